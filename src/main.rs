@@ -1,0 +1,3 @@
+//! The `tilescope` program: arguments in, exit code out.
+
+fn main() {}

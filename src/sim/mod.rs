@@ -1,0 +1,3 @@
+//! The IPU simulator: model + target + options in, report out.
+
+pub mod targets;

@@ -1,0 +1,28 @@
+//! GC2, the first generation.
+
+use super::{Chip, ConvUnits};
+
+/// GC2: 1,216 tiles of 256 KiB at 1.6 GHz.
+pub const MK1: Chip = Chip {
+    name: "mk1",
+    architecture: "Mk1",
+    about: "GC2: 1,216 tiles of 256 KiB at 1.6 GHz",
+    tiles: 1216, // Poplar's printed Target, graphcore/tensorflow docs/logging.rst
+    workers: 6,  // Target::getNumWorkerContexts
+    bytes_per_tile: 256 * 1024,
+    interleaved_offset: 128 * 1024, // vars.json interleavedMemoryStart 131072
+    memory_element_bytes: 16 * 1024, // vars.json memoryElementOffsets
+    clock_hz: 1_600_000_000,        // printed Target: 1,600.0 MHz
+    exchange_bytes_per_cycle: 4,    // poplibs lib/poplin/ExchangeEstimator.hpp
+    tiles_per_exchange_bus: 2,      // Target::getTilesPerSharedExchangeBus
+    data_path_bytes: 8,             // 64-bit data path
+    coeff_load_bytes_per_cycle: 8,  // convUnitCoeffLoadBytesPerCycle, 64-bit weight loads
+    conv_units: ConvUnits {
+        half_in_half_out: 8,   // 124.5 TFLOPS = 1,216 tiles x 1.6 GHz x 2 x 32
+        half_in_float_out: 8,  // poplibs lib/poplin/ConvVertexType.cpp
+        float_in_float_out: 8, // 31.1 TFLOPS
+        quarter_in_half_out: 0,
+    },
+    tiles_per_column: 64, // hardware-order plots dip every 64 tiles: 19 columns
+    stack_bytes: 3168,    // 3,852,288 B / 1,216 tiles, graphcore/tensorflow docs/logging.rst
+};

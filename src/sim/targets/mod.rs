@@ -1,0 +1,97 @@
+//! The machines a program can be compiled for: one file per chip, constants with their source.
+
+mod bow;
+mod mk1;
+mod mk2;
+
+pub use bow::BOW;
+pub use mk1::MK1;
+pub use mk2::MK2;
+
+/// Multiply-accumulate units of one tile's matrix engine, by element type of input and partials.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ConvUnits {
+    /// Half inputs, half partials.
+    pub half_in_half_out: u32,
+    /// Half inputs, float partials.
+    pub half_in_float_out: u32,
+    /// Float inputs, float partials.
+    pub float_in_float_out: u32,
+    /// 8-bit float inputs, half partials; 0 where the chip has no such engine.
+    pub quarter_in_half_out: u32,
+}
+
+/// One IPU chip.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Chip {
+    /// Name in a spec.
+    pub name: &'static str,
+    /// Generation as reports print it.
+    pub architecture: &'static str,
+    /// One line for lists.
+    pub about: &'static str,
+    /// Tiles.
+    pub tiles: u32,
+    /// Worker threads of a tile; the tile issues one instruction per cycle, round robin.
+    pub workers: u32,
+    /// Memory of a tile.
+    pub bytes_per_tile: u64,
+    /// Offset of interleaved memory: size of the non-interleaved, executable region.
+    pub interleaved_offset: u64,
+    /// Size of one element (bank) of non-interleaved memory.
+    pub memory_element_bytes: u64,
+    /// Tile clock in Hz.
+    pub clock_hz: u64,
+    /// Bytes a tile can receive, and send, per cycle of exchange.
+    pub exchange_bytes_per_cycle: u32,
+    /// Tiles that share one exchange bus: they receive twice as fast if they receive the same.
+    pub tiles_per_exchange_bus: u32,
+    /// Bytes of one load or store.
+    pub data_path_bytes: u32,
+    /// Bytes per cycle at which weights are loaded into the matrix engine.
+    pub coeff_load_bytes_per_cycle: u32,
+    /// Matrix engine.
+    pub conv_units: ConvUnits,
+    /// Tiles of one column of the floor plan.
+    pub tiles_per_column: u32,
+    /// Stack of one tile in bytes.
+    pub stack_bytes: u64,
+}
+
+/// Every chip, in the order of their generations.
+pub const CHIPS: &[&Chip] = &[&MK1, &MK2, &BOW];
+
+/// The chip of that name.
+pub fn chip(name: &str) -> Option<&'static Chip> {
+    CHIPS.iter().copied().find(|chip| chip.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Peak of the matrix engine in TFLOPS, from tiles, clock and units: a unit does
+    /// `elements` multiply-accumulates per cycle.
+    fn peak_tflops(chip: &Chip, units: u32, elements: u32) -> f64 {
+        2.0 * f64::from(chip.tiles * units * elements) * chip.clock_hz as f64 / 1e12
+    }
+
+    #[test]
+    fn peaks_match_the_data_sheets() {
+        // GC2 124.5, GC200 250 and Bow 349 TFLOPS of FP16 arithmetic.
+        assert!((peak_tflops(&MK1, MK1.conv_units.half_in_half_out, 4) - 124.5).abs() < 0.1);
+        assert!((peak_tflops(&MK2, MK2.conv_units.half_in_half_out, 4) - 250.0).abs() < 1.0);
+        assert!((peak_tflops(&BOW, BOW.conv_units.half_in_half_out, 4) - 349.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn every_chip_is_consistent() {
+        for chip in CHIPS {
+            assert!(chip.interleaved_offset < chip.bytes_per_tile, "{}", chip.name);
+            assert_eq!(chip.interleaved_offset % chip.memory_element_bytes, 0, "{}", chip.name);
+            assert_eq!(chip.bytes_per_tile % chip.memory_element_bytes, 0, "{}", chip.name);
+            assert_eq!(chip.tiles % chip.tiles_per_column, 0, "{}", chip.name);
+            assert_eq!(super::chip(chip.name), Some(*chip));
+        }
+    }
+}

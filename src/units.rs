@@ -1,0 +1,401 @@
+//! Quantities, ids and ranges of the IPU world, and the only code that prints them.
+//!
+//! Cycles, bytes, tiles and steps are all integers here, and mixing them up is *the* bug of this
+//! field, so each has a type. Ranges are half-open. Values carried per tile are stored as
+//! [`TileRuns`]: neighbouring tiles with the same value share one entry, because a planned
+//! operation gives the same work to nearly all tiles.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::ops::{Add, AddAssign, Sub};
+
+/// A number of clock cycles of an IPU.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Cycles(pub u64);
+
+/// A number of bytes.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Bytes(pub u64);
+
+/// A clock frequency.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Hertz(pub u64);
+
+impl Cycles {
+    /// Wall time of this many cycles at `clock`, in seconds; 0 where the clock is unknown.
+    pub fn seconds_at(self, clock: Hertz) -> f64 {
+        if clock.0 == 0 { 0.0 } else { self.0 as f64 / clock.0 as f64 }
+    }
+}
+
+macro_rules! additive {
+    ($name:ident) => {
+        impl Add for $name {
+            type Output = Self;
+            fn add(self, other: Self) -> Self {
+                Self(self.0 + other.0)
+            }
+        }
+        impl AddAssign for $name {
+            fn add_assign(&mut self, other: Self) {
+                self.0 += other.0;
+            }
+        }
+        impl Sub for $name {
+            type Output = Self;
+            fn sub(self, other: Self) -> Self {
+                Self(self.0 - other.0)
+            }
+        }
+        impl std::iter::Sum for $name {
+            fn sum<I: Iterator<Item = Self>>(values: I) -> Self {
+                Self(values.map(|value| value.0).sum())
+            }
+        }
+    };
+}
+additive!(Cycles);
+additive!(Bytes);
+
+impl fmt::Display for Cycles {
+    /// Thousands separators, no unit: `1,211,970`.
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.pad(&grouped(self.0))
+    }
+}
+
+impl fmt::Display for Bytes {
+    /// Binary multiples with their honest names: `624 KiB`, `8 B`.
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.pad(&binary_bytes(self.0))
+    }
+}
+
+impl fmt::Display for Hertz {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.pad(&format!("{} MHz", grouped(self.0 / 1_000_000)))
+    }
+}
+
+/// An integer with thousands separators: `12,345,678`.
+pub fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Exact bytes with separators and unit, as tables show them: `638,976 B`.
+pub fn exact_bytes(value: u64) -> String {
+    format!("{} B", grouped(value))
+}
+
+/// Bytes to three figures in binary multiples: `57.1 MiB`.
+pub fn binary_bytes(value: u64) -> String {
+    const NAMES: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    if value < 1024 {
+        return format!("{value} B");
+    }
+    let mut scaled = value as f64 / 1024.0;
+    let mut name = 0;
+    while scaled >= 999.5 && name + 1 < NAMES.len() {
+        scaled /= 1024.0;
+        name += 1;
+    }
+    format!("{} {}", three_figures(scaled), NAMES[name])
+}
+
+/// Three significant figures for values below 1,000: `9.81`, `98.1`, `981`.
+fn three_figures(value: f64) -> String {
+    if value >= 99.95 {
+        format!("{value:.0}")
+    } else if value >= 9.995 {
+        format!("{value:.1}")
+    } else {
+        format!("{value:.2}")
+    }
+}
+
+/// A share of one as a percentage with one decimal: `0.893` is `89.3 %`.
+pub fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// Seconds in the unit that leaves one to three digits before the point: `26.1 us`.
+pub fn seconds(value: f64) -> String {
+    let (scale, unit) = match value.abs() {
+        v if v >= 1.0 || v == 0.0 => (1.0, "s"),
+        v if v >= 1e-3 => (1e3, "ms"),
+        v if v >= 1e-6 => (1e6, "us"),
+        _ => (1e9, "ns"),
+    };
+    format!("{} {unit}", three_figures(value * scale))
+}
+
+/// A half-open range of cycles, `start..end`.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct CycleRange {
+    /// First cycle of the range.
+    pub start: u64,
+    /// First cycle after the range; never below `start`.
+    pub end: u64,
+}
+
+impl CycleRange {
+    /// The range `start..end`; an `end` below `start` gives an empty range at `start`.
+    pub fn new(start: u64, end: u64) -> Self {
+        Self { start, end: end.max(start) }
+    }
+
+    /// Number of cycles in the range.
+    pub fn length(self) -> u64 {
+        self.end - self.start
+    }
+
+    /// Whether no cycle is in the range.
+    pub fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+
+    /// The part that both ranges cover; empty where they do not meet.
+    pub fn intersection(self, other: Self) -> Self {
+        let start = self.start.max(other.start);
+        Self::new(start, self.end.min(other.end))
+    }
+
+    /// Whether both ranges share at least one cycle.
+    pub fn overlaps(self, other: Self) -> bool {
+        !self.intersection(other).is_empty()
+    }
+
+    /// The smallest range that covers both.
+    pub fn union(self, other: Self) -> Self {
+        Self { start: self.start.min(other.start), end: self.end.max(other.end) }
+    }
+}
+
+/// A half-open range of tiles, `first..end`, numbered over all IPUs of a replica:
+/// tile `t` of IPU `i` is `i * tiles_per_ipu + t` in software order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct TileRange {
+    /// First tile of the range.
+    pub first: u32,
+    /// First tile after the range.
+    pub end: u32,
+}
+
+impl TileRange {
+    /// The range `first..end`.
+    pub fn new(first: u32, end: u32) -> Self {
+        debug_assert!(first <= end, "a tile range runs forwards: {first}..{end}");
+        Self { first, end }
+    }
+
+    /// Number of tiles in the range.
+    pub fn count(self) -> u32 {
+        self.end - self.first
+    }
+
+    /// Whether `tile` lies in the range.
+    pub fn contains(self, tile: u32) -> bool {
+        (self.first..self.end).contains(&tile)
+    }
+}
+
+/// One value per tile, run-length encoded: sorted, disjoint ranges; tiles in no run have no value.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TileRuns<T> {
+    runs: Vec<(TileRange, T)>,
+}
+
+impl<T: Clone + PartialEq> TileRuns<T> {
+    /// No tile has a value.
+    pub fn empty() -> Self {
+        Self { runs: Vec::new() }
+    }
+
+    /// The same value on every tile of `tiles`.
+    pub fn uniform(tiles: TileRange, value: T) -> Self {
+        let mut runs = Self::empty();
+        runs.push(tiles, value);
+        runs
+    }
+
+    /// One value per tile, the first belonging to tile `first`; `None` leaves the tile out.
+    pub fn from_tiles(first: u32, values: impl IntoIterator<Item = Option<T>>) -> Self {
+        let mut runs = Self::empty();
+        for (tile, value) in (first..).zip(values) {
+            if let Some(value) = value {
+                runs.push(TileRange::new(tile, tile + 1), value);
+            }
+        }
+        runs
+    }
+
+    /// Appends a run behind all others; it joins the last one where they touch and agree.
+    pub fn push(&mut self, tiles: TileRange, value: T) {
+        if tiles.count() == 0 {
+            return;
+        }
+        if let Some((last, last_value)) = self.runs.last_mut() {
+            assert!(last.end <= tiles.first, "runs are pushed in tile order");
+            if last.end == tiles.first && *last_value == value {
+                last.end = tiles.end;
+                return;
+            }
+        }
+        self.runs.push((tiles, value));
+    }
+
+    /// The runs in tile order.
+    pub fn iter(&self) -> impl Iterator<Item = (TileRange, &T)> {
+        self.runs.iter().map(|(tiles, value)| (*tiles, value))
+    }
+
+    /// Number of runs.
+    pub fn len(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Whether no tile has a value.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Number of tiles that have a value.
+    pub fn tile_count(&self) -> u64 {
+        self.runs.iter().map(|(tiles, _)| u64::from(tiles.count())).sum()
+    }
+
+    /// The value of one tile.
+    pub fn get(&self, tile: u32) -> Option<&T> {
+        let at = self.runs.partition_point(|(tiles, _)| tiles.end <= tile);
+        self.runs.get(at).filter(|(tiles, _)| tiles.contains(tile)).map(|(_, value)| value)
+    }
+
+    /// The same ranges with other values.
+    pub fn map<U: Clone + PartialEq>(&self, mut change: impl FnMut(&T) -> U) -> TileRuns<U> {
+        let mut mapped = TileRuns::empty();
+        for (tiles, value) in self.iter() {
+            mapped.push(tiles, change(value));
+        }
+        mapped
+    }
+
+    /// The same values `offset` tiles higher.
+    pub fn shifted(&self, offset: u32) -> Self {
+        let runs = self.runs.iter().map(|(tiles, value)| {
+            (TileRange::new(tiles.first + offset, tiles.end + offset), value.clone())
+        });
+        Self { runs: runs.collect() }
+    }
+}
+
+impl TileRuns<u64> {
+    /// Sum over all tiles.
+    pub fn total(&self) -> u64 {
+        self.runs.iter().map(|(tiles, value)| u64::from(tiles.count()) * value).sum()
+    }
+
+    /// Largest value of any tile; 0 where no tile has one.
+    pub fn max(&self) -> u64 {
+        self.runs.iter().map(|(_, value)| *value).max().unwrap_or(0)
+    }
+}
+
+/// Defines an id: a typed index into one table of the report.
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// The position in its table.
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    };
+}
+id!(/// A compiled program node, in `programs`.
+    ProgramId);
+id!(/// A compute set, in `compute_sets`.
+    ComputeSetId);
+id!(/// A vertex type, in `vertex_types`.
+    VertexTypeId);
+id!(/// A lowered variable, in `vars`.
+    VariableId);
+id!(/// An operation of the model, in `operations`.
+    OperationId);
+
+/// An executed step, counted over all runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct StepId(pub u64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_print_in_three_figures() {
+        let cases = [(8, "8 B"), (1023, "1023 B"), (1024, "1.00 KiB"), (638_976, "624 KiB")];
+        for (value, text) in cases {
+            assert_eq!(binary_bytes(value), text);
+        }
+        assert_eq!(binary_bytes(940_572_672), "897 MiB");
+        assert_eq!(binary_bytes(1023 * 1024 + 1023), "1.00 MiB");
+    }
+
+    #[test]
+    fn integers_print_in_groups_of_three() {
+        let cases = [(0, "0"), (999, "999"), (1000, "1,000"), (1_211_970, "1,211,970")];
+        for (value, text) in cases {
+            assert_eq!(grouped(value), text);
+        }
+    }
+
+    #[test]
+    fn seconds_pick_their_unit() {
+        let cases = [(0.0, "0.00 s"), (2.6e-5, "26.0 us"), (0.0091, "9.10 ms"), (90.0, "90.0 s")];
+        for (value, text) in cases {
+            assert_eq!(seconds(value), text);
+        }
+    }
+
+    #[test]
+    fn touching_runs_with_one_value_join() {
+        let mut runs = TileRuns::uniform(TileRange::new(0, 4), 7u64);
+        runs.push(TileRange::new(4, 6), 7);
+        runs.push(TileRange::new(8, 9), 7);
+        assert_eq!(runs.len(), 2);
+        assert_eq!((runs.total(), runs.max(), runs.tile_count()), (49, 7, 7));
+        assert_eq!((runs.get(5), runs.get(6), runs.get(8)), (Some(&7), None, Some(&7)));
+    }
+
+    #[test]
+    fn ranges_are_half_open() {
+        let (a, b) = (CycleRange::new(0, 10), CycleRange::new(10, 20));
+        assert!(!a.overlaps(b));
+        assert_eq!(a.union(b), CycleRange::new(0, 20));
+        assert_eq!(a.intersection(CycleRange::new(4, 30)).length(), 6);
+    }
+}
