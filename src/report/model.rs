@@ -7,7 +7,7 @@
 
 use crate::units::{
     Bytes, ComputeSetId, CycleRange, Hertz, OperationId, ProgramId, StepId, TileRange, TileRuns,
-    VariableId, VertexTypeId,
+    VertexTypeId,
 };
 use std::ops::Range;
 

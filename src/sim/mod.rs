@@ -1,3 +1,5 @@
 //! The IPU simulator: model + target + options in, report out.
 
+pub mod graph;
+pub mod lower;
 pub mod targets;

@@ -1,0 +1,53 @@
+//! Element types.
+
+/// The type of one element of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DType {
+    /// 8-bit float.
+    Quarter,
+    /// 16-bit float.
+    Half,
+    /// 32-bit float.
+    Float,
+    /// 32-bit signed integer.
+    Int,
+    /// 8-bit unsigned integer.
+    UInt8,
+    /// Truth value, one byte.
+    Bool,
+}
+
+impl DType {
+    /// Bytes of one element.
+    pub fn bytes(self) -> u64 {
+        match self {
+            Self::Quarter | Self::UInt8 | Self::Bool => 1,
+            Self::Half => 2,
+            Self::Float | Self::Int => 4,
+        }
+    }
+
+    /// Name in specs and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Quarter => "float8",
+            Self::Half => "float16",
+            Self::Float => "float32",
+            Self::Int => "int32",
+            Self::UInt8 => "uint8",
+            Self::Bool => "bool",
+        }
+    }
+
+    /// Name inside Poplar's vertex types: `float`, `half`.
+    pub fn poplar_name(self) -> &'static str {
+        match self {
+            Self::Quarter => "quarter",
+            Self::Half => "half",
+            Self::Float => "float",
+            Self::Int => "int",
+            Self::UInt8 => "unsigned char",
+            Self::Bool => "bool",
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! From operations to what tiles do: mapping, exchange, rearrangement, variables, code.
+
+pub mod work;

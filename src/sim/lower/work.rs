@@ -1,0 +1,110 @@
+//! What one operation does on the tiles of one IPU: phases of exchange and compute, and the
+//! temporary variables they need.
+//!
+//! Every operator lowers to a [`Work`]. Nothing here knows of time already spent, of other
+//! operations or of the place in the program: the schedule puts works in order, and the run adds
+//! up their cycles. Tiles are numbered from 0 on the operation's IPU. Cycles are those of the
+//! tiles themselves; what every exchange and compute set costs on top (sync, start) is added in
+//! one place, by the run.
+
+use crate::report::{Category, TileTraffic};
+use crate::units::TileRuns;
+use std::ops::Range;
+
+/// The lowered form of one operation on one IPU.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Work {
+    /// What happens, in order.
+    pub items: Vec<WorkItem>,
+    /// Variables that live only inside this work.
+    pub temporaries: Vec<Temporary>,
+}
+
+/// A phase, or a loop of phases.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WorkItem {
+    /// One superstep half: exchange or compute.
+    Phase(Phase),
+    /// A serial split: the body runs several times over.
+    Loop {
+        /// Iterations.
+        times: u64,
+        /// One iteration.
+        body: Vec<WorkItem>,
+    },
+}
+
+/// One exchange or one compute set.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Phase {
+    /// Debug name below the operation: `Conv_1/Convolve`, `Conv_1/Convolve/ExchangePre`.
+    pub name: String,
+    /// What the tiles do.
+    pub kind: PhaseKind,
+}
+
+/// What the tiles do in a phase.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PhaseKind {
+    /// Data moves between tiles.
+    Exchange {
+        /// Bytes and messages of each tile that takes part; code bytes are filled in later.
+        traffic: TileRuns<TileTraffic>,
+        /// Cycles each of those tiles sends or receives.
+        cycles: TileRuns<u64>,
+    },
+    /// Vertices run.
+    Compute {
+        /// Cycles of each tile that has vertices.
+        cycles: TileRuns<u64>,
+        /// The vertices.
+        vertices: Vec<VertexUse>,
+    },
+}
+
+/// Equal vertices of one compute set.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VertexUse {
+    /// Vertex type as profiles name it: `poplin::ConvPartial1x1Out<float,float,true,false>`.
+    pub vertex_type: String,
+    /// Instances per tile.
+    pub count: TileRuns<u64>,
+    /// Edges of one instance.
+    pub edges: u64,
+    /// Bytes of arrays that fields of one instance point to.
+    pub field_bytes: u64,
+    /// Bytes of constants made for one instance: worklists.
+    pub constant_bytes: u64,
+}
+
+/// A variable that lives only inside a work.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Temporary {
+    /// Debug name below the operation: `Conv_1/partials`.
+    pub name: String,
+    /// What it is for: variable, rearrangement or message.
+    pub category: Category,
+    /// Bytes on each tile.
+    pub bytes: TileRuns<u64>,
+    /// Whether its vertices need it in interleaved memory.
+    pub interleaved: bool,
+    /// Phases it is live in, counted through the items with loop bodies once.
+    pub live: Range<usize>,
+}
+
+impl Work {
+    /// Phases in program order, loop bodies once, each with the times it runs.
+    pub fn phases(&self) -> Vec<(&Phase, u64)> {
+        fn walk<'a>(items: &'a [WorkItem], times: u64, found: &mut Vec<(&'a Phase, u64)>) {
+            for item in items {
+                match item {
+                    WorkItem::Phase(phase) => found.push((phase, times)),
+                    WorkItem::Loop { times: inner, body } => walk(body, times * inner, found),
+                }
+            }
+        }
+        let mut found = Vec::new();
+        walk(&self.items, 1, &mut found);
+        found
+    }
+}
