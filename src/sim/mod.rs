@@ -1,5 +1,11 @@
 //! The IPU simulator: model + target + options in, report out.
 
+pub mod compile;
 pub mod graph;
 pub mod lower;
+pub mod model;
+pub mod ops;
+pub mod run;
+pub mod schedule;
+pub mod spec;
 pub mod targets;

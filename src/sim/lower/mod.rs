@@ -1,3 +1,16 @@
-//! From operations to what tiles do: mapping, exchange, rearrangement, variables, code.
+//! From operations to what tiles do: mapping, exchange, rearrangement, variables, code, memory.
 
+pub mod allocate;
+pub mod code;
+pub mod constants;
+mod context;
+pub mod elementwise;
+pub mod exchange;
+pub mod layout;
+pub mod pool;
+mod products;
+pub mod rearrange;
+pub mod reduce;
 pub mod work;
+
+pub use context::{LowerError, Lowering, PlanningOptions};

@@ -1,0 +1,89 @@
+//! How a tensor lies on the tiles of its IPU.
+
+use crate::units::{TileRange, TileRuns};
+
+/// The order of elements inside the tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// As the shape says, innermost dimension contiguous.
+    Linear,
+    /// In groups of channels, as convolutions and matmuls read and write them.
+    Grouped {
+        /// Channels of one group, contiguous.
+        channels: u64,
+        /// Which operand of which plan the groups and their places were made for.
+        plan: u64,
+    },
+}
+
+/// Where the elements of a tensor are, and in which order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layout {
+    /// Elements on each tile of the IPU, tiles numbered from 0.
+    pub elements: TileRuns<u64>,
+    /// Their order.
+    pub order: Order,
+}
+
+/// Fewest bytes of a tensor that `mapTensorLinearly` puts on one tile
+/// (poplibs lib/poputil/TileMapping.cpp).
+const LINEAR_MIN_BYTES: u64 = 128;
+
+impl Layout {
+    /// Elements dealt out evenly from tile 0 up, as `poputil::mapTensorLinearly` does: in grains
+    /// of 8 bytes, at least 128 bytes on a tile (poplibs lib/poputil/TileMapping.cpp).
+    pub fn linear(elements: u64, element_bytes: u64, tiles: u32) -> Self {
+        Self {
+            elements: linear_mapping(elements, element_bytes, LINEAR_MIN_BYTES, tiles),
+            order: Order::Linear,
+        }
+    }
+
+    /// Bytes on each tile.
+    pub fn bytes(&self, element_bytes: u64) -> TileRuns<u64> {
+        self.elements.map(|count| count * element_bytes)
+    }
+}
+
+/// Elements of each tile when `elements` are dealt out in grains of 8 bytes over as many tiles as
+/// hold at least `min_bytes` each.
+pub fn linear_mapping(
+    elements: u64,
+    element_bytes: u64,
+    min_bytes: u64,
+    tiles: u32,
+) -> TileRuns<u64> {
+    let grain = (8 / element_bytes).max(1);
+    let least = min_bytes.div_ceil(element_bytes).max(grain);
+    let used = elements.div_ceil(least).clamp(1, u64::from(tiles));
+    let share = elements.div_ceil(grain).div_ceil(used) * grain;
+    let full = elements / share;
+    let mut mapping = TileRuns::empty();
+    mapping.push(TileRange::new(0, full as u32), share);
+    let rest = elements - full * share;
+    if rest > 0 {
+        mapping.push(TileRange::new(full as u32, full as u32 + 1), rest);
+    }
+    mapping
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn small_tensors_stay_on_few_tiles() {
+        assert_eq!(Layout::linear(10, 4, 1472).elements.tile_count(), 1);
+        assert_eq!(Layout::linear(64, 4, 1472).elements.tile_count(), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn every_element_has_one_tile(elements in 1u64..5_000_000, bytes in prop_oneof![Just(1u64), Just(2), Just(4)]) {
+            let layout = Layout::linear(elements, bytes, 1216);
+            prop_assert_eq!(layout.elements.total(), elements);
+            prop_assert!(layout.elements.tile_count() <= 1216);
+        }
+    }
+}
