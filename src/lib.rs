@@ -22,6 +22,7 @@
 //! its own executable as a child process and opens the report that comes out.
 
 pub mod analysis;
+pub mod cli;
 #[cfg(feature = "gui")]
 pub mod gui;
 pub mod report;

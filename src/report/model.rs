@@ -408,11 +408,13 @@ pub enum Category {
     SharedCodeStorage,
     /// Data shared between programs.
     SharedDataStorage,
+    /// Something this version does not know, in a file of another tool.
+    Unknown,
 }
 
 impl Category {
     /// Every category, in the order reports list them.
-    pub const ALL: [Category; 21] = [
+    pub const ALL: [Category; 22] = [
         Self::Variable,
         Self::Constant,
         Self::HostExchangePacketHeader,
@@ -434,6 +436,7 @@ impl Category {
         Self::Rearrangement,
         Self::SharedCodeStorage,
         Self::SharedDataStorage,
+        Self::Unknown,
     ];
 
     /// The name in the file.
@@ -460,6 +463,7 @@ impl Category {
             Self::Rearrangement => "rearrangement",
             Self::SharedCodeStorage => "sharedCodeStorage",
             Self::SharedDataStorage => "sharedDataStorage",
+            Self::Unknown => "unknown",
         }
     }
 
@@ -487,12 +491,13 @@ impl Category {
             Self::Rearrangement => "Rearrangement",
             Self::SharedCodeStorage => "Shared code storage",
             Self::SharedDataStorage => "Shared data storage",
+            Self::Unknown => "Unknown",
         }
     }
 
-    /// The category of a name in a file, if this version knows it.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|category| category.name() == name)
+    /// The category of a name in a file; [`Category::Unknown`] for names of other tools.
+    pub fn from_name(name: &str) -> Self {
+        Self::ALL.into_iter().find(|category| category.name() == name).unwrap_or(Self::Unknown)
     }
 }
 
@@ -628,7 +633,7 @@ pub struct Compilation {
     pub notes: Vec<String>,
 }
 
-/// Variables of one run of the program, seen from one IPU.
+/// An executed step, seen from one IPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepOnIpu {
     /// IPU of the replica.

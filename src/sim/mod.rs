@@ -1,6 +1,7 @@
 //! The IPU simulator: model + target + options in, report out.
 
 pub mod compile;
+mod emit;
 pub mod graph;
 pub mod lower;
 pub mod model;
@@ -9,3 +10,5 @@ pub mod run;
 pub mod schedule;
 pub mod spec;
 pub mod targets;
+
+pub use emit::{SimulateError, simulate};

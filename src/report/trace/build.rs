@@ -1,0 +1,154 @@
+//! Building the index of one lane, step after step, in bounded memory.
+
+use super::chunk::{CHUNK_STEPS, ChunkEncoder, Record};
+use super::node::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, Node};
+use crate::units::CycleRange;
+
+/// A finished piece of the index, to be stored under its key.
+pub(crate) enum Blob {
+    /// Chunk of steps.
+    Chunk(i64, Vec<u8>),
+    /// Block of nodes.
+    Nodes(i64, Vec<u8>),
+}
+
+/// Key of a chunk: the lane, then its place on it.
+pub(super) fn chunk_key(lane: u32, chunk: u64) -> i64 {
+    (i64::from(lane) << 40) | chunk as i64
+}
+
+/// Key of a block of nodes: the lane, the level, then its place on it.
+pub(super) fn block_key(lane: u32, level: u32, block: u64) -> i64 {
+    (i64::from(lane) << 40) | (i64::from(level) << 32) | block as i64
+}
+
+/// Nodes of one level: those not stored yet, and the one being filled.
+#[derive(Default)]
+struct Level {
+    stored_blocks: u64,
+    finished: Vec<Node>,
+    filling: Option<Node>,
+    children: u64,
+}
+
+impl Level {
+    /// Takes in a child; the node that is complete with it, if any.
+    fn take(&mut self, child: &Node, full: u64) -> Option<Node> {
+        match &mut self.filling {
+            Some(node) => node.add(child),
+            None => self.filling = Some(*child),
+        }
+        self.children += 1;
+        (self.children == full).then(|| self.complete()).flatten()
+    }
+
+    fn complete(&mut self) -> Option<Node> {
+        self.children = 0;
+        let node = self.filling.take()?;
+        self.finished.push(node);
+        Some(node)
+    }
+}
+
+/// What is known of a lane when all its steps are in.
+pub(crate) struct FinishedLane {
+    pub(crate) steps: u64,
+    pub(crate) range: CycleRange,
+    pub(crate) expectations: Vec<u8>,
+}
+
+/// Builds the chunks and the pyramid of one lane.
+pub(crate) struct LaneBuilder {
+    lane: u32,
+    records: Vec<Record>,
+    chunks: u64,
+    steps: u64,
+    range: Option<CycleRange>,
+    encoder: ChunkEncoder,
+    levels: Vec<Level>,
+}
+
+impl LaneBuilder {
+    /// The builder of lane number `lane`.
+    pub(crate) fn new(lane: u32) -> Self {
+        Self {
+            lane,
+            records: Vec::new(),
+            chunks: 0,
+            steps: 0,
+            range: None,
+            encoder: ChunkEncoder::new(),
+            levels: Vec::new(),
+        }
+    }
+
+    /// Where the last step ends.
+    pub(crate) fn end(&self) -> u64 {
+        self.range.map_or(0, |range| range.end)
+    }
+
+    /// Adds a step, which must not start before [`LaneBuilder::end`] nor have a lower id than the
+    /// one before. Pieces that are complete go to `blobs`; `room` is how many more programs may be
+    /// learnt over all lanes.
+    pub(crate) fn push(&mut self, record: Record, room: &mut usize, blobs: &mut Vec<Blob>) {
+        debug_assert!(record.range.start >= self.end(), "steps of a lane do not overlap");
+        self.range = Some(self.range.map_or(record.range, |range| range.union(record.range)));
+        self.steps += 1;
+        self.records.push(record);
+        self.raise(0, &Node::of(&record), LEAF_STEPS, blobs);
+        if self.records.len() == CHUNK_STEPS {
+            self.store_chunk(room, blobs);
+        }
+    }
+
+    /// Stores what is left.
+    pub(crate) fn finish(mut self, room: &mut usize, blobs: &mut Vec<Blob>) -> FinishedLane {
+        if !self.records.is_empty() {
+            self.store_chunk(room, blobs);
+        }
+        for level in 0..self.levels.len() {
+            if let Some(node) = self.levels[level].complete() {
+                self.raise(level + 1, &node, FAN_OUT, blobs);
+            }
+        }
+        let top = node::level_count(self.steps) as usize;
+        for level in 0..top.min(self.levels.len()) {
+            self.store_block(level, blobs);
+        }
+        FinishedLane {
+            steps: self.steps,
+            range: self.range.unwrap_or_default(),
+            expectations: self.encoder.expectations().encode(),
+        }
+    }
+
+    /// Hands a child to the level above, and on upwards while nodes fill up.
+    fn raise(&mut self, level: usize, child: &Node, full: u64, blobs: &mut Vec<Blob>) {
+        if self.levels.len() == level {
+            self.levels.push(Level::default());
+        }
+        if let Some(node) = self.levels[level].take(child, full) {
+            self.raise(level + 1, &node, FAN_OUT, blobs);
+            if self.levels[level].finished.len() == BLOCK_NODES {
+                self.store_block(level, blobs);
+            }
+        }
+    }
+
+    fn store_chunk(&mut self, room: &mut usize, blobs: &mut Vec<Blob>) {
+        let blob = self.encoder.encode(&self.records, room);
+        blobs.push(Blob::Chunk(chunk_key(self.lane, self.chunks), blob));
+        self.chunks += 1;
+        self.records.clear();
+    }
+
+    fn store_block(&mut self, level: usize, blobs: &mut Vec<Blob>) {
+        let pending = &mut self.levels[level];
+        if !pending.finished.is_empty() {
+            let key = block_key(self.lane, level as u32 + 1, pending.stored_blocks);
+            blobs.push(Blob::Nodes(key, node::encode(&pending.finished)));
+            pending.finished.clear();
+            pending.stored_blocks += 1;
+        }
+    }
+}
