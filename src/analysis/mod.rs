@@ -2,3 +2,4 @@
 //! colours or widgets.
 
 pub mod summary;
+pub mod trace;

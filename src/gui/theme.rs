@@ -244,6 +244,7 @@ impl Palette {
             Category::Rearrangement => 0xc98bd9,
             Category::SharedCodeStorage => 0x87a9c9,
             Category::SharedDataStorage => 0xc9b6a7,
+            Category::Unknown => 0xb0b0b0,
         })
     }
 

@@ -1,0 +1,1 @@
+//! Tables: sortable columns, a filter, a row of totals.
