@@ -31,6 +31,13 @@ impl Axis {
         Self { origin: range.start as i64, fraction: 0.0, scale }.moved(-air)
     }
 
+    /// The axis that shows `range` on `width` points from edge to edge.
+    pub fn fitting_exactly(range: CycleRange, width: f32) -> Self {
+        let scale = (range.length() as f64).max(1.0) / f64::from(width.max(1.0));
+        let scale = scale.max(1.0 / MAX_POINTS_PER_CYCLE);
+        Self { origin: range.start as i64, fraction: 0.0, scale }
+    }
+
     /// Cycles per point.
     pub fn scale(&self) -> f64 {
         self.scale
