@@ -137,7 +137,7 @@ mod tests {
         let lengths = [1u64, 10, 1_000, 123_457, 1 << 33];
         starts
             .iter()
-            .flat_map(|start| lengths.iter().map(|l| CycleRange::new(*start, start + l)))
+            .flat_map(|start| lengths.iter().map(move |l| CycleRange::new(*start, start + l)))
             .map(|range| Axis::fitting(range, 1600.0))
             .collect()
     }
