@@ -25,7 +25,8 @@ fn headless_writes_a_report_and_says_what_to_do_next() {
     let text = stdout(&output);
     assert!(text.contains("profile.pop") && text.contains(&format!("tilescope {out}")), "{text}");
     assert!(text.contains("4 x Mk2") && text.contains("cycles"), "{text}");
-    let names: Vec<_> = std::fs::read_dir(&out).expect("made").flatten().map(|entry| entry.file_name()).collect();
+    let names: Vec<_> =
+        std::fs::read_dir(&out).expect("made").flatten().map(|entry| entry.file_name()).collect();
     assert_eq!(names, ["profile.pop"]);
     let output = tilescope(&["verify", &out]);
     assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
@@ -36,15 +37,34 @@ fn summary_json_has_the_promised_keys() {
     let directory = tempfile::tempdir().expect("directory");
     let out = path(&directory, "out");
     assert!(tilescope(&["simulate", "matmul_chain", "-o", &out]).status.success());
-    let json: Value = serde_json::from_str(&stdout(&tilescope(&["summary", &out, "--json"]))).expect("JSON");
+    let json: Value =
+        serde_json::from_str(&stdout(&tilescope(&["summary", &out, "--json"]))).expect("JSON");
     let keys = [
-        "/target/type", "/target/architecture", "/target/num_ipus", "/target/tiles_per_ipu", "/target/replicas",
-        "/target/ipus_per_replica", "/target/bytes_per_tile", "/target/clock_hz", "/graph/compute_sets",
-        "/graph/vertices", "/graph/edges", "/graph/variables", "/memory/total_excluding_gaps",
-        "/memory/total_including_gaps", "/memory/max_tile_including_gaps", "/memory/by_region/interleaved",
-        "/memory/by_category/variable", "/memory/always_live", "/memory/peak_not_always_live",
-        "/memory/out_of_memory_tiles", "/execution/total_cycles", "/execution/seconds", "/execution/ipus/0/steps",
-        "/execution/ipus/0/proportions/compute", "/execution/ipus/0/tile_balance",
+        "/target/type",
+        "/target/architecture",
+        "/target/num_ipus",
+        "/target/tiles_per_ipu",
+        "/target/replicas",
+        "/target/ipus_per_replica",
+        "/target/bytes_per_tile",
+        "/target/clock_hz",
+        "/graph/compute_sets",
+        "/graph/vertices",
+        "/graph/edges",
+        "/graph/variables",
+        "/memory/total_excluding_gaps",
+        "/memory/total_including_gaps",
+        "/memory/max_tile_including_gaps",
+        "/memory/by_region/interleaved",
+        "/memory/by_category/variable",
+        "/memory/always_live",
+        "/memory/peak_not_always_live",
+        "/memory/out_of_memory_tiles",
+        "/execution/total_cycles",
+        "/execution/seconds",
+        "/execution/ipus/0/steps",
+        "/execution/ipus/0/proportions/compute",
+        "/execution/ipus/0/tile_balance",
     ];
     for key in keys {
         assert!(json.pointer(key).is_some(), "{key} is missing");
@@ -64,7 +84,8 @@ fn a_program_that_does_not_fit_is_a_result() {
     let output = tilescope(&["simulate", "too_large", "-o", &out]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stdout(&output).contains("Out of memory"), "{}", stdout(&output));
-    let json: Value = serde_json::from_str(&stdout(&tilescope(&["summary", &out, "--json"]))).expect("JSON");
+    let json: Value =
+        serde_json::from_str(&stdout(&tilescope(&["summary", &out, "--json"]))).expect("JSON");
     assert_eq!(json["execution"], Value::Null);
     assert!(json["memory"]["out_of_memory_tiles"].as_u64() > Some(0));
 }
@@ -85,7 +106,10 @@ fn wrong_usage_exits_with_two_and_the_right_word() {
         (&["simulate"], "SPEC"),
         (&["sumary", "out"], "summary"),
         (&["simulate", "mnist_pipelin"], "did you mean mnist_pipeline?"),
-        (&["simulate", "mnist_pipeline", "--set", "options.gradient_acumulation=3"], "options.gradient_accumulation"),
+        (
+            &["simulate", "mnist_pipeline", "--set", "options.gradient_acumulation=3"],
+            "options.gradient_accumulation",
+        ),
         (&["simulate", "mnist_pipeline", "--set", "options.gradient_accumulation=6"], "at least 7"),
         (&["simulate", "mnist_pipeline", "--set", "target.ipus=5"], "a power of two"),
         (&["simulate", "mnist_pipeline", "--set", "target.ipus=2"], "target.ipus is 2"),
@@ -123,7 +147,10 @@ fn broken_reports_exit_with_one_and_say_why() {
         for command in ["summary", "verify"] {
             let (code, message) = failure(&[command, report]);
             assert_eq!(code, 1, "{command} {report}: {message}");
-            assert!(message.starts_with("error: ") && message.trim_end().ends_with(report.as_str()), "{message}");
+            assert!(
+                message.starts_with("error: ") && message.trim_end().ends_with(report.as_str()),
+                "{message}"
+            );
         }
     }
 }
@@ -144,7 +171,14 @@ fn the_same_spec_gives_the_same_bytes() {
     let directory = tempfile::tempdir().expect("directory");
     let [a, b] = ["a", "b"].map(|name| {
         let out = path(&directory, name);
-        let output = tilescope(&["simulate", "mnist_pipeline", "-o", &out, "--set", "options.device_iterations=1"]);
+        let output = tilescope(&[
+            "simulate",
+            "mnist_pipeline",
+            "-o",
+            &out,
+            "--set",
+            "options.device_iterations=1",
+        ]);
         assert!(output.status.success(), "{}", stderr(&output));
         std::fs::read(format!("{out}/profile.pop")).expect("report")
     });

@@ -79,14 +79,17 @@ fn all_ipus_are_busy_from_slot_two_n_plus_one() {
 #[test]
 fn phases_are_marked_ramp_up_main_ramp_down() {
     let (report, _directory) = perceptron(4, 10);
-    let phases: Vec<String> = marks(&report, MarkKind::Phase).into_iter().map(|mark| mark.label).collect();
+    let phases: Vec<String> =
+        marks(&report, MarkKind::Phase).into_iter().map(|mark| mark.label).collect();
     assert_eq!(phases, ["ramp-up", "main", "ramp-down"]);
 }
 
 #[test]
 fn weights_are_updated_once_per_accumulation() {
-    let (report, _directory) =
-        common::report("mnist_pipeline", &["options.device_iterations=2", "options.gradient_accumulation=8"]);
+    let (report, _directory) = common::report(
+        "mnist_pipeline",
+        &["options.device_iterations=2", "options.gradient_accumulation=8"],
+    );
     let updates = marks(&report, MarkKind::Update);
     for ipu in 0..4 {
         assert_eq!(updates.iter().filter(|update| update.ipu == Some(ipu)).count(), 2);
