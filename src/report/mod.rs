@@ -7,6 +7,8 @@ pub mod limits;
 mod model;
 mod open;
 mod reader;
+mod rows;
+pub mod schema;
 pub mod trace;
 mod writer;
 

@@ -2,6 +2,7 @@
 
 use super::chunk::{CHUNK_STEPS, ChunkEncoder, Record};
 use super::node::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, Node};
+use crate::report::limits::MAX_SUB_LANES;
 use crate::units::CycleRange;
 
 /// A finished piece of the index, to be stored under its key.
@@ -10,6 +11,11 @@ pub(crate) enum Blob {
     Chunk(i64, Vec<u8>),
     /// Block of nodes.
     Nodes(i64, Vec<u8>),
+}
+
+/// Number of a lane in keys: by IPU, then sub-lane, with room for all that may turn up later.
+pub(in crate::report) fn lane_number(ipu: u32, sub_lane: u8) -> u32 {
+    ipu * u32::from(MAX_SUB_LANES) + u32::from(sub_lane)
 }
 
 /// Key of a chunk: the lane, then its place on it.
@@ -69,7 +75,7 @@ pub(crate) struct LaneBuilder {
 }
 
 impl LaneBuilder {
-    /// The builder of lane number `lane`.
+    /// The builder of the lane with this [`lane_number`].
     pub(crate) fn new(lane: u32) -> Self {
         Self {
             lane,

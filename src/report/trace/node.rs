@@ -2,7 +2,7 @@
 
 use super::chunk::{Class, Record};
 use super::codec::{Cursor, pack, put, unpack};
-use super::types::{Balance, Longest, PerActivity, Totals};
+use super::types::{Longest, PerActivity, Totals};
 use crate::report::limits::{MAX_CYCLES, MAX_STEPS};
 use crate::units::{CycleRange, ProgramId, StepId};
 
@@ -36,7 +36,7 @@ impl Node {
         let totals = Totals {
             steps: 1,
             cycles: one(cycles),
-            balance: one(Balance(record.balance).weighted(cycles)),
+            balance: one(record.balance.weighted(cycles)),
             bytes_in: one(record.bytes_in),
             bytes_out: one(record.bytes_out),
             longest: Some(Longest {

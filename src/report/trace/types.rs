@@ -181,7 +181,7 @@ impl LaneStep {
             kind: record.class.kind(),
             activity: record.class.activity(),
             program: record.program,
-            tile_balance: Balance(record.balance),
+            tile_balance: record.balance,
             bytes_in: record.bytes_in,
             bytes_out: record.bytes_out,
         }
