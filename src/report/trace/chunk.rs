@@ -51,22 +51,24 @@ impl Class {
         Self::new(kind, if remote { StreamEnd::RemoteBuffer } else { StreamEnd::Host })
     }
 
-    pub(super) fn from_code(code: u64) -> Option<Self> {
+    pub(in crate::report) fn from_code(code: u64) -> Option<Self> {
         (code < 2 * ProgramKind::ALL.len() as u64).then_some(Self(code as u8))
     }
 
-    pub(super) fn code(self) -> u64 {
+    pub(in crate::report) fn code(self) -> u64 {
         u64::from(self.0)
     }
 
-    pub(super) fn kind(self) -> ProgramKind {
+    pub(in crate::report) fn kind(self) -> ProgramKind {
         ProgramKind::ALL.get(usize::from(self.0 / 2)).copied().unwrap_or(ProgramKind::Unknown)
     }
 
+    pub(in crate::report) fn stream(self) -> StreamEnd {
+        if self.0.is_multiple_of(2) { StreamEnd::Host } else { StreamEnd::RemoteBuffer }
+    }
+
     pub(super) fn activity(self) -> Activity {
-        let stream =
-            if self.0.is_multiple_of(2) { StreamEnd::Host } else { StreamEnd::RemoteBuffer };
-        Activity::of(self.kind(), stream)
+        Activity::of(self.kind(), self.stream())
     }
 }
 

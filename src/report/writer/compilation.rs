@@ -1,7 +1,9 @@
 //! The compiled program as rows.
 
 use crate::report::error::ReportError;
-use crate::report::limits::{MAX_COUNT, MAX_CYCLES, MAX_IPUS, MAX_TILE_BYTES, MAX_TILES};
+use crate::report::limits::{
+    MAX_COUNT, MAX_IPUS, MAX_TILE_BYTES, MAX_TILE_CYCLES, MAX_TILE_VERTICES, MAX_TILES,
+};
 use crate::report::model::*;
 use crate::report::rows::{Rows, fit, on_replica, resolve};
 use rusqlite::params;
@@ -158,7 +160,7 @@ fn compute_sets(rows: &Rows, compilation: &Compilation) -> Done {
         rows.insert("compute_sets", params![id as i64, set.name])?;
         for (tiles, cycles) in set.cycles.iter() {
             on_replica(tiles, tile_count, || of("work"))?;
-            let cycles = fit(*cycles, MAX_CYCLES, || of("cycles"))?;
+            let cycles = fit(*cycles, MAX_TILE_CYCLES, || of("cycles"))?;
             let row = params![id as i64, tiles.first, tiles.end, cycles];
             rows.insert("compute_set_cycles", row)?;
         }
@@ -169,7 +171,7 @@ fn compute_sets(rows: &Rows, compilation: &Compilation) -> Done {
             rows.insert("vertex_groups", params![groups, id as i64, vertex_type, edges])?;
             for (tiles, count) in group.count.iter() {
                 on_replica(tiles, tile_count, || of("vertices"))?;
-                let count = fit(*count, MAX_COUNT, || of("number of vertices"))?;
+                let count = fit(*count, MAX_TILE_VERTICES, || of("number of vertices"))?;
                 rows.insert("vertex_tiles", params![groups, tiles.first, tiles.end, count])?;
             }
             groups += 1;
