@@ -6,9 +6,9 @@ use tilescope::report::*;
 use tilescope::units::*;
 
 /// A small random number generator (xorshift64*), the same on every machine.
-pub struct Rng(u64);
+pub struct Dice(u64);
 
-impl Rng {
+impl Dice {
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(2).wrapping_add(0x9e37_79b9_7f4a_7c15) | 1)
     }
@@ -67,7 +67,7 @@ const NAMES: [&str; 6] = [
 
 /// A report with something of everything, none of it sensible, all of it lawful for the writer.
 pub fn random_report(seed: u64, steps: u64) -> ReportBuilder {
-    let rng = &mut Rng::new(seed);
+    let rng = &mut Dice::new(seed);
     let ipus = 1 + rng.below(3) as u32;
     let tiles_per_ipu = 1 + rng.below(20) as u32;
     let mut report = ReportBuilder::new(ipus, tiles_per_ipu);
@@ -94,7 +94,7 @@ pub fn random_report(seed: u64, steps: u64) -> ReportBuilder {
     report
 }
 
-fn random_program(rng: &mut Rng, parts: &mut Compilation, ipus: u32, tiles: u32) {
+fn random_program(rng: &mut Dice, parts: &mut Compilation, ipus: u32, tiles: u32) {
     for i in 0..rng.below(5) {
         parts.operations.push(Operation {
             name: format!("op{i}"),
@@ -165,7 +165,7 @@ fn random_program(rng: &mut Rng, parts: &mut Compilation, ipus: u32, tiles: u32)
     }
 }
 
-fn random_memory(rng: &mut Rng, parts: &mut Compilation, tiles: u32) {
+fn random_memory(rng: &mut Dice, parts: &mut Compilation, tiles: u32) {
     let liveness = rng.below(6);
     for _ in 0..liveness {
         let program = ProgramId(rng.below(parts.programs.len() as u64) as u32);
@@ -208,7 +208,7 @@ fn random_memory(rng: &mut Rng, parts: &mut Compilation, tiles: u32) {
     });
 }
 
-fn random_steps(rng: &mut Rng, report: &mut ReportBuilder, programs: u64, steps: u64) {
+fn random_steps(rng: &mut Dice, report: &mut ReportBuilder, programs: u64, steps: u64) {
     let ipus = report.parts.target.ipus_per_replica;
     let tiles = u64::from(report.parts.target.tiles_per_ipu);
     let mut clocks = vec![[0u64; 2]; ipus as usize];

@@ -33,8 +33,8 @@ impl<'a> Lane<'a> {
     /// are at most `2 * pixels + 1` spans.
     ///
     /// Steps at least one pixel wide come as they are. Narrower ones come in buckets, one per
-    /// pixel: those that start in it, up to a pixel's worth at a time, so that a bucket is less
-    /// than two pixels wide.
+    /// pixel: those that start in it, up to a pixel's worth at a time, so that a bucket covers less
+    /// than two pixels of the window.
     ///
     /// Looks at O(pixels) nodes, and decodes a chunk of steps for each piece of the window where
     /// steps as wide as a pixel lie among narrower ones.
