@@ -4,7 +4,9 @@ use crate::report::error::ReportError;
 use crate::report::schema;
 use crate::units::TileRange;
 use rusqlite::{Connection, Params};
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::LazyLock;
 
 /// Where rows go.
 pub(super) struct Rows<'a> {
@@ -15,9 +17,8 @@ pub(super) struct Rows<'a> {
 impl Rows<'_> {
     /// Inserts a row of all columns.
     pub(super) fn insert(&self, table: &str, row: impl Params) -> Result<(), ReportError> {
-        let table = schema::find(table).ok_or_else(|| ReportError::refused(table))?;
         let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.path);
-        let mut statement = self.connection.prepare_cached(&table.insert()).map_err(failed)?;
+        let mut statement = self.connection.prepare_cached(insert_into(table)).map_err(failed)?;
         statement.execute(row).map_err(failed)?;
         Ok(())
     }
@@ -27,6 +28,13 @@ impl Rows<'_> {
         let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.path);
         self.connection.execute_batch(sql).map_err(failed)
     }
+}
+
+/// The statement that inserts into `table`, put together once: a trace has millions of rows.
+fn insert_into(table: &str) -> &'static str {
+    static STATEMENTS: LazyLock<BTreeMap<&str, String>> =
+        LazyLock::new(|| schema::TABLES.iter().map(|table| (table.name, table.insert())).collect());
+    STATEMENTS.get(table).map_or("", String::as_str)
 }
 
 /// `value` as the file keeps it; refused beyond `most`. `what` is put into words on refusal only.

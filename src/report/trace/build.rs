@@ -38,14 +38,24 @@ struct Level {
 }
 
 impl Level {
+    /// Takes in a step; the node that is complete with it, if any.
+    fn take_step(&mut self, record: &Record) -> Option<Node> {
+        match &mut self.filling {
+            Some(node) => node.add_step(record),
+            None => self.filling = Some(Node::of(record)),
+        }
+        self.children += 1;
+        (self.children == LEAF_STEPS).then(|| self.complete()).flatten()
+    }
+
     /// Takes in a child; the node that is complete with it, if any.
-    fn take(&mut self, child: &Node, full: u64) -> Option<Node> {
+    fn take(&mut self, child: &Node) -> Option<Node> {
         match &mut self.filling {
             Some(node) => node.add(child),
             None => self.filling = Some(*child),
         }
         self.children += 1;
-        (self.children == full).then(|| self.complete()).flatten()
+        (self.children == FAN_OUT).then(|| self.complete()).flatten()
     }
 
     fn complete(&mut self) -> Option<Node> {
@@ -101,7 +111,7 @@ impl LaneBuilder {
         self.range = Some(self.range.map_or(record.range, |range| range.union(record.range)));
         self.steps += 1;
         self.records.push(record);
-        self.raise(0, &Node::of(&record), LEAF_STEPS, blobs);
+        self.raise_step(&record, blobs);
         if self.records.len() == CHUNK_STEPS {
             self.store_chunk(room, blobs);
         }
@@ -114,7 +124,7 @@ impl LaneBuilder {
         }
         for level in 0..self.levels.len() {
             if let Some(node) = self.levels[level].complete() {
-                self.raise(level + 1, &node, FAN_OUT, blobs);
+                self.raise(level + 1, &node, blobs);
             }
         }
         let top = node::level_count(self.steps) as usize;
@@ -128,16 +138,25 @@ impl LaneBuilder {
         }
     }
 
-    /// Hands a child to the level above, and on upwards while nodes fill up.
-    fn raise(&mut self, level: usize, child: &Node, full: u64, blobs: &mut Vec<Blob>) {
+    fn raise_step(&mut self, record: &Record, blobs: &mut Vec<Blob>) {
+        if self.levels.is_empty() {
+            self.levels.push(Level::default());
+        }
+        if let Some(node) = self.levels[0].take_step(record) {
+            self.raise(1, &node, blobs);
+        }
+    }
+
+    /// Hands a node to the level above its own, and on upwards while nodes fill up.
+    fn raise(&mut self, level: usize, child: &Node, blobs: &mut Vec<Blob>) {
+        if self.levels[level - 1].finished.len() == BLOCK_NODES {
+            self.store_block(level - 1, blobs);
+        }
         if self.levels.len() == level {
             self.levels.push(Level::default());
         }
-        if let Some(node) = self.levels[level].take(child, full) {
-            self.raise(level + 1, &node, FAN_OUT, blobs);
-            if self.levels[level].finished.len() == BLOCK_NODES {
-                self.store_block(level, blobs);
-            }
+        if let Some(node) = self.levels[level].take(child) {
+            self.raise(level + 1, &node, blobs);
         }
     }
 
