@@ -25,16 +25,12 @@ pub enum Icon {
     Folder,
     /// A triangle to start something.
     Play,
-    /// A clock.
-    Clock,
     /// A half-filled disc.
     Theme,
     /// A rhombus of tiles: the program's own mark.
     Mark,
     /// A flask, for examples.
     Flask,
-    /// A house.
-    Home,
 }
 
 /// Paints `icon` centred in `rect`.
@@ -56,17 +52,9 @@ pub fn paint(painter: &Painter, rect: Rect, icon: Icon, colour: Color32) {
         Icon::Expand => pen.line(&[(0.4, 0.25), (0.65, 0.5), (0.4, 0.75)]),
         Icon::Folder => pen.folder(),
         Icon::Play => pen.fill(&[(0.3, 0.2), (0.8, 0.5), (0.3, 0.8)]),
-        Icon::Clock => {
-            pen.circle((0.5, 0.5), 0.36);
-            pen.line(&[(0.5, 0.28), (0.5, 0.52), (0.66, 0.6)]);
-        }
         Icon::Theme => pen.theme(),
         Icon::Mark => pen.mark(),
         Icon::Flask => pen.flask(),
-        Icon::Home => {
-            pen.line(&[(0.15, 0.5), (0.5, 0.18), (0.85, 0.5)]);
-            pen.line(&[(0.25, 0.44), (0.25, 0.82), (0.75, 0.82), (0.75, 0.44)]);
-        }
     }
 }
 

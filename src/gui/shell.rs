@@ -191,7 +191,7 @@ pub fn help_ui(context: &Context, shown: bool, commands: &mut Vec<Command>) {
     if !shown {
         return;
     }
-    let response = Modal::new(Id::new("help")).show(context, |ui| {
+    let response = Modal::new(Id::unique("help")).show(context, |ui| {
         let palette = Palette::of(ui.visuals());
         ui.set_width(430.0_f32.min(context.content_rect().width() - 60.0));
         ui.horizontal(|ui| {
@@ -256,7 +256,7 @@ pub fn progress_ui(context: &Context, session: &Session, commands: &mut Vec<Comm
 }
 
 fn card(context: &Context, contents: impl FnOnce(&mut Ui)) {
-    egui::Area::new(Id::new("progress"))
+    egui::Area::new(Id::unique("progress"))
         .order(Order::Foreground)
         .anchor(Align2::RIGHT_BOTTOM, vec2(-16.0, -16.0))
         .show(context, |ui| {
@@ -269,7 +269,7 @@ pub fn drop_hint_ui(context: &Context) {
     if context.input(|i| i.raw.hovered_files.is_empty()) {
         return;
     }
-    let painter = context.layer_painter(egui::LayerId::new(Order::Foreground, Id::new("drop")));
+    let painter = context.layer_painter(egui::LayerId::new(Order::Foreground, Id::unique("drop")));
     let rect = context.content_rect();
     let palette = Palette::of(&context.global_style().visuals);
     painter.rect_filled(rect, CornerRadius::ZERO, Color32::from_black_alpha(90));

@@ -338,7 +338,6 @@ fn visuals(theme: Theme, palette: &Palette) -> Visuals {
     visuals.selection.stroke = Stroke::new(1.0, palette.accent);
     visuals.striped = false;
     visuals.indent_has_left_vline = false;
-    visuals.clip_rect_margin = 0.0;
     let widgets = &mut visuals.widgets;
     let states = [
         (&mut widgets.noninteractive, palette.page, palette.rule, palette.text),

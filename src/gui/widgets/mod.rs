@@ -1,7 +1,10 @@
 //! Parts that several views share.
 
+pub mod axis;
 pub mod elided;
+pub mod overview;
 pub mod table;
+pub mod tiled;
 
 use super::fonts::strong;
 use super::icons::{self, Icon};
@@ -14,8 +17,6 @@ use egui::{
 
 /// Space between the edge of a page and what is on it.
 pub const MARGIN: f32 = 12.0;
-/// Height of toolbars and of tab bars.
-pub const BAR_HEIGHT: f32 = 40.0;
 
 /// An entry of the side menu: drawing and words, the chosen one stands out.
 pub fn menu_entry_ui(ui: &mut Ui, icon: Icon, text: &str, chosen: bool, narrow: bool) -> Response {

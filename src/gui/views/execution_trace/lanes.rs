@@ -1,13 +1,13 @@
 //! The lanes: where they lie, how they are painted, what the pointer does on them.
 
-use super::axis::{Axis, Limits};
+use crate::gui::widgets::axis::{Axis, Limits};
 use super::chosen::{self, ChosenBar};
 use super::colours::colour;
-use super::overview::overview_ui;
+use crate::gui::widgets::overview::{self, overview_ui};
 use super::ruler::{self, MARK_HEIGHT, paint_marks, paint_ruler};
 use super::scene::{COMMON_MARKS, IpuLanes, Prepared, Scene, SceneKey, rows_of};
-use super::tiled::Tiled;
-use super::{ExecutionTrace, ask_scene, grouping, id, overview, padded, zoomed_to};
+use crate::gui::widgets::tiled::Tiled;
+use super::{ExecutionTrace, ask_scene, grouping, id, padded, zoomed_to};
 use crate::analysis::trace::{Item, Kind, LaneItems, Style};
 use crate::gui::command::{ChosenStep, Command};
 use crate::gui::theme::{Palette, mix};

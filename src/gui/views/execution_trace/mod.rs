@@ -1,16 +1,13 @@
 //! The execution trace: what every IPU did, cycle by cycle.
 
-mod axis;
 mod chosen;
 mod colours;
 mod input;
 mod lanes;
-mod overview;
 mod panels;
 mod raster;
 mod ruler;
 mod scene;
-mod tiled;
 
 use super::{View, ViewContext, ViewInfo};
 use crate::analysis::trace::{Grouping, StepView, Style, WindowSummary, step_view, window_summary};
@@ -24,14 +21,14 @@ use crate::gui::widgets::{
 use crate::gui::worker::{Asked, Slot};
 use crate::report::{Outcome, Report};
 use crate::units::{CycleRange, Cycles, StepId, seconds};
-use axis::{Axis, Limits};
+use crate::gui::widgets::axis::{Axis, Limits};
 use chosen::ChosenBar;
 use egui::{Align, CentralPanel, Frame, Id, Layout, Margin, Panel, RichText, Ui};
 use input::Wish;
 use scene::{Prepared, Scene, SceneKey, prepare};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use tiled::Tiled;
+use crate::gui::widgets::{overview, tiled::Tiled};
 
 /// This view, for the list.
 pub const VIEW: ViewInfo = ViewInfo {
@@ -175,7 +172,10 @@ impl ExecutionTrace {
             .default_size((height * 0.32).clamp(90.0, 300.0))
             .size_range(60.0..=(height - 120.0).max(61.0))
             .frame(frame)
-            .show(ui, |ui| self.tables_ui(ui, context, prepared));
+            .show(ui, |ui| {
+                ui.take_available_space();
+                self.tables_ui(ui, context, prepared);
+            });
         CentralPanel::default().frame(frame).show(ui, |ui| {
             self.lanes_ui(ui, context, prepared);
         });
@@ -471,7 +471,7 @@ fn padded(window: CycleRange, limits: Limits) -> CycleRange {
 
 /// Identifies parts of this view to egui.
 fn id(part: &'static str) -> Id {
-    Id::new(("execution trace", part))
+    Id::unique(("execution trace", part))
 }
 
 type SceneAnswer = Result<Scene, String>;

@@ -1,6 +1,6 @@
 //! The cycle ruler and the rows of marks below it.
 
-use super::axis::{Axis, tick_step};
+use crate::gui::widgets::axis::{Axis, tick_step};
 use super::scene::MarkRow;
 use crate::gui::theme::Palette;
 use crate::gui::widgets::elided::elided;

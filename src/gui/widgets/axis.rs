@@ -1,4 +1,4 @@
-//! From cycles to places on the screen and back.
+//! From cycles (or tiles) to places on the screen and back.
 //!
 //! Cycles are integers up to 2^63, places are 32-bit floats: the origin is taken off as an integer
 //! before anything is scaled, so that bars stay where they are at any zoom, however long the run.
@@ -41,6 +41,11 @@ impl Axis {
     /// Cycles per point.
     pub fn scale(&self) -> f64 {
         self.scale
+    }
+
+    /// What lies at the left edge, exactly where it is below 2^53.
+    pub fn start(&self) -> f64 {
+        self.origin as f64 + self.fraction
     }
 
     /// Place of a cycle, in points from the left edge.

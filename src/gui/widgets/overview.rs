@@ -3,7 +3,7 @@
 use super::axis::{Axis, Limits};
 use super::tiled::Tiled;
 use crate::gui::theme::Palette;
-use crate::gui::widgets::focus_ui;
+use super::focus_ui;
 use crate::units::{CycleRange, Cycles};
 use egui::accesskit::Role;
 use egui::{
@@ -48,7 +48,7 @@ pub fn overview_ui(
     // A window of a pixel can still be seen and taken.
     let right = right.max(left + 2.0);
     shade(&painter, rect, left, right, palette);
-    let response = ui.interact(rect, ui.id().with("overview"), Sense::click_and_drag());
+    let response = ui.interact(rect, ui.scope_id().with("overview"), Sense::click_and_drag());
     let text = format!("{} - {}", Cycles(window.start), Cycles(window.end));
     response.widget_info(|| WidgetInfo::labeled(Role::Slider, true, "Overview of the run"));
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(text));
