@@ -75,6 +75,8 @@ fn cards_ui(ui: &mut Ui, session: &mut Session, commands: &mut Vec<Command>, wid
         card_ui(ui, "Simulate", |ui| simulate_card_ui(ui, session, commands));
         ui.add_space(gap);
         card_ui(ui, "Recent", |ui| recent_card_ui(ui, session, commands));
+        ui.add_space(gap);
+        card_ui(ui, "Reports of your own", capture_card_ui);
         return;
     }
     ui.horizontal_top(|ui| {
@@ -89,9 +91,37 @@ fn cards_ui(ui: &mut Ui, session: &mut Session, commands: &mut Vec<Command>, wid
         ui.vertical(|ui| {
             ui.set_width(width - gap - left);
             card_ui(ui, "Recent", |ui| recent_card_ui(ui, session, commands));
+            ui.add_space(gap);
+            card_ui(ui, "Reports of your own", capture_card_ui);
         });
     });
 }
+
+/// How to get a report out of an SDK, or out of a spec.
+fn capture_card_ui(ui: &mut Ui) {
+    let palette = Palette::of(ui.visuals());
+    let lines = [
+        ("With Poplar, PopART, PopTorch or TensorFlow on an IPU:", CAPTURE),
+        ("Without hardware, from a model and options in a TOML file:", SIMULATE),
+    ];
+    for (words, command) in lines {
+        ui.label(RichText::new(words).color(palette.weak_text));
+        Frame::new()
+            .fill(palette.raised)
+            .corner_radius(CornerRadius::same(5))
+            .inner_margin(Margin::symmetric(10, 6))
+            .show(ui, |ui| {
+                ui.set_width(ui.available_width());
+                let text = RichText::new(command).monospace();
+                ui.add(egui::Label::new(text).wrap().selectable(true));
+            });
+        ui.add_space(4.0);
+    }
+}
+
+const CAPTURE: &str =
+    "POPLAR_ENGINE_OPTIONS='{\"autoReport.all\":\"true\", \"autoReport.directory\":\"./report\"}'";
+const SIMULATE: &str = "tilescope simulate my_model.toml -o out";
 
 fn card_ui(ui: &mut Ui, title: &str, contents: impl FnOnce(&mut Ui)) {
     let palette = Palette::of(ui.visuals());
@@ -191,9 +221,6 @@ fn simulate_card_ui(ui: &mut Ui, session: &mut Session, commands: &mut Vec<Comma
         };
         ui.label(RichText::new(text).color(palette.weak_text));
     }
-    ui.add_space(6.0);
-    let text = "Own models: tilescope simulate my_model.toml -o out";
-    ui.label(RichText::new(text).color(palette.weak_text).size(11.5));
 }
 
 fn recent_card_ui(ui: &mut Ui, session: &Session, commands: &mut Vec<Command>) {
@@ -203,7 +230,7 @@ fn recent_card_ui(ui: &mut Ui, session: &Session, commands: &mut Vec<Command>) {
         ui.label(RichText::new(text).color(palette.weak_text));
         return;
     }
-    ScrollArea::vertical().max_height(560.0).show(ui, |ui| {
+    ScrollArea::vertical().max_height(420.0).show(ui, |ui| {
         ui.spacing_mut().item_spacing.y = 2.0;
         for recent in &session.prefs.recent {
             recent_ui(ui, recent, commands);

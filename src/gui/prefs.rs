@@ -91,8 +91,8 @@ impl Default for TracePrefs {
 pub struct MemoryPrefs {
     /// Count gaps between variables.
     pub include_gaps: bool,
-    /// Hide the line of a tile's capacity.
-    pub hide_max_memory: bool,
+    /// Show the line of a tile's capacity; not chosen means: where tiles are nearly full.
+    pub max_memory: Option<bool>,
 }
 
 /// Everything that is remembered.

@@ -163,7 +163,10 @@ impl Item {
             Kind::Step(step) => program(step.program)
                 .map_or_else(|| step.kind.name().to_owned(), |label| label.leaf.clone()),
             Kind::Operation(node, _) | Kind::Parent(node, _) => labels.node_name(*node).to_owned(),
-            Kind::Syncs(several) => format!("{} syncs", crate::units::grouped(several.steps)),
+            Kind::Syncs(several) => {
+                let kind = if self.full_height { "external" } else { "internal" };
+                format!("{} {kind} syncs", crate::units::grouped(several.steps))
+            }
             Kind::Bucket(totals, _) => format!("{} steps", crate::units::grouped(totals.steps)),
         }
     }

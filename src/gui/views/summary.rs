@@ -97,12 +97,14 @@ fn page_ui(ui: &mut Ui, context: &mut ViewContext<'_>, facts: &Facts, filter: &m
     let wide = ui.available_width() > 760.0;
     let mut blocks = Blocks { context };
     if wide {
+        ui.spacing_mut().item_spacing.x = 40.0;
         ui.columns(2, |columns| {
-            columns[0].spacing_mut().item_spacing.y = 4.0;
+            columns.iter_mut().for_each(|column| column.spacing_mut().item_spacing.x = 8.0);
             blocks.ui(&mut columns[0], "Target", |ui, _| target_ui(ui, opened));
             blocks.ui(&mut columns[1], "Graph", |ui, _| graph_ui(ui, facts));
             blocks.ui(&mut columns[1], "Batching and throughput", |ui, _| batching_ui(ui, facts));
         });
+        ui.spacing_mut().item_spacing.x = 8.0;
     } else {
         blocks.ui(ui, "Target", |ui, _| target_ui(ui, opened));
         blocks.ui(ui, "Graph", |ui, _| graph_ui(ui, facts));
@@ -243,7 +245,7 @@ fn triangle(ui: &Ui, centre: egui::Pos2, folded: bool, colour: egui::Color32) {
 /// Names on the left, values on the right.
 fn rows_ui(ui: &mut Ui, id: &str, rows: &[(String, String)]) {
     let palette = Palette::of(ui.visuals());
-    Grid::new(id).num_columns(2).min_col_width(190.0).spacing(vec2(18.0, 6.0)).show(ui, |ui| {
+    Grid::new(id).num_columns(2).min_col_width(190.0).min_row_height(18.0).spacing(vec2(18.0, 6.0)).show(ui, |ui| {
         for (name, value) in rows {
             ui.add(Label::new(RichText::new(name).color(palette.weak_text)).truncate());
             ui.add(Label::new(value).wrap().selectable(true));
@@ -385,7 +387,7 @@ fn files_ui(ui: &mut Ui, opened: &Opened, facts: &Facts) {
     let directory = path.parent().map_or(String::new(), |parent| parent.display().to_string());
     ui.add(Label::new(RichText::new(directory).color(palette.weak_text)).wrap().selectable(true));
     ui.add_space(4.0);
-    Grid::new("files").num_columns(4).spacing(vec2(14.0, 6.0)).show(ui, |ui| {
+    Grid::new("files").num_columns(4).min_row_height(18.0).spacing(vec2(14.0, 6.0)).show(ui, |ui| {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         let size = exact_bytes(opened.report.file_size().0);
         file_ui(ui, true, &name.unwrap_or_default(), "The report", &size);

@@ -110,7 +110,9 @@ pub fn toolbar_ui(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
     let frame = egui::Frame::new()
         .fill(palette.raised)
         .inner_margin(egui::Margin::symmetric(MARGIN as i8, 6));
+    let spacing = std::mem::take(&mut ui.spacing_mut().item_spacing);
     frame.show(ui, |ui| {
+        ui.spacing_mut().item_spacing = spacing;
         ui.set_min_width(ui.available_width());
         ui.horizontal_wrapped(|ui| {
             ui.spacing_mut().item_spacing.y = 6.0;
@@ -120,7 +122,7 @@ pub fn toolbar_ui(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
     let line = ui.cursor().top();
     let width = ui.max_rect().x_range();
     ui.painter().hline(width, line - 0.5, Stroke::new(1.0, palette.rule));
-    ui.add_space(1.0);
+    ui.spacing_mut().item_spacing = spacing;
 }
 
 /// A choice between a few words, with its name in front.

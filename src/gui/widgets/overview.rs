@@ -102,7 +102,7 @@ pub fn overview_ui(
 
 fn shade(painter: &egui::Painter, rect: Rect, left: f32, right: f32, palette: &Palette) {
     let [r, g, b, _] = palette.shade.to_array();
-    let veil = Color32::from_rgba_unmultiplied(r, g, b, 190);
+    let veil = Color32::from_rgba_unmultiplied(r, g, b, 150);
     let before = Rect::from_min_max(rect.min, pos2(left, rect.bottom()));
     let behind = Rect::from_min_max(pos2(right, rect.top()), rect.max);
     painter.rect_filled(before, 0.0, veil);

@@ -109,7 +109,7 @@ impl TableState {
             return hint_ui(ui, "There is nothing to list here.");
         }
         ui.horizontal(|ui| {
-            ui.add_space(8.0);
+            ui.add_space(6.0);
             search_ui(ui, &mut self.filter, hint, 220.0);
             self.count_ui(ui, table);
         });
@@ -124,8 +124,7 @@ impl TableState {
         });
         let Some(order) = asked.answer() else { return };
         let sort = &mut self.sort;
-        ui.horizontal_top(|ui| {
-            ui.add_space(8.0);
+        egui::Frame::new().inner_margin(egui::Margin { left: 14, ..egui::Margin::ZERO }).show(ui, |ui| {
             rows_ui(ui, table, order, (column, descending), sort);
         });
     }

@@ -1,6 +1,6 @@
 //! What is chosen in the trace: a step, which every tab knows, or a bar that stands for several.
 
-use super::scene::{IpuScene, Scene};
+use super::scene::Scene;
 use crate::analysis::trace::{Item, Kind, Labels};
 use crate::gui::command::ChosenStep;
 use crate::report::Activity;
@@ -25,9 +25,26 @@ pub struct ChosenBar {
 
 impl ChosenBar {
     /// Describes a bar.
-    pub fn of(item: &Item, labels: &Labels, ipu: u32, sub_lane: u8) -> Self {
+    pub fn of(
+        item: &Item,
+        labels: &Labels,
+        (ipu, sub_lane): (u32, u8),
+        window: CycleRange,
+    ) -> Self {
         let Item { range, row, .. } = *item;
-        Self { ipu, sub_lane, row, range, title: title(item, labels), rows: rows(item) }
+        let mut rows = rows(item);
+        let hint = match item.kind {
+            Kind::Step(_) | Kind::Parent(..) => "the bars below it",
+            Kind::Operation(..) => "switch off Group executions to see them",
+            Kind::Syncs(_) => "switch off Group syncs to see them",
+            Kind::Bucket(..) => "zoom in to see them",
+        };
+        rows.push(("Single steps".to_owned(), hint.to_owned()));
+        // What lies outside of the window was not read.
+        if range.start <= window.start || window.end <= range.end {
+            rows.push(("Part".to_owned(), "goes on beyond what is shown: zoom out".to_owned()));
+        }
+        Self { ipu, sub_lane, row, range, title: title(item, labels), rows }
     }
 }
 
@@ -82,15 +99,14 @@ pub fn activity_title(activity: Activity) -> &'static str {
 }
 
 /// The bar of a scene that shows a step: itself, or what it is a part of.
-pub fn find<'a>(scene: &'a Scene, step: &ChosenStep) -> Option<(&'a IpuScene, usize, &'a Item)> {
+pub fn find<'a>(scene: &'a Scene, step: &ChosenStep) -> Option<&'a Item> {
     let ipu = scene.ipus.iter().find(|ipu| ipu.ipu == step.ipu)?;
-    let lane = ipu.lanes.iter().position(|lane| lane.sub_lane == step.sub_lane)?;
+    let lane = ipu.lanes.iter().find(|lane| lane.sub_lane == step.sub_lane)?;
     let holds = |item: &&Item| {
         let first = item.first_position();
         !matches!(item.kind, Kind::Parent(..))
             && first <= step.position
             && step.position < first + item.steps()
     };
-    let item = ipu.lanes[lane].items.iter().find(holds)?;
-    Some((ipu, lane, item))
+    lane.items.iter().find(holds)
 }

@@ -37,6 +37,8 @@ const IPU_GAP: f32 = 8.0;
 const LEAST_LABEL: f32 = 26.0;
 /// How near the pointer must be to a narrow bar.
 const REACH: f32 = 3.0;
+/// How much of a bar is covered while another one is chosen.
+const VEIL: f32 = 0.55;
 /// Width of the scroll bar.
 const SCROLL_BAR: f32 = 10.0;
 
@@ -79,6 +81,15 @@ impl Block<'_> {
             (row >= 0.0 && row < *rows as f32).then_some((index, row as u32))
         })
     }
+}
+
+/// How bars look beneath their names.
+#[derive(Clone, Copy)]
+struct Looks {
+    /// Shaded by tile balance.
+    balance: bool,
+    /// Covered, because another bar is chosen.
+    veiled: bool,
 }
 
 /// What the pointer is over.
@@ -274,10 +285,14 @@ impl ExecutionTrace {
                 paint_marks(&painter, row, axis, &scene.ipus[index].marks, palette);
             }
             if chosen.is_some() {
-                let veil = mix(palette.lane, palette.page, 0.3).gamma_multiply(0.55);
+                let veil = palette.lane.gamma_multiply(VEIL);
                 painter.rect_filled(band.bars(), 0.0, veil);
             }
-            band.labels_ui(ui, &painter, prepared, scene, index, context.prefs.trace.tile_balance);
+            let looks = Looks {
+                balance: context.prefs.trace.tile_balance,
+                veiled: chosen.is_some(),
+            };
+            band.labels_ui(ui, &painter, prepared, scene, index, looks);
         }
         if let Some(scene) = scene {
             self.common_marks(ui, places, axis, scene);
@@ -333,11 +348,15 @@ impl ExecutionTrace {
     ) -> Option<Chosen<'a>> {
         if let Some(bar) = &self.bar {
             let ChosenBar { ipu, sub_lane, row, range, .. } = *bar;
-            return Some(Chosen { ipu, sub_lane, row, range, full_height: false, item: None });
+            let shown = scene.and_then(|scene| scene.ipus.iter().find(|shown| shown.ipu == ipu));
+            let lane = shown.and_then(|ipu| ipu.lanes.iter().find(|l| l.sub_lane == sub_lane));
+            let own = |item: &&Item| item.row == row && item.range.start == range.start;
+            let item = lane.and_then(|lane| lane.items.iter().find(own));
+            let full_height = item.is_some_and(|item| item.full_height);
+            return Some(Chosen { ipu, sub_lane, row, range, full_height, item });
         }
         let step = context.selection.step?;
-        let (_, lane, item) = chosen::find(scene?, &step)?;
-        let _ = lane;
+        let item = chosen::find(scene?, &step)?;
         Some(Chosen {
             ipu: step.ipu,
             sub_lane: step.sub_lane,
@@ -429,8 +448,8 @@ impl ExecutionTrace {
                 self.axis = Some(zoomed_to(hit.item.range, limits));
             }
         } else if response.clicked() {
-            let chosen = hit.map(|hit| choose(&hit, prepared));
-            response.request_focus();
+            let window = self.wanted.unwrap_or(limits.range);
+            let chosen = hit.map(|hit| choose(&hit, prepared, window));
             self.choose(context, chosen);
         }
         self.drag(ui, places, axis, limits, response);
@@ -575,14 +594,16 @@ enum Choice {
     Bar(ChosenBar),
 }
 
-fn choose(hit: &Hit<'_>, prepared: &Prepared) -> Choice {
+fn choose(hit: &Hit<'_>, prepared: &Prepared, window: crate::units::CycleRange) -> Choice {
     let (ipu, sub_lane) = (hit.ipu, hit.lane.sub_lane);
     match hit.item.step() {
         Some(step) => {
             let position = hit.item.first_position();
             Choice::Step(ChosenStep { ipu, sub_lane, position, step })
         }
-        None => Choice::Bar(ChosenBar::of(hit.item, &prepared.labels, ipu, sub_lane)),
+        None => {
+            Choice::Bar(ChosenBar::of(hit.item, &prepared.labels, (ipu, sub_lane), window))
+        }
     }
 }
 
@@ -675,7 +696,7 @@ impl Band<'_> {
         prepared: &Prepared,
         scene: &Scene,
         index: usize,
-        balance: bool,
+        looks: Looks,
     ) {
         let ipu = &scene.ipus[index];
         let least = (self.axis.scale() * f64::from(LEAST_LABEL)) as u64;
@@ -694,9 +715,11 @@ impl Band<'_> {
                 let text = item.text(&prepared.labels);
                 let full = colour(self.palette, &prepared.labels, item);
                 // The letters lie in the upper or the lower part of the bar.
-                let bright = !balance || item.tile_balance().is_none_or(|share| share > 0.5);
+                let bright = !looks.balance || item.tile_balance().is_none_or(|share| share > 0.5);
                 let filtered = !scene.key.filter.is_empty();
                 let ground = if bright && !filtered { full } else { self.palette.dimmed(full) };
+                let veil = if looks.veiled { VEIL } else { 0.0 };
+                let ground = mix(ground, self.palette.lane, veil);
                 self.label(painter, rect, &text, ground);
                 let visible = rect.intersect(self.places.lanes);
                 if visible.is_positive() {

@@ -251,7 +251,10 @@ impl ExecutionTrace {
         };
         let asked = self.summary.ask(ui.ctx(), context.workers, &(window, ipus), question);
         match asked.answer() {
-            Some(Ok(summary)) => panels::summary_ui(ui, summary, &context.opened.target),
+            Some(Ok(summary)) => {
+                let bytes = context.opened.report.has(crate::report::Part::StepBytes);
+                panels::summary_ui(ui, summary, &context.opened.target, bytes);
+            },
             Some(Err(problem)) => missing_ui(ui, "The window cannot be summed up", problem),
             None => {}
         }

@@ -16,7 +16,7 @@ use egui::{
 const LEFT: f32 = 14.0;
 
 /// What the visible window adds up to.
-pub fn summary_ui(ui: &mut Ui, summary: &WindowSummary, target: &Target) {
+pub fn summary_ui(ui: &mut Ui, summary: &WindowSummary, target: &Target, bytes: bool) {
     ScrollArea::both().auto_shrink(false).id_salt("window summary").show(ui, |ui| {
         ui.add_space(6.0);
         ui.horizontal(|ui| {
@@ -39,7 +39,7 @@ pub fn summary_ui(ui: &mut Ui, summary: &WindowSummary, target: &Target) {
             Grid::new("window totals").num_columns(6).spacing(vec2(20.0, 7.0)).show(ui, |ui| {
                 header_ui(ui);
                 for totals in &summary.ipus {
-                    ipu_ui(ui, totals);
+                    ipu_ui(ui, totals, bytes);
                 }
             });
         });
@@ -63,7 +63,7 @@ fn header_ui(ui: &mut Ui) {
     ui.end_row();
 }
 
-fn ipu_ui(ui: &mut Ui, totals: &IpuTotals) {
+fn ipu_ui(ui: &mut Ui, totals: &IpuTotals, bytes: bool) {
     ui.label(strong(totals.ipu.to_string()));
     ui.vertical(|ui| {
         ui.spacing_mut().item_spacing.y = 3.0;
@@ -76,7 +76,11 @@ fn ipu_ui(ui: &mut Ui, totals: &IpuTotals) {
         }
     }
     for traffic in [totals.host, totals.remote_buffer, totals.global_exchange] {
-        ui.label(traffic_text(traffic));
+        let text = if bytes { traffic_text(traffic) } else { "not recorded".to_owned() };
+        let none = traffic == StreamTraffic::default();
+        let palette = Palette::of(ui.visuals());
+        let colour = if none { palette.weak_text } else { palette.text };
+        ui.label(RichText::new(text).color(colour));
     }
     ui.end_row();
 }
@@ -125,7 +129,10 @@ fn proportions_ui(ui: &mut Ui, totals: &IpuTotals) {
         ui.spacing_mut().item_spacing.x = 4.0;
         for ((colour, _, _), text) in parts.iter().zip(&text) {
             let (dot, _) = ui.allocate_exact_size(vec2(8.0, 8.0), Sense::hover());
-            ui.painter().rect_filled(dot, CornerRadius::same(2), *colour);
+            let line = egui::Stroke::new(1.0, palette.outline);
+            let inside = egui::StrokeKind::Inside;
+            let line = if *colour == palette.lane { line } else { egui::Stroke::NONE };
+            ui.painter().rect(dot, CornerRadius::same(2), *colour, line, inside);
             ui.label(RichText::new(text).size(11.5));
             ui.add_space(5.0);
         }
@@ -173,7 +180,6 @@ pub fn bar_ui(ui: &mut Ui, bar: &ChosenBar) {
         for (name, value) in &bar.rows {
             row_ui(ui, name, value);
         }
-        row_ui(ui, "Single steps", "switch off Group executions, or zoom in");
     });
 }
 
@@ -188,7 +194,7 @@ fn details_ui(ui: &mut Ui, colour: Color32, title: &str, rows: impl FnOnce(&mut 
                 let title: String = title.chars().take(600).collect();
                 ui.add(egui::Label::new(strong(title)).selectable(true).extend());
                 ui.add_space(2.0);
-                Grid::new("details").num_columns(2).spacing(vec2(24.0, 4.0)).show(ui, rows);
+                Grid::new("details").num_columns(2).min_row_height(17.0).spacing(vec2(24.0, 5.0)).show(ui, rows);
             });
         });
         let bottom = ui.cursor().top() - 4.0;

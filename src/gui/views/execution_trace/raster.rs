@@ -196,7 +196,7 @@ impl Narrow {
     }
 
     fn put(&self, image: &mut ColorImage, fill: &Fill, sub_lane: usize, palette: &Palette) {
-        let foot = (fill.row_height / 10).max(1);
+        let foot = (fill.row_height / 18).max(1);
         for (index, column) in self.columns.iter().enumerate().filter(|(_, c)| c.cover > 0.0) {
             let (row, x) = (index / self.width, index % self.width);
             let [r, g, b] = column.colour.map(|sum| (sum / column.cover) as u8);
@@ -211,7 +211,7 @@ impl Narrow {
             for y in 0..height {
                 let dotted = column.several && y + foot >= height && (x / 2).is_multiple_of(2);
                 let pixel = if y < bright { upper } else { lower };
-                let pixel = if dotted { mix(pixel, palette.text, 0.55) } else { pixel };
+                let pixel = if dotted { mix(pixel, palette.text, 0.4) } else { pixel };
                 image.pixels[(top + y) * self.width + x] = pixel;
             }
         }

@@ -6,7 +6,7 @@ use crate::gui::theme::Palette;
 use crate::gui::widgets::elided::elided;
 use crate::report::{Mark, MarkKind, Pass};
 use crate::units::Cycles;
-use egui::{Align2, Color32, CornerRadius, FontId, Painter, Rect, Stroke, pos2, vec2};
+use egui::{Color32, CornerRadius, FontId, Painter, Rect, Stroke, pos2, vec2};
 
 /// Height of the ruler.
 pub const HEIGHT: f32 = 24.0;
@@ -31,7 +31,10 @@ pub fn paint_ruler(painter: &Painter, rect: Rect, axis: Axis, palette: &Palette)
         if major {
             let at = pos2(x + 4.0, rect.top() + 3.0);
             let text = Cycles(cycle).to_string();
-            painter.text(at, Align2::LEFT_TOP, text, font.clone(), palette.weak_text);
+            let galley = painter.layout_no_wrap(text, font.clone(), palette.weak_text);
+            if x >= rect.left() - 3.0 && at.x + galley.size().x <= rect.right() {
+                painter.galley(at, galley, palette.weak_text);
+            }
         }
         let Some(next) = cycle.checked_add(minor) else { break };
         cycle = next;

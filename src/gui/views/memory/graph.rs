@@ -301,7 +301,7 @@ fn top_of(curves: &Curves, look: Look, window: CycleRange) -> f64 {
 
 fn x_marks(input: GridInput, step: u64) -> Vec<GridMark> {
     let (from, to) = input.bounds;
-    let first = (from.max(0.0) / step as f64).floor() as u64;
+    let first = (from.max(0.0) / step as f64).ceil() as u64;
     let mark = |index: u64| GridMark { value: (index * step) as f64, step_size: step as f64 };
     (first..).map(mark).take_while(|mark| mark.value <= to).take(400).collect()
 }
@@ -344,7 +344,9 @@ fn add_layers(
         plot.add(FilledArea::new(title.clone(), &xs, &ground, &ys).fill_color(fill).allow_hover(false));
         let points: Vec<[f64; 2]> = xs.iter().zip(&ys).map(|(x, y)| [*x, *y]).collect();
         let line = if single { colour } else { mix(colour, palette.text, 0.15) };
-        let stroke = Stroke::new(if single { 1.5 } else { 1.0 }, line);
+        // Lines of dense steps would run together.
+        let dense = to.saturating_sub(from) * 3 > width;
+        let stroke = Stroke::new(if single && !dense { 1.5 } else { 1.0 }, line);
         plot.line(Line::new(title, points).stroke(stroke).allow_hover(false));
         below = Some(ys);
     }

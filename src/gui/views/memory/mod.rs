@@ -109,11 +109,18 @@ impl Memory {
                 order: self.order,
                 per_ipu: self.per_ipu,
                 breakdown: self.breakdown,
-                max_memory: !context.prefs.memory.hide_max_memory,
+                max_memory: self.max_memory(context.prefs.memory),
                 include_gaps: context.prefs.memory.include_gaps,
             };
             self.graph.ui(ui, context, curves, look);
         });
+    }
+
+    /// Whether the line of a tile's capacity is shown: as chosen, or where it is near.
+    fn max_memory(&self, prefs: MemoryPrefs) -> bool {
+        let latest = self.curves.latest().and_then(|curves| curves.as_ref().ok());
+        let near = latest.is_some_and(|curves| curves.max.saturating_mul(5) > curves.capacity * 2);
+        prefs.max_memory.unwrap_or(near)
     }
 
     fn tables_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
@@ -150,10 +157,14 @@ impl Memory {
         let mut prefs: MemoryPrefs = old;
         ui.checkbox(&mut prefs.include_gaps, "Include gaps")
             .on_hover_text("Count what lies unused below the last used address of a tile.");
-        let mut shown = !prefs.hide_max_memory;
-        ui.checkbox(&mut shown, "Show max memory")
-            .on_hover_text("A line at the memory that a tile has.");
-        prefs.hide_max_memory = !shown;
+        let mut shown = self.max_memory(old);
+        if ui
+            .checkbox(&mut shown, "Show max memory")
+            .on_hover_text("A line at the memory that a tile has.")
+            .changed()
+        {
+            prefs.max_memory = Some(shown);
+        }
         if prefs != old {
             context.commands.push(Command::SetMemoryPrefs(prefs));
         }
