@@ -127,10 +127,6 @@ impl Db {
         Ok(Self { connection, tables, path, most_rows: bytes / 4 + 16, budget, warnings })
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Setting this flag makes the query that runs stop with an error.
     pub(super) fn set_cancel(&mut self, cancel: Arc<AtomicBool>) -> Result<(), ReportError> {
         self.budget.cancel = cancel;
@@ -153,6 +149,12 @@ impl Db {
     /// Whether the file has this table with this column.
     pub(super) fn has(&self, table: &str, column: &str) -> bool {
         self.tables.get(table).is_some_and(|columns| columns.iter().any(|c| c == column))
+    }
+
+    /// Whether rows of this table have numbers to find them by.
+    pub(super) fn has_rowid(&self, table: &str) -> bool {
+        let sql = format!("SELECT rowid FROM \"{table}\" LIMIT 1");
+        self.has_table(table) && lock(&self.connection).prepare(&sql).is_ok()
     }
 
     /// Whether the file has this table, and it holds anything.
@@ -209,9 +211,7 @@ impl Db {
         while let Some(row) = rows.next().map_err(failed)? {
             count += 1;
             if count > self.most_rows {
-                let problem =
-                    format!("table {} has more rows than the file can hold", select.table);
-                return Err(ReportError::damaged(problem, &self.path));
+                return Err(self.damage(select.table, "more rows than the file can hold"));
             }
             let cells = Cells { row, select: &select, db: self, handed: Cell::new(0) };
             if each(&cells)?.is_break() {
@@ -261,9 +261,96 @@ impl Db {
         value.map_err(|e| self.failure(&e, table))
     }
 
+    /// Hands out the rows of a query over the plain table `table`: three integers each.
+    pub(super) fn group(
+        &self,
+        table: &str,
+        sql: &str,
+        mut each: impl FnMut([Option<i64>; 3]),
+    ) -> Result<(), ReportError> {
+        let failed = |e: rusqlite::Error| self.failure(&e, table);
+        let connection = lock(&self.connection);
+        self.budget.refill();
+        let mut statement = connection.prepare(sql).map_err(failed)?;
+        let mut rows = statement.query([]).map_err(failed)?;
+        while let Some(row) = rows.next().map_err(failed)? {
+            each(std::array::from_fn(|column| row.get_ref(column).ok().and_then(integer)));
+        }
+        Ok(())
+    }
+
+    /// Walks two tables that are sorted by their first column at once: for each row of `right`,
+    /// hands over the row of `left` with the same number, turned into an item, if there is one.
+    /// Neither table is kept in memory. Rows of `right` without a number are passed over; where a
+    /// number of `right` is below the one before, `each` is told and the row of `left` is lost.
+    pub(super) fn merge<T>(
+        &self,
+        left: Select,
+        right: Select,
+        mut item: impl FnMut(&Cells) -> T,
+        mut each: impl FnMut(Option<&T>, &Cells) -> Result<(), ReportError>,
+    ) -> Result<(), ReportError> {
+        let connection = lock(&self.connection);
+        self.budget.refill();
+        let prepare = |select: &Select| {
+            let columns = self.tables.get(select.table).map_or(&[][..], Vec::as_slice);
+            connection.prepare(&sql(select, columns)).map_err(|e| self.failure(&e, select.table))
+        };
+        let mut right_statement = prepare(&right)?;
+        let mut left_statement =
+            if self.has_table(left.table) { Some(prepare(&left)?) } else { None };
+        let mut left_rows = match &mut left_statement {
+            Some(statement) => Some(statement.query([]).map_err(|e| self.failure(&e, left.table))?),
+            None => None,
+        };
+        let mut next_left = || -> Result<Option<(i64, T)>, ReportError> {
+            let Some(rows) = &mut left_rows else { return Ok(None) };
+            while let Some(row) = rows.next().map_err(|e| self.failure(&e, left.table))? {
+                let cells = Cells { row, select: &left, db: self, handed: Cell::new(0) };
+                if let Some(number) = cells.int(0) {
+                    return Ok(Some((number, item(&cells))));
+                }
+            }
+            Ok(None)
+        };
+        let failed = |e: rusqlite::Error| self.failure(&e, right.table);
+        let mut right_rows = right_statement.query([]).map_err(failed)?;
+        let mut current = next_left()?;
+        let mut count = 0;
+        while let Some(row) = right_rows.next().map_err(failed)? {
+            let cells = Cells { row, select: &right, db: self, handed: Cell::new(0) };
+            count += 1;
+            if count > self.most_rows {
+                return Err(self.damage(right.table, "more rows than the file can hold"));
+            }
+            let Some(number) = cells.int(0) else { continue };
+            while current.as_ref().is_some_and(|(left, _)| *left < number) {
+                current = next_left()?;
+            }
+            let found = current.as_ref().filter(|(left, _)| *left == number);
+            each(found.map(|(_, item)| item), &cells)?;
+        }
+        Ok(())
+    }
+
     /// The integer a PRAGMA answers with; 0 if it has none.
     pub(super) fn pragma(&self, name: &str) -> i64 {
         lock(&self.connection).pragma_query_value(None, name, |row| row.get(0)).unwrap_or(0)
+    }
+
+    /// What SQLite finds broken in the structure of the file, ten things at most.
+    pub(super) fn broken_structure(&self) -> Vec<String> {
+        self.budget.refill();
+        let connection = lock(&self.connection);
+        let read = || -> rusqlite::Result<Vec<String>> {
+            let mut statement = connection.prepare("PRAGMA integrity_check(10)")?;
+            let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
+            lines.collect()
+        };
+        match read() {
+            Ok(lines) => lines.into_iter().filter(|line| line != "ok").collect(),
+            Err(error) => vec![error.to_string()],
+        }
     }
 
     /// Damage to `table` as an error.

@@ -20,6 +20,24 @@ pub enum TargetKind {
     IpuModel,
 }
 
+impl TargetKind {
+    /// Both kinds.
+    pub const ALL: [TargetKind; 2] = [Self::Ipu, Self::IpuModel];
+
+    /// The name in the file, as Poplar spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ipu => "IPU",
+            Self::IpuModel => "IPU_MODEL",
+        }
+    }
+
+    /// The kind of a name in a file.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
 /// The machine a report was made for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
@@ -110,6 +128,25 @@ pub enum Pass {
     Backward,
     /// Optimiser.
     Update,
+}
+
+impl Pass {
+    /// Every pass, in the order they run.
+    pub const ALL: [Pass; 3] = [Self::Forward, Self::Backward, Self::Update];
+
+    /// The name in the file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Forward => "forward",
+            Self::Backward => "backward",
+            Self::Update => "update",
+        }
+    }
+
+    /// The pass of a name in a file.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|pass| pass.name() == name)
+    }
 }
 
 /// One operation of the model: what people mean when they say "this conv".
@@ -214,6 +251,24 @@ pub enum StreamEnd {
     Host,
     /// A remote buffer in streaming memory.
     RemoteBuffer,
+}
+
+impl StreamEnd {
+    /// Both ends.
+    pub const ALL: [StreamEnd; 2] = [Self::Host, Self::RemoteBuffer];
+
+    /// The name in the file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::RemoteBuffer => "remote_buffer",
+        }
+    }
+
+    /// The end of a name in a file.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|end| end.name() == name)
+    }
 }
 
 /// What a step spends its cycles on: the things a pixel of a trace can be.

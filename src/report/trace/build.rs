@@ -2,6 +2,7 @@
 
 use super::chunk::{CHUNK_STEPS, ChunkEncoder, Record};
 use super::node::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, Node};
+use crate::report::limits::MAX_SUB_LANES;
 use crate::units::CycleRange;
 
 /// A finished piece of the index, to be stored under its key.
@@ -10,6 +11,11 @@ pub(crate) enum Blob {
     Chunk(i64, Vec<u8>),
     /// Block of nodes.
     Nodes(i64, Vec<u8>),
+}
+
+/// Number of a lane in keys: by IPU, then sub-lane, with room for all that may turn up later.
+pub(in crate::report) fn lane_number(ipu: u32, sub_lane: u8) -> u32 {
+    ipu * u32::from(MAX_SUB_LANES) + u32::from(sub_lane)
 }
 
 /// Key of a chunk: the lane, then its place on it.
@@ -32,14 +38,24 @@ struct Level {
 }
 
 impl Level {
+    /// Takes in a step; the node that is complete with it, if any.
+    fn take_step(&mut self, record: &Record) -> Option<Node> {
+        match &mut self.filling {
+            Some(node) => node.add_step(record),
+            None => self.filling = Some(Node::of(record)),
+        }
+        self.children += 1;
+        (self.children == LEAF_STEPS).then(|| self.complete()).flatten()
+    }
+
     /// Takes in a child; the node that is complete with it, if any.
-    fn take(&mut self, child: &Node, full: u64) -> Option<Node> {
+    fn take(&mut self, child: &Node) -> Option<Node> {
         match &mut self.filling {
             Some(node) => node.add(child),
             None => self.filling = Some(*child),
         }
         self.children += 1;
-        (self.children == full).then(|| self.complete()).flatten()
+        (self.children == FAN_OUT).then(|| self.complete()).flatten()
     }
 
     fn complete(&mut self) -> Option<Node> {
@@ -69,7 +85,7 @@ pub(crate) struct LaneBuilder {
 }
 
 impl LaneBuilder {
-    /// The builder of lane number `lane`.
+    /// The builder of the lane with this [`lane_number`].
     pub(crate) fn new(lane: u32) -> Self {
         Self {
             lane,
@@ -95,7 +111,7 @@ impl LaneBuilder {
         self.range = Some(self.range.map_or(record.range, |range| range.union(record.range)));
         self.steps += 1;
         self.records.push(record);
-        self.raise(0, &Node::of(&record), LEAF_STEPS, blobs);
+        self.raise_step(&record, blobs);
         if self.records.len() == CHUNK_STEPS {
             self.store_chunk(room, blobs);
         }
@@ -108,7 +124,7 @@ impl LaneBuilder {
         }
         for level in 0..self.levels.len() {
             if let Some(node) = self.levels[level].complete() {
-                self.raise(level + 1, &node, FAN_OUT, blobs);
+                self.raise(level + 1, &node, blobs);
             }
         }
         let top = node::level_count(self.steps) as usize;
@@ -122,16 +138,25 @@ impl LaneBuilder {
         }
     }
 
-    /// Hands a child to the level above, and on upwards while nodes fill up.
-    fn raise(&mut self, level: usize, child: &Node, full: u64, blobs: &mut Vec<Blob>) {
+    fn raise_step(&mut self, record: &Record, blobs: &mut Vec<Blob>) {
+        if self.levels.is_empty() {
+            self.levels.push(Level::default());
+        }
+        if let Some(node) = self.levels[0].take_step(record) {
+            self.raise(1, &node, blobs);
+        }
+    }
+
+    /// Hands a node to the level above its own, and on upwards while nodes fill up.
+    fn raise(&mut self, level: usize, child: &Node, blobs: &mut Vec<Blob>) {
+        if self.levels[level - 1].finished.len() == BLOCK_NODES {
+            self.store_block(level - 1, blobs);
+        }
         if self.levels.len() == level {
             self.levels.push(Level::default());
         }
-        if let Some(node) = self.levels[level].take(child, full) {
-            self.raise(level + 1, &node, FAN_OUT, blobs);
-            if self.levels[level].finished.len() == BLOCK_NODES {
-                self.store_block(level, blobs);
-            }
+        if let Some(node) = self.levels[level].take(child) {
+            self.raise(level + 1, &node, blobs);
         }
     }
 

@@ -16,6 +16,7 @@
 //! is decoded alone, in O(4,096).
 
 use super::codec::{Cursor, apply, difference, pack, put, unpack};
+use super::types::Balance;
 use crate::report::limits::{MAX_CYCLES, MAX_STEP_BYTES, MAX_STEPS};
 use crate::report::model::{Activity, ProgramKind, StreamEnd};
 use crate::units::{CycleRange, ProgramId, StepId};
@@ -50,22 +51,24 @@ impl Class {
         Self::new(kind, if remote { StreamEnd::RemoteBuffer } else { StreamEnd::Host })
     }
 
-    pub(super) fn from_code(code: u64) -> Option<Self> {
+    pub(in crate::report) fn from_code(code: u64) -> Option<Self> {
         (code < 2 * ProgramKind::ALL.len() as u64).then_some(Self(code as u8))
     }
 
-    pub(super) fn code(self) -> u64 {
+    pub(in crate::report) fn code(self) -> u64 {
         u64::from(self.0)
     }
 
-    pub(super) fn kind(self) -> ProgramKind {
+    pub(in crate::report) fn kind(self) -> ProgramKind {
         ProgramKind::ALL.get(usize::from(self.0 / 2)).copied().unwrap_or(ProgramKind::Unknown)
     }
 
+    pub(in crate::report) fn stream(self) -> StreamEnd {
+        if self.0.is_multiple_of(2) { StreamEnd::Host } else { StreamEnd::RemoteBuffer }
+    }
+
     pub(super) fn activity(self) -> Activity {
-        let stream =
-            if self.0.is_multiple_of(2) { StreamEnd::Host } else { StreamEnd::RemoteBuffer };
-        Activity::of(self.kind(), stream)
+        Activity::of(self.kind(), self.stream())
     }
 }
 
@@ -76,8 +79,7 @@ pub(crate) struct Record {
     pub(crate) range: CycleRange,
     pub(crate) program: Option<ProgramId>,
     pub(crate) class: Class,
-    /// Tile balance in units of 1 / 65,535.
-    pub(crate) balance: u16,
+    pub(crate) balance: Balance,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
 }
@@ -100,7 +102,7 @@ impl Position {
             record.step.0 - self.step,
             record.range.start - self.end,
             record.range.length(),
-            u64::from(record.balance),
+            u64::from(record.balance.0),
             record.bytes_in,
             record.bytes_out,
         ]
@@ -120,7 +122,7 @@ impl Position {
             range: CycleRange::new(start, end),
             program: (program != NO_PROGRAM).then_some(ProgramId(program)),
             class: Class::from_code(class)?,
-            balance: u16::try_from(balance).ok()?,
+            balance: Balance(u16::try_from(balance).ok()?),
             bytes_in,
             bytes_out,
         })
@@ -324,7 +326,7 @@ mod tests {
             range: CycleRange::new(start, start + cycles),
             program: (program != 9).then_some(ProgramId(program)),
             class: Class::new(ProgramKind::OnTileExecute, StreamEnd::Host),
-            balance: program as u16 * 1000,
+            balance: Balance(program as u16 * 1000),
             bytes_in: u64::from(program) * 64,
             bytes_out: 0,
         }

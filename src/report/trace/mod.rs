@@ -42,11 +42,12 @@ mod query;
 mod store;
 mod types;
 mod verify;
+mod write;
 
-pub(super) use build::{Blob, FinishedLane, LaneBuilder};
 pub(super) use chunk::{Class, Record};
 pub use query::Lane;
 pub use types::{Balance, Bucket, LaneInfo, LaneStep, Longest, PerActivity, Span, Totals};
+pub(super) use write::IndexWriter;
 
 use super::db::Db;
 use super::error::ReportError;
@@ -54,9 +55,6 @@ use crate::units::CycleRange;
 use std::path::PathBuf;
 use std::sync::Arc;
 use store::Store;
-
-/// Most programs that a report's lanes learn expectations of, together: 100 MB while writing.
-pub(super) const MAX_LEARNT: usize = 1 << 20;
 
 /// The executed steps of a report, lane by lane. Cheap to clone; clones share what is decoded.
 #[derive(Clone)]

@@ -2,7 +2,7 @@
 
 use super::chunk::{Class, Record};
 use super::codec::{Cursor, pack, put, unpack};
-use super::types::{Balance, Longest, PerActivity, Totals};
+use super::types::{Longest, PerActivity, Totals};
 use crate::report::limits::{MAX_CYCLES, MAX_STEPS};
 use crate::units::{CycleRange, ProgramId, StepId};
 
@@ -30,23 +30,13 @@ pub(super) struct Node {
 
 impl Node {
     pub(super) fn of(record: &Record) -> Self {
-        let activity = record.class.activity();
-        let cycles = record.range.length();
-        let one = |value| PerActivity::only(activity, value);
-        let totals = Totals {
-            steps: 1,
-            cycles: one(cycles),
-            balance: one(Balance(record.balance).weighted(cycles)),
-            bytes_in: one(record.bytes_in),
-            bytes_out: one(record.bytes_out),
-            longest: Some(Longest {
-                program: record.program,
-                kind: record.class.kind(),
-                activity,
-                cycles,
-            }),
-        };
-        Self { range: record.range, first_step: record.step, totals }
+        Self { range: record.range, first_step: record.step, totals: Totals::of(record) }
+    }
+
+    /// This node with the step that follows it taken in.
+    pub(super) fn add_step(&mut self, record: &Record) {
+        self.range = CycleRange::new(self.range.start, record.range.end);
+        self.totals.add_step(record);
     }
 
     /// This node with `next`, which follows it, taken in.

@@ -33,8 +33,8 @@ impl<'a> Lane<'a> {
     /// are at most `2 * pixels + 1` spans.
     ///
     /// Steps at least one pixel wide come as they are. Narrower ones come in buckets, one per
-    /// pixel: those that start in it, up to a pixel's worth at a time, so that a bucket is less
-    /// than two pixels wide.
+    /// pixel: those that start in it, up to a pixel's worth at a time, so that a bucket covers less
+    /// than two pixels of the window.
     ///
     /// Looks at O(pixels) nodes, and decodes a chunk of steps for each piece of the window where
     /// steps as wide as a pixel lie among narrower ones.
@@ -198,7 +198,7 @@ impl<'a> Lane<'a> {
     fn clipped(&self, position: u64, window: CycleRange) -> Result<Totals, ReportError> {
         let mut record = self.record(position)?;
         record.range = record.range.intersection(window);
-        Ok(Node::of(&record).totals)
+        Ok(Totals::of(&record))
     }
 
     /// Sums over whole steps: whole nodes as high up as they fit, steps and low nodes at the ends.
@@ -221,7 +221,7 @@ impl<'a> Lane<'a> {
                     let stop = (position + 1).next_multiple_of(LEAF_STEPS).min(positions.end);
                     let (records, first) = self.chunk_of(position)?;
                     let part = &records[(position - first) as usize..(stop - first) as usize];
-                    part.iter().for_each(|record| totals.add(&Node::of(record).totals));
+                    part.iter().for_each(|record| totals.add_step(record));
                     position = stop;
                 }
             }
@@ -297,31 +297,46 @@ impl Spans {
     }
 
     fn add(&mut self, position: u64, record: &Record) {
-        if record.range.length() < self.pixel_cycles {
-            return self.add_narrow(&Node::of(record), position);
+        if record.range.length() >= self.pixel_cycles {
+            self.close_bucket();
+            self.done.push(Span::Step(LaneStep::new(position, record)));
+            return;
         }
-        self.close_bucket();
-        self.done.push(Span::Step(LaneStep::new(position, record)));
+        let pixel = self.pixel(record.range);
+        match &mut self.bucket {
+            Some((at, bucket)) if *at == pixel => {
+                bucket.range = CycleRange::new(bucket.range.start, record.range.end);
+                bucket.totals.add_step(record);
+            }
+            _ => self.open_bucket(pixel, &Node::of(record), position),
+        }
     }
 
     fn add_narrow(&mut self, node: &Node, position: u64) {
-        let pixel = node.range.start.saturating_sub(self.window.start) / self.pixel_cycles;
+        let pixel = self.pixel(node.range);
         match &mut self.bucket {
             Some((at, bucket)) if *at == pixel => {
                 bucket.range = CycleRange::new(bucket.range.start, node.range.end);
                 bucket.totals.add(&node.totals);
             }
-            _ => {
-                self.close_bucket();
-                let bucket = Bucket {
-                    range: node.range,
-                    first_position: position,
-                    first_step: node.first_step,
-                    totals: node.totals,
-                };
-                self.bucket = Some((pixel, bucket));
-            }
+            _ => self.open_bucket(pixel, node, position),
         }
+    }
+
+    /// The pixel in which a range starts.
+    fn pixel(&self, range: CycleRange) -> u64 {
+        range.start.saturating_sub(self.window.start) / self.pixel_cycles
+    }
+
+    fn open_bucket(&mut self, pixel: u64, node: &Node, position: u64) {
+        self.close_bucket();
+        let bucket = Bucket {
+            range: node.range,
+            first_position: position,
+            first_step: node.first_step,
+            totals: node.totals,
+        };
+        self.bucket = Some((pixel, bucket));
     }
 
     fn close_bucket(&mut self) {

@@ -1,10 +1,10 @@
 //! Where lanes get their pieces from: blobs in an SQLite file, the last used ones kept decoded.
 
-use super::build::{block_key, chunk_key};
+use super::build::{block_key, chunk_key, lane_number};
 use super::chunk::{self, CHUNK_STEPS, Expectations, Record};
 use super::node::{self, BLOCK_NODES, Node};
 use super::types::LaneInfo;
-use crate::report::db::{Db, Select, lock};
+use crate::report::db::{Cells, Db, Select, lock};
 use crate::report::error::ReportError;
 use crate::report::limits::{MAX_CYCLES, MAX_IPUS, MAX_STEPS, MAX_SUB_LANES};
 use crate::units::CycleRange;
@@ -81,17 +81,19 @@ pub(super) struct Store {
     /// The file to throw away if it turns out to be damaged: a cache, never a report.
     disposable: Option<PathBuf>,
     pub(super) lanes: Vec<LaneInfo>,
+    /// Numbers of the lanes in keys.
+    numbers: Vec<u32>,
     recent: Mutex<Recent>,
 }
 
 impl Store {
     /// Reads the list of lanes. `disposable` is set where the file is only a cache.
     pub(super) fn open(db: Db, disposable: Option<PathBuf>) -> Result<Self, ReportError> {
-        let mut lanes = Vec::new();
+        let mut lanes: Vec<LaneInfo> = Vec::new();
         let columns = ["lane", "ipu", "sub_lane", "steps", "first_cycle", "end_cycle"];
         let mut sound = true;
         db.read(Select::all("trace_lanes", &columns).rest("ORDER BY lane"), |cells| {
-            let info = lane_info(cells, lanes.len());
+            let info = lane_info(cells);
             sound &= info.is_some() && lanes.len() < MAX_LANES;
             lanes.extend(info);
             Ok(if sound { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
@@ -99,12 +101,13 @@ impl Store {
         if !sound {
             return Err(db.damage("trace_lanes", "a lane that cannot be"));
         }
-        Ok(Self { db, disposable, lanes, recent: Mutex::default() })
+        let numbers = lanes.iter().map(|lane| lane_number(lane.ipu, lane.sub_lane)).collect();
+        Ok(Self { db, disposable, lanes, numbers, recent: Mutex::default() })
     }
 
     /// Steps of one chunk.
     pub(super) fn chunk(&self, lane: u32, chunk: u64) -> Result<Arc<Vec<Record>>, ReportError> {
-        let key = Key::Chunk(chunk_key(lane, chunk));
+        let key = Key::Chunk(chunk_key(self.numbers[lane as usize], chunk));
         if let Some(Piece::Chunk(records)) = lock(&self.recent).get(key) {
             return Ok(records);
         }
@@ -112,8 +115,10 @@ impl Store {
         let steps = self.lanes[lane as usize].steps;
         let count = (steps - chunk * CHUNK_STEPS as u64).min(CHUNK_STEPS as u64) as usize;
         let what = Blobs { table: "trace_chunks", column: "data", key: "id" };
-        let records = self
-            .decoded(&what, chunk_key(lane, chunk), |blob| chunk::decode(blob, count, &expected))?;
+        let records =
+            self.decoded(&what, chunk_key(self.numbers[lane as usize], chunk), |blob| {
+                chunk::decode(blob, count, &expected)
+            })?;
         let records = Arc::new(records);
         let bytes = records.len() * size_of::<Record>();
         lock(&self.recent).put(key, Piece::Chunk(records.clone()), bytes);
@@ -127,7 +132,7 @@ impl Store {
         level: u32,
         block: u64,
     ) -> Result<Arc<Vec<Node>>, ReportError> {
-        let key = Key::Nodes(block_key(lane, level, block));
+        let key = Key::Nodes(block_key(self.numbers[lane as usize], level, block));
         if let Some(Piece::Nodes(nodes)) = lock(&self.recent).get(key) {
             return Ok(nodes);
         }
@@ -137,12 +142,14 @@ impl Store {
         let first = block * BLOCK_NODES as u64;
         let size = node::steps_per_node(level);
         let steps = self.lanes[lane as usize].steps;
-        let nodes = self.decoded(&what, block_key(lane, level, block), |blob| {
-            let nodes = node::decode(blob, count)?;
-            // All nodes are full but the last one.
-            let full = |(at, node): (u64, &Node)| node.totals.steps == size.min(steps - at * size);
-            (first..).zip(&nodes).all(full).then_some(nodes)
-        })?;
+        let nodes =
+            self.decoded(&what, block_key(self.numbers[lane as usize], level, block), |blob| {
+                let nodes = node::decode(blob, count)?;
+                // All nodes are full but the last one.
+                let full =
+                    |(at, node): (u64, &Node)| node.totals.steps == size.min(steps - at * size);
+                (first..).zip(&nodes).all(full).then_some(nodes)
+            })?;
         let nodes = Arc::new(nodes);
         let bytes = nodes.len() * size_of::<Node>();
         lock(&self.recent).put(key, Piece::Nodes(nodes.clone()), bytes);
@@ -155,7 +162,11 @@ impl Store {
             return Ok(expected);
         }
         let what = Blobs { table: "trace_lanes", column: "expectations", key: "lane" };
-        let expected = Arc::new(self.decoded(&what, i64::from(lane), Expectations::decode)?);
+        let expected = Arc::new(self.decoded(
+            &what,
+            i64::from(self.numbers[lane as usize]),
+            Expectations::decode,
+        )?);
         let bytes = expected.bytes();
         lock(&self.recent).put(key, Piece::Expectations(expected.clone()), bytes);
         Ok(expected)
@@ -199,13 +210,13 @@ struct Blobs {
     key: &'static str,
 }
 
-fn lane_info(cells: &crate::report::db::Cells, expected: usize) -> Option<LaneInfo> {
+fn lane_info(cells: &Cells) -> Option<LaneInfo> {
     let lane = cells.small(0)?;
     let ipu = cells.count(1, u64::from(MAX_IPUS) - 1)? as u32;
     let sub_lane = cells.count(2, u64::from(MAX_SUB_LANES) - 1)? as u8;
     let steps = cells.count(3, MAX_STEPS)?;
     let (first, end) = (cells.count(4, MAX_CYCLES)?, cells.count(5, MAX_CYCLES)?);
-    (lane as usize == expected && steps > 0 && first <= end).then_some(LaneInfo {
+    (lane == lane_number(ipu, sub_lane) && steps > 0 && first <= end).then_some(LaneInfo {
         ipu,
         sub_lane,
         steps,

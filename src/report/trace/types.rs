@@ -12,13 +12,6 @@ pub struct PerActivity(pub(super) [u64; PerActivity::COUNT]);
 impl PerActivity {
     pub(super) const COUNT: usize = Activity::ALL.len();
 
-    /// `value` for one activity, 0 for all others.
-    pub(super) fn only(activity: Activity, value: u64) -> Self {
-        let mut values = Self::default();
-        values.0[activity as usize] = value;
-        values
-    }
-
     /// Activities with their numbers, in the order of [`Activity::ALL`].
     pub fn iter(&self) -> impl Iterator<Item = (Activity, u64)> {
         Activity::ALL.into_iter().zip(self.0)
@@ -112,6 +105,29 @@ impl Totals {
         (cycles > 0).then_some(activity)
     }
 
+    /// The sums of a single step.
+    pub(super) fn of(record: &Record) -> Self {
+        let mut totals = Self::default();
+        totals.add_step(record);
+        totals
+    }
+
+    /// Adds a later step.
+    pub(super) fn add_step(&mut self, record: &Record) {
+        let (activity, cycles) = (record.class.activity(), record.range.length());
+        let at = activity as usize;
+        let add = |sum: &mut u64, value: u64| *sum = sum.saturating_add(value);
+        self.steps += 1;
+        add(&mut self.cycles.0[at], cycles);
+        add(&mut self.balance.0[at], record.balance.weighted(cycles));
+        add(&mut self.bytes_in.0[at], record.bytes_in);
+        add(&mut self.bytes_out.0[at], record.bytes_out);
+        if self.longest.is_none_or(|longest| cycles > longest.cycles) {
+            let kind = record.class.kind();
+            self.longest = Some(Longest { program: record.program, kind, activity, cycles });
+        }
+    }
+
     /// Adds the sums of later steps.
     pub(super) fn add(&mut self, later: &Self) {
         self.steps += later.steps;
@@ -181,7 +197,7 @@ impl LaneStep {
             kind: record.class.kind(),
             activity: record.class.activity(),
             program: record.program,
-            tile_balance: Balance(record.balance),
+            tile_balance: record.balance,
             bytes_in: record.bytes_in,
             bytes_out: record.bytes_out,
         }
