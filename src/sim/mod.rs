@@ -2,4 +2,5 @@
 
 pub mod graph;
 pub mod lower;
+pub mod planner;
 pub mod targets;
