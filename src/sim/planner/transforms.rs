@@ -85,6 +85,37 @@ pub fn candidates(params: &ConvParams, options: &PlanOptions, joint: bool) -> Ve
     found
 }
 
+/// `params` at the stages of one given transform; `None` if it does not suit them.
+pub fn apply(params: &ConvParams, transform: &Transform) -> Option<Transformed> {
+    let mut view = params.clone();
+    view.dims.splice(0..0, std::iter::repeat_n(FieldDim::new(1, 1), transform.extra_dims));
+    if !transform.dilate_after.is_empty() {
+        defer_dilation(&mut view);
+    }
+    if transform.swap_operands {
+        view = view.swapped().ok()?;
+    }
+    let mut shape = view.clone();
+    transform.expand_dims.iter().for_each(|dim| expand(&mut shape, *dim));
+    let mut shape = flatten_to_channels(&shape, &transform.flatten_to_channels)?;
+    if !transform.flatten_dims.is_empty() {
+        merge_dims(&mut shape);
+    }
+    let shape = combined(&shape, transform.combine_groups)?;
+    Some(Transformed { transform: transform.clone(), view, shape })
+}
+
+/// `factor` groups side by side in one.
+fn combined(shape: &ConvParams, factor: u64) -> Option<ConvParams> {
+    let shape = ConvParams {
+        conv_groups: shape.conv_groups.div_ceil(factor),
+        in_channels: shape.in_channels.checked_mul(factor)?,
+        out_channels: shape.out_channels.checked_mul(factor)?,
+        ..shape.clone()
+    };
+    shape.within_bounds().then_some(shape)
+}
+
 /// The last steps for one choice of operands, expansion and channel flattening: merging
 /// dimensions, then every way to combine groups.
 fn finished(
@@ -100,14 +131,9 @@ fn finished(
     combine_candidates(&shape, joint)
         .into_iter()
         .filter_map(|factor| {
-            let shape = ConvParams {
-                conv_groups: shape.conv_groups.div_ceil(factor),
-                in_channels: shape.in_channels.checked_mul(factor)?,
-                out_channels: shape.out_channels.checked_mul(factor)?,
-                ..shape.clone()
-            };
+            let shape = combined(&shape, factor)?;
             let transform = Transform { combine_groups: factor, ..transform.clone() };
-            shape.within_bounds().then(|| Transformed { transform, view: view.clone(), shape })
+            Some(Transformed { transform, view: view.clone(), shape })
         })
         .collect()
 }

@@ -91,10 +91,9 @@ impl Engine {
         }
     }
 
-    /// Cycles until all workers of the 1x1 vertex have done one pass. Workers without outputs
-    /// have no entry and cost nothing.
-    fn inner_1x1(&self, row: u64, zeroing: bool) -> u64 {
-        let rows = Rows { count: 1, length: row };
+    /// Cycles until all workers of the 1x1 vertex have done one pass over at most one row each.
+    /// Workers without outputs have no entry and cost nothing.
+    fn inner_1x1(&self, rows: Rows, zeroing: bool) -> u64 {
         let (most, least) = rows.extremes(self.workers, |share: Share| {
             if share.first == 0 { 0 } else { self.worker_1x1(share.first, zeroing) }
         });
@@ -102,11 +101,11 @@ impl Engine {
     }
 
     /// Cycles of the 1x1 vertex.
-    pub fn cycles_1x1(&self, work: &VertexWork, row: u64) -> u64 {
+    pub fn cycles_1x1(&self, work: &VertexWork, rows: Rows) -> u64 {
         let (conv_groups, in_groups, out_groups) =
             (work.conv_groups, work.in_groups, work.out_groups);
-        let first = self.inner_1x1(row, true);
-        let later = self.inner_1x1(row, false);
+        let first = self.inner_1x1(rows, true);
+        let later = self.inner_1x1(rows, false);
         let loads = self.weight_load;
         if self.quarter {
             return 46
@@ -199,7 +198,7 @@ pub fn cycles(context: &VertexContext, machine: &Machine, work: &VertexWork, uni
     let field: u64 = work.field[..dims].iter().product::<u64>() * work.batch;
     let rows = active_rows(context, work);
     if context.may_use_1x1 && height == 1 && positions == 1 {
-        return engine.cycles_1x1(work, rows.length * rows.count);
+        return engine.cycles_1x1(work, rows);
     }
     let outer = work.kernel[0].div_ceil(height);
     let inner = outer * positions / work.kernel[0] / outer;
