@@ -1,75 +1,192 @@
-//! scratch
-use tilescope::sim::graph::DType;
-use tilescope::sim::planner::*;
-use tilescope::sim::targets::chip;
+//! Planner and lowering against what Poplar's IPU Model reported for single operations
+//! (`tests/data/poplar_ipumodel_ops.csv`).
 
-#[test]
-fn gemm_memory() {
-    let rows = std::fs::read_to_string("tests/data/poplar_ipumodel_ops.csv").unwrap();
-    let mut sum = 0.0; let mut n = 0;
-    for line in rows.lines().filter(|l| l.contains(",gemm,")) {
-        let f: Vec<&str> = line.split(',').collect();
-        let kv: std::collections::HashMap<&str, u64> = f[2].split(' ').map(|p| { let (k, v) = p.split_once('=').unwrap(); (k, v.parse().unwrap()) }).collect();
-        let (m, k, nn) = (kv["m"], kv["k"], kv["n"]);
-        let machine = Machine::whole(*chip(f[3]).unwrap());
-        let t = std::time::Instant::now();
-        let plan = plan(&machine, &ConvParams::matmul(DType::Half, 1, m, k, nn), &PlanOptions::new(Pass::MatMul)).unwrap();
-        let ms = t.elapsed().as_millis();
-        let measured: f64 = f[5].parse().unwrap();
-        let p = plan.partition;
-        let fl = if plan.transform.swap_operands { (nn, m) } else { (m, nn) };
-        let ft = fl.0.div_ceil(p.field_parts());
-        let oc = plan.vertex.out_chans_per_group; let ic = plan.vertex.in_chans_per_group;
-        let ot = fl.1.div_ceil(oc).div_ceil(p.out_channels * p.out_channels_serial) * oc;
-        let it = k.div_ceil(ic).div_ceil(p.in_channels * p.in_channels_serial) * ic;
-        let tiles = plan.tiles();
-        let mem = 2 * (m * k + k * nn + m * nn) + tiles * (2 * ft * it + 2 * it * ot + 4 * ft * ot);
-        let err = (mem as f64 / measured - 1.0) * 100.0;
-        sum += err.abs(); n += 1;
-        println!("{} {} {ms}ms mem {err:+.1}% est {} meas {} tiles {tiles} {:?} swap {} ic {ic} oc {oc} f{:?} i{}x{} o{}x{}", f[0], f[3], plan.estimate.total_cycles, f[4], plan.vertex.method, plan.transform.swap_operands, p.field, p.in_channels, p.in_channels_serial, p.out_channels, p.out_channels_serial);
+use std::collections::HashMap;
+use tilescope::sim::graph::DType;
+use tilescope::sim::lower::constants::{COMPUTE_START_CYCLES, EXCHANGE_START_CYCLES};
+use tilescope::sim::lower::conv;
+use tilescope::sim::lower::work::{PhaseKind, Work, WorkItem};
+use tilescope::sim::planner::{
+    ConvParams, FieldDim, Machine, Pass, PlanOptions, TrainingPlans, plan, plan_convolution,
+    plan_fully_connected,
+};
+use tilescope::sim::targets::chip;
+use tilescope::units::{TileRange, TileRuns};
+
+/// One row of the file.
+struct Row {
+    name: String,
+    family: String,
+    config: HashMap<String, String>,
+    machine: Machine,
+    cycles: f64,
+    memory_bytes: f64,
+}
+
+impl Row {
+    fn number(&self, key: &str, default: u64) -> u64 {
+        self.config.get(key).map_or(default, |value| value.parse().unwrap())
     }
-    println!("mean {}", sum / n as f64);
-    let machine = Machine::whole(*chip("mk2").unwrap());
-    for (m, k, n) in [(800, 500, 400), (800, 400, 200)] {
-        let plan = plan(&machine, &ConvParams::matmul(DType::Float, 1, m, k, n), &PlanOptions::new(Pass::MatMul)).unwrap();
-        println!("{}", plan.describe());
+
+    /// Two numbers for two dimensions; one stands for both.
+    fn pair(&self, key: &str, default: u64) -> [u64; 2] {
+        let Some(value) = self.config.get(key) else { return [default; 2] };
+        let values: Vec<u64> = value.split(',').map(|value| value.parse().unwrap()).collect();
+        [values[0], *values.last().unwrap()]
+    }
+
+    fn data_type(&self) -> DType {
+        let float = self.config.get("data-type").is_some_and(|name| name == "float");
+        if float { DType::Float } else { DType::Half }
+    }
+
+    fn matmul(&self) -> ConvParams {
+        let gemm = self.family == "gemm";
+        let keys = if gemm { ["m", "k", "n"] } else { ["batch-size", "input-size", "output-size"] };
+        let [m, k, n] = keys.map(|key| self.number(key, 1));
+        ConvParams::matmul(self.data_type(), self.number("num-groups", 1), m, k, n)
+    }
+
+    fn convolution(&self) -> ConvParams {
+        let [field, kernel, stride] =
+            [("field", 1), ("kernel-size", 1), ("stride", 1)].map(|(key, or)| self.pair(key, or));
+        let both = self.pair("padding", 0);
+        let (lower, upper) = if self.config.contains_key("padding") {
+            (both, both)
+        } else {
+            (self.pair("padding-lower", 0), self.pair("padding-upper", 0))
+        };
+        let dim = |d: usize| {
+            FieldDim::new(field[d], kernel[d]).padded(lower[d], upper[d]).strided(stride[d])
+        };
+        ConvParams {
+            input_type: self.data_type(),
+            output_type: self.data_type(),
+            batch: self.number("batch-size", 1),
+            conv_groups: self.number("conv-groups", 1),
+            in_channels: self.number("input-channels", 1),
+            out_channels: self.number("output-channels", 1),
+            dims: vec![dim(0), dim(1)],
+        }
     }
 }
 
-fn dims(s: &str) -> Vec<u64> { s.split(',').map(|v| v.parse().unwrap()).collect() }
-
-#[test]
-fn plan_times() {
-    let rows = std::fs::read_to_string("tests/data/poplar_ipumodel_ops.csv").unwrap();
-    let total = std::time::Instant::now();
-    for line in rows.lines().filter(|l| l.contains(",conv,") || l.contains(",fc,")) {
-        let (head, config, tail) = if line.contains('"') {
-            let p: Vec<&str> = line.split('"').collect(); (p[0], p[1], p[2].trim_start_matches(','))
-        } else { let p: Vec<&str> = line.splitn(4, ',').collect(); (&line[..p[0].len() + p[1].len() + 2], p[2], p[3]) };
-        let h: Vec<&str> = head.split(',').collect();
-        let f: Vec<&str> = tail.split(',').collect();
-        let kv: std::collections::HashMap<&str, &str> = config.split(' ').map(|p| p.split_once('=').unwrap()).collect();
-        let machine = Machine::whole(*chip(f[0]).unwrap());
-        let get = |k: &str, d: u64| kv.get(k).map_or(d, |v| v.parse().unwrap());
-        let t = std::time::Instant::now();
-        let plans = if h[1] == "fc" {
-            let dt = if kv.get("data-type") == Some(&"float") { DType::Float } else { DType::Half };
-            let p = ConvParams::matmul(dt, get("num-groups", 1), get("batch-size", 1), get("input-size", 1), get("output-size", 1));
-            plan_fully_connected(&machine, &p, &PlanOptions::new(Pass::FcTrainingForward)).unwrap()
-        } else {
-            let two = |k: &str, d: &str| { let v = dims(kv.get(k).unwrap_or(&d)); if v.len() == 1 { vec![v[0], v[0]] } else { v } };
-            let field = two("field", "1"); let kernel = two("kernel-size", "1"); let stride = two("stride", "1");
-            let (pl, pu) = if kv.contains_key("padding") { (two("padding", "0"), two("padding", "0")) } else { (two("padding-lower", "0"), two("padding-upper", "0")) };
-            let p = ConvParams { input_type: DType::Half, output_type: DType::Half, batch: get("batch-size", 1), conv_groups: get("conv-groups", 1), in_channels: get("input-channels", 1), out_channels: get("output-channels", 1),
-                dims: (0..2).map(|d| FieldDim::new(field[d], kernel[d]).padded(pl[d], pu[d]).strided(stride[d])).collect() };
-            plan_convolution(&machine, &p, &PlanOptions::new(Pass::TrainingForward)).unwrap()
+/// Rows of the families that are planned.
+fn rows() -> Vec<Row> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/poplar_ipumodel_ops.csv");
+    let text = std::fs::read_to_string(path).unwrap();
+    let rows = text.lines().skip(1).map(|line| {
+        let quoted: Vec<&str> = line.split('"').collect();
+        let fields: Vec<&str> = match quoted[..] {
+            [head, config, tail] => {
+                let head = head.split(',').take(2);
+                head.chain([config]).chain(tail.split(',').skip(1)).collect()
+            }
+            _ => line.split(',').collect(),
         };
-        let ms = t.elapsed().as_millis();
-        println!("{} {} {ms}ms joint {} meas {}", h[0], f[0], plans.forward.joint, f[1]);
-        for p in [&plans.forward, &plans.backward, &plans.update] {
-            let s = &p.partition; let e = &p.estimate; let t = &p.transform;
-            println!("   {} {:?} g{} ic{} oc{} swap {} exp {:?} ocf {:?} comb {} f{:?} k{:?} b{} g{} i{}x{} o{}x{} tiles {} est {} = calc {} ex {} tr {} red {} temp {}", p.options.pass.name(), p.vertex.method, p.vertex.groups_per_group, p.vertex.in_chans_per_group, p.vertex.out_chans_per_group, t.swap_operands, t.expand_dims, t.flatten_to_channels, t.combine_groups, s.field, s.kernel, s.batch, s.groups, s.in_channels, s.in_channels_serial, s.out_channels, s.out_channels_serial, p.tiles(), e.total_cycles, e.calculate, e.exchange(), e.transform_copy+e.transform_exchange, e.reduce, e.temp_bytes);
+        let config = fields[2].split(' ').filter_map(|word| word.split_once('='));
+        Row {
+            name: fields[0].to_owned(),
+            family: fields[1].to_owned(),
+            config: config.map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
+            machine: Machine::whole(*chip(fields[3]).unwrap()),
+            cycles: fields[4].parse().unwrap(),
+            memory_bytes: fields[5].parse().unwrap(),
+        }
+    });
+    rows.filter(|row| ["gemm", "fc", "conv"].contains(&&*row.family)).collect()
+}
+
+/// Cycles of a work: the slowest tile of every phase, and the start of each.
+fn cycles(work: &Work) -> u64 {
+    let of_phase = |kind: &PhaseKind| match kind {
+        PhaseKind::Exchange { cycles, .. } => EXCHANGE_START_CYCLES + cycles.max(),
+        PhaseKind::Compute { cycles, .. } => COMPUTE_START_CYCLES + cycles.max(),
+    };
+    work.phases().iter().map(|(phase, times)| times * of_phase(&phase.kind)).sum()
+}
+
+/// Bytes spread over all tiles, as tensors without a layout of their own are.
+fn evenly(machine: &Machine, bytes: u64) -> TileRuns<u64> {
+    TileRuns::uniform(TileRange::new(0, machine.tiles as u32), bytes.div_ceil(machine.tiles))
+}
+
+fn added(machine: &Machine, data_type: DType, bytes: &TileRuns<u64>) -> Work {
+    let phase = conv::scaled_add(machine, "UpdateWeights".to_owned(), data_type, bytes);
+    Work { items: vec![phase], temporaries: Vec::new() }
+}
+
+/// What the benchmark tools run for a row.
+fn works(row: &Row) -> Vec<(String, Work)> {
+    let machine = &row.machine;
+    let planned = conv::Source::Planned;
+    if row.family == "gemm" {
+        let params = row.matmul();
+        let plan = plan(machine, &params, &PlanOptions::new(Pass::MatMul)).unwrap();
+        let product = conv::forward(machine, &plan, planned, planned);
+        let bytes = evenly(machine, params.output_elements() * params.output_type.bytes());
+        return vec![
+            ("matmul".to_owned(), product),
+            ("add".to_owned(), added(machine, params.output_type, &bytes)),
+        ];
+    }
+    let (params, plans): (ConvParams, TrainingPlans) = if row.family == "fc" {
+        let params = row.matmul();
+        let options = PlanOptions::new(Pass::FcTrainingForward);
+        let plans = plan_fully_connected(machine, &params, &options).unwrap();
+        (params, plans)
+    } else {
+        let params = row.convolution();
+        let options = PlanOptions::new(Pass::TrainingForward);
+        let plans = plan_convolution(machine, &params, &options).unwrap();
+        (params, plans)
+    };
+    let weights = conv::planned_layouts(machine, &plans.forward).weights;
+    vec![
+        ("fwd".to_owned(), conv::forward(machine, &plans.forward, planned, planned)),
+        ("bwd".to_owned(), conv::backward(machine, &plans, planned)),
+        ("wu".to_owned(), conv::weight_update(machine, &plans)),
+        ("add".to_owned(), added(machine, params.input_type, &weights.bytes)),
+    ]
+}
+
+fn print_phases(items: &[WorkItem], indent: usize) {
+    for item in items {
+        match item {
+            WorkItem::Phase(phase) => {
+                let most = match &phase.kind {
+                    PhaseKind::Exchange { cycles, .. } | PhaseKind::Compute { cycles, .. } => cycles.max(),
+                };
+                println!("{:indent$}{} {most}", "", phase.name);
+            }
+            WorkItem::Loop { times, body } => {
+                println!("{:indent$}x{times}", "");
+                print_phases(body, indent + 2);
+            }
         }
     }
-    println!("total {:?}", total.elapsed());
+}
+
+#[test]
+fn table() {
+    let only = std::env::var("ROW").unwrap_or_default();
+    let mut sums: HashMap<String, (f64, f64, u32)> = HashMap::new();
+    for row in rows() {
+        if !only.is_empty() && !row.name.contains(&only) { continue; }
+        let works = works(&row);
+        let total: u64 = works.iter().map(|(_, work)| cycles(work)).sum();
+        let error = (total as f64 / row.cycles - 1.0) * 100.0;
+        if !only.is_empty() {
+            for (name, work) in &works { println!("  {name} {}", cycles(work)); print_phases(&work.items, 4); }
+        }
+        let mut ex = 0; let mut co = 0;
+        for (_, work) in &works { for (phase, times) in work.phases() { match phase.kind { PhaseKind::Exchange {..} => ex += times, _ => co += times } } }
+        println!("ROW,{},{},{},{},{total},{error:+.2},{ex},{co}", row.family, row.name, row.machine.chip.name, row.cycles);
+        let sum = sums.entry(format!("{} {}", row.family, row.machine.chip.name)).or_default();
+        sum.0 += error.abs(); sum.1 = sum.1.max(error.abs()); sum.2 += 1;
+    }
+    let mut keys: Vec<_> = sums.iter().collect();
+    keys.sort_by_key(|(k, _)| (*k).clone());
+    for (key, (sum, worst, n)) in keys { println!("{key}: mean {:.2} worst {worst:.1} n {n}", sum / f64::from(*n)); }
+    let _ = rows()[0].memory_bytes;
 }

@@ -27,21 +27,25 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// Smaller blocks of the same elements, if that spreads them over more tiles: blocks are cut
-    /// by prime factors while there are no more of them than tiles, down to `least`.
+    /// Smaller blocks of the same elements, if that spreads them over more tiles: the larger side
+    /// is cut by its prime factors while there are no more blocks than tiles, down to `least`.
     pub fn spread(self, elements: u64, tiles: u64, least: u64) -> Self {
         let mut blocks = self;
+        let fits = |blocks: &Self| blocks.count(elements) <= tiles;
         loop {
-            let count = elements.div_ceil((blocks.from * blocks.to).max(1));
-            let larger = if blocks.from >= blocks.to { &mut blocks.from } else { &mut blocks.to };
-            let Some(factor) = (2..=*larger).find(|factor| larger.is_multiple_of(*factor)) else {
-                return blocks;
-            };
-            let cut = *larger / factor;
-            if count * factor > tiles || cut < least || !cut.is_multiple_of(least) {
-                return blocks;
+            let sides = if blocks.from >= blocks.to { [true, false] } else { [false, true] };
+            let smaller = sides.into_iter().find_map(|from| {
+                let side = if from { blocks.from } else { blocks.to };
+                let factor = (2..=side / least).find(|factor| side.is_multiple_of(factor * least))?;
+                let cut = side / factor;
+                let smaller =
+                    if from { Self { from: cut, ..blocks } } else { Self { to: cut, ..blocks } };
+                fits(&smaller).then_some(smaller)
+            });
+            match smaller {
+                Some(smaller) => blocks = smaller,
+                None => return blocks,
             }
-            *larger = cut;
         }
     }
 
