@@ -1,7 +1,7 @@
 //! Layout changes between operations: an exchange, then copies on the tiles that bring the
 //! elements into the order the next vertices read.
 
-use super::constants::ARRANGE_CYCLES_PER_BYTE;
+use super::constants::REARRANGE_CYCLES_PER_BYTE;
 use super::context::Lowering;
 use super::elementwise;
 use super::exchange;
@@ -37,7 +37,7 @@ fn gcd(a: u64, b: u64) -> u64 {
 /// On-tile copies of `bytes`, six workers to a tile.
 pub fn arrange(name: &str, vertex: &str, bytes: &TileRuns<u64>) -> Phase {
     let mut phase = elementwise::phase(name, vertex.to_string(), 2, bytes, |bytes| {
-        (*bytes as f64 * ARRANGE_CYCLES_PER_BYTE).ceil() as u64
+        (*bytes as f64 * REARRANGE_CYCLES_PER_BYTE).ceil() as u64
     });
     if let super::work::PhaseKind::Compute { vertices, .. } = &mut phase.kind {
         for vertex in vertices {
