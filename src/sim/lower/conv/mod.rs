@@ -16,7 +16,7 @@ mod pass;
 mod rearrange;
 mod vertices;
 
-pub use layout::{OperandLayout, PlannedLayouts, planned_layouts};
+pub use layout::{Innermost, OperandLayout, PlannedLayouts, planned_layouts};
 pub use pass::{Destination, Operands, Source, lower, scaled_add};
 
 use crate::sim::lower::work::Work;
