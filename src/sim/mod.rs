@@ -6,6 +6,7 @@ pub mod graph;
 pub mod lower;
 pub mod model;
 pub mod ops;
+pub mod planner;
 pub mod run;
 pub mod schedule;
 pub mod spec;

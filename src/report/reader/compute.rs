@@ -49,6 +49,7 @@ impl Report {
 
     fn cycles_of(&self, ids: (i64, i64)) -> Result<BTreeMap<u32, TileRuns<u64>>, ReportError> {
         let table = "compute_set_cycles";
+        let tiles = self.target()?.tiles_per_replica();
         if !self.db.has(table, "compute_set") || !self.db.has(table, "first_tile") {
             return Ok(BTreeMap::new());
         }
@@ -61,7 +62,12 @@ impl Report {
         self.db.read(select, |cells| {
             if let Some(set) = cells.small(0) {
                 let cycles = cells.count(3, MAX_TILE_CYCLES).unwrap_or(0);
-                sets.entry(set).or_default().push(&self.db, table, tile_range(cells, 1), cycles);
+                sets.entry(set).or_default().push(
+                    &self.db,
+                    table,
+                    tile_range(cells, 1, tiles),
+                    cycles,
+                );
             }
             Ok(ControlFlow::Continue(()))
         })?;
@@ -102,6 +108,7 @@ impl Report {
 
     fn vertex_counts(&self, ids: (i64, i64)) -> Result<BTreeMap<u32, TileRuns<u64>>, ReportError> {
         let table = "vertex_tiles";
+        let tiles = self.target()?.tiles_per_replica();
         let columns = ["vertex_group", "first_tile", "end_tile", "count"];
         let params = [ids.0, ids.1];
         let select = Select::all(table, &columns)
@@ -111,7 +118,12 @@ impl Report {
         self.db.read(select, |cells| {
             if let Some(group) = cells.small(0) {
                 let count = cells.count(3, MAX_TILE_VERTICES).unwrap_or(0);
-                groups.entry(group).or_default().push(&self.db, table, tile_range(cells, 1), count);
+                groups.entry(group).or_default().push(
+                    &self.db,
+                    table,
+                    tile_range(cells, 1, tiles),
+                    count,
+                );
             }
             Ok(ControlFlow::Continue(()))
         })?;

@@ -56,13 +56,14 @@ impl Report {
         programs: BTreeMap<u32, ProgramId>,
         ids: (i64, i64),
     ) -> Result<Vec<Exchange>, ReportError> {
-        let mut tiles: BTreeMap<u32, RunCollector<TileTraffic>> = BTreeMap::new();
+        let tiles = self.target()?.tiles_per_replica();
+        let mut traffics: BTreeMap<u32, RunCollector<TileTraffic>> = BTreeMap::new();
         self.read_traffic(ids, |exchange, cells| {
-            let runs = tiles.entry(exchange).or_default();
-            runs.push(&self.db, TABLE, tile_range(cells, 1), traffic(cells));
+            let runs = traffics.entry(exchange).or_default();
+            runs.push(&self.db, TABLE, tile_range(cells, 1, tiles), traffic(cells));
         })?;
         let exchange = |(id, program)| {
-            let tiles = tiles.remove(&id).unwrap_or_default().finish();
+            let tiles = traffics.remove(&id).unwrap_or_default().finish();
             Exchange { program, tiles }
         };
         Ok(programs.into_iter().map(exchange).collect())
@@ -88,9 +89,10 @@ impl Report {
 
     /// Traffic of each exchange or copy, summed over tiles; each program counts once.
     pub fn exchange_totals(&self) -> Result<Vec<(ProgramId, TileTraffic)>, ReportError> {
+        let tiles = self.target()?.tiles_per_replica();
         let mut totals: BTreeMap<u32, TileTraffic> = BTreeMap::new();
         self.read_traffic((0, u32::MAX.into()), |exchange, cells| {
-            if let Some(tiles) = tile_range(cells, 1) {
+            if let Some(tiles) = tile_range(cells, 1, tiles) {
                 let total = totals.entry(exchange).or_default();
                 add(total, &traffic(cells), tiles.count().into());
             }
@@ -101,14 +103,16 @@ impl Report {
 
     /// Traffic of each tile of the replica, summed over programs; each program counts once.
     pub fn traffic_by_tile(&self) -> Result<Vec<TileTraffic>, ReportError> {
-        let mut tiles = vec![TileTraffic::default(); self.target()?.tiles_per_replica() as usize];
+        let tiles = self.target()?.tiles_per_replica();
+        let mut sums = vec![TileTraffic::default(); tiles as usize];
         self.read_traffic((0, u32::MAX.into()), |_, cells| {
-            let range = tile_range(cells, 1).map(|tiles| tiles.first as usize..tiles.end as usize);
-            let traffic = traffic(cells);
-            let range = range.and_then(|range| tiles.get_mut(range)).unwrap_or_default();
-            range.iter_mut().for_each(|tile| add(tile, &traffic, 1));
+            if let Some(run) = tile_range(cells, 1, tiles) {
+                let traffic = traffic(cells);
+                let sums = &mut sums[run.first as usize..run.end as usize];
+                sums.iter_mut().for_each(|sum| add(sum, &traffic, 1));
+            }
         })?;
-        Ok(tiles)
+        Ok(sums)
     }
 }
 

@@ -37,15 +37,16 @@ impl Report {
             "always_live",
             "peak_not_always_live",
         ];
+        let count = self.target()?.tiles_per_replica();
         let mut tiles = BTreeMap::new();
         let order = if self.db.has("memory_by_tile", "tile") { "ORDER BY tile" } else { "" };
         let mut row = 0;
         self.db.read(Select::all("memory_by_tile", &columns).rest(order), |cells| {
             let bytes = |column| cells.count(column, MAX_TILE_BYTES);
-            let numbered = cells.count(0, u64::from(MAX_TILES) - 1).map(|tile| tile as u32);
+            let numbered = cells.count(0, count.into()).map(|tile| tile as u32);
             // Without numbers, rows are in the order of tiles.
-            let tile =
-                if order.is_empty() { Some(row).filter(|r| *r < MAX_TILES) } else { numbered };
+            let tile = if order.is_empty() { Some(row) } else { numbered };
+            let tile = tile.filter(|tile| *tile < count);
             row = row.saturating_add(1);
             let whole = plain(bytes(1).unwrap_or(0));
             let memory = match bytes(3) {
@@ -101,11 +102,12 @@ impl Report {
             }
             Ok(ControlFlow::Continue(()))
         })?;
+        let tiles = self.target()?.tiles_per_replica();
         let mut runs = RunCollector::default();
         let all = Select::all("category_runs", &["id", "first_tile", "end_tile"]);
         self.db.read(all.rest("ORDER BY id"), |cells| {
             let list = cells.small(0).and_then(|run| lists.remove(&run)).unwrap_or_default();
-            runs.push(&self.db, "category_runs", tile_range(cells, 1), list);
+            runs.push(&self.db, "category_runs", tile_range(cells, 1, tiles), list);
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(runs.finish())

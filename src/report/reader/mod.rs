@@ -241,11 +241,12 @@ impl Report {
 fn connect(path: &Path, warnings: &Arc<Warnings>) -> Result<Db, ReportError> {
     let whole = fs::canonicalize(path).map_err(|e| ReportError::reading(e, path))?;
     let bytes = fs::metadata(&whole).map_err(|e| ReportError::reading(e, path))?.len();
+    let log = fs::metadata(open::beside(&whole, "-wal")).map_or(0, |log| log.len());
     let (connection, warning) = open::connect(&whole)?;
     warning.into_iter().for_each(|warning| warnings.add(warning));
     let ours = schema::TABLES.iter().map(|table| table.name);
     let known: Vec<&str> = ours.chain(schema::FOREIGN_TABLES.iter().copied()).collect();
-    Db::new(connection, path, bytes, &known, warnings.clone())
+    Db::new(connection, path, bytes + log, &known, warnings.clone())
 }
 
 fn origin(db: &Db) -> Origin {

@@ -1,13 +1,13 @@
 //! Runs of tiles out of rows that may say anything.
 
 use crate::report::db::{Cells, Db};
-use crate::report::limits::MAX_TILES;
 use crate::units::{TileRange, TileRuns};
 
-/// The tiles `first..end` of the columns `at` and `at + 1`; `None` if there are no such tiles.
-pub(super) fn tile_range(cells: &Cells, at: usize) -> Option<TileRange> {
-    let first = cells.count(at, MAX_TILES.into())? as u32;
-    let end = cells.count(at + 1, MAX_TILES.into())? as u32;
+/// The tiles `first..end` of the columns `at` and `at + 1`; `None` if there are no such tiles
+/// among the `tiles` of the replica.
+pub(super) fn tile_range(cells: &Cells, at: usize, tiles: u32) -> Option<TileRange> {
+    let first = cells.count(at, tiles.into())? as u32;
+    let end = cells.count(at + 1, tiles.into())? as u32;
     (first < end).then(|| TileRange::new(first, end))
 }
 

@@ -4,7 +4,7 @@ use super::runs::{RunCollector, tile_range};
 use super::{Report, VariableFilter};
 use crate::report::db::{Cells, Select};
 use crate::report::error::ReportError;
-use crate::report::limits::{MAX_TILE_BYTES, MAX_TILES};
+use crate::report::limits::MAX_TILE_BYTES;
 use crate::report::model::{Category, Placement, Variable};
 use crate::units::{OperationId, TileRange, TileRuns, VariableId};
 use std::collections::{BTreeMap, HashSet};
@@ -99,6 +99,7 @@ impl Report {
     fn place(&self, found: &mut [(VariableId, Variable)]) -> Result<(), ReportError> {
         let (Some(first), Some(last)) = (found.first(), found.last()) else { return Ok(()) };
         let table = "var_tiles";
+        let tiles = self.target()?.tiles_per_replica();
         if !self.db.has(table, "var") || !self.db.has(table, "first_tile") {
             return Ok(());
         }
@@ -119,7 +120,7 @@ impl Report {
                 let bytes = cells.count(3, MAX_TILE_BYTES).unwrap_or(0);
                 let offset = cells.count(4, MAX_TILE_BYTES).unwrap_or(0);
                 let placement = Placement { bytes, offset };
-                runs.push(&self.db, table, tile_range(cells, 1), placement);
+                runs.push(&self.db, table, tile_range(cells, 1, tiles), placement);
             }
             Ok(ControlFlow::Continue(()))
         })?;
@@ -137,7 +138,8 @@ impl Report {
         let id = if self.db.has("vars_info", "id") { "id" } else { "rowid" };
         let columns =
             [id, FOREIGN_COLUMNS[1], FOREIGN_COLUMNS[2], FOREIGN_COLUMNS[3], FOREIGN_COLUMNS[4]];
-        let tiles = filter.tiles.unwrap_or(TileRange::new(0, MAX_TILES));
+        let count = self.target()?.tiles_per_replica();
+        let tiles = filter.tiles.unwrap_or(TileRange::new(0, count));
         let after = filter.after.map_or(-1, |id| i64::from(id.0));
         let params = [after, tiles.first.into(), tiles.end.into()];
         let rest = format!("WHERE \"{id}\" > ?1 AND tile >= ?2 AND tile < ?3 ORDER BY \"{id}\"");
@@ -145,12 +147,12 @@ impl Report {
         let mut found = Vec::new();
         self.db.read(select, |cells| {
             let category = category(cells, &categories);
-            let tile = cells.count(3, u64::from(MAX_TILES) - 1);
+            let tile = cells.small(3).filter(|tile| *tile < count);
             if let (Some(id), Some(tile)) = (cells.small(0), tile)
                 && filter.category.is_none_or(|wanted| wanted == category)
                 && found.len() < filter.limit
             {
-                let tile = TileRange::new(tile as u32, tile as u32 + 1);
+                let tile = TileRange::new(tile, tile + 1);
                 let bytes = cells.count(4, MAX_TILE_BYTES).unwrap_or(0);
                 let variable = Variable {
                     name: name(cells, 1, &strings),

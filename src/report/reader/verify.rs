@@ -2,13 +2,14 @@
 
 use super::{Finding, MarkFilter, Origin, Part, Report, VariableFilter};
 use crate::report::error::ReportError;
+use crate::report::limits::MAX_STEPS;
 use crate::report::model::{CategoryBytes, Region, TileMemory};
 use crate::report::trace::{Lane, Trace};
 use crate::units::{StepId, TileRange, TileRuns};
 use std::collections::BTreeMap;
 
 /// Steps compared at a time.
-const BATCH: u64 = 4096;
+const BATCH: usize = 4096;
 /// Findings told per law; beyond, their number is enough.
 const TOLD: usize = 5;
 /// Variables and marks looked at, at a time.
@@ -202,8 +203,11 @@ impl Report {
         let mut next: BTreeMap<(u32, u8), (&Lane, u64, u64)> =
             lanes.iter().map(|lane| (key(lane), (lane, 0, 0))).collect();
         let programs = self.programs()?;
-        for first in (0..self.step_count()?).step_by(BATCH as usize) {
-            let batch = self.steps(StepId(first)..StepId(first + BATCH), BATCH as usize)?;
+        let mut first = StepId(0);
+        loop {
+            let batch = self.steps(first..StepId(MAX_STEPS), BATCH)?;
+            let Some(last) = batch.last() else { break };
+            first = StepId(last.id.0 + 1);
             for step in batch {
                 let program = step.program.and_then(|id| programs.get(id));
                 law.check(program.is_some_and(|program| program.kind == step.kind), || {

@@ -4,6 +4,7 @@ pub mod allocate;
 pub mod code;
 pub mod constants;
 mod context;
+pub mod conv;
 pub mod elementwise;
 pub mod exchange;
 pub mod layout;
