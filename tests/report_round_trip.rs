@@ -1,5 +1,7 @@
 //! What is written is what is read.
 
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
+
 mod report_support;
 
 use proptest::prelude::*;
@@ -100,9 +102,13 @@ fn variables_are_filtered_and_paged() {
 fn marks_are_filtered() {
     let mut report = ReportBuilder::new(2, 1);
     let work = report.compute("work", 10);
-    (0..10).for_each(|i| drop(report.run(work, i * 10..i * 10 + 10)));
+    for i in 0..10 {
+        report.run(work, i * 10..i * 10 + 10);
+    }
     report.mark(MarkKind::Run, "run", 0..10);
-    (0..10).for_each(|i| drop(report.mark(MarkKind::Stage, &format!("s{i}"), i..i + 1)));
+    for i in 0..10 {
+        report.mark(MarkKind::Stage, &format!("s{i}"), i..i + 1);
+    }
     report.marks[3].ipu = Some(1);
     let directory = tempdir().unwrap();
     report.write(directory.path()).unwrap();
@@ -169,7 +175,8 @@ fn a_sound_report_breaks_no_law() {
 
 #[test]
 fn broken_laws_are_found() {
-    let cases: [(&str, fn(&mut ReportBuilder)); 5] = [
+    type Spoil = fn(&mut ReportBuilder);
+    let cases: [(&str, Spoil); 5] = [
         ("traffic_balances", |r| {
             let id = r.exchange("e", 64);
             let traffic = TileTraffic { bytes_in: 1, ..TileTraffic::default() };

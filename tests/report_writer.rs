@@ -1,6 +1,8 @@
 //! What the writer promises: same bytes, nothing left behind, clear refusals, tables that scripts
 //! written for Poplar's files can use.
 
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
+
 mod report_support;
 
 use report_support::*;

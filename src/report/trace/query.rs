@@ -124,7 +124,9 @@ impl<'a> Lane<'a> {
 
     /// Positions of the steps that touch `window`.
     pub fn touching(&self, window: CycleRange) -> Result<Range<u64>, ReportError> {
-        if window.is_empty() || !window.overlaps(touched(self.info().range)) {
+        // The last step may be one of no cycles, at the very end of the lane.
+        let lane = CycleRange::new(self.info().range.start, self.info().range.end + 1);
+        if window.is_empty() || !window.overlaps(lane) {
             return Ok(0..0);
         }
         let first = self.first_behind(window.start)?;
