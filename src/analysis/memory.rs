@@ -144,10 +144,10 @@ pub fn curves(report: &Report, key: &CurveKey) -> Result<Curves, ReportError> {
     if key.include_gaps {
         add_gaps(&mut layers, &memory, key.breakdown, tiles);
     }
-    layers.retain(|curve| {
-        curve.layer == Layer::Total || curve.bytes.iter().any(|bytes| *bytes > 0)
-    });
-    let mut curves = Curves { layers, places: tiles, capacity: target.bytes_per_tile.0, ..Curves::default() };
+    layers
+        .retain(|curve| curve.layer == Layer::Total || curve.bytes.iter().any(|bytes| *bytes > 0));
+    let mut curves =
+        Curves { layers, places: tiles, capacity: target.bytes_per_tile.0, ..Curves::default() };
     if key.per_ipu {
         sum_per_ipu(&mut curves, &target);
     } else if key.order == Order::Hardware {
@@ -225,9 +225,8 @@ fn add_gaps(
     breakdown: Breakdown,
     tiles: usize,
 ) {
-    let gaps = spread(memory, tiles, |tile| {
-        tile.including_gaps.saturating_sub(tile.excluding_gaps())
-    });
+    let gaps =
+        spread(memory, tiles, |tile| tile.including_gaps.saturating_sub(tile.excluding_gaps()));
     match (breakdown, layers.first_mut()) {
         (Breakdown::None, Some(total)) => {
             total.bytes.iter_mut().zip(gaps).for_each(|(bytes, gap)| *bytes += gap);
@@ -366,9 +365,8 @@ pub fn details(report: &Report, tiles: &[u32]) -> Result<Vec<TreeRow>, ReportErr
     for (overlapped, title) in [(false, "Not overlapped"), (true, "Overlapped")] {
         add(2, title, of_parts(&|part| part.overlapped == overlapped));
         for category in Category::ALL {
-            let own = |part: &CategoryBytes| {
-                part.overlapped == overlapped && part.category == category
-            };
+            let own =
+                |part: &CategoryBytes| part.overlapped == overlapped && part.category == category;
             let bytes = of_parts(&own);
             if bytes.iter().any(|bytes| *bytes > 0) {
                 add(3, category.title(), bytes);
@@ -459,7 +457,8 @@ pub fn vertices(report: &Report, tiles: &[u32]) -> Result<Listing, ReportError> 
     let types = report.vertex_types()?;
     let width = tiles.len().max(1);
     let mut found: Vec<(u64, Vec<u64>)> = vec![(0, vec![0; width]); types.len()];
-    let mut present: Vec<std::collections::BTreeMap<u32, u32>> = vec![Default::default(); types.len()];
+    let mut present: Vec<std::collections::BTreeMap<u32, u32>> =
+        vec![Default::default(); types.len()];
     for (_, set) in report.compute_sets()? {
         for group in &set.vertices {
             let Some(kind) = types.get(group.vertex_type.index()) else { continue };
@@ -479,7 +478,8 @@ pub fn vertices(report: &Report, tiles: &[u32]) -> Result<Listing, ReportError> 
     for ((kind, (count, mut bytes)), present) in types.iter().zip(found).zip(present) {
         add_code(&mut bytes, kind.code_bytes, &present, tiles);
         if count > 0 {
-            let about = format!("state {} B each, code {} B per tile", kind.state_bytes, kind.code_bytes);
+            let about =
+                format!("state {} B each, code {} B per tile", kind.state_bytes, kind.code_bytes);
             listing.rows.push(Listed { name: kind.name.clone(), about, count, bytes });
         }
     }
@@ -543,8 +543,10 @@ pub fn parse_tiles(text: &str, tiles: u32) -> Result<Vec<u32>, String> {
     let mut found: Vec<u32> = Vec::new();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let number = |text: &str| {
-            let tile: u32 =
-                text.trim().parse().map_err(|_| format!("{:?} is not a tile number", text.trim()))?;
+            let tile: u32 = text
+                .trim()
+                .parse()
+                .map_err(|_| format!("{:?} is not a tile number", text.trim()))?;
             if tile < tiles { Ok(tile) } else { Err(format!("there is no tile {tile}")) }
         };
         let (first, last) = match part.split_once('-') {

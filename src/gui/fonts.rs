@@ -3,7 +3,9 @@
 //! Text is drawn from these bytes alone, which makes pictures the same on every machine. Only a
 //! window looks further, and only for characters the bundled faces lack (see [`SystemFallback`]).
 
-use egui::epaint::text::{FallbackRequest, FontInsert, FontPriority, FontProvider, InsertFontFamily};
+use egui::epaint::text::{
+    FallbackRequest, FontInsert, FontPriority, FontProvider, InsertFontFamily,
+};
 use egui::{FontData, FontDefinitions, FontFamily, RichText};
 use std::path::Path;
 use std::sync::Arc;
@@ -55,10 +57,8 @@ impl FontProvider for SystemFallback {
     fn font_for(&self, request: &FallbackRequest<'_>) -> Option<FontInsert> {
         let path = WIDE_FONTS.into_iter().find(|path| Path::new(path).is_file())?;
         let bytes = std::fs::read(path).ok()?;
-        let family = InsertFontFamily {
-            family: request.family.clone(),
-            priority: FontPriority::Lowest,
-        };
+        let family =
+            InsertFontFamily { family: request.family.clone(), priority: FontPriority::Lowest };
         Some(FontInsert::new("system", FontData::from_owned(bytes), vec![family]))
     }
 }

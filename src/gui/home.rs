@@ -52,7 +52,8 @@ fn title_ui(ui: &mut Ui, session: &Session, commands: &mut Vec<Command>) {
         ui.vertical(|ui| {
             ui.spacing_mut().item_spacing.y = 1.0;
             ui.label(strong("tilescope").size(24.0));
-            let text = "See why a program is slow or does not fit on IPUs, and what would change it";
+            let text =
+                "See why a program is slow or does not fit on IPUs, and what would change it";
             ui.label(RichText::new(text).color(palette.weak_text));
         });
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
@@ -146,14 +147,16 @@ fn row_ui(ui: &mut Ui, icon: Icon, text: &str, about: &str, enabled: bool) -> Re
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), height), sense);
     response.widget_info(|| WidgetInfo::labeled(Role::Button, enabled, text));
     if enabled && response.hovered() {
-        ui.painter().rect_filled(rect.expand2(vec2(8.0, 0.0)), CornerRadius::same(6), palette.hover);
+        ui.painter().rect_filled(
+            rect.expand2(vec2(8.0, 0.0)),
+            CornerRadius::same(6),
+            palette.hover,
+        );
     }
     focus_ui(ui, &response, rect.expand2(vec2(8.0, 0.0)));
     let colour = if enabled { palette.accent } else { palette.weak_text };
-    let square = Rect::from_center_size(
-        egui::pos2(rect.left() + 11.0, rect.center().y),
-        Vec2::splat(20.0),
-    );
+    let square =
+        Rect::from_center_size(egui::pos2(rect.left() + 11.0, rect.center().y), Vec2::splat(20.0));
     icons::paint(ui.painter(), square, icon, colour);
     let left = rect.left() + 34.0;
     let width = rect.right() - left;

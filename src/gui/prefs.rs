@@ -229,7 +229,7 @@ mod tests {
     fn garbage_means_defaults_and_a_message() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("preferences.json");
-        for garbage in ["", "[]", "{\"theme\": 7}", "\u{0}\u{1}"] {
+        for garbage in ["", "[7", "{\"theme\": 7}", "\u{0}\u{1}"] {
             std::fs::write(&path, garbage).unwrap();
             let (_, prefs, message) = Store::open_file(path.clone());
             assert_eq!(prefs, Prefs::default());

@@ -20,12 +20,7 @@ const NARROW_MENU: f32 = 52.0;
 const NARROW_WINDOW: f32 = 760.0;
 
 /// The menu on the left: views above, what concerns the report and the window below.
-pub fn side_menu_ui(
-    ui: &mut Ui,
-    page: &ReportPage,
-    prefs: &Prefs,
-    commands: &mut Vec<Command>,
-) {
+pub fn side_menu_ui(ui: &mut Ui, page: &ReportPage, prefs: &Prefs, commands: &mut Vec<Command>) {
     let palette = Palette::of(ui.visuals());
     let narrow = prefs.narrow_menu || ui.available_width() < NARROW_WINDOW;
     let frame = Frame::new().fill(palette.raised).inner_margin(Margin::symmetric(8, 10));
@@ -97,7 +92,8 @@ fn report_name_ui(ui: &mut Ui, page: &ReportPage, narrow: bool) {
     let title = elided(ui.painter(), &name, font, palette.text, width);
     ui.painter().galley(rect.min + vec2(38.0, 6.0), title, palette.text);
     let small = FontId::proportional(11.5);
-    let about = elided(ui.painter(), &machine(page), small.clone(), palette.weak_text, rect.width() - 10.0);
+    let about =
+        elided(ui.painter(), &machine(page), small.clone(), palette.weak_text, rect.width() - 10.0);
     ui.painter().galley(rect.min + vec2(7.0, 32.0), about, palette.weak_text);
     response.on_hover_text(format!("{name}\n{}\n{path}", machine(page)));
 }
@@ -109,7 +105,8 @@ fn machine(page: &ReportPage) -> String {
         1 => "1 IPU".to_owned(),
         count => format!("{count} IPUs"),
     };
-    let architecture = if target.architecture.is_empty() { "unknown" } else { &target.architecture };
+    let architecture =
+        if target.architecture.is_empty() { "unknown" } else { &target.architecture };
     let model = if target.kind == TargetKind::IpuModel { " model" } else { "" };
     let state = match page.opened.outcome {
         Outcome::Executed => "",
@@ -216,7 +213,8 @@ pub fn help_ui(context: &Context, shown: bool, commands: &mut Vec<Command>) {
                 });
             }
             ui.add_space(10.0);
-            let text = "Letters that zoom and pan go by their place on the keyboard, whatever the layout.";
+            let text =
+                "Letters that zoom and pan go by their place on the keyboard, whatever the layout.";
             ui.label(RichText::new(text).color(palette.weak_text).small());
         });
     });
@@ -227,7 +225,8 @@ pub fn help_ui(context: &Context, shown: bool, commands: &mut Vec<Command>) {
 
 /// A report being opened or simulated: what, how far, and a way out.
 pub fn progress_ui(context: &Context, session: &Session, commands: &mut Vec<Command>) {
-    let slow = session.opening.as_ref().is_some_and(|(_, pending)| pending.elapsed().as_millis() > 150);
+    let slow =
+        session.opening.as_ref().is_some_and(|(_, pending)| pending.elapsed().as_millis() > 150);
     if session.opening.is_some() {
         context.request_repaint_after_secs(0.2);
     }
@@ -246,7 +245,8 @@ pub fn progress_ui(context: &Context, session: &Session, commands: &mut Vec<Comm
     card(context, |ui| {
         ui.label(strong(format!("Simulating {}", simulation.spec)));
         ui.horizontal(|ui| {
-            let bar = ProgressBar::new(simulation.progress()).desired_width(220.0).show_percentage();
+            let bar =
+                ProgressBar::new(simulation.progress()).desired_width(220.0).show_percentage();
             ui.add(bar);
             if ui.button("Cancel").clicked() {
                 commands.push(Command::CancelSimulation);
@@ -277,7 +277,13 @@ pub fn drop_hint_ui(context: &Context) {
     let stroke = Stroke::new(2.0, palette.accent);
     painter.rect(box_rect, CornerRadius::same(8), palette.page, stroke, egui::StrokeKind::Inside);
     let font = FontId::proportional(15.0);
-    painter.text(rect.center(), Align2::CENTER_CENTER, "Drop to open the report", font, palette.text);
+    painter.text(
+        rect.center(),
+        Align2::CENTER_CENTER,
+        "Drop to open the report",
+        font,
+        palette.text,
+    );
     // Keys still work while a file hangs over the window.
     context.input(|i| i.key_pressed(Key::Escape));
 }

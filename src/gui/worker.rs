@@ -82,10 +82,13 @@ impl<'a, T> Asked<'a, T> {
     }
 }
 
+/// Since when a question is worked on, and where its answer will come from.
+type Asking<K, T> = (Instant, Receiver<(K, Option<T>)>);
+
 /// One changing question and its newest answer.
 pub struct Slot<K, T> {
     answer: Option<(K, Option<T>)>,
-    pending: Option<(Instant, Receiver<(K, Option<T>)>)>,
+    pending: Option<Asking<K, T>>,
 }
 
 impl<K, T> Default for Slot<K, T> {

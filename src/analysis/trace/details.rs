@@ -63,8 +63,11 @@ pub fn step_view(
     let programs = report.programs()?;
     let program = details.program.and_then(|id| programs.get(id));
     let name = program.map_or("", |program| program.name.as_str());
-    let title =
-        if name.is_empty() { details.kind_name.clone() } else { format!("{} ({name})", details.kind_name) };
+    let title = if name.is_empty() {
+        details.kind_name.clone()
+    } else {
+        format!("{} ({name})", details.kind_name)
+    };
     let mut rows = Rows(Vec::new());
     let range = here.range();
     let overlap = here.from_max.saturating_sub(here.from_min);

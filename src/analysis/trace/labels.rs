@@ -57,11 +57,8 @@ impl Labels {
     }
 
     fn label_of(&mut self, program: &Program) -> Label {
-        let stream = [
-            ProgramKind::StreamCopyBegin,
-            ProgramKind::StreamCopyMid,
-            ProgramKind::StreamCopyEnd,
-        ];
+        let stream =
+            [ProgramKind::StreamCopyBegin, ProgramKind::StreamCopyMid, ProgramKind::StreamCopyEnd];
         if stream.contains(&program.kind) {
             let parent = Some(self.node(None, "StreamCopy"));
             let leaf = program.kind.name().to_owned();
@@ -219,10 +216,7 @@ mod tests {
                 "copy6_Copy_{ValuePadder/padding,m2}_to_m4/Conv_1/preRegroup/ExchangePre",
                 "m4|Conv_1|preRegroup|ExchangePre",
             ),
-            (
-                "copy7_switchControlBroadcast7/ExchangePre",
-                "switchControlBroadcast7|ExchangePre",
-            ),
+            ("copy7_switchControlBroadcast7/ExchangePre", "switchControlBroadcast7|ExchangePre"),
             ("a/{b/c,d}/e", "a|{b/c,d}|e"),
             ("csv_loader/read", "csv_loader|read"),
             ("copyFromHost", "copyFromHost"),

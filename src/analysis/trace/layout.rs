@@ -288,9 +288,7 @@ fn single(span: &Span, labels: &Labels) -> Block {
             let passes = step.kind == ProgramKind::Sync && !full;
             (Kind::Step(*step), full, passes)
         }
-        Span::Bucket(bucket) => {
-            (Kind::Bucket(bucket.totals, bucket.first_position), false, false)
-        }
+        Span::Bucket(bucket) => (Kind::Bucket(bucket.totals, bucket.first_position), false, false),
     };
     Block {
         range: span.range(),
@@ -310,7 +308,11 @@ fn blocks(spans: &[Span], labels: &Labels, grouping: Grouping) -> Vec<Block> {
         let count = match &spans[at] {
             Span::Bucket(_) => 1,
             Span::Step(step) if step.kind == ProgramKind::Sync => {
-                if grouping.syncs { run_of_syncs(&spans[at..]) } else { 1 }
+                if grouping.syncs {
+                    run_of_syncs(&spans[at..])
+                } else {
+                    1
+                }
             }
             Span::Step(_) if grouping.executions => run_of_operation(&spans[at..], labels),
             Span::Step(_) => 1,
@@ -423,9 +425,8 @@ impl<'a> Flame<'a> {
             self.labels.path(block.parent).take(MAX_ROWS as usize - 1).collect();
         let before = self.open.last().map(|(_, range, _)| range.end);
         let reached = self.waiting.last().map(|sync| sync.range.end).or(before);
-        let gap = reached.is_some_and(|end| {
-            block.range.start.saturating_sub(end) >= self.break_cycles.max(1)
-        });
+        let gap = reached
+            .is_some_and(|end| block.range.start.saturating_sub(end) >= self.break_cycles.max(1));
         let shared = if gap || block.full_height {
             0
         } else {
@@ -470,5 +471,151 @@ impl<'a> Flame<'a> {
         }
         self.items.sort_by_key(|item| (item.row, item.range.start));
         self.items
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Report;
+    use crate::report::ReportBuilder;
+
+    const SINGLE: Grouping = Grouping { executions: false, syncs: false };
+    const GROUPED: Grouping = Grouping { executions: true, syncs: true };
+
+    /// Everything of IPU 0 on `pixels` pixels.
+    fn arranged(
+        report: &ReportBuilder,
+        pixels: u32,
+        style: Style,
+        grouping: Grouping,
+    ) -> (Vec<Item>, Labels) {
+        let directory = tempfile::tempdir().unwrap();
+        let report = Report::open(report.write(directory.path()).unwrap()).unwrap();
+        let trace = report.trace().unwrap().unwrap();
+        let labels = Labels::new(&report.programs().unwrap());
+        let range = trace.range();
+        let lane = lane_items(&trace, &labels, (0, 0), range, pixels, (style, grouping)).unwrap();
+        (lane.items, labels)
+    }
+
+    /// `row name start-end` of every bar.
+    fn told((items, labels): &(Vec<Item>, Labels)) -> Vec<String> {
+        let line = |item: &Item| {
+            let CycleRange { start, end } = item.range;
+            format!("{} {} {start}-{end}", item.row, item.text(labels))
+        };
+        items.iter().map(line).collect()
+    }
+
+    /// One operation with its exchange and arrangement, a sync between each, and a second one.
+    fn two_operations() -> ReportBuilder {
+        let mut report = ReportBuilder::new(1, 4);
+        let exchange = report.exchange("cs0_a/conv/Convolve/ExchangePre", 8);
+        let arrange = report.compute("a/conv/Convolve/PreArrange-0", 10);
+        let convolve = report.compute("a/conv/Convolve", 50);
+        let reduce = report.compute("a/conv/Reduce0", 20);
+        let sync = report.program(ProgramKind::Sync, "Internal");
+        report.root(ProgramKind::Sequence, "main", &[exchange, arrange, convolve, reduce, sync]);
+        report.run(exchange, 0..10).run(sync, 10..12).run(arrange, 12..22).run(sync, 22..24);
+        report.run(convolve, 24..74).run(sync, 74..76).run(reduce, 76..96);
+        report
+    }
+
+    #[test]
+    fn parts_of_names_are_rows_and_neighbours_share_parents() {
+        let told = told(&arranged(&two_operations(), 1000, Style::Flame, SINGLE));
+        let expected = [
+            "0 a 0-96",
+            "1 conv 0-96",
+            "2 Convolve 0-22",
+            "2 Internal sync 22-24",
+            "2 Convolve 24-74",
+            "2 Internal sync 74-76",
+            "2 Reduce0 76-96",
+            "3 ExchangePre 0-10",
+            "3 Internal sync 10-12",
+            "3 PreArrange-0 12-22",
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn grouped_executions_show_an_operation_as_one() {
+        let told = told(&arranged(&two_operations(), 1000, Style::Flame, GROUPED));
+        let expected = [
+            "0 a 0-96",
+            "1 conv 0-96",
+            "2 Convolve 0-74",
+            "2 1 internal syncs 74-76",
+            "2 Reduce0 76-96",
+        ];
+        let told: Vec<String> =
+            told.iter().map(|line| line.replace("Internal sync", "1 internal syncs")).collect();
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn the_flat_view_has_one_row() {
+        let (items, _) = arranged(&two_operations(), 1000, Style::Flat, SINGLE);
+        assert_eq!(items.len(), 7);
+        assert!(items.iter().all(|item| item.row == 0));
+    }
+
+    #[test]
+    fn syncs_that_follow_one_another_become_one() {
+        let mut report = ReportBuilder::new(1, 4);
+        let sync = report.program(ProgramKind::Sync, "External");
+        report.root(ProgramKind::Sequence, "main", &[sync]);
+        report.run(sync, 0..10).run(sync, 10..30).run(sync, 30..40);
+        let (items, _) = arranged(&report, 100, Style::Flame, GROUPED);
+        assert_eq!(items.len(), 1);
+        assert!(items[0].full_height && items[0].steps() == 3);
+        let (items, _) = arranged(&report, 100, Style::Flame, SINGLE);
+        assert_eq!(items.len(), 3);
+    }
+
+    #[test]
+    fn a_pause_ends_a_parent() {
+        let mut report = ReportBuilder::new(1, 4);
+        let (first, second) = (report.compute("a/x", 10), report.compute("a/y", 10));
+        report.root(ProgramKind::Sequence, "main", &[first, second]);
+        report.run(first, 0..10).run(second, 500..510);
+        let told = told(&arranged(&report, 500, Style::Flame, SINGLE));
+        assert_eq!(told, ["0 a 0-10", "0 a 500-510", "1 x 0-10", "1 y 500-510"]);
+    }
+
+    #[test]
+    fn there_are_never_more_bars_than_pixels_can_show() {
+        let mut report = ReportBuilder::new(1, 4);
+        let names = ["a/b/c/d", "a/b/c/e", "a/f", "g/h/i"];
+        let mut programs: Vec<ProgramId> =
+            names.iter().map(|name| report.compute(name, 1)).collect();
+        programs.push(report.program(ProgramKind::Sync, "Internal"));
+        report.root(ProgramKind::Sequence, "main", &programs);
+        for i in 0..20_000u64 {
+            report.run(programs[(i * 7 % 5) as usize], i * 3..i * 3 + 2);
+        }
+        for pixels in [1, 10, 64, 300] {
+            for style in [Style::Flame, Style::Flat] {
+                let (items, _) = arranged(&report, pixels, style, SINGLE);
+                for row in 0..MAX_ROWS {
+                    let count = items.iter().filter(|item| item.row == row).count();
+                    assert!(count as u32 <= 2 * pixels + 1, "{count} on {pixels}");
+                }
+                let leaves = items.iter().filter(|item| !matches!(item.kind, Kind::Parent(..)));
+                assert_eq!(leaves.map(Item::steps).sum::<u64>(), 20_000);
+            }
+        }
+    }
+
+    #[test]
+    fn bars_of_a_row_do_not_overlap() {
+        for pixels in [5, 50, 1000] {
+            let (items, _) = arranged(&two_operations(), pixels, Style::Flame, GROUPED);
+            for pair in items.windows(2).filter(|pair| pair[0].row == pair[1].row) {
+                assert!(pair[0].range.end <= pair[1].range.start, "{pair:?}");
+            }
+        }
     }
 }

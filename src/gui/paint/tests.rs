@@ -100,8 +100,7 @@ fn nearest_textures_keep_their_pixels_when_enlarged() {
     let mut mesh = Mesh::with_texture(id);
     let uv = Rect::from_min_max(Pos2::ZERO, pos2(1.0, 1.0));
     mesh.add_rect_with_uv(Rect::from_min_max(Pos2::ZERO, pos2(6.0, 1.0)), uv, Color32::WHITE);
-    let primitive =
-        ClippedPrimitive { clip_rect: everywhere(), primitive: Primitive::Mesh(mesh) };
+    let primitive = ClippedPrimitive { clip_rect: everywhere(), primitive: Primitive::Mesh(mesh) };
     let picture = painter.paint([6, 1], 1.0, GROUND, &[primitive]);
     let reds: Vec<u8> = (0..6).map(|x| picture.pixel(x, 0)[0]).collect();
     assert_eq!(reds, [255, 255, 255, 0, 0, 0]);

@@ -128,7 +128,8 @@ fn headline_ui(ui: &mut Ui, opened: &Opened, facts: &Facts) {
     match (&facts.summary.execution, opened.outcome) {
         (Some(run), _) => {
             let cycles = Cycles(run.total_cycles);
-            let time = if run.seconds > 0.0 { seconds(run.seconds) } else { "clock unknown".into() };
+            let time =
+                if run.seconds > 0.0 { seconds(run.seconds) } else { "clock unknown".into() };
             cards.push(("Run", format!("{cycles} cycles"), time));
             if let Some(rate) = run.samples_per_second {
                 let samples = run.samples.unwrap_or(0);
@@ -211,9 +212,8 @@ impl<'b> Blocks<'_, 'b> {
         ui.add_space(8.0);
         let (rect, response) =
             ui.allocate_exact_size(vec2(ui.available_width(), 28.0), Sense::click());
-        response.widget_info(|| {
-            WidgetInfo::selected(Role::DisclosureTriangle, true, !folded, title)
-        });
+        response
+            .widget_info(|| WidgetInfo::selected(Role::DisclosureTriangle, true, !folded, title));
         let colour = if response.hovered() { palette.accent } else { palette.text };
         let font = FontId::new(14.5, crate::gui::fonts::strong_family());
         let at = rect.left_center() + vec2(20.0, 0.0);
@@ -245,13 +245,18 @@ fn triangle(ui: &Ui, centre: egui::Pos2, folded: bool, colour: egui::Color32) {
 /// Names on the left, values on the right.
 fn rows_ui(ui: &mut Ui, id: &str, rows: &[(String, String)]) {
     let palette = Palette::of(ui.visuals());
-    Grid::new(id).num_columns(2).min_col_width(190.0).min_row_height(18.0).spacing(vec2(18.0, 6.0)).show(ui, |ui| {
-        for (name, value) in rows {
-            ui.add(Label::new(RichText::new(name).color(palette.weak_text)).truncate());
-            ui.add(Label::new(value).wrap().selectable(true));
-            ui.end_row();
-        }
-    });
+    Grid::new(id)
+        .num_columns(2)
+        .min_col_width(190.0)
+        .min_row_height(18.0)
+        .spacing(vec2(18.0, 6.0))
+        .show(ui, |ui| {
+            for (name, value) in rows {
+                ui.add(Label::new(RichText::new(name).color(palette.weak_text)).truncate());
+                ui.add(Label::new(value).wrap().selectable(true));
+                ui.end_row();
+            }
+        });
 }
 
 fn row(name: &str, value: impl ToString) -> (String, String) {
@@ -387,16 +392,19 @@ fn files_ui(ui: &mut Ui, opened: &Opened, facts: &Facts) {
     let directory = path.parent().map_or(String::new(), |parent| parent.display().to_string());
     ui.add(Label::new(RichText::new(directory).color(palette.weak_text)).wrap().selectable(true));
     ui.add_space(4.0);
-    Grid::new("files").num_columns(4).min_row_height(18.0).spacing(vec2(14.0, 6.0)).show(ui, |ui| {
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-        let size = exact_bytes(opened.report.file_size().0);
-        file_ui(ui, true, &name.unwrap_or_default(), "The report", &size);
-        for file in &facts.files {
-            let size = file.found.map(|(size, _)| exact_bytes(size.0));
-            let found = size.is_some();
-            file_ui(ui, found, file.name, file.about, size.as_deref().unwrap_or("not there"));
-        }
-    });
+    Grid::new("files").num_columns(4).min_row_height(18.0).spacing(vec2(14.0, 6.0)).show(
+        ui,
+        |ui| {
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+            let size = exact_bytes(opened.report.file_size().0);
+            file_ui(ui, true, &name.unwrap_or_default(), "The report", &size);
+            for file in &facts.files {
+                let size = file.found.map(|(size, _)| exact_bytes(size.0));
+                let found = size.is_some();
+                file_ui(ui, found, file.name, file.about, size.as_deref().unwrap_or("not there"));
+            }
+        },
+    );
     if !facts.meta.is_empty() {
         ui.add_space(6.0);
         rows_ui(ui, "meta", &facts.meta);

@@ -216,7 +216,9 @@ mod tests {
             axis = axis.zoomed(1.5, x, limits).kept(limits);
         }
         let window = axis.window(limits.width);
-        assert!(window.length() < 100 && window.overlaps(CycleRange::new(349_989_950, 349_990_050)));
+        assert!(
+            window.length() < 100 && window.overlaps(CycleRange::new(349_989_950, 349_990_050))
+        );
     }
 
     #[test]

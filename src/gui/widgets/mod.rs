@@ -24,11 +24,8 @@ pub fn menu_entry_ui(ui: &mut Ui, icon: Icon, text: &str, chosen: bool, narrow: 
     let (rect, response) = ui.allocate_exact_size(size, Sense::click());
     response.widget_info(|| WidgetInfo::selected(Role::Button, ui.is_enabled(), chosen, text));
     let palette = Palette::of(ui.visuals());
-    let ground = if chosen {
-        Some(palette.chosen)
-    } else {
-        response.hovered().then_some(palette.hover)
-    };
+    let ground =
+        if chosen { Some(palette.chosen) } else { response.hovered().then_some(palette.hover) };
     if let Some(colour) = ground {
         ui.painter().rect_filled(rect, CornerRadius::same(6), colour);
     }

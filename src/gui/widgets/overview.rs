@@ -1,9 +1,9 @@
 //! The strip above the lanes: the whole run, and which part of it is on the screen.
 
 use super::axis::{Axis, Limits};
+use super::focus_ui;
 use super::tiled::Tiled;
 use crate::gui::theme::Palette;
-use super::focus_ui;
 use crate::units::{CycleRange, Cycles};
 use egui::accesskit::Role;
 use egui::{

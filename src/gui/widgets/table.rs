@@ -119,14 +119,18 @@ impl TableState {
         let filter = self.filter.trim().to_lowercase();
         let shared = table.clone();
         let key = (generation, column.min(table.columns.len() - 1), descending, filter);
-        let asked = self.order.ask(ui.ctx(), workers, &key, move |(_, column, descending, text)| {
-            order(&shared, *column, *descending, text)
-        });
+        let asked =
+            self.order.ask(ui.ctx(), workers, &key, move |(_, column, descending, text)| {
+                order(&shared, *column, *descending, text)
+            });
         let Some(order) = asked.answer() else { return };
         let sort = &mut self.sort;
-        egui::Frame::new().inner_margin(egui::Margin { left: 14, ..egui::Margin::ZERO }).show(ui, |ui| {
-            rows_ui(ui, table, order, (column, descending), sort);
-        });
+        egui::Frame::new().inner_margin(egui::Margin { left: 14, ..egui::Margin::ZERO }).show(
+            ui,
+            |ui| {
+                rows_ui(ui, table, order, (column, descending), sort);
+            },
+        );
     }
 
     fn count_ui(&self, ui: &mut Ui, table: &Table) {
@@ -204,10 +208,10 @@ fn rows_ui(
         body.rows(ROW_HEIGHT, order.rows.len() + totals, |mut row| {
             let index = row.index();
             if totals == 1 && index == 0 {
-                for (column, sum) in table.columns.iter().zip(&order.sums) {
+                for (index, (column, sum)) in table.columns.iter().zip(&order.sums).enumerate() {
                     let text = match sum {
                         Some(sum) => sum.text(),
-                        None if column.wide => "Total".to_owned(),
+                        None if index == 0 => "Total".to_owned(),
                         None => String::new(),
                     };
                     row.col(|ui| cell_ui(ui, column, strong(text)));
@@ -262,9 +266,8 @@ fn header_ui(
         let text = RichText::new(format!("{}{arrow}", column.title)).color(colour).size(12.0);
         let button = egui::Button::new(text).frame(false).truncate();
         let response = ui.add(button);
-        response.widget_info(|| {
-            WidgetInfo::selected(Role::ColumnHeader, true, chosen, &column.title)
-        });
+        response
+            .widget_info(|| WidgetInfo::selected(Role::ColumnHeader, true, chosen, &column.title));
         if response.on_hover_text("Sort by this column").interact(Sense::click()).clicked() {
             // Numbers are sought from the largest, words from the first.
             let first = !column.wide;

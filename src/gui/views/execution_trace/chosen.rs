@@ -67,11 +67,9 @@ pub fn title(item: &Item, labels: &Labels) -> String {
 /// Names and values about a bar of several steps.
 pub fn rows(item: &Item) -> Vec<(String, String)> {
     let range = item.range;
-    let span = format!("{} : {} - {}", Cycles(range.length()), Cycles(range.start), Cycles(range.end));
-    let mut rows = vec![
-        ("Cycles".to_owned(), span),
-        ("Steps".to_owned(), grouped(item.steps())),
-    ];
+    let span =
+        format!("{} : {} - {}", Cycles(range.length()), Cycles(range.start), Cycles(range.end));
+    let mut rows = vec![("Cycles".to_owned(), span), ("Steps".to_owned(), grouped(item.steps()))];
     if let Some(balance) = item.tile_balance() {
         rows.push(("Tile balance".to_owned(), percent(balance)));
     }

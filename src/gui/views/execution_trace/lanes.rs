@@ -1,17 +1,17 @@
 //! The lanes: where they lie, how they are painted, what the pointer does on them.
 
-use crate::gui::widgets::axis::{Axis, Limits};
 use super::chosen::{self, ChosenBar};
 use super::colours::colour;
-use crate::gui::widgets::overview::{self, overview_ui};
-use super::ruler::{self, MARK_HEIGHT, paint_marks, paint_ruler};
+use super::ruler::{self, MARK_HEIGHT, marks_ui, paint_ruler};
 use super::scene::{COMMON_MARKS, IpuLanes, Prepared, Scene, SceneKey, rows_of};
-use crate::gui::widgets::tiled::Tiled;
 use super::{ExecutionTrace, ask_scene, grouping, id, padded, zoomed_to};
 use crate::analysis::trace::{Item, Kind, LaneItems, Style};
 use crate::gui::command::{ChosenStep, Command};
 use crate::gui::theme::{Palette, mix};
 use crate::gui::views::ViewContext;
+use crate::gui::widgets::axis::{Axis, Limits};
+use crate::gui::widgets::overview::{self, overview_ui};
+use crate::gui::widgets::tiled::Tiled;
 use crate::gui::widgets::{elided::elided, focus_ui, region_ui};
 use crate::gui::worker::Asked;
 use crate::report::MarkKind;
@@ -25,8 +25,10 @@ use std::sync::Arc;
 
 /// Width of the names left of the lanes.
 const GUTTER: f32 = 84.0;
-/// Height of a row of the flame.
+/// Least height of a row of the flame.
 const FLAME_ROW: f32 = 19.0;
+/// Most height of a row of the flame, where there is room.
+const TALL_FLAME_ROW: f32 = 26.0;
 /// Height of the only row of the flat view.
 const FLAT_ROW: f32 = 34.0;
 /// Space between the groups of tiles of an IPU, where the dashed line lies.
@@ -129,7 +131,7 @@ impl ExecutionTrace {
         ui.painter().text(gutter, Align2::RIGHT_CENTER, "Cycles", font, palette.weak_text);
 
         let shown = self.shown_ipus(prepared);
-        let blocks = blocks(prepared, &shown, prefs.style, prefs.marks);
+        let blocks = blocks(prepared, &shown, prefs.style, prefs.marks, places.lanes.height());
         let total = blocks.last().map_or(0.0, |block| block.top + f64::from(block.height()));
         self.scroll = self.scroll.clamp(0.0, (total - f64::from(places.lanes.height())).max(0.0));
         self.ask(ui, context, prepared, &blocks, &places, limits);
@@ -169,7 +171,8 @@ impl ExecutionTrace {
             super::scene::overview(&shared, (*width, *row), *dark).map_err(|e| e.to_string())
         };
         let known = self.overview_texture.as_ref().is_some_and(|(drawn, _)| *drawn == key);
-        if let Asked::Fresh(Ok(image)) = self.overview.ask(ui.ctx(), context.workers, &key, question)
+        if let Asked::Fresh(Ok(image)) =
+            self.overview.ask(ui.ctx(), context.workers, &key, question)
             && !known
         {
             self.overview_texture = Some((key, Tiled::new(ui.ctx(), "trace overview", image)));
@@ -266,7 +269,8 @@ impl ExecutionTrace {
             if top > places.lanes.bottom() || top + block.height() < places.lanes.top() {
                 continue;
             }
-            let ipu = scene.and_then(|scene| scene.ipus.iter().position(|i| i.ipu == block.lanes.ipu));
+            let ipu =
+                scene.and_then(|scene| scene.ipus.iter().position(|i| i.ipu == block.lanes.ipu));
             self.gutter_ui(ui, gutter, block, top);
             let band = Band { palette, axis, places, block, top };
             band.ground(&painter);
@@ -282,16 +286,14 @@ impl ExecutionTrace {
                     pos2(places.lanes.left(), top),
                     vec2(places.lanes.width(), block.marks),
                 );
-                paint_marks(&painter, row, axis, &scene.ipus[index].marks, palette);
+                marks_ui(ui, places.lanes, row, axis, &scene.ipus[index].marks);
             }
             if chosen.is_some() {
                 let veil = palette.lane.gamma_multiply(VEIL);
                 painter.rect_filled(band.bars(), 0.0, veil);
             }
-            let looks = Looks {
-                balance: context.prefs.trace.tile_balance,
-                veiled: chosen.is_some(),
-            };
+            let looks =
+                Looks { balance: context.prefs.trace.tile_balance, veiled: chosen.is_some() };
             band.labels_ui(ui, &painter, prepared, scene, index, looks);
         }
         if let Some(scene) = scene {
@@ -312,7 +314,7 @@ impl ExecutionTrace {
                 pos2(places.marks.left(), top),
                 vec2(places.marks.width(), MARK_HEIGHT),
             );
-            paint_marks(ui.painter(), rect, axis, row, palette);
+            marks_ui(ui, places.marks, rect, axis, row);
             let at = pos2(rect.left() - 10.0, rect.center().y - 1.0);
             let font = FontId::proportional(11.0);
             ui.painter().text(at, Align2::RIGHT_CENTER, kind_title(*kind), font, palette.weak_text);
@@ -323,7 +325,8 @@ impl ExecutionTrace {
         let palette = Palette::of(ui.visuals());
         let painter = ui.painter_at(gutter);
         let name = format!("IPU {}", block.lanes.ipu);
-        let rect = Rect::from_min_size(pos2(gutter.left(), top), vec2(gutter.width(), block.height()));
+        let rect =
+            Rect::from_min_size(pos2(gutter.left(), top), vec2(gutter.width(), block.height()));
         let font = FontId::new(12.0, crate::gui::fonts::strong_family());
         // The name stays on the screen as long as a part of its lanes does.
         let y = (top + 2.0).max(gutter.top() + 2.0).min(rect.bottom() - 18.0);
@@ -333,11 +336,19 @@ impl ExecutionTrace {
             let top = top + block.marks + block.sub_lane_top(index);
             let small = FontId::proportional(10.5);
             let at = pos2(gutter.right() - 10.0, top + 3.0);
-            let text = if *sub_lane == 1 { "I/O tiles".to_owned() } else { format!("tiles {sub_lane}") };
+            let text =
+                if *sub_lane == 1 { "I/O tiles".to_owned() } else { format!("tiles {sub_lane}") };
             painter.text(at, Align2::RIGHT_TOP, text, small, palette.weak_text);
         }
         let value = format!("{} steps", grouped(block.lanes.steps));
-        region_ui(ui, id("lane").with(block.lanes.ipu), rect.intersect(gutter), Role::Row, &name, &value);
+        region_ui(
+            ui,
+            id("lane").with(block.lanes.ipu),
+            rect.intersect(gutter),
+            Role::Row,
+            &name,
+            &value,
+        );
     }
 
     /// The chosen bar and its place among the lanes.
@@ -396,7 +407,14 @@ impl ExecutionTrace {
         painter.rect_stroke(rect.expand(1.0), CornerRadius::same(1), stroke, StrokeKind::Outside);
     }
 
-    fn paint_range(&self, ui: &Ui, painter: &Painter, places: &Places, axis: Axis, palette: &Palette) {
+    fn paint_range(
+        &self,
+        ui: &Ui,
+        painter: &Painter,
+        places: &Places,
+        axis: Axis,
+        palette: &Palette,
+    ) {
         let (Some(from), Some(pointer)) =
             (self.range_from, ui.input(|input| input.pointer.latest_pos()))
         else {
@@ -535,9 +553,8 @@ impl ExecutionTrace {
     ) -> Option<Hit<'a>> {
         let scene = self.scene.latest()?.as_ref().ok()?;
         let y = f64::from(at.y - places.lanes.top()) + self.scroll;
-        let inside = |block: &&Block<'_>| {
-            block.top <= y && y < block.top + f64::from(block.height())
-        };
+        let inside =
+            |block: &&Block<'_>| block.top <= y && y < block.top + f64::from(block.height());
         let block = blocks.iter().find(inside)?;
         let (index, row) = block.row_at((y - block.top) as f32 - block.marks)?;
         let ipu = scene.ipus.iter().find(|ipu| ipu.ipu == block.lanes.ipu)?;
@@ -601,9 +618,7 @@ fn choose(hit: &Hit<'_>, prepared: &Prepared, window: crate::units::CycleRange) 
             let position = hit.item.first_position();
             Choice::Step(ChosenStep { ipu, sub_lane, position, step })
         }
-        None => {
-            Choice::Bar(ChosenBar::of(hit.item, &prepared.labels, (ipu, sub_lane), window))
-        }
+        None => Choice::Bar(ChosenBar::of(hit.item, &prepared.labels, (ipu, sub_lane), window)),
     }
 }
 
@@ -767,14 +782,30 @@ fn places(area: Rect, mark_rows: usize) -> Places {
     Places { overview, ruler, marks, lanes }
 }
 
-fn blocks<'a>(prepared: &'a Prepared, shown: &[u32], style: Style, marks: bool) -> Vec<Block<'a>> {
+fn blocks<'a>(
+    prepared: &'a Prepared,
+    shown: &[u32],
+    style: Style,
+    marks: bool,
+    room: f32,
+) -> Vec<Block<'a>> {
     let staged = [MarkKind::Stage, MarkKind::Update];
     let has_stages = staged.iter().any(|kind| prepared.mark_kinds.contains(kind));
-    let row_height = if style == Style::Flame { FLAME_ROW } else { FLAT_ROW };
+    let marks = if marks && has_stages { MARK_HEIGHT } else { 0.0 };
+    let shown = || prepared.ipus.iter().filter(|lanes| shown.contains(&lanes.ipu));
+    let rows: u32 = shown().flat_map(|lanes| rows_of(lanes, style)).sum();
+    let fixed: f32 = shown()
+        .map(|lanes| marks + IPU_GAP + SUB_LANE_GAP * (lanes.sub_lanes.len() - 1) as f32)
+        .sum();
+    // Whole points: rows of the image must not run out of step with those on the screen.
+    let fitting = ((room - fixed) / rows.max(1) as f32).floor();
+    let row_height = match style {
+        Style::Flame => fitting.clamp(FLAME_ROW, TALL_FLAME_ROW),
+        Style::Flat => FLAT_ROW,
+    };
     let mut top = 0.0;
     let mut blocks = Vec::new();
-    for lanes in prepared.ipus.iter().filter(|lanes| shown.contains(&lanes.ipu)) {
-        let marks = if marks && has_stages { MARK_HEIGHT } else { 0.0 };
+    for lanes in shown() {
         let block = Block { lanes, rows: rows_of(lanes, style), top, marks, row_height };
         top += f64::from(block.height() + IPU_GAP);
         blocks.push(block);

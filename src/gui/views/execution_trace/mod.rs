@@ -15,20 +15,20 @@ use crate::gui::command::{ChosenStep, Command};
 use crate::gui::icons::Icon;
 use crate::gui::prefs::TracePrefs;
 use crate::gui::theme::Palette;
+use crate::gui::widgets::axis::{Axis, Limits};
 use crate::gui::widgets::{
     choice_ui, legend_ui, missing_ui, search_ui, tabs_ui, toolbar_ui, waiting_ui,
 };
+use crate::gui::widgets::{overview, tiled::Tiled};
 use crate::gui::worker::{Asked, Slot};
 use crate::report::{Outcome, Report};
 use crate::units::{CycleRange, Cycles, StepId, seconds};
-use crate::gui::widgets::axis::{Axis, Limits};
 use chosen::ChosenBar;
 use egui::{Align, CentralPanel, Frame, Id, Layout, Margin, Panel, RichText, Ui};
 use input::Wish;
 use scene::{Prepared, Scene, SceneKey, prepare};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::gui::widgets::{overview, tiled::Tiled};
 
 /// This view, for the list.
 pub const VIEW: ViewInfo = ViewInfo {
@@ -209,16 +209,19 @@ impl ExecutionTrace {
         }
         ui.separator();
         toggles_ui(ui, &mut prefs, !prepared.mark_kinds.is_empty());
-        ui.menu_button("Key", |ui| key_ui(ui));
+        ui.menu_button("Key", key_ui);
         if prefs != old {
             context.commands.push(Command::SetTracePrefs(prefs));
         }
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-            let all = ui.button("Whole run").on_hover_text("Show everything (F without a selection)");
+            let all =
+                ui.button("Whole run").on_hover_text("Show everything (F without a selection)");
             if all.clicked() {
                 self.axis = None;
             }
-            if let (Some(axis), Some(limits)) = (self.axis, self.limits) {
+            if let (Some(axis), Some(limits)) = (self.axis, self.limits)
+                && ui.available_width() > 250.0
+            {
                 let window = axis.window(limits.width).intersection(limits.range);
                 let time = Cycles(window.length()).seconds_at(context.opened.target.clock);
                 let time = if time > 0.0 { format!(" = {}", seconds(time)) } else { String::new() };
@@ -254,7 +257,7 @@ impl ExecutionTrace {
             Some(Ok(summary)) => {
                 let bytes = context.opened.report.has(crate::report::Part::StepBytes);
                 panels::summary_ui(ui, summary, &context.opened.target, bytes);
-            },
+            }
             Some(Err(problem)) => missing_ui(ui, "The window cannot be summed up", problem),
             None => {}
         }
@@ -286,13 +289,7 @@ impl ExecutionTrace {
         all.filter(|ipu| self.ipu.is_none_or(|chosen| chosen == *ipu)).collect()
     }
 
-    fn grant(
-        &mut self,
-        ui: &Ui,
-        context: &mut ViewContext<'_>,
-        prepared: &Prepared,
-        wish: Wish,
-    ) {
+    fn grant(&mut self, ui: &Ui, context: &mut ViewContext<'_>, prepared: &Prepared, wish: Wish) {
         let (Some(axis), Some(limits)) = (self.axis, self.limits) else { return };
         let pointer = ui.input(|i| i.pointer.hover_pos());
         let middle = limits.width / 2.0;
@@ -479,6 +476,9 @@ fn id(part: &'static str) -> Id {
 
 type SceneAnswer = Result<Scene, String>;
 
-fn ask_scene(report: Arc<Report>, prepared: Arc<Prepared>) -> impl FnOnce(&SceneKey) -> SceneAnswer {
+fn ask_scene(
+    report: Arc<Report>,
+    prepared: Arc<Prepared>,
+) -> impl FnOnce(&SceneKey) -> SceneAnswer {
     move |key| scene::scene(&report, &prepared, key).map_err(|error| error.to_string())
 }

@@ -25,7 +25,8 @@ pub fn summary_ui(ui: &mut Ui, summary: &WindowSummary, target: &Target, bytes: 
             ui.label(strong(format!("Total cycles {cycles}")));
             let time = cycles.seconds_at(target.clock);
             let palette = Palette::of(ui.visuals());
-            let place = format!("{} - {}", Cycles(summary.window.start), Cycles(summary.window.end));
+            let place =
+                format!("{} - {}", Cycles(summary.window.start), Cycles(summary.window.end));
             let text = if time > 0.0 {
                 format!("visible range {place}, {} at {}", seconds(time), target.clock)
             } else {
@@ -194,7 +195,11 @@ fn details_ui(ui: &mut Ui, colour: Color32, title: &str, rows: impl FnOnce(&mut 
                 let title: String = title.chars().take(600).collect();
                 ui.add(egui::Label::new(strong(title)).selectable(true).extend());
                 ui.add_space(2.0);
-                Grid::new("details").num_columns(2).min_row_height(17.0).spacing(vec2(24.0, 5.0)).show(ui, rows);
+                Grid::new("details")
+                    .num_columns(2)
+                    .min_row_height(17.0)
+                    .spacing(vec2(24.0, 5.0))
+                    .show(ui, rows);
             });
         });
         let bottom = ui.cursor().top() - 4.0;

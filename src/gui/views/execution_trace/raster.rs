@@ -124,7 +124,8 @@ impl Bar<'_> {
         let rows = if item.full_height { fill.rows[self.sub_lane] - row } else { 1 };
         let top = fill.top(self.sub_lane) + row as usize * fill.row_height;
         let height = rows as usize * fill.row_height - 1;
-        let bright = if fill.tile_balance { (balance * height as f32).round() as usize } else { height };
+        let bright =
+            if fill.tile_balance { (balance * height as f32).round() as usize } else { height };
         let dim = self.palette.dimmed(colour);
         for y in 0..height {
             let pixel = if y < bright { colour } else { dim };

@@ -1,12 +1,13 @@
 //! The cycle ruler and the rows of marks below it.
 
-use crate::gui::widgets::axis::{Axis, tick_step};
 use super::scene::MarkRow;
 use crate::gui::theme::Palette;
-use crate::gui::widgets::elided::elided;
+use crate::gui::widgets::axis::{Axis, tick_step};
+use crate::gui::widgets::{elided::elided, region_ui};
 use crate::report::{Mark, MarkKind, Pass};
 use crate::units::Cycles;
-use egui::{Color32, CornerRadius, FontId, Painter, Rect, Stroke, pos2, vec2};
+use egui::accesskit::Role;
+use egui::{Color32, CornerRadius, FontId, Painter, Rect, Stroke, Ui, pos2, vec2};
 
 /// Height of the ruler.
 pub const HEIGHT: f32 = 24.0;
@@ -56,8 +57,9 @@ pub fn mark_colour(palette: &Palette, mark: &Mark) -> Color32 {
 }
 
 /// A row of marks; marks too narrow for words are bars, narrower ones run together.
-pub fn paint_marks(painter: &Painter, rect: Rect, axis: Axis, row: &MarkRow, palette: &Palette) {
-    let painter = painter.with_clip_rect(rect.intersect(painter.clip_rect()));
+pub fn marks_ui(ui: &Ui, clip: Rect, rect: Rect, axis: Axis, row: &MarkRow) {
+    let palette = Palette::of(ui.visuals());
+    let painter = ui.painter_at(rect.intersect(clip));
     let mut behind = f32::MIN;
     for mark in &row.marks {
         let left = rect.left() + axis.x_from_cycle(mark.cycles.start);
@@ -78,6 +80,10 @@ pub fn paint_marks(painter: &Painter, rect: Rect, axis: Axis, row: &MarkRow, pal
             let text = elided(&painter, &mark.label, FontId::proportional(11.0), ink, room.width());
             let at = pos2(room.left(), room.center().y - text.size().y / 2.0);
             painter.galley(at, text, ink);
+            let id =
+                ui.scope_id().with((mark.kind.name(), mark.ipu, mark.index, mark.cycles.start));
+            let value = format!("{} cycles", Cycles(mark.cycles.length()));
+            region_ui(ui, id, room.intersect(clip), Role::Cell, &mark.label, &value);
         }
     }
     if row.more {

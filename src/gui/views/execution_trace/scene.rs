@@ -2,7 +2,7 @@
 //! window the bars, their image and the marks above them.
 
 use super::raster::{Fill, Filter, raster};
-use crate::analysis::trace::{Grouping, LaneItems, Labels, MAX_ROWS, Style, lane_items};
+use crate::analysis::trace::{Grouping, Labels, LaneItems, MAX_ROWS, Style, lane_items};
 use crate::gui::theme::{DARK, LIGHT, Palette};
 use crate::report::trace::Trace;
 use crate::report::{Mark, MarkFilter, MarkKind, Report, ReportError};

@@ -11,8 +11,8 @@ use crate::gui::widgets::tiled::Tiled;
 use crate::units::{Bytes, CycleRange, exact_bytes, grouped};
 use egui::accesskit::Role;
 use egui::{
-    Color32, ColorImage, CursorIcon, Rect, Response, RichText, Sense, Stroke, Ui,
-    WidgetInfo, pos2, vec2,
+    Color32, ColorImage, CursorIcon, Rect, Response, RichText, Sense, Stroke, Ui, WidgetInfo, pos2,
+    vec2,
 };
 use egui_plot::{FilledArea, GridInput, GridMark, HLine, Line, Plot, PlotBounds, PlotUi, VLine};
 use std::sync::Arc;
@@ -57,7 +57,13 @@ impl Graph {
     }
 
     /// Shows the graph.
-    pub fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, curves: &Arc<Curves>, look: Look) {
+    pub fn ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        curves: &Arc<Curves>,
+        look: Look,
+    ) {
         let area = ui.available_rect_before_wrap().shrink2(vec2(10.0, 0.0));
         let frame = self.frame.unwrap_or_else(|| area.with_min_x(area.left() + AXIS_WIDTH));
         let width = frame.width().max(20.0);
@@ -84,9 +90,9 @@ impl Graph {
     }
 
     fn keep_axis(&mut self, limits: Limits) {
-        let same = self.limits.is_some_and(|old| {
-            old.range == limits.range && (old.width - limits.width).abs() < 0.5
-        });
+        let same = self
+            .limits
+            .is_some_and(|old| old.range == limits.range && (old.width - limits.width).abs() < 0.5);
         self.axis = match (self.axis, self.limits) {
             (Some(axis), _) if same => Some(axis),
             (Some(axis), Some(old)) if old.range == limits.range => {
@@ -102,7 +108,10 @@ impl Graph {
         let ppp = ui.pixels_per_point();
         let size = ((rect.width() * ppp) as usize, Arc::as_ptr(curves) as usize);
         let dark = ui.visuals().dark_mode;
-        let known = self.strip.as_ref().is_some_and(|(w, id, d, _)| (*w, *id, *d) == (size.0, size.1, dark));
+        let known = self
+            .strip
+            .as_ref()
+            .is_some_and(|(w, id, d, _)| (*w, *id, *d) == (size.0, size.1, dark));
         if !known {
             let palette = Palette::of(ui.visuals());
             let image = silhouette(curves, size.0.max(1), (rect.height() * ppp) as usize, palette);
@@ -129,10 +138,8 @@ impl Graph {
     ) -> Response {
         let palette = Palette::of(ui.visuals());
         let start = axis.start();
-        let bounds = PlotBounds::from_min_max(
-            [start, 0.0],
-            [start + f64::from(width) * axis.scale(), top],
-        );
+        let bounds =
+            PlotBounds::from_min_max([start, 0.0], [start + f64::from(width) * axis.scale(), top]);
         let step = tick_step(axis.scale(), 90.0);
         let order = look.order;
         let title = match (look.per_ipu, order) {
@@ -245,7 +252,11 @@ impl Graph {
         egui::ScrollArea::horizontal().id_salt("legend").auto_shrink(false).show(ui, |ui| {
             ui.horizontal(|ui| {
                 for curve in &curves.layers {
-                    legend_ui(ui, layer_colour(palette, curve.layer), &layer_title(curve.layer, look));
+                    legend_ui(
+                        ui,
+                        layer_colour(palette, curve.layer),
+                        &layer_title(curve.layer, look),
+                    );
                     ui.add_space(8.0);
                 }
                 if look.max_memory && curves.capacity > 0 {
@@ -341,7 +352,9 @@ fn add_layers(
         let single = look.breakdown == Breakdown::None;
         let fill = if single { palette.memory_fill } else { mix(colour, palette.page, 0.25) };
         let title = layer_title(curve.layer, look);
-        plot.add(FilledArea::new(title.clone(), &xs, &ground, &ys).fill_color(fill).allow_hover(false));
+        plot.add(
+            FilledArea::new(title.clone(), &xs, &ground, &ys).fill_color(fill).allow_hover(false),
+        );
         let points: Vec<[f64; 2]> = xs.iter().zip(&ys).map(|(x, y)| [*x, *y]).collect();
         let line = if single { colour } else { mix(colour, palette.text, 0.15) };
         // Lines of dense steps would run together.

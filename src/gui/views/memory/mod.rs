@@ -11,9 +11,7 @@ use crate::gui::command::Command;
 use crate::gui::icons::Icon;
 use crate::gui::prefs::MemoryPrefs;
 use crate::gui::theme::Palette;
-use crate::gui::widgets::{
-    choice_ui, missing_ui, search_ui, tabs_ui, toolbar_ui, waiting_ui,
-};
+use crate::gui::widgets::{choice_ui, missing_ui, search_ui, tabs_ui, toolbar_ui, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
 use egui::{Align, CentralPanel, Frame, Layout, Panel, RichText, Ui};
 use graph::Graph;

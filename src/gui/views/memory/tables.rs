@@ -6,12 +6,14 @@ use crate::gui::fonts::strong;
 use crate::gui::theme::Palette;
 use crate::gui::views::ViewContext;
 use crate::gui::widgets::table::{Cell, Column, Table, TableState};
-use crate::gui::widgets::{focus_ui, hint_ui, missing_ui, waiting_ui};
+use crate::gui::widgets::{focus_ui, hint_ui, missing_ui, region_ui, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
 use crate::report::{Part, Report};
 use crate::units::{exact_bytes, grouped};
 use egui::accesskit::Role;
-use egui::{Align2, Rect, RichText, ScrollArea, Sense, Stroke, TextStyle, Ui, WidgetInfo, pos2, vec2};
+use egui::{
+    Align2, Rect, RichText, ScrollArea, Sense, Stroke, TextStyle, Ui, WidgetInfo, pos2, vec2,
+};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,13 +53,17 @@ impl Tables {
             Asked::Fresh(answer) => Some(answer.clone()),
             // The table of another tab is no stand-in.
             Asked::Stale(_) | Asked::Waiting => None,
-            Asked::Failed => return missing_ui(ui, "The list cannot be read", "Please report this."),
+            Asked::Failed => {
+                return missing_ui(ui, "The list cannot be read", "Please report this.");
+            }
         };
         match answer {
             Some(Ok((generation, table, cut))) => {
                 if cut {
                     let most = grouped(memory::MAX_VARIABLES as u64);
-                    let text = format!("Only the first {most} are listed; select tiles to see all of theirs.");
+                    let text = format!(
+                        "Only the first {most} are listed; select tiles to see all of theirs."
+                    );
                     ui.horizontal(|ui| {
                         ui.add_space(8.0);
                         ui.label(RichText::new(text).color(Palette::of(ui.visuals()).warning));
@@ -88,7 +94,9 @@ impl Tables {
         let columns = rows.first().map_or(1, |row| row.bytes.len());
         // While details of other tiles are on their way, titles must not run ahead of them.
         let titles: Vec<String> = match (tiles.is_empty(), tiles.len() == columns) {
-            (false, true) => tiles.iter().map(|tile| format!("Tile {}", grouped((*tile).into()))).collect(),
+            (false, true) => {
+                tiles.iter().map(|tile| format!("Tile {}", grouped((*tile).into()))).collect()
+            }
             _ => vec!["All tiles".to_owned()],
         };
         let folded = &mut self.folded;
@@ -109,7 +117,11 @@ impl Tables {
                 }
                 shown += 1;
                 if tree_row_ui(ui, row, parent, is_folded, shown % 2 == 0) {
-                    if is_folded { folded.remove(&row.name) } else { folded.insert(row.name.clone()) };
+                    if is_folded {
+                        folded.remove(&row.name)
+                    } else {
+                        folded.insert(row.name.clone())
+                    };
                 }
             }
             ui.add_space(8.0);
@@ -133,8 +145,11 @@ fn tree_header_ui(ui: &mut Ui, titles: &[String]) {
     let (rect, _) = ui.allocate_exact_size(size, Sense::hover());
     let font = egui::FontId::proportional(12.0);
     for (column, title) in titles.iter().enumerate() {
-        let at = value_rect(rect, names, column).right_center();
+        let place = value_rect(rect, names, column);
+        let at = place.right_center();
         ui.painter().text(at, Align2::RIGHT_CENTER, title, font.clone(), palette.weak_text);
+        let id = ui.scope_id().with(("column", column));
+        region_ui(ui, id, place, Role::ColumnHeader, title, "");
     }
     let line = Stroke::new(1.0, palette.rule);
     ui.painter().hline(ui.clip_rect().x_range(), rect.bottom() - 0.5, line);
@@ -193,10 +208,15 @@ fn listed(report: &Report, tab: Tab, tiles: &[u32]) -> TableAnswer {
     let words = |error: crate::report::ReportError| error.to_string();
     let (listing, name, count, bytes) = match tab {
         Tab::Details => (Listing::default(), "", "", ""),
-        Tab::Variables => (memory::variables(report, tiles).map_err(words)?, "Variable", "Tiles", "Size"),
-        Tab::Vertices => {
-            (memory::vertices(report, tiles).map_err(words)?, "Vertex type", "Vertices", "State and code")
+        Tab::Variables => {
+            (memory::variables(report, tiles).map_err(words)?, "Variable", "Tiles", "Size")
         }
+        Tab::Vertices => (
+            memory::vertices(report, tiles).map_err(words)?,
+            "Vertex type",
+            "Vertices",
+            "State and code",
+        ),
         Tab::Exchanges => {
             (memory::exchanges(report, tiles).map_err(words)?, "Exchange", "Messages", "Code")
         }
