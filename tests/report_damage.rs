@@ -117,14 +117,19 @@ fn files_of_other_kinds_are_named() {
     assert!(text.starts_with("an SQLite file without any table of a report"), "{text}");
 }
 
-/// One report of ours and one of another tool, small enough to be broken often.
-fn samples(directory: &Path) -> [PathBuf; 2] {
-    let ours = random_report(11, 3000).write(&directory.join("ours")).unwrap();
+/// Reports of ours in both layouts and one of another tool, small enough to be broken often.
+fn samples(directory: &Path) -> [PathBuf; 3] {
+    let mut report = random_report(11, 3000);
+    let rows = report.write(&directory.join("rows")).unwrap();
+    report.steps.retain(|step| !step.ipus.is_empty());
+    report.marks.clear();
+    report.layout = StepLayout::Columns;
+    let columns = report.write(&directory.join("columns")).unwrap();
     let theirs = directory.join("theirs.pop");
     let foreign =
         Foreign { steps: 600, tiles_per_ipu: 32, unknown_types: true, ..Foreign::default() };
     foreign.write(&theirs);
-    [ours, theirs]
+    [rows, columns, theirs]
 }
 
 #[test]

@@ -18,4 +18,4 @@ pub use error::ReportError;
 pub use model::*;
 pub use open::REPORT_FILE;
 pub use reader::*;
-pub use writer::{ReportMeta, ReportWriter};
+pub use writer::{ReportMeta, ReportWriter, StepLayout};

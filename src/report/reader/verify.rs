@@ -128,9 +128,12 @@ impl Report {
     fn verify_programs(&self, found: &mut Vec<Finding>) -> Result<(), ReportError> {
         let mut law = Law::new("programs_resolve", found);
         if self.origin() == Origin::Tilescope {
-            for table in ["programs", "operations", "vertex_types", "vars", "steps"] {
+            for table in ["programs", "operations", "vertex_types", "vars", "steps", "compute_sets"]
+            {
                 // Ids are places in lists: without holes, and from 0.
-                let holes = self.db.number(table, "count(*) - coalesce(max(id) + 1, 0)")?;
+                let id = if table == "compute_sets" { "compute_set" } else { "id" };
+                let holes = format!("count(*) - coalesce(max({id}) + 1, 0)");
+                let holes = self.db.number(table, &holes)?;
                 law.check(holes.is_none_or(|holes| holes == 0), || {
                     format!("ids of {table} are not 0, 1, 2, …")
                 });
