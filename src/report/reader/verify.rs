@@ -93,7 +93,8 @@ impl Report {
         }
         drop(totals);
         let mut law = Law::new("categories_add_up", found);
-        if self.has(Part::Categories) && self.has(Part::TileMemory) {
+        // In foreign files categories are sums of variables, of which several may share bytes.
+        if self.db.has_rows("category_runs") && self.has(Part::TileMemory) {
             for tile in changes(&memory, &categories) {
                 let owned = categories.get(tile).map_or(&[][..], Vec::as_slice);
                 let memory = memory.get(tile).copied().unwrap_or_default();
