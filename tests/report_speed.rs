@@ -61,14 +61,20 @@ fn memory(field: &str) -> String {
     line.split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
 }
 
-fn measure(steps: u64, ipus: u32) {
+fn measure(steps: u64, ipus: u32, layout: StepLayout) {
     let bars = steps * u64::from(ipus);
-    println!("\n{} steps on {ipus} IPUs: {} bars", grouped(steps), grouped(bars));
+    println!(
+        "\n{} steps on {ipus} IPUs in {}: {} bars",
+        grouped(steps),
+        layout.name(),
+        grouped(bars)
+    );
     let directory = tempdir().unwrap();
     let mut work = Loop::new(ipus);
     let started = Instant::now();
     let mut writer = ReportWriter::create(directory.path(), &work.report.meta).unwrap();
     writer.compilation(&work.report.compilation()).unwrap();
+    writer.step_layout(layout).unwrap();
     for number in 0..steps {
         writer.step(&work.step(number)).unwrap();
     }
@@ -83,15 +89,15 @@ fn measure(steps: u64, ipus: u32) {
         memory("VmRSS")
     );
     let blobs = rusqlite::Connection::open(&path).unwrap();
-    let index: i64 = ["trace_chunks", "trace_nodes"]
+    let index: f64 = ["trace_chunks", "trace_nodes", "trace_details"]
         .iter()
         .map(|table| {
-            let sql = format!("SELECT sum(length(data)) FROM {table}");
-            blobs.query_row(&sql, [], |row| row.get::<_, i64>(0)).unwrap()
+            let sql = format!("SELECT total(length(data)) FROM {table}");
+            blobs.query_row(&sql, [], |row| row.get::<_, f64>(0)).unwrap()
         })
         .sum();
     drop(blobs);
-    println!("  index: {:.2} B per bar", index as f64 / bars as f64);
+    println!("  index: {:.2} B per bar", index / bars as f64);
     read(&path);
 }
 
@@ -136,14 +142,22 @@ fn read(path: &std::path::Path) {
 #[test]
 #[ignore = "a measurement, not a check"]
 fn measure_a_million_steps() {
-    measure(1_000_000, 1);
-    measure(1_000_000, 4);
+    measure(1_000_000, 1, StepLayout::Rows);
+    measure(1_000_000, 4, StepLayout::Rows);
+    measure(1_000_000, 4, StepLayout::Columns);
 }
 
 #[test]
 #[ignore = "a measurement, not a check"]
 fn measure_ten_million_steps() {
-    measure(10_000_000, 1);
+    measure(10_000_000, 1, StepLayout::Rows);
+    measure(10_000_000, 1, StepLayout::Columns);
+}
+
+#[test]
+#[ignore = "a measurement, not a check"]
+fn measure_a_hundred_million_bars() {
+    measure(25_000_000, 4, StepLayout::Columns);
 }
 
 /// A large file of another tool, row by row.

@@ -1,6 +1,6 @@
 //! What a trace answers with.
 
-use super::chunk::Record;
+use super::record::Record;
 use crate::report::model::{Activity, ProgramKind};
 use crate::units::{CycleRange, ProgramId, StepId};
 use std::ops::Index;
