@@ -40,7 +40,7 @@ const VARIANTS: &[Variant] = &[
     },
     Variant {
         name: "small",
-        write: |path| drop(small().write(path).unwrap()),
+        write: |path| drop(small().write(path).expect("writes")),
         trace: &["Convolve", "IPU 0", "Engine::run #0"],
         memory: &["Memory by tile"],
     },
@@ -50,7 +50,7 @@ const VARIANTS: &[Variant] = &[
             let mut report = small();
             report.steps.clear();
             report.marks.clear();
-            report.write(path).unwrap();
+            report.write(path).expect("writes");
         },
         trace: &["Nothing was executed"],
         memory: &["Memory by tile"],
@@ -62,7 +62,7 @@ const VARIANTS: &[Variant] = &[
             report.variable("giant", Category::Variable, 0..8, 700 * 1024, None);
             report.steps.clear();
             report.marks.clear();
-            report.write(path).unwrap();
+            report.write(path).expect("writes");
         },
         trace: &["Nothing was executed"],
         memory: &["Memory by tile", "Overflowed"],
@@ -70,7 +70,7 @@ const VARIANTS: &[Variant] = &[
     Variant {
         name: "foreign",
         write: |path| {
-            std::fs::create_dir_all(path).unwrap();
+            std::fs::create_dir_all(path).expect("makes a directory");
             Foreign::default().write(&path.join("profile.pop"));
         },
         trace: &["IPU 0", "IPU 1"],
@@ -79,7 +79,7 @@ const VARIANTS: &[Variant] = &[
     Variant {
         name: "foreign, bare",
         write: |path| {
-            std::fs::create_dir_all(path).unwrap();
+            std::fs::create_dir_all(path).expect("makes a directory");
             let without = ["memory_by_tile", "vars_info", "compute_sets"];
             let bare =
                 Foreign { without_tables: without.to_vec(), nulls: true, ..Foreign::default() };
@@ -95,7 +95,7 @@ const VARIANTS: &[Variant] = &[
             let work = report.compute("layer/matmul", 100);
             report.root(ProgramKind::Sequence, "main", &[work]);
             report.run(work, 0..100).run(work, 100..250);
-            report.write(path).unwrap();
+            report.write(path).expect("writes");
         },
         trace: &["IPU 0", "IPU 1"],
         memory: &["No memory recorded"],
@@ -110,7 +110,7 @@ const VARIANTS: &[Variant] = &[
             report.root(ProgramKind::Sequence, "main", &[long, wide, bare, slashes]);
             report.run(long, 0..50).run(wide, 50..100).run(bare, 100..150).run(slashes, 150..200);
             report.variable(&"长".repeat(500), Category::Variable, 0..8, 1000, None);
-            report.write(path).unwrap();
+            report.write(path).expect("writes");
         },
         trace: &["卷积层"],
         memory: &["Memory by tile"],
@@ -124,14 +124,14 @@ const VARIANTS: &[Variant] = &[
             report.root(ProgramKind::Sequence, "main", &[copy, work]);
             report.run(copy, 1 << 46..(1 << 46) + 1_000_000);
             report.run(work, (1 << 46) + 1_000_000..(1 << 46) + 1_000_050);
-            report.write(path).unwrap();
+            report.write(path).expect("writes");
         },
         trace: &["StreamCopyBegin"],
         memory: &["No memory recorded"],
     },
     Variant {
         name: "anything",
-        write: |path| drop(random_report(7, 300).write(path).unwrap()),
+        write: |path| drop(random_report(7, 300).write(path).expect("writes")),
         trace: &["IPU 0"],
         memory: &["Memory"],
     },
@@ -160,10 +160,10 @@ type Window = Harness<'static, State>;
 
 /// A window on a report, come to rest.
 fn window(variant: &Variant, view: &str, size: Vec2) -> Window {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().expect("temporary directory");
     let path = directory.path().join("report");
     (variant.write)(&path);
-    let opened = Opened::read(&path).unwrap();
+    let opened = Opened::read(&path).expect("opens");
     let mut app = App::detached(&egui::Context::default(), Some(opened));
     app.show_view(view);
     let mut window = Harness::builder()

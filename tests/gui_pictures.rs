@@ -14,8 +14,8 @@ fn two_halves(directory: &std::path::Path) -> Opened {
     let work = report.compute("b", 500);
     report.root(ProgramKind::Sequence, "main", &[exchange, work]);
     report.run(exchange, 0..500).run(work, 500..1000);
-    report.write(directory).unwrap();
-    Opened::read(directory).unwrap()
+    report.write(directory).expect("writes");
+    Opened::read(directory).expect("opens")
 }
 
 #[test]

@@ -226,24 +226,24 @@ fn simulate_card_ui(ui: &mut Ui, session: &mut Session, commands: &mut Vec<Comma
     }
 }
 
-fn recent_card_ui(ui: &mut Ui, session: &Session, commands: &mut Vec<Command>) {
+fn recent_card_ui(ui: &mut Ui, session: &mut Session, commands: &mut Vec<Command>) {
     let palette = Palette::of(ui.visuals());
     if session.prefs.recent.is_empty() {
         let text = "Reports you open are listed here.";
         ui.label(RichText::new(text).color(palette.weak_text));
         return;
     }
+    let exist = session.recent_exist(ui.ctx());
     ScrollArea::vertical().max_height(420.0).show(ui, |ui| {
         ui.spacing_mut().item_spacing.y = 2.0;
-        for recent in &session.prefs.recent {
-            recent_ui(ui, recent, commands);
+        for (recent, exists) in session.prefs.recent.iter().zip(exist) {
+            recent_ui(ui, recent, exists, commands);
         }
     });
 }
 
-fn recent_ui(ui: &mut Ui, recent: &Recent, commands: &mut Vec<Command>) {
+fn recent_ui(ui: &mut Ui, recent: &Recent, exists: bool, commands: &mut Vec<Command>) {
     let palette = Palette::of(ui.visuals());
-    let exists = recent.path.exists();
     let (name, place) = names(&recent.path);
     ui.horizontal(|ui| {
         let width = ui.available_width() - 34.0;

@@ -6,7 +6,7 @@ use super::command::{ChosenStep, Command};
 use super::opening::{Demo, Opened, Pending, demos, simulated};
 use super::prefs::{Prefs, Store};
 use super::views::{self, View};
-use super::worker::{Slot, Workers};
+use super::worker::{Asked, Slot, Workers};
 use egui::Context;
 use std::path::{Path, PathBuf};
 
@@ -61,6 +61,8 @@ pub struct Session {
     pub demos: Vec<Demo>,
     /// Specs that come with the program.
     pub specs: Slot<(), Vec<BundledSpec>>,
+    /// Which recent reports still exist; asking may take long on disks far away.
+    existing: Slot<Vec<PathBuf>, Vec<bool>>,
     /// Counts background work.
     pub workers: Workers,
 }
@@ -95,6 +97,7 @@ impl Session {
             typed_path: String::new(),
             demos: Vec::new(),
             specs: Slot::default(),
+            existing: Slot::default(),
             workers: Workers::default(),
         }
     }
@@ -232,6 +235,18 @@ impl Session {
         let workers = self.workers.clone();
         let asked = self.specs.ask(context, &workers, &(), |()| bundled_specs());
         asked.answer().map_or(&[], Vec::as_slice)
+    }
+
+    /// For each recent report, whether it still exists; yes until the opposite is known.
+    pub fn recent_exist(&mut self, context: &Context) -> Vec<bool> {
+        let paths: Vec<PathBuf> =
+            self.prefs.recent.iter().map(|recent| recent.path.clone()).collect();
+        let workers = self.workers.clone();
+        let question = |paths: &Vec<PathBuf>| paths.iter().map(|path| path.exists()).collect();
+        match self.existing.ask(context, &workers, &paths, question) {
+            Asked::Fresh(known) => known.clone(),
+            Asked::Stale(_) | Asked::Waiting | Asked::Failed => vec![true; paths.len()],
+        }
     }
 
     /// The path a report is being opened from.

@@ -4,7 +4,10 @@ mod chosen;
 mod colours;
 mod input;
 mod lanes;
+mod paint;
 mod panels;
+mod places;
+mod pointer;
 mod raster;
 mod ruler;
 mod scene;
@@ -16,10 +19,11 @@ use crate::gui::icons::Icon;
 use crate::gui::prefs::TracePrefs;
 use crate::gui::theme::Palette;
 use crate::gui::widgets::axis::{Axis, Limits};
+use crate::gui::widgets::overview;
+use crate::gui::widgets::tiled::{Pieces, Tiled};
 use crate::gui::widgets::{
     choice_ui, legend_ui, missing_ui, search_ui, tabs_ui, toolbar_ui, waiting_ui,
 };
-use crate::gui::widgets::{overview, tiled::Tiled};
 use crate::gui::worker::{Asked, Slot};
 use crate::report::{Outcome, Report};
 use crate::units::{CycleRange, Cycles, StepId, seconds};
@@ -62,7 +66,7 @@ struct ExecutionTrace {
     progress: Arc<AtomicU64>,
     cancel: Arc<AtomicBool>,
     scene: Slot<SceneKey, Result<Scene, String>>,
-    overview: Slot<(usize, usize, bool), Result<egui::ColorImage, String>>,
+    overview: Slot<(usize, usize, bool), Result<Pieces, String>>,
     summary: Slot<(CycleRange, Vec<u32>), Result<WindowSummary, String>>,
     details: Slot<(StepId, u32, u8), Result<Option<StepView>, String>>,
     neighbour: Slot<Neighbour, Option<(ChosenStep, CycleRange)>>,
@@ -464,7 +468,7 @@ fn grouping(prefs: &TracePrefs) -> Grouping {
 
 /// Asks for the scene that a window needs, with more on both sides.
 fn padded(window: CycleRange, limits: Limits) -> CycleRange {
-    let side = window.length() / 2;
+    let side = window.length() / 4;
     let start = window.start.saturating_sub(side).max(limits.range.start.saturating_sub(1));
     CycleRange::new(start, window.end.saturating_add(side))
 }

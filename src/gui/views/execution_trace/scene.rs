@@ -4,10 +4,10 @@
 use super::raster::{Fill, Filter, raster};
 use crate::analysis::trace::{Grouping, Labels, LaneItems, MAX_ROWS, Style, lane_items};
 use crate::gui::theme::{DARK, LIGHT, Palette};
+use crate::gui::widgets::tiled::Pieces;
 use crate::report::trace::Trace;
 use crate::report::{Mark, MarkFilter, MarkKind, Report, ReportError};
 use crate::units::CycleRange;
-use egui::ColorImage;
 use rayon::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -127,7 +127,7 @@ pub struct IpuScene {
     /// Bars of its groups of tiles.
     pub lanes: Vec<LaneItems>,
     /// The bars as an image.
-    pub image: ColorImage,
+    pub image: Pieces,
     /// Its stages and updates.
     pub marks: MarkRow,
 }
@@ -206,7 +206,7 @@ fn ipu_scene(
         tile_balance: key.tile_balance,
     };
     let palette: &Palette = if key.dark { &DARK } else { &LIGHT };
-    let image = raster(&lanes, labels, &fill, filter, palette);
+    let image = Pieces::cut(raster(&lanes, labels, &fill, filter, palette));
     let mut marks = MarkRow::default();
     for kind in [MarkKind::Stage, MarkKind::Update] {
         if key.marks && prepared.mark_kinds.contains(&kind) {
@@ -235,7 +235,7 @@ pub fn overview(
     prepared: &Prepared,
     (width, row_height): (usize, usize),
     dark: bool,
-) -> Result<ColorImage, ReportError> {
+) -> Result<Pieces, ReportError> {
     let Prepared { trace, labels, range, ipus, .. } = prepared;
     let grouping = Grouping { executions: false, syncs: false };
     let lanes: Result<Vec<LaneItems>, ReportError> = ipus
@@ -253,5 +253,5 @@ pub fn overview(
         tile_balance: false,
     };
     let palette: &Palette = if dark { &DARK } else { &LIGHT };
-    Ok(raster(&lanes?, labels, &fill, &Filter::default(), palette))
+    Ok(Pieces::cut(raster(&lanes?, labels, &fill, &Filter::default(), palette)))
 }

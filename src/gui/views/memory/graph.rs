@@ -7,7 +7,7 @@ use crate::gui::views::ViewContext;
 use crate::gui::widgets::axis::{Axis, Limits, tick_step};
 use crate::gui::widgets::legend_ui;
 use crate::gui::widgets::overview::{Grip, overview_ui};
-use crate::gui::widgets::tiled::Tiled;
+use crate::gui::widgets::tiled::{Pieces, Tiled};
 use crate::units::{Bytes, CycleRange, exact_bytes, grouped};
 use egui::accesskit::Role;
 use egui::{
@@ -115,7 +115,7 @@ impl Graph {
         if !known {
             let palette = Palette::of(ui.visuals());
             let image = silhouette(curves, size.0.max(1), (rect.height() * ppp) as usize, palette);
-            let texture = Tiled::new(ui.ctx(), "memory overview", &image);
+            let texture = Tiled::new(ui.ctx(), "memory overview", &Pieces::cut(image));
             self.strip = Some((size.0, size.1, dark, texture));
         }
         let image = self.strip.as_ref().map(|(_, _, _, texture)| texture);
