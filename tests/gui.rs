@@ -16,7 +16,7 @@ use std::time::Duration;
 use tilescope::gui::app::App;
 use tilescope::gui::{Opened, theme, view_names};
 use tilescope::report::ReportBuilder;
-use tilescope::report::{Category, MarkKind, ProgramKind};
+use tilescope::report::{Category, MarkKind, ProgramKind, Step, StepOnIpu};
 
 /// Kinds of reports, and what each view says about them.
 struct Variant {
@@ -114,6 +114,25 @@ const VARIANTS: &[Variant] = &[
         },
         trace: &["卷积层"],
         memory: &["Memory by tile"],
+    },
+    Variant {
+        name: "I/O tiles",
+        write: |path| {
+            let mut report = ReportBuilder::new(2, 8);
+            report.parts.target.io_tiles_per_ipu = 2;
+            let copy = report.program(ProgramKind::StreamCopyMid, "copyFromHost");
+            let work = report.compute("a/b", 50);
+            report.root(ProgramKind::Sequence, "main", &[copy, work]);
+            for ipu in 0..2 {
+                report.run_on(work, ipu, 0..600);
+                let beside = report.bar(ipu, 100..500);
+                let ipus = vec![StepOnIpu { sub_lane: 1, active_tiles: 2, ..beside }];
+                report.steps.push(Step { program: copy, ipus });
+            }
+            report.write(path).expect("writes");
+        },
+        trace: &["IPU 0", "IPU 1", "StreamCopyMid"],
+        memory: &["No memory recorded"],
     },
     Variant {
         name: "far out",

@@ -151,7 +151,7 @@ const KEYS: &[(&str, &[(&str, &str)])] = &[
         &[
             ("Wheel, W / S", "Zoom around the pointer"),
             ("Drag, A / D", "Pan"),
-            ("Ctrl + wheel", "Scroll the lanes"),
+            ("Alt + wheel", "Scroll the lanes"),
             ("Shift + drag", "Zoom to the range"),
             ("Double-click", "Zoom to a bar"),
             ("F", "Zoom to the selection; again: the whole run"),
@@ -188,7 +188,8 @@ pub fn help_ui(context: &Context, shown: bool, commands: &mut Vec<Command>) {
     if !shown {
         return;
     }
-    let response = Modal::new(Id::unique("help")).show(context, |ui| {
+    let frame = Frame::window(&context.global_style()).inner_margin(Margin::same(20));
+    let response = Modal::new(Id::unique("help")).frame(frame).show(context, |ui| {
         let palette = Palette::of(ui.visuals());
         ui.set_width(430.0_f32.min(context.content_rect().width() - 60.0));
         ui.horizontal(|ui| {
@@ -200,17 +201,22 @@ pub fn help_ui(context: &Context, shown: bool, commands: &mut Vec<Command>) {
             });
         });
         let height = (context.content_rect().height() - 140.0).max(80.0);
-        ScrollArea::vertical().max_height(height).show(ui, |ui| {
+        ScrollArea::vertical().max_height(height).min_scrolled_height(height).show(ui, |ui| {
             for (title, keys) in KEYS {
                 ui.add_space(8.0);
                 ui.label(strong(*title));
-                egui::Grid::new(title).num_columns(2).spacing(vec2(18.0, 5.0)).show(ui, |ui| {
-                    for (key, what) in *keys {
-                        ui.label(RichText::new(*key).color(palette.weak_text));
-                        ui.label(*what);
-                        ui.end_row();
-                    }
-                });
+                egui::Grid::new(title)
+                    .num_columns(2)
+                    .min_col_width(130.0)
+                    .min_row_height(17.0)
+                    .spacing(vec2(18.0, 5.0))
+                    .show(ui, |ui| {
+                        for (key, what) in *keys {
+                            ui.label(RichText::new(*key).color(palette.weak_text));
+                            ui.label(*what);
+                            ui.end_row();
+                        }
+                    });
             }
             ui.add_space(10.0);
             let text =
