@@ -137,7 +137,9 @@ pub fn allocate(chip: &Chip, variables: &[Wanted], tiles: u32) -> Allocation {
     for ((range, _), class) in segments.iter().zip(classes_of_segments) {
         let class = &classes[class];
         allocation.memory.push(*range, class.memory);
-        allocation.categories.push(*range, class.categories.clone());
+        if !class.categories.is_empty() {
+            allocation.categories.push(*range, class.categories.clone());
+        }
         for placed in &class.placed {
             let placement = Placement { bytes: placed.bytes, offset: placed.offset };
             allocation.placements[placed.variable].push(*range, placement);
