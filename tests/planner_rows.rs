@@ -182,6 +182,18 @@ fn table() {
         let mut ex = 0; let mut co = 0;
         for (_, work) in &works { for (phase, times) in work.phases() { match phase.kind { PhaseKind::Exchange {..} => ex += times, _ => co += times } } }
         println!("ROW,{},{},{},{},{total},{error:+.2},{ex},{co}", row.family, row.name, row.machine.chip.name, row.cycles);
+        for (pass, work) in &works { for (phase, times) in work.phases() {
+            let (kind, most) = match &phase.kind { PhaseKind::Exchange { cycles, .. } => ("X", cycles.max()), PhaseKind::Compute { cycles, .. } => ("C", cycles.max()) };
+            let class = phase.name.split_once('/').map_or(&*phase.name, |p| p.1);
+            println!("PH,{},{},{},{pass}:{kind}:{class},{},{}", row.family, row.name, row.machine.chip.name, most * times, times);
+        } }
+        for (pass, work) in &works {
+            let phases = work.phases();
+            for (i, (phase, _)) in phases.iter().enumerate() {
+                let live: u64 = work.temporaries.iter().filter(|t| t.live.contains(&i)).map(|t| t.bytes.total()).sum();
+                println!("MEM,{},{},{},{pass}:{},{live}", row.family, row.name, row.machine.chip.name, phase.name);
+            }
+        }
         let sum = sums.entry(format!("{} {}", row.family, row.machine.chip.name)).or_default();
         sum.0 += error.abs(); sum.1 = sum.1.max(error.abs()); sum.2 += 1;
     }

@@ -3,7 +3,7 @@
 use super::build::{Builder, Flow, copies, messages, vertex_on};
 use super::layout::weight_shares;
 use super::parts::{Layout, TilePart};
-use super::rearrange::{self, Blocks, regroup_grain, spread};
+use super::rearrange::{self, Blocks, Transposition, regroup_grain, spread};
 use super::vertices::{self, TileVertex};
 use crate::report::Category;
 use crate::sim::graph::DType;
@@ -68,6 +68,9 @@ pub fn lower(machine: &Machine, plan: &Plan, operands: &Operands) -> Work {
     let mut pass = Pass { machine, plan, layout, name, builder: Builder::default() };
     pass.transpose_weights(operands);
     let serial = plan.partition.serial();
+    if serial > 1 {
+        pass.rearrange_before_slice(operands);
+    }
     let before_loop = pass.builder.position();
     if serial > 1 {
         pass.builder.begin_loop(serial);
@@ -142,7 +145,7 @@ impl Pass<'_> {
         if let Some(blocks) = blocks {
             let counts = shares.iter().map(|bytes| blocks.count(bytes / element)).collect();
             let name = format!("{}/WeightsTranspose", self.name);
-            let tensors = [(blocks, counts)];
+            let tensors = [Transposition { blocks, counts }];
             rearrange::transpose(&mut self.builder, self.machine, name, self.plan.params.input_type, &tensors);
         }
         if !self.plan.joint {
@@ -171,15 +174,18 @@ impl Pass<'_> {
         let (inputs, weights) = self.operand_shares();
         let none = vec![0; inputs.len()];
         if update {
-            self.regroup(operands, &inputs, &weights);
+            if self.plan.partition.in_channels_serial > 1 {
+                let both: Vec<u64> = inputs.iter().zip(&weights).map(|(a, b)| a + b).collect();
+                self.gather_slices(&format!("{}/preRegroup", self.name), &both);
+            }
+            self.regroup(operands);
             self.rearrange_both(&inputs, &weights);
         } else if reshapes {
             let name = format!("{}/preRegroup", self.name);
             rearrange::relocate(&mut self.builder, self.machine, &name, &inputs, true);
             self.rearrange_both(&inputs, &weights);
         } else {
-            self.regroup_operand(&operands.input, &inputs);
-            self.regroup_operand(&operands.weights, &weights);
+            self.regroup(operands);
             let (input_users, weight_users) = self.users();
             let moves = |source: &Source, users: u64| {
                 let elsewhere = matches!(source, Source::Elsewhere) && users > MOST_VIEW_USERS;
@@ -196,46 +202,34 @@ impl Pass<'_> {
         }
     }
 
-    /// Weight updates turn both operands around where groups allow it.
-    fn regroup(&mut self, operands: &Operands, inputs: &[u64], weights: &[u64]) {
-        let data_type = self.plan.params.input_type;
-        let to = self.plan.vertex.in_chans_per_group;
-        if !to.is_multiple_of(regroup_grain(data_type)) {
+    /// Operands with another dimension innermost are turned around where groups allow it.
+    fn regroup(&mut self, operands: &Operands) {
+        let padded = &self.layout.padded;
+        let elements = [padded.input_elements(), padded.weight_elements()];
+        let tensors: Vec<Transposition> = [operands.input, operands.weights]
+            .iter()
+            .zip(elements)
+            .filter_map(|(source, elements)| self.transposition(source, elements))
+            .collect();
+        if tensors.is_empty() {
             return;
         }
-        let both: Vec<u64> = inputs.iter().zip(weights).map(|(a, b)| a + b).collect();
-        let name = format!("{}/preRegroup", self.name);
-        rearrange::relocate(&mut self.builder, self.machine, &name, &both, true);
-        let tensors: Vec<_> = [(&operands.input, inputs), (&operands.weights, weights)]
-            .into_iter()
-            .filter_map(|(source, bytes)| self.blocks(source, bytes))
-            .collect();
-        let name = format!("{}/Transpose_#0", self.name);
-        rearrange::transpose(&mut self.builder, self.machine, name, data_type, &tensors);
-    }
-
-    fn regroup_operand(&mut self, source: &Source, bytes: &[u64]) {
-        let Some(tensor) = self.blocks(source, bytes) else { return };
+        let names = ["preRegroup", "Transpose_#0"].map(|what| format!("{}/{what}", self.name));
         let data_type = self.plan.params.input_type;
-        let name = format!("{}/preRegroup", self.name);
-        rearrange::relocate(&mut self.builder, self.machine, &name, bytes, true);
-        let name = format!("{}/Transpose_#0", self.name);
-        rearrange::transpose(&mut self.builder, self.machine, name, data_type, &[tensor]);
+        rearrange::regroup(&mut self.builder, self.machine, names, data_type, &tensors);
     }
 
-    /// Blocks of a transposed operand and how many of them each tile has.
-    fn blocks(&self, source: &Source, bytes: &[u64]) -> Option<(Blocks, Vec<u64>)> {
+    /// The blocks of a transposed operand.
+    fn transposition(&self, source: &Source, elements: u64) -> Option<Transposition> {
         let Source::Transposed { group } = *source else { return None };
-        let data_type = self.plan.params.input_type;
-        let grain = regroup_grain(data_type);
+        let grain = regroup_grain(self.plan.params.input_type);
         let to = self.plan.vertex.in_chans_per_group;
-        if !group.is_multiple_of(grain) || !to.is_multiple_of(grain) {
+        if !to.is_multiple_of(grain) {
             return None;
         }
-        let elements: u64 = bytes.iter().sum::<u64>() / data_type.bytes();
-        let blocks = Blocks { from: group, to }.spread(elements, self.machine.tiles, grain);
-        let counts = bytes.iter().map(|bytes| blocks.count(bytes / data_type.bytes()));
-        Some((blocks, counts.collect()))
+        let from = if group.is_multiple_of(grain) { group } else { grain };
+        let blocks = Blocks { from, to };
+        Some(Transposition::dealt(blocks, elements, self.machine.tiles, grain))
     }
 
     fn rearrange_both(&mut self, inputs: &[u64], weights: &[u64]) {
@@ -475,6 +469,41 @@ impl Pass<'_> {
         }
     }
 
+    /// Operands that were not laid out for this plan would be sliced across tiles, so they are
+    /// brought into its layout before the loop, in pieces of as many channels as groups and
+    /// slices have in common.
+    fn rearrange_before_slice(&mut self, operands: &Operands) {
+        let split = &self.plan.partition;
+        let view = &self.layout.transformed.view;
+        let foreign = |source: &Source| matches!(source, Source::Elsewhere | Source::Transposed { .. });
+        let (inputs, weights) = (view.input_elements(), view.weight_elements());
+        let sliced_inputs = split.in_channels_serial > 1 && foreign(&operands.input);
+        let elements = if sliced_inputs { inputs } else { 0 }
+            + if foreign(&operands.weights) { weights } else { 0 };
+        let bytes = spread(elements * self.input_bytes(), 8, self.machine.tiles);
+        let name = format!("{}/rearrangedBeforeSlice", self.name);
+        let start = self.builder.position();
+        rearrange::relocate(&mut self.builder, self.machine, &name, &bytes, true);
+        self.gather_slices(&name, &bytes);
+        rearrange::temporary(&mut self.builder, name, start, &bytes);
+    }
+
+    /// Channels of a slice that are no whole groups are copied in pieces.
+    fn gather_slices(&mut self, name: &str, bytes: &[u64]) {
+        let view = &self.layout.transformed.view;
+        let group = self.plan.vertex.in_chans_per_group;
+        let piece = gcd(group, view.in_channels / self.plan.partition.in_channels_serial);
+        if piece == group {
+            return;
+        }
+        let element = self.input_bytes();
+        let pieces = bytes.iter().map(|bytes| (bytes / element).div_ceil(piece));
+        let cycles = pieces.map(|pieces| (pieces as f64 * PIECE_GATHER_CYCLES).round() as u64);
+        let cycles: Vec<u64> = cycles.collect();
+        let vertices = copies(self.machine, &cycles);
+        self.builder.compute(format!("{name}/OnTileCopy-1"), &cycles, vertices);
+    }
+
     /// Slices the operands of one serial iteration.
     fn slice(&mut self) {
         let split = &self.plan.partition;
@@ -583,16 +612,20 @@ impl Pass<'_> {
         let data_type = self.plan.params.output_type;
         let shares = weight_shares(self.machine, forward);
         let start = self.builder.position();
-        if !self.plan.transform.swap_operands {
-            let name = format!("{}/regroupGradds", self.name);
-            rearrange::relocate(&mut self.builder, self.machine, &name, &shares, true);
-            let blocks =
-                Blocks { from: self.plan.vertex.out_chans_per_group, to: forward.vertex.in_chans_per_group };
-            let elements = shares.iter().sum::<u64>() / data_type.bytes();
-            let blocks = blocks.spread(elements, self.machine.tiles, regroup_grain(data_type));
-            let counts = shares.iter().map(|bytes| blocks.count(bytes / data_type.bytes())).collect();
-            let tensors = [(blocks, counts)];
-            rearrange::transpose(&mut self.builder, self.machine, format!("{name}/Transpose"), data_type, &tensors);
+        // Accumulating matrix products turn their result around (poplibs `MatMul.cpp` matMulAcc);
+        // weight updates of convolutions with a scale tensor do not.
+        let turns = self.plan.options.pass.is_fully_connected() && !self.plan.transform.swap_operands;
+        if turns {
+            let names = ["regroupGradds", "regroupGradds/Transpose"];
+            let names = names.map(|what| format!("{}/{what}", self.name));
+            let blocks = Blocks {
+                from: self.plan.vertex.out_chans_per_group,
+                to: forward.vertex.in_chans_per_group,
+            };
+            let elements = self.plan.params.output_elements();
+            let grain = regroup_grain(data_type);
+            let tensor = Transposition::dealt(blocks, elements, self.machine.tiles, grain);
+            rearrange::regroup(&mut self.builder, self.machine, names, data_type, &[tensor]);
         }
         let name = format!("{}/weightDeltas", self.name);
         rearrange::relocate(&mut self.builder, self.machine, &name, &shares, false);
