@@ -155,7 +155,9 @@ fn print_phases(items: &[WorkItem], indent: usize) {
         match item {
             WorkItem::Phase(phase) => {
                 let most = match &phase.kind {
-                    PhaseKind::Exchange { cycles, .. } | PhaseKind::Compute { cycles, .. } => cycles.max(),
+                    PhaseKind::Exchange { cycles, .. } | PhaseKind::Compute { cycles, .. } => {
+                        cycles.max()
+                    }
                 };
                 println!("{:indent$}{} {most}", "", phase.name);
             }
@@ -172,33 +174,73 @@ fn table() {
     let only = std::env::var("ROW").unwrap_or_default();
     let mut sums: HashMap<String, (f64, f64, u32)> = HashMap::new();
     for row in rows() {
-        if !only.is_empty() && !row.name.contains(&only) { continue; }
+        if !only.is_empty() && !row.name.contains(&only) {
+            continue;
+        }
         let works = works(&row);
         let total: u64 = works.iter().map(|(_, work)| cycles(work)).sum();
         let error = (total as f64 / row.cycles - 1.0) * 100.0;
         if !only.is_empty() {
-            for (name, work) in &works { println!("  {name} {}", cycles(work)); print_phases(&work.items, 4); }
+            for (name, work) in &works {
+                println!("  {name} {}", cycles(work));
+                print_phases(&work.items, 4);
+            }
         }
-        let mut ex = 0; let mut co = 0;
-        for (_, work) in &works { for (phase, times) in work.phases() { match phase.kind { PhaseKind::Exchange {..} => ex += times, _ => co += times } } }
-        println!("ROW,{},{},{},{},{total},{error:+.2},{ex},{co}", row.family, row.name, row.machine.chip.name, row.cycles);
-        for (pass, work) in &works { for (phase, times) in work.phases() {
-            let (kind, most) = match &phase.kind { PhaseKind::Exchange { cycles, .. } => ("X", cycles.max()), PhaseKind::Compute { cycles, .. } => ("C", cycles.max()) };
-            let class = phase.name.split_once('/').map_or(&*phase.name, |p| p.1);
-            println!("PH,{},{},{},{pass}:{kind}:{class},{},{}", row.family, row.name, row.machine.chip.name, most * times, times);
-        } }
+        let mut ex = 0;
+        let mut co = 0;
+        for (_, work) in &works {
+            for (phase, times) in work.phases() {
+                match phase.kind {
+                    PhaseKind::Exchange { .. } => ex += times,
+                    _ => co += times,
+                }
+            }
+        }
+        println!(
+            "ROW,{},{},{},{},{total},{error:+.2},{ex},{co}",
+            row.family, row.name, row.machine.chip.name, row.cycles
+        );
+        for (pass, work) in &works {
+            for (phase, times) in work.phases() {
+                let (kind, most) = match &phase.kind {
+                    PhaseKind::Exchange { cycles, .. } => ("X", cycles.max()),
+                    PhaseKind::Compute { cycles, .. } => ("C", cycles.max()),
+                };
+                let class = phase.name.split_once('/').map_or(&*phase.name, |p| p.1);
+                println!(
+                    "PH,{},{},{},{pass}:{kind}:{class},{},{}",
+                    row.family,
+                    row.name,
+                    row.machine.chip.name,
+                    most * times,
+                    times
+                );
+            }
+        }
         for (pass, work) in &works {
             let phases = work.phases();
             for (i, (phase, _)) in phases.iter().enumerate() {
-                let live: u64 = work.temporaries.iter().filter(|t| t.live.contains(&i)).map(|t| t.bytes.total()).sum();
-                println!("MEM,{},{},{},{pass}:{},{live}", row.family, row.name, row.machine.chip.name, phase.name);
+                let live: u64 = work
+                    .temporaries
+                    .iter()
+                    .filter(|t| t.live.contains(&i))
+                    .map(|t| t.bytes.total())
+                    .sum();
+                println!(
+                    "MEM,{},{},{},{pass}:{},{live}",
+                    row.family, row.name, row.machine.chip.name, phase.name
+                );
             }
         }
         let sum = sums.entry(format!("{} {}", row.family, row.machine.chip.name)).or_default();
-        sum.0 += error.abs(); sum.1 = sum.1.max(error.abs()); sum.2 += 1;
+        sum.0 += error.abs();
+        sum.1 = sum.1.max(error.abs());
+        sum.2 += 1;
     }
     let mut keys: Vec<_> = sums.iter().collect();
     keys.sort_by_key(|(k, _)| (*k).clone());
-    for (key, (sum, worst, n)) in keys { println!("{key}: mean {:.2} worst {worst:.1} n {n}", sum / f64::from(*n)); }
+    for (key, (sum, worst, n)) in keys {
+        println!("{key}: mean {:.2} worst {worst:.1} n {n}", sum / f64::from(*n));
+    }
     let _ = rows()[0].memory_bytes;
 }

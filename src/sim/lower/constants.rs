@@ -5,23 +5,23 @@
 //! Nothing else in planner or lowering is fitted.
 
 /// E: cycles to start an exchange phase, sync included. Added once per phase by the run.
-pub const EXCHANGE_START_CYCLES: u64 = 370;
+pub const EXCHANGE_START_CYCLES: u64 = 282;
 
 /// C: cycles to start a compute set, sync included. Added once per compute set by the run.
-pub const COMPUTE_START_CYCLES: u64 = 59;
+pub const COMPUTE_START_CYCLES: u64 = 103;
 
 /// kx: extra time of broadcast weights relative to their exchange at 4 bytes per cycle, spent
 /// arranging them on the tile.
-pub const WEIGHT_ARRANGE_SHARE: f64 = 0.37;
+pub const WEIGHT_ARRANGE_SHARE: f64 = 0.295;
 
 /// al: cycles per byte of rearranged data, spent on the tile.
-pub const REARRANGE_CYCLES_PER_BYTE: f64 = 0.216;
+pub const REARRANGE_CYCLES_PER_BYTE: f64 = 0.236;
 
 /// nx: cycles per byte of the input of kernels larger than one, spent gathering it on the tile.
-pub const KERNEL_GATHER_CYCLES_PER_BYTE: f64 = 0.077;
+pub const KERNEL_GATHER_CYCLES_PER_BYTE: f64 = 0.068;
 
 /// ch: cycles per piece gathered where groups of channels do not divide the channels.
-pub const PIECE_GATHER_CYCLES: f64 = 14.4;
+pub const PIECE_GATHER_CYCLES: f64 = 13.0;
 
 /// comb: cycles per pass whose groups are combined; the copies that do it are not public.
-pub const COMBINED_GROUPS_CYCLES: u64 = 10_150;
+pub const COMBINED_GROUPS_CYCLES: u64 = 9_100;

@@ -40,7 +40,12 @@ impl PlanCache {
     }
 
     /// [`plan`], remembered.
-    pub fn plan(&self, machine: &Machine, params: &ConvParams, options: &PlanOptions) -> Made<Plan> {
+    pub fn plan(
+        &self,
+        machine: &Machine,
+        params: &ConvParams,
+        options: &PlanOptions,
+    ) -> Made<Plan> {
         let key = Key::new(Kind::Single, machine, params, options);
         remembered(&self.single, key, || plan(machine, params, options))
     }

@@ -270,8 +270,7 @@ impl Context<'_> {
 
     fn outer_product(&self) -> Vec<VertexType> {
         let params = self.params;
-        let single =
-            params.in_channels == 1 && params.dims.iter().all(|dim| dim.kernel == 1);
+        let single = params.in_channels == 1 && params.dims.iter().all(|dim| dim.kernel == 1);
         if params.input_type.bytes() < self.partials.bytes() && !single {
             return Vec::new();
         }

@@ -95,7 +95,8 @@ impl LayoutChange {
             changes.push(operand(whole.weights, group, shape.out_channels, false));
         }
         if inputs || weights {
-            let elements = if inputs { whole.inputs } else { 0 } + if weights { whole.weights } else { 0 };
+            let elements =
+                if inputs { whole.inputs } else { 0 } + if weights { whole.weights } else { 0 };
             let channels = shape.in_channels.saturating_mul(shape.out_channels);
             changes.push(operand(elements, 1, channels, true));
         }
@@ -115,9 +116,8 @@ impl LayoutChange {
     /// one after the other, source and target side by side.
     pub fn cost(&self, machine: &Machine, tiles: u64) -> (u64, u64, u64) {
         let costs = self.changes.iter().map(|change| change.cost(machine, tiles));
-        let (copy, exchange, bytes) = costs.fold((0, 0, 0), |sum, cost| {
-            (sum.0 + cost.0, sum.1 + cost.1, sum.2.max(cost.2))
-        });
+        let (copy, exchange, bytes) =
+            costs.fold((0, 0, 0), |sum, cost| (sum.0 + cost.0, sum.1 + cost.1, sum.2.max(cost.2)));
         (copy, exchange, 2 * bytes)
     }
 }

@@ -31,9 +31,7 @@ pub mod transforms;
 
 pub use cache::PlanCache;
 pub use params::{ConvParams, FieldDim, OperandTransform, OutputTransform, PlanError};
-pub use plan::{
-    Estimate, Machine, MemoryBound, Partition, Pass, Plan, PlanOptions, TileOrder,
-};
+pub use plan::{Estimate, Machine, MemoryBound, Partition, Pass, Plan, PlanOptions, TileOrder};
 
 use crate::sim::graph::DType;
 use candidates::VertexType;
@@ -54,7 +52,11 @@ pub struct TrainingPlans {
 
 /// The cheapest plan for one pass. Passes of fully connected layers are planned on their own
 /// here; [`plan_fully_connected`] plans all three.
-pub fn plan(machine: &Machine, params: &ConvParams, options: &PlanOptions) -> Result<Plan, PlanError> {
+pub fn plan(
+    machine: &Machine,
+    params: &ConvParams,
+    options: &PlanOptions,
+) -> Result<Plan, PlanError> {
     let task = Task::new(machine, params, options)?;
     match task.bounded()? {
         Some(found) => task.finish(found),
@@ -207,12 +209,8 @@ impl<'a> Task<'a> {
         let mut best: Option<Best> = None;
         let mut search = Search::default();
         for transformed in transforms::candidates(&self.params, &self.options, self.joint) {
-            let vertices = candidates::candidates(
-                &transformed.shape,
-                self.machine,
-                &self.options,
-                self.joint,
-            );
+            let vertices =
+                candidates::candidates(&transformed.shape, self.machine, &self.options, self.joint);
             for vertex in vertices {
                 let Some(candidate) = self.candidate(&transformed, vertex)? else { continue };
                 let before = best;
@@ -282,7 +280,7 @@ impl<'a> Task<'a> {
         Ok(Plan {
             params: self.params.clone(),
             options: self.options,
-            transform: found.transformed.transform,
+            transformed: found.transformed,
             vertex: found.vertex,
             partition: found.best.partition,
             field_grain: found.field_grain,
@@ -295,9 +293,8 @@ impl<'a> Task<'a> {
 
     /// The three plans of a joint plan.
     fn finish_joint(&self, found: Found) -> Result<TrainingPlans, PlanError> {
-        let candidate = self
-            .candidate(&found.transformed, found.vertex)?
-            .ok_or_else(|| self.no_vertex())?;
+        let candidate =
+            self.candidate(&found.transformed, found.vertex)?.ok_or_else(|| self.no_vertex())?;
         let split = found.best.partition;
         let size = candidate.model.part_size(&split);
         let forward = self.finish(found)?;
@@ -311,12 +308,8 @@ impl<'a> Task<'a> {
             joint::derive(&forward, pass, params, *other.model.vertex(), estimate)
         };
         Ok(TrainingPlans {
-            backward: derived(
-                0,
-                Pass::FcTrainingBackward,
-                joint::backward_params(&self.params),
-            ),
-            update: derived(1, Pass::FcTrainingWeightUpdate, joint::update_params(&self.params)),
+            backward: derived(0, Pass::FcTrainingBackward, joint::backward_params(&self.params))?,
+            update: derived(1, Pass::FcTrainingWeightUpdate, joint::update_params(&self.params))?,
             forward,
         })
     }

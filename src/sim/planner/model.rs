@@ -175,7 +175,8 @@ impl Model {
         self.context.float_output = original.output_type == DType::Float;
         let whole = self.elements(&self.whole);
         let vertex = *self.vertex();
-        self.layout = LayoutChange::new(self.role, original, &transformed.transform, shape, &vertex, &whole);
+        self.layout =
+            LayoutChange::new(self.role, original, &transformed.transform, shape, &vertex, &whole);
     }
 
     fn of_shape(
@@ -378,7 +379,8 @@ impl Model {
         let outputs = elements.partials.div_ceil(depth);
 
         let (input_exchange, weight_exchange) = self.operand_exchange(split, &elements);
-        let (transform_copy, transform_exchange, transform_bytes) = self.layout.cost(machine, tiles);
+        let (transform_copy, transform_exchange, transform_bytes) =
+            self.layout.cost(machine, tiles);
         let (tile_transform, padding_bytes) = self.tile_transform(split, size);
         let input_type = self.padded.input_type;
         let inputs_share = self.padded.input_elements().div_ceil(tiles);
@@ -418,7 +420,10 @@ impl Model {
                 self.result_type,
             ),
             dynamic_update: sliced(outputs, split.out_channels_serial, partials),
-            add_in_place: when(serial_inputs, elementwise::add_in_place(machine, outputs, partials)),
+            add_in_place: when(
+                serial_inputs,
+                elementwise::add_in_place(machine, outputs, partials),
+            ),
             cast: when(
                 serial_inputs,
                 reduce::cast_cycles(machine, outputs, partials, self.result_type),
@@ -510,8 +515,10 @@ impl Model {
             let padded: u64 = (0..self.dims).map(|dim| sizes[dim] + padding[dim]).product();
             padded - sizes[..self.dims].iter().product::<u64>()
         };
-        let kernel_zeros =
-            size.groups * added(&size.kernel, &kernel_padding) * size.in_channels * size.out_channels;
+        let kernel_zeros = size.groups
+            * added(&size.kernel, &kernel_padding)
+            * size.in_channels
+            * size.out_channels;
         let input_zeros =
             size.groups * size.batch * added(&size.field, &input_padding) * size.in_channels;
         let bytes = self.padded.input_type.bytes();

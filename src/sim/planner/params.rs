@@ -367,10 +367,7 @@ impl ConvParams {
             && bounded(&[input, batch, groups, in_channels], MAX_ELEMENTS)
             && bounded(&[kernel, groups, in_channels, out_channels], MAX_ELEMENTS)
             && bounded(&[output, batch, groups, out_channels], MAX_ELEMENTS)
-            && bounded(
-                &[output, kernel, batch, groups, in_channels, out_channels],
-                MAX_MACS,
-            )
+            && bounded(&[output, kernel, batch, groups, in_channels, out_channels], MAX_MACS)
     }
 }
 

@@ -47,7 +47,8 @@ impl FieldDim {
         let (stride, last) = (output.stride as i64, last as i64 - 1);
         let low = (begin - output.padding_lower) as i64;
         let high = (end - 1 - output.padding_lower) as i64;
-        let low = low.max((-offset).div_euclid(stride) + i64::from((-offset).rem_euclid(stride) > 0));
+        let low =
+            low.max((-offset).div_euclid(stride) + i64::from((-offset).rem_euclid(stride) > 0));
         let high = high.min((last - offset).div_euclid(stride));
         let Some((residue, period)) = congruent(stride, offset, input.dilation as i64) else {
             return NONE;
@@ -72,9 +73,8 @@ impl FieldDim {
         let shift = self.kernel_transform.position(kernel, self.kernel)?;
         let transform = &self.input_transform;
         let out = &self.output_transform;
-        let position = output.checked_sub(out.padding_lower)? * out.stride
-            + out.truncation_lower
-            + shift;
+        let position =
+            output.checked_sub(out.padding_lower)? * out.stride + out.truncation_lower + shift;
         let dilated = position.checked_sub(transform.leading_padding())?;
         let count = transform.truncated(self.input);
         let index = dilated / transform.dilation;
@@ -118,8 +118,8 @@ impl FieldDim {
         let step = self.active_output_step();
         let everything = 0..self.output();
         let truncation = &self.kernel_transform;
-        let kernels = truncation.truncation_lower
-            ..self.kernel.saturating_sub(truncation.truncation_upper);
+        let kernels =
+            truncation.truncation_lower..self.kernel.saturating_sub(truncation.truncation_upper);
         kernels
             .map(|kernel| {
                 let outputs = self.outputs_of_kernel(&everything, kernel);

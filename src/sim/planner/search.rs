@@ -168,13 +168,14 @@ impl Loops<'_> {
         }
         let kernels = self.kernel_splits();
         let groups_per_group = vertex.groups_per_group;
-        let groups =
-            parallel_splits(whole.groups / groups_per_group, groups_per_group, self.tiles);
+        let groups = parallel_splits(whole.groups / groups_per_group, groups_per_group, self.tiles);
         let batches = parallel_splits(whole.batch, 1, self.tiles);
 
         for input in &inputs {
             for output in &outputs {
-                if input.parallel * output.parallel > self.tiles || input.serial.min(output.serial) > 1 {
+                if input.parallel * output.parallel > self.tiles
+                    || input.serial.min(output.serial) > 1
+                {
                     continue;
                 }
                 let split = Partition {

@@ -6,7 +6,7 @@
 //! on the shape `ConvModel.cpp`.
 
 use super::params::{ConvParams, FieldDim, OperandTransform, OutputTransform};
-use super::plan::{PlanOptions, Pass};
+use super::plan::{Pass, PlanOptions};
 use crate::sim::graph::DType;
 
 /// One choice of reshaping. Dimensions are numbered from the outermost, extra ones included.
@@ -30,7 +30,7 @@ pub struct Transform {
 }
 
 /// A convolution at the stages of its transform.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transformed {
     /// The choice.
     pub transform: Transform,
@@ -243,7 +243,8 @@ fn merge_dims(params: &mut ConvParams) -> Vec<usize> {
             && dim.output_transform == OutputTransform::NONE
     };
     let mut merged = vec![0];
-    merged.extend((0..params.dims.len()).filter(|&dim| plain(&params.dims[dim])).map(|dim| dim + 1));
+    merged
+        .extend((0..params.dims.len()).filter(|&dim| plain(&params.dims[dim])).map(|dim| dim + 1));
     let Some((&innermost, others)) = merged.split_last().filter(|(_, others)| !others.is_empty())
     else {
         return Vec::new();
@@ -270,9 +271,10 @@ fn combine_candidates(params: &ConvParams, joint: bool) -> Vec<u64> {
     let mut factors = vec![1];
     if useful && params.conv_groups > 1 && !joint {
         let (least, most) = (load_elements / channels, most / channels);
-        factors.extend(std::iter::successors(Some(least), |factor| Some(factor * 2)).take_while(
-            |factor| *factor <= most,
-        ));
+        factors.extend(
+            std::iter::successors(Some(least), |factor| Some(factor * 2))
+                .take_while(|factor| *factor <= most),
+        );
     }
     factors
 }

@@ -63,7 +63,7 @@ pub fn planned_layouts(machine: &Machine, plan: &Plan) -> PlannedLayouts {
     PlannedLayouts {
         input: operand(spread(
             bytes(params.input_elements()),
-            grain_bytes(plan, plan.transform.swap_operands),
+            grain_bytes(plan, plan.transform().swap_operands),
             plan.tiles(),
         )),
         weights: operand(weight_shares(machine, plan)),
@@ -74,7 +74,7 @@ pub fn planned_layouts(machine: &Machine, plan: &Plan) -> PlannedLayouts {
 /// Bytes of the weights of `plan` on each tile. Small weights lie on few tiles.
 pub fn weight_shares(machine: &Machine, plan: &Plan) -> Vec<u64> {
     let bytes = plan.params.weight_elements() * plan.params.input_type.bytes();
-    spread(bytes, grain_bytes(plan, !plan.transform.swap_operands), machine.tiles)
+    spread(bytes, grain_bytes(plan, !plan.transform().swap_operands), machine.tiles)
 }
 
 /// Bytes of an operand that stay on one tile; `as_weights` where the vertex takes it as weights.
@@ -98,14 +98,11 @@ fn output_layout(plan: &Plan) -> OperandLayout {
     let element = plan.params.output_type.bytes();
     let serial = plan.partition.out_channels_serial;
     let shares = layout.parts.iter().map(|part| {
-        let real = part.field_elements()
-            * part.batch
-            * part.out_channels.real
-            * part.groups.real;
+        let real = part.field_elements() * part.batch * part.out_channels.real * part.groups.real;
         let bytes = (real * serial).div_ceil(depth) * element;
         (bytes > 0).then_some(bytes)
     });
     let innermost =
-        if plan.transform.swap_operands { Innermost::Batch } else { Innermost::OutChannels };
+        if plan.transform().swap_operands { Innermost::Batch } else { Innermost::OutChannels };
     OperandLayout { bytes: runs(shares), innermost, group: plan.vertex.out_chans_per_group }
 }

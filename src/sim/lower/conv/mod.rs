@@ -11,9 +11,12 @@
 
 mod build;
 pub mod layout;
+mod operands;
 mod parts;
 mod pass;
 mod rearrange;
+mod reduction;
+mod serial;
 mod vertices;
 
 pub use layout::{OperandLayout, PlannedLayouts, planned_layouts};

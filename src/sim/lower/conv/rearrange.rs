@@ -36,7 +36,8 @@ impl Blocks {
             let sides = if blocks.from >= blocks.to { [true, false] } else { [false, true] };
             let smaller = sides.into_iter().find_map(|from| {
                 let side = if from { blocks.from } else { blocks.to };
-                let factor = (2..=side / least).find(|factor| side.is_multiple_of(factor * least))?;
+                let factor =
+                    (2..=side / least).find(|factor| side.is_multiple_of(factor * least))?;
                 let cut = side / factor;
                 let smaller =
                     if from { Self { from: cut, ..blocks } } else { Self { to: cut, ..blocks } };
@@ -77,7 +78,13 @@ pub fn spread(bytes: u64, grain_bytes: u64, tiles: u64) -> Vec<u64> {
 
 /// Moves tensors to other tiles: `bytes` per tile arrive, are arranged, and stay until `until`
 /// says otherwise.
-pub fn relocate(builder: &mut Builder, machine: &Machine, name: &str, bytes: &[u64], transposing: bool) {
+pub fn relocate(
+    builder: &mut Builder,
+    machine: &Machine,
+    name: &str,
+    bytes: &[u64],
+    transposing: bool,
+) {
     let messages_in = if transposing { TRANSPOSING_MESSAGES } else { PLAIN_MESSAGES };
     let flow = bytes.iter().map(|&bytes| Flow {
         received: bytes,
@@ -160,12 +167,15 @@ pub fn transpose(
             }
         }
         let kind = |kind: &str| format!("poplar_rt::{kind}<{}>", data_type.poplar_name());
-        let is = |one: bool| counts.iter().map(move |count| u64::from(*count > 0 && on_one(*count) == one));
+        let is = |one: bool| {
+            counts.iter().map(move |count| u64::from(*count > 0 && on_one(*count) == one))
+        };
         vertices.push(vertex_on(kind("Transpose"), is(true), 2));
         vertices.push(vertex_on(kind("Transpose1D"), is(false), 2));
     }
     vertices.retain(|vertex| !vertex.count.is_empty());
-    let cycles: Vec<u64> = shared.iter().zip(&single).map(|(shared, single)| shared + single).collect();
+    let cycles: Vec<u64> =
+        shared.iter().zip(&single).map(|(shared, single)| shared + single).collect();
     builder.compute(name, &cycles, vertices);
 }
 

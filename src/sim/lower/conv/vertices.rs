@@ -195,8 +195,9 @@ impl<'a> Maker<'a> {
         let engine = Engine::new(&self.plan.vertex, self.machine, units);
         let workers = self.machine.workers();
         let rows = self.rows(key);
-        let one_row_each =
-            (0..workers).all(|worker| rows.count * rows.length == 0 || rows.share(worker, workers).entries() <= 1);
+        let one_row_each = (0..workers).all(|worker| {
+            rows.count * rows.length == 0 || rows.share(worker, workers).entries() <= 1
+        });
         if key.may_use_1x1 && one_row_each {
             return (workers, engine.cycles_1x1(&key.work, rows), self.amp_name("1x1Out", units));
         }

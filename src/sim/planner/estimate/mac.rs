@@ -43,7 +43,8 @@ pub fn horizontal_cycles(context: &VertexContext, machine: &Machine, work: &Vert
     let entry = |outputs: u64, out_chans: u64| 19 + outputs * (7 + out_chans * dot);
     // With half partials two output channels are done at once. The published estimate halves
     // the count again for every row, so that only the first one pays for its products.
-    let first_chans = if float_partials { vertex.out_chans_per_group } else { vertex.out_chans_per_group / 2 };
+    let first_chans =
+        if float_partials { vertex.out_chans_per_group } else { vertex.out_chans_per_group / 2 };
     let later_chans = if float_partials { first_chans } else { 0 };
     let mut position = 16;
     if dealt.whole > 0 {
@@ -81,12 +82,11 @@ pub fn vertical_cycles(
     }
     let last = context.dims - 1;
     let field: u64 = work.field[..context.dims].iter().product();
-    let (height, width) =
-        (work.kernel[..last].iter().product::<u64>(), work.kernel[last]);
+    let (height, width) = (work.kernel[..last].iter().product::<u64>(), work.kernel[last]);
     let dealt = deal(field * work.batch, machine.workers());
     let entry = |width: u64| 20 + 2 * (width - 1);
-    let worker = 6
-        + height * (dealt.whole * entry(width) + dealt.parts * entry(width.div_ceil(dealt.cut)));
+    let worker =
+        6 + height * (dealt.whole * entry(width) + dealt.parts * entry(width.div_ceil(dealt.cut)));
     let inner = machine.workers() * worker;
 
     // Every worker zeroes partials of its own for the whole field; they are added up at the end.

@@ -90,8 +90,7 @@ pub fn cycles(
             4 => 9 + 6 + 10 * workers + 6,
             _ => 9 + 6 + 12 * workers + 6,
         };
-    let (preamble, per_group, per_kernel) =
-        if window.merges { (25, 12, 15) } else { (28, 15, 19) };
+    let (preamble, per_group, per_kernel) = if window.merges { (25, 12, 15) } else { (28, 15, 19) };
     Some(
         preamble
             + per_group * groups

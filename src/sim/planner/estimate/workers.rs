@@ -56,12 +56,7 @@ impl Rows {
         let offset = begin % self.length;
         let first = (self.length - offset).min(end - begin);
         let rest = end - begin - first;
-        Share {
-            first,
-            whole_rows: rest / self.length,
-            row: self.length,
-            last: rest % self.length,
-        }
+        Share { first, whole_rows: rest / self.length, row: self.length, last: rest % self.length }
     }
 
     /// The largest and smallest `cost` of any worker.
