@@ -1,27 +1,35 @@
 //! The fitted constants of lowering: what published formulas do not say.
 //!
-//! All were fitted together on the cycles of the gemm, fc and conv rows of Poplar's IPU Model op
-//! benchmarks, `tests/data/poplar_ipumodel_ops.csv`, and are shared by all operations and chips.
-//! Nothing else in planner or lowering is fitted.
+//! All seven were fitted together, by least absolute relative error, on the cycles of the gemm,
+//! fc and conv rows of Poplar's IPU Model op benchmarks (`tests/data/poplar_ipumodel_ops.csv`),
+//! with the phases that lowering makes of them. They are shared by all operations and chips, and
+//! nothing else in planner or lowering is fitted to cycles. `tests/planner_rows.rs` states the
+//! errors that remain.
 
 /// E: cycles to start an exchange phase, sync included. Added once per phase by the run.
+/// Fitted on Poplar IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`.
 pub const EXCHANGE_START_CYCLES: u64 = 282;
 
 /// C: cycles to start a compute set, sync included. Added once per compute set by the run.
+/// Fitted on Poplar IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`.
 pub const COMPUTE_START_CYCLES: u64 = 103;
 
-/// kx: extra time of broadcast weights relative to their exchange at 4 bytes per cycle, spent
-/// arranging them on the tile.
+/// kx: cycles to arrange broadcast weights on the tile, per cycle of their exchange at 4 bytes
+/// per cycle. Fitted on Poplar IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`.
 pub const WEIGHT_ARRANGE_SHARE: f64 = 0.295;
 
-/// al: cycles per byte of rearranged data, spent on the tile.
+/// al: cycles per byte of rearranged data, spent on the tile. Fitted on Poplar IPU Model op
+/// benchmarks, `tests/data/poplar_ipumodel_ops.csv`.
 pub const REARRANGE_CYCLES_PER_BYTE: f64 = 0.236;
 
 /// nx: cycles per byte of the input of kernels larger than one, spent gathering it on the tile.
+/// Fitted on Poplar IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`.
 pub const KERNEL_GATHER_CYCLES_PER_BYTE: f64 = 0.068;
 
-/// ch: cycles per piece gathered where groups of channels do not divide the channels.
+/// ch: cycles per piece gathered where groups of channels do not divide the channels. Fitted on
+/// Poplar IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`.
 pub const PIECE_GATHER_CYCLES: f64 = 13.0;
 
-/// comb: cycles per pass whose groups are combined; the copies that do it are not public.
+/// comb: cycles per pass whose groups are combined; the copies that do it are not public. Fitted
+/// on the depthwise rows of Poplar IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`.
 pub const COMBINED_GROUPS_CYCLES: u64 = 9_100;

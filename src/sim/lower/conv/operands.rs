@@ -4,6 +4,7 @@ use super::build::{Flow, copies, messages};
 use super::layout::weight_shares;
 use super::pass::{Destination, Operand, Operands, Pass, Rearranged, Source};
 use super::rearrange::{self, Blocks, Transposition, regroup_grain};
+use crate::report::Category;
 use crate::sim::lower::constants::{COMBINED_GROUPS_CYCLES, PIECE_GATHER_CYCLES};
 use crate::sim::planner::Plan;
 use crate::sim::planner::ranges::gcd;
@@ -17,22 +18,41 @@ impl Pass<'_> {
     /// then sent to where they are needed.
     pub(super) fn transpose_weights(&mut self, operands: &Operands) {
         let Source::ForwardWeights(forward) = operands.weights else { return };
-        if let Some(blocks) = weight_blocks(forward, self.plan) {
-            let element = self.element_bytes();
-            let shares = weight_shares(self.machine, forward);
-            let counts = shares.iter().map(|bytes| blocks.count(bytes / element)).collect();
+        let transposed_at = self.builder.position();
+        let stored = weight_shares(self.machine, forward);
+        let transposed = self.transpose_blocks(forward, &stored);
+        let name = format!("{}/bwdWeights", self.name);
+        let from = self.builder.position();
+        if self.plan.joint {
+            if transposed {
+                self.add_rearranged(Operand::Weights, name, transposed_at, stored);
+            }
+            return;
+        }
+        let bytes = weight_shares(self.machine, self.plan);
+        rearrange::relocate(&mut self.builder, self.machine, &name, &bytes, true);
+        if transposed {
             let name = format!("{}/WeightsTranspose", self.name);
-            let tensors = [Transposition { blocks, counts }];
-            let data_type = self.plan.params.input_type;
-            rearrange::transpose(&mut self.builder, self.machine, name, data_type, &tensors);
+            let live = transposed_at..from + 1;
+            self.builder.temporary_until(name, Category::Rearrangement, false, live, &stored);
         }
-        if !self.plan.joint {
-            let name = format!("{}/bwdWeights", self.name);
-            let bytes = weight_shares(self.machine, self.plan);
-            let from = self.builder.position();
-            rearrange::relocate(&mut self.builder, self.machine, &name, &bytes, true);
-            self.rearranged.push(Rearranged { operand: Operand::Weights, name, from, bytes });
-        }
+        self.add_rearranged(Operand::Weights, name, from, bytes);
+    }
+
+    /// Transposes the blocks of the forward weights on their tiles, if there are any.
+    fn transpose_blocks(&mut self, forward: &Plan, stored: &[u64]) -> bool {
+        let Some(blocks) = weight_blocks(forward, self.plan) else { return false };
+        let element = self.element_bytes();
+        let counts = stored.iter().map(|bytes| blocks.count(bytes / element)).collect();
+        let name = format!("{}/WeightsTranspose", self.name);
+        let data_type = self.plan.params.input_type;
+        let tensors = [Transposition { blocks, counts }];
+        rearrange::transpose(&mut self.builder, self.machine, name, data_type, &tensors);
+        true
+    }
+
+    fn add_rearranged(&mut self, operand: Operand, name: String, from: usize, bytes: Vec<u64>) {
+        self.rearranged.push(Rearranged { operand, name, from, bytes });
     }
 
     /// Combining groups copies operands in ways that are not public.
@@ -128,7 +148,7 @@ impl Pass<'_> {
             (Operand::Weights, "weightsRearranged", weights),
         ] {
             let name = format!("{}/{what}", self.name);
-            self.rearranged.push(Rearranged { operand, name, from, bytes });
+            self.add_rearranged(operand, name, from, bytes);
         }
     }
 

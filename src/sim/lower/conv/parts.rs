@@ -17,6 +17,8 @@ pub struct TilePart {
     pub field: [Range<u64>; 3],
     /// Kernel elements of each dimension.
     pub kernel: [Range<u64>; 3],
+    /// Input positions of each dimension, halo included.
+    pub inputs: [u64; 3],
     /// Batch elements.
     pub batch: u64,
     /// Groups, and how many of them are padding.
@@ -75,15 +77,8 @@ impl Layout {
 
     /// Input elements a tile needs, halo included, channels padded.
     pub fn inputs(&self, part: &TilePart) -> u64 {
-        self.input_field(part) * part.batch * part.in_channels.size * part.groups.size
-    }
-
-    /// Input positions a tile needs of each batch element.
-    pub fn input_field(&self, part: &TilePart) -> u64 {
-        let along = self.slice.dims.iter().enumerate().map(|(dim, field)| {
-            length(&field.inputs_of(&part.field[dim], part.kernel[dim].clone()))
-        });
-        along.product()
+        let field: u64 = part.inputs.iter().product();
+        field * part.batch * part.in_channels.size * part.groups.size
     }
 
     /// Weights a tile needs, channels padded.
@@ -122,12 +117,16 @@ fn cut_parts(plan: &Plan, slice: &ConvParams, grain: Grain) -> Vec<TilePart> {
     let along = |size: fn(&FieldDim) -> u64, splits: &[u64; 3], innermost_grain: u64| {
         let of_dim = |dim: usize| {
             let grain = if dim + 1 == dims { innermost_grain } else { 1 };
-            slice.dims.get(dim).map_or(vec![0..1], |field| cut(size(field), grain, splits[dim]))
+            let (size, parts) =
+                slice.dims.get(dim).map_or((1, 1), |field| (size(field), splits[dim]));
+            cut(size, grain, parts)
         };
         [of_dim(0), of_dim(1), of_dim(2)]
     };
     let fields = along(FieldDim::output, &split.field, plan.field_grain);
     let kernels = along(|dim| dim.kernel, &split.kernel, 1);
+    let lengths =
+        [0, 1, 2].map(|dim| input_lengths(slice.dims.get(dim), &fields[dim], &kernels[dim]));
 
     let counts = [
         groups.len(),
@@ -162,12 +161,26 @@ fn cut_parts(plan: &Plan, slice: &ConvParams, grain: Grain) -> Vec<TilePart> {
                 groups: groups[index[0]],
                 in_channels: inputs[index[1]],
                 kernel: std::array::from_fn(|dim| kernels[dim][index[2 + dim]].clone()),
+                inputs: std::array::from_fn(|dim| lengths[dim][index[6 + dim]][index[2 + dim]]),
                 batch: length(&batches[index[5]]),
                 field: std::array::from_fn(|dim| fields[dim][index[6 + dim]].clone()),
                 out_channels: outputs[index[9]],
             }
         })
         .collect()
+}
+
+/// Input positions of one dimension that each of its parts needs of each part of the kernel.
+fn input_lengths(
+    field: Option<&FieldDim>,
+    outputs: &[Range<u64>],
+    kernels: &[Range<u64>],
+) -> Vec<Vec<u64>> {
+    let needs = |outputs: &Range<u64>, kernel: &Range<u64>| {
+        field.map_or(1, |field| length(&field.inputs_of(outputs, kernel.clone())))
+    };
+    let of_outputs = |outputs| kernels.iter().map(|kernel| needs(outputs, kernel)).collect();
+    outputs.iter().map(of_outputs).collect()
 }
 
 impl TilePart {
