@@ -115,7 +115,9 @@ fn egui_stays_inside_gui() {
         }
         let text = std::fs::read_to_string(&file).expect("source");
         for word in ["egui", "eframe", "rfd::"] {
-            let used = text.lines().any(|line| !line.trim_start().starts_with("//") && line.contains(word));
+            let used = text
+                .lines()
+                .any(|line| !line.trim_start().starts_with("//") && line.contains(word));
             assert!(!used, "{} uses {word}", file.display());
         }
     }
