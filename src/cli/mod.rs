@@ -94,7 +94,9 @@ pub fn run(arguments_given: impl IntoIterator<Item = OsString>) -> ExitCode {
     let result = dispatch(&matches, &mut output).and_then(|()| Ok(output.flush()?));
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(CliError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(CliError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
         Err(error) => {
             let _ = writeln!(io::stderr(), "error: {error}");
             ExitCode::from(if matches!(error, CliError::Usage(_)) { 2 } else { 1 })
@@ -115,7 +117,10 @@ fn dispatch(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError
 
 /// The argument that names a report.
 fn report_argument() -> Arg {
-    Arg::new("report").value_name("REPORT").required(true).help("A directory with a profile.pop, or a .pop file")
+    Arg::new("report")
+        .value_name("REPORT")
+        .required(true)
+        .help("A directory with a profile.pop, or a .pop file")
 }
 
 /// The argument that asks for JSON.
@@ -126,7 +131,8 @@ fn json_argument() -> Arg {
 /// Opens the report an argument names; warnings go to stderr.
 fn open_report(matches: &ArgMatches) -> Result<crate::report::Report, CliError> {
     let path = matches.get_one::<String>("report").map_or("", String::as_str);
-    let report = crate::report::Report::open(path).map_err(|error| CliError::Failed(error.to_string()))?;
+    let report =
+        crate::report::Report::open(path).map_err(|error| CliError::Failed(error.to_string()))?;
     for warning in report.warnings() {
         let _ = writeln!(io::stderr(), "warning: {warning}");
     }
@@ -145,8 +151,14 @@ mod tests {
     #[test]
     fn every_command_explains_itself_with_an_example() {
         for command in COMMANDS {
-            let help = (command.arguments)(clap::Command::new(command.name)).render_long_help().to_string();
-            assert!(help.contains(&format!("tilescope {}", command.name)), "{}: {help}", command.name);
+            let help = (command.arguments)(clap::Command::new(command.name))
+                .render_long_help()
+                .to_string();
+            assert!(
+                help.contains(&format!("tilescope {}", command.name)),
+                "{}: {help}",
+                command.name
+            );
         }
     }
 }

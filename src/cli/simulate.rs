@@ -60,7 +60,11 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 
 /// `tilescope --headless [SPEC]`
 pub fn headless(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
-    simulate_spec(matches.get_one::<String>("headless").map_or(DEFAULT_SPEC, String::as_str), matches, output)
+    simulate_spec(
+        matches.get_one::<String>("headless").map_or(DEFAULT_SPEC, String::as_str),
+        matches,
+        output,
+    )
 }
 
 fn simulate_spec(name: &str, matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
@@ -79,6 +83,9 @@ fn simulate_spec(name: &str, matches: &ArgMatches, output: &mut dyn Write) -> Re
     let size = std::fs::metadata(&path).map_or(0, |file| file.len());
     writeln!(output, "{} ({})", path.display(), exact_bytes(size))?;
     super::summary::print_short(&path, output)?;
-    writeln!(output, "\nNext: tilescope {directory}            look at it\n      tilescope summary {directory}    all figures")?;
+    writeln!(
+        output,
+        "\nNext: tilescope {directory}            look at it\n      tilescope summary {directory}    all figures"
+    )?;
     Ok(())
 }

@@ -13,7 +13,9 @@ fn arguments(command: clap::Command) -> clap::Command {
     command
         .about("List the bundled specs, or print one to start from")
         .arg(Arg::new("name").value_name("NAME").help("The spec to print"))
-        .after_help("Examples:\n  tilescope specs\n  tilescope specs mnist_pipeline > my_model.toml")
+        .after_help(
+            "Examples:\n  tilescope specs\n  tilescope specs mnist_pipeline > my_model.toml",
+        )
 }
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
@@ -24,7 +26,10 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
                 Some(spec) => write!(output, "{}", spec.text)?,
                 None => {
                     let error = SpecSource::find(name, &[]).err();
-                    let problem = error.map_or_else(|| format!("{name} is a file, not a bundled spec"), |e| e.to_string());
+                    let problem = error.map_or_else(
+                        || format!("{name} is a file, not a bundled spec"),
+                        |e| e.to_string(),
+                    );
                     return Err(CliError::Usage(problem));
                 }
             }

@@ -5,7 +5,8 @@ use super::CliError;
 /// Opens the app on a report, or on its home screen.
 #[cfg(feature = "gui")]
 pub fn open(report: Option<&str>) -> Result<(), CliError> {
-    crate::gui::run(report.map(std::path::Path::new)).map_err(|error| CliError::Failed(error.to_string()))
+    crate::gui::run(report.map(std::path::Path::new))
+        .map_err(|error| CliError::Failed(error.to_string()))
 }
 
 /// Says that there is no app in this build.

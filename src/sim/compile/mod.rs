@@ -14,6 +14,7 @@ use crate::sim::graph::{Graph, GraphError};
 use crate::sim::lower::code::CodeAccount;
 use crate::sim::lower::{LowerError, Lowering, PlanningOptions};
 use crate::sim::ops::Optimizer;
+use crate::sim::planner::{Machine, PlanCache};
 use crate::sim::schedule::{Placement, Schedule, Update};
 use crate::sim::spec::{Execution, Spec, SpecError};
 use crate::sim::targets::System;
@@ -102,6 +103,8 @@ pub fn compile(spec: &Spec) -> Result<Compiled, CompileError> {
     let target = target(spec);
     let chip = spec.target.chip;
     let tiles = target.tiles_per_replica();
+    let machine = Machine { chip: *chip, tiles: u64::from(target.compute_tiles_per_ipu()) };
+    let plans = PlanCache::new();
     let planning = PlanningOptions {
         available_memory_proportion: spec.options.available_memory_proportion,
         partials_type: spec.options.partials_type,
@@ -110,13 +113,7 @@ pub fn compile(spec: &Spec) -> Result<Compiled, CompileError> {
         graph: &graph,
         placement: &placement,
         tensors: &tensors,
-        lowering: Lowering::new(
-            &graph,
-            chip,
-            target.compute_tiles_per_ipu(),
-            spec.model.training,
-            planning,
-        ),
+        lowering: Lowering::new(&graph, machine, spec.model.training, planning, &plans),
         tables: Tables::new(
             spec.target.kind,
             chip.tiles,
@@ -164,7 +161,7 @@ pub fn compile(spec: &Spec) -> Result<Compiled, CompileError> {
         link_copies: parts.link_copies,
         schedule,
         placement,
-        system: System::new(chip, spec.target.kind),
+        system: System::new(chip, spec.target.kind, spec.target.ipus),
     };
     compiled.compilation.notes = notes(&compiled);
     Ok(compiled)

@@ -7,7 +7,7 @@ use crate::report::{
 };
 use crate::sim::lower::code::{self, CodeAccount};
 use crate::sim::lower::constants::{
-    COMPUTE_SET_CYCLES, EXCHANGE_START_CYCLES, INTERNAL_SYNC_CYCLES,
+    COMPUTE_START_CYCLES, EXCHANGE_START_CYCLES, INTERNAL_SYNC_CYCLES,
 };
 use crate::sim::lower::work::{Phase, PhaseKind, VertexUse, Work, WorkItem};
 use crate::units::{ComputeSetId, OperationId, ProgramId, TileRuns, VertexTypeId};
@@ -330,7 +330,7 @@ pub fn whole_ipu(ipu: u32, cycles: u64, tiles: u32) -> LeafCost {
 }
 
 fn compute_cost(ipu: u32, cycles: &TileRuns<u64>) -> LeafCost {
-    cost(ipu, cycles, COMPUTE_SET_CYCLES)
+    cost(ipu, cycles, COMPUTE_START_CYCLES)
 }
 
 /// Cost of a step from the cycles of its tiles, with `start` cycles before they begin.

@@ -5,7 +5,7 @@
 
 use super::allocate::{Wanted, allocate};
 use super::constants::{
-    COMPUTE_SET_CYCLES, EXCHANGE_START_CYCLES, MODEL_FIRST_TILE_BYTES, MODEL_TILE_BYTES,
+    COMPUTE_START_CYCLES, EXCHANGE_START_CYCLES, MODEL_FIRST_TILE_BYTES, MODEL_TILE_BYTES,
 };
 use super::work::{PhaseKind, Temporary, VertexUse, Work};
 use crate::report::{Category, TileMemory};
@@ -27,7 +27,7 @@ pub struct Cost {
 pub fn cycles(work: &Work) -> u64 {
     let phase = |kind: &PhaseKind| match kind {
         PhaseKind::Exchange { cycles, .. } => EXCHANGE_START_CYCLES + cycles.max(),
-        PhaseKind::Compute { cycles, .. } => COMPUTE_SET_CYCLES + cycles.max(),
+        PhaseKind::Compute { cycles, .. } => COMPUTE_START_CYCLES + cycles.max(),
     };
     work.phases().iter().map(|(work, times)| times * phase(&work.kind)).sum()
 }

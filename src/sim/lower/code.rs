@@ -201,6 +201,7 @@ pub fn is_code(category: Category) -> bool {
         | Category::InstrumentationResults
         | Category::Message
         | Category::Rearrangement
-        | Category::SharedDataStorage => false,
+        | Category::SharedDataStorage
+        | Category::Unknown => false,
     }
 }

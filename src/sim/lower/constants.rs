@@ -1,18 +1,34 @@
-//! Constants of the cost model that are fitted or assumed.
+//! The fitted constants of lowering: what published formulas do not say.
+//!
+//! All but the internal sync were fitted together on the cycles of the gemm, fc and conv rows of
+//! Poplar's IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`, and are shared by all
+//! operations and chips.
 
-/// Cycles of one internal exchange before data moves: sync and set-up. Fitted on Poplar IPU Model
-/// op benchmarks (tests/data/poplar_ipumodel_ops.csv).
+/// E: cycles to start an exchange phase, sync included. Added once per phase by the run.
 pub const EXCHANGE_START_CYCLES: u64 = 370;
 
-/// The part of [`EXCHANGE_START_CYCLES`] that a trace shows as internal sync: the matmul
-/// tutorial's trace has about 100 cycles between steps.
+/// The part of [`EXCHANGE_START_CYCLES`] that a trace shows as internal sync: the trace of
+/// Poplar's matmul tutorial has about 100 cycles between steps.
 pub const INTERNAL_SYNC_CYCLES: u64 = 100;
 
-/// Cycles of one compute set besides its vertices. Fitted as above.
-pub const COMPUTE_SET_CYCLES: u64 = 59;
+/// C: cycles to start a compute set, sync included. Added once per compute set by the run.
+pub const COMPUTE_START_CYCLES: u64 = 59;
 
-/// Cycles per byte of on-tile arranging of rearranged data. Fitted as above.
-pub const ARRANGE_CYCLES_PER_BYTE: f64 = 0.216;
+/// kx: extra time of broadcast weights relative to their exchange at 4 bytes per cycle, spent
+/// arranging them on the tile.
+pub const WEIGHT_ARRANGE_SHARE: f64 = 0.37;
+
+/// al: cycles per byte of rearranged data, spent on the tile.
+pub const REARRANGE_CYCLES_PER_BYTE: f64 = 0.216;
+
+/// nx: cycles per byte of the input of kernels larger than one, spent gathering it on the tile.
+pub const KERNEL_GATHER_CYCLES_PER_BYTE: f64 = 0.077;
+
+/// ch: cycles per piece gathered where groups of channels do not divide the channels.
+pub const PIECE_GATHER_CYCLES: f64 = 14.4;
+
+/// comb: cycles per pass whose groups are combined; the copies that do it are not public.
+pub const COMBINED_GROUPS_CYCLES: u64 = 10_150;
 
 /// Cycles of on-tile copies before the first byte moves: what the reductions whose results are
 /// written out of order take longer (tests/data/poplar_ipumodel_ops.csv).

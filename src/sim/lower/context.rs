@@ -1,8 +1,8 @@
 //! What an operator knows while it is lowered: the machine, the graph, and how tensors lie.
 
 use super::layout::Layout;
-use crate::sim::graph::{DType, Graph, TensorId, TensorType};
-use crate::sim::targets::Chip;
+use crate::sim::graph::{DType, Graph, Role, TensorId, TensorType};
+use crate::sim::planner::{Machine, PlanCache};
 
 /// An operation that cannot be lowered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,18 +24,19 @@ pub struct PlanningOptions {
 }
 
 /// Lowers the operations of one graph, one after the other.
-#[derive(Debug)]
 pub struct Lowering<'a> {
     /// The graph.
     pub graph: &'a Graph,
-    /// The chip.
-    pub chip: &'static Chip,
+    /// The chip, and how many of its tiles compute.
+    pub machine: Machine,
     /// Tiles of each IPU that compute.
     pub tiles: u32,
     /// Whether the model is trained: layouts of weights then suit three passes.
     pub training: bool,
     /// Planning bounds.
     pub planning: PlanningOptions,
+    /// Plans made so far.
+    pub plans: &'a PlanCache,
     layouts: Vec<Option<Layout>>,
     plan: Option<String>,
 }
@@ -44,13 +45,19 @@ impl<'a> Lowering<'a> {
     /// Nothing is laid out yet but resident tensors, which the program maps linearly.
     pub fn new(
         graph: &'a Graph,
-        chip: &'static Chip,
-        tiles: u32,
+        machine: Machine,
         training: bool,
         planning: PlanningOptions,
+        plans: &'a PlanCache,
     ) -> Self {
         let layouts = vec![None; graph.tensors.len()];
-        Self { graph, chip, tiles, training, planning, layouts, plan: None }
+        let tiles = machine.tiles as u32;
+        let mut lowering =
+            Self { graph, machine, tiles, training, planning, plans, layouts, plan: None };
+        for tensor in graph.with_role(Role::Resident) {
+            lowering.layout_or_linear(tensor);
+        }
+        lowering
     }
 
     /// Type of a tensor.

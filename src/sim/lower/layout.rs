@@ -8,13 +8,27 @@ use crate::units::TileRuns;
 pub enum Order {
     /// As the shape says, innermost dimension contiguous.
     Linear,
-    /// In groups of channels, as convolutions and matmuls read and write them.
+    /// Groups of one axis are contiguous, as planned operations read and write them.
     Grouped {
-        /// Channels of one group, contiguous.
-        channels: u64,
-        /// Which operand of which plan the groups and their places were made for.
-        plan: u64,
+        /// The innermost axis.
+        axis: usize,
+        /// Elements of it that lie together.
+        group: u64,
     },
+    /// Made for another shape: the tensor is a view.
+    Reshaped,
+}
+
+impl Order {
+    /// The innermost axis of a tensor of `shape`, and how many elements of it lie together.
+    pub fn innermost(self, shape: &[u64]) -> (usize, u64) {
+        match self {
+            Self::Linear => (shape.len().saturating_sub(1), shape.last().copied().unwrap_or(1)),
+            Self::Grouped { axis, group } => (axis, group),
+            // Neighbours in memory are no neighbours in any axis of this shape.
+            Self::Reshaped => (usize::MAX, 1),
+        }
+    }
 }
 
 /// Where the elements of a tensor are, and in which order.

@@ -5,6 +5,7 @@ pub mod alone;
 pub mod code;
 pub mod constants;
 mod context;
+pub mod conv;
 pub mod elementwise;
 pub mod exchange;
 pub mod layout;

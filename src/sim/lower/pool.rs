@@ -191,10 +191,7 @@ pub fn lower(lowering: &Lowering, pooling: &Pooling, sources: &[TileRuns<u64>]) 
         live: 0..work.items.len(),
     });
     let elements = boxes.map(|tile| tile[0] * tile[1] * tile[2]);
-    (
-        work,
-        Layout { elements, order: Order::Grouped { channels: plan.channels_per_group, plan: 0 } },
-    )
+    (work, Layout { elements, order: Order::Grouped { axis: 1, group: plan.channels_per_group } })
 }
 
 /// Rows, columns and channels of the result that each tile makes.

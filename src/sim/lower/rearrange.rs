@@ -1,7 +1,7 @@
 //! Layout changes between operations: an exchange, then copies on the tiles that bring the
 //! elements into the order the next vertices read.
 
-use super::constants::ARRANGE_CYCLES_PER_BYTE;
+use super::constants::REARRANGE_CYCLES_PER_BYTE;
 use super::context::Lowering;
 use super::elementwise;
 use super::exchange;
@@ -9,6 +9,7 @@ use super::layout::{Layout, Order};
 use super::work::{Phase, Temporary, Work};
 use crate::report::Category;
 use crate::sim::graph::{DType, TensorId};
+use crate::sim::planner::ranges::gcd;
 use crate::units::TileRuns;
 
 /// The copy vertex for pieces of `contiguous` elements: 8-byte pieces can be copied a double word
@@ -21,23 +22,17 @@ pub fn copy_vertex(dtype: DType, contiguous: u64) -> &'static str {
     }
 }
 
-/// Elements that stay together between two orders.
-fn contiguous(from: Order, to: Order) -> u64 {
-    let channels = |order: Order| match order {
-        Order::Linear => 1,
-        Order::Grouped { channels, .. } => channels,
-    };
-    gcd(channels(from), channels(to))
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
+/// Elements that stay together between two orders of a tensor of `shape`.
+fn contiguous(from: Order, to: Order, shape: &[u64]) -> u64 {
+    let ((from_axis, from_group), (to_axis, to_group)) =
+        (from.innermost(shape), to.innermost(shape));
+    if from_axis == to_axis { gcd(from_group, to_group) } else { 1 }
 }
 
 /// On-tile copies of `bytes`, six workers to a tile.
 pub fn arrange(name: &str, vertex: &str, bytes: &TileRuns<u64>) -> Phase {
     let mut phase = elementwise::phase(name, vertex.to_string(), 2, bytes, |bytes| {
-        (*bytes as f64 * ARRANGE_CYCLES_PER_BYTE).ceil() as u64
+        (*bytes as f64 * REARRANGE_CYCLES_PER_BYTE).ceil() as u64
     });
     if let super::work::PhaseKind::Compute { vertices, .. } = &mut phase.kind {
         for vertex in vertices {
@@ -50,7 +45,7 @@ pub fn arrange(name: &str, vertex: &str, bytes: &TileRuns<u64>) -> Phase {
 impl Lowering<'_> {
     /// Bytes a tile sends or receives per cycle.
     pub fn exchange_speed(&self) -> u64 {
-        u64::from(self.chip.exchange_bytes_per_cycle)
+        u64::from(self.machine.chip.exchange_bytes_per_cycle)
     }
 
     /// The phases that bring `tensor` into `layout` for the operation step `name`; none where it
@@ -73,7 +68,7 @@ impl Lowering<'_> {
             self.exchange_speed(),
         ));
         if reorder {
-            let vertex = copy_vertex(ty.dtype, contiguous(from.order, layout.order));
+            let vertex = copy_vertex(ty.dtype, contiguous(from.order, layout.order, &ty.shape));
             work.push(arrange(&format!("{name}/PreArrange-0"), vertex, &bytes));
         }
         let phases = work.items.len();

@@ -3,7 +3,7 @@
 
 use super::ModelDef;
 use crate::sim::graph::{DType, Graph, GraphBuilder, GraphError, Role, TensorId, TensorType};
-use crate::sim::ops::{BiasAdd, Conv2d, CrossEntropy, MatMul, MaxPool, Relu, Reshape};
+use crate::sim::ops::{BiasAdd, Conv2d, CrossEntropy, MaxPool, Relu, Reshape};
 use crate::sim::spec::ModelSpec;
 
 /// Images are 28 x 28 in one channel; ten classes.
@@ -31,10 +31,10 @@ fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
     x = conv_layer(&mut graph, "layer2", x, 20, dtype)?;
     graph.block("B3");
     x = graph.apply("flatten", Reshape { shape: vec![batch, 320] }, &[x])?;
-    x = linear(&mut graph, "layer3", x, 256, dtype)?;
+    x = super::linear(&mut graph, "layer3", x, 256, dtype)?;
     x = graph.apply("layer3_act", Relu, &[x])?;
     graph.block("B4");
-    x = linear(&mut graph, "layer4", x, CLASSES, dtype)?;
+    x = super::linear(&mut graph, "layer4", x, CLASSES, dtype)?;
     graph.output(x);
     if spec.training {
         let labels = TensorType::new([batch], DType::Int);
@@ -63,21 +63,4 @@ fn conv_layer(
     let x = graph.apply(&format!("{name}/conv/bias"), BiasAdd { axis: 1 }, &[x, bias])?;
     let x = graph.apply(&format!("{name}/pool"), MaxPool { kernel: 2, stride: 2 }, &[x])?;
     graph.apply(&format!("{name}/relu"), Relu, &[x])
-}
-
-/// `x . weight + bias`.
-fn linear(
-    graph: &mut GraphBuilder,
-    name: &str,
-    x: TensorId,
-    outputs: u64,
-    dtype: DType,
-) -> Result<TensorId, GraphError> {
-    let inputs = graph.graph().tensor(x).ty.shape[1];
-    let weights = TensorType::new([inputs, outputs], dtype);
-    let weights = graph.tensor(&format!("{name}/weight"), weights, Role::Parameter);
-    let bias =
-        graph.tensor(&format!("{name}/bias"), TensorType::new([outputs], dtype), Role::Parameter);
-    let x = graph.apply(name, MatMul::default(), &[x, weights])?;
-    graph.apply(&format!("{name}/bias"), BiasAdd { axis: 1 }, &[x, bias])
 }

@@ -30,11 +30,6 @@ impl Rows {
         Self { dtype: ty.dtype, layout, dims, held }
     }
 
-    /// Number of rows.
-    pub fn count(&self) -> u64 {
-        self.dims.iter().filter(|dim| !dim.reduced).map(|dim| dim.size).product()
-    }
-
     /// Adds a reduction of each row to one value of type `output`; returns how the values lie.
     pub fn reduce(
         &self,

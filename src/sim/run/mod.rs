@@ -329,3 +329,6 @@ fn link_costs(copy: &LinkCopy, compiled: &Compiled) -> Vec<LeafCost> {
     };
     (0..compiled.compilation.target.ipus_per_replica).filter_map(cost).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -45,28 +45,36 @@ const STREAM_END_SHARE: f64 = 0.1;
 const MODEL_HOST_BYTES_PER_CYCLE: f64 = 6.0;
 
 /// Cycles before and after a transfer on the IPU Model. Assumed from the two control copies of the
-/// matmul tutorial, which leave about 500 cycles each.
-const MODEL_STREAM_CYCLES: (u64, u64) = (400, 100);
+/// matmul tutorial, which leave about 300 cycles each besides the exchange that follows them.
+const MODEL_STREAM_CYCLES: (u64, u64) = (200, 60);
+
+/// Seconds a sync signal of the IPU Model takes per hop, there and back counted apart
+/// (poplibs lib/poplibs_test/Util.cpp, setGlobalSyncLatency).
+const MODEL_SYNC_SECONDS_PER_HOP: f64 = 15e-9;
 
 impl System {
-    /// The system around `chip`.
-    pub fn new(chip: &Chip, kind: TargetKind) -> Self {
+    /// The system around `ipus` of `chip`.
+    pub fn new(chip: &Chip, kind: TargetKind, ipus: u32) -> Self {
         let clock = chip.clock_hz as f64;
         let handshake = STREAM_HANDSHAKE_SECONDS * clock;
-        let (begin, end, host) = match kind {
+        let (sync, begin, end, host) = match kind {
             TargetKind::Ipu => (
+                EXTERNAL_SYNC_CYCLES,
                 (handshake * (1.0 - STREAM_END_SHARE)).round() as u64,
                 (handshake * STREAM_END_SHARE).round() as u64,
                 HOST_BYTES_PER_SECOND / clock,
             ),
             TargetKind::IpuModel => {
-                (MODEL_STREAM_CYCLES.0, MODEL_STREAM_CYCLES.1, MODEL_HOST_BYTES_PER_CYCLE)
+                let hops = f64::from(1 + ipus / 2 / 2);
+                let sync = (MODEL_SYNC_SECONDS_PER_HOP * clock * hops * 2.0).ceil() as u64;
+                let (begin, end) = MODEL_STREAM_CYCLES;
+                (sync, begin, end, MODEL_HOST_BYTES_PER_CYCLE)
             }
         };
         Self {
             pair_bytes_per_cycle: PAIR_BYTES_PER_SECOND / clock,
             ladder_bytes_per_cycle: LADDER_BYTES_PER_SECOND / clock,
-            external_sync_cycles: EXTERNAL_SYNC_CYCLES,
+            external_sync_cycles: sync,
             host_bytes_per_cycle: host,
             stream_begin_cycles: begin,
             stream_end_cycles: end,

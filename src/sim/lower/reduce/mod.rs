@@ -63,21 +63,18 @@ pub enum ReduceError {
     },
 }
 
-/// Dimensions of a tensor in the order of its memory. Channels are the second axis of images and
-/// the last of anything else; in groups, the group comes last and the number of groups first.
+/// Dimensions of a tensor in the order of its memory: groups of an axis come last, their number
+/// first. Where the order is not known, the shape is all there is to go by.
 pub fn dims(shape: &[u64], order: Order, reduced: &[usize]) -> Vec<Dim> {
     let dim = |axis: usize, size: u64| Dim { size, reduced: reduced.contains(&axis) };
     let linear = shape.iter().enumerate().map(|(axis, size)| dim(axis, *size));
-    let axis = if shape.len() == 4 { 1 } else { shape.len().saturating_sub(1) };
     match order {
-        Order::Grouped { channels, .. }
-            if shape.get(axis).is_some_and(|size| channels > 0 && size % channels == 0) =>
+        Order::Grouped { axis, group }
+            if group > 0 && shape.get(axis).is_some_and(|size| size.is_multiple_of(group)) =>
         {
             let others = linear.enumerate().filter(|(at, _)| *at != axis).map(|(_, dim)| dim);
-            std::iter::once(dim(axis, shape[axis] / channels))
-                .chain(others)
-                .chain([dim(axis, channels)])
-                .collect()
+            let groups = dim(axis, shape[axis] / group);
+            std::iter::once(groups).chain(others).chain([dim(axis, group)]).collect()
         }
         _ => linear.collect(),
     }

@@ -1,0 +1,71 @@
+//! From the plan of a matrix product or convolution to what tiles do.
+//!
+//! The planner's estimate chooses plans; here is what a plan really executes: operands are
+//! brought together, arranged, multiplied, partial sums reduced and cast, perhaps in a serial
+//! loop, with the rearrangements that operands and results in other layouts need before and
+//! after. Every tile gets its real part, ragged ends included (poplibs `Convolution.cpp`
+//! convolutionImpl).
+//!
+//! Phases carry the debug names of real profiles. Start-up cycles of exchanges and compute sets
+//! are not in here, see [`super::constants`].
+
+mod build;
+pub mod layout;
+mod parts;
+mod pass;
+mod rearrange;
+mod vertices;
+
+pub use layout::{Innermost, OperandLayout, PlannedLayouts, planned_layouts};
+pub use pass::{Destination, Operands, Source, lower, scaled_add};
+
+use crate::sim::lower::work::Work;
+use crate::sim::planner::{FieldDim, Machine, Plan, TrainingPlans};
+use parts::Layout;
+
+/// The forward pass of planned operands.
+pub fn forward(machine: &Machine, plan: &Plan, input: Source, weights: Source) -> Work {
+    lower(machine, plan, &Operands { input, weights, result: Destination::Planned })
+}
+
+/// The backward pass: the forward weights are transposed into what its plan wants.
+pub fn backward(machine: &Machine, plans: &TrainingPlans, gradient: Source) -> Work {
+    let weights = Source::ForwardWeights(&plans.forward);
+    let operands = Operands { input: gradient, weights, result: Destination::Planned };
+    lower(machine, &plans.backward, &operands)
+}
+
+/// The weight gradient, brought to where the forward weights are. Input and output gradient lie
+/// as the other two passes want them.
+pub fn weight_update(machine: &Machine, plans: &TrainingPlans) -> Work {
+    let operands = Operands {
+        input: Source::Transposed { group: plans.forward.vertex.in_chans_per_group },
+        weights: Source::Transposed { group: plans.backward.vertex.in_chans_per_group },
+        result: Destination::Weights(&plans.forward),
+    };
+    lower(machine, &plans.update, &operands)
+}
+
+/// Multiply-accumulates that the vertices of all tiles do for the operation, padding left out.
+pub fn lowered_macs(plan: &Plan) -> u64 {
+    let layout = Layout::of(plan);
+    let tiles = layout.parts.iter().map(|part| layout.macs(part));
+    tiles.sum::<u64>() * plan.partition.serial()
+}
+
+/// Name of a pass in profiles: `Conv_1` for matrix products, `Conv_3x3_stride2x2` for others
+/// (poplibs `Convolution.cpp` convSuffix).
+pub fn layer_name(plan: &Plan) -> String {
+    let along = |size: fn(&FieldDim) -> u64| {
+        let sizes = plan.params.dims.iter().map(|dim| size(dim).to_string());
+        sizes.collect::<Vec<_>>().join("x")
+    };
+    let mut name = format!("Conv_{}", along(|dim| dim.kernel));
+    if plan.params.dims.iter().any(|dim| dim.output_transform.stride != 1) {
+        name += &format!("_stride{}", along(|dim| dim.output_transform.stride));
+    }
+    if plan.params.dims.iter().any(|dim| dim.input_transform.dilation != 1) {
+        name += &format!("_inDilation{}", along(|dim| dim.input_transform.dilation));
+    }
+    name
+}

@@ -1,0 +1,287 @@
+//! The vertices of a pass and the cycles they really take.
+//!
+//! The planner lets every kernel position cover the whole field; a real work list holds only the
+//! outputs a position contributes to, which padding and strides make fewer. Whether the 1x1
+//! vertex can be used is decided tile by tile (poplibs `ConvVertices.cpp`).
+
+use super::parts::{Layout, TilePart, length};
+use crate::sim::graph::DType;
+use crate::sim::lower::work::VertexUse;
+use crate::sim::planner::candidates::{Method, SLIC_WINDOW};
+use crate::sim::planner::estimate::amp::Engine;
+use crate::sim::planner::estimate::workers::Rows;
+use crate::sim::planner::estimate::{VertexContext, VertexWork, vertex_cycles};
+use crate::sim::planner::model::Grain;
+use crate::sim::planner::{Machine, Plan};
+use crate::units::{TileRange, TileRuns};
+use std::collections::HashMap;
+
+/// Bytes of one entry of a work list: three 16-bit numbers.
+const WORKLIST_ENTRY_BYTES: u64 = 6;
+
+/// Bytes of the state of one conv vertex that its list of edges does not account for; fitted on
+/// the matmul tutorial's profile by poplibs' field layout.
+const CONV_FIELD_BYTES: u64 = 16;
+
+/// One vertex on one tile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TileVertex {
+    /// Cycles.
+    pub cycles: u64,
+    /// Vertex type as profiles name it.
+    pub vertex_type: String,
+    /// Edges.
+    pub edges: u64,
+    /// Bytes of arrays its fields point to.
+    pub field_bytes: u64,
+    /// Bytes of its work lists.
+    pub constant_bytes: u64,
+}
+
+/// What decides the cycles of a part: equal keys mean equal vertices.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Key {
+    work: VertexWork,
+    /// Per dimension: how many kernel positions have how many active outputs.
+    positions: [Vec<(u64, u64)>; 3],
+    may_use_1x1: bool,
+}
+
+/// The vertices of all parts, in tile order.
+pub fn convolve(plan: &Plan, machine: &Machine, layout: &Layout) -> Vec<TileVertex> {
+    let maker = Maker::new(plan, machine, layout);
+    let mut axes = Axes::default();
+    let mut made: HashMap<Key, TileVertex> = HashMap::new();
+    layout
+        .parts
+        .iter()
+        .map(|part| {
+            let key = maker.key(part, &mut axes);
+            made.entry(key.clone()).or_insert_with(|| maker.vertex(&key)).clone()
+        })
+        .collect()
+}
+
+/// One dimension of a part: how many kernel positions have how many active outputs, and whether
+/// all of them write every output.
+type Axis = (Vec<(u64, u64)>, bool);
+
+/// Dimensions already looked at, by dimension, outputs and kernel elements.
+type Axes = HashMap<(usize, [u64; 4]), Axis>;
+
+struct Maker<'a> {
+    plan: &'a Plan,
+    machine: &'a Machine,
+    layout: &'a Layout,
+    grain: Grain,
+    height: u64,
+    /// Whether the vertex applies input transforms on the way, so that every position covers all
+    /// outputs of a dimension.
+    explicit: [bool; 3],
+    context: VertexContext,
+}
+
+impl<'a> Maker<'a> {
+    fn new(plan: &'a Plan, machine: &'a Machine, layout: &'a Layout) -> Self {
+        let height = plan.vertex.kernel_height(machine);
+        let slic = matches!(plan.vertex.method, Method::Slic { .. });
+        let explicit = [slic || height > 1, slic, slic];
+        let dims = layout.dims();
+        let (mut dilation, mut stride) = ([1; 3], [1; 3]);
+        for (dim, field) in layout.slice.dims.iter().enumerate() {
+            dilation[dim] = if explicit[dim] { 1 } else { field.input_transform.dilation };
+            stride[dim] = field.output_transform.stride;
+        }
+        let context = VertexContext {
+            vertex: plan.vertex,
+            dims,
+            dilation,
+            stride,
+            innermost_stride: stride[dims - 1],
+            may_use_1x1: false,
+            float_output: plan.params.output_type == DType::Float,
+        };
+        Self { plan, machine, layout, grain: Grain::of(&plan.vertex), height, explicit, context }
+    }
+
+    fn key(&self, part: &TilePart, axes: &mut Axes) -> Key {
+        let dims = self.layout.dims();
+        let mut positions: [Vec<(u64, u64)>; 3] = Default::default();
+        let mut covers = true;
+        let mut same_steps = true;
+        for dim in 0..dims {
+            let (outputs, kernel) = (&part.field[dim], &part.kernel[dim]);
+            let at = (dim, [outputs.start, outputs.end, kernel.start, kernel.end]);
+            let (found, full) = axes.entry(at).or_insert_with(|| self.axis(part, dim)).clone();
+            positions[dim] = found;
+            covers &= full;
+            same_steps &=
+                length(outputs) == 1 || self.context.dilation[dim] == self.context.stride[dim];
+        }
+        let work = VertexWork {
+            batch: part.batch,
+            field: std::array::from_fn(|dim| length(&part.field[dim])),
+            kernel: std::array::from_fn(|dim| length(&part.kernel[dim])),
+            conv_groups: part.groups.size / self.grain.groups,
+            in_groups: part.in_channels.size / self.grain.in_channels,
+            out_groups: part.out_channels.size / self.grain.out_channels,
+        };
+        let may_use_1x1 = covers && same_steps && part.kernel_elements() == 1 && self.height == 1;
+        Key { work, positions, may_use_1x1 }
+    }
+
+    /// How many positions of dimension `dim` have how many active outputs.
+    fn axis(&self, part: &TilePart, dim: usize) -> Axis {
+        let field = &self.layout.slice.dims[dim];
+        let (outputs, kernel) = (&part.field[dim], &part.kernel[dim]);
+        let step = self.context.active_step(dim);
+        let mut counts: Vec<(u64, u64)> = Vec::new();
+        let mut covers = true;
+        let mut add = |active: u64| match counts.iter_mut().find(|(length, _)| *length == active) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((active, 1)),
+        };
+        if self.explicit[dim] {
+            let last = dim + 1 == self.layout.dims();
+            let slic = matches!(self.plan.vertex.method, Method::Slic { .. });
+            let together = match (slic, dim) {
+                (true, _) if last => SLIC_WINDOW,
+                (false, 0) => self.height,
+                _ => 1,
+            };
+            (0..length(kernel).div_ceil(together)).for_each(|_| add(length(outputs)));
+        } else {
+            for position in kernel.clone() {
+                let touched = field.outputs_of_kernel(outputs, position);
+                covers &= touched == *outputs;
+                add(length(&touched).div_ceil(step));
+            }
+        }
+        counts.sort_unstable();
+        (counts, covers)
+    }
+
+    fn vertex(&self, key: &Key) -> TileVertex {
+        let work = &key.work;
+        let (entries, cycles, name) = match self.plan.vertex.method {
+            Method::Amp { conv_units } => self.amp(key, conv_units),
+            method => {
+                let cycles = vertex_cycles(&self.context, self.machine, work).unwrap_or(0);
+                (self.rows(key).count.max(self.machine.workers()), cycles, self.plain_name(method))
+            }
+        };
+        let operands = work.conv_groups * (work.in_groups + work.out_groups)
+            + work.conv_groups * work.in_groups * work.out_groups;
+        let edges = operands + 1;
+        TileVertex {
+            cycles,
+            vertex_type: name,
+            edges,
+            field_bytes: 4 * edges + CONV_FIELD_BYTES,
+            constant_bytes: entries * WORKLIST_ENTRY_BYTES,
+        }
+    }
+
+    /// Outputs of the innermost, fullest position of all dimensions.
+    fn rows(&self, key: &Key) -> Rows {
+        let last = self.layout.dims() - 1;
+        let most = |dim: usize| key.positions[dim].iter().map(|(active, _)| *active).max();
+        let outer: u64 = (0..last).map(|dim| most(dim).unwrap_or(1)).product();
+        Rows { count: key.work.batch * outer, length: most(last).unwrap_or(1) }
+    }
+
+    /// Entries of the work lists, cycles and name of an AMP vertex.
+    fn amp(&self, key: &Key, units: u64) -> (u64, u64, String) {
+        let engine = Engine::new(&self.plan.vertex, self.machine, units);
+        let workers = self.machine.workers();
+        let rows = self.rows(key);
+        let one_row_each = (0..workers).all(|worker| {
+            rows.count * rows.length == 0 || rows.share(worker, workers).entries() <= 1
+        });
+        if key.may_use_1x1 && one_row_each {
+            return (workers, engine.cycles_1x1(&key.work, rows), self.amp_name("1x1Out", units));
+        }
+        let last = self.layout.dims() - 1;
+        let mut inner = 0;
+        let mut entries = 0;
+        // Positions of all outer dimensions: active rows and how often.
+        let mut outer = vec![(key.work.batch, 1)];
+        for dim in 0..last {
+            let along = &key.positions[dim];
+            outer = outer
+                .iter()
+                .flat_map(|(rows, times)| {
+                    along.iter().map(move |(active, count)| (rows * active, times * count))
+                })
+                .collect();
+        }
+        for (count, times) in outer {
+            for (length, columns) in &key.positions[last] {
+                let rows = Rows { count, length: *length };
+                let positions = times * columns;
+                inner += positions * engine.position_nx1(rows, self.height);
+                let lists = (0..workers).map(|worker| {
+                    if count * length == 0 { 0 } else { rows.share(worker, workers).entries() }
+                });
+                entries += positions * lists.sum::<u64>().max(workers);
+            }
+        }
+        let outer_positions: u64 = key.positions[0].iter().map(|(_, count)| *count).sum();
+        let field: u64 = key.work.field.iter().product::<u64>() * key.work.batch;
+        let cycles = engine.cycles_nx1(
+            self.machine,
+            &self.plan.vertex,
+            &key.work,
+            inner + 14 * outer_positions,
+            field,
+        );
+        (entries, cycles, self.amp_name("nx1", units))
+    }
+
+    fn amp_name(&self, kind: &str, units: u64) -> String {
+        let vertex = &self.plan.vertex;
+        // Elements of input the engine takes per cycle, as later Poplar versions spell it out.
+        let load_elements = 8 / vertex.input_type.bytes();
+        format!(
+            "poplin::ConvPartial{kind}<{},{},true,false,{units},{load_elements},false>",
+            vertex.input_type.poplar_name(),
+            vertex.partial_type.poplar_name(),
+        )
+    }
+
+    fn plain_name(&self, method: Method) -> String {
+        let vertex = &self.plan.vertex;
+        let (input, partial) = (vertex.input_type.poplar_name(), vertex.partial_type.poplar_name());
+        match method {
+            Method::Amp { conv_units } => self.amp_name("nx1", conv_units),
+            Method::Slic { chains } => format!(
+                "poplin::ConvPartial1xNSLIC<{input},{partial},{},true,{SLIC_WINDOW},{chains},4>",
+                self.context.innermost_stride,
+            ),
+            Method::Hmac => format!("poplin::ConvPartialHorizontalMac<{input},{partial},true>"),
+            Method::Vmac => format!("poplin::ConvPartialVerticalMac<{input},{partial},true,4>"),
+            Method::OuterProduct => format!("poplin::OuterProduct<{input}>"),
+        }
+    }
+}
+
+/// The vertices of a compute set, one entry per distinct kind.
+pub fn uses(vertices: &[TileVertex]) -> Vec<VertexUse> {
+    let mut kinds: Vec<VertexUse> = Vec::new();
+    let mut known: HashMap<(&str, u64, u64, u64), usize> = HashMap::new();
+    for (tile, vertex) in (0u32..).zip(vertices) {
+        let key = (&*vertex.vertex_type, vertex.edges, vertex.field_bytes, vertex.constant_bytes);
+        let index = *known.entry(key).or_insert_with(|| {
+            kinds.push(VertexUse {
+                vertex_type: vertex.vertex_type.clone(),
+                count: TileRuns::empty(),
+                edges: vertex.edges,
+                field_bytes: vertex.field_bytes,
+                constant_bytes: vertex.constant_bytes,
+            });
+            kinds.len() - 1
+        });
+        kinds[index].count.push(TileRange::new(tile, tile + 1), 1);
+    }
+    kinds
+}

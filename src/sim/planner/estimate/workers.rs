@@ -1,0 +1,90 @@
+//! How the outputs of a tile are dealt to its worker threads.
+//!
+//! Outputs are numbered through batch, rows and columns, and every worker gets a contiguous range
+//! of them (poplibs `ConvUtilInternal.cpp` partitionConvPartialByWorker). Its work list has one
+//! entry per row it touches: perhaps a last part of a row, whole rows, a first part of a row.
+
+/// Outputs of a tile: rows of equal length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Rows {
+    /// Rows of all batch elements.
+    pub count: u64,
+    /// Outputs of a row.
+    pub length: u64,
+}
+
+/// The rows and parts of rows one worker does: at most three different lengths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// Outputs in the first, perhaps partial, row.
+    pub first: u64,
+    /// Whole rows behind it.
+    pub whole_rows: u64,
+    /// Outputs of a row.
+    pub row: u64,
+    /// Outputs of the partial row at the end.
+    pub last: u64,
+}
+
+impl Share {
+    /// Sum of `cost` over all entries of the work list.
+    pub fn cost(&self, cost: impl Fn(u64) -> u64) -> u64 {
+        let part = |length: u64| if length == 0 { 0 } else { cost(length) };
+        let whole = if self.whole_rows == 0 { 0 } else { self.whole_rows * cost(self.row) };
+        part(self.first) + whole + part(self.last)
+    }
+
+    /// Entries of the work list.
+    pub fn entries(&self) -> u64 {
+        u64::from(self.first > 0) + self.whole_rows + u64::from(self.last > 0)
+    }
+
+    /// Outputs.
+    pub fn outputs(&self) -> u64 {
+        self.first + self.whole_rows * self.row + self.last
+    }
+}
+
+impl Rows {
+    /// What worker `worker` of `workers` does.
+    pub fn share(&self, worker: u64, workers: u64) -> Share {
+        let total = self.count * self.length;
+        let (begin, end) = (worker * total / workers, (worker + 1) * total / workers);
+        if begin == end {
+            return Share::default();
+        }
+        let offset = begin % self.length;
+        let first = (self.length - offset).min(end - begin);
+        let rest = end - begin - first;
+        Share { first, whole_rows: rest / self.length, row: self.length, last: rest % self.length }
+    }
+
+    /// The largest and smallest `cost` of any worker.
+    pub fn extremes(&self, workers: u64, cost: impl Fn(Share) -> u64) -> (u64, u64) {
+        (0..workers)
+            .map(|worker| cost(self.share(worker, workers)))
+            .fold((0, u64::MAX), |(most, least), cost| (most.max(cost), least.min(cost)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_share_all_outputs() {
+        for (count, length) in [(1, 3), (1, 6), (2, 7), (5, 13), (40, 1), (1, 100)] {
+            let rows = Rows { count, length };
+            let total: u64 = (0..6).map(|worker| rows.share(worker, 6).outputs()).sum();
+            assert_eq!(total, count * length);
+        }
+    }
+
+    #[test]
+    fn a_worker_may_start_inside_a_row() {
+        let rows = Rows { count: 2, length: 7 };
+        let share = rows.share(3, 6);
+        assert_eq!(share, Share { first: 2, whole_rows: 0, row: 7, last: 0 });
+        assert_eq!(rows.share(2, 6), Share { first: 3, whole_rows: 0, row: 7, last: 0 });
+    }
+}
