@@ -5,7 +5,8 @@
 //!
 //! 1. always-live variables are stacked from the bottom of memory, code first, because code can
 //!    only be fetched from non-interleaved memory;
-//! 2. variables whose vertices need 128-bit access go to the bottom of interleaved memory;
+//! 2. variables whose vertices need 128-bit access go to the bottom of interleaved memory, those
+//!    that need a memory element of their own to the bottom of the next one;
 //! 3. all others are placed largest first, each at the lowest address that no variable with a
 //!    meeting lifetime uses; they may share addresses over time.
 //!
@@ -14,6 +15,7 @@
 
 use crate::report::{Category, CategoryBytes, Placement, Region, TileMemory};
 use crate::sim::lower::code::is_code;
+use crate::sim::lower::work::Place;
 use crate::sim::targets::Chip;
 use crate::units::{TileRange, TileRuns};
 use rayon::prelude::*;
@@ -27,8 +29,8 @@ pub struct Wanted {
     pub category: Category,
     /// Liveness steps it is live in; `None` means always.
     pub lifetime: Option<Range<u32>>,
-    /// Whether it must lie in interleaved memory.
-    pub interleaved: bool,
+    /// What its vertices need of its place.
+    pub place: Place,
     /// Bytes on each tile.
     pub bytes: TileRuns<u64>,
 }
@@ -44,9 +46,9 @@ pub struct Allocation {
     pub categories: TileRuns<Vec<CategoryBytes>>,
 }
 
-/// Bytes at the bottom of interleaved memory that are taken before the first variable: fullest
-/// tiles of Poplar's op benchmarks are the region's start + 24 + the partial sums.
-const INTERLEAVED_RESERVED_BYTES: u64 = 24;
+/// Bytes at the bottom of an element or region that are taken before the first variable for which
+/// it is opened: fullest tiles of Poplar's op benchmarks are its start + 24 + that variable.
+const ELEMENT_RESERVED_BYTES: u64 = 24;
 
 /// Alignment of variables: the width of a load.
 const ALIGNMENT: u64 = 8;
@@ -145,7 +147,7 @@ fn place(chip: &Chip, variables: &[Wanted], held: &[Held]) -> Class {
     let mut others: Vec<Held> = Vec::new();
     for item in held {
         let variable = &variables[item.variable];
-        if variable.lifetime.is_none() && !variable.interleaved {
+        if variable.lifetime.is_none() && variable.place == Place::Any {
             always.push(*item)
         } else {
             others.push(*item)
@@ -161,21 +163,34 @@ fn place(chip: &Chip, variables: &[Wanted], held: &[Held]) -> Class {
     }
     let always_live_end = next;
     let largest_first = |item: &Held| {
-        (!variables[item.variable].interleaved, std::cmp::Reverse(item.bytes), item.variable)
+        (rank(variables[item.variable].place), std::cmp::Reverse(item.bytes), item.variable)
     };
     others.sort_by_key(largest_first);
     for item in others {
         let wanted = &variables[item.variable];
-        let lowest = if wanted.interleaved {
-            always_live_end.max(chip.interleaved_offset + INTERLEAVED_RESERVED_BYTES)
-        } else {
-            always_live_end
+        let lowest = match wanted.place {
+            Place::Any => always_live_end,
+            Place::Interleaved => {
+                always_live_end.max(chip.interleaved_offset + ELEMENT_RESERVED_BYTES)
+            }
+            Place::OwnElement => {
+                always_live_end.next_multiple_of(chip.memory_element_bytes) + ELEMENT_RESERVED_BYTES
+            }
         };
         let offset = lowest_gap(variables, &placed, item, lowest);
         placed.push(Placed { variable: item.variable, offset, bytes: item.bytes });
     }
     let (memory, categories) = account(chip, variables, &placed);
     Class { placed, memory, categories }
+}
+
+/// Variables that need most of their place are placed first.
+fn rank(place: Place) -> u8 {
+    match place {
+        Place::Interleaved => 0,
+        Place::OwnElement => 1,
+        Place::Any => 2,
+    }
 }
 
 /// The lowest address from `lowest` on where `item` meets no variable that is live with it.
@@ -305,11 +320,16 @@ mod tests {
     use proptest::prelude::*;
 
     fn wanted(bytes: u64, lifetime: Option<Range<u32>>, interleaved: bool) -> Wanted {
+        let place = if interleaved { Place::Interleaved } else { Place::Any };
+        placed(bytes, lifetime, place)
+    }
+
+    fn placed(bytes: u64, lifetime: Option<Range<u32>>, place: Place) -> Wanted {
         let tiles = TileRange::new(0, 1);
         Wanted {
             category: Category::Variable,
             lifetime,
-            interleaved,
+            place,
             bytes: TileRuns::uniform(tiles, bytes),
         }
     }
@@ -330,6 +350,12 @@ mod tests {
         let tile = memory(&[wanted(100, None, false), wanted(6400, Some(1..2), true)]);
         assert_eq!(tile.including_gaps, 212_992 + 24 + 6400);
         assert_eq!((tile.non_interleaved, tile.interleaved), (100, 6400));
+    }
+
+    #[test]
+    fn an_element_of_its_own_starts_above_what_was_there() {
+        let tile = memory(&[wanted(1320, None, false), placed(32, Some(1..2), Place::OwnElement)]);
+        assert_eq!(tile.including_gaps, 16_384 + 24 + 32);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::allocate::{Wanted, allocate};
 use super::constants::{
     COMPUTE_START_CYCLES, EXCHANGE_START_CYCLES, MODEL_FIRST_TILE_BYTES, MODEL_TILE_BYTES,
 };
-use super::work::{PhaseKind, Temporary, VertexUse, Work};
+use super::work::{PhaseKind, Place, Temporary, VertexUse, Work};
 use crate::report::{Category, TileMemory};
 use crate::sim::targets::Chip;
 use crate::units::{TileRange, TileRuns};
@@ -65,7 +65,7 @@ pub fn cost(chip: &Chip, tiles: u32, work: &Work, live: &[TileRuns<u64>]) -> Cos
 }
 
 fn always(bytes: TileRuns<u64>) -> Wanted {
-    Wanted { category: Category::Variable, lifetime: None, interleaved: false, bytes }
+    Wanted { category: Category::Variable, lifetime: None, place: Place::Any, bytes }
 }
 
 fn temporary(temporary: &Temporary) -> Wanted {
@@ -73,7 +73,7 @@ fn temporary(temporary: &Temporary) -> Wanted {
     Wanted {
         category: temporary.category,
         lifetime: Some(live),
-        interleaved: temporary.interleaved,
+        place: temporary.place,
         bytes: temporary.bytes.clone(),
     }
 }

@@ -8,7 +8,7 @@ use super::context::Lowering;
 use super::elementwise;
 use super::exchange;
 use super::layout::{Layout, Order};
-use super::work::{Temporary, Work};
+use super::work::{Place, Temporary, Work};
 use crate::report::Category;
 use crate::sim::graph::DType;
 use crate::units::{TileRange, TileRuns};
@@ -187,7 +187,7 @@ pub fn lower(lowering: &Lowering, pooling: &Pooling, sources: &[TileRuns<u64>]) 
         name: format!("{name}/message"),
         category: Category::Message,
         bytes: received,
-        interleaved: false,
+        place: Place::Any,
         live: 0..work.items.len(),
     });
     let elements = boxes.map(|tile| tile[0] * tile[1] * tile[2]);

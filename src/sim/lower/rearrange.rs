@@ -6,7 +6,7 @@ use super::context::Lowering;
 use super::elementwise;
 use super::exchange;
 use super::layout::{Layout, Order};
-use super::work::{Phase, Temporary, Work};
+use super::work::{Phase, Place, Temporary, Work};
 use crate::report::Category;
 use crate::sim::graph::{DType, TensorId};
 use crate::sim::planner::ranges::gcd;
@@ -76,7 +76,7 @@ impl Lowering<'_> {
             name: format!("{name}/rearranged"),
             category: Category::Rearrangement,
             bytes,
-            interleaved: false,
+            place: Place::Any,
             live: 0..phases + 1,
         });
         work

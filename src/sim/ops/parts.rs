@@ -7,7 +7,7 @@ use crate::sim::lower::elementwise::{self, Binary, cycles};
 use crate::sim::lower::exchange;
 use crate::sim::lower::layout::{Layout, Order};
 use crate::sim::lower::reduce::{self, Dim, Operation, Reduction};
-use crate::sim::lower::work::{Temporary, Work};
+use crate::sim::lower::work::{Place, Temporary, Work};
 use crate::sim::lower::{LowerError, Lowering, runs};
 use crate::units::TileRuns;
 
@@ -104,7 +104,7 @@ impl Rows {
             name: format!("{name}/broadcast"),
             category: Category::Message,
             bytes: needed,
-            interleaved: false,
+            place: Place::Any,
             live: start..work.phases().len() + 1,
         });
     }

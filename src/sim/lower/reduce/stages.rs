@@ -13,7 +13,7 @@ use crate::sim::lower::constants::ON_TILE_COPY_CYCLES;
 use crate::sim::lower::elementwise::{WORKERS, vector_width};
 use crate::sim::lower::runs::per_tile;
 use crate::sim::lower::split::{self, Bounds};
-use crate::sim::lower::work::{Phase, PhaseKind, Temporary, VertexUse, Work};
+use crate::sim::lower::work::{Phase, PhaseKind, Place, Temporary, VertexUse, Work};
 use crate::sim::lower::{elementwise, exchange};
 use crate::units::TileRuns;
 use std::collections::{BTreeMap, HashMap};
@@ -94,14 +94,18 @@ impl<'a> Stages<'a> {
             if !rotated.is_empty() {
                 work.push(copies(&format!("{name}/OnTileCopyPost"), &rotated));
             }
-            self.keep_partials(work, &held, start, "tile_data1");
+            let (moved, others) =
+                held.tiles.iter().cloned().partition(|(tile, _)| rotated.get(*tile).is_some());
+            // Copies read one memory element and write another.
+            self.keep(work, &Partials { tiles: moved }, start, "rotated", Place::OwnElement);
+            self.keep(work, &Partials { tiles: others }, start, "tile_data1", Place::Any);
         } else if self.needs_cast(&held) {
             let name = format!("{}/PreExchangeCast", self.reduction.name);
             let start = work.phases().len();
             let elements = per_tile(held.tiles.iter().map(|(tile, at)| (*tile, width(at))));
             work.push(elementwise::cast(&name, self.dtype, DType::Float, &elements));
             self.dtype = DType::Float;
-            self.keep_partials(work, &held, start, "cast");
+            self.keep(work, &held, start, "cast", Place::Any);
         }
         let mut stage = 0;
         while self.wants_stage(&held) {
@@ -120,12 +124,15 @@ impl<'a> Stages<'a> {
     }
 
     /// Keeps partial results alive until they are sent.
-    fn keep_partials(&self, work: &mut Work, held: &Partials, start: usize, name: &str) {
+    fn keep(&self, work: &mut Work, held: &Partials, start: usize, name: &str, place: Place) {
+        if held.tiles.is_empty() {
+            return;
+        }
         work.temporaries.push(Temporary {
             name: format!("{}/{name}", self.reduction.name),
             category: Category::Variable,
             bytes: bytes_per_tile(held, self.dtype),
-            interleaved: false,
+            place,
             live: start..work.phases().len() + 1,
         });
     }
@@ -274,7 +281,7 @@ impl<'a> Stages<'a> {
         self.compute(work, name, &done);
         self.keep_messages(work, name, received, start);
         self.advance();
-        self.keep_partials(work, &next, start, "tile_data2");
+        self.keep(work, &next, start, "tile_data2", Place::Any);
         next
     }
 
@@ -401,7 +408,7 @@ impl<'a> Stages<'a> {
             name: format!("{name}/message"),
             category: Category::Message,
             bytes,
-            interleaved: false,
+            place: Place::Any,
             live: start.saturating_sub(1)..work.phases().len(),
         });
     }
@@ -426,7 +433,7 @@ impl<'a> Stages<'a> {
                 name: format!("{name}/secondStagePartials"),
                 category: Category::Variable,
                 bytes: scratch,
-                interleaved: false,
+                place: Place::Any,
                 live: start..work.phases().len(),
             });
         }
