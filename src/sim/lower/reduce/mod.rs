@@ -122,3 +122,6 @@ impl Work {
         self.items.extend(phase.map(WorkItem::Phase));
     }
 }
+
+#[cfg(test)]
+mod tests;
