@@ -7,9 +7,12 @@ use std::collections::BTreeMap;
 use tilescope::sim::graph::DType;
 use tilescope::sim::lower::alone::{self, Cost};
 use tilescope::sim::lower::layout::{Layout, Order};
+use tilescope::sim::lower::pool::{Axis, Kind, Pass, Pooling};
 use tilescope::sim::lower::reduce::{self, Operation, Reduction};
+use tilescope::sim::lower::runs;
 use tilescope::sim::lower::work::Work;
 use tilescope::sim::targets::{self, Chip};
+use tilescope::units::TileRuns;
 
 /// One line of the file.
 struct Row {
@@ -157,4 +160,64 @@ fn show(work: &Work) {
     for t in &work.temporaries {
         println!("      {} {} max {} live {:?}", t.name, t.bytes.total(), t.bytes.max(), t.live);
     }
+}
+
+/// The larger cost of two passes that follow each other, and the sum of their cycles.
+fn both(first: Cost, second: Cost) -> Cost {
+    Cost {
+        cycles: first.cycles + second.cycles,
+        memory_bytes: first.memory_bytes.max(second.memory_bytes),
+        fullest_tile_bytes: first.fullest_tile_bytes.max(second.fullest_tile_bytes),
+    }
+}
+
+#[test]
+fn poolings_cost_what_poplar_says() {
+    check("pooling", [60.0, 50.0, 10.0], |row| {
+        let pair = |key: &str, or: u64| {
+            let values = row.numbers(key);
+            [values.first().copied().unwrap_or(or), values.last().copied().unwrap_or(or)]
+        };
+        let one = |key: &str, or: u64| pair(key, or)[0];
+        let (field, kernel, stride) = (pair("field", 1), pair("kernel", 1), pair("stride", 1));
+        let (before, behind) = (pair("padding-lower", 0), pair("padding-upper", 0));
+        let axis = |at: usize| Axis {
+            elements: field[at],
+            kernel: kernel[at],
+            stride: stride[at],
+            before: before[at],
+            behind: behind[at],
+        };
+        let (tiles, dtype) = (row.tiles(), row.dtype("data-type"));
+        let forward = Pooling {
+            pass: Pass { kind: Kind::Max, backward: false },
+            dtype,
+            batch: one("batch-size", 1),
+            channels: one("channels", 1),
+            axes: [axis(0), axis(1)],
+            grouping: one("fwd-chans-per-group", 1),
+        };
+        let backward =
+            Pooling { pass: Pass { backward: true, ..forward.pass }, grouping: 16, ..forward };
+        let elements = |field: [u64; 2]| forward.batch * forward.channels * field[0] * field[1];
+        let linear = |field: [u64; 2]| {
+            Layout::linear(elements(field), dtype.bytes(), tiles).bytes(dtype.bytes())
+        };
+        let windows = forward.axes.map(|axis| axis.windows().unwrap());
+        // Activations and their gradients on both sides.
+        let live = [linear(field), linear(field), linear(windows), linear(windows)];
+        let speed = u64::from(row.chip.exchange_bytes_per_cycle);
+        let run = |pooling: &Pooling, sources: &[TileRuns<u64>]| {
+            let sources = sources.iter().fold(TileRuns::empty(), |sum, at| runs::add(&sum, at));
+            let pooled = pooling.lower(tiles, speed, &sources).unwrap();
+            if std::env::var("SHOW").is_ok() {
+                println!("{:?}", pooled.plan);
+                show(&pooled.work);
+            }
+            alone::cost(row.chip, tiles, &pooled.work, &live)
+        };
+        let forward = run(&forward, &live[..1]);
+        let backward = run(&backward, &live[1..]);
+        both(forward, backward)
+    });
 }

@@ -13,7 +13,7 @@ mod region;
 mod stages;
 mod workers;
 
-pub use cycles::Form;
+pub use cycles::{Form, gcd};
 pub use operation::Operation;
 pub use pattern::Dim;
 
