@@ -40,9 +40,11 @@ pub fn state_bytes(chip: &Chip, vertex: &VertexUse) -> u64 {
     vertex.edges * pointer + COUNTS_BYTES + vertex.field_bytes + vertex.constant_bytes
 }
 
-/// Costs of `work` on `tiles` tiles whose operands and results take `live` bytes.
-pub fn cost(chip: &Chip, tiles: u32, work: &Work, live: &[TileRuns<u64>]) -> Cost {
-    let mut wanted: Vec<Wanted> = live.iter().cloned().map(always).collect();
+/// Costs of `work` on `tiles` tiles whose operands and results take `live` bytes, all in places of
+/// one kind.
+pub fn cost(chip: &Chip, tiles: u32, work: &Work, live: &[TileRuns<u64>], place: Place) -> Cost {
+    let operand = |bytes: &TileRuns<u64>| Wanted { place, ..always(bytes.clone()) };
+    let mut wanted: Vec<Wanted> = live.iter().map(operand).collect();
     wanted.push(always(TileRuns::uniform(TileRange::new(0, tiles), MODEL_TILE_BYTES)));
     wanted.push(always(TileRuns::uniform(TileRange::new(0, 1), MODEL_FIRST_TILE_BYTES)));
     for (phase, _) in work.phases() {

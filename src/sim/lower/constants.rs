@@ -34,6 +34,14 @@ pub const COMBINED_GROUPS_CYCLES: u64 = 10_150;
 /// written out of order take longer (tests/data/poplar_ipumodel_ops.csv).
 pub const ON_TILE_COPY_CYCLES: u64 = 200;
 
+/// Cycles of a worker that pools besides those of the published formula, which is younger than the
+/// rows: from the plans the rows took.
+pub const POOL_WORKER_CYCLES: u64 = 22;
+
+/// Cycles to copy a half that no neighbour goes with: words are read and written for it, by one
+/// worker. Fitted on the pooling of single channels of the same file.
+pub const HALF_COPY_CYCLES: u64 = 10;
+
 /// Cycles each of many short messages takes its receiver besides its words. Fitted on the
 /// reductions of the same file.
 pub const MESSAGE_CYCLES: u64 = 5;

@@ -2,7 +2,7 @@
 
 use super::{Operator, expect_operands, expect_same};
 use crate::sim::graph::{Backward, GraphError, Node, TensorId, TensorType};
-use crate::sim::lower::layout::Order;
+use crate::sim::lower::layout::{Layout, Order};
 use crate::sim::lower::pool::{self, Axis, Kind, Pass, Pooling};
 use crate::sim::lower::{LowerError, Lowering, work::Work};
 
@@ -24,7 +24,11 @@ impl MaxPool {
         size.checked_sub(self.kernel).map(|room| room / self.stride + 1)
     }
 
-    fn pooling(&self, input: &TensorType, order: Order, backward: bool) -> Pooling {
+    fn pooling(&self, input: &TensorType, operands: &[Layout], backward: bool) -> Pooling {
+        let group = |layout: &Layout| match layout.order {
+            Order::Grouped { axis: 1, group } => group,
+            _ => 1,
+        };
         let axis = |elements: u64| Axis {
             elements,
             kernel: self.kernel,
@@ -38,10 +42,8 @@ impl MaxPool {
             batch: input.shape[0],
             channels: input.shape[1],
             axes: [axis(input.shape[2]), axis(input.shape[3])],
-            grouping: match order {
-                Order::Grouped { axis: 1, group } => group,
-                _ => 1,
-            },
+            grouping: operands.last().map_or(1, group),
+            forward_grouping: operands.first().map_or(1, group),
         }
     }
 
@@ -55,8 +57,7 @@ impl MaxPool {
         let input = lowering.ty(node.inputs[0]).clone();
         let operands: Vec<_> =
             node.inputs.iter().map(|tensor| lowering.layout_or_linear(*tensor)).collect();
-        let order = operands[operands.len() - 1].order;
-        let pooling = self.pooling(&input, order, backward);
+        let pooling = self.pooling(&input, &operands, backward);
         let pooled = pool::lower(lowering, &pooling, &operands).ok_or_else(|| LowerError {
             operation: node.name.clone(),
             problem: format!("a window of {} does not fit into {input}", self.kernel),

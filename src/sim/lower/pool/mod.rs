@@ -14,6 +14,8 @@ pub use window::Axis;
 use super::context::Lowering;
 use super::exchange;
 use super::layout::{Layout, Order};
+use super::rearrange::{WORD_BYTES, copy_cycles, copy_vertex, on_tile_copies};
+use super::reduce::gcd;
 use super::runs::{self, per_tile};
 use super::work::{Phase, PhaseKind, Place, Temporary, VertexUse, Work};
 use crate::report::Category;
@@ -57,8 +59,11 @@ pub struct Pooling {
     pub channels: u64,
     /// Rows and columns.
     pub axes: [Axis; 2],
-    /// Channels of the operand that lie together in memory.
+    /// Channels of what is pooled that lie together in memory: the operand, or going back the
+    /// gradient.
     pub grouping: u64,
+    /// Going back: the same of the forward operand.
+    pub forward_grouping: u64,
 }
 
 /// The phases of a pooling and how its result lies.
@@ -77,7 +82,7 @@ const PREFERRED_GROUP_BYTES: u64 = 32;
 
 impl Pooling {
     fn view(&self) -> View {
-        let Self { pass, dtype, batch, channels, axes, grouping } = *self;
+        let Self { pass, dtype, batch, channels, axes, grouping, .. } = *self;
         View { pass, dtype, batch, channels, axes, grouping }
     }
 
@@ -108,17 +113,26 @@ impl Pooling {
         let (view, plan) = self.planned(u64::from(tiles), bytes_per_cycle)?;
         let boxes = boxes(&view, &plan);
         let name = self.name();
+        let reads: Vec<[Read; 2]> =
+            boxes.iter().map(|piece| self.reads(&view, plan.group, piece)).collect();
+        let on_tiles = |value: fn(&Read) -> u64| {
+            per_tile((0u32..).zip(reads.iter().map(|reads| reads.iter().map(value).sum())))
+        };
+        let received = on_tiles(|read| read.bytes);
         let mut work = Work::default();
-        let received = per_tile((0u32..).zip(boxes.iter().map(|piece| read_bytes(&view, piece))));
         work.push_some(exchange::phase(name, &received, sources, (4, 4), tiles, bytes_per_cycle));
+        if reads.iter().flatten().any(|read| read.piece.is_some()) {
+            let vertex = copy_vertex(self.dtype, gcd(plan.group, view.grouping));
+            work.push(on_tile_copies(name, vertex, &on_tiles(Read::copy_cycles)));
+        }
         work.push(compute(&view, name, self.vertex_type(), &boxes));
-        work.temporaries.push(Temporary {
-            name: format!("{name}/message"),
-            category: Category::Message,
-            bytes: received,
-            place: Place::OwnElement,
-            live: 0..work.phases().len(),
-        });
+        let phases = work.phases().len();
+        let mut keep = |what: &str, category, bytes, live| {
+            let name = format!("{name}/{what}");
+            work.temporaries.push(Temporary { name, category, bytes, place: Place::Any, live });
+        };
+        keep("message", Category::Message, received, 0..phases);
+        keep("rearranged", Category::Rearrangement, on_tiles(Read::copied_bytes), 1..phases);
         let layout = self.layout(&plan, &boxes);
         Some(Pooled { work, layout, plan })
     }
@@ -212,20 +226,46 @@ fn boxes(view: &View, plan: &Plan) -> Vec<vertex::Box> {
     boxes
 }
 
-/// Bytes a tile reads for its box.
-fn read_bytes(view: &View, piece: &vertex::Box) -> u64 {
-    let backward = view.pass.backward;
-    let channels =
-        piece.batch * piece.groups * piece.vectors * vector_width(view.dtype) * view.dtype.bytes();
-    let [rows, columns] = &view.axes;
-    let operands = length(&rows.operands(backward, piece.rows.clone()))
-        * length(&columns.operands(backward, piece.columns.clone()));
-    let results = length(&piece.rows) * length(&piece.columns);
-    if view.pass.kind == Kind::Max && backward {
-        // The gradient and the forward result of the windows, and the forward operand itself.
-        (2 * operands + results) * channels
-    } else {
-        operands * channels
+/// What a tile reads of one kind of operand.
+#[derive(Clone, Copy, Debug, Default)]
+struct Read {
+    bytes: u64,
+    /// Bytes that lie together, where channels come in other groups than the vertex reads.
+    piece: Option<u64>,
+}
+
+impl Read {
+    fn copy_cycles(&self) -> u64 {
+        self.piece.map_or(0, |piece| copy_cycles(self.bytes, piece))
+    }
+
+    /// Bytes that must be copied aside: an exchange puts words in their places itself.
+    fn copied_bytes(&self) -> u64 {
+        self.piece.filter(|piece| !piece.is_multiple_of(WORD_BYTES)).map_or(0, |_| self.bytes)
+    }
+}
+
+impl Pooling {
+    /// What a tile reads for its box: what is pooled, and going back to a maximum the forward
+    /// operand.
+    fn reads(&self, view: &View, group: u64, piece: &vertex::Box) -> [Read; 2] {
+        let Pass { kind, backward } = view.pass;
+        let bytes = view.dtype.bytes();
+        let channels = piece.batch * piece.groups * group * bytes;
+        let [rows, columns] = &view.axes;
+        let operands = length(&rows.operands(backward, piece.rows.clone()))
+            * length(&columns.operands(backward, piece.columns.clone()));
+        let results = length(&piece.rows) * length(&piece.columns);
+        let read = |elements: u64, grouping: u64| Read {
+            bytes: elements * channels,
+            piece: (grouping != group).then(|| gcd(grouping, group) * bytes),
+        };
+        if kind == Kind::Max && backward {
+            // The forward result lies as its gradient does.
+            [read(2 * operands, view.grouping), read(results, self.forward_grouping)]
+        } else {
+            [read(operands, view.grouping), Read::default()]
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::window::Axis;
 use super::{Kind, Pass};
+use crate::sim::lower::constants::POOL_WORKER_CYCLES;
 use crate::sim::lower::elementwise::WORKERS;
 use std::ops::Range;
 
@@ -52,7 +53,8 @@ pub fn cycles(
     lists: impl Iterator<Item = WorkList>,
 ) -> u64 {
     let worker = |list: WorkList| worker_cycles(pass, groups, vectors, results, list);
-    7 + WORKERS * lists.map(worker).max().unwrap_or(0) + 6
+    let slowest = lists.map(worker).max().unwrap_or(0);
+    7 + WORKERS * (POOL_WORKER_CYCLES + slowest) + 6
 }
 
 fn worker_cycles(pass: Pass, groups: u64, vectors: u64, results: u64, list: WorkList) -> u64 {

@@ -9,7 +9,7 @@ use super::workers::{Stage, TileWork, deal};
 use super::{Form, Reduction, pattern};
 use crate::report::Category;
 use crate::sim::graph::DType;
-use crate::sim::lower::constants::ON_TILE_COPY_CYCLES;
+use crate::sim::lower::rearrange::{copy_vertex, on_tile_copies};
 use crate::sim::lower::elementwise::{WORKERS, vector_width};
 use crate::sim::lower::runs::per_tile;
 use crate::sim::lower::split::{self, Bounds};
@@ -92,7 +92,8 @@ impl<'a> Stages<'a> {
             self.advance();
             let rotated = self.rotated_bytes();
             if !rotated.is_empty() {
-                work.push(copies(&format!("{name}/OnTileCopyPost"), &rotated));
+                let vertex = copy_vertex(DType::Float, 2);
+                work.push(on_tile_copies(&name, vertex, &rotated.map(|bytes| bytes.div_ceil(8))));
             }
             let (moved, others) =
                 held.tiles.iter().cloned().partition(|(tile, _)| rotated.get(*tile).is_some());
@@ -578,16 +579,5 @@ fn vertex_type(vertex: &Vertex) -> String {
     };
     format!(
         "popops::Reduce<popops::{operation},{input},{output},false,popops::ReductionSpecialisation::{form}>"
-    )
-}
-
-/// Copies that bring results into the order they are kept in.
-fn copies(name: &str, bytes: &TileRuns<u64>) -> Phase {
-    elementwise::phase(
-        name,
-        "poplar_rt::DstStridedCopy64BitMultiAccess".to_string(),
-        2,
-        bytes,
-        |bytes| ON_TILE_COPY_CYCLES + bytes.div_ceil(8),
     )
 }
