@@ -1,6 +1,8 @@
 //! Broken and hostile files: a clear error or a partial report with a warning, never a panic, never
 //! work or memory without end.
 
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
+
 mod report_support;
 
 use report_support::foreign::Foreign;
@@ -23,7 +25,9 @@ fn ask(path: &Path) -> Vec<String> {
     fn note<T>(errors: &mut Vec<String>, answer: Result<T, ReportError>) -> Option<T> {
         answer.map_err(|error| errors.push(error.to_string())).ok()
     }
-    Part::ALL.into_iter().for_each(|part| drop(report.has(part)));
+    for part in Part::ALL {
+        report.has(part);
+    }
     note(&mut errors, report.target());
     note(&mut errors, report.outcome());
     note(&mut errors, report.compilation());
@@ -113,14 +117,19 @@ fn files_of_other_kinds_are_named() {
     assert!(text.starts_with("an SQLite file without any table of a report"), "{text}");
 }
 
-/// One report of ours and one of another tool, small enough to be broken often.
-fn samples(directory: &Path) -> [PathBuf; 2] {
-    let ours = random_report(11, 3000).write(&directory.join("ours")).unwrap();
+/// Reports of ours in both layouts and one of another tool, small enough to be broken often.
+fn samples(directory: &Path) -> [PathBuf; 3] {
+    let mut report = random_report(11, 3000);
+    let rows = report.write(&directory.join("rows")).unwrap();
+    report.steps.retain(|step| !step.ipus.is_empty());
+    report.marks.clear();
+    report.layout = StepLayout::Columns;
+    let columns = report.write(&directory.join("columns")).unwrap();
     let theirs = directory.join("theirs.pop");
     let foreign =
         Foreign { steps: 600, tiles_per_ipu: 32, unknown_types: true, ..Foreign::default() };
     foreign.write(&theirs);
-    [ours, theirs]
+    [rows, columns, theirs]
 }
 
 #[test]
@@ -147,13 +156,23 @@ fn cut_off_anywhere() {
 
 #[test]
 fn bits_flipped_anywhere() {
+    flip_bits(150, 2);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn bits_flipped_for_long() {
+    flip_bits(10_000, 4);
+}
+
+fn flip_bits(times: u32, seed: u64) {
     let directory = tempdir().unwrap();
     for sample in samples(directory.path()) {
         let whole = fs::read(&sample).unwrap();
         let broken = directory.path().join("broken.pop");
-        let dice = &mut Dice::new(2);
+        let dice = &mut Dice::new(seed);
         let mut noticed = 0;
-        for i in 0..200 {
+        for i in 0..times {
             let mut bytes = whole.clone();
             // The header and the schema decide most, so they are hit most.
             let span = if i % 3 == 0 { 4096 } else { bytes.len() as u64 };
@@ -163,7 +182,7 @@ fn bits_flipped_anywhere() {
             fs::write(&broken, bytes).unwrap();
             noticed += usize::from(!ask_in_time(&broken).is_empty());
         }
-        assert!(noticed > 80, "only {noticed} of 200 flips were noticed");
+        assert!(noticed > times as usize / 3, "only {noticed} of {times} flips were noticed");
     }
 }
 
@@ -201,6 +220,54 @@ fn full_report(steps: u64) -> ReportBuilder {
     let mut reports = (0..).map(|seed| random_report(seed, 0));
     let seed = reports.position(|report| is_full(&report)).unwrap() as u64;
     random_report(seed, steps)
+}
+
+#[test]
+fn pieces_of_the_index_that_lie() {
+    lie(40, 5);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn pieces_of_the_index_that_lie_for_long() {
+    lie(4000, 6);
+}
+
+/// Changes what is inside the compressed pieces, and makes their checksums right again.
+fn lie(times: u32, seed: u64) {
+    let directory = tempdir().unwrap();
+    let [_, columns, _] = samples(directory.path());
+    let dice = &mut Dice::new(seed);
+    let pieces = [
+        ("trace_chunks", "data"),
+        ("trace_details", "data"),
+        ("trace_nodes", "data"),
+        ("trace_lanes", "expectations"),
+    ];
+    for _ in 0..times {
+        let (table, column) = dice.pick(&pieces);
+        let broken = directory.path().join("broken.pop");
+        fs::copy(&columns, &broken).unwrap();
+        let db = Connection::open(&broken).unwrap();
+        let sql = format!("SELECT rowid, {column} FROM {table}");
+        let mut statement = db.prepare(&sql).unwrap();
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        let rows: Vec<(i64, Vec<u8>)> = rows.map(Result::unwrap).collect();
+        drop(statement);
+        for (rowid, packed) in rows {
+            let mut raw = miniz_oxide::inflate::decompress_to_vec_zlib(&packed).unwrap();
+            for _ in 0..=dice.below(3) {
+                // The first bytes count and bound what follows.
+                let span = if dice.chance(2) { raw.len().min(16) } else { raw.len() };
+                raw[dice.below(span as u64) as usize] = dice.next() as u8;
+            }
+            let packed = miniz_oxide::deflate::compress_to_vec_zlib(&raw, 1);
+            let sql = format!("UPDATE {table} SET {column} = ?1 WHERE rowid = ?2");
+            db.execute(&sql, rusqlite::params![packed, rowid]).unwrap();
+        }
+        drop(db);
+        ask_in_time(&broken);
+    }
 }
 
 /// Changes a report with SQL and asks it everything.

@@ -1,6 +1,8 @@
 //! How fast reports are written and read. Not run by default:
 //! `cargo test --release --test report_speed -- --ignored --nocapture`
 
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
+
 use std::fs;
 use std::time::{Duration, Instant};
 use tempfile::tempdir;
@@ -59,14 +61,20 @@ fn memory(field: &str) -> String {
     line.split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
 }
 
-fn measure(steps: u64, ipus: u32) {
+fn measure(steps: u64, ipus: u32, layout: StepLayout) {
     let bars = steps * u64::from(ipus);
-    println!("\n{} steps on {ipus} IPUs: {} bars", grouped(steps), grouped(bars));
+    println!(
+        "\n{} steps on {ipus} IPUs in {}: {} bars",
+        grouped(steps),
+        layout.name(),
+        grouped(bars)
+    );
     let directory = tempdir().unwrap();
     let mut work = Loop::new(ipus);
     let started = Instant::now();
     let mut writer = ReportWriter::create(directory.path(), &work.report.meta).unwrap();
     writer.compilation(&work.report.compilation()).unwrap();
+    writer.step_layout(layout).unwrap();
     for number in 0..steps {
         writer.step(&work.step(number)).unwrap();
     }
@@ -81,15 +89,15 @@ fn measure(steps: u64, ipus: u32) {
         memory("VmRSS")
     );
     let blobs = rusqlite::Connection::open(&path).unwrap();
-    let index: i64 = ["trace_chunks", "trace_nodes"]
+    let index: f64 = ["trace_chunks", "trace_nodes", "trace_details"]
         .iter()
         .map(|table| {
-            let sql = format!("SELECT sum(length(data)) FROM {table}");
-            blobs.query_row(&sql, [], |row| row.get::<_, i64>(0)).unwrap()
+            let sql = format!("SELECT total(length(data)) FROM {table}");
+            blobs.query_row(&sql, [], |row| row.get::<_, f64>(0)).unwrap()
         })
         .sum();
     drop(blobs);
-    println!("  index: {:.2} B per bar", index as f64 / bars as f64);
+    println!("  index: {:.2} B per bar", index / bars as f64);
     read(&path);
 }
 
@@ -134,12 +142,86 @@ fn read(path: &std::path::Path) {
 #[test]
 #[ignore = "a measurement, not a check"]
 fn measure_a_million_steps() {
-    measure(1_000_000, 1);
-    measure(1_000_000, 4);
+    measure(1_000_000, 1, StepLayout::Rows);
+    measure(1_000_000, 4, StepLayout::Rows);
+    measure(1_000_000, 4, StepLayout::Columns);
 }
 
 #[test]
 #[ignore = "a measurement, not a check"]
 fn measure_ten_million_steps() {
-    measure(10_000_000, 1);
+    measure(10_000_000, 1, StepLayout::Rows);
+    measure(10_000_000, 1, StepLayout::Columns);
+}
+
+#[test]
+#[ignore = "a measurement, not a check"]
+fn measure_a_hundred_million_bars() {
+    measure(25_000_000, 4, StepLayout::Columns);
+}
+
+/// A large file of another tool, row by row.
+fn write_foreign(path: &std::path::Path, steps: i64, ipus: i64) {
+    let db = rusqlite::Connection::open(path).unwrap();
+    db.execute_batch(
+        "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
+         CREATE TABLE programs (id INTEGER PRIMARY KEY, name TEXT);
+         CREATE TABLE memory_by_tile (tile INTEGER PRIMARY KEY, total INTEGER);
+         CREATE TABLE steps (id INTEGER PRIMARY KEY, type TEXT, program INTEGER, compute_set INTEGER);
+         CREATE TABLE steps_by_ipu (step_id INTEGER, ipu INTEGER, cycles INTEGER,
+             active_tiles INTEGER, cycles_base INTEGER, active_cycles_from_min INTEGER,
+             active_cycles_from_max INTEGER, active_cycles_to_min INTEGER,
+             active_cycles_to_max INTEGER); BEGIN",
+    )
+    .unwrap();
+    let program = "INSERT INTO programs VALUES (?, 'layer/Convolve')";
+    for id in 0..14 {
+        db.execute(program, [id]).unwrap();
+    }
+    let tile = "INSERT INTO memory_by_tile VALUES (?, 100)";
+    for id in 0..ipus * 1472 {
+        db.prepare_cached(tile).unwrap().execute([id]).unwrap();
+    }
+    let kinds = ["OnTileExecute", "DoExchange", "Sync", "StreamCopyMid"];
+    let mut step = db.prepare("INSERT INTO steps VALUES (?, ?, ?, NULL)").unwrap();
+    let bar = "INSERT INTO steps_by_ipu VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?)";
+    let mut bar = db.prepare(bar).unwrap();
+    let mut clock = 0;
+    for id in 0..steps {
+        step.execute(rusqlite::params![id, kinds[(id % 4) as usize], id % 14]).unwrap();
+        let cycles = 100 + (id * 26_544_357) % 900;
+        for ipu in 0..ipus {
+            let row = [id, ipu, cycles + ipu, 1400, clock, 7, cycles - 5, cycles + 7 + ipu];
+            bar.execute(row).unwrap();
+        }
+        clock += cycles + 7 + ipus;
+    }
+    db.execute_batch("COMMIT").unwrap();
+}
+
+#[test]
+#[ignore = "a measurement, not a check"]
+fn measure_a_foreign_file() {
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("profile.pop");
+    write_foreign(&path, 5_000_000, 4);
+    println!("\n5,000,000 foreign steps on 4 IPUs: {}", Bytes(fs::metadata(&path).unwrap().len()));
+    println!("  resident before opening {}", memory("VmRSS"));
+    let cache = directory.path().join("cache");
+    let started = Instant::now();
+    let report = Report::open_with_cache(&path, Some(cache.clone())).unwrap();
+    report.prepare_trace(&mut |_| {}, &Default::default()).unwrap();
+    println!("  index built in {:.1} s", started.elapsed().as_secs_f64());
+    println!("  resident {}, at most {}", memory("VmRSS"), memory("VmHWM"));
+    let index = fs::read_dir(&cache).unwrap().next().unwrap().unwrap().metadata().unwrap().len();
+    println!("  index: {} or {:.2} B per bar", Bytes(index), index as f64 / 20e6);
+    drop(report);
+    let started = Instant::now();
+    let report = Report::open_with_cache(&path, Some(cache)).unwrap();
+    let trace = report.trace().unwrap().unwrap();
+    (0..4).for_each(|lane| drop(trace.lane(lane).unwrap().spans(trace.range(), 2000).unwrap()));
+    println!("  opened again, all lanes drawn: {:?}", started.elapsed());
+    let started = Instant::now();
+    assert_eq!(report.step(StepId(4_000_000)).unwrap().unwrap().ipus.len(), 4);
+    println!("  step: {:?}", started.elapsed());
 }

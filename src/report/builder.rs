@@ -14,7 +14,7 @@
 
 use super::error::ReportError;
 use super::model::*;
-use super::writer::{ReportMeta, ReportWriter};
+use super::writer::{ReportMeta, ReportWriter, StepLayout};
 use crate::units::*;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -32,6 +32,8 @@ pub struct ReportBuilder {
     pub marks: Vec<Mark>,
     /// What the report says about itself.
     pub meta: ReportMeta,
+    /// How the steps are kept.
+    pub layout: StepLayout,
 }
 
 impl ReportBuilder {
@@ -71,7 +73,8 @@ impl ReportBuilder {
             notes: Vec::new(),
         };
         let meta = ReportMeta { generator: "by hand".to_owned(), spec: None };
-        Self { parts, steps: Vec::new(), marks: Vec::new(), meta }
+        let layout = StepLayout::default();
+        Self { parts, steps: Vec::new(), marks: Vec::new(), meta, layout }
     }
 
     /// Adds a leaf program.
@@ -248,6 +251,7 @@ impl ReportBuilder {
     pub fn write(&self, directory: &Path) -> Result<PathBuf, ReportError> {
         let mut writer = ReportWriter::create(directory, &self.meta)?;
         writer.compilation(&self.compilation())?;
+        writer.step_layout(self.layout)?;
         self.steps.iter().try_for_each(|step| writer.step(step))?;
         self.marks.iter().try_for_each(|mark| writer.mark(mark))?;
         writer.finish()

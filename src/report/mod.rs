@@ -1,5 +1,17 @@
 //! The contract between those who make reports and those who read them: what a report says, and
 //! the `profile.pop` file it is kept in.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `model` | what a report says, as plain data |
+//! | `schema` | every table and column of the file |
+//! | `writer` | [`ReportWriter`]: a compilation, then steps and marks as they come |
+//! | `reader` | [`Report`]: opens any report in milliseconds and answers what is asked |
+//! | `trace` | executed steps at any zoom: the index in the file, and how it answers |
+//! | `db`, `open`, `limits` | looking into files that anybody may have written |
+//! | `builder` | small reports made by hand, for tests |
+//!
+//! Text, numbers and laws only: no view, no colour, no opinion on what is good or bad.
 
 mod builder;
 mod db;
@@ -18,4 +30,4 @@ pub use error::ReportError;
 pub use model::*;
 pub use open::REPORT_FILE;
 pub use reader::*;
-pub use writer::{ReportMeta, ReportWriter};
+pub use writer::{ReportMeta, ReportWriter, StepLayout};

@@ -676,7 +676,7 @@ pub struct Compilation {
     pub vertex_types: Vec<VertexType>,
     /// Traffic of exchanges and copies.
     pub exchanges: Vec<Exchange>,
-    /// Variables; [`VariableId`] counts into this.
+    /// Variables; [`VariableId`](crate::units::VariableId) counts into this.
     pub variables: Vec<Variable>,
     /// Memory of each tile of the replica.
     pub tile_memory: TileRuns<TileMemory>,

@@ -7,6 +7,9 @@
 //! `vars_info` would hold 10^7 rows for a large model, nearly all alike, so it is a view over
 //! `vars` and `var_tiles`, which store each run of equal tiles once.
 //!
+//! A long execution is kept without rows (`meta.layout` is `columns`, not `rows`): `steps` and
+//! `steps_by_ipu` are empty then, and `trace_chunks` with `trace_details` hold all of it.
+//!
 //! Tiles are numbered over the IPUs of one replica. Columns `first_tile` and `end_tile` bound a
 //! half-open run of tiles, the columns behind them hold for each tile of the run. Cycles count
 //! from the start of the trace. NULL means that there is none.
@@ -423,6 +426,12 @@ pub const TABLES: &[Table] = &[
         "",
     ),
     table(
+        "trace_details",
+        "what a chunk leaves out; only where there are no rows of steps",
+        &[col("id", KEY, "as in trace_chunks"), col("data", BLOB, "compressed columns")],
+        "",
+    ),
+    table(
         "trace_nodes",
         "1,024 nodes of the pyramid over a lane",
         &[
@@ -447,7 +456,7 @@ pub const MARKS_INDEX: &str = "CREATE INDEX marks_by_start ON marks(kind, first_
 pub const FOREIGN_TABLES: &[&str] = &["vars_info"];
 
 /// Tables of a trace index, in a report or in a cache beside it.
-pub const TRACE_TABLES: &[&str] = &["trace_lanes", "trace_chunks", "trace_nodes"];
+pub const TRACE_TABLES: &[&str] = &["trace_lanes", "trace_chunks", "trace_details", "trace_nodes"];
 
 /// The table named `name`.
 pub fn find(name: &str) -> Option<&'static Table> {

@@ -1,6 +1,6 @@
 //! Reports made from a seed, and small helpers the report tests share.
 
-#![allow(dead_code, reason = "each test file uses its own part")]
+#![expect(dead_code, reason = "each test file uses its own part")]
 
 pub mod foreign;
 

@@ -25,6 +25,10 @@ const MARK_COLUMNS: [&str; 9] = [
 impl Report {
     /// Number of executed steps.
     pub fn step_count(&self) -> Result<u64, ReportError> {
+        if self.has_columns() {
+            let steps = self.meta.get("steps").and_then(|steps| steps.parse::<u64>().ok());
+            return Ok(steps.unwrap_or(0).min(MAX_STEPS));
+        }
         let (steps, bars) = (self.db.has("steps", "id"), self.db.has("steps_by_ipu", "step_id"));
         if steps && self.origin == Origin::Tilescope {
             // Ids of our files are dense, and counting rows would read the whole table.
@@ -54,6 +58,9 @@ impl Report {
         if ids.start.0 >= end || limit == 0 {
             return Ok(Vec::new());
         }
+        if self.has_columns() {
+            return self.steps_of_columns(ids.start..StepId(end), limit);
+        }
         let within = [ids.start.0 as i64, end as i64 - 1];
         let mut steps = self.step_facts(within, limit)?;
         let last = match steps.last_key_value() {
@@ -63,6 +70,29 @@ impl Report {
         for row in self.step_rows(ids.start.0, last, limit)? {
             let unknown = || unknown_step(row.step);
             steps.entry(row.step).or_insert_with(unknown).ipus.push(self.on_ipu(&row)?);
+        }
+        Ok(steps.into_values().take(limit).collect())
+    }
+
+    fn steps_of_columns(
+        &self,
+        ids: Range<StepId>,
+        limit: usize,
+    ) -> Result<Vec<StepDetails>, ReportError> {
+        let mut steps: BTreeMap<u64, StepDetails> = BTreeMap::new();
+        let Some(trace) = self.trace()? else { return Ok(Vec::new()) };
+        let programs = self.programs()?;
+        for lane in (0..trace.lanes().len()).filter_map(|lane| trace.lane(lane)) {
+            for (step, on_ipu) in lane.full_steps(ids.clone(), limit)? {
+                let known = || StepDetails {
+                    kind: step.kind,
+                    kind_name: step.kind.name().to_owned(),
+                    program: step.program,
+                    compute_set: step.program.and_then(|id| programs.get(id)?.compute_set),
+                    ..unknown_step(step.step.0)
+                };
+                steps.entry(step.step.0).or_insert_with(known).ipus.push(on_ipu);
+            }
         }
         Ok(steps.into_values().take(limit).collect())
     }

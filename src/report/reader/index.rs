@@ -125,6 +125,7 @@ impl Report {
                     Some(Prepared { trace, executed: Arc::default(), step_rows: Arc::default() });
                 Ok(true)
             }
+            Err(error) if self.has_columns() => Err(error),
             Err(error) => {
                 self.warnings.add(format!("the trace index is read anew from the steps: {error}"));
                 Ok(false)
@@ -441,7 +442,7 @@ impl Pass<'_> {
             bytes_in: row.bytes_in,
             bytes_out: row.bytes_out,
         };
-        self.lanes.push(&self.rows, (row.ipu, sub_lane), record)?;
+        self.lanes.push(&self.rows, (row.ipu, sub_lane), record, None)?;
         Ok(true)
     }
 

@@ -32,6 +32,7 @@ use super::db::{Db, Select, Warnings, lock};
 use super::error::ReportError;
 use super::model::*;
 use super::trace::Trace;
+use super::writer::StepLayout;
 use super::{open, schema};
 use crate::units::*;
 use std::collections::BTreeMap;
@@ -157,6 +158,11 @@ impl Report {
         &self.meta
     }
 
+    /// Whether the execution is kept in columns, without rows of steps.
+    fn has_columns(&self) -> bool {
+        self.meta.get("layout").is_some_and(|layout| layout == StepLayout::Columns.name())
+    }
+
     /// The spec the report was made from, as it was written.
     pub fn spec(&self) -> Option<&str> {
         self.meta.get("spec").map(String::as_str)
@@ -167,6 +173,9 @@ impl Report {
         let any = |table: &str| self.db.has_rows(table);
         let column = |table: &str, column: &str| self.db.has(table, column) && any(table);
         match part {
+            Part::Execution | Part::TileBalance | Part::StepBytes if self.has_columns() => {
+                any("trace_lanes")
+            }
             Part::Execution => column("steps_by_ipu", "step_id"),
             Part::TileBalance => column("steps_by_ipu", "active_tile_balance"),
             Part::StepBytes => column("steps_by_ipu", "bytes_in"),

@@ -179,7 +179,8 @@ impl Report {
             program.operation.take_if(|_| no_operation);
             lost += usize::from(no_set) + usize::from(no_operation);
         }
-        if lost > 0 {
+        // Where there are no compute sets at all, they were not recorded.
+        if lost > 0 && !sets.is_empty() {
             self.warnings.add(format!("{lost} references of programs point nowhere: left out"));
         }
         Ok(())

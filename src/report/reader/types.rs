@@ -1,5 +1,7 @@
 //! What the reader asks for and answers with, beyond the model.
 
+#[cfg(doc)]
+use crate::report::Report;
 use crate::report::model::*;
 use crate::units::*;
 

@@ -1,7 +1,8 @@
 //! Building the index of one lane, step after step, in bounded memory.
 
-use super::chunk::{CHUNK_STEPS, ChunkEncoder, Record};
+use super::chunk::{CHUNK_STEPS, ChunkEncoder};
 use super::node::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, Node};
+use super::record::{Details, Record};
 use crate::report::limits::MAX_SUB_LANES;
 use crate::units::CycleRange;
 
@@ -9,6 +10,8 @@ use crate::units::CycleRange;
 pub(crate) enum Blob {
     /// Chunk of steps.
     Chunk(i64, Vec<u8>),
+    /// What is kept beside a chunk.
+    Details(i64, Vec<u8>),
     /// Block of nodes.
     Nodes(i64, Vec<u8>),
 }
@@ -77,6 +80,7 @@ pub(crate) struct FinishedLane {
 pub(crate) struct LaneBuilder {
     lane: u32,
     records: Vec<Record>,
+    details: Vec<Details>,
     chunks: u64,
     steps: u64,
     range: Option<CycleRange>,
@@ -90,6 +94,7 @@ impl LaneBuilder {
         Self {
             lane,
             records: Vec::new(),
+            details: Vec::new(),
             chunks: 0,
             steps: 0,
             range: None,
@@ -104,13 +109,20 @@ impl LaneBuilder {
     }
 
     /// Adds a step, which must not start before [`LaneBuilder::end`] nor have a lower id than the
-    /// one before. Pieces that are complete go to `blobs`; `room` is how many more programs may be
+    /// one before. `details` are given with every step or with none. Complete pieces go to `blobs`; `room` is how many more programs may be
     /// learnt over all lanes.
-    pub(crate) fn push(&mut self, record: Record, room: &mut usize, blobs: &mut Vec<Blob>) {
+    pub(crate) fn push(
+        &mut self,
+        record: Record,
+        details: Option<Details>,
+        room: &mut usize,
+        blobs: &mut Vec<Blob>,
+    ) {
         debug_assert!(record.range.start >= self.end(), "steps of a lane do not overlap");
         self.range = Some(self.range.map_or(record.range, |range| range.union(record.range)));
         self.steps += 1;
         self.records.push(record);
+        self.details.extend(details);
         self.raise_step(&record, blobs);
         if self.records.len() == CHUNK_STEPS {
             self.store_chunk(room, blobs);
@@ -161,10 +173,13 @@ impl LaneBuilder {
     }
 
     fn store_chunk(&mut self, room: &mut usize, blobs: &mut Vec<Blob>) {
-        let blob = self.encoder.encode(&self.records, room);
-        blobs.push(Blob::Chunk(chunk_key(self.lane, self.chunks), blob));
+        let (main, beside) = self.encoder.encode(&self.records, &self.details, room);
+        let key = chunk_key(self.lane, self.chunks);
+        blobs.push(Blob::Chunk(key, main));
+        blobs.extend(beside.map(|blob| Blob::Details(key, blob)));
         self.chunks += 1;
         self.records.clear();
+        self.details.clear();
     }
 
     fn store_block(&mut self, level: usize, blobs: &mut Vec<Blob>) {

@@ -37,15 +37,17 @@
 mod build;
 mod chunk;
 mod codec;
+mod expect;
 mod node;
 mod query;
+mod record;
 mod store;
 mod types;
 mod verify;
 mod write;
 
-pub(super) use chunk::{Class, Record};
 pub use query::Lane;
+pub(super) use record::{Class, Details, Record};
 pub use types::{Balance, Bucket, LaneInfo, LaneStep, Longest, PerActivity, Span, Totals};
 pub(super) use write::IndexWriter;
 

@@ -1,7 +1,7 @@
 //! Summaries of consecutive steps, and the blobs that keep them.
 
-use super::chunk::{Class, Record};
 use super::codec::{Cursor, pack, put, unpack};
+use super::record::{Class, Record};
 use super::types::{Longest, PerActivity, Totals};
 use crate::report::limits::{MAX_CYCLES, MAX_STEPS};
 use crate::units::{CycleRange, ProgramId, StepId};

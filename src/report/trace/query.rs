@@ -1,10 +1,12 @@
 //! Questions to one lane.
 
-use super::chunk::{CHUNK_STEPS, Record};
+use super::chunk::CHUNK_STEPS;
 use super::node::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, Node};
+use super::record::Record;
 use super::store::Store;
 use super::types::{Bucket, LaneInfo, LaneStep, Span, Totals};
 use crate::report::error::ReportError;
+use crate::report::model::StepOnIpu;
 use crate::units::{CycleRange, StepId};
 use std::ops::Range;
 
@@ -122,9 +124,38 @@ impl<'a> Lane<'a> {
         Ok(steps)
     }
 
+    /// The first `limit` steps with ids in `ids`, as the model has them. Only for traces that keep
+    /// all there is to know of steps.
+    pub(in crate::report) fn full_steps(
+        &self,
+        ids: Range<StepId>,
+        limit: usize,
+    ) -> Result<Vec<(LaneStep, StepOnIpu)>, ReportError> {
+        let LaneInfo { ipu, sub_lane, steps, .. } = self.info();
+        let mut position =
+            self.descend(|node| node.first_step < ids.start, |record| record.step < ids.start)?;
+        let mut found = Vec::new();
+        while position < steps && found.len() < limit {
+            let (records, first) = self.chunk_of(position)?;
+            let details = self.store.details(self.index, position / CHUNK_STEPS as u64)?;
+            let rest = (position - first) as usize..;
+            for (record, details) in records[rest.clone()].iter().zip(&details[rest]) {
+                if record.step >= ids.end || found.len() == limit {
+                    return Ok(found);
+                }
+                let step = LaneStep::new(position, record);
+                found.push((step, details.on_ipu(ipu, sub_lane, record)));
+                position += 1;
+            }
+        }
+        Ok(found)
+    }
+
     /// Positions of the steps that touch `window`.
     pub fn touching(&self, window: CycleRange) -> Result<Range<u64>, ReportError> {
-        if window.is_empty() || !window.overlaps(touched(self.info().range)) {
+        // The last step may be one of no cycles, at the very end of the lane.
+        let lane = CycleRange::new(self.info().range.start, self.info().range.end + 1);
+        if window.is_empty() || !window.overlaps(lane) {
             return Ok(0..0);
         }
         let first = self.first_behind(window.start)?;

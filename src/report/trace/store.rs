@@ -1,8 +1,10 @@
 //! Where lanes get their pieces from: blobs in an SQLite file, the last used ones kept decoded.
 
 use super::build::{block_key, chunk_key, lane_number};
-use super::chunk::{self, CHUNK_STEPS, Expectations, Record};
+use super::chunk::{self, CHUNK_STEPS};
+use super::expect::Expectations;
 use super::node::{self, BLOCK_NODES, Node};
+use super::record::{Details, Record};
 use super::types::LaneInfo;
 use crate::report::db::{Cells, Db, Select, lock};
 use crate::report::error::ReportError;
@@ -21,6 +23,7 @@ const MAX_LANES: usize = MAX_IPUS as usize * MAX_SUB_LANES as usize;
 #[derive(Clone)]
 enum Piece {
     Chunk(Arc<Vec<Record>>),
+    Details(Arc<Vec<Details>>),
     Nodes(Arc<Vec<Node>>),
     Expectations(Arc<Expectations>),
 }
@@ -28,6 +31,7 @@ enum Piece {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Key {
     Chunk(i64),
+    Details(i64),
     Nodes(i64),
     Expectations(u32),
 }
@@ -123,6 +127,22 @@ impl Store {
         let bytes = records.len() * size_of::<Record>();
         lock(&self.recent).put(key, Piece::Chunk(records.clone()), bytes);
         Ok(records)
+    }
+
+    /// What is kept beside one chunk.
+    pub(super) fn details(&self, lane: u32, chunk: u64) -> Result<Arc<Vec<Details>>, ReportError> {
+        let number = chunk_key(self.numbers[lane as usize], chunk);
+        if let Some(Piece::Details(details)) = lock(&self.recent).get(Key::Details(number)) {
+            return Ok(details);
+        }
+        let (records, expected) = (self.chunk(lane, chunk)?, self.expectations(lane)?);
+        let what = Blobs { table: "trace_details", column: "data", key: "id" };
+        let details =
+            self.decoded(&what, number, |blob| chunk::decode_details(blob, &records, &expected))?;
+        let details = Arc::new(details);
+        let bytes = details.len() * size_of::<Details>();
+        lock(&self.recent).put(Key::Details(number), Piece::Details(details.clone()), bytes);
+        Ok(details)
     }
 
     /// Nodes of one block of one level.

@@ -1,6 +1,6 @@
 //! What a trace answers with.
 
-use super::chunk::Record;
+use super::record::Record;
 use crate::report::model::{Activity, ProgramKind};
 use crate::units::{CycleRange, ProgramId, StepId};
 use std::ops::Index;
@@ -218,6 +218,7 @@ pub struct Bucket {
 }
 
 /// Something to draw on a lane.
+#[expect(clippy::large_enum_variant, reason = "buckets are the many, and made once per view")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Span {
     /// A step at least one pixel wide, exactly as it ran.

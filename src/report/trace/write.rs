@@ -1,7 +1,7 @@
 //! All lanes of a trace index on their way into a file.
 
 use super::build::{Blob, LaneBuilder, lane_number};
-use super::chunk::Record;
+use super::record::{Details, Record};
 use crate::report::error::ReportError;
 use crate::report::rows::Rows;
 use rusqlite::params;
@@ -35,10 +35,11 @@ impl IndexWriter {
         rows: &Rows,
         lane: (u32, u8),
         record: Record,
+        details: Option<Details>,
     ) -> Result<(), ReportError> {
         let new = || LaneBuilder::new(lane_number(lane.0, lane.1));
         let builder = self.lanes.entry(lane).or_insert_with(new);
-        builder.push(record, &mut self.room, &mut self.blobs);
+        builder.push(record, details, &mut self.room, &mut self.blobs);
         store(&mut self.blobs, rows)
     }
 
@@ -68,6 +69,7 @@ fn store(blobs: &mut Vec<Blob>, rows: &Rows) -> Result<(), ReportError> {
     for blob in blobs.drain(..) {
         match blob {
             Blob::Chunk(key, data) => rows.insert("trace_chunks", params![key, data])?,
+            Blob::Details(key, data) => rows.insert("trace_details", params![key, data])?,
             Blob::Nodes(key, data) => rows.insert("trace_nodes", params![key, data])?,
         }
     }

@@ -4,7 +4,8 @@ use crate::report::error::ReportError;
 use crate::report::limits::{MAX_COUNT, MAX_CYCLES, MAX_STEP_BYTES, MAX_STEPS, MAX_SUB_LANES};
 use crate::report::model::{Compilation, Mark, MarkKind, Step, StepOnIpu};
 use crate::report::rows::{Rows, fit};
-use crate::report::trace::{Balance, Class, IndexWriter, Record};
+use crate::report::trace::{Balance, Class, Details, IndexWriter, Record};
+use crate::report::writer::StepLayout;
 use crate::units::StepId;
 use rusqlite::params;
 use std::collections::BTreeMap;
@@ -21,6 +22,7 @@ pub(super) struct Execution {
     leaves: Vec<Leaf>,
     ipus: u32,
     tiles_per_ipu: u32,
+    layout: StepLayout,
     steps: u64,
     end_cycle: u64,
     lanes: IndexWriter,
@@ -39,12 +41,26 @@ impl Execution {
             leaves: compilation.programs.iter().map(leaf).collect(),
             ipus: compilation.target.ipus_per_replica,
             tiles_per_ipu: compilation.target.tiles_per_ipu,
+            layout: StepLayout::Rows,
             steps: 0,
             end_cycle: 0,
             lanes: IndexWriter::default(),
             marks: 0,
             mark_kinds: BTreeMap::new(),
         }
+    }
+
+    /// Chooses how steps are kept, before the first one.
+    pub(super) fn set_layout(
+        &mut self,
+        rows: &Rows,
+        layout: StepLayout,
+    ) -> Result<(), ReportError> {
+        if self.steps > 0 {
+            return Err(ReportError::refused("the layout is chosen before the first step"));
+        }
+        self.layout = layout;
+        rows.execute(&format!("UPDATE meta SET value = '{}' WHERE key = 'layout'", layout.name()))
     }
 
     pub(super) fn step(&mut self, rows: &Rows, step: &Step) -> Result<(), ReportError> {
@@ -56,7 +72,16 @@ impl Execution {
             return Err(ReportError::refused(problem));
         };
         fit(id, MAX_STEPS, || of("number"))?;
-        rows.insert("steps", params![id as i64, leaf.kind, step.program.0, leaf.compute_set])?;
+        match self.layout {
+            StepLayout::Rows => {
+                let row = params![id as i64, leaf.kind, step.program.0, leaf.compute_set];
+                rows.insert("steps", row)?;
+            }
+            StepLayout::Columns if step.ipus.is_empty() => {
+                return Err(ReportError::refused(format!("{} are none", of("IPUs"))));
+            }
+            StepLayout::Columns => {}
+        }
         let mut before = None;
         for on_ipu in &step.ipus {
             let lane = (on_ipu.ipu, on_ipu.sub_lane);
@@ -74,9 +99,13 @@ impl Execution {
                     format!("{} is {start}, before the last step's end {end}", of("start"));
                 return Err(ReportError::refused(problem));
             }
-            self.lanes.push(rows, lane, record(step, id, leaf.class, on_ipu, balance))?;
+            let record = record(step, id, leaf.class, on_ipu, balance);
+            let details = (self.layout == StepLayout::Columns).then(|| Details::of(on_ipu));
+            self.lanes.push(rows, lane, record, details)?;
             self.end_cycle = self.end_cycle.max(on_ipu.to_max);
-            rows.insert("steps_by_ipu", row(id, on_ipu, balance))?;
+            if self.layout == StepLayout::Rows {
+                rows.insert("steps_by_ipu", row(id, on_ipu, balance))?;
+            }
         }
         self.steps += 1;
         Ok(())
@@ -133,6 +162,7 @@ impl Execution {
     pub(super) fn finish(self, rows: &Rows) -> Result<(), ReportError> {
         if self.steps > 0 {
             rows.insert("execution_cycle_totals", params![self.end_cycle as i64])?;
+            rows.insert("meta", params!["steps", self.steps.to_string()])?;
         }
         for (kind, (count, longest)) in self.mark_kinds {
             rows.insert("mark_kinds", params![kind.name(), count as i64, longest as i64])?;

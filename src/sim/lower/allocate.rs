@@ -3,22 +3,28 @@
 //! Tiles that hold the same variables in the same sizes get the same addresses, so the work is
 //! done once per class of tiles. On one tile:
 //!
-//! 1. always-live variables are stacked from the bottom of memory, code first, because code can
-//!    only be fetched from non-interleaved memory;
-//! 2. variables whose vertices need 128-bit access go to the bottom of interleaved memory, those
+//! 1. code is stacked from the bottom of memory, because it can only be fetched from the
+//!    non-interleaved part; data begin at the next memory element, so that fetching and loading do
+//!    not wait for each other (the adder report of graphcore/tensorflow docs/logging.rst: 16 KiB,
+//!    then stack and data);
+//! 2. always-live data follow;
+//! 3. variables whose vertices need 128-bit access go to the bottom of interleaved memory, those
 //!    that need a memory element of their own to the bottom of the next one;
-//! 3. all others are placed largest first, each at the lowest address that no variable with a
-//!    meeting lifetime uses; they may share addresses over time.
+//! 4. all others are placed largest first, each at the lowest address that no variable with a
+//!    meeting lifetime uses; they may share addresses over time;
+//! 5. always-live data of uneven size fill what is left, so that they do not move all else to
+//!    other addresses on every tile.
 //!
 //! What does not fit is placed beyond the end: overflowing is a result to look at, not an error.
-//! The order of step 3 and the lowest-address rule are assumed; Poplar's allocator is closed.
+//! The order inside these steps is assumed; Poplar's allocator is closed.
 
 use crate::report::{Category, CategoryBytes, Placement, Region, TileMemory};
-use crate::sim::lower::code::is_code;
+use crate::sim::lower::code::is_executable;
 use crate::sim::lower::work::Place;
 use crate::sim::targets::Chip;
 use crate::units::{TileRange, TileRuns};
 use rayon::prelude::*;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -33,6 +39,36 @@ pub struct Wanted {
     pub place: Place,
     /// Bytes on each tile.
     pub bytes: TileRuns<u64>,
+}
+
+/// The order in which variables of a tile are placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rank {
+    /// Executable.
+    Code,
+    /// Always live, about the same size everywhere.
+    Steady,
+    /// Not always live, or bound to some place.
+    Passing,
+    /// Always live, of another size on nearly every tile.
+    Uneven,
+}
+
+/// A variable with more runs than this is uneven.
+const UNEVEN_RUNS: usize = 256;
+
+impl Wanted {
+    fn rank(&self) -> Rank {
+        if is_executable(self.category) {
+            Rank::Code
+        } else if self.lifetime.is_some() || self.place != Place::Any {
+            Rank::Passing
+        } else if self.bytes.len() > UNEVEN_RUNS {
+            Rank::Uneven
+        } else {
+            Rank::Steady
+        }
+    }
 }
 
 /// The outcome for all tiles.
@@ -143,54 +179,53 @@ fn segments(variables: &[Wanted], tiles: u32) -> Vec<(TileRange, Vec<Held>)> {
 
 /// Places the variables of one tile.
 fn place(chip: &Chip, variables: &[Wanted], held: &[Held]) -> Class {
-    let mut always: Vec<Held> = Vec::new();
-    let mut others: Vec<Held> = Vec::new();
-    for item in held {
-        let variable = &variables[item.variable];
-        if variable.lifetime.is_none() && variable.place == Place::Any {
-            always.push(*item)
-        } else {
-            others.push(*item)
-        }
-    }
-    // Code first: it must lie in executable memory. Then as given, which is program order.
-    always.sort_by_key(|item| !is_code(variables[item.variable].category));
+    let of_rank =
+        |rank: Rank| held.iter().filter(move |item| variables[item.variable].rank() == rank);
     let mut placed = Vec::with_capacity(held.len());
-    let mut next = 0;
-    for item in always {
-        placed.push(Placed { variable: item.variable, offset: next, bytes: item.bytes });
-        next += item.bytes.next_multiple_of(ALIGNMENT);
-    }
-    let always_live_end = next;
-    let largest_first = |item: &Held| {
-        (rank(variables[item.variable].place), std::cmp::Reverse(item.bytes), item.variable)
-    };
-    others.sort_by_key(largest_first);
-    for item in others {
+    let code_end = stack_up(&mut placed, of_rank(Rank::Code), 0);
+    let data = code_end.next_multiple_of(chip.memory_element_bytes);
+    let steady_end = stack_up(&mut placed, of_rank(Rank::Steady), data);
+    let mut passing: Vec<Held> = of_rank(Rank::Passing).copied().collect();
+    // Those that need most of their place first.
+    passing.sort_by_key(|item| {
         let wanted = &variables[item.variable];
-        let lowest = match wanted.place {
-            Place::Any => always_live_end,
-            Place::Interleaved => {
-                always_live_end.max(chip.interleaved_offset + ELEMENT_RESERVED_BYTES)
-            }
-            Place::OwnElement => {
-                always_live_end.next_multiple_of(chip.memory_element_bytes) + ELEMENT_RESERVED_BYTES
-            }
-        };
+        (Reverse(wanted.place), Reverse(item.bytes), item.variable)
+    });
+    for item in passing {
+        let lowest = lowest_address(chip, variables[item.variable].place, steady_end);
         let offset = lowest_gap(variables, &placed, item, lowest);
+        placed.push(Placed { variable: item.variable, offset, bytes: item.bytes });
+    }
+    for item in of_rank(Rank::Uneven) {
+        let offset = lowest_gap(variables, &placed, *item, steady_end);
         placed.push(Placed { variable: item.variable, offset, bytes: item.bytes });
     }
     let (memory, categories) = account(chip, variables, &placed);
     Class { placed, memory, categories }
 }
 
-/// Variables that need most of their place are placed first.
-fn rank(place: Place) -> u8 {
+/// Where a variable may begin that needs `place`, above what ends at `below`.
+fn lowest_address(chip: &Chip, place: Place, below: u64) -> u64 {
+    let element = chip.memory_element_bytes;
     match place {
-        Place::Interleaved => 0,
-        Place::OwnElement => 1,
-        Place::Any => 2,
+        Place::Any => below,
+        Place::OwnElement => below.next_multiple_of(element) + ELEMENT_RESERVED_BYTES,
+        Place::Interleaved => below.max(chip.interleaved_offset + ELEMENT_RESERVED_BYTES),
     }
+}
+
+/// Stacks variables from `start` upwards; returns the end.
+fn stack_up<'a>(
+    placed: &mut Vec<Placed>,
+    items: impl Iterator<Item = &'a Held>,
+    start: u64,
+) -> u64 {
+    let mut next = start;
+    for item in items {
+        placed.push(Placed { variable: item.variable, offset: next, bytes: item.bytes });
+        next += item.bytes.next_multiple_of(ALIGNMENT);
+    }
+    next
 }
 
 /// The lowest address from `lowest` on where `item` meets no variable that is live with it.

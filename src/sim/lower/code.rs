@@ -178,30 +178,20 @@ impl CodeAccount {
     }
 }
 
-/// Whether a category exists only where code is generated.
-pub fn is_code(category: Category) -> bool {
-    match category {
+/// Whether a category is fetched as instructions.
+pub fn is_executable(category: Category) -> bool {
+    matches!(
+        category,
         Category::ControlCode
-        | Category::VertexCode
-        | Category::InternalExchangeCode
-        | Category::HostExchangeCode
-        | Category::GlobalExchangeCode
-        | Category::ControlTable
-        | Category::SharedCodeStorage
-        | Category::Stack => true,
-        Category::Variable
-        | Category::Constant
-        | Category::HostExchangePacketHeader
-        | Category::GlobalExchangePacketHeader
-        | Category::VertexInstanceState
-        | Category::CopyDescriptor
-        | Category::VectorListDescriptor
-        | Category::VertexFieldData
-        | Category::ControlId
-        | Category::InstrumentationResults
-        | Category::Message
-        | Category::Rearrangement
-        | Category::SharedDataStorage
-        | Category::Unknown => false,
-    }
+            | Category::VertexCode
+            | Category::InternalExchangeCode
+            | Category::HostExchangeCode
+            | Category::GlobalExchangeCode
+            | Category::SharedCodeStorage
+    )
+}
+
+/// Whether a category exists only where code is generated.
+fn is_code(category: Category) -> bool {
+    is_executable(category) || matches!(category, Category::ControlTable | Category::Stack)
 }

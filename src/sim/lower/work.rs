@@ -98,11 +98,11 @@ pub enum Place {
     /// Nothing: anywhere.
     #[default]
     Any,
-    /// Interleaved memory, where 128 bits are loaded at once.
-    Interleaved,
     /// A memory element that no variable is in that was there before: its vertices read one and
     /// write the other in the same cycle.
     OwnElement,
+    /// Interleaved memory, where 128 bits are loaded at once.
+    Interleaved,
 }
 
 impl Work {

@@ -105,14 +105,14 @@ pub const KEYS: &[Key] = &[
         path: "model.name",
         form: Form::ModelName,
         default: "",
-        about: "The model: one of the built-in ones",
+        about: "One of the built-in models",
         also: "",
     },
     Key {
         path: "model.batch_size",
         form: Form::Integer(1, LARGEST_SIZE),
         default: "1",
-        about: "Samples of one forward pass: the micro-batch",
+        about: "Samples of one forward pass (the micro-batch)",
         also: "poptorch.DataLoader batch_size; micro-batch size",
     },
     Key {
