@@ -11,8 +11,10 @@ fn readme() -> String {
 fn every_key_is_in_the_table_with_its_default_and_meaning() {
     let readme = readme();
     for key in KEYS {
-        let default = if key.default.is_empty() { "-".to_string() } else { format!("`{}`", key.default) };
-        let row = format!("| `{}` | {} | {default} | {} |", key.path, key.form.describe(), key.about);
+        let default =
+            if key.default.is_empty() { "-".to_string() } else { format!("`{}`", key.default) };
+        let row =
+            format!("| `{}` | {} | {default} | {} |", key.path, key.form.describe(), key.about);
         assert!(readme.contains(&row), "README.md lacks this row:\n{row}");
     }
 }

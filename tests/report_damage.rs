@@ -336,8 +336,8 @@ fn runs_of_tiles_that_overlap_are_left_out() {
         "UPDATE var_tiles SET end_tile = 1000000000000",
         "UPDATE var_tiles SET end_tile = first_tile",
         "UPDATE exchange_tiles SET end_tile = 60000",
-        "INSERT INTO category_runs VALUES (900, 0, 5)",
-        "INSERT INTO compute_set_cycles VALUES (0, 100, 1048577, 5)",
+        "UPDATE category_bytes SET times = 9000",
+        "INSERT INTO compute_set_cycles VALUES (0, 100, 1048577, 1048477, 1, 5)",
     ];
     for sql in cases {
         let (_, warnings) = ask_changed(sql);

@@ -81,8 +81,13 @@ pub fn arguments() -> clap::Command {
 }
 
 /// Runs the program with these arguments, the program's name first.
-pub fn run(arguments_given: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let matches = match arguments().try_get_matches_from(arguments_given) {
+pub fn run(given: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let given: Vec<OsString> = given.into_iter().collect();
+    if let Some(problem) = misspelt_command(&given) {
+        let _ = writeln!(io::stderr(), "error: {problem}");
+        return ExitCode::from(2);
+    }
+    let matches = match arguments().try_get_matches_from(given) {
         Ok(matches) => matches,
         Err(error) => {
             // Help and version come this way too; a closed pipe is no reason to complain.
@@ -102,6 +107,24 @@ pub fn run(arguments_given: impl IntoIterator<Item = OsString>) -> ExitCode {
             ExitCode::from(if matches!(error, CliError::Usage(_)) { 2 } else { 1 })
         }
     }
+}
+
+/// A first argument that is no report but nearly a command: clap would take it for a report.
+fn misspelt_command(given: &[OsString]) -> Option<String> {
+    let word = given.get(1)?.to_str()?;
+    let known = COMMANDS.iter().any(|command| command.name == word);
+    if known || word.starts_with('-') || std::path::Path::new(word).exists() {
+        return None;
+    }
+    let likeness = |name: &str| strsim::normalized_damerau_levenshtein(word, name);
+    let best = COMMANDS.iter().max_by(|a, b| likeness(a.name).total_cmp(&likeness(b.name)))?;
+    let near = likeness(best.name) >= 0.6;
+    near.then(|| {
+        format!(
+            "no command and no report is called {word:?}; did you mean tilescope {}?",
+            best.name
+        )
+    })
 }
 
 fn dispatch(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {

@@ -241,7 +241,9 @@ impl ReportBuilder {
             for tile in 0..parts.target.tiles_per_replica() {
                 let (memory, categories) = memory_of(&parts, tile);
                 parts.tile_memory.push(TileRange::new(tile, tile + 1), memory);
-                parts.tile_categories.push(TileRange::new(tile, tile + 1), categories);
+                if !categories.is_empty() {
+                    parts.tile_categories.push(TileRange::new(tile, tile + 1), categories);
+                }
             }
         }
         parts

@@ -14,6 +14,7 @@
 //! Text, numbers and laws only: no view, no colour, no opinion on what is good or bad.
 
 mod builder;
+mod comb;
 mod db;
 mod error;
 pub mod limits;

@@ -393,7 +393,7 @@ pub struct ComputeSet {
 }
 
 /// What one tile does in an exchange or copy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TileTraffic {
     /// Bytes received.
     pub bytes_in: u64,
@@ -582,7 +582,7 @@ impl Region {
 }
 
 /// The part of a variable that one tile holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Placement {
     /// Bytes on the tile.
     pub bytes: u64,

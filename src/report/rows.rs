@@ -1,8 +1,8 @@
 //! Rows into tables, with values checked on the way.
 
+use crate::report::comb::Comb;
 use crate::report::error::ReportError;
 use crate::report::schema;
-use crate::units::TileRange;
 use rusqlite::{Connection, Params};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -63,12 +63,12 @@ pub(super) fn resolve(
 
 /// Refuses tiles that the replica does not have.
 pub(super) fn on_replica(
-    tiles: TileRange,
+    tiles: &Comb,
     count: u32,
     what: impl FnOnce() -> String,
 ) -> Result<(), ReportError> {
-    if tiles.first >= tiles.end || tiles.end > count {
-        let (first, end) = (tiles.first, tiles.end);
+    let (first, end) = (tiles.first, tiles.end_of_all());
+    if first >= end || end > count {
         let what = what();
         return Err(ReportError::refused(format!(
             "{what} lies on tiles {first}..{end} of a replica of {count}"

@@ -67,6 +67,9 @@ const fn table(
 
 const FIRST_TILE: Column = col("first_tile", INT, "first tile of the run");
 const END_TILE: Column = col("end_tile", INT, "first tile after the run");
+const EVERY: Column =
+    col("every", INT, "tiles from one equal run to the next; its length if alone");
+const TIMES: Column = col("times", INT, "number of equal runs");
 
 /// All tables, in the order they are created.
 pub const TABLES: &[Table] = &[
@@ -193,6 +196,8 @@ pub const TABLES: &[Table] = &[
             col("compute_set", INT, "compute_sets.compute_set"),
             FIRST_TILE,
             END_TILE,
+            EVERY,
+            TIMES,
             col("cycles", INT, "cycles of each tile, the same in every execution"),
         ],
         "compute_set, first_tile",
@@ -226,6 +231,8 @@ pub const TABLES: &[Table] = &[
             col("vertex_group", INT, "vertex_groups.id"),
             FIRST_TILE,
             END_TILE,
+            EVERY,
+            TIMES,
             col("count", INT, "vertices on each tile"),
         ],
         "vertex_group, first_tile",
@@ -243,6 +250,8 @@ pub const TABLES: &[Table] = &[
             col("exchange", INT, "exchanges.id"),
             FIRST_TILE,
             END_TILE,
+            EVERY,
+            TIMES,
             col("bytes_in", INT, "bytes received by each tile"),
             col("bytes_out", INT, "bytes sent by each tile, a multicast once"),
             col("bytes_delivered", INT, "bytes sent times their receivers"),
@@ -285,6 +294,8 @@ pub const TABLES: &[Table] = &[
             col("var", INT, "vars.id"),
             FIRST_TILE,
             END_TILE,
+            EVERY,
+            TIMES,
             col("bytes", INT, "bytes on each tile"),
             col("offset", INT, "address, from the start of tile memory"),
         ],
@@ -312,23 +323,19 @@ pub const TABLES: &[Table] = &[
         "",
     ),
     table(
-        "category_runs",
-        "tiles whose memory splits alike",
-        &[col("id", KEY, "position"), FIRST_TILE, END_TILE],
-        "",
-    ),
-    table(
         "category_bytes",
-        "a share of the memory of those tiles",
+        "a share of the memory of equal tiles",
         &[
-            col("run", INT, "category_runs.id"),
-            col("position", INT, "place in the list"),
             col("category", INT, "var_categories.id"),
             col("region", INT, "0 non-interleaved, 1 interleaved, 2 overflowed"),
             col("overlapped", INT, "1 if several variables share these bytes over time"),
+            FIRST_TILE,
+            END_TILE,
+            EVERY,
+            TIMES,
             col("bytes", INT, "bytes on each tile"),
         ],
-        "run, position",
+        "category, region, overlapped, first_tile",
     ),
     table(
         "liveness_steps",
@@ -447,7 +454,9 @@ pub const VARS_INFO: &str = "\
 CREATE VIEW vars_info(id, name, tile, size_bytes, category) AS
 SELECT vars.id, vars.name, tiles.tile, var_tiles.bytes, vars.category
 FROM vars JOIN var_tiles ON var_tiles.var = vars.id
-CROSS JOIN tiles ON tiles.tile >= var_tiles.first_tile AND tiles.tile < var_tiles.end_tile";
+CROSS JOIN tiles ON tiles.tile >= var_tiles.first_tile
+AND tiles.tile < var_tiles.end_tile + var_tiles.every * (var_tiles.times - 1)
+AND (tiles.tile - var_tiles.first_tile) % var_tiles.every < var_tiles.end_tile - var_tiles.first_tile";
 
 /// Marks are looked up by kind and start.
 pub const MARKS_INDEX: &str = "CREATE INDEX marks_by_start ON marks(kind, first_cycle)";

@@ -3,7 +3,7 @@
 use super::compile::{self, CompileError, Compiled};
 use super::run::{self, Sink};
 use super::spec::Spec;
-use crate::report::{Mark, ReportError, ReportMeta, ReportWriter, Step};
+use crate::report::{Mark, ReportError, ReportMeta, ReportWriter, Step, StepLayout};
 use std::path::{Path, PathBuf};
 
 /// Why a simulation left no report.
@@ -51,6 +51,8 @@ fn execute(
     writer: &mut ReportWriter,
     progress: &mut dyn FnMut(f64),
 ) -> Result<(), ReportError> {
+    let bars = run::count_bars(compiled, spec.options.output_mode);
+    writer.step_layout(StepLayout::for_bars(bars))?;
     run::run(compiled, spec.options.output_mode, &mut WriterSink { writer, progress })
 }
 

@@ -4,6 +4,7 @@
 
 pub mod foreign;
 
+use std::collections::BTreeSet;
 use tilescope::report::*;
 use tilescope::units::*;
 
@@ -199,14 +200,17 @@ fn random_memory(rng: &mut Dice, parts: &mut Compilation, tiles: u32) {
         peak_not_always_live: rng.below(9),
     });
     parts.tile_categories = rng.runs(tiles, |rng| {
-        (0..rng.below(4))
-            .map(|_| CategoryBytes {
-                category: rng.pick(&Category::ALL),
-                region: rng.pick(&Region::ALL),
-                overlapped: rng.chance(2),
-                bytes: rng.below(9000),
-            })
-            .collect()
+        // An owner is named once, in order.
+        let owners: BTreeSet<_> = (0..1 + rng.below(4))
+            .map(|_| (rng.pick(&Category::ALL), rng.pick(&Region::ALL), rng.chance(2)))
+            .collect();
+        let share = |(category, region, overlapped)| CategoryBytes {
+            category,
+            region,
+            overlapped,
+            bytes: 1 + rng.below(9000),
+        };
+        owners.into_iter().map(share).collect()
     });
 }
 

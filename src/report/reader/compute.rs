@@ -1,7 +1,7 @@
 //! Compute sets, their cycles and their vertices.
 
 use super::Report;
-use super::runs::{RunCollector, tile_range};
+use super::runs::{RunCollector, comb};
 use crate::report::db::Select;
 use crate::report::error::ReportError;
 use crate::report::limits::{MAX_COUNT, MAX_TILE_BYTES, MAX_TILE_CYCLES, MAX_TILE_VERTICES};
@@ -53,7 +53,7 @@ impl Report {
         if !self.db.has(table, "compute_set") || !self.db.has(table, "first_tile") {
             return Ok(BTreeMap::new());
         }
-        let columns = ["compute_set", "first_tile", "end_tile", "cycles"];
+        let columns = ["compute_set", "first_tile", "end_tile", "every", "times", "cycles"];
         let params = [ids.0, ids.1];
         let select = Select::all(table, &columns)
             .rest("WHERE compute_set BETWEEN ?1 AND ?2 ORDER BY compute_set, first_tile")
@@ -61,17 +61,12 @@ impl Report {
         let mut sets: BTreeMap<u32, RunCollector<u64>> = BTreeMap::new();
         self.db.read(select, |cells| {
             if let Some(set) = cells.small(0) {
-                let cycles = cells.count(3, MAX_TILE_CYCLES).unwrap_or(0);
-                sets.entry(set).or_default().push(
-                    &self.db,
-                    table,
-                    tile_range(cells, 1, tiles),
-                    cycles,
-                );
+                let cycles = cells.count(5, MAX_TILE_CYCLES).unwrap_or(0);
+                sets.entry(set).or_default().push(comb(cells, 1, tiles), cycles);
             }
             Ok(ControlFlow::Continue(()))
         })?;
-        Ok(sets.into_iter().map(|(set, runs)| (set, runs.finish())).collect())
+        Ok(sets.into_iter().map(|(set, runs)| (set, runs.finish(&self.db, table))).collect())
     }
 
     fn vertices_of(&self, ids: (i64, i64)) -> Result<BTreeMap<u32, Vec<VertexGroup>>, ReportError> {
@@ -109,7 +104,7 @@ impl Report {
     fn vertex_counts(&self, ids: (i64, i64)) -> Result<BTreeMap<u32, TileRuns<u64>>, ReportError> {
         let table = "vertex_tiles";
         let tiles = self.target()?.tiles_per_replica();
-        let columns = ["vertex_group", "first_tile", "end_tile", "count"];
+        let columns = ["vertex_group", "first_tile", "end_tile", "every", "times", "count"];
         let params = [ids.0, ids.1];
         let select = Select::all(table, &columns)
             .rest("WHERE vertex_group BETWEEN ?1 AND ?2 ORDER BY vertex_group, first_tile")
@@ -117,17 +112,12 @@ impl Report {
         let mut groups: BTreeMap<u32, RunCollector<u64>> = BTreeMap::new();
         self.db.read(select, |cells| {
             if let Some(group) = cells.small(0) {
-                let count = cells.count(3, MAX_TILE_VERTICES).unwrap_or(0);
-                groups.entry(group).or_default().push(
-                    &self.db,
-                    table,
-                    tile_range(cells, 1, tiles),
-                    count,
-                );
+                let count = cells.count(5, MAX_TILE_VERTICES).unwrap_or(0);
+                groups.entry(group).or_default().push(comb(cells, 1, tiles), count);
             }
             Ok(ControlFlow::Continue(()))
         })?;
-        Ok(groups.into_iter().map(|(group, runs)| (group, runs.finish())).collect())
+        Ok(groups.into_iter().map(|(group, runs)| (group, runs.finish(&self.db, table))).collect())
     }
 
     /// Vertex types; [`VertexTypeId`] counts into this.

@@ -1,7 +1,8 @@
 //! What exchanges and copies move.
 
 use super::Report;
-use super::runs::{RunCollector, tile_range};
+use super::runs::{RunCollector, comb};
+use crate::report::comb::Comb;
 use crate::report::db::{Cells, Select};
 use crate::report::error::ReportError;
 use crate::report::limits::MAX_TILE_BYTES;
@@ -11,10 +12,12 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 const TABLE: &str = "exchange_tiles";
-const COLUMNS: [&str; 9] = [
+const COLUMNS: [&str; 11] = [
     "exchange",
     "first_tile",
     "end_tile",
+    "every",
+    "times",
     "bytes_in",
     "bytes_out",
     "bytes_delivered",
@@ -60,10 +63,10 @@ impl Report {
         let mut traffics: BTreeMap<u32, RunCollector<TileTraffic>> = BTreeMap::new();
         self.read_traffic(ids, |exchange, cells| {
             let runs = traffics.entry(exchange).or_default();
-            runs.push(&self.db, TABLE, tile_range(cells, 1, tiles), traffic(cells));
+            runs.push(comb(cells, 1, tiles), traffic(cells));
         })?;
         let exchange = |(id, program)| {
-            let tiles = traffics.remove(&id).unwrap_or_default().finish();
+            let tiles = traffics.remove(&id).unwrap_or_default().finish(&self.db, TABLE);
             Exchange { program, tiles }
         };
         Ok(programs.into_iter().map(exchange).collect())
@@ -92,9 +95,9 @@ impl Report {
         let tiles = self.target()?.tiles_per_replica();
         let mut totals: BTreeMap<u32, TileTraffic> = BTreeMap::new();
         self.read_traffic((0, u32::MAX.into()), |exchange, cells| {
-            if let Some(tiles) = tile_range(cells, 1, tiles) {
+            if let Some(comb) = comb(cells, 1, tiles) {
                 let total = totals.entry(exchange).or_default();
-                add(total, &traffic(cells), tiles.count().into());
+                add(total, &traffic(cells), comb.count());
             }
         })?;
         let total = |(id, program)| (program, totals.remove(&id).unwrap_or_default());
@@ -106,8 +109,8 @@ impl Report {
         let tiles = self.target()?.tiles_per_replica();
         let mut sums = vec![TileTraffic::default(); tiles as usize];
         self.read_traffic((0, u32::MAX.into()), |_, cells| {
-            if let Some(run) = tile_range(cells, 1, tiles) {
-                let traffic = traffic(cells);
+            let traffic = traffic(cells);
+            for run in comb(cells, 1, tiles).iter().flat_map(Comb::ranges) {
                 let sums = &mut sums[run.first as usize..run.end as usize];
                 sums.iter_mut().for_each(|sum| add(sum, &traffic, 1));
             }
@@ -119,12 +122,12 @@ impl Report {
 fn traffic(cells: &Cells) -> TileTraffic {
     let count = |column| cells.count(column, MAX_TILE_BYTES).unwrap_or(0);
     TileTraffic {
-        bytes_in: count(3),
-        bytes_out: count(4),
-        bytes_delivered: count(5),
-        messages_in: count(6),
-        messages_out: count(7),
-        code_bytes: count(8),
+        bytes_in: count(5),
+        bytes_out: count(6),
+        bytes_delivered: count(7),
+        messages_in: count(8),
+        messages_out: count(9),
+        code_bytes: count(10),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Memory of tiles and the liveness walk.
 
 use super::Report;
-use super::runs::{RunCollector, tile_range};
+use super::runs::{RunCollector, comb};
 use crate::report::db::Select;
 use crate::report::error::ReportError;
 use crate::report::limits::{MAX_COUNT, MAX_TILE_BYTES, MAX_TILES};
@@ -69,7 +69,7 @@ impl Report {
     /// Memory of each tile by category; empty if not recorded.
     pub fn tile_categories(&self) -> Result<Arc<TileRuns<Vec<CategoryBytes>>>, ReportError> {
         self.tile_categories.get(|| {
-            if self.db.has("category_runs", "id") && self.db.has("category_bytes", "run") {
+            if self.db.has("category_bytes", "first_tile") {
                 return self.recorded_categories();
             }
             let mut tiles: BTreeMap<u32, Vec<CategoryBytes>> = BTreeMap::new();
@@ -84,33 +84,40 @@ impl Report {
 
     fn recorded_categories(&self) -> Result<TileRuns<Vec<CategoryBytes>>, ReportError> {
         let categories = self.categories()?;
-        let columns = ["run", "category", "region", "overlapped", "bytes"];
-        let position = self.db.has("category_bytes", "position");
-        let order = if position { "ORDER BY run, position" } else { "ORDER BY run" };
+        let (table, tiles) = ("category_bytes", self.target()?.tiles_per_replica());
+        let columns = [
+            "category",
+            "first_tile",
+            "end_tile",
+            "every",
+            "times",
+            "region",
+            "overlapped",
+            "bytes",
+        ];
+        let mut owners: BTreeMap<(Category, Region, bool), RunCollector<u64>> = BTreeMap::new();
+        self.db.read(Select::all(table, &columns), |cells| {
+            let category = cells.int(0).and_then(|id| categories.get(&id).copied());
+            let region = cells.count(5, Region::ALL.len() as u64 - 1).unwrap_or(0);
+            let owner = (
+                category.unwrap_or(Category::Unknown),
+                Region::ALL[region as usize],
+                cells.int(6) == Some(1),
+            );
+            let bytes = cells.count(7, MAX_TILE_BYTES).unwrap_or(0);
+            owners.entry(owner).or_default().push(comb(cells, 1, tiles), bytes);
+            Ok(ControlFlow::Continue(()))
+        })?;
         let mut lists: BTreeMap<u32, Vec<CategoryBytes>> = BTreeMap::new();
-        self.db.read(Select::all("category_bytes", &columns).rest(order), |cells| {
-            let category = cells.int(1).and_then(|id| categories.get(&id).copied());
-            let region = cells.count(2, Region::ALL.len() as u64 - 1).unwrap_or(0);
-            let share = CategoryBytes {
-                category: category.unwrap_or(Category::Unknown),
-                region: Region::ALL[region as usize],
-                overlapped: cells.int(3) == Some(1),
-                bytes: cells.count(4, MAX_TILE_BYTES).unwrap_or(0),
-            };
-            if let Some(run) = cells.small(0) {
-                lists.entry(run).or_default().push(share);
+        for ((category, region, overlapped), runs) in owners {
+            for (tiles, bytes) in runs.finish(&self.db, table).iter() {
+                for tile in tiles.first..tiles.end {
+                    let share = CategoryBytes { category, region, overlapped, bytes: *bytes };
+                    lists.entry(tile).or_default().push(share);
+                }
             }
-            Ok(ControlFlow::Continue(()))
-        })?;
-        let tiles = self.target()?.tiles_per_replica();
-        let mut runs = RunCollector::default();
-        let all = Select::all("category_runs", &["id", "first_tile", "end_tile"]);
-        self.db.read(all.rest("ORDER BY id"), |cells| {
-            let list = cells.small(0).and_then(|run| lists.remove(&run)).unwrap_or_default();
-            runs.push(&self.db, "category_runs", tile_range(cells, 1, tiles), list);
-            Ok(ControlFlow::Continue(()))
-        })?;
-        Ok(runs.finish())
+        }
+        Ok(runs_of(lists.into_iter()))
     }
 
     /// Bytes of variables on each tile by category, summed up by SQLite; what no tile has is left

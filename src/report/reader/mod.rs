@@ -193,7 +193,7 @@ impl Report {
             Part::Liveness => any("liveness_steps"),
             Part::TileMemory => column("memory_by_tile", "total") || column("vars_info", "tile"),
             Part::Regions => column("memory_by_tile", "non_interleaved"),
-            Part::Categories => any("category_runs") || column("vars_info", "category"),
+            Part::Categories => any("category_bytes") || column("vars_info", "category"),
             Part::Options => any("options"),
             Part::Batching => any("batching"),
             Part::Spec => self.spec().is_some(),

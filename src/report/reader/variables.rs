@@ -1,6 +1,6 @@
 //! Variables: compact in our files, one row per tile in those of Poplar.
 
-use super::runs::{RunCollector, tile_range};
+use super::runs::{COMB, RunCollector, comb};
 use super::{Report, VariableFilter};
 use crate::report::db::{Cells, Select};
 use crate::report::error::ReportError;
@@ -85,14 +85,18 @@ impl Report {
 
     /// Ids of variables with a part on one of `tiles`.
     fn variables_on(&self, tiles: TileRange) -> Result<HashSet<u32>, ReportError> {
-        if !["var", "first_tile", "end_tile"].iter().all(|c| self.db.has("var_tiles", c)) {
+        if !COMB.iter().chain(&["var"]).all(|column| self.db.has("var_tiles", column)) {
             return Ok(HashSet::new());
         }
-        let params = [i64::from(tiles.first), i64::from(tiles.end)];
-        let select = Select::all("var_tiles", &["var"])
-            .rest("WHERE end_tile > ?1 AND first_tile < ?2")
-            .params(&params);
-        Ok(self.db.list(select, |cells| cells.small(0))?.into_iter().flatten().collect())
+        let count = self.target()?.tiles_per_replica();
+        let params = [i64::from(tiles.end)];
+        let columns = ["var", "first_tile", "end_tile", "every", "times"];
+        let select =
+            Select::all("var_tiles", &columns).rest("WHERE first_tile < ?1").params(&params);
+        let on_tiles = |cells: &Cells| {
+            comb(cells, 1, count).filter(|comb| comb.meets(tiles)).and(cells.small(0))
+        };
+        Ok(self.db.list(select, on_tiles)?.into_iter().flatten().collect())
     }
 
     /// Fills in where variables lie; `found` is in order of ids.
@@ -103,7 +107,7 @@ impl Report {
         if !self.db.has(table, "var") || !self.db.has(table, "first_tile") {
             return Ok(());
         }
-        let columns = ["var", "first_tile", "end_tile", "bytes", "offset"];
+        let columns = ["var", "first_tile", "end_tile", "every", "times", "bytes", "offset"];
         let params = [i64::from(first.0.0), i64::from(last.0.0)];
         let select = Select::all(table, &columns)
             .rest("WHERE var BETWEEN ?1 AND ?2 ORDER BY var, first_tile")
@@ -113,19 +117,19 @@ impl Report {
         self.db.read(select, |cells| {
             let Some(id) = cells.small(0) else { return Ok(ControlFlow::Continue(())) };
             while found.get(at).is_some_and(|(at, _)| at.0 < id) {
-                found[at].1.tiles = std::mem::take(&mut runs).finish();
+                found[at].1.tiles = std::mem::take(&mut runs).finish(&self.db, table);
                 at += 1;
             }
             if found.get(at).is_some_and(|(at, _)| at.0 == id) {
-                let bytes = cells.count(3, MAX_TILE_BYTES).unwrap_or(0);
-                let offset = cells.count(4, MAX_TILE_BYTES).unwrap_or(0);
+                let bytes = cells.count(5, MAX_TILE_BYTES).unwrap_or(0);
+                let offset = cells.count(6, MAX_TILE_BYTES).unwrap_or(0);
                 let placement = Placement { bytes, offset };
-                runs.push(&self.db, table, tile_range(cells, 1, tiles), placement);
+                runs.push(comb(cells, 1, tiles), placement);
             }
             Ok(ControlFlow::Continue(()))
         })?;
         if let Some((_, variable)) = found.get_mut(at) {
-            variable.tiles = runs.finish();
+            variable.tiles = runs.finish(&self.db, table);
         }
         Ok(())
     }

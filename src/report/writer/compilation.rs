@@ -1,13 +1,15 @@
 //! The compiled program as rows.
 
+use crate::report::comb::{Comb, combs};
 use crate::report::error::ReportError;
 use crate::report::limits::{
     MAX_COUNT, MAX_IPUS, MAX_TILE_BYTES, MAX_TILE_CYCLES, MAX_TILE_VERTICES, MAX_TILES,
 };
 use crate::report::model::*;
 use crate::report::rows::{Rows, fit, on_replica, resolve};
+use crate::units::TileRuns;
 use rusqlite::params;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 type Done = Result<(), ReportError>;
 
@@ -158,10 +160,11 @@ fn compute_sets(rows: &Rows, compilation: &Compilation) -> Done {
     for (id, set) in compilation.compute_sets.iter().enumerate() {
         let of = |part: &str| format!("{part} of compute set {}", set.name);
         rows.insert("compute_sets", params![id as i64, set.name])?;
-        for (tiles, cycles) in set.cycles.iter() {
-            on_replica(tiles, tile_count, || of("work"))?;
-            let cycles = fit(*cycles, MAX_TILE_CYCLES, || of("cycles"))?;
-            let row = params![id as i64, tiles.first, tiles.end, cycles];
+        for (comb, cycles) in combs(&set.cycles) {
+            on_replica(&comb, tile_count, || of("work"))?;
+            let cycles = fit(cycles, MAX_TILE_CYCLES, || of("cycles"))?;
+            let Comb { first, every, times, .. } = comb;
+            let row = params![id as i64, first, comb.end(), every, times, cycles];
             rows.insert("compute_set_cycles", row)?;
         }
         for group in &set.vertices {
@@ -169,10 +172,12 @@ fn compute_sets(rows: &Rows, compilation: &Compilation) -> Done {
             let vertex_type = resolve(group.vertex_type.0, types, || of("vertex type"))?;
             let edges = fit(group.edges, MAX_COUNT, || of("edges"))?;
             rows.insert("vertex_groups", params![groups, id as i64, vertex_type, edges])?;
-            for (tiles, count) in group.count.iter() {
-                on_replica(tiles, tile_count, || of("vertices"))?;
-                let count = fit(*count, MAX_TILE_VERTICES, || of("number of vertices"))?;
-                rows.insert("vertex_tiles", params![groups, tiles.first, tiles.end, count])?;
+            for (comb, count) in combs(&group.count) {
+                on_replica(&comb, tile_count, || of("vertices"))?;
+                let count = fit(count, MAX_TILE_VERTICES, || of("number of vertices"))?;
+                let Comb { first, every, times, .. } = comb;
+                let row = params![groups, first, comb.end(), every, times, count];
+                rows.insert("vertex_tiles", row)?;
             }
             groups += 1;
         }
@@ -188,14 +193,16 @@ fn exchanges(rows: &Rows, compilation: &Compilation) -> Done {
             format!("program of exchange {id}")
         })?;
         rows.insert("exchanges", params![id as i64, program])?;
-        for (tiles, traffic) in exchange.tiles.iter() {
-            on_replica(tiles, tile_count, of)?;
+        for (comb, traffic) in combs(&exchange.tiles) {
+            on_replica(&comb, tile_count, of)?;
             rows.insert(
                 "exchange_tiles",
                 params![
                     id as i64,
-                    tiles.first,
-                    tiles.end,
+                    comb.first,
+                    comb.end(),
+                    comb.every,
+                    comb.times,
                     fit(traffic.bytes_in, MAX_TILE_BYTES, of)?,
                     fit(traffic.bytes_out, MAX_TILE_BYTES, of)?,
                     fit(traffic.bytes_delivered, MAX_TILE_BYTES, of)?,
@@ -253,11 +260,13 @@ fn variables(rows: &Rows, compilation: &Compilation) -> Done {
                 live.map(|steps| steps.end),
             ],
         )?;
-        for (tiles, placement) in variable.tiles.iter() {
-            on_replica(tiles, tile_count, || of("part"))?;
+        for (comb, placement) in combs(&variable.tiles) {
+            on_replica(&comb, tile_count, || of("part"))?;
             let bytes = fit(placement.bytes, MAX_TILE_BYTES, || of("size"))?;
             let offset = fit(placement.offset, MAX_TILE_BYTES, || of("offset"))?;
-            rows.insert("var_tiles", params![id as i64, tiles.first, tiles.end, bytes, offset])?;
+            let Comb { first, every, times, .. } = comb;
+            let row = params![id as i64, first, comb.end(), every, times, bytes, offset];
+            rows.insert("var_tiles", row)?;
         }
     }
     Ok(())
@@ -266,7 +275,7 @@ fn variables(rows: &Rows, compilation: &Compilation) -> Done {
 fn memory(rows: &Rows, compilation: &Compilation) -> Done {
     let tile_count = compilation.target.tiles_per_replica();
     for (tiles, memory) in compilation.tile_memory.iter() {
-        on_replica(tiles, tile_count, || "memory".to_owned())?;
+        on_replica(&Comb::one(tiles), tile_count, || "memory".to_owned())?;
         let bytes =
             |value| fit(value, MAX_TILE_BYTES, || format!("memory of tile {}", tiles.first));
         let including_gaps = bytes(memory.including_gaps)?;
@@ -291,23 +300,44 @@ fn memory(rows: &Rows, compilation: &Compilation) -> Done {
             )?;
         }
     }
-    for (run, (tiles, list)) in compilation.tile_categories.iter().enumerate() {
-        on_replica(tiles, tile_count, || "memory by category".to_owned())?;
-        rows.insert("category_runs", params![run as i64, tiles.first, tiles.end])?;
-        for (position, share) in list.iter().enumerate() {
-            let what = || format!("memory by category of tile {}", tiles.first);
+    for ((category, region, overlapped), bytes) in owners(&compilation.tile_categories)? {
+        for (comb, bytes) in combs(&bytes) {
+            let what = || format!("memory by category of tile {}", comb.first);
+            on_replica(&comb, tile_count, what)?;
             rows.insert(
                 "category_bytes",
                 params![
-                    run as i64,
-                    position as i64,
-                    share.category as i64,
-                    share.region as i64,
-                    share.overlapped,
-                    fit(share.bytes, MAX_TILE_BYTES, what)?,
+                    category as i64,
+                    region as i64,
+                    overlapped,
+                    comb.first,
+                    comb.end(),
+                    comb.every,
+                    comb.times,
+                    fit(bytes, MAX_TILE_BYTES, what)?,
                 ],
             )?;
         }
     }
     Ok(())
+}
+
+/// Bytes per tile of each owner, from the owners of each tile.
+fn owners(
+    tiles: &TileRuns<Vec<CategoryBytes>>,
+) -> Result<BTreeMap<(Category, Region, bool), TileRuns<u64>>, ReportError> {
+    let mut owners: BTreeMap<_, TileRuns<u64>> = BTreeMap::new();
+    for (range, list) in tiles.iter() {
+        for share in list {
+            let owner = (share.category, share.region, share.overlapped);
+            let bytes = owners.entry(owner).or_default();
+            if bytes.get(range.first).is_some() {
+                let problem =
+                    format!("memory by category of tile {} names an owner twice", range.first);
+                return Err(ReportError::refused(problem));
+            }
+            bytes.push(range, share.bytes);
+        }
+    }
+    Ok(owners)
 }

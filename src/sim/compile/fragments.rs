@@ -6,7 +6,7 @@ use super::tensors::{Boundary, Home, Lifetimes, Tensors};
 use crate::report::{Category, Operation, Pass, Program, ProgramKind, StreamEnd, TileTraffic};
 use crate::sim::graph::{Graph, Node, Role, Shape, TensorId};
 use crate::sim::lower::exchange::sends;
-use crate::sim::lower::work::{Phase, PhaseKind, Temporary, VertexUse, Work, WorkItem};
+use crate::sim::lower::work::{Phase, PhaseKind, Place, Temporary, VertexUse, Work, WorkItem};
 use crate::sim::lower::{LowerError, Lowering, code};
 use crate::sim::schedule::Placement;
 use crate::units::{OperationId, ProgramId, TileRuns};
@@ -71,8 +71,8 @@ pub struct Extra {
     pub shape: String,
     /// Liveness steps; `None` means always.
     pub lifetime: Option<Range<u32>>,
-    /// Whether it must be interleaved.
-    pub interleaved: bool,
+    /// What its vertices need of its place.
+    pub place: Place,
     /// Bytes on each tile of the replica.
     pub bytes: TileRuns<u64>,
 }
@@ -204,25 +204,19 @@ impl Maker<'_> {
         steps: &[u32],
     ) {
         let offset = self.offset(ipu);
-        let extra = |part: &str, category, lifetime, interleaved, bytes: TileRuns<u64>| Extra {
+        let extra = |part: &str, category, lifetime, place, bytes: TileRuns<u64>| Extra {
             name: format!("{name}/{part}"),
             category,
             operation: Some(operation),
             shape: String::new(),
             lifetime,
-            interleaved,
+            place,
             bytes: bytes.shifted(offset),
         };
-        for Temporary { name: part, category, bytes, interleaved, live } in &work.temporaries {
+        for Temporary { name: part, category, bytes, place, live } in &work.temporaries {
             let lifetime = phase_steps(live, steps);
             if !lifetime.is_empty() {
-                self.extras.push(extra(
-                    part,
-                    *category,
-                    Some(lifetime),
-                    *interleaved,
-                    bytes.clone(),
-                ));
+                self.extras.push(extra(part, *category, Some(lifetime), *place, bytes.clone()));
             }
         }
         for (phase, _) in work.phases() {
@@ -230,7 +224,7 @@ impl Maker<'_> {
             for vertex in vertices.iter().filter(|vertex| vertex.constant_bytes > 0) {
                 let bytes = vertex.count.map(|count| count * vertex.constant_bytes);
                 let part = format!("{}/worklists", phase.name);
-                self.extras.push(extra(&part, Category::Constant, None, false, bytes));
+                self.extras.push(extra(&part, Category::Constant, None, Place::Any, bytes));
             }
         }
     }
@@ -295,7 +289,7 @@ impl Maker<'_> {
                 operation: Some(operation),
                 shape: format!("{} x {ty}", depth),
                 lifetime: None,
-                interleaved: false,
+                place: Place::Any,
                 bytes,
             });
         }

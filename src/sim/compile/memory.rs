@@ -5,6 +5,7 @@ use super::tensors::Home;
 use crate::report::{Category, Variable};
 use crate::sim::graph::TensorId;
 use crate::sim::lower::allocate::{self, Allocation, Wanted};
+use crate::sim::lower::work::Place;
 use crate::sim::targets::Chip;
 use crate::units::TileRuns;
 use std::ops::Range;
@@ -27,7 +28,7 @@ pub fn place(maker: &mut Maker, chip: &Chip, tiles: u32) -> Memory {
         .map(|variable| Wanted {
             category: variable.category,
             lifetime: variable.lifetime.clone(),
-            interleaved: variable.interleaved,
+            place: variable.place,
             bytes: variable.bytes.clone(),
         })
         .collect();
@@ -66,7 +67,7 @@ fn tensor_variables(maker: &mut Maker) -> Vec<Extra> {
                 operation: None,
                 shape: tensor.ty.to_string(),
                 lifetime: (!always).then_some(span),
-                interleaved: false,
+                place: Place::Any,
                 bytes: tensor_bytes(maker, home.tensor, home.ipu),
             }
         })
@@ -91,7 +92,7 @@ fn code_variables(maker: &Maker) -> impl Iterator<Item = Extra> {
             operation: None,
             shape: String::new(),
             lifetime: None,
-            interleaved: false,
+            place: Place::Any,
             bytes,
         })
     })

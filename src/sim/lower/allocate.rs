@@ -8,7 +8,8 @@
 //!    not wait for each other (the adder report of graphcore/tensorflow docs/logging.rst: 16 KiB,
 //!    then stack and data);
 //! 2. always-live data follow;
-//! 3. variables whose vertices need 128-bit access go to the bottom of interleaved memory;
+//! 3. variables whose vertices need 128-bit access go to the bottom of interleaved memory, those
+//!    that need a memory element of their own to the bottom of the next one;
 //! 4. all others are placed largest first, each at the lowest address that no variable with a
 //!    meeting lifetime uses; they may share addresses over time;
 //! 5. always-live data of uneven size fill what is left, so that they do not move all else to
@@ -19,9 +20,11 @@
 
 use crate::report::{Category, CategoryBytes, Placement, Region, TileMemory};
 use crate::sim::lower::code::is_executable;
+use crate::sim::lower::work::Place;
 use crate::sim::targets::Chip;
 use crate::units::{TileRange, TileRuns};
 use rayon::prelude::*;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -32,8 +35,8 @@ pub struct Wanted {
     pub category: Category,
     /// Liveness steps it is live in; `None` means always.
     pub lifetime: Option<Range<u32>>,
-    /// Whether it must lie in interleaved memory.
-    pub interleaved: bool,
+    /// What its vertices need of its place.
+    pub place: Place,
     /// Bytes on each tile.
     pub bytes: TileRuns<u64>,
 }
@@ -45,7 +48,7 @@ enum Rank {
     Code,
     /// Always live, about the same size everywhere.
     Steady,
-    /// Not always live, or bound to interleaved memory.
+    /// Not always live, or bound to some place.
     Passing,
     /// Always live, of another size on nearly every tile.
     Uneven,
@@ -58,7 +61,7 @@ impl Wanted {
     fn rank(&self) -> Rank {
         if is_executable(self.category) {
             Rank::Code
-        } else if self.lifetime.is_some() || self.interleaved {
+        } else if self.lifetime.is_some() || self.place != Place::Any {
             Rank::Passing
         } else if self.bytes.len() > UNEVEN_RUNS {
             Rank::Uneven
@@ -79,9 +82,9 @@ pub struct Allocation {
     pub categories: TileRuns<Vec<CategoryBytes>>,
 }
 
-/// Bytes at the bottom of interleaved memory that are taken before the first variable: fullest
-/// tiles of Poplar's op benchmarks are the region's start + 24 + the partial sums.
-const INTERLEAVED_RESERVED_BYTES: u64 = 24;
+/// Bytes at the bottom of an element or region that are taken before the first variable for which
+/// it is opened: fullest tiles of Poplar's op benchmarks are its start + 24 + that variable.
+const ELEMENT_RESERVED_BYTES: u64 = 24;
 
 /// Alignment of variables: the width of a load.
 const ALIGNMENT: u64 = 8;
@@ -137,7 +140,9 @@ pub fn allocate(chip: &Chip, variables: &[Wanted], tiles: u32) -> Allocation {
     for ((range, _), class) in segments.iter().zip(classes_of_segments) {
         let class = &classes[class];
         allocation.memory.push(*range, class.memory);
-        allocation.categories.push(*range, class.categories.clone());
+        if !class.categories.is_empty() {
+            allocation.categories.push(*range, class.categories.clone());
+        }
         for placed in &class.placed {
             let placement = Placement { bytes: placed.bytes, offset: placed.offset };
             allocation.placements[placed.variable].push(*range, placement);
@@ -183,12 +188,13 @@ fn place(chip: &Chip, variables: &[Wanted], held: &[Held]) -> Class {
     let data = code_end.next_multiple_of(chip.memory_element_bytes);
     let steady_end = stack_up(&mut placed, of_rank(Rank::Steady), data);
     let mut passing: Vec<Held> = of_rank(Rank::Passing).copied().collect();
+    // Those that need most of their place first.
     passing.sort_by_key(|item| {
-        (!variables[item.variable].interleaved, std::cmp::Reverse(item.bytes), item.variable)
+        let wanted = &variables[item.variable];
+        (Reverse(wanted.place), Reverse(item.bytes), item.variable)
     });
-    let interleaved = steady_end.max(chip.interleaved_offset + INTERLEAVED_RESERVED_BYTES);
     for item in passing {
-        let lowest = if variables[item.variable].interleaved { interleaved } else { steady_end };
+        let lowest = lowest_address(chip, variables[item.variable].place, steady_end);
         let offset = lowest_gap(variables, &placed, item, lowest);
         placed.push(Placed { variable: item.variable, offset, bytes: item.bytes });
     }
@@ -198,6 +204,16 @@ fn place(chip: &Chip, variables: &[Wanted], held: &[Held]) -> Class {
     }
     let (memory, categories) = account(chip, variables, &placed);
     Class { placed, memory, categories }
+}
+
+/// Where a variable may begin that needs `place`, above what ends at `below`.
+fn lowest_address(chip: &Chip, place: Place, below: u64) -> u64 {
+    let element = chip.memory_element_bytes;
+    match place {
+        Place::Any => below,
+        Place::OwnElement => below.next_multiple_of(element) + ELEMENT_RESERVED_BYTES,
+        Place::Interleaved => below.max(chip.interleaved_offset + ELEMENT_RESERVED_BYTES),
+    }
 }
 
 /// Stacks variables from `start` upwards; returns the end.
@@ -341,11 +357,16 @@ mod tests {
     use proptest::prelude::*;
 
     fn wanted(bytes: u64, lifetime: Option<Range<u32>>, interleaved: bool) -> Wanted {
+        let place = if interleaved { Place::Interleaved } else { Place::Any };
+        placed(bytes, lifetime, place)
+    }
+
+    fn placed(bytes: u64, lifetime: Option<Range<u32>>, place: Place) -> Wanted {
         let tiles = TileRange::new(0, 1);
         Wanted {
             category: Category::Variable,
             lifetime,
-            interleaved,
+            place,
             bytes: TileRuns::uniform(tiles, bytes),
         }
     }
@@ -366,6 +387,12 @@ mod tests {
         let tile = memory(&[wanted(100, None, false), wanted(6400, Some(1..2), true)]);
         assert_eq!(tile.including_gaps, 212_992 + 24 + 6400);
         assert_eq!((tile.non_interleaved, tile.interleaved), (100, 6400));
+    }
+
+    #[test]
+    fn an_element_of_its_own_starts_above_what_was_there() {
+        let tile = memory(&[wanted(1320, None, false), placed(32, Some(1..2), Place::OwnElement)]);
+        assert_eq!(tile.including_gaps, 16_384 + 24 + 32);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Every phase obeys the law of exchange: the bytes all tiles receive are the bytes all tiles
 //! send, each message counted once per receiver.
 
+use super::constants::MESSAGE_CYCLES;
 use super::work::{Phase, PhaseKind};
 use crate::report::TileTraffic;
 use crate::units::{TileRange, TileRuns};
@@ -29,7 +30,7 @@ pub fn sends(bytes: u64, messages: u64) -> u64 {
 fn traffic(
     received: &TileRuns<u64>,
     sent: &TileRuns<u64>,
-    messages_in: u64,
+    messages_in: impl Fn(u32) -> u64,
     messages_out: u64,
     tiles: u32,
 ) -> TileRuns<TileTraffic> {
@@ -54,7 +55,7 @@ fn traffic(
             bytes_in,
             bytes_out,
             bytes_delivered,
-            messages_in: if bytes_in > 0 { messages_in } else { 0 },
+            messages_in: if bytes_in > 0 { messages_in(tile) } else { 0 },
             messages_out: if bytes_out > 0 { sends(bytes_out, messages_out) } else { 0 },
             code_bytes: 0,
         })
@@ -74,8 +75,33 @@ pub fn phase(
     if received.total() == 0 || sent.total() == 0 {
         return None;
     }
-    let traffic = traffic(received, sent, messages.0, messages.1, tiles);
+    let traffic = traffic(received, sent, |_| messages.0, messages.1, tiles);
     let cycles = traffic.map(|tile| tile.bytes_in.max(tile.bytes_out).div_ceil(bytes_per_cycle));
+    Some(Phase {
+        name: format!("{name}/ExchangePre"),
+        kind: PhaseKind::Exchange { traffic, cycles },
+    })
+}
+
+/// An exchange in which tiles gather many short messages, a known number each: each takes some
+/// cycles besides its words.
+pub fn gather(
+    name: &str,
+    received: &TileRuns<u64>,
+    sent: &TileRuns<u64>,
+    messages: &TileRuns<u64>,
+    tiles: u32,
+    bytes_per_cycle: u64,
+) -> Option<Phase> {
+    if received.total() == 0 || sent.total() == 0 {
+        return None;
+    }
+    let count = |tile| messages.get(tile).copied().unwrap_or(1);
+    let traffic = traffic(received, sent, count, 1, tiles);
+    let cycles = traffic.map(|tile| {
+        let receiving = tile.bytes_in.div_ceil(bytes_per_cycle) + MESSAGE_CYCLES * tile.messages_in;
+        receiving.max(tile.bytes_out.div_ceil(bytes_per_cycle))
+    });
     Some(Phase {
         name: format!("{name}/ExchangePre"),
         kind: PhaseKind::Exchange { traffic, cycles },

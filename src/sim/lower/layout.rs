@@ -1,6 +1,7 @@
 //! How a tensor lies on the tiles of its IPU.
 
-use crate::units::{TileRange, TileRuns};
+use super::split::{self, Bounds};
+use crate::units::TileRuns;
 
 /// The order of elements inside the tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +46,7 @@ const LINEAR_MIN_BYTES: u64 = 128;
 
 impl Layout {
     /// Elements dealt out evenly from tile 0 up, as `poputil::mapTensorLinearly` does: in grains
-    /// of 8 bytes, at least 128 bytes on a tile (poplibs lib/poputil/TileMapping.cpp).
+    /// of 8 bytes, at least 128 bytes on a tile, as few tiles as keep the fullest one small (poplibs lib/poputil/TileMapping.cpp).
     pub fn linear(elements: u64, element_bytes: u64, tiles: u32) -> Self {
         Self {
             elements: linear_mapping(elements, element_bytes, LINEAR_MIN_BYTES, tiles),
@@ -67,18 +68,13 @@ pub fn linear_mapping(
     min_bytes: u64,
     tiles: u32,
 ) -> TileRuns<u64> {
-    let grain = (8 / element_bytes).max(1);
-    let least = min_bytes.div_ceil(element_bytes).max(grain);
-    let used = elements.div_ceil(least).clamp(1, u64::from(tiles));
-    let share = elements.div_ceil(grain).div_ceil(used) * grain;
-    let full = elements / share;
-    let mut mapping = TileRuns::empty();
-    mapping.push(TileRange::new(0, full as u32), share);
-    let rest = elements - full * share;
-    if rest > 0 {
-        mapping.push(TileRange::new(full as u32, full as u32 + 1), rest);
-    }
-    mapping
+    let bounds = Bounds {
+        grain: (8 / element_bytes).max(1),
+        most: u64::from(tiles),
+        least: min_bytes.div_ceil(element_bytes),
+    };
+    let counts = split::parts(elements, bounds).map(|part| Some(part.end - part.start));
+    TileRuns::from_tiles(0, counts)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! From operations to what tiles do: mapping, exchange, rearrangement, variables, code, memory.
 
 pub mod allocate;
+pub mod alone;
 pub mod code;
 pub mod constants;
 mod context;
@@ -12,6 +13,8 @@ pub mod pool;
 mod products;
 pub mod rearrange;
 pub mod reduce;
+pub mod runs;
+pub mod split;
 pub mod work;
 
 pub use context::{LowerError, Lowering, PlanningOptions};

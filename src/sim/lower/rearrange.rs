@@ -1,12 +1,12 @@
 //! Layout changes between operations: an exchange, then copies on the tiles that bring the
 //! elements into the order the next vertices read.
 
-use super::constants::REARRANGE_CYCLES_PER_BYTE;
+use super::constants::{HALF_COPY_CYCLES, ON_TILE_COPY_CYCLES, REARRANGE_CYCLES_PER_BYTE};
 use super::context::Lowering;
 use super::elementwise;
 use super::exchange;
 use super::layout::{Layout, Order};
-use super::work::{Phase, Temporary, Work};
+use super::work::{Phase, Place, Temporary, Work};
 use crate::report::Category;
 use crate::sim::graph::{DType, TensorId};
 use crate::sim::planner::ranges::gcd;
@@ -40,6 +40,25 @@ pub fn arrange(name: &str, vertex: &str, bytes: &TileRuns<u64>) -> Phase {
         }
     }
     phase
+}
+
+/// Bytes of a word: the least that an exchange moves.
+pub const WORD_BYTES: u64 = 4;
+
+/// Cycles to copy `bytes` that lie together in pieces of `piece` bytes: double words, or one half
+/// at a time.
+pub fn copy_cycles(bytes: u64, piece: u64) -> u64 {
+    if piece.is_multiple_of(WORD_BYTES) {
+        bytes.div_ceil(8)
+    } else {
+        bytes.div_ceil(piece) * HALF_COPY_CYCLES
+    }
+}
+
+/// On-tile copies around another operation, of so many cycles after their start.
+pub fn on_tile_copies(name: &str, vertex: &str, cycles: &TileRuns<u64>) -> Phase {
+    let name = format!("{name}/OnTileCopy");
+    elementwise::phase(&name, vertex.to_string(), 2, cycles, |cycles| ON_TILE_COPY_CYCLES + cycles)
 }
 
 impl Lowering<'_> {
@@ -76,7 +95,7 @@ impl Lowering<'_> {
             name: format!("{name}/rearranged"),
             category: Category::Rearrangement,
             bytes,
-            interleaved: false,
+            place: Place::Any,
             live: 0..phases + 1,
         });
         work

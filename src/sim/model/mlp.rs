@@ -10,7 +10,7 @@ const SIZES: &[Key] = &[
         path: "model.layers",
         form: Form::Integer(1, 64),
         default: "4",
-        about: "Linear layers; each is a block: L0, L1, ...",
+        about: "Linear layers, each a block of its own: L0, L1 and so on",
         also: "",
     },
     size("model.width", "256", "Values between layers"),

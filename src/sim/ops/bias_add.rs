@@ -1,21 +1,24 @@
 //! Adds one value per channel.
 
+use super::parts::Rows;
 use super::{Operator, Reuse, expect_operands};
-use crate::report::Category;
 use crate::sim::graph::{Backward, GraphError, Node, TensorId, TensorType};
-use crate::sim::lower::reduce::{self, Reduction};
-use crate::sim::lower::{
-    LowerError, Lowering, elementwise, exchange,
-    layout::{Layout, Order},
-    work::{Temporary, Work},
-};
-use crate::units::TileRange;
+use crate::sim::lower::elementwise::Binary;
+use crate::sim::lower::reduce::Operation;
+use crate::sim::lower::{LowerError, Lowering, work::Work};
 
 /// `x + bias`, the bias running along one axis.
 #[derive(Clone, Copy, Debug)]
 pub struct BiasAdd {
     /// Axis of `x` that the bias has one value for.
     pub axis: usize,
+}
+
+impl BiasAdd {
+    /// Axes along which all elements get the same bias.
+    fn others(self, ty: &TensorType) -> Vec<usize> {
+        (0..ty.shape.len()).filter(|axis| *axis != self.axis).collect()
+    }
 }
 
 impl Operator for BiasAdd {
@@ -49,36 +52,10 @@ impl Operator for BiasAdd {
     fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
         let ty = lowering.ty(node.inputs[0]).clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
-        let bias = lowering.layout_or_linear(node.inputs[1]).bytes(ty.dtype.bytes());
-        let channels = lowering.ty(node.inputs[1]).elements();
-        let used = TileRange::new(
-            0,
-            layout.elements.iter().map(|(tiles, _)| tiles.end).max().unwrap_or(0),
-        );
+        let bias = lowering.layout_or_linear(node.inputs[1]);
         let mut work = Work::default();
-        let name = "Op/Add";
-        work.push_some(exchange::broadcast(
-            name,
-            &bias,
-            used,
-            lowering.tiles,
-            lowering.exchange_speed(),
-        ));
-        let copied = layout.elements.map(|count| channels.min(*count) * ty.dtype.bytes());
-        work.temporaries.push(Temporary {
-            name: "Op/biasesBroadcast".to_string(),
-            category: Category::Message,
-            bytes: copied,
-            interleaved: false,
-            live: 0..2,
-        });
-        let vertex = format!(
-            "popops::BroadcastVectorOuterByColumnInPlaceSupervisor<popops::expr::BinaryOpType::ADD,{},false>",
-            ty.dtype.poplar_name()
-        );
-        work.push(elementwise::phase(name, vertex, 2, &layout.elements, |count| {
-            elementwise::broadcast_vector_cycles(ty.dtype, *count, channels.min(*count))
-        }));
+        let rows = Rows::new(&ty, layout.clone(), &self.others(&ty));
+        rows.apply(lowering, &mut work, "Op/Add", Binary::Add, &bias);
         lowering.lay_out(node.outputs[0], layout);
         Ok(work)
     }
@@ -112,22 +89,12 @@ impl Operator for BiasGradient {
     }
 
     fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
-        let input = lowering.layout_or_linear(node.inputs[0]);
-        let ty = lowering.ty(node.outputs[0]).clone();
+        let layout = lowering.layout_or_linear(node.inputs[0]);
+        let ty = lowering.ty(node.inputs[0]).clone();
         let mut work = Work::default();
-        let elements = reduce::add(
-            &mut work,
-            &Reduction {
-                name: "Reduce",
-                operation: "ReduceAdd",
-                input: &input.elements,
-                dtype: ty.dtype,
-                outputs: ty.elements(),
-                tiles: lowering.tiles,
-                bytes_per_cycle: lowering.exchange_speed(),
-            },
-        );
-        lowering.lay_out(node.outputs[0], Layout { elements, order: Order::Linear });
+        let rows = Rows::new(&ty, layout, &BiasAdd { axis: self.axis }.others(&ty));
+        let sums = rows.reduce(lowering, node, &mut work, "Reduce", Operation::Add, ty.dtype)?;
+        lowering.lay_out(node.outputs[0], sums);
         Ok(work)
     }
 }

@@ -3,11 +3,12 @@
 //! Lowered as popnn does (lib/popnn/NonLinearity.cpp, Loss.cpp): maximum, difference, exponential,
 //! sum, inverse, product; then the picked log-probabilities and their sum.
 
+use super::parts::Rows;
 use super::{Operator, expect_operands};
 use crate::sim::graph::{Backward, DType, GraphError, Node, TensorId, TensorType};
 use crate::sim::lower::elementwise::{self, Binary, Unary};
 use crate::sim::lower::layout::{Layout, Order};
-use crate::sim::lower::reduce::{self, Reduction};
+use crate::sim::lower::reduce::Operation;
 use crate::sim::lower::{LowerError, Lowering, exchange, work::Work};
 use crate::units::TileRuns;
 
@@ -52,76 +53,37 @@ impl Operator for CrossEntropy {
         let logits = lowering.ty(node.inputs[0]).clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = Work::default();
-        softmax(&mut work, lowering, &logits, &layout);
+        softmax(&mut work, lowering, node, &logits, &layout)?;
         lowering.lay_out(node.outputs[1], layout.clone());
         let picked = pick(&mut work, lowering, node, &layout, logits.dtype);
-        let elements =
-            sum(&mut work, lowering, "Loss/Reduce", "ReduceAdd", &picked, logits.dtype, 1);
-        lowering.lay_out(node.outputs[0], Layout { elements, order: Order::Linear });
+        let flat = TensorType::new([logits.elements()], logits.dtype);
+        let losses = Rows::new(&flat, Layout { elements: picked, order: Order::Linear }, &[0]);
+        let name = "Loss/Reduce";
+        let loss = losses.reduce(lowering, node, &mut work, name, Operation::Add, logits.dtype)?;
+        lowering.lay_out(node.outputs[0], loss);
         Ok(work)
     }
 }
 
-/// Adds a reduction over tiles.
-fn sum(
+/// Adds softmax over the last axis of `[batch, classes]`.
+fn softmax(
     work: &mut Work,
     lowering: &Lowering,
-    name: &str,
-    operation: &str,
-    input: &TileRuns<u64>,
-    dtype: DType,
-    outputs: u64,
-) -> TileRuns<u64> {
-    reduce::add(
-        work,
-        &Reduction {
-            name,
-            operation,
-            input,
-            dtype,
-            outputs,
-            tiles: lowering.tiles,
-            bytes_per_cycle: lowering.exchange_speed(),
-        },
-    )
-}
-
-/// Adds softmax over the last axis of `[batch, classes]`.
-fn softmax(work: &mut Work, lowering: &Lowering, logits: &TensorType, layout: &Layout) {
-    let (rows, dtype) = (logits.shape[0], logits.dtype);
-    let spread = |work: &mut Work, name: &str, from: &TileRuns<u64>| {
-        let needed = layout.elements.map(|count| count.min(&rows) * dtype.bytes());
-        let sent = from.map(|count| count * dtype.bytes());
-        let phase = exchange::phase(
-            name,
-            &needed,
-            &sent,
-            (2, 2),
-            lowering.tiles,
-            lowering.exchange_speed(),
-        );
-        work.push_some(phase);
-    };
-    let rowwise = |work: &mut Work, name: &str, operation: Binary| {
-        let ty = dtype.poplar_name();
-        let vertex = format!(
-            "popops::BroadcastVectorOuterByRowInPlaceSupervisor<popops::expr::BinaryOpType::{},{ty},false>",
-            operation.name()
-        );
-        work.push(elementwise::phase(name, vertex, 2, &layout.elements, |count| {
-            elementwise::broadcast_vector_cycles(dtype, *count, rows.min(*count))
-        }));
-    };
-    let maxima =
-        sum(work, lowering, "SoftMax/Reduce_max", "ReduceMax", &layout.elements, dtype, rows);
-    spread(work, "SoftMax/Sub", &maxima);
-    rowwise(work, "SoftMax/Sub", Binary::Subtract);
-    work.push(elementwise::unary("SoftMax/Exp", Unary::Exp, dtype, &layout.elements));
+    node: &Node,
+    logits: &TensorType,
+    layout: &Layout,
+) -> Result<(), LowerError> {
+    let dtype = logits.dtype;
+    let rows = Rows::new(logits, layout.clone(), &[1]);
+    let maxima = rows.reduce(lowering, node, work, "SoftMax/Reduce_max", Operation::Max, dtype)?;
+    rows.apply(lowering, work, "SoftMax/Sub", Binary::Subtract, &maxima);
+    work.push(elementwise::unary_in_place("SoftMax/Exp", Unary::Exp, dtype, &layout.elements));
     let sums =
-        sum(work, lowering, "SoftMax/Reduce_sum", "ReduceAdd", &layout.elements, dtype, rows);
-    work.push(elementwise::unary("SoftMax/Inv", Unary::Inverse, dtype, &sums));
-    spread(work, "SoftMax/Mul", &sums);
-    rowwise(work, "SoftMax/Mul", Binary::Multiply);
+        rows.reduce(lowering, node, work, "SoftMax/Reduce_sum", Operation::Add, DType::Float)?;
+    let inverse = Unary::Inverse;
+    work.push(elementwise::unary_in_place("SoftMax/Inv", inverse, DType::Float, &sums.elements));
+    rows.apply(lowering, work, "SoftMax/Mul", Binary::Multiply, &sums);
+    Ok(())
 }
 
 /// Adds the transform that picks the log-probability of each label.
@@ -168,12 +130,11 @@ impl Operator for CrossEntropyGradient {
         let ty = lowering.ty(node.inputs[0]).clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = Work::default();
-        work.push(elementwise::unary(
-            "NllLossGrad/OneHot",
-            Unary::Copy,
-            ty.dtype,
-            &layout.elements,
-        ));
+        let vertex = format!("popops::EncodeOneHot<unsigned int,{}>", ty.dtype.poplar_name());
+        let classes = ty.shape[1];
+        work.push(elementwise::phase("NllLossGrad/OneHot", vertex, 3, &layout.elements, |count| {
+            elementwise::cycles::one_hot(ty.dtype, count.div_ceil(classes))
+        }));
         work.push(elementwise::binary_in_place(
             "NllLossGrad/Sub",
             Binary::Subtract,

@@ -2,7 +2,8 @@
 
 use super::{Operator, expect_operands, expect_same};
 use crate::sim::graph::{Backward, GraphError, Node, TensorId, TensorType};
-use crate::sim::lower::pool::{self, Pooling};
+use crate::sim::lower::layout::{Layout, Order};
+use crate::sim::lower::pool::{self, Axis, Kind, Pass, Pooling};
 use crate::sim::lower::{LowerError, Lowering, work::Work};
 
 /// The largest value of each window of a `[batch, channels, height, width]` tensor.
@@ -23,18 +24,46 @@ impl MaxPool {
         size.checked_sub(self.kernel).map(|room| room / self.stride + 1)
     }
 
-    fn pooling(&self, input: &TensorType, backward: bool) -> Pooling {
-        Pooling {
-            batch: input.shape[0],
-            channels: input.shape[1],
-            output: [self.windows(input.shape[2]), self.windows(input.shape[3])]
-                .map(|size| size.unwrap_or(1)),
-            input: [input.shape[2], input.shape[3]],
+    fn pooling(&self, input: &TensorType, operands: &[Layout], backward: bool) -> Pooling {
+        let group = |layout: &Layout| match layout.order {
+            Order::Grouped { axis: 1, group } => group,
+            _ => 1,
+        };
+        let axis = |elements: u64| Axis {
+            elements,
             kernel: self.kernel,
             stride: self.stride,
+            before: 0,
+            behind: 0,
+        };
+        Pooling {
+            pass: Pass { kind: Kind::Max, backward },
             dtype: input.dtype,
-            backward,
+            batch: input.shape[0],
+            channels: input.shape[1],
+            axes: [axis(input.shape[2]), axis(input.shape[3])],
+            grouping: operands.last().map_or(1, group),
+            forward_grouping: operands.first().map_or(1, group),
         }
+    }
+
+    /// The phases of one direction.
+    fn lower(
+        &self,
+        lowering: &mut Lowering,
+        node: &Node,
+        backward: bool,
+    ) -> Result<Work, LowerError> {
+        let input = lowering.ty(node.inputs[0]).clone();
+        let operands: Vec<_> =
+            node.inputs.iter().map(|tensor| lowering.layout_or_linear(*tensor)).collect();
+        let pooling = self.pooling(&input, &operands, backward);
+        let pooled = pool::lower(lowering, &pooling, &operands).ok_or_else(|| LowerError {
+            operation: node.name.clone(),
+            problem: format!("a window of {} does not fit into {input}", self.kernel),
+        })?;
+        lowering.lay_out(node.outputs[0], pooled.1);
+        Ok(pooled.0)
     }
 }
 
@@ -68,12 +97,7 @@ impl Operator for MaxPool {
     }
 
     fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
-        let input = lowering.ty(node.inputs[0]).clone();
-        let pooling = self.pooling(&input, false);
-        let sources = [lowering.layout_or_linear(node.inputs[0]).bytes(input.dtype.bytes())];
-        let (work, layout) = pool::lower(lowering, &pooling, &sources);
-        lowering.lay_out(node.outputs[0], layout);
-        Ok(work)
+        MaxPool::lower(self, lowering, node, false)
     }
 }
 
@@ -99,15 +123,6 @@ impl Operator for MaxPoolGradient {
     }
 
     fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
-        let input = lowering.ty(node.inputs[0]).clone();
-        let pooling = self.pool.pooling(&input, true);
-        let sources: Vec<_> = node
-            .inputs
-            .iter()
-            .map(|tensor| lowering.layout_or_linear(*tensor).bytes(input.dtype.bytes()))
-            .collect();
-        let (work, layout) = pool::lower(lowering, &pooling, &sources);
-        lowering.lay_out(node.outputs[0], layout);
-        Ok(work)
+        MaxPool::lower(&self.pool, lowering, node, true)
     }
 }

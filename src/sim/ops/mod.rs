@@ -8,6 +8,7 @@ mod cross_entropy;
 mod matmul;
 mod max_pool;
 mod optimizer;
+mod parts;
 mod relu;
 mod reshape;
 

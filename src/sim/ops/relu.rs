@@ -2,7 +2,7 @@
 
 use super::{Operator, Reuse, expect_operands, expect_same};
 use crate::sim::graph::{Backward, GraphError, Node, TensorId, TensorType};
-use crate::sim::lower::elementwise::{self, Unary};
+use crate::sim::lower::elementwise::NonLinearity;
 use crate::sim::lower::{LowerError, Lowering, work::Work};
 
 /// The rectifier.
@@ -33,7 +33,7 @@ impl Operator for Relu {
         let dtype = lowering.ty(node.inputs[0]).dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = Work::default();
-        work.push(elementwise::unary("Op/Relu", Unary::Relu, dtype, &layout.elements));
+        work.push(NonLinearity::Relu.phase(dtype, &layout.elements));
         lowering.lay_out(node.outputs[0], layout);
         Ok(work)
     }
@@ -66,14 +66,7 @@ impl Operator for ReluGradient {
         let dtype = lowering.ty(node.inputs[0]).dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = lowering.bring(node.inputs[1], &layout, "NonLinearityGrad");
-        let ty = dtype.poplar_name();
-        work.push(elementwise::phase(
-            "NonLinearityGrad",
-            format!("popnn::NonLinearityGradSupervisor<{ty},popnn::NonLinearityType::RELU>"),
-            3,
-            &layout.elements,
-            |count| elementwise::nonlinearity_gradient_cycles(dtype, *count),
-        ));
+        work.push(NonLinearity::Relu.backward_phase(dtype, &layout.elements));
         lowering.lay_out(node.outputs[0], layout);
         Ok(work)
     }

@@ -11,7 +11,7 @@ use super::model::{Grain, Model, PartSize, Role};
 use super::params::{ConvParams, PlanError};
 use super::plan::{Machine, Partition, Pass, Plan, PlanOptions, TileOrder};
 use super::search::JointPass;
-use super::transforms::Transformed;
+use super::transforms::{self, Transformed};
 
 /// The innermost outputs and the input channels trade places.
 fn backward_partition(split: &Partition, dims: usize) -> Partition {
@@ -204,8 +204,12 @@ pub fn derive(
     params: ConvParams,
     vertex: VertexType,
     estimate: super::plan::Estimate,
-) -> Plan {
-    let dims = forward.params.dims.len() + forward.transform.extra_dims;
+) -> Result<Plan, PlanError> {
+    let transformed =
+        transforms::apply(&params, forward.transform()).ok_or(PlanError::Invalid {
+            what: "a pass of a fully connected layer does not suit its plan",
+        })?;
+    let dims = forward.params.dims.len() + forward.transform().extra_dims;
     let (partition, tile_order, field_grain) = match pass {
         Pass::FcTrainingBackward => (
             backward_partition(&forward.partition, dims),
@@ -223,14 +227,15 @@ pub fn derive(
             (partition, TileOrder::FcWeightUpdate, 1)
         }
     };
-    Plan {
+    Ok(Plan {
         params,
         options: forward.options.with_pass(pass),
+        transformed,
         vertex,
         partition,
         tile_order,
         field_grain,
         estimate,
         ..forward.clone()
-    }
+    })
 }

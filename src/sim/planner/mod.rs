@@ -280,7 +280,7 @@ impl<'a> Task<'a> {
         Ok(Plan {
             params: self.params.clone(),
             options: self.options,
-            transform: found.transformed.transform,
+            transformed: found.transformed,
             vertex: found.vertex,
             partition: found.best.partition,
             field_grain: found.field_grain,
@@ -308,8 +308,8 @@ impl<'a> Task<'a> {
             joint::derive(&forward, pass, params, *other.model.vertex(), estimate)
         };
         Ok(TrainingPlans {
-            backward: derived(0, Pass::FcTrainingBackward, joint::backward_params(&self.params)),
-            update: derived(1, Pass::FcTrainingWeightUpdate, joint::update_params(&self.params)),
+            backward: derived(0, Pass::FcTrainingBackward, joint::backward_params(&self.params))?,
+            update: derived(1, Pass::FcTrainingWeightUpdate, joint::update_params(&self.params))?,
             forward,
         })
     }

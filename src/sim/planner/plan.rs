@@ -2,7 +2,7 @@
 
 use super::candidates::{Method, VertexType};
 use super::params::ConvParams;
-use super::transforms::Transform;
+use super::transforms::{Transform, Transformed};
 use crate::sim::graph::DType;
 use crate::sim::targets::Chip;
 use serde_json::{Value, json};
@@ -316,7 +316,7 @@ pub struct Plan {
     /// What it was made for.
     pub options: PlanOptions,
     /// How the shape is changed first.
-    pub transform: Transform,
+    pub transformed: Transformed,
     /// The vertex.
     pub vertex: VertexType,
     /// How it is split.
@@ -339,6 +339,11 @@ impl Plan {
         self.partition.tiles()
     }
 
+    /// How the shape is changed first.
+    pub fn transform(&self) -> &Transform {
+        &self.transformed.transform
+    }
+
     /// Element type of partial sums.
     pub fn partial_type(&self) -> DType {
         self.vertex.partial_type
@@ -347,7 +352,7 @@ impl Plan {
     /// The planner's choice and its estimated phases, as operations carry it in a report.
     pub fn describe(&self) -> Value {
         let partition = &self.partition;
-        let dims = self.transform.extra_dims + self.params.dims.len();
+        let dims = self.transform().extra_dims + self.params.dims.len();
         let mut method = json!({
             "method": self.vertex.method.name(),
             "partialsType": self.vertex.partial_type.poplar_name(),
@@ -364,7 +369,7 @@ impl Plan {
             "pass": self.options.pass.name(),
             "shapes": self.params.to_string(),
             "vertex": method,
-            "transform": self.transform.describe(),
+            "transform": self.transform().describe(),
             "partition": {
                 "fieldSplit": partition.field[..dims],
                 "kernelSplit": partition.kernel[..dims],

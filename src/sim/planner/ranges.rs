@@ -87,6 +87,44 @@ impl FieldDim {
 
     /// Input elements that outputs `outputs` read through kernel elements `kernel`.
     pub fn inputs_of(&self, outputs: &Range<u64>, kernel: Range<u64>) -> Range<u64> {
+        self.contiguous_inputs(outputs, &kernel)
+            .unwrap_or_else(|| self.inputs_of_each(outputs, kernel))
+    }
+
+    /// The same where positions leave no gaps, so that no walk is needed: `None` elsewhere.
+    fn contiguous_inputs(&self, outputs: &Range<u64>, kernel: &Range<u64>) -> Option<Range<u64>> {
+        let (input, filter, output) =
+            (&self.input_transform, &self.kernel_transform, &self.output_transform);
+        let begin = outputs.start.max(output.padding_lower);
+        let end = outputs.end.min(self.output().saturating_sub(output.padding_upper));
+        if begin >= end || kernel.is_empty() {
+            return Some(NONE);
+        }
+        let along_outputs = output.stride == 1 && end - begin >= filter.dilation;
+        let along_kernel = filter.dilation == 1 && kernel.end - kernel.start >= output.stride;
+        if input.dilation != 1 || !(along_outputs || along_kernel) {
+            return None;
+        }
+        let first = filter.position(kernel.start, self.kernel)?;
+        let last = filter.position(kernel.end - 1, self.kernel)?;
+        let place = |output: u64| {
+            (output - self.output_transform.padding_lower) * self.output_transform.stride
+                + self.output_transform.truncation_lower
+        };
+        // Transformed positions, then those of them that hold input.
+        let (low, high) = (place(begin) + first.min(last), place(end - 1) + first.max(last));
+        let padding = input.leading_padding();
+        let count = input.truncated(self.input);
+        let (low, high) = (low.saturating_sub(padding), (high + 1).checked_sub(padding));
+        let high = high.unwrap_or(0).min(count);
+        if low >= high {
+            return Some(NONE);
+        }
+        let (low, high) = if input.flip { (count - high, count - low) } else { (low, high) };
+        Some(low + input.truncation_lower..high + input.truncation_lower)
+    }
+
+    fn inputs_of_each(&self, outputs: &Range<u64>, kernel: Range<u64>) -> Range<u64> {
         let ranges = kernel.map(|kernel| {
             let touched = self.outputs_of_kernel(outputs, kernel);
             if touched.is_empty() {
@@ -190,6 +228,8 @@ pub fn gcd(a: u64, b: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sim::planner::params::OutputTransform;
+    use proptest::prelude::*;
 
     #[test]
     fn padding_cuts_the_outputs_of_outer_kernel_elements() {
@@ -216,5 +256,72 @@ mod tests {
         assert_eq!(dilated.outputs_of_kernel(&(0..9), 1), 1..8);
         assert_eq!(dilated.active_output_step(), 2);
         assert_eq!(dilated.macs(), 12);
+    }
+
+    fn any_transform() -> impl Strategy<Value = OperandTransform> {
+        (0..3u64, 0..3u64, 1..4u64, 0..3u64, 0..3u64, any::<bool>()).prop_map(
+            |(truncation_lower, truncation_upper, dilation, padding_lower, padding_upper, flip)| {
+                OperandTransform {
+                    truncation_lower,
+                    truncation_upper,
+                    dilation,
+                    padding_lower,
+                    padding_upper,
+                    flip,
+                }
+            },
+        )
+    }
+
+    /// Small dimensions with every transform.
+    fn any_dim() -> impl Strategy<Value = FieldDim> {
+        let sizes = (1..12u64, 1..6u64, any_transform(), any_transform());
+        let output = (0..2u64, 0..2u64, 1..4u64, 0..3u64, 0..3u64);
+        (sizes, output)
+            .prop_map(|((input, kernel, input_transform, kernel_transform), output)| FieldDim {
+                input,
+                kernel,
+                input_transform,
+                kernel_transform,
+                output_transform: OutputTransform {
+                    truncation_lower: output.0,
+                    truncation_upper: output.1,
+                    stride: output.2,
+                    padding_lower: output.3,
+                    padding_upper: output.4,
+                },
+            })
+            .prop_filter("a dimension with outputs", |dim| dim.validate().is_ok())
+    }
+
+    /// All pairs of output and input that kernel element `kernel` connects, by trying them.
+    fn connected(dim: &FieldDim, kernel: u64) -> Vec<(u64, u64)> {
+        (0..dim.output().saturating_sub(dim.output_transform.padding_upper))
+            .filter_map(|output| Some((output, dim.input_index(output, kernel)?)))
+            .collect()
+    }
+
+    proptest! {
+        #[test]
+        fn ranges_are_those_of_a_walk(dim in any_dim()) {
+            for kernel in 0..dim.kernel {
+                let outputs: Vec<u64> = connected(&dim, kernel).iter().map(|pair| pair.0).collect();
+                let range = dim.outputs_of_kernel(&(0..dim.output()), kernel);
+                prop_assert_eq!(range.is_empty(), outputs.is_empty());
+                if let (Some(first), Some(last)) = (outputs.first(), outputs.last()) {
+                    prop_assert_eq!(range, *first..last + 1);
+                }
+            }
+        }
+
+        #[test]
+        fn contiguous_inputs_are_those_of_a_walk(dim in any_dim(), cut in 0.0..1.0) {
+            let outputs = (dim.output() as f64 * cut) as u64..dim.output();
+            for start in 0..dim.kernel {
+                let kernel = start..dim.kernel;
+                let walked = dim.inputs_of_each(&outputs, kernel.clone());
+                prop_assert_eq!(dim.inputs_of(&outputs, kernel), walked);
+            }
+        }
     }
 }

@@ -30,7 +30,7 @@ pub struct Transform {
 }
 
 /// A convolution at the stages of its transform.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transformed {
     /// The choice.
     pub transform: Transform,

@@ -52,6 +52,28 @@ pub fn run<S: Sink>(
     runner.mark(MarkKind::Run, "Engine::run #0", None, 0, &start)
 }
 
+/// Bars the trace of a run will have: one per step and IPU that takes part.
+pub fn count_bars(compiled: &Compiled, output_mode: OutputMode) -> u64 {
+    struct Counter(u64);
+    impl Sink for Counter {
+        type Error = std::convert::Infallible;
+
+        fn step(&mut self, step: &Step) -> Result<(), Self::Error> {
+            self.0 += step.ipus.len() as u64;
+            Ok(())
+        }
+
+        fn mark(&mut self, _: &Mark) -> Result<(), Self::Error> {
+            Ok(())
+        }
+    }
+    let mut counter = Counter(0);
+    match run(compiled, output_mode, &mut counter) {
+        Ok(()) => counter.0,
+        Err(never) => match never {},
+    }
+}
+
 /// A place in the run: the next step, and the time on one IPU or the latest on all.
 #[derive(Clone, Copy)]
 struct Place {

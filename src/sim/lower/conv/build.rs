@@ -1,9 +1,10 @@
 //! Putting phases in order: a builder of [`Work`] and the traffic of exchanges.
 
 use crate::report::{Category, TileTraffic};
-use crate::sim::lower::work::{Phase, PhaseKind, Temporary, VertexUse, Work, WorkItem};
+use crate::sim::lower::work::{Phase, PhaseKind, Place, Temporary, VertexUse, Work, WorkItem};
 use crate::sim::planner::Machine;
 use crate::units::{TileRange, TileRuns};
+use std::ops::Range;
 
 /// Bytes of the longest message; longer sends are split.
 const MESSAGE_BYTES: u64 = 256;
@@ -13,7 +14,7 @@ const MESSAGE_BYTES: u64 = 256;
 pub struct Flow {
     /// Bytes received.
     pub received: u64,
-    /// Bytes sent, a multicast counted once.
+    /// Bytes sent at most, a multicast counted once: what the tile holds for others.
     pub sent: u64,
     /// Messages received.
     pub messages_in: u64,
@@ -105,12 +106,24 @@ impl Builder {
         from: usize,
         bytes: &[u64],
     ) {
-        if from >= self.phases || bytes.iter().all(|bytes| *bytes == 0) {
+        self.temporary_until(name, category, interleaved, from..self.phases, bytes);
+    }
+
+    /// A temporary that is live in phases `live`.
+    pub fn temporary_until(
+        &mut self,
+        name: String,
+        category: Category,
+        interleaved: bool,
+        live: Range<usize>,
+        bytes: &[u64],
+    ) {
+        if live.is_empty() || bytes.iter().all(|bytes| *bytes == 0) {
             return;
         }
         let bytes = runs(bytes.iter().map(|bytes| (*bytes > 0).then_some(*bytes)));
-        let live = from..self.phases;
-        self.temporaries.push(Temporary { name, category, bytes, interleaved, live });
+        let place = if interleaved { Place::Interleaved } else { Place::Any };
+        self.temporaries.push(Temporary { name, category, bytes, place, live });
     }
 
     /// The work.

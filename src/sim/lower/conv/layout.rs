@@ -63,7 +63,7 @@ pub fn planned_layouts(machine: &Machine, plan: &Plan) -> PlannedLayouts {
     PlannedLayouts {
         input: operand(spread(
             bytes(params.input_elements()),
-            grain_bytes(plan, plan.transform.swap_operands),
+            grain_bytes(plan, plan.transform().swap_operands),
             plan.tiles(),
         )),
         weights: operand(weight_shares(machine, plan)),
@@ -74,7 +74,7 @@ pub fn planned_layouts(machine: &Machine, plan: &Plan) -> PlannedLayouts {
 /// Bytes of the weights of `plan` on each tile. Small weights lie on few tiles.
 pub fn weight_shares(machine: &Machine, plan: &Plan) -> Vec<u64> {
     let bytes = plan.params.weight_elements() * plan.params.input_type.bytes();
-    spread(bytes, grain_bytes(plan, !plan.transform.swap_operands), machine.tiles)
+    spread(bytes, grain_bytes(plan, !plan.transform().swap_operands), machine.tiles)
 }
 
 /// Bytes of an operand that stay on one tile; `as_weights` where the vertex takes it as weights.
@@ -103,6 +103,6 @@ fn output_layout(plan: &Plan) -> OperandLayout {
         (bytes > 0).then_some(bytes)
     });
     let innermost =
-        if plan.transform.swap_operands { Innermost::Batch } else { Innermost::OutChannels };
+        if plan.transform().swap_operands { Innermost::Batch } else { Innermost::OutChannels };
     OperandLayout { bytes: runs(shares), innermost, group: plan.vertex.out_chans_per_group }
 }

@@ -11,9 +11,12 @@
 
 mod build;
 pub mod layout;
+mod operands;
 mod parts;
 mod pass;
 mod rearrange;
+mod reduction;
+mod serial;
 mod vertices;
 
 pub use layout::{Innermost, OperandLayout, PlannedLayouts, planned_layouts};

@@ -6,7 +6,6 @@
 //! `Convolution.cpp` linearizeTileIndices and iteratePartitionParallel).
 
 use crate::sim::planner::model::Grain;
-use crate::sim::planner::transforms::{self, Transformed};
 use crate::sim::planner::{ConvParams, FieldDim, Plan, TileOrder};
 use std::ops::Range;
 
@@ -18,6 +17,8 @@ pub struct TilePart {
     pub field: [Range<u64>; 3],
     /// Kernel elements of each dimension.
     pub kernel: [Range<u64>; 3],
+    /// Input positions of each dimension, halo included.
+    pub inputs: [u64; 3],
     /// Batch elements.
     pub batch: u64,
     /// Groups, and how many of them are padding.
@@ -40,8 +41,6 @@ pub struct Padded {
 /// A plan applied to its shape: everything lowering needs to know about sizes.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// The stages of the transform.
-    pub transformed: Transformed,
     /// Shape of one serial iteration after the transform, channels not padded.
     pub slice: ConvParams,
     /// The same, channels padded to whole groups.
@@ -53,11 +52,9 @@ pub struct Layout {
 impl Layout {
     /// The parts of `plan`.
     pub fn of(plan: &Plan) -> Self {
-        let transformed = transforms::apply(&plan.params, &plan.transform)
-            .expect("a plan's transform suits the shape it was made for");
         let split = &plan.partition;
         let grain = Grain::of(&plan.vertex);
-        let shape = &transformed.shape;
+        let shape = &plan.transformed.shape;
         let slice = ConvParams {
             in_channels: shape.in_channels.div_ceil(split.in_channels_serial),
             out_channels: shape.out_channels.div_ceil(split.out_channels_serial),
@@ -69,68 +66,8 @@ impl Layout {
             out_channels: slice.out_channels.next_multiple_of(grain.out_channels),
             ..slice.clone()
         };
-        let mut layout = Self { transformed, slice, padded, parts: Vec::new() };
-        layout.parts = layout.cut(plan, grain);
-        layout
-    }
-
-    fn cut(&self, plan: &Plan, grain: Grain) -> Vec<TilePart> {
-        let split = &plan.partition;
-        let slice = &self.slice;
-        let dims = slice.dims.len();
-        let groups = cut_padded(slice.conv_groups, grain.groups, split.groups);
-        let inputs = cut_padded(slice.in_channels, grain.in_channels, split.in_channels);
-        let outputs = cut_padded(slice.out_channels, grain.out_channels, split.out_channels);
-        let batches = cut(slice.batch, 1, split.batch);
-        let along = |size: fn(&FieldDim) -> u64, splits: &[u64; 3], innermost_grain: u64| {
-            let of_dim = |dim: usize| {
-                let grain = if dim + 1 == dims { innermost_grain } else { 1 };
-                slice.dims.get(dim).map_or(vec![0..1], |field| cut(size(field), grain, splits[dim]))
-            };
-            [of_dim(0), of_dim(1), of_dim(2)]
-        };
-        let fields = along(FieldDim::output, &split.field, plan.field_grain);
-        let kernels = along(|dim| dim.kernel, &split.kernel, 1);
-
-        let counts = [
-            groups.len(),
-            inputs.len(),
-            kernels[0].len(),
-            kernels[1].len(),
-            kernels[2].len(),
-            batches.len(),
-            fields[0].len(),
-            fields[1].len(),
-            fields[2].len(),
-            outputs.len(),
-        ];
-        // Axes in the order tiles are numbered, outermost first: a joint plan numbers those of its
-        // other passes so that weights stay where the forward pass has them.
-        let mut order: [usize; 10] = std::array::from_fn(|axis| axis);
-        match plan.tile_order {
-            TileOrder::Standard => {}
-            TileOrder::FcBackward => order.swap(1, 5 + dims),
-            TileOrder::FcWeightUpdate => order.swap(1, 9),
-        }
-        let tiles: usize = counts.iter().product();
-        (0..tiles)
-            .map(|tile| {
-                let mut rest = tile;
-                let mut index = [0; 10];
-                for &axis in order.iter().rev() {
-                    index[axis] = rest % counts[axis];
-                    rest /= counts[axis];
-                }
-                TilePart {
-                    groups: groups[index[0]],
-                    in_channels: inputs[index[1]],
-                    kernel: std::array::from_fn(|dim| kernels[dim][index[2 + dim]].clone()),
-                    batch: length(&batches[index[5]]),
-                    field: std::array::from_fn(|dim| fields[dim][index[6 + dim]].clone()),
-                    out_channels: outputs[index[9]],
-                }
-            })
-            .collect()
+        let parts = cut_parts(plan, &slice, grain);
+        Self { slice, padded, parts }
     }
 
     /// Number of dimensions.
@@ -140,15 +77,8 @@ impl Layout {
 
     /// Input elements a tile needs, halo included, channels padded.
     pub fn inputs(&self, part: &TilePart) -> u64 {
-        self.input_field(part) * part.batch * part.in_channels.size * part.groups.size
-    }
-
-    /// Input positions a tile needs of each batch element.
-    pub fn input_field(&self, part: &TilePart) -> u64 {
-        let along = self.slice.dims.iter().enumerate().map(|(dim, field)| {
-            length(&field.inputs_of(&part.field[dim], part.kernel[dim].clone()))
-        });
-        along.product()
+        let field: u64 = part.inputs.iter().product();
+        field * part.batch * part.in_channels.size * part.groups.size
     }
 
     /// Weights a tile needs, channels padded.
@@ -174,6 +104,83 @@ impl Layout {
             * part.out_channels.real
             * part.groups.real
     }
+}
+
+/// The parts of one serial iteration `slice`, in tile order.
+fn cut_parts(plan: &Plan, slice: &ConvParams, grain: Grain) -> Vec<TilePart> {
+    let split = &plan.partition;
+    let dims = slice.dims.len();
+    let groups = cut_padded(slice.conv_groups, grain.groups, split.groups);
+    let inputs = cut_padded(slice.in_channels, grain.in_channels, split.in_channels);
+    let outputs = cut_padded(slice.out_channels, grain.out_channels, split.out_channels);
+    let batches = cut(slice.batch, 1, split.batch);
+    let along = |size: fn(&FieldDim) -> u64, splits: &[u64; 3], innermost_grain: u64| {
+        let of_dim = |dim: usize| {
+            let grain = if dim + 1 == dims { innermost_grain } else { 1 };
+            let (size, parts) =
+                slice.dims.get(dim).map_or((1, 1), |field| (size(field), splits[dim]));
+            cut(size, grain, parts)
+        };
+        [of_dim(0), of_dim(1), of_dim(2)]
+    };
+    let fields = along(FieldDim::output, &split.field, plan.field_grain);
+    let kernels = along(|dim| dim.kernel, &split.kernel, 1);
+    let lengths =
+        [0, 1, 2].map(|dim| input_lengths(slice.dims.get(dim), &fields[dim], &kernels[dim]));
+
+    let counts = [
+        groups.len(),
+        inputs.len(),
+        kernels[0].len(),
+        kernels[1].len(),
+        kernels[2].len(),
+        batches.len(),
+        fields[0].len(),
+        fields[1].len(),
+        fields[2].len(),
+        outputs.len(),
+    ];
+    // Axes in the order tiles are numbered, outermost first: a joint plan numbers those of its
+    // other passes so that weights stay where the forward pass has them.
+    let mut order: [usize; 10] = std::array::from_fn(|axis| axis);
+    match plan.tile_order {
+        TileOrder::Standard => {}
+        TileOrder::FcBackward => order.swap(1, 5 + dims),
+        TileOrder::FcWeightUpdate => order.swap(1, 9),
+    }
+    let tiles: usize = counts.iter().product();
+    (0..tiles)
+        .map(|tile| {
+            let mut rest = tile;
+            let mut index = [0; 10];
+            for &axis in order.iter().rev() {
+                index[axis] = rest % counts[axis];
+                rest /= counts[axis];
+            }
+            TilePart {
+                groups: groups[index[0]],
+                in_channels: inputs[index[1]],
+                kernel: std::array::from_fn(|dim| kernels[dim][index[2 + dim]].clone()),
+                inputs: std::array::from_fn(|dim| lengths[dim][index[6 + dim]][index[2 + dim]]),
+                batch: length(&batches[index[5]]),
+                field: std::array::from_fn(|dim| fields[dim][index[6 + dim]].clone()),
+                out_channels: outputs[index[9]],
+            }
+        })
+        .collect()
+}
+
+/// Input positions of one dimension that each of its parts needs of each part of the kernel.
+fn input_lengths(
+    field: Option<&FieldDim>,
+    outputs: &[Range<u64>],
+    kernels: &[Range<u64>],
+) -> Vec<Vec<u64>> {
+    let needs = |outputs: &Range<u64>, kernel: &Range<u64>| {
+        field.map_or(1, |field| length(&field.inputs_of(outputs, kernel.clone())))
+    };
+    let of_outputs = |outputs| kernels.iter().map(|kernel| needs(outputs, kernel)).collect();
+    outputs.iter().map(of_outputs).collect()
 }
 
 impl TilePart {

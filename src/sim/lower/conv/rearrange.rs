@@ -102,30 +102,80 @@ pub fn arrange_cycles(bytes: u64) -> u64 {
     (bytes as f64 * REARRANGE_CYCLES_PER_BYTE).round() as u64
 }
 
-/// Transposes blocks that lie on their tiles: `elements` of them per tile, in each of `groups`.
+/// A tensor whose blocks are transposed where they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transposition {
+    /// Size of its blocks.
+    pub blocks: Blocks,
+    /// Blocks of each tile.
+    pub counts: Vec<u64>,
+}
+
+impl Transposition {
+    /// `elements` in blocks that are dealt out evenly over all `tiles`.
+    pub fn dealt(blocks: Blocks, elements: u64, tiles: u64, least: u64) -> Self {
+        let blocks = blocks.spread(elements, tiles, least);
+        Self { blocks, counts: spread(blocks.count(elements), 1, tiles) }
+    }
+
+    /// Bytes of the blocks of each tile.
+    pub fn bytes(&self, data_type: DType) -> impl Iterator<Item = u64> {
+        let block = self.blocks.from * self.blocks.to * data_type.bytes();
+        self.counts.iter().map(move |count| count * block)
+    }
+}
+
+/// Brings the blocks of `tensors` together and transposes them.
+pub fn regroup(
+    builder: &mut Builder,
+    machine: &Machine,
+    names: [String; 2],
+    data_type: DType,
+    tensors: &[Transposition],
+) {
+    let mut bytes = vec![0; machine.tiles as usize];
+    for tensor in tensors {
+        bytes.iter_mut().zip(tensor.bytes(data_type)).for_each(|(sum, bytes)| *sum += bytes);
+    }
+    let [name, transpose_name] = names;
+    let start = builder.position();
+    relocate(builder, machine, &name, &bytes, true);
+    transpose(builder, machine, transpose_name, data_type, tensors);
+    temporary(builder, name, start, &bytes);
+}
+
+/// Transposes blocks that lie on their tiles. Vertices for all workers run one after the other,
+/// vertices of one worker side by side.
 pub fn transpose(
     builder: &mut Builder,
     machine: &Machine,
     name: String,
     data_type: DType,
-    tensors: &[(Blocks, Vec<u64>)],
+    tensors: &[Transposition],
 ) {
-    let tiles = tensors.iter().map(|(_, counts)| counts.len()).max().unwrap_or(0);
-    let mut cycles = vec![0; tiles];
+    let tiles = tensors.iter().map(|tensor| tensor.counts.len()).max().unwrap_or(0);
+    let (mut shared, mut single) = (vec![0; tiles], vec![0; tiles]);
     let mut vertices = Vec::new();
-    for (blocks, counts) in tensors {
-        let worker = format!("poplar_rt::Transpose<{}>", data_type.poplar_name());
-        let shared = format!("poplar_rt::Transpose1D<{}>", data_type.poplar_name());
-        let is_single = |count: u64| count == 1;
-        let single = counts.iter().map(|count| u64::from(is_single(*count)));
-        let several = counts.iter().map(|count| u64::from(*count > 1));
-        vertices.push(vertex_on(worker, single, 2));
-        vertices.push(vertex_on(shared, several, 2));
-        for (cycles, count) in cycles.iter_mut().zip(counts) {
-            *cycles += elementwise::transpose(machine, *count, blocks.from, blocks.to, data_type);
+    for Transposition { blocks, counts } in tensors {
+        let on_one = |count: u64| count == 1;
+        for (tile, count) in counts.iter().enumerate() {
+            let cycles = elementwise::transpose(machine, *count, blocks.from, blocks.to, data_type);
+            if on_one(*count) {
+                single[tile] = cycles.max(single[tile]);
+            } else {
+                shared[tile] += cycles;
+            }
         }
+        let kind = |kind: &str| format!("poplar_rt::{kind}<{}>", data_type.poplar_name());
+        let is = |one: bool| {
+            counts.iter().map(move |count| u64::from(*count > 0 && on_one(*count) == one))
+        };
+        vertices.push(vertex_on(kind("Transpose"), is(true), 2));
+        vertices.push(vertex_on(kind("Transpose1D"), is(false), 2));
     }
     vertices.retain(|vertex| !vertex.count.is_empty());
+    let cycles: Vec<u64> =
+        shared.iter().zip(&single).map(|(shared, single)| shared + single).collect();
     builder.compute(name, &cycles, vertices);
 }
 

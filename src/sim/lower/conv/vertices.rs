@@ -14,7 +14,7 @@ use crate::sim::planner::estimate::{VertexContext, VertexWork, vertex_cycles};
 use crate::sim::planner::model::Grain;
 use crate::sim::planner::{Machine, Plan};
 use crate::units::{TileRange, TileRuns};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Bytes of one entry of a work list: three 16-bit numbers.
 const WORKLIST_ENTRY_BYTES: u64 = 6;
@@ -22,6 +22,10 @@ const WORKLIST_ENTRY_BYTES: u64 = 6;
 /// Bytes of the state of one conv vertex that its list of edges does not account for; fitted on
 /// the matmul tutorial's profile by poplibs' field layout.
 const CONV_FIELD_BYTES: u64 = 16;
+
+/// Most different row lengths that are told apart in one dimension. Padding makes about as many as
+/// the kernel has elements, so only shapes nobody trains reach it; there it bounds the time.
+const MOST_LENGTHS: u64 = 64;
 
 /// One vertex on one tile.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,15 +109,14 @@ impl<'a> Maker<'a> {
     }
 
     fn key(&self, part: &TilePart, axes: &mut Axes) -> Key {
-        let dims = self.layout.dims();
         let mut positions: [Vec<(u64, u64)>; 3] = Default::default();
         let mut covers = true;
         let mut same_steps = true;
-        for dim in 0..dims {
+        for (dim, counts) in positions.iter_mut().enumerate().take(self.layout.dims()) {
             let (outputs, kernel) = (&part.field[dim], &part.kernel[dim]);
             let at = (dim, [outputs.start, outputs.end, kernel.start, kernel.end]);
             let (found, full) = axes.entry(at).or_insert_with(|| self.axis(part, dim)).clone();
-            positions[dim] = found;
+            *counts = found;
             covers &= full;
             same_steps &=
                 length(outputs) == 1 || self.context.dilation[dim] == self.context.stride[dim];
@@ -134,31 +137,29 @@ impl<'a> Maker<'a> {
     fn axis(&self, part: &TilePart, dim: usize) -> Axis {
         let field = &self.layout.slice.dims[dim];
         let (outputs, kernel) = (&part.field[dim], &part.kernel[dim]);
-        let step = self.context.active_step(dim);
-        let mut counts: Vec<(u64, u64)> = Vec::new();
-        let mut covers = true;
-        let mut add = |active: u64| match counts.iter_mut().find(|(length, _)| *length == active) {
-            Some((_, count)) => *count += 1,
-            None => counts.push((active, 1)),
-        };
         if self.explicit[dim] {
-            let last = dim + 1 == self.layout.dims();
-            let slic = matches!(self.plan.vertex.method, Method::Slic { .. });
-            let together = match (slic, dim) {
-                (true, _) if last => SLIC_WINDOW,
-                (false, 0) => self.height,
-                _ => 1,
-            };
-            (0..length(kernel).div_ceil(together)).for_each(|_| add(length(outputs)));
-        } else {
-            for position in kernel.clone() {
-                let touched = field.outputs_of_kernel(outputs, position);
-                covers &= touched == *outputs;
-                add(length(&touched).div_ceil(step));
-            }
+            let positions = length(kernel).div_ceil(self.positions_together(dim));
+            return (vec![(length(outputs), positions)], true);
         }
-        counts.sort_unstable();
-        (counts, covers)
+        let step = self.context.active_step(dim);
+        let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut covers = true;
+        for position in kernel.clone() {
+            let touched = field.outputs_of_kernel(outputs, position);
+            covers &= touched == *outputs;
+            *counts.entry(length(&touched).div_ceil(step)).or_default() += 1;
+        }
+        (coarsened(counts).into_iter().collect(), covers)
+    }
+
+    /// Kernel elements of dimension `dim` that the vertex takes at once.
+    fn positions_together(&self, dim: usize) -> u64 {
+        let slic = matches!(self.plan.vertex.method, Method::Slic { .. });
+        match dim {
+            _ if slic && dim + 1 == self.layout.dims() => SLIC_WINDOW,
+            0 if !slic => self.height,
+            _ => 1,
+        }
     }
 
     fn vertex(&self, key: &Key) -> TileVertex {
@@ -263,6 +264,20 @@ impl<'a> Maker<'a> {
             Method::OuterProduct => format!("poplin::OuterProduct<{input}>"),
         }
     }
+}
+
+/// The same counts with at most [`MOST_LENGTHS`] different lengths, rounded up to a common step.
+fn coarsened(counts: BTreeMap<u64, u64>) -> BTreeMap<u64, u64> {
+    let longest = counts.last_key_value().map_or(0, |(length, _)| *length);
+    if counts.len() <= MOST_LENGTHS as usize {
+        return counts;
+    }
+    let step = longest.div_ceil(MOST_LENGTHS);
+    let mut coarse = BTreeMap::new();
+    for (length, count) in counts {
+        *coarse.entry(length.next_multiple_of(step).min(longest)).or_default() += count;
+    }
+    coarse
 }
 
 /// The vertices of a compute set, one entry per distinct kind.

@@ -90,7 +90,7 @@ pub fn vertical_cycles(
     let inner = machine.workers() * worker;
 
     // Every worker zeroes partials of its own for the whole field; they are added up at the end.
-    let zero = 4 + field.div_ceil(if context.vertex.float_partials() { 2 } else { 4 });
+    let zero = 4 + field;
     let per_worker = field.div_ceil(machine.workers());
     let reduce = 10 + (9 + 2 * (machine.workers() - 1)) * per_worker / 4;
     let groups = zero + 32 + work.in_groups * (24 + inner) + reduce;

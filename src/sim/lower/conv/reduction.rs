@@ -1,0 +1,92 @@
+//! Adding up partial sums, and the cast where there is nothing to add.
+
+use super::build::{Flow, vertex_on};
+use super::pass::Pass;
+use crate::report::Category;
+use crate::sim::graph::DType;
+use crate::sim::planner::candidates::Method;
+use crate::sim::planner::estimate::reduce::{self, Stage};
+
+impl Pass<'_> {
+    /// Stages of the reduction, or the cast where there is one partial sum per output. Partial
+    /// sums exist since phase `partials_at`.
+    pub(super) fn reduce(&mut self, partials_at: usize) {
+        let split = &self.plan.partition;
+        let partials = self.plan.vertex.partial_type;
+        let serial_inputs = split.in_channels_serial > 1;
+        let output = if serial_inputs { partials } else { self.plan.params.output_type };
+        let depth = split.reduction_depth();
+        let kept = depth > 1 || partials != output || split.serial() > 1;
+        let made = self.per_tile(|part| self.layout.partials(part));
+        if depth > 1 {
+            self.reduce_stages(&made, depth, output);
+        } else if partials != output {
+            self.cast("Cast", &made, [partials, output]);
+        }
+        if kept {
+            let method = self.plan.vertex.method;
+            let interleaved = matches!(method, Method::Amp { .. } | Method::Slic { .. });
+            let bytes: Vec<u64> = made.iter().map(|made| made * partials.bytes()).collect();
+            let name = format!("{}/partials", self.name);
+            self.builder.temporary(name, Category::Variable, interleaved, partials_at, &bytes);
+        }
+    }
+
+    /// Casts `elements` of each tile from one type to another.
+    pub(super) fn cast(&mut self, what: &str, elements: &[u64], [from, to]: [DType; 2]) {
+        let cycles =
+            elements.iter().map(|&count| reduce::cast_cycles(self.machine, count, from, to));
+        let cycles: Vec<u64> = cycles.collect();
+        let kind = format!("popops::Cast1D<{},{}>", from.poplar_name(), to.poplar_name());
+        let vertices = vec![vertex_on(kind, elements.iter().map(|count| u64::from(*count > 0)), 2)];
+        self.builder.compute(format!("{}/{what}", self.name), &cycles, vertices);
+    }
+
+    fn reduce_stages(&mut self, made: &[u64], depth: u64, output: DType) {
+        let partials = self.plan.vertex.partial_type;
+        let stages: Vec<Vec<Stage>> =
+            made.iter().map(|made| reduce::stages(*made, depth)).collect();
+        let count = stages.iter().map(Vec::len).max().unwrap_or(0);
+        for index in 0..count {
+            let stage: Vec<Stage> =
+                stages.iter().filter_map(|stages| stages.get(index).copied()).collect();
+            let to = if index + 1 == count { output } else { partials };
+            self.reduce_stage(format!("{}/Reduce{index}", self.name), &stage, [partials, to]);
+        }
+    }
+
+    /// Every tile gathers the partial sums of its share of the outputs and adds them up.
+    fn reduce_stage(&mut self, name: String, stages: &[Stage], [from, to]: [DType; 2]) {
+        let machine = self.machine;
+        let start = self.builder.position();
+        let gathered = |stage: &Stage| {
+            let received = (stage.depth - 1) * stage.outputs * from.bytes();
+            Flow { received, sent: received, messages_in: stage.depth - 1, paired: false }
+        };
+        let flows: Vec<Flow> = stages.iter().map(gathered).collect();
+        let buffers: Vec<u64> = flows.iter().map(|flow| flow.received).collect();
+        self.builder.exchange(machine, format!("{name}/ExchangePre"), &[flows]);
+        let cycles = stages.iter().map(|stage| reduce::stage_cycles(machine, stage, from, to));
+        let cycles: Vec<u64> = cycles.collect();
+        let vertices = [true, false].map(|single| {
+            let kind = format!(
+                "poplin::ReduceAdd<{},{},{single},false>",
+                to.poplar_name(),
+                from.poplar_name()
+            );
+            let present = stages
+                .iter()
+                .map(|stage| u64::from(reduce::is_single_input(machine, stage, from) == single));
+            vertex_on(kind, present, 3)
+        });
+        let vertices = vertices.into_iter().filter(|vertex| !vertex.count.is_empty()).collect();
+        self.builder.compute(name.clone(), &cycles, vertices);
+        self.builder.temporary(
+            format!("{name}/message"),
+            Category::Message,
+            false,
+            start,
+            &buffers,
+        );
+    }
+}
