@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 pub struct App {
     session: Session,
     commands: Vec<Command>,
+    /// What the window is called.
+    title: String,
 }
 
 impl App {
@@ -39,7 +41,7 @@ impl App {
         context.set_theme(session.prefs.theme.preference());
         // Pointing at a bar and turning the wheel zooms the trace, not the window.
         context.options_mut(|options| options.zoom_with_keyboard = true);
-        Self { session, commands: Vec::new() }
+        Self { session, commands: Vec::new(), title: String::new() }
     }
 
     /// Shows a view of the open report.
@@ -66,6 +68,12 @@ impl App {
             self.session.apply(context, command);
         }
         self.session.save();
+        let report = self.session.page.as_ref().map(|page| page.opened.name());
+        let title = report.map_or_else(|| "tilescope".to_owned(), |r| format!("{r} - tilescope"));
+        if title != self.title {
+            context.send_viewport_cmd(egui::ViewportCommand::Title(title.clone()));
+            self.title = title;
+        }
     }
 
     /// Paints a frame.
