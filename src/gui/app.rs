@@ -79,7 +79,7 @@ impl App {
     /// Paints a frame.
     pub fn ui(&mut self, ui: &mut Ui) {
         self.shortcuts(ui.ctx());
-        let Self { session, commands } = self;
+        let Self { session, commands, .. } = self;
         if let Some(page) = &mut session.page {
             shell::side_menu_ui(ui, page, &session.prefs, commands);
             shell::messages_ui(ui, &session.messages, commands);
