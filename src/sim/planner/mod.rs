@@ -203,6 +203,7 @@ impl<'a> Task<'a> {
         self.search(MemoryBound::None)?.ok_or_else(|| self.no_vertex())
     }
 
+    /// The cheapest plan within a bound.
     fn search(&self, bound: MemoryBound) -> Result<Option<Found>, PlanError> {
         let memory = bound.bytes().unwrap_or(u64::MAX);
         let mut found: Option<Found> = None;
