@@ -21,6 +21,10 @@
 //! `gui` exists with the cargo feature of that name. It never imports `sim`: to simulate, it starts
 //! its own executable as a child process and opens the report that comes out.
 
+pub mod analysis;
+pub mod cli;
+#[cfg(feature = "gui")]
+pub mod gui;
 pub mod report;
 pub mod sim;
 pub mod units;

@@ -1,3 +1,7 @@
 //! The `tilescope` program: arguments in, exit code out.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    tilescope::cli::run(std::env::args_os())
+}

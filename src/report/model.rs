@@ -20,6 +20,24 @@ pub enum TargetKind {
     IpuModel,
 }
 
+impl TargetKind {
+    /// Both kinds.
+    pub const ALL: [TargetKind; 2] = [Self::Ipu, Self::IpuModel];
+
+    /// The name in the file, as Poplar spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ipu => "IPU",
+            Self::IpuModel => "IPU_MODEL",
+        }
+    }
+
+    /// The kind of a name in a file.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
 /// The machine a report was made for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
@@ -110,6 +128,25 @@ pub enum Pass {
     Backward,
     /// Optimiser.
     Update,
+}
+
+impl Pass {
+    /// Every pass, in the order they run.
+    pub const ALL: [Pass; 3] = [Self::Forward, Self::Backward, Self::Update];
+
+    /// The name in the file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Forward => "forward",
+            Self::Backward => "backward",
+            Self::Update => "update",
+        }
+    }
+
+    /// The pass of a name in a file.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|pass| pass.name() == name)
+    }
 }
 
 /// One operation of the model: what people mean when they say "this conv".
@@ -214,6 +251,24 @@ pub enum StreamEnd {
     Host,
     /// A remote buffer in streaming memory.
     RemoteBuffer,
+}
+
+impl StreamEnd {
+    /// Both ends.
+    pub const ALL: [StreamEnd; 2] = [Self::Host, Self::RemoteBuffer];
+
+    /// The name in the file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::RemoteBuffer => "remote_buffer",
+        }
+    }
+
+    /// The end of a name in a file.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|end| end.name() == name)
+    }
 }
 
 /// What a step spends its cycles on: the things a pixel of a trace can be.
@@ -338,7 +393,7 @@ pub struct ComputeSet {
 }
 
 /// What one tile does in an exchange or copy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TileTraffic {
     /// Bytes received.
     pub bytes_in: u64,
@@ -408,11 +463,13 @@ pub enum Category {
     SharedCodeStorage,
     /// Data shared between programs.
     SharedDataStorage,
+    /// Something this version does not know, in a file of another tool.
+    Unknown,
 }
 
 impl Category {
     /// Every category, in the order reports list them.
-    pub const ALL: [Category; 21] = [
+    pub const ALL: [Category; 22] = [
         Self::Variable,
         Self::Constant,
         Self::HostExchangePacketHeader,
@@ -434,6 +491,7 @@ impl Category {
         Self::Rearrangement,
         Self::SharedCodeStorage,
         Self::SharedDataStorage,
+        Self::Unknown,
     ];
 
     /// The name in the file.
@@ -460,6 +518,7 @@ impl Category {
             Self::Rearrangement => "rearrangement",
             Self::SharedCodeStorage => "sharedCodeStorage",
             Self::SharedDataStorage => "sharedDataStorage",
+            Self::Unknown => "unknown",
         }
     }
 
@@ -487,12 +546,13 @@ impl Category {
             Self::Rearrangement => "Rearrangement",
             Self::SharedCodeStorage => "Shared code storage",
             Self::SharedDataStorage => "Shared data storage",
+            Self::Unknown => "Unknown",
         }
     }
 
-    /// The category of a name in a file, if this version knows it.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|category| category.name() == name)
+    /// The category of a name in a file; [`Category::Unknown`] for names of other tools.
+    pub fn from_name(name: &str) -> Self {
+        Self::ALL.into_iter().find(|category| category.name() == name).unwrap_or(Self::Unknown)
     }
 }
 
@@ -522,7 +582,7 @@ impl Region {
 }
 
 /// The part of a variable that one tile holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Placement {
     /// Bytes on the tile.
     pub bytes: u64,
@@ -616,7 +676,7 @@ pub struct Compilation {
     pub vertex_types: Vec<VertexType>,
     /// Traffic of exchanges and copies.
     pub exchanges: Vec<Exchange>,
-    /// Variables; [`VariableId`] counts into this.
+    /// Variables; [`VariableId`](crate::units::VariableId) counts into this.
     pub variables: Vec<Variable>,
     /// Memory of each tile of the replica.
     pub tile_memory: TileRuns<TileMemory>,
@@ -628,7 +688,7 @@ pub struct Compilation {
     pub notes: Vec<String>,
 }
 
-/// Variables of one run of the program, seen from one IPU.
+/// An executed step, seen from one IPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepOnIpu {
     /// IPU of the replica.

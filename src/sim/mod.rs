@@ -1,6 +1,15 @@
 //! The IPU simulator: model + target + options in, report out.
 
+pub mod compile;
+mod emit;
 pub mod graph;
 pub mod lower;
+pub mod model;
+pub mod ops;
 pub mod planner;
+pub mod run;
+pub mod schedule;
+pub mod spec;
 pub mod targets;
+
+pub use emit::{SimulateError, simulate};

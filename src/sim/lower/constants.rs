@@ -10,6 +10,10 @@
 /// Fitted on Poplar IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`.
 pub const EXCHANGE_START_CYCLES: u64 = 282;
 
+/// The part of [`EXCHANGE_START_CYCLES`] that a trace shows as internal sync: the trace of
+/// Poplar's matmul tutorial has about 100 cycles between steps.
+pub const INTERNAL_SYNC_CYCLES: u64 = 100;
+
 /// C: cycles to start a compute set, sync included. Added once per compute set by the run.
 /// Fitted on Poplar IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`.
 pub const COMPUTE_START_CYCLES: u64 = 103;
@@ -33,3 +37,27 @@ pub const PIECE_GATHER_CYCLES: f64 = 13.0;
 /// comb: cycles per pass whose groups are combined; the copies that do it are not public. Fitted
 /// on the depthwise rows of Poplar IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`.
 pub const COMBINED_GROUPS_CYCLES: u64 = 9_100;
+
+/// Cycles of on-tile copies before the first byte moves: what the reductions whose results are
+/// written out of order take longer (tests/data/poplar_ipumodel_ops.csv).
+pub const ON_TILE_COPY_CYCLES: u64 = 200;
+
+/// Cycles of a worker that pools besides those of the published formula, which is younger than the
+/// rows: from the plans the rows took.
+pub const POOL_WORKER_CYCLES: u64 = 22;
+
+/// Cycles to copy a half that no neighbour goes with: words are read and written for it, by one
+/// worker. Fitted on the pooling of single channels of the same file.
+pub const HALF_COPY_CYCLES: u64 = 10;
+
+/// Cycles each of many short messages takes its receiver besides its words. Fitted on the
+/// reductions of the same file.
+pub const MESSAGE_CYCLES: u64 = 5;
+
+/// Bytes of a tile on an IPU Model besides tensors, temporaries and vertices. Read off the memory of
+/// the reductions of the same file.
+pub const MODEL_TILE_BYTES: u64 = 14;
+
+/// Bytes that the first tile has more: where the program keeps its own variables. From the fullest
+/// tiles of the same rows.
+pub const MODEL_FIRST_TILE_BYTES: u64 = 96;

@@ -1,5 +1,20 @@
-//! From operations to what tiles do: mapping, exchange, rearrangement, variables, code.
+//! From operations to what tiles do: mapping, exchange, rearrangement, variables, code, memory.
 
+pub mod allocate;
+pub mod alone;
+pub mod code;
 pub mod constants;
+mod context;
 pub mod conv;
+pub mod elementwise;
+pub mod exchange;
+pub mod layout;
+pub mod pool;
+mod products;
+pub mod rearrange;
+pub mod reduce;
+pub mod runs;
+pub mod split;
 pub mod work;
+
+pub use context::{LowerError, Lowering, PlanningOptions};

@@ -86,10 +86,23 @@ pub struct Temporary {
     pub category: Category,
     /// Bytes on each tile.
     pub bytes: TileRuns<u64>,
-    /// Whether its vertices need it in interleaved memory.
-    pub interleaved: bool,
+    /// What its vertices need of its place.
+    pub place: Place,
     /// Phases it is live in, counted through the items with loop bodies once.
     pub live: Range<usize>,
+}
+
+/// What vertices need of the place of a variable in the memory of a tile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// Nothing: anywhere.
+    #[default]
+    Any,
+    /// A memory element that no variable is in that was there before: its vertices read one and
+    /// write the other in the same cycle.
+    OwnElement,
+    /// Interleaved memory, where 128 bits are loaded at once.
+    Interleaved,
 }
 
 impl Work {

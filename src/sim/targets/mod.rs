@@ -3,10 +3,12 @@
 mod bow;
 mod mk1;
 mod mk2;
+mod system;
 
 pub use bow::BOW;
 pub use mk1::MK1;
 pub use mk2::MK2;
+pub use system::System;
 
 /// Multiply-accumulate units of one tile's matrix engine, by element type of input and partials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,7 +1,7 @@
 //! Putting phases in order: a builder of [`Work`] and the traffic of exchanges.
 
 use crate::report::{Category, TileTraffic};
-use crate::sim::lower::work::{Phase, PhaseKind, Temporary, VertexUse, Work, WorkItem};
+use crate::sim::lower::work::{Phase, PhaseKind, Place, Temporary, VertexUse, Work, WorkItem};
 use crate::sim::planner::Machine;
 use crate::units::{TileRange, TileRuns};
 use std::ops::Range;
@@ -122,7 +122,8 @@ impl Builder {
             return;
         }
         let bytes = runs(bytes.iter().map(|bytes| (*bytes > 0).then_some(*bytes)));
-        self.temporaries.push(Temporary { name, category, bytes, interleaved, live });
+        let place = if interleaved { Place::Interleaved } else { Place::Any };
+        self.temporaries.push(Temporary { name, category, bytes, place, live });
     }
 
     /// The work.

@@ -19,7 +19,7 @@ mod reduction;
 mod serial;
 mod vertices;
 
-pub use layout::{OperandLayout, PlannedLayouts, planned_layouts};
+pub use layout::{Innermost, OperandLayout, PlannedLayouts, planned_layouts};
 pub use pass::{Destination, Operands, Source, lower, scaled_add};
 
 use crate::sim::lower::work::Work;

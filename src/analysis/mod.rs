@@ -1,0 +1,6 @@
+//! Answers about a report as plain structs: one file per view's numbers. Nothing here knows of
+//! colours or widgets.
+
+pub mod memory;
+pub mod summary;
+pub mod trace;

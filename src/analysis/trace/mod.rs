@@ -1,0 +1,12 @@
+//! The execution trace as views show it: what to draw of a window, what a step did, what a window
+//! adds up to. All in cycles; pixels enter only as a resolution.
+
+mod details;
+mod labels;
+mod layout;
+mod window;
+
+pub use details::{Detail, StepView, VertexCount, step_view};
+pub use labels::{Label, Labels, NodeId};
+pub use layout::{Grouping, Item, Kind, LaneItems, MAX_ROWS, Style, arrange, lane_items};
+pub use window::{IpuTotals, StreamTraffic, WindowSummary, window_summary};

@@ -1,0 +1,187 @@
+//! The command line: one file per command, listed in [`COMMANDS`].
+//!
+//! Results go to stdout, progress and errors to stderr. Exit codes: 0 fine, 1 the job failed,
+//! 2 wrong usage. A closed pipe on stdout is success: the reader had enough.
+
+mod export;
+mod progress;
+mod simulate;
+mod specs;
+mod summary;
+mod verify;
+mod window;
+
+use clap::{Arg, ArgAction, ArgMatches};
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// A command of the program.
+pub struct Command {
+    /// Name typed by the user.
+    pub name: &'static str,
+    /// Adds arguments and help.
+    pub arguments: fn(clap::Command) -> clap::Command,
+    /// Does it.
+    pub run: fn(&ArgMatches, &mut dyn Write) -> Result<(), CliError>,
+}
+
+/// Every command, in the order of the help text.
+pub const COMMANDS: &[Command] =
+    &[simulate::COMMAND, specs::COMMAND, summary::COMMAND, verify::COMMAND, export::COMMAND];
+
+/// Why a command ended without its result.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// What the user wrote cannot be meant: exit code 2.
+    #[error("{0}")]
+    Usage(String),
+    /// The job failed: exit code 1.
+    #[error("{0}")]
+    Failed(String),
+    /// Writing results failed.
+    #[error("cannot write results: {0}")]
+    Output(#[from] io::Error),
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  tilescope                                  home screen of the desktop app
+  tilescope out                              open the report in directory out
+  tilescope --headless -o out                simulate the MNIST pipeline, no display needed
+  tilescope simulate matmul_chain -o out --set model.m=1600
+  tilescope summary out --json
+  tilescope export out --view memory --format png -o memory.png
+
+Exit codes: 0 fine, 1 the job failed, 2 wrong usage.";
+
+/// The whole command line, as clap sees it.
+pub fn arguments() -> clap::Command {
+    let mut program = clap::Command::new("tilescope")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("See why a program is slow or does not fit on Graphcore IPUs, and what would change it")
+        .after_help(AFTER_HELP)
+        .args_conflicts_with_subcommands(true)
+        .arg(Arg::new("report").value_name("REPORT").help("Report to open: a directory or a .pop file"))
+        .arg(
+            Arg::new("headless")
+                .long("headless")
+                .value_name("SPEC")
+                .num_args(0..=1)
+                .default_missing_value(simulate::DEFAULT_SPEC)
+                .conflicts_with("report")
+                .help("Simulate SPEC (default: the bundled MNIST pipeline) and write a report, without a display"),
+        )
+        .arg(simulate::output_argument().requires("headless"))
+        .arg(simulate::set_argument().requires("headless"));
+    for command in COMMANDS {
+        program = program.subcommand((command.arguments)(clap::Command::new(command.name)));
+    }
+    program
+}
+
+/// Runs the program with these arguments, the program's name first.
+pub fn run(given: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let given: Vec<OsString> = given.into_iter().collect();
+    if let Some(problem) = misspelt_command(&given) {
+        let _ = writeln!(io::stderr(), "error: {problem}");
+        return ExitCode::from(2);
+    }
+    let matches = match arguments().try_get_matches_from(given) {
+        Ok(matches) => matches,
+        Err(error) => {
+            // Help and version come this way too; a closed pipe is no reason to complain.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    let mut output = io::stdout().lock();
+    let result = dispatch(&matches, &mut output).and_then(|()| Ok(output.flush()?));
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(CliError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "error: {error}");
+            ExitCode::from(if matches!(error, CliError::Usage(_)) { 2 } else { 1 })
+        }
+    }
+}
+
+/// A first argument that is no report but nearly a command: clap would take it for a report.
+fn misspelt_command(given: &[OsString]) -> Option<String> {
+    let word = given.get(1)?.to_str()?;
+    let known = COMMANDS.iter().any(|command| command.name == word);
+    if known || word.starts_with('-') || std::path::Path::new(word).exists() {
+        return None;
+    }
+    let likeness = |name: &str| strsim::normalized_damerau_levenshtein(word, name);
+    let best = COMMANDS.iter().max_by(|a, b| likeness(a.name).total_cmp(&likeness(b.name)))?;
+    let near = likeness(best.name) >= 0.6;
+    near.then(|| {
+        format!(
+            "no command and no report is called {word:?}; did you mean tilescope {}?",
+            best.name
+        )
+    })
+}
+
+fn dispatch(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    if let Some((name, matches)) = matches.subcommand() {
+        let command = COMMANDS.iter().find(|command| command.name == name);
+        return command.map_or(Ok(()), |command| (command.run)(matches, output));
+    }
+    if matches.contains_id("headless") && matches.get_one::<String>("headless").is_some() {
+        return simulate::headless(matches, output);
+    }
+    window::open(matches.get_one::<String>("report").map(String::as_str))
+}
+
+/// The argument that names a report.
+fn report_argument() -> Arg {
+    Arg::new("report")
+        .value_name("REPORT")
+        .required(true)
+        .help("A directory with a profile.pop, or a .pop file")
+}
+
+/// The argument that asks for JSON.
+fn json_argument() -> Arg {
+    Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print one JSON object")
+}
+
+/// Opens the report an argument names; warnings go to stderr.
+fn open_report(matches: &ArgMatches) -> Result<crate::report::Report, CliError> {
+    let path = matches.get_one::<String>("report").map_or("", String::as_str);
+    let report =
+        crate::report::Report::open(path).map_err(|error| CliError::Failed(error.to_string()))?;
+    for warning in report.warnings() {
+        let _ = writeln!(io::stderr(), "warning: {warning}");
+    }
+    Ok(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        arguments().debug_assert();
+    }
+
+    #[test]
+    fn every_command_explains_itself_with_an_example() {
+        for command in COMMANDS {
+            let help = (command.arguments)(clap::Command::new(command.name))
+                .render_long_help()
+                .to_string();
+            assert!(
+                help.contains(&format!("tilescope {}", command.name)),
+                "{}: {help}",
+                command.name
+            );
+        }
+    }
+}

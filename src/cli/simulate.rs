@@ -1,0 +1,91 @@
+//! `simulate` and `--headless`: a spec in, a report out.
+
+use super::progress::Progress;
+use super::{CliError, Command};
+use crate::sim::spec::{Spec, SpecSource};
+use crate::sim::{SimulateError, simulate};
+use crate::units::exact_bytes;
+use clap::{Arg, ArgAction, ArgMatches};
+use std::io::Write;
+use std::path::Path;
+
+/// The spec of `--headless` without a name.
+pub const DEFAULT_SPEC: &str = "mnist_pipeline";
+
+/// Directory reports go to where the user names none.
+const DEFAULT_DIRECTORY: &str = "out";
+
+/// `tilescope simulate`
+pub const COMMAND: Command = Command { name: "simulate", arguments, run };
+
+fn arguments(command: clap::Command) -> clap::Command {
+    command
+        .about("Simulate a spec and write a report")
+        .arg(
+            Arg::new("spec")
+                .value_name("SPEC")
+                .required(true)
+                .help("A TOML file, or the name of a bundled spec (see tilescope specs)"),
+        )
+        .arg(output_argument())
+        .arg(set_argument())
+        .after_help(
+            "Examples:\n  tilescope simulate mnist_pipeline -o out --set options.gradient_accumulation=20\n  \
+             tilescope simulate my_model.toml -o out",
+        )
+}
+
+/// `-o DIR`
+pub fn output_argument() -> Arg {
+    Arg::new("output")
+        .short('o')
+        .long("output")
+        .value_name("DIR")
+        .default_value(DEFAULT_DIRECTORY)
+        .help("Directory the report is written to")
+}
+
+/// `--set KEY=VALUE`
+pub fn set_argument() -> Arg {
+    Arg::new("set")
+        .long("set")
+        .value_name("KEY=VALUE")
+        .action(ArgAction::Append)
+        .help("Override one key of the spec, for example options.device_iterations=1")
+}
+
+fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    simulate_spec(matches.get_one::<String>("spec").map_or("", String::as_str), matches, output)
+}
+
+/// `tilescope --headless [SPEC]`
+pub fn headless(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    simulate_spec(
+        matches.get_one::<String>("headless").map_or(DEFAULT_SPEC, String::as_str),
+        matches,
+        output,
+    )
+}
+
+fn simulate_spec(name: &str, matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    let overrides: Vec<String> = matches.get_many("set").into_iter().flatten().cloned().collect();
+    let usage = |error: crate::sim::spec::SpecError| CliError::Usage(error.to_string());
+    let source = SpecSource::find(name, &overrides).map_err(usage)?;
+    let spec = Spec::build(&source).map_err(usage)?;
+    let directory = matches.get_one::<String>("output").map_or(DEFAULT_DIRECTORY, String::as_str);
+    let mut progress = Progress::new();
+    let result = simulate(&spec, Path::new(directory), |share| progress.at(share));
+    progress.finish();
+    let path = result.map_err(|error| match error {
+        SimulateError::Compile(error) => CliError::Usage(error.to_string()),
+        SimulateError::Report(error) => CliError::Failed(error.to_string()),
+    })?;
+    let size = std::fs::metadata(&path).map_or(0, |file| file.len());
+    writeln!(output, "{} ({})", path.display(), exact_bytes(size))?;
+    super::summary::print_short(&path, output)?;
+    writeln!(
+        output,
+        "\nNext: tilescope {directory}            look at it\n      tilescope summary {directory}    all figures"
+    )?;
+    Ok(())
+}

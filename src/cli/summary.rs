@@ -1,0 +1,175 @@
+//! `summary`: the figures of a report.
+
+use super::{CliError, Command, json_argument, open_report, report_argument};
+use crate::analysis::summary::{ExecutionSummary, Summary, summary};
+use crate::report::Report;
+use crate::units::{binary_bytes, exact_bytes, grouped, percent, seconds};
+use clap::ArgMatches;
+use std::io::Write;
+use std::path::Path;
+
+/// `tilescope summary`
+pub const COMMAND: Command = Command { name: "summary", arguments, run };
+
+fn arguments(command: clap::Command) -> clap::Command {
+    command
+        .about("Print the figures of a report")
+        .arg(report_argument())
+        .arg(json_argument())
+        .after_help("Examples:\n  tilescope summary out\n  tilescope summary out --json")
+}
+
+fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    let report = open_report(matches)?;
+    let figures = figures(&report)?;
+    if matches.get_flag("json") {
+        let text =
+            serde_json::to_string_pretty(&figures).map_err(|e| CliError::Failed(e.to_string()))?;
+        writeln!(output, "{text}")?;
+        return Ok(());
+    }
+    print(&report, &figures, output)
+}
+
+fn figures(report: &Report) -> Result<Summary, CliError> {
+    summary(report).map_err(failed)
+}
+
+fn failed(error: crate::report::ReportError) -> CliError {
+    CliError::Failed(error.to_string())
+}
+
+/// The few lines printed after a simulation.
+pub fn print_short(path: &Path, output: &mut dyn Write) -> Result<(), CliError> {
+    let report = Report::open(path).map_err(failed)?;
+    let figures = figures(&report)?;
+    let (target, memory) = (&figures.target, &figures.memory);
+    let row =
+        |output: &mut dyn Write, name: &str, text: String| writeln!(output, "  {name:10} {text}");
+    row(
+        output,
+        "target",
+        format!("{} x {} ({})", target.num_ipus, target.architecture, target.kind),
+    )?;
+    row(
+        output,
+        "memory",
+        format!(
+            "{} in use, fullest tile {} of {}",
+            binary_bytes(memory.total_excluding_gaps),
+            binary_bytes(memory.max_tile_including_gaps),
+            binary_bytes(target.bytes_per_tile),
+        ),
+    )?;
+    if let Some(execution) = &figures.execution {
+        row(output, "run", execution_line(execution))?;
+    }
+    for note in report.notes().map_err(failed)? {
+        row(output, "warning", note)?;
+    }
+    Ok(())
+}
+
+fn execution_line(execution: &ExecutionSummary) -> String {
+    let mut line =
+        format!("{} cycles = {}", grouped(execution.total_cycles), seconds(execution.seconds));
+    if let (Some(samples), Some(rate)) = (execution.samples, execution.samples_per_second) {
+        line.push_str(&format!(
+            ", {} samples, {} per second",
+            grouped(samples),
+            grouped(rate as u64)
+        ));
+    }
+    line
+}
+
+fn print(report: &Report, figures: &Summary, output: &mut dyn Write) -> Result<(), CliError> {
+    let mut table = Table { output };
+    let target = &figures.target;
+    table.head("Target")?;
+    table.row("Type", if target.kind == "ipu" { "IPU" } else { "IPU Model" })?;
+    table.row("Architecture", &target.architecture)?;
+    table.row("IPUs", &target.num_ipus.to_string())?;
+    if target.num_ipus > 1 {
+        table.row(
+            "Replicas x IPUs",
+            &format!("{} x {}", target.replicas, target.ipus_per_replica),
+        )?;
+    }
+    table.row("Tiles per IPU", &grouped(target.tiles_per_ipu.into()))?;
+    table.row("Memory per tile", &binary_bytes(target.bytes_per_tile))?;
+    table.row("Clock", &format!("{} MHz", grouped(target.clock_hz / 1_000_000)))?;
+    table.head("Graph")?;
+    for (name, count) in [
+        ("Compute sets", figures.graph.compute_sets),
+        ("Vertices", figures.graph.vertices),
+        ("Edges", figures.graph.edges),
+        ("Variables", figures.graph.variables),
+    ] {
+        table.row(name, &grouped(count))?;
+    }
+    table.head("Memory")?;
+    let memory = &figures.memory;
+    for (name, bytes) in [
+        ("Including gaps", memory.total_including_gaps),
+        ("Excluding gaps", memory.total_excluding_gaps),
+        ("Always live", memory.always_live),
+        ("Peak of the rest", memory.peak_not_always_live),
+        ("Fullest tile", memory.max_tile_including_gaps),
+    ] {
+        table.row(name, &exact_bytes(bytes))?;
+    }
+    for (name, bytes) in memory.by_region.iter().chain(&memory.by_category) {
+        table.row(&format!("  {name}"), &exact_bytes(*bytes))?;
+    }
+    if memory.out_of_memory_tiles > 0 {
+        table.row("Out of memory", &format!("{} tiles", grouped(memory.out_of_memory_tiles)))?;
+    }
+    table.head("Execution")?;
+    match &figures.execution {
+        None => table.row("None", "the program was compiled but not run")?,
+        Some(execution) => print_execution(execution, &mut table)?,
+    }
+    for note in report.notes().map_err(failed)? {
+        table.head("Note")?;
+        writeln!(table.output, "  {note}")?;
+    }
+    Ok(())
+}
+
+fn print_execution(execution: &ExecutionSummary, table: &mut Table) -> Result<(), CliError> {
+    table.row("Run", &execution_line(execution))?;
+    for (index, ipu) in execution.ipus.iter().enumerate() {
+        let shares: Vec<String> = ipu
+            .proportions
+            .iter()
+            .filter(|(_, share)| *share > 0.0)
+            .map(|(name, share)| format!("{} {}", name.replace('_', " "), percent(share)))
+            .collect();
+        table.row(
+            &format!("IPU {index}"),
+            &format!(
+                "{} steps, tile balance {}: {}",
+                grouped(ipu.steps),
+                percent(ipu.tile_balance),
+                shares.join(", "),
+            ),
+        )?;
+    }
+    Ok(())
+}
+
+/// Two columns under headings.
+struct Table<'a> {
+    output: &'a mut dyn Write,
+}
+
+impl Table<'_> {
+    fn head(&mut self, title: &str) -> Result<(), CliError> {
+        Ok(writeln!(self.output, "{title}")?)
+    }
+
+    fn row(&mut self, name: &str, value: &str) -> Result<(), CliError> {
+        Ok(writeln!(self.output, "  {name:30} {value}")?)
+    }
+}

@@ -1,0 +1,204 @@
+//! Simulations, run by this very program as a child process: cancelling is killing it, and running
+//! out of memory there does not take the window along.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Asks the child for `progress N` lines on stderr.
+const PROGRESS_VARIABLE: &str = "TILESCOPE_PROGRESS";
+
+/// Lines of a failed child that are shown.
+const LAST_WORDS: usize = 6;
+
+/// How a simulation ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The directory of the report.
+    Done(PathBuf),
+    /// What the child said last.
+    Failed(String),
+    /// The user wanted no more of it.
+    Cancelled,
+}
+
+/// A simulation under way.
+pub struct Simulation {
+    /// The spec's name.
+    pub spec: String,
+    percent: Arc<AtomicU64>,
+    cancelled: Arc<AtomicBool>,
+    child: Arc<Mutex<Option<Child>>>,
+    ended: Receiver<Ended>,
+}
+
+impl Simulation {
+    /// Starts `tilescope simulate SPEC -o DIRECTORY`.
+    pub fn start(spec: &str, directory: PathBuf, context: &egui::Context) -> Result<Self, String> {
+        let mut child = program()?
+            .args(["simulate", spec, "-o"])
+            .arg(&directory)
+            .env(PROGRESS_VARIABLE, "1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("The simulator cannot be started: {error}"))?;
+        let errors = child.stderr.take();
+        let percent = Arc::new(AtomicU64::new(0));
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let child = Arc::new(Mutex::new(Some(child)));
+        let (sender, ended) = channel();
+        let watcher = Watcher {
+            percent: percent.clone(),
+            cancelled: cancelled.clone(),
+            child: child.clone(),
+            context: context.clone(),
+        };
+        std::thread::Builder::new()
+            .name("simulation".to_owned())
+            .spawn(move || {
+                let end = watcher.watch(errors, directory);
+                let _ = sender.send(end);
+                watcher.context.request_repaint();
+            })
+            .map_err(|error| format!("No thread for the simulation: {error}"))?;
+        Ok(Self { spec: spec.to_owned(), percent, cancelled, child, ended })
+    }
+
+    /// Share of the work that is done, 0 to 1.
+    pub fn progress(&self) -> f32 {
+        self.percent.load(Ordering::Relaxed) as f32 / 100.0
+    }
+
+    /// How it ended, if it has.
+    pub fn ended(&self) -> Option<Ended> {
+        self.ended.try_recv().ok()
+    }
+
+    /// Stops it.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::SeqCst);
+        let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(child) = child.as_mut() {
+            // It may have ended by itself in this moment.
+            let _ = child.kill();
+        }
+    }
+}
+
+impl Drop for Simulation {
+    fn drop(&mut self) {
+        self.cancel();
+    }
+}
+
+struct Watcher {
+    percent: Arc<AtomicU64>,
+    cancelled: Arc<AtomicBool>,
+    child: Arc<Mutex<Option<Child>>>,
+    context: egui::Context,
+}
+
+impl Watcher {
+    fn watch(&self, errors: Option<impl Read>, directory: PathBuf) -> Ended {
+        let mut words: Vec<String> = Vec::new();
+        if let Some(errors) = errors {
+            // Lossy: the last words of a program need not be UTF-8.
+            for line in BufReader::new(errors).split(b'\n').map_while(Result::ok) {
+                self.hear(String::from_utf8_lossy(&line).trim().to_owned(), &mut words);
+            }
+        }
+        let child = self.child.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let status = child.map(|mut child| child.wait());
+        if self.cancelled.load(Ordering::SeqCst) {
+            return Ended::Cancelled;
+        }
+        match status {
+            Some(Ok(status)) if status.success() => Ended::Done(directory),
+            Some(Ok(status)) if words.is_empty() => {
+                Ended::Failed(format!("The simulator ended without a word ({status})."))
+            }
+            _ => Ended::Failed(words.join("\n")),
+        }
+    }
+
+    fn hear(&self, line: String, words: &mut Vec<String>) {
+        let percent = line.strip_prefix("progress ").and_then(|rest| rest.parse().ok());
+        if let Some(percent) = percent {
+            self.percent.store(percent, Ordering::Relaxed);
+            self.context.request_repaint();
+        } else if !line.is_empty() {
+            words.push(line);
+            if words.len() > LAST_WORDS {
+                words.remove(0);
+            }
+        }
+    }
+}
+
+/// A spec that comes with the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BundledSpec {
+    /// `mnist_pipeline`
+    pub name: String,
+    /// One line about it.
+    pub about: String,
+}
+
+/// Asks the program for its bundled specs.
+pub fn bundled_specs() -> Vec<BundledSpec> {
+    let Ok(mut program) = program() else { return Vec::new() };
+    let output = program.arg("specs").stdin(Stdio::null()).output();
+    let Ok(output) = output.map_err(drop) else { return Vec::new() };
+    let lines = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() {
+        return Vec::new();
+    }
+    lines.lines().filter_map(parse_spec).collect()
+}
+
+fn parse_spec(line: &str) -> Option<BundledSpec> {
+    let (name, about) = line.split_once("  ")?;
+    Some(BundledSpec { name: name.trim().to_owned(), about: about.trim().to_owned() })
+}
+
+fn program() -> Result<Command, String> {
+    let path = std::env::current_exe()
+        .map_err(|error| format!("The path of this program is not known: {error}"))?;
+    // In tests this is the test runner, which must not start itself.
+    if path.file_stem().is_none_or(|name| name != "tilescope") {
+        return Err(format!("This program is not tilescope: {}", path.display()));
+    }
+    Ok(Command::new(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_list_is_a_name_and_words() {
+        let spec = parse_spec("mnist_pipeline  MNIST network, four stages").unwrap();
+        assert_eq!(spec.name, "mnist_pipeline");
+        assert_eq!(spec.about, "MNIST network, four stages");
+        assert_eq!(parse_spec("nothing"), None);
+    }
+
+    #[test]
+    fn progress_and_last_words_are_told_apart() {
+        let watcher = Watcher {
+            percent: Arc::default(),
+            cancelled: Arc::default(),
+            child: Arc::default(),
+            context: egui::Context::default(),
+        };
+        let errors = "progress 7\nwarning: a\nprogress 42\n\nerror: b\n";
+        let end = watcher.watch(Some(errors.as_bytes()), PathBuf::from("out"));
+        assert_eq!(watcher.percent.load(Ordering::Relaxed), 42);
+        assert_eq!(end, Ended::Failed("warning: a\nerror: b".to_owned()));
+    }
+}

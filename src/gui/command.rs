@@ -1,0 +1,62 @@
+//! What the user asks for. Views and menus push commands; [`apply`](super::session::Session::apply)
+//! is the only code that acts on them.
+
+use super::prefs::{MemoryPrefs, ThemeChoice, TracePrefs};
+use crate::units::StepId;
+use std::path::PathBuf;
+
+/// A step that is chosen in the trace: every tab knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChosenStep {
+    /// IPU of the replica.
+    pub ipu: u32,
+    /// Its group of tiles.
+    pub sub_lane: u8,
+    /// Position on that lane.
+    pub position: u64,
+    /// The step.
+    pub step: StepId,
+}
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// Open a report: a directory or a file.
+    Open(PathBuf),
+    /// Ask for a path in the system's dialog.
+    OpenDialog,
+    /// Read the open report again.
+    Reload,
+    /// Back to the home screen.
+    CloseReport,
+    /// Show a view of the open report, by its name.
+    ShowView(&'static str),
+    /// Choose colours.
+    SetTheme(ThemeChoice),
+    /// Show the side menu as icons only, or not.
+    ToggleMenu,
+    /// Show or hide the list of keys.
+    ToggleHelp,
+    /// Simulate a bundled spec.
+    Simulate(String),
+    /// Stop the simulation.
+    CancelSimulation,
+    /// Take a report off the list of recent ones.
+    ForgetRecent(PathBuf),
+    /// Choose tiles.
+    SelectTiles(Vec<u32>),
+    /// Choose a step, or none.
+    SelectStep(Option<ChosenStep>),
+    /// Change choices of the execution trace.
+    SetTracePrefs(TracePrefs),
+    /// Change choices of the memory view.
+    SetMemoryPrefs(MemoryPrefs),
+    /// Fold or unfold a block of the summary.
+    ToggleBlock(&'static str),
+    /// Change the filter of the options table.
+    SetOptionFilter(String),
+    /// Tell the user something.
+    Say(String),
+    /// The message has been read.
+    DismissMessage(usize),
+}

@@ -1,0 +1,197 @@
+//! Small line drawings, painted so that they need no font and follow the theme.
+
+use egui::{Color32, Painter, Pos2, Rect, Shape, Stroke, Vec2, pos2};
+
+/// What a drawing shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Icon {
+    /// Lines of text behind dots.
+    List,
+    /// A chip with pins.
+    Chip,
+    /// Bars of a timeline.
+    Trace,
+    /// A circle of an arrow.
+    Reload,
+    /// A cross.
+    Close,
+    /// A question mark in a circle.
+    Help,
+    /// An arrow to the left.
+    Collapse,
+    /// An arrow to the right.
+    Expand,
+    /// A folder.
+    Folder,
+    /// A triangle to start something.
+    Play,
+    /// A half-filled disc.
+    Theme,
+    /// A rhombus of tiles: the program's own mark.
+    Mark,
+    /// A flask, for examples.
+    Flask,
+}
+
+/// Paints `icon` centred in `rect`.
+pub fn paint(painter: &Painter, rect: Rect, icon: Icon, colour: Color32) {
+    let side = rect.width().min(rect.height());
+    let square = Rect::from_center_size(rect.center(), Vec2::splat(side));
+    let pen = Pen { painter, square, stroke: Stroke::new(1.5, colour) };
+    match icon {
+        Icon::List => pen.list(),
+        Icon::Chip => pen.chip(),
+        Icon::Trace => pen.trace(),
+        Icon::Reload => pen.reload(),
+        Icon::Close => {
+            pen.line(&[(0.25, 0.25), (0.75, 0.75)]);
+            pen.line(&[(0.75, 0.25), (0.25, 0.75)]);
+        }
+        Icon::Help => pen.help(),
+        Icon::Collapse => pen.line(&[(0.6, 0.25), (0.35, 0.5), (0.6, 0.75)]),
+        Icon::Expand => pen.line(&[(0.4, 0.25), (0.65, 0.5), (0.4, 0.75)]),
+        Icon::Folder => pen.folder(),
+        Icon::Play => pen.fill(&[(0.3, 0.2), (0.8, 0.5), (0.3, 0.8)]),
+        Icon::Theme => pen.theme(),
+        Icon::Mark => pen.mark(),
+        Icon::Flask => pen.flask(),
+    }
+}
+
+/// Draws in shares of a square.
+struct Pen<'a> {
+    painter: &'a Painter,
+    square: Rect,
+    stroke: Stroke,
+}
+
+impl Pen<'_> {
+    fn at(&self, (x, y): (f32, f32)) -> Pos2 {
+        pos2(
+            self.square.left() + x * self.square.width(),
+            self.square.top() + y * self.square.height(),
+        )
+    }
+
+    fn line(&self, points: &[(f32, f32)]) {
+        let points = points.iter().map(|point| self.at(*point)).collect();
+        self.painter.add(Shape::line(points, self.stroke));
+    }
+
+    fn closed(&self, points: &[(f32, f32)]) {
+        let points = points.iter().map(|point| self.at(*point)).collect();
+        self.painter.add(Shape::closed_line(points, self.stroke));
+    }
+
+    fn fill(&self, points: &[(f32, f32)]) {
+        let points = points.iter().map(|point| self.at(*point)).collect();
+        self.painter.add(Shape::convex_polygon(points, self.stroke.color, Stroke::NONE));
+    }
+
+    fn circle(&self, centre: (f32, f32), radius: f32) {
+        let radius = radius * self.square.width();
+        self.painter.circle_stroke(self.at(centre), radius, self.stroke);
+    }
+
+    fn bar(&self, from: (f32, f32), to: (f32, f32)) {
+        let rect = Rect::from_two_pos(self.at(from), self.at(to));
+        self.painter.rect_filled(rect, 1.0, self.stroke.color);
+    }
+
+    fn arc(&self, centre: (f32, f32), radius: f32, from: f32, to: f32) {
+        let steps = 20;
+        let points: Vec<(f32, f32)> = (0..=steps)
+            .map(|i| {
+                let angle = from + (to - from) * i as f32 / steps as f32;
+                (centre.0 + radius * angle.cos(), centre.1 + radius * angle.sin())
+            })
+            .collect();
+        self.line(&points);
+    }
+
+    fn list(&self) {
+        for y in [0.27, 0.5, 0.73] {
+            self.bar((0.16, y - 0.05), (0.26, y + 0.05));
+            self.line(&[(0.38, y), (0.86, y)]);
+        }
+    }
+
+    fn chip(&self) {
+        self.closed(&[(0.28, 0.28), (0.72, 0.28), (0.72, 0.72), (0.28, 0.72)]);
+        for at in [0.4, 0.6] {
+            self.line(&[(at, 0.12), (at, 0.28)]);
+            self.line(&[(at, 0.72), (at, 0.88)]);
+            self.line(&[(0.12, at), (0.28, at)]);
+            self.line(&[(0.72, at), (0.88, at)]);
+        }
+        self.bar((0.42, 0.42), (0.58, 0.58));
+    }
+
+    fn trace(&self) {
+        self.bar((0.12, 0.22), (0.52, 0.36));
+        self.bar((0.58, 0.22), (0.88, 0.36));
+        self.bar((0.24, 0.44), (0.68, 0.58));
+        self.bar((0.12, 0.66), (0.36, 0.80));
+        self.bar((0.46, 0.66), (0.88, 0.80));
+    }
+
+    fn reload(&self) {
+        self.arc((0.5, 0.52), 0.32, -0.6, 4.6);
+        self.line(&[(0.58, 0.12), (0.78, 0.34), (0.52, 0.42)]);
+    }
+
+    fn help(&self) {
+        self.circle((0.5, 0.5), 0.38);
+        self.line(&[
+            (0.38, 0.4),
+            (0.42, 0.3),
+            (0.55, 0.28),
+            (0.62, 0.38),
+            (0.58, 0.47),
+            (0.5, 0.53),
+            (0.5, 0.6),
+        ]);
+        self.bar((0.46, 0.67), (0.54, 0.75));
+    }
+
+    fn folder(&self) {
+        self.closed(&[
+            (0.14, 0.26),
+            (0.4, 0.26),
+            (0.48, 0.36),
+            (0.86, 0.36),
+            (0.86, 0.78),
+            (0.14, 0.78),
+        ]);
+    }
+
+    fn theme(&self) {
+        self.circle((0.5, 0.5), 0.34);
+        let quarter = std::f32::consts::FRAC_PI_2;
+        let points: Vec<(f32, f32)> = (0..=20)
+            .map(|i| {
+                let angle = quarter + i as f32 / 20.0 * 2.0 * quarter;
+                (0.5 + 0.34 * angle.cos(), 0.5 + 0.34 * angle.sin())
+            })
+            .collect();
+        self.fill(&points);
+    }
+
+    fn mark(&self) {
+        for (x, y) in [(0.14, 0.14), (0.54, 0.14), (0.14, 0.54), (0.54, 0.54)] {
+            let corner = (x + 0.32, y + 0.32);
+            if (x, y) == (0.54, 0.54) {
+                let rect = Rect::from_two_pos(self.at((x, y)), self.at(corner));
+                self.painter.rect_stroke(rect, 2.0, self.stroke, egui::StrokeKind::Inside);
+            } else {
+                self.bar((x, y), corner);
+            }
+        }
+    }
+
+    fn flask(&self) {
+        self.line(&[(0.4, 0.15), (0.4, 0.42), (0.2, 0.82), (0.8, 0.82), (0.6, 0.42), (0.6, 0.15)]);
+        self.line(&[(0.34, 0.15), (0.66, 0.15)]);
+        self.line(&[(0.31, 0.62), (0.69, 0.62)]);
+    }
+}

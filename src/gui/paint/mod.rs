@@ -1,0 +1,110 @@
+//! Draws what egui would hand to a graphics card, on the CPU: no display, no driver, and the same
+//! pixels on every machine.
+//!
+//! It follows egui's own OpenGL backend: colours are multiplied and blended in gamma space with
+//! premultiplied alpha, clip rectangles are rounded to pixels, triangles cover the pixels whose
+//! centre they contain (top-left rule, 8 bits of sub-pixel precision, so that triangles which
+//! share an edge never paint a pixel twice).
+
+mod png_file;
+mod texture;
+mod triangle;
+
+pub use png_file::{PngError, write_png};
+
+use egui::epaint::{ClippedPrimitive, Primitive};
+use egui::{Color32, TextureId, TexturesDelta};
+use rayon::prelude::*;
+use std::collections::HashMap;
+use texture::Texture;
+use triangle::Band;
+
+/// Rows one thread paints at a time.
+const BAND_ROWS: usize = 64;
+
+/// An opaque picture, 8 bits per channel, row by row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Picture {
+    /// Pixels of a row.
+    pub width: usize,
+    /// Number of rows.
+    pub height: usize,
+    /// The pixels; alpha is always 255.
+    pub pixels: Vec<[u8; 4]>,
+}
+
+impl Picture {
+    /// The pixel in column `x` of row `y`.
+    pub fn pixel(&self, x: usize, y: usize) -> [u8; 4] {
+        self.pixels[y * self.width + x]
+    }
+}
+
+/// Keeps the textures of one egui context and draws its frames.
+#[derive(Default)]
+pub struct Painter {
+    textures: HashMap<TextureId, Texture>,
+}
+
+impl Painter {
+    /// Takes over new and changed textures; to be called for every frame, in order.
+    pub fn update(&mut self, delta: &mut TexturesDelta) {
+        for (id, changes) in delta.set.drain() {
+            for change in changes {
+                match change.pos {
+                    None => {
+                        self.textures.insert(id, Texture::new(&change));
+                    }
+                    Some(at) => {
+                        if let Some(texture) = self.textures.get_mut(&id) {
+                            texture.replace(at, &change);
+                        }
+                    }
+                }
+            }
+        }
+        for id in delta.free.drain() {
+            self.textures.remove(&id);
+        }
+    }
+
+    /// Draws one frame on a ground of one colour.
+    pub fn paint(
+        &self,
+        size: [usize; 2],
+        pixels_per_point: f32,
+        ground: Color32,
+        primitives: &[ClippedPrimitive],
+    ) -> Picture {
+        let [width, height] = size;
+        let [r, g, b, _] = ground.to_array();
+        let mut pixels = vec![[r, g, b, 255]; width * height];
+        let rows = BAND_ROWS * width.max(1);
+        pixels.par_chunks_mut(rows).enumerate().for_each(|(index, chunk)| {
+            let mut band = Band::new(chunk, width, index * BAND_ROWS);
+            for primitive in primitives {
+                self.paint_primitive(&mut band, pixels_per_point, primitive);
+            }
+        });
+        Picture { width, height, pixels }
+    }
+
+    fn paint_primitive(&self, band: &mut Band, pixels_per_point: f32, clipped: &ClippedPrimitive) {
+        // Callbacks draw with a graphics card; none of our views has one.
+        let Primitive::Mesh(mesh) = &clipped.primitive else { return };
+        let Some(texture) = self.textures.get(&mesh.texture_id) else { return };
+        let clip = (clipped.clip_rect * pixels_per_point).round();
+        if !band.clip_to(clip) {
+            return;
+        }
+        for corners in mesh.triangles() {
+            let vertex = |index: u32| mesh.vertices.get(index as usize);
+            if let [Some(a), Some(b), Some(c)] = corners.map(vertex) {
+                band.triangle([a, b, c], pixels_per_point, texture);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+//! Textures: the font atlas and the images of views.
+
+use egui::epaint::{ImageData, ImageDelta};
+use egui::{Color32, TextureFilter, TextureOptions, TextureWrapMode};
+
+/// An image and how to read it between its pixels.
+pub(super) struct Texture {
+    width: usize,
+    height: usize,
+    pixels: Vec<Color32>,
+    options: TextureOptions,
+}
+
+/// A colour in gamma space with premultiplied alpha, 0 to 255 per channel.
+pub(super) type Rgba = [f32; 4];
+
+impl Texture {
+    pub(super) fn new(delta: &ImageDelta) -> Self {
+        let ImageData::Color(image) = &delta.image;
+        let [width, height] = image.size;
+        Self { width, height, pixels: image.pixels.clone(), options: delta.options }
+    }
+
+    /// Overwrites a part; what would lie outside is left out.
+    pub(super) fn replace(&mut self, [left, top]: [usize; 2], delta: &ImageDelta) {
+        let ImageData::Color(image) = &delta.image;
+        let [width, height] = image.size;
+        let columns = width.min(self.width.saturating_sub(left));
+        for row in 0..height.min(self.height.saturating_sub(top)) {
+            let from = &image.pixels[row * width..row * width + columns];
+            let start = (top + row) * self.width + left;
+            self.pixels[start..start + columns].copy_from_slice(from);
+        }
+    }
+
+    /// The colour at a place given in shares of the image's width and height.
+    pub(super) fn sample(&self, u: f32, v: f32) -> Rgba {
+        let (x, y) = (u * self.width as f32, v * self.height as f32);
+        match self.options.magnification {
+            TextureFilter::Nearest => self.texel(x.floor() as i64, y.floor() as i64),
+            TextureFilter::Linear => self.between(x - 0.5, y - 0.5),
+        }
+    }
+
+    fn between(&self, x: f32, y: f32) -> Rgba {
+        let (left, top) = (x.floor(), y.floor());
+        let (right_share, lower_share) = (x - left, y - top);
+        let (left, top) = (left as i64, top as i64);
+        let upper = mix(self.texel(left, top), self.texel(left + 1, top), right_share);
+        let lower = mix(self.texel(left, top + 1), self.texel(left + 1, top + 1), right_share);
+        mix(upper, lower, lower_share)
+    }
+
+    fn texel(&self, x: i64, y: i64) -> Rgba {
+        let column = wrapped(x, self.width, self.options.wrap_mode);
+        let row = wrapped(y, self.height, self.options.wrap_mode);
+        match self.pixels.get(row * self.width + column) {
+            Some(colour) => colour.to_array().map(f32::from),
+            None => [0.0; 4],
+        }
+    }
+}
+
+fn wrapped(at: i64, size: usize, mode: TextureWrapMode) -> usize {
+    let size = (size as i64).max(1);
+    let inside = match mode {
+        TextureWrapMode::ClampToEdge => at.clamp(0, size - 1),
+        TextureWrapMode::Repeat => at.rem_euclid(size),
+        TextureWrapMode::MirroredRepeat => {
+            let twice = at.rem_euclid(2 * size);
+            twice.min(2 * size - 1 - twice)
+        }
+    };
+    inside as usize
+}
+
+fn mix(a: Rgba, b: Rgba, share: f32) -> Rgba {
+    // Text is aligned to pixels: nearly every read falls on one texel exactly.
+    if share == 0.0 {
+        return a;
+    }
+    std::array::from_fn(|i| a[i] + (b[i] - a[i]) * share)
+}

@@ -1,0 +1,261 @@
+//! What is remembered between two starts: theme, recent reports, choices of views.
+//!
+//! One JSON file below the user's configuration directory. Nothing here may fail the app: garbage
+//! means defaults, a directory that cannot be written means nothing is remembered, and both are
+//! said once.
+
+use crate::analysis::trace::Style;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Most recent reports that are remembered.
+const MAX_RECENT: usize = 64;
+
+/// Light, dark, or as the system says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ThemeChoice {
+    /// As the system says.
+    #[default]
+    System,
+    /// Dark on light.
+    Light,
+    /// Light on dark.
+    Dark,
+}
+
+impl ThemeChoice {
+    /// Every choice, in the order in which a click goes through them.
+    pub const ALL: [Self; 3] = [Self::System, Self::Light, Self::Dark];
+
+    /// A word for people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::System => "System",
+            Self::Light => "Light",
+            Self::Dark => "Dark",
+        }
+    }
+
+    /// What egui calls it.
+    pub fn preference(self) -> egui::ThemePreference {
+        match self {
+            Self::System => egui::ThemePreference::System,
+            Self::Light => egui::ThemePreference::Light,
+            Self::Dark => egui::ThemePreference::Dark,
+        }
+    }
+}
+
+/// A report that was open.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recent {
+    /// As it was opened.
+    pub path: PathBuf,
+    /// When, in seconds since 1970.
+    pub opened_unix_seconds: u64,
+}
+
+/// Choices of the execution trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TracePrefs {
+    /// Flame or flat.
+    pub style: Style,
+    /// Show the parts of an operation as one.
+    pub group_executions: bool,
+    /// Show syncs that follow one another as one.
+    pub group_syncs: bool,
+    /// Shade bars by tile balance.
+    pub tile_balance: bool,
+    /// Show rows of runs, iterations and stages.
+    pub marks: bool,
+}
+
+impl Default for TracePrefs {
+    fn default() -> Self {
+        Self {
+            style: Style::Flame,
+            group_executions: true,
+            group_syncs: true,
+            tile_balance: true,
+            marks: true,
+        }
+    }
+}
+
+/// Choices of the memory view.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MemoryPrefs {
+    /// Count gaps between variables.
+    pub include_gaps: bool,
+    /// Show the line of a tile's capacity; not chosen means: where tiles are nearly full.
+    pub max_memory: Option<bool>,
+}
+
+/// Everything that is remembered.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Prefs {
+    /// Colours.
+    pub theme: ThemeChoice,
+    /// Side menu shows icons only.
+    pub narrow_menu: bool,
+    /// Reports that were open, newest first.
+    pub recent: Vec<Recent>,
+    /// Titles of summary blocks that are folded.
+    pub folded_blocks: Vec<String>,
+    /// Filter of the options table.
+    pub option_filter: String,
+    /// Choices of the execution trace.
+    pub trace: TracePrefs,
+    /// Choices of the memory view.
+    pub memory: MemoryPrefs,
+}
+
+impl Prefs {
+    /// Puts a report on top of the list.
+    pub fn remember(&mut self, path: &Path) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        self.forget(path);
+        self.recent.insert(0, Recent { path: path.to_owned(), opened_unix_seconds: now });
+        self.recent.truncate(MAX_RECENT);
+    }
+
+    /// Takes a report off the list.
+    pub fn forget(&mut self, path: &Path) {
+        self.recent.retain(|recent| recent.path != path);
+    }
+}
+
+/// The file that preferences live in, and what was last written to it.
+pub struct Store {
+    path: Option<PathBuf>,
+    written: Prefs,
+}
+
+impl Store {
+    /// Preferences that are kept nowhere, for pictures and tests.
+    pub fn nowhere() -> (Self, Prefs) {
+        (Self { path: None, written: Prefs::default() }, Prefs::default())
+    }
+
+    /// The user's file, what it says, and a message if it could not be understood.
+    pub fn open() -> (Self, Prefs, Option<String>) {
+        match directory() {
+            Some(directory) => Self::open_file(directory.join("preferences.json")),
+            None => {
+                let (store, prefs) = Self::nowhere();
+                (store, prefs, None)
+            }
+        }
+    }
+
+    fn open_file(path: PathBuf) -> (Self, Prefs, Option<String>) {
+        let read = match std::fs::read_to_string(&path) {
+            Ok(text) => serde_json::from_str(&text).map_err(|error| {
+                let path = path.display();
+                format!("Preferences could not be read, defaults are used: {error}: {path}")
+            }),
+            Err(_) => Ok(Prefs::default()),
+        };
+        let (mut prefs, message) = match read {
+            Ok(prefs) => (prefs, None),
+            Err(message) => (Prefs::default(), Some(message)),
+        };
+        prefs.recent.truncate(MAX_RECENT);
+        (Self { path: Some(path), written: prefs.clone() }, prefs, message)
+    }
+
+    /// Writes what has changed; a message if that was not possible.
+    pub fn save(&mut self, prefs: &Prefs) -> Option<String> {
+        if self.written == *prefs {
+            return None;
+        }
+        self.written = prefs.clone();
+        let path = self.path.clone()?;
+        write(&path, prefs).err().map(|problem| {
+            // Once is enough: what cannot be written now cannot be written later either.
+            self.path = None;
+            format!("Preferences cannot be kept: {problem}: {}", path.display())
+        })
+    }
+}
+
+fn write(path: &Path, prefs: &Prefs) -> std::io::Result<()> {
+    if let Some(directory) = path.parent() {
+        std::fs::create_dir_all(directory)?;
+    }
+    let text = serde_json::to_string_pretty(prefs).map_err(std::io::Error::other)?;
+    // A crash while writing must not leave half a file.
+    let fresh = path.with_extension("json.new");
+    std::fs::write(&fresh, text)?;
+    std::fs::rename(&fresh, path)
+}
+
+fn directory() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let base = set("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
+        .or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".config")))?;
+    Some(base.join("tilescope"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn preferences_come_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("deep/preferences.json");
+        let (mut store, mut prefs, message) = Store::open_file(path.clone());
+        assert_eq!(message, None);
+        prefs.theme = ThemeChoice::Dark;
+        prefs.remember(Path::new("a"));
+        prefs.remember(Path::new("b"));
+        prefs.remember(Path::new("a"));
+        assert_eq!(store.save(&prefs), None);
+        let (_, read, _) = Store::open_file(path);
+        assert_eq!(read, prefs);
+        let order: Vec<&Path> = read.recent.iter().map(|recent| recent.path.as_path()).collect();
+        assert_eq!(order, [Path::new("a"), Path::new("b")]);
+    }
+
+    #[test]
+    fn garbage_means_defaults_and_a_message() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("preferences.json");
+        for garbage in ["", "[7", "{\"theme\": 7}", "\u{0}\u{1}"] {
+            std::fs::write(&path, garbage).unwrap();
+            let (_, prefs, message) = Store::open_file(path.clone());
+            assert_eq!(prefs, Prefs::default());
+            assert!(message.is_some(), "{garbage:?}");
+        }
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_written_is_said_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let (mut store, mut prefs, _) = Store::open_file(file.join("preferences.json"));
+        prefs.narrow_menu = true;
+        assert!(store.save(&prefs).is_some());
+        prefs.narrow_menu = false;
+        assert!(store.save(&prefs).is_none());
+    }
+
+    #[test]
+    fn the_list_of_recent_reports_is_bounded() {
+        let mut prefs = Prefs::default();
+        for i in 0..100 {
+            prefs.remember(Path::new(&i.to_string()));
+        }
+        assert_eq!(prefs.recent.len(), MAX_RECENT);
+        assert_eq!(prefs.recent[0].path, Path::new("99"));
+    }
+}

@@ -1,0 +1,295 @@
+//! What surrounds the views: side menu, messages, keys, progress.
+
+use super::command::Command;
+use super::fonts::strong;
+use super::icons::Icon;
+use super::prefs::{Prefs, ThemeChoice};
+use super::session::{ReportPage, Session};
+use super::theme::Palette;
+use super::views::VIEWS;
+use super::widgets::{elided::elided, icon_button_ui, menu_entry_ui};
+use crate::report::{Origin, Outcome, TargetKind};
+use egui::{
+    Align, Align2, Color32, Context, CornerRadius, FontId, Frame, Id, Key, Layout, Margin, Modal,
+    Order, Panel, ProgressBar, RichText, ScrollArea, Stroke, Ui, vec2,
+};
+
+const WIDE_MENU: f32 = 196.0;
+const NARROW_MENU: f32 = 52.0;
+/// A window narrower than this shows the menu as icons only.
+const NARROW_WINDOW: f32 = 760.0;
+
+/// The menu on the left: views above, what concerns the report and the window below.
+pub fn side_menu_ui(ui: &mut Ui, page: &ReportPage, prefs: &Prefs, commands: &mut Vec<Command>) {
+    let palette = Palette::of(ui.visuals());
+    let narrow = prefs.narrow_menu || ui.available_width() < NARROW_WINDOW;
+    let frame = Frame::new().fill(palette.raised).inner_margin(Margin::symmetric(8, 10));
+    let width = if narrow { NARROW_MENU } else { WIDE_MENU };
+    Panel::left("side menu").exact_size(width).resizable(false).frame(frame).show(ui, |ui| {
+        ui.spacing_mut().item_spacing.y = 2.0;
+        ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+            report_name_ui(ui, page, narrow);
+            ui.add_space(8.0);
+            for view in VIEWS {
+                let chosen = view.name == page.view;
+                if menu_entry_ui(ui, view.icon, view.title, chosen, narrow).clicked() {
+                    commands.push(Command::ShowView(view.name));
+                }
+            }
+            let entries = 5.0 * 36.0 + 2.0;
+            ui.add_space((ui.available_height() - entries).max(16.0));
+            menu_foot_ui(ui, prefs, narrow, commands);
+        });
+    });
+}
+
+fn menu_foot_ui(ui: &mut Ui, prefs: &Prefs, narrow: bool, commands: &mut Vec<Command>) {
+    let theme = format!("Theme: {}", prefs.theme.title());
+    if menu_entry_ui(ui, Icon::Theme, &theme, false, narrow).clicked() {
+        commands.push(Command::SetTheme(next_theme(prefs.theme)));
+    }
+    if menu_entry_ui(ui, Icon::Help, "Keys and help", false, narrow).clicked() {
+        commands.push(Command::ToggleHelp);
+    }
+    if menu_entry_ui(ui, Icon::Reload, "Reload report", false, narrow).clicked() {
+        commands.push(Command::Reload);
+    }
+    if menu_entry_ui(ui, Icon::Close, "Close report", false, narrow).clicked() {
+        commands.push(Command::CloseReport);
+    }
+    let (icon, text) =
+        if narrow { (Icon::Expand, "Show menu") } else { (Icon::Collapse, "Hide menu") };
+    if menu_entry_ui(ui, icon, text, false, narrow).clicked() {
+        commands.push(Command::ToggleMenu);
+    }
+}
+
+/// The next choice of colours.
+pub fn next_theme(theme: ThemeChoice) -> ThemeChoice {
+    let all = ThemeChoice::ALL;
+    let at = all.iter().position(|choice| *choice == theme).unwrap_or(0);
+    all[(at + 1) % all.len()]
+}
+
+/// Which report this is, and on which machine.
+fn report_name_ui(ui: &mut Ui, page: &ReportPage, narrow: bool) {
+    let palette = Palette::of(ui.visuals());
+    let name = page.opened.name();
+    let path = page.opened.report.path().display().to_string();
+    if narrow {
+        let size = vec2(ui.available_width(), 30.0);
+        let (rect, response) = ui.allocate_exact_size(size, egui::Sense::hover());
+        super::icons::paint(ui.painter(), rect.shrink(5.0), Icon::Mark, palette.compute);
+        response.on_hover_text(format!("{name}\n{path}"));
+        return;
+    }
+    let size = vec2(ui.available_width(), 50.0);
+    let (rect, response) = ui.allocate_exact_size(size, egui::Sense::hover());
+    let mark = egui::Rect::from_min_size(rect.min + vec2(7.0, 4.0), vec2(22.0, 22.0));
+    super::icons::paint(ui.painter(), mark, Icon::Mark, palette.compute);
+    let width = rect.width() - 42.0;
+    let font = FontId::new(13.5, super::fonts::strong_family());
+    let title = elided(ui.painter(), &name, font, palette.text, width);
+    ui.painter().galley(rect.min + vec2(38.0, 6.0), title, palette.text);
+    let small = FontId::proportional(11.5);
+    let about =
+        elided(ui.painter(), &machine(page), small.clone(), palette.weak_text, rect.width() - 10.0);
+    ui.painter().galley(rect.min + vec2(7.0, 32.0), about, palette.weak_text);
+    response.on_hover_text(format!("{name}\n{}\n{path}", machine(page)));
+}
+
+fn machine(page: &ReportPage) -> String {
+    let target = &page.opened.target;
+    let ipus = match target.num_ipus {
+        0 => "IPUs unknown".to_owned(),
+        1 => "1 IPU".to_owned(),
+        count => format!("{count} IPUs"),
+    };
+    let architecture =
+        if target.architecture.is_empty() { "unknown" } else { &target.architecture };
+    let model = if target.kind == TargetKind::IpuModel { " model" } else { "" };
+    let state = match page.opened.outcome {
+        Outcome::Executed => "",
+        Outcome::CompiledOnly => " · compiled only",
+        Outcome::OutOfMemory { .. } => " · out of memory",
+    };
+    match page.opened.report.origin() {
+        Origin::Foreign if target.architecture.is_empty() => format!("{ipus}{state}"),
+        _ => format!("{ipus} · {architecture}{model}{state}"),
+    }
+}
+
+/// Messages above the view, each with a cross to close it.
+pub fn messages_ui(ui: &mut Ui, messages: &[String], commands: &mut Vec<Command>) {
+    if messages.is_empty() {
+        return;
+    }
+    let palette = Palette::of(ui.visuals());
+    let frame = Frame::new().fill(palette.raised).inner_margin(Margin::symmetric(12, 6));
+    Panel::top("messages").resizable(false).frame(frame).show(ui, |ui| {
+        let hidden = messages.len().saturating_sub(4);
+        for (index, message) in messages.iter().enumerate().skip(hidden) {
+            ui.horizontal(|ui| {
+                ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+                    if icon_button_ui(ui, Icon::Close, "Dismiss message").clicked() {
+                        commands.push(Command::DismissMessage(index));
+                    }
+                    ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
+                        let text = RichText::new(message).color(palette.error);
+                        ui.add(egui::Label::new(text).wrap().selectable(true));
+                    });
+                });
+            });
+        }
+    });
+}
+
+/// Keys and what they do.
+const KEYS: &[(&str, &[(&str, &str)])] = &[
+    (
+        "Execution trace",
+        &[
+            ("Wheel, W / S", "Zoom around the pointer"),
+            ("Drag, A / D", "Pan"),
+            ("Alt + wheel", "Scroll the lanes"),
+            ("Shift + drag", "Zoom to the range"),
+            ("Double-click", "Zoom to a bar"),
+            ("F", "Zoom to the selection; again: the whole run"),
+            (". / , and arrows", "Next and previous step"),
+            ("/", "Filter steps"),
+            ("Esc", "Clear selection and filter"),
+        ],
+    ),
+    (
+        "Memory",
+        &[
+            ("Wheel, drag", "Zoom and pan the graph"),
+            ("Click", "Select a tile"),
+            ("Shift + click", "Add a tile"),
+            ("Double-click", "Show all tiles"),
+        ],
+    ),
+    (
+        "Everywhere",
+        &[
+            ("Ctrl + 1 … 3", "Switch views"),
+            ("Ctrl + O", "Open a report"),
+            ("Ctrl + R, F5", "Read the report again"),
+            ("Ctrl + W", "Close the report"),
+            ("Ctrl + B", "Hide or show the menu"),
+            ("Ctrl + plus / minus", "Larger and smaller text"),
+            ("?, F1", "This list"),
+        ],
+    ),
+];
+
+/// The list of keys, over everything else.
+pub fn help_ui(context: &Context, shown: bool, commands: &mut Vec<Command>) {
+    if !shown {
+        return;
+    }
+    let frame = Frame::window(&context.global_style()).inner_margin(Margin::same(20));
+    let response = Modal::new(Id::unique("help")).frame(frame).show(context, |ui| {
+        let palette = Palette::of(ui.visuals());
+        ui.set_width(430.0_f32.min(context.content_rect().width() - 60.0));
+        ui.horizontal(|ui| {
+            ui.heading("Keys");
+            ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+                if icon_button_ui(ui, Icon::Close, "Close help").clicked() {
+                    ui.close();
+                }
+            });
+        });
+        let height = (context.content_rect().height() - 140.0).max(80.0);
+        ScrollArea::vertical().max_height(height).min_scrolled_height(height).show(ui, |ui| {
+            for (title, keys) in KEYS {
+                ui.add_space(8.0);
+                ui.label(strong(*title));
+                egui::Grid::new(title)
+                    .num_columns(2)
+                    .min_col_width(130.0)
+                    .min_row_height(17.0)
+                    .spacing(vec2(18.0, 5.0))
+                    .show(ui, |ui| {
+                        for (key, what) in *keys {
+                            ui.label(RichText::new(*key).color(palette.weak_text));
+                            ui.label(*what);
+                            ui.end_row();
+                        }
+                    });
+            }
+            ui.add_space(10.0);
+            let text =
+                "Letters that zoom and pan go by their place on the keyboard, whatever the layout.";
+            ui.label(RichText::new(text).color(palette.weak_text).small());
+        });
+    });
+    if response.should_close() {
+        commands.push(Command::ToggleHelp);
+    }
+}
+
+/// A report being opened or simulated: what, how far, and a way out.
+pub fn progress_ui(context: &Context, session: &Session, commands: &mut Vec<Command>) {
+    let slow =
+        session.opening.as_ref().is_some_and(|(_, pending)| pending.elapsed().as_millis() > 150);
+    if session.opening.is_some() {
+        context.request_repaint_after_secs(0.2);
+    }
+    let Some(simulation) = &session.simulation else {
+        if slow {
+            let path = session.opening_path().map(|path| path.display().to_string());
+            card(context, |ui| {
+                ui.horizontal(|ui| {
+                    ui.spinner();
+                    ui.label(format!("Opening {}", path.unwrap_or_default()));
+                });
+            });
+        }
+        return;
+    };
+    card(context, |ui| {
+        ui.label(strong(format!("Simulating {}", simulation.spec)));
+        ui.horizontal(|ui| {
+            let bar =
+                ProgressBar::new(simulation.progress()).desired_width(220.0).show_percentage();
+            ui.add(bar);
+            if ui.button("Cancel").clicked() {
+                commands.push(Command::CancelSimulation);
+            }
+        });
+    });
+}
+
+fn card(context: &Context, contents: impl FnOnce(&mut Ui)) {
+    egui::Area::new(Id::unique("progress"))
+        .order(Order::Foreground)
+        .anchor(Align2::RIGHT_BOTTOM, vec2(-16.0, -16.0))
+        .show(context, |ui| {
+            Frame::popup(ui.style()).inner_margin(Margin::same(12)).show(ui, contents);
+        });
+}
+
+/// Says what letting go of a dragged file would do.
+pub fn drop_hint_ui(context: &Context) {
+    if context.input(|i| i.raw.hovered_files.is_empty()) {
+        return;
+    }
+    let painter = context.layer_painter(egui::LayerId::new(Order::Foreground, Id::unique("drop")));
+    let rect = context.content_rect();
+    let palette = Palette::of(&context.global_style().visuals);
+    painter.rect_filled(rect, CornerRadius::ZERO, Color32::from_black_alpha(90));
+    let box_rect = egui::Rect::from_center_size(rect.center(), vec2(360.0, 90.0));
+    let stroke = Stroke::new(2.0, palette.accent);
+    painter.rect(box_rect, CornerRadius::same(8), palette.page, stroke, egui::StrokeKind::Inside);
+    let font = FontId::proportional(15.0);
+    painter.text(
+        rect.center(),
+        Align2::CENTER_CENTER,
+        "Drop to open the report",
+        font,
+        palette.text,
+    );
+    // Keys still work while a file hangs over the window.
+    context.input(|i| i.key_pressed(Key::Escape));
+}

@@ -1,0 +1,488 @@
+//! The execution trace: what every IPU did, cycle by cycle.
+
+mod chosen;
+mod colours;
+mod input;
+mod lanes;
+mod paint;
+mod panels;
+mod places;
+mod pointer;
+mod raster;
+mod ruler;
+mod scene;
+
+use super::{View, ViewContext, ViewInfo};
+use crate::analysis::trace::{Grouping, StepView, Style, WindowSummary, step_view, window_summary};
+use crate::gui::command::{ChosenStep, Command};
+use crate::gui::icons::Icon;
+use crate::gui::prefs::TracePrefs;
+use crate::gui::theme::Palette;
+use crate::gui::widgets::axis::{Axis, Limits};
+use crate::gui::widgets::overview;
+use crate::gui::widgets::tiled::{Pieces, Tiled};
+use crate::gui::widgets::{
+    choice_ui, legend_ui, missing_ui, search_ui, tabs_ui, toolbar_ui, waiting_ui,
+};
+use crate::gui::worker::{Asked, Slot};
+use crate::report::{Outcome, Report};
+use crate::units::{CycleRange, Cycles, StepId, seconds};
+use chosen::ChosenBar;
+use egui::{Align, CentralPanel, Frame, Id, Layout, Margin, Panel, RichText, Ui};
+use input::Wish;
+use scene::{Prepared, Scene, SceneKey, prepare};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// This view, for the list.
+pub const VIEW: ViewInfo = ViewInfo {
+    name: "execution-trace",
+    title: "Execution trace",
+    icon: Icon::Trace,
+    create: || Box::<ExecutionTrace>::default(),
+};
+
+/// The tables below the lanes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Tab {
+    #[default]
+    Summary,
+    Details,
+}
+
+/// A step to look up beside another one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Neighbour {
+    of: ChosenStep,
+    forwards: bool,
+    /// Tells one key press from the next.
+    press: u64,
+}
+
+/// State of the view.
+#[derive(Default)]
+struct ExecutionTrace {
+    prepared: Slot<(), Result<Option<Arc<Prepared>>, String>>,
+    progress: Arc<AtomicU64>,
+    cancel: Arc<AtomicBool>,
+    scene: Slot<SceneKey, Result<Scene, String>>,
+    overview: Slot<(usize, usize, bool), Result<Pieces, String>>,
+    summary: Slot<(CycleRange, Vec<u32>), Result<WindowSummary, String>>,
+    details: Slot<(StepId, u32, u8), Result<Option<StepView>, String>>,
+    neighbour: Slot<Neighbour, Option<(ChosenStep, CycleRange)>>,
+    asked_neighbour: Option<Neighbour>,
+    presses: u64,
+    axis: Option<Axis>,
+    limits: Option<Limits>,
+    /// What the newest scene was asked for; kept while panning inside of it.
+    wanted: Option<CycleRange>,
+    textures: Option<(u64, Vec<Tiled>)>,
+    overview_texture: Option<((usize, usize, bool), Tiled)>,
+    grip: Option<overview::Grip>,
+    /// First point of a range being drawn with Shift.
+    range_from: Option<i64>,
+    bar: Option<ChosenBar>,
+    ipu: Option<u32>,
+    filter: String,
+    tab: Tab,
+    seen_step: Option<ChosenStep>,
+    /// Points that the lanes are scrolled down.
+    scroll: f64,
+    focus_filter: bool,
+}
+
+impl Drop for ExecutionTrace {
+    fn drop(&mut self) {
+        // Nobody waits for the index any more.
+        self.cancel.store(true, Ordering::SeqCst);
+    }
+}
+
+impl View for ExecutionTrace {
+    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+        let report = context.opened.report.clone();
+        let (progress, cancel) = (self.progress.clone(), self.cancel.clone());
+        let question = move |(): &()| {
+            let prepared = prepare(&report, &progress, &cancel);
+            prepared.map(|found| found.map(Arc::new)).map_err(|error| error.to_string())
+        };
+        let prepared = match self.prepared.ask(ui.ctx(), context.workers, &(), question) {
+            Asked::Fresh(Ok(Some(prepared))) => prepared.clone(),
+            Asked::Fresh(Ok(None)) => {
+                let (heading, sentence) = why_empty(context.opened.outcome);
+                return missing_ui(ui, heading, sentence);
+            }
+            Asked::Fresh(Err(problem)) => {
+                return missing_ui(ui, "The trace cannot be read", problem);
+            }
+            Asked::Failed => return missing_ui(ui, "The trace cannot be read", BROKEN),
+            Asked::Stale(_) | Asked::Waiting => {
+                let share = self.progress.load(Ordering::Relaxed) as f64 / 1000.0;
+                let words = match share {
+                    0.0 => "Reading the trace…".to_owned(),
+                    share => format!("Indexing this trace once: {:.0} %", share * 100.0),
+                };
+                ui.ctx().request_repaint_after_secs(0.1);
+                if self.prepared.is_slow() {
+                    waiting_ui(ui, &words);
+                }
+                return;
+            }
+        };
+        self.notice_selection(context);
+        self.trace_ui(ui, context, &prepared);
+    }
+}
+
+const BROKEN: &str = "Something in this program broke down while reading it; please report this.";
+
+fn why_empty(outcome: Outcome) -> (&'static str, &'static str) {
+    match outcome {
+        Outcome::OutOfMemory { .. } => (
+            "Nothing was executed",
+            "Some tiles need more memory than they have, so the program could not run. \
+             The Memory tab shows which tiles, and what fills them.",
+        ),
+        Outcome::CompiledOnly => (
+            "Nothing was executed",
+            "This report holds the compiled program only. Profile a run to see its trace: \
+             with Poplar, switch on autoReport.outputExecutionProfile.",
+        ),
+        Outcome::Executed => {
+            ("No steps", "The program was executed, but no step of it was recorded.")
+        }
+    }
+}
+
+impl ExecutionTrace {
+    /// A step chosen elsewhere, or by a key, is shown with its details.
+    fn notice_selection(&mut self, context: &ViewContext<'_>) {
+        if self.seen_step != context.selection.step {
+            self.seen_step = context.selection.step;
+            if self.seen_step.is_some() {
+                self.bar = None;
+                self.tab = Tab::Details;
+            }
+        }
+    }
+
+    fn trace_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, prepared: &Arc<Prepared>) {
+        toolbar_ui(ui, |ui| self.controls_ui(ui, context, prepared));
+        let palette = Palette::of(ui.visuals());
+        let height = ui.available_height();
+        let frame = Frame::new().fill(palette.page).inner_margin(Margin::same(0));
+        Panel::bottom("trace details")
+            .resizable(true)
+            .default_size((height * 0.32).clamp(90.0, 300.0))
+            .size_range(60.0..=(height - 120.0).max(61.0))
+            .frame(frame)
+            .show(ui, |ui| {
+                ui.take_available_space();
+                self.tables_ui(ui, context, prepared);
+            });
+        CentralPanel::default().frame(frame).show(ui, |ui| {
+            self.lanes_ui(ui, context, prepared);
+        });
+        for wish in input::wishes(ui) {
+            self.grant(ui, context, prepared, wish);
+        }
+        self.look_up_neighbour(ui, context, prepared);
+    }
+
+    fn controls_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, prepared: &Prepared) {
+        let old = context.prefs.trace;
+        let mut prefs = old;
+        let styles = [(Style::Flame, "Flame"), (Style::Flat, "Flat")];
+        if let Some(style) = choice_ui(ui, "View", &styles, prefs.style) {
+            prefs.style = style;
+        }
+        if prepared.ipus.len() > 1 {
+            let names: Vec<(Option<u32>, String)> = std::iter::once((None, "All".to_owned()))
+                .chain(prepared.ipus.iter().map(|i| (Some(i.ipu), format!("IPU {}", i.ipu))))
+                .collect();
+            let names: Vec<(Option<u32>, &str)> =
+                names.iter().map(|(ipu, name)| (*ipu, name.as_str())).collect();
+            if let Some(ipu) = choice_ui(ui, "IPU", &names, self.ipu) {
+                self.ipu = ipu;
+                self.scroll = 0.0;
+            }
+        }
+        let filter = search_ui(ui, &mut self.filter, "Filter steps", 150.0);
+        if std::mem::take(&mut self.focus_filter) {
+            filter.request_focus();
+        }
+        ui.separator();
+        toggles_ui(ui, &mut prefs, !prepared.mark_kinds.is_empty());
+        ui.menu_button("Key", key_ui);
+        if prefs != old {
+            context.commands.push(Command::SetTracePrefs(prefs));
+        }
+        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+            let all =
+                ui.button("Whole run").on_hover_text("Show everything (F without a selection)");
+            if all.clicked() {
+                self.axis = None;
+            }
+            if let (Some(axis), Some(limits)) = (self.axis, self.limits)
+                && ui.available_width() > 250.0
+            {
+                let window = axis.window(limits.width).intersection(limits.range);
+                let time = Cycles(window.length()).seconds_at(context.opened.target.clock);
+                let time = if time > 0.0 { format!(" = {}", seconds(time)) } else { String::new() };
+                let text = format!("{} cycles{time}", Cycles(window.length()));
+                ui.label(RichText::new(text).color(Palette::of(ui.visuals()).weak_text));
+            }
+        });
+    }
+
+    fn tables_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, prepared: &Arc<Prepared>) {
+        let tabs = [(Tab::Summary, "Summary"), (Tab::Details, "Details")];
+        ui.horizontal(|ui| {
+            ui.add_space(6.0);
+            tabs_ui(ui, &tabs, &mut self.tab);
+        });
+        ui.add_space(2.0);
+        match self.tab {
+            Tab::Summary => self.summary_ui(ui, context, prepared),
+            Tab::Details => self.details_ui(ui, context),
+        }
+    }
+
+    fn summary_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, prepared: &Arc<Prepared>) {
+        let (Some(axis), Some(limits)) = (self.axis, self.limits) else { return };
+        let window = axis.window(limits.width).intersection(limits.range);
+        let ipus = self.shown_ipus(prepared);
+        let shared = prepared.clone();
+        let question = move |(window, ipus): &(CycleRange, Vec<u32>)| {
+            window_summary(&shared.trace, *window, ipus).map_err(|error| error.to_string())
+        };
+        let asked = self.summary.ask(ui.ctx(), context.workers, &(window, ipus), question);
+        match asked.answer() {
+            Some(Ok(summary)) => {
+                let bytes = context.opened.report.has(crate::report::Part::StepBytes);
+                panels::summary_ui(ui, summary, &context.opened.target, bytes);
+            }
+            Some(Err(problem)) => missing_ui(ui, "The window cannot be summed up", problem),
+            None => {}
+        }
+    }
+
+    fn details_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
+        if let Some(bar) = &self.bar {
+            return panels::bar_ui(ui, bar);
+        }
+        let Some(step) = context.selection.step else {
+            return crate::gui::widgets::hint_ui(ui, "Click on a step to see its details.");
+        };
+        let report = context.opened.report.clone();
+        let key = (step.step, step.ipu, step.sub_lane);
+        let question = move |(step, ipu, sub_lane): &(StepId, u32, u8)| {
+            step_view(&report, *step, *ipu, *sub_lane).map_err(|error| error.to_string())
+        };
+        match self.details.ask(ui.ctx(), context.workers, &key, question).answer() {
+            Some(Ok(Some(view))) => panels::step_ui(ui, view, step.ipu),
+            Some(Ok(None)) => missing_ui(ui, "No details", "This step is not in the report."),
+            Some(Err(problem)) => missing_ui(ui, "The step cannot be read", problem),
+            None => {}
+        }
+    }
+
+    /// IPUs that are shown: all of them, or the one that is chosen.
+    fn shown_ipus(&self, prepared: &Prepared) -> Vec<u32> {
+        let all = prepared.ipus.iter().map(|lanes| lanes.ipu);
+        all.filter(|ipu| self.ipu.is_none_or(|chosen| chosen == *ipu)).collect()
+    }
+
+    fn grant(&mut self, ui: &Ui, context: &mut ViewContext<'_>, prepared: &Prepared, wish: Wish) {
+        let (Some(axis), Some(limits)) = (self.axis, self.limits) else { return };
+        let pointer = ui.input(|i| i.pointer.hover_pos());
+        let middle = limits.width / 2.0;
+        let x = pointer.map_or(middle, |at| at.x - self.lanes_left(ui));
+        let x = if (0.0..=limits.width).contains(&x) { x } else { middle };
+        let shown = |axis: Axis| Some(axis.kept(limits));
+        match wish {
+            Wish::Closer => self.axis = shown(axis.zoomed(1.3, x, limits)),
+            Wish::Farther => self.axis = shown(axis.zoomed(1.0 / 1.3, x, limits)),
+            Wish::Earlier => self.axis = shown(axis.panned(limits.width * 0.08)),
+            Wish::Later => self.axis = shown(axis.panned(-limits.width * 0.08)),
+            Wish::Focus => self.focus(context, limits),
+            Wish::Next => self.step_on(context, prepared, true),
+            Wish::Previous => self.step_on(context, prepared, false),
+            Wish::Search => self.focus_filter = true,
+            Wish::Clear => {
+                self.bar = None;
+                self.filter.clear();
+                if context.selection.step.is_some() {
+                    context.commands.push(Command::SelectStep(None));
+                }
+            }
+        }
+    }
+
+    /// Zooms to the selection; to the whole run if there is none, or if it is shown already.
+    fn focus(&mut self, context: &ViewContext<'_>, limits: Limits) {
+        let chosen = self.bar.as_ref().map(|bar| bar.range).or_else(|| {
+            let details = self.details.latest()?.as_ref().ok()?.as_ref()?;
+            context.selection.step.filter(|step| step.step == details.step)?;
+            Some(details.range)
+        });
+        self.axis = chosen.and_then(|range| {
+            let target = zoomed_to(range, limits);
+            let there = self.axis.is_some_and(|axis| axis == target);
+            (!there).then_some(target)
+        });
+    }
+
+    fn step_on(&mut self, context: &mut ViewContext<'_>, prepared: &Prepared, forwards: bool) {
+        self.presses += 1;
+        let press = self.presses;
+        if let Some(of) = context.selection.step {
+            self.asked_neighbour = Some(Neighbour { of, forwards, press });
+            return;
+        }
+        // Nothing is chosen: begin with what is on the screen.
+        let first = self.scene.latest().and_then(|scene| scene.as_ref().ok()).and_then(|scene| {
+            let window = self.axis?.window(self.limits?.width);
+            let lanes = scene.ipus.iter().flat_map(|ipu| &ipu.lanes);
+            lanes.filter_map(|lane| first_step(lane, window)).next()
+        });
+        let fallback = || {
+            let lanes = prepared.ipus.first()?;
+            let sub_lane = *lanes.sub_lanes.first()?;
+            Some(ChosenStep { ipu: lanes.ipu, sub_lane, position: 0, step: StepId(0) })
+        };
+        match first {
+            Some(step) => context.commands.push(Command::SelectStep(Some(step))),
+            None => {
+                self.asked_neighbour = fallback().map(|of| Neighbour { of, forwards, press });
+            }
+        }
+    }
+
+    fn look_up_neighbour(
+        &mut self,
+        ui: &Ui,
+        context: &mut ViewContext<'_>,
+        prepared: &Arc<Prepared>,
+    ) {
+        let Some(wanted) = self.asked_neighbour else { return };
+        let shared = prepared.clone();
+        let question = move |wanted: &Neighbour| neighbour(&shared, wanted);
+        match self.neighbour.ask(ui.ctx(), context.workers, &wanted, question) {
+            Asked::Fresh(found) => {
+                let found = *found;
+                self.asked_neighbour = None;
+                if let Some((step, range)) = found {
+                    context.commands.push(Command::SelectStep(Some(step)));
+                    self.bring_into_view(range);
+                }
+            }
+            Asked::Failed => self.asked_neighbour = None,
+            Asked::Stale(_) | Asked::Waiting => {}
+        }
+    }
+
+    /// Pans so that a step chosen by a key is on the screen.
+    fn bring_into_view(&mut self, range: CycleRange) {
+        let (Some(axis), Some(limits)) = (self.axis, self.limits) else { return };
+        let (left, right) = (axis.x_from_cycle(range.start), axis.x_from_cycle(range.end));
+        if left < 0.0 || right > limits.width {
+            let middle = (left + right.min(left + limits.width)) / 2.0 - limits.width / 2.0;
+            self.axis = Some(axis.panned(-middle).kept(limits));
+        }
+    }
+}
+
+fn first_step(lane: &crate::analysis::trace::LaneItems, window: CycleRange) -> Option<ChosenStep> {
+    let inside = |item: &&crate::analysis::trace::Item| item.range.start >= window.start;
+    let (item, step) = lane
+        .items
+        .iter()
+        .filter(inside)
+        .filter_map(|item| item.step().map(|step| (item, step)))
+        .min_by_key(|(item, _)| item.range.start)?;
+    let position = item.first_position();
+    Some(ChosenStep { ipu: lane.ipu, sub_lane: lane.sub_lane, position, step })
+}
+
+fn neighbour(prepared: &Prepared, wanted: &Neighbour) -> Option<(ChosenStep, CycleRange)> {
+    let ChosenStep { ipu, sub_lane, position, .. } = wanted.of;
+    let lane = prepared.trace.lane_of(ipu, sub_lane)?;
+    let found = if wanted.forwards { lane.next(position) } else { lane.previous(position) };
+    let found = found.ok().flatten()?;
+    let step = ChosenStep { ipu, sub_lane, position: found.position, step: found.step };
+    Some((step, found.range))
+}
+
+/// The axis that shows a bar with what is around it.
+fn zoomed_to(range: CycleRange, limits: Limits) -> Axis {
+    let around = range.length() / 6 + 1;
+    let wider = CycleRange::new(range.start.saturating_sub(around), range.end + around);
+    Axis::fitting(wider, limits.width).kept(limits)
+}
+
+fn toggles_ui(ui: &mut Ui, prefs: &mut TracePrefs, marks: bool) {
+    ui.checkbox(&mut prefs.group_executions, "Group executions").on_hover_text(
+        "Show the exchange, arrangement and vertices of an operation as one bar. \
+         Switch it off to see what PreArrange costs.",
+    );
+    ui.checkbox(&mut prefs.group_syncs, "Group syncs")
+        .on_hover_text("Show syncs that follow one another as one bar.");
+    ui.checkbox(&mut prefs.tile_balance, "Tile balance").on_hover_text(
+        "Bright is the share of the tiles' time that is used; the rest of a bar is dim.",
+    );
+    if marks {
+        ui.checkbox(&mut prefs.marks, "Marks")
+            .on_hover_text("Rows for runs, iterations, pipeline phases and stages.");
+    }
+}
+
+/// What colours mean.
+fn key_ui(ui: &mut Ui) {
+    let palette = Palette::of(ui.visuals());
+    let entries = [
+        (palette.compute, "Compute set (OnTileExecute)"),
+        (palette.group, "Everything below a name"),
+        (palette.internal_exchange, "Exchange inside an IPU (DoExchange)"),
+        (palette.global_exchange, "Exchange between IPUs (GlobalExchange)"),
+        (palette.internal_sync, "Sync inside an IPU"),
+        (palette.external_sync, "Sync with other IPUs or the host"),
+        (palette.stream_copy, "Stream copy"),
+        (palette.stream_begin, "Its begin: waiting for the host"),
+        (palette.stream_mid, "Its middle: moving data, host"),
+        (palette.remote_mid, "Its middle: moving data, remote buffer"),
+        (palette.stream_end, "Its end"),
+    ];
+    for (colour, text) in entries {
+        ui.horizontal(|ui| legend_ui(ui, colour, text));
+    }
+    ui.separator();
+    let text = "Dotted foot: several steps in one pixel; the colour is their mixture.";
+    ui.label(RichText::new(text).color(palette.weak_text).size(12.0));
+}
+
+/// How the parts of an operation are put together.
+fn grouping(prefs: &TracePrefs) -> Grouping {
+    Grouping { executions: prefs.group_executions, syncs: prefs.group_syncs }
+}
+
+/// Asks for the scene that a window needs, with more on both sides.
+fn padded(window: CycleRange, limits: Limits) -> CycleRange {
+    let side = window.length() / 4;
+    let start = window.start.saturating_sub(side).max(limits.range.start.saturating_sub(1));
+    CycleRange::new(start, window.end.saturating_add(side))
+}
+
+/// Identifies parts of this view to egui.
+fn id(part: &'static str) -> Id {
+    Id::unique(("execution trace", part))
+}
+
+type SceneAnswer = Result<Scene, String>;
+
+fn ask_scene(
+    report: Arc<Report>,
+    prepared: Arc<Prepared>,
+) -> impl FnOnce(&SceneKey) -> SceneAnswer {
+    move |key| scene::scene(&report, &prepared, key).map_err(|error| error.to_string())
+}

@@ -1,0 +1,257 @@
+//! What is read and drawn in the background: once per report what never changes, and for each
+//! window the bars, their image and the marks above them.
+
+use super::raster::{Fill, Filter, raster};
+use crate::analysis::trace::{Grouping, Labels, LaneItems, MAX_ROWS, Style, lane_items};
+use crate::gui::theme::{DARK, LIGHT, Palette};
+use crate::gui::widgets::tiled::Pieces;
+use crate::report::trace::Trace;
+use crate::report::{Mark, MarkFilter, MarkKind, Report, ReportError};
+use crate::units::CycleRange;
+use rayon::prelude::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Marks of one kind that are read for a window.
+const MAX_MARKS: usize = 1_500;
+
+/// One IPU of the trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IpuLanes {
+    /// IPU of the replica.
+    pub ipu: u32,
+    /// Its groups of tiles.
+    pub sub_lanes: Vec<u8>,
+    /// Executed steps on all of them.
+    pub steps: u64,
+    /// Rows of the flame, for each group of tiles.
+    pub flame_rows: Vec<u32>,
+}
+
+/// What never changes while a report is open.
+pub struct Prepared {
+    /// The trace.
+    pub trace: Trace,
+    /// Names of programs.
+    pub labels: Labels,
+    /// From the first cycle to the last.
+    pub range: CycleRange,
+    /// The IPUs.
+    pub ipus: Vec<IpuLanes>,
+    /// Kinds of marks there are.
+    pub mark_kinds: Vec<MarkKind>,
+}
+
+/// Reads what never changes; `None` if nothing was executed.
+pub fn prepare(
+    report: &Report,
+    progress: &Arc<AtomicU64>,
+    cancel: &Arc<AtomicBool>,
+) -> Result<Option<Prepared>, ReportError> {
+    let mut tell = |share: f64| progress.store((share * 1000.0) as u64, Ordering::Relaxed);
+    report.prepare_trace(&mut tell, cancel)?;
+    let Some(trace) = report.trace()? else { return Ok(None) };
+    if trace.bars() == 0 {
+        return Ok(None);
+    }
+    let labels = Labels::new(&*report.programs()?);
+    let mut mark_kinds = Vec::new();
+    for kind in MarkKind::ALL {
+        let filter = MarkFilter { kind: Some(kind), ipu: None, window: None, limit: 1 };
+        if !report.marks(&filter)?.is_empty() {
+            mark_kinds.push(kind);
+        }
+    }
+    let ipus = ipu_lanes(&trace, &labels);
+    Ok(Some(Prepared { range: trace.range(), trace, labels, ipus, mark_kinds }))
+}
+
+fn ipu_lanes(trace: &Trace, labels: &Labels) -> Vec<IpuLanes> {
+    let mut ipus: Vec<IpuLanes> = Vec::new();
+    for lane in trace.lanes() {
+        if ipus.last().is_none_or(|ipu| ipu.ipu != lane.ipu) {
+            let (sub_lanes, flame_rows) = (Vec::new(), Vec::new());
+            ipus.push(IpuLanes { ipu: lane.ipu, sub_lanes, steps: 0, flame_rows });
+        }
+        if let Some(ipu) = ipus.last_mut() {
+            ipu.sub_lanes.push(lane.sub_lane);
+            ipu.steps += lane.steps;
+            // Other tiles than the compute tiles only copy: a parent and its parts.
+            let rows = if lane.sub_lane == 0 { labels.rows().clamp(2, MAX_ROWS) } else { 2 };
+            ipu.flame_rows.push(rows);
+        }
+    }
+    ipus
+}
+
+/// What a scene shows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SceneKey {
+    /// Cycles; more than are on the screen, so that panning finds them there.
+    pub window: CycleRange,
+    /// Pixels for them.
+    pub width: usize,
+    /// IPUs that are on the screen.
+    pub ipus: Vec<u32>,
+    /// Flame or flat.
+    pub style: Style,
+    /// What is shown as one.
+    pub grouping: Grouping,
+    /// Whether bars are shaded by tile balance.
+    pub tile_balance: bool,
+    /// Whether there are rows of marks.
+    pub marks: bool,
+    /// What is searched for, in small letters.
+    pub filter: String,
+    /// Whether colours are those on a dark ground.
+    pub dark: bool,
+    /// Height of a row in pixels.
+    pub row_height: usize,
+    /// Pixels between sub-lanes.
+    pub gap: usize,
+}
+
+/// Marks of one row.
+#[derive(Clone, Debug, Default)]
+pub struct MarkRow {
+    /// The marks, by start.
+    pub marks: Vec<Mark>,
+    /// Whether there are more than were read.
+    pub more: bool,
+}
+
+/// One IPU in a window.
+pub struct IpuScene {
+    /// IPU of the replica.
+    pub ipu: u32,
+    /// Bars of its groups of tiles.
+    pub lanes: Vec<LaneItems>,
+    /// The bars as an image.
+    pub image: Pieces,
+    /// Its stages and updates.
+    pub marks: MarkRow,
+}
+
+/// A window of the trace, ready to paint.
+pub struct Scene {
+    /// Different for every scene.
+    pub id: u64,
+    /// What it shows.
+    pub key: SceneKey,
+    /// The IPUs.
+    pub ipus: Vec<IpuScene>,
+    /// Marks that concern all IPUs, by kind.
+    pub marks: Vec<(MarkKind, MarkRow)>,
+}
+
+/// Kinds of marks that concern all IPUs.
+pub const COMMON_MARKS: [MarkKind; 4] =
+    [MarkKind::Run, MarkKind::Iteration, MarkKind::Phase, MarkKind::Slot];
+
+/// Number of rows of each group of tiles.
+pub fn rows_of(lanes: &IpuLanes, style: Style) -> Vec<u32> {
+    match style {
+        Style::Flame => lanes.flame_rows.clone(),
+        Style::Flat => vec![1; lanes.sub_lanes.len()],
+    }
+}
+
+/// Reads, arranges and fills a window.
+pub fn scene(report: &Report, prepared: &Prepared, key: &SceneKey) -> Result<Scene, ReportError> {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let filter = Filter {
+        text: key.filter.clone(),
+        programs: match key.filter.as_str() {
+            "" => Vec::new(),
+            text => prepared.labels.matching(text),
+        },
+    };
+    let shown: Vec<&IpuLanes> =
+        prepared.ipus.iter().filter(|lanes| key.ipus.contains(&lanes.ipu)).collect();
+    let ipus: Result<Vec<IpuScene>, ReportError> =
+        shown.par_iter().map(|lanes| ipu_scene(report, prepared, key, &filter, lanes)).collect();
+    let mut marks = Vec::new();
+    for kind in COMMON_MARKS {
+        if key.marks && prepared.mark_kinds.contains(&kind) {
+            marks.push((kind, mark_row(report, kind, None, key.window)?));
+        }
+    }
+    let id = NEXT.fetch_add(1, Ordering::Relaxed);
+    Ok(Scene { id, key: key.clone(), ipus: ipus?, marks })
+}
+
+fn ipu_scene(
+    report: &Report,
+    prepared: &Prepared,
+    key: &SceneKey,
+    filter: &Filter,
+    shown: &IpuLanes,
+) -> Result<IpuScene, ReportError> {
+    let Prepared { trace, labels, .. } = prepared;
+    let lanes: Result<Vec<LaneItems>, ReportError> = shown
+        .sub_lanes
+        .iter()
+        .map(|sub_lane| {
+            let looks = (key.style, key.grouping);
+            lane_items(trace, labels, (shown.ipu, *sub_lane), key.window, key.width as u32, looks)
+        })
+        .collect();
+    let lanes = lanes?;
+    let fill = Fill {
+        window: key.window,
+        width: key.width,
+        row_height: key.row_height,
+        rows: rows_of(shown, key.style),
+        gap: key.gap,
+        tile_balance: key.tile_balance,
+    };
+    let palette: &Palette = if key.dark { &DARK } else { &LIGHT };
+    let image = Pieces::cut(raster(&lanes, labels, &fill, filter, palette));
+    let mut marks = MarkRow::default();
+    for kind in [MarkKind::Stage, MarkKind::Update] {
+        if key.marks && prepared.mark_kinds.contains(&kind) {
+            let row = mark_row(report, kind, Some(shown.ipu), key.window)?;
+            marks.more |= row.more;
+            marks.marks.extend(row.marks);
+        }
+    }
+    marks.marks.sort_by_key(|mark| mark.cycles.start);
+    Ok(IpuScene { ipu: shown.ipu, lanes, image, marks })
+}
+
+fn mark_row(
+    report: &Report,
+    kind: MarkKind,
+    ipu: Option<u32>,
+    window: CycleRange,
+) -> Result<MarkRow, ReportError> {
+    let filter = MarkFilter { kind: Some(kind), ipu, window: Some(window), limit: MAX_MARKS };
+    let marks = report.marks(&filter)?;
+    Ok(MarkRow { more: marks.len() >= MAX_MARKS, marks })
+}
+
+/// The whole run as a strip: one row per IPU.
+pub fn overview(
+    prepared: &Prepared,
+    (width, row_height): (usize, usize),
+    dark: bool,
+) -> Result<Pieces, ReportError> {
+    let Prepared { trace, labels, range, ipus, .. } = prepared;
+    let grouping = Grouping { executions: false, syncs: false };
+    let lanes: Result<Vec<LaneItems>, ReportError> = ipus
+        .par_iter()
+        .map(|ipu| {
+            lane_items(trace, labels, (ipu.ipu, 0), *range, width as u32, (Style::Flat, grouping))
+        })
+        .collect();
+    let fill = Fill {
+        window: *range,
+        width,
+        row_height,
+        rows: vec![1; ipus.len()],
+        gap: 0,
+        tile_balance: false,
+    };
+    let palette: &Palette = if dark { &DARK } else { &LIGHT };
+    Ok(Pieces::cut(raster(&lanes?, labels, &fill, &Filter::default(), palette)))
+}

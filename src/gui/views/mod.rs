@@ -1,0 +1,48 @@
+//! The views of a report: one file and one line in [`VIEWS`] each.
+
+mod execution_trace;
+mod memory;
+mod summary;
+
+use super::command::Command;
+use super::icons::Icon;
+use super::opening::Opened;
+use super::prefs::Prefs;
+use super::session::Selection;
+use super::worker::Workers;
+use egui::Ui;
+
+/// What a view may look at, and where it says what the user wants.
+pub struct ViewContext<'a> {
+    /// The report.
+    pub opened: &'a Opened,
+    /// What the user has chosen.
+    pub selection: &'a Selection,
+    /// What is remembered.
+    pub prefs: &'a Prefs,
+    /// Counts background work.
+    pub workers: &'a Workers,
+    /// What is to be done once the frame is painted.
+    pub commands: &'a mut Vec<Command>,
+}
+
+/// State and looks of a view of one report.
+pub trait View: Send {
+    /// Shows the view in all of `ui`.
+    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>);
+}
+
+/// A view as menus see it.
+pub struct ViewInfo {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// Words in the menu.
+    pub title: &'static str,
+    /// Drawing in the menu.
+    pub icon: Icon,
+    /// Makes its state for a report.
+    pub create: fn() -> Box<dyn View>,
+}
+
+/// Every view, in the order of the menu.
+pub static VIEWS: &[ViewInfo] = &[summary::VIEW, memory::VIEW, execution_trace::VIEW];

@@ -1,0 +1,425 @@
+//! The summary: machine, graph, memory, throughput, options, spec and files, block by block.
+
+use super::{View, ViewContext, ViewInfo};
+use crate::analysis::summary::{Summary, summary};
+use crate::gui::command::Command;
+use crate::gui::fonts::strong;
+use crate::gui::icons::Icon;
+use crate::gui::opening::Opened;
+use crate::gui::theme::Palette;
+use crate::gui::widgets::{focus_ui, missing_ui, search_ui, waiting_ui};
+use crate::gui::worker::{Asked, Slot};
+use crate::report::{Batching, FileBeside, Outcome, Report};
+use crate::units::{Bytes, Cycles, Hertz, exact_bytes, grouped, percent, seconds};
+use egui::accesskit::Role;
+use egui::{
+    Align2, CornerRadius, FontId, Frame, Grid, Label, Margin, RichText, ScrollArea, Sense, Stroke,
+    Ui, WidgetInfo, vec2,
+};
+
+/// This view, for the list.
+pub const VIEW: ViewInfo = ViewInfo {
+    name: "summary",
+    title: "Summary",
+    icon: Icon::List,
+    create: || Box::<SummaryView>::default(),
+};
+
+/// Everything on the page.
+struct Facts {
+    summary: Summary,
+    batching: Option<Batching>,
+    options: Vec<(String, String)>,
+    notes: Vec<String>,
+    warnings: Vec<String>,
+    spec: Option<String>,
+    files: Vec<FileBeside>,
+    meta: Vec<(String, String)>,
+}
+
+/// State of the view.
+#[derive(Default)]
+struct SummaryView {
+    facts: Slot<(), Result<Box<Facts>, String>>,
+    filter: Option<String>,
+}
+
+fn facts(report: &Report) -> Result<Box<Facts>, String> {
+    let words = |error: crate::report::ReportError| error.to_string();
+    let summary = summary(report).map_err(words)?;
+    Ok(Box::new(Facts {
+        summary,
+        batching: report.batching().map_err(words)?,
+        options: report.options().map_err(words)?,
+        notes: report.notes().map_err(words)?,
+        warnings: report.warnings(),
+        spec: report.spec().map(str::to_owned),
+        files: report.files_beside(),
+        meta: report.meta().iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
+    }))
+}
+
+impl View for SummaryView {
+    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+        let report = context.opened.report.clone();
+        let asked = self.facts.ask(ui.ctx(), context.workers, &(), move |()| facts(&report));
+        let facts = match asked {
+            Asked::Fresh(Ok(facts)) | Asked::Stale(Ok(facts)) => facts,
+            Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
+                return missing_ui(ui, "The report cannot be summed up", problem);
+            }
+            Asked::Failed => {
+                return missing_ui(ui, "The report cannot be summed up", "Please report this.");
+            }
+            Asked::Waiting => {
+                if self.facts.is_slow() {
+                    waiting_ui(ui, "Reading the report…");
+                }
+                return;
+            }
+        };
+        let filter = self.filter.get_or_insert_with(|| context.prefs.option_filter.clone());
+        ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+            Frame::new().inner_margin(Margin::symmetric(24, 18)).show(ui, |ui| {
+                ui.set_width(ui.available_width().min(1180.0));
+                page_ui(ui, context, facts, filter);
+            });
+        });
+    }
+}
+
+fn page_ui(ui: &mut Ui, context: &mut ViewContext<'_>, facts: &Facts, filter: &mut String) {
+    ui.label(strong("Program information").size(19.0));
+    ui.add_space(10.0);
+    headline_ui(ui, context.opened, facts);
+    ui.add_space(8.0);
+    let opened = context.opened;
+    let wide = ui.available_width() > 760.0;
+    let mut blocks = Blocks { context };
+    if wide {
+        ui.spacing_mut().item_spacing.x = 40.0;
+        ui.columns(2, |columns| {
+            columns.iter_mut().for_each(|column| column.spacing_mut().item_spacing.x = 8.0);
+            blocks.ui(&mut columns[0], "Target", |ui, _| target_ui(ui, opened));
+            blocks.ui(&mut columns[1], "Graph", |ui, _| graph_ui(ui, facts));
+            blocks.ui(&mut columns[1], "Batching and throughput", |ui, _| batching_ui(ui, facts));
+        });
+        ui.spacing_mut().item_spacing.x = 8.0;
+    } else {
+        blocks.ui(ui, "Target", |ui, _| target_ui(ui, opened));
+        blocks.ui(ui, "Graph", |ui, _| graph_ui(ui, facts));
+        blocks.ui(ui, "Batching and throughput", |ui, _| batching_ui(ui, facts));
+    }
+    if !facts.notes.is_empty() || !facts.warnings.is_empty() {
+        blocks.ui(ui, "Notes", |ui, _| notes_ui(ui, facts));
+    }
+    blocks.ui(ui, "Options", |ui, context| options_ui(ui, context, facts, filter));
+    if let Some(spec) = &facts.spec {
+        blocks.ui(ui, "Spec", |ui, _| spec_ui(ui, spec));
+    }
+    blocks.ui(ui, "Report files", |ui, _| files_ui(ui, opened, facts));
+}
+
+/// The figures people look for first, as large as they are important.
+fn headline_ui(ui: &mut Ui, opened: &Opened, facts: &Facts) {
+    let target = &opened.target;
+    let memory = &facts.summary.memory;
+    let mut cards: Vec<(&str, String, String)> = Vec::new();
+    match (&facts.summary.execution, opened.outcome) {
+        (Some(run), _) => {
+            let cycles = Cycles(run.total_cycles);
+            let time =
+                if run.seconds > 0.0 { seconds(run.seconds) } else { "clock unknown".into() };
+            cards.push(("Run", format!("{cycles} cycles"), time));
+            if let Some(rate) = run.samples_per_second {
+                let samples = run.samples.unwrap_or(0);
+                let about = format!("samples per second, {} samples", grouped(samples));
+                cards.push(("Throughput", grouped(rate.round() as u64), about));
+            }
+        }
+        (None, Outcome::OutOfMemory { tiles }) => cards.push((
+            "Out of memory",
+            format!("{} tiles", grouped(tiles)),
+            "need more memory than they have; nothing was executed".into(),
+        )),
+        (None, _) => cards.push(("Run", "none".into(), "compiled only".into())),
+    }
+    let share = memory.max_tile_including_gaps as f64 / target.bytes_per_tile.0.max(1) as f64;
+    let fullest = Bytes(memory.max_tile_including_gaps).to_string();
+    let about = match target.bytes_per_tile.0 {
+        0 => "tile memory unknown".to_owned(),
+        _ => format!("{} of {}", percent(share), target.bytes_per_tile),
+    };
+    cards.push(("Fullest tile", fullest, about));
+    let total = Bytes(memory.total_including_gaps);
+    let without = Bytes(memory.total_excluding_gaps);
+    cards.push(("Memory in use", total.to_string(), format!("{without} without gaps")));
+    let columns = if ui.available_width() > 640.0 { cards.len() } else { 2 };
+    let width = (ui.available_width() - 12.0 * (columns as f32 - 1.0)) / columns as f32;
+    for row in cards.chunks(columns) {
+        ui.horizontal(|ui| {
+            ui.spacing_mut().item_spacing.x = 12.0;
+            for (index, (title, value, about)) in row.iter().enumerate() {
+                let bad = *title == "Out of memory" || (*title == "Fullest tile" && share > 1.0);
+                figure_ui(ui, width, (title, value, about), bad, index);
+            }
+        });
+        ui.add_space(6.0);
+    }
+}
+
+fn figure_ui(
+    ui: &mut Ui,
+    width: f32,
+    (title, value, about): (&str, &str, &str),
+    bad: bool,
+    _: usize,
+) {
+    let palette = Palette::of(ui.visuals());
+    let (rect, response) = ui.allocate_exact_size(vec2(width, 78.0), Sense::hover());
+    response.widget_info(|| WidgetInfo::labeled(Role::Label, true, format!("{title}: {value}")));
+    let stroke = Stroke::new(1.0, if bad { palette.error } else { palette.rule });
+    let corner = CornerRadius::same(8);
+    ui.painter().rect(rect, corner, palette.raised, stroke, egui::StrokeKind::Inside);
+    let inner = rect.shrink2(vec2(14.0, 10.0));
+    let room = inner.width();
+    let line = |text: &str, font: FontId, colour| {
+        crate::gui::widgets::elided::elided(ui.painter(), text, font, colour, room)
+    };
+    let name = line(title, FontId::proportional(12.0), palette.weak_text);
+    ui.painter().galley(inner.min, name, palette.weak_text);
+    let colour = if bad { palette.error } else { palette.text };
+    let figure = line(value, FontId::new(18.0, crate::gui::fonts::strong_family()), colour);
+    ui.painter().galley(inner.min + vec2(0.0, 16.0), figure, colour);
+    let words = line(about, FontId::proportional(11.5), palette.weak_text);
+    ui.painter().galley(inner.min + vec2(0.0, 42.0), words, palette.weak_text);
+}
+
+/// Blocks that can be folded; what is folded is remembered.
+struct Blocks<'a, 'b> {
+    context: &'a mut ViewContext<'b>,
+}
+
+impl<'b> Blocks<'_, 'b> {
+    fn ui(
+        &mut self,
+        ui: &mut Ui,
+        title: &'static str,
+        contents: impl FnOnce(&mut Ui, &mut ViewContext<'b>),
+    ) {
+        let palette = Palette::of(ui.visuals());
+        let folded = self.context.prefs.folded_blocks.iter().any(|block| block == title);
+        ui.add_space(8.0);
+        let (rect, response) =
+            ui.allocate_exact_size(vec2(ui.available_width(), 28.0), Sense::click());
+        response
+            .widget_info(|| WidgetInfo::selected(Role::DisclosureTriangle, true, !folded, title));
+        let colour = if response.hovered() { palette.accent } else { palette.text };
+        let font = FontId::new(14.5, crate::gui::fonts::strong_family());
+        let at = rect.left_center() + vec2(20.0, 0.0);
+        ui.painter().text(at, Align2::LEFT_CENTER, title, font, colour);
+        triangle(ui, rect.left_center() + vec2(7.0, 0.0), folded, colour);
+        let line = Stroke::new(1.0, palette.rule);
+        ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, line);
+        focus_ui(ui, &response, rect);
+        if response.clicked() {
+            self.context.commands.push(Command::ToggleBlock(title));
+        }
+        if !folded {
+            ui.add_space(4.0);
+            ui.push_id(title, |ui| contents(ui, self.context));
+            ui.add_space(6.0);
+        }
+    }
+}
+
+fn triangle(ui: &Ui, centre: egui::Pos2, folded: bool, colour: egui::Color32) {
+    let points = match folded {
+        true => [vec2(-3.0, -5.0), vec2(4.0, 0.0), vec2(-3.0, 5.0)],
+        false => [vec2(-5.0, -3.0), vec2(5.0, -3.0), vec2(0.0, 4.0)],
+    };
+    let points = points.into_iter().map(|offset| centre + offset).collect();
+    ui.painter().add(egui::Shape::convex_polygon(points, colour, Stroke::NONE));
+}
+
+/// Names on the left, values on the right.
+fn rows_ui(ui: &mut Ui, id: &str, rows: &[(String, String)]) {
+    let palette = Palette::of(ui.visuals());
+    Grid::new(id)
+        .num_columns(2)
+        .min_col_width(190.0)
+        .min_row_height(18.0)
+        .spacing(vec2(18.0, 6.0))
+        .show(ui, |ui| {
+            for (name, value) in rows {
+                ui.add(Label::new(RichText::new(name).color(palette.weak_text)).truncate());
+                ui.add(Label::new(value).wrap().selectable(true));
+                ui.end_row();
+            }
+        });
+}
+
+fn row(name: &str, value: impl ToString) -> (String, String) {
+    (name.to_owned(), value.to_string())
+}
+
+/// A number that foreign files may not give.
+fn known(value: u64, text: impl ToString) -> String {
+    if value == 0 { "not recorded".to_owned() } else { text.to_string() }
+}
+
+fn target_ui(ui: &mut Ui, opened: &Opened) {
+    let target = &opened.target;
+    let kind = match target.kind {
+        crate::report::TargetKind::Ipu => "IPU",
+        crate::report::TargetKind::IpuModel => "IPU Model",
+    };
+    let tiles = u64::from(target.tiles_per_ipu);
+    let (ipus, bytes) = (u64::from(target.num_ipus), target.bytes_per_tile.0);
+    let architecture = match target.architecture.as_str() {
+        "" => "not recorded",
+        architecture => architecture,
+    };
+    let mut rows = vec![
+        row("Type", kind),
+        row("Architecture", architecture),
+        row("Tiles per IPU", known(tiles, grouped(tiles))),
+        row("Total tiles", known(tiles * ipus, grouped(tiles * ipus))),
+        row("Total IPUs", known(ipus, grouped(ipus))),
+    ];
+    if target.replicas > 1 {
+        rows.push(row("IPUs per replica", target.ipus_per_replica));
+        rows.push(row("Number of replicas", target.replicas));
+    }
+    if target.io_tiles_per_ipu > 0 {
+        rows.push(row("I/O tiles per IPU", target.io_tiles_per_ipu));
+    }
+    rows.push(row("Memory per tile", known(bytes, target.bytes_per_tile)));
+    rows.push(row("Memory per IPU", known(bytes, Bytes(bytes * tiles))));
+    rows.push(row("Total memory", known(bytes, Bytes(bytes * tiles * ipus))));
+    rows.push(row("Tile clock", known(target.clock.0, Hertz(target.clock.0))));
+    rows_ui(ui, "target", &rows);
+}
+
+fn graph_ui(ui: &mut Ui, facts: &Facts) {
+    let graph = &facts.summary.graph;
+    let rows = [
+        row("Number of compute sets", grouped(graph.compute_sets)),
+        row("Number of edges", grouped(graph.edges)),
+        row("Number of variables", grouped(graph.variables)),
+        row("Number of vertices", grouped(graph.vertices)),
+    ];
+    rows_ui(ui, "graph", &rows);
+}
+
+fn batching_ui(ui: &mut Ui, facts: &Facts) {
+    let mut rows = Vec::new();
+    if let Some(batching) = &facts.batching {
+        rows.push(row("Micro-batch", grouped(batching.micro_batch)));
+        rows.push(row("Gradient accumulation", grouped(batching.gradient_accumulation)));
+        rows.push(row("Replicas", grouped(batching.replicas)));
+        rows.push(row("Device iterations", grouped(batching.device_iterations)));
+        rows.push(row("Samples per host call", grouped(batching.samples_per_call())));
+    }
+    if let Some(run) = &facts.summary.execution {
+        rows.push(row("Total cycles", Cycles(run.total_cycles)));
+        if run.seconds > 0.0 {
+            rows.push(row("Time on the device", seconds(run.seconds)));
+        }
+        if let Some(rate) = run.samples_per_second {
+            rows.push(row("Samples per second", grouped(rate.round() as u64)));
+        }
+        let steps: u64 = run.ipus.iter().map(|ipu| ipu.steps).sum();
+        rows.push(row("Executed steps, all IPUs", grouped(steps)));
+    }
+    if rows.is_empty() {
+        let text = "Neither batch sizes nor an execution were recorded.";
+        ui.label(RichText::new(text).color(Palette::of(ui.visuals()).weak_text));
+    }
+    rows_ui(ui, "batching", &rows);
+}
+
+fn notes_ui(ui: &mut Ui, facts: &Facts) {
+    let palette = Palette::of(ui.visuals());
+    let warnings = facts.warnings.iter().map(|text| ("Warning", text, palette.warning));
+    let notes = facts.notes.iter().map(|text| ("Note", text, palette.weak_text));
+    for (kind, text, colour) in warnings.chain(notes) {
+        ui.horizontal_top(|ui| {
+            ui.add_sized(vec2(64.0, 18.0), Label::new(RichText::new(kind).color(colour)));
+            ui.add(Label::new(text).wrap().selectable(true));
+        });
+    }
+}
+
+fn options_ui(ui: &mut Ui, context: &mut ViewContext<'_>, facts: &Facts, filter: &mut String) {
+    if facts.options.is_empty() {
+        let text = "This report has no options on record.";
+        ui.label(RichText::new(text).color(Palette::of(ui.visuals()).weak_text));
+        return;
+    }
+    if search_ui(ui, filter, "Filter options", 240.0).changed() {
+        context.commands.push(Command::SetOptionFilter(filter.clone()));
+    }
+    ui.add_space(4.0);
+    let wanted = filter.trim().to_lowercase();
+    let holds = |text: &str| text.to_lowercase().contains(&wanted);
+    let options = facts.options.iter().filter(|(key, value)| holds(key) || holds(value));
+    let rows: Vec<(String, String)> = options.cloned().collect();
+    if rows.is_empty() {
+        ui.label(RichText::new("No option matches.").color(Palette::of(ui.visuals()).weak_text));
+    }
+    rows_ui(ui, "options", &rows);
+}
+
+fn spec_ui(ui: &mut Ui, spec: &str) {
+    let palette = Palette::of(ui.visuals());
+    Frame::new()
+        .fill(palette.raised)
+        .corner_radius(CornerRadius::same(6))
+        .inner_margin(Margin::same(12))
+        .show(ui, |ui| {
+            ui.set_width(ui.available_width());
+            ScrollArea::horizontal().show(ui, |ui| {
+                let text = RichText::new(spec.trim_end()).monospace();
+                ui.add(Label::new(text).extend().selectable(true));
+            });
+        });
+}
+
+fn files_ui(ui: &mut Ui, opened: &Opened, facts: &Facts) {
+    let palette = Palette::of(ui.visuals());
+    let path = opened.report.path();
+    let directory = path.parent().map_or(String::new(), |parent| parent.display().to_string());
+    ui.add(Label::new(RichText::new(directory).color(palette.weak_text)).wrap().selectable(true));
+    ui.add_space(4.0);
+    Grid::new("files").num_columns(4).min_row_height(18.0).spacing(vec2(14.0, 6.0)).show(
+        ui,
+        |ui| {
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+            let size = exact_bytes(opened.report.file_size().0);
+            file_ui(ui, true, &name.unwrap_or_default(), "The report", &size);
+            for file in &facts.files {
+                let size = file.found.map(|(size, _)| exact_bytes(size.0));
+                let found = size.is_some();
+                file_ui(ui, found, file.name, file.about, size.as_deref().unwrap_or("not there"));
+            }
+        },
+    );
+    if !facts.meta.is_empty() {
+        ui.add_space(6.0);
+        rows_ui(ui, "meta", &facts.meta);
+    }
+}
+
+fn file_ui(ui: &mut Ui, found: bool, name: &str, about: &str, size: &str) {
+    let palette = Palette::of(ui.visuals());
+    let (mark, colour, text) = match found {
+        true => ("✓", palette.good, palette.text),
+        false => ("?", palette.weak_text, palette.weak_text),
+    };
+    ui.label(RichText::new(mark).color(colour).family(crate::gui::fonts::strong_family()));
+    ui.label(RichText::new(name).color(text));
+    ui.label(RichText::new(about).color(palette.weak_text));
+    ui.label(RichText::new(size).color(palette.weak_text));
+    ui.end_row();
+}

@@ -1,0 +1,199 @@
+//! Parts that several views share.
+
+pub mod axis;
+pub mod elided;
+pub mod overview;
+pub mod table;
+pub mod tiled;
+
+use super::fonts::strong;
+use super::icons::{self, Icon};
+use super::theme::Palette;
+use egui::accesskit::Role;
+use egui::{
+    Align, Align2, Color32, CornerRadius, FontId, Id, Layout, Rect, Response, RichText, Sense,
+    Stroke, StrokeKind, TextEdit, TextStyle, Ui, Vec2, WidgetInfo, vec2,
+};
+
+/// Space between the edge of a page and what is on it.
+pub const MARGIN: f32 = 12.0;
+
+/// An entry of the side menu: drawing and words, the chosen one stands out.
+pub fn menu_entry_ui(ui: &mut Ui, icon: Icon, text: &str, chosen: bool, narrow: bool) -> Response {
+    let size = vec2(ui.available_width(), 34.0);
+    let (rect, response) = ui.allocate_exact_size(size, Sense::click());
+    response.widget_info(|| WidgetInfo::selected(Role::Button, ui.is_enabled(), chosen, text));
+    let palette = Palette::of(ui.visuals());
+    let ground =
+        if chosen { Some(palette.chosen) } else { response.hovered().then_some(palette.hover) };
+    if let Some(colour) = ground {
+        ui.painter().rect_filled(rect, CornerRadius::same(6), colour);
+    }
+    focus_ui(ui, &response, rect);
+    let colour = if chosen { palette.accent } else { palette.text };
+    let middle = if narrow { rect.center().x } else { rect.left() + 19.0 };
+    let square = Rect::from_center_size(egui::pos2(middle, rect.center().y), Vec2::splat(18.0));
+    icons::paint(ui.painter(), square, icon, colour);
+    if narrow {
+        return response.on_hover_text(text);
+    }
+    let at = egui::pos2(rect.left() + 38.0, rect.center().y);
+    let font = TextStyle::Body.resolve(ui.style());
+    ui.painter().text(at, Align2::LEFT_CENTER, text, font, colour);
+    response
+}
+
+/// A small square button with a drawing; `text` is its name and its hint.
+pub fn icon_button_ui(ui: &mut Ui, icon: Icon, text: &str) -> Response {
+    let (rect, response) = ui.allocate_exact_size(Vec2::splat(26.0), Sense::click());
+    response.widget_info(|| WidgetInfo::labeled(Role::Button, ui.is_enabled(), text));
+    let palette = Palette::of(ui.visuals());
+    if response.hovered() {
+        ui.painter().rect_filled(rect, CornerRadius::same(5), palette.hover);
+    }
+    focus_ui(ui, &response, rect);
+    let colour = if response.hovered() { palette.text } else { palette.weak_text };
+    icons::paint(ui.painter(), rect.shrink(5.0), icon, colour);
+    response.on_hover_text(text)
+}
+
+/// The outline of what the keyboard acts on.
+pub fn focus_ui(ui: &Ui, response: &Response, rect: Rect) {
+    if response.has_focus() {
+        let stroke = Stroke::new(2.0, Palette::of(ui.visuals()).accent);
+        ui.painter().rect_stroke(rect, CornerRadius::same(6), stroke, StrokeKind::Inside);
+    }
+}
+
+/// Tabs with a line below the chosen one.
+pub fn tabs_ui<T: Copy + PartialEq>(ui: &mut Ui, tabs: &[(T, &str)], current: &mut T) {
+    let palette = Palette::of(ui.visuals());
+    let bar = ui.available_rect_before_wrap().with_max_y(ui.cursor().top() + 34.0);
+    ui.painter().hline(bar.x_range(), bar.bottom() - 0.5, Stroke::new(1.0, palette.rule));
+    ui.horizontal(|ui| {
+        ui.spacing_mut().item_spacing.x = 2.0;
+        for (tab, text) in tabs {
+            let chosen = tab == current;
+            let colour = if chosen { palette.accent } else { palette.weak_text };
+            let font = TextStyle::Body.resolve(ui.style());
+            let galley = ui.painter().layout_no_wrap((*text).to_owned(), font, colour);
+            let size = vec2(galley.size().x + 24.0, 34.0);
+            let (rect, response) = ui.allocate_exact_size(size, Sense::click());
+            response.widget_info(|| WidgetInfo::selected(Role::Tab, true, chosen, text));
+            if response.hovered() && !chosen {
+                let ground = rect.shrink2(vec2(2.0, 4.0));
+                ui.painter().rect_filled(ground, CornerRadius::same(5), palette.hover);
+            }
+            focus_ui(ui, &response, rect.shrink(2.0));
+            let at = rect.center() - galley.size() / 2.0;
+            ui.painter().galley(at, galley, colour);
+            if chosen {
+                let line = Rect::from_min_max(
+                    egui::pos2(rect.left() + 6.0, rect.bottom() - 2.0),
+                    egui::pos2(rect.right() - 6.0, rect.bottom()),
+                );
+                ui.painter().rect_filled(line, 1.0, palette.accent);
+            }
+            if response.clicked() {
+                *current = *tab;
+            }
+        }
+    });
+}
+
+/// A strip of controls along the top of a view.
+pub fn toolbar_ui(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
+    let palette = Palette::of(ui.visuals());
+    let frame = egui::Frame::new()
+        .fill(palette.raised)
+        .inner_margin(egui::Margin::symmetric(MARGIN as i8, 6));
+    let spacing = std::mem::take(&mut ui.spacing_mut().item_spacing);
+    frame.show(ui, |ui| {
+        ui.spacing_mut().item_spacing = spacing;
+        ui.set_min_width(ui.available_width());
+        ui.horizontal_wrapped(|ui| {
+            ui.spacing_mut().item_spacing.y = 6.0;
+            contents(ui);
+        });
+    });
+    let line = ui.cursor().top();
+    let width = ui.max_rect().x_range();
+    ui.painter().hline(width, line - 0.5, Stroke::new(1.0, palette.rule));
+    ui.spacing_mut().item_spacing = spacing;
+}
+
+/// A choice between a few words, with its name in front.
+pub fn choice_ui<T: Copy + PartialEq>(
+    ui: &mut Ui,
+    name: &str,
+    choices: &[(T, &str)],
+    current: T,
+) -> Option<T> {
+    let title = choices.iter().find(|(value, _)| *value == current).map_or("", |(_, text)| *text);
+    let mut picked = None;
+    ui.label(RichText::new(name).color(Palette::of(ui.visuals()).weak_text));
+    let shown = egui::ComboBox::from_id_salt(name).selected_text(title).show_ui(ui, |ui| {
+        for (value, text) in choices {
+            if ui.selectable_label(*value == current, *text).clicked() {
+                picked = Some(*value);
+            }
+        }
+    });
+    shown.response.accessible_name(name);
+    picked.filter(|value| *value != current)
+}
+
+/// A box to type a filter into; whether it changed.
+pub fn search_ui(ui: &mut Ui, text: &mut String, hint: &str, width: f32) -> Response {
+    let edit = TextEdit::singleline(text)
+        .hint_text(RichText::new(hint).color(Palette::of(ui.visuals()).weak_text))
+        .desired_width(width)
+        .margin(egui::Margin::symmetric(8, 4));
+    ui.add(edit).accessible_name(hint)
+}
+
+/// A heading and a sentence in the middle: what is missing here, and why.
+pub fn missing_ui(ui: &mut Ui, heading: &str, sentence: &str) {
+    let palette = Palette::of(ui.visuals());
+    let space = (ui.available_height() * 0.36 - 20.0).clamp(8.0, 300.0);
+    ui.vertical_centered(|ui| {
+        ui.add_space(space);
+        ui.label(strong(heading).size(15.0));
+        ui.add_space(2.0);
+        ui.set_max_width(460.0_f32.min(ui.available_width()));
+        ui.label(RichText::new(sentence).color(palette.weak_text));
+    });
+}
+
+/// A sentence where a table would be.
+pub fn hint_ui(ui: &mut Ui, sentence: &str) {
+    let palette = Palette::of(ui.visuals());
+    ui.with_layout(Layout::top_down(Align::Center), |ui| {
+        ui.add_space(24.0);
+        ui.label(RichText::new(sentence).color(palette.weak_text));
+    });
+}
+
+/// A spinner with a word beside it.
+pub fn waiting_ui(ui: &mut Ui, words: &str) {
+    ui.vertical_centered(|ui| {
+        ui.add_space((ui.available_height() * 0.3).clamp(8.0, 200.0));
+        ui.spinner();
+        ui.label(RichText::new(words).color(Palette::of(ui.visuals()).weak_text));
+    });
+}
+
+/// A square of a colour and its meaning, for legends.
+pub fn legend_ui(ui: &mut Ui, colour: Color32, text: &str) {
+    let (rect, _) = ui.allocate_exact_size(vec2(11.0, 11.0), Sense::hover());
+    let line = Stroke::new(1.0, Palette::of(ui.visuals()).outline);
+    ui.painter().rect(rect, CornerRadius::same(2), colour, line, StrokeKind::Inside);
+    ui.label(RichText::new(text).font(FontId::proportional(12.0)));
+}
+
+/// Names a region for readers of the accessibility tree.
+pub fn region_ui(ui: &Ui, id: Id, rect: Rect, role: Role, name: &str, value: &str) {
+    let response = ui.interact(rect, id, Sense::hover());
+    response.widget_info(|| WidgetInfo::labeled(role, true, name));
+    ui.ctx().accesskit_node_builder(id, |node| node.set_value(value));
+}

@@ -1,0 +1,121 @@
+//! The strip above the lanes: the whole run, and which part of it is on the screen.
+
+use super::axis::{Axis, Limits};
+use super::focus_ui;
+use super::tiled::Tiled;
+use crate::gui::theme::Palette;
+use crate::units::{CycleRange, Cycles};
+use egui::accesskit::Role;
+use egui::{
+    Color32, CornerRadius, CursorIcon, Rect, Sense, Stroke, StrokeKind, Ui, WidgetInfo, pos2, vec2,
+};
+
+/// Height of the strip.
+pub const HEIGHT: f32 = 46.0;
+/// How near a handle the pointer must be to take it.
+const REACH: f32 = 7.0;
+
+/// What is being dragged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grip {
+    /// The left handle.
+    Left,
+    /// The right handle.
+    Right,
+    /// The window between them.
+    Window,
+}
+
+/// Shows the strip; what the window is now if the user moved it.
+pub fn overview_ui(
+    ui: &mut Ui,
+    rect: Rect,
+    image: Option<&Tiled>,
+    axis: Axis,
+    limits: Limits,
+    grip: &mut Option<Grip>,
+) -> Option<Axis> {
+    let palette = Palette::of(ui.visuals());
+    let painter = ui.painter_at(rect);
+    painter.rect_filled(rect, CornerRadius::same(3), palette.lane);
+    if let Some(image) = image {
+        image.paint(&painter, rect);
+    }
+    let whole = Axis::fitting_exactly(limits.range, rect.width());
+    let window = axis.window(limits.width).intersection(limits.range);
+    let left = (rect.left() + whole.x_from_cycle(window.start)).clamp(rect.left(), rect.right());
+    let right = (rect.left() + whole.x_from_cycle(window.end)).clamp(left, rect.right());
+    // A window of a pixel can still be seen and taken.
+    let right = right.max(left + 2.0);
+    shade(&painter, rect, left, right, palette);
+    let response = ui.interact(rect, ui.scope_id().with("overview"), Sense::click_and_drag());
+    let text = format!("{} - {}", Cycles(window.start), Cycles(window.end));
+    response.widget_info(|| WidgetInfo::labeled(Role::Slider, true, "Overview of the run"));
+    ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(text));
+    focus_ui(ui, &response, rect);
+    let near = |x: f32| {
+        let pick = if (x - left).abs() <= REACH && (x - left).abs() <= (x - right).abs() {
+            Grip::Left
+        } else if (x - right).abs() <= REACH {
+            Grip::Right
+        } else {
+            Grip::Window
+        };
+        // In a narrow window, its middle moves it.
+        let middle = (left + right) / 2.0;
+        if right - left < 2.0 * REACH && (x - middle).abs() < 2.0 { Grip::Window } else { pick }
+    };
+    if let Some(at) = response.hover_pos() {
+        let cursor = match grip.unwrap_or(near(at.x)) {
+            Grip::Left | Grip::Right => CursorIcon::ResizeHorizontal,
+            Grip::Window => CursorIcon::Grab,
+        };
+        ui.ctx().set_cursor_icon(cursor);
+    }
+    let pointer = response.interact_pointer_pos()?;
+    let cycle = |x: f32| whole.cycle_from_x(x - rect.left()).max(0) as u64;
+    if response.drag_started() || (grip.is_none() && response.dragged()) {
+        *grip = Some(near(pointer.x - response.drag_delta().x));
+    }
+    let moved = match *grip {
+        Some(Grip::Left) if response.dragged() => {
+            CycleRange::new(cycle(pointer.x).min(window.end.saturating_sub(1)), window.end)
+        }
+        Some(Grip::Right) if response.dragged() => {
+            CycleRange::new(window.start, cycle(pointer.x).max(window.start + 1))
+        }
+        Some(Grip::Window) if response.dragged() => {
+            let cycles = f64::from(response.drag_delta().x) * whole.scale();
+            return Some(axis.panned(-(cycles / axis.scale()) as f32).kept(limits));
+        }
+        _ if response.clicked() => {
+            let middle = axis.x_from_cycle(cycle(pointer.x)) - limits.width / 2.0;
+            return Some(axis.panned(-middle).kept(limits));
+        }
+        _ => {
+            *grip = None;
+            return None;
+        }
+    };
+    Some(Axis::fitting_exactly(moved, limits.width))
+}
+
+fn shade(painter: &egui::Painter, rect: Rect, left: f32, right: f32, palette: &Palette) {
+    let [r, g, b, _] = palette.shade.to_array();
+    let veil = Color32::from_rgba_unmultiplied(r, g, b, 150);
+    let before = Rect::from_min_max(rect.min, pos2(left, rect.bottom()));
+    let behind = Rect::from_min_max(pos2(right, rect.top()), rect.max);
+    painter.rect_filled(before, 0.0, veil);
+    painter.rect_filled(behind, 0.0, veil);
+    let window = Rect::from_min_max(pos2(left, rect.top()), pos2(right, rect.bottom()));
+    let line = Stroke::new(1.0, palette.accent);
+    painter.rect_stroke(window, 0.0, line, StrokeKind::Inside);
+    for x in [left, right] {
+        let handle = Rect::from_center_size(pos2(x, rect.center().y), vec2(6.0, 22.0));
+        let handle = handle.translate(vec2(
+            (rect.left() - handle.left()).max(0.0) - (handle.right() - rect.right()).max(0.0),
+            0.0,
+        ));
+        painter.rect(handle, CornerRadius::same(3), palette.page, line, StrokeKind::Inside);
+    }
+}

@@ -1,0 +1,305 @@
+//! Tables: sortable columns, a filter box, a row of totals. Only the rows on the screen are laid
+//! out; sorting and filtering happen off the UI thread.
+
+use super::{hint_ui, search_ui};
+use crate::gui::fonts::strong;
+use crate::gui::theme::Palette;
+use crate::gui::worker::{Slot, Workers};
+use crate::units::{exact_bytes, grouped};
+use egui::accesskit::Role;
+use egui::{Align, Label, Layout, RichText, Sense, Ui, WidgetInfo};
+use egui_extras::{Column as Width, TableBuilder};
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+const ROW_HEIGHT: f32 = 24.0;
+const NUMBER_WIDTH: f32 = 128.0;
+
+/// What a cell holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cell {
+    /// Words.
+    Text(String),
+    /// Bytes, shown exactly.
+    Bytes(u64),
+    /// A number of things.
+    Count(u64),
+}
+
+impl Cell {
+    /// The cell as text.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Bytes(bytes) => exact_bytes(*bytes),
+            Self::Count(count) => grouped(*count),
+        }
+    }
+
+    fn compare(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::Bytes(a) | Self::Count(a), Self::Bytes(b) | Self::Count(b)) => a.cmp(b),
+            (Self::Text(a), Self::Text(b)) => a.cmp(b),
+            (Self::Text(_), _) => Ordering::Less,
+            (_, Self::Text(_)) => Ordering::Greater,
+        }
+    }
+}
+
+/// A column: its title, and whether it takes the room that is left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Words above it.
+    pub title: String,
+    /// Whether it holds words rather than numbers.
+    pub wide: bool,
+}
+
+impl Column {
+    /// A column of words.
+    pub fn text(title: &str) -> Self {
+        Self { title: title.to_owned(), wide: true }
+    }
+
+    /// A column of numbers.
+    pub fn number(title: impl Into<String>) -> Self {
+        Self { title: title.into(), wide: false }
+    }
+}
+
+/// Rows and columns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    /// The columns.
+    pub columns: Vec<Column>,
+    /// The rows, each with one cell per column.
+    pub rows: Vec<Vec<Cell>>,
+    /// Whether a row of sums makes sense.
+    pub totals: bool,
+}
+
+/// Which rows are shown, in which order.
+#[derive(Default)]
+struct Order {
+    rows: Vec<u32>,
+    /// Sums over these rows; `None` for columns of words.
+    sums: Vec<Option<Cell>>,
+}
+
+/// How the user looks at a table.
+#[derive(Default)]
+pub struct TableState {
+    filter: String,
+    /// Column and direction; without it, by the first column of numbers, largest first.
+    sort: Option<(usize, bool)>,
+    order: Slot<(u64, usize, bool, String), Order>,
+}
+
+impl TableState {
+    /// Shows a table; `generation` tells one table from the next.
+    pub fn ui(
+        &mut self,
+        ui: &mut Ui,
+        workers: &Workers,
+        table: &Arc<Table>,
+        generation: u64,
+        hint: &str,
+    ) {
+        if table.rows.is_empty() {
+            return hint_ui(ui, "There is nothing to list here.");
+        }
+        ui.horizontal(|ui| {
+            ui.add_space(6.0);
+            search_ui(ui, &mut self.filter, hint, 220.0);
+            self.count_ui(ui, table);
+        });
+        ui.add_space(4.0);
+        let first_number = table.columns.iter().position(|column| !column.wide);
+        let (column, descending) = self.sort.unwrap_or((first_number.unwrap_or(0), true));
+        let filter = self.filter.trim().to_lowercase();
+        let shared = table.clone();
+        let key = (generation, column.min(table.columns.len() - 1), descending, filter);
+        let asked =
+            self.order.ask(ui.ctx(), workers, &key, move |(_, column, descending, text)| {
+                order(&shared, *column, *descending, text)
+            });
+        let Some(order) = asked.answer() else { return };
+        let sort = &mut self.sort;
+        egui::Frame::new().inner_margin(egui::Margin { left: 14, ..egui::Margin::ZERO }).show(
+            ui,
+            |ui| {
+                rows_ui(ui, table, order, (column, descending), sort);
+            },
+        );
+    }
+
+    fn count_ui(&self, ui: &mut Ui, table: &Table) {
+        let shown = self.order.latest().map_or(table.rows.len(), |order| order.rows.len());
+        let all = table.rows.len();
+        let text = if shown == all {
+            format!("{} rows", grouped(all as u64))
+        } else {
+            format!("{} of {} rows", grouped(shown as u64), grouped(all as u64))
+        };
+        ui.label(RichText::new(text).color(Palette::of(ui.visuals()).weak_text));
+    }
+}
+
+fn order(table: &Table, column: usize, descending: bool, filter: &str) -> Order {
+    let holds = |row: &Vec<Cell>| {
+        let mut words = row.iter().filter_map(|cell| match cell {
+            Cell::Text(text) => Some(text),
+            Cell::Bytes(_) | Cell::Count(_) => None,
+        });
+        filter.is_empty() || words.any(|text| text.to_lowercase().contains(filter))
+    };
+    let mut rows: Vec<u32> =
+        (0..).zip(&table.rows).filter(|(_, row)| holds(row)).map(|(index, _)| index).collect();
+    rows.sort_by(|a, b| {
+        let cells = |row: &u32| table.rows[*row as usize].get(column);
+        let ordering = match (cells(a), cells(b)) {
+            (Some(a), Some(b)) => a.compare(b),
+            (a, b) => a.is_some().cmp(&b.is_some()),
+        };
+        // Equal rows keep their order whichever way the column is sorted.
+        if descending { ordering.reverse() } else { ordering }
+    });
+    let sums = (0..table.columns.len()).map(|column| sum(table, &rows, column)).collect();
+    Order { rows, sums }
+}
+
+fn sum(table: &Table, rows: &[u32], column: usize) -> Option<Cell> {
+    let mut total: Option<Cell> = None;
+    for row in rows {
+        total = match (table.rows[*row as usize].get(column)?, total) {
+            (Cell::Text(_), _) => return None,
+            (cell, None) => Some(cell.clone()),
+            (Cell::Bytes(value), Some(Cell::Bytes(sum))) => Some(Cell::Bytes(sum + value)),
+            (Cell::Count(value), Some(Cell::Count(sum))) => Some(Cell::Count(sum + value)),
+            (_, Some(_)) => return None,
+        };
+    }
+    total
+}
+
+fn rows_ui(
+    ui: &mut Ui,
+    table: &Table,
+    order: &Order,
+    sorted: (usize, bool),
+    sort: &mut Option<(usize, bool)>,
+) {
+    let palette = Palette::of(ui.visuals());
+    ui.spacing_mut().item_spacing = egui::vec2(12.0, 0.0);
+    let totals = usize::from(table.totals && !order.rows.is_empty());
+    let mut builder = TableBuilder::new(ui).striped(true).vscroll(true).auto_shrink(false);
+    for column in &table.columns {
+        builder = builder.column(match column.wide {
+            true => Width::remainder().at_least(120.0).clip(true),
+            false => Width::exact(NUMBER_WIDTH),
+        });
+    }
+    let header = builder.header(26.0, |mut row| {
+        for (index, column) in table.columns.iter().enumerate() {
+            row.col(|ui| header_ui(ui, column, index, sorted, sort));
+        }
+    });
+    header.body(|body| {
+        body.rows(ROW_HEIGHT, order.rows.len() + totals, |mut row| {
+            let index = row.index();
+            if totals == 1 && index == 0 {
+                for (index, (column, sum)) in table.columns.iter().zip(&order.sums).enumerate() {
+                    let text = match sum {
+                        Some(sum) => sum.text(),
+                        None if index == 0 => "Total".to_owned(),
+                        None => String::new(),
+                    };
+                    row.col(|ui| cell_ui(ui, column, strong(text)));
+                }
+                return;
+            }
+            let Some(cells) = order.rows.get(index - totals).map(|row| &table.rows[*row as usize])
+            else {
+                return;
+            };
+            for (column, cell) in table.columns.iter().zip(cells) {
+                let text = RichText::new(cell.text());
+                let zero = matches!(cell, Cell::Bytes(0) | Cell::Count(0));
+                let text = if zero { text.color(palette.weak_text) } else { text };
+                row.col(|ui| cell_ui(ui, column, text));
+            }
+        });
+    });
+}
+
+fn cell_ui(ui: &mut Ui, column: &Column, text: RichText) {
+    let (layout, full) = match column.wide {
+        true => (Layout::left_to_right(Align::Center), true),
+        false => (Layout::right_to_left(Align::Center), false),
+    };
+    ui.with_layout(layout, |ui| {
+        let label = Label::new(text.clone()).truncate().selectable(true);
+        // Only words can be too long for their column.
+        let label = if full { label } else { Label::new(text).extend().selectable(true) };
+        ui.add(label);
+    });
+}
+
+fn header_ui(
+    ui: &mut Ui,
+    column: &Column,
+    index: usize,
+    (sorted, descending): (usize, bool),
+    sort: &mut Option<(usize, bool)>,
+) {
+    let palette = Palette::of(ui.visuals());
+    let chosen = sorted == index;
+    let arrow = match (chosen, descending) {
+        (false, _) => "",
+        (true, true) => " ▼",
+        (true, false) => " ▲",
+    };
+    let align = if column.wide { Align::Min } else { Align::Max };
+    let layout = Layout::left_to_right(Align::Center).with_main_align(align);
+    ui.with_layout(layout.with_main_justify(true), |ui| {
+        let colour = if chosen { palette.text } else { palette.weak_text };
+        let text = RichText::new(format!("{}{arrow}", column.title)).color(colour).size(12.0);
+        let button = egui::Button::new(text).frame(false).truncate();
+        let response = ui.add(button);
+        response
+            .widget_info(|| WidgetInfo::selected(Role::ColumnHeader, true, chosen, &column.title));
+        if response.on_hover_text("Sort by this column").interact(Sense::click()).clicked() {
+            // Numbers are sought from the largest, words from the first.
+            let first = !column.wide;
+            *sort = Some((index, if chosen { !descending } else { first }));
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let row = |name: &str, bytes| vec![Cell::Text(name.to_owned()), Cell::Bytes(bytes)];
+        Table {
+            columns: vec![Column::text("Variable"), Column::number("Size")],
+            rows: vec![row("beta", 7), row("alpha", 40), row("Alphabet", 2)],
+            totals: true,
+        }
+    }
+
+    #[test]
+    fn rows_are_sorted_by_numbers_not_by_letters() {
+        assert_eq!(order(&table(), 1, true, "").rows, [1, 0, 2]);
+        assert_eq!(order(&table(), 1, false, "").rows, [2, 0, 1]);
+        assert_eq!(order(&table(), 0, false, "").rows, [2, 1, 0]);
+    }
+
+    #[test]
+    fn the_total_is_that_of_the_rows_shown() {
+        let order = order(&table(), 1, true, "alpha");
+        assert_eq!(order.rows, [1, 2]);
+        assert_eq!(order.sums, [None, Some(Cell::Bytes(42))]);
+    }
+}

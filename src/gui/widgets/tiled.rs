@@ -1,0 +1,72 @@
+//! Images of any width as textures: cut into pieces that every graphics card takes.
+
+use egui::{
+    Color32, ColorImage, Context, ImageData, Painter, Rect, TextureHandle, TextureOptions, pos2,
+};
+use std::sync::Arc;
+
+/// Widest and highest piece; what egui promises everywhere.
+const PIECE: usize = 2048;
+
+/// An image in pieces. Cutting copies it: work for the background.
+pub struct Pieces {
+    size: [usize; 2],
+    pieces: Vec<([usize; 2], Arc<ColorImage>)>,
+}
+
+impl Pieces {
+    /// Cuts an image.
+    pub fn cut(image: ColorImage) -> Self {
+        let size = image.size;
+        let [width, height] = size;
+        if width <= PIECE && height <= PIECE {
+            return Self { size, pieces: vec![([0, 0], Arc::new(image))] };
+        }
+        let mut pieces = Vec::new();
+        for top in (0..height).step_by(PIECE) {
+            for left in (0..width).step_by(PIECE) {
+                let part = [PIECE.min(width - left), PIECE.min(height - top)];
+                let part = image.region_by_pixels([left, top], part);
+                pieces.push(([left, top], Arc::new(part)));
+            }
+        }
+        Self { size, pieces }
+    }
+}
+
+/// An image on the graphics card.
+pub struct Tiled {
+    size: [usize; 2],
+    pieces: Vec<([usize; 2], [usize; 2], TextureHandle)>,
+}
+
+impl Tiled {
+    /// Hands an image over.
+    pub fn new(context: &Context, name: &str, image: &Pieces) -> Self {
+        let load = |(corner, piece): &([usize; 2], Arc<ColorImage>)| {
+            let data = ImageData::Color(piece.clone());
+            let handle = context.load_texture(name, data, TextureOptions::NEAREST);
+            (*corner, piece.size, handle)
+        };
+        Self { size: image.size, pieces: image.pieces.iter().map(load).collect() }
+    }
+
+    /// Paints the whole image into `rect`.
+    pub fn paint(&self, painter: &Painter, rect: Rect) {
+        let scale_x = f64::from(rect.width()) / self.size[0].max(1) as f64;
+        let scale_y = f64::from(rect.height()) / self.size[1].max(1) as f64;
+        let at = |x: usize, y: usize| {
+            pos2(
+                (f64::from(rect.left()) + x as f64 * scale_x) as f32,
+                (f64::from(rect.top()) + y as f64 * scale_y) as f32,
+            )
+        };
+        let whole = Rect::from_min_max(pos2(0.0, 0.0), pos2(1.0, 1.0));
+        for ([left, top], [width, height], handle) in &self.pieces {
+            let piece = Rect::from_min_max(at(*left, *top), at(left + width, top + height));
+            if piece.intersects(painter.clip_rect()) {
+                painter.image(handle.id(), piece, whole, Color32::WHITE);
+            }
+        }
+    }
+}

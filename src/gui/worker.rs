@@ -1,0 +1,228 @@
+//! Asking slow questions off the UI thread.
+//!
+//! A [`Slot`] holds the answer to one changing question. Views ask on every frame; the slot works
+//! on one question at a time, skips those that were overtaken while it worked, and keeps the last
+//! answer until a newer one is there, so that a view never falls back to nothing.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// After this long without an answer, views say that they are waiting.
+const PATIENCE: Duration = Duration::from_millis(150);
+
+/// Counts questions being worked on; shared by all slots of a window.
+#[derive(Clone, Default)]
+pub struct Workers(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    busy: AtomicUsize,
+    lock: Mutex<()>,
+    finished: Condvar,
+}
+
+impl Workers {
+    /// Whether a question is being worked on.
+    pub fn busy(&self) -> bool {
+        self.0.busy.load(Ordering::SeqCst) > 0
+    }
+
+    /// Waits until no question is being worked on, or `limit` has passed.
+    pub fn wait(&self, limit: Duration) {
+        let end = Instant::now() + limit;
+        let mut guard = self.0.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        while self.busy() {
+            let Some(left) = end.checked_duration_since(Instant::now()) else { return };
+            guard = match self.0.finished.wait_timeout(guard, left) {
+                Ok((guard, _)) => guard,
+                Err(poisoned) => poisoned.into_inner().0,
+            };
+        }
+    }
+
+    fn start(&self) -> Job {
+        self.0.busy.fetch_add(1, Ordering::SeqCst);
+        Job(self.0.clone())
+    }
+}
+
+/// Counts down when it goes out of scope, however the work ended.
+struct Job(Arc<Shared>);
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        let _guard = self.0.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        self.0.busy.fetch_sub(1, Ordering::SeqCst);
+        self.0.finished.notify_all();
+    }
+}
+
+/// How a question stands.
+pub enum Asked<'a, T> {
+    /// The answer to this very question.
+    Fresh(&'a T),
+    /// The answer to an earlier question, while this one is worked on.
+    Stale(&'a T),
+    /// No answer yet.
+    Waiting,
+    /// The work broke down; a bug of ours.
+    Failed,
+}
+
+impl<'a, T> Asked<'a, T> {
+    /// The newest answer there is.
+    pub fn answer(&self) -> Option<&'a T> {
+        match self {
+            Self::Fresh(answer) | Self::Stale(answer) => Some(answer),
+            Self::Waiting | Self::Failed => None,
+        }
+    }
+}
+
+/// Since when a question is worked on, and where its answer will come from.
+type Asking<K, T> = (Instant, Receiver<(K, Option<T>)>);
+
+/// One changing question and its newest answer.
+pub struct Slot<K, T> {
+    answer: Option<(K, Option<T>)>,
+    pending: Option<Asking<K, T>>,
+}
+
+impl<K, T> Default for Slot<K, T> {
+    fn default() -> Self {
+        Self { answer: None, pending: None }
+    }
+}
+
+impl<K, T> Slot<K, T>
+where
+    K: Clone + PartialEq + Send + 'static,
+    T: Send + 'static,
+{
+    /// Asks `question` about `key`, unless that is known already or other work is under way.
+    pub fn ask(
+        &mut self,
+        context: &egui::Context,
+        workers: &Workers,
+        key: &K,
+        question: impl FnOnce(&K) -> T + Send + 'static,
+    ) -> Asked<'_, T> {
+        self.receive();
+        let known = self.answer.as_ref().is_some_and(|(answered, _)| answered == key);
+        if !known && self.pending.is_none() {
+            self.start(context, workers, key.clone(), question);
+        }
+        if let Some((since, _)) = &self.pending {
+            let wait = PATIENCE.saturating_sub(since.elapsed());
+            if !wait.is_zero() {
+                context.request_repaint_after(wait);
+            }
+        }
+        match &self.answer {
+            Some((answered, Some(answer))) if answered == key => Asked::Fresh(answer),
+            Some((answered, None)) if answered == key => Asked::Failed,
+            Some((_, Some(answer))) => Asked::Stale(answer),
+            _ => Asked::Waiting,
+        }
+    }
+
+    /// Whether the work under way has taken long enough to say so.
+    pub fn is_slow(&self) -> bool {
+        self.pending.as_ref().is_some_and(|(since, _)| since.elapsed() >= PATIENCE)
+    }
+
+    /// The newest answer, whatever was asked since.
+    pub fn latest(&self) -> Option<&T> {
+        self.answer.as_ref().and_then(|(_, answer)| answer.as_ref())
+    }
+
+    fn receive(&mut self) {
+        let Some((_, receiver)) = &self.pending else { return };
+        match receiver.try_recv() {
+            Ok(answer) => self.answer = Some(answer),
+            Err(TryRecvError::Empty) => return,
+            Err(TryRecvError::Disconnected) => {}
+        }
+        self.pending = None;
+    }
+
+    fn start(
+        &mut self,
+        context: &egui::Context,
+        workers: &Workers,
+        key: K,
+        question: impl FnOnce(&K) -> T + Send + 'static,
+    ) {
+        let (sender, receiver) = channel();
+        let (context, job) = (context.clone(), workers.start());
+        self.pending = Some((Instant::now(), receiver));
+        rayon::spawn(move || {
+            // A panic inside rayon would take the whole app along.
+            let answer = catch_unwind(AssertUnwindSafe(|| question(&key))).ok();
+            // Nobody listens any more once the view is closed.
+            let _ = sender.send((key, answer));
+            drop(job);
+            context.request_repaint();
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settled(workers: &Workers) {
+        workers.wait(Duration::from_secs(10));
+        assert!(!workers.busy());
+    }
+
+    #[test]
+    fn an_answer_stays_until_a_newer_one_is_there() {
+        let (context, workers, mut slot) =
+            (egui::Context::default(), Workers::default(), Slot::default());
+        assert!(matches!(slot.ask(&context, &workers, &1, |k| k * 10), Asked::Waiting));
+        settled(&workers);
+        assert!(matches!(slot.ask(&context, &workers, &1, |k| k * 10), Asked::Fresh(10)));
+        assert!(matches!(slot.ask(&context, &workers, &2, |k| k * 10), Asked::Stale(10)));
+        settled(&workers);
+        assert!(matches!(slot.ask(&context, &workers, &2, |k| k * 10), Asked::Fresh(20)));
+    }
+
+    #[test]
+    fn questions_overtaken_while_working_are_skipped() {
+        let (context, workers, mut slot) =
+            (egui::Context::default(), Workers::default(), Slot::default());
+        let count = Arc::new(AtomicUsize::new(0));
+        for key in 0..100 {
+            let count = count.clone();
+            slot.ask(&context, &workers, &key, move |key| {
+                std::thread::sleep(Duration::from_millis(50));
+                count.fetch_add(1, Ordering::SeqCst);
+                *key
+            });
+        }
+        settled(&workers);
+        assert!(count.load(Ordering::SeqCst) < 10);
+    }
+
+    #[test]
+    fn a_question_that_panics_is_an_answer_too() {
+        let (context, workers, mut slot) =
+            (egui::Context::default(), Workers::default(), Slot::<u32, u32>::default());
+        slot.ask(&context, &workers, &1, |_| std::panic::resume_unwind(Box::new("test")));
+        settled(&workers);
+        assert!(matches!(slot.ask(&context, &workers, &1, |_| 1), Asked::Failed));
+    }
+
+    #[test]
+    fn a_slot_may_go_away_while_it_is_asked() {
+        let (context, workers) = (egui::Context::default(), Workers::default());
+        let mut slot = Slot::default();
+        slot.ask(&context, &workers, &1, |_| std::thread::sleep(Duration::from_millis(20)));
+        drop(slot);
+        settled(&workers);
+    }
+}

@@ -1,0 +1,521 @@
+//! A careful look into an SQLite file that anybody may have written.
+//!
+//! Only plain tables are read: a view, a virtual table or a generated column could hide work
+//! without end. A query may take as much work as a sound file of that size can need, a value may
+//! be as large as a report's values are, and what is of the wrong type counts as missing.
+
+use super::error::ReportError;
+use super::limits::{MAX_LIST_BYTES, MAX_NAME_BYTES, MAX_VALUE_BYTES};
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row, params_from_iter};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Locks; what a panicking thread left behind is still sound, for all guarded data here is
+/// replaced whole.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a reader should be told about the file, each thing once.
+#[derive(Default)]
+pub(super) struct Warnings(Mutex<Vec<String>>);
+
+impl Warnings {
+    const MOST: usize = 100;
+
+    pub(super) fn add(&self, text: impl Into<String>) {
+        let (text, mut known) = (text.into(), lock(&self.0));
+        if known.len() < Self::MOST && !known.contains(&text) {
+            known.push(text);
+        }
+    }
+
+    pub(super) fn all(&self) -> Vec<String> {
+        lock(&self.0).clone()
+    }
+}
+
+/// SQLite instructions between two looks at the budget.
+const INSTRUCTIONS_PER_LOOK: i32 = 10_000;
+
+/// Bounds the work of a query; shared with SQLite's progress handler.
+#[derive(Clone)]
+struct Budget {
+    left: Arc<AtomicU64>,
+    full: u64,
+    cancel: Arc<AtomicBool>,
+}
+
+impl Budget {
+    /// The smallest row takes about six bytes of file, and the most a scan does with a row is some
+    /// hundred instructions.
+    fn for_file(bytes: u64) -> Self {
+        let full = 50_000_000 + 64 * bytes;
+        Self { left: Arc::new(AtomicU64::new(full)), full, cancel: Arc::default() }
+    }
+
+    fn refill(&self) {
+        self.left.store(self.full, Ordering::Relaxed);
+    }
+
+    fn is_spent(&self) -> bool {
+        let left = self.left.load(Ordering::Relaxed);
+        self.left.store(left.saturating_sub(INSTRUCTIONS_PER_LOOK as u64), Ordering::Relaxed);
+        left == 0 || self.cancel.load(Ordering::Relaxed)
+    }
+}
+
+/// An open file and the plain tables in it.
+pub(super) struct Db {
+    connection: Mutex<Connection>,
+    tables: BTreeMap<String, Vec<String>>,
+    path: PathBuf,
+    most_rows: u64,
+    budget: Budget,
+    pub(super) warnings: Arc<Warnings>,
+}
+
+/// Which rows of which table to read. Columns the table does not have read as NULL.
+#[derive(Clone, Copy)]
+pub(super) struct Select<'a> {
+    pub(super) table: &'a str,
+    pub(super) columns: &'a [&'a str],
+    /// `WHERE`, `ORDER BY` and `LIMIT`, over columns that are known to exist.
+    pub(super) rest: &'a str,
+    pub(super) params: &'a [i64],
+}
+
+impl<'a> Select<'a> {
+    /// All rows, in the order they lie in the file.
+    pub(super) fn all(table: &'a str, columns: &'a [&'a str]) -> Self {
+        Self { table, columns, rest: "", params: &[] }
+    }
+
+    pub(super) fn rest(self, rest: &'a str) -> Self {
+        Self { rest, ..self }
+    }
+
+    pub(super) fn params(self, params: &'a [i64]) -> Self {
+        Self { params, ..self }
+    }
+}
+
+impl Db {
+    /// Takes over a connection that was opened read-only; `bytes` is the size of the file.
+    pub(super) fn new(
+        connection: Connection,
+        path: &Path,
+        bytes: u64,
+        known: &[&str],
+        warnings: Arc<Warnings>,
+    ) -> Result<Self, ReportError> {
+        let budget = Budget::for_file(bytes);
+        let mut connection = connection;
+        guard(&mut connection, &budget)
+            .map_err(|e| ReportError::sqlite_reading(&e, "header", path))?;
+        let tables = plain_tables(&connection, known)
+            .map_err(|e| ReportError::sqlite_reading(&e, "list of tables", path))?;
+        let connection = Mutex::new(connection);
+        let path = path.to_owned();
+        Ok(Self { connection, tables, path, most_rows: bytes / 4 + 16, budget, warnings })
+    }
+
+    /// Setting this flag makes the query that runs stop with an error.
+    pub(super) fn set_cancel(&mut self, cancel: Arc<AtomicBool>) -> Result<(), ReportError> {
+        self.budget.cancel = cancel;
+        let budget = self.budget.clone();
+        let handler = Some(move || budget.is_spent());
+        lock(&self.connection)
+            .progress_handler(INSTRUCTIONS_PER_LOOK, handler)
+            .map_err(|e| ReportError::sqlite_reading(&e, "header", &self.path))
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.budget.cancel.load(Ordering::Relaxed)
+    }
+
+    /// Whether the file has this table, as a plain one.
+    pub(super) fn has_table(&self, table: &str) -> bool {
+        self.tables.contains_key(table)
+    }
+
+    /// Whether the file has this table with this column.
+    pub(super) fn has(&self, table: &str, column: &str) -> bool {
+        self.tables.get(table).is_some_and(|columns| columns.iter().any(|c| c == column))
+    }
+
+    /// Whether rows of this table have numbers to find them by.
+    pub(super) fn has_rowid(&self, table: &str) -> bool {
+        let sql = format!("SELECT rowid FROM \"{table}\" LIMIT 1");
+        self.has_table(table) && lock(&self.connection).prepare(&sql).is_ok()
+    }
+
+    /// Whether the file has this table, and it holds anything.
+    pub(super) fn has_rows(&self, table: &str) -> bool {
+        let mut any = false;
+        let found = self.read(Select::all(table, &[]).rest("LIMIT 1"), |_| {
+            any = true;
+            Ok(ControlFlow::Break(()))
+        });
+        found.is_ok() && any
+    }
+
+    /// Names of the known tables the file has.
+    pub(super) fn tables(&self) -> impl Iterator<Item = &str> {
+        self.tables.keys().map(String::as_str)
+    }
+
+    /// Hands the rows to `each` until it breaks off. A table that is missing has no rows. No other
+    /// method of this file may be called from `each`.
+    pub(super) fn read(
+        &self,
+        select: Select,
+        mut each: impl FnMut(&Cells) -> Result<ControlFlow<()>, ReportError>,
+    ) -> Result<(), ReportError> {
+        let mut handed = 0;
+        self.stream(select, |cells| {
+            let flow = each(cells)?;
+            handed += cells.handed.get() + 64;
+            if handed > MAX_LIST_BYTES {
+                self.warnings.add(format!(
+                    "table {} is too large to hold in memory: only its first rows are shown",
+                    select.table
+                ));
+                return Ok(ControlFlow::Break(()));
+            }
+            Ok(flow)
+        })
+    }
+
+    /// Like [`Db::read`], for callers that keep nothing of the rows.
+    pub(super) fn stream(
+        &self,
+        select: Select,
+        mut each: impl FnMut(&Cells) -> Result<ControlFlow<()>, ReportError>,
+    ) -> Result<(), ReportError> {
+        let Some(columns) = self.tables.get(select.table) else { return Ok(()) };
+        let sql = sql(&select, columns);
+        let failed = |e: rusqlite::Error| self.failure(&e, select.table);
+        let connection = lock(&self.connection);
+        self.budget.refill();
+        let mut statement = connection.prepare_cached(&sql).map_err(failed)?;
+        let mut rows = statement.query(params_from_iter(select.params)).map_err(failed)?;
+        let mut count = 0;
+        while let Some(row) = rows.next().map_err(failed)? {
+            count += 1;
+            if count > self.most_rows {
+                return Err(self.damage(select.table, "more rows than the file can hold"));
+            }
+            let cells = Cells { row, select: &select, db: self, handed: Cell::new(0) };
+            if each(&cells)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// All rows as a list.
+    pub(super) fn list<T>(
+        &self,
+        select: Select,
+        mut item: impl FnMut(&Cells) -> T,
+    ) -> Result<Vec<T>, ReportError> {
+        let mut items = Vec::new();
+        self.read(select, |cells| {
+            items.push(item(cells));
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(items)
+    }
+
+    /// The first row, if there is one.
+    pub(super) fn first<T>(
+        &self,
+        select: Select,
+        mut item: impl FnMut(&Cells) -> T,
+    ) -> Result<Option<T>, ReportError> {
+        let mut found = None;
+        self.read(select, |cells| {
+            found = Some(item(cells));
+            Ok(ControlFlow::Break(()))
+        })?;
+        Ok(found)
+    }
+
+    /// A number worked out over the plain table `table`, whose columns `expression` uses.
+    pub(super) fn number(&self, table: &str, expression: &str) -> Result<Option<i64>, ReportError> {
+        if !self.has_table(table) {
+            return Ok(None);
+        }
+        let connection = lock(&self.connection);
+        self.budget.refill();
+        let sql = format!("SELECT {expression} FROM \"{table}\"");
+        let value = connection.query_row(&sql, [], |row| Ok(integer(row.get_ref(0)?)));
+        value.map_err(|e| self.failure(&e, table))
+    }
+
+    /// Hands out the rows of a query over the plain table `table`: three integers each.
+    pub(super) fn group(
+        &self,
+        table: &str,
+        sql: &str,
+        mut each: impl FnMut([Option<i64>; 3]),
+    ) -> Result<(), ReportError> {
+        let failed = |e: rusqlite::Error| self.failure(&e, table);
+        let connection = lock(&self.connection);
+        self.budget.refill();
+        let mut statement = connection.prepare(sql).map_err(failed)?;
+        let mut rows = statement.query([]).map_err(failed)?;
+        while let Some(row) = rows.next().map_err(failed)? {
+            each(std::array::from_fn(|column| row.get_ref(column).ok().and_then(integer)));
+        }
+        Ok(())
+    }
+
+    /// Walks two tables that are sorted by their first column at once: for each row of `right`,
+    /// hands over the row of `left` with the same number, turned into an item, if there is one.
+    /// Neither table is kept in memory. Rows of `right` without a number are passed over; where a
+    /// number of `right` is below the one before, `each` is told and the row of `left` is lost.
+    pub(super) fn merge<T>(
+        &self,
+        left: Select,
+        right: Select,
+        mut item: impl FnMut(&Cells) -> T,
+        mut each: impl FnMut(Option<&T>, &Cells) -> Result<(), ReportError>,
+    ) -> Result<(), ReportError> {
+        let connection = lock(&self.connection);
+        self.budget.refill();
+        let prepare = |select: &Select| {
+            let columns = self.tables.get(select.table).map_or(&[][..], Vec::as_slice);
+            connection.prepare(&sql(select, columns)).map_err(|e| self.failure(&e, select.table))
+        };
+        let mut right_statement = prepare(&right)?;
+        let mut left_statement =
+            if self.has_table(left.table) { Some(prepare(&left)?) } else { None };
+        let mut left_rows = match &mut left_statement {
+            Some(statement) => Some(statement.query([]).map_err(|e| self.failure(&e, left.table))?),
+            None => None,
+        };
+        let mut next_left = || -> Result<Option<(i64, T)>, ReportError> {
+            let Some(rows) = &mut left_rows else { return Ok(None) };
+            while let Some(row) = rows.next().map_err(|e| self.failure(&e, left.table))? {
+                let cells = Cells { row, select: &left, db: self, handed: Cell::new(0) };
+                if let Some(number) = cells.int(0) {
+                    return Ok(Some((number, item(&cells))));
+                }
+            }
+            Ok(None)
+        };
+        let failed = |e: rusqlite::Error| self.failure(&e, right.table);
+        let mut right_rows = right_statement.query([]).map_err(failed)?;
+        let mut current = next_left()?;
+        let mut count = 0;
+        while let Some(row) = right_rows.next().map_err(failed)? {
+            let cells = Cells { row, select: &right, db: self, handed: Cell::new(0) };
+            count += 1;
+            if count > self.most_rows {
+                return Err(self.damage(right.table, "more rows than the file can hold"));
+            }
+            let Some(number) = cells.int(0) else { continue };
+            while current.as_ref().is_some_and(|(left, _)| *left < number) {
+                current = next_left()?;
+            }
+            let found = current.as_ref().filter(|(left, _)| *left == number);
+            each(found.map(|(_, item)| item), &cells)?;
+        }
+        Ok(())
+    }
+
+    /// The integer a PRAGMA answers with; 0 if it has none.
+    pub(super) fn pragma(&self, name: &str) -> i64 {
+        lock(&self.connection).pragma_query_value(None, name, |row| row.get(0)).unwrap_or(0)
+    }
+
+    /// What SQLite finds broken in the structure of the file, ten things at most.
+    pub(super) fn broken_structure(&self) -> Vec<String> {
+        self.budget.refill();
+        let connection = lock(&self.connection);
+        let read = || -> rusqlite::Result<Vec<String>> {
+            let mut statement = connection.prepare("PRAGMA integrity_check(10)")?;
+            let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
+            lines.collect()
+        };
+        match read() {
+            Ok(lines) => lines.into_iter().filter(|line| line != "ok").collect(),
+            Err(error) => vec![error.to_string()],
+        }
+    }
+
+    /// Damage to `table` as an error.
+    pub(super) fn damage(&self, table: &str, problem: &str) -> ReportError {
+        ReportError::damaged(format!("table {table}: {problem}"), &self.path)
+    }
+
+    fn failure(&self, error: &rusqlite::Error, table: &str) -> ReportError {
+        if self.is_cancelled() {
+            return ReportError::Cancelled;
+        }
+        ReportError::sqlite_reading(error, &format!("table {table}"), &self.path)
+    }
+}
+
+fn sql(select: &Select, existing: &[String]) -> String {
+    let column = |name: &&str| {
+        if *name == "rowid" || existing.iter().any(|e| e == name) {
+            format!("\"{name}\"")
+        } else {
+            "NULL".to_owned()
+        }
+    };
+    let mut columns: Vec<String> = select.columns.iter().map(column).collect();
+    if columns.is_empty() {
+        columns.push("1".to_owned());
+    }
+    format!("SELECT {} FROM \"{}\" {}", columns.join(", "), select.table, select.rest)
+}
+
+/// Settings for files nobody vouches for, as SQLite's own documentation advises.
+fn guard(connection: &mut Connection, budget: &Budget) -> rusqlite::Result<()> {
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_SQL_LENGTH, 1 << 16)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_EXPR_DEPTH, 64)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 1)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_WORKER_THREADS, 0)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    // No memory mapping: a file that shrinks while it is mapped ends the process.
+    connection.execute_batch(
+        "PRAGMA cell_size_check = ON; PRAGMA query_only = ON; PRAGMA mmap_size = 0;
+         PRAGMA cache_size = -8192;",
+    )?;
+    let budget = budget.clone();
+    connection.progress_handler(INSTRUCTIONS_PER_LOOK, Some(move || budget.is_spent()))
+}
+
+/// The plain tables among `known`, with their plain columns.
+fn plain_tables(
+    connection: &Connection,
+    known: &[&str],
+) -> rusqlite::Result<BTreeMap<String, Vec<String>>> {
+    let mut is_plain = connection.prepare(
+        "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1 COLLATE NOCASE
+         AND rootpage > 0",
+    )?;
+    let mut columns =
+        connection.prepare("SELECT lower(name) FROM pragma_table_xinfo(?1) WHERE hidden = 0")?;
+    let mut tables = BTreeMap::new();
+    for name in known {
+        if is_plain.exists([name])? {
+            let names = columns.query_map([name], |row| row.get::<_, String>(0))?;
+            tables.insert((*name).to_owned(), names.collect::<rusqlite::Result<Vec<_>>>()?);
+        }
+    }
+    Ok(tables)
+}
+
+fn integer(value: ValueRef) -> Option<i64> {
+    match value {
+        ValueRef::Integer(value) => Some(value),
+        ValueRef::Real(value) if value.fract() == 0.0 && value.abs() < 9e15 => Some(value as i64),
+        ValueRef::Text(text) => std::str::from_utf8(text).ok()?.trim().parse().ok(),
+        _ => None,
+    }
+}
+
+/// One row. Every getter gives `None` for NULL and, with a warning, for what cannot be meant.
+pub(super) struct Cells<'a> {
+    row: &'a Row<'a>,
+    select: &'a Select<'a>,
+    db: &'a Db,
+    handed: Cell<usize>,
+}
+
+impl Cells<'_> {
+    fn value(&self, column: usize) -> ValueRef<'_> {
+        self.row.get_ref(column).unwrap_or(ValueRef::Null)
+    }
+
+    fn odd<T>(&self, column: usize) -> Option<T> {
+        let (table, column) = (self.select.table, self.select.columns[column]);
+        self.db
+            .warnings
+            .add(format!("{table}.{column} holds values no report has; they are left out"));
+        None
+    }
+
+    /// Any integer.
+    pub(super) fn int(&self, column: usize) -> Option<i64> {
+        match self.value(column) {
+            ValueRef::Null => None,
+            value => integer(value).or_else(|| self.odd(column)),
+        }
+    }
+
+    /// An integer from 0 to `most`.
+    pub(super) fn count(&self, column: usize, most: u64) -> Option<u64> {
+        let value = self.int(column)?;
+        let value = u64::try_from(value).ok().filter(|value| *value <= most);
+        value.or_else(|| self.odd(column))
+    }
+
+    /// An id or another small number.
+    pub(super) fn small(&self, column: usize) -> Option<u32> {
+        self.count(column, u64::from(u32::MAX) - 1).map(|value| value as u32)
+    }
+
+    /// A finite number.
+    pub(super) fn real(&self, column: usize) -> Option<f64> {
+        match self.value(column) {
+            ValueRef::Null => None,
+            ValueRef::Real(value) if value.is_finite() => Some(value),
+            ValueRef::Integer(value) => Some(value as f64),
+            _ => self.odd(column),
+        }
+    }
+
+    /// A text; what is longer than any name is cut.
+    pub(super) fn text(&self, column: usize) -> Option<String> {
+        self.text_within(column, MAX_NAME_BYTES)
+    }
+
+    /// A text of any length up to the largest value a file may have.
+    pub(super) fn long_text(&self, column: usize) -> Option<String> {
+        self.text_within(column, usize::MAX)
+    }
+
+    fn text_within(&self, column: usize, most: usize) -> Option<String> {
+        match self.value(column) {
+            ValueRef::Null => None,
+            ValueRef::Text(bytes) => {
+                let cut = &bytes[..bytes.len().min(most)];
+                if cut.len() < bytes.len() {
+                    self.odd::<()>(column);
+                }
+                self.handed.set(self.handed.get() + cut.len());
+                Some(String::from_utf8_lossy(cut).into_owned())
+            }
+            ValueRef::Integer(value) => Some(value.to_string()),
+            _ => self.odd(column),
+        }
+    }
+
+    /// Bytes.
+    pub(super) fn blob(&self, column: usize) -> Option<&[u8]> {
+        match self.value(column) {
+            ValueRef::Blob(bytes) => Some(bytes),
+            ValueRef::Null => None,
+            _ => self.odd(column),
+        }
+    }
+}

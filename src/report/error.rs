@@ -1,0 +1,136 @@
+//! What can go wrong between a report and its file, in words for people.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a report could not be opened, read or written.
+///
+/// Each message says what is wrong, where, and what would be right; the path comes last.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReportError {
+    /// Nothing at that path.
+    #[error("no such file or directory: {}", path.display())]
+    Missing {
+        /// What was asked for.
+        path: PathBuf,
+    },
+    /// A directory, but not one of a report.
+    #[error("no profile.pop in this directory ({found}): {}", path.display())]
+    NoReport {
+        /// What is there instead, in words.
+        found: String,
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The file is of another kind.
+    #[error("{found}; a report is an SQLite file named profile.pop: {}", path.display())]
+    NotAReport {
+        /// What the file looks like, in words.
+        found: String,
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file ends before its own header says it should.
+    #[error(
+        "cut off: the file has {size} B of {expected} B, copy or write it again: {}",
+        path.display()
+    )]
+    Truncated {
+        /// Size of the file in bytes.
+        size: u64,
+        /// Size its header promises, in bytes.
+        expected: u64,
+        /// The file.
+        path: PathBuf,
+    },
+    /// The content contradicts itself.
+    #[error("damaged, {problem}: {}", path.display())]
+    Damaged {
+        /// Which part, and how one can tell.
+        problem: String,
+        /// The file.
+        path: PathBuf,
+    },
+    /// The system refused to read.
+    #[error("cannot read: {source}: {}", path.display())]
+    Read {
+        /// The system's reason.
+        source: io::Error,
+        /// The file or directory.
+        path: PathBuf,
+    },
+    /// The system refused to write.
+    #[error("cannot write: {problem}: {}", path.display())]
+    Write {
+        /// The system's reason.
+        problem: String,
+        /// The file or directory.
+        path: PathBuf,
+    },
+    /// No space is left for the report.
+    #[error("no space left to write the report: {}", path.display())]
+    Full {
+        /// The unfinished file.
+        path: PathBuf,
+    },
+    /// The writer was given something that is not a report: a bug of its caller.
+    #[error("cannot be written as a report, {problem}")]
+    Refused {
+        /// Which value of which item, and what it should be.
+        problem: String,
+    },
+    /// The caller asked to stop.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+impl ReportError {
+    /// A refusal by the writer.
+    pub(super) fn refused(problem: impl Into<String>) -> Self {
+        Self::Refused { problem: problem.into() }
+    }
+
+    /// Damage found while reading `path`.
+    pub(super) fn damaged(problem: impl Into<String>, path: &Path) -> Self {
+        Self::Damaged { problem: problem.into(), path: path.to_owned() }
+    }
+
+    /// The system's answer to reading `path`.
+    pub(super) fn reading(source: io::Error, path: &Path) -> Self {
+        match source.kind() {
+            io::ErrorKind::NotFound => Self::Missing { path: path.to_owned() },
+            _ => Self::Read { source, path: path.to_owned() },
+        }
+    }
+
+    /// The system's answer to writing `path`.
+    pub(super) fn writing(source: &io::Error, path: &Path) -> Self {
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Self::Full { path: path.to_owned() }
+            }
+            _ => Self::Write { problem: source.to_string(), path: path.to_owned() },
+        }
+    }
+
+    /// SQLite's answer to writing `path`.
+    pub(super) fn sqlite_writing(source: &rusqlite::Error, path: &Path) -> Self {
+        match source.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::DiskFull) => Self::Full { path: path.to_owned() },
+            _ => Self::Write { problem: source.to_string(), path: path.to_owned() },
+        }
+    }
+
+    /// SQLite's answer to reading `what` from `path`.
+    pub(super) fn sqlite_reading(source: &rusqlite::Error, what: &str, path: &Path) -> Self {
+        let reason = match source.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::OperationInterrupted) => {
+                "reading takes more work than a sound file of this size can need".to_owned()
+            }
+            Some(rusqlite::ErrorCode::TooBig) => "a value is larger than any report has".to_owned(),
+            _ => source.to_string(),
+        };
+        Self::damaged(format!("{what}: {reason}"), path)
+    }
+}

@@ -1,0 +1,145 @@
+//! From a path to a database connection: what is there, is it a report, is it whole.
+
+use super::error::ReportError;
+use rusqlite::{Connection, OpenFlags};
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Name of the report file in its directory.
+pub const REPORT_FILE: &str = "profile.pop";
+
+/// The report file that `path` (a directory or a file) means.
+pub(super) fn locate(path: &Path) -> Result<PathBuf, ReportError> {
+    let found = fs::metadata(path).map_err(|e| ReportError::reading(e, path))?;
+    if !found.is_dir() {
+        return Ok(path.to_owned());
+    }
+    let inside = path.join(REPORT_FILE);
+    if inside.is_file() {
+        return Ok(inside);
+    }
+    let entries = fs::read_dir(path).map_err(|e| ReportError::reading(e, path))?;
+    let mut names: Vec<String> =
+        entries.flatten().take(1000).map(|entry| entry_name(&entry)).collect();
+    names.sort();
+    let nested = names.iter().find(|name| path.join(name).join(REPORT_FILE).is_file());
+    let found = match (nested, names.len()) {
+        (Some(name), _) => format!("{name} has one: open that"),
+        (None, 0) => "it is empty".to_owned(),
+        (None, 1..=5) => format!("it holds {}", names.join(", ")),
+        (None, count) => format!("it holds {} and {} more", names[..4].join(", "), count - 4),
+    };
+    Err(ReportError::NoReport { found, path: path.to_owned() })
+}
+
+fn entry_name(entry: &fs::DirEntry) -> String {
+    let slash = if entry.file_type().is_ok_and(|kind| kind.is_dir()) { "/" } else { "" };
+    format!("{}{slash}", entry.file_name().to_string_lossy())
+}
+
+const MAGIC: &[u8] = b"SQLite format 3\0";
+
+/// First bytes of files people mistake for reports.
+const OTHERS: [(&[u8], &str); 12] = [
+    (b"\xff\xd8\xff", "this is a JPEG picture"),
+    (b"\x89PNG", "this is a PNG picture"),
+    (b"GIF8", "this is a GIF picture"),
+    (b"%PDF", "this is a PDF document"),
+    (b"PK\x03\x04", "this is a ZIP archive"),
+    (b"\x1f\x8b", "this is gzip-compressed: unpack it first"),
+    (b"\x28\xb5\x2f\xfd", "this is zstd-compressed: unpack it first"),
+    (b"\x7fELF", "this is an ELF program"),
+    (b"!<arch>", "this is an archive of tile programs (archive.a)"),
+    (b"version https://git-lfs", "this is a Git LFS pointer: fetch the file itself"),
+    (b"{", "this is JSON, perhaps a report of an SDK before 2.0"),
+    (b"[", "this is JSON, perhaps a report of an SDK before 2.0"),
+];
+
+/// Checks that `path` is an SQLite file and whole; gives its size in bytes.
+pub(super) fn check(path: &Path) -> Result<u64, ReportError> {
+    let failed = |e| ReportError::reading(e, path);
+    let not = |found: &str| {
+        Err(ReportError::NotAReport { found: found.to_owned(), path: path.to_owned() })
+    };
+    let found = fs::metadata(path).map_err(failed)?;
+    if !found.is_file() {
+        return not("this is not a regular file");
+    }
+    let size = found.len();
+    let mut head = Vec::new();
+    File::open(path).map_err(failed)?.take(100).read_to_end(&mut head).map_err(failed)?;
+    if head.is_empty() {
+        return not("this file is empty");
+    }
+    if !head.starts_with(MAGIC) {
+        let known = OTHERS.iter().find(|(first, _)| head.starts_with(first));
+        return not(known.map_or("this is no SQLite file", |(_, what)| what));
+    }
+    if head.len() < 100 {
+        return Err(ReportError::Truncated { size, expected: 512, path: path.to_owned() });
+    }
+    let expected = promised_size(&head);
+    // While a write-ahead log lies beside it, the file itself may lag behind.
+    if size < expected && !has_content(&beside(path, "-wal")) {
+        return Err(ReportError::Truncated { size, expected, path: path.to_owned() });
+    }
+    Ok(size)
+}
+
+/// Size in bytes that the header of an SQLite file gives; 0 if it does not say.
+fn promised_size(head: &[u8]) -> u64 {
+    let word = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let page = match u16::from_be_bytes([head[16], head[17]]) {
+        1 => 65_536,
+        bytes => u64::from(bytes),
+    };
+    // The page count is only good where the counter at 92 agrees with the one at 24.
+    if word(24) == word(92) { page * u64::from(word(28)) } else { 0 }
+}
+
+/// `path` with something appended to its file name.
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn has_content(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.len() > 0)
+}
+
+/// Opens a report file so that neither it nor anything beside it changes. Gives a warning where
+/// what is read may not be what was written last.
+pub(super) fn connect(path: &Path) -> Result<(Connection, Option<String>), ReportError> {
+    let failed = |e: rusqlite::Error| ReportError::sqlite_reading(&e, "header", path);
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    if has_content(&beside(path, "-wal")) && cfg!(unix) {
+        // Without locks and alone, SQLite keeps the log's index in memory: no file is touched.
+        let uri = uri(path, "mode=ro&vfs=unix-none");
+        let connection = Connection::open_with_flags(uri, flags).map_err(failed)?;
+        connection.query_row("PRAGMA locking_mode = EXCLUSIVE", [], |_| Ok(())).map_err(failed)?;
+        let warning = "a write-ahead log lies beside the file: it may still be written to";
+        return Ok((connection, Some(warning.to_owned())));
+    }
+    let connection =
+        Connection::open_with_flags(uri(path, "immutable=1"), flags).map_err(failed)?;
+    let journal = has_content(&beside(path, "-journal"));
+    let warning = "a journal lies beside the file: it was not closed properly, parts may be wrong";
+    Ok((connection, journal.then(|| warning.to_owned())))
+}
+
+/// `path` as a URI with SQLite's `options`.
+fn uri(path: &Path, options: &str) -> String {
+    let mut uri = String::from("file:");
+    for &byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b':' | b'\\' => uri.push(byte as char),
+            _ if byte.is_ascii_alphanumeric() => uri.push(byte as char),
+            _ => uri.push_str(&format!("%{byte:02x}")),
+        }
+    }
+    format!("{uri}?{options}")
+}

@@ -1,0 +1,43 @@
+//! Files that SDK tools put beside a report.
+
+use super::Report;
+use crate::units::Bytes;
+use std::fs;
+use std::path::Path;
+use std::time::SystemTime;
+
+/// A file that SDK tools write beside the report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileBeside {
+    /// `debug.cbor`
+    pub name: &'static str,
+    /// What it holds, in words.
+    pub about: &'static str,
+    /// Size and time of last change; `None` if it does not exist.
+    pub found: Option<(Bytes, Option<SystemTime>)>,
+}
+
+/// Names and contents, as the SDK's documentation lists them.
+const FILES: [(&str, &str); 8] = [
+    ("debug.cbor", "debug information: which layer and operation made what"),
+    ("vars.capnp", "lowered variables with their addresses"),
+    ("archive.a", "tile programs"),
+    ("serialized_graph.capnp", "the graph before compilation"),
+    ("framework.json", "operations of the framework"),
+    ("app.json", "facts the application noted about itself"),
+    ("graph.json", "compile-time report of an SDK before 2.0"),
+    ("execution.json", "run-time report of an SDK before 2.0"),
+];
+
+impl Report {
+    /// Files that SDK tools write beside a report, whether they exist or not.
+    pub fn files_beside(&self) -> Vec<FileBeside> {
+        let directory = self.path().parent().unwrap_or(Path::new("."));
+        let file = |(name, about)| {
+            let found = fs::metadata(directory.join(name)).ok().filter(|found| found.is_file());
+            let found = found.map(|found| (Bytes(found.len()), found.modified().ok()));
+            FileBeside { name, about, found }
+        };
+        FILES.into_iter().map(file).collect()
+    }
+}

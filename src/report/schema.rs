@@ -1,0 +1,519 @@
+//! Every table and column of a `profile.pop`, in one list: what the writer creates, what the
+//! reader asks for, and the documentation for people with an SQL prompt.
+//!
+//! Tables known from files of Poplar keep their names, columns and meaning, so that scripts
+//! written against those run on ours: `steps`, `steps_by_ipu`, `programs`, `compute_sets`,
+//! `vars_info`, `var_categories`, `vars_string_table`, `memory_by_tile`, `execution_cycle_totals`.
+//! `vars_info` would hold 10^7 rows for a large model, nearly all alike, so it is a view over
+//! `vars` and `var_tiles`, which store each run of equal tiles once.
+//!
+//! A long execution is kept without rows (`meta.layout` is `columns`, not `rows`): `steps` and
+//! `steps_by_ipu` are empty then, and `trace_chunks` with `trace_details` hold all of it.
+//!
+//! Tiles are numbered over the IPUs of one replica. Columns `first_tile` and `end_tile` bound a
+//! half-open run of tiles, the columns behind them hold for each tile of the run. Cycles count
+//! from the start of the trace. NULL means that there is none.
+
+/// `PRAGMA application_id` of our files: `tSc1`.
+pub const APPLICATION_ID: i32 = 0x7453_6331;
+/// Version of the format: a reader knows all of its own major version.
+pub const FORMAT: (i32, i32) = (1, 0);
+
+/// `PRAGMA user_version` of a format version.
+pub const fn user_version(format: (i32, i32)) -> i32 {
+    format.0 * 1000 + format.1
+}
+
+/// A column of a table.
+pub struct Column {
+    /// Its name.
+    pub name: &'static str,
+    /// Its type and constraints in SQL.
+    pub declaration: &'static str,
+    /// What it holds.
+    pub about: &'static str,
+}
+
+/// A table of a report.
+pub struct Table {
+    /// Its name.
+    pub name: &'static str,
+    /// What a row is.
+    pub about: &'static str,
+    /// Its columns in order.
+    pub columns: &'static [Column],
+    /// Primary key over several columns, by which rows are then stored; empty if none.
+    pub key: &'static str,
+}
+
+const INT: &str = "INTEGER";
+const REAL: &str = "REAL";
+const TEXT: &str = "TEXT";
+const BLOB: &str = "BLOB";
+const KEY: &str = "INTEGER PRIMARY KEY";
+
+const fn col(name: &'static str, declaration: &'static str, about: &'static str) -> Column {
+    Column { name, declaration, about }
+}
+
+const fn table(
+    name: &'static str,
+    about: &'static str,
+    columns: &'static [Column],
+    key: &'static str,
+) -> Table {
+    Table { name, about, columns, key }
+}
+
+const FIRST_TILE: Column = col("first_tile", INT, "first tile of the run");
+const END_TILE: Column = col("end_tile", INT, "first tile after the run");
+const EVERY: Column =
+    col("every", INT, "tiles from one equal run to the next; its length if alone");
+const TIMES: Column = col("times", INT, "number of equal runs");
+
+/// All tables, in the order they are created.
+pub const TABLES: &[Table] = &[
+    table(
+        "meta",
+        "a fact about the file",
+        &[
+            col("key", "TEXT PRIMARY KEY", "format, generator, layout, spec"),
+            col("value", TEXT, "the fact"),
+        ],
+        "",
+    ),
+    table(
+        "target",
+        "the machine; one row",
+        &[
+            col("kind", TEXT, "IPU or IPU_MODEL"),
+            col("name", TEXT, "name in a spec: mk2"),
+            col("architecture", TEXT, "generation: Mk2"),
+            col("num_ipus", INT, "IPUs over all replicas"),
+            col("tiles_per_ipu", INT, "tiles of one IPU"),
+            col("io_tiles_per_ipu", INT, "the last of them, set aside for I/O"),
+            col("bytes_per_tile", INT, "memory of one tile"),
+            col("clock_hz", INT, "tile clock"),
+            col("replicas", INT, "copies of the program"),
+            col("ipus_per_replica", INT, "IPUs of this report"),
+            col("memory_element_bytes", INT, "bank of non-interleaved memory"),
+            col("interleaved_offset", INT, "address where interleaved memory begins"),
+            col("tiles_per_column", INT, "tiles in a column of the floor plan"),
+        ],
+        "",
+    ),
+    table(
+        "graph",
+        "sizes of the compiled graph; one row",
+        &[
+            col("num_compute_sets", INT, "compute sets"),
+            col("num_vertices", INT, "vertices over all tiles"),
+            col("num_edges", INT, "edges over all tiles"),
+            col("num_vars", INT, "lowered variables over all tiles"),
+        ],
+        "",
+    ),
+    table(
+        "options",
+        "an option in effect",
+        &[col("id", KEY, "position"), col("key", TEXT, "name"), col("value", TEXT, "value")],
+        "",
+    ),
+    table(
+        "batching",
+        "how samples are batched; no or one row",
+        &[
+            col("micro_batch", INT, "samples of one pass"),
+            col("gradient_accumulation", INT, "micro-batches per weight update"),
+            col("replicas", INT, "replicas side by side"),
+            col("device_iterations", INT, "weight updates or inference loops per host call"),
+        ],
+        "",
+    ),
+    table(
+        "notes",
+        "a warning of the compiler",
+        &[col("id", KEY, "position"), col("text", TEXT, "")],
+        "",
+    ),
+    table(
+        "operations",
+        "an operation of the model",
+        &[
+            col("id", KEY, "its id"),
+            col("name", TEXT, "path of names: layer1/conv"),
+            col("kind", TEXT, "operator: conv2d"),
+            col("pass", TEXT, "forward, backward or update"),
+            col("block", TEXT, "annotated block"),
+            col("ipu", INT, "IPU of the replica"),
+            col("flops", INT, "floating point operations of one execution"),
+            col("shapes", TEXT, "shapes in words"),
+            col("plan", TEXT, "planner's choice, JSON"),
+        ],
+        "",
+    ),
+    table(
+        "programs",
+        "a node of the compiled program",
+        &[
+            col("id", KEY, "its id"),
+            col("name", TEXT, "debug name"),
+            col("type", TEXT, "Program.Type of libpva: OnTileExecute, DoExchange, Sequence, …"),
+            col("ipu", INT, "IPU it runs on; NULL for several"),
+            col("compute_set", INT, "compute_sets.compute_set"),
+            col("operation", INT, "operations.id"),
+            col("stream", TEXT, "other end of a stream copy: host or remote_buffer"),
+            col("repeats", INT, "iterations of a Repeat, else 1"),
+        ],
+        "",
+    ),
+    table(
+        "program_children",
+        "a child of a program",
+        &[
+            col("parent", INT, "programs.id"),
+            col("position", INT, "place among the children"),
+            col("child", INT, "programs.id"),
+        ],
+        "parent, position",
+    ),
+    table(
+        "program_roots",
+        "a root of the program tree",
+        &[col("id", KEY, "position"), col("program", INT, "programs.id")],
+        "",
+    ),
+    table(
+        "compute_sets",
+        "a compute set",
+        &[col("compute_set", KEY, "its id"), col("name", TEXT, "debug name")],
+        "",
+    ),
+    table(
+        "compute_set_cycles",
+        "cycles of a compute set on equal tiles",
+        &[
+            col("compute_set", INT, "compute_sets.compute_set"),
+            FIRST_TILE,
+            END_TILE,
+            EVERY,
+            TIMES,
+            col("cycles", INT, "cycles of each tile, the same in every execution"),
+        ],
+        "compute_set, first_tile",
+    ),
+    table(
+        "vertex_types",
+        "a codelet",
+        &[
+            col("id", KEY, "its id"),
+            col("name", TEXT, "poplin::ConvPartial1x1Out<…>"),
+            col("code_bytes", INT, "code on each tile that uses it"),
+            col("state_bytes", INT, "state of one vertex"),
+        ],
+        "",
+    ),
+    table(
+        "vertex_groups",
+        "equal vertices of a compute set",
+        &[
+            col("id", KEY, "its id"),
+            col("compute_set", INT, "compute_sets.compute_set"),
+            col("vertex_type", INT, "vertex_types.id"),
+            col("edges", INT, "edges of one vertex"),
+        ],
+        "",
+    ),
+    table(
+        "vertex_tiles",
+        "where the vertices of a group are",
+        &[
+            col("vertex_group", INT, "vertex_groups.id"),
+            FIRST_TILE,
+            END_TILE,
+            EVERY,
+            TIMES,
+            col("count", INT, "vertices on each tile"),
+        ],
+        "vertex_group, first_tile",
+    ),
+    table(
+        "exchanges",
+        "a program that moves data",
+        &[col("id", KEY, "position"), col("program", INT, "programs.id")],
+        "",
+    ),
+    table(
+        "exchange_tiles",
+        "what equal tiles do in an exchange",
+        &[
+            col("exchange", INT, "exchanges.id"),
+            FIRST_TILE,
+            END_TILE,
+            EVERY,
+            TIMES,
+            col("bytes_in", INT, "bytes received by each tile"),
+            col("bytes_out", INT, "bytes sent by each tile, a multicast once"),
+            col("bytes_delivered", INT, "bytes sent times their receivers"),
+            col("messages_in", INT, "messages received"),
+            col("messages_out", INT, "messages sent, a multicast once"),
+            col("code_bytes", INT, "exchange code"),
+        ],
+        "exchange, first_tile",
+    ),
+    table(
+        "vars_string_table",
+        "a name",
+        &[col("id", KEY, "its id"), col("string", TEXT, "the name")],
+        "",
+    ),
+    table(
+        "var_categories",
+        "a memory category",
+        &[col("id", KEY, "its id"), col("name", TEXT, "as libpva spells it")],
+        "",
+    ),
+    table(
+        "vars",
+        "a variable, wherever it lies",
+        &[
+            col("id", KEY, "its id"),
+            col("name", INT, "vars_string_table.id"),
+            col("category", INT, "var_categories.id"),
+            col("operation", INT, "operations.id"),
+            col("shape", INT, "vars_string_table.id"),
+            col("first_live", INT, "first liveness step it is live in; NULL: always live"),
+            col("end_live", INT, "first liveness step after those"),
+        ],
+        "",
+    ),
+    table(
+        "var_tiles",
+        "the part of a variable that lies on equal tiles",
+        &[
+            col("var", INT, "vars.id"),
+            FIRST_TILE,
+            END_TILE,
+            EVERY,
+            TIMES,
+            col("bytes", INT, "bytes on each tile"),
+            col("offset", INT, "address, from the start of tile memory"),
+        ],
+        "var, first_tile",
+    ),
+    table(
+        "tiles",
+        "a tile of the replica",
+        &[col("tile", KEY, "its number"), col("ipu", INT, "its IPU")],
+        "",
+    ),
+    table(
+        "memory_by_tile",
+        "memory of a tile",
+        &[
+            col("tile", KEY, "tiles.tile"),
+            col("total", INT, "bytes ever used: the sum of the regions"),
+            col("total_including_gaps", INT, "address behind the last used byte"),
+            col("non_interleaved", INT, "bytes used of non-interleaved memory"),
+            col("interleaved", INT, "bytes used of interleaved memory"),
+            col("overflowed", INT, "bytes used beyond the end of memory"),
+            col("always_live", INT, "bytes always live"),
+            col("peak_not_always_live", INT, "most other bytes live at any step"),
+        ],
+        "",
+    ),
+    table(
+        "category_bytes",
+        "a share of the memory of equal tiles",
+        &[
+            col("category", INT, "var_categories.id"),
+            col("region", INT, "0 non-interleaved, 1 interleaved, 2 overflowed"),
+            col("overlapped", INT, "1 if several variables share these bytes over time"),
+            FIRST_TILE,
+            END_TILE,
+            EVERY,
+            TIMES,
+            col("bytes", INT, "bytes on each tile"),
+        ],
+        "category, region, overlapped, first_tile",
+    ),
+    table(
+        "liveness_steps",
+        "a step of the walk over the compiled program",
+        &[
+            col("id", KEY, "position"),
+            col("program", INT, "programs.id"),
+            col("bytes", INT, "bytes of not-always-live variables over all tiles"),
+        ],
+        "",
+    ),
+    table(
+        "steps",
+        "an executed step",
+        &[
+            col("id", KEY, "its id, counted over all runs"),
+            col("type", TEXT, "type of its program"),
+            col("program", INT, "programs.id"),
+            col("compute_set", INT, "compute_sets.compute_set"),
+        ],
+        "",
+    ),
+    table(
+        "steps_by_ipu",
+        "what a step did on an IPU",
+        &[
+            col("step_id", INT, "steps.id"),
+            col("ipu", INT, "IPU of the replica"),
+            col("cycles", INT, "active_cycles_to_max - active_cycles_from_max"),
+            col("active_tiles", INT, "tiles that do something"),
+            col("cycles_base", INT, "cycle that the next four count from"),
+            col("active_cycles_from_min", INT, "the first active tile starts"),
+            col("active_cycles_from_max", INT, "the last active tile starts"),
+            col("active_cycles_to_min", INT, "the first active tile ends"),
+            col("active_cycles_to_max", INT, "the last active tile ends"),
+            col("active_tile_balance", REAL, "mean active duration / longest"),
+            col("tile_balance", REAL, "active_tile_balance x active tiles / tiles"),
+            col("bytes_in", INT, "bytes received by its tiles"),
+            col("bytes_out", INT, "bytes sent by its tiles"),
+            col("sub_lane", INT, "0 for compute tiles, higher for those beside them"),
+        ],
+        "step_id, ipu, sub_lane",
+    ),
+    table(
+        "execution_cycle_totals",
+        "cycles from the start of the trace to the end of its last step; one row",
+        &[col("total", INT, "cycles, waits for the host included")],
+        "",
+    ),
+    table(
+        "marks",
+        "a stretch of the trace with a meaning",
+        &[
+            col("id", KEY, "position"),
+            col("kind", TEXT, "run, iteration, phase, slot, stage or update"),
+            col("label", TEXT, "words for people"),
+            col("ipu", INT, "IPU; NULL for all"),
+            col("pass", TEXT, "pass of a stage"),
+            col("number", INT, "micro-batch, iteration or slot"),
+            col("first_step", INT, "steps.id of the first step"),
+            col("end_step", INT, "steps.id after the last step"),
+            col("first_cycle", INT, "where it starts"),
+            col("end_cycle", INT, "where it ends"),
+        ],
+        "",
+    ),
+    table(
+        "mark_kinds",
+        "marks of one kind",
+        &[
+            col("kind", "TEXT PRIMARY KEY", "marks.kind"),
+            col("count", INT, "number of marks"),
+            col("longest_cycles", INT, "length of the longest"),
+        ],
+        "",
+    ),
+    table(
+        "trace_lanes",
+        "a lane of the trace index (src/report/trace)",
+        &[
+            col("lane", KEY, "ipu * 8 + sub_lane"),
+            col("ipu", INT, "IPU of the replica"),
+            col("sub_lane", INT, "steps_by_ipu.sub_lane"),
+            col("steps", INT, "number of steps"),
+            col("first_cycle", INT, "start of the first step"),
+            col("end_cycle", INT, "end of the last step"),
+            col("expectations", BLOB, "what each program is expected to be like"),
+        ],
+        "",
+    ),
+    table(
+        "trace_chunks",
+        "4,096 steps of a lane",
+        &[col("id", KEY, "lane * 2^40 + position"), col("data", BLOB, "compressed columns")],
+        "",
+    ),
+    table(
+        "trace_details",
+        "what a chunk leaves out; only where there are no rows of steps",
+        &[col("id", KEY, "as in trace_chunks"), col("data", BLOB, "compressed columns")],
+        "",
+    ),
+    table(
+        "trace_nodes",
+        "1,024 nodes of the pyramid over a lane",
+        &[
+            col("id", KEY, "lane * 2^40 + level * 2^32 + position"),
+            col("data", BLOB, "compressed columns"),
+        ],
+        "",
+    ),
+];
+
+/// `vars_info` as Poplar has it: one row per variable and tile.
+pub const VARS_INFO: &str = "\
+CREATE VIEW vars_info(id, name, tile, size_bytes, category) AS
+SELECT vars.id, vars.name, tiles.tile, var_tiles.bytes, vars.category
+FROM vars JOIN var_tiles ON var_tiles.var = vars.id
+CROSS JOIN tiles ON tiles.tile >= var_tiles.first_tile
+AND tiles.tile < var_tiles.end_tile + var_tiles.every * (var_tiles.times - 1)
+AND (tiles.tile - var_tiles.first_tile) % var_tiles.every < var_tiles.end_tile - var_tiles.first_tile";
+
+/// Marks are looked up by kind and start.
+pub const MARKS_INDEX: &str = "CREATE INDEX marks_by_start ON marks(kind, first_cycle)";
+
+/// Tables only files of other tools have; there, `vars_info` is a table.
+pub const FOREIGN_TABLES: &[&str] = &["vars_info"];
+
+/// Tables of a trace index, in a report or in a cache beside it.
+pub const TRACE_TABLES: &[&str] = &["trace_lanes", "trace_chunks", "trace_details", "trace_nodes"];
+
+/// The table named `name`.
+pub fn find(name: &str) -> Option<&'static Table> {
+    TABLES.iter().find(|table| table.name == name)
+}
+
+impl Table {
+    /// The statement that creates it.
+    pub fn create(&self) -> String {
+        let mut parts: Vec<String> =
+            self.columns.iter().map(|c| format!("\"{}\" {}", c.name, c.declaration)).collect();
+        let clustered = if self.key.is_empty() { "" } else { " WITHOUT ROWID" };
+        if !self.key.is_empty() {
+            parts.push(format!("PRIMARY KEY ({})", self.key));
+        }
+        format!("CREATE TABLE {} ({}){clustered}", self.name, parts.join(", "))
+    }
+
+    /// The statement that inserts a row of all columns.
+    pub fn insert(&self) -> String {
+        format!("INSERT INTO {} VALUES ({})", self.name, vec!["?"; self.columns.len()].join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rusqlite::Connection;
+
+    #[test]
+    fn every_table_and_the_view_can_be_made() {
+        let db = Connection::open_in_memory().unwrap();
+        for table in TABLES {
+            db.execute(&table.create(), []).unwrap();
+            db.prepare(&table.insert()).unwrap();
+        }
+        db.execute(VARS_INFO, []).unwrap();
+        db.prepare("SELECT id, name, tile, size_bytes, category FROM vars_info").unwrap();
+    }
+
+    #[test]
+    fn nothing_is_listed_twice() {
+        for (i, table) in TABLES.iter().enumerate() {
+            assert!(TABLES[..i].iter().all(|other| other.name != table.name), "{}", table.name);
+            for (j, column) in table.columns.iter().enumerate() {
+                let mut before = table.columns[..j].iter();
+                assert!(before.all(|c| c.name != column.name), "{}.{}", table.name, column.name);
+            }
+        }
+    }
+}

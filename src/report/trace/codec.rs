@@ -1,0 +1,112 @@
+//! Bytes of the trace index: variable-length integers inside a checked, compressed envelope.
+
+use miniz_oxide::deflate::compress_to_vec_zlib;
+use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
+
+/// Fast, and within a tenth of the best: the columns are already near their entropy.
+const LEVEL: u8 = 4;
+
+/// Appends `value` as LEB128: seven bits per byte, low ones first.
+pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// The difference `value - base` as a small positive number, whatever its sign.
+pub(super) fn difference(value: u64, base: u64) -> u64 {
+    let signed = value.wrapping_sub(base) as i64;
+    ((signed << 1) ^ (signed >> 63)) as u64
+}
+
+/// The value that lies `difference` away from `base`.
+pub(super) fn apply(difference: u64, base: u64) -> u64 {
+    let signed = (difference >> 1) as i64 ^ -((difference & 1) as i64);
+    base.wrapping_add(signed as u64)
+}
+
+/// Reads integers one after the other; `None` where the bytes end or make no sense.
+#[derive(Clone, Copy)]
+pub(super) struct Cursor<'a>(&'a [u8]);
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// The next integer.
+    pub(super) fn take(&mut self) -> Option<u64> {
+        let mut value = 0u64;
+        for (i, &byte) in self.0.iter().enumerate().take(10) {
+            value |= u64::from(byte & 0x7f).checked_shl(7 * i as u32)?;
+            if byte < 0x80 {
+                self.0 = &self.0[i + 1..];
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    /// The next `count` bytes.
+    pub(super) fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (head, tail) = self.0.split_at_checked(count)?;
+        self.0 = tail;
+        Some(head)
+    }
+
+    /// Whether all bytes are read.
+    pub(super) fn is_done(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Compresses `raw` and adds a checksum.
+pub(super) fn pack(raw: &[u8]) -> Vec<u8> {
+    compress_to_vec_zlib(raw, LEVEL)
+}
+
+/// The bytes given to [`pack`]; `None` if they were changed since, or are more than `limit`.
+pub(super) fn unpack(packed: &[u8], limit: usize) -> Option<Vec<u8>> {
+    decompress_to_vec_zlib_with_limit(packed, limit).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_come_back() {
+        let values = [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX - 1, u64::MAX];
+        let mut bytes = Vec::new();
+        values.iter().for_each(|&value| put(&mut bytes, value));
+        let mut cursor = Cursor::new(&bytes);
+        values.iter().for_each(|&value| assert_eq!(cursor.take(), Some(value)));
+        assert!(cursor.is_done() && cursor.take().is_none());
+    }
+
+    #[test]
+    fn differences_are_small_and_come_back() {
+        for (value, base) in [(5, 3), (3, 5), (0, u64::MAX), (u64::MAX, 0), (1 << 63, 0)] {
+            assert_eq!(apply(difference(value, base), base), value);
+        }
+        assert_eq!((difference(5, 5), difference(4, 5), difference(6, 5)), (0, 1, 2));
+    }
+
+    #[test]
+    fn unfinished_integers_are_refused() {
+        assert_eq!(Cursor::new(&[0x80; 12]).take(), None);
+        assert_eq!(Cursor::new(&[0xff]).take(), None);
+    }
+
+    #[test]
+    fn changed_bytes_are_noticed() {
+        let mut packed = pack(&[7; 1000]);
+        assert_eq!(unpack(&packed, 1000), Some(vec![7; 1000]));
+        assert_eq!(unpack(&packed, 999), None);
+        let middle = packed.len() / 2;
+        packed[middle] ^= 4;
+        assert_ne!(unpack(&packed, 1000), Some(vec![7; 1000]));
+    }
+}

@@ -1,0 +1,98 @@
+//! The execution trace of any length, at any zoom, at the cost of what fits on the screen.
+//!
+//! # The idea
+//!
+//! A run has up to 10^8 steps per report, a screen 2,000 pixels. Steps of one lane (an IPU, or the
+//! group of its tiles that works beside the others) never overlap, so a lane is a sorted list, and
+//! a pyramid of sums over it answers any window:
+//!
+//! ```text
+//!  level 3   [--------------------- 16,384 ---------------------][------- ...
+//!  level 2   [---- 1,024 ----][---- 1,024 ----] ...               16 nodes each
+//!  level 1   [64][64][64][64] ...                                 64 steps each
+//!  steps     |||||| |||||||||||||    |||||||||||   in chunks of 4,096, decoded one by one
+//!            -----------------------------------> cycles
+//! ```
+//!
+//! A node holds the first and last cycle, cycles and balance per activity, bytes, and the longest
+//! step. Nodes count steps, not cycles: bursts get more nodes than gaps, a node never holds part
+//! of a step, and the whole pyramid is `1/64 + 1/1024 + ...`, a sixtieth, of the steps. Nodes of a
+//! level lie in blobs of 1,024, so that a blob costs one read and some 100 us to decode.
+//!
+//! # Cost
+//!
+//! * `totals` of a window: whole nodes inside, at most 30 per level and side, and the two steps at
+//!   the ends: O(log n).
+//! * `spans` of a window on `p` pixels goes down only where a node is a pixel wide or wider. Per
+//!   level, at most `p` such nodes lie in the window, and levels above hold ever fewer: O(p) nodes.
+//! * Building: one pass, O(1) per step; open are one chunk, and one blob of nodes per level.
+//! * Memory when reading: decoded pieces up to 64 MiB, whatever the size of the report.
+//!
+//! Where it was learnt: the index-based pyramid is ftrace's and Tracy's answer to zooming; fixed
+//! time buckets (Perfetto's mipmaps) pay for empty buckets and split steps.
+//!
+//! Nobody outside this module knows of chunks and nodes: [`Trace`] and [`Lane`] answer in steps,
+//! spans and sums.
+
+mod build;
+mod chunk;
+mod codec;
+mod expect;
+mod node;
+mod query;
+mod record;
+mod store;
+mod types;
+mod verify;
+mod write;
+
+pub use query::Lane;
+pub(super) use record::{Class, Details, Record};
+pub use types::{Balance, Bucket, LaneInfo, LaneStep, Longest, PerActivity, Span, Totals};
+pub(super) use write::IndexWriter;
+
+use super::db::Db;
+use super::error::ReportError;
+use crate::units::CycleRange;
+use std::path::PathBuf;
+use std::sync::Arc;
+use store::Store;
+
+/// The executed steps of a report, lane by lane. Cheap to clone; clones share what is decoded.
+#[derive(Clone)]
+pub struct Trace {
+    store: Arc<Store>,
+}
+
+impl Trace {
+    /// The trace whose index is in `db`; `disposable` is that file if it is only a cache.
+    pub(super) fn open(db: Db, disposable: Option<PathBuf>) -> Result<Self, ReportError> {
+        Ok(Self { store: Arc::new(Store::open(db, disposable)?) })
+    }
+
+    /// All lanes, by IPU and then sub-lane.
+    pub fn lanes(&self) -> &[LaneInfo] {
+        &self.store.lanes
+    }
+
+    /// The lane at a position in [`Trace::lanes`].
+    pub fn lane(&self, index: usize) -> Option<Lane<'_>> {
+        (index < self.lanes().len()).then(|| Lane::new(&self.store, index as u32))
+    }
+
+    /// The lane of an IPU of the replica.
+    pub fn lane_of(&self, ipu: u32, sub_lane: u8) -> Option<Lane<'_>> {
+        let wanted = |info: &LaneInfo| (info.ipu, info.sub_lane) == (ipu, sub_lane);
+        self.lane(self.lanes().iter().position(wanted)?)
+    }
+
+    /// From the first start to the last end of any step.
+    pub fn range(&self) -> CycleRange {
+        self.lanes().iter().map(|lane| lane.range).reduce(CycleRange::union).unwrap_or_default()
+    }
+
+    /// Bars over all lanes: the number of (step, lane) pairs.
+    pub fn bars(&self) -> u64 {
+        self.lanes().iter().map(|lane| lane.steps).sum()
+    }
+}

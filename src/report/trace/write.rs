@@ -1,0 +1,77 @@
+//! All lanes of a trace index on their way into a file.
+
+use super::build::{Blob, LaneBuilder, lane_number};
+use super::record::{Details, Record};
+use crate::report::error::ReportError;
+use crate::report::rows::Rows;
+use rusqlite::params;
+use std::collections::BTreeMap;
+
+/// Most programs that the lanes learn expectations of, together: 100 MB.
+const MAX_LEARNT: usize = 1 << 20;
+
+/// Writes the tables `trace_lanes`, `trace_chunks` and `trace_nodes`, step by step.
+pub(in crate::report) struct IndexWriter {
+    lanes: BTreeMap<(u32, u8), LaneBuilder>,
+    room: usize,
+    blobs: Vec<Blob>,
+}
+
+impl Default for IndexWriter {
+    fn default() -> Self {
+        Self { lanes: BTreeMap::new(), room: MAX_LEARNT, blobs: Vec::new() }
+    }
+}
+
+impl IndexWriter {
+    /// Where the last step of a lane (IPU and sub-lane) ends; 0 for a new lane.
+    pub(in crate::report) fn end(&self, lane: (u32, u8)) -> u64 {
+        self.lanes.get(&lane).map_or(0, LaneBuilder::end)
+    }
+
+    /// Adds a step to a lane; it must not start before [`IndexWriter::end`].
+    pub(in crate::report) fn push(
+        &mut self,
+        rows: &Rows,
+        lane: (u32, u8),
+        record: Record,
+        details: Option<Details>,
+    ) -> Result<(), ReportError> {
+        let new = || LaneBuilder::new(lane_number(lane.0, lane.1));
+        let builder = self.lanes.entry(lane).or_insert_with(new);
+        builder.push(record, details, &mut self.room, &mut self.blobs);
+        store(&mut self.blobs, rows)
+    }
+
+    /// Writes what is left.
+    pub(in crate::report) fn finish(mut self, rows: &Rows) -> Result<(), ReportError> {
+        for ((ipu, sub_lane), builder) in self.lanes {
+            let lane = builder.finish(&mut self.room, &mut self.blobs);
+            store(&mut self.blobs, rows)?;
+            rows.insert(
+                "trace_lanes",
+                params![
+                    lane_number(ipu, sub_lane),
+                    ipu,
+                    sub_lane,
+                    lane.steps as i64,
+                    lane.range.start as i64,
+                    lane.range.end as i64,
+                    lane.expectations,
+                ],
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn store(blobs: &mut Vec<Blob>, rows: &Rows) -> Result<(), ReportError> {
+    for blob in blobs.drain(..) {
+        match blob {
+            Blob::Chunk(key, data) => rows.insert("trace_chunks", params![key, data])?,
+            Blob::Details(key, data) => rows.insert("trace_details", params![key, data])?,
+            Blob::Nodes(key, data) => rows.insert("trace_nodes", params![key, data])?,
+        }
+    }
+    Ok(())
+}

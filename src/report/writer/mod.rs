@@ -1,0 +1,178 @@
+//! Writing a report: compilation first, then steps and marks as they come.
+//!
+//! One transaction without a journal: if anything fails, the unfinished file is thrown away.
+//! Memory is bounded by the compiled program, not by the number of steps.
+
+mod compilation;
+mod execution;
+mod part;
+
+use super::error::ReportError;
+use super::model::{Compilation, Mark, Step};
+use super::rows::Rows;
+use super::schema;
+use execution::Execution;
+use part::PartFile;
+use rusqlite::{Connection, OpenFlags, params};
+use std::path::{Path, PathBuf};
+
+const PAGE_BYTES: u64 = 4096;
+
+/// What a report says about itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReportMeta {
+    /// Program and version that made the report: `tilescope 0.1.0`.
+    pub generator: String,
+    /// The spec it was made from, as it was written.
+    pub spec: Option<String>,
+}
+
+/// How the steps of an execution are kept. What can be read of them is the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StepLayout {
+    /// As Poplar keeps them, so that scripts can query them: some 65 B and 2 us per step and IPU.
+    #[default]
+    Rows,
+    /// As compressed columns: some 1 B per step and IPU, ten times as fast, of no use to scripts.
+    Columns,
+}
+
+impl StepLayout {
+    /// Steps x IPUs up to which rows are worth their room.
+    pub const MOST_ROWS: u64 = 4_000_000;
+
+    /// The layout for a number of bars, steps x IPUs.
+    pub fn for_bars(bars: u64) -> Self {
+        if bars <= Self::MOST_ROWS { Self::Rows } else { Self::Columns }
+    }
+
+    /// The name in the file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rows => "rows",
+            Self::Columns => "columns",
+        }
+    }
+}
+
+/// Writes one `profile.pop`.
+///
+/// The file grows under a temporary name beside its place and takes that place, whole, in
+/// [`ReportWriter::finish`]; until then an older report stays as it was. Dropped before, or after
+/// an error, it leaves nothing behind. Same calls, same bytes.
+pub struct ReportWriter {
+    // Closed before the file is removed or put in place: fields drop in this order.
+    connection: Connection,
+    part: PartFile,
+    execution: Option<Execution>,
+    failed: bool,
+}
+
+impl ReportWriter {
+    /// Starts a report in `directory`, which is made if it does not exist.
+    pub fn create(directory: &Path, meta: &ReportMeta) -> Result<Self, ReportError> {
+        let part = PartFile::create(directory)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(part.path(), flags)
+            .map_err(|e| ReportError::sqlite_writing(&e, part.path()))?;
+        connection.set_prepared_statement_cache_capacity(schema::TABLES.len());
+        let writer = Self { connection, part, execution: None, failed: false };
+        writer.rows().execute(&format!(
+            "PRAGMA page_size = {PAGE_BYTES}; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
+             PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = -32768; PRAGMA secure_delete = FAST;
+             PRAGMA application_id = {}; PRAGMA user_version = {}; BEGIN",
+            schema::APPLICATION_ID,
+            schema::user_version(schema::FORMAT),
+        ))?;
+        for table in schema::TABLES {
+            writer.rows().execute(&table.create())?;
+        }
+        writer.rows().execute(schema::VARS_INFO)?;
+        let format = format!("{}.{}", schema::FORMAT.0, schema::FORMAT.1);
+        let fact = |key: &str, value: &str| writer.rows().insert("meta", params![key, value]);
+        fact("format", &format)?;
+        fact("generator", &meta.generator)?;
+        fact("layout", StepLayout::default().name())?;
+        meta.spec.as_ref().map_or(Ok(()), |spec| fact("spec", spec))?;
+        Ok(writer)
+    }
+
+    /// Refuses to let the file grow beyond `bytes`, as a full disk would.
+    pub fn limit_size(&mut self, bytes: u64) -> Result<(), ReportError> {
+        let pages = (bytes / PAGE_BYTES).clamp(1, u64::from(u32::MAX - 2));
+        self.rows().execute(&format!("PRAGMA max_page_count = {pages}"))
+    }
+
+    /// Writes the compiled program. To be called once, before any step.
+    pub fn compilation(&mut self, compilation: &Compilation) -> Result<(), ReportError> {
+        if self.execution.is_some() {
+            return self.guarded(|_| Err(ReportError::refused("a report has one compilation")));
+        }
+        let execution = Execution::new(compilation);
+        self.guarded(|writer| compilation::write(&writer.rows(), compilation))?;
+        self.execution = Some(execution);
+        Ok(())
+    }
+
+    /// Chooses how steps are kept, after the compilation and before the first step.
+    pub fn step_layout(&mut self, layout: StepLayout) -> Result<(), ReportError> {
+        self.executing(|rows, execution| execution.set_layout(rows, layout))
+    }
+
+    /// Writes the next executed step; its id is the number of steps before it. Steps of one lane
+    /// (IPU and sub-lane) must not overlap. A report without steps has no execution.
+    pub fn step(&mut self, step: &Step) -> Result<(), ReportError> {
+        self.executing(|rows, execution| execution.step(rows, step))
+    }
+
+    /// Writes a mark; order does not matter.
+    pub fn mark(&mut self, mark: &Mark) -> Result<(), ReportError> {
+        self.executing(|rows, execution| execution.mark(rows, mark))
+    }
+
+    /// Completes the report and puts it in its place. Gives its path.
+    pub fn finish(mut self) -> Result<PathBuf, ReportError> {
+        if self.failed {
+            return Err(ReportError::refused("an earlier part could not be written"));
+        }
+        let Some(execution) = self.execution.take() else {
+            return Err(ReportError::refused("a report has a compilation"));
+        };
+        execution.finish(&self.rows())?;
+        self.rows().execute(schema::MARKS_INDEX)?;
+        self.rows().execute("COMMIT")?;
+        let Self { connection, part, .. } = self;
+        connection.close().map_err(|(_, e)| ReportError::sqlite_writing(&e, part.path()))?;
+        part.complete()
+    }
+
+    fn rows(&self) -> Rows<'_> {
+        Rows { connection: &self.connection, path: self.part.path() }
+    }
+
+    fn executing(
+        &mut self,
+        write: impl FnOnce(&Rows, &mut Execution) -> Result<(), ReportError>,
+    ) -> Result<(), ReportError> {
+        self.guarded(|writer| {
+            let rows = Rows { connection: &writer.connection, path: writer.part.path() };
+            match &mut writer.execution {
+                Some(execution) => write(&rows, execution),
+                None => Err(ReportError::refused("the compilation comes before its execution")),
+            }
+        })
+    }
+
+    /// After one failure, nothing more is written: rows would be missing.
+    fn guarded(
+        &mut self,
+        write: impl FnOnce(&mut Self) -> Result<(), ReportError>,
+    ) -> Result<(), ReportError> {
+        if self.failed {
+            return Err(ReportError::refused("an earlier part could not be written"));
+        }
+        let done = write(self);
+        self.failed = done.is_err();
+        done
+    }
+}

@@ -1,0 +1,350 @@
+//! The tables of a report while the program is compiled: programs, compute sets, exchanges, and
+//! what each leaf program costs when it runs.
+
+use crate::report::{
+    Category, ComputeSet, Exchange, LivenessStep, Program, ProgramKind, StreamEnd, TargetKind,
+    TileTraffic, VertexGroup, VertexType,
+};
+use crate::sim::lower::code::{self, CodeAccount};
+use crate::sim::lower::constants::{
+    COMPUTE_START_CYCLES, EXCHANGE_START_CYCLES, INTERNAL_SYNC_CYCLES,
+};
+use crate::sim::lower::work::{Phase, PhaseKind, VertexUse, Work, WorkItem};
+use crate::units::{ComputeSetId, OperationId, ProgramId, TileRuns, VertexTypeId};
+use std::collections::BTreeMap;
+
+/// What a leaf program costs on its IPU, once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LeafCost {
+    /// IPU of the replica.
+    pub ipu: u32,
+    /// Cycles of the slowest tile: the length of the step.
+    pub cycles: u64,
+    /// Cycles of the fastest active tile.
+    pub shortest: u64,
+    /// Tiles that do something.
+    pub active_tiles: u32,
+    /// Mean active cycles over the longest.
+    pub balance: f32,
+    /// Bytes received by tiles.
+    pub bytes_in: u64,
+    /// Bytes sent by tiles.
+    pub bytes_out: u64,
+}
+
+/// A step of a fragment, in the order of the program.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Item {
+    /// A leaf program.
+    Leaf(ProgramId),
+    /// Steps that run several times over.
+    Loop {
+        /// Iterations.
+        times: u64,
+        /// One iteration.
+        body: Vec<Item>,
+    },
+}
+
+/// Tables under construction.
+#[derive(Debug)]
+pub struct Tables {
+    /// Hardware or IPU Model.
+    pub kind: TargetKind,
+    /// Tiles of one IPU.
+    pub tiles_per_ipu: u32,
+    /// Program nodes.
+    pub programs: Vec<Program>,
+    /// Costs of leaves that run on one IPU, by program.
+    pub costs: BTreeMap<ProgramId, LeafCost>,
+    /// Compute sets.
+    pub compute_sets: Vec<ComputeSet>,
+    /// Vertex types.
+    pub vertex_types: Vec<VertexType>,
+    /// Exchanges and copies.
+    pub exchanges: Vec<Exchange>,
+    /// Liveness steps; bytes are filled in when memory is known.
+    pub liveness: Vec<LivenessStep>,
+    /// Code and state.
+    pub code: CodeAccount,
+    vertex_type_ids: BTreeMap<String, VertexTypeId>,
+    tiles_of_type: Vec<Vec<bool>>,
+}
+
+impl Tables {
+    /// Empty tables for a program on `ipus` IPUs.
+    pub fn new(kind: TargetKind, tiles_per_ipu: u32, code: CodeAccount) -> Self {
+        Self {
+            kind,
+            tiles_per_ipu,
+            programs: Vec::new(),
+            costs: BTreeMap::new(),
+            compute_sets: Vec::new(),
+            vertex_types: Vec::new(),
+            exchanges: Vec::new(),
+            liveness: Vec::new(),
+            code,
+            vertex_type_ids: BTreeMap::new(),
+            tiles_of_type: Vec::new(),
+        }
+    }
+
+    /// Adds a program node.
+    pub fn program(&mut self, program: Program) -> ProgramId {
+        self.programs.push(program);
+        ProgramId(self.programs.len() as u32 - 1)
+    }
+
+    /// Adds a node with children.
+    pub fn group(&mut self, kind: ProgramKind, name: &str, children: Vec<ProgramId>) -> ProgramId {
+        self.program(Program { kind, name: name.to_string(), children, ..leaf(kind) })
+    }
+
+    /// Adds a leaf that is one step of the liveness walk.
+    pub fn leaf(&mut self, program: Program) -> ProgramId {
+        let id = self.program(program);
+        self.liveness.push(LivenessStep { program: id, bytes: 0 });
+        id
+    }
+
+    /// The next liveness step.
+    pub fn next_step(&self) -> u32 {
+        self.liveness.len() as u32
+    }
+
+    /// Adds the phases of a work as leaves on `ipu`. Returns the items and, for each phase, its
+    /// liveness step.
+    pub fn work(
+        &mut self,
+        operation: Option<OperationId>,
+        operation_name: &str,
+        ipu: u32,
+        work: &Work,
+    ) -> (Vec<Item>, Vec<u32>) {
+        let mut steps = Vec::new();
+        let items = self.items(operation, operation_name, ipu, &work.items, &mut steps);
+        (items, steps)
+    }
+
+    fn items(
+        &mut self,
+        operation: Option<OperationId>,
+        name: &str,
+        ipu: u32,
+        items: &[WorkItem],
+        steps: &mut Vec<u32>,
+    ) -> Vec<Item> {
+        let mut found = Vec::new();
+        for item in items {
+            match item {
+                WorkItem::Phase(phase) => {
+                    found.extend(self.phase(operation, name, ipu, phase, steps));
+                }
+                WorkItem::Loop { times, body } => found.push(Item::Loop {
+                    times: *times,
+                    body: self.items(operation, name, ipu, body, steps),
+                }),
+            }
+        }
+        found
+    }
+
+    /// Adds one phase: a sync and an exchange, or a compute set.
+    fn phase(
+        &mut self,
+        operation: Option<OperationId>,
+        operation_name: &str,
+        ipu: u32,
+        phase: &Phase,
+        steps: &mut Vec<u32>,
+    ) -> Vec<Item> {
+        let name = format!("{operation_name}/{}", phase.name);
+        let base = Program { ipu: Some(ipu), operation, ..leaf(ProgramKind::OnTileExecute) };
+        match &phase.kind {
+            PhaseKind::Exchange { traffic, cycles } => {
+                let sync = self.internal_sync(ipu);
+                steps.push(self.next_step());
+                let kind = ProgramKind::DoExchange;
+                let name = format!("cs{}_{name}", self.compute_sets.len());
+                let exchange = self.leaf(Program { kind, name, ..base });
+                self.exchange(exchange, ipu, traffic, cycles);
+                vec![Item::Leaf(sync), Item::Leaf(exchange)]
+            }
+            PhaseKind::Compute { cycles, vertices } => {
+                steps.push(self.next_step());
+                let set = self.compute_set(&name, ipu, cycles, vertices);
+                let execute = self.leaf(Program { name, compute_set: Some(set), ..base });
+                self.costs.insert(execute, compute_cost(ipu, cycles));
+                self.step_code(ipu, cycles);
+                vec![Item::Leaf(execute)]
+            }
+        }
+    }
+
+    /// A sync of the tiles of one IPU.
+    fn internal_sync(&mut self, ipu: u32) -> ProgramId {
+        let sync = self.program(Program {
+            name: "Internal".to_string(),
+            ipu: Some(ipu),
+            ..leaf(ProgramKind::Sync)
+        });
+        let tiles = self.tiles_per_ipu;
+        self.costs.insert(sync, whole_ipu(ipu, INTERNAL_SYNC_CYCLES, tiles));
+        sync
+    }
+
+    fn exchange(
+        &mut self,
+        program: ProgramId,
+        ipu: u32,
+        traffic: &TileRuns<TileTraffic>,
+        cycles: &TileRuns<u64>,
+    ) {
+        let kind = self.kind;
+        let start = EXCHANGE_START_CYCLES - INTERNAL_SYNC_CYCLES;
+        let total = |count: fn(&TileTraffic) -> u64| traffic.map(count).total();
+        self.costs.insert(
+            program,
+            LeafCost {
+                bytes_in: total(|tile| tile.bytes_in),
+                bytes_out: total(|tile| tile.bytes_out),
+                ..cost(ipu, cycles, start)
+            },
+        );
+        self.step_code(ipu, cycles);
+        let tiles = traffic
+            .map(|tile| TileTraffic { code_bytes: code::exchange_code_bytes(tile, kind), ..*tile });
+        self.traffic(program, ipu, tiles, Category::InternalExchangeCode);
+    }
+
+    /// Records the traffic of a program and its code on the tiles of one IPU.
+    pub fn traffic(
+        &mut self,
+        program: ProgramId,
+        ipu: u32,
+        tiles: TileRuns<TileTraffic>,
+        category: Category,
+    ) {
+        let tiles = tiles.shifted(ipu * self.tiles_per_ipu);
+        for (range, tile) in tiles.iter() {
+            for tile_number in range.first..range.end {
+                self.code.add(category, tile_number, tile.code_bytes);
+            }
+        }
+        self.exchanges.push(Exchange { program, tiles });
+    }
+
+    /// Control code of one step on the tiles that take part.
+    fn step_code(&mut self, ipu: u32, cycles: &TileRuns<u64>) {
+        for (range, _) in cycles.shifted(ipu * self.tiles_per_ipu).iter() {
+            for tile in range.first..range.end {
+                self.code.add(Category::ControlCode, tile, code::CONTROL_BYTES_PER_STEP);
+            }
+        }
+    }
+
+    fn compute_set(
+        &mut self,
+        name: &str,
+        ipu: u32,
+        cycles: &TileRuns<u64>,
+        vertices: &[VertexUse],
+    ) -> ComputeSetId {
+        let offset = ipu * self.tiles_per_ipu;
+        let groups: Vec<VertexGroup> =
+            vertices.iter().map(|vertex| self.vertices(vertex, offset)).collect();
+        self.code.add_compute_set();
+        self.compute_sets.push(ComputeSet {
+            name: name.to_string(),
+            cycles: cycles.shifted(offset),
+            vertices: groups,
+        });
+        ComputeSetId(self.compute_sets.len() as u32 - 1)
+    }
+
+    /// Interns the vertex type and accounts for code, state and fields of its instances.
+    fn vertices(&mut self, vertex: &VertexUse, offset: u32) -> VertexGroup {
+        let id = self.vertex_type(vertex);
+        let count = vertex.count.shifted(offset);
+        let code_bytes = self.vertex_types[id.index()].code_bytes;
+        let copies = code::is_copy_vertex(&vertex.vertex_type);
+        let state = code::vertex_state_bytes(vertex.edges);
+        for (range, instances) in count.iter() {
+            for tile in range.first..range.end {
+                self.code.add(Category::VertexInstanceState, tile, instances * state);
+                self.code.add(Category::VertexFieldData, tile, instances * vertex.field_bytes);
+                if copies {
+                    self.code.add_copy_code(tile);
+                } else if !std::mem::replace(
+                    &mut self.tiles_of_type[id.index()][tile as usize],
+                    true,
+                ) {
+                    self.code.add(Category::VertexCode, tile, code_bytes);
+                }
+            }
+        }
+        VertexGroup { vertex_type: id, count, edges: vertex.edges }
+    }
+
+    fn vertex_type(&mut self, vertex: &VertexUse) -> VertexTypeId {
+        if let Some(id) = self.vertex_type_ids.get(&vertex.vertex_type) {
+            return *id;
+        }
+        let id = VertexTypeId(self.vertex_types.len() as u32);
+        self.vertex_types.push(VertexType {
+            name: vertex.vertex_type.clone(),
+            code_bytes: code::vertex_code_bytes(&vertex.vertex_type, self.kind),
+            state_bytes: code::vertex_state_bytes(vertex.edges),
+        });
+        self.vertex_type_ids.insert(vertex.vertex_type.clone(), id);
+        self.tiles_of_type.push(vec![false; self.code.category(Category::Stack).len()]);
+        id
+    }
+}
+
+/// A nameless program of one kind, to fill in.
+pub fn leaf(kind: ProgramKind) -> Program {
+    Program {
+        kind,
+        name: String::new(),
+        children: Vec::new(),
+        ipu: None,
+        compute_set: None,
+        operation: None,
+        stream: StreamEnd::Host,
+        repeats: 1,
+    }
+}
+
+/// A step in which all tiles of an IPU take part for as long.
+pub fn whole_ipu(ipu: u32, cycles: u64, tiles: u32) -> LeafCost {
+    LeafCost {
+        ipu,
+        cycles,
+        shortest: cycles,
+        active_tiles: tiles,
+        balance: 1.0,
+        bytes_in: 0,
+        bytes_out: 0,
+    }
+}
+
+fn compute_cost(ipu: u32, cycles: &TileRuns<u64>) -> LeafCost {
+    cost(ipu, cycles, COMPUTE_START_CYCLES)
+}
+
+/// Cost of a step from the cycles of its tiles, with `start` cycles before they begin.
+fn cost(ipu: u32, cycles: &TileRuns<u64>, start: u64) -> LeafCost {
+    let tiles = cycles.tile_count();
+    let longest = start + cycles.max();
+    let mean = start as f64 + cycles.total() as f64 / tiles.max(1) as f64;
+    LeafCost {
+        ipu,
+        cycles: longest,
+        shortest: start + cycles.iter().map(|(_, cycles)| *cycles).min().unwrap_or(0),
+        active_tiles: tiles as u32,
+        balance: if longest == 0 { 1.0 } else { (mean / longest as f64) as f32 },
+        bytes_in: 0,
+        bytes_out: 0,
+    }
+}

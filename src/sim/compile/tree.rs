@@ -1,0 +1,171 @@
+//! The program tree: control programs, the functions they call, and the loops around them.
+
+use super::Prologue;
+use super::fragments::{Fragment, HostCopy, LinkCopy, Maker, stream_copy};
+use super::tables::Item;
+use crate::report::{Category, Pass, ProgramKind};
+use crate::sim::lower::{LowerError, exchange};
+use crate::sim::schedule::{Phase, Schedule, Slot, Update};
+use crate::sim::spec::{Execution, Spec};
+use crate::units::{ProgramId, TileRange, TileRuns};
+use std::collections::BTreeMap;
+
+/// The pieces of a program and its roots.
+pub struct Parts {
+    pub roots: Vec<ProgramId>,
+    pub fragments: Vec<Fragment>,
+    pub prologue: Prologue,
+    pub host_inputs: Vec<HostCopy>,
+    pub host_outputs: Vec<HostCopy>,
+    pub link_copies: Vec<LinkCopy>,
+}
+
+/// Makes all fragments and copies, and the tree over them.
+///
+/// Liveness steps count in the order in which things are made here, which is the order of the
+/// compiled program with loop bodies once.
+pub fn assemble(maker: &mut Maker, schedule: &Schedule, spec: &Spec) -> Result<Parts, LowerError> {
+    let stages = maker.placement.stages.len();
+    let training = spec.model.training;
+    maker.lower()?;
+    let prologue = prologue(maker);
+    let host_inputs: Vec<HostCopy> =
+        (0..stages).flat_map(|stage| maker.host_inputs(stage)).collect();
+    let mut fragments: Vec<Fragment> =
+        (0..stages).map(|stage| maker.fragment(stage, Pass::Forward)).collect();
+    if training {
+        fragments.extend((0..stages).rev().map(|stage| maker.fragment(stage, Pass::Backward)));
+    }
+    let host_outputs: Vec<HostCopy> =
+        (0..stages).flat_map(|stage| maker.host_outputs(stage)).collect();
+    let together = spec.options.execution == Execution::Pipelined;
+    let link_copies = maker.link_copies(together);
+    if schedule.update != Update::Never {
+        fragments.extend((0..stages).map(|stage| maker.fragment(stage, Pass::Update)));
+    }
+    let mut parts =
+        Parts { roots: Vec::new(), fragments, prologue, host_inputs, host_outputs, link_copies };
+    parts.roots = vec![control_program(maker, schedule, &parts)];
+    Ok(parts)
+}
+
+/// Every run begins with two small copies from the host that say which program to run, and an
+/// exchange that tells all tiles.
+fn prologue(maker: &mut Maker) -> Prologue {
+    let word = TileRuns::uniform(TileRange::new(0, 1), 4);
+    let copies = vec![
+        stream_copy(&mut maker.tables, "programId0", 0, 0, &word, true),
+        stream_copy(&mut maker.tables, "programId0/ack", 0, 0, &word, false),
+    ];
+    let tiles = maker.lowering.tiles;
+    let speed = maker.lowering.exchange_speed();
+    let name = "switchControlBroadcast";
+    let phase = exchange::broadcast(name, &word, TileRange::new(0, tiles), tiles, speed);
+    let broadcast = phase.map_or(Vec::new(), |phase| maker.control_exchange(phase));
+    for tile in 0..tiles {
+        maker.tables.code.add(Category::ControlId, tile, if tile == 0 { 8 } else { 0 });
+    }
+    Prologue { copies, broadcast }
+}
+
+/// The main program: prologue, switch, and the loops of the schedule.
+fn control_program(maker: &mut Maker, schedule: &Schedule, parts: &Parts) -> ProgramId {
+    let mut children: Vec<ProgramId> =
+        parts.prologue.copies.iter().flat_map(|copy| copy.programs).collect();
+    children.extend(parts.prologue.broadcast.iter().filter_map(|item| match item {
+        Item::Leaf(program) => Some(*program),
+        Item::Loop { .. } => None,
+    }));
+    let mut iteration = slots(maker, schedule, parts);
+    if schedule.update == Update::PerIteration {
+        let updates = parts.fragments.iter().filter(|fragment| fragment.pass == Pass::Update);
+        let updates: Vec<ProgramId> = updates.map(|fragment| fragment.function).collect();
+        iteration.extend(updates.into_iter().map(|function| call(maker, function)));
+    }
+    let body = maker.tables.group(ProgramKind::Sequence, "", iteration);
+    let main = repeat(maker, schedule.iterations, body);
+    let chosen = maker.tables.group(ProgramKind::Sequence, "", vec![main]);
+    children.push(maker.tables.group(ProgramKind::Switch, "programId0", vec![chosen]));
+    maker.tables.group(ProgramKind::Sequence, "Engine::run", children)
+}
+
+/// The slots of one iteration: equal neighbours become a repeat.
+fn slots(maker: &mut Maker, schedule: &Schedule, parts: &Parts) -> Vec<ProgramId> {
+    let mut nodes: Vec<ProgramId> = Vec::new();
+    let mut known: BTreeMap<String, ProgramId> = BTreeMap::new();
+    let mut at = 0;
+    while at < schedule.slots.len() {
+        let slot = &schedule.slots[at];
+        let same = |other: &&Slot| shape(other) == shape(slot) && slot.phase == Phase::Main;
+        let times = schedule.slots[at..].iter().take_while(same).count().max(1);
+        let node = match known.get(&shape(slot)) {
+            Some(node) => *node,
+            None => {
+                let node = slot_program(maker, slot, schedule, parts);
+                known.insert(shape(slot), node);
+                node
+            }
+        };
+        nodes.push(repeat(maker, times as u64, node));
+        at += times;
+    }
+    nodes
+}
+
+/// What tells slots apart in the program: who works, not on which micro-batch.
+fn shape(slot: &Slot) -> String {
+    let turns: Vec<String> =
+        slot.turns.iter().map(|turn| format!("{} {:?}", turn.stage, turn.pass)).collect();
+    format!("{} {}", turns.join(","), slot.copies)
+}
+
+/// One slot: copies from the host, turns, copies to the host, copies between IPUs.
+fn slot_program(maker: &mut Maker, slot: &Slot, schedule: &Schedule, parts: &Parts) -> ProgramId {
+    let works = |stage: usize, pass: Pass| {
+        slot.turns.iter().any(|turn| turn.stage == stage && turn.pass == pass)
+    };
+    let copies = |copies: &[HostCopy]| -> Vec<ProgramId> {
+        copies
+            .iter()
+            .filter(|copy| works(copy.stage, Pass::Forward))
+            .flat_map(|copy| copy.programs)
+            .collect()
+    };
+    let mut children = copies(&parts.host_inputs);
+    for turn in &slot.turns {
+        let mut passes = vec![turn.pass];
+        if turn.pass == Pass::Backward && schedule.update == Update::PerMicroBatch {
+            passes.push(Pass::Update);
+        }
+        for pass in passes {
+            let fragment =
+                parts.fragments.iter().find(|part| part.stage == turn.stage && part.pass == pass);
+            let function = fragment.map(|fragment| fragment.function);
+            children.extend(function.map(|function| call(maker, function)));
+        }
+    }
+    children.extend(copies(&parts.host_outputs));
+    if slot.copies {
+        for copy in &parts.link_copies {
+            if copy.after.is_none_or(|(stage, pass)| works(stage, pass)) {
+                children.extend(copy.programs);
+            }
+        }
+    }
+    maker.tables.group(ProgramKind::Sequence, "", children)
+}
+
+fn call(maker: &mut Maker, function: ProgramId) -> ProgramId {
+    let name = maker.tables.programs[function.index()].name.clone();
+    maker.tables.group(ProgramKind::Call, &name, vec![function])
+}
+
+/// A loop, or the body itself where it runs once.
+fn repeat(maker: &mut Maker, times: u64, body: ProgramId) -> ProgramId {
+    if times == 1 {
+        return body;
+    }
+    let node = maker.tables.group(ProgramKind::Repeat, "", vec![body]);
+    maker.tables.programs[node.index()].repeats = times;
+    node
+}

@@ -1,0 +1,79 @@
+//! From a spec to a report on disk.
+
+use super::compile::{self, CompileError, Compiled};
+use super::run::{self, Sink};
+use super::spec::Spec;
+use crate::report::{Mark, ReportError, ReportMeta, ReportWriter, Step, StepLayout};
+use std::path::{Path, PathBuf};
+
+/// Why a simulation left no report.
+#[derive(Debug, thiserror::Error)]
+pub enum SimulateError {
+    /// The spec cannot be compiled.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// The report cannot be written.
+    #[error(transparent)]
+    Report(#[from] ReportError),
+}
+
+/// Compiles and runs `spec`, and writes the report to `directory`; returns the file's path.
+///
+/// A program that does not fit in memory is compiled but not run: its report has no execution.
+/// `progress` hears the share that is done.
+///
+/// # Errors
+/// [`SimulateError`]; nothing is left behind then, and an older report stays as it was.
+pub fn simulate(
+    spec: &Spec,
+    directory: &Path,
+    mut progress: impl FnMut(f64),
+) -> Result<PathBuf, SimulateError> {
+    progress(0.0);
+    let compiled = compile::compile(spec)?;
+    let meta = ReportMeta {
+        generator: format!("tilescope {}", env!("CARGO_PKG_VERSION")),
+        spec: Some(spec.text.clone()),
+    };
+    let mut writer = ReportWriter::create(directory, &meta)?;
+    writer.compilation(&compiled.compilation)?;
+    if compiled.tiles_out_of_memory() == 0 {
+        execute(&compiled, spec, &mut writer, &mut progress)?;
+    }
+    let path = writer.finish()?;
+    progress(1.0);
+    Ok(path)
+}
+
+fn execute(
+    compiled: &Compiled,
+    spec: &Spec,
+    writer: &mut ReportWriter,
+    progress: &mut dyn FnMut(f64),
+) -> Result<(), ReportError> {
+    let bars = run::count_bars(compiled, spec.options.output_mode);
+    writer.step_layout(StepLayout::for_bars(bars))?;
+    run::run(compiled, spec.options.output_mode, &mut WriterSink { writer, progress })
+}
+
+/// Hands steps and marks to the writer.
+struct WriterSink<'a> {
+    writer: &'a mut ReportWriter,
+    progress: &'a mut dyn FnMut(f64),
+}
+
+impl Sink for WriterSink<'_> {
+    type Error = ReportError;
+
+    fn step(&mut self, step: &Step) -> Result<(), ReportError> {
+        self.writer.step(step)
+    }
+
+    fn mark(&mut self, mark: &Mark) -> Result<(), ReportError> {
+        self.writer.mark(mark)
+    }
+
+    fn progress(&mut self, share: f64) {
+        (self.progress)(share);
+    }
+}

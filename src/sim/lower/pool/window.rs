@@ -1,0 +1,127 @@
+//! Windows of a pooling along one axis: which results a window position reaches, and which
+//! operands some results need.
+
+use std::ops::Range;
+
+/// One axis of a pooling. Going forward, results are windows and operands the elements they cover;
+/// going back, the other way round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Axis {
+    /// Elements that windows cover.
+    pub elements: u64,
+    /// Size of a window.
+    pub kernel: u64,
+    /// Distance of windows.
+    pub stride: u64,
+    /// Padding in front.
+    pub before: u64,
+    /// Padding behind.
+    pub behind: u64,
+}
+
+impl Axis {
+    /// Number of windows; `None` where none fits or sizes make no sense.
+    pub fn windows(self) -> Option<u64> {
+        if self.kernel == 0 || self.stride == 0 || self.elements == 0 {
+            return None;
+        }
+        let padded = self.elements.checked_add(self.before)?.checked_add(self.behind)?;
+        padded.checked_sub(self.kernel).map(|room| room / self.stride + 1)
+    }
+
+    /// Size of the results.
+    pub fn results(self, backward: bool) -> u64 {
+        if backward { self.elements } else { self.windows().unwrap_or(0) }
+    }
+
+    /// Results in `range` that have an operand at `position` of a window.
+    pub fn reached(self, backward: bool, position: u64, range: Range<u64>) -> u64 {
+        if backward {
+            // Elements `window * stride + position - before` of all windows.
+            let windows = self.windows().unwrap_or(0);
+            let first_window = |element: u64| {
+                (element + self.before).saturating_sub(position).div_ceil(self.stride)
+            };
+            let upto = |element: u64| first_window(element).min(windows);
+            upto(range.end) - upto(range.start)
+        } else {
+            // Windows whose element at `position` is no padding.
+            let first = self.before.saturating_sub(position).div_ceil(self.stride);
+            let end = (self.elements + self.before).saturating_sub(position).div_ceil(self.stride);
+            end.min(range.end).saturating_sub(first.max(range.start))
+        }
+    }
+
+    /// Operands that the results in `range` need.
+    pub fn operands(self, backward: bool, range: Range<u64>) -> Range<u64> {
+        if range.is_empty() {
+            return 0..0;
+        }
+        if backward {
+            let windows = self.windows().unwrap_or(0);
+            let first = (range.start + self.before + 1).saturating_sub(self.kernel);
+            let end = (range.end - 1 + self.before) / self.stride + 1;
+            first.div_ceil(self.stride).min(windows)..end.min(windows)
+        } else {
+            let first = (range.start * self.stride).saturating_sub(self.before);
+            let end = ((range.end - 1) * self.stride + self.kernel).saturating_sub(self.before);
+            first.min(self.elements)..end.min(self.elements)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn axis() -> impl Strategy<Value = Axis> {
+        (1u64..20, 1u64..6, 1u64..5, 0u64..4, 0u64..4)
+            .prop_map(|(elements, kernel, stride, before, behind)| Axis {
+                elements,
+                kernel,
+                stride,
+                before,
+                behind,
+            })
+            .prop_filter("a window fits", |axis| axis.windows().is_some())
+    }
+
+    /// Pairs of window and element, by definition.
+    fn pairs(axis: Axis) -> Vec<(u64, u64, u64)> {
+        let windows = 0..axis.windows().expect("a window fits");
+        let all = windows.flat_map(|window| {
+            (0..axis.kernel).filter_map(move |position| {
+                let at = (window * axis.stride + position).checked_sub(axis.before)?;
+                (at < axis.elements).then_some((window, position, at))
+            })
+        });
+        all.collect()
+    }
+
+    proptest! {
+        #[test]
+        fn both_directions_see_the_same_pairs(axis in axis(), from in 0u64..20, to in 0u64..20) {
+            for backward in [false, true] {
+                let size = axis.results(backward);
+                let range = from.min(to).min(size)..from.max(to).min(size);
+                let result = |pair: &(u64, u64, u64)| if backward { pair.2 } else { pair.0 };
+                let operand = |pair: &(u64, u64, u64)| if backward { pair.0 } else { pair.2 };
+                for position in 0..axis.kernel {
+                    let all = pairs(axis);
+                    let expected = all
+                        .iter()
+                        .filter(|pair| pair.1 == position && range.contains(&result(pair)))
+                        .count();
+                    prop_assert_eq!(axis.reached(backward, position, range.clone()), expected as u64);
+                }
+                let window = axis.operands(backward, range.clone());
+                for pair in pairs(axis) {
+                    if range.contains(&result(&pair)) {
+                        prop_assert!(window.contains(&operand(&pair)), "{window:?} {pair:?}");
+                    }
+                }
+            }
+        }
+    }
+}

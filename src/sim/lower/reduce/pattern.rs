@@ -1,0 +1,313 @@
+//! Which elements of which column of a reduction lie on a tile, and how they repeat there.
+//!
+//! A reduction is seen as a matrix: one column per result, one row per element that goes into it.
+//! On a tile lies a stretch of the tensor's memory. Columns that lie side by side and repeat alike
+//! form a group, which one vertex can reduce (poplibs lib/popops/reduction/
+//! ReductionIntrospection.cpp).
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+/// One dimension of a tensor, in the order of its memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dim {
+    /// Its size.
+    pub size: u64,
+    /// Whether it is reduced; otherwise it stays.
+    pub reduced: bool,
+}
+
+/// Where the elements of one column lie: runs of `inner` elements, `stride` apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Pattern {
+    /// Elements in a row.
+    pub inner: u64,
+    /// Elements before the first run.
+    pub offset: u64,
+    /// Distance of the runs; 1 where there is only one.
+    pub stride: u64,
+    /// Runs.
+    pub outer: u64,
+}
+
+/// Columns side by side on a tile that repeat alike; patterns are those of the first column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Columns, in the order of memory.
+    pub columns: Vec<Range<u64>>,
+    /// Patterns of the first column; the next one lies `inner` elements further.
+    pub patterns: Vec<Pattern>,
+}
+
+impl Group {
+    /// Number of columns.
+    pub fn width(&self) -> u64 {
+        width(&self.columns)
+    }
+
+    /// Some of the columns, counted in the order of memory.
+    pub fn slice(&self, part: Range<u64>) -> Self {
+        let mut before = 0;
+        let mut columns = Vec::new();
+        for range in &self.columns {
+            let length = range.end - range.start;
+            let start = part.start.max(before) - before;
+            let end = part.end.min(before + length).saturating_sub(before);
+            if start < end {
+                columns.push(range.start + start..range.start + end);
+            }
+            before += length;
+        }
+        let moved = |pattern: &Pattern| Pattern {
+            offset: pattern.offset + part.start * pattern.inner,
+            ..*pattern
+        };
+        Self { columns, patterns: self.patterns.iter().map(moved).collect() }
+    }
+}
+
+/// Splits a group whose patterns have runs of different lengths into its columns: no region can
+/// describe them together.
+pub fn split_mixed(group: Group) -> Vec<Group> {
+    let inner = group.patterns[0].inner;
+    if group.patterns.iter().all(|pattern| pattern.inner == inner) {
+        vec![group]
+    } else {
+        (0..group.width()).map(|at| group.slice(at..at + 1)).collect()
+    }
+}
+
+/// Number of elements in several ranges.
+pub fn width(ranges: &[Range<u64>]) -> u64 {
+    ranges.iter().map(|range| range.end - range.start).sum()
+}
+
+/// Dimensions without those of size one, neighbours of one kind joined.
+pub fn collapse(dims: &[Dim]) -> Vec<Dim> {
+    let mut joined: Vec<Dim> = Vec::new();
+    for dim in dims.iter().filter(|dim| dim.size != 1) {
+        match joined.last_mut() {
+            Some(last) if last.reduced == dim.reduced => last.size *= dim.size,
+            _ => joined.push(*dim),
+        }
+    }
+    joined
+}
+
+/// A run of elements of the innermost dimension.
+struct Piece {
+    /// Column of its first element.
+    column: u64,
+    /// Elements of the tile before it.
+    offset: u64,
+    /// Length.
+    length: u64,
+}
+
+/// Groups of columns in `range` of a tensor with these collapsed dimensions.
+pub fn groups(dims: &[Dim], range: Range<u64>) -> Vec<Group> {
+    match dims.last() {
+        None => vec![group_of(0..1, vec![Pattern { inner: 1, offset: 0, stride: 1, outer: 1 }])],
+        Some(inner) if inner.reduced => join(columns_in_runs(&pieces(dims, range))),
+        Some(_) => join(columns_side_by_side(&pieces(dims, range))),
+    }
+}
+
+fn group_of(columns: Range<u64>, patterns: Vec<Pattern>) -> Group {
+    Group { columns: vec![columns], patterns }
+}
+
+/// The range cut where the innermost dimension starts over.
+fn pieces(dims: &[Dim], range: Range<u64>) -> Vec<Piece> {
+    let Some((inner, outer)) = dims.split_last() else { return Vec::new() };
+    let mut found = Vec::new();
+    let mut start = range.start;
+    while start < range.end {
+        let (row, within) = (start / inner.size, start % inner.size);
+        let length = (inner.size - within).min(range.end - start);
+        let base = column(outer, row);
+        let column = if inner.reduced { base } else { base * inner.size + within };
+        found.push(Piece { column, offset: start - range.start, length });
+        start += length;
+    }
+    found
+}
+
+/// Column that an index over `dims` belongs to.
+fn column(dims: &[Dim], index: u64) -> u64 {
+    let (mut rest, mut column, mut scale) = (index, 0, 1);
+    for dim in dims.iter().rev() {
+        let at = rest % dim.size;
+        rest /= dim.size;
+        if !dim.reduced {
+            column += at * scale;
+            scale *= dim.size;
+        }
+    }
+    column
+}
+
+/// Groups where the innermost dimension is reduced: every piece belongs to one column.
+fn columns_in_runs(pieces: &[Piece]) -> Vec<Group> {
+    let mut runs: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
+    for piece in pieces {
+        runs.entry(piece.column).or_default().push((piece.offset, piece.length));
+    }
+    runs.into_iter().map(|(column, runs)| group_of(column..column + 1, patterns(&runs))).collect()
+}
+
+/// Groups where the innermost dimension stays: every piece is a row of columns.
+fn columns_side_by_side(pieces: &[Piece]) -> Vec<Group> {
+    let mut borders: Vec<u64> =
+        pieces.iter().flat_map(|piece| [piece.column, piece.column + piece.length]).collect();
+    borders.sort_unstable();
+    borders.dedup();
+    let mut offsets: Vec<Vec<(u64, u64)>> = vec![Vec::new(); borders.len()];
+    for piece in pieces {
+        let first = borders.partition_point(|border| *border < piece.column);
+        for (at, border) in borders.iter().enumerate().skip(first) {
+            if *border >= piece.column + piece.length {
+                break;
+            }
+            offsets[at].push((piece.offset + border - piece.column, 1));
+        }
+    }
+    let columns = borders.windows(2).zip(offsets);
+    columns
+        .filter(|(_, runs)| !runs.is_empty())
+        .map(|(pair, runs)| group_of(pair[0]..pair[1], patterns(&runs)))
+        .collect()
+}
+
+/// Patterns that describe runs of `(offset, length)` in order: a new one starts where the length
+/// or the distance changes.
+fn patterns(runs: &[(u64, u64)]) -> Vec<Pattern> {
+    let mut found: Vec<Pattern> = Vec::new();
+    let mut last_offset = 0;
+    for &(offset, length) in runs {
+        let distance = offset - last_offset;
+        last_offset = offset;
+        let fresh = Pattern { inner: length, offset, stride: 0, outer: 1 };
+        match found.last_mut() {
+            Some(pattern) if pattern.stride == 0 || pattern.stride == distance => {
+                pattern.stride = distance;
+                if pattern.inner == length {
+                    pattern.outer += 1;
+                } else {
+                    found.push(fresh);
+                }
+            }
+            _ => found.push(fresh),
+        }
+    }
+    for pattern in &mut found {
+        pattern.stride = pattern.stride.max(1);
+    }
+    found
+}
+
+/// Joins groups that continue each other in memory.
+fn join(mut groups: Vec<Group>) -> Vec<Group> {
+    groups.sort_by_key(|group| group.patterns[0].offset);
+    let by_offset: HashMap<u64, usize> =
+        groups.iter().enumerate().map(|(at, group)| (group.patterns[0].offset, at)).collect();
+    let mut used = vec![false; groups.len()];
+    let mut joined = Vec::new();
+    for first in 0..groups.len() {
+        if std::mem::replace(&mut used[first], true) {
+            continue;
+        }
+        let mut group = groups[first].clone();
+        while let Some(next) = following(&group, &groups, &by_offset).filter(|next| !used[*next]) {
+            used[next] = true;
+            for columns in &groups[next].columns {
+                match group.columns.last_mut() {
+                    Some(last) if last.end == columns.start => last.end = columns.end,
+                    _ => group.columns.push(columns.clone()),
+                }
+            }
+        }
+        joined.push(group);
+    }
+    joined
+}
+
+/// The group that lies right behind `group` every time it repeats.
+fn following(group: &Group, all: &[Group], by_offset: &HashMap<u64, usize>) -> Option<usize> {
+    let width = group.width();
+    let continues = |behind: &Pattern, before: &Pattern| {
+        *behind == Pattern { offset: before.offset + width * before.inner, ..*before }
+    };
+    let first = &group.patterns[0];
+    let next = *by_offset.get(&(first.offset + width * first.inner))?;
+    let behind = &all[next].patterns;
+    let fits = behind.len() == group.patterns.len()
+        && behind.iter().zip(&group.patterns).all(|(behind, before)| continues(behind, before));
+    fits.then_some(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn dim(size: u64, reduced: bool) -> Dim {
+        Dim { size, reduced }
+    }
+
+    #[test]
+    fn whole_rows_of_columns_form_one_group() {
+        let groups = groups(&[dim(100, true), dim(8, false)], 16..40);
+        let pattern = Pattern { inner: 1, offset: 0, stride: 8, outer: 3 };
+        assert_eq!(groups, [Group { columns: vec![0..8], patterns: vec![pattern] }]);
+    }
+
+    #[test]
+    fn a_start_inside_a_row_rotates_the_columns() {
+        let groups = groups(&[dim(100, true), dim(8, false)], 4..20);
+        assert_eq!(groups.len(), 1);
+        assert_eq!(groups[0].columns, [4..8, 0..4]);
+    }
+
+    #[test]
+    fn reduced_innermost_dimensions_give_runs() {
+        let dims = [dim(256, true), dim(8, false), dim(4, true)];
+        let groups = groups(&dims, 0..128);
+        let pattern = Pattern { inner: 4, offset: 0, stride: 32, outer: 4 };
+        assert_eq!(groups, [Group { columns: vec![0..8], patterns: vec![pattern] }]);
+    }
+
+    #[test]
+    fn a_change_of_length_or_distance_starts_a_pattern() {
+        let found = patterns(&[(1, 3), (6, 3), (10, 1), (12, 1)]);
+        let shapes: Vec<_> = found.iter().map(|p| (p.inner, p.offset, p.stride, p.outer)).collect();
+        assert_eq!(shapes, [(3, 1, 5, 2), (1, 10, 2, 2)]);
+    }
+
+    fn dims() -> impl Strategy<Value = Vec<Dim>> {
+        prop::collection::vec((1u64..9, any::<bool>()), 1..5)
+            .prop_map(|dims| dims.into_iter().map(|(size, reduced)| dim(size, reduced)).collect())
+    }
+
+    proptest! {
+        #[test]
+        fn every_element_is_in_one_group(dims in dims(), from in 0u64..1000, to in 0u64..1000) {
+            let total: u64 = dims.iter().map(|dim| dim.size).product();
+            let (from, to) = (from % (total + 1), to % (total + 1));
+            let range = from.min(to)..from.max(to);
+            prop_assume!(!range.is_empty());
+            let groups = groups(&collapse(&dims), range.clone());
+            let mut seen: Vec<u64> = Vec::new();
+            for group in &groups {
+                for pattern in &group.patterns {
+                    for run in 0..pattern.outer {
+                        let start = pattern.offset + run * pattern.stride;
+                        seen.extend(start..start + pattern.inner * group.width());
+                    }
+                }
+            }
+            seen.sort_unstable();
+            prop_assert_eq!(seen, (0..range.end - range.start).collect::<Vec<_>>());
+        }
+    }
+}

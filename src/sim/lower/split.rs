@@ -1,0 +1,101 @@
+//! Splitting stretches of elements into parts of nearly equal size, the way all of poplibs deals
+//! work to tiles and workers (poplibs lib/poputil/Util.cpp, splitRegions).
+
+use std::ops::Range;
+
+/// Bounds of a split.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Elements that stay together; only the last part may end inside a grain.
+    pub grain: u64,
+    /// Most parts.
+    pub most: u64,
+    /// Fewest elements of a part; with fewer in all there is one part.
+    pub least: u64,
+}
+
+/// Parts that `total` elements are split into: as few as keep the largest part small.
+pub fn parts(total: u64, bounds: Bounds) -> impl Iterator<Item = Range<u64>> {
+    let grain = bounds.grain.max(1);
+    let grains = total.div_ceil(grain);
+    let least = bounds.least.div_ceil(grain).max(1);
+    let most = bounds.most.max(1).min((grains / least).max(1));
+    let largest = grains.div_ceil(most).max(1);
+    let count = grains.div_ceil(largest);
+    // Rounding down deals the odd grains evenly over the parts.
+    let start = move |part: u64| {
+        ((u128::from(part) * u128::from(grains) / u128::from(count.max(1))) as u64) * grain
+    };
+    (0..count).map(move |part| start(part)..start(part + 1).min(total))
+}
+
+/// Splits several stretches together. Each part lists the pieces it covers; pieces never join, so
+/// a part may have several.
+pub fn stretches(stretches: &[Range<u64>], bounds: Bounds) -> Vec<Vec<Range<u64>>> {
+    let total = stretches.iter().map(|stretch| stretch.end - stretch.start).sum();
+    let mut rest = stretches.iter().cloned();
+    let mut current = rest.next().unwrap_or(0..0);
+    let mut found = Vec::new();
+    for part in parts(total, bounds) {
+        let mut wanted = part.end - part.start;
+        let mut pieces = Vec::new();
+        while wanted > 0 {
+            if current.is_empty() {
+                match rest.next() {
+                    Some(next) => current = next,
+                    None => break,
+                }
+                continue;
+            }
+            let length = wanted.min(current.end - current.start);
+            pieces.push(current.start..current.start + length);
+            current.start += length;
+            wanted -= length;
+        }
+        found.push(pieces);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn sizes(total: u64, grain: u64, most: u64, least: u64) -> Vec<u64> {
+        parts(total, Bounds { grain, most, least }).map(|part| part.end - part.start).collect()
+    }
+
+    #[test]
+    fn as_few_parts_as_keep_the_largest_small() {
+        // 11 grains on up to 8 parts of at least 2 grains: the example in poplibs' own comment.
+        assert_eq!(sizes(42, 4, 8, 6), [8, 12, 12, 10]);
+        assert_eq!(sizes(16, 4, 6, 1), [4, 4, 4, 4]);
+        assert_eq!(sizes(10, 4, 1, 0), [10]);
+        assert_eq!(sizes(0, 4, 6, 1), [] as [u64; 0]);
+    }
+
+    #[test]
+    fn stretches_never_join() {
+        let parts = stretches(&[0..8, 20..28], Bounds { grain: 4, most: 6, least: 1 });
+        assert_eq!(parts, [[0..4], [4..8], [20..24], [24..28]]);
+        let parts = stretches(&[0..2, 8..12], Bounds { grain: 4, most: 1, least: 1 });
+        assert_eq!(parts, [[0..2, 8..12]]);
+    }
+
+    proptest! {
+        #[test]
+        fn parts_cover_all_once(total in 0u64..1_000_000, grain in 1u64..20, most in 1u64..2000, least in 0u64..200) {
+            let mut next = 0;
+            let mut count = 0;
+            for part in parts(total, Bounds { grain, most, least }) {
+                prop_assert_eq!(part.start, next);
+                prop_assert!(part.end > part.start);
+                next = part.end;
+                count += 1;
+            }
+            prop_assert_eq!(next, total);
+            prop_assert!(count <= most);
+        }
+    }
+}

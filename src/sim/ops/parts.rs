@@ -1,0 +1,111 @@
+//! Steps that several operators are made of: reductions over some axes, and the results of
+//! reductions applied to the rows they came from.
+
+use crate::report::Category;
+use crate::sim::graph::{DType, Node, TensorType};
+use crate::sim::lower::elementwise::{self, Binary, cycles};
+use crate::sim::lower::exchange;
+use crate::sim::lower::layout::{Layout, Order};
+use crate::sim::lower::reduce::{self, Dim, Operation, Reduction};
+use crate::sim::lower::work::{Place, Temporary, Work};
+use crate::sim::lower::{LowerError, Lowering, runs};
+use crate::units::TileRuns;
+
+/// A tensor on the tiles, seen as rows along some axes: one value belongs to each row.
+pub struct Rows {
+    /// Element type of the tensor.
+    pub dtype: DType,
+    /// How the tensor lies.
+    pub layout: Layout,
+    dims: Vec<Dim>,
+    /// Rows that each tile holds elements of.
+    held: TileRuns<u64>,
+}
+
+impl Rows {
+    /// Rows of a tensor that run along `axes`.
+    pub fn new(ty: &TensorType, layout: Layout, axes: &[usize]) -> Self {
+        let dims = reduce::dims(&ty.shape, layout.order, axes);
+        let held = reduce::columns_on_tiles(&dims, &layout.elements);
+        Self { dtype: ty.dtype, layout, dims, held }
+    }
+
+    /// Adds a reduction of each row to one value of type `output`; returns how the values lie.
+    pub fn reduce(
+        &self,
+        lowering: &Lowering,
+        node: &Node,
+        work: &mut Work,
+        name: &str,
+        operation: Operation,
+        output: DType,
+    ) -> Result<Layout, LowerError> {
+        let reduction = Reduction {
+            name,
+            operation,
+            dims: &self.dims,
+            input: &self.layout.elements,
+            dtype: self.dtype,
+            output,
+            tiles: lowering.tiles,
+            bytes_per_cycle: lowering.exchange_speed(),
+        };
+        let elements = reduce::add(work, &reduction).map_err(|error| LowerError {
+            operation: node.name.clone(),
+            problem: error.to_string(),
+        })?;
+        Ok(Layout { elements, order: Order::Linear })
+    }
+
+    /// Adds the operation of every row with its value, in place: the values are sent to the tiles
+    /// of their rows first.
+    pub fn apply(
+        &self,
+        lowering: &Lowering,
+        work: &mut Work,
+        name: &str,
+        operation: Binary,
+        values: &Layout,
+    ) {
+        self.spread(lowering, work, name, values);
+        // Values of neighbouring elements differ where the innermost dimension is not along rows.
+        let inner = match self.dims.iter().rev().find(|dim| dim.size > 1) {
+            Some(dim) if !dim.reduced => Some(dim.size),
+            _ => None,
+        };
+        let dtype = self.dtype;
+        let tile = |elements: u64, rows: u64| match inner {
+            _ if rows <= 1 => {
+                cycles::with_scalar(operation, dtype, cycles::Extent::one(elements), true)
+            }
+            Some(length) => cycles::with_inner_vector(operation, dtype, elements, length.min(rows)),
+            None => cycles::with_outer_vector(operation, dtype, elements, rows),
+        };
+        let cycles = runs::zip(&self.layout.elements, &self.held, tile);
+        let form = if inner.is_some() {
+            "BroadcastVectorInnerInPlaceSupervisor"
+        } else {
+            "BroadcastVectorOuterByRowInPlaceSupervisor"
+        };
+        let (op, ty) = (operation.name(), dtype.poplar_name());
+        let vertex = format!("popops::{form}<popops::expr::BinaryOpType::{op},{ty}>");
+        work.push(elementwise::compute(name, vertex, 2, cycles));
+    }
+
+    /// Sends each value to the tiles that hold elements of its row.
+    fn spread(&self, lowering: &Lowering, work: &mut Work, name: &str, values: &Layout) {
+        let bytes = self.dtype.bytes();
+        let needed = self.held.map(|rows| rows * bytes);
+        let start = work.phases().len();
+        let speed = lowering.exchange_speed();
+        let sent = values.bytes(bytes);
+        work.push_some(exchange::phase(name, &needed, &sent, (2, 2), lowering.tiles, speed));
+        work.temporaries.push(Temporary {
+            name: format!("{name}/broadcast"),
+            category: Category::Message,
+            bytes: needed,
+            place: Place::Any,
+            live: start..work.phases().len() + 1,
+        });
+    }
+}

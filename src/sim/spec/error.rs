@@ -1,0 +1,95 @@
+//! Errors that say what is wrong, where, and what would be right.
+
+use super::keys::Form;
+use super::value::Value;
+use std::fmt;
+
+/// Where a value was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Location {
+    /// A line of a file, counted from 1.
+    Line {
+        /// Path or name of the spec.
+        file: String,
+        /// Line number.
+        line: usize,
+    },
+    /// A `--set` argument.
+    Override,
+    /// Nowhere: the key is missing.
+    Whole,
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Line { file, line } => write!(f, "{file}:{line}: "),
+            Self::Override => f.write_str("--set: "),
+            Self::Whole => Ok(()),
+        }
+    }
+}
+
+/// Why a spec was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct SpecError {
+    /// Where.
+    pub location: Location,
+    /// Dotted path of the key; empty where the file as a whole is meant.
+    pub key: String,
+    /// What is wrong and what was expected.
+    pub problem: String,
+    /// What was probably meant.
+    pub hint: Option<String>,
+}
+
+impl fmt::Display for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}", self.location)?;
+        if !self.key.is_empty() {
+            write!(f, "{}: ", self.key)?;
+        }
+        f.write_str(&self.problem)?;
+        if let Some(hint) = &self.hint {
+            write!(f, "; did you mean {hint}?")?;
+        }
+        Ok(())
+    }
+}
+
+impl SpecError {
+    pub(super) fn new(location: Location, key: &str, problem: impl Into<String>) -> Self {
+        Self { location, key: key.to_string(), problem: problem.into(), hint: None }
+    }
+
+    /// Adds the nearest of `choices` as a hint, or lists them where none is near.
+    pub(crate) fn nearest(mut self, word: &str, choices: &[&str]) -> Self {
+        self.hint = nearest(word, choices).map(str::to_string);
+        if self.hint.is_none() {
+            self.problem = format!("{}; known: {}", self.problem, choices.join(", "));
+        }
+        self
+    }
+
+    /// Adds the nearest allowed word where `form` has a fixed list of them.
+    pub(super) fn choices(mut self, form: &Form, value: &Value) -> Self {
+        if let (Form::OneOf(words), Value::Text(word)) = (form, value) {
+            self.hint = nearest(word, words).map(|word| format!("{word:?}"));
+        }
+        self
+    }
+}
+
+/// The choice most like `word`, if any is alike enough to be a slip of the pen.
+fn nearest<'a>(word: &str, choices: &[&'a str]) -> Option<&'a str> {
+    // Paths are compared by their last part too: `gradient_acumulation` in the wrong table.
+    let last = |path: &'a str| path.rsplit('.').next().unwrap_or(path);
+    let own_last = word.rsplit('.').next().unwrap_or(word);
+    let likeness = |choice: &'a str| {
+        let whole = strsim::normalized_damerau_levenshtein(word, choice);
+        let tail = strsim::normalized_damerau_levenshtein(own_last, last(choice));
+        whole.max(tail * 0.99)
+    };
+    let best = choices.iter().copied().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
+    (likeness(best) >= 0.6).then_some(best)
+}

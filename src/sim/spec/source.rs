@@ -1,0 +1,124 @@
+//! Where a spec comes from: a file or a bundled text, with overrides on top.
+
+use super::bundled::{BUNDLED, bundled};
+use super::error::{Location, SpecError};
+use super::value::{Located, Value};
+use std::collections::BTreeMap;
+use std::path::Path;
+use toml::de::{DeTable, DeValue};
+
+/// Most bytes a spec file may have; far above any real one.
+const LARGEST_SPEC_BYTES: u64 = 1 << 20;
+
+/// The text of a spec and what overrides it.
+#[derive(Clone, Debug)]
+pub struct SpecSource {
+    /// Path or bundled name, for messages.
+    pub name: String,
+    /// TOML text.
+    pub text: String,
+    /// `key.path=value` arguments, later ones winning.
+    pub overrides: Vec<String>,
+}
+
+impl SpecSource {
+    /// Finds a spec: the path of a file, or the name of a bundled one.
+    ///
+    /// # Errors
+    /// Says what is wrong with the file, and which bundled name is nearest.
+    pub fn find(spec: &str, overrides: &[String]) -> Result<Self, SpecError> {
+        let source = |name: &str, text: String| Self {
+            name: name.to_string(),
+            text,
+            overrides: overrides.to_vec(),
+        };
+        let path = Path::new(spec);
+        let looks_like_a_file = path.exists() || spec.contains(['/', '\\', '.']);
+        match bundled(spec) {
+            Some(found) if !path.is_file() => Ok(source(spec, found.text.to_string())),
+            None if !looks_like_a_file => {
+                let names: Vec<&str> = BUNDLED.iter().map(|spec| spec.name).collect();
+                let problem = format!("no file and no bundled spec is called {spec:?}");
+                Err(SpecError::new(Location::Whole, "", problem).nearest(spec, &names))
+            }
+            _ => Ok(source(spec, read(path)?)),
+        }
+    }
+
+    /// A spec given as text.
+    pub fn from_text(name: &str, text: &str) -> Self {
+        Self { name: name.to_string(), text: text.to_string(), overrides: Vec::new() }
+    }
+
+    /// All keys that are set, by dotted path.
+    pub(super) fn settings(&self) -> Result<BTreeMap<String, Located>, SpecError> {
+        let table = DeTable::parse(&self.text).map_err(|error| {
+            let line = error.span().map_or(1, |span| line_of(&self.text, span.start));
+            let location = Location::Line { file: self.name.clone(), line };
+            SpecError::new(location, "", format!("not valid TOML: {}", error.message()))
+        })?;
+        let mut settings = BTreeMap::new();
+        for (section, entries) in table.get_ref().iter() {
+            let at = |offset: usize| Location::Line {
+                file: self.name.clone(),
+                line: line_of(&self.text, offset),
+            };
+            let section_name = section.get_ref().as_ref();
+            let DeValue::Table(entries) = entries.get_ref() else {
+                return Err(unknown_table(at(section.span().start), section_name));
+            };
+            if !["model", "target", "options"].contains(&section_name) {
+                return Err(unknown_table(at(section.span().start), section_name));
+            }
+            for (key, value) in entries.iter() {
+                let path = format!("{section_name}.{}", key.get_ref());
+                let location = at(key.span().start);
+                let value = Value::from_toml(value.get_ref())
+                    .map_err(|problem| SpecError::new(location.clone(), &path, problem))?;
+                settings.insert(path, Located { value, location });
+            }
+        }
+        for text in &self.overrides {
+            let (path, value) = parse_override(text)?;
+            settings.insert(path, Located { value, location: Location::Override });
+        }
+        Ok(settings)
+    }
+}
+
+fn unknown_table(location: Location, name: &str) -> SpecError {
+    let problem = "unknown table; a spec has [model], [target] and [options]";
+    SpecError::new(location, name, problem).nearest(name, &["model", "target", "options"])
+}
+
+/// Splits `options.gradient_accumulation=20`; a value that is not TOML is taken as a word.
+fn parse_override(text: &str) -> Result<(String, Value), SpecError> {
+    let Some((path, value)) = text.split_once('=') else {
+        let problem = "expected KEY=VALUE, for example options.gradient_accumulation=20";
+        return Err(SpecError::new(Location::Override, text, problem));
+    };
+    let value = value.trim();
+    let value = Value::parse(value).unwrap_or_else(|| Value::Text(value.to_string()));
+    Ok((path.trim().to_string(), value))
+}
+
+fn read(path: &Path) -> Result<String, SpecError> {
+    let refuse = |problem: String| SpecError::new(Location::Whole, "", problem);
+    let shown = path.display();
+    let size =
+        std::fs::metadata(path).map_err(|e| refuse(format!("cannot read spec: {e}: {shown}")))?;
+    if size.is_dir() {
+        return Err(refuse(format!("a spec is a TOML file, this is a directory: {shown}")));
+    }
+    if size.len() > LARGEST_SPEC_BYTES {
+        return Err(refuse(format!("a spec of more than 1 MiB is surely something else: {shown}")));
+    }
+    let bytes =
+        std::fs::read(path).map_err(|e| refuse(format!("cannot read spec: {e}: {shown}")))?;
+    String::from_utf8(bytes)
+        .map_err(|_| refuse(format!("a spec is UTF-8 text, this is not: {shown}")))
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count() + 1
+}

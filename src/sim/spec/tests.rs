@@ -1,0 +1,113 @@
+use super::*;
+
+fn spec(text: &str) -> Result<Spec, SpecError> {
+    Spec::build(&SpecSource::from_text("spec.toml", text))
+}
+
+fn refusal(text: &str) -> String {
+    spec(text).expect_err("the spec is wrong").to_string()
+}
+
+#[test]
+fn every_bundled_spec_is_sane_and_has_a_line_about_it() {
+    for bundled in BUNDLED {
+        let source = SpecSource::find(bundled.name, &[]).expect("bundled");
+        let spec = Spec::build(&source).unwrap_or_else(|error| panic!("{}: {error}", bundled.name));
+        assert!(bundled.about().len() > 20, "{}", bundled.name);
+        let again = Spec::build(&SpecSource::from_text("again", &spec.text)).expect("printed spec");
+        assert_eq!(again.effective, spec.effective, "{}", bundled.name);
+    }
+}
+
+#[test]
+fn every_key_accepts_its_default() {
+    for key in model::MODELS.iter().flat_map(keys::for_model) {
+        if key.default.is_empty() {
+            continue;
+        }
+        let value = Value::parse(key.default).expect(key.path);
+        key.form.accept(&value).expect(key.path);
+        assert!(!key.about.is_empty() && !key.about.ends_with('.'), "{}", key.path);
+    }
+}
+
+#[test]
+fn mistakes_are_named_with_file_line_key_and_the_nearest_right_word() {
+    let cases = [
+        (
+            "[model]\nname = \"mnist\"\n[options]\ngradient_acumulation = 8\n",
+            "spec.toml:4: options.gradient_acumulation: unknown key for model \"mnist\"; did you mean options.gradient_accumulation?",
+        ),
+        (
+            "[model]\nname = \"mnits\"\n",
+            "spec.toml:2: model.name: there is no model \"mnits\"; did you mean mnist?",
+        ),
+        (
+            "[model]\nname = \"mnist\"\n[target]\nipus = 5\n",
+            "spec.toml:4: target.ipus: a power of two from 1 to 64 is expected, not the number 5",
+        ),
+        (
+            "[model]\nname = \"mnist\"\ntraining = \"yes\"\n",
+            "spec.toml:3: model.training: true or false is expected, not the text \"yes\"",
+        ),
+        (
+            "[model]\nname = \"mnist\"\n[options]\nexecution = \"pipelind\"\n",
+            "spec.toml:4: options.execution: \"pipelined\" or \"sharded\" is expected, not the text \"pipelind\"; did you mean \"pipelined\"?",
+        ),
+        (
+            "[modle]\n",
+            "spec.toml:1: modle: unknown table; a spec has [model], [target] and [options]; did you mean model?",
+        ),
+        ("[model]\n", "model.name: missing key; one of matmul_chain, mlp, mnist is expected"),
+        (
+            "[model]\nname = \"mnist\"\n[target]\nname = \"mk1\"\n[options]\nnum_io_tiles = 1216\n",
+            "spec.toml:6: options.num_io_tiles: 1216 I/O tiles leave none to compute: mk1 has 1216",
+        ),
+    ];
+    for (text, message) in cases {
+        assert_eq!(refusal(text), message);
+    }
+}
+
+#[test]
+fn overrides_win_and_are_checked_like_the_file() {
+    let mut source =
+        SpecSource::find("mnist_pipeline", &["options.gradient_accumulation=20".to_string()])
+            .expect("bundled");
+    assert_eq!(Spec::build(&source).expect("valid").options.gradient_accumulation, 20);
+    source.overrides = vec!["model.batchsize=2".to_string()];
+    let message = Spec::build(&source).expect_err("typo").to_string();
+    assert_eq!(
+        message,
+        "--set: model.batchsize: unknown key for model \"mnist\"; did you mean model.batch_size?"
+    );
+    source.overrides = vec!["nonsense".to_string()];
+    let message = Spec::build(&source).expect_err("no value").to_string();
+    assert!(message.contains("expected KEY=VALUE"), "{message}");
+}
+
+#[test]
+fn a_spec_that_is_nowhere_is_said_to_be_nowhere() {
+    let message = SpecSource::find("mnist_pipelin", &[]).expect_err("no such spec").to_string();
+    assert_eq!(
+        message,
+        "no file and no bundled spec is called \"mnist_pipelin\"; did you mean mnist_pipeline?"
+    );
+    let message = SpecSource::find("no/such.toml", &[]).expect_err("no such file").to_string();
+    assert!(message.contains("cannot read spec") && message.ends_with("no/such.toml"), "{message}");
+}
+
+#[test]
+fn stages_can_be_written_in_three_ways() {
+    let stages = |text: &str| {
+        spec(&format!("[model]\nname = \"mnist\"\n[options]\nstages = {text}\n"))
+            .expect(text)
+            .options
+            .stages
+    };
+    assert_eq!(stages("[[\"B1\"], [\"B2\"]]"), stages("[\"B1\", \"B2\"]"));
+    let tables = stages("[{ blocks = [\"B1\", \"B2\"], ipu = 1 }, { blocks = \"B3\", ipu = 0 }]");
+    assert_eq!((tables[0].ipu, tables[1].ipu, tables[0].blocks.len()), (1, 0, 2));
+    let text = "[model]\nname = \"mnist\"\n[options]\nstages = [{ block = \"B1\" }]\n";
+    assert!(refusal(text).ends_with("did you mean blocks?"), "{}", refusal(text));
+}

@@ -1,0 +1,186 @@
+//! The command line as users and scripts see it, without a display.
+
+mod common;
+
+use common::{stderr, stdout, tilescope};
+use serde_json::Value;
+
+/// Runs a command that must fail, and gives its exit code and message.
+fn failure(arguments: &[&str]) -> (i32, String) {
+    let output = tilescope(arguments);
+    assert!(stdout(&output).is_empty(), "a failure prints no result: {}", stdout(&output));
+    (output.status.code().expect("an exit code"), stderr(&output))
+}
+
+fn path(directory: &tempfile::TempDir, name: &str) -> String {
+    directory.path().join(name).to_string_lossy().into_owned()
+}
+
+#[test]
+fn headless_writes_a_report_and_says_what_to_do_next() {
+    let directory = tempfile::tempdir().expect("directory");
+    let out = path(&directory, "out");
+    let output = tilescope(&["--headless", "-o", &out, "--set", "options.device_iterations=1"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = stdout(&output);
+    assert!(text.contains("profile.pop") && text.contains(&format!("tilescope {out}")), "{text}");
+    assert!(text.contains("4 x Mk2") && text.contains("cycles"), "{text}");
+    let names: Vec<_> =
+        std::fs::read_dir(&out).expect("made").flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(names, ["profile.pop"]);
+    let output = tilescope(&["verify", &out]);
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+}
+
+#[test]
+fn summary_json_has_the_promised_keys() {
+    let directory = tempfile::tempdir().expect("directory");
+    let out = path(&directory, "out");
+    assert!(tilescope(&["simulate", "matmul_chain", "-o", &out]).status.success());
+    let json: Value =
+        serde_json::from_str(&stdout(&tilescope(&["summary", &out, "--json"]))).expect("JSON");
+    let keys = [
+        "/target/type",
+        "/target/architecture",
+        "/target/num_ipus",
+        "/target/tiles_per_ipu",
+        "/target/replicas",
+        "/target/ipus_per_replica",
+        "/target/bytes_per_tile",
+        "/target/clock_hz",
+        "/graph/compute_sets",
+        "/graph/vertices",
+        "/graph/edges",
+        "/graph/variables",
+        "/memory/total_excluding_gaps",
+        "/memory/total_including_gaps",
+        "/memory/max_tile_including_gaps",
+        "/memory/by_region/interleaved",
+        "/memory/by_category/variable",
+        "/memory/always_live",
+        "/memory/peak_not_always_live",
+        "/memory/out_of_memory_tiles",
+        "/execution/total_cycles",
+        "/execution/seconds",
+        "/execution/ipus/0/steps",
+        "/execution/ipus/0/proportions/compute",
+        "/execution/ipus/0/tile_balance",
+    ];
+    for key in keys {
+        assert!(json.pointer(key).is_some(), "{key} is missing");
+    }
+    assert_eq!(json.pointer("/execution/samples"), Some(&Value::Null));
+    for ipu in json["execution"]["ipus"].as_array().expect("IPUs") {
+        let shares = ipu["proportions"].as_object().expect("shares");
+        let sum: f64 = shares.values().filter_map(Value::as_f64).sum();
+        assert!((sum - 1.0).abs() < 1e-9, "proportions add up to {sum}");
+    }
+}
+
+#[test]
+fn a_program_that_does_not_fit_is_a_result() {
+    let directory = tempfile::tempdir().expect("directory");
+    let out = path(&directory, "out");
+    let output = tilescope(&["simulate", "too_large", "-o", &out]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).contains("Out of memory"), "{}", stdout(&output));
+    let json: Value =
+        serde_json::from_str(&stdout(&tilescope(&["summary", &out, "--json"]))).expect("JSON");
+    assert_eq!(json["execution"], Value::Null);
+    assert!(json["memory"]["out_of_memory_tiles"].as_u64() > Some(0));
+}
+
+#[test]
+fn specs_are_listed_and_printed() {
+    let list = stdout(&tilescope(&["specs"]));
+    for name in ["matmul_chain", "mnist_pipeline", "too_large"] {
+        assert!(list.lines().any(|line| line.starts_with(name)), "{list}");
+    }
+    let text = stdout(&tilescope(&["specs", "mnist_pipeline"]));
+    assert!(text.contains("gradient_accumulation = 10"), "{text}");
+}
+
+#[test]
+fn wrong_usage_exits_with_two_and_the_right_word() {
+    let cases: &[(&[&str], &str)] = &[
+        (&["simulate"], "SPEC"),
+        (&["sumary", "out"], "summary"),
+        (&["simulate", "mnist_pipelin"], "did you mean mnist_pipeline?"),
+        (
+            &["simulate", "mnist_pipeline", "--set", "options.gradient_acumulation=3"],
+            "options.gradient_accumulation",
+        ),
+        (&["simulate", "mnist_pipeline", "--set", "options.gradient_accumulation=6"], "at least 7"),
+        (&["simulate", "mnist_pipeline", "--set", "target.ipus=5"], "a power of two"),
+        (&["simulate", "mnist_pipeline", "--set", "target.ipus=2"], "target.ipus is 2"),
+        (&["simulate", "mnist_pipeline", "--set", "options.num_io_tiles=1472"], "1470"),
+        (&["specs", "nothing"], "known:"),
+    ];
+    for (arguments, words) in cases {
+        let (code, message) = failure(arguments);
+        assert_eq!(code, 2, "{arguments:?}: {message}");
+        assert!(message.contains(words), "{arguments:?}: {message}");
+    }
+}
+
+#[test]
+fn broken_reports_exit_with_one_and_say_why() {
+    let directory = tempfile::tempdir().expect("directory");
+    let make = |name: &str, bytes: &[u8]| {
+        let file = path(&directory, name);
+        std::fs::write(&file, bytes).expect("written");
+        file
+    };
+    let out = path(&directory, "whole");
+    assert!(tilescope(&["simulate", "matmul_chain", "-o", &out]).status.success());
+    let whole = std::fs::read(format!("{out}/profile.pop")).expect("report");
+    let truncated = make("truncated.pop", &whole[..whole.len() / 2]);
+    let jpeg = make("holiday.pop", &[0xff, 0xd8, 0xff, 0xe0, 0, 16, b'J', b'F', b'I', b'F', 0, 1]);
+    let empty_directory = path(&directory, "empty");
+    std::fs::create_dir(&empty_directory).expect("made");
+    let other = path(&directory, "other.pop");
+    let connection = rusqlite::Connection::open(&other).expect("database");
+    connection.execute_batch("CREATE TABLE shopping (item TEXT)").expect("table");
+    drop(connection);
+    let missing = path(&directory, "missing");
+    for report in [&missing, &empty_directory, &truncated, &jpeg, &other] {
+        for command in ["summary", "verify"] {
+            let (code, message) = failure(&[command, report]);
+            assert_eq!(code, 1, "{command} {report}: {message}");
+            assert!(
+                message.starts_with("error: ") && message.trim_end().ends_with(report.as_str()),
+                "{message}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_unwritable_place_is_named() {
+    let directory = tempfile::tempdir().expect("directory");
+    let file = path(&directory, "file");
+    std::fs::write(&file, "in the way").expect("written");
+    let (code, message) = failure(&["simulate", "matmul_chain", "-o", &format!("{file}/out")]);
+    assert_eq!(code, 1, "{message}");
+    assert!(message.contains(&file), "{message}");
+    assert_eq!(std::fs::read_to_string(&file).expect("still there"), "in the way");
+}
+
+#[test]
+fn the_same_spec_gives_the_same_bytes() {
+    let directory = tempfile::tempdir().expect("directory");
+    let [a, b] = ["a", "b"].map(|name| {
+        let out = path(&directory, name);
+        let output = tilescope(&[
+            "simulate",
+            "mnist_pipeline",
+            "-o",
+            &out,
+            "--set",
+            "options.device_iterations=1",
+        ]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        std::fs::read(format!("{out}/profile.pop")).expect("report")
+    });
+    assert!(a == b, "two runs of one spec differ");
+}

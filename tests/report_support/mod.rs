@@ -1,0 +1,277 @@
+//! Reports made from a seed, and small helpers the report tests share.
+
+#![expect(dead_code, reason = "each test file uses its own part")]
+
+pub mod foreign;
+
+use std::collections::BTreeSet;
+use tilescope::report::*;
+use tilescope::units::*;
+
+/// A small random number generator (xorshift64*), the same on every machine.
+pub struct Dice(u64);
+
+impl Dice {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(2).wrapping_add(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// A number below `end`, which is above 0.
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    pub fn chance(&mut self, one_in: u64) -> bool {
+        self.below(one_in) == 0
+    }
+
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as u64) as usize]
+    }
+
+    fn maybe<T>(&mut self, make: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        if self.chance(3) { None } else { Some(make(self)) }
+    }
+
+    fn runs<T: Clone + PartialEq>(
+        &mut self,
+        tiles: u32,
+        mut value: impl FnMut(&mut Self) -> T,
+    ) -> TileRuns<T> {
+        let mut runs = TileRuns::empty();
+        let mut first = 0;
+        while first < tiles {
+            first += self.below(4) as u32;
+            let end = (first + 1 + self.below(5) as u32).min(tiles);
+            if first < end {
+                runs.push(TileRange::new(first, end), value(self));
+            }
+            first = end;
+        }
+        runs
+    }
+}
+
+const NAMES: [&str; 6] = [
+    "layer1/conv/Conv_1/Convolve",
+    "copyFromHost",
+    "",
+    "naïve – 名前",
+    "a'b\"c;--",
+    "loss/copyToHost",
+];
+
+/// A report with something of everything, none of it sensible, all of it lawful for the writer.
+pub fn random_report(seed: u64, steps: u64) -> ReportBuilder {
+    let rng = &mut Dice::new(seed);
+    let ipus = 1 + rng.below(3) as u32;
+    let tiles_per_ipu = 1 + rng.below(20) as u32;
+    let mut report = ReportBuilder::new(ipus, tiles_per_ipu);
+    report.meta.spec = rng.maybe(|_| "model = \"mnist\"\n".to_owned());
+    let tiles = ipus * tiles_per_ipu;
+    let parts = &mut report.parts;
+    parts.target.kind = rng.pick(&TargetKind::ALL);
+    parts.target.io_tiles_per_ipu = rng.below(u64::from(tiles_per_ipu) + 1) as u32;
+    parts.graph =
+        GraphCounts { compute_sets: 3, vertices: rng.below(1 << 40), edges: 2, variables: 1 };
+    parts.options =
+        (0..rng.below(4)).map(|i| (format!("key{i}"), NAMES[i as usize].to_owned())).collect();
+    parts.batching = rng.maybe(|rng| Batching {
+        micro_batch: rng.below(64),
+        gradient_accumulation: 16,
+        replicas: 4,
+        device_iterations: rng.below(100),
+    });
+    parts.notes = (0..rng.below(3)).map(|i| NAMES[i as usize].to_owned()).collect();
+    random_program(rng, parts, ipus, tiles);
+    random_memory(rng, parts, tiles);
+    let programs = parts.programs.len() as u64;
+    random_steps(rng, &mut report, programs, steps);
+    report
+}
+
+fn random_program(rng: &mut Dice, parts: &mut Compilation, ipus: u32, tiles: u32) {
+    for i in 0..rng.below(5) {
+        parts.operations.push(Operation {
+            name: format!("op{i}"),
+            kind: rng.pick(&NAMES).to_owned(),
+            pass: rng.pick(&Pass::ALL),
+            block: rng.maybe(|_| "B1".to_owned()),
+            ipu: rng.below(ipus.into()) as u32,
+            flops: rng.below(1 << 50),
+            shapes: "[1,2] -> [3]".to_owned(),
+            plan: rng.maybe(|_| "{\"method\":\"AMP\"}".to_owned()),
+        });
+    }
+    for i in 0..rng.below(4) {
+        parts.vertex_types.push(VertexType {
+            name: format!("poplin::Vertex{i}<float>"),
+            code_bytes: rng.below(5000),
+            state_bytes: rng.below(100),
+        });
+    }
+    for _ in 0..rng.below(5) {
+        let types = parts.vertex_types.len() as u64;
+        let groups = if types == 0 { 0 } else { rng.below(3) };
+        parts.compute_sets.push(ComputeSet {
+            name: rng.pick(&NAMES).to_owned(),
+            cycles: rng.runs(tiles, |rng| rng.below(10_000)),
+            vertices: (0..groups)
+                .map(|_| VertexGroup {
+                    vertex_type: VertexTypeId(rng.below(types) as u32),
+                    count: rng.runs(tiles, |rng| rng.below(8)),
+                    edges: rng.below(9),
+                })
+                .collect(),
+        });
+    }
+    let count = 1 + rng.below(12) as u32;
+    for id in 0..count {
+        let sets = parts.compute_sets.len() as u64;
+        let operations = parts.operations.len() as u64;
+        let children = if rng.chance(2) { 0 } else { rng.below(4) };
+        parts.programs.push(Program {
+            kind: rng.pick(&ProgramKind::ALL),
+            name: rng.pick(&NAMES).to_owned(),
+            // Children come later, so that nothing runs in circles.
+            children: (0..children)
+                .filter(|_| id + 1 < count)
+                .map(|_| ProgramId(id + 1 + rng.below(u64::from(count - id - 1)) as u32))
+                .collect(),
+            ipu: rng.maybe(|rng| rng.below(ipus.into()) as u32),
+            compute_set: (sets > 0).then(|| ComputeSetId(rng.below(sets) as u32)),
+            operation: (operations > 0).then(|| OperationId(rng.below(operations) as u32)),
+            stream: rng.pick(&StreamEnd::ALL),
+            repeats: 1 + rng.below(1000),
+        });
+    }
+    parts.roots = (0..rng.below(3)).map(|_| ProgramId(rng.below(count.into()) as u32)).collect();
+    for _ in 0..rng.below(4) {
+        let tiles = rng.runs(tiles, |rng| TileTraffic {
+            bytes_in: rng.below(500),
+            bytes_out: rng.below(500),
+            bytes_delivered: rng.below(500),
+            messages_in: rng.below(5),
+            messages_out: rng.below(5),
+            code_bytes: rng.below(200),
+        });
+        parts
+            .exchanges
+            .push(Exchange { program: ProgramId(rng.below(count.into()) as u32), tiles });
+    }
+}
+
+fn random_memory(rng: &mut Dice, parts: &mut Compilation, tiles: u32) {
+    let liveness = rng.below(6);
+    for _ in 0..liveness {
+        let program = ProgramId(rng.below(parts.programs.len() as u64) as u32);
+        parts.liveness.push(LivenessStep { program, bytes: rng.below(1 << 30) });
+    }
+    for _ in 0..rng.below(8) {
+        let operations = parts.operations.len() as u64;
+        parts.variables.push(Variable {
+            name: rng.pick(&NAMES).to_owned(),
+            category: rng.pick(&Category::ALL),
+            operation: (operations > 0).then(|| OperationId(rng.below(operations) as u32)),
+            shape: rng.pick(&["", "float32[10]"]).to_owned(),
+            lifetime: rng.maybe(|rng| {
+                let start = rng.below(5) as u32;
+                start..start + rng.below(4) as u32
+            }),
+            tiles: rng.runs(tiles, |rng| Placement {
+                bytes: rng.below(100_000),
+                offset: rng.below(600_000),
+            }),
+        });
+    }
+    parts.tile_memory = rng.runs(tiles, |rng| TileMemory {
+        including_gaps: rng.below(600_000),
+        non_interleaved: rng.below(200_000),
+        interleaved: rng.below(400_000),
+        overflowed: rng.below(2),
+        always_live: rng.below(9),
+        peak_not_always_live: rng.below(9),
+    });
+    parts.tile_categories = rng.runs(tiles, |rng| {
+        // An owner is named once, in order.
+        let owners: BTreeSet<_> = (0..1 + rng.below(4))
+            .map(|_| (rng.pick(&Category::ALL), rng.pick(&Region::ALL), rng.chance(2)))
+            .collect();
+        let share = |(category, region, overlapped)| CategoryBytes {
+            category,
+            region,
+            overlapped,
+            bytes: 1 + rng.below(9000),
+        };
+        owners.into_iter().map(share).collect()
+    });
+}
+
+fn random_steps(rng: &mut Dice, report: &mut ReportBuilder, programs: u64, steps: u64) {
+    let ipus = report.parts.target.ipus_per_replica;
+    let tiles = u64::from(report.parts.target.tiles_per_ipu);
+    let mut clocks = vec![[0u64; 2]; ipus as usize];
+    for _ in 0..steps {
+        let mut bars = Vec::new();
+        for ipu in 0..ipus {
+            for sub_lane in 0..2u8 {
+                if rng.chance(if sub_lane == 0 { 4 } else { 2 }) {
+                    continue;
+                }
+                let clock = &mut clocks[ipu as usize][usize::from(sub_lane)];
+                let from_max = *clock + if rng.chance(2) { 0 } else { rng.below(30) };
+                let length = if rng.chance(50) { rng.below(20_000) } else { rng.below(40) };
+                let to_max = from_max + length;
+                let from_min = from_max - rng.below(from_max.min(9) + 1);
+                *clock = to_max;
+                bars.push(StepOnIpu {
+                    ipu,
+                    sub_lane,
+                    from_min,
+                    from_max,
+                    to_min: from_min + rng.below(to_max - from_min + 1),
+                    to_max,
+                    active_tiles: rng.below(tiles + 1) as u32,
+                    active_tile_balance: rng.below(1001) as f32 / 1000.0,
+                    bytes_in: if rng.chance(2) { 0 } else { rng.below(1 << 20) },
+                    bytes_out: rng.below(3),
+                });
+            }
+        }
+        let program = ProgramId(rng.below(programs) as u32);
+        report.steps.push(Step { program, ipus: bars });
+    }
+    for _ in 0..rng.below(10) {
+        let start = rng.below(steps + 1);
+        let cycle = rng.below(10_000);
+        report.marks.push(Mark {
+            kind: rng.pick(&MarkKind::ALL),
+            label: rng.pick(&NAMES).to_owned(),
+            ipu: rng.maybe(|rng| rng.below(ipus.into()) as u32),
+            pass: rng.maybe(|rng| rng.pick(&Pass::ALL)),
+            index: rng.below(100),
+            steps: StepId(start)..StepId(start + rng.below(steps - start + 1)),
+            cycles: CycleRange::new(cycle, cycle + rng.below(5000)),
+        });
+    }
+}
+
+/// All marks of a report.
+pub const ALL_MARKS: MarkFilter =
+    MarkFilter { kind: None, ipu: None, window: None, limit: usize::MAX };
+
+/// All steps of a report as the writer was given them.
+pub fn steps_of(report: &Report) -> Vec<Step> {
+    let count = report.step_count().unwrap();
+    let steps = report.steps(StepId(0)..StepId(count), usize::MAX).unwrap();
+    assert!(steps.iter().enumerate().all(|(id, step)| step.id == StepId(id as u64)));
+    let step = |step: StepDetails| Step { program: step.program.unwrap(), ipus: step.ipus };
+    steps.into_iter().map(step).collect()
+}
