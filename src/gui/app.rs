@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 pub struct App {
     session: Session,
     commands: Vec<Command>,
+    /// What the window is called.
+    title: String,
 }
 
 impl App {
@@ -39,7 +41,7 @@ impl App {
         context.set_theme(session.prefs.theme.preference());
         // Pointing at a bar and turning the wheel zooms the trace, not the window.
         context.options_mut(|options| options.zoom_with_keyboard = true);
-        Self { session, commands: Vec::new() }
+        Self { session, commands: Vec::new(), title: String::new() }
     }
 
     /// Shows a view of the open report.
@@ -66,12 +68,18 @@ impl App {
             self.session.apply(context, command);
         }
         self.session.save();
+        let report = self.session.page.as_ref().map(|page| page.opened.name());
+        let title = report.map_or_else(|| "tilescope".to_owned(), |r| format!("{r} - tilescope"));
+        if title != self.title {
+            context.send_viewport_cmd(egui::ViewportCommand::Title(title.clone()));
+            self.title = title;
+        }
     }
 
     /// Paints a frame.
     pub fn ui(&mut self, ui: &mut Ui) {
         self.shortcuts(ui.ctx());
-        let Self { session, commands } = self;
+        let Self { session, commands, .. } = self;
         if let Some(page) = &mut session.page {
             shell::side_menu_ui(ui, page, &session.prefs, commands);
             shell::messages_ui(ui, &session.messages, commands);
