@@ -176,9 +176,10 @@ impl Lowering<'_> {
         }
         let (axis, group) = have.order.innermost(&ty.shape);
         if axis == wanted.order.innermost(&ty.shape).0 {
-            Source::Elsewhere
+            Source::Elsewhere { group }
         } else {
-            Source::Transposed { group }
+            let group = have.group_on_tile(&ty.shape);
+            Source::Transposed { group, tiles: have.elements.tile_count() }
         }
     }
 }
