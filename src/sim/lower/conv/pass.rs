@@ -71,6 +71,8 @@ pub struct Lowered {
     /// For input and weights: the phase from which on the operand itself is not read any more, if
     /// that is known to be before the end.
     pub used_until: [Option<usize>; 2],
+    /// The first phase that writes the result.
+    pub result_from: usize,
 }
 
 /// Bytes of scratch memory a SLIC vertex has beside its second output buffer.
@@ -90,11 +92,13 @@ pub fn lower(machine: &Machine, plan: &Plan, operands: &Operands) -> Lowered {
         pass.used_until = [None; 2];
     }
     pass.place_result(operands);
+    // Results are written by the last phase: sums, their cast, or their way to the weights.
+    let result_from = pass.builder.position().saturating_sub(1);
     let mut used_until = pass.used_until;
     if plan.transform().swap_operands {
         used_until.reverse();
     }
-    Lowered { work: pass.builder.finish(), used_until }
+    Lowered { work: pass.builder.finish(), used_until, result_from }
 }
 
 /// The vertices that add a gradient, scaled, to `bytes` of each tile.
