@@ -7,8 +7,9 @@ use super::allocate::{Wanted, allocate};
 use super::constants::{
     COMPUTE_START_CYCLES, EXCHANGE_START_CYCLES, MODEL_FIRST_TILE_BYTES, MODEL_TILE_BYTES,
 };
-use super::work::{PhaseKind, Place, Temporary, VertexUse, Work};
+use super::work::{Phase, PhaseKind, Place, Temporary, VertexUse, Work};
 use crate::report::{Category, TileMemory};
+use crate::sim::planner::Machine;
 use crate::sim::targets::Chip;
 use crate::units::{TileRange, TileRuns};
 
@@ -40,14 +41,51 @@ pub fn state_bytes(chip: &Chip, vertex: &VertexUse) -> u64 {
     vertex.edges * pointer + COUNTS_BYTES + vertex.field_bytes + vertex.constant_bytes
 }
 
-/// Costs of `work` on `tiles` tiles whose operands and results take `live` bytes, all in places of
-/// one kind.
-pub fn cost(chip: &Chip, tiles: u32, work: &Work, live: &[TileRuns<u64>], place: Place) -> Cost {
-    let operand = |bytes: &TileRuns<u64>| Wanted { place, ..always(bytes.clone()) };
-    let mut wanted: Vec<Wanted> = live.iter().map(operand).collect();
-    wanted.push(always(TileRuns::uniform(TileRange::new(0, tiles), MODEL_TILE_BYTES)));
+/// What a tool runs between upload and download.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Tiles of the IPU that are used.
+    pub tiles: u32,
+    /// What happens, in order.
+    pub works: Vec<Work>,
+    /// Bytes on each tile of the tensors that live always, because the host reads or writes them.
+    pub live: Vec<TileRuns<u64>>,
+    /// What vertices need of the places of those tensors.
+    pub place: Place,
+    /// Whether the tool compiles code; others leave it out of memory.
+    pub code: bool,
+}
+
+impl Program {
+    /// A program that does nothing.
+    pub fn new(machine: &Machine) -> Self {
+        let tiles = machine.tiles as u32;
+        Self { tiles, works: Vec::new(), live: Vec::new(), place: Place::Any, code: false }
+    }
+
+    fn phases(&self) -> impl Iterator<Item = &Phase> {
+        self.works.iter().flat_map(Work::phases).map(|(phase, _)| phase)
+    }
+}
+
+/// Costs of a program.
+pub fn cost(chip: &Chip, program: &Program) -> Cost {
+    let memory = allocate(chip, &variables(chip, program), program.tiles).memory;
+    let sum = |bytes: fn(&TileMemory) -> u64| memory.map(bytes).total();
+    Cost {
+        cycles: program.works.iter().map(cycles).sum(),
+        memory_bytes: sum(|tile| tile.always_live) + sum(|tile| tile.peak_not_always_live),
+        fullest_tile_bytes: memory.map(|tile| tile.including_gaps).max(),
+    }
+}
+
+/// All that needs a place: tensors, state of vertices, temporaries.
+fn variables(chip: &Chip, program: &Program) -> Vec<Wanted> {
+    let operand = |bytes: &TileRuns<u64>| Wanted { place: program.place, ..always(bytes.clone()) };
+    let mut wanted: Vec<Wanted> = program.live.iter().map(operand).collect();
+    wanted.push(always(TileRuns::uniform(TileRange::new(0, program.tiles), MODEL_TILE_BYTES)));
     wanted.push(always(TileRuns::uniform(TileRange::new(0, 1), MODEL_FIRST_TILE_BYTES)));
-    for (phase, _) in work.phases() {
+    for phase in program.phases() {
         if let PhaseKind::Compute { vertices, .. } = &phase.kind {
             let state = |vertex: &VertexUse| {
                 always(vertex.count.map(|count| count * state_bytes(chip, vertex)))
@@ -55,23 +93,21 @@ pub fn cost(chip: &Chip, tiles: u32, work: &Work, live: &[TileRuns<u64>], place:
             wanted.extend(vertices.iter().map(state));
         }
     }
-    wanted.extend(work.temporaries.iter().map(temporary));
-    let memory = allocate(chip, &wanted, tiles).memory;
-    let sum = |bytes: fn(&TileMemory) -> u64| memory.map(bytes).total();
-    Cost {
-        // One more sync than the work has exchanges: the tiles wait for the upload.
-        cycles: EXCHANGE_START_CYCLES + cycles(work),
-        memory_bytes: sum(|tile| tile.always_live) + sum(|tile| tile.peak_not_always_live),
-        fullest_tile_bytes: memory.map(|tile| tile.including_gaps).max(),
+    let mut first = 0;
+    for work in &program.works {
+        wanted.extend(work.temporaries.iter().map(|each| temporary(each, first)));
+        first += work.phases().len() as u32;
     }
+    wanted
 }
 
 fn always(bytes: TileRuns<u64>) -> Wanted {
     Wanted { category: Category::Variable, lifetime: None, place: Place::Any, bytes }
 }
 
-fn temporary(temporary: &Temporary) -> Wanted {
-    let live = temporary.live.start as u32..temporary.live.end as u32;
+/// A temporary of a work whose first phase is phase `first` of the program.
+fn temporary(temporary: &Temporary, first: u32) -> Wanted {
+    let live = first + temporary.live.start as u32..first + temporary.live.end as u32;
     Wanted {
         category: temporary.category,
         lifetime: Some(live),
