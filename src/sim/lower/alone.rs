@@ -1,17 +1,20 @@
 //! One operation alone on an IPU Model, as poplibs' tools run it: upload, operation, download.
 //!
-//! Cycles and bytes are those the tools report with host transfers left out. No code is generated,
-//! so memory is tensors, temporaries and the state of vertices.
+//! Cycles and bytes are those the tools report with host transfers left out. Some tools compile the
+//! code of vertices, others count tensors, temporaries and the state of vertices only.
 
 use super::allocate::{Wanted, allocate};
+use super::code::{COPY_CODE_BYTES, is_copy_vertex, vertex_code_bytes};
 use super::constants::{
     COMPUTE_START_CYCLES, EXCHANGE_START_CYCLES, MODEL_FIRST_TILE_BYTES, MODEL_TILE_BYTES,
 };
-use super::work::{Phase, PhaseKind, Place, Temporary, VertexUse, Work};
-use crate::report::{Category, TileMemory};
+use super::runs;
+use super::work::{PhaseKind, Place, Temporary, VertexUse, Work};
+use crate::report::{Category, TargetKind, TileMemory};
 use crate::sim::planner::Machine;
 use crate::sim::targets::Chip;
 use crate::units::{TileRange, TileRuns};
+use std::collections::BTreeMap;
 
 /// What one operation costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,8 +66,12 @@ impl Program {
         Self { tiles, works: Vec::new(), live: Vec::new(), place: Place::Any, code: false }
     }
 
-    fn phases(&self) -> impl Iterator<Item = &Phase> {
-        self.works.iter().flat_map(Work::phases).map(|(phase, _)| phase)
+    fn vertices(&self) -> impl Iterator<Item = &VertexUse> {
+        let phases = self.works.iter().flat_map(Work::phases);
+        phases.flat_map(|(phase, _)| match &phase.kind {
+            PhaseKind::Compute { vertices, .. } => vertices.as_slice(),
+            PhaseKind::Exchange { .. } => &[],
+        })
     }
 }
 
@@ -73,25 +80,26 @@ pub fn cost(chip: &Chip, program: &Program) -> Cost {
     let memory = allocate(chip, &variables(chip, program), program.tiles).memory;
     let sum = |bytes: fn(&TileMemory) -> u64| memory.map(bytes).total();
     Cost {
-        cycles: program.works.iter().map(cycles).sum(),
+        // One more sync than the works have exchanges: the tiles wait for the upload.
+        cycles: EXCHANGE_START_CYCLES + program.works.iter().map(cycles).sum::<u64>(),
         memory_bytes: sum(|tile| tile.always_live) + sum(|tile| tile.peak_not_always_live),
         fullest_tile_bytes: memory.map(|tile| tile.including_gaps).max(),
     }
 }
 
-/// All that needs a place: tensors, state of vertices, temporaries.
+/// All that needs a place: tensors, vertices and their code, temporaries.
 fn variables(chip: &Chip, program: &Program) -> Vec<Wanted> {
     let operand = |bytes: &TileRuns<u64>| Wanted { place: program.place, ..always(bytes.clone()) };
     let mut wanted: Vec<Wanted> = program.live.iter().map(operand).collect();
     wanted.push(always(TileRuns::uniform(TileRange::new(0, program.tiles), MODEL_TILE_BYTES)));
     wanted.push(always(TileRuns::uniform(TileRange::new(0, 1), MODEL_FIRST_TILE_BYTES)));
-    for phase in program.phases() {
-        if let PhaseKind::Compute { vertices, .. } = &phase.kind {
-            let state = |vertex: &VertexUse| {
-                always(vertex.count.map(|count| count * state_bytes(chip, vertex)))
-            };
-            wanted.extend(vertices.iter().map(state));
-        }
+    let state =
+        |vertex: &VertexUse| always(vertex.count.map(|count| count * state_bytes(chip, vertex)));
+    // Copies are made by the compiler after the graph's vertices have been counted.
+    let counted = program.vertices().filter(|vertex| !is_copy_vertex(&vertex.vertex_type));
+    wanted.extend(counted.map(state));
+    if program.code {
+        wanted.extend(code(program));
     }
     let mut first = 0;
     for work in &program.works {
@@ -100,6 +108,27 @@ fn variables(chip: &Chip, program: &Program) -> Vec<Wanted> {
     }
     wanted
 }
+
+/// Code of each vertex type on the tiles that use it; all copies share theirs.
+fn code(program: &Program) -> impl Iterator<Item = Wanted> {
+    let mut users: BTreeMap<&str, TileRuns<u64>> = BTreeMap::new();
+    for vertex in program.vertices() {
+        let copies = is_copy_vertex(&vertex.vertex_type);
+        let codelet = if copies { COPIES } else { vertex.vertex_type.as_str() };
+        let known = users.entry(codelet).or_insert_with(TileRuns::empty);
+        *known = runs::add(known, &vertex.count);
+    }
+    users.into_iter().map(|(codelet, tiles)| {
+        let bytes = match codelet {
+            COPIES => COPY_CODE_BYTES,
+            codelet => vertex_code_bytes(codelet, TargetKind::Ipu),
+        };
+        Wanted { category: Category::VertexCode, ..always(tiles.map(|_| bytes)) }
+    })
+}
+
+/// Stands for all codelets that copy.
+const COPIES: &str = "";
 
 fn always(bytes: TileRuns<u64>) -> Wanted {
     Wanted { category: Category::Variable, lifetime: None, place: Place::Any, bytes }
