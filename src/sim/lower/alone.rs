@@ -15,6 +15,7 @@ use crate::sim::planner::Machine;
 use crate::sim::targets::Chip;
 use crate::units::{TileRange, TileRuns};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// What one operation costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,24 @@ pub fn state_bytes(chip: &Chip, vertex: &VertexUse) -> u64 {
     vertex.edges * pointer + COUNTS_BYTES + vertex.field_bytes + vertex.constant_bytes
 }
 
+/// A tensor that a program reads or writes.
+#[derive(Clone, Debug)]
+pub struct Operand {
+    /// Bytes on each tile.
+    pub bytes: TileRuns<u64>,
+    /// What vertices need of its place.
+    pub place: Place,
+    /// Phases of the program it lives in; always, if the host reads or writes it.
+    pub live: Option<Range<u32>>,
+}
+
+impl Operand {
+    /// A tensor that the host reads or writes.
+    pub fn always(bytes: TileRuns<u64>, place: Place) -> Self {
+        Self { bytes, place, live: None }
+    }
+}
+
 /// What a tool runs between upload and download.
 #[derive(Clone, Debug)]
 pub struct Program {
@@ -51,10 +70,8 @@ pub struct Program {
     pub tiles: u32,
     /// What happens, in order.
     pub works: Vec<Work>,
-    /// Bytes on each tile of the tensors that live always, because the host reads or writes them.
-    pub live: Vec<TileRuns<u64>>,
-    /// What vertices need of the places of those tensors.
-    pub place: Place,
+    /// Operands and results.
+    pub tensors: Vec<Operand>,
     /// Whether the tool compiles code; others leave it out of memory.
     pub code: bool,
 }
@@ -63,7 +80,7 @@ impl Program {
     /// A program that does nothing.
     pub fn new(machine: &Machine) -> Self {
         let tiles = machine.tiles as u32;
-        Self { tiles, works: Vec::new(), live: Vec::new(), place: Place::Any, code: false }
+        Self { tiles, works: Vec::new(), tensors: Vec::new(), code: false }
     }
 
     fn vertices(&self) -> impl Iterator<Item = &VertexUse> {
@@ -89,8 +106,12 @@ pub fn cost(chip: &Chip, program: &Program) -> Cost {
 
 /// All that needs a place: tensors, vertices and their code, temporaries.
 fn variables(chip: &Chip, program: &Program) -> Vec<Wanted> {
-    let operand = |bytes: &TileRuns<u64>| Wanted { place: program.place, ..always(bytes.clone()) };
-    let mut wanted: Vec<Wanted> = program.live.iter().map(operand).collect();
+    let operand = |operand: &Operand| Wanted {
+        place: operand.place,
+        lifetime: operand.live.clone(),
+        ..always(operand.bytes.clone())
+    };
+    let mut wanted: Vec<Wanted> = program.tensors.iter().map(operand).collect();
     wanted.push(always(TileRuns::uniform(TileRange::new(0, program.tiles), MODEL_TILE_BYTES)));
     wanted.push(always(TileRuns::uniform(TileRange::new(0, 1), MODEL_FIRST_TILE_BYTES)));
     let state =

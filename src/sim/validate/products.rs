@@ -3,11 +3,12 @@
 use super::config::{Config, Problem};
 use super::tensors::{machine, no_bias};
 use crate::sim::graph::DType;
-use crate::sim::lower::alone::Program;
+use crate::sim::lower::alone::{Operand, Program};
 use crate::sim::lower::conv::{self, Source, planned_layouts};
-use crate::sim::lower::work::Work;
+use crate::sim::lower::work::{Phase, Place, Work};
+use crate::sim::planner::candidates::Method;
 use crate::sim::planner::{
-    ConvParams, FieldDim, Machine, Pass, PlanError, PlanOptions, TrainingPlans, plan,
+    ConvParams, FieldDim, Machine, Pass, Plan, PlanError, PlanOptions, TrainingPlans, plan,
     plan_convolution, plan_fully_connected,
 };
 use crate::sim::targets::Chip;
@@ -45,7 +46,11 @@ pub fn gemm(config: &Config, chip: &'static Chip) -> Result<Program, Problem> {
     let product = conv::forward(&machine, &plan, Source::Planned, Source::Planned);
     Ok(Program {
         works: vec![product, added(&machine, dtype, &sum)],
-        live: vec![layouts.input.bytes, layouts.weights.bytes, sum],
+        tensors: vec![
+            Operand::always(layouts.input.bytes, Place::Any),
+            Operand::always(layouts.weights.bytes, Place::Any),
+            Operand::always(sum, Place::Any),
+        ],
         code: true,
         ..Program::new(&machine)
     })
@@ -115,7 +120,44 @@ fn training(machine: &Machine, plans: &TrainingPlans) -> Program {
         conv::weight_update(machine, plans),
         added(machine, dtype, &weights),
     ];
-    let activations = [forward.input, forward.output, backward.input, backward.output];
-    let live = activations.into_iter().map(|layout| layout.bytes).chain([weights]).collect();
-    Program { works, live, ..Program::new(machine) }
+    let (first, second) = (works[0].phases().len(), works[1].phases().len());
+    let written = first + second + works[2].phases().iter().position(is_convolve).unwrap_or(0);
+    let end = works.iter().map(|work| work.phases().len()).sum::<usize>();
+    let mut tensors: Vec<Operand> = [weights, forward.input.bytes, backward.input.bytes]
+        .into_iter()
+        .map(|bytes| Operand::always(bytes, Place::Any))
+        .collect();
+    for (plan, bytes) in [(&plans.forward, forward.output), (&plans.backward, backward.output)] {
+        let place = if writes_result(plan) { result_place(plan) } else { Place::Any };
+        tensors.push(Operand::always(bytes.bytes, place));
+    }
+    if writes_result(&plans.update) {
+        // The gradient that vertices write themselves is no partial sum.
+        tensors.push(Operand {
+            bytes: planned_layouts(machine, &plans.update).output.bytes,
+            place: result_place(&plans.update),
+            live: Some(written as u32..end as u32),
+        });
+    }
+    Program { works, tensors, ..Program::new(machine) }
+}
+
+fn is_convolve((phase, _): &(&Phase, u64)) -> bool {
+    phase.name.ends_with("/Convolve")
+}
+
+/// Whether the vertices of a plan write the result itself: there is nothing to add up or to cast.
+fn writes_result(plan: &Plan) -> bool {
+    let split = &plan.partition;
+    split.reduction_depth() == 1
+        && split.serial() == 1
+        && plan.partial_type() == plan.params.output_type
+}
+
+/// Where the matrix engine and SLIC vertices want what they write.
+fn result_place(plan: &Plan) -> Place {
+    match plan.vertex.method {
+        Method::Amp { .. } | Method::Slic { .. } => Place::Interleaved,
+        _ => Place::Any,
+    }
 }

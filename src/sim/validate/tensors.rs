@@ -3,7 +3,7 @@
 use super::config::{Config, Problem};
 use super::products::padding;
 use crate::sim::graph::DType;
-use crate::sim::lower::alone::Program;
+use crate::sim::lower::alone::{Operand, Program};
 use crate::sim::lower::layout::{Layout, Order};
 use crate::sim::lower::pool::{Axis, Kind, Pass, Pooled, Pooling};
 use crate::sim::lower::reduce::{self, Operation, Reduction};
@@ -77,8 +77,9 @@ pub fn reduction(config: &Config, chip: &'static Chip) -> Result<Program, Proble
         bytes_per_cycle: exchange_speed(&machine),
     };
     let output = reduce::add(&mut work, &reduction).map_err(Problem::refused)?;
-    let live = vec![input.bytes(dtype.bytes()), output.map(|count| count * dtype.bytes())];
-    Ok(Program { works: vec![work], live, ..Program::new(&machine) })
+    let live = [input.bytes(dtype.bytes()), output.map(|count| count * dtype.bytes())];
+    let tensors = live.map(|bytes| Operand::always(bytes, Place::Any)).into();
+    Ok(Program { works: vec![work], tensors, ..Program::new(&machine) })
 }
 
 /// Elements of a tensor, within what can be counted.
@@ -149,7 +150,8 @@ pub fn pooling(config: &Config, chip: &'static Chip) -> Result<Program, Problem>
     };
     let second = run(&backward, &live[1..])?;
     let works = vec![first.work, second.work];
-    Ok(Program { works, live, place: Place::OwnElement, ..Program::new(&machine) })
+    let tensors = live.into_iter().map(|bytes| Operand::always(bytes, Place::OwnElement)).collect();
+    Ok(Program { works, tensors, ..Program::new(&machine) })
 }
 
 /// A gather of rows of a table, and the update of those rows.
