@@ -4,6 +4,7 @@ use super::config::{Config, Problem};
 use super::products::padding;
 use crate::sim::graph::DType;
 use crate::sim::lower::alone::{Operand, Program};
+use crate::sim::lower::embedding::{self, Embedding, Lowered};
 use crate::sim::lower::layout::{Layout, Order};
 use crate::sim::lower::pool::{Axis, Kind, Pass, Pooled, Pooling};
 use crate::sim::lower::reduce::{self, Operation, Reduction};
@@ -155,6 +156,27 @@ pub fn pooling(config: &Config, chip: &'static Chip) -> Result<Program, Problem>
 }
 
 /// A gather of rows of a table, and the update of those rows.
-pub fn embedding(_: &Config, _: &'static Chip) -> Result<Program, Problem> {
-    Err(Problem::Refused("no such operator yet".to_string()))
+pub fn embedding(config: &Config, chip: &'static Chip) -> Result<Program, Problem> {
+    let machine = machine(config, chip)?;
+    config.present("shape")?;
+    let [rows, width] = config.numbers("shape")?[..] else {
+        return Err(Problem::Broken("shape: rows and columns are expected".to_string()));
+    };
+    let lookups = config.required("num-indices")?;
+    if elements(&[rows, width])? == 0 || elements(&[lookups, width])? == 0 {
+        return Err(Problem::Refused("there is nothing to look up".to_string()));
+    }
+    let dtype = config.dtype("data-type", DType::Half)?;
+    let embedding = Embedding { rows, width, lookups, dtype };
+    let plan = embedding::plan(&embedding, machine.tiles, true);
+    let lowered = Lowered::new(&machine, embedding, plan);
+    let slices = lowered.slices().bytes(dtype.bytes());
+    let indices = lowered.indices().bytes(DType::Int.bytes());
+    let live = [lowered.table().bytes(dtype.bytes()), slices.clone(), slices, indices];
+    Ok(Program {
+        works: vec![lowered.gather(), lowered.update().map_err(Problem::refused)?],
+        tensors: live.map(|bytes| Operand::always(bytes, Place::Any)).into(),
+        code: true,
+        ..Program::new(&machine)
+    })
 }
