@@ -2,7 +2,7 @@
 
 use super::{ModelDef, size};
 use crate::sim::graph::{DType, Graph, GraphBuilder, GraphError, Role, TensorType};
-use crate::sim::ops::{CrossEntropy, Relu};
+use crate::sim::ops::{Activation, CrossEntropy};
 use crate::sim::spec::{Form, Key, ModelSpec};
 
 const SIZES: &[Key] = &[
@@ -39,7 +39,7 @@ fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
         let last = layer + 1 == layers;
         x = super::linear(&mut graph, &name, x, if last { classes } else { width }, dtype)?;
         if !last {
-            x = graph.apply(&format!("{name}/relu"), Relu, &[x])?;
+            x = graph.apply(&format!("{name}/relu"), Activation::RELU, &[x])?;
         }
     }
     graph.output(x);

@@ -3,7 +3,7 @@
 
 use super::ModelDef;
 use crate::sim::graph::{DType, Graph, GraphBuilder, GraphError, Role, TensorId, TensorType};
-use crate::sim::ops::{BiasAdd, Conv2d, CrossEntropy, MaxPool, Relu, Reshape};
+use crate::sim::ops::{Activation, BiasAdd, Conv2d, CrossEntropy, Pool, Reshape};
 use crate::sim::spec::ModelSpec;
 
 /// Images are 28 x 28 in one channel; ten classes.
@@ -32,7 +32,7 @@ fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
     graph.block("B3");
     x = graph.apply("flatten", Reshape { shape: vec![batch, 320] }, &[x])?;
     x = super::linear(&mut graph, "layer3", x, 256, dtype)?;
-    x = graph.apply("layer3_act", Relu, &[x])?;
+    x = graph.apply("layer3_act", Activation::RELU, &[x])?;
     graph.block("B4");
     x = super::linear(&mut graph, "layer4", x, CLASSES, dtype)?;
     graph.output(x);
@@ -61,6 +61,6 @@ fn conv_layer(
     let bias = graph.tensor(&format!("{name}/conv/bias"), bias, Role::Parameter);
     let x = graph.apply(&format!("{name}/conv"), Conv2d::default(), &[x, weights])?;
     let x = graph.apply(&format!("{name}/conv/bias"), BiasAdd { axis: 1 }, &[x, bias])?;
-    let x = graph.apply(&format!("{name}/pool"), MaxPool { kernel: 2, stride: 2 }, &[x])?;
-    graph.apply(&format!("{name}/relu"), Relu, &[x])
+    let x = graph.apply(&format!("{name}/pool"), Pool::max(2, 2, 0), &[x])?;
+    graph.apply(&format!("{name}/relu"), Activation::RELU, &[x])
 }
