@@ -6,7 +6,7 @@ use crate::units::{TileRange, TileRuns};
 use std::ops::Range;
 
 /// The order of elements inside the tiles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
     /// As the shape says, innermost dimension contiguous.
     Linear,
@@ -80,7 +80,7 @@ impl Order {
 }
 
 /// Where the elements of a tensor are, and in which order.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
     /// Elements on each tile of the IPU, tiles numbered from 0.
     pub elements: TileRuns<u64>,

@@ -17,4 +17,4 @@ pub mod runs;
 pub mod split;
 pub mod work;
 
-pub use context::{LowerError, Lowering, PlanningOptions};
+pub use context::{LowerError, Lowered, Lowering, PlanningOptions};

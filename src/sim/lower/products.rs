@@ -63,36 +63,76 @@ const TURNED_WEIGHTS: Axes = Axes { in_channels: 1, out_channels: 0, batch: 0 };
 
 const CONV: ProductAxes = ProductAxes { activations: ACTIVATIONS, weights: TURNED_WEIGHTS };
 
+/// Plans of a product.
+enum Planned {
+    /// Of a product that is only ever run forwards.
+    Inference(Arc<Plan>),
+    /// Of all three passes.
+    Training(Arc<TrainingPlans>),
+}
+
 impl Lowering<'_> {
-    /// Lowers one product of a fully-connected layer.
+    /// Plans the products of a layer.
     ///
     /// # Errors
     /// Where no plan exists.
-    pub fn matmul(&mut self, node: &Node, matmul: &MatMul) -> Result<Work, LowerError> {
+    fn matmul_plans(&self, node: &Node, matmul: &MatMul) -> Result<Planned, LowerError> {
         let types: Vec<TensorType> =
             node.inputs.iter().map(|tensor| self.ty(*tensor).clone()).collect();
         let sizes = matmul.sizes(&types);
         let Sizes { groups, m, k, n } =
             sizes.map_err(|problem| LowerError { operation: node.name.clone(), problem })?;
         let params = ConvParams::matmul(types[0].dtype, groups, m, k, n);
-        let leading = types[0].shape.len() - 2;
+        if self.training {
+            let options = self.plan_options(Pass::FcTrainingForward);
+            let plans = self.plans.fully_connected(&self.machine, &params, &options);
+            return explain(node, plans).map(Planned::Training);
+        }
+        let plan = self.plans.plan(&self.machine, &params, &self.plan_options(Pass::MatMul));
+        explain(node, plan).map(Planned::Inference)
+    }
+
+    /// Makes the plans of a layer, for later.
+    pub fn plan_matmul(&self, node: &Node, matmul: &MatMul) {
+        // Whoever lowers the node hears of the error.
+        let _ = self.matmul_plans(node, matmul);
+    }
+
+    /// Lowers one product of a fully-connected layer.
+    ///
+    /// # Errors
+    /// Where no plan exists.
+    pub fn matmul(&mut self, node: &Node, matmul: &MatMul) -> Result<Work, LowerError> {
+        let leading = self.ty(node.inputs[0]).shape.len() - 2;
         let weights = if matmul.transposed { TURNED_WEIGHTS } else { MATMUL_WEIGHTS };
         let axes = ProductAxes {
             activations: ACTIVATIONS.behind(leading),
             weights: weights.behind(leading),
         };
-        if !self.training {
-            let plan = self.plans.plan(&self.machine, &params, &self.plan_options(Pass::MatMul));
-            return self.forward(node, &*explain(node, plan)?, axes);
+        match self.matmul_plans(node, matmul)? {
+            Planned::Inference(plan) => self.forward(node, &plan, axes),
+            Planned::Training(plans) => match matmul.product {
+                Product::Forward => self.forward(node, &plans.forward, axes),
+                Product::InputGradient => self.input_gradient(node, &plans, axes),
+                Product::WeightGradient => self.weight_gradient(node, &plans, axes),
+            },
         }
-        let options = self.plan_options(Pass::FcTrainingForward);
-        let plans = self.plans.fully_connected(&self.machine, &params, &options);
-        let plans = explain(node, plans)?;
-        match matmul.product {
-            Product::Forward => self.forward(node, &plans.forward, axes),
-            Product::InputGradient => self.input_gradient(node, &plans, axes),
-            Product::WeightGradient => self.weight_gradient(node, &plans, axes),
+    }
+
+    /// Makes the plans of a convolution, for later.
+    pub fn plan_conv(&self, node: &Node, conv: &Conv2d) {
+        // Whoever lowers the node hears of the error.
+        let _ = self.conv_forward_plans(node, conv);
+    }
+
+    /// Plans a convolution from its forward pass.
+    fn conv_forward_plans(&self, node: &Node, conv: &Conv2d) -> Result<Planned, LowerError> {
+        let params = conv_params(conv, self.ty(node.inputs[0]), self.ty(node.inputs[1]));
+        if self.training {
+            return self.conv_plans(node, &params).map(Planned::Training);
         }
+        let options = self.plan_options(Pass::InferenceForward);
+        explain(node, self.plans.plan(&self.machine, &params, &options)).map(Planned::Inference)
     }
 
     /// Lowers a convolution.
@@ -100,14 +140,10 @@ impl Lowering<'_> {
     /// # Errors
     /// Where no plan exists.
     pub fn conv_forward(&mut self, node: &Node, conv: &Conv2d) -> Result<Work, LowerError> {
-        let params = conv_params(conv, self.ty(node.inputs[0]), self.ty(node.inputs[1]));
-        if !self.training {
-            let options = self.plan_options(Pass::InferenceForward);
-            let plan = self.plans.plan(&self.machine, &params, &options);
-            return self.forward(node, &*explain(node, plan)?, CONV);
+        match self.conv_forward_plans(node, conv)? {
+            Planned::Inference(plan) => self.forward(node, &plan, CONV),
+            Planned::Training(plans) => self.forward(node, &plans.forward, CONV),
         }
-        let plans = self.conv_plans(node, &params)?;
-        self.forward(node, &plans.forward, CONV)
     }
 
     /// Lowers the gradient of a convolution's input.

@@ -4,9 +4,7 @@
 use super::layers::Layers;
 use super::{ModelDef, size};
 use crate::sim::graph::{Graph, GraphError};
-use crate::sim::ops::{
-    Activation, Conv2d, GroupNorm, NegativeLogLikelihood, Pool, Softmax,
-};
+use crate::sim::ops::{Activation, Conv2d, GroupNorm, NegativeLogLikelihood, Pool, Softmax};
 use crate::sim::spec::{Key, ModelSpec};
 
 const SIZES: &[Key] = &[

@@ -92,6 +92,14 @@ impl Operator for Conv2d {
         Ok(gradients)
     }
 
+    fn is_planned(&self) -> bool {
+        true
+    }
+
+    fn plan_ahead(&self, lowering: &Lowering, node: &Node) {
+        lowering.plan_conv(node, self);
+    }
+
     fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
         lowering.conv_forward(node, self)
     }

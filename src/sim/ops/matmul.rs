@@ -119,6 +119,14 @@ impl Operator for MatMul {
         Ok(gradients)
     }
 
+    fn is_planned(&self) -> bool {
+        true
+    }
+
+    fn plan_ahead(&self, lowering: &Lowering, node: &Node) {
+        lowering.plan_matmul(node, self);
+    }
+
     fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
         lowering.matmul(node, self)
     }

@@ -80,6 +80,14 @@ pub trait Operator: Debug + Send + Sync {
         Err(backward.no_gradient())
     }
 
+    /// Whether the planner decides how it is split over the tiles.
+    fn is_planned(&self) -> bool {
+        false
+    }
+
+    /// Has the planner make the plans of [`Operator::lower`], if it is planned.
+    fn plan_ahead(&self, _: &Lowering, _: &Node) {}
+
     /// What the tiles do; lays out the outputs, and inputs that nobody has placed yet.
     ///
     /// # Errors

@@ -41,7 +41,11 @@ impl Operator for Reduce {
         }
         let gradient = backward.gradient()?;
         let ty = backward.input_type(0);
-        Ok(vec![Some(backward.apply("grad", Repeat { ty, axes: self.axes.clone() }, &[gradient])?)])
+        Ok(vec![Some(backward.apply(
+            "grad",
+            Repeat { ty, axes: self.axes.clone() },
+            &[gradient],
+        )?)])
     }
 
     fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
