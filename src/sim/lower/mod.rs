@@ -7,6 +7,7 @@ pub mod constants;
 mod context;
 pub mod conv;
 pub mod elementwise;
+pub mod embedding;
 pub mod exchange;
 pub mod layout;
 pub mod pool;
