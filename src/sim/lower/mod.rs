@@ -13,6 +13,7 @@ pub mod layout;
 pub mod pool;
 mod products;
 pub mod rearrange;
+pub mod recurrent;
 pub mod reduce;
 pub mod runs;
 pub mod split;
