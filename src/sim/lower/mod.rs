@@ -11,7 +11,7 @@ pub mod embedding;
 pub mod exchange;
 pub mod layout;
 pub mod pool;
-mod products;
+pub mod products;
 pub mod rearrange;
 pub mod recurrent;
 pub mod reduce;

@@ -4,12 +4,12 @@
 use super::Lowered;
 use super::step::Step;
 use crate::sim::lower::elementwise::{Binary, NonLinearity};
+use crate::units::TileRuns;
 
 /// The forward step. Without training, units and state are overwritten.
 pub fn forward(step: &mut Step, lowered: &Lowered, training: bool) {
     step.append(lowered.product(0));
     step.gather_units("BasicGruCell", 2);
-    step.add_bias(2);
     step.gates("update/reset sigmoid", &[(NonLinearity::Sigmoid, 2)]);
     if training {
         step.keep_unit("resetGateOut");
@@ -17,7 +17,6 @@ pub fn forward(step: &mut Step, lowered: &Lowered, training: bool) {
     step.in_place("resetGate * prevOutput", Binary::Multiply, 1);
     step.append(lowered.product(1));
     step.gather_units("BasicGruCell/candidate", 1);
-    step.add_bias(1);
     step.gates("Candidate Tanh", &[(NonLinearity::Tanh, 1)]);
     step.expression("CalcNextOutput", &[Binary::Subtract, Binary::Multiply, Binary::Add]);
 }
@@ -32,7 +31,7 @@ pub fn backward(step: &mut Step, lowered: &Lowered) {
     step.binary("MulOGate", Binary::Multiply, 2);
     step.gate_gradients("OutputGate", &[(NonLinearity::Tanh, 1), (NonLinearity::Sigmoid, 1)]);
     step.append(lowered.backward_product(1));
-    step.gather_units("d_x2_d_h_prevr", 1);
+    step.gather("d_x2_d_h_prevr", &lowered.state(), &TileRuns::empty());
     step.binary("d_hr * h_prev", Binary::Multiply, 1);
     step.gate_gradients("t * r * (1-r)", &[(NonLinearity::Sigmoid, 1)]);
     step.append(lowered.backward_product(0));

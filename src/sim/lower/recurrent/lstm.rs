@@ -9,7 +9,6 @@ use crate::sim::lower::elementwise::{Binary, NonLinearity, Unary};
 pub fn forward(step: &mut Step, lowered: &Lowered, training: bool) {
     step.append(lowered.product(0));
     step.gather_units("BasicLstmCell", 4);
-    step.add_bias(4);
     step.gates("OutputGate", &[(NonLinearity::Sigmoid, 3), (NonLinearity::Tanh, 1)]);
     if training {
         step.binary("{Forget + Input}Gate", Binary::Multiply, 2);
@@ -36,5 +35,5 @@ pub fn backward(step: &mut Step, lowered: &Lowered) {
         &[(NonLinearity::Sigmoid, 1), (NonLinearity::Tanh, 1), (NonLinearity::Sigmoid, 1)],
     );
     step.append(lowered.backward_product(0));
-    step.gather_units("{Prev + Input}Grad", 1);
+    lowered.gather_gradients(step);
 }

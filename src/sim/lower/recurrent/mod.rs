@@ -10,6 +10,7 @@ mod lstm;
 mod step;
 
 use super::conv::{self, Destination, Operands, Source, planned_layouts};
+use super::products::result_place;
 use super::reduce::{self, Dim, Operation, Reduction};
 use super::runs::per_tile;
 use super::work::{Phase, Place, Temporary, Work, WorkItem};
@@ -202,9 +203,9 @@ impl<'a> Lowered<'a> {
             Cell::Gru => gru::forward(&mut step, self, training),
         }
         if training {
-            step.copy("fwdIntermediates", &self.units(self.layer.cell.kept()));
-            step.update("fwdIntermediates", &self.units(self.layer.cell.kept()));
-            step.keep("state", &self.units(self.layer.cell.states()));
+            let (kept, states) = (self.layer.cell.kept(), self.layer.cell.states());
+            step.keep("fwdIntermediates", &self.units(kept + states));
+            step.update("fwdIntermediates", &self.units(kept));
         }
         step.update("output", &self.state());
         step.count();
@@ -220,12 +221,10 @@ impl<'a> Lowered<'a> {
             Cell::Lstm => lstm::backward(&mut step, self),
             Cell::Gru => gru::backward(&mut step, self),
         }
-        let inputs = self.spread(self.layer.input);
-        step.copy("inputGrad", &inputs);
-        step.update("inputGrad", &inputs);
-        step.copy("bwdIntermediates", &self.units(self.layer.cell.units()));
-        step.update("bwdIntermediates", &self.units(self.layer.cell.units()));
-        step.keep("stateGrads", &self.units(self.layer.cell.states()));
+        let (units, states) = (self.layer.cell.units(), self.layer.cell.states());
+        step.keep("bwdIntermediates", &self.units(units + states));
+        step.update("inputGrad", &self.spread(self.layer.input));
+        step.update("bwdIntermediates", &self.units(units));
         step.count();
         let turned: Vec<Work> = self.plans.iter().filter_map(|plans| self.turned(plans)).collect();
         self.repeat(step, &turned)
@@ -299,6 +298,13 @@ impl<'a> Lowered<'a> {
         conv::lower(self.machine, &plans.backward, &PLANNED)
     }
 
+    /// Brings the gradients of input and state from the product that made both.
+    fn gather_gradients(&self, step: &mut Step) {
+        let inputs = self.spread(self.layer.input);
+        let bytes = inputs.map(|elements| elements * self.layer.dtype.bytes());
+        step.gather("{Prev + Input}Grad", &self.state(), &bytes);
+    }
+
     /// The weights as the backward pass wants them: made once, before the loop.
     fn turned(&self, plans: &Plans) -> Option<Work> {
         let Plans::Training(plans) = plans else { return None };
@@ -312,9 +318,15 @@ impl<'a> Lowered<'a> {
     /// One product of the weight update, added to its sum.
     fn accumulated(&self, plans: &TrainingPlans) -> Work {
         let mut work = conv::lower(self.machine, &plans.update, &PLANNED);
-        let result = planned_layouts(self.machine, &plans.update).output.bytes;
+        let bytes = planned_layouts(self.machine, &plans.update).output.bytes;
         let name = "AccumulateWeights".to_string();
-        work.items.push(conv::scaled_add(self.machine, name, self.layer.dtype, &result));
+        work.items.push(conv::scaled_add(self.machine, name, self.layer.dtype, &bytes));
+        // The product's result is a tensor of its own, made by its last phase.
+        let end = work.phases().len();
+        let place = result_place(&plans.update);
+        let name = "weightsDelta".to_string();
+        let live = end - 2..end;
+        work.temporaries.push(Temporary { name, category: Category::Variable, bytes, place, live });
         work
     }
 

@@ -2,12 +2,16 @@
 
 use super::{Layer, push};
 use crate::sim::graph::DType;
-use crate::sim::lower::elementwise::{self, Binary, NonLinearity, Unary, cycles};
+use crate::sim::lower::elementwise::{self, Binary, Extent, Matrices, NonLinearity, Unary, cycles};
 use crate::sim::lower::exchange;
 use crate::sim::lower::rearrange::on_tile_copies;
+use crate::sim::lower::runs;
 use crate::sim::lower::work::Work;
 use crate::sim::planner::Machine;
 use crate::units::{TileRange, TileRuns};
+
+/// Rows of the blocks that products' results are transposed in: samples that lie together.
+const BLOCK_ROWS: u64 = 8;
 
 /// Phases of one step, in order.
 pub struct Step<'a> {
@@ -17,9 +21,6 @@ pub struct Step<'a> {
     state: TileRuns<u64>,
     work: Work,
 }
-
-/// Bytes of the number of the step.
-const COUNTER_BYTES: u64 = 4;
 
 impl<'a> Step<'a> {
     /// An empty step.
@@ -40,18 +41,6 @@ impl<'a> Step<'a> {
         self.state.map(|elements| elements * count)
     }
 
-    fn exchange(&mut self, name: &str, received: &TileRuns<u64>, sent: &TileRuns<u64>) {
-        let speed = u64::from(self.machine.chip.exchange_bytes_per_cycle);
-        let tiles = self.machine.tiles as u32;
-        self.work.push_some(exchange::phase(name, received, sent, (2, 2), tiles, speed));
-    }
-
-    /// Tells the tiles of `elements` which step it is.
-    fn send_counter(&mut self, name: &str, elements: &TileRuns<u64>) {
-        let holder = TileRuns::uniform(TileRange::new(0, 1), COUNTER_BYTES);
-        self.exchange(name, &elements.map(|_| COUNTER_BYTES), &holder);
-    }
-
     /// Slices this step's part off a sequence that has `elements` of it on each tile.
     pub fn slice(&mut self, what: &str, elements: &TileRuns<u64>) {
         self.dynamic(&format!("{what}/dynamicSlice"), "DynamicSlice1D", elements);
@@ -62,9 +51,9 @@ impl<'a> Step<'a> {
         self.dynamic(&format!("{what}/dynamicUpdate"), "DynamicUpdateSlice1D", elements);
     }
 
+    /// Every tile counts the steps itself (Rnn.cpp: the loop counter is replicated).
     fn dynamic(&mut self, name: &str, kind: &str, elements: &TileRuns<u64>) {
         let dtype = self.dtype();
-        self.send_counter(name, elements);
         let vertex = format!("popops::{kind}<{}>", dtype.poplar_name());
         let slice = |count: &u64| cycles::dynamic_slice(dtype, *count, 1);
         push(&mut self.work, elementwise::phase(name, vertex, 3, elements, slice));
@@ -80,12 +69,6 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Brings `elements` to each tile from where a product left them.
-    pub fn copy(&mut self, what: &str, elements: &TileRuns<u64>) {
-        let bytes = elements.map(|count| count * self.dtype().bytes());
-        self.exchange(what, &bytes, &bytes);
-    }
-
     /// Copies `elements` of each tile that stay there.
     pub fn keep(&mut self, what: &str, elements: &TileRuns<u64>) {
         let cycles = elements.map(|count| (count * self.dtype().bytes()).div_ceil(8));
@@ -98,40 +81,58 @@ impl<'a> Step<'a> {
         self.keep(what, &state);
     }
 
-    /// A product's result, transposed in groups so that the state's dimension is innermost, and
-    /// brought to the state.
-    pub fn gather_units(&mut self, what: &str, units: u64) {
-        let elements = self.units(units);
+    /// Brings a product's result to the tiles of `elements`: transposed in groups first, so that the
+    /// state's dimension is innermost. `more` bytes come along.
+    pub fn gather(&mut self, what: &str, elements: &TileRuns<u64>, more: &TileRuns<u64>) {
         let dtype = self.dtype();
         let vertex = format!("poplar_rt::Transpose<{}>", dtype.poplar_name());
         let name = format!("{what}/Transpose");
+        let rows = self.layer.batch.min(BLOCK_ROWS);
         let turn = |count: &u64| {
-            let rows = 16;
-            let matrices = elementwise::Matrices { count: 1, rows, columns: count.div_ceil(rows) };
+            let matrices = Matrices { count: 1, rows, columns: count.div_ceil(rows) };
             elementwise::transpose(dtype, matrices)
         };
-        push(&mut self.work, elementwise::phase(&name, vertex, 2, &elements, turn));
-        self.copy(what, &elements);
+        push(&mut self.work, elementwise::phase(&name, vertex, 2, elements, turn));
+        let bytes = runs::add(&elements.map(|count| count * dtype.bytes()), more);
+        let speed = u64::from(self.machine.chip.exchange_bytes_per_cycle);
+        let tiles = self.machine.tiles as u32;
+        self.work.push_some(exchange::phase(what, &bytes, &bytes, (2, 2), tiles, speed));
     }
 
-    /// Adds the bias of each unit to all samples.
-    pub fn add_bias(&mut self, units: u64) {
+    /// Brings units from their product, and adds the bias of each to all samples.
+    pub fn gather_units(&mut self, what: &str, units: u64) {
         let elements = self.units(units);
-        self.copy("AddBias", &elements);
+        let bias = elements.map(|count| count * self.layer.dtype.bytes());
+        self.gather(what, &elements, &bias);
         self.in_place("AddBias", Binary::Add, units);
     }
 
-    /// A binary operation on `units` tensors of the state's size.
+    /// A binary operation on `units` tensors of the state's size. Each is a variable of its own.
     pub fn binary(&mut self, what: &str, operation: Binary, units: u64) {
-        let elements = self.units(units);
-        push(&mut self.work, elementwise::binary(what, operation, self.layer.dtype, &elements));
+        self.arithmetic(what, operation, units, false);
     }
 
     /// The same, overwriting the first operand.
     pub fn in_place(&mut self, what: &str, operation: Binary, units: u64) {
-        let elements = self.units(units);
-        let phase = elementwise::binary_in_place(what, operation, self.layer.dtype, &elements);
-        push(&mut self.work, phase);
+        self.arithmetic(what, operation, units, true);
+    }
+
+    fn arithmetic(&mut self, what: &str, operation: Binary, units: u64, in_place: bool) {
+        let dtype = self.dtype();
+        let form = match (units, in_place) {
+            (1, false) => "BinaryOp1DSupervisor",
+            (1, true) => "BinaryOp1DInPlaceSupervisor",
+            (_, false) => "BinaryOp2D",
+            (_, true) => "BinaryOp2DInPlace",
+        };
+        let (op, ty) = (operation.name(), dtype.poplar_name());
+        let vertex = format!("popops::{form}<popops::expr::BinaryOpType::{op},{ty}>");
+        let cycles = |elements: &u64| {
+            let extent = Extent { elements: elements * units, stretches: units };
+            cycles::binary(operation, dtype, extent, in_place)
+        };
+        let edges = if in_place { 2 } else { 3 };
+        push(&mut self.work, elementwise::phase(what, vertex, edges, &self.state, cycles));
     }
 
     /// A unary operation on one tensor of the state's size.
@@ -173,7 +174,7 @@ impl<'a> Step<'a> {
         let dtype = self.dtype();
         let all = |elements: &u64| {
             let each = |operation: &Binary| {
-                cycles::binary(*operation, dtype, elementwise::Extent::one(*elements), true)
+                cycles::binary(*operation, dtype, Extent::one(*elements), true)
             };
             operations.iter().map(each).sum()
         };
