@@ -7,7 +7,7 @@ use crate::report::{Category, Operation, Pass, Program, ProgramKind, StreamEnd, 
 use crate::sim::graph::{Graph, Node, Role, Shape, TensorId};
 use crate::sim::lower::exchange::sends;
 use crate::sim::lower::work::{Phase, PhaseKind, Place, Temporary, VertexUse, Work, WorkItem};
-use crate::sim::lower::{Lives, LowerError, Lowering, code};
+use crate::sim::lower::{LowerError, Lowered, Lowering, code};
 use crate::sim::schedule::Placement;
 use crate::units::{OperationId, ProgramId, TileRuns};
 use std::ops::Range;
@@ -77,17 +77,6 @@ pub struct Extra {
     pub bytes: TileRuns<u64>,
 }
 
-/// What a node of the graph lowers to.
-#[derive(Default)]
-pub struct LoweredNode {
-    /// What the tiles do.
-    pub work: Work,
-    /// The planner's choice.
-    pub plan: Option<String>,
-    /// When operands and results exist.
-    pub lives: Lives,
-}
-
 /// Everything needed while fragments are made.
 pub struct Maker<'a> {
     /// The graph.
@@ -101,7 +90,7 @@ pub struct Maker<'a> {
     /// Report tables.
     pub tables: Tables,
     /// What each node of the graph lowers to, until it is put down.
-    pub works: Vec<LoweredNode>,
+    pub works: Vec<Lowered>,
     /// Lives of tensors.
     pub lifetimes: Lifetimes,
     /// Variables beside tensors.
@@ -132,10 +121,9 @@ impl Maker<'_> {
     /// # Errors
     /// An operation without a plan.
     pub fn lower(&mut self) -> Result<(), LowerError> {
+        self.lowering.plan_ahead();
         for node in &self.graph.nodes {
-            let work = node.operator.lower(&mut self.lowering, node)?;
-            let (plan, lives) = (self.lowering.take_plan(), self.lowering.take_lives());
-            self.works.push(LoweredNode { work, plan, lives });
+            self.works.push(self.lowering.lower(node)?);
         }
         Ok(())
     }
@@ -164,7 +152,7 @@ impl Maker<'_> {
 
     /// Puts the steps of one node down and notes what they keep alive.
     fn node(&mut self, index: usize, node: &Node, stage: usize, ipu: u32) -> Vec<Item> {
-        let LoweredNode { work, plan, lives } = std::mem::take(&mut self.works[index]);
+        let Lowered { work, plan, lives } = std::mem::take(&mut self.works[index]);
         let operation = self.operation(node, ipu, plan);
         let first = self.tables.next_step();
         let (items, steps) = self.tables.work(Some(operation), &node.name, ipu, &work);
