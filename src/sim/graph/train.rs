@@ -49,6 +49,19 @@ impl Backward<'_> {
     ) -> Result<TensorId, GraphError> {
         self.builder.apply(&format!("{}/{part}", self.node.name), operator, inputs)
     }
+
+    /// Applies a gradient operator with several outputs.
+    ///
+    /// # Errors
+    /// As [`GraphBuilder::apply_all`].
+    pub fn apply_all(
+        &mut self,
+        part: &str,
+        operator: impl Operator + 'static,
+        inputs: &[TensorId],
+    ) -> Result<Vec<TensorId>, GraphError> {
+        self.builder.apply_all(&format!("{}/{part}", self.node.name), operator, inputs)
+    }
 }
 
 impl Graph {

@@ -66,12 +66,7 @@ impl<'a> Step<'a> {
 
     /// Puts a product's phases here.
     pub fn append(&mut self, product: Work) {
-        let start = self.work.phases().len();
-        self.work.items.extend(product.items);
-        for mut temporary in product.temporaries {
-            temporary.live = temporary.live.start + start..temporary.live.end + start;
-            self.work.temporaries.push(temporary);
-        }
+        self.work.append(product);
     }
 
     /// Copies `elements` of each tile that stay there.
