@@ -36,9 +36,13 @@ impl Embedding {
 
     /// One part of the lookups.
     fn part(&self, table: &TensorType, indices: &TensorType) -> embedding::Embedding {
-        let [rows, width] = table.shape[..] else { unreachable!("the graph checked the table") };
         let lookups = (indices.elements() / self.serialisation.max(1)).max(1);
-        embedding::Embedding { rows, width, lookups, dtype: table.dtype }
+        embedding::Embedding {
+            rows: table.shape[0],
+            width: table.shape[1],
+            lookups,
+            dtype: table.dtype,
+        }
     }
 
     /// `body` for every part, one after the other.
