@@ -2,6 +2,7 @@
 
 use super::{Layer, push};
 use crate::sim::graph::DType;
+use crate::sim::lower::constants::EXPRESSION_VECTOR_CYCLES;
 use crate::sim::lower::elementwise::{
     self, Binary, Extent, Matrices, NonLinearity, Unary, WORKERS, cycles, vector_width,
 };
@@ -14,9 +15,6 @@ use crate::units::{TileRange, TileRuns};
 
 /// Rows of the blocks that products' results are transposed in: samples that lie together.
 const BLOCK_ROWS: u64 = 8;
-
-/// Cycles of one more operation on a vector inside an expression: arithmetic, and a load.
-const EXPRESSION_VECTOR_CYCLES: u64 = 2;
 
 /// Phases of one step, in order.
 pub struct Step<'a> {
