@@ -1,6 +1,8 @@
 //! Embeddings and recurrent layers as operators of a graph: shapes, gradients, conservation.
 
-use tilescope::sim::graph::{DType, Graph, GraphBuilder, GraphError, Role, TensorType};
+use tilescope::sim::graph::{
+    DType, Graph, GraphBuilder, GraphError, Role, TensorType, Training,
+};
 use tilescope::sim::lower::work::{PhaseKind, Work};
 use tilescope::sim::lower::{Lowering, PlanningOptions};
 use tilescope::sim::ops::{CrossEntropy, Embedding, Gru, Lstm, Operator, Optimizer, Reshape};
@@ -27,7 +29,8 @@ fn model(layer: impl Operator + 'static, units: u64, parts: u64) -> Result<Graph
     let logits = graph.apply("flat", Reshape { shape: vec![STEPS * BATCH, OUTPUT] }, &[y])?;
     let loss = graph.apply("loss", CrossEntropy, &[logits, labels])?;
     graph.loss(loss);
-    graph.finish().train(Optimizer::Sgd, false)
+    let optimizer = Optimizer::Sgd;
+    graph.finish().train(Training { optimizer, accumulate: false, loss_scaling: 1.0 })
 }
 
 fn lowered(graph: &Graph, name: &str) -> Vec<(String, Work)> {

@@ -308,7 +308,7 @@ impl<'a> Lowered<'a> {
     /// One product of the backward pass; its weights were turned around before the loop.
     fn backward_product(&self, index: usize) -> Work {
         let Plans::Training(plans) = &self.plans[index] else { return Work::default() };
-        conv::lower(self.machine, &plans.backward, &PLANNED)
+        conv::lower(self.machine, &plans.backward, &PLANNED).work
     }
 
     /// Brings the gradients of input and state from the product that made both.
@@ -322,7 +322,7 @@ impl<'a> Lowered<'a> {
     fn turned(&self, plans: &Plans) -> Option<Work> {
         let Plans::Training(plans) = plans else { return None };
         let whole = conv::backward(self.machine, plans, Source::Planned);
-        let product = conv::lower(self.machine, &plans.backward, &PLANNED);
+        let product = conv::lower(self.machine, &plans.backward, &PLANNED).work;
         let before = whole.phases().len().saturating_sub(product.phases().len());
         let items = whole.items.into_iter().take(before).collect();
         Some(Work { items, temporaries: Vec::new() })
@@ -330,7 +330,7 @@ impl<'a> Lowered<'a> {
 
     /// One product of the weight update, added to its sum.
     fn accumulated(&self, plans: &TrainingPlans) -> Work {
-        let mut work = conv::lower(self.machine, &plans.update, &PLANNED);
+        let mut work = conv::lower(self.machine, &plans.update, &PLANNED).work;
         let bytes = planned_layouts(self.machine, &plans.update).output.bytes;
         let name = "AccumulateWeights".to_string();
         work.items.push(conv::scaled_add(self.machine, name, self.layer.dtype, &bytes));
