@@ -1,8 +1,6 @@
 //! Embeddings and recurrent layers as operators of a graph: shapes, gradients, conservation.
 
-use tilescope::sim::graph::{
-    DType, Graph, GraphBuilder, GraphError, Role, TensorType, Training,
-};
+use tilescope::sim::graph::{DType, Graph, GraphBuilder, GraphError, Role, TensorType, Training};
 use tilescope::sim::lower::work::{PhaseKind, Work};
 use tilescope::sim::lower::{Lowering, PlanningOptions};
 use tilescope::sim::ops::{CrossEntropy, Embedding, Gru, Lstm, Operator, Optimizer, Reshape};
