@@ -1,10 +1,9 @@
 //! The fitted constants of lowering: what published formulas do not say.
 //!
-//! All seven were fitted together, by least absolute relative error, on the cycles of the gemm,
+//! `docs/model.md` lists them all. The first seven were fitted together, by least absolute relative error, on the cycles of the gemm,
 //! fc and conv rows of Poplar's IPU Model op benchmarks (`tests/data/poplar_ipumodel_ops.csv`),
-//! with the phases that lowering makes of them. They are shared by all operations and chips, and
-//! nothing else in planner or lowering is fitted to cycles. `tests/planner_rows.rs` states the
-//! errors that remain.
+//! with the phases that lowering makes of them. They are shared by all operations and chips.
+//! `tests/validate.rs` states the errors that remain.
 
 /// E: cycles to start an exchange phase, sync included. Added once per phase by the run.
 /// Fitted on Poplar IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`.
@@ -62,3 +61,7 @@ pub const MODEL_TILE_BYTES: u64 = 14;
 /// Bytes that the first tile has more: where the program keeps its own variables. From the fullest
 /// tiles of the same rows.
 pub const MODEL_FIRST_TILE_BYTES: u64 = 96;
+
+/// Cycles a worker takes for one more operation on a vector inside an expression that has a vertex
+/// of its own: arithmetic and a load. Assumed; the generated code is not public.
+pub const EXPRESSION_VECTOR_CYCLES: u64 = 2;

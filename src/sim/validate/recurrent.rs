@@ -1,7 +1,7 @@
 //! Programs of recurrent layers.
 
 use super::config::{Config, Problem};
-use super::tensors::machine;
+use super::tensors::{elements, machine};
 use crate::sim::graph::DType;
 use crate::sim::lower::alone::{Operand, Program};
 use crate::sim::lower::recurrent::{Cell, Layer, Lowered};
@@ -44,6 +44,8 @@ fn program(cell: Cell, config: &Config, chip: &'static Chip) -> Result<Program, 
     if [layer.batch, layer.steps, layer.input, layer.output].contains(&0) {
         return Err(Problem::Refused("a layer without elements".to_string()));
     }
+    elements(&[layer.steps, layer.batch, layer.input])?;
+    elements(&[layer.steps, layer.batch, layer.output])?;
     let partials = config.dtype("partials-type", DType::Float)?;
     let options = PlanOptions { partials, ..PlanOptions::new(Pass::FcInferenceForward) };
     let lowered = Lowered::new(&machine, layer, training, options, &PlanCache::new())

@@ -18,7 +18,7 @@ pub fn forward(step: &mut Step, lowered: &Lowered, training: bool) {
     step.append(lowered.product(1));
     step.gather_units("BasicGruCell/candidate", 1);
     step.gates("Candidate Tanh", &[(NonLinearity::Tanh, 1)]);
-    step.expression("CalcNextOutput", &[Binary::Subtract, Binary::Multiply, Binary::Add]);
+    step.expression("CalcNextOutput", Binary::Subtract, 2);
 }
 
 /// The backward step: gradients of the gates, then of input and state.
@@ -37,5 +37,5 @@ pub fn backward(step: &mut Step, lowered: &Lowered) {
     step.append(lowered.backward_product(0));
     step.gather_units("d_x1_d_h_prev1 X w_ru", 1);
     step.binary("dx", Binary::Add, 1);
-    step.expression("d_h_prev", &[Binary::Multiply, Binary::Multiply, Binary::Add, Binary::Add]);
+    step.expression("d_h_prev", Binary::Multiply, 3);
 }

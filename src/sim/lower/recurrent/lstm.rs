@@ -18,8 +18,7 @@ pub fn forward(step: &mut Step, lowered: &Lowered, training: bool) {
     } else {
         step.in_place("{Forget + Input}Gate", Binary::Multiply, 2);
         step.in_place("AddCellCand", Binary::Add, 1);
-        step.unary("CalcNextOutput/Tanh", Unary::Tanh);
-        step.in_place("CalcNextOutput", Binary::Multiply, 1);
+        step.expression("CalcNextOutput", Binary::Multiply, 1);
     }
 }
 

@@ -34,6 +34,14 @@ pub enum Cell {
 }
 
 impl Cell {
+    /// Name in profiles.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lstm => "lstm",
+            Self::Gru => "gru",
+        }
+    }
+
     /// Units, each with weights of its own.
     pub fn units(self) -> u64 {
         match self {
@@ -86,7 +94,7 @@ pub struct Layer {
 }
 
 /// Elements of a state that stay together on a tile (Rnn.cpp, getNumGrains).
-const STATE_GRAIN: u64 = 16;
+pub const STATE_GRAIN: u64 = 16;
 
 /// Plans of one product of a layer.
 #[derive(Clone, Debug)]
@@ -178,6 +186,11 @@ impl<'a> Lowered<'a> {
     /// Bytes of the gradients of the units, which the weight update needs.
     pub fn unit_gradients(&self) -> TileRuns<u64> {
         self.sequence(self.layer.output, self.layer.cell.units())
+    }
+
+    /// Rows of the weights that lie together.
+    pub fn weight_group(&self) -> u64 {
+        self.plans.first().map_or(1, |plans| plans.forward().vertex.in_chans_per_group)
     }
 
     /// Bytes of the weights.
@@ -339,10 +352,8 @@ impl<'a> Lowered<'a> {
         let start = work.phases().len();
         let body = step.finish();
         let phases = body.phases().len();
-        let mut temporaries = body.temporaries;
-        for temporary in &mut temporaries {
-            temporary.live = temporary.live.start + start..temporary.live.end + start;
-        }
+        let later = body.temporaries.into_iter().map(|each| each.later(start));
+        let mut temporaries: Vec<Temporary> = later.collect();
         if !before.is_empty() {
             let weights = self.plans.iter().filter_map(|plans| match plans {
                 Plans::Training(plans) => {

@@ -2,7 +2,10 @@
 
 use super::{Layer, push};
 use crate::sim::graph::DType;
-use crate::sim::lower::elementwise::{self, Binary, Extent, Matrices, NonLinearity, Unary, cycles};
+use crate::sim::lower::constants::EXPRESSION_VECTOR_CYCLES;
+use crate::sim::lower::elementwise::{
+    self, Binary, Extent, Matrices, NonLinearity, Unary, WORKERS, cycles, vector_width,
+};
 use crate::sim::lower::exchange;
 use crate::sim::lower::rearrange::on_tile_copies;
 use crate::sim::lower::runs;
@@ -61,12 +64,7 @@ impl<'a> Step<'a> {
 
     /// Puts a product's phases here.
     pub fn append(&mut self, product: Work) {
-        let start = self.work.phases().len();
-        self.work.items.extend(product.items);
-        for mut temporary in product.temporaries {
-            temporary.live = temporary.live.start + start..temporary.live.end + start;
-            self.work.temporaries.push(temporary);
-        }
+        self.work.append(product);
     }
 
     /// Copies `elements` of each tile that stay there.
@@ -169,17 +167,17 @@ impl<'a> Step<'a> {
         push(&mut self.work, elementwise::phase(what, vertex, 1, &self.state, all));
     }
 
-    /// A chain of `operations` binary operations in one vertex that is made for it.
-    pub fn expression(&mut self, what: &str, operations: &[Binary]) {
+    /// Several operations on each element in one vertex that is made for them: the first pays for
+    /// the start of the workers, every other one for its vectors.
+    pub fn expression(&mut self, what: &str, first: Binary, others: u64) {
         let dtype = self.dtype();
-        let all = |elements: &u64| {
-            let each = |operation: &Binary| {
-                cycles::binary(*operation, dtype, Extent::one(*elements), true)
-            };
-            operations.iter().map(each).sum()
+        let cycles = |elements: &u64| {
+            let vectors = elements.div_ceil(WORKERS).div_ceil(vector_width(dtype));
+            let start = cycles::binary(first, dtype, Extent::one(*elements), true);
+            start + others * WORKERS * vectors * EXPRESSION_VECTOR_CYCLES
         };
         let vertex = format!("popops::MapExpression<{}>", dtype.poplar_name());
-        push(&mut self.work, elementwise::phase(what, vertex, 3, &self.state, all));
+        push(&mut self.work, elementwise::phase(what, vertex, 3, &self.state, cycles));
     }
 
     /// Counts the steps.
