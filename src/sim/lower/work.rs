@@ -106,6 +106,16 @@ pub enum Place {
 }
 
 impl Work {
+    /// Appends what another work does; its temporaries live as many phases later.
+    pub fn append(&mut self, other: Self) {
+        let before = self.phases().len();
+        self.items.extend(other.items);
+        self.temporaries.extend(other.temporaries.into_iter().map(|temporary| Temporary {
+            live: temporary.live.start + before..temporary.live.end + before,
+            ..temporary
+        }));
+    }
+
     /// Phases in program order, loop bodies once, each with the times it runs.
     pub fn phases(&self) -> Vec<(&Phase, u64)> {
         fn walk<'a>(items: &'a [WorkItem], times: u64, found: &mut Vec<(&'a Phase, u64)>) {

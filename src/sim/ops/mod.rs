@@ -10,6 +10,7 @@ mod concat;
 mod conv2d;
 mod cross_entropy;
 mod dropout;
+mod embedding;
 mod group_norm;
 mod layer_norm;
 mod matmul;
@@ -38,6 +39,7 @@ pub use concat::Concat;
 pub use conv2d::Conv2d;
 pub use cross_entropy::CrossEntropy;
 pub use dropout::Dropout;
+pub use embedding::Gather;
 pub use group_norm::GroupNorm;
 pub use layer_norm::LayerNorm;
 pub use matmul::{MatMul, Product, Sizes};
@@ -55,7 +57,7 @@ pub use transpose::Transpose;
 pub use unary::UnaryOp;
 
 use crate::sim::graph::{Backward, GraphError, Node, TensorId, TensorType};
-use crate::sim::lower::{LowerError, Lowering, work::Work};
+use crate::sim::lower::{LowerError, Lowering, layout::Layout, work::Work};
 use std::fmt::Debug;
 
 /// What an operation computes, and how.
@@ -85,8 +87,11 @@ pub trait Operator: Debug + Send + Sync {
         false
     }
 
-    /// Has the planner make the plans of [`Operator::lower`], if it is planned.
-    fn plan_ahead(&self, _: &Lowering, _: &Node) {}
+    /// Has the planner make the plans of [`Operator::lower`], if it is planned. Returns how its
+    /// weights, the second operand, will have to lie.
+    fn plan_ahead(&self, _: &Lowering, _: &Node) -> Option<Layout> {
+        None
+    }
 
     /// What the tiles do; lays out the outputs, and inputs that nobody has placed yet.
     ///
