@@ -152,7 +152,7 @@ impl Maker<'_> {
 
     /// Puts the steps of one node down and notes what they keep alive.
     fn node(&mut self, index: usize, node: &Node, stage: usize, ipu: u32) -> Vec<Item> {
-        let Lowered { work, plan } = std::mem::take(&mut self.works[index]);
+        let Lowered { work, plan, lives } = std::mem::take(&mut self.works[index]);
         let operation = self.operation(node, ipu, plan);
         let first = self.tables.next_step();
         let (items, steps) = self.tables.work(Some(operation), &node.name, ipu, &work);
@@ -160,9 +160,18 @@ impl Maker<'_> {
         if first == end {
             return items;
         }
-        for tensor in node.inputs.iter().chain(&node.outputs) {
-            let home = self.tensors.home(*tensor, stage, ipu, node.pass);
-            self.lifetimes.touch(home, first..end);
+        let step = |phase: usize| steps.get(phase).copied();
+        let until = lives.inputs_until.into_iter().chain(std::iter::repeat(None));
+        let inputs = node.inputs.iter().zip(until).map(|(tensor, until)| {
+            let end =
+                until.and_then(|phase| step(phase.checked_sub(1)?)).map_or(end, |last| last + 1);
+            (*tensor, first..end)
+        });
+        let from = step(lives.outputs_from).unwrap_or(first);
+        let outputs = node.outputs.iter().map(|tensor| (*tensor, from..end));
+        for (tensor, used) in inputs.chain(outputs) {
+            let home = self.tensors.home(tensor, stage, ipu, node.pass);
+            self.lifetimes.touch(home, used);
         }
         self.keep_temporaries(&work, operation, &node.name, ipu, &steps);
         items

@@ -37,12 +37,12 @@ pub fn cycles(work: &Work) -> u64 {
     work.phases().iter().map(|(work, times)| times * phase(&work.kind)).sum()
 }
 
-/// Bytes of a vertex: pointers of its edges and some counts. Where 16 bits reach all of a tile's
+/// Bytes of a vertex without its constants: pointers of its edges and some counts. Where 16 bits reach all of a tile's
 /// memory in words, pointers take two bytes.
 pub fn state_bytes(chip: &Chip, vertex: &VertexUse) -> u64 {
     const COUNTS_BYTES: u64 = 6;
     let pointer = if chip.bytes_per_tile <= 4 << 16 { 2 } else { 4 };
-    vertex.edges * pointer + COUNTS_BYTES + vertex.field_bytes + vertex.constant_bytes
+    vertex.edges * pointer + COUNTS_BYTES + vertex.field_bytes
 }
 
 /// A tensor that a program reads or writes.
@@ -114,11 +114,12 @@ fn variables(chip: &Chip, program: &Program) -> Vec<Wanted> {
     let mut wanted: Vec<Wanted> = program.tensors.iter().map(operand).collect();
     wanted.push(always(TileRuns::uniform(TileRange::new(0, program.tiles), MODEL_TILE_BYTES)));
     wanted.push(always(TileRuns::uniform(TileRange::new(0, 1), MODEL_FIRST_TILE_BYTES)));
-    let state =
-        |vertex: &VertexUse| always(vertex.count.map(|count| count * state_bytes(chip, vertex)));
     // Copies are made by the compiler after the graph's vertices have been counted.
-    let counted = program.vertices().filter(|vertex| !is_copy_vertex(&vertex.vertex_type));
-    wanted.extend(counted.map(state));
+    let counted = || program.vertices().filter(|vertex| !is_copy_vertex(&vertex.vertex_type));
+    wanted.extend(
+        counted().map(|vertex| always(vertex.count.map(|count| count * state_bytes(chip, vertex)))),
+    );
+    wanted.extend(constants(counted()));
     if program.code {
         wanted.extend(code(program));
     }
@@ -128,6 +129,17 @@ fn variables(chip: &Chip, program: &Program) -> Vec<Wanted> {
         first += work.phases().len() as u32;
     }
     wanted
+}
+
+/// Constants of vertices. A tile stores equal ones once; lists of the same length that different
+/// compute sets have on a tile are taken for equal.
+fn constants<'a>(vertices: impl Iterator<Item = &'a VertexUse>) -> impl Iterator<Item = Wanted> {
+    let mut stored: BTreeMap<u64, TileRuns<u64>> = BTreeMap::new();
+    for vertex in vertices.filter(|vertex| vertex.constant_bytes > 0) {
+        let known = stored.entry(vertex.constant_bytes).or_insert_with(TileRuns::empty);
+        *known = runs::most(known, &vertex.count);
+    }
+    stored.into_iter().map(|(bytes, count)| always(count.map(|count| count * bytes)))
 }
 
 /// Code of each vertex type on the tiles that use it; all copies share theirs.

@@ -60,6 +60,7 @@ const VERTEX_CODE: &[(&str, u64)] = &[
     ("popops::ScaledAdd", 380),
     ("popops::BroadcastVectorOuter", 358),
     ("popops::BinaryOp", 124),
+    ("popops::MultiSlice", 420),
     ("popops::DynamicSlice", 772),
     ("popops::DynamicUpdateSlice", 772),
     ("popnn::NonLinearity", 400),

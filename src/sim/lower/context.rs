@@ -26,6 +26,16 @@ pub struct PlanningOptions {
     pub partials_type: DType,
 }
 
+/// When operands and results of an operation exist, in phases of its work; by default all the time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lives {
+    /// For each input: the phase from which on it is not read any more. Inputs that are not listed
+    /// are read until the end.
+    pub inputs_until: Vec<Option<usize>>,
+    /// The first phase that writes outputs.
+    pub outputs_from: usize,
+}
+
 /// Lowers the operations of one graph, one after the other.
 ///
 /// Models repeat their layers, so most operations equal one that was lowered before: the same
@@ -47,6 +57,7 @@ pub struct Lowering<'a> {
     known_layouts: Interner,
     lowered: HashMap<OperationKey, Remembered>,
     plan: Option<String>,
+    lives: Lives,
 }
 
 /// What an operation lowers to.
@@ -56,6 +67,8 @@ pub struct Lowered {
     pub work: Work,
     /// The planner's choice as a JSON object, where there was one.
     pub plan: Option<String>,
+    /// When its operands and results exist.
+    pub lives: Lives,
 }
 
 /// Everything that what an operation lowers to depends on.
@@ -112,6 +125,7 @@ impl<'a> Lowering<'a> {
             known_layouts: Interner::default(),
             lowered: HashMap::new(),
             plan: None,
+            lives: Lives::default(),
         };
         for tensor in graph.with_role(Role::Resident) {
             lowering.layout_or_linear(tensor);
@@ -173,7 +187,8 @@ impl<'a> Lowering<'a> {
             return Ok(known.lowered.clone());
         }
         let work = node.operator.lower(self, node)?;
-        let lowered = Lowered { work, plan: self.plan.take() };
+        let (plan, lives) = (self.plan.take(), std::mem::take(&mut self.lives));
+        let lowered = Lowered { work, plan, lives };
         let layouts = operands(node).map(|tensor| self.layouts[tensor.0]).collect();
         self.lowered.insert(key, Remembered { lowered: lowered.clone(), layouts });
         Ok(lowered)
@@ -208,5 +223,10 @@ impl<'a> Lowering<'a> {
     /// Notes the planner's choice for the operation being lowered, as a JSON object.
     pub fn note_plan(&mut self, plan: String) {
         self.plan = Some(plan);
+    }
+
+    /// Notes when operands and results of the operation being lowered exist.
+    pub fn note_lives(&mut self, lives: Lives) {
+        self.lives = lives;
     }
 }

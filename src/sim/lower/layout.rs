@@ -102,6 +102,14 @@ impl Layout {
         }
     }
 
+    /// How many elements of the innermost axis of a tensor of `shape` lie together on one tile:
+    /// what a group and the largest share of a tile have in common (poplibs
+    /// lib/poputil/VarStructure.cpp, detectInnermostGrouping).
+    pub fn group_on_tile(&self, shape: &[u64]) -> u64 {
+        let (_, group) = self.order.innermost(shape);
+        gcd(group, self.elements.max().min(group))
+    }
+
     /// The part of a tensor of `shape` whose index along `axis` is in `range`, where it lies.
     pub fn slice(&self, shape: &[u64], axis: usize, range: Range<u64>) -> Self {
         let (dims, at) = self.order.memory_dims(shape, axis);

@@ -18,4 +18,4 @@ pub mod runs;
 pub mod split;
 pub mod work;
 
-pub use context::{LowerError, Lowered, Lowering, PlanningOptions};
+pub use context::{Lives, LowerError, Lowered, Lowering, PlanningOptions};

@@ -120,8 +120,8 @@ fn training(machine: &Machine, plans: &TrainingPlans) -> Program {
         conv::weight_update(machine, plans),
         added(machine, dtype, &weights),
     ];
-    let (first, second) = (works[0].phases().len(), works[1].phases().len());
-    let written = first + second + works[2].phases().iter().position(is_convolve).unwrap_or(0);
+    let before = works[0].phases().len() + works[1].phases().len();
+    let made = works[2].phases().iter().rposition(makes_result).unwrap_or(0);
     let end = works.iter().map(|work| work.phases().len()).sum::<usize>();
     let mut tensors: Vec<Operand> = [weights, forward.input.bytes, backward.input.bytes]
         .into_iter()
@@ -131,19 +131,19 @@ fn training(machine: &Machine, plans: &TrainingPlans) -> Program {
         let place = if writes_result(plan) { result_place(plan) } else { Place::Any };
         tensors.push(Operand::always(bytes.bytes, place));
     }
-    if writes_result(&plans.update) {
-        // The gradient that vertices write themselves is no partial sum.
-        tensors.push(Operand {
-            bytes: planned_layouts(machine, &plans.update).output.bytes,
-            place: result_place(&plans.update),
-            live: Some(written as u32..end as u32),
-        });
-    }
+    let direct = writes_result(&plans.update);
+    tensors.push(Operand {
+        bytes: planned_layouts(machine, &plans.update).output.bytes,
+        place: if direct { result_place(&plans.update) } else { Place::Any },
+        live: Some((before + made) as u32..end as u32),
+    });
     Program { works, tensors, ..Program::new(machine) }
 }
 
-fn is_convolve((phase, _): &(&Phase, u64)) -> bool {
-    phase.name.ends_with("/Convolve")
+/// Whether a phase makes the result of a pass, as far as no later one does.
+fn makes_result((phase, _): &(&Phase, u64)) -> bool {
+    let last = phase.name.rsplit('/').next().unwrap_or_default();
+    last == "Convolve" || last == "Cast" || last.starts_with("Reduce")
 }
 
 /// Whether the vertices of a plan write the result itself: there is nothing to add up or to cast.

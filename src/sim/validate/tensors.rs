@@ -172,11 +172,12 @@ pub fn embedding(config: &Config, chip: &'static Chip) -> Result<Program, Proble
     let lowered = Lowered::new(&machine, embedding, plan);
     let slices = lowered.slices().bytes(dtype.bytes());
     let indices = lowered.indices().bytes(DType::Int.bytes());
-    let live = [lowered.table().bytes(dtype.bytes()), slices.clone(), slices, indices];
-    Ok(Program {
-        works: vec![lowered.gather(), lowered.update().map_err(Problem::refused)?],
-        tensors: live.map(|bytes| Operand::always(bytes, Place::Any)).into(),
-        code: true,
-        ..Program::new(&machine)
-    })
+    let (gather, update) = (lowered.gather(), lowered.update().map_err(Problem::refused)?);
+    let read = [lowered.table().bytes(dtype.bytes()), slices.clone(), indices];
+    let mut tensors: Vec<Operand> =
+        read.into_iter().map(|bytes| Operand::always(bytes, Place::Any)).collect();
+    // Without a download nothing reads the rows that were looked up.
+    let made = gather.phases().len() as u32 - 1;
+    tensors.push(Operand { bytes: slices, place: Place::Any, live: Some(made..made + 1) });
+    Ok(Program { works: vec![gather, update], tensors, code: true, ..Program::new(&machine) })
 }
