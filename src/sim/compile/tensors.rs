@@ -129,8 +129,8 @@ impl Tensors {
     pub fn home(&self, tensor: TensorId, stage: usize, ipu: u32, pass: Pass) -> Home {
         let tensor = self.root(tensor);
         let key = (tensor, stage);
-        let restored =
-            pass == Pass::Backward && (self.stashed.contains(&key) || self.recomputed.contains(&key));
+        let restored = pass == Pass::Backward
+            && (self.stashed.contains(&key) || self.recomputed.contains(&key));
         let part = if restored {
             Part::Restored(stage)
         } else if self.received.contains(&key) {
@@ -255,8 +255,11 @@ impl Tensors {
         }
         for (group, node) in nodes {
             let outputs = &graph.nodes[node.0].outputs;
-            let made = outputs.iter().map(|output| self.root(*output));
-            self.recomputed.extend(made.filter(|root| !kept.contains(root)).map(|root| (root, stage)));
+            for root in outputs.iter().map(|output| self.root[output.0]) {
+                if !kept.contains(&root) {
+                    self.recomputed.insert((root, stage));
+                }
+            }
             self.again[stage].entry(group).or_default().push(node);
         }
         kept

@@ -1,12 +1,12 @@
 //! The program tree: control programs, the functions they call, and the loops around them.
 
 use super::Prologue;
-use super::fragments::{Fragment, HostCopy, LinkCopy, Maker, stream_copy};
-use super::tables::Item;
-use crate::report::{Category, Pass, ProgramKind};
+use super::fragments::{Fragment, Maker, leaves};
+use super::tables::{Item, leaf};
+use super::transfers::{HostCopy, LinkCopy, external_sync, stream_copy};
+use crate::report::{Category, Pass, Program, ProgramKind};
 use crate::sim::lower::{LowerError, exchange};
 use crate::sim::schedule::{Phase, Schedule, Slot, Update};
-use crate::sim::spec::{Execution, Spec};
 use crate::units::{ProgramId, TileRange, TileRuns};
 use std::collections::BTreeMap;
 
@@ -18,15 +18,17 @@ pub struct Parts {
     pub host_inputs: Vec<HostCopy>,
     pub host_outputs: Vec<HostCopy>,
     pub link_copies: Vec<LinkCopy>,
+    pub io_syncs: Vec<ProgramId>,
+    pub iteration_sync: ProgramId,
 }
 
 /// Makes all fragments and copies, and the tree over them.
 ///
 /// Liveness steps count in the order in which things are made here, which is the order of the
 /// compiled program with loop bodies once.
-pub fn assemble(maker: &mut Maker, schedule: &Schedule, spec: &Spec) -> Result<Parts, LowerError> {
+pub fn assemble(maker: &mut Maker, schedule: &Schedule) -> Result<Parts, LowerError> {
     let stages = maker.placement.stages.len();
-    let training = spec.model.training;
+    let training = maker.spec.model.training;
     maker.lower()?;
     let prologue = prologue(maker);
     let host_inputs: Vec<HostCopy> =
@@ -38,13 +40,27 @@ pub fn assemble(maker: &mut Maker, schedule: &Schedule, spec: &Spec) -> Result<P
     }
     let host_outputs: Vec<HostCopy> =
         (0..stages).flat_map(|stage| maker.host_outputs(stage)).collect();
-    let together = spec.options.execution == Execution::Pipelined;
-    let link_copies = maker.link_copies(together);
+    let link_copies = maker.link_copies();
     if schedule.update != Update::Never {
         fragments.extend((0..stages).map(|stage| maker.fragment(stage, Pass::Update)));
     }
-    let mut parts =
-        Parts { roots: Vec::new(), fragments, prologue, host_inputs, host_outputs, link_copies };
+    let ipus = maker.spec.target.ipus;
+    let io_sync = |ipu| {
+        let name = "Internal".to_string();
+        maker.tables.program(Program { name, ipu: Some(ipu), ..leaf(ProgramKind::Sync) })
+    };
+    let io_syncs = (0..ipus).map(io_sync).collect();
+    let iteration_sync = external_sync(&mut maker.tables);
+    let mut parts = Parts {
+        roots: Vec::new(),
+        fragments,
+        prologue,
+        host_inputs,
+        host_outputs,
+        link_copies,
+        io_syncs,
+        iteration_sync,
+    };
     parts.roots = vec![control_program(maker, schedule, &parts)];
     Ok(parts)
 }
@@ -73,7 +89,7 @@ fn control_program(maker: &mut Maker, schedule: &Schedule, parts: &Parts) -> Pro
     let mut children: Vec<ProgramId> =
         parts.prologue.copies.iter().flat_map(|copy| copy.programs).collect();
     children.extend(parts.prologue.broadcast.iter().filter_map(|item| match item {
-        Item::Leaf(program) => Some(*program),
+        Item::Leaf(program) | Item::HostSync { program, .. } => Some(*program),
         Item::Loop { .. } => None,
     }));
     let mut iteration = slots(maker, schedule, parts);
@@ -124,14 +140,14 @@ fn slot_program(maker: &mut Maker, slot: &Slot, schedule: &Schedule, parts: &Par
     let works = |stage: usize, pass: Pass| {
         slot.turns.iter().any(|turn| turn.stage == stage && turn.pass == pass)
     };
-    let copies = |copies: &[HostCopy]| -> Vec<ProgramId> {
-        copies
-            .iter()
-            .filter(|copy| works(copy.stage, Pass::Forward))
-            .flat_map(|copy| copy.programs)
-            .collect()
+    let working = |copies: &[HostCopy]| -> Vec<HostCopy> {
+        copies.iter().filter(|copy| works(copy.stage, Pass::Forward)).cloned().collect()
     };
-    let mut children = copies(&parts.host_inputs);
+    let mut children = Vec::new();
+    for copy in working(&parts.host_inputs) {
+        children.extend(copy.programs);
+        children.extend(leaves(&copy.on_tiles, &mut maker.tables));
+    }
     for turn in &slot.turns {
         let mut passes = vec![turn.pass];
         if turn.pass == Pass::Backward && schedule.update == Update::PerMicroBatch {
@@ -144,11 +160,17 @@ fn slot_program(maker: &mut Maker, slot: &Slot, schedule: &Schedule, parts: &Par
             children.extend(function.map(|function| call(maker, function)));
         }
     }
-    children.extend(copies(&parts.host_outputs));
+    for copy in working(&parts.host_outputs) {
+        children.extend(leaves(&copy.sum, &mut maker.tables));
+        children.extend(leaves(&copy.on_tiles, &mut maker.tables));
+        children.extend(copy.programs);
+    }
     if slot.copies {
         for copy in &parts.link_copies {
-            if copy.after.is_none_or(|(stage, pass)| works(stage, pass)) {
-                children.extend(copy.programs);
+            if copy.after.is_empty() || copy.after.iter().any(|(stage, pass)| works(*stage, *pass))
+            {
+                children.extend(copy.exchange.into_iter().flatten());
+                children.extend(leaves(&copy.local, &mut maker.tables));
             }
         }
     }

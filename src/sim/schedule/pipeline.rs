@@ -137,10 +137,9 @@ mod tests {
             Just(Schedule::Sequential)
         ];
         let convention = prop_oneof![Just(StashConvention::Popart), Just(StashConvention::Seed)];
-        (1usize..9, schedule, convention)
-            .prop_map(|(stages, schedule, convention)| {
-                PipelineForm::new(stages, schedule, convention, true)
-            })
+        (1usize..9, schedule, convention).prop_map(|(stages, schedule, convention)| {
+            PipelineForm::new(stages, schedule, convention, true)
+        })
     }
 
     proptest! {
@@ -192,8 +191,7 @@ mod tests {
 
     #[test]
     fn interleaved_ipus_make_one_pass_at_a_time() {
-        let form =
-            PipelineForm::new(4, Schedule::Interleaved, StashConvention::Popart, true);
+        let form = PipelineForm::new(4, Schedule::Interleaved, StashConvention::Popart, true);
         for slot in form.slots(10) {
             let mut stages: Vec<usize> = slot.turns.iter().map(|turn| turn.stage).collect();
             stages.dedup();

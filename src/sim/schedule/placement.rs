@@ -128,8 +128,8 @@ fn check_ipus(spec: &Spec, stages: &[Stage]) -> Result<(), SpecError> {
 /// micro-batches as fill it.
 fn check_accumulation(spec: &Spec, stages: usize) -> Result<(), SpecError> {
     let options = &spec.options;
-    let overlapping =
-        options.execution == Execution::Pipelined && options.pipeline_schedule != Schedule::Sequential;
+    let overlapping = options.execution == Execution::Pipelined
+        && options.pipeline_schedule != Schedule::Sequential;
     if !overlapping || stages < 2 {
         return Ok(());
     }

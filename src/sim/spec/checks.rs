@@ -64,7 +64,8 @@ fn io_tiles(spec: &Spec) -> Problem {
     ];
     if io == 0 {
         let asks = moved.into_iter().find(|(_, location)| location.use_io_tiles);
-        return asks.map(|(key, _)| (key, "there are no I/O tiles; set options.num_io_tiles".into()));
+        return asks
+            .map(|(key, _)| (key, "there are no I/O tiles; set options.num_io_tiles".into()));
     }
     let problem = if io < FEWEST_IO_TILES {
         format!("at least {FEWEST_IO_TILES} I/O tiles are needed, not {io}")
@@ -89,8 +90,8 @@ fn overlap(spec: &Spec) -> Problem {
     if options.num_io_tiles == 0 {
         return Some((key, "overlap needs tiles of its own; set options.num_io_tiles".into()));
     }
-    let grouped = options.execution == Execution::Pipelined
-        && options.pipeline_schedule == Schedule::Grouped;
+    let grouped =
+        options.execution == Execution::Pipelined && options.pipeline_schedule == Schedule::Grouped;
     (spec.target.ipus > 1 && !grouped).then(|| {
         let problem = "host copies overlap only on one IPU or in a grouped pipeline";
         (key, problem.to_string())
@@ -110,14 +111,16 @@ fn schedule(spec: &Spec) -> Problem {
     let location = &options.location;
     if location.sharded_state && options.replication_factor < 2 {
         let key = "options.location.optimizer_state.replicated_tensor_sharding";
-        return Some((key, "one replica has nobody to share with; set options.replication_factor".into()));
+        return Some((
+            key,
+            "one replica has nobody to share with; set options.replication_factor".into(),
+        ));
     }
     None
 }
 
 fn outputs(values: &Values, spec: &Spec) -> Problem {
     let key = "options.output_return_period";
-    (values.is_set(key) && spec.options.output_mode != OutputMode::EveryN).then(|| {
-        (key, "a period means something with output_mode = \"every_n\" only".to_string())
-    })
+    (values.is_set(key) && spec.options.output_mode != OutputMode::EveryN)
+        .then(|| (key, "a period means something with output_mode = \"every_n\" only".to_string()))
 }

@@ -207,7 +207,11 @@ pub(super) const OPTION_KEYS: &[Key] = &[
         "Factor of the loss gradient, taken out again by the update",
         "poptorch.optim loss_scaling",
     ),
-    location_on_chip!("optimizer_state", "Keep optimiser state in tile memory, not in streaming memory", "setOptimizerLocation; offload_weight_update_variables"),
+    location_on_chip!(
+        "optimizer_state",
+        "Keep optimiser state in tile memory, not in streaming memory",
+        "setOptimizerLocation; offload_weight_update_variables"
+    ),
     location_io_tiles!("optimizer_state", "setOptimizerLocation"),
     location_min!("optimizer_state", "setOptimizerLocation"),
     key(
@@ -224,13 +228,25 @@ pub(super) const OPTION_KEYS: &[Key] = &[
         "Fewest elements of a tensor that is split over the replicas",
         "minElementsForReplicatedTensorSharding",
     ),
-    location_on_chip!("weights", "Keep weights in tile memory, not in streaming memory", "setWeightLocation"),
+    location_on_chip!(
+        "weights",
+        "Keep weights in tile memory, not in streaming memory",
+        "setWeightLocation"
+    ),
     location_io_tiles!("weights", "setWeightLocation"),
     location_min!("weights", "setWeightLocation"),
-    location_on_chip!("accumulators", "Keep gradient accumulators in tile memory, not in streaming memory", "setAccumulatorLocation"),
+    location_on_chip!(
+        "accumulators",
+        "Keep gradient accumulators in tile memory, not in streaming memory",
+        "setAccumulatorLocation"
+    ),
     location_io_tiles!("accumulators", "setAccumulatorLocation"),
     location_min!("accumulators", "setAccumulatorLocation"),
-    location_on_chip!("activations", "Keep activations stashed for the backward pass in tile memory, not in streaming memory", "setActivationLocation; offload_activations"),
+    location_on_chip!(
+        "activations",
+        "Keep activations stashed for the backward pass in tile memory, not in streaming memory",
+        "setActivationLocation; offload_activations"
+    ),
     location_io_tiles!("activations", "setActivationLocation"),
     location_min!("activations", "setActivationLocation"),
     key(

@@ -1,7 +1,7 @@
 //! C600, the second generation on a PCIe card.
 
-use super::bow::BOW;
 use super::Chip;
+use super::bow::BOW;
 
 /// The chip of a C600 card: Bow's tiles at the clock the card's 280 TFLOPS ask for.
 pub const C600: Chip = Chip {

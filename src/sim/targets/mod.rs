@@ -12,7 +12,9 @@ pub use c600::C600;
 pub use mk1::MK1;
 pub use mk2::MK2;
 pub use system::System;
-pub use systems::{SYSTEM_NAMES, SYSTEMS, SystemDef, Topology, find as find_system, next_that_fits};
+pub use systems::{
+    SYSTEM_NAMES, SYSTEMS, SystemDef, Topology, find as find_system, next_that_fits,
+};
 
 /// Multiply-accumulate units of one tile's matrix engine, by element type of input and partials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
