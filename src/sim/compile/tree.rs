@@ -1,12 +1,13 @@
 //! The program tree: control programs, the functions they call, and the loops around them.
 
 use super::Prologue;
-use super::fragments::{Fragment, Maker, leaves};
+use super::fragments::{Extra, Fragment, Maker, leaves};
 use super::tables::{Item, leaf};
 use super::transfers::{HostCopy, LinkCopy, external_sync, stream_copy};
 use crate::report::{Category, Pass, Program, ProgramKind};
-use crate::sim::lower::{LowerError, exchange};
-use crate::sim::schedule::{Phase, Schedule, Slot, Update};
+use crate::sim::lower::work::{Phase, Place, Work, WorkItem};
+use crate::sim::lower::{LowerError, elementwise, exchange};
+use crate::sim::schedule::{Schedule, Slot, Update};
 use crate::units::{ProgramId, TileRange, TileRuns};
 use std::collections::BTreeMap;
 
@@ -69,7 +70,7 @@ pub fn assemble(maker: &mut Maker, schedule: &Schedule) -> Result<Parts, LowerEr
 /// exchange that tells all tiles.
 fn prologue(maker: &mut Maker) -> Prologue {
     let word = TileRuns::uniform(TileRange::new(0, 1), 4);
-    let copies = vec![
+    let mut copies = vec![
         stream_copy(&mut maker.tables, "programId0", 0, 0, &word, true),
         stream_copy(&mut maker.tables, "programId0/ack", 0, 0, &word, false),
     ];
@@ -77,11 +78,50 @@ fn prologue(maker: &mut Maker) -> Prologue {
     let speed = maker.lowering.exchange_speed();
     let name = "switchControlBroadcast";
     let phase = exchange::broadcast(name, &word, TileRange::new(0, tiles), tiles, speed);
-    let broadcast = phase.map_or(Vec::new(), |phase| maker.control_exchange(phase));
+    let mut broadcast = phase.map_or(Vec::new(), |phase| maker.control_exchange(phase));
+    if maker.spec.options.stochastic_rounding {
+        for ipu in 0..maker.spec.target.ipus {
+            copies.push(stream_copy(&mut maker.tables, "randomSeed", 0, ipu, &seed(1), true));
+            broadcast.extend(set_seed(maker, ipu));
+        }
+    }
     for tile in 0..tiles {
         maker.tables.code.add(Category::ControlId, tile, if tile == 0 { 8 } else { 0 });
     }
     Prologue { copies, broadcast }
+}
+
+/// Bytes of a seed of the random number generators, on so many tiles.
+fn seed(tiles: u32) -> TileRuns<u64> {
+    TileRuns::uniform(TileRange::new(0, tiles), 8)
+}
+
+/// Spreads the seed over the tiles of an IPU and sets their generators.
+fn set_seed(maker: &mut Maker, ipu: u32) -> Vec<Item> {
+    let tiles = maker.lowering.tiles;
+    let speed = maker.lowering.exchange_speed();
+    let all = TileRange::new(0, tiles);
+    let mut phases: Vec<Phase> =
+        exchange::broadcast("randomSeed", &seed(1), all, tiles, speed).into_iter().collect();
+    // poplibs lib/poprand/poprandCycleEstimators.cpp, SetSeedSupervisor.
+    let cycles = seed(tiles).map(|_| 14 + 6 * 27);
+    phases.push(elementwise::compute(
+        "randomSeed/setSeed",
+        "poprand::SetSeedSupervisor".to_string(),
+        1,
+        cycles,
+    ));
+    let items = phases.into_iter().map(WorkItem::Phase).collect();
+    maker.extras.push(Extra {
+        name: "randomSeed".to_string(),
+        category: Category::Variable,
+        operation: None,
+        shape: "uint32[2]".to_string(),
+        lifetime: None,
+        place: Place::Any,
+        bytes: seed(tiles).shifted(ipu * maker.tables.tiles_per_ipu),
+    });
+    maker.tables.work(None, "random", ipu, &Work { items, temporaries: Vec::new() }).0
 }
 
 /// The main program: prologue, switch, and the loops of the schedule.
@@ -112,7 +152,9 @@ fn slots(maker: &mut Maker, schedule: &Schedule, parts: &Parts) -> Vec<ProgramId
     let mut at = 0;
     while at < schedule.slots.len() {
         let slot = &schedule.slots[at];
-        let same = |other: &&Slot| shape(other) == shape(slot) && slot.phase == Phase::Main;
+        let same = |other: &&Slot| {
+            shape(other) == shape(slot) && slot.phase == crate::sim::schedule::Phase::Main
+        };
         let times = schedule.slots[at..].iter().take_while(same).count().max(1);
         let node = match known.get(&shape(slot)) {
             Some(node) => *node,

@@ -396,10 +396,13 @@ fn options(values: &Values) -> Result<Options, SpecError> {
 }
 
 fn locations(values: &Values) -> Locations {
+    // Phases live from streaming memory: what is not said to stay on the chip leaves it.
+    let phased = values.text("options.execution") == "phased";
     let location = |what: &str| {
         let path = |key: &str| format!("options.location.{what}.{key}");
+        let stays = !phased || values.is_set(&path("on_chip"));
         TensorLocation {
-            on_chip: values.flag(&path("on_chip")),
+            on_chip: stays && values.flag(&path("on_chip")),
             use_io_tiles: values.flag(&path("use_io_tiles")),
             min_elements_for_off_chip: values.integer(&path("min_elements_for_off_chip")),
         }
