@@ -3,6 +3,8 @@
 //!
 //! `cargo test --test op_rows -- --nocapture` prints every row.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 use tilescope::sim::graph::DType;
 use tilescope::sim::lower::alone::{self, Cost};

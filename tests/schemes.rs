@@ -194,7 +194,6 @@ const SCHEMES: &[Scheme] = &[
         None,
     ),
     scheme("half precision", &[], &["model.precision=float16"], Some(Less), Some(Less)),
-    scheme("loss scaling", &[], &["options.loss_scaling=4096"], Some(Greater), Some(Greater)),
     scheme(
         "stochastic rounding",
         &[],

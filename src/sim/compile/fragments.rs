@@ -5,7 +5,7 @@ use super::tensors::{Lifetimes, Tensors};
 use crate::report::{Category, Operation, Pass, ProgramKind};
 use crate::sim::graph::{BlockId, Graph, Node, Role, Shape, TensorId};
 use crate::sim::lower::work::{Phase, PhaseKind, Place, Temporary, Work, WorkItem};
-use crate::sim::lower::{LowerError, Lowering};
+use crate::sim::lower::{Lives, LowerError, Lowering};
 use crate::sim::schedule::{Placement, Schedule};
 use crate::sim::spec::{Spec, TensorLocation};
 use crate::sim::targets::System;
@@ -49,6 +49,17 @@ pub struct Extra {
     pub bytes: TileRuns<u64>,
 }
 
+/// What a node of the graph lowers to.
+#[derive(Clone, Default)]
+pub struct LoweredNode {
+    /// What the tiles do.
+    pub work: Work,
+    /// The planner's choice.
+    pub plan: Option<String>,
+    /// When operands and results exist.
+    pub lives: Lives,
+}
+
 /// Everything needed while fragments are made.
 pub struct Maker<'a> {
     /// The graph.
@@ -61,8 +72,8 @@ pub struct Maker<'a> {
     pub lowering: Lowering<'a>,
     /// Report tables.
     pub tables: Tables,
-    /// What each node of the graph lowers to, with the planner's choice, until it is put down.
-    pub works: Vec<(Work, Option<String>)>,
+    /// What each node of the graph lowers to, until it is put down.
+    pub works: Vec<LoweredNode>,
     /// Lives of tensors.
     pub lifetimes: Lifetimes,
     /// Variables beside tensors.
@@ -125,7 +136,8 @@ impl Maker<'_> {
     pub fn lower(&mut self) -> Result<(), LowerError> {
         for node in &self.graph.nodes {
             let work = node.operator.lower(&mut self.lowering, node)?;
-            self.works.push((work, self.lowering.take_plan()));
+            let (plan, lives) = (self.lowering.take_plan(), self.lowering.take_lives());
+            self.works.push(LoweredNode { work, plan, lives });
         }
         Ok(())
     }
@@ -183,7 +195,7 @@ impl Maker<'_> {
         ipu: u32,
         again: bool,
     ) -> Vec<Item> {
-        let (work, plan) = self.works[index].clone();
+        let LoweredNode { work, plan, lives } = self.works[index].clone();
         let pass = if again { Pass::Backward } else { node.pass };
         let name = if again { format!("{}/recompute", node.name) } else { node.name.clone() };
         let operation = self.operation(node, &name, pass, ipu, plan);
@@ -196,9 +208,18 @@ impl Maker<'_> {
         if first == end {
             return items;
         }
-        for tensor in node.inputs.iter().chain(&node.outputs) {
-            let home = self.tensors.home(*tensor, stage, ipu, pass);
-            self.lifetimes.touch(home, first..end);
+        let step = |phase: usize| steps.get(phase).copied();
+        let until = lives.inputs_until.into_iter().chain(std::iter::repeat(None));
+        let inputs = node.inputs.iter().zip(until).map(|(tensor, until)| {
+            let end =
+                until.and_then(|phase| step(phase.checked_sub(1)?)).map_or(end, |last| last + 1);
+            (*tensor, first..end)
+        });
+        let from = step(lives.outputs_from).unwrap_or(first);
+        let outputs = node.outputs.iter().map(|tensor| (*tensor, from..end));
+        for (tensor, used) in inputs.chain(outputs) {
+            let home = self.tensors.home(tensor, stage, ipu, pass);
+            self.lifetimes.touch(home, used);
         }
         self.keep_temporaries(&work, operation, &name, ipu, &steps);
         items

@@ -8,7 +8,6 @@ use super::transfers::external_sync;
 use crate::report::{Category, Pass, Program, ProgramKind, TileTraffic};
 use crate::sim::graph::{BlockId, DType, Graph, Node, Role, Tensor, TensorId, TensorType};
 use crate::sim::lower::collective::{self, Kind, Ranks, Round};
-use crate::sim::lower::elementwise::{self, Binary, Broadcast};
 use crate::sim::lower::exchange::sends;
 use crate::sim::lower::work::{Work, WorkItem};
 use crate::sim::lower::{Lowering, code};
@@ -44,9 +43,8 @@ impl Maker<'_> {
         for tensor in late {
             items.extend(self.kept_copy(tensor, ipu, true));
         }
-        items.extend(self.unscale(gradient, operation, ipu));
         let work = if shard { self.shard_work(node) } else { None };
-        let work = work.unwrap_or_else(|| self.works[index].0.clone());
+        let work = work.unwrap_or_else(|| self.works[index].work.clone());
         let (steps_of_work, steps) = self.tables.work(Some(operation), &node.name, ipu, &work);
         items.extend(steps_of_work);
         self.keep_temporaries(&work, operation, &node.name, ipu, &steps);
@@ -66,25 +64,6 @@ impl Maker<'_> {
             self.lifetimes.touch(home, from..end);
         }
         items
-    }
-
-    /// Takes the loss scale out of a gradient.
-    fn unscale(&mut self, gradient: TensorId, operation: OperationId, ipu: u32) -> Vec<Item> {
-        if self.spec.options.loss_scaling == 1.0 {
-            return Vec::new();
-        }
-        let dtype = self.lowering.ty(gradient).dtype;
-        let elements = self.lowering.layout_or_linear(gradient).elements;
-        let phase = elementwise::broadcast_in_place(
-            "lossScale/unscale",
-            Binary::Multiply,
-            Broadcast::Scalar,
-            dtype,
-            &elements,
-        );
-        let work = Work { items: vec![WorkItem::Phase(phase)], temporaries: Vec::new() };
-        let name = self.graph.tensor(gradient).name.clone();
-        self.tables.work(Some(operation), &name, ipu, &work).0
     }
 
     /// The update of one replica's shard, lowered like any other: the collective leaves the shard

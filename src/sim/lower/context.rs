@@ -23,6 +23,16 @@ pub struct PlanningOptions {
     pub partials_type: DType,
 }
 
+/// When operands and results of an operation exist, in phases of its work; by default all the time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lives {
+    /// For each input: the phase from which on it is not read any more. Inputs that are not listed
+    /// are read until the end.
+    pub inputs_until: Vec<Option<usize>>,
+    /// The first phase that writes outputs.
+    pub outputs_from: usize,
+}
+
 /// Lowers the operations of one graph, one after the other.
 pub struct Lowering<'a> {
     /// The graph.
@@ -39,6 +49,7 @@ pub struct Lowering<'a> {
     pub plans: &'a PlanCache,
     layouts: Vec<Option<Layout>>,
     plan: Option<String>,
+    lives: Lives,
 }
 
 impl<'a> Lowering<'a> {
@@ -52,8 +63,17 @@ impl<'a> Lowering<'a> {
     ) -> Self {
         let layouts = vec![None; graph.tensors.len()];
         let tiles = machine.tiles as u32;
-        let mut lowering =
-            Self { graph, machine, tiles, training, planning, plans, layouts, plan: None };
+        let mut lowering = Self {
+            graph,
+            machine,
+            tiles,
+            training,
+            planning,
+            plans,
+            layouts,
+            plan: None,
+            lives: Lives::default(),
+        };
         for tensor in graph.with_role(Role::Resident) {
             lowering.layout_or_linear(tensor);
         }
@@ -92,5 +112,15 @@ impl<'a> Lowering<'a> {
     /// The planner's choice for the operation just lowered, if it was planned.
     pub fn take_plan(&mut self) -> Option<String> {
         self.plan.take()
+    }
+
+    /// Notes when operands and results of the operation being lowered exist.
+    pub fn note_lives(&mut self, lives: Lives) {
+        self.lives = lives;
+    }
+
+    /// When operands and results of the operation just lowered exist.
+    pub fn take_lives(&mut self) -> Lives {
+        std::mem::take(&mut self.lives)
     }
 }

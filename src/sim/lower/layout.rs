@@ -1,6 +1,7 @@
 //! How a tensor lies on the tiles of its IPU.
 
 use super::split::{self, Bounds};
+use crate::sim::planner::ranges::gcd;
 use crate::units::TileRuns;
 
 /// The order of elements inside the tiles.
@@ -52,6 +53,14 @@ impl Layout {
             elements: linear_mapping(elements, element_bytes, LINEAR_MIN_BYTES, tiles),
             order: Order::Linear,
         }
+    }
+
+    /// How many elements of the innermost axis of a tensor of `shape` lie together on one tile:
+    /// what a group and the largest share of a tile have in common (poplibs
+    /// lib/poputil/VarStructure.cpp, detectInnermostGrouping).
+    pub fn group_on_tile(&self, shape: &[u64]) -> u64 {
+        let (_, group) = self.order.innermost(shape);
+        gcd(group, self.elements.max().min(group))
     }
 
     /// Bytes on each tile.

@@ -18,4 +18,4 @@ pub mod runs;
 pub mod split;
 pub mod work;
 
-pub use context::{LowerError, Lowering, PlanningOptions};
+pub use context::{Lives, LowerError, Lowering, PlanningOptions};

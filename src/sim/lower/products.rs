@@ -3,8 +3,8 @@
 //! An operand that nobody has placed yet is placed as the plan wants it. One that lies elsewhere,
 //! or in another order, is rearranged, and that is part of the operation's work.
 
-use super::context::{LowerError, Lowering};
-use super::conv::{self, Innermost, OperandLayout, Source, planned_layouts};
+use super::context::{Lives, LowerError, Lowering};
+use super::conv::{self, Innermost, OperandLayout, Operands, Source, planned_layouts};
 use super::layout::{Layout, Order};
 use super::work::Work;
 use crate::sim::graph::{Node, TensorId, TensorType};
@@ -129,18 +129,17 @@ impl Lowering<'_> {
         let layouts = planned_layouts(&self.machine, plan);
         let input = self.source(node.inputs[0], &layouts.input, ACTIVATIONS);
         let weights = self.source(node.inputs[1], &layouts.weights, weights);
-        let work = conv::forward(&self.machine, plan, input, weights);
+        let operands = Operands::forward(input, weights);
+        let work = self.lower_pass(plan, &operands);
         self.place_result(node.outputs[0], &layouts.output, ACTIVATIONS);
-        self.note_plan(plan.describe().to_string());
         Ok(work)
     }
 
     fn input_gradient(&mut self, node: &Node, plans: &TrainingPlans) -> Result<Work, LowerError> {
         let layouts = planned_layouts(&self.machine, &plans.backward);
         let gradient = self.source(node.inputs[0], &layouts.input, ACTIVATIONS);
-        let work = conv::backward(&self.machine, plans, gradient);
+        let work = self.lower_pass(&plans.backward, &Operands::backward(plans, gradient));
         self.place_result(node.outputs[0], &layouts.output, ACTIVATIONS);
-        self.note_plan(plans.backward.describe().to_string());
         Ok(work)
     }
 
@@ -152,10 +151,19 @@ impl Lowering<'_> {
         axes: Axes,
     ) -> Result<Work, LowerError> {
         let layouts = planned_layouts(&self.machine, &plans.forward);
-        let work = conv::weight_update(&self.machine, plans);
+        let work = self.lower_pass(&plans.update, &Operands::weight_update(plans));
         self.place_result(node.outputs[0], &layouts.weights, axes);
-        self.note_plan(plans.update.describe().to_string());
         Ok(work)
+    }
+
+    fn lower_pass(&mut self, plan: &Plan, operands: &Operands) -> Work {
+        let lowered = conv::lower(&self.machine, plan, operands);
+        self.note_plan(plan.describe().to_string());
+        self.note_lives(Lives {
+            inputs_until: lowered.used_until.to_vec(),
+            outputs_from: lowered.result_from,
+        });
+        lowered.work
     }
 
     fn place_result(&mut self, tensor: TensorId, layout: &OperandLayout, axes: Axes) {
@@ -176,9 +184,10 @@ impl Lowering<'_> {
         }
         let (axis, group) = have.order.innermost(&ty.shape);
         if axis == wanted.order.innermost(&ty.shape).0 {
-            Source::Elsewhere
+            Source::Elsewhere { group }
         } else {
-            Source::Transposed { group }
+            let group = have.group_on_tile(&ty.shape);
+            Source::Transposed { group, tiles: have.elements.tile_count() }
         }
     }
 }

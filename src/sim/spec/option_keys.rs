@@ -200,13 +200,6 @@ pub(super) const OPTION_KEYS: &[Key] = &[
         "Round to half at random, which takes a seed on every tile",
         "enableStochasticRounding",
     ),
-    key(
-        "options.loss_scaling",
-        Form::AtLeast(1.0, 1.0e9),
-        "1.0",
-        "Factor of the loss gradient, taken out again by the update",
-        "poptorch.optim loss_scaling",
-    ),
     location_on_chip!(
         "optimizer_state",
         "Keep optimiser state in tile memory, not in streaming memory",

@@ -310,8 +310,6 @@ pub struct Options {
     pub partials_type: DType,
     /// Whether halves are rounded at random.
     pub stochastic_rounding: bool,
-    /// Factor of the loss gradient.
-    pub loss_scaling: f64,
     /// Where tensors live.
     pub location: Locations,
     /// The host.
@@ -389,7 +387,6 @@ fn options(values: &Values) -> Result<Options, SpecError> {
         available_memory_proportion: values.real("options.available_memory_proportion"),
         partials_type: dtype(values, "options.partials_type"),
         stochastic_rounding: values.flag("options.stochastic_rounding"),
-        loss_scaling: values.real("options.loss_scaling"),
         location: locations(values),
         host: host(values),
     })
