@@ -12,8 +12,7 @@ use crate::sim::lower::constants::{
 use crate::sim::lower::work::{Phase, PhaseKind, VertexUse, Work, WorkItem};
 use crate::units::{ComputeSetId, OperationId, ProgramId, TileRuns, VertexTypeId};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
-use std::hash::{DefaultHasher, Hasher};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// What a leaf program costs on its IPU, once.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -362,18 +361,10 @@ impl Tables {
 }
 
 /// A number that equal things share and different ones, as good as always, do not.
-fn fingerprint(thing: &dyn std::fmt::Debug) -> u64 {
-    struct Print(DefaultHasher);
-    impl std::fmt::Write for Print {
-        fn write_str(&mut self, text: &str) -> std::fmt::Result {
-            self.0.write(text.as_bytes());
-            Ok(())
-        }
-    }
-    let mut print = Print(DefaultHasher::new());
-    // Writing to a hasher cannot fail.
-    let _ = write!(print, "{thing:?}");
-    print.0.finish()
+fn fingerprint(thing: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    thing.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// A nameless program of one kind, to fill in.
