@@ -51,9 +51,9 @@ fn execute(
     writer: &mut ReportWriter,
     progress: &mut dyn FnMut(f64),
 ) -> Result<(), ReportError> {
-    let bars = run::count_bars(compiled, spec.options.output_mode);
-    writer.step_layout(StepLayout::for_bars(bars))?;
-    run::run(compiled, spec.options.output_mode, &mut WriterSink { writer, progress })
+    let rehearsal = run::rehearse(compiled, spec);
+    writer.step_layout(StepLayout::for_bars(rehearsal.bars))?;
+    run::run(compiled, spec, &rehearsal, &mut WriterSink { writer, progress })
 }
 
 /// Hands steps and marks to the writer.

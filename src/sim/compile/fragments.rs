@@ -1,15 +1,16 @@
-//! The pieces a program is put together from: what one stage does in one pass, host copies, and
-//! copies between IPUs.
+//! What one stage does in one pass: its nodes, what it computes again, and what it fetches.
 
-use super::tables::{Item, Tables, leaf};
-use super::tensors::{Boundary, Home, Lifetimes, Tensors};
-use crate::report::{Category, Operation, Pass, Program, ProgramKind, StreamEnd, TileTraffic};
-use crate::sim::graph::{Graph, Node, Role, Shape, TensorId};
-use crate::sim::lower::exchange::sends;
-use crate::sim::lower::work::{Phase, PhaseKind, Place, Temporary, VertexUse, Work, WorkItem};
-use crate::sim::lower::{LowerError, Lowered, Lowering, code};
-use crate::sim::schedule::Placement;
+use super::tables::{Item, Tables};
+use super::tensors::{Lifetimes, Tensors};
+use crate::report::{Category, Operation, Pass, ProgramKind};
+use crate::sim::graph::{BlockId, Graph, Node, Role, Shape, TensorId};
+use crate::sim::lower::work::{Phase, PhaseKind, Place, Temporary, Work, WorkItem};
+use crate::sim::lower::{LowerError, Lowered, Lowering};
+use crate::sim::schedule::{Placement, Schedule};
+use crate::sim::spec::{Spec, TensorLocation};
+use crate::sim::targets::System;
 use crate::units::{OperationId, ProgramId, TileRuns};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// What one stage does in one pass.
@@ -23,39 +24,10 @@ pub struct Fragment {
     pub ipu: u32,
     /// Its function in the program tree.
     pub function: ProgramId,
+    /// What it fetches from streaming memory before it can start; phases fetch early.
+    pub loads: Vec<Item>,
     /// Its steps.
     pub items: Vec<Item>,
-}
-
-/// A copy between the host and one IPU.
-#[derive(Clone, Debug)]
-pub struct HostCopy {
-    /// Stage on that IPU.
-    pub stage: usize,
-    /// IPU of the replica.
-    pub ipu: u32,
-    /// The sync before it, and its three steps.
-    pub programs: [ProgramId; 4],
-    /// Bytes to the IPU.
-    pub bytes_in: u64,
-    /// Bytes from the IPU.
-    pub bytes_out: u64,
-    /// Tiles that take part.
-    pub active_tiles: u32,
-}
-
-/// Copies between IPUs that happen together.
-#[derive(Clone, Debug)]
-pub struct LinkCopy {
-    /// The stage and pass after which it happens; `None` for a pipeline, where all copies happen
-    /// after each slot.
-    pub after: Option<(usize, Pass)>,
-    /// The sync before it and the exchange.
-    pub programs: [ProgramId; 2],
-    /// Source IPU, destination IPU, bytes.
-    pub flows: Vec<(u32, u32, u64)>,
-    /// Tiles that take part, by IPU.
-    pub active_tiles: Vec<u32>,
 }
 
 /// A temporary or kept variable that belongs to no tensor of the graph.
@@ -97,23 +69,53 @@ pub struct Maker<'a> {
     pub extras: Vec<Extra>,
     /// Operations of the report.
     pub operations: Vec<Operation>,
-    /// Micro-batches of a stage that are in flight.
-    pub stash_depth: fn(stages: usize, stage: usize) -> u64,
+    /// The spec.
+    pub spec: &'a Spec,
+    /// When everything happens.
+    pub schedule: &'a Schedule,
+    /// Links, sync and host.
+    pub system: &'a System,
+    /// Tensors split over the replicas.
+    pub sharded: BTreeSet<TensorId>,
 }
 
 impl Maker<'_> {
-    fn ipu(&self, stage: usize) -> u32 {
+    pub(super) fn ipu(&self, stage: usize) -> u32 {
         self.placement.stages[stage].ipu
     }
 
-    fn offset(&self, ipu: u32) -> u32 {
+    pub(super) fn offset(&self, ipu: u32) -> u32 {
         ipu * self.tables.tiles_per_ipu
     }
 
     /// Bytes of a tensor on each tile of an IPU, laid out as it lies.
-    fn bytes(&mut self, tensor: TensorId) -> TileRuns<u64> {
+    pub(super) fn bytes(&mut self, tensor: TensorId) -> TileRuns<u64> {
         let element_bytes = self.lowering.ty(tensor).dtype.bytes();
-        self.lowering.layout_or_linear(tensor).bytes(element_bytes)
+        let bytes = self.lowering.layout_or_linear(tensor).bytes(element_bytes);
+        if !self.sharded.contains(&tensor) {
+            return bytes;
+        }
+        let replicas = u64::from(self.spec.options.replication_factor);
+        // Elements stay whole.
+        bytes.map(|bytes| (bytes / element_bytes).div_ceil(replicas) * element_bytes)
+    }
+
+    /// Where tensors of a role live; `None` for those that never leave the chip.
+    pub(super) fn location(&self, role: Role) -> Option<TensorLocation> {
+        let location = &self.spec.options.location;
+        match role {
+            Role::State => Some(location.optimizer_state),
+            Role::Parameter => Some(location.weights),
+            Role::Accumulator => Some(location.accumulators),
+            Role::Activation | Role::Input | Role::Resident => None,
+        }
+    }
+
+    /// Whether a kept tensor lives in streaming memory.
+    pub fn is_off_chip(&self, tensor: TensorId) -> bool {
+        let tensor = self.graph.tensor(tensor);
+        let location = self.location(tensor.role);
+        location.is_some_and(|location| location.is_off_chip(tensor.ty.elements()))
     }
 
     /// Lowers all nodes, in the order of the graph: layouts hand on from one to the next.
@@ -132,31 +134,65 @@ impl Maker<'_> {
     pub fn fragment(&mut self, stage: usize, pass: Pass) -> Fragment {
         let graph = self.graph;
         let ipu = self.ipu(stage);
+        let mut loads = self.load_weights(stage, pass);
         let mut items = Vec::new();
         if pass == Pass::Backward {
             items.extend(self.restore(stage));
         }
+        if self.schedule.phased {
+            // Stashed activations are fetched with the weights, before the phase starts.
+            loads.append(&mut items);
+        }
+        let mut again = match pass {
+            Pass::Backward => self.tensors.again(stage).clone(),
+            _ => Default::default(),
+        };
         for (index, node) in graph.nodes.iter().enumerate() {
-            if node.pass == pass && self.placement.stage(node.block) == stage {
-                items.extend(self.node(index, node, stage, ipu));
+            if node.pass != pass || self.placement.stage(node.block) != stage {
+                continue;
             }
+            for node in take_due(&mut again, node.block) {
+                items.extend(self.node(node.0, &graph.nodes[node.0], stage, ipu, true));
+            }
+            items.extend(match pass {
+                Pass::Update => self.update_node(index, node, stage, ipu),
+                _ => self.node(index, node, stage, ipu, false),
+            });
         }
         if pass == Pass::Forward {
             items.extend(self.stash(stage));
         }
+        self.end_of_weights(stage, pass);
         let name = format!("{}/{}", self.placement.stages[stage].name, pass_name(pass));
-        let children = leaves(&items, &mut self.tables);
+        let mut children = leaves(&loads, &mut self.tables);
+        children.extend(leaves(&items, &mut self.tables));
         let function = self.tables.group(ProgramKind::Sequence, &name, children);
-        Fragment { stage, pass, ipu, function, items }
+        if !self.schedule.phased {
+            items.splice(0..0, loads.drain(..));
+        }
+        Fragment { stage, pass, ipu, function, loads, items }
     }
 
-    /// Puts the steps of one node down and notes what they keep alive.
-    fn node(&mut self, index: usize, node: &Node, stage: usize, ipu: u32) -> Vec<Item> {
-        let Lowered { work, plan, lives } = std::mem::take(&mut self.works[index]);
-        let operation = self.operation(node, ipu, plan);
+    /// Puts the steps of one node down and notes what they keep alive. `again` means that the
+    /// backward pass computes a forward node once more.
+    pub(super) fn node(
+        &mut self,
+        index: usize,
+        node: &Node,
+        stage: usize,
+        ipu: u32,
+        again: bool,
+    ) -> Vec<Item> {
+        let Lowered { work, plan, lives } = self.works[index].clone();
+        let pass = if again { Pass::Backward } else { node.pass };
+        let name = if again { format!("{}/recompute", node.name) } else { node.name.clone() };
+        let operation = self.operation(node, &name, pass, ipu, plan);
+        let mut items = self.accumulator_copy(node, ipu, true);
         let first = self.tables.next_step();
-        let (items, steps) = self.tables.work(Some(operation), &node.name, ipu, &work);
+        let (steps_of_work, steps) = self.tables.work(Some(operation), &name, ipu, &work);
+        items.extend(steps_of_work);
         let end = self.tables.next_step();
+        items.extend(self.accumulator_copy(node, ipu, false));
         if first == end {
             return items;
         }
@@ -170,24 +206,31 @@ impl Maker<'_> {
         let from = step(lives.outputs_from).unwrap_or(first);
         let outputs = node.outputs.iter().map(|tensor| (*tensor, from..end));
         for (tensor, used) in inputs.chain(outputs) {
-            let home = self.tensors.home(tensor, stage, ipu, node.pass);
+            let home = self.tensors.home(tensor, stage, ipu, pass);
             self.lifetimes.touch(home, used);
         }
-        self.keep_temporaries(&work, operation, &node.name, ipu, &steps);
+        self.keep_temporaries(&work, operation, &name, ipu, &steps);
         items
     }
 
     /// Adds a row to the report's operations.
-    fn operation(&mut self, node: &Node, ipu: u32, plan: Option<String>) -> OperationId {
+    pub(super) fn operation(
+        &mut self,
+        node: &Node,
+        name: &str,
+        pass: Pass,
+        ipu: u32,
+        plan: Option<String>,
+    ) -> OperationId {
         let types = self.graph.types(&node.inputs);
         let operands: Vec<String> = types.iter().map(|ty| Shape(&ty.shape).to_string()).collect();
         let results: Vec<String> =
             self.graph.types(&node.outputs).iter().map(|ty| Shape(&ty.shape).to_string()).collect();
         let arrow = if results.is_empty() { "" } else { " -> " };
         self.operations.push(Operation {
-            name: node.name.clone(),
+            name: name.to_string(),
             kind: node.operator.kind().to_string(),
-            pass: node.pass,
+            pass,
             block: self.graph.blocks.get(node.block.0).cloned(),
             ipu,
             flops: self.graph.node_flops(node),
@@ -204,7 +247,7 @@ impl Maker<'_> {
     }
 
     /// Turns the temporaries and vertex constants of a work into variables.
-    fn keep_temporaries(
+    pub(super) fn keep_temporaries(
         &mut self,
         work: &Work,
         operation: OperationId,
@@ -237,260 +280,13 @@ impl Maker<'_> {
             }
         }
     }
-
-    /// Copies what the backward pass needs into the stash.
-    fn stash(&mut self, stage: usize) -> Vec<Item> {
-        let stages = self.placement.stages.len();
-        let depth = (self.stash_depth)(stages, stage);
-        let tensors: Vec<TensorId> = self.tensors.stashed(stage).collect();
-        tensors
-            .into_iter()
-            .flat_map(|tensor| self.stash_copy(tensor, stage, depth, false))
-            .collect()
-    }
-
-    /// Copies what was stashed for this micro-batch back.
-    fn restore(&mut self, stage: usize) -> Vec<Item> {
-        let tensors: Vec<TensorId> = self.tensors.stashed(stage).collect();
-        tensors.into_iter().flat_map(|tensor| self.stash_copy(tensor, stage, 0, true)).collect()
-    }
-
-    /// One copy into or out of a stash, a dynamic slice over the stashed micro-batches.
-    fn stash_copy(
-        &mut self,
-        tensor: TensorId,
-        stage: usize,
-        depth: u64,
-        restore: bool,
-    ) -> Vec<Item> {
-        let ipu = self.ipu(stage);
-        let name = format!(
-            "{}/{}",
-            self.graph.tensor(tensor).name,
-            if restore { "restore" } else { "stash" }
-        );
-        let work = slice_work(
-            &self.lowering.layout_or_linear(tensor).elements,
-            restore,
-            self.lowering.ty(tensor).dtype,
-        );
-        let operation = OperationId(self.operations.len() as u32);
-        self.operations.push(Operation {
-            name: name.clone(),
-            kind: if restore { "restore" } else { "stash" }.to_string(),
-            pass: if restore { Pass::Backward } else { Pass::Forward },
-            block: self.graph.blocks.get(self.graph.tensor(tensor).block.0).cloned(),
-            ipu,
-            flops: 0,
-            shapes: Shape(&self.lowering.ty(tensor).shape).to_string(),
-            plan: None,
-        });
-        let first = self.tables.next_step();
-        let (items, _) = self.tables.work(Some(operation), &name, ipu, &work);
-        let end = self.tables.next_step();
-        self.lifetimes.touch(Home { tensor, ipu, restored: restore }, first..end);
-        if !restore {
-            let bytes = self.bytes(tensor).map(|bytes| bytes * depth).shifted(self.offset(ipu));
-            let ty = self.lowering.ty(tensor);
-            self.extras.push(Extra {
-                name: format!("{}/stash", self.graph.tensor(tensor).name),
-                category: Category::Variable,
-                operation: Some(operation),
-                shape: format!("{} x {ty}", depth),
-                lifetime: None,
-                place: Place::Any,
-                bytes,
-            });
-        }
-        items
-    }
-
-    /// The copies from the host that feed a stage.
-    pub fn host_inputs(&mut self, stage: usize) -> Vec<HostCopy> {
-        let graph = self.graph;
-        let inputs: Vec<TensorId> = graph
-            .with_role(Role::Input)
-            .filter(|tensor| self.placement.stage(graph.tensor(*tensor).block) == stage)
-            .collect();
-        inputs.into_iter().map(|tensor| self.host_copy(tensor, stage, true)).collect()
-    }
-
-    /// The copies to the host of what a stage makes.
-    pub fn host_outputs(&mut self, stage: usize) -> Vec<HostCopy> {
-        let graph = self.graph;
-        let outputs: Vec<TensorId> = graph
-            .outputs
-            .iter()
-            .copied()
-            .filter(|tensor| self.placement.stage(graph.tensor(*tensor).block) == stage)
-            .collect();
-        outputs.into_iter().map(|tensor| self.host_copy(tensor, stage, false)).collect()
-    }
-
-    fn host_copy(&mut self, tensor: TensorId, stage: usize, to_ipu: bool) -> HostCopy {
-        let ipu = self.ipu(stage);
-        let bytes = self.bytes(tensor);
-        let name = if to_ipu {
-            "copyFromHost".to_string()
-        } else {
-            format!("{}/copyToHost", self.graph.tensor(tensor).name)
-        };
-        let first = self.tables.next_step();
-        let copy = stream_copy(&mut self.tables, &name, stage, ipu, &bytes, to_ipu);
-        let home = self.tensors.home(tensor, stage, ipu, Pass::Forward);
-        self.lifetimes.touch(home, first..self.tables.next_step());
-        copy
-    }
-
-    /// Copies between IPUs: all together, as a pipeline does after each slot, or apart by where
-    /// they start.
-    pub fn link_copies(&mut self, together: bool) -> Vec<LinkCopy> {
-        let boundaries: Vec<Boundary> = self.tensors.boundaries().copied().collect();
-        if boundaries.is_empty() {
-            return Vec::new();
-        }
-        if together {
-            return vec![self.link_copy(None, &boundaries)];
-        }
-        let mut starts: Vec<(usize, Pass)> =
-            boundaries.iter().map(|boundary| (boundary.from_stage, boundary.from_pass)).collect();
-        starts.sort();
-        starts.dedup();
-        let from = |start: (usize, Pass)| {
-            let mine = boundaries.iter().filter(move |b| (b.from_stage, b.from_pass) == start);
-            mine.copied().collect::<Vec<_>>()
-        };
-        starts.iter().map(|start| self.link_copy(Some(*start), &from(*start))).collect()
-    }
-
-    fn link_copy(&mut self, after: Option<(usize, Pass)>, boundaries: &[Boundary]) -> LinkCopy {
-        let sync = external_sync(&mut self.tables);
-        let name = match after {
-            None => "inter-ipu-copies/GlobalPre".to_string(),
-            Some(_) => {
-                format!("{}/inter-ipu-copy/GlobalPre", self.graph.tensor(boundaries[0].tensor).name)
-            }
-        };
-        let kind = ProgramKind::GlobalExchange;
-        let step = self.tables.next_step();
-        let exchange = self.tables.leaf(Program { name, ..leaf(kind) });
-        let mut flows = Vec::new();
-        let mut tiles = vec![TileTraffic::default(); self.placement_tiles()];
-        for boundary in boundaries {
-            let (from, to) = (self.ipu(boundary.from_stage), self.ipu(boundary.to_stage));
-            let bytes = self.bytes(boundary.tensor);
-            flows.push((from, to, bytes.total()));
-            add_flow(&mut tiles, &bytes.shifted(self.offset(from)), true);
-            add_flow(&mut tiles, &bytes.shifted(self.offset(to)), false);
-            self.keep_boundary(boundary, from, to, step);
-        }
-        let active_tiles = tiles
-            .chunks(self.tables.tiles_per_ipu as usize)
-            .map(|ipu| ipu.iter().filter(|tile| **tile != TileTraffic::default()).count() as u32)
-            .collect();
-        let target = self.tables.kind;
-        let tiles = tiles.into_iter().map(|tile| {
-            let code_bytes = code::global_code_bytes(&tile, target);
-            (tile != TileTraffic::default()).then_some(TileTraffic { code_bytes, ..tile })
-        });
-        let tiles = TileRuns::from_tiles(0, tiles.collect::<Vec<_>>());
-        self.tables.traffic(exchange, 0, tiles, Category::GlobalExchangeCode);
-        LinkCopy { after, programs: [sync, exchange], flows, active_tiles }
-    }
-
-    fn placement_tiles(&self) -> usize {
-        self.tables.code.category(Category::Stack).len()
-    }
-
-    /// The sent tensor lives until the copy; the received one, read in the next slot, always.
-    fn keep_boundary(&mut self, boundary: &Boundary, from: u32, to: u32, step: u32) {
-        let tensor = boundary.tensor;
-        self.lifetimes.touch(Home { tensor, ipu: from, restored: false }, step..step + 1);
-        self.lifetimes.touch(Home { tensor, ipu: to, restored: false }, 0..u32::MAX);
-    }
 }
 
-/// Adds what a copy between IPUs sends from (or brings to) each tile, in messages of 64 words.
-fn add_flow(tiles: &mut [TileTraffic], bytes: &TileRuns<u64>, sends_it: bool) {
-    for (range, bytes) in bytes.iter() {
-        for tile in &mut tiles[range.first as usize..range.end as usize] {
-            if sends_it {
-                tile.bytes_out += bytes;
-                tile.bytes_delivered += bytes;
-                tile.messages_out += sends(*bytes, 1);
-            } else {
-                tile.bytes_in += bytes;
-                tile.messages_in += sends(*bytes, 1);
-            }
-        }
-    }
-}
-
-/// A sync of all IPUs, and with the host where a stream copy follows.
-pub fn external_sync(tables: &mut Tables) -> ProgramId {
-    tables.program(Program { name: "External".to_string(), ..leaf(ProgramKind::Sync) })
-}
-
-/// Adds the sync and the three steps of a copy between the host and one IPU.
-pub fn stream_copy(
-    tables: &mut Tables,
-    name: &str,
-    stage: usize,
-    ipu: u32,
-    bytes: &TileRuns<u64>,
-    to_ipu: bool,
-) -> HostCopy {
-    let sync = external_sync(tables);
-    let mut step = |kind| {
-        tables.leaf(Program {
-            name: name.to_string(),
-            ipu: Some(ipu),
-            stream: StreamEnd::Host,
-            ..leaf(kind)
-        })
-    };
-    let programs = [
-        sync,
-        step(ProgramKind::StreamCopyBegin),
-        step(ProgramKind::StreamCopyMid),
-        step(ProgramKind::StreamCopyEnd),
-    ];
-    let kind = tables.kind;
-    let tiles = bytes.map(|bytes| {
-        let (bytes_in, bytes_out) = if to_ipu { (*bytes, 0) } else { (0, *bytes) };
-        // What comes from the host was sent by no tile, what goes there is received by none.
-        let mut tile = TileTraffic { bytes_in, bytes_out, ..TileTraffic::default() };
-        tile.code_bytes = code::host_code_bytes(&tile, kind);
-        tile
-    });
-    tables.traffic(programs[2], ipu, tiles, Category::HostExchangeCode);
-    let total = bytes.total();
-    HostCopy {
-        stage,
-        ipu,
-        programs,
-        bytes_in: if to_ipu { total } else { 0 },
-        bytes_out: if to_ipu { 0 } else { total },
-        active_tiles: bytes.tile_count() as u32,
-    }
-}
-
-/// A dynamic slice (or its update) of one micro-batch of a stash: `25 + 6 (39 + 24 + 2 n / 6 v)`
-/// cycles (poplibs lib/popops/popopsCycleEstimators.cpp, DynamicSlice1D).
-fn slice_work(elements: &TileRuns<u64>, restore: bool, dtype: crate::sim::graph::DType) -> Work {
-    let kind = if restore { "DynamicSlice1D" } else { "DynamicUpdateSlice1D" };
-    let vertices = VertexUse {
-        vertex_type: format!("popops::{kind}<{}>", dtype.poplar_name()),
-        count: elements.map(|_| 1),
-        edges: 3,
-        field_bytes: 0,
-        constant_bytes: 0,
-    };
-    let width = 8 / dtype.bytes();
-    let cycles = elements.map(|count| 25 + 6 * (39 + 24 + 2 * count.div_ceil(6 * width)));
-    let name = if restore { "DynamicSlice" } else { "DynamicUpdate" }.to_string();
-    let phase = Phase { name, kind: PhaseKind::Compute { cycles, vertices: vec![vertices] } };
-    Work { items: vec![WorkItem::Phase(phase)], temporaries: Vec::new() }
+/// Takes the nodes that a backward node of `block` is the first to need again.
+fn take_due(again: &mut super::tensors::Again, block: BlockId) -> Vec<crate::sim::graph::NodeId> {
+    // The backward pass meets the last block first; what it skips is due as well.
+    let due: Vec<BlockId> = again.keys().copied().filter(|group| *group >= block).collect();
+    due.iter().rev().flat_map(|group| again.remove(group).unwrap_or_default()).collect()
 }
 
 /// Liveness steps of a range of phases.
@@ -504,11 +300,11 @@ fn phase_steps(live: &Range<usize>, steps: &[u32]) -> Range<u32> {
 }
 
 /// Program nodes of items: leaves as they are, loops as `Repeat`.
-fn leaves(items: &[Item], tables: &mut Tables) -> Vec<ProgramId> {
+pub(super) fn leaves(items: &[Item], tables: &mut Tables) -> Vec<ProgramId> {
     items
         .iter()
         .map(|item| match item {
-            Item::Leaf(program) => *program,
+            Item::Leaf(program) | Item::HostSync { program, .. } => *program,
             Item::Loop { times, body } => {
                 let children = leaves(body, tables);
                 let body = tables.group(ProgramKind::Sequence, "", children);

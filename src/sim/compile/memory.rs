@@ -1,7 +1,7 @@
 //! All variables of a program, placed on the tiles.
 
 use super::fragments::{Extra, Maker};
-use super::tensors::Home;
+use super::tensors::{Home, Part};
 use crate::report::{Category, Variable};
 use crate::sim::graph::TensorId;
 use crate::sim::lower::allocate::{self, Allocation, Wanted};
@@ -59,8 +59,12 @@ fn tensor_variables(maker: &mut Maker) -> Vec<Extra> {
         .into_iter()
         .map(|(home, span)| {
             let tensor = maker.graph.tensor(home.tensor);
-            let always = tensor.role.is_persistent() || span.end > steps;
-            let suffix = if home.restored { "/restored" } else { "" };
+            let kept = tensor.role.is_persistent() && !maker.is_off_chip(home.tensor);
+            let always = kept || span.end > steps;
+            let suffix = match home.part {
+                Part::Restored(_) => "/restored",
+                Part::Made | Part::Received(_) => "",
+            };
             Extra {
                 name: format!("{}{suffix}", tensor.name),
                 category: Category::Variable,
@@ -75,9 +79,7 @@ fn tensor_variables(maker: &mut Maker) -> Vec<Extra> {
 }
 
 fn tensor_bytes(maker: &mut Maker, tensor: TensorId, ipu: u32) -> TileRuns<u64> {
-    let element_bytes = maker.lowering.ty(tensor).dtype.bytes();
-    let layout = maker.lowering.layout_or_linear(tensor);
-    layout.bytes(element_bytes).shifted(ipu * maker.tables.tiles_per_ipu)
+    maker.bytes(tensor).shifted(ipu * maker.tables.tiles_per_ipu)
 }
 
 /// Code, vertex state and the like: one variable per category, named as libpva names them.

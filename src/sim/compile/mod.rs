@@ -2,27 +2,33 @@
 
 mod fragments;
 mod memory;
+mod notes;
+mod remote;
+mod stash;
 mod tables;
 mod tensors;
+mod transfers;
 mod tree;
+mod update;
 
-pub use fragments::{Fragment, HostCopy, LinkCopy, pass_name};
-pub use tables::{Item, LeafCost};
+pub use fragments::{Fragment, pass_name};
+pub use tables::{Item, LeafCost, whole_ipu};
+pub use transfers::{HostCopy, LinkCopy};
 
-use crate::report::{Batching, Compilation, GraphCounts, Pass, Region, Target};
-use crate::sim::graph::{Graph, GraphError, Training};
+use crate::report::{Batching, Compilation, GraphCounts, Pass, Target};
+use crate::sim::graph::{Graph, GraphError, Role, TensorId, Training};
 use crate::sim::lower::code::CodeAccount;
-use crate::sim::lower::{LowerError, Lowering, PlanningOptions};
+use crate::sim::lower::{LowerError, Lowering, PlanningOptions, alone};
 use crate::sim::ops::Optimizer;
 use crate::sim::planner::{Machine, PlanCache};
-use crate::sim::schedule::{Placement, Schedule, Update};
-use crate::sim::spec::{Execution, Spec, SpecError};
+use crate::sim::schedule::{Placement, Schedule, SyncGroups, balanced};
+use crate::sim::spec::{Spec, SpecError};
 use crate::sim::targets::System;
 use crate::units::{Bytes, Hertz, ProgramId};
 use fragments::Maker;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tables::Tables;
-use tensors::{Lifetimes, Tensors};
+use tensors::{Keeping, Lifetimes, Tensors};
 
 /// Why a spec could not be compiled.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +61,12 @@ pub struct Compiled {
     pub host_outputs: Vec<HostCopy>,
     /// Copies between IPUs.
     pub link_copies: Vec<LinkCopy>,
+    /// For each IPU, the wait of its compute tiles for its I/O tiles.
+    pub io_syncs: Vec<ProgramId>,
+    /// The sync in which the framework on the host holds an iteration up.
+    pub iteration_sync: ProgramId,
+    /// Which IPUs wait for each other.
+    pub sync_groups: SyncGroups,
     /// When everything happens.
     pub schedule: Schedule,
     /// Where blocks run.
@@ -95,25 +107,26 @@ impl Compiled {
 /// [`Compiled::tiles_out_of_memory`].
 pub fn compile(spec: &Spec) -> Result<Compiled, CompileError> {
     let graph = build_graph(spec)?;
-    let placement = Placement::new(spec, &graph)?;
+    let plans = PlanCache::new();
+    let placement = Placement::new(spec, &graph, &|| block_costs(spec, &graph, &plans))?;
     let schedule = Schedule::new(&spec.options, placement.stages.len(), spec.model.training);
-    let depth = stash_depth(spec, &schedule);
-    let stages = placement.stages.len();
-    let tensors = Tensors::new(&graph, &placement, |stage| depth(stages, stage));
+    let keeping = Keeping {
+        stash_depths: &schedule.stash_depths,
+        copying: schedule.copying,
+        recomputation: spec.options.recomputation,
+        activations_off_chip: !spec.options.location.activations.on_chip,
+    };
+    let tensors = Tensors::new(&graph, &placement, &keeping);
     let target = target(spec);
     let chip = spec.target.chip;
     let tiles = target.tiles_per_replica();
-    let machine = Machine { chip: *chip, tiles: u64::from(target.compute_tiles_per_ipu()) };
-    let plans = PlanCache::new();
-    let planning = PlanningOptions {
-        available_memory_proportion: spec.options.available_memory_proportion,
-        partials_type: spec.options.partials_type,
-    };
+    let rate = spec.options.host.bytes_per_second;
+    let system = System::new(spec.target.system, spec.target.kind, spec.target.ipus, rate);
     let mut maker = Maker {
         graph: &graph,
         placement: &placement,
         tensors: &tensors,
-        lowering: Lowering::new(&graph, machine, spec.model.training, planning, &plans),
+        lowering: lowering(spec, &graph, &plans),
         tables: Tables::new(
             spec.target.kind,
             chip.tiles,
@@ -123,9 +136,12 @@ pub fn compile(spec: &Spec) -> Result<Compiled, CompileError> {
         lifetimes: Lifetimes::default(),
         extras: Vec::new(),
         operations: Vec::new(),
-        stash_depth: depth,
+        spec,
+        schedule: &schedule,
+        system: &system,
+        sharded: sharded_tensors(spec, &graph),
     };
-    let parts = tree::assemble(&mut maker, &schedule, spec)?;
+    let parts = tree::assemble(&mut maker, &schedule)?;
     let memory = memory::place(&mut maker, chip, tiles);
     let Maker { tables, operations, .. } = maker;
     let counts = GraphCounts {
@@ -159,11 +175,14 @@ pub fn compile(spec: &Spec) -> Result<Compiled, CompileError> {
         host_inputs: parts.host_inputs,
         host_outputs: parts.host_outputs,
         link_copies: parts.link_copies,
+        io_syncs: parts.io_syncs,
+        iteration_sync: parts.iteration_sync,
+        sync_groups: SyncGroups::new(spec.options.sync_pattern, spec.target.ipus),
         schedule,
         placement,
-        system: System::new(chip, spec.target.kind, spec.target.ipus),
+        system,
     };
-    compiled.compilation.notes = notes(&compiled);
+    compiled.compilation.notes = notes::notes(&compiled, spec);
     Ok(compiled)
 }
 
@@ -183,14 +202,54 @@ fn build_graph(spec: &Spec) -> Result<Graph, CompileError> {
     })?)
 }
 
-/// Micro-batches of a stage in flight: PopART stashes `2 (S - 1 - s) + 1` in a training pipeline.
-fn stash_depth(spec: &Spec, schedule: &Schedule) -> fn(usize, usize) -> u64 {
-    let pipelined = spec.options.execution == Execution::Pipelined;
-    if pipelined && schedule.update != Update::Never {
-        |stages, stage| 2 * (stages - 1 - stage) as u64 + 1
-    } else {
-        |_, _| 1
+fn lowering<'a>(spec: &Spec, graph: &'a Graph, plans: &'a PlanCache) -> Lowering<'a> {
+    let chip = spec.target.chip;
+    let tiles = u64::from(chip.tiles - spec.options.num_io_tiles);
+    let planning = PlanningOptions {
+        available_memory_proportion: spec.options.available_memory_proportion,
+        partials_type: spec.options.partials_type,
+    };
+    Lowering::new(graph, Machine { chip: *chip, tiles }, spec.model.training, planning, plans)
+}
+
+/// Cycles of the forward and backward nodes of each block, for one micro-batch. Blocks that cannot
+/// be lowered cost nothing here; compiling reports them.
+fn block_costs(spec: &Spec, graph: &Graph, plans: &PlanCache) -> Vec<u64> {
+    let mut lowering = lowering(spec, graph, plans);
+    let mut costs = vec![0; graph.blocks.len()];
+    lowering.plan_ahead();
+    for node in graph.nodes.iter().filter(|node| node.pass != Pass::Update) {
+        if let Ok(lowered) = lowering.lower(node) {
+            costs[node.block.0] += alone::cycles(&lowered.work);
+        }
     }
+    costs
+}
+
+/// The split of a spec's blocks over its IPUs whose longest stage is shortest, as the names of the
+/// blocks of each stage, with its cycles for one micro-batch.
+///
+/// # Errors
+/// A model whose sizes do not fit together.
+pub fn balance(spec: &Spec) -> Result<Vec<(Vec<String>, u64)>, CompileError> {
+    let graph = build_graph(spec)?;
+    let costs = block_costs(spec, &graph, &PlanCache::new());
+    let parts = balanced(&costs, spec.target.ipus as usize);
+    Ok(parts
+        .into_iter()
+        .map(|part| (graph.blocks[part.clone()].to_vec(), costs[part].iter().sum()))
+        .collect())
+}
+
+/// Optimiser state that the replicas share out.
+fn sharded_tensors(spec: &Spec, graph: &Graph) -> BTreeSet<TensorId> {
+    let location = &spec.options.location;
+    if !location.sharded_state {
+        return BTreeSet::new();
+    }
+    let large =
+        |id: &TensorId| graph.tensor(*id).ty.elements() >= location.min_elements_for_sharding;
+    graph.with_role(Role::State).filter(large).collect()
 }
 
 fn target(spec: &Spec) -> Target {
@@ -199,7 +258,7 @@ fn target(spec: &Spec) -> Target {
         kind: spec.target.kind,
         name: chip.name.to_string(),
         architecture: chip.architecture.to_string(),
-        num_ipus: spec.target.ipus * spec.options.replication_factor,
+        num_ipus: spec.ipus_in_all(),
         tiles_per_ipu: chip.tiles,
         io_tiles_per_ipu: spec.options.num_io_tiles,
         bytes_per_tile: Bytes(chip.bytes_per_tile),
@@ -226,33 +285,4 @@ fn batching(spec: &Spec) -> Option<Batching> {
 fn count(tables: &Tables, weight: fn(u64) -> u64) -> u64 {
     let groups = tables.compute_sets.iter().flat_map(|set| &set.vertices);
     groups.map(|group| group.count.total() * weight(group.edges)).sum()
-}
-
-/// What the reader should know.
-fn notes(compiled: &Compiled) -> Vec<String> {
-    let mut notes = Vec::new();
-    let over = compiled.tiles_out_of_memory();
-    if over > 0 {
-        let overflowed: u64 = compiled
-            .compilation
-            .tile_categories
-            .iter()
-            .map(|(range, parts)| {
-                let bytes = parts.iter().filter(|part| part.region == Region::Overflowed);
-                u64::from(range.count()) * bytes.map(|part| part.bytes).sum::<u64>()
-            })
-            .sum();
-        notes.push(format!(
-            "Out of memory: {over} tiles need more than they have, {} in all; the program was compiled but not run",
-            Bytes(overflowed)
-        ));
-    }
-    if compiled.schedule.update == Update::PerMicroBatch {
-        notes.push(
-            "Weights are stale: without gradient accumulation a pipeline updates its weights while \
-             other micro-batches are in flight; set options.gradient_accumulation"
-                .to_string(),
-        );
-    }
-    notes
 }

@@ -11,7 +11,8 @@ use crate::sim::lower::constants::{
 };
 use crate::sim::lower::work::{Phase, PhaseKind, VertexUse, Work, WorkItem};
 use crate::units::{ComputeSetId, OperationId, ProgramId, TileRuns, VertexTypeId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// What a leaf program costs on its IPU, once.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,6 +45,13 @@ pub enum Item {
         /// One iteration.
         body: Vec<Item>,
     },
+    /// A sync of an IPU with those that wait for its host copies.
+    HostSync {
+        /// The sync.
+        program: ProgramId,
+        /// The IPU.
+        ipu: u32,
+    },
 }
 
 /// Tables under construction.
@@ -69,6 +77,10 @@ pub struct Tables {
     pub code: CodeAccount,
     vertex_type_ids: BTreeMap<String, VertexTypeId>,
     tiles_of_type: Vec<Vec<bool>>,
+    /// Works whose code an IPU has already, by their fingerprint.
+    outlined: BTreeSet<(u32, u64)>,
+    /// Whether what is added now runs code that is there already.
+    shared_code: bool,
 }
 
 impl Tables {
@@ -86,6 +98,8 @@ impl Tables {
             code,
             vertex_type_ids: BTreeMap::new(),
             tiles_of_type: Vec::new(),
+            outlined: BTreeSet::new(),
+            shared_code: false,
         }
     }
 
@@ -122,8 +136,46 @@ impl Tables {
         work: &Work,
     ) -> (Vec<Item>, Vec<u32>) {
         let mut steps = Vec::new();
+        // Equal works of one IPU are outlined: they share code and vertices, a call costs a step.
+        self.shared_code = !self.outlined.insert((ipu, fingerprint(&work.items)));
+        if self.shared_code {
+            self.shared_code = false;
+            self.call_code(ipu, work);
+            self.shared_code = true;
+        }
         let items = self.items(operation, operation_name, ipu, &work.items, &mut steps);
+        self.shared_code = false;
         (items, steps)
+    }
+
+    /// Whether an IPU has code for what `print` describes already; from now on it has.
+    pub fn outline(&mut self, ipu: u32, print: &str) -> bool {
+        !self.outlined.insert((ipu, fingerprint(&print)))
+    }
+
+    /// Adds as much code to each tile that `tiles` names on an IPU.
+    pub fn code_on(&mut self, category: Category, ipu: u32, tiles: &TileRuns<u64>, bytes: u64) {
+        for (range, _) in tiles.shifted(ipu * self.tiles_per_ipu).iter() {
+            for tile in range.first..range.end {
+                self.account(category, tile, bytes);
+            }
+        }
+    }
+
+    /// Control code of a call of outlined code, on the tiles that its first phase uses.
+    fn call_code(&mut self, ipu: u32, work: &Work) {
+        if let Some((phase, _)) = work.phases().first() {
+            let (PhaseKind::Exchange { cycles, .. } | PhaseKind::Compute { cycles, .. }) =
+                &phase.kind;
+            self.step_code(ipu, cycles);
+        }
+    }
+
+    /// Accounts for code or state of a program on one tile, unless it shares another's.
+    fn account(&mut self, category: Category, tile: u32, bytes: u64) {
+        if !self.shared_code {
+            self.code.add(category, tile, bytes);
+        }
     }
 
     fn items(
@@ -181,8 +233,16 @@ impl Tables {
         }
     }
 
+    /// Adds a leaf on one IPU with its cost, and the control code of a step on its tiles.
+    pub fn costed(&mut self, program: Program, cost: LeafCost, tiles: &TileRuns<u64>) -> ProgramId {
+        let id = self.leaf(program);
+        self.costs.insert(id, cost);
+        self.step_code(cost.ipu, tiles);
+        id
+    }
+
     /// A sync of the tiles of one IPU.
-    fn internal_sync(&mut self, ipu: u32) -> ProgramId {
+    pub fn internal_sync(&mut self, ipu: u32) -> ProgramId {
         let sync = self.program(Program {
             name: "Internal".to_string(),
             ipu: Some(ipu),
@@ -228,7 +288,7 @@ impl Tables {
         let tiles = tiles.shifted(ipu * self.tiles_per_ipu);
         for (range, tile) in tiles.iter() {
             for tile_number in range.first..range.end {
-                self.code.add(category, tile_number, tile.code_bytes);
+                self.account(category, tile_number, tile.code_bytes);
             }
         }
         self.exchanges.push(Exchange { program, tiles });
@@ -236,11 +296,7 @@ impl Tables {
 
     /// Control code of one step on the tiles that take part.
     fn step_code(&mut self, ipu: u32, cycles: &TileRuns<u64>) {
-        for (range, _) in cycles.shifted(ipu * self.tiles_per_ipu).iter() {
-            for tile in range.first..range.end {
-                self.code.add(Category::ControlCode, tile, code::CONTROL_BYTES_PER_STEP);
-            }
-        }
+        self.code_on(Category::ControlCode, ipu, cycles, code::CONTROL_BYTES_PER_STEP);
     }
 
     fn compute_set(
@@ -253,7 +309,9 @@ impl Tables {
         let offset = ipu * self.tiles_per_ipu;
         let groups: Vec<VertexGroup> =
             vertices.iter().map(|vertex| self.vertices(vertex, offset)).collect();
-        self.code.add_compute_set();
+        if !self.shared_code {
+            self.code.add_compute_set();
+        }
         self.compute_sets.push(ComputeSet {
             name: name.to_string(),
             cycles: cycles.shifted(offset),
@@ -271,8 +329,8 @@ impl Tables {
         let state = code::vertex_state_bytes(vertex.edges);
         for (range, instances) in count.iter() {
             for tile in range.first..range.end {
-                self.code.add(Category::VertexInstanceState, tile, instances * state);
-                self.code.add(Category::VertexFieldData, tile, instances * vertex.field_bytes);
+                self.account(Category::VertexInstanceState, tile, instances * state);
+                self.account(Category::VertexFieldData, tile, instances * vertex.field_bytes);
                 if copies {
                     self.code.add_copy_code(tile);
                 } else if !std::mem::replace(
@@ -300,6 +358,13 @@ impl Tables {
         self.tiles_of_type.push(vec![false; self.code.category(Category::Stack).len()]);
         id
     }
+}
+
+/// A number that equal things share and different ones, as good as always, do not.
+fn fingerprint(thing: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    thing.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// A nameless program of one kind, to fill in.

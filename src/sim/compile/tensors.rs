@@ -1,39 +1,64 @@
 //! Which memory each tensor lives in, on which IPU and for how long.
 
 use crate::report::Pass;
-use crate::sim::graph::{Graph, NodeId, Role, TensorId};
+use crate::sim::graph::{BlockId, Graph, NodeId, Role, TensorId};
 use crate::sim::ops::Reuse;
-use crate::sim::schedule::Placement;
+use crate::sim::schedule::{Copying, Placement};
+use crate::sim::spec::Recomputation;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// The memory of a tensor on one IPU in one part of the program. A tensor kept for the backward
-/// pass of a pipeline has two: the stash is filled from one and emptied into the other.
+/// Which of a tensor's memories on an IPU is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// Where it is made, or kept.
+    Made,
+    /// What a stage was sent by another.
+    Received(usize),
+    /// What a stage's backward pass took from the stash, or computed again.
+    Restored(usize),
+}
+
+/// The memory of a tensor on one IPU in one part of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Home {
     /// The tensor that owns the memory; views and in-place results share it.
     pub tensor: TensorId,
     /// IPU of the replica.
     pub ipu: u32,
-    /// Whether this is the copy restored for the backward pass.
-    pub restored: bool,
+    /// Which of its memories there.
+    pub part: Part,
 }
 
-/// A copy of activations or gradients between IPUs.
+/// A copy of activations or gradients from stage to stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Boundary {
     /// The tensor.
     pub tensor: TensorId,
-    /// Stage that makes it.
+    /// Stage that sends it.
     pub from_stage: usize,
-    /// Stage that reads it.
+    /// Stage that receives it.
     pub to_stage: usize,
     /// Pass in which it is made.
-    pub from_pass: PassKey,
+    pub from_pass: Pass,
 }
 
-/// [`Pass`] of a boundary; forward first.
-pub type PassKey = Pass;
+/// Forward nodes that the backward pass runs again, by the block before whose backward nodes they
+/// run.
+pub type Again = BTreeMap<BlockId, Vec<NodeId>>;
+
+/// What decides how tensors are kept and copied.
+#[derive(Clone, Copy, Debug)]
+pub struct Keeping<'a> {
+    /// Micro-batches each stage keeps for its backward pass; with one, nothing is stashed.
+    pub stash_depths: &'a [u64],
+    /// When copies between stages are made.
+    pub copying: Copying,
+    /// What the backward pass computes again.
+    pub recomputation: Recomputation,
+    /// Whether activations wait for the backward pass in streaming memory.
+    pub activations_off_chip: bool,
+}
 
 /// Facts about tensors that follow from graph and placement alone.
 #[derive(Debug)]
@@ -41,13 +66,15 @@ pub struct Tensors {
     root: Vec<TensorId>,
     producer: Vec<Option<NodeId>>,
     stashed: BTreeSet<(TensorId, usize)>,
+    recomputed: BTreeSet<(TensorId, usize)>,
+    again: Vec<Again>,
+    received: BTreeSet<(TensorId, usize)>,
     boundaries: BTreeSet<Boundary>,
 }
 
 impl Tensors {
-    /// Works out sharing, boundaries and stashes. `stash_depth` says how many micro-batches of a
-    /// stage are in flight; with one, nothing needs to be stashed.
-    pub fn new(graph: &Graph, placement: &Placement, stash_depth: impl Fn(usize) -> u64) -> Self {
+    /// Works out sharing, boundaries, stashes and what is computed again.
+    pub fn new(graph: &Graph, placement: &Placement, keeping: &Keeping) -> Self {
         let mut producer = vec![None; graph.tensors.len()];
         let mut readers = vec![0usize; graph.tensors.len()];
         for (index, node) in graph.nodes.iter().enumerate() {
@@ -62,10 +89,19 @@ impl Tensors {
             readers[output.0] += 1;
         }
         let root = share(graph, placement, &readers);
-        let mut tensors =
-            Self { root, producer, stashed: BTreeSet::new(), boundaries: BTreeSet::new() };
-        tensors.find_boundaries(graph, placement);
-        tensors.find_stashes(graph, placement, stash_depth);
+        let mut tensors = Self {
+            root,
+            producer,
+            stashed: BTreeSet::new(),
+            recomputed: BTreeSet::new(),
+            again: vec![Again::new(); placement.stages.len()],
+            received: BTreeSet::new(),
+            boundaries: BTreeSet::new(),
+        };
+        tensors.find_boundaries(graph, placement, keeping.copying);
+        for stage in 0..placement.stages.len() {
+            tensors.find_kept(graph, placement, keeping, stage);
+        }
         tensors
     }
 
@@ -84,51 +120,154 @@ impl Tensors {
         self.stashed.iter().filter(move |(_, at)| *at == stage).map(|(tensor, _)| *tensor)
     }
 
+    /// Forward nodes that the backward pass of a stage runs again.
+    pub fn again(&self, stage: usize) -> &Again {
+        &self.again[stage]
+    }
+
     /// Where a node of `stage` in `pass` finds a tensor.
     pub fn home(&self, tensor: TensorId, stage: usize, ipu: u32, pass: Pass) -> Home {
         let tensor = self.root(tensor);
-        let restored = pass == Pass::Backward && self.stashed.contains(&(tensor, stage));
-        Home { tensor, ipu, restored }
+        let key = (tensor, stage);
+        let restored = pass == Pass::Backward
+            && (self.stashed.contains(&key) || self.recomputed.contains(&key));
+        let part = if restored {
+            Part::Restored(stage)
+        } else if self.received.contains(&key) {
+            Part::Received(stage)
+        } else {
+            Part::Made
+        };
+        Home { tensor, ipu, part }
     }
 
-    fn find_boundaries(&mut self, graph: &Graph, placement: &Placement) {
+    fn find_boundaries(&mut self, graph: &Graph, placement: &Placement, copying: Copying) {
         for node in &graph.nodes {
             let stage = placement.stage(node.block);
             for input in &node.inputs {
                 let Some(producer) = self.producer[input.0] else { continue };
                 let maker = &graph.nodes[producer.0];
-                let from_stage = placement.stage(maker.block);
+                let from = placement.stage(maker.block);
                 // What a stage received for its forward pass is still there for its backward pass.
-                if from_stage != stage {
+                if from != stage {
                     let tensor = self.root(*input);
-                    let from_pass = maker.pass;
-                    self.boundaries.insert(Boundary {
-                        tensor,
-                        from_stage,
-                        to_stage: stage,
-                        from_pass,
-                    });
+                    self.add_boundary(placement, tensor, (from, stage), maker.pass, copying);
                 }
             }
         }
     }
 
-    fn find_stashes(&mut self, graph: &Graph, placement: &Placement, depth: impl Fn(usize) -> u64) {
-        for node in graph.nodes.iter().filter(|node| node.pass == Pass::Backward) {
-            let stage = placement.stage(node.block);
-            if depth(stage) <= 1 {
-                continue;
+    /// A copy from stage to stage. In a pipeline it goes through the stages between them, as
+    /// PopART's contiguation makes it, for the stage that reads it works that many slots later.
+    fn add_boundary(
+        &mut self,
+        placement: &Placement,
+        tensor: TensorId,
+        (from, to): (usize, usize),
+        from_pass: Pass,
+        copying: Copying,
+    ) {
+        let mut at = from;
+        while at != to {
+            let next = match copying {
+                Copying::AfterEachPass => to,
+                _ if at < to => at + 1,
+                _ => at - 1,
+            };
+            let same_ipu = placement.stages[at].ipu == placement.stages[next].ipu;
+            // Without a pipeline nobody overwrites what lies on the same IPU.
+            if copying != Copying::AfterEachPass || !same_ipu {
+                self.received.insert((tensor, next));
+                self.boundaries.insert(Boundary {
+                    tensor,
+                    from_stage: at,
+                    to_stage: next,
+                    from_pass,
+                });
             }
-            for input in &node.inputs {
-                let tensor = self.root(*input);
-                let made_forward = match self.producer[input.0] {
-                    Some(producer) => graph.nodes[producer.0].pass == Pass::Forward,
-                    None => graph.tensor(tensor).role == Role::Input,
-                };
-                if made_forward {
-                    self.stashed.insert((tensor, stage));
+            at = next;
+        }
+    }
+
+    /// What a stage keeps for its backward pass, and what it computes again.
+    fn find_kept(&mut self, graph: &Graph, placement: &Placement, keeping: &Keeping, stage: usize) {
+        let depth = keeping.stash_depths.get(stage).copied().unwrap_or(1);
+        let mine = |node: &&crate::sim::graph::Node| placement.stage(node.block) == stage;
+        let backward = graph.nodes.iter().filter(|node| node.pass == Pass::Backward).filter(mine);
+        let mut needed: BTreeMap<TensorId, BTreeSet<BlockId>> = BTreeMap::new();
+        for node in backward {
+            for input in node.inputs.iter().filter(|input| self.made_forward(graph, **input)) {
+                needed.entry(*input).or_default().insert(node.block);
+            }
+        }
+        let recompute = match keeping.recomputation {
+            Recomputation::None => false,
+            // The last stage of a pipeline goes back at once: its activations are still there.
+            Recomputation::Pipeline => depth > 1 || keeping.copying == Copying::AfterEachPass,
+            Recomputation::Auto | Recomputation::Checkpoints => true,
+        };
+        let mut kept: BTreeSet<TensorId> = needed.keys().map(|tensor| self.root(*tensor)).collect();
+        if recompute {
+            let whole_stage = keeping.recomputation == Recomputation::Pipeline;
+            kept = self.find_again(graph, placement, stage, whole_stage, &needed);
+        }
+        if depth > 1 || keeping.activations_off_chip {
+            self.stashed.extend(kept.into_iter().map(|tensor| (tensor, stage)));
+        }
+    }
+
+    /// Walks back from what the backward pass needs to checkpoints; notes the nodes on the way and
+    /// returns the checkpoints.
+    fn find_again(
+        &mut self,
+        graph: &Graph,
+        placement: &Placement,
+        stage: usize,
+        whole_stage: bool,
+        needed: &BTreeMap<TensorId, BTreeSet<BlockId>>,
+    ) -> BTreeSet<TensorId> {
+        let mut kept = BTreeSet::new();
+        let mut nodes: BTreeSet<(BlockId, NodeId)> = BTreeSet::new();
+        let last =
+            (0..graph.blocks.len()).map(BlockId).rfind(|block| placement.stage(*block) == stage);
+        let mut open: Vec<(TensorId, BlockId)> = needed
+            .iter()
+            .flat_map(|(tensor, blocks)| blocks.iter().map(|block| (*tensor, *block)))
+            .collect();
+        while let Some((tensor, block)) = open.pop() {
+            let producer = self.producer[tensor.0].filter(|producer| {
+                let node = &graph.nodes[producer.0];
+                placement.stage(node.block) == stage && (whole_stage || node.block == block)
+            });
+            let Some(producer) = producer else {
+                if self.made_forward(graph, tensor) {
+                    kept.insert(self.root(tensor));
+                }
+                continue;
+            };
+            let group = if whole_stage { last.unwrap_or(block) } else { block };
+            if nodes.insert((group, producer)) {
+                let inputs = &graph.nodes[producer.0].inputs;
+                open.extend(inputs.iter().map(|input| (*input, block)));
+            }
+        }
+        for (group, node) in nodes {
+            let outputs = &graph.nodes[node.0].outputs;
+            for root in outputs.iter().map(|output| self.root[output.0]) {
+                if !kept.contains(&root) {
+                    self.recomputed.insert((root, stage));
                 }
             }
+            self.again[stage].entry(group).or_default().push(node);
+        }
+        kept
+    }
+
+    /// Whether a tensor comes from the forward pass of a micro-batch.
+    fn made_forward(&self, graph: &Graph, tensor: TensorId) -> bool {
+        match self.producer[tensor.0] {
+            Some(producer) => graph.nodes[producer.0].pass == Pass::Forward,
+            None => graph.tensor(self.root(tensor)).role == Role::Input,
         }
     }
 }

@@ -99,7 +99,13 @@ impl Graph {
             let scaling =
                 (is_loss && training.loss_scaling != 1.0).then_some(Scale(training.loss_scaling));
             if is_loss || node.outputs.iter().any(|output| gradients[output.0].is_some()) {
-                differentiate(&mut builder, node, scaling, &mut gradients)?;
+                let mut found = differentiate(&mut builder, node, scaling, &gradients)?;
+                if training.accumulate {
+                    accumulate(&mut builder, node, &mut found, &gradients)?;
+                }
+                for (input, gradient) in found {
+                    note(&mut builder, input, gradient, &mut gradients)?;
+                }
             }
         }
         update(&mut builder, &gradients, training)?;
@@ -107,35 +113,80 @@ impl Graph {
     }
 }
 
-/// Adds the gradient operations of one forward node and notes the gradients of its inputs;
+/// Adds the gradient operations of one forward node; returns the gradients of its inputs.
 /// `scaling` is applied to those of a loss.
 fn differentiate(
     builder: &mut GraphBuilder,
     node: &Node,
     scaling: Option<Scale>,
-    gradients: &mut [Option<TensorId>],
-) -> Result<(), GraphError> {
+    gradients: &[Option<TensorId>],
+) -> Result<Vec<(TensorId, TensorId)>, GraphError> {
     let output_gradients: Vec<_> = node.outputs.iter().map(|output| gradients[output.0]).collect();
     builder.at(Pass::Backward, node.block);
     let mut backward = Backward { node, output_gradients: &output_gradients, builder };
-    let found = node.operator.differentiate(&mut backward)?;
-    for (input, gradient) in node.inputs.iter().zip(found) {
-        let Some(mut gradient) = gradient else { continue };
-        if let Some(scaling) = scaling {
-            gradient = builder.apply(&format!("{}/scaling", node.name), scaling, &[gradient])?;
+    let gradients = node.operator.differentiate(&mut backward)?;
+    let of_inputs = node.inputs.iter().zip(gradients);
+    let mut found: Vec<_> =
+        of_inputs.filter_map(|(input, gradient)| Some((*input, gradient?))).collect();
+    if let Some(scaling) = scaling {
+        for (_, gradient) in &mut found {
+            *gradient = builder.apply(&format!("{}/scaling", node.name), scaling, &[*gradient])?;
         }
-        gradients[input.0] = Some(match gradients[input.0] {
-            None => gradient,
-            Some(earlier) => {
-                let name = format!("{}/sum", builder.graph().tensor(*input).name);
-                builder.apply(&name, BinaryOp::ADD, &[earlier, gradient])?
-            }
-        });
     }
+    Ok(found)
+}
+
+/// Adds the gradients of parameters to their accumulators, use by use and at once, so that none
+/// lives longer than it must. A first use makes the accumulator, which then takes its gradient's
+/// place.
+fn accumulate(
+    builder: &mut GraphBuilder,
+    node: &Node,
+    found: &mut Vec<(TensorId, TensorId)>,
+    gradients: &[Option<TensorId>],
+) -> Result<(), GraphError> {
+    let mut first_uses = Vec::new();
+    for (input, gradient) in std::mem::take(found) {
+        let tensor = builder.graph().tensor(input).clone();
+        if tensor.role != Role::Parameter {
+            first_uses.push((input, gradient));
+            continue;
+        }
+        let (accumulator, name) = match gradients[input.0] {
+            Some(accumulator) => (accumulator, format!("{}/accumulate", node.name)),
+            None => {
+                builder.at(Pass::Backward, tensor.block);
+                let name = format!("Accum___{}", tensor.name);
+                let accumulator = builder.tensor(&name, tensor.ty.clone(), Role::Accumulator);
+                first_uses.push((input, accumulator));
+                (accumulator, format!("{}/accumulate", tensor.name))
+            }
+        };
+        builder.at(Pass::Backward, node.block);
+        builder.apply_all(&name, Accumulate, &[accumulator, gradient])?;
+    }
+    *found = first_uses;
     Ok(())
 }
 
-/// Adds accumulation and the optimiser for every parameter that has a gradient.
+/// Notes a gradient, added to that of earlier uses.
+fn note(
+    builder: &mut GraphBuilder,
+    input: TensorId,
+    gradient: TensorId,
+    gradients: &mut [Option<TensorId>],
+) -> Result<(), GraphError> {
+    gradients[input.0] = Some(match gradients[input.0] {
+        None => gradient,
+        Some(earlier) => {
+            let name = format!("{}/sum", builder.graph().tensor(input).name);
+            builder.apply(&name, BinaryOp::ADD, &[earlier, gradient])?
+        }
+    });
+    Ok(())
+}
+
+/// Adds the optimiser for every parameter that has a gradient or an accumulator.
 fn update(
     builder: &mut GraphBuilder,
     gradients: &[Option<TensorId>],
@@ -144,23 +195,8 @@ fn update(
     let Training { optimizer, accumulate, .. } = training;
     let parameters: Vec<TensorId> = builder.graph().with_role(Role::Parameter).collect();
     for parameter in parameters {
-        let Some(gradient) = gradients[parameter.0] else { continue };
+        let Some(source) = gradients[parameter.0] else { continue };
         let tensor = builder.graph().tensor(parameter).clone();
-        let mut source = gradient;
-        if accumulate {
-            builder.at(Pass::Backward, tensor.block);
-            let accumulator = builder.tensor(
-                &format!("Accum___{}", tensor.name),
-                tensor.ty.clone(),
-                Role::Accumulator,
-            );
-            builder.apply_all(
-                &format!("{}/accumulate", tensor.name),
-                Accumulate,
-                &[accumulator, gradient],
-            )?;
-            source = accumulator;
-        }
         builder.at(Pass::Update, tensor.block);
         let mut operands = vec![parameter, source];
         for (state, dtype) in optimizer.states() {

@@ -112,6 +112,37 @@ pub fn global_code_bytes(traffic: &TileTraffic, kind: TargetKind) -> u64 {
     }
 }
 
+/// Code of one half of an all-reduce between replicas on a tile: one looped exchange. Read off the
+/// 4-replica column of the BERT-Large code table (Memory and performance optimisation, 4.3).
+const COLLECTIVE_BYTES: u64 = 8;
+
+/// Control code of each switch case of a step, one for each replica that may run it.
+const CASE_BYTES: u64 = 12;
+
+/// Replicas from which steps are looped and find their neighbour in a table: unrolled switches
+/// would grow with the square of the replicas. Assumed; the one published program has four.
+const MOST_CASES: u64 = 8;
+
+/// Internal exchange code of one step's slice and addition, and of the loop around all steps. Read
+/// off the same table.
+const COLLECTIVE_EXCHANGE_BYTES: (u64, u64) = (32, 128);
+
+/// Global exchange code of one half of an all-reduce on a tile.
+pub fn collective_code_bytes(kind: TargetKind) -> u64 {
+    if kind == TargetKind::IpuModel { 0 } else { COLLECTIVE_BYTES }
+}
+
+/// Control code and internal exchange code that `steps` steps over so many ranks have on a tile,
+/// besides those of the first step's programs: poplibs lowers collectives to a switch on the
+/// replica with a slice, a copy and an addition for each step.
+pub fn collective_step_bytes(steps: u64, ranks: u64) -> (u64, u64) {
+    let programs = 3 * steps.saturating_sub(1) + 2;
+    let cases = steps.min(MOST_CASES) * ranks.min(MOST_CASES);
+    let control = CONTROL_BYTES_PER_STEP * programs.min(3 * MOST_CASES) + CASE_BYTES * cases;
+    let (each, around) = COLLECTIVE_EXCHANGE_BYTES;
+    (control, each * steps.min(MOST_CASES) + around)
+}
+
 /// Code of one host copy on a tile.
 pub fn host_code_bytes(traffic: &TileTraffic, kind: TargetKind) -> u64 {
     match kind {

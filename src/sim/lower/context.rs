@@ -5,7 +5,7 @@ use super::work::Work;
 use crate::sim::graph::{DType, Graph, Node, Role, TensorId, TensorType};
 use crate::sim::planner::{Machine, PlanCache};
 use rayon::prelude::*;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// An operation that cannot be lowered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -133,16 +133,41 @@ impl<'a> Lowering<'a> {
         lowering
     }
 
-    /// Makes all plans that operations of the graph will ask for, in parallel. What cannot be
-    /// planned is found again, and said, when the operation is lowered.
-    pub fn plan_ahead(&self) {
-        let mut different: HashMap<(String, Vec<TensorType>), &Node> = HashMap::new();
-        for node in self.graph.nodes.iter().filter(|node| node.operator.is_planned()) {
+    /// Makes all plans that operations of the graph will ask for, in parallel, and lays weights out
+    /// for them, whoever reads them first. What cannot be planned is found again, and said, when
+    /// the operation is lowered.
+    pub fn plan_ahead(&mut self) {
+        let planned: Vec<&Node> =
+            self.graph.nodes.iter().filter(|node| node.operator.is_planned()).collect();
+        let mut numbers: HashMap<(String, Vec<TensorType>), usize> = HashMap::new();
+        let mut different: Vec<&Node> = Vec::new();
+        let kinds = planned.iter().map(|node| {
             let key = (format!("{:?}", node.operator), self.graph.types(&node.inputs));
-            different.entry(key).or_insert(node);
+            *numbers.entry(key).or_insert_with(|| {
+                different.push(node);
+                different.len() - 1
+            })
+        });
+        let kinds: Vec<usize> = kinds.collect();
+        let weights: Vec<Option<Layout>> =
+            different.par_iter().map(|node| node.operator.plan_ahead(self, node)).collect();
+        let casts: HashSet<TensorId> = self
+            .graph
+            .nodes
+            .iter()
+            .filter(|node| node.operator.kind() == "cast")
+            .flat_map(|node| node.outputs.iter().copied())
+            .collect();
+        for (node, kind) in planned.into_iter().zip(kinds) {
+            let tensor = node.inputs[1];
+            let kept = self.graph.tensor(tensor).role == Role::Parameter;
+            if let Some(layout) = &weights[kind]
+                && (kept || casts.contains(&tensor))
+                && self.layout(tensor).is_none()
+            {
+                self.lay_out(tensor, layout.clone());
+            }
         }
-        let nodes: Vec<&Node> = different.into_values().collect();
-        nodes.par_iter().for_each(|node| node.operator.plan_ahead(self, node));
     }
 
     /// Lowers one operation of the graph, or finds one that was equal.

@@ -3,6 +3,7 @@
 pub mod allocate;
 pub mod alone;
 pub mod code;
+pub mod collective;
 pub mod constants;
 mod context;
 pub mod conv;

@@ -93,10 +93,32 @@ impl Lowering<'_> {
         explain(node, plan).map(Planned::Inference)
     }
 
-    /// Makes the plans of a layer, for later.
-    pub fn plan_matmul(&self, node: &Node, matmul: &MatMul) {
-        // Whoever lowers the node hears of the error.
-        let _ = self.matmul_plans(node, matmul);
+    /// Makes the plans of a layer, for later; returns how its weights will have to lie. Whoever
+    /// lowers the node hears of errors.
+    pub fn plan_matmul(&self, node: &Node, matmul: &MatMul) -> Option<Layout> {
+        let planned = self.matmul_plans(node, matmul).ok()?;
+        let axes = self.matmul_axes(node, matmul)?;
+        (matmul.product == Product::Forward).then(|| self.weights(node, &planned, axes))
+    }
+
+    /// How the weights of a planned product have to lie.
+    fn weights(&self, node: &Node, planned: &Planned, axes: ProductAxes) -> Layout {
+        let plan = match planned {
+            Planned::Inference(plan) => plan,
+            Planned::Training(plans) => &plans.forward,
+        };
+        let wanted = planned_layouts(&self.machine, plan).weights;
+        from_planned(&wanted, axes.weights, self.ty(node.inputs[1]))
+    }
+
+    /// Axes of the operands of a layer.
+    fn matmul_axes(&self, node: &Node, matmul: &MatMul) -> Option<ProductAxes> {
+        let leading = self.ty(node.inputs[0]).shape.len().checked_sub(2)?;
+        let weights = if matmul.transposed { TURNED_WEIGHTS } else { MATMUL_WEIGHTS };
+        Some(ProductAxes {
+            activations: ACTIVATIONS.behind(leading),
+            weights: weights.behind(leading),
+        })
     }
 
     /// Lowers one product of a fully-connected layer.
@@ -104,13 +126,12 @@ impl Lowering<'_> {
     /// # Errors
     /// Where no plan exists.
     pub fn matmul(&mut self, node: &Node, matmul: &MatMul) -> Result<Work, LowerError> {
-        let leading = self.ty(node.inputs[0]).shape.len() - 2;
-        let weights = if matmul.transposed { TURNED_WEIGHTS } else { MATMUL_WEIGHTS };
-        let axes = ProductAxes {
-            activations: ACTIVATIONS.behind(leading),
-            weights: weights.behind(leading),
-        };
-        match self.matmul_plans(node, matmul)? {
+        let planned = self.matmul_plans(node, matmul)?;
+        let axes = self.matmul_axes(node, matmul).ok_or_else(|| LowerError {
+            operation: node.name.clone(),
+            problem: "its operands are no matrices".to_string(),
+        })?;
+        match planned {
             Planned::Inference(plan) => self.forward(node, &plan, axes),
             Planned::Training(plans) => match matmul.product {
                 Product::Forward => self.forward(node, &plans.forward, axes),
@@ -120,10 +141,11 @@ impl Lowering<'_> {
         }
     }
 
-    /// Makes the plans of a convolution, for later.
-    pub fn plan_conv(&self, node: &Node, conv: &Conv2d) {
-        // Whoever lowers the node hears of the error.
-        let _ = self.conv_forward_plans(node, conv);
+    /// Makes the plans of a convolution, for later; returns how its weights will have to lie.
+    /// Whoever lowers the node hears of errors.
+    pub fn plan_conv(&self, node: &Node, conv: &Conv2d) -> Option<Layout> {
+        let planned = self.conv_forward_plans(node, conv).ok()?;
+        Some(self.weights(node, &planned, CONV))
     }
 
     /// Plans a convolution from its forward pass.

@@ -56,6 +56,29 @@ fn either(a: &TileRuns<u64>, b: &TileRuns<u64>, join: fn(u64, u64) -> u64) -> Ti
     present
 }
 
+/// Elements without those that only pad the end: `real` ones are left.
+pub fn trimmed(elements: &TileRuns<u64>, real: u64) -> TileRuns<u64> {
+    let mut padding = elements.total().saturating_sub(real);
+    if padding == 0 {
+        return elements.clone();
+    }
+    let tiles: Vec<(u32, u64)> = elements
+        .iter()
+        .flat_map(|(range, count)| (range.first..range.end).map(move |tile| (tile, *count)))
+        .collect();
+    let mut kept: Vec<(u32, u64)> = tiles
+        .into_iter()
+        .rev()
+        .map(|(tile, count)| {
+            let cut = padding.min(count);
+            padding -= cut;
+            (tile, count - cut)
+        })
+        .collect();
+    kept.reverse();
+    per_tile(kept)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

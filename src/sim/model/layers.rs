@@ -13,7 +13,8 @@ pub struct Layers {
     /// Element type of activations.
     pub dtype: DType,
     parameter_type: DType,
-    training: bool,
+    /// Whether there will be a backward pass.
+    pub training: bool,
 }
 
 /// Sizes of attention.

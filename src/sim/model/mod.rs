@@ -1,6 +1,8 @@
 //! The layers people name: built-in models, from their published definitions.
 
+mod bert;
 mod classification;
+mod gpt2;
 mod layers;
 mod matmul_chain;
 mod mlp;
@@ -37,7 +39,9 @@ impl fmt::Debug for ModelDef {
 
 /// Every built-in model, sorted by name.
 pub const MODELS: &[ModelDef] = &[
+    bert::MODEL,
     classification::MODEL,
+    gpt2::MODEL,
     matmul_chain::MODEL,
     mlp::MODEL,
     mnist::MODEL,
@@ -79,6 +83,15 @@ fn expect_divides(whole: &str, size: u64, part: &str, of: u64) -> Result<(), Gra
     }
     let problem = format!("{size} is no multiple of model.{part} = {of}");
     Err(GraphError { node: whole.to_string(), problem })
+}
+
+/// Checks that one size is no larger than another.
+fn expect_at_most(name: &str, size: u64, bound: &str, most: u64) -> Result<(), GraphError> {
+    if size <= most {
+        return Ok(());
+    }
+    let problem = format!("{size} is more than model.{bound} = {most}");
+    Err(GraphError { node: name.to_string(), problem })
 }
 
 #[cfg(test)]

@@ -74,13 +74,8 @@ impl Operator for BatchNorm {
             let name = format!("Norm/combine/{}", step.title());
             folding.push(elementwise::binary(&name, step, DType::Float, &layout.elements));
         }
-        let mut work = norm.inference(lowering, node, affine);
-        let phases = folding.items.len();
-        for temporary in &mut work.temporaries {
-            temporary.live = temporary.live.start + phases..temporary.live.end + phases;
-        }
-        folding.items.append(&mut work.items);
-        Ok(Work { items: folding.items, temporaries: work.temporaries })
+        folding.append(norm.inference(lowering, node, affine));
+        Ok(folding)
     }
 }
 

@@ -34,6 +34,13 @@ impl Operator for Cast {
 
     fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
         let from = lowering.ty(node.inputs[0]).dtype;
+        // What is cast for a planned operation lies as that wants it.
+        if let (None, Some(planned)) =
+            (lowering.layout(node.inputs[0]), lowering.layout(node.outputs[0]))
+        {
+            let planned = planned.clone();
+            lowering.lay_out(node.inputs[0], planned);
+        }
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = Work::default();
         work.push(elementwise::cast("Cast", from, self.to, &layout.elements));

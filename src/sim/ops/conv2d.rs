@@ -2,7 +2,7 @@
 
 use super::{Operator, expect_operands};
 use crate::sim::graph::{Backward, GraphError, Node, TensorId, TensorType};
-use crate::sim::lower::{LowerError, Lowering, work::Work};
+use crate::sim::lower::{LowerError, Lowering, layout::Layout, work::Work};
 
 /// A convolution of `[batch, in, height, width]` with `[out, in / groups, kernel, kernel]` weights.
 /// With as many groups as channels it is depthwise.
@@ -96,8 +96,8 @@ impl Operator for Conv2d {
         true
     }
 
-    fn plan_ahead(&self, lowering: &Lowering, node: &Node) {
-        lowering.plan_conv(node, self);
+    fn plan_ahead(&self, lowering: &Lowering, node: &Node) -> Option<Layout> {
+        lowering.plan_conv(node, self)
     }
 
     fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {

@@ -5,7 +5,7 @@ use crate::sim::graph::{Backward, DType, GraphError, Node, TensorId, TensorType}
 use crate::sim::lower::embedding::{self, Lowered};
 use crate::sim::lower::layout::Layout;
 use crate::sim::lower::work::WorkItem;
-use crate::sim::lower::{LowerError, Lowering, elementwise, work::Work};
+use crate::sim::lower::{LowerError, Lowering, elementwise, runs, work::Work};
 
 /// `table[rows, width]` at `indices[..]`: a tensor of the shape of the indices, and the width.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +60,11 @@ impl Embedding {
     }
 }
 
+/// A planned layout without the padding of its last columns.
+fn fitted(layout: Layout, ty: &TensorType) -> Layout {
+    Layout { elements: runs::trimmed(&layout.elements, ty.elements()), order: layout.order }
+}
+
 impl Operator for Embedding {
     fn kind(&self) -> &'static str {
         "embedding"
@@ -93,11 +98,24 @@ impl Operator for Embedding {
         let machine = lowering.machine;
         let plan = embedding::plan(&part, machine.tiles, lowering.training);
         let lowered = Lowered::new(&machine, part, plan);
-        let mut work = lowering.place_or_bring(table, lowered.table(), "multiSlice/table");
-        let indices_layout = self.whole(lowered.indices());
-        work.append(lowering.place_or_bring(indices, indices_layout, "multiSlice/indices"));
+        let wanted = fitted(lowered.table(), lowering.ty(table));
+        let output = lowering.ty(node.outputs[0]);
+        let slices = fitted(self.whole(lowered.slices()), output);
+        let indices_layout = fitted(self.whole(lowered.indices()), lowering.ty(indices));
+        let mut work = lowering.place_or_bring(indices, indices_layout, "multiSlice/indices");
         work.append(self.serialised(lowered.gather()));
-        lowering.lay_out(node.outputs[0], self.whole(lowered.slices()));
+        match lowering.layout(table) {
+            None => lowering.lay_out(table, wanted),
+            // Of a table that lies for another operation, only the chosen rows are moved.
+            Some(held) if *held != wanted => {
+                let spread =
+                    Layout::linear(output.elements(), output.dtype.bytes(), lowering.tiles);
+                lowering.lay_out(node.outputs[0], spread);
+                work.append(lowering.bring(node.outputs[0], &slices, "gathered"));
+            }
+            Some(_) => {}
+        }
+        lowering.lay_out(node.outputs[0], slices);
         Ok(work)
     }
 }
@@ -130,9 +148,9 @@ impl Operator for EmbeddingGradient {
         let machine = lowering.machine;
         let plan = embedding::plan(&part, machine.tiles, lowering.training);
         let lowered = Lowered::new(&machine, part, plan);
-        let layout = self.embedding.whole(lowered.slices());
-        let mut work = lowering.place_or_bring(gradient, layout, "multiUpdateAdd/slices");
-        let table = lowered.table();
+        let slices = fitted(self.embedding.whole(lowered.slices()), lowering.ty(gradient));
+        let mut work = lowering.place_or_bring(gradient, slices, "multiUpdateAdd/slices");
+        let table = fitted(lowered.table(), &self.table);
         work.push(elementwise::fill("multiUpdateAdd/zeroTable", part.dtype, &table.elements));
         let update = lowered.update().map_err(|error| LowerError {
             operation: node.name.clone(),

@@ -2,7 +2,7 @@
 
 use super::{Operator, expect_operands};
 use crate::sim::graph::{Backward, GraphError, Node, TensorId, TensorType};
-use crate::sim::lower::{LowerError, Lowering, work::Work};
+use crate::sim::lower::{LowerError, Lowering, layout::Layout, work::Work};
 
 /// Which of the three products of a fully-connected layer this is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -123,8 +123,8 @@ impl Operator for MatMul {
         true
     }
 
-    fn plan_ahead(&self, lowering: &Lowering, node: &Node) {
-        lowering.plan_matmul(node, self);
+    fn plan_ahead(&self, lowering: &Lowering, node: &Node) -> Option<Layout> {
+        lowering.plan_matmul(node, self)
     }
 
     fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {

@@ -62,7 +62,7 @@ pub use transpose::Transpose;
 pub use unary::UnaryOp;
 
 use crate::sim::graph::{Backward, GraphError, Node, TensorId, TensorType};
-use crate::sim::lower::{LowerError, Lowering, work::Work};
+use crate::sim::lower::{LowerError, Lowering, layout::Layout, work::Work};
 use std::fmt::Debug;
 
 /// What an operation computes, and how.
@@ -92,8 +92,11 @@ pub trait Operator: Debug + Send + Sync {
         false
     }
 
-    /// Has the planner make the plans of [`Operator::lower`], if it is planned.
-    fn plan_ahead(&self, _: &Lowering, _: &Node) {}
+    /// Has the planner make the plans of [`Operator::lower`], if it is planned. Returns how its
+    /// weights, the second operand, will have to lie.
+    fn plan_ahead(&self, _: &Lowering, _: &Node) -> Option<Layout> {
+        None
+    }
 
     /// What the tiles do; lays out the outputs, and inputs that nobody has placed yet.
     ///

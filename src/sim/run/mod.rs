@@ -4,13 +4,19 @@
 //! costs its slowest tile, a sync waits for the last IPU, and the steps come out in program order.
 
 mod clocks;
+mod copies;
+mod host;
+
+pub use host::loader_seconds;
 
 use crate::report::{Mark, MarkKind, Pass, Step, StepOnIpu};
-use crate::sim::compile::{Compiled, Fragment, HostCopy, Item, LeafCost, LinkCopy, pass_name};
+use crate::sim::compile::{Compiled, Fragment, HostCopy, Item, pass_name};
 use crate::sim::schedule::{Slot, Turn, Update};
-use crate::sim::spec::OutputMode;
+use crate::sim::spec::{OutputMode, OverlapIo, Spec};
 use crate::units::{CycleRange, ProgramId, StepId};
 use clocks::Clocks;
+use host::Host;
+use std::collections::BTreeSet;
 
 /// Takes the executed steps in program order, and the marks once their last step is out.
 pub trait Sink {
@@ -35,25 +41,31 @@ pub trait Sink {
     }
 }
 
+/// What a run will be like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rehearsal {
+    /// Bars of the trace: one per step and IPU that takes part.
+    pub bars: u64,
+    /// Cycles until the samples of the call are there.
+    pub samples_ready: u64,
+}
+
 /// Runs the program once, as one host call does.
 ///
 /// # Errors
 /// The first error of the sink.
 pub fn run<S: Sink>(
     compiled: &Compiled,
-    output_mode: OutputMode,
+    spec: &Spec,
+    rehearsal: &Rehearsal,
     sink: &mut S,
 ) -> Result<(), S::Error> {
-    let ipus = compiled.compilation.target.ipus_per_replica;
-    let mut runner = Runner { compiled, output_mode, sink, clocks: Clocks::new(ipus), next: 0 };
-    let start = runner.here();
-    runner.prologue()?;
-    runner.iterations()?;
-    runner.mark(MarkKind::Run, "Engine::run #0", None, 0, &start)
+    run_from(compiled, spec, rehearsal.samples_ready, sink).map(|_| ())
 }
 
-/// Bars the trace of a run will have: one per step and IPU that takes part.
-pub fn count_bars(compiled: &Compiled, output_mode: OutputMode) -> u64 {
+/// Runs the program without keeping its steps: how many there are, and how long the loader makes a
+/// call wait.
+pub fn rehearse(compiled: &Compiled, spec: &Spec) -> Rehearsal {
     struct Counter(u64);
     impl Sink for Counter {
         type Error = std::convert::Infallible;
@@ -68,10 +80,51 @@ pub fn count_bars(compiled: &Compiled, output_mode: OutputMode) -> u64 {
         }
     }
     let mut counter = Counter(0);
-    match run(compiled, output_mode, &mut counter) {
-        Ok(()) => counter.0,
+    let cycles = match run_from(compiled, spec, 0, &mut counter) {
+        Ok(cycles) => cycles,
         Err(never) => match never {},
-    }
+    };
+    let clock = spec.target.chip.clock_hz as f64;
+    let (samples, bytes) = call_size(compiled, spec);
+    let load = loader_seconds(spec, samples, bytes);
+    let wait = host::wait_for_loader(&spec.options.host, cycles as f64 / clock, load);
+    Rehearsal { bars: counter.0, samples_ready: (wait * clock).round() as u64 }
+}
+
+/// Samples of a host call, and the bytes of its inputs over all replicas.
+pub fn call_size(compiled: &Compiled, spec: &Spec) -> (u64, u64) {
+    let options = &spec.options;
+    let micro_batches = options.gradient_accumulation
+        * options.device_iterations
+        * u64::from(options.replication_factor);
+    let bytes: u64 = compiled.host_inputs.iter().map(|copy| copy.bytes_in).sum();
+    (micro_batches * spec.model.batch_size, micro_batches * bytes)
+}
+
+/// Runs the program and returns the cycle at which it ends.
+fn run_from<S: Sink>(
+    compiled: &Compiled,
+    spec: &Spec,
+    samples_ready: u64,
+    sink: &mut S,
+) -> Result<u64, S::Error> {
+    let ipus = compiled.compilation.target.ipus_per_replica;
+    let input_bytes = compiled.host_inputs.iter().map(|copy| copy.bytes_in).sum();
+    let mut runner = Runner {
+        compiled,
+        spec,
+        sink,
+        clocks: Clocks::new(ipus),
+        host: Host::new(spec, input_bytes, samples_ready),
+        loaded: BTreeSet::new(),
+        all: (0..ipus).collect(),
+        next: 0,
+    };
+    let start = runner.here();
+    runner.prologue()?;
+    runner.iterations()?;
+    runner.mark(MarkKind::Run, "Engine::run #0", None, 0, &start)?;
+    Ok(runner.clocks.latest())
 }
 
 /// A place in the run: the next step, and the time on one IPU or the latest on all.
@@ -83,13 +136,17 @@ struct Place {
 
 struct Runner<'a, S> {
     compiled: &'a Compiled,
-    output_mode: OutputMode,
+    spec: &'a Spec,
     sink: &'a mut S,
     clocks: Clocks,
+    host: Host,
+    /// Copies from the host whose next micro-batch is on the I/O tiles already.
+    loaded: BTreeSet<ProgramId>,
+    all: Vec<u32>,
     next: u64,
 }
 
-impl<S: Sink> Runner<'_, S> {
+impl<'a, S: Sink> Runner<'a, S> {
     fn here(&self) -> Place {
         Place { step: self.next, cycle: self.clocks.latest() }
     }
@@ -140,7 +197,7 @@ impl<S: Sink> Runner<'_, S> {
     fn prologue(&mut self) -> Result<(), S::Error> {
         let compiled = self.compiled;
         for copy in &compiled.prologue.copies {
-            self.host_copy(copy)?;
+            self.control_copy(copy)?;
         }
         self.items(&compiled.prologue.broadcast)
     }
@@ -152,7 +209,16 @@ impl<S: Sink> Runner<'_, S> {
             let mut phase_start = start;
             for (index, slot) in schedule.slots.iter().enumerate() {
                 let slot_start = self.here();
-                self.slot(slot, iteration)?;
+                if schedule.phased {
+                    if index == 0 {
+                        self.fetch_ahead(slot)?;
+                    }
+                    if let Some(next) = schedule.slots.get(index + 1) {
+                        self.fetch_ahead(next)?;
+                    }
+                }
+                let next = self.next_slot(index, iteration);
+                self.slot(slot, next, iteration)?;
                 self.mark(
                     MarkKind::Slot,
                     &format!("slot {index}"),
@@ -172,6 +238,7 @@ impl<S: Sink> Runner<'_, S> {
             if schedule.update == Update::PerIteration {
                 self.updates(iteration)?;
             }
+            self.hold_iteration()?;
             self.mark(
                 MarkKind::Iteration,
                 &format!("iteration {iteration}"),
@@ -197,27 +264,58 @@ impl<S: Sink> Runner<'_, S> {
         }
     }
 
-    fn slot(&mut self, slot: &Slot, iteration: u64) -> Result<(), S::Error> {
+    /// The slot behind this one, if the host's next micro-batch may come while this one works.
+    fn next_slot(&self, index: usize, iteration: u64) -> Option<&'a Slot> {
+        let compiled: &'a Compiled = self.compiled;
+        let schedule = &compiled.schedule;
+        let next = schedule.slots.get(index + 1);
+        match self.spec.options.overlap_io {
+            OverlapIo::None => None,
+            OverlapIo::InnerLoop => next,
+            OverlapIo::Loops if iteration + 1 < schedule.iterations => {
+                next.or(schedule.slots.first())
+            }
+            OverlapIo::Loops => next,
+        }
+    }
+
+    /// The slot whose streaming memory is fetched while this one works: the one behind it.
+    fn fetch_ahead(&mut self, slot: &Slot) -> Result<(), S::Error> {
         let compiled = self.compiled;
-        let forward = |copy: &&HostCopy| {
-            slot.turns.iter().find(|turn| turn.stage == copy.stage && turn.pass == Pass::Forward)
-        };
-        for copy in compiled.host_inputs.iter().filter(|copy| forward(copy).is_some()) {
-            self.host_copy(copy)?;
+        for turn in &slot.turns {
+            if let Some(fragment) = compiled.fragment(turn.stage, turn.pass) {
+                self.items(&fragment.loads)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn slot(&mut self, slot: &Slot, next: Option<&Slot>, iteration: u64) -> Result<(), S::Error> {
+        let compiled = self.compiled;
+        for copy in compiled.host_inputs.iter().filter(|copy| forward(slot, copy).is_some()) {
+            self.input(copy)?;
+        }
+        if let Some(next) = next {
+            for copy in compiled.host_inputs.iter().filter(|copy| forward(next, copy).is_some()) {
+                self.load_ahead(copy)?;
+            }
         }
         for turn in &slot.turns {
             self.turn(turn, iteration)?;
         }
         for copy in &compiled.host_outputs {
-            if forward(&copy).is_some_and(|turn| self.sends_output(turn, iteration)) {
-                self.host_copy(copy)?;
+            if let Some(turn) = forward(slot, copy) {
+                self.items(&copy.sum)?;
+                if self.sends_output(turn, iteration) {
+                    self.output(copy)?;
+                }
             }
         }
         for copy in compiled.link_copies.iter().filter(|_| slot.copies) {
-            let works = |stage, pass| {
-                slot.turns.iter().any(|turn| (turn.stage, turn.pass) == (stage, pass))
+            let works = |(stage, pass): &(usize, Pass)| {
+                slot.turns.iter().any(|turn| (turn.stage, turn.pass) == (*stage, *pass))
             };
-            if copy.after.is_none_or(|(stage, pass)| works(stage, pass)) {
+            if copy.after.is_empty() || copy.after.iter().any(works) {
                 self.link_copy(copy)?;
             }
         }
@@ -227,11 +325,14 @@ impl<S: Sink> Runner<'_, S> {
     /// Whether the results of this turn's micro-batch go to the host.
     fn sends_output(&self, turn: &Turn, iteration: u64) -> bool {
         let schedule = &self.compiled.schedule;
-        match self.output_mode {
+        let batch = iteration * schedule.micro_batches + turn.micro_batch;
+        match self.spec.options.output_mode {
             OutputMode::All => true,
-            OutputMode::Final => {
-                iteration + 1 == schedule.iterations
-                    && turn.micro_batch + 1 == schedule.micro_batches
+            OutputMode::Final | OutputMode::Sum => {
+                batch + 1 == schedule.iterations * schedule.micro_batches
+            }
+            OutputMode::EveryN => {
+                (batch + 1).is_multiple_of(self.spec.options.output_return_period)
             }
         }
     }
@@ -272,6 +373,10 @@ impl<S: Sink> Runner<'_, S> {
                     let on_ipu = self.clocks.spend(&cost);
                     self.emit(*program, vec![on_ipu])?;
                 }
+                Item::HostSync { program, ipu } => {
+                    let ipus = self.compiled.sync_groups.with_host(*ipu);
+                    self.external_sync(*program, ipus, 0)?;
+                }
                 Item::Loop { times, body } => {
                     for _ in 0..*times {
                         self.items(body)?;
@@ -281,75 +386,11 @@ impl<S: Sink> Runner<'_, S> {
         }
         Ok(())
     }
-
-    fn external_sync(&mut self, program: ProgramId) -> Result<(), S::Error> {
-        let tiles = self.compiled.compilation.target.tiles_per_ipu;
-        let waits = self.clocks.join(self.compiled.system.external_sync_cycles, tiles);
-        self.emit(program, waits)
-    }
-
-    fn host_copy(&mut self, copy: &HostCopy) -> Result<(), S::Error> {
-        let [sync, begin, mid, end] = copy.programs;
-        let system = &self.compiled.system;
-        let cost = |cycles: u64, bytes_in: u64, bytes_out: u64| LeafCost {
-            ipu: copy.ipu,
-            cycles,
-            shortest: cycles,
-            active_tiles: copy.active_tiles,
-            balance: 1.0,
-            bytes_in,
-            bytes_out,
-        };
-        let transfer = system.host_cycles(copy.bytes_in + copy.bytes_out);
-        let steps = [
-            (begin, cost(system.stream_begin_cycles, 0, 0)),
-            (mid, cost(transfer, copy.bytes_in, copy.bytes_out)),
-            (end, cost(system.stream_end_cycles, 0, 0)),
-        ];
-        self.external_sync(sync)?;
-        for (program, cost) in steps {
-            let on_ipu = self.clocks.spend(&cost);
-            self.emit(program, vec![on_ipu])?;
-        }
-        Ok(())
-    }
-
-    fn link_copy(&mut self, copy: &LinkCopy) -> Result<(), S::Error> {
-        let [sync, exchange] = copy.programs;
-        self.external_sync(sync)?;
-        let costs = link_costs(copy, self.compiled);
-        let ipus = costs.iter().map(|cost| self.clocks.spend(cost)).collect();
-        self.emit(exchange, ipus)
-    }
 }
 
-/// What a copy between IPUs costs each of them: links to different IPUs work side by side.
-fn link_costs(copy: &LinkCopy, compiled: &Compiled) -> Vec<LeafCost> {
-    let mut links: Vec<(u32, u32, u64)> = Vec::new();
-    for (from, to, bytes) in &copy.flows {
-        match links.iter_mut().find(|link| (link.0, link.1) == (*from, *to)) {
-            Some(link) => link.2 += bytes,
-            None => links.push((*from, *to, *bytes)),
-        }
-    }
-    let cost = |ipu: u32| {
-        let mine = links.iter().filter(|(from, to, _)| *from == ipu || *to == ipu);
-        let cycles =
-            mine.map(|(from, to, bytes)| compiled.system.link_cycles(*from, *to, *bytes)).max()?;
-        let total = |count: fn(&(u32, u32, u64), u32) -> bool| {
-            links.iter().filter(|link| count(link, ipu)).map(|link| link.2).sum()
-        };
-        Some(LeafCost {
-            ipu,
-            cycles,
-            shortest: cycles,
-            active_tiles: copy.active_tiles.get(ipu as usize).copied().unwrap_or(0),
-            balance: 1.0,
-            bytes_in: total(|link, ipu| link.1 == ipu),
-            bytes_out: total(|link, ipu| link.0 == ipu),
-        })
-    };
-    (0..compiled.compilation.target.ipus_per_replica).filter_map(cost).collect()
+/// The turn of a slot that a host copy belongs to.
+fn forward<'a>(slot: &'a Slot, copy: &HostCopy) -> Option<&'a Turn> {
+    slot.turns.iter().find(|turn| turn.stage == copy.stage && turn.pass == Pass::Forward)
 }
 
 #[cfg(test)]

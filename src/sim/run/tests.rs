@@ -32,7 +32,7 @@ fn run_spec(name: &str, overrides: &[&str]) -> (Compiled, Collected) {
     let spec = Spec::build(&source).expect("sane");
     let compiled = compile(&spec).expect("compiles");
     let mut collected = Collected::default();
-    match run(&compiled, spec.options.output_mode, &mut collected) {
+    match run(&compiled, &spec, &rehearse(&compiled, &spec), &mut collected) {
         Ok(()) => (compiled, collected),
         Err(never) => match never {},
     }

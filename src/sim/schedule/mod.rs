@@ -1,15 +1,19 @@
 //! When each stage works on which micro-batch: one file per scheme.
 
+mod balance;
 mod pipeline;
 mod placement;
 mod sharded;
+mod sync;
 
-pub use pipeline::pipeline_slots;
-pub use placement::{PlacedStage, Placement};
+pub use balance::balanced;
+pub use pipeline::PipelineForm;
+pub use placement::{BlockCosts, PlacedStage, Placement};
 pub use sharded::sharded_slots;
+pub use sync::SyncGroups;
 
 use crate::report::Pass;
-use crate::sim::spec::{Execution, Options};
+use crate::sim::spec::{self, Execution, Options};
 
 /// Part of a pipeline's life a slot belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +70,12 @@ pub struct Schedule {
     pub micro_batches: u64,
     /// When weights are updated.
     pub update: Update,
+    /// When copies between stages are made.
+    pub copying: Copying,
+    /// Micro-batches each stage keeps for its backward pass.
+    pub stash_depths: Vec<u64>,
+    /// Whether weights come from streaming memory, those of the next stage while this one works.
+    pub phased: bool,
 }
 
 /// When weights are updated.
@@ -79,6 +89,17 @@ pub enum Update {
     PerMicroBatch,
 }
 
+/// When copies between stages are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Copying {
+    /// All together after each slot.
+    EverySlot,
+    /// Together after each slot, those of the stages that worked in it; every other slot is alike.
+    EveryOtherSlot,
+    /// Those of a stage after its pass.
+    AfterEachPass,
+}
+
 impl Schedule {
     /// The schedule of a program with `stages` stages.
     ///
@@ -87,11 +108,14 @@ impl Schedule {
     pub fn new(options: &Options, stages: usize, training: bool) -> Self {
         let (accumulation, iterations) = (options.gradient_accumulation, options.device_iterations);
         let pipelined = options.execution == Execution::Pipelined && stages > 1;
-        let continuous = pipelined && (!training || accumulation == 1);
+        let schedule = options.pipeline_schedule;
+        let overlapping = pipelined && schedule != spec::Schedule::Sequential;
+        let continuous = overlapping && (!training || accumulation == 1);
         let (iterations, micro_batches) =
             if continuous { (1, accumulation * iterations) } else { (iterations, accumulation) };
+        let form = PipelineForm::new(stages, schedule, options.stash_convention, training);
         let slots = if pipelined {
-            pipeline_slots(stages, micro_batches, training)
+            form.slots(micro_batches)
         } else {
             sharded_slots(stages, micro_batches, training)
         };
@@ -100,6 +124,21 @@ impl Schedule {
             (true, false) => Update::PerIteration,
             (true, true) => Update::PerMicroBatch,
         };
-        Self { iterations, slots, micro_batches, update }
+        let copying = match (pipelined, schedule) {
+            (true, spec::Schedule::Grouped) => Copying::EverySlot,
+            (true, spec::Schedule::Interleaved) if training => Copying::EveryOtherSlot,
+            (true, spec::Schedule::Interleaved) => Copying::EverySlot,
+            _ => Copying::AfterEachPass,
+        };
+        let depth = |stage| if pipelined { form.stash_depth(stage) } else { 1 };
+        Self {
+            iterations,
+            slots,
+            micro_batches,
+            update,
+            copying,
+            stash_depths: (0..stages).map(depth).collect(),
+            phased: options.execution == Execution::Phased,
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! Which IPU runs which block.
 
-use super::pipeline::pipeline_stages;
+use super::balance::balanced;
+use super::pipeline::PipelineForm;
 use crate::sim::graph::{BlockId, Graph};
-use crate::sim::spec::{Execution, Spec, SpecError, Stage};
+use crate::sim::spec::{AutoStage, Execution, Schedule, Spec, SpecError, Stage};
 
 /// A stage with its IPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,14 +22,17 @@ pub struct Placement {
     stage_of_block: Vec<usize>,
 }
 
+/// Cycles of each block for one micro-batch, forward and backward, where they are asked for.
+pub type BlockCosts<'a> = &'a dyn Fn() -> Vec<u64>;
+
 impl Placement {
     /// Places the blocks of `graph` as `spec` says.
     ///
     /// # Errors
-    /// Blocks that are unknown, missing, twice or out of order; more stages than IPUs; an
-    /// accumulation too small to fill the pipeline.
-    pub fn new(spec: &Spec, graph: &Graph) -> Result<Self, SpecError> {
-        let stages = written_or_default(spec, graph);
+    /// Blocks that are unknown, missing, twice or out of order; stages on IPUs that are not there;
+    /// an accumulation too small to fill the pipeline.
+    pub fn new(spec: &Spec, graph: &Graph, costs: BlockCosts) -> Result<Self, SpecError> {
+        let stages = written_or_automatic(spec, graph, costs);
         let path = "options.stages";
         let mut stage_of_block = vec![None; graph.blocks.len()];
         for (position, stage) in stages.iter().enumerate() {
@@ -66,17 +70,37 @@ impl Placement {
     }
 }
 
-/// The stages of the spec; where it has none, one stage per block, or one for all on one IPU.
-fn written_or_default(spec: &Spec, graph: &Graph) -> Vec<Stage> {
+/// The stages of the spec; where it has none, those its automatic staging makes.
+fn written_or_automatic(spec: &Spec, graph: &Graph, costs: BlockCosts) -> Vec<Stage> {
     if !spec.options.stages.is_empty() {
         return spec.options.stages.clone();
     }
-    if spec.target.ipus == 1 {
-        return vec![Stage { blocks: graph.blocks.clone(), ipu: 0 }];
-    }
-    let one =
-        |(ipu, block): (usize, &String)| Stage { blocks: vec![block.clone()], ipu: ipu as u32 };
-    graph.blocks.iter().enumerate().map(one).collect()
+    let (blocks, ipus) = (graph.blocks.len(), spec.target.ipus as usize);
+    let parts: Vec<std::ops::Range<usize>> = match spec.options.auto_stage {
+        _ if ipus == 1 => std::iter::once(0..blocks).collect(),
+        AutoStage::AutoIncrement => (0..blocks).map(|block| block..block + 1).collect(),
+        AutoStage::SameAsIpu => {
+            let parts = ipus.min(blocks);
+            let start = |part: usize| part * blocks / parts;
+            (0..parts).map(|part| start(part)..start(part + 1)).collect()
+        }
+        AutoStage::Balanced => balanced(&costs(), ipus),
+    };
+    let phased = spec.options.execution == Execution::Phased;
+    let stage = |(position, part): (usize, std::ops::Range<usize>)| Stage {
+        blocks: graph.blocks[part].to_vec(),
+        ipu: if phased { phase_ipu(position, spec.target.ipus) } else { position as u32 },
+    };
+    parts.into_iter().enumerate().map(stage).collect()
+}
+
+/// IPU of a stage when phases alternate between IPUs 0 and 1, or between the pairs 0 with 2 and 1
+/// with 3.
+fn phase_ipu(stage: usize, ipus: u32) -> u32 {
+    let width = (ipus / 2).max(1);
+    let stage = stage as u32;
+    let (phase, part) = (stage / width, stage % width);
+    2 * part + phase % 2
 }
 
 fn check_ipus(spec: &Spec, stages: &[Stage]) -> Result<(), SpecError> {
@@ -87,9 +111,13 @@ fn check_ipus(spec: &Spec, stages: &[Stage]) -> Result<(), SpecError> {
                 format!("stage {position} is on IPU {}, but target.ipus is {ipus}", stage.ipu);
             return Err(spec.refuse("options.stages", problem));
         }
-        if stages[..position].iter().any(|earlier| earlier.ipu == stage.ipu) {
-            let problem =
-                format!("two stages are on IPU {}; one stage per IPU is possible", stage.ipu);
+        let shared = stages[..position].iter().any(|earlier| earlier.ipu == stage.ipu);
+        let interleaved = spec.options.pipeline_schedule == Schedule::Interleaved;
+        if shared && interleaved && spec.options.execution == Execution::Pipelined {
+            let problem = format!(
+                "two stages are on IPU {}; the interleaved schedule takes one stage per IPU",
+                stage.ipu
+            );
             return Err(spec.refuse("options.stages", problem));
         }
     }
@@ -97,26 +125,31 @@ fn check_ipus(spec: &Spec, stages: &[Stage]) -> Result<(), SpecError> {
 }
 
 /// A pipeline needs an accumulation of 1 (and then runs on without a flush) or at least as many
-/// micro-batches as it has pipeline stages.
+/// micro-batches as fill it.
 fn check_accumulation(spec: &Spec, stages: usize) -> Result<(), SpecError> {
-    if spec.options.execution != Execution::Pipelined || stages < 2 {
+    let options = &spec.options;
+    let overlapping = options.execution == Execution::Pipelined
+        && options.pipeline_schedule != Schedule::Sequential;
+    if !overlapping || stages < 2 {
         return Ok(());
     }
     let training = spec.model.training;
-    let depth = pipeline_stages(stages, training);
-    let accumulation = spec.options.gradient_accumulation;
-    if training && (2..depth).contains(&accumulation) {
+    let schedule = options.pipeline_schedule;
+    let form = PipelineForm::new(stages, schedule, options.stash_convention, training);
+    let fewest = form.fewest_micro_batches();
+    let accumulation = options.gradient_accumulation;
+    if training && (2..fewest).contains(&accumulation) {
         let problem = format!(
             "{accumulation} micro-batches cannot fill a pipeline of {stages} stages; \
-             1 or at least {depth} (2 x stages - 1) is expected"
+             1 or at least {fewest} is expected"
         );
         return Err(spec.refuse("options.gradient_accumulation", problem));
     }
-    let flowing = accumulation * spec.options.device_iterations;
-    if flowing < depth {
+    let flowing = accumulation * options.device_iterations;
+    if flowing < fewest {
         let problem = format!(
             "{flowing} micro-batches per call cannot fill a pipeline of {stages} stages; \
-             at least {depth} is expected"
+             at least {fewest} is expected"
         );
         return Err(spec.refuse("options.device_iterations", problem));
     }

@@ -1,4 +1,4 @@
-//! Sharded execution: one micro-batch at a time, one stage at a time.
+//! Sharded and phased execution: one micro-batch at a time, one stage at a time.
 
 use super::{Phase, Slot, Turn};
 use crate::report::Pass;

@@ -1,5 +1,6 @@
 //! Every key a spec may have: form, default, meaning, and the names other frameworks give it.
 
+use super::option_keys::OPTION_KEYS;
 use super::value::Value;
 use crate::sim::model::ModelDef;
 
@@ -27,6 +28,8 @@ pub enum Form {
     PowerOfTwo(i64),
     /// A number above the first and up to the second.
     Real(f64, f64),
+    /// A number from the first up to the second, both included.
+    AtLeast(f64, f64),
     /// True or false.
     Flag,
     /// One of several words.
@@ -65,6 +68,18 @@ impl Form {
                     Err(wrong())
                 }
             }
+            (Self::AtLeast(from, up_to), Value::Integer(_) | Value::Real(_)) => {
+                let number = match value {
+                    Value::Integer(number) => *number as f64,
+                    Value::Real(number) => *number,
+                    _ => return Err(wrong()),
+                };
+                if number >= *from && number <= *up_to {
+                    Ok(Value::Real(number))
+                } else {
+                    Err(wrong())
+                }
+            }
             (Self::Flag, Value::Flag(_)) => Ok(value.clone()),
             (Self::OneOf(words), Value::Text(word)) if words.contains(&word.as_str()) => {
                 Ok(value.clone())
@@ -81,6 +96,7 @@ impl Form {
             Self::Integer(min, max) => format!("a whole number from {min} to {max}"),
             Self::PowerOfTwo(max) => format!("a power of two from 1 to {max}"),
             Self::Real(above, up_to) => format!("a number above {above} and up to {up_to}"),
+            Self::AtLeast(from, up_to) => format!("a number from {from} to {up_to}"),
             Self::Flag => "true or false".to_string(),
             Self::OneOf(words) => {
                 let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
@@ -100,7 +116,26 @@ impl Form {
 pub const LARGEST_SIZE: i64 = 1 << 24;
 
 /// The keys of every spec. A model adds its own sizes: [`ModelDef::sizes`].
-pub const KEYS: &[Key] = &[
+pub const KEYS: &[Key] = &joined();
+
+const KEY_COUNT: usize = MODEL_AND_TARGET.len() + OPTION_KEYS.len();
+
+const fn joined() -> [Key; KEY_COUNT] {
+    let mut keys = [MODEL_AND_TARGET[0]; KEY_COUNT];
+    let mut at = 0;
+    while at < KEY_COUNT {
+        keys[at] = if at < MODEL_AND_TARGET.len() {
+            MODEL_AND_TARGET[at]
+        } else {
+            OPTION_KEYS[at - MODEL_AND_TARGET.len()]
+        };
+        at += 1;
+    }
+    keys
+}
+
+/// The keys of `[model]` and `[target]`.
+const MODEL_AND_TARGET: &[Key] = &[
     Key {
         path: "model.name",
         form: Form::ModelName,
@@ -145,10 +180,10 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         path: "target.name",
-        form: Form::OneOf(&["mk1", "mk2", "bow"]),
+        form: Form::OneOf(&crate::sim::targets::SYSTEM_NAMES),
         default: "\"mk2\"",
-        about: "The chip",
-        also: "IPUModel ipuVersion",
+        about: "The system, or a chip that stands for as many as are needed",
+        also: "IPUModel ipuVersion; Pod size",
     },
     Key {
         path: "target.type",
@@ -161,78 +196,8 @@ pub const KEYS: &[Key] = &[
         path: "target.ipus",
         form: Form::PowerOfTwo(64),
         default: "1",
-        about: "IPUs to use",
+        about: "IPUs of one replica",
         also: "IPUModel numIPUs",
-    },
-    Key {
-        path: "options.execution",
-        form: Form::OneOf(&["pipelined", "sharded"]),
-        default: "\"pipelined\"",
-        about: "How stages share the IPUs: several micro-batches at once, or one after the other",
-        also: "poptorch.PipelinedExecution / ShardedExecution",
-    },
-    Key {
-        path: "options.stages",
-        form: Form::Stages,
-        default: "[]",
-        about: "Blocks of the model grouped into stages, one IPU each; empty means one stage per block",
-        also: "poptorch.Stage(...).ipu(...)",
-    },
-    Key {
-        path: "options.pipeline_schedule",
-        form: Form::OneOf(&["grouped"]),
-        default: "\"grouped\"",
-        about: "Order of forward and backward passes of a pipeline",
-        also: "PipelineSchedule.Grouped",
-    },
-    Key {
-        path: "options.gradient_accumulation",
-        form: Form::Integer(1, LARGEST_SIZE),
-        default: "1",
-        about: "Micro-batches per weight update",
-        also: "poptorch.Options.Training.gradientAccumulation; accumulationFactor",
-    },
-    Key {
-        path: "options.device_iterations",
-        form: Form::Integer(1, LARGEST_SIZE),
-        default: "1",
-        about: "Weight updates (or inference passes) per host call",
-        also: "poptorch.Options.deviceIterations; batchesPerStep",
-    },
-    Key {
-        path: "options.replication_factor",
-        form: Form::Integer(1, 1),
-        default: "1",
-        about: "Copies of the program that work side by side",
-        also: "poptorch.Options.replicationFactor",
-    },
-    Key {
-        path: "options.num_io_tiles",
-        form: Form::Integer(0, 1470),
-        default: "0",
-        about: "Tiles of each IPU set aside for input and output; 0, or an even number from 32",
-        also: "poptorch.Options.TensorLocations.numIOTiles",
-    },
-    Key {
-        path: "options.output_mode",
-        form: Form::OneOf(&["all", "final"]),
-        default: "\"all\"",
-        about: "Which micro-batches send their results to the host",
-        also: "poptorch.OutputMode; AnchorReturnType",
-    },
-    Key {
-        path: "options.available_memory_proportion",
-        form: Form::Real(0.0, 1.0),
-        default: "0.6",
-        about: "Share of a tile's memory that temporaries of one matmul or convolution may fill",
-        also: "availableMemoryProportion",
-    },
-    Key {
-        path: "options.partials_type",
-        form: Form::OneOf(&["float32", "float16"]),
-        default: "\"float32\"",
-        about: "Element type of partial sums inside matmuls and convolutions",
-        also: "partialsType",
     },
 ];
 

@@ -5,8 +5,10 @@
 //! [`Spec`] is built nothing asks again whether it is sane.
 
 mod bundled;
+mod checks;
 mod error;
 pub mod keys;
+mod option_keys;
 mod options;
 mod source;
 mod value;
@@ -14,7 +16,11 @@ mod value;
 pub use bundled::{BUNDLED, Bundled, bundled};
 pub use error::{Location, SpecError};
 pub use keys::{Form, Key};
-pub use options::{Execution, ModelSpec, Options, OutputMode, Schedule, Stage, TargetSpec};
+pub use options::{
+    AutoStage, Execution, HostSpec, InputType, Loader, Locations, ModelSpec, Options, OutputMode,
+    OverlapIo, Recomputation, Schedule, Stage, StashConvention, SyncPattern, TargetSpec,
+    TensorLocation,
+};
 pub use source::SpecSource;
 pub use value::Value;
 
@@ -48,6 +54,11 @@ impl Spec {
         let name = model_name(&settings)?;
         let values = Values::check(settings, name)?;
         options::assemble(&values)
+    }
+
+    /// IPUs of all replicas, rounded up to a power of two as systems hand them out.
+    pub fn ipus_in_all(&self) -> u32 {
+        (self.target.ipus * self.options.replication_factor).next_power_of_two()
     }
 
     /// An error about one key, at the place where it was set.

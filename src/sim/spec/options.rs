@@ -3,11 +3,11 @@
 use super::error::SpecError;
 use super::keys;
 use super::value::Value;
-use super::{Spec, Values};
+use super::{Spec, Values, checks};
 use crate::report::TargetKind;
 use crate::sim::graph::DType;
 use crate::sim::model::ModelDef;
-use crate::sim::targets::{self, Chip};
+use crate::sim::targets::{self, Chip, SystemDef};
 use std::collections::BTreeMap;
 
 /// The model and how it is used.
@@ -44,37 +44,220 @@ impl ModelSpec {
 /// The machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TargetSpec {
-    /// The chip.
+    /// The system.
+    pub system: &'static SystemDef,
+    /// Its chip.
     pub chip: &'static Chip,
     /// Hardware or IPU Model.
     pub kind: TargetKind,
-    /// IPUs.
+    /// IPUs of one replica.
     pub ipus: u32,
 }
 
-/// How stages share the IPUs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Execution {
-    /// Several micro-batches in flight.
-    Pipelined,
-    /// One micro-batch at a time.
-    Sharded,
+/// Words of a key that become values of an enum.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$item_doc:meta])* $item:ident = $word:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$item_doc])* $item,)+
+        }
+
+        impl $name {
+            fn read(values: &Values, path: &str) -> Self {
+                match values.text(path).as_str() {
+                    $($word => Self::$item,)+
+                    other => panic!("KEYS allows {other:?} for {path}, the options do not"),
+                }
+            }
+        }
+    };
 }
 
-/// Order of passes in a pipeline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Schedule {
-    /// Forward passes together, then backward passes.
-    Grouped,
+words! {
+    /// How stages share the IPUs.
+    Execution {
+        /// Several micro-batches in flight.
+        Pipelined = "pipelined",
+        /// One micro-batch at a time.
+        Sharded = "sharded",
+        /// One micro-batch at a time; weights of a phase come from streaming memory.
+        Phased = "phased",
+    }
 }
 
-/// Which micro-batches send results to the host.
+words! {
+    /// Stages where none are written.
+    AutoStage {
+        /// One per block.
+        AutoIncrement = "auto_increment",
+        /// Blocks dealt evenly over the IPUs.
+        SameAsIpu = "same_as_ipu",
+        /// The split whose longest stage is shortest.
+        Balanced = "balanced",
+    }
+}
+
+words! {
+    /// Order of passes in a pipeline.
+    Schedule {
+        /// Each IPU makes a forward and a backward pass per slot.
+        Grouped = "grouped",
+        /// Each IPU makes one pass per slot, forward and backward in turn.
+        Interleaved = "interleaved",
+        /// One micro-batch at a time.
+        Sequential = "sequential",
+    }
+}
+
+words! {
+    /// Whose count of slots and stashes is meant.
+    StashConvention {
+        /// PopART's: `2 (S - 1 - s) + 1`.
+        Popart = "popart",
+        /// The memory guide's: `2 (S - s) + 1`; `S + 1` when interleaved.
+        Seed = "seed",
+    }
+}
+
+words! {
+    /// What the backward pass computes again.
+    Recomputation {
+        /// Nothing: all activations are kept.
+        None = "none",
+        /// Chosen by the program: each block from its inputs.
+        Auto = "auto",
+        /// Each block from its inputs.
+        Checkpoints = "checkpoints",
+        /// The whole stage from its inputs.
+        Pipeline = "pipeline",
+    }
+}
+
+words! {
+    /// Which IPUs a sync for host or streaming memory stops.
+    SyncPattern {
+        /// All of them.
+        Full = "full",
+        /// Only the one that copies.
+        SinglePipeline = "single_pipeline",
+        /// Every other one.
+        ReplicaAndLadder = "replica_and_ladder",
+    }
+}
+
+words! {
+    /// Host copies beside compute.
+    OverlapIo {
+        /// Never.
+        None = "none",
+        /// Within a weight update.
+        InnerLoop = "inner_loop",
+        /// Across weight updates too.
+        Loops = "loops",
+    }
+}
+
+words! {
+    /// Which micro-batches send results to the host.
+    OutputMode {
+        /// All of them.
+        All = "all",
+        /// The last one of a host call.
+        Final = "final",
+        /// Their sum, once per host call.
+        Sum = "sum",
+        /// One of so many.
+        EveryN = "every_n",
+    }
+}
+
+words! {
+    /// Element type of samples on their way to the IPU.
+    InputType {
+        /// That of the model.
+        Model = "model",
+        /// float32.
+        Float32 = "float32",
+        /// float16.
+        Float16 = "float16",
+        /// uint8.
+        UInt8 = "uint8",
+    }
+}
+
+words! {
+    /// Where samples come from.
+    Loader {
+        /// Always ready: only stream callbacks take time.
+        None = "none",
+        /// Loaded while the call before runs.
+        Async = "async",
+        /// Loaded between calls.
+        Sync = "sync",
+        /// Made on the IPU.
+        Synthetic = "synthetic",
+    }
+}
+
+/// Where a kind of tensor lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OutputMode {
-    /// All of them.
-    All,
-    /// The last one of a host call.
-    Final,
+pub struct TensorLocation {
+    /// In tile memory, not in streaming memory.
+    pub on_chip: bool,
+    /// The I/O tiles load and store it.
+    pub use_io_tiles: bool,
+    /// Fewest elements of a tensor that leaves the chip.
+    pub min_elements_for_off_chip: u64,
+}
+
+impl TensorLocation {
+    /// Whether a tensor of this many elements lives in streaming memory.
+    pub fn is_off_chip(&self, elements: u64) -> bool {
+        !self.on_chip && elements >= self.min_elements_for_off_chip
+    }
+}
+
+/// Where the kinds of tensors live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Locations {
+    /// Optimiser state.
+    pub optimizer_state: TensorLocation,
+    /// Weights.
+    pub weights: TensorLocation,
+    /// Gradient accumulators.
+    pub accumulators: TensorLocation,
+    /// Activations stashed for the backward pass.
+    pub activations: TensorLocation,
+    /// Whether optimiser state is split over the replicas.
+    pub sharded_state: bool,
+    /// Fewest elements of a tensor that is split.
+    pub min_elements_for_sharding: u64,
+}
+
+/// The host: what it does and how long it takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HostSpec {
+    /// Where samples come from.
+    pub loader: Loader,
+    /// Loader processes of an instance.
+    pub num_workers: u64,
+    /// Time one worker takes for one sample.
+    pub seconds_per_sample: f64,
+    /// Time of a loader per host call besides its samples.
+    pub seconds_per_call: f64,
+    /// Rate at which a loader copies samples.
+    pub copy_bytes_per_second: f64,
+    /// Calls a loader may run ahead.
+    pub buffer_size: u64,
+    /// Spread of the time of a micro-batch, as a share of its mean.
+    pub sample_time_spread: f64,
+    /// Time of the callback that fills a micro-batch's buffers.
+    pub seconds_per_micro_batch: f64,
+    /// Time the framework holds every device iteration up.
+    pub seconds_per_iteration: f64,
+    /// Rate between host and one IPU, where the system's own is not meant.
+    pub bytes_per_second: Option<f64>,
 }
 
 /// A pipeline stage: blocks that run on one IPU.
@@ -89,26 +272,52 @@ pub struct Stage {
 /// How the model is run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// Pipelined or sharded.
+    /// Pipelined, sharded or phased.
     pub execution: Execution,
     /// Stages as written; empty means one per block. Names are checked against the model later.
     pub stages: Vec<Stage>,
+    /// Stages where none are written.
+    pub auto_stage: AutoStage,
     /// Pipeline schedule.
     pub pipeline_schedule: Schedule,
+    /// Whose count of slots and stashes is meant.
+    pub stash_convention: StashConvention,
+    /// What the backward pass computes again.
+    pub recomputation: Recomputation,
     /// Micro-batches per weight update.
     pub gradient_accumulation: u64,
     /// Loops per host call.
     pub device_iterations: u64,
     /// Copies of the program.
     pub replication_factor: u32,
+    /// Host processes that share the replicas.
+    pub num_instances: u32,
+    /// Which IPUs a sync for the host stops.
+    pub sync_pattern: SyncPattern,
     /// I/O tiles per IPU.
     pub num_io_tiles: u32,
+    /// Host copies beside compute.
+    pub overlap_io: OverlapIo,
+    /// Micro-batches the host prepares ahead.
+    pub prefetch_depth: u64,
     /// Which results are sent.
     pub output_mode: OutputMode,
+    /// Micro-batches from one sent result to the next.
+    pub output_return_period: u64,
+    /// Element type of samples on their way.
+    pub input_type: InputType,
+    /// Whether the IPU scales and shifts samples.
+    pub normalise_on_ipu: bool,
     /// Bound on temporaries of planned operations, as a share of tile memory.
     pub available_memory_proportion: f64,
     /// Element type of partial sums.
     pub partials_type: DType,
+    /// Whether halves are rounded at random.
+    pub stochastic_rounding: bool,
+    /// Where tensors live.
+    pub location: Locations,
+    /// The host.
+    pub host: HostSpec,
 }
 
 /// Puts the specification together and checks what concerns several keys.
@@ -121,7 +330,7 @@ pub(super) fn assemble(values: &Values) -> Result<Spec, SpecError> {
         effective: effective(values),
         locations: values.locations(),
     };
-    check_io_tiles(values, &spec)?;
+    checks::check(values, &spec)?;
     Ok(spec)
 }
 
@@ -153,9 +362,11 @@ fn model(values: &Values) -> ModelSpec {
 
 fn target(values: &Values) -> TargetSpec {
     let name = values.text("target.name");
+    let system = targets::find_system(&name)
+        .unwrap_or_else(|| panic!("KEYS lists system {name}, SYSTEMS does not"));
     TargetSpec {
-        chip: targets::chip(&name)
-            .unwrap_or_else(|| panic!("KEYS lists chip {name}, CHIPS does not")),
+        system,
+        chip: system.chip,
         kind: match values.text("target.type").as_str() {
             "ipu_model" => TargetKind::IpuModel,
             _ => TargetKind::Ipu,
@@ -166,23 +377,69 @@ fn target(values: &Values) -> TargetSpec {
 
 fn options(values: &Values) -> Result<Options, SpecError> {
     Ok(Options {
-        execution: match values.text("options.execution").as_str() {
-            "sharded" => Execution::Sharded,
-            _ => Execution::Pipelined,
-        },
+        execution: Execution::read(values, "options.execution"),
         stages: stages(values)?,
-        pipeline_schedule: Schedule::Grouped,
+        auto_stage: AutoStage::read(values, "options.auto_stage"),
+        pipeline_schedule: Schedule::read(values, "options.pipeline_schedule"),
+        stash_convention: StashConvention::read(values, "options.stash_convention"),
+        recomputation: Recomputation::read(values, "options.recomputation"),
         gradient_accumulation: values.integer("options.gradient_accumulation"),
         device_iterations: values.integer("options.device_iterations"),
         replication_factor: values.integer("options.replication_factor") as u32,
+        num_instances: values.integer("options.num_instances") as u32,
+        sync_pattern: SyncPattern::read(values, "options.sync_pattern"),
         num_io_tiles: values.integer("options.num_io_tiles") as u32,
-        output_mode: match values.text("options.output_mode").as_str() {
-            "final" => OutputMode::Final,
-            _ => OutputMode::All,
-        },
+        overlap_io: OverlapIo::read(values, "options.overlap_io"),
+        prefetch_depth: values.integer("options.prefetch_depth"),
+        output_mode: OutputMode::read(values, "options.output_mode"),
+        output_return_period: values.integer("options.output_return_period"),
+        input_type: InputType::read(values, "options.input_type"),
+        normalise_on_ipu: values.flag("options.normalise_on_ipu"),
         available_memory_proportion: values.real("options.available_memory_proportion"),
         partials_type: dtype(values, "options.partials_type"),
+        stochastic_rounding: values.flag("options.stochastic_rounding"),
+        location: locations(values),
+        host: host(values),
     })
+}
+
+fn locations(values: &Values) -> Locations {
+    // Phases live from streaming memory: what is not said to stay on the chip leaves it.
+    let phased = values.text("options.execution") == "phased";
+    let location = |what: &str| {
+        let path = |key: &str| format!("options.location.{what}.{key}");
+        let stays = !phased || values.is_set(&path("on_chip"));
+        TensorLocation {
+            on_chip: stays && values.flag(&path("on_chip")),
+            use_io_tiles: values.flag(&path("use_io_tiles")),
+            min_elements_for_off_chip: values.integer(&path("min_elements_for_off_chip")),
+        }
+    };
+    let state = "options.location.optimizer_state";
+    Locations {
+        optimizer_state: location("optimizer_state"),
+        weights: location("weights"),
+        accumulators: location("accumulators"),
+        activations: location("activations"),
+        sharded_state: values.flag(&format!("{state}.replicated_tensor_sharding")),
+        min_elements_for_sharding: values.integer(&format!("{state}.min_elements_for_rts")),
+    }
+}
+
+fn host(values: &Values) -> HostSpec {
+    let real = |key: &str| values.real(&format!("options.host.{key}"));
+    HostSpec {
+        loader: Loader::read(values, "options.host.loader"),
+        num_workers: values.integer("options.host.num_workers"),
+        seconds_per_sample: real("seconds_per_sample"),
+        seconds_per_call: real("seconds_per_call"),
+        copy_bytes_per_second: real("copy_bytes_per_second"),
+        buffer_size: values.integer("options.host.buffer_size"),
+        sample_time_spread: real("sample_time_spread"),
+        seconds_per_micro_batch: real("seconds_per_micro_batch"),
+        seconds_per_iteration: real("seconds_per_iteration"),
+        bytes_per_second: Some(real("bytes_per_second")).filter(|rate| *rate > 0.0),
+    }
 }
 
 /// Reads the stages: each item a block, a list of blocks, or a table with `blocks` and `ipu`.
@@ -230,24 +487,6 @@ fn stages(values: &Values) -> Result<Vec<Stage>, SpecError> {
         Ok(Stage { blocks, ipu })
     };
     items.iter().enumerate().map(stage).collect()
-}
-
-fn check_io_tiles(values: &Values, spec: &Spec) -> Result<(), SpecError> {
-    let (io, tiles) = (spec.options.num_io_tiles, spec.target.chip.tiles);
-    if io == 0 {
-        return Ok(());
-    }
-    // PopART: at least 32, an even number, fewer than the chip has (willow/src/popx/irlowering.cpp).
-    let problem = if io < 32 {
-        format!("at least 32 I/O tiles are needed, not {io}")
-    } else if !io.is_multiple_of(2) {
-        format!("an even number of I/O tiles is needed, not {io}")
-    } else if io >= tiles {
-        format!("{io} I/O tiles leave none to compute: {} has {tiles}", spec.target.chip.name)
-    } else {
-        return Ok(());
-    };
-    Err(values.refuse("options.num_io_tiles", problem))
 }
 
 /// The keys that were set, as TOML, in the order of the key list.

@@ -70,19 +70,37 @@ impl SpecSource {
             if !["model", "target", "options"].contains(&section_name) {
                 return Err(unknown_table(at(section.span().start), section_name));
             }
-            for (key, value) in entries.iter() {
-                let path = format!("{section_name}.{}", key.get_ref());
-                let location = at(key.span().start);
-                let value = Value::from_toml(value.get_ref())
-                    .map_err(|problem| SpecError::new(location.clone(), &path, problem))?;
-                settings.insert(path, Located { value, location });
-            }
+            self.collect(section_name, entries, &mut settings)?;
         }
         for text in &self.overrides {
             let (path, value) = parse_override(text)?;
             settings.insert(path, Located { value, location: Location::Override });
         }
         Ok(settings)
+    }
+}
+
+impl SpecSource {
+    /// Adds the keys of a table and of the tables inside it, by dotted path.
+    fn collect(
+        &self,
+        prefix: &str,
+        table: &DeTable,
+        settings: &mut BTreeMap<String, Located>,
+    ) -> Result<(), SpecError> {
+        for (key, value) in table.iter() {
+            let path = format!("{prefix}.{}", key.get_ref());
+            if let DeValue::Table(inner) = value.get_ref() {
+                self.collect(&path, inner, settings)?;
+                continue;
+            }
+            let line = line_of(&self.text, key.span().start);
+            let location = Location::Line { file: self.name.clone(), line };
+            let value = Value::from_toml(value.get_ref())
+                .map_err(|problem| SpecError::new(location.clone(), &path, problem))?;
+            settings.insert(path, Located { value, location });
+        }
+        Ok(())
     }
 }
 

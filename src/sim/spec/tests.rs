@@ -52,7 +52,7 @@ fn mistakes_are_named_with_file_line_key_and_the_nearest_right_word() {
         ),
         (
             "[model]\nname = \"mnist\"\n[options]\nexecution = \"pipelind\"\n",
-            "spec.toml:4: options.execution: \"pipelined\" or \"sharded\" is expected, not the text \"pipelind\"; did you mean \"pipelined\"?",
+            "spec.toml:4: options.execution: \"pipelined\", \"sharded\" or \"phased\" is expected, not the text \"pipelind\"; did you mean \"pipelined\"?",
         ),
         (
             "[modle]\n",

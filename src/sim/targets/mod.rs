@@ -1,14 +1,20 @@
 //! The machines a program can be compiled for: one file per chip, constants with their source.
 
 mod bow;
+mod c600;
 mod mk1;
 mod mk2;
 mod system;
+mod systems;
 
 pub use bow::BOW;
+pub use c600::C600;
 pub use mk1::MK1;
 pub use mk2::MK2;
 pub use system::System;
+pub use systems::{
+    SYSTEM_NAMES, SYSTEMS, SystemDef, Topology, find as find_system, next_that_fits,
+};
 
 /// Multiply-accumulate units of one tile's matrix engine, by element type of input and partials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,8 +66,8 @@ pub struct Chip {
     pub stack_bytes: u64,
 }
 
-/// Every chip, in the order of their generations.
-pub const CHIPS: &[&Chip] = &[&MK1, &MK2, &BOW];
+/// Every chip, in the order of their generations; [`SYSTEMS`] joins them to machines.
+pub const CHIPS: &[&Chip] = &[&MK1, &MK2, &BOW, &C600];
 
 /// The chip of that name.
 pub fn chip(name: &str) -> Option<&'static Chip> {
@@ -80,10 +86,11 @@ mod tests {
 
     #[test]
     fn peaks_match_the_data_sheets() {
-        // GC2 124.5, GC200 250 and Bow 349 TFLOPS of FP16 arithmetic.
+        // GC2 124.5, GC200 250, Bow 349 and C600 280 TFLOPS of FP16 arithmetic.
         assert!((peak_tflops(&MK1, MK1.conv_units.half_in_half_out, 4) - 124.5).abs() < 0.1);
         assert!((peak_tflops(&MK2, MK2.conv_units.half_in_half_out, 4) - 250.0).abs() < 1.0);
         assert!((peak_tflops(&BOW, BOW.conv_units.half_in_half_out, 4) - 349.0).abs() < 1.0);
+        assert!((peak_tflops(&C600, C600.conv_units.half_in_half_out, 4) - 280.0).abs() < 1.0);
     }
 
     #[test]

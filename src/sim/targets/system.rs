@@ -1,6 +1,6 @@
 //! What surrounds the tiles: links between IPUs, sync, and the host.
 
-use super::Chip;
+use super::{SystemDef, Topology};
 use crate::report::TargetKind;
 
 /// Transfer and sync costs of a system, in cycles and bytes per cycle of its chip.
@@ -10,6 +10,14 @@ pub struct System {
     pub pair_bytes_per_cycle: f64,
     /// Bytes per cycle and direction up or down the ladder of pairs.
     pub ladder_bytes_per_cycle: f64,
+    /// Bytes per cycle and direction between racks, per IPU.
+    pub gateway_bytes_per_cycle: f64,
+    /// IPUs that IPU-Links join; beyond them traffic goes over GW-Links.
+    pub link_domain: u32,
+    /// How the IPUs are joined.
+    pub topology: Topology,
+    /// Bytes per cycle between one IPU and streaming memory.
+    pub remote_bytes_per_cycle: f64,
     /// Cycles of a sync of several IPUs, after the last one has arrived.
     pub external_sync_cycles: u64,
     /// Bytes per cycle between the host and one IPU.
@@ -26,6 +34,15 @@ const PAIR_BYTES_PER_SECOND: f64 = 58.4e9;
 
 /// Bytes per second up or down the ladder: two of those links.
 const LADDER_BYTES_PER_SECOND: f64 = 29.2e9;
+
+/// Bytes per second over GW-Links of one IPU's share: 2 x 100 Gbit/s for the four of a machine
+/// (Bow-2000 data sheet).
+const GATEWAY_BYTES_PER_SECOND: f64 = 2.0 * 100e9 / 8.0 / 4.0;
+
+/// Bytes per second between streaming memory and one IPU: what a plain host stream reached on a
+/// Mk2 (graphcore/examples tut6 on hardware: 40.04 MB in 2,641,488 cycles), since both go through
+/// the gateway's eight PCIe lanes of the IPU. No measured remote buffer is public.
+const REMOTE_BYTES_PER_SECOND: f64 = 20.1e9;
 
 /// Cycles of a sync between IPUs (Target::getGlobalSyncCycles, IPU21).
 const EXTERNAL_SYNC_CYCLES: u64 = 600;
@@ -53,11 +70,13 @@ const MODEL_STREAM_CYCLES: (u64, u64) = (200, 60);
 const MODEL_SYNC_SECONDS_PER_HOP: f64 = 15e-9;
 
 impl System {
-    /// The system around `ipus` of `chip`.
-    pub fn new(chip: &Chip, kind: TargetKind, ipus: u32) -> Self {
-        let clock = chip.clock_hz as f64;
+    /// The part of a system that surrounds `ipus` IPUs of one replica.
+    ///
+    /// `host` is the rate between host and one IPU in bytes per second, where the spec sets it.
+    pub fn new(system: &SystemDef, kind: TargetKind, ipus: u32, host: Option<f64>) -> Self {
+        let clock = system.chip.clock_hz as f64;
         let handshake = STREAM_HANDSHAKE_SECONDS * clock;
-        let (sync, begin, end, host) = match kind {
+        let (sync, begin, end, default_host) = match kind {
             TargetKind::Ipu => (
                 EXTERNAL_SYNC_CYCLES,
                 (handshake * (1.0 - STREAM_END_SHARE)).round() as u64,
@@ -74,8 +93,12 @@ impl System {
         Self {
             pair_bytes_per_cycle: PAIR_BYTES_PER_SECOND / clock,
             ladder_bytes_per_cycle: LADDER_BYTES_PER_SECOND / clock,
+            gateway_bytes_per_cycle: GATEWAY_BYTES_PER_SECOND / clock,
+            link_domain: system.link_domain,
+            topology: system.topology,
+            remote_bytes_per_cycle: REMOTE_BYTES_PER_SECOND / clock,
             external_sync_cycles: sync,
-            host_bytes_per_cycle: host,
+            host_bytes_per_cycle: host.map_or(default_host, |rate| rate / clock),
             stream_begin_cycles: begin,
             stream_end_cycles: end,
         }

@@ -153,7 +153,7 @@ impl Pooling {
             * self.batch
             * self.channels;
         Layout {
-            elements: trimmed(&elements, real),
+            elements: runs::trimmed(&elements, real),
             order: Order::Grouped { axis: 1, group: plan.group },
         }
     }
@@ -177,29 +177,6 @@ impl Pooling {
             _ => format!("popnn::SumPooling<{ty}>"),
         }
     }
-}
-
-/// Elements without those that only pad the last group of channels.
-fn trimmed(elements: &TileRuns<u64>, real: u64) -> TileRuns<u64> {
-    let mut padding = elements.total().saturating_sub(real);
-    if padding == 0 {
-        return elements.clone();
-    }
-    let tiles: Vec<(u32, u64)> = elements
-        .iter()
-        .flat_map(|(range, count)| (range.first..range.end).map(move |tile| (tile, *count)))
-        .collect();
-    let mut kept: Vec<(u32, u64)> = tiles
-        .into_iter()
-        .rev()
-        .map(|(tile, count)| {
-            let cut = padding.min(count);
-            padding -= cut;
-            (tile, count - cut)
-        })
-        .collect();
-    kept.reverse();
-    per_tile(kept)
 }
 
 fn length(range: &Range<u64>) -> u64 {

@@ -1,0 +1,119 @@
+//! What the reader of a report should know besides its figures.
+
+use super::Compiled;
+use crate::report::{ProgramKind, Region};
+use crate::sim::schedule::Update;
+use crate::sim::spec::{OverlapIo, Spec};
+use crate::units::Bytes;
+
+/// Memory of an I/O tile that is not for data, as a share of the data: the memory guide's rule of
+/// thumb (section 4.4.2).
+const IO_TILE_OVERHEAD: f64 = 1.05;
+
+/// All notes of a compiled program.
+pub fn notes(compiled: &Compiled, spec: &Spec) -> Vec<String> {
+    let mut notes: Vec<String> =
+        [out_of_memory(compiled), stale_weights(compiled)].into_iter().flatten().collect();
+    notes.extend(pipeline(compiled));
+    notes.extend(sync_groups(compiled, spec));
+    notes.extend(replicas(spec));
+    notes.extend(io_tiles(compiled, spec));
+    notes.extend(stream_buffers(compiled, spec));
+    notes
+}
+
+fn out_of_memory(compiled: &Compiled) -> Option<String> {
+    let over = compiled.tiles_out_of_memory();
+    let bytes = || -> u64 {
+        let categories = compiled.compilation.tile_categories.iter();
+        categories
+            .map(|(range, parts)| {
+                let bytes = parts.iter().filter(|part| part.region == Region::Overflowed);
+                u64::from(range.count()) * bytes.map(|part| part.bytes).sum::<u64>()
+            })
+            .sum()
+    };
+    (over > 0).then(|| {
+        format!(
+            "Out of memory: {over} tiles need more than they have, {} in all; the program was compiled but not run",
+            Bytes(bytes())
+        )
+    })
+}
+
+fn stale_weights(compiled: &Compiled) -> Option<String> {
+    (compiled.schedule.update == Update::PerMicroBatch).then(|| {
+        "Weights are stale: without gradient accumulation a pipeline updates its weights while \
+         other micro-batches are in flight; set options.gradient_accumulation"
+            .to_string()
+    })
+}
+
+fn pipeline(compiled: &Compiled) -> Option<String> {
+    let depths = &compiled.schedule.stash_depths;
+    depths.iter().any(|depth| *depth > 1).then(|| {
+        let depths: Vec<String> = depths.iter().map(u64::to_string).collect();
+        format!("Activation FIFOs of the stages hold {} micro-batches", depths.join(", "))
+    })
+}
+
+fn sync_groups(compiled: &Compiled, spec: &Spec) -> Option<String> {
+    (spec.target.ipus > 1).then(|| format!("Sync groups: {}", compiled.sync_groups.describe()))
+}
+
+fn replicas(spec: &Spec) -> Option<String> {
+    let (replicas, instances) = (spec.options.replication_factor, spec.options.num_instances);
+    let local = replicas / instances;
+    let offsets: Vec<String> =
+        (0..instances).map(|instance| (instance * local).to_string()).collect();
+    (instances > 1).then(|| {
+        format!(
+            "{instances} instances of {local} replicas each; their global replica offsets are {}",
+            offsets.join(", ")
+        )
+    })
+}
+
+fn io_tiles(compiled: &Compiled, spec: &Spec) -> Option<String> {
+    let target = &compiled.compilation.target;
+    let tiles = target.io_tiles_per_ipu;
+    if tiles == 0 {
+        return None;
+    }
+    let of_ipu = |ipu: u32| {
+        let copies = compiled.host_inputs.iter().chain(&compiled.host_outputs);
+        copies
+            .filter(|copy| copy.ipu == ipu)
+            .map(|copy| copy.bytes_in + copy.bytes_out)
+            .sum::<u64>()
+    };
+    let most = (0..target.ipus_per_replica).map(of_ipu).max().unwrap_or(0);
+    let rule = (IO_TILE_OVERHEAD * most as f64 / target.bytes_per_tile.0 as f64).ceil() as u32;
+    let mut note = format!(
+        "{tiles} I/O tiles on each IPU; a micro-batch of {} asks for {} by the rule of thumb",
+        Bytes(most),
+        rule.next_power_of_two().max(32)
+    );
+    if spec.options.overlap_io != OverlapIo::None && spec.options.replication_factor > 1 {
+        note.push_str(
+            ". With several replicas the host overlaps only with \
+             streamCallbacks.multiThreadMode = collaborative and numWorkerThreads = 6",
+        );
+    }
+    Some(note)
+}
+
+/// Host memory of the stream buffers: one micro-batch for each prefetched one.
+fn stream_buffers(compiled: &Compiled, spec: &Spec) -> Option<String> {
+    let inputs: u64 = compiled.host_inputs.iter().map(|copy| copy.bytes_in).sum();
+    let depth = spec.options.prefetch_depth;
+    let local = u64::from(spec.options.replication_factor / spec.options.num_instances);
+    let copies = compiled.compilation.programs.iter();
+    let any = copies.filter(|program| program.kind == ProgramKind::StreamCopyMid).count() > 0;
+    (any && inputs > 0 && depth > 1).then(|| {
+        let bytes = Bytes(inputs * depth * local);
+        format!(
+            "Stream buffers of an instance take {bytes} of host memory at prefetch depth {depth}"
+        )
+    })
+}

@@ -1,0 +1,119 @@
+//! Machines by the names people buy them under: how many IPUs of which chip, and how they are
+//! joined.
+
+use super::{BOW, C600, Chip, MK1, MK2};
+
+/// How the IPUs of a system are joined; decides how collectives go round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topology {
+    /// A ladder of pairs with open ends.
+    Mesh,
+    /// A ladder whose ends are joined: a two-dimensional torus over machines.
+    Torus,
+    /// A ladder whose ends are joined crosswise (servers of C2 cards).
+    BarleyTwist,
+}
+
+/// A system.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SystemDef {
+    /// Name in a spec.
+    pub name: &'static str,
+    /// Its chip.
+    pub chip: &'static Chip,
+    /// IPUs it has.
+    pub ipus: u32,
+    /// How they are joined.
+    pub topology: Topology,
+    /// IPUs that IPU-Links join; larger systems go over GW-Links from there.
+    pub link_domain: u32,
+}
+
+/// IPUs of one IPU-Link domain: a rack (Graphcore, IPU-POD64 data sheet: 2-D torus of 64 IPUs).
+const RACK: u32 = 64;
+
+/// IPUs of a server of C2 cards: eight cards of two (Dell DSS8440 with GC2, Citadel's report).
+const C2_SERVER: u32 = 16;
+
+const fn system(name: &'static str, chip: &'static Chip, ipus: u32) -> SystemDef {
+    // Pods of a whole rack close the ladder (POD64 data sheet); smaller ones leave it open.
+    let topology = if ipus >= RACK { Topology::Torus } else { Topology::Mesh };
+    SystemDef { name, chip, ipus, topology, link_domain: RACK }
+}
+
+/// Every system, each family from small to large. A bare chip stands for as many as are asked for,
+/// up to the largest pod.
+pub const SYSTEMS: &[SystemDef] = &[
+    SystemDef { topology: Topology::BarleyTwist, ..system("mk1", &MK1, C2_SERVER) },
+    SystemDef { topology: Topology::BarleyTwist, ..system("c2_card", &MK1, 2) },
+    system("mk2", &MK2, 256),
+    system("m2000", &MK2, 4),
+    system("pod4", &MK2, 4),
+    system("pod16", &MK2, 16),
+    system("pod32", &MK2, 32),
+    system("pod64", &MK2, 64),
+    system("pod128", &MK2, 128),
+    system("pod256", &MK2, 256),
+    system("bow", &BOW, 256),
+    system("bow2000", &BOW, 4),
+    system("bow_pod4", &BOW, 4),
+    system("bow_pod16", &BOW, 16),
+    system("bow_pod32", &BOW, 32),
+    system("bow_pod64", &BOW, 64),
+    system("bow_pod128", &BOW, 128),
+    system("bow_pod256", &BOW, 256),
+    // Up to eight cards share IPU-Links (C600 data sheet).
+    system("c600", &C600, 8),
+];
+
+/// The names a spec may use, in the order of [`SYSTEMS`].
+pub const SYSTEM_NAMES: [&str; SYSTEMS.len()] = names();
+
+const fn names() -> [&'static str; SYSTEMS.len()] {
+    let mut names = [""; SYSTEMS.len()];
+    let mut at = 0;
+    while at < SYSTEMS.len() {
+        names[at] = SYSTEMS[at].name;
+        at += 1;
+    }
+    names
+}
+
+/// The system of that name.
+pub fn find(name: &str) -> Option<&'static SystemDef> {
+    SYSTEMS.iter().find(|system| system.name == name)
+}
+
+/// The smallest system of the same chip that has `ipus` IPUs.
+pub fn next_that_fits(system: &SystemDef, ipus: u32) -> Option<&'static SystemDef> {
+    let same = SYSTEMS.iter().filter(|other| other.chip.name == system.chip.name);
+    // A bare chip is no machine one can buy; it is named only where nothing else is large enough.
+    same.filter(|other| other.ipus >= ipus)
+        .min_by_key(|other| (other.ipus, other.name == other.chip.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_system_is_found_and_its_size_is_a_power_of_two() {
+        for (position, system) in SYSTEMS.iter().enumerate() {
+            assert_eq!(find(system.name), Some(system));
+            assert!(system.ipus.is_power_of_two(), "{}", system.name);
+            assert!(SYSTEMS[..position].iter().all(|other| other.name != system.name));
+            assert!(super::super::CHIPS.contains(&system.chip), "{}", system.name);
+        }
+    }
+
+    #[test]
+    fn the_next_system_is_the_smallest_that_fits() {
+        let next = |name: &str, ipus| {
+            next_that_fits(find(name).expect("a system"), ipus).map(|system| system.name)
+        };
+        assert_eq!(next("pod4", 16), Some("pod16"));
+        assert_eq!(next("bow2000", 200), Some("bow_pod256"));
+        assert_eq!(next("c2_card", 4), Some("mk1"));
+        assert_eq!(next("c600", 16), None);
+    }
+}
