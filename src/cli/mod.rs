@@ -5,6 +5,7 @@
 
 mod export;
 mod progress;
+mod seeds;
 mod simulate;
 mod specs;
 mod summary;
@@ -28,7 +29,7 @@ pub struct Command {
 
 /// Every command, in the order of the help text.
 pub const COMMANDS: &[Command] =
-    &[simulate::COMMAND, specs::COMMAND, summary::COMMAND, verify::COMMAND, export::COMMAND];
+    &[simulate::COMMAND, specs::COMMAND, seeds::COMMAND, summary::COMMAND, verify::COMMAND, export::COMMAND];
 
 /// Why a command ended without its result.
 #[derive(Debug, thiserror::Error)]

@@ -16,14 +16,23 @@ impl Bundled {
     }
 }
 
+macro_rules! spec {
+    ($name:literal) => {
+        Bundled {
+            name: $name,
+            text: include_str!(concat!("../../../assets/specs/", $name, ".toml")),
+        }
+    };
+}
+
 /// Every bundled spec, sorted by name.
 pub const BUNDLED: &[Bundled] = &[
-    Bundled { name: "matmul_chain", text: include_str!("../../../assets/specs/matmul_chain.toml") },
-    Bundled {
-        name: "mnist_pipeline",
-        text: include_str!("../../../assets/specs/mnist_pipeline.toml"),
-    },
-    Bundled { name: "too_large", text: include_str!("../../../assets/specs/too_large.toml") },
+    spec!("io_overlap"),
+    spec!("matmul_chain"),
+    spec!("mnist_pipeline"),
+    spec!("offload"),
+    spec!("prefetch"),
+    spec!("too_large"),
 ];
 
 /// The bundled spec of that name.
