@@ -28,8 +28,14 @@ pub struct Command {
 }
 
 /// Every command, in the order of the help text.
-pub const COMMANDS: &[Command] =
-    &[simulate::COMMAND, specs::COMMAND, seeds::COMMAND, summary::COMMAND, verify::COMMAND, export::COMMAND];
+pub const COMMANDS: &[Command] = &[
+    simulate::COMMAND,
+    specs::COMMAND,
+    seeds::COMMAND,
+    summary::COMMAND,
+    verify::COMMAND,
+    export::COMMAND,
+];
 
 /// Why a command ended without its result.
 #[derive(Debug, thiserror::Error)]

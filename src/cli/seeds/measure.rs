@@ -47,7 +47,8 @@ impl Simulated {
         let failed = |problem: String| CliError::Failed(format!("{}: {problem}", program.spec));
         let overrides: Vec<String> =
             program.overrides.iter().map(|text| (*text).to_string()).collect();
-        let source = SpecSource::find(program.spec, &overrides).map_err(|e| failed(e.to_string()))?;
+        let source =
+            SpecSource::find(program.spec, &overrides).map_err(|e| failed(e.to_string()))?;
         let spec = Spec::build(&source).map_err(|e| failed(e.to_string()))?;
         let compiled = compile(&spec).map_err(|e| failed(e.to_string()))?;
         let rehearsal: Rehearsal = rehearse(&compiled, &spec);
