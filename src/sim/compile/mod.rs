@@ -188,7 +188,10 @@ pub fn compile(spec: &Spec) -> Result<Compiled, CompileError> {
 
 /// The model's graph, with gradients and update where it is trained.
 fn build_graph(spec: &Spec) -> Result<Graph, CompileError> {
-    let graph = (spec.model.definition.build)(&spec.model)?;
+    let mut graph = (spec.model.definition.build)(&spec.model)?;
+    if spec.options.tensor_parallel > 1 {
+        graph = graph.split_linear_layers(u64::from(spec.options.tensor_parallel));
+    }
     if !spec.model.training {
         return Ok(graph);
     }

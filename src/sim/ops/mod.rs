@@ -11,6 +11,7 @@ mod optimizer;
 mod parts;
 mod relu;
 mod reshape;
+mod shard;
 
 pub use accumulate::Accumulate;
 pub use add::Add;
@@ -22,6 +23,7 @@ pub use max_pool::MaxPool;
 pub use optimizer::Optimizer;
 pub use relu::Relu;
 pub use reshape::Reshape;
+pub use shard::Shard;
 
 use crate::sim::graph::{Backward, GraphError, Node, TensorId, TensorType};
 use crate::sim::lower::{LowerError, Lowering, work::Work};
