@@ -155,9 +155,9 @@ fn works(row: &Row) -> Vec<Work> {
     ]
 }
 
-/// Error of the cycles of a row, in percent.
+/// Error of the cycles of a row, in percent. Tiles also wait once for the upload.
 fn cycle_error(row: &Row) -> f64 {
-    let total: u64 = works(row).iter().map(cycles).sum();
+    let total = EXCHANGE_START_CYCLES + works(row).iter().map(cycles).sum::<u64>();
     (total as f64 / row.cycles - 1.0) * 100.0
 }
 

@@ -42,7 +42,7 @@ fn every_directory_is_a_lawful_sample() {
     names.sort();
     assert_eq!(names, SAMPLES);
     for name in SAMPLES {
-        let report = Report::open(&file(name)).expect(name);
+        let report = Report::open(file(name)).expect(name);
         let broken = report.verify().expect(name);
         assert!(broken.is_empty(), "{name}: {broken:?}");
     }
@@ -78,7 +78,7 @@ fn steps_join_with_what_they_ran() {
 #[test]
 fn exchange_code_adds_up_per_tile() {
     for name in SAMPLES {
-        let report = Report::open(&file(name)).expect(name);
+        let report = Report::open(file(name)).expect(name);
         let code: Vec<[i64; 2]> = rows(
             &database(name),
             "SELECT v.tile, sum(v.size_bytes) FROM vars_info v

@@ -9,6 +9,7 @@ mod seeds;
 mod simulate;
 mod specs;
 mod summary;
+mod validate;
 mod verify;
 mod window;
 
@@ -35,6 +36,7 @@ pub const COMMANDS: &[Command] = &[
     summary::COMMAND,
     verify::COMMAND,
     export::COMMAND,
+    validate::COMMAND,
 ];
 
 /// Why a command ended without its result.

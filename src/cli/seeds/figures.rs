@@ -63,6 +63,14 @@ pub struct Figure {
 const GUIDE: &str = "memory guide";
 const PIPELINE: &str = "pipelining";
 
+const LOADING: &str = "data loading";
+
+const DATA: Program = program("data_loading", &[]);
+const DATA_4: Program = program("data_loading", &["options.replication_factor=4"]);
+const SYNTHETIC: Program = program("data_loading", &["options.host.loader=synthetic"]);
+const SYNTHETIC_4: Program =
+    program("data_loading", &["options.host.loader=synthetic", "options.replication_factor=4"]);
+
 const MNIST: Program = program("mnist_pipeline", &[]);
 const MNIST_LOADED: Program = program(
     "mnist_pipeline",
@@ -107,8 +115,8 @@ fn first<T>(runs: &[&Simulated], measure: impl Fn(&Simulated) -> Option<T>) -> O
     measure(runs.first()?)
 }
 
-fn fifo(runs: &[&Simulated], stage: usize) -> Option<f64> {
-    first(runs, |run| run.compiled.schedule.stash_depths.get(stage).map(|depth| *depth as f64))
+fn fifo(runs: &[&Simulated], stage: u32) -> Option<f64> {
+    first(runs, |run| run.fifo_depth(stage))
 }
 
 /// Figures as the texts print them, text by text.
@@ -312,6 +320,90 @@ pub const FIGURES: &[Figure] = &[
         Tolerance::Above(0.9),
         &[program("io_overlap", &[])],
         |runs| first(runs, |run| run.hidden_share()),
+    ),
+    of_kind(
+        Kind::Fitted,
+        figure(
+            "loading_synthetic_1",
+            LOADING,
+            "Synthetic data, 1 replica, items per second",
+            22_170.0,
+            Tolerance::Relative(0.05),
+            &[SYNTHETIC],
+            |runs| first(runs, |run| run.throughput()),
+        ),
+    ),
+    of_kind(
+        Kind::Fitted,
+        figure(
+            "loading_real_1",
+            LOADING,
+            "Real data, 1 replica",
+            17_150.0,
+            Tolerance::Relative(0.05),
+            &[DATA],
+            |runs| first(runs, |run| run.throughput()),
+        ),
+    ),
+    figure(
+        "loading_synthetic_4",
+        LOADING,
+        "Synthetic data, 4 replicas",
+        40_773.0,
+        Tolerance::Relative(0.06),
+        &[SYNTHETIC_4],
+        |runs| first(runs, |run| run.throughput()),
+    ),
+    figure(
+        "loading_real_4",
+        LOADING,
+        "Real data, 4 replicas",
+        36_542.0,
+        Tolerance::Relative(0.06),
+        &[DATA_4],
+        |runs| first(runs, |run| run.throughput()),
+    ),
+    of_kind(
+        Kind::Fitted,
+        figure(
+            "loading_loader_1",
+            LOADING,
+            "Loader alone, 1 replica",
+            70_523.0,
+            Tolerance::Relative(0.05),
+            &[DATA],
+            |runs| first(runs, |run| run.loader_throughput()),
+        ),
+    ),
+    of_kind(
+        Kind::Fitted,
+        figure(
+            "loading_loader_4",
+            LOADING,
+            "Loader alone, 4 replicas",
+            182_716.0,
+            Tolerance::Relative(0.05),
+            &[DATA_4],
+            |runs| first(runs, |run| run.loader_throughput()),
+        ),
+    ),
+    figure(
+        "loading_samples_1",
+        LOADING,
+        "Samples per call, 1 replica",
+        800.0,
+        Tolerance::Exact,
+        &[DATA],
+        |runs| first(runs, |run| run.samples()),
+    ),
+    figure(
+        "loading_samples_4",
+        LOADING,
+        "Samples per call, 4 replicas",
+        3_200.0,
+        Tolerance::Exact,
+        &[DATA_4],
+        |runs| first(runs, |run| run.samples()),
     ),
 ];
 

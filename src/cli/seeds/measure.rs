@@ -3,7 +3,7 @@
 use super::CliError;
 use crate::report::{Mark, MarkKind, ProgramKind, Step, StreamEnd};
 use crate::sim::compile::{Compiled, compile};
-use crate::sim::run::{Rehearsal, Sink, rehearse, run};
+use crate::sim::run::{Rehearsal, Sink, call_size, loader_seconds, rehearse, run};
 use crate::sim::spec::{Spec, SpecSource};
 use crate::units::CycleRange;
 use std::convert::Infallible;
@@ -80,6 +80,17 @@ impl Simulated {
         self.compiled.compilation.batching.map(|batching| batching.samples_per_call() as f64)
     }
 
+    /// Samples per second of a host call.
+    pub fn throughput(&self) -> Option<f64> {
+        Some(self.samples()? / self.seconds())
+    }
+
+    /// Samples per second of the loaders without any IPU.
+    pub fn loader_throughput(&self) -> Option<f64> {
+        let (samples, bytes) = call_size(&self.compiled, &self.spec);
+        Some(samples as f64 / loader_seconds(&self.spec, samples, bytes))
+    }
+
     /// Cycles of the second iteration: the first begins with the start of the program.
     pub fn iteration_cycles(&self) -> Option<f64> {
         let mut iterations = self.marks.iter().filter(|mark| mark.kind == MarkKind::Iteration);
@@ -103,6 +114,25 @@ impl Simulated {
             inside.count() == passes
         };
         of(MarkKind::Slot).position(full).map(|slot| slot as f64 + 1.0)
+    }
+
+    /// Micro-batches in the stashes of the stage on an IPU: their bytes over those of the tensors.
+    pub fn fifo_depth(&self, ipu: u32) -> Option<f64> {
+        let tiles = self.compiled.compilation.target.tiles_of_ipu(ipu);
+        let variables = &self.compiled.compilation.variables;
+        let bytes = |name: &str| -> Option<u64> {
+            let here = |variable: &&crate::report::Variable| {
+                let first = variable.tiles.iter().next();
+                variable.name == name && first.is_some_and(|(run, _)| tiles.contains(run.first))
+            };
+            let variable = variables.iter().find(here)?;
+            Some(variable.tiles.map(|place| place.bytes).total())
+        };
+        let names = variables.iter().filter_map(|variable| variable.name.strip_suffix("/stash"));
+        let depth = |name: &str| {
+            Some(bytes(&format!("{name}/stash"))? as f64 / bytes(name).filter(|b| *b > 0)? as f64)
+        };
+        names.filter_map(depth).next()
     }
 
     /// Share of the IPUs' cycles in copies from and to remote buffers.

@@ -5,7 +5,7 @@ use super::tensors::{Lifetimes, Tensors};
 use crate::report::{Category, Operation, Pass, ProgramKind};
 use crate::sim::graph::{BlockId, Graph, Node, Role, Shape, TensorId};
 use crate::sim::lower::work::{Phase, PhaseKind, Place, Temporary, Work, WorkItem};
-use crate::sim::lower::{Lives, LowerError, Lowering};
+use crate::sim::lower::{LowerError, Lowered, Lowering};
 use crate::sim::schedule::{Placement, Schedule};
 use crate::sim::spec::{Spec, TensorLocation};
 use crate::sim::targets::System;
@@ -49,17 +49,6 @@ pub struct Extra {
     pub bytes: TileRuns<u64>,
 }
 
-/// What a node of the graph lowers to.
-#[derive(Clone, Default)]
-pub struct LoweredNode {
-    /// What the tiles do.
-    pub work: Work,
-    /// The planner's choice.
-    pub plan: Option<String>,
-    /// When operands and results exist.
-    pub lives: Lives,
-}
-
 /// Everything needed while fragments are made.
 pub struct Maker<'a> {
     /// The graph.
@@ -73,7 +62,7 @@ pub struct Maker<'a> {
     /// Report tables.
     pub tables: Tables,
     /// What each node of the graph lowers to, until it is put down.
-    pub works: Vec<LoweredNode>,
+    pub works: Vec<Lowered>,
     /// Lives of tensors.
     pub lifetimes: Lifetimes,
     /// Variables beside tensors.
@@ -134,10 +123,9 @@ impl Maker<'_> {
     /// # Errors
     /// An operation without a plan.
     pub fn lower(&mut self) -> Result<(), LowerError> {
+        self.lowering.plan_ahead();
         for node in &self.graph.nodes {
-            let work = node.operator.lower(&mut self.lowering, node)?;
-            let (plan, lives) = (self.lowering.take_plan(), self.lowering.take_lives());
-            self.works.push(LoweredNode { work, plan, lives });
+            self.works.push(self.lowering.lower(node)?);
         }
         Ok(())
     }
@@ -195,7 +183,7 @@ impl Maker<'_> {
         ipu: u32,
         again: bool,
     ) -> Vec<Item> {
-        let LoweredNode { work, plan, lives } = self.works[index].clone();
+        let Lowered { work, plan, lives } = self.works[index].clone();
         let pass = if again { Pass::Backward } else { node.pass };
         let name = if again { format!("{}/recompute", node.name) } else { node.name.clone() };
         let operation = self.operation(node, &name, pass, ipu, plan);

@@ -16,7 +16,7 @@ pub use tables::{Item, LeafCost, whole_ipu};
 pub use transfers::{HostCopy, LinkCopy};
 
 use crate::report::{Batching, Compilation, GraphCounts, Pass, Target};
-use crate::sim::graph::{Graph, GraphError, Role, TensorId};
+use crate::sim::graph::{Graph, GraphError, Role, TensorId, Training};
 use crate::sim::lower::code::CodeAccount;
 use crate::sim::lower::{LowerError, Lowering, PlanningOptions, alone};
 use crate::sim::ops::Optimizer;
@@ -198,7 +198,11 @@ fn build_graph(spec: &Spec) -> Result<Graph, CompileError> {
     let optimizer = Optimizer::find(&spec.model.optimizer).unwrap_or_else(|| {
         panic!("KEYS lists optimiser {}, Optimizer does not", spec.model.optimizer)
     });
-    Ok(graph.train(optimizer, spec.options.gradient_accumulation > 1)?)
+    Ok(graph.train(Training {
+        optimizer,
+        accumulate: spec.options.gradient_accumulation > 1,
+        loss_scaling: spec.model.loss_scaling,
+    })?)
 }
 
 fn lowering<'a>(spec: &Spec, graph: &'a Graph, plans: &'a PlanCache) -> Lowering<'a> {
@@ -215,10 +219,11 @@ fn lowering<'a>(spec: &Spec, graph: &'a Graph, plans: &'a PlanCache) -> Lowering
 /// be lowered cost nothing here; compiling reports them.
 fn block_costs(spec: &Spec, graph: &Graph, plans: &PlanCache) -> Vec<u64> {
     let mut lowering = lowering(spec, graph, plans);
+    lowering.plan_ahead();
     let mut costs = vec![0; graph.blocks.len()];
     for node in graph.nodes.iter().filter(|node| node.pass != Pass::Update) {
-        if let Ok(work) = node.operator.lower(&mut lowering, node) {
-            costs[node.block.0] += alone::cycles(&work);
+        if let Ok(lowered) = lowering.lower(node) {
+            costs[node.block.0] += alone::cycles(&lowered.work);
         }
     }
     costs

@@ -82,7 +82,7 @@ impl Maker<'_> {
             nodes: Vec::new(),
             blocks: vec![String::new()],
             outputs: Vec::new(),
-            loss: None,
+            losses: Vec::new(),
         };
         let inputs: Vec<TensorId> = (0..graph.tensors.len()).map(TensorId).collect();
         let node = Node { inputs, block: BlockId(0), ..node.clone() };

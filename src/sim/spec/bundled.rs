@@ -27,6 +27,7 @@ macro_rules! spec {
 
 /// Every bundled spec, sorted by name.
 pub const BUNDLED: &[Bundled] = &[
+    spec!("data_loading"),
     spec!("io_overlap"),
     spec!("matmul_chain"),
     spec!("mnist_pipeline"),
