@@ -7,7 +7,7 @@ use super::progress::Progress;
 use super::{CliError, Command};
 use crate::units::percent;
 use clap::{Arg, ArgAction, ArgMatches};
-use figures::{FIGURES, Figure, Kind, Tolerance};
+use figures::{FIGURES, FITTED, Figure, Kind, Tolerance};
 use measure::Simulated;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -153,6 +153,7 @@ fn print(rows: &[Row], output: &mut dyn Write) -> Result<(), CliError> {
         rows.iter().filter(|row| row.kind == Kind::Fitted.name()).count(),
         rows.iter().filter(|row| row.kind == Kind::Input.name()).count(),
     )?;
+    writeln!(output, "{} constants were fitted: {}", FITTED.len(), FITTED.join("; "))?;
     Ok(())
 }
 

@@ -119,6 +119,15 @@ fn fifo(runs: &[&Simulated], stage: u32) -> Option<f64> {
     first(runs, |run| run.fifo_depth(stage))
 }
 
+/// Constants and keys that were fitted on figures of this list.
+pub const FITTED: [&str; 5] = [
+    "time of a stream handshake (MNIST, cycles per weight update)",
+    "rate between host and IPU (real data, 1 replica)",
+    "options.host.seconds_per_iteration of data_loading (synthetic data, 1 replica)",
+    "options.host.seconds_per_call of data_loading (loader alone)",
+    "options.host.copy_bytes_per_second of data_loading (loader alone)",
+];
+
 /// Figures as the texts print them, text by text.
 pub const FIGURES: &[Figure] = &[
     of_kind(

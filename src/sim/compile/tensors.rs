@@ -228,10 +228,8 @@ impl Tensors {
     ) -> BTreeSet<TensorId> {
         let mut kept = BTreeSet::new();
         let mut nodes: BTreeSet<(BlockId, NodeId)> = BTreeSet::new();
-        let last = (0..graph.blocks.len())
-            .map(BlockId)
-            .filter(|block| placement.stage(*block) == stage)
-            .next_back();
+        let last =
+            (0..graph.blocks.len()).map(BlockId).rfind(|block| placement.stage(*block) == stage);
         let mut open: Vec<(TensorId, BlockId)> = needed
             .iter()
             .flat_map(|(tensor, blocks)| blocks.iter().map(|block| (*tensor, *block)))

@@ -86,7 +86,7 @@ impl Maker<'_> {
         };
         let inputs: Vec<TensorId> = (0..graph.tensors.len()).map(TensorId).collect();
         let node = Node { inputs, block: BlockId(0), ..node.clone() };
-        let (machine, planning) = (self.lowering.machine.clone(), self.lowering.planning);
+        let (machine, planning) = (self.lowering.machine, self.lowering.planning);
         let mut lowering = Lowering::new(&graph, machine, true, planning, self.lowering.plans);
         node.operator.lower(&mut lowering, &node).ok()
     }
