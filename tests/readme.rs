@@ -1,4 +1,4 @@
-//! The README tells the truth about keys and models.
+//! The documents tell the truth about keys and models.
 
 use tilescope::sim::model::MODELS;
 use tilescope::sim::spec::keys::KEYS;
@@ -7,15 +7,40 @@ fn readme() -> String {
     std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).expect("README.md")
 }
 
+fn options() -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/options.md");
+    std::fs::read_to_string(path).expect("docs/options.md")
+}
+
+/// Names of the views, as the document spells them.
+const VIEWS: [&str; 6] =
+    ["Summary", "Memory", "Execution trace", "Operations", "Program tree", "notes"];
+
 #[test]
-fn every_key_is_in_the_table_with_its_default_and_meaning() {
-    let readme = readme();
+fn every_key_is_documented_with_its_default_its_other_names_and_its_view() {
+    let options = options();
     for key in KEYS {
         let default =
             if key.default.is_empty() { "-".to_string() } else { format!("`{}`", key.default) };
-        let row =
-            format!("| `{}` | {} | {default} | {} |", key.path, key.form.describe(), key.about);
-        assert!(readme.contains(&row), "README.md lacks this row:\n{row}");
+        let also = if key.also.is_empty() { "-" } else { key.also };
+        let row = format!(
+            "| `{}` | {} | {default} | {} | {also} | ",
+            key.path,
+            key.form.describe(),
+            key.about
+        );
+        let rest = options.lines().find_map(|line| line.strip_prefix(row.as_str()));
+        let rest = rest.unwrap_or_else(|| panic!("docs/options.md lacks this row:\n{row}"));
+        assert!(VIEWS.iter().any(|view| rest.contains(view)), "{}: no view in {rest:?}", key.path);
+    }
+}
+
+#[test]
+fn nothing_is_documented_that_is_no_key() {
+    let options = options();
+    let keys = options.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    for documented in keys {
+        assert!(KEYS.iter().any(|key| key.path == documented), "{documented}");
     }
 }
 

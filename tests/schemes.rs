@@ -195,6 +195,13 @@ const SCHEMES: &[Scheme] = &[
     ),
     scheme("half precision", &[], &["model.precision=float16"], Some(Less), Some(Less)),
     scheme(
+        "linear layers split over IPUs",
+        &[],
+        &["options.tensor_parallel=2"],
+        None,
+        Some(Greater),
+    ),
+    scheme(
         "stochastic rounding",
         &[],
         &["options.stochastic_rounding=true"],
@@ -353,6 +360,26 @@ fn more_instances_lift_the_limit_of_one_host() {
     };
     let (one, four) = (rate(1), rate(4));
     assert!(four > 2.0 * one, "{one} and {four} samples per second");
+}
+
+#[test]
+fn split_layers_take_less_memory_and_talk_to_each_other() {
+    let overrides = |parts: u32| {
+        let parts = format!("options.tensor_parallel={parts}");
+        common::spec("tests/data/specs/perceptron.toml", &["model.width=512", &parts])
+    };
+    let bytes = |parts| {
+        let compiled = compile(&overrides(parts)).expect("compiles");
+        let names = |part: &str| {
+            let programs = compiled.compilation.programs.iter();
+            programs.filter(|program| program.name.contains(part)).count()
+        };
+        (variable_bytes(&compiled, "L1/weight", true), names("allGather"), names("reduceScatter"))
+    };
+    let (whole, gathers, sums) = bytes(1);
+    assert_eq!((gathers, sums), (0, 0));
+    let (half, gathers, sums) = bytes(2);
+    assert!(half <= whole / 2 + 1024 && gathers > 0 && sums > 0, "{half} of {whole}");
 }
 
 fn marks(report: &Report, kind: MarkKind) -> Vec<Mark> {

@@ -5,6 +5,7 @@
 
 mod export;
 mod progress;
+mod seeds;
 mod simulate;
 mod specs;
 mod summary;
@@ -31,6 +32,7 @@ pub struct Command {
 pub const COMMANDS: &[Command] = &[
     simulate::COMMAND,
     specs::COMMAND,
+    seeds::COMMAND,
     summary::COMMAND,
     verify::COMMAND,
     export::COMMAND,

@@ -3,8 +3,8 @@
 use super::progress::Progress;
 use super::{CliError, Command};
 use crate::sim::spec::{Spec, SpecSource};
-use crate::sim::{SimulateError, simulate};
-use crate::units::exact_bytes;
+use crate::sim::{SimulateError, compile, simulate};
+use crate::units::{exact_bytes, grouped};
 use clap::{Arg, ArgAction, ArgMatches};
 use std::io::Write;
 use std::path::Path;
@@ -29,6 +29,12 @@ fn arguments(command: clap::Command) -> clap::Command {
         )
         .arg(output_argument())
         .arg(set_argument())
+        .arg(
+            Arg::new("balance")
+                .long("balance")
+                .action(ArgAction::SetTrue)
+                .help("Print the split of blocks over IPUs whose longest stage is shortest, and simulate it too"),
+        )
         .after_help(
             "Examples:\n  tilescope simulate mnist_pipeline -o out --set options.gradient_accumulation=20\n  \
              tilescope simulate my_model.toml -o out",
@@ -55,7 +61,37 @@ pub fn set_argument() -> Arg {
 }
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
-    simulate_spec(matches.get_one::<String>("spec").map_or("", String::as_str), matches, output)
+    let name = matches.get_one::<String>("spec").map_or("", String::as_str);
+    if matches.get_flag("balance") {
+        return balanced(name, matches, output);
+    }
+    simulate_spec(name, matches, output)
+}
+
+/// Simulates a spec as it is, and with its blocks split so that the longest stage is shortest; the
+/// report is that of the split.
+fn balanced(name: &str, matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    let source = source(name, matches)?;
+    let spec = Spec::build(&source).map_err(usage)?;
+    let stages = compile::balance(&spec).map_err(|error| CliError::Usage(error.to_string()))?;
+    let name_of = |blocks: &[String]| {
+        let quoted: Vec<String> = blocks.iter().map(|block| format!("{block:?}")).collect();
+        format!("[{}]", quoted.join(", "))
+    };
+    let split: Vec<String> = stages.iter().map(|(blocks, _)| name_of(blocks)).collect();
+    let split = format!("options.stages=[{}]", split.join(", "));
+    writeln!(output, "{split}")?;
+    for (blocks, cycles) in &stages {
+        let cycles = grouped(*cycles);
+        writeln!(output, "  {:30} {cycles} cycles a micro-batch", blocks.join(" + "))?;
+    }
+    writeln!(output, "\nBefore:")?;
+    simulate_one(&source, matches, output)?;
+    let mut after = source;
+    after.overrides.push(split);
+    writeln!(output, "\nAfter:")?;
+    simulate_one(&after, matches, output)?;
+    Ok(())
 }
 
 /// `tilescope --headless [SPEC]`
@@ -67,11 +103,31 @@ pub fn headless(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliE
     )
 }
 
-fn simulate_spec(name: &str, matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+fn usage(error: crate::sim::spec::SpecError) -> CliError {
+    CliError::Usage(error.to_string())
+}
+
+fn source(name: &str, matches: &ArgMatches) -> Result<SpecSource, CliError> {
     let overrides: Vec<String> = matches.get_many("set").into_iter().flatten().cloned().collect();
-    let usage = |error: crate::sim::spec::SpecError| CliError::Usage(error.to_string());
-    let source = SpecSource::find(name, &overrides).map_err(usage)?;
-    let spec = Spec::build(&source).map_err(usage)?;
+    SpecSource::find(name, &overrides).map_err(usage)
+}
+
+fn simulate_spec(name: &str, matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    let directory = simulate_one(&source(name, matches)?, matches, output)?;
+    writeln!(
+        output,
+        "\nNext: tilescope {directory}            look at it\n      tilescope summary {directory}    all figures"
+    )?;
+    Ok(())
+}
+
+/// Simulates a spec, prints its figures in short and returns the directory of the report.
+fn simulate_one<'a>(
+    source: &SpecSource,
+    matches: &'a ArgMatches,
+    output: &mut dyn Write,
+) -> Result<&'a str, CliError> {
+    let spec = Spec::build(source).map_err(usage)?;
     let directory = matches.get_one::<String>("output").map_or(DEFAULT_DIRECTORY, String::as_str);
     let mut progress = Progress::new();
     let result = simulate(&spec, Path::new(directory), |share| progress.at(share));
@@ -83,9 +139,5 @@ fn simulate_spec(name: &str, matches: &ArgMatches, output: &mut dyn Write) -> Re
     let size = std::fs::metadata(&path).map_or(0, |file| file.len());
     writeln!(output, "{} ({})", path.display(), exact_bytes(size))?;
     super::summary::print_short(&path, output)?;
-    writeln!(
-        output,
-        "\nNext: tilescope {directory}            look at it\n      tilescope summary {directory}    all figures"
-    )?;
-    Ok(())
+    Ok(directory)
 }

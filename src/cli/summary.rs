@@ -65,7 +65,7 @@ pub fn print_short(path: &Path, output: &mut dyn Write) -> Result<(), CliError> 
         row(output, "run", execution_line(execution))?;
     }
     for note in report.notes().map_err(failed)? {
-        row(output, "warning", note)?;
+        row(output, "note", note)?;
     }
     Ok(())
 }

@@ -191,6 +191,7 @@ impl Maker<'_> {
         let first = self.tables.next_step();
         let (steps_of_work, steps) = self.tables.work(Some(operation), &name, ipu, &work);
         items.extend(steps_of_work);
+        items.extend(self.shard_collective(node, operation, ipu));
         let end = self.tables.next_step();
         items.extend(self.accumulator_copy(node, ipu, false));
         if first == end {

@@ -188,7 +188,10 @@ pub fn compile(spec: &Spec) -> Result<Compiled, CompileError> {
 
 /// The model's graph, with gradients and update where it is trained.
 fn build_graph(spec: &Spec) -> Result<Graph, CompileError> {
-    let graph = (spec.model.definition.build)(&spec.model)?;
+    let mut graph = (spec.model.definition.build)(&spec.model)?;
+    if spec.options.tensor_parallel > 1 {
+        graph = graph.split_linear_layers(u64::from(spec.options.tensor_parallel));
+    }
     if !spec.model.training {
         return Ok(graph);
     }
@@ -216,6 +219,7 @@ fn lowering<'a>(spec: &Spec, graph: &'a Graph, plans: &'a PlanCache) -> Lowering
 /// be lowered cost nothing here; compiling reports them.
 fn block_costs(spec: &Spec, graph: &Graph, plans: &PlanCache) -> Vec<u64> {
     let mut lowering = lowering(spec, graph, plans);
+    lowering.plan_ahead();
     let mut costs = vec![0; graph.blocks.len()];
     lowering.plan_ahead();
     for node in graph.nodes.iter().filter(|node| node.pass != Pass::Update) {

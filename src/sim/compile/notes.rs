@@ -17,6 +17,7 @@ pub fn notes(compiled: &Compiled, spec: &Spec) -> Vec<String> {
     notes.extend(pipeline(compiled));
     notes.extend(sync_groups(compiled, spec));
     notes.extend(replicas(spec));
+    notes.extend(shards(spec));
     notes.extend(io_tiles(compiled, spec));
     notes.extend(stream_buffers(compiled, spec));
     notes
@@ -71,6 +72,13 @@ fn replicas(spec: &Spec) -> Option<String> {
             "{instances} instances of {local} replicas each; their global replica offsets are {}",
             offsets.join(", ")
         )
+    })
+}
+
+fn shards(spec: &Spec) -> Option<String> {
+    let shards = spec.options.tensor_parallel;
+    (shards > 1).then(|| {
+        format!("Linear layers are split over {shards} IPUs that work alike; the report shows one of them")
     })
 }
 

@@ -11,6 +11,7 @@ use crate::sim::lower::collective::{self, Kind, Ranks, Round};
 use crate::sim::lower::exchange::sends;
 use crate::sim::lower::work::{Work, WorkItem};
 use crate::sim::lower::{Lowering, code};
+use crate::sim::ops::Shard;
 use crate::units::{OperationId, TileRuns};
 
 impl Maker<'_> {
@@ -90,6 +91,26 @@ impl Maker<'_> {
         node.operator.lower(&mut lowering, &node).ok()
     }
 
+    /// What crosses between the IPUs that a layer is split over, after a node at its edge.
+    pub(super) fn shard_collective(
+        &mut self,
+        node: &Node,
+        operation: OperationId,
+        ipu: u32,
+    ) -> Vec<Item> {
+        let ranks = Ranks { count: u64::from(self.spec.options.tensor_parallel), ipus: 1 };
+        let halves: &[Kind] = match node.operator.kind() {
+            Shard::SUM => &[Kind::ReduceScatter, Kind::AllGather],
+            Shard::GATHER => &[Kind::AllGather],
+            _ => return Vec::new(),
+        };
+        let whole = node.outputs[0];
+        halves
+            .iter()
+            .flat_map(|kind| self.collective_over(ranks, *kind, whole, operation, ipu))
+            .collect()
+    }
+
     /// One half of an all-reduce over the replicas; nothing where there is one replica.
     fn collective(
         &mut self,
@@ -99,8 +120,19 @@ impl Maker<'_> {
         ipu: u32,
     ) -> Vec<Item> {
         let options = &self.spec.options;
-        let count = u64::from(options.replication_factor);
-        let ranks = Ranks { count, ipus: u64::from(self.spec.target.ipus) };
+        let ipus = u64::from(self.spec.target.ipus * options.tensor_parallel);
+        let ranks = Ranks { count: u64::from(options.replication_factor), ipus };
+        self.collective_over(ranks, kind, tensor, operation, ipu)
+    }
+
+    fn collective_over(
+        &mut self,
+        ranks: Ranks,
+        kind: Kind,
+        tensor: TensorId,
+        operation: OperationId,
+        ipu: u32,
+    ) -> Vec<Item> {
         let dtype = self.lowering.ty(tensor).dtype;
         let elements = self.lowering.layout_or_linear(tensor).elements;
         let bytes = elements.total() * dtype.bytes();

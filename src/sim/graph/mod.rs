@@ -2,6 +2,7 @@
 
 mod builder;
 mod dtype;
+mod shard;
 mod train;
 
 pub use builder::{GraphBuilder, GraphError};

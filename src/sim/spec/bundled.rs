@@ -16,50 +16,33 @@ impl Bundled {
     }
 }
 
+macro_rules! spec {
+    ($name:literal) => {
+        Bundled {
+            name: $name,
+            text: include_str!(concat!("../../../assets/specs/", $name, ".toml")),
+        }
+    };
+}
+
 /// Every bundled spec, sorted by name.
 pub const BUNDLED: &[Bundled] = &[
-    Bundled {
-        name: "bert_base_pod16",
-        text: include_str!("../../../assets/specs/bert_base_pod16.toml"),
-    },
-    Bundled {
-        name: "bert_large_pod16",
-        text: include_str!("../../../assets/specs/bert_large_pod16.toml"),
-    },
-    Bundled {
-        name: "bert_large_pod64",
-        text: include_str!("../../../assets/specs/bert_large_pod64.toml"),
-    },
-    Bundled {
-        name: "bert_large_seq512_pod16",
-        text: include_str!("../../../assets/specs/bert_large_seq512_pod16.toml"),
-    },
-    Bundled {
-        name: "gpt2_small_pod16",
-        text: include_str!("../../../assets/specs/gpt2_small_pod16.toml"),
-    },
-    Bundled { name: "matmul_chain", text: include_str!("../../../assets/specs/matmul_chain.toml") },
-    Bundled {
-        name: "mnist_pipeline",
-        text: include_str!("../../../assets/specs/mnist_pipeline.toml"),
-    },
-    Bundled {
-        name: "resnet50_inference_c600",
-        text: include_str!("../../../assets/specs/resnet50_inference_c600.toml"),
-    },
-    Bundled {
-        name: "resnet50_pod16",
-        text: include_str!("../../../assets/specs/resnet50_pod16.toml"),
-    },
-    Bundled {
-        name: "resnet50_pod64",
-        text: include_str!("../../../assets/specs/resnet50_pod64.toml"),
-    },
-    Bundled { name: "too_large", text: include_str!("../../../assets/specs/too_large.toml") },
-    Bundled {
-        name: "vit_base_pod16",
-        text: include_str!("../../../assets/specs/vit_base_pod16.toml"),
-    },
+    spec!("bert_base_pod16"),
+    spec!("bert_large_pod16"),
+    spec!("bert_large_pod64"),
+    spec!("bert_large_seq512_pod16"),
+    spec!("data_loading"),
+    spec!("gpt2_small_pod16"),
+    spec!("io_overlap"),
+    spec!("matmul_chain"),
+    spec!("mnist_pipeline"),
+    spec!("offload"),
+    spec!("prefetch"),
+    spec!("resnet50_inference_c600"),
+    spec!("resnet50_pod16"),
+    spec!("resnet50_pod64"),
+    spec!("too_large"),
+    spec!("vit_base_pod16"),
 ];
 
 /// The bundled spec of that name.

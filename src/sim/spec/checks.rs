@@ -33,7 +33,7 @@ fn system(spec: &Spec) -> Problem {
         return None;
     }
     let replicas = spec.options.replication_factor;
-    let ipus = spec.target.ipus;
+    let ipus = spec.target.ipus * spec.options.tensor_parallel;
     let next = match targets::next_that_fits(system, wanted) {
         Some(next) => format!("the next system that fits is {:?}", next.name),
         None => format!("no system of {} has as many", system.chip.architecture),

@@ -58,7 +58,8 @@ impl Spec {
 
     /// IPUs of all replicas, rounded up to a power of two as systems hand them out.
     pub fn ipus_in_all(&self) -> u32 {
-        (self.target.ipus * self.options.replication_factor).next_power_of_two()
+        let shards = self.target.ipus * self.options.tensor_parallel;
+        (shards * self.options.replication_factor).next_power_of_two()
     }
 
     /// An error about one key, at the place where it was set.

@@ -117,6 +117,13 @@ pub(super) const OPTION_KEYS: &[Key] = &[
         "poptorch.Options.replicationFactor; replicatedGraphCount, globalReplicationFactor",
     ),
     key(
+        "options.tensor_parallel",
+        Form::PowerOfTwo(64),
+        "1",
+        "IPUs that take the place of each one, with the columns of linear layers split over them",
+        "tensor parallel execution (popxl replica grouping)",
+    ),
+    key(
         "options.num_instances",
         Form::Integer(1, 256),
         "1",

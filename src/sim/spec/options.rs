@@ -290,6 +290,8 @@ pub struct Options {
     pub device_iterations: u64,
     /// Copies of the program.
     pub replication_factor: u32,
+    /// IPUs that linear layers are split over.
+    pub tensor_parallel: u32,
     /// Host processes that share the replicas.
     pub num_instances: u32,
     /// Which IPUs a sync for the host stops.
@@ -386,6 +388,7 @@ fn options(values: &Values) -> Result<Options, SpecError> {
         gradient_accumulation: values.integer("options.gradient_accumulation"),
         device_iterations: values.integer("options.device_iterations"),
         replication_factor: values.integer("options.replication_factor") as u32,
+        tensor_parallel: values.integer("options.tensor_parallel") as u32,
         num_instances: values.integer("options.num_instances") as u32,
         sync_pattern: SyncPattern::read(values, "options.sync_pattern"),
         num_io_tiles: values.integer("options.num_io_tiles") as u32,

@@ -1,0 +1,207 @@
+//! `seeds`: every figure that Graphcore's guides and tutorials print, beside its simulation.
+
+mod figures;
+mod measure;
+
+use super::progress::Progress;
+use super::{CliError, Command};
+use crate::units::percent;
+use clap::{Arg, ArgAction, ArgMatches};
+use figures::{FIGURES, FITTED, Figure, Kind, Tolerance};
+use measure::Simulated;
+use rayon::prelude::*;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// `tilescope seeds`
+pub const COMMAND: Command = Command { name: "seeds", arguments, run };
+
+fn arguments(command: clap::Command) -> clap::Command {
+    command
+        .about("Simulate the published figures of Graphcore's guides and compare")
+        .arg(
+            Arg::new("json")
+                .long("json")
+                .action(ArgAction::SetTrue)
+                .help("Print one JSON list, an object for each figure"),
+        )
+        .after_help("Examples:\n  tilescope seeds\n  tilescope seeds --json")
+}
+
+/// A figure with its simulation.
+#[derive(Clone, Debug, Serialize)]
+struct Row {
+    /// Name for scripts.
+    id: &'static str,
+    /// Text it comes from.
+    seed: &'static str,
+    /// What it is.
+    what: &'static str,
+    /// As published.
+    published: f64,
+    /// As simulated.
+    simulated: f64,
+    /// Relative error; absolute where the published figure is 0.
+    error: f64,
+    /// Largest relative error, 0 for exact; the bound or range where that is meant.
+    tolerance: serde_json::Value,
+    /// Whether the simulation is as close as claimed; nothing where nothing is claimed.
+    pass: Option<bool>,
+    /// `predicted`, `fitted` or `input`.
+    kind: &'static str,
+}
+
+impl Row {
+    fn new(figure: &Figure, simulated: f64) -> Self {
+        let error = match figure.published {
+            0.0 => simulated,
+            published => simulated / published - 1.0,
+        };
+        Self {
+            id: figure.id,
+            seed: figure.seed,
+            what: figure.what,
+            published: figure.published,
+            simulated,
+            error,
+            tolerance: figure.tolerance.to_json(),
+            pass: figure.tolerance.holds(figure.published, simulated),
+            kind: figure.kind.name(),
+        }
+    }
+}
+
+fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    let rows = rows()?;
+    if matches.get_flag("json") {
+        let text =
+            serde_json::to_string_pretty(&rows).map_err(|e| CliError::Failed(e.to_string()))?;
+        writeln!(output, "{text}")?;
+        return Ok(());
+    }
+    print(&rows, output)
+}
+
+/// Simulates each program once and takes all figures from them.
+fn rows() -> Result<Vec<Row>, CliError> {
+    let mut programs: Vec<measure::Program> =
+        FIGURES.iter().flat_map(|figure| figure.programs.iter().copied()).collect();
+    programs.sort_unstable();
+    programs.dedup();
+    let progress = Mutex::new(Progress::new());
+    let done = AtomicUsize::new(0);
+    let simulate = |program: &measure::Program| {
+        let simulated = Simulated::new(program)?;
+        let share = (done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / programs.len() as f64;
+        if let Ok(mut progress) = progress.lock() {
+            progress.at(share);
+        }
+        Ok((*program, simulated))
+    };
+    let simulated: Result<BTreeMap<_, _>, CliError> = programs.par_iter().map(simulate).collect();
+    if let Ok(progress) = progress.lock() {
+        progress.finish();
+    }
+    let simulated = simulated?;
+    let row = |figure: &Figure| {
+        let runs: Vec<&Simulated> =
+            figure.programs.iter().filter_map(|program| simulated.get(program)).collect();
+        let value = (figure.measure)(&runs).ok_or_else(|| {
+            CliError::Failed(format!("{}: the simulation has no such figure", figure.id))
+        })?;
+        Ok(Row::new(figure, value))
+    };
+    FIGURES.iter().map(row).collect()
+}
+
+fn print(rows: &[Row], output: &mut dyn Write) -> Result<(), CliError> {
+    let widest = rows.iter().map(|row| row.what.chars().count()).max().unwrap_or(0);
+    writeln!(
+        output,
+        "{:widest$}  {:14}  {:>13}  {:>13}  {:>8}  {:9}  pass",
+        "figure", "seed", "published", "simulated", "error", "kind"
+    )?;
+    for row in rows {
+        let pass = match row.pass {
+            Some(true) => "yes",
+            Some(false) => "MISS",
+            None => "-",
+        };
+        writeln!(
+            output,
+            "{:widest$}  {:14}  {:>13}  {:>13}  {:>8}  {:9}  {pass}",
+            row.what,
+            row.seed,
+            figures::number(row.published),
+            figures::number(row.simulated),
+            percent(row.error),
+            row.kind
+        )?;
+    }
+    let count = |wanted: Option<bool>, kind: &str| {
+        rows.iter().filter(|row| row.pass == wanted && row.kind == kind).count()
+    };
+    let predicted = Kind::Predicted.name();
+    writeln!(
+        output,
+        "\n{} predicted figures are as close as claimed, {} are missed; {} were fitted on and prove nothing, {} are inputs",
+        count(Some(true), predicted),
+        count(Some(false), predicted),
+        rows.iter().filter(|row| row.kind == Kind::Fitted.name()).count(),
+        rows.iter().filter(|row| row.kind == Kind::Input.name()).count(),
+    )?;
+    writeln!(output, "{} constants were fitted: {}", FITTED.len(), FITTED.join("; "))?;
+    Ok(())
+}
+
+impl Tolerance {
+    fn to_json(self) -> serde_json::Value {
+        match self {
+            Self::Relative(share) => share.into(),
+            Self::Exact => 0.0.into(),
+            Self::Above(bound) => format!("> {bound}").into(),
+            Self::Between(low, high) => format!("{low} to {high}").into(),
+            Self::None => serde_json::Value::Null,
+        }
+    }
+
+    fn holds(self, published: f64, simulated: f64) -> Option<bool> {
+        match self {
+            Self::Relative(share) => Some((simulated / published - 1.0).abs() <= share),
+            Self::Exact => Some(simulated == published),
+            Self::Above(bound) => Some(simulated > bound),
+            Self::Between(low, high) => Some((low..=high).contains(&simulated)),
+            Self::None => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::spec::bundled;
+
+    #[test]
+    fn every_figure_has_its_own_name_and_a_bundled_spec() {
+        for (position, figure) in FIGURES.iter().enumerate() {
+            assert!(FIGURES[..position].iter().all(|other| other.id != figure.id), "{}", figure.id);
+            assert!(!figure.programs.is_empty(), "{}", figure.id);
+            for program in figure.programs {
+                assert!(bundled(program.spec).is_some(), "{}: {}", figure.id, program.spec);
+            }
+        }
+    }
+
+    #[test]
+    fn a_miss_is_a_miss() {
+        assert_eq!(Tolerance::Relative(0.1).holds(100.0, 109.0), Some(true));
+        assert_eq!(Tolerance::Relative(0.1).holds(100.0, 111.0), Some(false));
+        assert_eq!(Tolerance::Exact.holds(9.0, 8.0), Some(false));
+        assert_eq!(Tolerance::Above(0.58).holds(0.58, 0.57), Some(false));
+        assert_eq!(Tolerance::Between(2.0, 4.0).holds(3.0, 4.0), Some(true));
+        assert_eq!(Tolerance::None.holds(1.0, 5.0), None);
+    }
+}

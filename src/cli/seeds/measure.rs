@@ -1,0 +1,210 @@
+//! Simulates a program in memory and takes figures from its run.
+
+use super::CliError;
+use crate::report::{Mark, MarkKind, ProgramKind, Step, StreamEnd};
+use crate::sim::compile::{Compiled, compile};
+use crate::sim::run::{Rehearsal, Sink, call_size, loader_seconds, rehearse, run};
+use crate::sim::spec::{Spec, SpecSource};
+use crate::units::CycleRange;
+use std::convert::Infallible;
+
+/// A bundled spec with overrides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Program {
+    /// Name of the spec.
+    pub spec: &'static str,
+    /// Keys that differ.
+    pub overrides: &'static [&'static str],
+}
+
+/// A bundled spec with overrides.
+pub const fn program(spec: &'static str, overrides: &'static [&'static str]) -> Program {
+    Program { spec, overrides }
+}
+
+/// A program that was compiled and run.
+pub struct Simulated {
+    /// The spec.
+    pub spec: Spec,
+    /// The compiled program.
+    pub compiled: Compiled,
+    /// Cycles of the run.
+    pub cycles: u64,
+    /// Where the run's marks begin and end.
+    marks: Vec<Mark>,
+    /// Bytes to and from each IPU over links, by the iteration they were moved in.
+    links: Vec<Vec<(u64, u64)>>,
+    /// Cycles of remote buffer copies, over all IPUs.
+    remote: u64,
+    /// Copies of the I/O tiles of IPU 0, and stretches in which its compute tiles only wait.
+    io: Vec<CycleRange>,
+    waits: Vec<CycleRange>,
+}
+
+impl Simulated {
+    /// Compiles and runs a program.
+    pub fn new(program: &Program) -> Result<Self, CliError> {
+        let failed = |problem: String| CliError::Failed(format!("{}: {problem}", program.spec));
+        let overrides: Vec<String> =
+            program.overrides.iter().map(|text| (*text).to_string()).collect();
+        let source =
+            SpecSource::find(program.spec, &overrides).map_err(|e| failed(e.to_string()))?;
+        let spec = Spec::build(&source).map_err(|e| failed(e.to_string()))?;
+        let compiled = compile(&spec).map_err(|e| failed(e.to_string()))?;
+        let rehearsal: Rehearsal = rehearse(&compiled, &spec);
+        let ipus = compiled.compilation.target.ipus_per_replica as usize;
+        let mut watch = Watch {
+            compiled: &compiled,
+            cycles: 0,
+            marks: Vec::new(),
+            links: vec![vec![(0, 0); ipus]],
+            remote: 0,
+            io: Vec::new(),
+            waits: Vec::new(),
+        };
+        match run(&compiled, &spec, &rehearsal, &mut watch) {
+            Ok(()) => {}
+            Err(never) => match never {},
+        }
+        let Watch { cycles, marks, links, remote, io, waits, .. } = watch;
+        Ok(Self { spec, compiled, cycles, marks, links, remote, io, waits })
+    }
+
+    /// Seconds of the run.
+    pub fn seconds(&self) -> f64 {
+        self.cycles as f64 / self.spec.target.chip.clock_hz as f64
+    }
+
+    /// Samples of a host call.
+    pub fn samples(&self) -> Option<f64> {
+        self.compiled.compilation.batching.map(|batching| batching.samples_per_call() as f64)
+    }
+
+    /// Samples per second of a host call.
+    pub fn throughput(&self) -> Option<f64> {
+        Some(self.samples()? / self.seconds())
+    }
+
+    /// Samples per second of the loaders without any IPU.
+    pub fn loader_throughput(&self) -> Option<f64> {
+        let (samples, bytes) = call_size(&self.compiled, &self.spec);
+        Some(samples as f64 / loader_seconds(&self.spec, samples, bytes))
+    }
+
+    /// Cycles of the second iteration: the first begins with the start of the program.
+    pub fn iteration_cycles(&self) -> Option<f64> {
+        let mut iterations = self.marks.iter().filter(|mark| mark.kind == MarkKind::Iteration);
+        iterations.nth(1).map(|mark| mark.cycles.length() as f64)
+    }
+
+    /// Bytes to and from an IPU over links in one iteration.
+    pub fn linked(&self, ipu: usize) -> (f64, f64) {
+        let first = self.links.first().and_then(|links| links.get(ipu)).copied();
+        first.map_or((0.0, 0.0), |(bytes_in, bytes_out)| (bytes_in as f64, bytes_out as f64))
+    }
+
+    /// The first slot, counted from 1, in which every stage makes both passes.
+    pub fn first_full_slot(&self) -> Option<f64> {
+        let of = |kind| self.marks.iter().filter(move |mark| mark.kind == kind);
+        let passes = 2 * self.compiled.placement.stages.len();
+        let full = |slot: &Mark| {
+            let inside = of(MarkKind::Stage).filter(|turn| {
+                turn.steps.start >= slot.steps.start && turn.steps.end <= slot.steps.end
+            });
+            inside.count() == passes
+        };
+        of(MarkKind::Slot).position(full).map(|slot| slot as f64 + 1.0)
+    }
+
+    /// Micro-batches in the stashes of the stage on an IPU: their bytes over those of the tensors.
+    pub fn fifo_depth(&self, ipu: u32) -> Option<f64> {
+        let tiles = self.compiled.compilation.target.tiles_of_ipu(ipu);
+        let variables = &self.compiled.compilation.variables;
+        let bytes = |name: &str| -> Option<u64> {
+            let here = |variable: &&crate::report::Variable| {
+                let first = variable.tiles.iter().next();
+                variable.name == name && first.is_some_and(|(run, _)| tiles.contains(run.first))
+            };
+            let variable = variables.iter().find(here)?;
+            Some(variable.tiles.map(|place| place.bytes).total())
+        };
+        let names = variables.iter().filter_map(|variable| variable.name.strip_suffix("/stash"));
+        let depth = |name: &str| {
+            Some(bytes(&format!("{name}/stash"))? as f64 / bytes(name).filter(|b| *b > 0)? as f64)
+        };
+        names.filter_map(depth).next()
+    }
+
+    /// Share of the IPUs' cycles in copies from and to remote buffers.
+    pub fn remote_share(&self) -> f64 {
+        let ipus = u64::from(self.compiled.compilation.target.ipus_per_replica);
+        self.remote as f64 / (self.cycles * ipus).max(1) as f64
+    }
+
+    /// Share of the I/O tiles' copies during which the compute tiles do something else than wait.
+    pub fn hidden_share(&self) -> Option<f64> {
+        let all: u64 = self.io.iter().map(|copy| copy.length()).sum();
+        let shown: u64 = self
+            .io
+            .iter()
+            .flat_map(|copy| self.waits.iter().map(|wait| copy.intersection(*wait).length()))
+            .sum();
+        (all > 0).then(|| 1.0 - shown as f64 / all as f64)
+    }
+}
+
+/// Adds a run up as it passes.
+struct Watch<'a> {
+    compiled: &'a Compiled,
+    cycles: u64,
+    marks: Vec<Mark>,
+    links: Vec<Vec<(u64, u64)>>,
+    remote: u64,
+    io: Vec<CycleRange>,
+    waits: Vec<CycleRange>,
+}
+
+impl Sink for Watch<'_> {
+    type Error = Infallible;
+
+    fn step(&mut self, step: &Step) -> Result<(), Infallible> {
+        let program = &self.compiled.compilation.programs[step.program.index()];
+        for on_ipu in &step.ipus {
+            self.cycles = self.cycles.max(on_ipu.to_max);
+            match program.kind {
+                ProgramKind::GlobalExchange => {
+                    if let Some(links) = self.links.last_mut() {
+                        let link = &mut links[on_ipu.ipu as usize];
+                        *link = (link.0 + on_ipu.bytes_in, link.1 + on_ipu.bytes_out);
+                    }
+                }
+                ProgramKind::StreamCopyBegin
+                | ProgramKind::StreamCopyMid
+                | ProgramKind::StreamCopyEnd
+                    if program.stream == StreamEnd::RemoteBuffer =>
+                {
+                    self.remote += on_ipu.range().length();
+                }
+                ProgramKind::StreamCopyBegin
+                | ProgramKind::StreamCopyMid
+                | ProgramKind::StreamCopyEnd
+                    if on_ipu.ipu == 0 && on_ipu.sub_lane > 0 =>
+                {
+                    self.io.push(on_ipu.range());
+                }
+                ProgramKind::Sync if on_ipu.ipu == 0 => self.waits.push(on_ipu.range()),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn mark(&mut self, mark: &Mark) -> Result<(), Infallible> {
+        if mark.kind == MarkKind::Iteration {
+            let ipus = self.links[0].len();
+            self.links.push(vec![(0, 0); ipus]);
+        }
+        self.marks.push(mark.clone());
+        Ok(())
+    }
+}
