@@ -3,6 +3,7 @@
 pub mod axis;
 pub mod elided;
 pub mod overview;
+pub mod stack;
 pub mod table;
 pub mod tiled;
 
