@@ -85,7 +85,12 @@ pub fn curve(report: &Report, source: Source) -> Result<Option<Curve>, ReportErr
     let always = report.tile_memory()?.map(|tile: &TileMemory| tile.always_live);
     let capacity = target.bytes_per_tile.0.saturating_mul(tiles.count().into());
     let always = sum_over(&always, tiles, |bytes| *bytes);
-    Ok(Some(Curve { always, others, programs: steps.iter().map(|s| s.program).collect(), capacity }))
+    Ok(Some(Curve {
+        always,
+        others,
+        programs: steps.iter().map(|s| s.program).collect(),
+        capacity,
+    }))
 }
 
 /// Bytes live at each of `steps` steps, from lifetimes with their bytes.
@@ -304,7 +309,7 @@ mod tests {
     fn lifetimes_are_half_open() {
         let lives = [(0..2, 10), (1..3, 5), (2..9, 1), (7..9, 100)];
         assert_eq!(sums(lives.into_iter(), 4), [10, 15, 6, 1]);
-        assert_eq!(sums([(3..1, 9)].into_iter(), 2), [0, 0]);
+        assert_eq!(sums([(Range { start: 3, end: 1 }, 9)].into_iter(), 2), [0, 0]);
         assert_eq!(sums(std::iter::empty(), 0), [0u64; 0]);
     }
 

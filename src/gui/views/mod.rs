@@ -1,6 +1,8 @@
 //! The views of a report: one file and one line in [`VIEWS`] each.
 
 mod execution_trace;
+mod jump;
+mod liveness;
 mod memory;
 mod summary;
 
@@ -45,4 +47,5 @@ pub struct ViewInfo {
 }
 
 /// Every view, in the order of the menu.
-pub static VIEWS: &[ViewInfo] = &[summary::VIEW, memory::VIEW, execution_trace::VIEW];
+pub static VIEWS: &[ViewInfo] =
+    &[summary::VIEW, memory::VIEW, liveness::VIEW, execution_trace::VIEW];

@@ -132,8 +132,9 @@ pub struct Look<'a> {
 }
 
 /// What the user did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
+    /// The graph, for call-outs.
+    pub response: Response,
     /// Place under the pointer.
     pub hovered: Option<usize>,
     /// Place that was clicked, and whether it is to be added to those chosen before.
@@ -194,7 +195,8 @@ impl StackGraph {
         let width = (area.right() - 14.0 - left).max(20.0);
         let strip = Rect::from_min_size(pos2(left, area.top() + 8.0), vec2(width, STRIP));
         let bottom = (area.bottom() - LEGEND - FOOT).max(strip.bottom() + 30.0);
-        let frame = Rect::from_min_max(pos2(left, strip.bottom() + 8.0), pos2(left + width, bottom));
+        let frame =
+            Rect::from_min_max(pos2(left, strip.bottom() + 8.0), pos2(left + width, bottom));
         let limits = Limits { range: CycleRange::new(0, stack.places.max(1) as u64), width };
         self.keep_axis(limits);
         self.strip_ui(ui, stack, strip, limits);
@@ -204,11 +206,11 @@ impl StackGraph {
         places.top = highest.max(1) as f64 * 1.08;
         let response = ui.interact(frame, ui.scope_id().with(look.name), Sense::click_and_drag());
         paint(ui, &places, look);
-        let answer = self.pointer_ui(ui, &places, look, limits, &response);
+        let (hovered, clicked) = self.pointer_ui(ui, &places, look, limits, &response);
         nodes_ui(ui, &places, look, &response);
         let foot = Rect::from_min_max(pos2(left, frame.bottom() + FOOT), area.max);
         legends_ui(ui, foot, stack, look);
-        answer
+        Answer { response, hovered, clicked }
     }
 
     fn keep_axis(&mut self, limits: Limits) {
@@ -228,7 +230,8 @@ impl StackGraph {
         let pixels = ui.pixels_per_point();
         let key = ((rect.width() * pixels) as usize, Arc::as_ptr(stack) as usize);
         let dark = ui.visuals().dark_mode;
-        let known = self.strip.as_ref().is_some_and(|(w, id, d, _)| (*w, *id, *d) == (key.0, key.1, dark));
+        let known =
+            self.strip.as_ref().is_some_and(|(w, id, d, _)| (*w, *id, *d) == (key.0, key.1, dark));
         if !known {
             let palette = Palette::of(ui.visuals());
             let size = [key.0.max(1), ((rect.height() * pixels) as usize).max(1)];
@@ -249,23 +252,23 @@ impl StackGraph {
         look: &Look<'_>,
         limits: Limits,
         response: &Response,
-    ) -> Answer {
-        let mut answer = Answer::default();
+    ) -> (Option<usize>, Option<(usize, bool)>) {
+        let (mut hovered, mut clicked) = (None, None);
         let at = response.hover_pos().filter(|at| places.frame.contains(*at));
         if !response.dragged() {
-            answer.hovered = at.and_then(|at| places.place(at));
+            hovered = at.and_then(|at| places.place(at));
         }
         if response.double_clicked() {
             self.axis = None;
-            return answer;
+            return (hovered, clicked);
         }
         if response.clicked() {
             let place = response.interact_pointer_pos().and_then(|at| places.place(at));
             let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
-            answer.clicked = place.map(|place| (place, add));
+            clicked = place.map(|place| (place, add));
         }
         if let Some(place) = arrows(ui, response, look.chosen, places.stack.places) {
-            answer.clicked = Some(place);
+            clicked = Some(place);
         }
         let mut moved = places.axis;
         if response.dragged() {
@@ -286,7 +289,7 @@ impl StackGraph {
             let whole = moved.window(limits.width).length() >= limits.range.length();
             self.axis = (!whole).then(|| moved.kept(limits));
         }
-        answer
+        (hovered, clicked)
     }
 }
 
@@ -370,7 +373,9 @@ fn fill(
             continue;
         }
         let index = mesh.vertices.len() as u32;
-        for pos in [pos2(*left, *top), pos2(*right, *top), pos2(*right, *bottom), pos2(*left, *bottom)] {
+        for pos in
+            [pos2(*left, *top), pos2(*right, *top), pos2(*right, *bottom), pos2(*left, *bottom)]
+        {
             mesh.vertices.push(Vertex { pos, uv: egui::epaint::WHITE_UV, color: colour });
         }
         mesh.indices.extend([0, 1, 2, 0, 2, 3].map(|corner| index + corner));
@@ -413,7 +418,11 @@ fn grid(painter: &Painter, places: &Places<'_>, look: &Look<'_>, palette: &Palet
     while place < window.end {
         let x = (places.x(place) + places.x(place + 1)) / 2.0;
         if x <= frame.right() && x >= frame.left() {
-            painter.vline(x, frame.bottom()..=frame.bottom() + 4.0, Stroke::new(1.0, palette.outline));
+            painter.vline(
+                x,
+                frame.bottom()..=frame.bottom() + 4.0,
+                Stroke::new(1.0, palette.outline),
+            );
             let text = grouped(look.first + place as u64);
             let at = pos2(x, frame.bottom() + 6.0);
             painter.text(at, Align2::CENTER_TOP, text, font.clone(), palette.weak_text);
@@ -434,9 +443,13 @@ fn spans(painter: &Painter, places: &Places<'_>, look: &Look<'_>, palette: &Pale
         let top = places.frame.top() + 4.0 + index as f32 * 18.0;
         let bar = Rect::from_min_max(pos2(left, top), pos2(right, top + 4.0));
         painter.rect_filled(bar, 2.0, palette.accent);
-        let from = left.clamp(places.frame.left() + 2.0, (places.frame.right() - 120.0).max(places.frame.left() + 2.0));
+        let from = left.clamp(
+            places.frame.left() + 2.0,
+            (places.frame.right() - 120.0).max(places.frame.left() + 2.0),
+        );
         let room = places.frame.right() - from - 4.0;
-        let text = super::elided::elided(painter, name, FontId::proportional(11.5), palette.text, room);
+        let text =
+            super::elided::elided(painter, name, FontId::proportional(11.5), palette.text, room);
         let at = pos2(from, top + 5.0);
         painter.rect_filled(Rect::from_min_size(at, text.size()).expand(1.0), 2.0, palette.page);
         painter.galley(at, text, palette.text);
@@ -479,7 +492,8 @@ fn nodes_ui(ui: &Ui, places: &Places<'_>, look: &Look<'_>, response: &Response) 
         return;
     }
     for place in window {
-        let rect = Rect::from_x_y_ranges(places.x(place)..=places.x(place + 1), places.frame.y_range());
+        let rect =
+            Rect::from_x_y_ranges(places.x(place)..=places.x(place + 1), places.frame.y_range());
         let id = response.id.with(place);
         let name = format!("{} {}", look.place, grouped(look.first + place as u64));
         ui.ctx().accesskit_node_builder(id, |node| {
@@ -521,11 +535,16 @@ fn legends_ui(ui: &mut Ui, rect: Rect, stack: &Stack, look: &Look<'_>) {
 fn silhouette(stack: &Stack, [width, height]: [usize; 2], palette: &Palette) -> ColorImage {
     let mut image = ColorImage::filled([width, height], palette.raised);
     let places = stack.places.max(1);
-    let top = stack.highest(0..places).max(1) as f64 * 1.06;
+    let highest = stack.highest(0..places).max(1) as f64;
+    let lowest = (0..places).map(|place| stack.total(place)).min().unwrap_or(0) as f64;
+    // What is the same everywhere would hide what differs.
+    let base = if lowest * 2.0 > highest { lowest - (highest - lowest) * 0.2 } else { 0.0 };
+    let top = (highest - base).max(1.0) * 1.06;
     for x in 0..width {
         let first = x * places / width;
         let end = ((x + 1) * places).div_ceil(width).max(first + 1);
-        let filled = (stack.highest(first..end) as f64 / top * height as f64).round() as usize;
+        let value = stack.highest(first..end) as f64 - base;
+        let filled = (value / top * height as f64).round() as usize;
         for y in height - filled.min(height)..height {
             image.pixels[y * width + x] = palette.outline;
         }

@@ -151,7 +151,8 @@ impl TableState {
             });
         let order = asked.answer()?;
         let sort = &mut self.sort;
-        let frame = egui::Frame::new().inner_margin(egui::Margin { left: 14, ..egui::Margin::ZERO });
+        let frame =
+            egui::Frame::new().inner_margin(egui::Margin { left: 14, ..egui::Margin::ZERO });
         frame.show(ui, |ui| rows_ui(ui, table, order, (column, descending), sort, choice)).inner
     }
 
