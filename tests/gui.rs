@@ -244,6 +244,7 @@ fn every_view_opens_on_every_report() {
                 "execution-trace" => variant.trace,
                 "memory" => variant.memory,
                 "liveness" => variant.liveness,
+                "insights" => &["What to look at", "Memory in use", "Tiles by memory"],
                 _ => &["Target", "Report files"],
             };
             for words in expected {
@@ -270,7 +271,8 @@ fn views_fit_into_small_and_large_windows() {
 }
 
 /// Entries of the menu that leave a view.
-const LEAVING: [&str; 5] = ["Close report", "Summary", "Memory", "Liveness", "Execution trace"];
+const LEAVING: [&str; 6] =
+    ["Close report", "Summary", "Insights", "Memory", "Liveness", "Execution trace"];
 
 /// What can be pressed: role and name of each control.
 fn controls(window: &Window) -> Vec<(Role, String)> {

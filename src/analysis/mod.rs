@@ -1,6 +1,7 @@
 //! Answers about a report as plain structs: one file per view's numbers. Nothing here knows of
 //! colours or widgets.
 
+pub mod insights;
 pub mod liveness;
 pub mod memory;
 pub mod summary;

@@ -4,6 +4,7 @@
 //! 2 wrong usage. A closed pipe on stdout is success: the reader had enough.
 
 mod export;
+mod insights;
 mod progress;
 mod simulate;
 mod specs;
@@ -27,8 +28,14 @@ pub struct Command {
 }
 
 /// Every command, in the order of the help text.
-pub const COMMANDS: &[Command] =
-    &[simulate::COMMAND, specs::COMMAND, summary::COMMAND, verify::COMMAND, export::COMMAND];
+pub const COMMANDS: &[Command] = &[
+    simulate::COMMAND,
+    specs::COMMAND,
+    summary::COMMAND,
+    insights::COMMAND,
+    verify::COMMAND,
+    export::COMMAND,
+];
 
 /// Why a command ended without its result.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,7 @@
 //! The views of a report: one file and one line in [`VIEWS`] each.
 
 mod execution_trace;
+mod insights;
 mod jump;
 mod liveness;
 mod memory;
@@ -48,4 +49,4 @@ pub struct ViewInfo {
 
 /// Every view, in the order of the menu.
 pub static VIEWS: &[ViewInfo] =
-    &[summary::VIEW, memory::VIEW, liveness::VIEW, execution_trace::VIEW];
+    &[summary::VIEW, insights::VIEW, memory::VIEW, liveness::VIEW, execution_trace::VIEW];

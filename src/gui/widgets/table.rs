@@ -218,7 +218,12 @@ fn rows_ui(
     let totals = usize::from(table.totals && !order.rows.is_empty());
     let mut clicked = None;
     let sense = if choice.is_some() { Sense::click() } else { Sense::hover() };
-    let builder = TableBuilder::new(ui).striped(true).vscroll(true).auto_shrink(false);
+    let builder = TableBuilder::new(ui)
+        .striped(true)
+        .vscroll(true)
+        .auto_shrink(false)
+        // A panel may be lower than a table would like to be.
+        .min_scrolled_height(0.0);
     let mut builder = builder.sense(sense);
     for column in &table.columns {
         builder = builder.column(match column.wide {
