@@ -244,6 +244,8 @@ fn every_view_opens_on_every_report() {
                 "execution-trace" => variant.trace,
                 "memory" => variant.memory,
                 "liveness" => variant.liveness,
+                "program-tree" if variant.name == "foreign, bare" => &["Program tree"],
+                "program-tree" => &["Select a step in the program tree", "Show ids"],
                 "insights" => &["What to look at", "Memory in use", "Tiles by memory"],
                 _ => &["Target", "Report files"],
             };
@@ -271,8 +273,15 @@ fn views_fit_into_small_and_large_windows() {
 }
 
 /// Entries of the menu that leave a view.
-const LEAVING: [&str; 6] =
-    ["Close report", "Summary", "Insights", "Memory", "Liveness", "Execution trace"];
+const LEAVING: [&str; 7] = [
+    "Close report",
+    "Summary",
+    "Insights",
+    "Memory",
+    "Liveness",
+    "Program tree",
+    "Execution trace",
+];
 
 /// What can be pressed: role and name of each control.
 fn controls(window: &Window) -> Vec<(Role, String)> {

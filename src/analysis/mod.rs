@@ -4,5 +4,6 @@
 pub mod insights;
 pub mod liveness;
 pub mod memory;
+pub mod program_tree;
 pub mod summary;
 pub mod trace;

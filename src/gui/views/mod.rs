@@ -5,6 +5,7 @@ mod insights;
 mod jump;
 mod liveness;
 mod memory;
+mod program_tree;
 mod summary;
 
 use super::command::Command;
@@ -48,5 +49,11 @@ pub struct ViewInfo {
 }
 
 /// Every view, in the order of the menu.
-pub static VIEWS: &[ViewInfo] =
-    &[summary::VIEW, insights::VIEW, memory::VIEW, liveness::VIEW, execution_trace::VIEW];
+pub static VIEWS: &[ViewInfo] = &[
+    summary::VIEW,
+    insights::VIEW,
+    memory::VIEW,
+    liveness::VIEW,
+    program_tree::VIEW,
+    execution_trace::VIEW,
+];

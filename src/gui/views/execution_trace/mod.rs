@@ -1,7 +1,7 @@
 //! The execution trace: what every IPU did, cycle by cycle.
 
 mod chosen;
-mod colours;
+pub(super) mod colours;
 mod input;
 mod lanes;
 mod paint;
