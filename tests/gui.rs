@@ -246,6 +246,8 @@ fn every_view_opens_on_every_report() {
                 "liveness" => variant.liveness,
                 "program-tree" if variant.name == "foreign, bare" => &["Program tree"],
                 "program-tree" => &["Select a step in the program tree", "Show ids"],
+                "operations" if variant.name == "foreign, bare" => &["Operations"],
+                "operations" => &["Layer", "Columns", "Cycles (run)", "All operations"],
                 "insights" => &["What to look at", "Memory in use", "Tiles by memory"],
                 _ => &["Target", "Report files"],
             };
@@ -273,13 +275,14 @@ fn views_fit_into_small_and_large_windows() {
 }
 
 /// Entries of the menu that leave a view.
-const LEAVING: [&str; 7] = [
+const LEAVING: [&str; 8] = [
     "Close report",
     "Summary",
     "Insights",
     "Memory",
     "Liveness",
     "Program tree",
+    "Operations",
     "Execution trace",
 ];
 

@@ -4,6 +4,7 @@
 pub mod insights;
 pub mod liveness;
 pub mod memory;
+pub mod operations;
 pub mod program_tree;
 pub mod summary;
 pub mod trace;

@@ -5,6 +5,7 @@ mod insights;
 mod jump;
 mod liveness;
 mod memory;
+mod operations;
 mod program_tree;
 mod summary;
 
@@ -55,5 +56,6 @@ pub static VIEWS: &[ViewInfo] = &[
     memory::VIEW,
     liveness::VIEW,
     program_tree::VIEW,
+    operations::VIEW,
     execution_trace::VIEW,
 ];

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 const ROW_HEIGHT: f32 = 24.0;
 const NUMBER_WIDTH: f32 = 128.0;
+const WORDS_WIDTH: f32 = 120.0;
 
 /// What a cell holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,17 +54,29 @@ pub struct Column {
     pub title: String,
     /// Whether it holds words rather than numbers.
     pub wide: bool,
+    /// What it holds in full, and how it is worked out.
+    pub about: &'static str,
 }
 
 impl Column {
     /// A column of words.
     pub fn text(title: &str) -> Self {
-        Self { title: title.to_owned(), wide: true }
+        Self { title: title.to_owned(), wide: true, about: "" }
     }
 
     /// A column of numbers.
     pub fn number(title: impl Into<String>) -> Self {
-        Self { title: title.into(), wide: false }
+        Self { title: title.into(), wide: false, about: "" }
+    }
+
+    /// Narrowest that can be read, with the space beside it.
+    fn least_width(&self) -> f32 {
+        12.0 + if self.wide { WORDS_WIDTH } else { NUMBER_WIDTH }
+    }
+
+    /// Says what it holds in full.
+    pub fn about(self, about: &'static str) -> Self {
+        Self { about, ..self }
     }
 }
 
@@ -153,7 +166,21 @@ impl TableState {
         let sort = &mut self.sort;
         let frame =
             egui::Frame::new().inner_margin(egui::Margin { left: 14, ..egui::Margin::ZERO });
-        frame.show(ui, |ui| rows_ui(ui, table, order, (column, descending), sort, choice)).inner
+        let sorted = (column, descending);
+        frame
+            .show(ui, |ui| {
+                let needed: f32 = table.columns.iter().map(Column::least_width).sum();
+                if needed <= ui.available_width() {
+                    return rows_ui(ui, table, order, sorted, sort, choice);
+                }
+                let area = egui::ScrollArea::horizontal().auto_shrink(false).id_salt("columns");
+                area.show(ui, |ui| {
+                    ui.set_width(needed);
+                    rows_ui(ui, table, order, sorted, sort, choice)
+                })
+                .inner
+            })
+            .inner
     }
 
     fn count_ui(&self, ui: &mut Ui, table: &Table) {
@@ -227,7 +254,7 @@ fn rows_ui(
     let mut builder = builder.sense(sense);
     for column in &table.columns {
         builder = builder.column(match column.wide {
-            true => Width::remainder().at_least(120.0).clip(true),
+            true => Width::remainder().at_least(WORDS_WIDTH).clip(true),
             false => Width::exact(NUMBER_WIDTH),
         });
     }
@@ -308,7 +335,11 @@ fn header_ui(
         let response = ui.add(button);
         response
             .widget_info(|| WidgetInfo::selected(Role::ColumnHeader, true, chosen, &column.title));
-        if response.on_hover_text("Sort by this column").interact(Sense::click()).clicked() {
+        let hint = match column.about {
+            "" => "Sort by this column".to_owned(),
+            about => format!("{about}\nSort by this column"),
+        };
+        if response.on_hover_text(hint).interact(Sense::click()).clicked() {
             // Numbers are sought from the largest, words from the first.
             let first = !column.wide;
             *sort = Some((index, if chosen { !descending } else { first }));
