@@ -248,6 +248,10 @@ fn every_view_opens_on_every_report() {
                 "program-tree" => &["Select a step in the program tree", "Show ids"],
                 "operations" if variant.name == "foreign, bare" => &["Operations"],
                 "operations" => &["Layer", "Columns", "Cycles (run)", "All operations"],
+                "operations-graph" if variant.name == "simulated" => {
+                    &["Graph of operations", "B1", "Show backward pass"]
+                }
+                "operations-graph" => &["Operations graph"],
                 "insights" => &["What to look at", "Memory in use", "Tiles by memory"],
                 _ => &["Target", "Report files"],
             };
@@ -275,7 +279,7 @@ fn views_fit_into_small_and_large_windows() {
 }
 
 /// Entries of the menu that leave a view.
-const LEAVING: [&str; 8] = [
+const LEAVING: [&str; 9] = [
     "Close report",
     "Summary",
     "Insights",
@@ -283,6 +287,7 @@ const LEAVING: [&str; 8] = [
     "Liveness",
     "Program tree",
     "Operations",
+    "Operations graph",
     "Execution trace",
 ];
 

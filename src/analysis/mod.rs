@@ -5,6 +5,7 @@ pub mod insights;
 pub mod liveness;
 pub mod memory;
 pub mod operations;
+pub mod operations_graph;
 pub mod program_tree;
 pub mod summary;
 pub mod trace;

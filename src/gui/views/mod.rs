@@ -6,6 +6,7 @@ mod jump;
 mod liveness;
 mod memory;
 mod operations;
+mod operations_graph;
 mod program_tree;
 mod summary;
 
@@ -57,5 +58,6 @@ pub static VIEWS: &[ViewInfo] = &[
     liveness::VIEW,
     program_tree::VIEW,
     operations::VIEW,
+    operations_graph::VIEW,
     execution_trace::VIEW,
 ];
