@@ -2,6 +2,7 @@
 //! colours or widgets.
 
 pub mod insights;
+pub mod json;
 pub mod liveness;
 pub mod memory;
 pub mod operations;

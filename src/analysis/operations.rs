@@ -4,6 +4,7 @@
 //! and single programs. Cycles of vertices are known tile by tile and once per compute set, so sums
 //! over tiles are of one execution; elapsed cycles come from the run and add up all executions.
 
+use crate::analysis::json::{self, Line};
 use crate::analysis::trace::{Runs, program_runs};
 use crate::report::{
     ComputeSet, Operation, Part, Pass, Placement, Program, ProgramKind, Report, ReportError,
@@ -357,12 +358,8 @@ fn add_runs<T: Clone + PartialEq>(sums: &mut [u64], runs: &TileRuns<T>, value: i
 /// A line of the planner's choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanLine {
-    /// Number of parents.
-    pub depth: u32,
-    /// Key.
-    pub name: String,
-    /// Value; empty for what holds others.
-    pub value: String,
+    /// Key and value.
+    pub line: Line,
     /// The value, where it is a number of cycles of a phase.
     pub cycles: Option<u64>,
 }
@@ -370,50 +367,13 @@ pub struct PlanLine {
 /// The planner's choice, line by line; estimated phases without cycles are left out. What is not
 /// JSON is one line.
 pub fn plan_lines(plan: &str) -> Vec<PlanLine> {
-    let mut lines = Vec::new();
-    match serde_json::from_str::<serde_json::Value>(plan) {
-        Ok(value) => add_plan(&mut lines, 0, "", &value),
-        Err(_) => lines.push(PlanLine {
-            depth: 0,
-            name: "Plan".to_owned(),
-            value: plan.to_owned(),
-            cycles: None,
-        }),
-    }
-    lines
-}
-
-fn add_plan(lines: &mut Vec<PlanLine>, depth: u32, name: &str, value: &serde_json::Value) {
-    let line = |value: String, cycles| PlanLine { depth, name: name.to_owned(), value, cycles };
-    match value {
-        serde_json::Value::Object(parts) => {
-            if !name.is_empty() {
-                lines.push(line(String::new(), None));
-            }
-            let below = if name.is_empty() { depth } else { depth + 1 };
-            parts.iter().for_each(|(name, value)| add_plan(lines, below, name, value));
-        }
-        serde_json::Value::Array(values) => {
-            let words: Vec<String> = values.iter().map(plain).collect();
-            lines.push(line(words.join(", "), None));
-        }
-        value => {
-            let cycles = value.as_u64().filter(|_| name.ends_with("Cycles"));
-            if cycles != Some(0) {
-                lines.push(line(plain(value), cycles));
-            }
-        }
-    }
-}
-
-fn plain(value: &serde_json::Value) -> String {
-    match value {
-        serde_json::Value::String(text) => text.clone(),
-        serde_json::Value::Number(number) => {
-            number.as_u64().map_or_else(|| number.to_string(), crate::units::grouped)
-        }
-        value => value.to_string(),
-    }
+    let plain = |_| vec![Line { depth: 0, name: "Plan".to_owned(), value: plan.to_owned() }];
+    let lines = json::lines(plan).unwrap_or_else(plain);
+    let cycles = |line: &Line| {
+        line.name.ends_with("Cycles").then(|| line.value.replace(',', "").parse().ok()).flatten()
+    };
+    let lines = lines.into_iter().map(|line| PlanLine { cycles: cycles(&line), line });
+    lines.filter(|plan| plan.cycles != Some(0)).collect()
 }
 
 #[cfg(test)]
@@ -447,6 +407,6 @@ mod tests {
             .collect();
         assert_eq!(words, [(0, "estimate", ""), (1, "bCycles", "1,200"), (0, "method", "AMP")]);
         assert_eq!(lines[1].cycles, Some(1200));
-        assert_eq!(plan_lines("not json")[0].value, "not json");
+        assert_eq!(plan_lines("not json")[0].line.value, "not json");
     }
 }

@@ -116,13 +116,13 @@ fn is_shown(row: &OpRow, key: &GraphKey) -> bool {
 fn laid_out(rows: Vec<OpRow>, inputs: &[Vec<usize>], key: &GraphKey) -> OpGraph {
     let mut nodes: Vec<Node> = Vec::new();
     let mut node_of: Vec<Option<usize>> = vec![None; rows.len()];
-    let mut folded: BTreeMap<(String, Option<Pass>), usize> = BTreeMap::new();
+    let mut folded: BTreeMap<(String, Option<Pass>, Option<u32>), usize> = BTreeMap::new();
     for (index, row) in rows.iter().enumerate().filter(|(_, row)| is_shown(row, key)) {
         let open = key.open.as_ref().is_none_or(|open| open.contains(&row.block));
         let place = if open || row.block.is_empty() {
             nodes.len()
         } else {
-            *folded.entry((row.block.clone(), row.pass)).or_insert(nodes.len())
+            *folded.entry((row.block.clone(), row.pass, row.ipu)).or_insert(nodes.len())
         };
         if place == nodes.len() {
             nodes.push(node(row));
@@ -130,8 +130,12 @@ fn laid_out(rows: Vec<OpRow>, inputs: &[Vec<usize>], key: &GraphKey) -> OpGraph 
         nodes[place].operations.push(index);
         node_of[index] = Some(place);
     }
-    for ((block, _), place) in &folded {
+    for ((block, _, _), place) in &folded {
         let count = nodes[*place].operations.len();
+        // One operation needs no other name.
+        if count == 1 {
+            continue;
+        }
         nodes[*place].title = block.clone();
         nodes[*place].about = format!("{count} operations");
     }
@@ -317,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folded_block_is_one_node_per_pass() {
+    fn a_folded_block_is_one_node_per_pass_and_ipu() {
         let (rows, inputs) = model();
         let key = GraphKey { backward: true, update: false, open: Some(vec!["B2".to_owned()]) };
         let graph = laid_out(rows, &inputs, &key);

@@ -301,11 +301,12 @@ fn plan_ui(ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
 }
 
 /// Whether a line is a sum of others.
-fn is_total(line: &PlanLine) -> bool {
-    line.name.to_lowercase().contains("total")
+fn is_total(plan: &PlanLine) -> bool {
+    plan.line.name.to_lowercase().contains("total")
 }
 
-fn plan_line_ui(ui: &mut Ui, line: &PlanLine, most: u64, total: u64) {
+fn plan_line_ui(ui: &mut Ui, plan: &PlanLine, most: u64, total: u64) {
+    let line = &plan.line;
     let palette = Palette::of(ui.visuals());
     ui.horizontal(|ui| {
         ui.add_space(line.depth as f32 * 16.0);
@@ -317,7 +318,7 @@ fn plan_line_ui(ui: &mut Ui, line: &PlanLine, most: u64, total: u64) {
         });
     });
     ui.add(Label::new(&line.value).selectable(true).extend());
-    if let Some(cycles) = line.cycles.filter(|_| most > 0 && !is_total(line)) {
+    if let Some(cycles) = plan.cycles.filter(|_| most > 0 && !is_total(plan)) {
         ui.horizontal(|ui| {
             let (rect, _) = ui.allocate_exact_size(vec2(160.0, 10.0), Sense::hover());
             let width = rect.width() * cycles as f32 / most as f32;
