@@ -40,7 +40,9 @@ fn add(lines: &mut Vec<Line>, depth: u32, name: &str, value: &Value) {
             }
             parts.iter().for_each(|(name, value)| add(lines, below, name, value));
         }
-        Value::Array(values) if values.iter().any(|value| value.is_object() || value.is_array()) => {
+        Value::Array(values)
+            if values.iter().any(|value| value.is_object() || value.is_array()) =>
+        {
             if !name.is_empty() {
                 lines.push(line(String::new()));
             }
@@ -72,8 +74,10 @@ mod tests {
     #[test]
     fn nested_values_are_set_in() {
         let found = lines(r#"{"b": [1, "x"], "a": {"c": 12345}, "d": [{"e": null}]}"#).unwrap();
-        let words: Vec<_> =
-            found.iter().map(|line| (line.depth, line.name.as_str(), line.value.as_str())).collect();
+        let words: Vec<_> = found
+            .iter()
+            .map(|line| (line.depth, line.name.as_str(), line.value.as_str()))
+            .collect();
         let expected = [
             (0, "a", ""),
             (1, "c", "12,345"),

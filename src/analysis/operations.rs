@@ -403,7 +403,7 @@ mod tests {
         let lines = plan_lines(r#"{"method":"AMP","estimate":{"aCycles":0,"bCycles":1200}}"#);
         let words: Vec<_> = lines
             .iter()
-            .map(|line| (line.depth, line.name.as_str(), line.value.as_str()))
+            .map(|PlanLine { line, .. }| (line.depth, line.name.as_str(), line.value.as_str()))
             .collect();
         assert_eq!(words, [(0, "estimate", ""), (1, "bCycles", "1,200"), (0, "method", "AMP")]);
         assert_eq!(lines[1].cycles, Some(1200));

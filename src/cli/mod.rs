@@ -9,6 +9,7 @@ mod progress;
 mod simulate;
 mod specs;
 mod summary;
+mod validate;
 mod verify;
 mod window;
 
@@ -35,6 +36,7 @@ pub const COMMANDS: &[Command] = &[
     insights::COMMAND,
     verify::COMMAND,
     export::COMMAND,
+    validate::COMMAND,
 ];
 
 /// Why a command ended without its result.

@@ -7,6 +7,7 @@ pub mod constants;
 mod context;
 pub mod conv;
 pub mod elementwise;
+pub mod embedding;
 pub mod exchange;
 pub mod layout;
 pub mod pool;
@@ -17,4 +18,4 @@ pub mod runs;
 pub mod split;
 pub mod work;
 
-pub use context::{LowerError, Lowering, PlanningOptions};
+pub use context::{Lives, LowerError, Lowered, Lowering, PlanningOptions};
