@@ -11,7 +11,8 @@ use egui::{Key, Modifiers, Vec2};
 use egui_kittest::Harness;
 use egui_kittest::kittest::{NodeT, Queryable};
 use report_support::{foreign::Foreign, random_report};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 use tilescope::gui::app::App;
 use tilescope::gui::{Opened, theme, view_names};
@@ -34,8 +35,8 @@ const VARIANTS: &[Variant] = &[
     Variant {
         name: "simulated",
         write: |path| {
-            let spec = common::spec("mnist_pipeline", &["options.device_iterations=1"]);
-            common::report_file(&spec, path);
+            std::fs::create_dir_all(path).expect("makes a directory");
+            std::fs::copy(simulated(), path.join("profile.pop")).expect("copies");
         },
         trace: &["IPU 0", "IPU 3", "Overview of the run", "Group executions", "Marks"],
         memory: &["Memory by tile", "By memory region", "Not overlapped", "All tiles"],
@@ -168,6 +169,17 @@ const VARIANTS: &[Variant] = &[
         liveness: &["Liveness"],
     },
 ];
+
+/// A simulated report; one for all tests.
+fn simulated() -> &'static Path {
+    static MADE: OnceLock<(PathBuf, tempfile::TempDir)> = OnceLock::new();
+    let (path, _) = MADE.get_or_init(|| {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let spec = common::spec("mnist_pipeline", &["options.device_iterations=1"]);
+        (common::report_file(&spec, directory.path()), directory)
+    });
+    path
+}
 
 fn small() -> ReportBuilder {
     let mut report = ReportBuilder::new(2, 8);
@@ -471,4 +483,50 @@ fn a_step_of_liveness_is_chosen_by_keys_and_becomes_a_column() {
     window.get_by_role_and_label(Role::Row, "a/conv/out").click();
     settle(&mut window);
     assert_eq!(window.state().app.session().selection.variable.map(|id| id.0), Some(1));
+}
+
+#[test]
+fn an_insight_leads_to_the_place_that_shows_it() {
+    let mut window = window(&VARIANTS[0], "insights", Vec2::new(1300.0, 850.0));
+    let link = window.query_all_by_label("Show in Liveness").next().expect("a finding on memory");
+    link.click();
+    settle(&mut window);
+    assert!(says(&window, "Liveness by program step"));
+    assert!(window.state().app.session().selection.variable.is_some());
+}
+
+#[test]
+fn a_program_leads_to_its_step_in_the_trace_and_back() {
+    let mut window = window(&VARIANTS[1], "program-tree", Vec2::new(1300.0, 850.0));
+    window.get_by_role_and_label(Role::TreeItem, "OnTileExecute (a/conv/Convolve)").click();
+    settle(&mut window);
+    let program = window.state().app.session().selection.program.expect("a program");
+    window.get_by_label("Show in Execution trace").click();
+    settle(&mut window);
+    let session = window.state().app.session();
+    assert_eq!(session.selection.step.map(|step| step.step.0), Some(1));
+    assert!(says(&window, "OnTileExecute (a/conv/Convolve) on IPU 0"));
+    window.key_press(Key::Period);
+    settle(&mut window);
+    window.get_by_role_and_label(Role::Button, "Program tree").click();
+    settle(&mut window);
+    let followed = window.state().app.session().selection.program.expect("a program");
+    assert_ne!(followed, program, "the tree follows the trace");
+}
+
+#[test]
+fn an_operation_is_chosen_in_all_tabs() {
+    let mut window = window(&VARIANTS[0], "operations", Vec2::new(1300.0, 850.0));
+    window.get_by_role_and_label(Role::Row, "layer2/conv").click();
+    settle(&mut window);
+    assert!(window.state().app.session().selection.operation.is_some());
+    window.get_by_role_and_label(Role::Tab, "Cycles").click();
+    settle(&mut window);
+    assert!(says(&window, "Cycles by tile"));
+    window.get_by_role_and_label(Role::Tab, "Plan").click();
+    settle(&mut window);
+    assert!(says(&window, "estimate"));
+    window.get_by_role_and_label(Role::Button, "Operations graph").click();
+    settle(&mut window);
+    assert!(says(&window, "Is read by") && says(&window, "layer2/conv/bias"));
 }

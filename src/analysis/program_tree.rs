@@ -261,21 +261,18 @@ fn traffic(runs: &[(u32, TileTraffic)], facts: &mut Facts) {
         let parts = runs.iter().map(|(tiles, of)| u64::from(*tiles).saturating_mul(value(of)));
         parts.fold(0, u64::saturating_add)
     };
-    let tiles = |holds: fn(&TileTraffic) -> bool| -> u64 {
-        runs.iter().filter(|(_, of)| holds(of)).map(|(tiles, _)| u64::from(*tiles)).sum()
+    let tiles = |value: fn(&TileTraffic) -> u64| -> u64 {
+        runs.iter().filter(|(_, of)| value(of) > 0).map(|(tiles, _)| u64::from(*tiles)).sum()
     };
-    let sides: [(&'static str, fn(&TileTraffic) -> u64, fn(&TileTraffic) -> bool, &str); 2] = [
-        ("Received", |of| of.bytes_in, |of| of.bytes_in > 0, "to"),
-        ("Sent", |of| of.bytes_out, |of| of.bytes_out > 0, "by"),
-    ];
-    for (name, bytes, takes_part, word) in sides {
-        let count = tiles(takes_part);
+    type Bytewise = fn(&TileTraffic) -> u64;
+    let sides: [(&'static str, Bytewise, &str); 2] =
+        [("Received", |of| of.bytes_in, "to"), ("Sent", |of| of.bytes_out, "by")];
+    for (name, value, word) in sides {
+        let count = tiles(value);
         if count > 0 {
-            let (bytes, count) = (sum(bytes), grouped(count));
-            facts.add(
-                name,
-                format!("{} ({}) {word} {count} tiles", Bytes(bytes), exact_bytes(bytes)),
-            );
+            let (bytes, count) = (sum(value), grouped(count));
+            let text = format!("{} ({}) {word} {count} tiles", Bytes(bytes), exact_bytes(bytes));
+            facts.add(name, text);
         }
     }
     let messages = sum(|of| of.messages_in);

@@ -15,6 +15,7 @@ use std::sync::Arc;
 const ROW_HEIGHT: f32 = 24.0;
 const NUMBER_WIDTH: f32 = 128.0;
 const WORDS_WIDTH: f32 = 120.0;
+const SHORT_WIDTH: f32 = 72.0;
 
 /// What a cell holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +55,8 @@ pub struct Column {
     pub title: String,
     /// Whether it holds words rather than numbers.
     pub wide: bool,
+    /// Whether its words are few letters.
+    pub short: bool,
     /// What it holds in full, and how it is worked out.
     pub about: &'static str,
 }
@@ -61,17 +64,26 @@ pub struct Column {
 impl Column {
     /// A column of words.
     pub fn text(title: &str) -> Self {
-        Self { title: title.to_owned(), wide: true, about: "" }
+        Self { title: title.to_owned(), wide: true, short: false, about: "" }
+    }
+
+    /// A column of words of few letters.
+    pub fn short(title: &str) -> Self {
+        Self { short: true, ..Self::text(title) }
     }
 
     /// A column of numbers.
     pub fn number(title: impl Into<String>) -> Self {
-        Self { title: title.into(), wide: false, about: "" }
+        Self { title: title.into(), wide: false, short: false, about: "" }
     }
 
     /// Narrowest that can be read, with the space beside it.
     fn least_width(&self) -> f32 {
-        12.0 + if self.wide { WORDS_WIDTH } else { NUMBER_WIDTH }
+        12.0 + match (self.wide, self.short) {
+            (true, true) => SHORT_WIDTH,
+            (true, false) => WORDS_WIDTH,
+            (false, _) => NUMBER_WIDTH,
+        }
     }
 
     /// Says what it holds in full.
@@ -253,9 +265,10 @@ fn rows_ui(
         .min_scrolled_height(0.0);
     let mut builder = builder.sense(sense);
     for column in &table.columns {
-        builder = builder.column(match column.wide {
-            true => Width::remainder().at_least(WORDS_WIDTH).clip(true),
-            false => Width::exact(NUMBER_WIDTH),
+        builder = builder.column(match (column.wide, column.short) {
+            (true, true) => Width::exact(SHORT_WIDTH).clip(true),
+            (true, false) => Width::remainder().at_least(WORDS_WIDTH).clip(true),
+            (false, _) => Width::exact(NUMBER_WIDTH),
         });
     }
     let header = builder.header(26.0, |mut row| {

@@ -16,6 +16,8 @@ use egui::{
 const HEIGHT: f32 = 138.0;
 /// Narrower panels go below each other.
 const LEAST_WIDTH: f32 = 300.0;
+/// At this width, all panels stand beside each other.
+pub const ALL_BESIDE: f32 = 3.0 * LEAST_WIDTH;
 
 /// Shows the panels beside or below each other.
 pub fn memory_ui(ui: &mut Ui, context: &mut ViewContext<'_>, picture: &MemoryPicture) {

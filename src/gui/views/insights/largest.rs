@@ -20,13 +20,16 @@ enum Tab {
     Variables,
 }
 
+/// A table, with what tells it from the next.
+type Listed = Result<(u64, Arc<Table>), String>;
+
 /// State of the tables.
 #[derive(Default)]
 pub struct Largest {
     tab: Tab,
     /// Only what lies on the fullest tile.
     tile: bool,
-    listed: Slot<(Tab, Option<u32>), Result<(u64, Arc<Table>), String>>,
+    listed: Slot<(Tab, Option<u32>), Listed>,
     states: [TableState; 3],
 }
 

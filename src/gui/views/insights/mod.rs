@@ -98,7 +98,7 @@ impl Insights {
             Frame::new().inner_margin(Margin::symmetric(20, 14)).show(ui, |ui| {
                 ui.set_width(ui.available_width().min(1280.0));
                 // In a narrow window the panels would push the findings off the screen.
-                let wide = ui.available_width() > 640.0;
+                let wide = ui.available_width() > charts::ALL_BESIDE;
                 if wide {
                     charts::memory_ui(ui, context, &shown.picture);
                     ui.add_space(10.0);

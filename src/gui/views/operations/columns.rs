@@ -100,6 +100,9 @@ pub static COLUMNS: &[Known] = &[
     }),
 ];
 
+/// Columns of few letters.
+const SHORT: [&str; 3] = ["pass", "block", "ipu"];
+
 /// Whether a column is shown, given the keys of those that were switched.
 pub fn is_shown(known: &Known, switched: &[String]) -> bool {
     known.shown != switched.iter().any(|key| key == known.key)
@@ -108,12 +111,15 @@ pub fn is_shown(known: &Known, switched: &[String]) -> bool {
 /// The columns that are shown, as a table has them.
 pub fn titles(switched: &[String]) -> Vec<Column> {
     let shown = COLUMNS.iter().filter(|known| is_shown(known, switched));
-    let number = |known: &Known| {
-        let words = matches!((known.cell)(&OpRow::default()), Cell::Text(_));
-        let column = if words { Column::text(known.title) } else { Column::number(known.title) };
+    let column = |known: &Known| {
+        let column = match (known.cell)(&OpRow::default()) {
+            Cell::Text(_) if SHORT.contains(&known.key) => Column::short(known.title),
+            Cell::Text(_) => Column::text(known.title),
+            Cell::Bytes(_) | Cell::Count(_) => Column::number(known.title),
+        };
         column.about(known.about)
     };
-    std::iter::once(Column::text("Operation")).chain(shown.map(number)).collect()
+    std::iter::once(Column::text("Operation")).chain(shown.map(column)).collect()
 }
 
 /// The cells of an operation.

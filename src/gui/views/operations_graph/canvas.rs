@@ -118,7 +118,7 @@ fn fitting(graph: &OpGraph, rect: Rect) -> (f32, Vec2) {
     let size = vec2(graph.width() as f32 * PITCH.x, HEAD + graph.layers as f32 * PITCH.y + 30.0);
     let size = size.max(vec2(1.0, 1.0));
     let fits = (rect.width() / size.x).min(rect.height() / size.y);
-    let scale = fits.clamp(READABLE, 1.0);
+    let scale = fits.clamp(READABLE, 1.6);
     let spare = (rect.size() / scale - size) / 2.0;
     (scale, vec2(-spare.x.max(0.0), -spare.y.max(0.0)))
 }
@@ -178,7 +178,8 @@ fn paint(
         let near = lit == Some(edge.from) || lit == Some(edge.to);
         let (from, to) = (frame.node(&graph.nodes[edge.from]), frame.node(&graph.nodes[edge.to]));
         if from.union(to).intersects(frame.rect) {
-            let colour = if near { palette.accent } else { palette.outline };
+            let quiet = mix(palette.outline, palette.weak_text, 0.35);
+            let colour = if near { palette.accent } else { quiet };
             arrow(&painter, from, to, frame.scale, colour, if near { 2.0 } else { 1.0 });
         }
     }
