@@ -487,7 +487,7 @@ fn a_step_of_liveness_is_chosen_by_keys_and_becomes_a_column() {
 
 #[test]
 fn an_insight_leads_to_the_place_that_shows_it() {
-    let mut window = window(&VARIANTS[0], "insights", Vec2::new(1300.0, 850.0));
+    let mut window = window(&VARIANTS[0], "insights", Vec2::new(1300.0, 3000.0));
     let link = window.query_all_by_label("Show in Liveness").next().expect("a finding on memory");
     link.click();
     settle(&mut window);

@@ -263,7 +263,9 @@ fn rows_ui(
         .auto_shrink(false)
         // A panel may be lower than a table would like to be.
         .min_scrolled_height(0.0);
-    let mut builder = builder.sense(sense);
+    // From left to right, so that what a cell holds does not make its row higher.
+    let across = Layout::left_to_right(Align::Center);
+    let mut builder = builder.sense(sense).cell_layout(across);
     for column in &table.columns {
         builder = builder.column(match (column.wide, column.short) {
             (true, true) => Width::exact(SHORT_WIDTH).clip(true),
