@@ -105,7 +105,22 @@ pub enum Place {
     Interleaved,
 }
 
+impl Temporary {
+    /// The same, `phases` later.
+    pub fn later(mut self, phases: usize) -> Self {
+        self.live = self.live.start + phases..self.live.end + phases;
+        self
+    }
+}
+
 impl Work {
+    /// Puts another work at the end.
+    pub fn append(&mut self, other: Self) {
+        let start = self.phases().len();
+        self.items.extend(other.items);
+        self.temporaries.extend(other.temporaries.into_iter().map(|each| each.later(start)));
+    }
+
     /// Phases in program order, loop bodies once, each with the times it runs.
     pub fn phases(&self) -> Vec<(&Phase, u64)> {
         fn walk<'a>(items: &'a [WorkItem], times: u64, found: &mut Vec<(&'a Phase, u64)>) {
