@@ -1,6 +1,12 @@
 //! Answers about a report as plain structs: one file per view's numbers. Nothing here knows of
 //! colours or widgets.
 
+pub mod insights;
+pub mod json;
+pub mod liveness;
 pub mod memory;
+pub mod operations;
+pub mod operations_graph;
+pub mod program_tree;
 pub mod summary;
 pub mod trace;

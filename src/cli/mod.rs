@@ -4,6 +4,7 @@
 //! 2 wrong usage. A closed pipe on stdout is success: the reader had enough.
 
 mod export;
+mod insights;
 mod progress;
 mod seeds;
 mod simulate;
@@ -34,6 +35,7 @@ pub const COMMANDS: &[Command] = &[
     specs::COMMAND,
     seeds::COMMAND,
     summary::COMMAND,
+    insights::COMMAND,
     verify::COMMAND,
     export::COMMAND,
     validate::COMMAND,

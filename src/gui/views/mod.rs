@@ -1,7 +1,13 @@
 //! The views of a report: one file and one line in [`VIEWS`] each.
 
 mod execution_trace;
+mod insights;
+mod jump;
+mod liveness;
 mod memory;
+mod operations;
+mod operations_graph;
+mod program_tree;
 mod summary;
 
 use super::command::Command;
@@ -45,4 +51,13 @@ pub struct ViewInfo {
 }
 
 /// Every view, in the order of the menu.
-pub static VIEWS: &[ViewInfo] = &[summary::VIEW, memory::VIEW, execution_trace::VIEW];
+pub static VIEWS: &[ViewInfo] = &[
+    summary::VIEW,
+    insights::VIEW,
+    memory::VIEW,
+    liveness::VIEW,
+    program_tree::VIEW,
+    operations::VIEW,
+    operations_graph::VIEW,
+    execution_trace::VIEW,
+];

@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 const ROW_HEIGHT: f32 = 24.0;
 const NUMBER_WIDTH: f32 = 128.0;
+const WORDS_WIDTH: f32 = 120.0;
+const SHORT_WIDTH: f32 = 72.0;
 
 /// What a cell holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,17 +55,40 @@ pub struct Column {
     pub title: String,
     /// Whether it holds words rather than numbers.
     pub wide: bool,
+    /// Whether its words are few letters.
+    pub short: bool,
+    /// What it holds in full, and how it is worked out.
+    pub about: &'static str,
 }
 
 impl Column {
     /// A column of words.
     pub fn text(title: &str) -> Self {
-        Self { title: title.to_owned(), wide: true }
+        Self { title: title.to_owned(), wide: true, short: false, about: "" }
+    }
+
+    /// A column of words of few letters.
+    pub fn short(title: &str) -> Self {
+        Self { short: true, ..Self::text(title) }
     }
 
     /// A column of numbers.
     pub fn number(title: impl Into<String>) -> Self {
-        Self { title: title.into(), wide: false }
+        Self { title: title.into(), wide: false, short: false, about: "" }
+    }
+
+    /// Narrowest that can be read, with the space beside it.
+    fn least_width(&self) -> f32 {
+        12.0 + match (self.wide, self.short) {
+            (true, true) => SHORT_WIDTH,
+            (true, false) => WORDS_WIDTH,
+            (false, _) => NUMBER_WIDTH,
+        }
+    }
+
+    /// Says what it holds in full.
+    pub fn about(self, about: &'static str) -> Self {
+        Self { about, ..self }
     }
 }
 
@@ -105,8 +130,34 @@ impl TableState {
         generation: u64,
         hint: &str,
     ) {
+        self.shown_ui(ui, workers, table, generation, hint, None);
+    }
+
+    /// Shows a table of which one row may be chosen; the row that was clicked.
+    pub fn choose_ui(
+        &mut self,
+        ui: &mut Ui,
+        workers: &Workers,
+        table: &Arc<Table>,
+        generation: u64,
+        hint: &str,
+        chosen: Option<usize>,
+    ) -> Option<usize> {
+        self.shown_ui(ui, workers, table, generation, hint, Some(chosen))
+    }
+
+    fn shown_ui(
+        &mut self,
+        ui: &mut Ui,
+        workers: &Workers,
+        table: &Arc<Table>,
+        generation: u64,
+        hint: &str,
+        choice: Option<Option<usize>>,
+    ) -> Option<usize> {
         if table.rows.is_empty() {
-            return hint_ui(ui, "There is nothing to list here.");
+            hint_ui(ui, "There is nothing to list here.");
+            return None;
         }
         ui.horizontal(|ui| {
             ui.add_space(6.0);
@@ -123,14 +174,25 @@ impl TableState {
             self.order.ask(ui.ctx(), workers, &key, move |(_, column, descending, text)| {
                 order(&shared, *column, *descending, text)
             });
-        let Some(order) = asked.answer() else { return };
+        let order = asked.answer()?;
         let sort = &mut self.sort;
-        egui::Frame::new().inner_margin(egui::Margin { left: 14, ..egui::Margin::ZERO }).show(
-            ui,
-            |ui| {
-                rows_ui(ui, table, order, (column, descending), sort);
-            },
-        );
+        let frame =
+            egui::Frame::new().inner_margin(egui::Margin { left: 14, ..egui::Margin::ZERO });
+        let sorted = (column, descending);
+        frame
+            .show(ui, |ui| {
+                let needed: f32 = table.columns.iter().map(Column::least_width).sum();
+                if needed <= ui.available_width() {
+                    return rows_ui(ui, table, order, sorted, sort, choice);
+                }
+                let area = egui::ScrollArea::horizontal().auto_shrink(false).id_salt("columns");
+                area.show(ui, |ui| {
+                    ui.set_width(needed);
+                    rows_ui(ui, table, order, sorted, sort, choice)
+                })
+                .inner
+            })
+            .inner
     }
 
     fn count_ui(&self, ui: &mut Ui, table: &Table) {
@@ -188,15 +250,27 @@ fn rows_ui(
     order: &Order,
     sorted: (usize, bool),
     sort: &mut Option<(usize, bool)>,
-) {
+    choice: Option<Option<usize>>,
+) -> Option<usize> {
     let palette = Palette::of(ui.visuals());
     ui.spacing_mut().item_spacing = egui::vec2(12.0, 0.0);
     let totals = usize::from(table.totals && !order.rows.is_empty());
-    let mut builder = TableBuilder::new(ui).striped(true).vscroll(true).auto_shrink(false);
+    let mut clicked = None;
+    let sense = if choice.is_some() { Sense::click() } else { Sense::hover() };
+    let builder = TableBuilder::new(ui)
+        .striped(true)
+        .vscroll(true)
+        .auto_shrink(false)
+        // A panel may be lower than a table would like to be.
+        .min_scrolled_height(0.0);
+    // From left to right, so that what a cell holds does not make its row higher.
+    let across = Layout::left_to_right(Align::Center);
+    let mut builder = builder.sense(sense).cell_layout(across);
     for column in &table.columns {
-        builder = builder.column(match column.wide {
-            true => Width::remainder().at_least(120.0).clip(true),
-            false => Width::exact(NUMBER_WIDTH),
+        builder = builder.column(match (column.wide, column.short) {
+            (true, true) => Width::exact(SHORT_WIDTH).clip(true),
+            (true, false) => Width::remainder().at_least(WORDS_WIDTH).clip(true),
+            (false, _) => Width::exact(NUMBER_WIDTH),
         });
     }
     let header = builder.header(26.0, |mut row| {
@@ -214,34 +288,42 @@ fn rows_ui(
                         None if index == 0 => "Total".to_owned(),
                         None => String::new(),
                     };
-                    row.col(|ui| cell_ui(ui, column, strong(text)));
+                    row.col(|ui| cell_ui(ui, column, strong(text), choice.is_none()));
                 }
                 return;
             }
-            let Some(cells) = order.rows.get(index - totals).map(|row| &table.rows[*row as usize])
-            else {
+            let Some(place) = order.rows.get(index - totals).map(|row| *row as usize) else {
                 return;
             };
-            for (column, cell) in table.columns.iter().zip(cells) {
+            let chosen = choice.flatten() == Some(place);
+            row.set_selected(chosen);
+            for (column, cell) in table.columns.iter().zip(&table.rows[place]) {
                 let text = RichText::new(cell.text());
                 let zero = matches!(cell, Cell::Bytes(0) | Cell::Count(0));
                 let text = if zero { text.color(palette.weak_text) } else { text };
-                row.col(|ui| cell_ui(ui, column, text));
+                row.col(|ui| cell_ui(ui, column, text, choice.is_none()));
+            }
+            if choice.is_some() {
+                let response = row.response();
+                let name = table.rows[place].first().map(Cell::text).unwrap_or_default();
+                response.widget_info(|| WidgetInfo::selected(Role::Row, true, chosen, &name));
+                clicked = response.clicked().then_some(place).or(clicked);
             }
         });
     });
+    clicked
 }
 
-fn cell_ui(ui: &mut Ui, column: &Column, text: RichText) {
+fn cell_ui(ui: &mut Ui, column: &Column, text: RichText, selectable: bool) {
     let (layout, full) = match column.wide {
         true => (Layout::left_to_right(Align::Center), true),
         false => (Layout::right_to_left(Align::Center), false),
     };
     ui.with_layout(layout, |ui| {
-        let label = Label::new(text.clone()).truncate().selectable(true);
+        let label = Label::new(text.clone()).truncate();
         // Only words can be too long for their column.
-        let label = if full { label } else { Label::new(text).extend().selectable(true) };
-        ui.add(label);
+        let label = if full { label } else { Label::new(text).extend() };
+        ui.add(label.selectable(selectable));
     });
 }
 
@@ -268,7 +350,11 @@ fn header_ui(
         let response = ui.add(button);
         response
             .widget_info(|| WidgetInfo::selected(Role::ColumnHeader, true, chosen, &column.title));
-        if response.on_hover_text("Sort by this column").interact(Sense::click()).clicked() {
+        let hint = match column.about {
+            "" => "Sort by this column".to_owned(),
+            about => format!("{about}\nSort by this column"),
+        };
+        if response.on_hover_text(hint).interact(Sense::click()).clicked() {
             // Numbers are sought from the largest, words from the first.
             let first = !column.wide;
             *sort = Some((index, if chosen { !descending } else { first }));

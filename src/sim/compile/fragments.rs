@@ -1,7 +1,7 @@
 //! What one stage does in one pass: its nodes, what it computes again, and what it fetches.
 
 use super::tables::{Item, Tables};
-use super::tensors::{Lifetimes, Tensors};
+use super::tensors::{Home, Lifetimes, Part, Tensors};
 use crate::report::{Category, Operation, Pass, ProgramKind};
 use crate::sim::graph::{BlockId, Graph, Node, Role, Shape, TensorId};
 use crate::sim::lower::work::{Phase, PhaseKind, Place, Temporary, Work, WorkItem};
@@ -10,7 +10,7 @@ use crate::sim::schedule::{Placement, Schedule};
 use crate::sim::spec::{Spec, TensorLocation};
 use crate::sim::targets::System;
 use crate::units::{OperationId, ProgramId, TileRuns};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// What one stage does in one pass.
@@ -77,6 +77,8 @@ pub struct Maker<'a> {
     pub system: &'a System,
     /// Tensors split over the replicas.
     pub sharded: BTreeSet<TensorId>,
+    /// The operation that wrote a memory last.
+    pub makers: BTreeMap<Home, OperationId>,
 }
 
 impl Maker<'_> {
@@ -186,7 +188,7 @@ impl Maker<'_> {
         let Lowered { work, plan, lives } = self.works[index].clone();
         let pass = if again { Pass::Backward } else { node.pass };
         let name = if again { format!("{}/recompute", node.name) } else { node.name.clone() };
-        let operation = self.operation(node, &name, pass, ipu, plan);
+        let operation = self.operation(node, &name, (stage, pass), ipu, plan);
         let mut items = self.accumulator_copy(node, ipu, true);
         let first = self.tables.next_step();
         let (steps_of_work, steps) = self.tables.work(Some(operation), &name, ipu, &work);
@@ -219,10 +221,16 @@ impl Maker<'_> {
         &mut self,
         node: &Node,
         name: &str,
-        pass: Pass,
+        (stage, pass): (usize, Pass),
         ipu: u32,
         plan: Option<String>,
     ) -> OperationId {
+        let homes = |tensors: &[TensorId]| -> Vec<Home> {
+            let home = |tensor: &TensorId| self.tensors.home(*tensor, stage, ipu, pass);
+            tensors.iter().map(home).collect()
+        };
+        let (read, written) = (homes(&node.inputs), homes(&node.outputs));
+        let inputs = self.inputs(&read);
         let types = self.graph.types(&node.inputs);
         let operands: Vec<String> = types.iter().map(|ty| Shape(&ty.shape).to_string()).collect();
         let results: Vec<String> =
@@ -237,8 +245,29 @@ impl Maker<'_> {
             flops: self.graph.node_flops(node),
             shapes: format!("{}{arrow}{}", operands.join(" x "), results.join(", ")),
             plan,
+            inputs,
         });
-        OperationId(self.operations.len() as u32 - 1)
+        let operation = OperationId(self.operations.len() as u32 - 1);
+        self.makers.extend(written.into_iter().map(|home| (home, operation)));
+        operation
+    }
+
+    /// The operations that wrote what is read; what other IPUs made comes from there.
+    pub(super) fn inputs(&self, read: &[Home]) -> Vec<OperationId> {
+        let mut inputs: Vec<OperationId> = Vec::new();
+        for home in read {
+            let elsewhere = || {
+                let own = |ipu| Home { ipu, part: Part::Made, ..*home };
+                let mut copies = self.makers.range(own(0)..=own(u32::MAX));
+                copies.find(|(of, _)| of.part == Part::Made).map(|(_, operation)| operation)
+            };
+            if let Some(operation) = self.makers.get(home).or_else(elsewhere)
+                && !inputs.contains(operation)
+            {
+                inputs.push(*operation);
+            }
+        }
+        inputs
     }
 
     /// Adds an exchange on IPU 0 that belongs to no operation.

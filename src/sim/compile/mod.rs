@@ -140,6 +140,7 @@ pub fn compile(spec: &Spec) -> Result<Compiled, CompileError> {
         schedule: &schedule,
         system: &system,
         sharded: sharded_tensors(spec, &graph),
+        makers: BTreeMap::new(),
     };
     let parts = tree::assemble(&mut maker, &schedule)?;
     let memory = memory::place(&mut maker, chip, tiles);

@@ -66,6 +66,8 @@ impl Maker<'_> {
         let ty = self.lowering.ty(tensor);
         let work = slice_work(&self.lowering.layout_or_linear(tensor).elements, restore, ty.dtype);
         let operation = OperationId(self.operations.len() as u32);
+        let made = self.stash_home(tensor, stage, false);
+        let inputs = self.inputs(&[made]);
         self.operations.push(Operation {
             name: name.clone(),
             kind: word.to_string(),
@@ -75,11 +77,15 @@ impl Maker<'_> {
             flops: 0,
             shapes: Shape(&ty.shape).to_string(),
             plan: None,
+            inputs,
         });
         let first = self.tables.next_step();
         let (items, _) = self.tables.work(Some(operation), &name, ipu, &work);
         let end = self.tables.next_step();
         let home = self.stash_home(tensor, stage, restore);
+        if restore {
+            self.makers.insert(home, operation);
+        }
         self.lifetimes.touch(home, first..end);
         if !restore {
             let bytes = self.bytes(tensor).map(|bytes| bytes * depth).shifted(self.offset(ipu));

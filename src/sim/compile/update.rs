@@ -23,7 +23,7 @@ impl Maker<'_> {
         stage: usize,
         ipu: u32,
     ) -> Vec<Item> {
-        let operation = self.operation(node, &node.name, node.pass, ipu, None);
+        let operation = self.operation(node, &node.name, (stage, node.pass), ipu, None);
         let gradient = node.inputs[1];
         let shard = node.inputs[2..].iter().any(|state| self.sharded.contains(state));
         let off_chip: Vec<TensorId> =
