@@ -58,7 +58,10 @@ fn mistakes_are_named_with_file_line_key_and_the_nearest_right_word() {
             "[modle]\n",
             "spec.toml:1: modle: unknown table; a spec has [model], [target] and [options]; did you mean model?",
         ),
-        ("[model]\n", "model.name: missing key; one of classification, matmul_chain, mlp, mnist, resnet18, resnet50, vit is expected"),
+        (
+            "[model]\n",
+            "model.name: missing key; one of classification, matmul_chain, mlp, mnist, resnet18, resnet50, vit is expected",
+        ),
         (
             "[model]\nname = \"mnist\"\n[target]\nname = \"mk1\"\n[options]\nnum_io_tiles = 1216\n",
             "spec.toml:6: options.num_io_tiles: 1216 I/O tiles leave none to compute: mk1 has 1216",
