@@ -1,6 +1,6 @@
 //! What concerns several keys at once: combinations that no machine runs are refused here.
 
-use super::options::{Execution, OutputMode, OverlapIo, Recomputation, Schedule};
+use super::choices::{Execution, OutputMode, OverlapIo, Recomputation, Schedule};
 use super::{Spec, SpecError, Values};
 use crate::sim::targets;
 

@@ -6,6 +6,7 @@
 
 mod bundled;
 mod checks;
+mod choices;
 mod error;
 pub mod keys;
 mod option_keys;
@@ -14,13 +15,13 @@ mod source;
 mod value;
 
 pub use bundled::{BUNDLED, Bundled, bundled};
+pub use choices::{
+    AutoStage, Execution, InputType, Loader, OutputMode, OverlapIo, Recomputation, Schedule,
+    StashConvention, SyncPattern,
+};
 pub use error::{Location, SpecError};
 pub use keys::{Form, Key};
-pub use options::{
-    AutoStage, Execution, HostSpec, InputType, Loader, Locations, ModelSpec, Options, OutputMode,
-    OverlapIo, Recomputation, Schedule, Stage, StashConvention, SyncPattern, TargetSpec,
-    TensorLocation,
-};
+pub use options::{HostSpec, Locations, ModelSpec, Options, Stage, TargetSpec, TensorLocation};
 pub use source::SpecSource;
 pub use value::Value;
 
