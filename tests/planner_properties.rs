@@ -276,6 +276,30 @@ proptest! {
     }
 }
 
+/// Shapes that make no sense, and what is said about them.
+#[test]
+fn impossible_shapes_are_explained() {
+    let machine = machine("mk2");
+    let matmul = |m, k, n| ConvParams::matmul(DType::Half, 1, m, k, n);
+    let field = |dim| ConvParams { dims: vec![dim], ..matmul(4, 16, 16) };
+    let cases = [
+        (matmul(0, 16, 16), "zero"),
+        (matmul(16, 0, 16), "zero"),
+        (matmul(u64::MAX, 16, 16), "too large"),
+        (matmul(1 << 40, 1 << 40, 1 << 40), "too large"),
+        (field(FieldDim::new(3, 5)), "kernel is larger"),
+        (ConvParams { dims: Vec::new(), ..matmul(4, 16, 16) }, "one to three dimensions"),
+    ];
+    for (params, said) in cases {
+        let planned = plan(&machine, &params, &PlanOptions::new(Pass::MatMul));
+        let error = planned.expect_err("no plan").to_string();
+        assert!(error.contains(said), "{params:?}: {error}");
+    }
+    let none = Machine { tiles: 0, ..machine };
+    let error = plan(&none, &matmul(16, 16, 16), &PlanOptions::new(Pass::MatMul));
+    assert!(error.expect_err("no plan").to_string().contains("tiles"));
+}
+
 /// Every element type, those that nothing multiplies among them.
 const TYPES: &[DType] =
     &[DType::Float, DType::Half, DType::Quarter, DType::Int, DType::UInt8, DType::Bool];
