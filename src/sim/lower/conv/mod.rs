@@ -17,6 +17,7 @@ mod pass;
 mod rearrange;
 mod reduction;
 mod serial;
+mod temporaries;
 mod vertices;
 
 pub use layout::{Innermost, OperandLayout, PlannedLayouts, planned_layouts};

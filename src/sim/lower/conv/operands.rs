@@ -288,11 +288,11 @@ fn weight_blocks(forward: &Plan, backward: &Plan) -> Option<Blocks> {
         let from = gcd(from.in_chans_per_group, params.in_channels);
         let to = gcd(to.in_chans_per_group, params.out_channels);
         let usable = both_swapped && from > 1 && to > 1;
-        return usable.then_some(Blocks { from: to, to: from });
+        return usable.then_some(Blocks { from, to });
     }
     let out_group = gcd(from.out_chans_per_group, params.out_channels);
     let in_group = gcd(from.in_chans_per_group, params.in_channels);
     let wanted = gcd(to.in_chans_per_group, backward.params.in_channels);
     let rows = if out_group.is_multiple_of(wanted) { wanted } else { out_group };
-    (rows > 1).then_some(Blocks { from: rows, to: in_group })
+    (rows > 1).then_some(Blocks { from: in_group, to: rows })
 }

@@ -5,11 +5,9 @@ use super::operands::piece_cycles;
 use super::parts::{Layout, TilePart};
 use super::rearrange::spread;
 use super::vertices;
-use crate::report::Category;
 use crate::sim::graph::DType;
 use crate::sim::lower::constants::{KERNEL_GATHER_CYCLES_PER_BYTE, WEIGHT_ARRANGE_SHARE};
 use crate::sim::lower::work::{Phase, PhaseKind, VertexUse, Work, WorkItem};
-use crate::sim::planner::candidates::Method;
 use crate::sim::planner::estimate::elementwise;
 use crate::sim::planner::{Machine, Plan};
 use crate::units::TileRuns;
@@ -74,9 +72,6 @@ pub struct Lowered {
     /// The first phase that writes the result.
     pub result_from: usize,
 }
-
-/// Bytes of scratch memory a SLIC vertex has beside its second output buffer.
-const SLIC_SCRATCH_BYTES: u64 = 208;
 
 /// What tiles do in one pass of `plan`.
 pub fn lower(machine: &Machine, plan: &Plan, operands: &Operands) -> Lowered {
@@ -283,89 +278,4 @@ impl<'a> Pass<'a> {
         let joins = |flow: &Flow| u64::from(flow.sent > 0 && flow.received > 0);
         flows[0].iter().zip(&flows[1]).map(|(a, b)| joins(a) + joins(b)).collect()
     }
-
-    /// Copies of operands that vertices read: all that does not lie on the tile in one piece.
-    fn operand_temporaries(&mut self, name: &str, exchange: usize) {
-        let (inputs, weights) = self.copied_operands();
-        for (operand, what, copied, whole) in [
-            (Operand::Input, "acts", inputs, self.per_tile(|part| self.layout.inputs(part))),
-            (Operand::Weights, "weights", weights, self.per_tile(|part| self.layout.weights(part))),
-        ] {
-            let message = format!("{name}/{what}/message");
-            self.builder.temporary(message, Category::Message, false, exchange, &copied);
-            // An operand is used up by the exchange, unless vertices read parts of it.
-            let whole = whole.iter().map(|elements| elements * self.element_bytes());
-            let in_place = copied.iter().zip(whole).any(|(copied, whole)| *copied < whole);
-            let end = if in_place { self.builder.position() } else { exchange + 1 };
-            self.used_until[operand as usize].get_or_insert(end);
-            self.end_rearranged(operand, end);
-        }
-        if let Method::Slic { .. } = self.plan.vertex.method {
-            self.slic_buffers(exchange);
-        }
-    }
-
-    /// Bytes of input and of weights that each tile copies.
-    fn copied_operands(&self) -> (Vec<u64>, Vec<u64>) {
-        let split = &self.plan.partition;
-        let vertex = &self.plan.vertex;
-        let (input_users, weight_users) = (split.out_channels, self.users()[1]);
-        let in_place = [self.in_place[0] && !self.has_halo(), self.in_place[1]];
-        let of_part = |(tile, part): (u64, &TilePart)| {
-            let groups = part.groups.size / vertex.groups_per_group;
-            let in_groups = groups * (part.in_channels.size / vertex.in_chans_per_group);
-            let out_groups = part.out_channels.size / vertex.out_chans_per_group;
-            let inputs = self.layout.inputs(part) * self.element_bytes();
-            let weights = self.layout.weights(part) * self.element_bytes();
-            let input_user = tile % split.out_channels;
-            let weight_user = tile / split.out_channels % weight_users;
-            let copied = |operand: Operand, bytes, regions, users, user| {
-                let in_place = in_place[operand as usize];
-                if in_place { copied_bytes(bytes, regions, users, user) } else { bytes }
-            };
-            let weight_groups = in_groups * out_groups;
-            (
-                copied(Operand::Input, inputs, in_groups, input_users, input_user),
-                copied(Operand::Weights, weights, weight_groups, weight_users, weight_user),
-            )
-        };
-        (0u64..).zip(&self.layout.parts).map(of_part).unzip()
-    }
-
-    /// Whether tiles need input that belongs to their neighbours, so that no region is whole.
-    fn has_halo(&self) -> bool {
-        let split = &self.plan.partition;
-        let dims = self.layout.slice.dims.iter().enumerate();
-        let mut along = dims.map(|(dim, field)| field.kernel > 1 && split.field[dim] > 1);
-        along.any(|shared| shared) || split.kernel_parts() > 1
-    }
-
-    /// The rearranged copies of `operand` live until phase `end`.
-    fn end_rearranged(&mut self, operand: Operand, end: usize) {
-        let ended = self.rearranged.extract_if(.., |copy| copy.operand == operand);
-        for Rearranged { name, from, bytes, .. } in ended {
-            let category = Category::Rearrangement;
-            self.builder.temporary_until(name, category, false, from..end, &bytes);
-        }
-    }
-
-    /// SLIC vertices write every output twice, and need scratch memory.
-    fn slic_buffers(&mut self, from: usize) {
-        let vertex = &self.plan.vertex;
-        let bytes = self.per_tile(|part| {
-            let groups = (part.groups.size / vertex.groups_per_group).max(1);
-            self.layout.partials(part) * vertex.partial_type.bytes() / groups + SLIC_SCRATCH_BYTES
-        });
-        let name = format!("{}/outFieldBuffer", self.name);
-        self.builder.temporary(name, Category::Variable, false, from, &bytes);
-    }
-}
-
-/// Bytes of an operand of `regions` contiguous regions that user `user` of `users` has to copy:
-/// regions that lie wholly in its own share are read where they are.
-fn copied_bytes(bytes: u64, regions: u64, users: u64, user: u64) -> u64 {
-    let begin = (user * regions).div_ceil(users);
-    let end = (user + 1) * regions / users;
-    let whole = end.saturating_sub(begin);
-    bytes - bytes * whole / regions.max(1)
 }

@@ -136,8 +136,8 @@ impl Transposition {
     /// Cycles of `count` blocks, and how many workers share them; none where one vertex runs all.
     fn cycles(&self, machine: &Machine, count: u64, data_type: DType) -> (u64, Option<u64>) {
         let Blocks { from, to } = self.blocks;
-        let cycles = elementwise::transpose(machine, count, from, to, data_type);
-        let whole_tile = count > 1 && elementwise::transposes_together(from, to, data_type);
+        let cycles = elementwise::transpose(machine, count, to, from, data_type);
+        let whole_tile = count > 1 && elementwise::transposes_together(to, from, data_type);
         (cycles, (!whole_tile).then(|| count.min(machine.workers())))
     }
 }

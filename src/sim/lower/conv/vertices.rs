@@ -51,6 +51,12 @@ struct Key {
     may_use_1x1: bool,
 }
 
+/// Dimensions of which the vertices want their input with padding and dilation applied.
+pub fn explicit_dims(plan: &Plan, machine: &Machine) -> [bool; 3] {
+    let slic = matches!(plan.vertex.method, Method::Slic { .. });
+    [slic || plan.vertex.kernel_height(machine) > 1, slic, slic]
+}
+
 /// The vertices of all parts, in tile order.
 pub fn convolve(plan: &Plan, machine: &Machine, layout: &Layout) -> Vec<TileVertex> {
     let maker = Maker::new(plan, machine, layout);
@@ -88,8 +94,7 @@ struct Maker<'a> {
 impl<'a> Maker<'a> {
     fn new(plan: &'a Plan, machine: &'a Machine, layout: &'a Layout) -> Self {
         let height = plan.vertex.kernel_height(machine);
-        let slic = matches!(plan.vertex.method, Method::Slic { .. });
-        let explicit = [slic || height > 1, slic, slic];
+        let explicit = explicit_dims(plan, machine);
         let dims = layout.dims();
         let (mut dilation, mut stride) = ([1; 3], [1; 3]);
         for (dim, field) in layout.slice.dims.iter().enumerate() {
