@@ -6,9 +6,10 @@
 use super::context::{Lives, LowerError, Lowering};
 use super::conv::{self, Innermost, OperandLayout, Operands, Source, planned_layouts};
 use super::layout::{Layout, Order};
-use super::work::Work;
+use super::work::{Place, Work};
 use crate::sim::graph::{Node, TensorId, TensorType};
 use crate::sim::ops::{Conv2d, MatMul, Product, Sizes};
+use crate::sim::planner::candidates::Method;
 use crate::sim::planner::{
     ConvParams, FieldDim, Pass, Plan, PlanError, PlanOptions, TrainingPlans,
 };
@@ -312,6 +313,19 @@ fn from_planned(layout: &OperandLayout, axes: Axes, ty: &TensorType) -> Layout {
     }
     let order = Order::Grouped { axis: axes.of(layout.innermost), group: layout.group };
     Layout { elements, order }
+}
+
+/// Where the result of a plan must lie: the matrix engine and SLIC vertices want interleaved memory
+/// for what they write, which is the result itself where nothing is to be added up or cast.
+pub fn result_place(plan: &Plan) -> Place {
+    let split = &plan.partition;
+    let direct = split.reduction_depth() == 1
+        && split.serial() == 1
+        && plan.partial_type() == plan.params.output_type;
+    match plan.vertex.method {
+        Method::Amp { .. } | Method::Slic { .. } if direct => Place::Interleaved,
+        _ => Place::Any,
+    }
 }
 
 /// The planner's view of a convolution of `x` with `w`.

@@ -105,15 +105,20 @@ pub enum Place {
     Interleaved,
 }
 
+impl Temporary {
+    /// The same, `phases` later.
+    pub fn later(mut self, phases: usize) -> Self {
+        self.live = self.live.start + phases..self.live.end + phases;
+        self
+    }
+}
+
 impl Work {
-    /// Appends what another work does; its temporaries live as many phases later.
+    /// Puts another work at the end.
     pub fn append(&mut self, other: Self) {
-        let before = self.phases().len();
+        let start = self.phases().len();
         self.items.extend(other.items);
-        self.temporaries.extend(other.temporaries.into_iter().map(|temporary| Temporary {
-            live: temporary.live.start + before..temporary.live.end + before,
-            ..temporary
-        }));
+        self.temporaries.extend(other.temporaries.into_iter().map(|each| each.later(start)));
     }
 
     /// Phases in program order, loop bodies once, each with the times it runs.

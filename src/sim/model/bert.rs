@@ -9,7 +9,7 @@ use super::layers::{Attention, Layers};
 use super::{ModelDef, size};
 use crate::sim::graph::{DType, Graph, GraphError, TensorId};
 use crate::sim::ops::{
-    Activation, BinaryOp, Cast, CrossEntropy, Gather, MatMul, Reshape, Scale, Slice,
+    Activation, BinaryOp, Cast, CrossEntropy, Embedding, MatMul, Reshape, Scale, Slice,
 };
 use crate::sim::spec::{Form, Key, ModelSpec};
 
@@ -89,7 +89,8 @@ fn embeddings(
     let tables = [("input_ids", words), ("position_ids", positions), ("token_type_ids", segments)];
     for (name, table) in tables {
         let ids = model.input(name, &[tokens], DType::Int);
-        let rows = model.apply(&format!("embeddings/{name}"), Gather, &[table, ids])?;
+        let rows =
+            model.apply(&format!("embeddings/{name}"), Embedding::default(), &[table, ids])?;
         sum = Some(match sum {
             None => rows,
             Some(sum) => {
@@ -139,7 +140,7 @@ fn language_head(
 ) -> Result<(), GraphError> {
     let [vocabulary, hidden] = [0, 1].map(|axis| model.ty(words).shape[axis]);
     let places = model.input("masked_lm_positions", &[masked], DType::Int);
-    let x = model.apply("head/masked", Gather, &[x, places])?;
+    let x = model.apply("head/masked", Embedding::default(), &[x, places])?;
     let x = model.linear("head/transform", x, hidden)?;
     let x = model.apply("head/gelu", Activation::GELU, &[x])?;
     let x = model.layer_norm("head/norm", x)?;

@@ -7,7 +7,7 @@
 use super::layers::{Attention, Layers};
 use super::{ModelDef, size};
 use crate::sim::graph::{DType, Graph, GraphError};
-use crate::sim::ops::{BinaryOp, CrossEntropy, Gather, MatMul};
+use crate::sim::ops::{BinaryOp, CrossEntropy, Embedding, MatMul};
 use crate::sim::spec::{Key, ModelSpec};
 
 /// Sizes of GPT-2 Small; other sizes are set in a spec.
@@ -42,9 +42,9 @@ fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
     let words = model.parameter("embeddings/word", &[vocabulary, hidden])?;
     let places = model.parameter("embeddings/position", &[positions, hidden])?;
     let ids = model.input("input_ids", &[batch * tokens], DType::Int);
-    let x = model.apply("embeddings/input_ids", Gather, &[words, ids])?;
+    let x = model.apply("embeddings/input_ids", Embedding::default(), &[words, ids])?;
     let ids = model.input("position_ids", &[batch * tokens], DType::Int);
-    let y = model.apply("embeddings/position_ids", Gather, &[places, ids])?;
+    let y = model.apply("embeddings/position_ids", Embedding::default(), &[places, ids])?;
     let x = model.apply("embeddings/add", BinaryOp::ADD, &[x, y])?;
     let mut x = model.dropout("embeddings/dropout", x)?;
     for layer in 0..layers {

@@ -1,57 +1,76 @@
-//! Rows of a table by their indices: embeddings, and picking tokens of sequences.
+//! Rows of a table, looked up by index.
 
 use super::{Operator, expect_operands};
 use crate::sim::graph::{Backward, DType, GraphError, Node, TensorId, TensorType};
 use crate::sim::lower::embedding::{self, Lowered};
 use crate::sim::lower::layout::Layout;
-use crate::sim::lower::{LowerError, Lowering, elementwise, runs, work::Work};
+use crate::sim::lower::work::WorkItem;
+use crate::sim::lower::{LowerError, Lowering, elementwise, work::Work};
 
-/// The rows of a table `[rows, width]` that the indices `[lookups]` name: `[lookups, width]`.
+/// `table[rows, width]` at `indices[..]`: a tensor of the shape of the indices, and the width.
 #[derive(Clone, Copy, Debug)]
-pub struct Gather;
+pub struct Embedding {
+    /// Parts of the lookups that are made one after the other: less memory at a time.
+    pub serialisation: u64,
+}
 
-/// What is looked up in `table` by `indices`, if they are that.
-fn seen(table: &TensorType, indices: &TensorType) -> Result<embedding::Embedding, String> {
-    match (&table.shape[..], &indices.shape[..]) {
-        ([rows, width], [lookups]) if indices.dtype == DType::Int => Ok(embedding::Embedding {
-            rows: *rows,
-            width: *width,
-            lookups: *lookups,
-            dtype: table.dtype,
-        }),
-        _ => Err(format!(
-            "a table [rows, width] and int32 indices [lookups] are expected, not {table} and {indices}"
-        )),
+impl Default for Embedding {
+    fn default() -> Self {
+        Self { serialisation: 1 }
     }
 }
 
-/// Deals a table to the tiles.
-fn deal<'a>(
-    lowering: &'a Lowering,
-    node: &Node,
-    table: &TensorType,
-    indices: &TensorType,
-) -> Result<Lowered<'a>, LowerError> {
-    let embedding = seen(table, indices)
-        .map_err(|problem| LowerError { operation: node.name.clone(), problem })?;
-    let plan = embedding::plan(&embedding, lowering.machine.tiles, lowering.training);
-    Ok(Lowered::new(&lowering.machine, embedding, plan))
+impl Embedding {
+    fn check(&self, table: &TensorType, indices: &TensorType) -> Result<[u64; 2], String> {
+        let [rows, width] = table.shape[..] else {
+            return Err(format!("a table of rows and columns is expected, not {table}"));
+        };
+        if indices.dtype != DType::Int {
+            return Err(format!("indices are whole numbers, not {indices}"));
+        }
+        if self.serialisation == 0 || !indices.elements().is_multiple_of(self.serialisation) {
+            return Err(format!("{indices} cannot be cut into {} parts", self.serialisation));
+        }
+        Ok([rows, width])
+    }
+
+    /// One part of the lookups.
+    fn part(&self, table: &TensorType, indices: &TensorType) -> embedding::Embedding {
+        let lookups = (indices.elements() / self.serialisation.max(1)).max(1);
+        embedding::Embedding {
+            rows: table.shape[0],
+            width: table.shape[1],
+            lookups,
+            dtype: table.dtype,
+        }
+    }
+
+    /// `body` for every part, one after the other.
+    fn serialised(&self, body: Work) -> Work {
+        if self.serialisation <= 1 {
+            return body;
+        }
+        let items = vec![WorkItem::Loop { times: self.serialisation, body: body.items }];
+        Work { items, temporaries: body.temporaries }
+    }
+
+    /// All rows of a layout of one part.
+    fn whole(&self, part: Layout) -> Layout {
+        Layout { elements: part.elements.map(|count| count * self.serialisation), ..part }
+    }
 }
 
-/// A planned layout without the padding of its last columns.
-fn fitted(layout: Layout, ty: &TensorType) -> Layout {
-    Layout { elements: runs::trimmed(&layout.elements, ty.elements()), order: layout.order }
-}
-
-impl Operator for Gather {
+impl Operator for Embedding {
     fn kind(&self) -> &'static str {
-        "gather"
+        "embedding"
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
         expect_operands(inputs, 2)?;
-        let seen = seen(&inputs[0], &inputs[1])?;
-        Ok(vec![TensorType::new([seen.lookups, seen.width], seen.dtype)])
+        let [_, width] = self.check(&inputs[0], &inputs[1])?;
+        let mut shape = inputs[1].shape.clone();
+        shape.push(width);
+        Ok(vec![TensorType::new(shape, inputs[0].dtype)])
     }
 
     fn flops(&self, _: &[TensorType], _: &[TensorType]) -> u64 {
@@ -59,51 +78,57 @@ impl Operator for Gather {
     }
 
     fn differentiate(&self, backward: &mut Backward) -> Result<Vec<Option<TensorId>>, GraphError> {
+        if !backward.wants(0) {
+            return Ok(vec![None, None]);
+        }
         let gradient = backward.gradient()?;
-        let operator = GatherGradient { table: backward.input_type(0) };
         let indices = backward.node.inputs[1];
+        let operator = EmbeddingGradient { embedding: *self, table: backward.input_type(0) };
         Ok(vec![Some(backward.apply("grad", operator, &[indices, gradient])?), None])
     }
 
     fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
-        let [table, indices] = [lowering.ty(node.inputs[0]), lowering.ty(node.inputs[1])];
+        let [table, indices] = [node.inputs[0], node.inputs[1]];
+        let part = self.part(lowering.ty(table), lowering.ty(indices));
+        let machine = lowering.machine;
+        let plan = embedding::plan(&part, machine.tiles, lowering.training);
+        let lowered = Lowered::new(&machine, part, plan);
+        let indices_layout = self.whole(lowered.indices());
+        let mut work = lowering.place_or_bring(indices, indices_layout, "multiSlice/indices");
+        work.append(self.serialised(lowered.gather()));
         let output = lowering.ty(node.outputs[0]);
-        let dealt = deal(lowering, node, table, indices)?;
-        let (wanted, slices) = (fitted(dealt.table(), table), fitted(dealt.slices(), output));
-        let indices = dealt.indices();
-        let mut work = dealt.gather();
-        match lowering.layout(node.inputs[0]) {
-            None => lowering.lay_out(node.inputs[0], wanted),
+        match lowering.layout(table) {
+            None => lowering.lay_out(table, lowered.table()),
             // Of a table that lies for another operation, only the chosen rows are moved.
-            Some(held) if *held != wanted => {
+            Some(held) if *held != lowered.table() => {
                 let spread =
                     Layout::linear(output.elements(), output.dtype.bytes(), lowering.tiles);
                 lowering.lay_out(node.outputs[0], spread);
-                work.items.extend(lowering.bring(node.outputs[0], &slices, "gathered").items);
+                let slices = self.whole(lowered.slices());
+                work.append(lowering.bring(node.outputs[0], &slices, "multiSlice/chosen"));
             }
             Some(_) => {}
         }
-        if lowering.layout(node.inputs[1]).is_none() {
-            lowering.lay_out(node.inputs[1], indices);
-        }
-        lowering.lay_out(node.outputs[0], slices);
+        lowering.lay_out(node.outputs[0], self.whole(lowered.slices()));
         Ok(work)
     }
 }
 
-/// Gradient of the table: each row the sum of the gradients of its uses.
+/// Gradient of the table: zeros, and the gradient of each lookup added to its row.
 #[derive(Clone, Debug)]
-struct GatherGradient {
+struct EmbeddingGradient {
+    embedding: Embedding,
     table: TensorType,
 }
 
-impl Operator for GatherGradient {
+impl Operator for EmbeddingGradient {
     fn kind(&self) -> &'static str {
-        "gather_grad"
+        "embedding_grad"
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
         expect_operands(inputs, 2)?;
+        self.embedding.check(&self.table, &inputs[0])?;
         Ok(vec![self.table.clone()])
     }
 
@@ -112,18 +137,20 @@ impl Operator for GatherGradient {
     }
 
     fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
-        let indices = lowering.ty(node.inputs[0]);
-        let gradient = lowering.ty(node.inputs[1]);
-        let dealt = deal(lowering, node, &self.table, indices)?;
-        let table = fitted(dealt.table(), &self.table);
-        let slices = fitted(dealt.slices(), gradient);
-        let update = dealt.update().map_err(|error| LowerError {
+        let [indices, gradient] = [node.inputs[0], node.inputs[1]];
+        let part = self.embedding.part(&self.table, lowering.ty(indices));
+        let machine = lowering.machine;
+        let plan = embedding::plan(&part, machine.tiles, lowering.training);
+        let lowered = Lowered::new(&machine, part, plan);
+        let layout = self.embedding.whole(lowered.slices());
+        let mut work = lowering.place_or_bring(gradient, layout, "multiUpdateAdd/slices");
+        let table = lowered.table();
+        work.push(elementwise::fill("multiUpdateAdd/zeroTable", part.dtype, &table.elements));
+        let update = lowered.update().map_err(|error| LowerError {
             operation: node.name.clone(),
             problem: error.to_string(),
         })?;
-        let mut work = lowering.bring(node.inputs[1], &slices, "multiUpdateAdd");
-        work.push(elementwise::fill("multiUpdateAdd/zero", self.table.dtype, &table.elements));
-        work.append(update);
+        work.append(self.embedding.serialised(update));
         lowering.lay_out(node.outputs[0], table);
         Ok(work)
     }

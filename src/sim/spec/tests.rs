@@ -58,7 +58,6 @@ fn mistakes_are_named_with_file_line_key_and_the_nearest_right_word() {
             "[modle]\n",
             "spec.toml:1: modle: unknown table; a spec has [model], [target] and [options]; did you mean model?",
         ),
-        ("[model]\n", "model.name: missing key; one of matmul_chain, mlp, mnist is expected"),
         (
             "[model]\nname = \"mnist\"\n[target]\nname = \"mk1\"\n[options]\nnum_io_tiles = 1216\n",
             "spec.toml:6: options.num_io_tiles: 1216 I/O tiles leave none to compute: mk1 has 1216",
@@ -66,6 +65,11 @@ fn mistakes_are_named_with_file_line_key_and_the_nearest_right_word() {
     ];
     for (text, message) in cases {
         assert_eq!(refusal(text), message);
+    }
+    let nameless = refusal("[model]\n");
+    assert!(nameless.starts_with("model.name: missing key; one of "), "{nameless}");
+    for model in model::MODELS {
+        assert!(nameless.contains(model.name), "{nameless}");
     }
 }
 

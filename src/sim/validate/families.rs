@@ -2,7 +2,7 @@
 //! it (poplibs tools/).
 
 use super::config::{Config, Problem};
-use super::{products, tensors};
+use super::{products, recurrent, tensors};
 use crate::sim::lower::alone::Program;
 use crate::sim::targets::Chip;
 
@@ -108,13 +108,13 @@ pub const FAMILIES: &[Family] = &[
         name: "lstm",
         about: "LSTM layer: forward pass, or all passes",
         keys: RECURRENT_KEYS,
-        program: tensors::embedding,
+        program: recurrent::lstm,
     },
     Family {
         name: "gru",
         about: "GRU layer: forward pass, or all passes",
         keys: RECURRENT_KEYS,
-        program: tensors::embedding,
+        program: recurrent::gru,
     },
 ];
 

@@ -11,6 +11,7 @@
 mod config;
 mod families;
 mod products;
+mod recurrent;
 mod rows;
 mod summary;
 mod tensors;

@@ -5,10 +5,10 @@ use super::tensors::{machine, no_bias};
 use crate::sim::graph::DType;
 use crate::sim::lower::alone::{Operand, Program};
 use crate::sim::lower::conv::{self, Source, planned_layouts};
+use crate::sim::lower::products::result_place;
 use crate::sim::lower::work::{Phase, Place, Work};
-use crate::sim::planner::candidates::Method;
 use crate::sim::planner::{
-    ConvParams, FieldDim, Machine, Pass, Plan, PlanError, PlanOptions, TrainingPlans, plan,
+    ConvParams, FieldDim, Machine, Pass, PlanError, PlanOptions, TrainingPlans, plan,
     plan_convolution, plan_fully_connected,
 };
 use crate::sim::targets::Chip;
@@ -128,13 +128,11 @@ fn training(machine: &Machine, plans: &TrainingPlans) -> Program {
         .map(|bytes| Operand::always(bytes, Place::Any))
         .collect();
     for (plan, bytes) in [(&plans.forward, forward.output), (&plans.backward, backward.output)] {
-        let place = if writes_result(plan) { result_place(plan) } else { Place::Any };
-        tensors.push(Operand::always(bytes.bytes, place));
+        tensors.push(Operand::always(bytes.bytes, result_place(plan)));
     }
-    let direct = writes_result(&plans.update);
     tensors.push(Operand {
         bytes: planned_layouts(machine, &plans.update).output.bytes,
-        place: if direct { result_place(&plans.update) } else { Place::Any },
+        place: result_place(&plans.update),
         live: Some((before + made) as u32..end as u32),
     });
     Program { works, tensors, ..Program::new(machine) }
@@ -144,20 +142,4 @@ fn training(machine: &Machine, plans: &TrainingPlans) -> Program {
 fn makes_result((phase, _): &(&Phase, u64)) -> bool {
     let last = phase.name.rsplit('/').next().unwrap_or_default();
     last == "Convolve" || last == "Cast" || last.starts_with("Reduce")
-}
-
-/// Whether the vertices of a plan write the result itself: there is nothing to add up or to cast.
-fn writes_result(plan: &Plan) -> bool {
-    let split = &plan.partition;
-    split.reduction_depth() == 1
-        && split.serial() == 1
-        && plan.partial_type() == plan.params.output_type
-}
-
-/// Where the matrix engine and SLIC vertices want what they write.
-fn result_place(plan: &Plan) -> Place {
-    match plan.vertex.method {
-        Method::Amp { .. } | Method::Slic { .. } => Place::Interleaved,
-        _ => Place::Any,
-    }
 }

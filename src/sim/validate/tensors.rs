@@ -84,7 +84,7 @@ pub fn reduction(config: &Config, chip: &'static Chip) -> Result<Program, Proble
 }
 
 /// Elements of a tensor, within what can be counted.
-fn elements(shape: &[u64]) -> Result<u64, Problem> {
+pub fn elements(shape: &[u64]) -> Result<u64, Problem> {
     const MOST: u64 = 1 << 40;
     shape
         .iter()
@@ -92,6 +92,9 @@ fn elements(shape: &[u64]) -> Result<u64, Problem> {
         .filter(|count| *count <= MOST)
         .ok_or_else(|| Problem::Refused("the tensor is too large".to_string()))
 }
+
+/// Largest window of a pooling: a tile has a list for every position in it.
+const MOST_POSITIONS: u64 = 1 << 16;
 
 /// A pooling and its gradient.
 pub fn pooling(config: &Config, chip: &'static Chip) -> Result<Program, Problem> {
@@ -103,6 +106,10 @@ pub fn pooling(config: &Config, chip: &'static Chip) -> Result<Program, Problem>
     let [field, kernel] = [config.pair("field", 1)?, config.pair("kernel", 1)?];
     let stride = config.pair("stride", 1)?;
     let [before, behind] = padding(config)?;
+    if kernel[0].saturating_mul(kernel[1]) > MOST_POSITIONS {
+        let reason = format!("windows of more than {MOST_POSITIONS} elements are not simulated");
+        return Err(Problem::Refused(reason));
+    }
     let axis = |at: usize| Axis {
         elements: field[at],
         kernel: kernel[at],

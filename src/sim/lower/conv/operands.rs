@@ -39,7 +39,7 @@ impl Pass<'_> {
             return;
         }
         let bytes = weight_shares(self.machine, self.plan);
-        rearrange::relocate(&mut self.builder, self.machine, &name, &bytes, true);
+        self.relocate(&name, &bytes, true);
         if transposed {
             let name = format!("{}/WeightsTranspose", self.name);
             let live = transposed_at..from + 1;
@@ -58,6 +58,12 @@ impl Pass<'_> {
         let tensors = [Transposition { blocks, counts }];
         rearrange::transpose(&mut self.builder, self.machine, name, data_type, &tensors);
         true
+    }
+
+    /// Moves operands to other tiles.
+    pub(super) fn relocate(&mut self, name: &str, bytes: &[u64], transposing: bool) {
+        let data_type = self.plan.params.input_type;
+        rearrange::relocate(&mut self.builder, self.machine, name, data_type, bytes, transposing);
     }
 
     fn add_rearranged(&mut self, operand: Operand, name: String, from: usize, bytes: Vec<u64>) {
@@ -91,7 +97,7 @@ impl Pass<'_> {
         }
         if reshapes {
             let name = format!("{}/preRegroup", self.name);
-            rearrange::relocate(&mut self.builder, self.machine, &name, &shares[0], true);
+            self.relocate(&name, &shares[0], true);
             self.bring(operands, [true; 2], shares);
             return;
         }
@@ -188,7 +194,7 @@ impl Pass<'_> {
                 self.in_place[operand as usize] = !matches!(source, Source::Elsewhere { .. });
             }
         }
-        rearrange::relocate(&mut self.builder, self.machine, &what, &arriving, false);
+        self.relocate(&what, &arriving, false);
         let cycles: Vec<u64> = copied.into_iter().map(piece_cycles).collect();
         self.builder.copies(format!("{what}/OnTileCopy-0"), &cycles, &[]);
         for ((operand, name), bytes) in OPERANDS.into_iter().zip(names).zip(shares) {
@@ -266,7 +272,7 @@ impl Pass<'_> {
             rearrange::regroup(&mut self.builder, self.machine, &name, data_type, &tensor, &[]);
         }
         let name = format!("{}/weightDeltas", self.name);
-        rearrange::relocate(&mut self.builder, self.machine, &name, &shares, false);
+        rearrange::relocate(&mut self.builder, self.machine, &name, data_type, &shares, false);
         rearrange::temporary(&mut self.builder, name, start, &shares);
     }
 }

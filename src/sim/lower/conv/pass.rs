@@ -310,6 +310,7 @@ impl<'a> Pass<'a> {
         let split = &self.plan.partition;
         let vertex = &self.plan.vertex;
         let (input_users, weight_users) = (split.out_channels, self.users()[1]);
+        let in_place = [self.in_place[0] && !self.has_halo(), self.in_place[1]];
         let of_part = |(tile, part): (u64, &TilePart)| {
             let groups = part.groups.size / vertex.groups_per_group;
             let in_groups = groups * (part.in_channels.size / vertex.in_chans_per_group);
@@ -319,7 +320,7 @@ impl<'a> Pass<'a> {
             let input_user = tile % split.out_channels;
             let weight_user = tile / split.out_channels % weight_users;
             let copied = |operand: Operand, bytes, regions, users, user| {
-                let in_place = self.in_place[operand as usize];
+                let in_place = in_place[operand as usize];
                 if in_place { copied_bytes(bytes, regions, users, user) } else { bytes }
             };
             let weight_groups = in_groups * out_groups;
@@ -329,6 +330,14 @@ impl<'a> Pass<'a> {
             )
         };
         (0u64..).zip(&self.layout.parts).map(of_part).unzip()
+    }
+
+    /// Whether tiles need input that belongs to their neighbours, so that no region is whole.
+    fn has_halo(&self) -> bool {
+        let split = &self.plan.partition;
+        let dims = self.layout.slice.dims.iter().enumerate();
+        let mut along = dims.map(|(dim, field)| field.kernel > 1 && split.field[dim] > 1);
+        along.any(|shared| shared) || split.kernel_parts() > 1
     }
 
     /// The rearranged copies of `operand` live until phase `end`.

@@ -2,14 +2,15 @@
 //!
 //! Data whose innermost dimension is another one is regrouped first: blocks of the two groupings
 //! are brought to one tile each and transposed there (popops `Rearrange.cpp`). Then it moves to
-//! where the plan wants it. Exchanges put their messages straight into place; short pieces take
-//! [`REARRANGE_CYCLES_PER_BYTE`] longer than their bytes. Only what no exchange brings, such as
+//! where the plan wants it. Exchanges put their words straight into place; elements smaller than
+//! a word take [`REARRANGE_CYCLES_PER_BYTE`] longer. Only what no exchange brings, such as
 //! padding, is copied on the tile.
 
 use super::build::{Builder, Flow, messages, vertex_on};
 use crate::report::Category;
 use crate::sim::graph::DType;
 use crate::sim::lower::constants::REARRANGE_CYCLES_PER_BYTE;
+use crate::sim::lower::rearrange::WORD_BYTES;
 use crate::sim::planner::Machine;
 use crate::sim::planner::estimate::elementwise;
 use crate::sim::planner::ranges::gcd;
@@ -80,20 +81,22 @@ pub fn spread(bytes: u64, grain_bytes: u64, tiles: u64) -> Vec<u64> {
     (0..tiles).map(|tile| at(tile + 1) - at(tile)).collect()
 }
 
-/// Moves tensors to other tiles: `bytes` per tile arrive.
+/// Moves tensors of `data_type` to other tiles: `bytes` per tile arrive.
 pub fn relocate(
     builder: &mut Builder,
     machine: &Machine,
     name: &str,
+    data_type: DType,
     bytes: &[u64],
     transposing: bool,
 ) {
     let messages_in = if transposing { TRANSPOSING_MESSAGES } else { PLAIN_MESSAGES };
+    let placing = if data_type.bytes() < WORD_BYTES { REARRANGE_CYCLES_PER_BYTE } else { 0.0 };
     let flow = bytes.iter().map(|&bytes| Flow {
         received: bytes,
         sent: bytes,
         messages_in: if bytes > 0 { messages_in.max(messages(bytes)) } else { 0 },
-        placing_cycles: (bytes as f64 * REARRANGE_CYCLES_PER_BYTE).round() as u64,
+        placing_cycles: (bytes as f64 * placing).round() as u64,
         ..Flow::default()
     });
     builder.exchange(machine, format!("{name}/ExchangePre"), &[flow.collect()]);
@@ -155,7 +158,7 @@ pub fn regroup(
     }
     let gathered = format!("{name}/preRegroup");
     let start = builder.position();
-    relocate(builder, machine, &gathered, &bytes, true);
+    relocate(builder, machine, &gathered, data_type, &bytes, true);
     builder.copies(format!("{gathered}/OnTileCopy-0"), padding, &[]);
     let transposed_at = builder.position();
     transpose(builder, machine, format!("{name}/Transpose_#0"), data_type, tensors);

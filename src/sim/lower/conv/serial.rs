@@ -35,7 +35,7 @@ impl Pass<'_> {
         let bytes = spread(elements * self.element_bytes(), 8, self.machine.tiles);
         let name = format!("{}/rearrangedBeforeSlice", self.name);
         let start = self.builder.position();
-        rearrange::relocate(&mut self.builder, self.machine, &name, &bytes, true);
+        self.relocate(&name, &bytes, true);
         self.gather_slices(&name, &bytes);
         rearrange::temporary(&mut self.builder, name, start, &bytes);
     }
