@@ -90,6 +90,13 @@ const PUBLISHED: &[Published] = &[
             + 1024.0 * 1024.0 * 50257.0,
         tolerance: 0.01,
     },
+    // keras examples/imdb_lstm.py, with two classes: 2,560,000 + 131,584 + 258.
+    Published {
+        model: "name = \"lstm\"",
+        parameters: 2_691_842,
+        macs: 80.0 * 256.0 * 512.0,
+        tolerance: 0.05,
+    },
     // The PopTorch pipelining tutorial: 260 + 5,020 + 82,176 + 2,570.
     Published {
         model: "name = \"mnist\"",
@@ -118,9 +125,12 @@ fn models_have_the_parameters_of_the_literature() {
     }
 }
 
-/// Multiply-accumulates of matrix products and convolutions.
+/// Multiply-accumulates of matrix products, convolutions and recurrent layers.
 fn product_macs(graph: &Graph) -> u64 {
-    let products = graph.nodes.iter().filter(|node| node.operator.is_planned());
+    let products = graph
+        .nodes
+        .iter()
+        .filter(|node| node.operator.is_planned() || node.operator.kind() == "lstm");
     let forward = products.filter(|node| node.pass == Pass::Forward);
     forward.map(|node| graph.node_flops(node) / 2).sum()
 }
@@ -148,6 +158,9 @@ fn small(model: &str) -> &'static str {
             "layers = 2\nhidden = 64\nheads = 2\nintermediate = 128\nimage_size = 32\nclasses = 8"
         }
         "resnet18" | "resnet50" => "image_size = 32\nclasses = 8\nbatch_size = 2",
+        "lstm" => {
+            "vocab_size = 256\nembedding = 32\nhidden = 32\nsequence_length = 8\nbatch_size = 2"
+        }
         "classification" => "image_size = 32\nbatch_size = 2",
         _ => "",
     }

@@ -4,6 +4,7 @@ mod bert;
 mod classification;
 mod gpt2;
 mod layers;
+mod lstm;
 mod matmul_chain;
 mod mlp;
 mod mnist;
@@ -42,6 +43,7 @@ pub const MODELS: &[ModelDef] = &[
     bert::MODEL,
     classification::MODEL,
     gpt2::MODEL,
+    lstm::MODEL,
     matmul_chain::MODEL,
     mlp::MODEL,
     mnist::MODEL,
