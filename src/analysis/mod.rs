@@ -1,6 +1,8 @@
 //! Answers about a report as plain structs: one file per view's numbers. Nothing here knows of
 //! colours or widgets.
 
+pub mod exchange_code;
 pub mod memory;
 pub mod summary;
+pub mod tiles;
 pub mod trace;

@@ -1,5 +1,6 @@
 //! The views of a report: one file and one line in [`VIEWS`] each.
 
+mod exchange_code;
 mod execution_trace;
 mod memory;
 mod summary;
@@ -45,4 +46,5 @@ pub struct ViewInfo {
 }
 
 /// Every view, in the order of the menu.
-pub static VIEWS: &[ViewInfo] = &[summary::VIEW, memory::VIEW, execution_trace::VIEW];
+pub static VIEWS: &[ViewInfo] =
+    &[summary::VIEW, memory::VIEW, execution_trace::VIEW, exchange_code::VIEW];

@@ -2,8 +2,11 @@
 
 pub mod axis;
 pub mod elided;
+pub mod heat;
 pub mod overview;
 pub mod table;
+pub mod tile_graph;
+pub mod tile_picker;
 pub mod tiled;
 
 use super::fonts::strong;

@@ -86,6 +86,12 @@ struct Order {
     sums: Vec<Option<Cell>>,
 }
 
+/// Which rows are chosen, and which one was clicked.
+struct Choice<'a> {
+    chosen: &'a dyn Fn(usize) -> bool,
+    clicked: Option<usize>,
+}
+
 /// How the user looks at a table.
 #[derive(Default)]
 pub struct TableState {
@@ -104,6 +110,33 @@ impl TableState {
         table: &Arc<Table>,
         generation: u64,
         hint: &str,
+    ) {
+        self.show(ui, workers, table, generation, hint, None);
+    }
+
+    /// Shows a table of rows that can be chosen; the row that was clicked.
+    pub fn choosing_ui(
+        &mut self,
+        ui: &mut Ui,
+        workers: &Workers,
+        table: &Arc<Table>,
+        generation: u64,
+        hint: &str,
+        chosen: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        let mut choice = Choice { chosen: &chosen, clicked: None };
+        self.show(ui, workers, table, generation, hint, Some(&mut choice));
+        choice.clicked
+    }
+
+    fn show(
+        &mut self,
+        ui: &mut Ui,
+        workers: &Workers,
+        table: &Arc<Table>,
+        generation: u64,
+        hint: &str,
+        choice: Option<&mut Choice<'_>>,
     ) {
         if table.rows.is_empty() {
             return hint_ui(ui, "There is nothing to list here.");
@@ -128,7 +161,7 @@ impl TableState {
         egui::Frame::new().inner_margin(egui::Margin { left: 14, ..egui::Margin::ZERO }).show(
             ui,
             |ui| {
-                rows_ui(ui, table, order, (column, descending), sort);
+                rows_ui(ui, table, order, (column, descending), sort, choice);
             },
         );
     }
@@ -188,11 +221,15 @@ fn rows_ui(
     order: &Order,
     sorted: (usize, bool),
     sort: &mut Option<(usize, bool)>,
+    mut choice: Option<&mut Choice<'_>>,
 ) {
     let palette = Palette::of(ui.visuals());
     ui.spacing_mut().item_spacing = egui::vec2(12.0, 0.0);
     let totals = usize::from(table.totals && !order.rows.is_empty());
-    let mut builder = TableBuilder::new(ui).striped(true).vscroll(true).auto_shrink(false);
+    let selectable = choice.is_none();
+    let sense = if selectable { Sense::hover() } else { Sense::click() };
+    let mut builder =
+        TableBuilder::new(ui).striped(true).vscroll(true).auto_shrink(false).sense(sense);
     for column in &table.columns {
         builder = builder.column(match column.wide {
             true => Width::remainder().at_least(120.0).clip(true),
@@ -214,34 +251,43 @@ fn rows_ui(
                         None if index == 0 => "Total".to_owned(),
                         None => String::new(),
                     };
-                    row.col(|ui| cell_ui(ui, column, strong(text)));
+                    row.col(|ui| cell_ui(ui, column, strong(text), true));
                 }
                 return;
             }
-            let Some(cells) = order.rows.get(index - totals).map(|row| &table.rows[*row as usize])
-            else {
+            let Some(number) = order.rows.get(index - totals).map(|row| *row as usize) else {
                 return;
             };
+            let cells = &table.rows[number];
+            if let Some(choice) = &choice {
+                row.set_selected((choice.chosen)(number));
+            }
             for (column, cell) in table.columns.iter().zip(cells) {
                 let text = RichText::new(cell.text());
                 let zero = matches!(cell, Cell::Bytes(0) | Cell::Count(0));
                 let text = if zero { text.color(palette.weak_text) } else { text };
-                row.col(|ui| cell_ui(ui, column, text));
+                row.col(|ui| cell_ui(ui, column, text, selectable));
+            }
+            if let Some(choice) = &mut choice
+                && row.response().clicked()
+            {
+                choice.clicked = Some(number);
             }
         });
     });
 }
 
-fn cell_ui(ui: &mut Ui, column: &Column, text: RichText) {
+fn cell_ui(ui: &mut Ui, column: &Column, text: RichText, selectable: bool) {
     let (layout, full) = match column.wide {
         true => (Layout::left_to_right(Align::Center), true),
         false => (Layout::right_to_left(Align::Center), false),
     };
     ui.with_layout(layout, |ui| {
-        let label = Label::new(text.clone()).truncate().selectable(true);
+        let label = Label::new(text);
         // Only words can be too long for their column.
-        let label = if full { label } else { Label::new(text).extend().selectable(true) };
-        ui.add(label);
+        let label = if full { label.truncate() } else { label.extend() };
+        // Words to copy would keep clicks from the row.
+        ui.add(label.selectable(selectable));
     });
 }
 

@@ -3,13 +3,15 @@
 
 use super::tables::{Item, Tables, leaf};
 use super::tensors::{Boundary, Home, Lifetimes, Tensors};
-use crate::report::{Category, Operation, Pass, Program, ProgramKind, StreamEnd, TileTraffic};
+use crate::report::{
+    Category, Operation, Pass, Program, ProgramKind, Route, StreamEnd, TileTraffic,
+};
 use crate::sim::graph::{Graph, Node, Role, Shape, TensorId};
 use crate::sim::lower::exchange::sends;
 use crate::sim::lower::work::{Phase, PhaseKind, Place, Temporary, VertexUse, Work, WorkItem};
 use crate::sim::lower::{LowerError, Lowering, code};
 use crate::sim::schedule::Placement;
-use crate::units::{OperationId, ProgramId, TileRuns};
+use crate::units::{OperationId, ProgramId, TileRange, TileRuns};
 use std::ops::Range;
 
 /// What one stage does in one pass.
@@ -371,6 +373,18 @@ impl Maker<'_> {
             let (from, to) = (self.ipu(boundary.from_stage), self.ipu(boundary.to_stage));
             let bytes = self.bytes(boundary.tensor);
             flows.push((from, to, bytes.total()));
+            // Both ends lay the tensor out alike.
+            let all_of = |ipu: u32| {
+                let first = ipu * self.tables.tiles_per_ipu;
+                TileRange::new(first, first + self.tables.tiles_per_ipu)
+            };
+            let route = Route {
+                program: exchange,
+                from: all_of(from),
+                to: all_of(to),
+                bytes: bytes.total(),
+            };
+            self.tables.routes.push(route);
             add_flow(&mut tiles, &bytes.shifted(self.offset(from)), true);
             add_flow(&mut tiles, &bytes.shifted(self.offset(to)), false);
             self.keep_boundary(boundary, from, to, step);

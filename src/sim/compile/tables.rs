@@ -2,15 +2,15 @@
 //! what each leaf program costs when it runs.
 
 use crate::report::{
-    Category, ComputeSet, Exchange, LivenessStep, Program, ProgramKind, StreamEnd, TargetKind,
-    TileTraffic, VertexGroup, VertexType,
+    Category, ComputeSet, Exchange, LivenessStep, Program, ProgramKind, Route, StreamEnd,
+    TargetKind, TileTraffic, VertexGroup, VertexType,
 };
 use crate::sim::lower::code::{self, CodeAccount};
 use crate::sim::lower::constants::{
     COMPUTE_START_CYCLES, EXCHANGE_START_CYCLES, INTERNAL_SYNC_CYCLES,
 };
 use crate::sim::lower::work::{Phase, PhaseKind, VertexUse, Work, WorkItem};
-use crate::units::{ComputeSetId, OperationId, ProgramId, TileRuns, VertexTypeId};
+use crate::units::{ComputeSetId, OperationId, ProgramId, TileRange, TileRuns, VertexTypeId};
 use std::collections::BTreeMap;
 
 /// What a leaf program costs on its IPU, once.
@@ -63,6 +63,8 @@ pub struct Tables {
     pub vertex_types: Vec<VertexType>,
     /// Exchanges and copies.
     pub exchanges: Vec<Exchange>,
+    /// Who sends to whom, where that is known.
+    pub routes: Vec<Route>,
     /// Liveness steps; bytes are filled in when memory is known.
     pub liveness: Vec<LivenessStep>,
     /// Code and state.
@@ -82,6 +84,7 @@ impl Tables {
             compute_sets: Vec::new(),
             vertex_types: Vec::new(),
             exchanges: Vec::new(),
+            routes: Vec::new(),
             liveness: Vec::new(),
             code,
             vertex_type_ids: BTreeMap::new(),
@@ -161,13 +164,19 @@ impl Tables {
         let name = format!("{operation_name}/{}", phase.name);
         let base = Program { ipu: Some(ipu), operation, ..leaf(ProgramKind::OnTileExecute) };
         match &phase.kind {
-            PhaseKind::Exchange { traffic, cycles } => {
+            PhaseKind::Exchange { traffic, cycles, in_order } => {
                 let sync = self.internal_sync(ipu);
                 steps.push(self.next_step());
                 let kind = ProgramKind::DoExchange;
                 let name = format!("cs{}_{name}", self.compute_sets.len());
                 let exchange = self.leaf(Program { kind, name, ..base });
                 self.exchange(exchange, ipu, traffic, cycles);
+                if *in_order {
+                    let (first, tiles) = (ipu * self.tiles_per_ipu, self.tiles_per_ipu);
+                    let tiles = TileRange::new(first, first + tiles);
+                    let bytes = traffic.map(|tile| tile.bytes_in).total();
+                    self.routes.push(Route { program: exchange, from: tiles, to: tiles, bytes });
+                }
                 vec![Item::Leaf(sync), Item::Leaf(exchange)]
             }
             PhaseKind::Compute { cycles, vertices } => {

@@ -1,20 +1,19 @@
 //! Memory: how full every tile is, and what fills it.
 
-mod graph;
 mod tables;
 
 use super::{View, ViewContext, ViewInfo};
-use crate::analysis::memory::{
-    Breakdown, CurveKey, Curves, Order, curves, parse_tiles, tiles_text,
-};
+use crate::analysis::memory::{Breakdown, CurveKey, curves};
+use crate::analysis::tiles::{Curves, Order};
 use crate::gui::command::Command;
 use crate::gui::icons::Icon;
 use crate::gui::prefs::MemoryPrefs;
 use crate::gui::theme::Palette;
-use crate::gui::widgets::{choice_ui, missing_ui, search_ui, tabs_ui, toolbar_ui, waiting_ui};
+use crate::gui::widgets::tile_graph::{Graph, Look};
+use crate::gui::widgets::tile_picker::TilePicker;
+use crate::gui::widgets::{choice_ui, missing_ui, tabs_ui, toolbar_ui, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
-use egui::{Align, CentralPanel, Frame, Layout, Panel, RichText, Ui};
-use graph::Graph;
+use egui::{Align, CentralPanel, Frame, Layout, Panel, Ui};
 use std::sync::Arc;
 use tables::Tables;
 
@@ -46,10 +45,7 @@ struct Memory {
     graph: Graph,
     tables: Tables,
     tab: Tab,
-    tiles_text: String,
-    /// The selection that `tiles_text` was last made of, or made.
-    tiles: Vec<u32>,
-    tiles_problem: Option<String>,
+    picker: TilePicker,
 }
 
 impl View for Memory {
@@ -80,7 +76,7 @@ impl View for Memory {
                 return;
             }
         };
-        if curves.layers.iter().all(|curve| curve.bytes.is_empty()) || curves.max == 0 {
+        if curves.layers.iter().all(|curve| curve.values.is_empty()) || curves.max == 0 {
             let sentence = "This report does not say how much memory its tiles use. \
                             With Poplar, switch on autoReport.outputGraphProfile.";
             return missing_ui(ui, "No memory recorded", sentence);
@@ -103,12 +99,18 @@ impl Memory {
                 self.tables_ui(ui, context);
             });
         CentralPanel::default().frame(frame).show(ui, |ui| {
-            let look = graph::Look {
+            let total = match (self.per_ipu, context.prefs.memory.include_gaps) {
+                (false, false) => "Tile memory (without gaps)",
+                (false, true) => "Tile memory (including gaps)",
+                (true, false) => "IPU memory (without gaps)",
+                (true, true) => "IPU memory (including gaps)",
+            };
+            let look = Look {
+                name: "Memory by tile",
+                total,
                 order: self.order,
                 per_ipu: self.per_ipu,
-                breakdown: self.breakdown,
                 max_memory: self.max_memory(context.prefs.memory),
-                include_gaps: context.prefs.memory.include_gaps,
             };
             self.graph.ui(ui, context, curves, look);
         });
@@ -171,39 +173,11 @@ impl Memory {
         {
             self.graph.reset();
         }
-        ui.with_layout(Layout::right_to_left(Align::Center), |ui| self.tiles_ui(ui, context));
-    }
-
-    /// The box for tile numbers, in step with the selection.
-    fn tiles_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
-        if context.selection.tiles != self.tiles {
-            self.tiles = context.selection.tiles.clone();
-            self.tiles_text = tiles_text(&self.tiles);
-            self.tiles_problem = None;
-        }
-        let all = ui.button("Whole chip").on_hover_text("Show all tiles").clicked();
-        if all {
-            self.graph.reset();
-        }
-        let clear = !self.tiles.is_empty() && ui.button("Clear").clicked();
-        let hint = "Select tiles, e.g. 1 or 0,3-5";
-        let edited = search_ui(ui, &mut self.tiles_text, hint, 180.0);
-        if clear {
-            self.tiles_text.clear();
-        }
-        if edited.changed() || clear {
-            let tiles = context.opened.target.tiles_per_replica();
-            match parse_tiles(&self.tiles_text, tiles) {
-                Ok(tiles) => {
-                    self.tiles_problem = None;
-                    self.tiles = tiles.clone();
-                    context.commands.push(Command::SelectTiles(tiles));
-                }
-                Err(problem) => self.tiles_problem = Some(problem),
+        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+            if ui.button("Whole chip").on_hover_text("Show all tiles").clicked() {
+                self.graph.reset();
             }
-        }
-        if let Some(problem) = &self.tiles_problem {
-            ui.label(RichText::new(problem).color(Palette::of(ui.visuals()).error));
-        }
+            self.picker.ui(ui, context);
+        });
     }
 }
