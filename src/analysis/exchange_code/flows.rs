@@ -63,12 +63,13 @@ impl Flows {
         Ok(Self { flows, tiles: report.target()?.tiles_per_replica() })
     }
 
-    /// Share of the bytes whose sender and receiver are known, not taken in proportion.
-    pub fn known_share(&self) -> f64 {
-        let all: u64 = self.flows.iter().map(|flow| flow.bytes).sum();
-        let known: u64 =
-            self.flows.iter().filter(|flow| flow.in_order).map(|flow| flow.bytes).sum();
-        if all == 0 { 0.0 } else { known as f64 / all as f64 }
+    /// The smallest range of tiles that holds all senders and receivers of a program.
+    pub fn tiles_of(&self, program: ProgramId) -> Option<TileRange> {
+        let own = self.flows.iter().filter(|flow| flow.program == program);
+        let ends = own.flat_map(|flow| [&flow.sent, &flow.received]);
+        let ranges = ends.flat_map(|tiles| tiles.iter().map(|(range, _)| range));
+        ranges
+            .reduce(|all, range| TileRange::new(all.first.min(range.first), all.end.max(range.end)))
     }
 }
 

@@ -23,6 +23,13 @@ pub struct MatrixKey {
     pub program: Option<ProgramId>,
 }
 
+impl MatrixKey {
+    fn wants(&self, flow: &Flow) -> bool {
+        self.link.is_none_or(|link| link == flow.link)
+            && self.program.is_none_or(|program| program == flow.program)
+    }
+}
+
 /// Bytes by sender and receiver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matrix {
@@ -34,6 +41,8 @@ pub struct Matrix {
     pub max: f64,
     /// Bytes of all cells.
     pub total: f64,
+    /// Share of the bytes, of all tiles, whose sender and receiver are recorded.
+    pub known: f64,
 }
 
 impl Matrix {
@@ -71,16 +80,19 @@ pub fn matrix(flows: &Flows, key: &MatrixKey) -> Matrix {
     ];
     let key = MatrixKey { cells: [columns, rows], ..*key };
     let mut cells = Cells { key, bytes: vec![0.0; columns * rows] };
-    let wanted = |flow: &&Flow| {
-        key.link.is_none_or(|link| link == flow.link)
-            && key.program.is_none_or(|program| program == flow.program)
-    };
-    for flow in flows.flows.iter().filter(wanted) {
-        if flow.in_order { cells.staircase(flow) } else { cells.product(flow) }
+    let (mut known, mut all) = (0.0, 0.0f64);
+    for flow in flows.flows.iter().filter(|flow| key.wants(flow)) {
+        all += flow.bytes as f64;
+        if flow.in_order {
+            known += flow.bytes as f64;
+            cells.staircase(flow);
+        } else {
+            cells.product(flow);
+        }
     }
     let max = cells.bytes.iter().copied().fold(0.0, f64::max);
     let total = cells.bytes.iter().sum();
-    Matrix { key, bytes: cells.bytes, max, total }
+    Matrix { key, bytes: cells.bytes, max, total, known: known / all.max(1.0) }
 }
 
 struct Cells {

@@ -162,6 +162,11 @@ impl LinkTotals {
     pub fn shared(&self) -> Option<u64> {
         self.of_programs.map(|bytes| bytes.saturating_sub(self.stored))
     }
+
+    /// Bytes in memory that belong to no program: those stored less those of all programs.
+    pub fn beside(&self) -> Option<u64> {
+        self.of_programs.map(|bytes| self.stored.saturating_sub(bytes))
+    }
 }
 
 /// The code of all links.
@@ -344,7 +349,7 @@ mod tests {
         assert_eq!(of(|traffic| traffic.messages_out), [internal.messages; 2]);
         assert_eq!(of(|traffic| traffic.code_bytes), [internal.of_programs.unwrap(); 2]);
         assert_eq!(internal.stored, tiles.iter().map(|row| row.code[0]).sum::<u64>());
-        assert_eq!(internal.shared(), Some(0));
+        assert_eq!((internal.shared(), internal.beside()), (Some(0), Some(0)));
         let curves = curves(&report, Measure::Code, Order::Software, false).unwrap();
         assert_eq!((0..16).map(|tile| curves.total(tile)).sum::<u64>(), internal.stored);
     }

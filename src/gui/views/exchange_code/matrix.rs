@@ -30,6 +30,8 @@ const MOST: usize = 512;
 pub struct MatrixView {
     axes: Option<[Axis; 2]>,
     size: Vec2,
+    /// The program that was zoomed to.
+    program: Option<ProgramId>,
     cells: Slot<MatrixKey, Arc<Matrix>>,
     /// The matrix that was drawn, by its address, and whether in dark colours.
     texture: Option<((usize, bool), Tiled)>,
@@ -57,6 +59,10 @@ impl MatrixView {
         let frame = frame.union(Rect::from_min_size(corner, Vec2::splat(24.0)));
         let [across, down] = limits(flows.tiles, frame);
         self.keep_axes(frame, [across, down]);
+        if self.program != program {
+            self.program = program;
+            self.zoom_to(program.and_then(|program| flows.tiles_of(program)), [across, down]);
+        }
         let Some([x, y]) = self.axes else { return };
         let ppp = ui.pixels_per_point();
         let key = MatrixKey {
@@ -99,7 +105,15 @@ impl MatrixView {
         ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value));
         focus_ui(ui, &response, frame);
         self.pointer_ui(ui, context, &response, &found, drawn, (frame, [across, down]));
-        self.foot_ui(ui, flows, &found, Rect::from_min_max(frame.left_bottom(), area.max));
+        self.foot_ui(ui, &found, Rect::from_min_max(frame.left_bottom(), area.max));
+    }
+
+    /// Shows some tiles, or all of them.
+    fn zoom_to(&mut self, tiles: Option<TileRange>, limits: [Limits; 2]) {
+        self.axes = Some(limits.map(|limits| {
+            let part = tiles.map(|t| CycleRange::new(t.first.into(), t.end.into()));
+            Axis::fitting_exactly(part.unwrap_or(limits.range), limits.width)
+        }));
     }
 
     fn axes_show_all(&self, flows: &Flows, frame: Rect) -> bool {
@@ -187,7 +201,7 @@ impl MatrixView {
         }
     }
 
-    fn foot_ui(&self, ui: &mut Ui, flows: &Flows, found: &Matrix, rect: Rect) {
+    fn foot_ui(&self, ui: &mut Ui, found: &Matrix, rect: Rect) {
         let mut ui = ui.new_child(
             egui::UiBuilder::new()
                 .max_rect(rect.shrink2(vec2(0.0, 4.0)))
@@ -196,11 +210,10 @@ impl MatrixView {
         let palette = Palette::of(ui.visuals());
         scale_ui(&mut ui, "1 B", &exact_bytes(found.max.round() as u64));
         ui.add_space(10.0);
-        let known = flows.known_share();
         let text = format!(
             "{} in view, each exchange once; sender and receiver known for {}",
             crate::units::Bytes(found.total.round() as u64),
-            percent(known)
+            percent(found.known)
         );
         let label = egui::Label::new(RichText::new(text).size(12.0).color(palette.weak_text));
         ui.add(label.truncate()).on_hover_text(

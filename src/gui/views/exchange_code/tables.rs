@@ -175,6 +175,8 @@ fn tiles_of(report: &Report) -> Answer<TileRow> {
 
 const SHARED: &str = "Bytes of the programs, each counted by itself, less bytes in memory: \
                       what programs share with one another.";
+const BESIDE: &str = "Bytes in memory less bytes of the programs: code that every tile holds, \
+                      whatever it exchanges.";
 const MOVED: &str = "Each program once; loops repeat them.";
 
 fn overview_grid_ui(ui: &mut Ui, overview: &Overview) {
@@ -183,7 +185,7 @@ fn overview_grid_ui(ui: &mut Ui, overview: &Overview) {
         ui.add_space(6.0);
         ui.horizontal(|ui| {
             ui.add_space(14.0);
-            Grid::new("links").num_columns(9).spacing(vec2(26.0, 8.0)).show(ui, |ui| {
+            Grid::new("links").num_columns(10).spacing(vec2(26.0, 8.0)).show(ui, |ui| {
                 let titles = [
                     ("Link", ""),
                     ("Code in memory", "Bytes over all tiles of a replica"),
@@ -191,6 +193,7 @@ fn overview_grid_ui(ui: &mut Ui, overview: &Overview) {
                     ("Fullest tile", "Most code of this kind on one tile"),
                     ("Code of programs", "Sum over programs, each counted by itself"),
                     ("Shared", SHARED),
+                    ("Of no program", BESIDE),
                     ("Programs", "Programs that move data over this link"),
                     ("Messages", MOVED),
                     ("Bytes moved", MOVED),
@@ -231,6 +234,7 @@ fn link_ui(ui: &mut Ui, totals: &LinkTotals, used: u64) {
         exact_bytes(totals.fullest),
         totals.of_programs.map_or_else(unknown, exact_bytes),
         totals.shared().map_or_else(unknown, exact_bytes),
+        totals.beside().map_or_else(unknown, exact_bytes),
         grouped(totals.programs),
         grouped(totals.messages),
         Bytes(totals.bytes).to_string(),
@@ -254,6 +258,7 @@ fn total_ui(ui: &mut Ui, overview: &Overview) {
     ui.label("");
     ui.label(strong(exact_bytes(sum(|totals| totals.of_programs.unwrap_or(0)))));
     ui.label(strong(exact_bytes(sum(|totals| totals.shared().unwrap_or(0)))));
+    ui.label(strong(exact_bytes(sum(|totals| totals.beside().unwrap_or(0)))));
     ui.label(strong(grouped(sum(|totals| totals.programs))));
     ui.label(strong(grouped(sum(|totals| totals.messages))));
     ui.label(strong(Bytes(sum(|totals| totals.bytes)).to_string()));
