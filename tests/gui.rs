@@ -26,6 +26,8 @@ struct Variant {
     trace: &'static [&'static str],
     /// Words that must be found in the memory view.
     memory: &'static [&'static str],
+    /// Words that must be found in the liveness view.
+    liveness: &'static [&'static str],
 }
 
 const VARIANTS: &[Variant] = &[
@@ -37,12 +39,14 @@ const VARIANTS: &[Variant] = &[
         },
         trace: &["IPU 0", "IPU 3", "Overview of the run", "Group executions", "Marks"],
         memory: &["Memory by tile", "By memory region", "Not overlapped", "All tiles"],
+        liveness: &["Liveness by program step", "Always live variables", "Total"],
     },
     Variant {
         name: "small",
         write: |path| drop(small().write(path).expect("writes")),
         trace: &["Convolve", "IPU 0", "Engine::run #0"],
         memory: &["Memory by tile"],
+        liveness: &["Liveness by program step", "a/conv/weights"],
     },
     Variant {
         name: "compiled only",
@@ -54,6 +58,7 @@ const VARIANTS: &[Variant] = &[
         },
         trace: &["Nothing was executed"],
         memory: &["Memory by tile"],
+        liveness: &["Liveness by program step"],
     },
     Variant {
         name: "out of memory",
@@ -66,6 +71,7 @@ const VARIANTS: &[Variant] = &[
         },
         trace: &["Nothing was executed"],
         memory: &["Memory by tile", "Overflowed"],
+        liveness: &["Liveness by program step", "giant"],
     },
     Variant {
         name: "foreign",
@@ -75,6 +81,7 @@ const VARIANTS: &[Variant] = &[
         },
         trace: &["IPU 0", "IPU 1"],
         memory: &["Memory by tile"],
+        liveness: &["No liveness recorded"],
     },
     Variant {
         name: "foreign, bare",
@@ -87,6 +94,7 @@ const VARIANTS: &[Variant] = &[
         },
         trace: &["IPU 0"],
         memory: &["Memory"],
+        liveness: &["No liveness recorded"],
     },
     Variant {
         name: "64 IPUs",
@@ -99,6 +107,7 @@ const VARIANTS: &[Variant] = &[
         },
         trace: &["IPU 0", "IPU 1"],
         memory: &["No memory recorded"],
+        liveness: &["No liveness recorded"],
     },
     Variant {
         name: "names",
@@ -114,6 +123,7 @@ const VARIANTS: &[Variant] = &[
         },
         trace: &["卷积层"],
         memory: &["Memory by tile"],
+        liveness: &["No liveness recorded"],
     },
     Variant {
         name: "I/O tiles",
@@ -133,6 +143,7 @@ const VARIANTS: &[Variant] = &[
         },
         trace: &["IPU 0", "IPU 1", "StreamCopyMid"],
         memory: &["No memory recorded"],
+        liveness: &["No liveness recorded"],
     },
     Variant {
         name: "far out",
@@ -147,12 +158,14 @@ const VARIANTS: &[Variant] = &[
         },
         trace: &["StreamCopyBegin"],
         memory: &["No memory recorded"],
+        liveness: &["No liveness recorded"],
     },
     Variant {
         name: "anything",
         write: |path| drop(random_report(7, 300).write(path).expect("writes")),
         trace: &["IPU 0"],
         memory: &["Memory"],
+        liveness: &["Liveness"],
     },
 ];
 
@@ -224,12 +237,13 @@ fn every_view_opens_on_every_report() {
     for variant in VARIANTS {
         for view in view_names() {
             let window = window(variant, view, Vec2::new(1200.0, 800.0));
-            for entry in ["Summary", "Memory", "Execution trace", "Close report"] {
+            for entry in LEAVING {
                 assert!(says(&window, entry), "{} {view}: {entry}", variant.name);
             }
             let expected = match view {
                 "execution-trace" => variant.trace,
                 "memory" => variant.memory,
+                "liveness" => variant.liveness,
                 "summary" => &["Target", "Report files"],
                 _ => &[],
             };
@@ -255,6 +269,17 @@ fn views_fit_into_small_and_large_windows() {
         }
     }
 }
+
+/// Entries of the menu that leave a view.
+const LEAVING: [&str; 7] = [
+    "Close report",
+    "Summary",
+    "Memory",
+    "Liveness",
+    "Execution trace",
+    "Exchange code",
+    "Tile mapping",
+];
 
 /// What can be pressed: role and name of each control.
 fn controls(window: &Window) -> Vec<(Role, String)> {
@@ -287,8 +312,7 @@ fn every_control_can_be_pressed() {
             let mut window = window(variant, view, Vec2::new(1300.0, 850.0));
             for (role, name) in controls(&window) {
                 // These leave the view, or open a dialog of the system.
-                let view = name.to_lowercase().replace(' ', "-");
-                if name == "Close report" || view_names().contains(&view.as_str()) {
+                if LEAVING.contains(&name.as_str()) {
                     continue;
                 }
                 let node = window
@@ -419,4 +443,22 @@ fn the_home_screen_says_what_can_be_done() {
         assert!(found, "{words}");
     }
     window.check_accessibility();
+}
+
+#[test]
+fn a_step_of_liveness_is_chosen_by_keys_and_becomes_a_column() {
+    let mut window = window(&VARIANTS[1], "liveness", Vec2::new(1300.0, 850.0));
+    window.get_by_role_and_label(Role::Tab, "Not always live variables").click();
+    settle(&mut window);
+    assert!(says(&window, "Shift + click adds another step"));
+    window.get_by_label("Choose the peak").click();
+    settle(&mut window);
+    assert!(says(&window, "Step 1") && says(&window, "3,600 B"));
+    window.get_by_label("Liveness by program step").focus();
+    window.key_press_modifiers(Modifiers::SHIFT, Key::ArrowLeft);
+    settle(&mut window);
+    assert!(says(&window, "Step 0") && says(&window, "Step 1"));
+    window.get_by_role_and_label(Role::Row, "a/conv/out").click();
+    settle(&mut window);
+    assert_eq!(window.state().app.session().selection.variable.map(|id| id.0), Some(1));
 }

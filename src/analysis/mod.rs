@@ -2,7 +2,9 @@
 //! colours or widgets.
 
 pub mod exchange_code;
+pub mod liveness;
 pub mod memory;
 pub mod summary;
+pub mod tile_mapping;
 pub mod tiles;
 pub mod trace;

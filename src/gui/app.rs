@@ -124,7 +124,18 @@ impl App {
         if pressed(Modifiers::COMMAND, Key::B) {
             self.commands.push(Command::ToggleMenu);
         }
-        let numbers = [Key::Num1, Key::Num2, Key::Num3, Key::Num4, Key::Num5];
+        let numbers = [
+            Key::Num1,
+            Key::Num2,
+            Key::Num3,
+            Key::Num4,
+            Key::Num5,
+            Key::Num6,
+            Key::Num7,
+            Key::Num8,
+            Key::Num9,
+            Key::Num0,
+        ];
         for (view, key) in VIEWS.iter().zip(numbers) {
             if pressed(Modifiers::COMMAND, key) {
                 self.commands.push(Command::ShowView(view.name));

@@ -1,8 +1,8 @@
 //! What the user asks for. Views and menus push commands; [`apply`](super::session::Session::apply)
 //! is the only code that acts on them.
 
-use super::prefs::{MemoryPrefs, ThemeChoice, TracePrefs};
-use crate::units::StepId;
+use super::prefs::{LivenessPrefs, MemoryPrefs, ThemeChoice, TracePrefs};
+use crate::units::{CycleRange, OperationId, ProgramId, StepId, VariableId};
 use std::path::PathBuf;
 
 /// A step that is chosen in the trace: every tab knows it.
@@ -47,10 +47,22 @@ pub enum Command {
     SelectTiles(Vec<u32>),
     /// Choose a step, or none.
     SelectStep(Option<ChosenStep>),
+    /// Let the trace show these cycles, or say that it does.
+    ShowCycles(Option<CycleRange>),
+    /// Choose a node of the compiled program, or none.
+    SelectProgram(Option<ProgramId>),
+    /// Choose an operation of the model, or none.
+    SelectOperation(Option<OperationId>),
+    /// Choose a variable, or none.
+    SelectVariable(Option<VariableId>),
+    /// Choose an IPU, or none.
+    SelectIpu(Option<u32>),
     /// Change choices of the execution trace.
     SetTracePrefs(TracePrefs),
     /// Change choices of the memory view.
     SetMemoryPrefs(MemoryPrefs),
+    /// Change choices of the liveness view.
+    SetLivenessPrefs(LivenessPrefs),
     /// Fold or unfold a block of the summary.
     ToggleBlock(&'static str),
     /// Change the filter of the options table.

@@ -35,6 +35,16 @@ pub enum Icon {
     Mark,
     /// A flask, for examples.
     Flask,
+    /// A curve of steps.
+    Steps,
+    /// A light bulb.
+    Bulb,
+    /// Lines set in one below the other.
+    Tree,
+    /// A table with a head.
+    Table,
+    /// Boxes with lines between them.
+    Graph,
 }
 
 /// Paints `icon` centred in `rect`.
@@ -61,6 +71,11 @@ pub fn paint(painter: &Painter, rect: Rect, icon: Icon, colour: Color32) {
         Icon::Theme => pen.theme(),
         Icon::Mark => pen.mark(),
         Icon::Flask => pen.flask(),
+        Icon::Steps => pen.steps(),
+        Icon::Bulb => pen.bulb(),
+        Icon::Tree => pen.tree(),
+        Icon::Table => pen.table(),
+        Icon::Graph => pen.graph(),
     }
 }
 
@@ -218,5 +233,47 @@ impl Pen<'_> {
         self.line(&[(0.4, 0.15), (0.4, 0.42), (0.2, 0.82), (0.8, 0.82), (0.6, 0.42), (0.6, 0.15)]);
         self.line(&[(0.34, 0.15), (0.66, 0.15)]);
         self.line(&[(0.31, 0.62), (0.69, 0.62)]);
+    }
+
+    fn steps(&self) {
+        self.line(&[
+            (0.12, 0.70),
+            (0.32, 0.70),
+            (0.32, 0.42),
+            (0.50, 0.42),
+            (0.50, 0.18),
+            (0.68, 0.18),
+            (0.68, 0.56),
+            (0.88, 0.56),
+        ]);
+        self.bar((0.12, 0.78), (0.88, 0.88));
+    }
+
+    fn bulb(&self) {
+        self.arc((0.5, 0.42), 0.28, 2.2, 7.2);
+        self.line(&[(0.34, 0.65), (0.4, 0.76), (0.6, 0.76), (0.66, 0.65)]);
+        self.line(&[(0.42, 0.86), (0.58, 0.86)]);
+    }
+
+    fn tree(&self) {
+        for (x, y) in [(0.14, 0.22), (0.32, 0.41), (0.50, 0.60), (0.32, 0.79)] {
+            self.bar((x, y - 0.05), (x + 0.09, y + 0.05));
+            self.line(&[(x + 0.18, y), (0.88, y)]);
+        }
+    }
+
+    fn table(&self) {
+        self.closed(&[(0.14, 0.2), (0.86, 0.2), (0.86, 0.8), (0.14, 0.8)]);
+        self.bar((0.14, 0.2), (0.86, 0.34));
+        self.line(&[(0.14, 0.57), (0.86, 0.57)]);
+        self.line(&[(0.42, 0.34), (0.42, 0.8)]);
+    }
+
+    fn graph(&self) {
+        for (x, y) in [(0.36, 0.14), (0.12, 0.62), (0.60, 0.62)] {
+            self.closed(&[(x, y), (x + 0.28, y), (x + 0.28, y + 0.22), (x, y + 0.22)]);
+        }
+        self.line(&[(0.44, 0.36), (0.26, 0.62)]);
+        self.line(&[(0.56, 0.36), (0.74, 0.62)]);
     }
 }

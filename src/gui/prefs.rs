@@ -95,6 +95,22 @@ pub struct MemoryPrefs {
     pub max_memory: Option<bool>,
 }
 
+/// Choices of the liveness view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LivenessPrefs {
+    /// Show always-live memory below the rest.
+    pub always_live: bool,
+    /// Show the line of the memory there is; not chosen means: where it is nearly full.
+    pub max_memory: Option<bool>,
+}
+
+impl Default for LivenessPrefs {
+    fn default() -> Self {
+        Self { always_live: true, max_memory: None }
+    }
+}
+
 /// Everything that is remembered.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -113,6 +129,8 @@ pub struct Prefs {
     pub trace: TracePrefs,
     /// Choices of the memory view.
     pub memory: MemoryPrefs,
+    /// Choices of the liveness view.
+    pub liveness: LivenessPrefs,
 }
 
 impl Prefs {

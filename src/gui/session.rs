@@ -7,6 +7,8 @@ use super::opening::{Demo, Opened, Pending, demos, simulated};
 use super::prefs::{Prefs, Store};
 use super::views::{self, View};
 use super::worker::{Asked, Slot, Workers};
+use crate::report::Target;
+use crate::units::{CycleRange, OperationId, ProgramId, VariableId};
 use egui::Context;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +19,27 @@ pub struct Selection {
     pub tiles: Vec<u32>,
     /// A step of the trace.
     pub step: Option<ChosenStep>,
+    /// Cycles that the trace is to show next; it takes them off once it does.
+    pub cycles: Option<CycleRange>,
+    /// A node of the compiled program.
+    pub program: Option<ProgramId>,
+    /// An operation of the model.
+    pub operation: Option<OperationId>,
+    /// A variable.
+    pub variable: Option<VariableId>,
+    /// An IPU of the replica.
+    pub ipu: Option<u32>,
+}
+
+impl Selection {
+    /// What is left of it in a report that was just opened. Ids of another report mean other
+    /// things; tiles and IPUs mean the same where they exist.
+    fn kept(self, target: &Target) -> Self {
+        let mut tiles = self.tiles;
+        tiles.retain(|tile| *tile < target.tiles_per_replica());
+        let ipu = self.ipu.filter(|ipu| *ipu < target.ipus_per_replica);
+        Self { tiles, ipu, ..Self::default() }
+    }
 }
 
 /// The open report and the state of its views.
@@ -106,10 +129,7 @@ impl Session {
     pub fn show(&mut self, opened: Opened) {
         let same = self.page.take().filter(|page| page.opened.path == opened.path);
         let view = same.map_or(views::VIEWS[0].name, |page| page.view);
-        let tiles = opened.target.tiles_per_replica();
-        // Steps of another report are other steps; tiles mean the same where they exist.
-        self.selection.step = None;
-        self.selection.tiles.retain(|tile| *tile < tiles);
+        self.selection = std::mem::take(&mut self.selection).kept(&opened.target);
         self.page = Some(ReportPage::new(opened, view));
     }
 
@@ -178,8 +198,14 @@ impl Session {
             Command::ForgetRecent(path) => self.prefs.forget(&path),
             Command::SelectTiles(tiles) => self.selection.tiles = tiles,
             Command::SelectStep(step) => self.selection.step = step,
+            Command::ShowCycles(cycles) => self.selection.cycles = cycles,
+            Command::SelectProgram(program) => self.selection.program = program,
+            Command::SelectOperation(operation) => self.selection.operation = operation,
+            Command::SelectVariable(variable) => self.selection.variable = variable,
+            Command::SelectIpu(ipu) => self.selection.ipu = ipu,
             Command::SetTracePrefs(prefs) => self.prefs.trace = prefs,
             Command::SetMemoryPrefs(prefs) => self.prefs.memory = prefs,
+            Command::SetLivenessPrefs(prefs) => self.prefs.liveness = prefs,
             Command::ToggleBlock(title) => toggle(&mut self.prefs.folded_blocks, title),
             Command::SetOptionFilter(filter) => self.prefs.option_filter = filter,
             Command::Say(message) => self.messages.push(message),

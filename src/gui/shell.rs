@@ -172,7 +172,7 @@ const KEYS: &[(&str, &[(&str, &str)])] = &[
     (
         "Everywhere",
         &[
-            ("Ctrl + 1 … 3", "Switch views"),
+            ("Ctrl + 1 … 9, 0", "Switch views"),
             ("Ctrl + O", "Open a report"),
             ("Ctrl + R, F5", "Read the report again"),
             ("Ctrl + W", "Close the report"),

@@ -2,8 +2,11 @@
 
 mod exchange_code;
 mod execution_trace;
+mod jump;
+mod liveness;
 mod memory;
 mod summary;
+mod tile_mapping;
 
 use super::command::Command;
 use super::icons::Icon;
@@ -46,5 +49,11 @@ pub struct ViewInfo {
 }
 
 /// Every view, in the order of the menu.
-pub static VIEWS: &[ViewInfo] =
-    &[summary::VIEW, memory::VIEW, execution_trace::VIEW, exchange_code::VIEW];
+pub static VIEWS: &[ViewInfo] = &[
+    summary::VIEW,
+    memory::VIEW,
+    liveness::VIEW,
+    execution_trace::VIEW,
+    exchange_code::VIEW,
+    tile_mapping::VIEW,
+];

@@ -2,8 +2,10 @@
 
 pub mod axis;
 pub mod elided;
+pub mod floor_plan;
 pub mod heat;
 pub mod overview;
+pub mod stack;
 pub mod table;
 pub mod tile_graph;
 pub mod tile_picker;
@@ -123,6 +125,23 @@ pub fn toolbar_ui(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
     let width = ui.max_rect().x_range();
     ui.painter().hline(width, line - 0.5, Stroke::new(1.0, palette.rule));
     ui.spacing_mut().item_spacing = spacing;
+}
+
+/// Controls at the right end of a strip, the last one first; behind the others where less than
+/// `width` points are left.
+pub fn toolbar_end_ui(ui: &mut Ui, width: f32, contents: impl FnOnce(&mut Ui)) {
+    if ui.available_size_before_wrap().x >= width {
+        ui.with_layout(Layout::right_to_left(Align::Center), contents);
+    } else {
+        contents(ui);
+    }
+}
+
+/// Height of the tables below a graph: what `share` of the room is, as long as the graph keeps
+/// enough to be read.
+pub fn tables_height(ui: &Ui, share: f32) -> f32 {
+    let height = ui.available_height();
+    (height * share).min(height - 250.0).clamp(100.0, 460.0)
 }
 
 /// A choice between a few words, with its name in front.

@@ -86,12 +86,6 @@ struct Order {
     sums: Vec<Option<Cell>>,
 }
 
-/// Which rows are chosen, and which one was clicked.
-struct Choice<'a> {
-    chosen: &'a dyn Fn(usize) -> bool,
-    clicked: Option<usize>,
-}
-
 /// How the user looks at a table.
 #[derive(Default)]
 pub struct TableState {
@@ -111,35 +105,34 @@ impl TableState {
         generation: u64,
         hint: &str,
     ) {
-        self.show(ui, workers, table, generation, hint, None);
+        self.shown_ui(ui, workers, table, generation, hint, None);
     }
 
-    /// Shows a table of rows that can be chosen; the row that was clicked.
-    pub fn choosing_ui(
+    /// Shows a table of which one row may be chosen; the row that was clicked.
+    pub fn choose_ui(
         &mut self,
         ui: &mut Ui,
         workers: &Workers,
         table: &Arc<Table>,
         generation: u64,
         hint: &str,
-        chosen: impl Fn(usize) -> bool,
+        chosen: Option<usize>,
     ) -> Option<usize> {
-        let mut choice = Choice { chosen: &chosen, clicked: None };
-        self.show(ui, workers, table, generation, hint, Some(&mut choice));
-        choice.clicked
+        self.shown_ui(ui, workers, table, generation, hint, Some(chosen))
     }
 
-    fn show(
+    fn shown_ui(
         &mut self,
         ui: &mut Ui,
         workers: &Workers,
         table: &Arc<Table>,
         generation: u64,
         hint: &str,
-        choice: Option<&mut Choice<'_>>,
-    ) {
+        choice: Option<Option<usize>>,
+    ) -> Option<usize> {
         if table.rows.is_empty() {
-            return hint_ui(ui, "There is nothing to list here.");
+            hint_ui(ui, "There is nothing to list here.");
+            return None;
         }
         ui.horizontal(|ui| {
             ui.add_space(6.0);
@@ -156,14 +149,11 @@ impl TableState {
             self.order.ask(ui.ctx(), workers, &key, move |(_, column, descending, text)| {
                 order(&shared, *column, *descending, text)
             });
-        let Some(order) = asked.answer() else { return };
+        let order = asked.answer()?;
         let sort = &mut self.sort;
-        egui::Frame::new().inner_margin(egui::Margin { left: 14, ..egui::Margin::ZERO }).show(
-            ui,
-            |ui| {
-                rows_ui(ui, table, order, (column, descending), sort, choice);
-            },
-        );
+        let frame =
+            egui::Frame::new().inner_margin(egui::Margin { left: 14, ..egui::Margin::ZERO });
+        frame.show(ui, |ui| rows_ui(ui, table, order, (column, descending), sort, choice)).inner
     }
 
     fn count_ui(&self, ui: &mut Ui, table: &Table) {
@@ -221,15 +211,15 @@ fn rows_ui(
     order: &Order,
     sorted: (usize, bool),
     sort: &mut Option<(usize, bool)>,
-    mut choice: Option<&mut Choice<'_>>,
-) {
+    choice: Option<Option<usize>>,
+) -> Option<usize> {
     let palette = Palette::of(ui.visuals());
     ui.spacing_mut().item_spacing = egui::vec2(12.0, 0.0);
     let totals = usize::from(table.totals && !order.rows.is_empty());
-    let selectable = choice.is_none();
-    let sense = if selectable { Sense::hover() } else { Sense::click() };
-    let mut builder =
-        TableBuilder::new(ui).striped(true).vscroll(true).auto_shrink(false).sense(sense);
+    let mut clicked = None;
+    let sense = if choice.is_some() { Sense::click() } else { Sense::hover() };
+    let builder = TableBuilder::new(ui).striped(true).vscroll(true).auto_shrink(false);
+    let mut builder = builder.sense(sense);
     for column in &table.columns {
         builder = builder.column(match column.wide {
             true => Width::remainder().at_least(120.0).clip(true),
@@ -251,30 +241,30 @@ fn rows_ui(
                         None if index == 0 => "Total".to_owned(),
                         None => String::new(),
                     };
-                    row.col(|ui| cell_ui(ui, column, strong(text), true));
+                    row.col(|ui| cell_ui(ui, column, strong(text), choice.is_none()));
                 }
                 return;
             }
-            let Some(number) = order.rows.get(index - totals).map(|row| *row as usize) else {
+            let Some(place) = order.rows.get(index - totals).map(|row| *row as usize) else {
                 return;
             };
-            let cells = &table.rows[number];
-            if let Some(choice) = &choice {
-                row.set_selected((choice.chosen)(number));
-            }
-            for (column, cell) in table.columns.iter().zip(cells) {
+            let chosen = choice.flatten() == Some(place);
+            row.set_selected(chosen);
+            for (column, cell) in table.columns.iter().zip(&table.rows[place]) {
                 let text = RichText::new(cell.text());
                 let zero = matches!(cell, Cell::Bytes(0) | Cell::Count(0));
                 let text = if zero { text.color(palette.weak_text) } else { text };
-                row.col(|ui| cell_ui(ui, column, text, selectable));
+                row.col(|ui| cell_ui(ui, column, text, choice.is_none()));
             }
-            if let Some(choice) = &mut choice
-                && row.response().clicked()
-            {
-                choice.clicked = Some(number);
+            if choice.is_some() {
+                let response = row.response();
+                let name = table.rows[place].first().map(Cell::text).unwrap_or_default();
+                response.widget_info(|| WidgetInfo::selected(Role::Row, true, chosen, &name));
+                clicked = response.clicked().then_some(place).or(clicked);
             }
         });
     });
+    clicked
 }
 
 fn cell_ui(ui: &mut Ui, column: &Column, text: RichText, selectable: bool) {
@@ -283,10 +273,9 @@ fn cell_ui(ui: &mut Ui, column: &Column, text: RichText, selectable: bool) {
         false => (Layout::right_to_left(Align::Center), false),
     };
     ui.with_layout(layout, |ui| {
-        let label = Label::new(text);
+        let label = Label::new(text.clone()).truncate();
         // Only words can be too long for their column.
-        let label = if full { label.truncate() } else { label.extend() };
-        // Words to copy would keep clicks from the row.
+        let label = if full { label } else { Label::new(text).extend() };
         ui.add(label.selectable(selectable));
     });
 }

@@ -3,9 +3,11 @@
 mod matrix;
 mod tables;
 
+use super::jump::TraceJump;
 use super::{View, ViewContext, ViewInfo};
 use crate::analysis::exchange_code::{Flows, Link, Measure, curves};
 use crate::analysis::tiles::{Curves, Order};
+use crate::gui::command::Command;
 use crate::gui::icons::Icon;
 use crate::gui::theme::Palette;
 use crate::gui::widgets::tile_graph::{Graph, Look};
@@ -60,8 +62,9 @@ struct ExchangeCode {
     graph: Graph,
     matrix: MatrixView,
     link: Option<Link>,
-    /// The program that the matrix is of; all of them without one.
+    /// The program that was chosen in the last frame.
     program: Option<ProgramId>,
+    jump: TraceJump,
     tables: Tables,
     tab: Tab,
     picker: TilePicker,
@@ -72,6 +75,8 @@ impl View for ExchangeCode {
         if let Some((heading, sentence)) = why_empty(&context.opened.report) {
             return missing_ui(ui, heading, sentence);
         }
+        self.notice_program(context);
+        self.jump.update(ui.ctx(), context);
         toolbar_ui(ui, |ui| self.controls_ui(ui, context));
         let height = ui.available_height();
         let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
@@ -102,6 +107,15 @@ fn why_empty(report: &Report) -> Option<(&'static str, &'static str)> {
 }
 
 impl ExchangeCode {
+    /// A program that is chosen while its table is shown is looked at in the matrix.
+    fn notice_program(&mut self, context: &ViewContext<'_>) {
+        let program = context.selection.program;
+        if program != self.program && program.is_some() && self.tab == Tab::Programs {
+            self.show = Show::Matrix;
+        }
+        self.program = program;
+    }
+
     fn controls_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         let shows = [
             (Show::Curves(Measure::Code), "Code by tile"),
@@ -113,7 +127,7 @@ impl ExchangeCode {
             self.show = show;
         }
         if self.show == Show::Matrix {
-            self.matrix_controls_ui(ui);
+            self.matrix_controls_ui(ui, context);
         } else {
             let orders = [(Order::Software, "Software order"), (Order::Hardware, "Hardware order")];
             if let Some(order) = choice_ui(ui, "Tiles", &orders, self.order) {
@@ -135,7 +149,7 @@ impl ExchangeCode {
         });
     }
 
-    fn matrix_controls_ui(&mut self, ui: &mut Ui) {
+    fn matrix_controls_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         let links = [
             (None, "All links"),
             (Some(Link::Internal), "Inside IPUs"),
@@ -144,13 +158,14 @@ impl ExchangeCode {
         if let Some(link) = choice_ui(ui, "Link", &links, self.link) {
             self.link = link;
         }
-        if self.program.is_some()
-            && ui
-                .button("All programs")
-                .on_hover_text("The matrix shows the program chosen below; show all of them")
-                .clicked()
-        {
-            self.program = None;
+        let Some(program) = context.selection.program else { return };
+        let hint = "The matrix shows the program that is chosen; show all of them";
+        if ui.button("All programs").on_hover_text(hint).clicked() {
+            context.commands.push(Command::SelectProgram(None));
+        }
+        let hint = "Where the chosen program ran first";
+        if ui.button("Show in trace").on_hover_text(hint).clicked() {
+            self.jump.start(program);
         }
     }
 
@@ -206,7 +221,9 @@ impl ExchangeCode {
         match self.flows.ask(ui.ctx(), context.workers, &(), question) {
             Asked::Fresh(Ok(flows)) | Asked::Stale(Ok(flows)) => {
                 let flows = flows.clone();
-                self.matrix.ui(ui, context, &flows, self.link, self.program);
+                // Programs that move nothing between tiles are no reason to show nothing.
+                let program = self.program.filter(|program| flows.tiles_of(*program).is_some());
+                self.matrix.ui(ui, context, &flows, self.link, program);
             }
             Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
                 missing_ui(ui, "Exchanges cannot be read", problem);
@@ -228,11 +245,7 @@ impl ExchangeCode {
             tabs_ui(ui, &tabs, &mut self.tab);
         });
         ui.add_space(4.0);
-        let program = self.program;
-        self.tables.ui(ui, context, self.tab, &mut self.program);
-        if self.program.is_some() && self.program != program {
-            self.show = Show::Matrix;
-        }
+        self.tables.ui(ui, context, self.tab);
     }
 }
 

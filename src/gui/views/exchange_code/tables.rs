@@ -4,6 +4,7 @@ use super::Tab;
 use crate::analysis::exchange_code::{
     self as analysis, Link, LinkTotals, Overview, ProgramRow, TileRow,
 };
+use crate::gui::command::Command;
 use crate::gui::fonts::strong;
 use crate::gui::theme::Palette;
 use crate::gui::views::ViewContext;
@@ -12,7 +13,7 @@ use crate::gui::widgets::tile_picker::pick;
 use crate::gui::widgets::{hint_ui, missing_ui, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
 use crate::report::{Part, Report};
-use crate::units::{Bytes, ProgramId, exact_bytes, grouped, percent};
+use crate::units::{Bytes, exact_bytes, grouped, percent};
 use egui::{Grid, RichText, ScrollArea, Ui, vec2};
 use std::sync::Arc;
 
@@ -34,13 +35,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    pub(super) fn ui(
-        &mut self,
-        ui: &mut Ui,
-        context: &mut ViewContext<'_>,
-        tab: Tab,
-        program: &mut Option<ProgramId>,
-    ) {
+    pub(super) fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, tab: Tab) {
         if tab != Tab::Overview && !context.opened.report.has(Part::Exchanges) {
             let what =
                 if tab == Tab::Programs { "programs move" } else { "tiles send and receive" };
@@ -48,7 +43,7 @@ impl Tables {
         }
         match tab {
             Tab::Overview => self.overview_ui(ui, context),
-            Tab::Programs => self.programs_ui(ui, context, program),
+            Tab::Programs => self.programs_ui(ui, context),
             Tab::Tiles => self.tiles_ui(ui, context),
         }
     }
@@ -67,29 +62,26 @@ impl Tables {
         }
     }
 
-    fn programs_ui(
-        &mut self,
-        ui: &mut Ui,
-        context: &ViewContext<'_>,
-        program: &mut Option<ProgramId>,
-    ) {
+    fn programs_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         let report = context.opened.report.clone();
         let key = context.selection.tiles.clone();
         let question = move |tiles: &Vec<u32>| programs_of(&report, tiles);
         let asked = self.programs.ask(ui.ctx(), context.workers, &key, question);
         let Some(listed) = listed_ui(ui, asked) else { return };
         let state = &mut self.states[0];
-        let chosen = |row: usize| Some(listed.rows[row].program) == *program;
+        let chosen = context.selection.program;
+        let chosen = listed.rows.iter().position(|row| Some(row.program) == chosen);
         let generation = Arc::as_ptr(&listed.table) as u64;
         let clicked = ui
             .push_id("programs", |ui| {
                 let hint = "Filter programs";
-                state.choosing_ui(ui, context.workers, &listed.table, generation, hint, chosen)
+                state.choose_ui(ui, context.workers, &listed.table, generation, hint, chosen)
             })
             .inner;
         if let Some(row) = clicked {
-            let clicked = listed.rows[row].program;
-            *program = (*program != Some(clicked)).then_some(clicked);
+            let clicked = Some(listed.rows[row].program);
+            let chosen = clicked.filter(|_| context.selection.program != clicked);
+            context.commands.push(Command::SelectProgram(chosen));
         }
     }
 
@@ -100,12 +92,12 @@ impl Tables {
         let Some(listed) = listed_ui(ui, asked) else { return };
         let state = &mut self.states[1];
         let tiles = &context.selection.tiles;
-        let chosen = |row: usize| tiles.contains(&listed.rows[row].tile);
+        let chosen = listed.rows.iter().position(|row| tiles.contains(&row.tile));
         let generation = Arc::as_ptr(&listed.table) as u64;
         let clicked = ui
             .push_id("tiles", |ui| {
                 let hint = "Filter tiles";
-                state.choosing_ui(ui, context.workers, &listed.table, generation, hint, chosen)
+                state.choose_ui(ui, context.workers, &listed.table, generation, hint, chosen)
             })
             .inner;
         if let Some(row) = clicked {

@@ -156,7 +156,11 @@ fn why_empty(outcome: Outcome) -> (&'static str, &'static str) {
 
 impl ExecutionTrace {
     /// A step chosen elsewhere, or by a key, is shown with its details.
-    fn notice_selection(&mut self, context: &ViewContext<'_>) {
+    fn notice_selection(&mut self, context: &mut ViewContext<'_>) {
+        if let (Some(range), Some(limits)) = (context.selection.cycles, self.limits) {
+            self.axis = Some(zoomed_to(range, limits));
+            context.commands.push(Command::ShowCycles(None));
+        }
         if self.seen_step != context.selection.step {
             self.seen_step = context.selection.step;
             if self.seen_step.is_some() {

@@ -1,0 +1,135 @@
+//! From compiled programs to the steps that ran them.
+
+use crate::report::ReportError;
+use crate::report::trace::{Lane, LaneStep, Trace};
+use crate::units::{CycleRange, ProgramId};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+/// Steps that are decoded at a time.
+const BATCH: usize = 65_536;
+/// Most steps that are looked at: a fraction of a second's work.
+pub const MAX_STEPS: u64 = 4_000_000;
+
+/// Calls `each` with the steps of a lane, in order, until it breaks off or `limit` steps were seen.
+fn scan(
+    lane: &Lane<'_>,
+    limit: u64,
+    mut each: impl FnMut(&LaneStep) -> ControlFlow<()>,
+) -> Result<(), ReportError> {
+    let info = lane.info();
+    let (mut start, mut next) = (info.range.start, 0u64);
+    while next < info.steps.min(limit) {
+        let steps = lane.steps_in(CycleRange::new(start, info.range.end + 1), BATCH)?;
+        let before = next;
+        for step in steps.iter().filter(|step| step.position >= before) {
+            if step.position >= limit || each(step).is_break() {
+                return Ok(());
+            }
+            next = step.position + 1;
+            start = step.range.start;
+        }
+        // Only more steps without cycles than a batch holds can stop the walk.
+        if next == before {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// A step on a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// IPU of the replica.
+    pub ipu: u32,
+    /// Its group of tiles.
+    pub sub_lane: u8,
+    /// The step.
+    pub step: LaneStep,
+}
+
+/// The first step of a program in time, among the first [`MAX_STEPS`] of each lane.
+///
+/// # Errors
+/// A trace that cannot be read.
+pub fn first_run(trace: &Trace, program: ProgramId) -> Result<Option<Found>, ReportError> {
+    let mut first: Option<Found> = None;
+    for index in 0..trace.lanes().len() {
+        let Some(lane) = trace.lane(index) else { continue };
+        let info = lane.info();
+        scan(&lane, MAX_STEPS, |step| {
+            let begun = first.is_none_or(|found| step.range.start < found.step.range.start);
+            if begun && step.program == Some(program) {
+                first = Some(Found { ipu: info.ipu, sub_lane: info.sub_lane, step: *step });
+            }
+            if begun && step.program != Some(program) {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        })?;
+    }
+    Ok(first)
+}
+
+/// What the executions of a program add up to on one IPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Runs {
+    /// Number of executions.
+    pub steps: u64,
+    /// Sum of their lengths.
+    pub cycles: u64,
+}
+
+/// Executions by program and IPU, and the cycles they were counted in.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ProgramRuns {
+    /// Sums by IPU and program.
+    pub runs: BTreeMap<(u32, ProgramId), Runs>,
+    /// The cycles that were looked at, from the first step to the last.
+    pub window: CycleRange,
+    /// Whether these are all of them.
+    pub complete: bool,
+}
+
+impl ProgramRuns {
+    /// Sums over all IPUs of a program.
+    pub fn of(&self, program: ProgramId) -> Runs {
+        let mut sum = Runs::default();
+        for ((_, id), runs) in &self.runs {
+            if *id == program {
+                sum.steps += runs.steps;
+                sum.cycles += runs.cycles;
+            }
+        }
+        sum
+    }
+}
+
+/// Adds the executions of all programs up, of the first [`MAX_STEPS`] steps of the trace at most.
+///
+/// # Errors
+/// A trace that cannot be read.
+pub fn program_runs(trace: &Trace) -> Result<ProgramRuns, ReportError> {
+    let lanes = trace.lanes().len().max(1) as u64;
+    let limit = (MAX_STEPS / lanes).max(BATCH as u64);
+    let complete = trace.lanes().iter().all(|lane| lane.steps <= limit);
+    let mut all = ProgramRuns { window: trace.range(), complete, ..ProgramRuns::default() };
+    if !complete {
+        all.window.end = all.window.start;
+    }
+    for index in 0..trace.lanes().len() {
+        let Some(lane) = trace.lane(index) else { continue };
+        let ipu = lane.info().ipu;
+        scan(&lane, limit, |step| {
+            all.window.end = all.window.end.max(step.range.end);
+            if let Some(program) = step.program {
+                let runs = all.runs.entry((ipu, program)).or_default();
+                runs.steps += 1;
+                runs.cycles += step.range.length();
+            }
+            ControlFlow::Continue(())
+        })?;
+    }
+    Ok(all)
+}
