@@ -113,3 +113,35 @@ fn choosing_a_program_shows_who_sends_to_whom_in_it() {
     press(&mut window, Role::Button, "All programs");
     assert_eq!(window.get_by_label("Who sends to whom").accesskit_node().value(), whole);
 }
+
+#[test]
+fn a_tensor_is_mapped_as_the_report_says() {
+    use tilescope::analysis::tile_mapping::{Subject, SubjectKind, mapping, subjects};
+    let mut window = window("tile-mapping");
+    let report = &window.state().report;
+    let (entries, whole) = subjects(report, SubjectKind::Tensors).expect("reads");
+    assert!(whole);
+    let largest = entries.iter().max_by_key(|entry| entry.size).expect("tensors").clone();
+    let rearranged = |entry: &&tilescope::analysis::tile_mapping::Entry| {
+        let found = mapping(report, entry.subject).expect("reads").expect("is there");
+        matches!(entry.subject, Subject::Operation(_)) && !found.rearrangements.is_empty()
+    };
+    let (operations, _) = subjects(report, SubjectKind::Operations).expect("reads");
+    let operation = operations.iter().find(rearranged).expect("a rearrangement").clone();
+    assert!(says(&window, &largest.name));
+    assert!(says(&window, &exact_bytes(largest.size)));
+    choose(&mut window, "Map", "Operations");
+    window.get_by_label("Filter by name").focus();
+    window.step();
+    window.get_by_label("Filter by name").type_text(&operation.name);
+    settle(&mut window);
+    let row = window.query_all_by_role_and_label(Role::Row, &operation.name).next();
+    row.expect("the row of the operation").click();
+    settle(&mut window);
+    let chosen = window.state().app.session().selection.operation;
+    assert_eq!(chosen.map(Subject::Operation), Some(operation.subject));
+    let found = mapping(&window.state().report, operation.subject).expect("reads");
+    let count = found.expect("is there").rearrangements.len();
+    press(&mut window, Role::Tab, &format!("Rearrangements ({count})"));
+    assert!(says(&window, "Before: what tiles send") && says(&window, "After: what tiles receive"));
+}

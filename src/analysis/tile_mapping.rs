@@ -88,6 +88,12 @@ fn all_variables(report: &Report) -> Result<Vec<(VariableId, Variable)>, ReportE
     report.variables(&filter)
 }
 
+/// Whether variables of a category are data of the model, not code or what code needs.
+fn is_tensor(category: Category) -> bool {
+    let data = [Category::Variable, Category::Constant, Category::Message, Category::Rearrangement];
+    data.contains(&category) || category == Category::Unknown
+}
+
 fn bytes_of(tiles: &TileRuns<Placement>) -> TileRuns<u64> {
     tiles.map(|part| part.bytes)
 }
@@ -99,7 +105,7 @@ fn tensors(report: &Report) -> Result<(Vec<Entry>, bool), ReportError> {
     // Files with one row per tile repeat the name; ours have each variable once.
     let mut known: BTreeMap<(String, Category), usize> = BTreeMap::new();
     let per_tile = !report.has(crate::report::Part::Lifetimes);
-    for (id, variable) in variables {
+    for (id, variable) in variables.into_iter().filter(|(_, v)| is_tensor(v.category)) {
         let (size, tiles) = (bytes_of(&variable.tiles).total(), variable.tiles.tile_count());
         let at = per_tile
             .then(|| known.get(&(variable.name.clone(), variable.category)).copied())

@@ -12,11 +12,13 @@ use crate::gui::icons::Icon;
 use crate::gui::theme::Palette;
 use crate::gui::widgets::tile_graph::{Graph, Look};
 use crate::gui::widgets::tile_picker::TilePicker;
-use crate::gui::widgets::{choice_ui, missing_ui, tabs_ui, toolbar_ui, waiting_ui};
+use crate::gui::widgets::{
+    choice_ui, missing_ui, tables_height, tabs_ui, toolbar_end_ui, toolbar_ui, waiting_ui,
+};
 use crate::gui::worker::{Asked, Slot};
 use crate::report::{Part, Report, TargetKind};
 use crate::units::ProgramId;
-use egui::{Align, CentralPanel, Frame, Layout, Panel, Ui};
+use egui::{CentralPanel, Frame, Panel, Ui};
 use matrix::MatrixView;
 use std::sync::Arc;
 use tables::Tables;
@@ -82,7 +84,7 @@ impl View for ExchangeCode {
         let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
         Panel::bottom("exchange tables")
             .resizable(true)
-            .default_size((height * 0.42).clamp(120.0, 380.0))
+            .default_size(tables_height(ui, 0.42))
             .size_range(60.0..=(height - 120.0).max(61.0))
             .frame(frame)
             .show(ui, |ui| {
@@ -140,7 +142,7 @@ impl ExchangeCode {
                 self.graph.reset();
             }
         }
-        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+        toolbar_end_ui(ui, 380.0, |ui| {
             if ui.button("Whole chip").on_hover_text("Show all tiles").clicked() {
                 self.graph.reset();
                 self.matrix.reset();

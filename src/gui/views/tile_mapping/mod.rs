@@ -45,6 +45,9 @@ struct Mapped {
     balances: [Balance; 3],
 }
 
+/// Narrower than this, there is no room for the list beside the map.
+const NARROW: f32 = 640.0;
+
 const MEASURES: [(Measure, &str); 3] =
     [(Measure::Bytes, "Bytes"), (Measure::Vertices, "Vertices"), (Measure::Cycles, "Cycles")];
 
@@ -93,18 +96,27 @@ impl View for TileMapping {
             }
         };
         let width = ui.available_width();
-        let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
+        let palette = Palette::of(ui.visuals());
+        let frame = Frame::new().fill(palette.page);
+        if width < NARROW {
+            CentralPanel::default().frame(frame).show(ui, |ui| {
+                self.mapping_ui(ui, context, &listed, true);
+            });
+            return;
+        }
+        self.tab = if self.tab == Tab::List { Tab::Regions } else { self.tab };
         Panel::left("subjects")
             .resizable(true)
-            .default_size((width * 0.34).clamp(150.0, 470.0))
-            .size_range(120.0..=(width - 160.0).max(121.0))
-            .frame(frame)
+            .default_size((width * 0.34).clamp(190.0, 470.0))
+            .size_range(150.0..=(width - 160.0).max(151.0))
+            .frame(frame.inner_margin(egui::Margin { right: 10, ..egui::Margin::ZERO }))
             .show(ui, |ui| {
                 ui.take_available_space();
+                ui.add_space(6.0);
                 self.list_ui(ui, context, &listed);
             });
         CentralPanel::default().frame(frame).show(ui, |ui| {
-            self.mapping_ui(ui, context, &listed);
+            self.mapping_ui(ui, context, &listed, false);
         });
     }
 }
@@ -141,13 +153,13 @@ fn listed(report: &Report, kind: SubjectKind) -> Result<Arc<Listed>, String> {
         SubjectKind::Operations => ("Operation", "Bytes"),
         SubjectKind::ComputeSets => ("Compute set", "Cycles"),
     };
-    let columns = vec![Column::text(name), Column::number(size), Column::number("Tiles")];
+    let columns = vec![Column::text(name), Column::number(size)];
     let row = |entry: &Entry| {
         let size = match kind {
             SubjectKind::ComputeSets => Cell::Count(entry.size),
             _ => Cell::Bytes(entry.size),
         };
-        vec![Cell::Text(entry.name.clone()), size, Cell::Count(entry.tiles)]
+        vec![Cell::Text(entry.name.clone()), size]
     };
     let rows = entries.iter().map(row).collect();
     let table = Arc::new(Table { columns, rows, totals: false });
@@ -218,7 +230,6 @@ impl TileMapping {
             let text = "There are more variables than are listed.";
             ui.label(RichText::new(text).color(Palette::of(ui.visuals()).warning));
         }
-        ui.add_space(6.0);
         let wanted = self.subject_in(listed);
         let chosen = listed.entries.iter().position(|entry| Some(entry.subject) == wanted);
         let generation = Arc::as_ptr(&listed.table) as u64;
@@ -241,7 +252,13 @@ impl TileMapping {
         self.subject.or_else(|| largest().map(|entry| entry.subject))
     }
 
-    fn mapping_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, listed: &Listed) {
+    fn mapping_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        listed: &Arc<Listed>,
+        narrow: bool,
+    ) {
         let Some(subject) = self.subject_in(listed) else {
             return hint_ui(ui, "There is nothing of this kind in the report.");
         };
@@ -277,7 +294,7 @@ impl TileMapping {
             .frame(frame)
             .show(ui, |ui| {
                 ui.take_available_space();
-                self.tables_ui(ui, context, &mapped);
+                self.tables_ui(ui, context, &mapped, narrow.then_some(listed));
             });
         CentralPanel::default().frame(frame).show(ui, |ui| {
             self.head_ui(ui, &mapped);
@@ -356,9 +373,17 @@ impl TileMapping {
         ui.allocate_rect(area, egui::Sense::hover());
     }
 
-    fn tables_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, mapped: &Arc<Mapped>) {
+    /// The tables; with the list among them where there is no room beside the map.
+    fn tables_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        mapped: &Arc<Mapped>,
+        listed: Option<&Arc<Listed>>,
+    ) {
         let rearranged = format!("Rearrangements ({})", mapped.mapping.rearrangements.len());
         let tabs = [
+            (Tab::List, "Choose"),
             (Tab::Regions, "Regions"),
             (Tab::Vertices, "Vertices"),
             (Tab::Rearrangements, rearranged.as_str()),
@@ -368,11 +393,14 @@ impl TileMapping {
             |ui| {
                 ui.horizontal(|ui| {
                     ui.add_space(6.0);
-                    tabs_ui(ui, &tabs, &mut self.tab);
+                    tabs_ui(ui, &tabs[usize::from(listed.is_none())..], &mut self.tab);
                 });
             },
         );
         ui.add_space(4.0);
+        if let (Tab::List, Some(listed)) = (self.tab, listed) {
+            return self.list_ui(ui, context, listed);
+        }
         let id: *const Mapped = Arc::as_ptr(mapped);
         self.tables.ui(ui, context, self.tab, &mapped.mapping, (mapped.subject, id as u64));
     }

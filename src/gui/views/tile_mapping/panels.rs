@@ -21,6 +21,8 @@ pub enum Tab {
     Vertices,
     /// Layouts before and after data is rearranged.
     Rearrangements,
+    /// What can be mapped.
+    List,
 }
 
 /// State of the tables.
@@ -54,7 +56,7 @@ impl Tables {
         }
         self.rearrangement.take_if(|(of, _)| *of != subject);
         let Some((_, made)) = &self.made else { return };
-        let table = made[tab as usize].clone();
+        let Some(table) = made.get(tab as usize).cloned() else { return };
         if table.rows.is_empty() {
             return hint_ui(ui, nothing(tab));
         }
@@ -64,7 +66,7 @@ impl Tables {
         }
         let chosen = match tab {
             Tab::Rearrangements => self.rearrangement(mapping).map(|(at, _)| at),
-            Tab::Regions | Tab::Vertices => None,
+            Tab::Regions | Tab::Vertices | Tab::List => None,
         };
         let hint = ["Filter regions", "Filter vertices", "Filter rearrangements"][tab as usize];
         let state = &mut self.states[tab as usize];
@@ -82,7 +84,7 @@ impl Tables {
 
 fn nothing(tab: Tab) -> &'static str {
     match tab {
-        Tab::Regions => "No variable belongs to this, as far as the report says.",
+        Tab::Regions | Tab::List => "No variable belongs to this, as far as the report says.",
         Tab::Vertices => "No vertices belong to this, as far as the report says.",
         Tab::Rearrangements => {
             "No data is rearranged for this: no exchange is followed by vertices that only copy."
