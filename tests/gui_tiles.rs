@@ -145,3 +145,45 @@ fn a_tensor_is_mapped_as_the_report_says() {
     press(&mut window, Role::Tab, &format!("Rearrangements ({count})"));
     assert!(says(&window, "Before: what tiles send") && says(&window, "After: what tiles receive"));
 }
+
+#[test]
+fn memory_shows_the_floor_plan_a_variable_and_compute_sets() {
+    use tilescope::analysis::memory;
+    let mut window = window("memory");
+    choose(&mut window, "Graph", "Tile map");
+    let report = &window.state().report;
+    let most = report.tile_memory().expect("reads").map(|tile| tile.excluding_gaps()).max();
+    let map = window.get_by_label("Memory on the floor plan").accesskit_node().value();
+    assert!(map.is_some_and(|words| words.ends_with(&exact_bytes(most))));
+    press(&mut window, Role::Tab, "Compute sets");
+    let sets = memory::compute_sets(&window.state().report, &[]).expect("reads");
+    let vertices: u64 = sets.rows.iter().map(|row| row.count).sum();
+    assert!(says(&window, &grouped(vertices)), "the row of totals");
+    press(&mut window, Role::Tab, "Variables");
+    choose(&mut window, "Graph", "Chosen variable");
+    assert!(says(&window, "Choose a variable in the table below"));
+    let listing = memory::variables(&window.state().report, &[]).expect("reads");
+    let largest =
+        (0..listing.rows.len()).max_by_key(|at| listing.rows[*at].bytes[0]).expect("some");
+    let row = window.query_all_by_role_and_label(Role::Row, &listing.rows[largest].name).next();
+    row.expect("its row").click();
+    settle(&mut window);
+    let chosen = window.state().app.session().selection.variable;
+    assert_eq!(chosen, Some(listing.variables[largest]));
+    assert!(says(&window, "Memory of the chosen variable by tile"));
+}
+
+#[test]
+fn every_tile_has_its_row_below_the_bars() {
+    let mut window = window("execution-trace");
+    let label = "Tiles of IPU 0";
+    assert!(!says(&window, label));
+    press(&mut window, Role::CheckBox, "BSP");
+    assert!(says(&window, label));
+    for _ in 0..2 {
+        press(&mut window, Role::Button, "+");
+    }
+    let high = window.get_by_label(label).rect().height();
+    press(&mut window, Role::Button, "−");
+    assert!(window.get_by_label(label).rect().height() < high);
+}

@@ -6,7 +6,7 @@ use crate::report::{
     Category, CategoryBytes, Placement, Region, Report, ReportError, Target, TileMemory,
     VariableFilter,
 };
-use crate::units::{TileRange, TileRuns, VariableId};
+use crate::units::{TileRange, TileRuns, VariableId, grouped};
 
 /// Most variables that are listed.
 pub const MAX_VARIABLES: usize = 50_000;
@@ -207,6 +207,8 @@ pub struct Listed {
 pub struct Listing {
     /// The entries.
     pub rows: Vec<Listed>,
+    /// The variable of each entry, where entries are variables.
+    pub variables: Vec<VariableId>,
     /// Whether there are more than were read.
     pub cut: bool,
 }
@@ -251,6 +253,7 @@ pub fn variables(report: &Report, tiles: &[u32]) -> Result<Listing, ReportError>
                 "" => variable.category.title().to_owned(),
                 shape => format!("{}, {shape}", variable.category.title()),
             };
+            listing.variables.push(id);
             listing.rows.push(Listed {
                 name: variable.name,
                 about: format!("{shape}, {live}"),
@@ -323,6 +326,36 @@ fn add_code(
     }
 }
 
+/// Compute sets with their vertices and the bytes of their state; those without any on `tiles` are
+/// left out.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn compute_sets(report: &Report, tiles: &[u32]) -> Result<Listing, ReportError> {
+    let types = report.vertex_types()?;
+    let mut listing = Listing::default();
+    for (_, set) in report.compute_sets()? {
+        let mut row = Listed {
+            about: format!("at most {} cycles", grouped(set.cycles.max())),
+            name: set.name,
+            count: 0,
+            bytes: vec![0; tiles.len().max(1)],
+        };
+        for group in &set.vertices {
+            let state = types.get(group.vertex_type.index()).map_or(0, |kind| kind.state_bytes);
+            let counts = columns(&group.count, tiles, |count| *count);
+            row.count += counts.iter().sum::<u64>();
+            for (sum, count) in row.bytes.iter_mut().zip(&counts) {
+                *sum += count * state;
+            }
+        }
+        if row.count > 0 {
+            listing.rows.push(row);
+        }
+    }
+    Ok(listing)
+}
+
 /// Exchanges and copies with the bytes of their code.
 ///
 /// # Errors
@@ -350,6 +383,29 @@ pub fn exchanges(report: &Report, tiles: &[u32]) -> Result<Listing, ReportError>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn compute_sets_have_all_the_state_of_their_vertices() {
+        use crate::report::{ReportBuilder, VertexGroup, VertexType};
+        use crate::units::VertexTypeId;
+        let mut builder = ReportBuilder::new(1, 8);
+        builder.compute("a", 10);
+        builder.compute("nothing", 10);
+        let kind = VertexType { name: "v".to_owned(), code_bytes: 40, state_bytes: 12 };
+        builder.parts.vertex_types.push(kind);
+        let count = TileRuns::uniform(TileRange::new(2, 6), 3);
+        let group = VertexGroup { vertex_type: VertexTypeId(0), count, edges: 1 };
+        builder.parts.compute_sets[0].vertices.push(group);
+        let directory = tempfile::tempdir().unwrap();
+        let report = Report::open(builder.write(directory.path()).unwrap()).unwrap();
+        let all = compute_sets(&report, &[]).unwrap();
+        assert_eq!(
+            (all.rows.len(), all.rows[0].count, &all.rows[0].bytes[..]),
+            (1, 12, &[144][..])
+        );
+        let some = compute_sets(&report, &[0, 3]).unwrap();
+        assert_eq!(some.rows[0].bytes, [0, 36]);
+    }
 
     #[test]
     fn code_counts_once_for_every_tile_that_needs_it() {

@@ -388,15 +388,10 @@ impl TileMapping {
             (Tab::Vertices, "Vertices"),
             (Tab::Rearrangements, rearranged.as_str()),
         ];
-        egui::ScrollArea::horizontal().id_salt("mapping tabs").auto_shrink([false, true]).show(
-            ui,
-            |ui| {
-                ui.horizontal(|ui| {
-                    ui.add_space(6.0);
-                    tabs_ui(ui, &tabs[usize::from(listed.is_none())..], &mut self.tab);
-                });
-            },
-        );
+        ui.horizontal(|ui| {
+            ui.add_space(6.0);
+            tabs_ui(ui, &tabs[usize::from(listed.is_none())..], &mut self.tab);
+        });
         ui.add_space(4.0);
         if let (Tab::List, Some(listed)) = (self.tab, listed) {
             return self.list_ui(ui, context, listed);
