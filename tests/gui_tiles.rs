@@ -103,8 +103,7 @@ fn choosing_a_program_shows_who_sends_to_whom_in_it() {
     choose(&mut window, "Show", "Who sends to whom");
     let whole = window.get_by_label("Who sends to whom").accesskit_node().value();
     press(&mut window, Role::Tab, "Programs");
-    window.get_by_label_contains("inter-ipu-copies").click();
-    settle(&mut window);
+    press(&mut window, Role::Label, "GlobalExchange: inter-ipu-copies/GlobalPre");
     let part = window.get_by_label("Who sends to whom").accesskit_node().value();
     assert_ne!(whole, part);
     let traffic = exchange_code::programs(&window.state().report, &[]).expect("reads");
@@ -135,7 +134,7 @@ fn a_tensor_is_mapped_as_the_report_says() {
     window.step();
     window.get_by_label("Filter by name").type_text(&operation.name);
     settle(&mut window);
-    let row = window.query_all_by_role_and_label(Role::Row, &operation.name).next();
+    let row = window.query_all_by_role_and_label(Role::Label, &operation.name).next();
     row.expect("the row of the operation").click();
     settle(&mut window);
     let chosen = window.state().app.session().selection.operation;
@@ -165,7 +164,7 @@ fn memory_shows_the_floor_plan_a_variable_and_compute_sets() {
     let listing = memory::variables(&window.state().report, &[]).expect("reads");
     let largest =
         (0..listing.rows.len()).max_by_key(|at| listing.rows[*at].bytes[0]).expect("some");
-    let row = window.query_all_by_role_and_label(Role::Row, &listing.rows[largest].name).next();
+    let row = window.query_all_by_role_and_label(Role::Label, &listing.rows[largest].name).next();
     row.expect("its row").click();
     settle(&mut window);
     let chosen = window.state().app.session().selection.variable;

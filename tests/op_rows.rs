@@ -140,7 +140,7 @@ fn show(work: &Work) {
     use tilescope::sim::lower::work::PhaseKind;
     for (phase, times) in work.phases() {
         match &phase.kind {
-            PhaseKind::Exchange { cycles, traffic } => println!(
+            PhaseKind::Exchange { cycles, traffic, .. } => println!(
                 "   {times}x {} exchange {} in {}",
                 phase.name,
                 cycles.max(),

@@ -246,7 +246,7 @@ fn tiles(axis: Axis, limits: Limits) -> TileRange {
 /// Stays within the tiles, edge to edge.
 fn inside(axis: Axis, limits: Limits) -> Axis {
     let window = axis.window(limits.width);
-    if window.length() >= limits.range.length() + 1 {
+    if window.length() > limits.range.length() {
         return Axis::fitting_exactly(limits.range, limits.width);
     }
     let left = axis.start().min(limits.range.end as f64 - axis.scale() * f64::from(limits.width));

@@ -150,10 +150,7 @@ fn tiles_of(report: &Report) -> Answer<TileRow> {
     let rows = analysis::tiles(report).map_err(|error| error.to_string())?;
     let mut columns = vec![Column::text("Tile")];
     columns.extend(Link::ALL.map(|link| Column::number(format!("{} code", link.title()))));
-    columns.extend(
-        ["Received", "Sent", "Messages received", "Messages sent"]
-            .map(|title| Column::number(title)),
-    );
+    columns.extend(["Received", "Sent", "Messages received", "Messages sent"].map(Column::number));
     let row = |row: &TileRow| {
         let mut cells = vec![Cell::Text(format!("Tile {}", grouped(row.tile.into())))];
         cells.extend(row.code.map(Cell::Bytes));
