@@ -105,10 +105,11 @@ impl Raster<'_> {
             let colour = mix(self.palette.lane, colour, share);
             return self.block(image, step.range, rows, colour);
         };
-        let (left, right) = self.columns(step.range);
+        let length = step.range.length() as f64;
         for (row, share) in shares.iter().enumerate().filter(|(_, share)| **share > 0.0) {
-            let end = left + (((right - left) as f32 * share).ceil() as usize).max(1);
-            self.line(image, row, left..end.min(right), colour);
+            let worked = (length * f64::from(*share)).ceil() as u64;
+            let worked = CycleRange::new(step.range.start, step.range.start + worked);
+            self.line(image, row, self.columns(worked), colour);
         }
     }
 
@@ -119,9 +120,9 @@ impl Raster<'_> {
         rows: Range<usize>,
         colour: Color32,
     ) {
-        let (left, right) = self.columns(range);
+        let columns = self.columns(range);
         for row in rows {
-            self.line(image, row, left..right, colour);
+            self.line(image, row, columns.clone(), colour);
         }
     }
 
@@ -131,14 +132,62 @@ impl Raster<'_> {
         image.pixels[row * width + from..row * width + to.max(from)].fill(colour);
     }
 
-    /// Columns of a range, at least one of those in the window.
-    fn columns(&self, range: CycleRange) -> (usize, usize) {
+    /// Columns of a range: at least one, unless all of it is outside the window.
+    fn columns(&self, range: CycleRange) -> Range<usize> {
+        if !range.overlaps(self.window) && !range.is_empty() {
+            return 0..0;
+        }
         let scale = self.size[0] as f64 / self.window.length().max(1) as f64;
         let place = |cycle: u64| {
             let offset = (cycle as i64).saturating_sub(self.window.start as i64) as f64;
             (offset * scale).clamp(0.0, self.size[0] as f64)
         };
         let left = place(range.start).floor() as usize;
-        (left, (place(range.end).round() as usize).max(left + 1))
+        left..(place(range.end).round() as usize).max(left + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gui::theme::LIGHT;
+    use crate::report::{Report, ReportBuilder};
+    use crate::units::TileRuns;
+
+    #[test]
+    fn a_part_of_the_raster_is_what_the_whole_has_there() {
+        let mut builder = ReportBuilder::new(1, 8);
+        let work = builder.compute("a", 80);
+        builder.parts.compute_sets[0].cycles =
+            TileRuns::from_tiles(0, (1..9u64).map(|tile| Some(10 * tile)));
+        builder.root(ProgramKind::Sequence, "main", &[work]);
+        builder.run(work, 0..80).run(work, 100..180);
+        let directory = tempfile::tempdir().unwrap();
+        let report = Report::open(builder.write(directory.path()).unwrap()).unwrap();
+        let (times, trace) = (TileTimes::read(&report).unwrap(), report.trace().unwrap().unwrap());
+        let labels = Labels::new(&report.programs().unwrap());
+        let drawn = |first: u64, end: u64| {
+            let window = CycleRange::new(first, end);
+            let size = [(end - first) as usize, 8];
+            let spans = trace.lane_of(0, 0).unwrap().spans(window, size[0] as u32).unwrap();
+            let raster = Raster {
+                times: &times,
+                labels: &labels,
+                palette: &LIGHT,
+                window,
+                size,
+                tiles: TileRange::new(0, 8),
+                io_tiles: 0,
+            };
+            raster.fill(&[(0, spans)])
+        };
+        let whole = drawn(0, 200);
+        let busy = whole.pixels.iter().filter(|pixel| **pixel == LIGHT.compute).count();
+        assert_eq!(busy, 2 * (10 + 20 + 30 + 40 + 50 + 60 + 70 + 80));
+        for (first, end) in [(0, 50), (30, 60), (50, 120), (110, 200)] {
+            let part = drawn(first as u64, end as u64);
+            let size = [end - first, 8];
+            assert_eq!(part, whole.region_by_pixels([first, 0], size), "{first}..{end}");
+        }
     }
 }
