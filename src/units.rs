@@ -7,7 +7,9 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::{Add, AddAssign, Sub};
+use std::sync::Arc;
 
 /// A number of clock cycles of an IPU.
 #[derive(
@@ -219,15 +221,83 @@ impl TileRange {
 }
 
 /// One value per tile, run-length encoded: sorted, disjoint ranges; tiles in no run have no value.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+///
+/// Clones and shifted copies share their runs until one of them changes: equal operations on many
+/// IPUs then cost the memory of one.
+#[derive(Clone, Debug)]
 pub struct TileRuns<T> {
-    runs: Vec<(TileRange, T)>,
+    runs: Arc<Vec<(TileRange, T)>>,
+    /// Added to the tiles of all runs.
+    offset: u32,
+}
+
+impl<T> Default for TileRuns<T> {
+    fn default() -> Self {
+        Self { runs: Arc::new(Vec::new()), offset: 0 }
+    }
+}
+
+impl<T: PartialEq> PartialEq for TileRuns<T> {
+    fn eq(&self, other: &Self) -> bool {
+        let shared = Arc::ptr_eq(&self.runs, &other.runs) && self.offset == other.offset;
+        shared || self.runs.len() == other.runs.len() && self.iter().eq(other.iter())
+    }
+}
+
+impl<T: Eq> Eq for TileRuns<T> {}
+
+impl<T: Hash> Hash for TileRuns<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.iter().for_each(|run| run.hash(state));
+    }
+}
+
+impl<T> TileRuns<T> {
+    /// The runs in tile order.
+    pub fn iter(&self) -> impl Iterator<Item = (TileRange, &T)> {
+        let moved =
+            |tiles: &TileRange| TileRange::new(tiles.first + self.offset, tiles.end + self.offset);
+        self.runs.iter().map(move |(tiles, value)| (moved(tiles), value))
+    }
+
+    /// Number of runs.
+    pub fn len(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Whether no tile has a value.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Number of tiles that have a value.
+    pub fn tile_count(&self) -> u64 {
+        self.runs.iter().map(|(tiles, _)| u64::from(tiles.count())).sum()
+    }
+
+    /// The value of one tile.
+    pub fn get(&self, tile: u32) -> Option<&T> {
+        let tile = tile.checked_sub(self.offset)?;
+        let at = self.runs.partition_point(|(tiles, _)| tiles.end <= tile);
+        self.runs.get(at).filter(|(tiles, _)| tiles.contains(tile)).map(|(_, value)| value)
+    }
+
+    /// The same values `offset` tiles higher.
+    pub fn shifted(&self, offset: u32) -> Self {
+        Self { runs: Arc::clone(&self.runs), offset: self.offset + offset }
+    }
+
+    /// Where the runs are kept: equal for copies that share them on the same tiles, so that work
+    /// on them can be done once. Copies that do not share may still be equal.
+    pub fn shared_key(&self) -> (usize, u32) {
+        (Arc::as_ptr(&self.runs) as usize, self.offset)
+    }
 }
 
 impl<T: Clone + PartialEq> TileRuns<T> {
     /// No tile has a value.
     pub fn empty() -> Self {
-        Self { runs: Vec::new() }
+        Self::default()
     }
 
     /// The same value on every tile of `tiles`.
@@ -253,40 +323,19 @@ impl<T: Clone + PartialEq> TileRuns<T> {
         if tiles.count() == 0 {
             return;
         }
-        if let Some((last, last_value)) = self.runs.last_mut() {
+        if self.offset != 0 {
+            let runs = self.iter().map(|(tiles, value)| (tiles, value.clone())).collect();
+            (self.runs, self.offset) = (Arc::new(runs), 0);
+        }
+        let runs = Arc::make_mut(&mut self.runs);
+        if let Some((last, last_value)) = runs.last_mut() {
             assert!(last.end <= tiles.first, "runs are pushed in tile order");
             if last.end == tiles.first && *last_value == value {
                 last.end = tiles.end;
                 return;
             }
         }
-        self.runs.push((tiles, value));
-    }
-
-    /// The runs in tile order.
-    pub fn iter(&self) -> impl Iterator<Item = (TileRange, &T)> {
-        self.runs.iter().map(|(tiles, value)| (*tiles, value))
-    }
-
-    /// Number of runs.
-    pub fn len(&self) -> usize {
-        self.runs.len()
-    }
-
-    /// Whether no tile has a value.
-    pub fn is_empty(&self) -> bool {
-        self.runs.is_empty()
-    }
-
-    /// Number of tiles that have a value.
-    pub fn tile_count(&self) -> u64 {
-        self.runs.iter().map(|(tiles, _)| u64::from(tiles.count())).sum()
-    }
-
-    /// The value of one tile.
-    pub fn get(&self, tile: u32) -> Option<&T> {
-        let at = self.runs.partition_point(|(tiles, _)| tiles.end <= tile);
-        self.runs.get(at).filter(|(tiles, _)| tiles.contains(tile)).map(|(_, value)| value)
+        runs.push((tiles, value));
     }
 
     /// The same ranges with other values.
@@ -296,14 +345,6 @@ impl<T: Clone + PartialEq> TileRuns<T> {
             mapped.push(tiles, change(value));
         }
         mapped
-    }
-
-    /// The same values `offset` tiles higher.
-    pub fn shifted(&self, offset: u32) -> Self {
-        let runs = self.runs.iter().map(|(tiles, value)| {
-            (TileRange::new(tiles.first + offset, tiles.end + offset), value.clone())
-        });
-        Self { runs: runs.collect() }
     }
 }
 

@@ -8,6 +8,7 @@ mod progress;
 mod simulate;
 mod specs;
 mod summary;
+mod validate;
 mod verify;
 mod window;
 
@@ -27,8 +28,14 @@ pub struct Command {
 }
 
 /// Every command, in the order of the help text.
-pub const COMMANDS: &[Command] =
-    &[simulate::COMMAND, specs::COMMAND, summary::COMMAND, verify::COMMAND, export::COMMAND];
+pub const COMMANDS: &[Command] = &[
+    simulate::COMMAND,
+    specs::COMMAND,
+    summary::COMMAND,
+    verify::COMMAND,
+    export::COMMAND,
+    validate::COMMAND,
+];
 
 /// Why a command ended without its result.
 #[derive(Debug, thiserror::Error)]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Asks the child for `progress N` lines on stderr.
 const PROGRESS_VARIABLE: &str = "TILESCOPE_PROGRESS";
@@ -166,13 +166,23 @@ fn parse_spec(line: &str) -> Option<BundledSpec> {
     Some(BundledSpec { name: name.trim().to_owned(), about: about.trim().to_owned() })
 }
 
+/// The program that simulates: this one, whatever its file is called.
+static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+
+/// Names the running program as the one that simulates. Only the app does; the test runner must
+/// never start itself.
+///
+/// # Errors
+///
+/// The system does not know the path of this program.
+pub fn simulate_with_this_program() -> std::io::Result<()> {
+    let path = std::env::current_exe()?;
+    PROGRAM.get_or_init(|| path);
+    Ok(())
+}
+
 fn program() -> Result<Command, String> {
-    let path = std::env::current_exe()
-        .map_err(|error| format!("The path of this program is not known: {error}"))?;
-    // In tests this is the test runner, which must not start itself.
-    if path.file_stem().is_none_or(|name| name != "tilescope") {
-        return Err(format!("This program is not tilescope: {}", path.display()));
-    }
+    let path = PROGRAM.get().ok_or("The path of this program is not known")?;
     Ok(Command::new(path))
 }
 

@@ -90,6 +90,8 @@ pub fn run(report: Option<&Path>) -> Result<(), GuiError> {
     if unix && !set("DISPLAY") && !set("WAYLAND_DISPLAY") {
         return Err(GuiError::NoDisplay);
     }
+    // Without it the app still shows reports, and says why it cannot simulate.
+    let _known = child::simulate_with_this_program();
     let viewport = egui::ViewportBuilder::default()
         .with_title("tilescope")
         .with_app_id("tilescope")

@@ -393,7 +393,7 @@ pub struct ComputeSet {
 }
 
 /// What one tile does in an exchange or copy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TileTraffic {
     /// Bytes received.
     pub bytes_in: u64,

@@ -11,5 +11,6 @@ pub mod run;
 pub mod schedule;
 pub mod spec;
 pub mod targets;
+pub mod validate;
 
 pub use emit::{SimulateError, simulate};

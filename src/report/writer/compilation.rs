@@ -346,10 +346,13 @@ fn memory(rows: &Rows, compilation: &Compilation) -> Done {
     Ok(())
 }
 
+/// What bytes belong to: their category, region, and whether they share their address.
+type Owner = (Category, Region, bool);
+
 /// Bytes per tile of each owner, from the owners of each tile.
 fn owners(
     tiles: &TileRuns<Vec<CategoryBytes>>,
-) -> Result<BTreeMap<(Category, Region, bool), TileRuns<u64>>, ReportError> {
+) -> Result<BTreeMap<Owner, TileRuns<u64>>, ReportError> {
     let mut owners: BTreeMap<_, TileRuns<u64>> = BTreeMap::new();
     for (range, list) in tiles.iter() {
         for share in list {

@@ -9,7 +9,7 @@ use crate::report::{
 use crate::sim::graph::{Graph, Node, Role, Shape, TensorId};
 use crate::sim::lower::exchange::sends;
 use crate::sim::lower::work::{Phase, PhaseKind, Place, Temporary, VertexUse, Work, WorkItem};
-use crate::sim::lower::{LowerError, Lowering, code};
+use crate::sim::lower::{LowerError, Lowered, Lowering, code};
 use crate::sim::schedule::Placement;
 use crate::units::{OperationId, ProgramId, TileRange, TileRuns};
 use std::ops::Range;
@@ -91,8 +91,8 @@ pub struct Maker<'a> {
     pub lowering: Lowering<'a>,
     /// Report tables.
     pub tables: Tables,
-    /// What each node of the graph lowers to, with the planner's choice, until it is put down.
-    pub works: Vec<(Work, Option<String>)>,
+    /// What each node of the graph lowers to, until it is put down.
+    pub works: Vec<Lowered>,
     /// Lives of tensors.
     pub lifetimes: Lifetimes,
     /// Variables beside tensors.
@@ -123,9 +123,9 @@ impl Maker<'_> {
     /// # Errors
     /// An operation without a plan.
     pub fn lower(&mut self) -> Result<(), LowerError> {
+        self.lowering.plan_ahead();
         for node in &self.graph.nodes {
-            let work = node.operator.lower(&mut self.lowering, node)?;
-            self.works.push((work, self.lowering.take_plan()));
+            self.works.push(self.lowering.lower(node)?);
         }
         Ok(())
     }
@@ -154,7 +154,7 @@ impl Maker<'_> {
 
     /// Puts the steps of one node down and notes what they keep alive.
     fn node(&mut self, index: usize, node: &Node, stage: usize, ipu: u32) -> Vec<Item> {
-        let (work, plan) = std::mem::take(&mut self.works[index]);
+        let Lowered { work, plan, lives } = std::mem::take(&mut self.works[index]);
         let operation = self.operation(node, ipu, plan);
         let first = self.tables.next_step();
         let (items, steps) = self.tables.work(Some(operation), &node.name, ipu, &work);
@@ -162,9 +162,18 @@ impl Maker<'_> {
         if first == end {
             return items;
         }
-        for tensor in node.inputs.iter().chain(&node.outputs) {
-            let home = self.tensors.home(*tensor, stage, ipu, node.pass);
-            self.lifetimes.touch(home, first..end);
+        let step = |phase: usize| steps.get(phase).copied();
+        let until = lives.inputs_until.into_iter().chain(std::iter::repeat(None));
+        let inputs = node.inputs.iter().zip(until).map(|(tensor, until)| {
+            let end =
+                until.and_then(|phase| step(phase.checked_sub(1)?)).map_or(end, |last| last + 1);
+            (*tensor, first..end)
+        });
+        let from = step(lives.outputs_from).unwrap_or(first);
+        let outputs = node.outputs.iter().map(|tensor| (*tensor, from..end));
+        for (tensor, used) in inputs.chain(outputs) {
+            let home = self.tensors.home(tensor, stage, ipu, node.pass);
+            self.lifetimes.touch(home, used);
         }
         self.keep_temporaries(&work, operation, &node.name, ipu, &steps);
         items

@@ -10,7 +10,7 @@ pub use fragments::{Fragment, HostCopy, LinkCopy, pass_name};
 pub use tables::{Item, LeafCost};
 
 use crate::report::{Batching, Compilation, GraphCounts, Pass, Region, Target};
-use crate::sim::graph::{Graph, GraphError};
+use crate::sim::graph::{Graph, GraphError, Training};
 use crate::sim::lower::code::CodeAccount;
 use crate::sim::lower::{LowerError, Lowering, PlanningOptions};
 use crate::sim::ops::Optimizer;
@@ -177,7 +177,11 @@ fn build_graph(spec: &Spec) -> Result<Graph, CompileError> {
     let optimizer = Optimizer::find(&spec.model.optimizer).unwrap_or_else(|| {
         panic!("KEYS lists optimiser {}, Optimizer does not", spec.model.optimizer)
     });
-    Ok(graph.train(optimizer, spec.options.gradient_accumulation > 1)?)
+    Ok(graph.train(Training {
+        optimizer,
+        accumulate: spec.options.gradient_accumulation > 1,
+        loss_scaling: spec.model.loss_scaling,
+    })?)
 }
 
 /// Micro-batches of a stage in flight: PopART stashes `2 (S - 1 - s) + 1` in a training pipeline.

@@ -136,18 +136,26 @@ impl Tensors {
 /// Lets views and in-place results use the memory of their operand.
 fn share(graph: &Graph, placement: &Placement, readers: &[usize]) -> Vec<TensorId> {
     let mut root: Vec<TensorId> = (0..graph.tensors.len()).map(TensorId).collect();
+    // Whether a tensor's memory may be overwritten by its only reader.
+    let mut alone: Vec<bool> = graph
+        .tensors
+        .iter()
+        .zip(readers)
+        .map(|(tensor, readers)| tensor.role == Role::Activation && *readers == 1)
+        .collect();
     for node in &graph.nodes {
-        let Some(output) = node.outputs.first() else { continue };
-        let (input, always) = match node.operator.reuses() {
+        let (input, outputs, always) = match node.operator.reuses() {
             Reuse::Nothing => continue,
-            Reuse::View(input) => (node.inputs[input], true),
-            Reuse::InPlace(input) => (node.inputs[input], false),
+            Reuse::View(input) => (node.inputs[input], &node.outputs[..], true),
+            Reuse::InPlace(input) => (node.inputs[input], &node.outputs[..1], false),
         };
-        let operand = graph.tensor(input);
-        let here = placement.stage(operand.block) == placement.stage(node.block);
-        let alone = readers[input.0] == 1 && operand.role == Role::Activation;
-        if here && (always || alone) {
-            root[output.0] = root[input.0];
+        let stage = |block| placement.stage(block);
+        let here = stage(graph.tensor(input).block) == stage(node.block);
+        if here && (always || alone[input.0]) {
+            for output in outputs {
+                root[output.0] = root[input.0];
+                alone[output.0] &= alone[input.0];
+            }
         }
     }
     root

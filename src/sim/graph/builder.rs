@@ -40,7 +40,7 @@ impl GraphBuilder {
             nodes: Vec::new(),
             blocks: Vec::new(),
             outputs: Vec::new(),
-            loss: None,
+            losses: Vec::new(),
         };
         Self { graph, pass: Pass::Forward, block: BlockId(0) }
     }
@@ -130,9 +130,9 @@ impl GraphBuilder {
         self.graph.outputs.push(tensor);
     }
 
-    /// Names the loss.
+    /// Names a loss; several add up.
     pub fn loss(&mut self, tensor: TensorId) {
-        self.graph.loss = Some(tensor);
+        self.graph.losses.push(tensor);
     }
 
     /// The finished graph.

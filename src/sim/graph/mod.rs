@@ -6,7 +6,7 @@ mod train;
 
 pub use builder::{GraphBuilder, GraphError};
 pub use dtype::DType;
-pub use train::Backward;
+pub use train::{Backward, Training};
 
 use crate::report::Pass;
 use crate::sim::ops::Operator;
@@ -133,8 +133,8 @@ pub struct Graph {
     pub blocks: Vec<String>,
     /// Tensors sent to the host for each micro-batch.
     pub outputs: Vec<TensorId>,
-    /// The loss, where the model has one.
-    pub loss: Option<TensorId>,
+    /// Losses; their sum is what training makes small.
+    pub losses: Vec<TensorId>,
 }
 
 impl Graph {

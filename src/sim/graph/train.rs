@@ -3,7 +3,7 @@
 use super::builder::{GraphBuilder, GraphError};
 use super::{Graph, Node, Role, TensorId, TensorType};
 use crate::report::Pass;
-use crate::sim::ops::{Accumulate, Add, Operator, Optimizer};
+use crate::sim::ops::{Accumulate, BinaryOp, Operator, Optimizer, Scale};
 
 /// What an operator sees while it is differentiated.
 pub struct Backward<'a> {
@@ -24,6 +24,12 @@ impl Backward<'_> {
             node: self.node.name.clone(),
             problem: "the loss does not depend on this operation".to_string(),
         })
+    }
+
+    /// The error of an operator that cannot be differentiated.
+    pub fn no_gradient(&self) -> GraphError {
+        let problem = format!("{} has no gradient", self.node.operator.kind());
+        GraphError { node: self.node.name.clone(), problem }
     }
 
     /// Whether a gradient of this input is of use to anyone.
@@ -49,54 +55,80 @@ impl Backward<'_> {
     ) -> Result<TensorId, GraphError> {
         self.builder.apply(&format!("{}/{part}", self.node.name), operator, inputs)
     }
+
+    /// Applies a gradient operator with several outputs.
+    ///
+    /// # Errors
+    /// As [`GraphBuilder::apply_all`].
+    pub fn apply_all(
+        &mut self,
+        part: &str,
+        operator: impl Operator + 'static,
+        inputs: &[TensorId],
+    ) -> Result<Vec<TensorId>, GraphError> {
+        self.builder.apply_all(&format!("{}/{part}", self.node.name), operator, inputs)
+    }
+}
+
+/// How a graph is trained.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Training {
+    /// The optimiser.
+    pub optimizer: Optimizer,
+    /// Whether several micro-batches share one update: gradients are then accumulated.
+    pub accumulate: bool,
+    /// Factor of the loss that keeps small gradients above zero; 1 for none.
+    pub loss_scaling: f64,
 }
 
 impl Graph {
-    /// Adds the backward pass of the loss, gradient accumulation and the weight update.
-    ///
-    /// Accumulators are made when several micro-batches share one update.
+    /// Adds the backward pass of the losses, gradient accumulation and the weight update.
     ///
     /// # Errors
     /// A model without a loss, or an operator without a gradient.
-    pub fn train(self, optimizer: Optimizer, accumulate: bool) -> Result<Graph, GraphError> {
-        let Some(loss) = self.loss else {
+    pub fn train(self, training: Training) -> Result<Graph, GraphError> {
+        if self.losses.is_empty() {
             let problem = "the model has no loss, so it cannot be trained".to_string();
             return Err(GraphError { node: "loss".to_string(), problem });
-        };
-        let forward = self.nodes.clone();
+        }
+        let (forward, losses) = (self.nodes.clone(), self.losses.clone());
         let mut builder = GraphBuilder::extend(self);
         let mut gradients: Vec<Option<TensorId>> = vec![None; builder.graph().tensors.len()];
         for node in forward.iter().rev() {
-            differentiate(&mut builder, node, loss, &mut gradients)?;
+            let is_loss = node.outputs.iter().any(|output| losses.contains(output));
+            let scaling =
+                (is_loss && training.loss_scaling != 1.0).then_some(Scale(training.loss_scaling));
+            if is_loss || node.outputs.iter().any(|output| gradients[output.0].is_some()) {
+                differentiate(&mut builder, node, scaling, &mut gradients)?;
+            }
         }
-        update(&mut builder, &gradients, optimizer, accumulate)?;
+        update(&mut builder, &gradients, training)?;
         Ok(builder.finish())
     }
 }
 
-/// Adds the gradient operations of one forward node and notes the gradients of its inputs.
+/// Adds the gradient operations of one forward node and notes the gradients of its inputs;
+/// `scaling` is applied to those of a loss.
 fn differentiate(
     builder: &mut GraphBuilder,
     node: &Node,
-    loss: TensorId,
+    scaling: Option<Scale>,
     gradients: &mut [Option<TensorId>],
 ) -> Result<(), GraphError> {
     let output_gradients: Vec<_> = node.outputs.iter().map(|output| gradients[output.0]).collect();
-    let leads_to_loss =
-        output_gradients.iter().any(Option::is_some) || node.outputs.contains(&loss);
-    if !leads_to_loss {
-        return Ok(());
-    }
     builder.at(Pass::Backward, node.block);
     let mut backward = Backward { node, output_gradients: &output_gradients, builder };
     let found = node.operator.differentiate(&mut backward)?;
     for (input, gradient) in node.inputs.iter().zip(found) {
-        let Some(gradient) = gradient else { continue };
+        let Some(mut gradient) = gradient else { continue };
+        if let Some(scaling) = scaling {
+            gradient = builder.apply(&format!("{}/scaling", node.name), scaling, &[gradient])?;
+        }
         gradients[input.0] = Some(match gradients[input.0] {
             None => gradient,
             Some(earlier) => {
                 let name = format!("{}/sum", builder.graph().tensor(*input).name);
-                builder.apply(&name, Add, &[earlier, gradient])?
+                builder.apply(&name, BinaryOp::ADD, &[earlier, gradient])?
             }
         });
     }
@@ -107,9 +139,9 @@ fn differentiate(
 fn update(
     builder: &mut GraphBuilder,
     gradients: &[Option<TensorId>],
-    optimizer: Optimizer,
-    accumulate: bool,
+    training: Training,
 ) -> Result<(), GraphError> {
+    let Training { optimizer, accumulate, .. } = training;
     let parameters: Vec<TensorId> = builder.graph().with_role(Role::Parameter).collect();
     for parameter in parameters {
         let Some(gradient) = gradients[parameter.0] else { continue };
@@ -131,9 +163,10 @@ fn update(
         }
         builder.at(Pass::Update, tensor.block);
         let mut operands = vec![parameter, source];
-        for state in optimizer.states() {
+        for (state, dtype) in optimizer.states() {
             let name = format!("{state}___{}", tensor.name);
-            operands.push(builder.tensor(&name, tensor.ty.clone(), Role::State));
+            let ty = TensorType::new(tensor.ty.shape.clone(), dtype.unwrap_or(tensor.ty.dtype));
+            operands.push(builder.tensor(&name, ty, Role::State));
         }
         builder.apply_all(
             &format!("{}/{}", tensor.name, optimizer.name()),

@@ -42,7 +42,7 @@ const COUNTER_BYTES: u64 = 4;
 const EXTRA_COUNTERS: u64 = 2;
 
 /// Code bytes of copy vertices on a tile that has any: what the dense layer's total leaves.
-const COPY_CODE_BYTES: u64 = 690;
+pub const COPY_CODE_BYTES: u64 = 690;
 
 /// Code sizes by the start of the vertex type's name, counted from the assembly sources of
 /// graphcore/poplibs (instructions x 4 bytes, worker and supervisor); first match wins.
@@ -60,6 +60,7 @@ const VERTEX_CODE: &[(&str, u64)] = &[
     ("popops::ScaledAdd", 380),
     ("popops::BroadcastVectorOuter", 358),
     ("popops::BinaryOp", 124),
+    ("popops::MultiSlice", 420),
     ("popops::DynamicSlice", 772),
     ("popops::DynamicUpdateSlice", 772),
     ("popnn::NonLinearity", 400),

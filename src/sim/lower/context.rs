@@ -1,8 +1,11 @@
 //! What an operator knows while it is lowered: the machine, the graph, and how tensors lie.
 
 use super::layout::Layout;
-use crate::sim::graph::{DType, Graph, Role, TensorId, TensorType};
+use super::work::Work;
+use crate::sim::graph::{DType, Graph, Node, Role, TensorId, TensorType};
 use crate::sim::planner::{Machine, PlanCache};
+use rayon::prelude::*;
+use std::collections::HashMap;
 
 /// An operation that cannot be lowered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,7 +26,20 @@ pub struct PlanningOptions {
     pub partials_type: DType,
 }
 
+/// When operands and results of an operation exist, in phases of its work; by default all the time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lives {
+    /// For each input: the phase from which on it is not read any more. Inputs that are not listed
+    /// are read until the end.
+    pub inputs_until: Vec<Option<usize>>,
+    /// The first phase that writes outputs.
+    pub outputs_from: usize,
+}
+
 /// Lowers the operations of one graph, one after the other.
+///
+/// Models repeat their layers, so most operations equal one that was lowered before: the same
+/// operator on operands of the same types that lie the same way. Those share its [`Lowered`].
 pub struct Lowering<'a> {
     /// The graph.
     pub graph: &'a Graph,
@@ -37,8 +53,56 @@ pub struct Lowering<'a> {
     pub planning: PlanningOptions,
     /// Plans made so far.
     pub plans: &'a PlanCache,
-    layouts: Vec<Option<Layout>>,
+    layouts: Vec<Option<usize>>,
+    known_layouts: Interner,
+    lowered: HashMap<OperationKey, Remembered>,
     plan: Option<String>,
+    lives: Lives,
+}
+
+/// What an operation lowers to.
+#[derive(Clone, Debug, Default)]
+pub struct Lowered {
+    /// What the tiles do.
+    pub work: Work,
+    /// The planner's choice as a JSON object, where there was one.
+    pub plan: Option<String>,
+    /// When its operands and results exist.
+    pub lives: Lives,
+}
+
+/// Everything that what an operation lowers to depends on.
+#[derive(PartialEq, Eq, Hash)]
+struct OperationKey {
+    operator: String,
+    operands: Vec<(TensorType, Option<usize>)>,
+}
+
+/// What an operation lowered to, and how its operands lie then.
+struct Remembered {
+    lowered: Lowered,
+    layouts: Vec<Option<usize>>,
+}
+
+/// Layouts by number: equal layouts have equal numbers.
+#[derive(Default)]
+struct Interner {
+    layouts: Vec<Layout>,
+    numbers: HashMap<Layout, usize>,
+}
+
+impl Interner {
+    fn number(&mut self, layout: Layout) -> usize {
+        *self.numbers.entry(layout).or_insert_with_key(|layout| {
+            self.layouts.push(layout.clone());
+            self.layouts.len() - 1
+        })
+    }
+}
+
+/// Operands of a node: what it reads, then what it makes.
+fn operands(node: &Node) -> impl Iterator<Item = TensorId> {
+    node.inputs.iter().chain(&node.outputs).copied()
 }
 
 impl<'a> Lowering<'a> {
@@ -50,14 +114,59 @@ impl<'a> Lowering<'a> {
         planning: PlanningOptions,
         plans: &'a PlanCache,
     ) -> Self {
-        let layouts = vec![None; graph.tensors.len()];
-        let tiles = machine.tiles as u32;
-        let mut lowering =
-            Self { graph, machine, tiles, training, planning, plans, layouts, plan: None };
+        let mut lowering = Self {
+            graph,
+            machine,
+            tiles: machine.tiles as u32,
+            training,
+            planning,
+            plans,
+            layouts: vec![None; graph.tensors.len()],
+            known_layouts: Interner::default(),
+            lowered: HashMap::new(),
+            plan: None,
+            lives: Lives::default(),
+        };
         for tensor in graph.with_role(Role::Resident) {
             lowering.layout_or_linear(tensor);
         }
         lowering
+    }
+
+    /// Makes all plans that operations of the graph will ask for, in parallel. What cannot be
+    /// planned is found again, and said, when the operation is lowered.
+    pub fn plan_ahead(&self) {
+        let mut different: HashMap<(String, Vec<TensorType>), &Node> = HashMap::new();
+        for node in self.graph.nodes.iter().filter(|node| node.operator.is_planned()) {
+            let key = (format!("{:?}", node.operator), self.graph.types(&node.inputs));
+            different.entry(key).or_insert(node);
+        }
+        let nodes: Vec<&Node> = different.into_values().collect();
+        nodes.par_iter().for_each(|node| node.operator.plan_ahead(self, node));
+    }
+
+    /// Lowers one operation of the graph, or finds one that was equal.
+    ///
+    /// # Errors
+    /// Where no plan exists.
+    pub fn lower(&mut self, node: &Node) -> Result<Lowered, LowerError> {
+        let types = operands(node).map(|tensor| self.ty(tensor).clone());
+        let key = OperationKey {
+            operator: format!("{:?}", node.operator),
+            operands: types.zip(operands(node).map(|tensor| self.layouts[tensor.0])).collect(),
+        };
+        if let Some(known) = self.lowered.get(&key) {
+            for (tensor, layout) in operands(node).zip(&known.layouts) {
+                self.layouts[tensor.0] = *layout;
+            }
+            return Ok(known.lowered.clone());
+        }
+        let work = node.operator.lower(self, node)?;
+        let (plan, lives) = (self.plan.take(), std::mem::take(&mut self.lives));
+        let lowered = Lowered { work, plan, lives };
+        let layouts = operands(node).map(|tensor| self.layouts[tensor.0]).collect();
+        self.lowered.insert(key, Remembered { lowered: lowered.clone(), layouts });
+        Ok(lowered)
     }
 
     /// Type of a tensor.
@@ -67,21 +176,23 @@ impl<'a> Lowering<'a> {
 
     /// How a tensor lies, if it was laid out.
     pub fn layout(&self, tensor: TensorId) -> Option<&Layout> {
-        self.layouts[tensor.0].as_ref()
+        self.layouts[tensor.0].map(|number| &self.known_layouts.layouts[number])
     }
 
     /// Lays a tensor out.
     pub fn lay_out(&mut self, tensor: TensorId, layout: Layout) {
-        self.layouts[tensor.0] = Some(layout);
+        self.layouts[tensor.0] = Some(self.known_layouts.number(layout));
     }
 
     /// How a tensor lies; one that nobody placed yet is placed linearly.
     pub fn layout_or_linear(&mut self, tensor: TensorId) -> Layout {
+        if let Some(layout) = self.layout(tensor) {
+            return layout.clone();
+        }
         let ty = self.ty(tensor);
-        let tiles = self.tiles;
-        self.layouts[tensor.0]
-            .get_or_insert_with(|| Layout::linear(ty.elements(), ty.dtype.bytes(), tiles))
-            .clone()
+        let layout = Layout::linear(ty.elements(), ty.dtype.bytes(), self.tiles);
+        self.lay_out(tensor, layout.clone());
+        layout
     }
 
     /// Notes the planner's choice for the operation being lowered, as a JSON object.
@@ -89,8 +200,8 @@ impl<'a> Lowering<'a> {
         self.plan = Some(plan);
     }
 
-    /// The planner's choice for the operation just lowered, if it was planned.
-    pub fn take_plan(&mut self) -> Option<String> {
-        self.plan.take()
+    /// Notes when operands and results of the operation being lowered exist.
+    pub fn note_lives(&mut self, lives: Lives) {
+        self.lives = lives;
     }
 }

@@ -1,10 +1,12 @@
 //! How a tensor lies on the tiles of its IPU.
 
 use super::split::{self, Bounds};
-use crate::units::TileRuns;
+use crate::sim::planner::ranges::gcd;
+use crate::units::{TileRange, TileRuns};
+use std::ops::Range;
 
 /// The order of elements inside the tiles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
     /// As the shape says, innermost dimension contiguous.
     Linear,
@@ -29,10 +31,56 @@ impl Order {
             Self::Reshaped => (usize::MAX, 1),
         }
     }
+
+    /// The same order seen in another shape of as many elements: groups of an axis stay together
+    /// where an axis of the new shape runs along them.
+    pub fn reshaped(self, from: &[u64], to: &[u64]) -> Self {
+        let Self::Grouped { axis, group } = self else { return self };
+        let step = |shape: &[u64], axis: usize| shape[axis + 1..].iter().product::<u64>();
+        let along = |new: &usize| to[*new] > 1 && step(to, *new) == step(from, axis);
+        match (0..to.len()).find(along) {
+            Some(new) => Self::Grouped { axis: new, group: gcd(group, to[new]) },
+            None => Self::Reshaped,
+        }
+    }
+
+    /// The same order when axis `i` is the former axis `permutation[i]`.
+    pub fn permuted(self, shape: &[u64], permutation: &[usize]) -> Self {
+        let (innermost, group) = match self {
+            Self::Linear if permutation.is_sorted() => return self,
+            Self::Reshaped => return self,
+            _ => self.innermost(shape),
+        };
+        match permutation.iter().position(|old| *old == innermost) {
+            Some(axis) => Self::Grouped { axis, group },
+            None => Self::Reshaped,
+        }
+    }
+
+    /// Sizes of the dimensions in the order of memory, and which of them steps through `axis`
+    /// (or through its groups).
+    fn memory_dims(self, shape: &[u64], axis: usize) -> (Vec<u64>, usize) {
+        match self {
+            Self::Grouped { axis: inner, group } if inner < shape.len() && group > 0 => {
+                let others = (0..shape.len()).filter(|at| *at != inner);
+                let mut dims = vec![shape[inner].div_ceil(group)];
+                let mut at = 0;
+                for other in others {
+                    if other == axis {
+                        at = dims.len();
+                    }
+                    dims.push(shape[other]);
+                }
+                dims.push(group);
+                (dims, at)
+            }
+            _ => (shape.to_vec(), axis),
+        }
+    }
 }
 
 /// Where the elements of a tensor are, and in which order.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
     /// Elements on each tile of the IPU, tiles numbered from 0.
     pub elements: TileRuns<u64>,
@@ -52,6 +100,39 @@ impl Layout {
             elements: linear_mapping(elements, element_bytes, LINEAR_MIN_BYTES, tiles),
             order: Order::Linear,
         }
+    }
+
+    /// How many elements of the innermost axis of a tensor of `shape` lie together on one tile:
+    /// what a group and the largest share of a tile have in common (poplibs
+    /// lib/poputil/VarStructure.cpp, detectInnermostGrouping).
+    pub fn group_on_tile(&self, shape: &[u64]) -> u64 {
+        let (_, group) = self.order.innermost(shape);
+        gcd(group, self.elements.max().min(group))
+    }
+
+    /// The part of a tensor of `shape` whose index along `axis` is in `range`, where it lies.
+    pub fn slice(&self, shape: &[u64], axis: usize, range: Range<u64>) -> Self {
+        let (dims, at) = self.order.memory_dims(shape, axis);
+        let inner: u64 = dims[at + 1..].iter().product();
+        let block = inner * dims[at];
+        // In steps of the dimension that goes through the axis, in elements of memory.
+        let share = |index: u64| index * dims[at] * inner / shape[axis].max(1);
+        let (low, high) = (share(range.start), share(range.end));
+        let before = |elements: u64| {
+            elements / block * (high - low) + (elements % block).clamp(low, high) - low
+        };
+        let mut start = 0;
+        let mut elements = TileRuns::empty();
+        for (tiles, count) in self.elements.iter() {
+            for tile in tiles.first..tiles.end {
+                let kept = before(start + count) - before(start);
+                start += count;
+                if kept > 0 {
+                    elements.push(TileRange::new(tile, tile + 1), kept);
+                }
+            }
+        }
+        Self { elements, order: self.order }
     }
 
     /// Bytes on each tile.
@@ -88,7 +169,45 @@ mod tests {
         assert_eq!(Layout::linear(64, 4, 1472).elements.tile_count(), 2);
     }
 
+    #[test]
+    fn views_keep_groups_together() {
+        let grouped = |axis, group| Order::Grouped { axis, group };
+        // Heads cut the channels of a layer into pieces of 64.
+        let heads = grouped(1, 16).reshaped(&[1024, 1024], &[8, 128, 16, 64]);
+        assert_eq!(heads, grouped(3, 16));
+        assert_eq!(heads.permuted(&[8, 128, 16, 64], &[0, 2, 1, 3]), grouped(3, 16));
+        assert_eq!(heads.permuted(&[8, 128, 16, 64], &[0, 2, 3, 1]), grouped(2, 16));
+        // Channels cut into groups of 4: every second pair of a run of 8 is another group.
+        let groups = grouped(1, 8).reshaped(&[16, 12, 59, 59], &[16, 3, 4, 59, 59]);
+        assert_eq!(groups, grouped(2, 4));
+        assert_eq!(grouped(1, 8).reshaped(&[16, 12, 6, 6], &[16, 432]), Order::Reshaped);
+    }
+
     proptest! {
+        #[test]
+        fn slices_are_all_of_it(
+            shape in prop::collection::vec(1u64..20, 1..4),
+            axis in 0usize..4,
+            inner in 0usize..4,
+            group in 1u64..4,
+            cut in 0u64..20,
+        ) {
+            let (axis, inner) = (axis % shape.len(), inner % shape.len());
+            let elements = shape.iter().product();
+            let mut layout = Layout::linear(elements, 4, 40);
+            if shape[inner].is_multiple_of(group) {
+                layout.order = Order::Grouped { axis: inner, group };
+            }
+            let cut = cut % (shape[axis] + 1);
+            let low = layout.slice(&shape, axis, 0..cut).elements;
+            let high = layout.slice(&shape, axis, cut..shape[axis]).elements;
+            prop_assert_eq!(low.total() + high.total(), elements);
+            let exact = elements / shape[axis] * cut;
+            if layout.order == Order::Linear || axis != inner {
+                prop_assert_eq!(low.total(), exact);
+            }
+        }
+
         #[test]
         fn every_element_has_one_tile(elements in 1u64..5_000_000, bytes in prop_oneof![Just(1u64), Just(2), Just(4)]) {
             let layout = Layout::linear(elements, bytes, 1216);

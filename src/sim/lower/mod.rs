@@ -7,14 +7,16 @@ pub mod constants;
 mod context;
 pub mod conv;
 pub mod elementwise;
+pub mod embedding;
 pub mod exchange;
 pub mod layout;
 pub mod pool;
-mod products;
+pub mod products;
 pub mod rearrange;
+pub mod recurrent;
 pub mod reduce;
 pub mod runs;
 pub mod split;
 pub mod work;
 
-pub use context::{LowerError, Lowering, PlanningOptions};
+pub use context::{Lives, LowerError, Lowered, Lowering, PlanningOptions};

@@ -3,12 +3,13 @@
 //! An operand that nobody has placed yet is placed as the plan wants it. One that lies elsewhere,
 //! or in another order, is rearranged, and that is part of the operation's work.
 
-use super::context::{LowerError, Lowering};
-use super::conv::{self, Innermost, OperandLayout, Source, planned_layouts};
+use super::context::{Lives, LowerError, Lowering};
+use super::conv::{self, Innermost, OperandLayout, Operands, Source, planned_layouts};
 use super::layout::{Layout, Order};
-use super::work::Work;
+use super::work::{Place, Work};
 use crate::sim::graph::{Node, TensorId, TensorType};
-use crate::sim::ops::{Conv2d, Product};
+use crate::sim::ops::{Conv2d, MatMul, Product, Sizes};
+use crate::sim::planner::candidates::Method;
 use crate::sim::planner::{
     ConvParams, FieldDim, Pass, Plan, PlanError, PlanOptions, TrainingPlans,
 };
@@ -34,6 +35,22 @@ impl Axes {
             Innermost::Batch => self.batch,
         }
     }
+
+    /// The same axes behind `leading` others.
+    const fn behind(self, leading: usize) -> Self {
+        Self {
+            in_channels: self.in_channels + leading,
+            out_channels: self.out_channels + leading,
+            batch: self.batch + leading,
+        }
+    }
+}
+
+/// Axes of the operands of a product.
+#[derive(Clone, Copy)]
+struct ProductAxes {
+    activations: Axes,
+    weights: Axes,
 }
 
 /// `x[m,k]`, `y[m,n]`, and `[batch, channels, height, width]`: channels second, batch first.
@@ -42,35 +59,81 @@ const ACTIVATIONS: Axes = Axes { in_channels: 1, out_channels: 1, batch: 0 };
 /// `w[k,n]` of a matmul.
 const MATMUL_WEIGHTS: Axes = Axes { in_channels: 0, out_channels: 1, batch: 1 };
 
-/// `w[out, in, height, width]` of a convolution.
-const CONV_WEIGHTS: Axes = Axes { in_channels: 1, out_channels: 0, batch: 0 };
+/// `w[n,k]` of a matmul with a transpose, `w[out, in, height, width]` of a convolution.
+const TURNED_WEIGHTS: Axes = Axes { in_channels: 1, out_channels: 0, batch: 0 };
+
+const CONV: ProductAxes = ProductAxes { activations: ACTIVATIONS, weights: TURNED_WEIGHTS };
+
+/// Plans of a product.
+enum Planned {
+    /// Of a product that is only ever run forwards.
+    Inference(Arc<Plan>),
+    /// Of all three passes.
+    Training(Arc<TrainingPlans>),
+}
 
 impl Lowering<'_> {
+    /// Plans the products of a layer.
+    ///
+    /// # Errors
+    /// Where no plan exists.
+    fn matmul_plans(&self, node: &Node, matmul: &MatMul) -> Result<Planned, LowerError> {
+        let types: Vec<TensorType> =
+            node.inputs.iter().map(|tensor| self.ty(*tensor).clone()).collect();
+        let sizes = matmul.sizes(&types);
+        let Sizes { groups, m, k, n } =
+            sizes.map_err(|problem| LowerError { operation: node.name.clone(), problem })?;
+        let params = ConvParams::matmul(types[0].dtype, groups, m, k, n);
+        if self.training {
+            let options = self.plan_options(Pass::FcTrainingForward);
+            let plans = self.plans.fully_connected(&self.machine, &params, &options);
+            return explain(node, plans).map(Planned::Training);
+        }
+        let plan = self.plans.plan(&self.machine, &params, &self.plan_options(Pass::MatMul));
+        explain(node, plan).map(Planned::Inference)
+    }
+
+    /// Makes the plans of a layer, for later.
+    pub fn plan_matmul(&self, node: &Node, matmul: &MatMul) {
+        // Whoever lowers the node hears of the error.
+        let _ = self.matmul_plans(node, matmul);
+    }
+
     /// Lowers one product of a fully-connected layer.
     ///
     /// # Errors
     /// Where no plan exists.
-    pub fn matmul(&mut self, node: &Node, product: Product) -> Result<Work, LowerError> {
-        let types: Vec<&TensorType> = node.inputs.iter().map(|tensor| self.ty(*tensor)).collect();
-        let (a, b) = (&types[0].shape, &types[1].shape);
-        let [m, k, n] = match product {
-            Product::Forward => [a[0], a[1], b[1]],
-            Product::InputGradient => [a[0], b[0], a[1]],
-            Product::WeightGradient => [a[0], a[1], b[1]],
+    pub fn matmul(&mut self, node: &Node, matmul: &MatMul) -> Result<Work, LowerError> {
+        let leading = self.ty(node.inputs[0]).shape.len() - 2;
+        let weights = if matmul.transposed { TURNED_WEIGHTS } else { MATMUL_WEIGHTS };
+        let axes = ProductAxes {
+            activations: ACTIVATIONS.behind(leading),
+            weights: weights.behind(leading),
         };
-        let params = ConvParams::matmul(types[0].dtype, 1, m, k, n);
-        if !self.training {
-            let plan = self.plans.plan(&self.machine, &params, &self.plan_options(Pass::MatMul));
-            return self.forward(node, &*explain(node, plan)?, MATMUL_WEIGHTS);
+        match self.matmul_plans(node, matmul)? {
+            Planned::Inference(plan) => self.forward(node, &plan, axes),
+            Planned::Training(plans) => match matmul.product {
+                Product::Forward => self.forward(node, &plans.forward, axes),
+                Product::InputGradient => self.input_gradient(node, &plans, axes),
+                Product::WeightGradient => self.weight_gradient(node, &plans, axes),
+            },
         }
-        let options = self.plan_options(Pass::FcTrainingForward);
-        let plans = self.plans.fully_connected(&self.machine, &params, &options);
-        let plans = explain(node, plans)?;
-        match product {
-            Product::Forward => self.forward(node, &plans.forward, MATMUL_WEIGHTS),
-            Product::InputGradient => self.input_gradient(node, &plans),
-            Product::WeightGradient => self.weight_gradient(node, &plans, MATMUL_WEIGHTS),
+    }
+
+    /// Makes the plans of a convolution, for later.
+    pub fn plan_conv(&self, node: &Node, conv: &Conv2d) {
+        // Whoever lowers the node hears of the error.
+        let _ = self.conv_forward_plans(node, conv);
+    }
+
+    /// Plans a convolution from its forward pass.
+    fn conv_forward_plans(&self, node: &Node, conv: &Conv2d) -> Result<Planned, LowerError> {
+        let params = conv_params(conv, self.ty(node.inputs[0]), self.ty(node.inputs[1]));
+        if self.training {
+            return self.conv_plans(node, &params).map(Planned::Training);
         }
+        let options = self.plan_options(Pass::InferenceForward);
+        explain(node, self.plans.plan(&self.machine, &params, &options)).map(Planned::Inference)
     }
 
     /// Lowers a convolution.
@@ -78,14 +141,10 @@ impl Lowering<'_> {
     /// # Errors
     /// Where no plan exists.
     pub fn conv_forward(&mut self, node: &Node, conv: &Conv2d) -> Result<Work, LowerError> {
-        let params = conv_params(conv, self.ty(node.inputs[0]), self.ty(node.inputs[1]));
-        if !self.training {
-            let options = self.plan_options(Pass::InferenceForward);
-            let plan = self.plans.plan(&self.machine, &params, &options);
-            return self.forward(node, &*explain(node, plan)?, CONV_WEIGHTS);
+        match self.conv_forward_plans(node, conv)? {
+            Planned::Inference(plan) => self.forward(node, &plan, CONV),
+            Planned::Training(plans) => self.forward(node, &plans.forward, CONV),
         }
-        let plans = self.conv_plans(node, &params)?;
-        self.forward(node, &plans.forward, CONV_WEIGHTS)
     }
 
     /// Lowers the gradient of a convolution's input.
@@ -95,7 +154,7 @@ impl Lowering<'_> {
     pub fn conv_input_gradient(&mut self, node: &Node, conv: &Conv2d) -> Result<Work, LowerError> {
         let params = conv_params(conv, self.ty(node.outputs[0]), self.ty(node.inputs[1]));
         let plans = self.conv_plans(node, &params)?;
-        self.input_gradient(node, &plans)
+        self.input_gradient(node, &plans, CONV)
     }
 
     /// Lowers the gradient of a convolution's weights.
@@ -105,7 +164,7 @@ impl Lowering<'_> {
     pub fn conv_weight_gradient(&mut self, node: &Node, conv: &Conv2d) -> Result<Work, LowerError> {
         let params = conv_params(conv, self.ty(node.inputs[0]), self.ty(node.outputs[0]));
         let plans = self.conv_plans(node, &params)?;
-        self.weight_gradient(node, &plans, CONV_WEIGHTS)
+        self.weight_gradient(node, &plans, CONV)
     }
 
     fn plan_options(&self, pass: Pass) -> PlanOptions {
@@ -125,22 +184,40 @@ impl Lowering<'_> {
         explain(node, self.plans.convolution(&self.machine, params, &options))
     }
 
-    fn forward(&mut self, node: &Node, plan: &Plan, weights: Axes) -> Result<Work, LowerError> {
+    fn forward(&mut self, node: &Node, plan: &Plan, axes: ProductAxes) -> Result<Work, LowerError> {
         let layouts = planned_layouts(&self.machine, plan);
-        let input = self.source(node.inputs[0], &layouts.input, ACTIVATIONS);
-        let weights = self.source(node.inputs[1], &layouts.weights, weights);
-        let work = conv::forward(&self.machine, plan, input, weights);
-        self.place_result(node.outputs[0], &layouts.output, ACTIVATIONS);
-        self.note_plan(plan.describe().to_string());
+        let input = self.source(node.inputs[0], &layouts.input, axes.activations);
+        let weights = self.source(node.inputs[1], &layouts.weights, axes.weights);
+        let work = self.lower_pass(plan, &Operands::forward(input, weights));
+        self.place_result(node.outputs[0], &layouts.output, axes.activations);
         Ok(work)
     }
 
-    fn input_gradient(&mut self, node: &Node, plans: &TrainingPlans) -> Result<Work, LowerError> {
+    /// Weights that lie as the forward pass wants them are turned from there; others, such as one
+    /// of two activations, from where they are.
+    fn input_gradient(
+        &mut self,
+        node: &Node,
+        plans: &TrainingPlans,
+        axes: ProductAxes,
+    ) -> Result<Work, LowerError> {
         let layouts = planned_layouts(&self.machine, &plans.backward);
-        let gradient = self.source(node.inputs[0], &layouts.input, ACTIVATIONS);
-        let work = conv::backward(&self.machine, plans, gradient);
-        self.place_result(node.outputs[0], &layouts.output, ACTIVATIONS);
-        self.note_plan(plans.backward.describe().to_string());
+        let gradient = self.source(node.inputs[0], &layouts.input, axes.activations);
+        let forward = planned_layouts(&self.machine, &plans.forward).weights;
+        let operands = match self.source(node.inputs[1], &forward, axes.weights) {
+            Source::Planned => Operands::backward(plans, gradient),
+            _ => {
+                let turned = Axes {
+                    in_channels: axes.weights.out_channels,
+                    out_channels: axes.weights.in_channels,
+                    ..axes.weights
+                };
+                let weights = self.source(node.inputs[1], &layouts.weights, turned);
+                Operands::forward(gradient, weights)
+            }
+        };
+        let work = self.lower_pass(&plans.backward, &operands);
+        self.place_result(node.outputs[0], &layouts.output, axes.activations);
         Ok(work)
     }
 
@@ -149,13 +226,22 @@ impl Lowering<'_> {
         &mut self,
         node: &Node,
         plans: &TrainingPlans,
-        axes: Axes,
+        axes: ProductAxes,
     ) -> Result<Work, LowerError> {
         let layouts = planned_layouts(&self.machine, &plans.forward);
-        let work = conv::weight_update(&self.machine, plans);
-        self.place_result(node.outputs[0], &layouts.weights, axes);
-        self.note_plan(plans.update.describe().to_string());
+        let work = self.lower_pass(&plans.update, &Operands::weight_update(plans));
+        self.place_result(node.outputs[0], &layouts.weights, axes.weights);
         Ok(work)
+    }
+
+    fn lower_pass(&mut self, plan: &Plan, operands: &Operands) -> Work {
+        let lowered = conv::lower(&self.machine, plan, operands);
+        self.note_plan(plan.describe().to_string());
+        self.note_lives(Lives {
+            inputs_until: lowered.used_until.to_vec(),
+            outputs_from: lowered.result_from,
+        });
+        lowered.work
     }
 
     fn place_result(&mut self, tensor: TensorId, layout: &OperandLayout, axes: Axes) {
@@ -176,9 +262,10 @@ impl Lowering<'_> {
         }
         let (axis, group) = have.order.innermost(&ty.shape);
         if axis == wanted.order.innermost(&ty.shape).0 {
-            Source::Elsewhere
+            Source::Elsewhere { group }
         } else {
-            Source::Transposed { group }
+            let group = have.group_on_tile(&ty.shape);
+            Source::Transposed { group, tiles: have.elements.tile_count() }
         }
     }
 }
@@ -206,20 +293,34 @@ fn from_planned(layout: &OperandLayout, axes: Axes, ty: &TensorType) -> Layout {
     Layout { elements, order }
 }
 
+/// Where the result of a plan must lie: the matrix engine and SLIC vertices want interleaved memory
+/// for what they write, which is the result itself where nothing is to be added up or cast.
+pub fn result_place(plan: &Plan) -> Place {
+    let split = &plan.partition;
+    let direct = split.reduction_depth() == 1
+        && split.serial() == 1
+        && plan.partial_type() == plan.params.output_type;
+    match plan.vertex.method {
+        Method::Amp { .. } | Method::Slic { .. } if direct => Place::Interleaved,
+        _ => Place::Any,
+    }
+}
+
 /// The planner's view of a convolution of `x` with `w`.
 fn conv_params(conv: &Conv2d, x: &TensorType, w: &TensorType) -> ConvParams {
     let dim = |axis: usize| {
         FieldDim::new(x.shape[axis], w.shape[axis])
             .padded(conv.padding, conv.padding)
+            .kernel_dilated(conv.dilation)
             .strided(conv.stride)
     };
     ConvParams {
         input_type: x.dtype,
         output_type: x.dtype,
         batch: x.shape[0],
-        conv_groups: 1,
-        in_channels: x.shape[1],
-        out_channels: w.shape[0],
+        conv_groups: conv.groups,
+        in_channels: x.shape[1] / conv.groups,
+        out_channels: w.shape[0] / conv.groups,
         dims: vec![dim(2), dim(3)],
     }
 }

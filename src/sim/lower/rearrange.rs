@@ -67,6 +67,15 @@ impl Lowering<'_> {
         u64::from(self.machine.chip.exchange_bytes_per_cycle)
     }
 
+    /// Places `tensor` as `layout` says if nobody has placed it yet, or brings it there.
+    pub fn place_or_bring(&mut self, tensor: TensorId, layout: Layout, name: &str) -> Work {
+        if self.layout(tensor).is_none() {
+            self.lay_out(tensor, layout);
+            return Work::default();
+        }
+        self.bring(tensor, &layout, name)
+    }
+
     /// The phases that bring `tensor` into `layout` for the operation step `name`; none where it
     /// lies so already.
     pub fn bring(&mut self, tensor: TensorId, layout: &Layout, name: &str) -> Work {

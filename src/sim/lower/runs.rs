@@ -37,9 +37,18 @@ pub fn zip<T: Clone + PartialEq>(
 
 /// Sum of two values on each tile that has any.
 pub fn add(a: &TileRuns<u64>, b: &TileRuns<u64>) -> TileRuns<u64> {
+    either(a, b, |a, b| a + b)
+}
+
+/// The larger of two values on each tile that has any.
+pub fn most(a: &TileRuns<u64>, b: &TileRuns<u64>) -> TileRuns<u64> {
+    either(a, b, u64::max)
+}
+
+fn either(a: &TileRuns<u64>, b: &TileRuns<u64>, join: fn(u64, u64) -> u64) -> TileRuns<u64> {
     let last = a.iter().chain(b.iter()).map(|(tiles, _)| tiles.end).max().unwrap_or(0);
     let whole = TileRuns::uniform(TileRange::new(0, last), 0);
-    let sum = zip(&zip(&whole, a, |_, a| a), b, |a, b| a + b);
+    let sum = zip(&zip(&whole, a, |_, a| a), b, join);
     let mut present = TileRuns::empty();
     for (tiles, value) in sum.iter().filter(|(_, value)| **value > 0) {
         present.push(tiles, *value);

@@ -12,7 +12,7 @@ use crate::units::TileRuns;
 use std::ops::Range;
 
 /// The lowered form of one operation on one IPU.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Work {
     /// What happens, in order.
     pub items: Vec<WorkItem>,
@@ -21,7 +21,7 @@ pub struct Work {
 }
 
 /// A phase, or a loop of phases.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum WorkItem {
     /// One superstep half: exchange or compute.
     Phase(Phase),
@@ -35,7 +35,7 @@ pub enum WorkItem {
 }
 
 /// One exchange or one compute set.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Phase {
     /// Debug name below the operation: `Conv_1/Convolve`, `Conv_1/Convolve/ExchangePre`.
     pub name: String,
@@ -44,7 +44,7 @@ pub struct Phase {
 }
 
 /// What the tiles do in a phase.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PhaseKind {
     /// Data moves between tiles.
     Exchange {
@@ -66,7 +66,7 @@ pub enum PhaseKind {
 }
 
 /// Equal vertices of one compute set.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct VertexUse {
     /// Vertex type as profiles name it: `poplin::ConvPartial1x1Out<float,float,true,false>`.
     pub vertex_type: String,
@@ -81,7 +81,7 @@ pub struct VertexUse {
 }
 
 /// A variable that lives only inside a work.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Temporary {
     /// Debug name below the operation: `Conv_1/partials`.
     pub name: String,
@@ -108,7 +108,22 @@ pub enum Place {
     Interleaved,
 }
 
+impl Temporary {
+    /// The same, `phases` later.
+    pub fn later(mut self, phases: usize) -> Self {
+        self.live = self.live.start + phases..self.live.end + phases;
+        self
+    }
+}
+
 impl Work {
+    /// Puts another work at the end.
+    pub fn append(&mut self, other: Self) {
+        let start = self.phases().len();
+        self.items.extend(other.items);
+        self.temporaries.extend(other.temporaries.into_iter().map(|each| each.later(start)));
+    }
+
     /// Phases in program order, loop bodies once, each with the times it runs.
     pub fn phases(&self) -> Vec<(&Phase, u64)> {
         fn walk<'a>(items: &'a [WorkItem], times: u64, found: &mut Vec<(&'a Phase, u64)>) {

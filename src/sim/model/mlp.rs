@@ -1,18 +1,13 @@
 //! A multi-layer perceptron of any depth, one block per layer: the plainest model to pipeline.
 
+use super::layers::Layers;
 use super::{ModelDef, size};
-use crate::sim::graph::{DType, Graph, GraphBuilder, GraphError, Role, TensorType};
-use crate::sim::ops::{CrossEntropy, Relu};
-use crate::sim::spec::{Form, Key, ModelSpec};
+use crate::sim::graph::{Graph, GraphError};
+use crate::sim::ops::Activation;
+use crate::sim::spec::{Key, ModelSpec};
 
 const SIZES: &[Key] = &[
-    Key {
-        path: "model.layers",
-        form: Form::Integer(1, 64),
-        default: "4",
-        about: "Linear layers, each a block of its own: L0, L1 and so on",
-        also: "",
-    },
+    super::depth("4"),
     size("model.width", "256", "Values between layers"),
     size("model.classes", "16", "Values of the last layer"),
 ];
@@ -29,25 +24,18 @@ pub const MODEL: ModelDef = ModelDef {
 
 fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
     let [layers, width, classes] = ["layers", "width", "classes"].map(|name| spec.size(name));
-    let (batch, dtype) = (spec.batch_size, spec.precision);
-    let mut graph = GraphBuilder::new();
-    graph.block("L0");
-    let mut x = graph.tensor("input", TensorType::new([batch, width], dtype), Role::Input);
+    let mut model = Layers::new(spec);
+    model.block("L0");
+    let mut x = model.input("input", &[spec.batch_size, width], model.dtype);
     for layer in 0..layers {
         let name = format!("L{layer}");
-        graph.block(&name);
+        model.block(&name);
         let last = layer + 1 == layers;
-        x = super::linear(&mut graph, &name, x, if last { classes } else { width }, dtype)?;
+        x = model.linear(&name, x, if last { classes } else { width })?;
         if !last {
-            x = graph.apply(&format!("{name}/relu"), Relu, &[x])?;
+            x = model.apply(&format!("{name}/relu"), Activation::RELU, &[x])?;
         }
     }
-    graph.output(x);
-    if spec.training {
-        let labels = graph.tensor("labels", TensorType::new([batch], DType::Int), Role::Input);
-        let loss = graph.apply("loss", CrossEntropy, &[x, labels])?;
-        graph.output(loss);
-        graph.loss(loss);
-    }
-    Ok(graph.finish())
+    model.classify(x)?;
+    Ok(model.finish())
 }

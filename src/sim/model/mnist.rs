@@ -2,8 +2,9 @@
 //! linear ones on MNIST images, in blocks B1 to B4.
 
 use super::ModelDef;
-use crate::sim::graph::{DType, Graph, GraphBuilder, GraphError, Role, TensorId, TensorType};
-use crate::sim::ops::{BiasAdd, Conv2d, CrossEntropy, MaxPool, Relu, Reshape};
+use super::layers::Layers;
+use crate::sim::graph::{Graph, GraphError, TensorId};
+use crate::sim::ops::{Activation, Conv2d, Pool};
 use crate::sim::spec::ModelSpec;
 
 /// Images are 28 x 28 in one channel; ten classes.
@@ -21,46 +22,33 @@ pub const MODEL: ModelDef = ModelDef {
 };
 
 fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
-    let (batch, dtype) = (spec.batch_size, spec.precision);
-    let mut graph = GraphBuilder::new();
-    graph.block("B1");
-    let image = TensorType::new([batch, 1, IMAGE, IMAGE], dtype);
-    let mut x = graph.tensor("image", image, Role::Input);
-    x = conv_layer(&mut graph, "layer1", x, 10, dtype)?;
-    graph.block("B2");
-    x = conv_layer(&mut graph, "layer2", x, 20, dtype)?;
-    graph.block("B3");
-    x = graph.apply("flatten", Reshape { shape: vec![batch, 320] }, &[x])?;
-    x = super::linear(&mut graph, "layer3", x, 256, dtype)?;
-    x = graph.apply("layer3_act", Relu, &[x])?;
-    graph.block("B4");
-    x = super::linear(&mut graph, "layer4", x, CLASSES, dtype)?;
-    graph.output(x);
-    if spec.training {
-        let labels = TensorType::new([batch], DType::Int);
-        let labels = graph.tensor("labels", labels, Role::Input);
-        let loss = graph.apply("loss", CrossEntropy, &[x, labels])?;
-        graph.output(loss);
-        graph.loss(loss);
-    }
-    Ok(graph.finish())
+    let batch = spec.batch_size;
+    let mut model = Layers::new(spec);
+    model.block("B1");
+    let mut x = model.input("image", &[batch, 1, IMAGE, IMAGE], model.dtype);
+    x = conv_layer(&mut model, "layer1", x, 10)?;
+    model.block("B2");
+    x = conv_layer(&mut model, "layer2", x, 20)?;
+    model.block("B3");
+    x = model.reshape("flatten", x, &[batch, 320])?;
+    x = model.linear("layer3", x, 256)?;
+    x = model.apply("layer3_act", Activation::RELU, &[x])?;
+    model.block("B4");
+    x = model.linear("layer4", x, CLASSES)?;
+    model.classify(x)?;
+    Ok(model.finish())
 }
 
 /// Convolution 5 x 5 with bias, max-pool 2, ReLU: `ConvLayer` of the tutorial.
 fn conv_layer(
-    graph: &mut GraphBuilder,
+    model: &mut Layers,
     name: &str,
     x: TensorId,
     filters: u64,
-    dtype: DType,
 ) -> Result<TensorId, GraphError> {
-    let channels = graph.graph().tensor(x).ty.shape[1];
-    let weights = TensorType::new([filters, channels, 5, 5], dtype);
-    let weights = graph.tensor(&format!("{name}/conv/weight"), weights, Role::Parameter);
-    let bias = TensorType::new([filters], dtype);
-    let bias = graph.tensor(&format!("{name}/conv/bias"), bias, Role::Parameter);
-    let x = graph.apply(&format!("{name}/conv"), Conv2d::default(), &[x, weights])?;
-    let x = graph.apply(&format!("{name}/conv/bias"), BiasAdd { axis: 1 }, &[x, bias])?;
-    let x = graph.apply(&format!("{name}/pool"), MaxPool { kernel: 2, stride: 2 }, &[x])?;
-    graph.apply(&format!("{name}/relu"), Relu, &[x])
+    let conv = format!("{name}/conv");
+    let x = model.conv(&conv, x, filters, 5, Conv2d::default())?;
+    let x = model.bias(&conv, x, filters)?;
+    let x = model.apply(&format!("{name}/pool"), Pool::max(2, 2, 0), &[x])?;
+    model.apply(&format!("{name}/relu"), Activation::RELU, &[x])
 }

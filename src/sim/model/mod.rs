@@ -1,12 +1,15 @@
 //! The layers people name: built-in models, from their published definitions.
 
+mod classification;
+mod layers;
 mod matmul_chain;
 mod mlp;
 mod mnist;
+mod resnet;
+mod vit;
 
-use crate::sim::graph::{DType, Graph, GraphBuilder, GraphError, Role, TensorId, TensorType};
-use crate::sim::ops::{BiasAdd, MatMul};
-use crate::sim::spec::{Key, ModelSpec};
+use crate::sim::graph::{Graph, GraphError};
+use crate::sim::spec::{Form, Key, ModelSpec, keys};
 use std::fmt;
 
 /// A built-in model.
@@ -33,7 +36,15 @@ impl fmt::Debug for ModelDef {
 }
 
 /// Every built-in model, sorted by name.
-pub const MODELS: &[ModelDef] = &[matmul_chain::MODEL, mlp::MODEL, mnist::MODEL];
+pub const MODELS: &[ModelDef] = &[
+    classification::MODEL,
+    matmul_chain::MODEL,
+    mlp::MODEL,
+    mnist::MODEL,
+    resnet::RESNET18,
+    resnet::RESNET50,
+    vit::MODEL,
+];
 
 /// The names of all models.
 pub fn names() -> Vec<&'static str> {
@@ -47,30 +58,27 @@ pub fn find(name: &str) -> Option<&'static ModelDef> {
 
 /// The key of a size with a default.
 const fn size(path: &'static str, default: &'static str, about: &'static str) -> Key {
+    Key { path, form: Form::Integer(1, keys::LARGEST_SIZE), default, about, also: "" }
+}
+
+/// The key of the number of layers: each is a block, so a graph of them must stay a graph.
+const fn depth(default: &'static str) -> Key {
     Key {
-        path,
-        form: crate::sim::spec::Form::Integer(1, crate::sim::spec::keys::LARGEST_SIZE),
+        path: "model.layers",
+        form: Form::Integer(1, 64),
         default,
-        about,
+        about: "Layers, each a block of its own",
         also: "",
     }
 }
 
-/// `x . weight + bias`.
-fn linear(
-    graph: &mut GraphBuilder,
-    name: &str,
-    x: TensorId,
-    outputs: u64,
-    dtype: DType,
-) -> Result<TensorId, GraphError> {
-    let inputs = graph.graph().tensor(x).ty.shape[1];
-    let weights = TensorType::new([inputs, outputs], dtype);
-    let weights = graph.tensor(&format!("{name}/weight"), weights, Role::Parameter);
-    let bias =
-        graph.tensor(&format!("{name}/bias"), TensorType::new([outputs], dtype), Role::Parameter);
-    let x = graph.apply(name, MatMul::default(), &[x, weights])?;
-    graph.apply(&format!("{name}/bias"), BiasAdd { axis: 1 }, &[x, bias])
+/// Checks that one size is a multiple of another.
+fn expect_divides(whole: &str, size: u64, part: &str, of: u64) -> Result<(), GraphError> {
+    if of > 0 && size.is_multiple_of(of) {
+        return Ok(());
+    }
+    let problem = format!("{size} is no multiple of model.{part} = {of}");
+    Err(GraphError { node: whole.to_string(), problem })
 }
 
 #[cfg(test)]

@@ -4,27 +4,34 @@ use super::{Operator, expect_operands};
 use crate::sim::graph::{Backward, GraphError, Node, TensorId, TensorType};
 use crate::sim::lower::{LowerError, Lowering, work::Work};
 
-/// A convolution of `[batch, in, height, width]` with `[out, in, kernel, kernel]` weights.
+/// A convolution of `[batch, in, height, width]` with `[out, in / groups, kernel, kernel]` weights.
+/// With as many groups as channels it is depthwise.
 #[derive(Clone, Copy, Debug)]
 pub struct Conv2d {
     /// Distance of neighbouring outputs.
     pub stride: u64,
     /// Zeros around the input.
     pub padding: u64,
+    /// Distance of neighbouring kernel elements.
+    pub dilation: u64,
+    /// Groups of channels that do not see each other.
+    pub groups: u64,
 }
 
 impl Default for Conv2d {
     fn default() -> Self {
-        Self { stride: 1, padding: 0 }
+        Self { stride: 1, padding: 0, dilation: 1, groups: 1 }
     }
 }
 
 impl Conv2d {
     fn outputs_along(&self, size: u64, kernel: u64) -> Option<u64> {
-        if self.stride == 0 {
+        if self.stride == 0 || self.dilation == 0 || kernel == 0 {
             return None;
         }
-        (size + 2 * self.padding).checked_sub(kernel).map(|room| room / self.stride + 1)
+        let reach = (kernel - 1).checked_mul(self.dilation)?.checked_add(1)?;
+        let padded = self.padding.checked_mul(2)?.checked_add(size)?;
+        padded.checked_sub(reach).map(|room| room / self.stride + 1)
     }
 
     /// Multiply-accumulates times two.
@@ -46,10 +53,12 @@ impl Operator for Conv2d {
             (&x.shape[..], &w.shape[..])
         else {
             return Err(format!(
-                "[batch, in, height, width] and [out, in, kernel, kernel] are expected, not {x} and {w}"
+                "[batch, in, height, width] and [out, in / groups, kernel, kernel] are expected, \
+                 not {x} and {w}"
             ));
         };
-        if channels != in_channels || x.dtype != w.dtype {
+        let grouped = self.groups > 0 && in_channels.checked_mul(self.groups) == Some(*channels);
+        if !grouped || !out.is_multiple_of(self.groups) || x.dtype != w.dtype {
             return Err(format!("weights {w} do not fit input {x}"));
         }
         match (
@@ -81,6 +90,14 @@ impl Operator for Conv2d {
             gradients[1] = Some(backward.apply("wu", operator, &[x, gradient])?);
         }
         Ok(gradients)
+    }
+
+    fn is_planned(&self) -> bool {
+        true
+    }
+
+    fn plan_ahead(&self, lowering: &Lowering, node: &Node) {
+        lowering.plan_conv(node, self);
     }
 
     fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {

@@ -1,27 +1,65 @@
 //! The operators: one file each with shapes, gradient, and what it does on the tiles.
 
 mod accumulate;
-mod add;
+mod activation;
+mod batch_norm;
 mod bias_add;
+mod binary;
+mod cast;
+mod concat;
 mod conv2d;
 mod cross_entropy;
+mod dropout;
+mod embedding;
+mod group_norm;
+mod gru;
+mod layer_norm;
+mod lstm;
 mod matmul;
-mod max_pool;
+mod nll;
+mod norm;
 mod optimizer;
 mod parts;
-mod relu;
+mod pool;
+mod recurrent;
+mod reduce;
+mod repeat;
 mod reshape;
+mod scale;
+mod slice;
+mod softmax;
+mod split;
+mod transpose;
+mod unary;
 
 pub use accumulate::Accumulate;
-pub use add::Add;
+pub use activation::Activation;
+pub use batch_norm::BatchNorm;
 pub use bias_add::BiasAdd;
+pub use binary::BinaryOp;
+pub use cast::Cast;
+pub use concat::Concat;
 pub use conv2d::Conv2d;
 pub use cross_entropy::CrossEntropy;
-pub use matmul::{MatMul, Product};
-pub use max_pool::MaxPool;
+pub use dropout::Dropout;
+pub use embedding::Embedding;
+pub use group_norm::GroupNorm;
+pub use gru::Gru;
+pub use layer_norm::LayerNorm;
+pub use lstm::Lstm;
+pub use matmul::{MatMul, Product, Sizes};
+pub use nll::NegativeLogLikelihood;
 pub use optimizer::Optimizer;
-pub use relu::Relu;
+pub use pool::Pool;
+pub use reduce::Reduce;
+pub use repeat::Repeat;
 pub use reshape::Reshape;
+pub use scale::Scale;
+pub use slice::Slice;
+pub use softmax::Softmax;
+pub use split::Split;
+pub use transpose::Transpose;
+pub use unary::UnaryOp;
 
 use crate::sim::graph::{Backward, GraphError, Node, TensorId, TensorType};
 use crate::sim::lower::{LowerError, Lowering, work::Work};
@@ -46,9 +84,16 @@ pub trait Operator: Debug + Send + Sync {
     /// # Errors
     /// Where the operator has no gradient.
     fn differentiate(&self, backward: &mut Backward) -> Result<Vec<Option<TensorId>>, GraphError> {
-        let problem = format!("{} has no gradient", self.kind());
-        Err(GraphError { node: backward.node.name.clone(), problem })
+        Err(backward.no_gradient())
     }
+
+    /// Whether the planner decides how it is split over the tiles.
+    fn is_planned(&self) -> bool {
+        false
+    }
+
+    /// Has the planner make the plans of [`Operator::lower`], if it is planned.
+    fn plan_ahead(&self, _: &Lowering, _: &Node) {}
 
     /// What the tiles do; lays out the outputs, and inputs that nobody has placed yet.
     ///
@@ -68,9 +113,9 @@ pub trait Operator: Debug + Send + Sync {
 pub enum Reuse {
     /// It does.
     Nothing,
-    /// It is another view of this input.
+    /// All outputs are other views of this input.
     View(usize),
-    /// It may overwrite this input.
+    /// The first output may overwrite this input.
     InPlace(usize),
 }
 

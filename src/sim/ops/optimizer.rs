@@ -1,12 +1,16 @@
 //! Optimisers: the weight update of one parameter.
 //!
-//! Each is a chain of element-wise passes over the parameter's tiles. AdamW follows PopART's
-//! lowering: two moment updates, the bias-corrected step, weight decay, the variable update
-//! (popart willow/src/popx/op/adamupdaterx.cpp, adamvarupdatex.cpp).
+//! Each is a chain of element-wise passes over the parameter's tiles. Adam, AdamW and LAMB follow
+//! PopART's lowering: two moment updates, the bias-corrected step, weight decay, the norms of
+//! parameter and step where LAMB compares them, the variable update (popart
+//! willow/src/popx/op/adamupdaterx.cpp, lambsquarex.cpp, adamvarupdatex.cpp).
 
-use super::{Operator, expect_same};
+use super::Operator;
+use super::parts::Rows;
 use crate::sim::graph::{DType, Node, TensorType};
 use crate::sim::lower::elementwise::{self, Binary, Unary};
+use crate::sim::lower::layout::{Layout, Order};
+use crate::sim::lower::reduce::Operation;
 use crate::sim::lower::{
     LowerError, Lowering,
     work::{Phase, Work},
@@ -20,39 +24,80 @@ pub enum Optimizer {
     Sgd,
     /// Gradient descent with momentum.
     SgdMomentum,
+    /// Adaptive moments.
+    Adam,
     /// Adam with decoupled weight decay.
     AdamW,
+    /// AdamW whose step is scaled by the norms of parameter and step, layer by layer.
+    Lamb,
 }
 
 impl Optimizer {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Sgd, Self::SgdMomentum, Self::Adam, Self::AdamW, Self::Lamb];
+
     /// Name in a spec.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sgd => "sgd",
             Self::SgdMomentum => "sgd_momentum",
+            Self::Adam => "adam",
             Self::AdamW => "adamw",
+            Self::Lamb => "lamb",
         }
     }
 
     /// The optimiser of that name.
     pub fn find(name: &str) -> Option<Self> {
-        [Self::Sgd, Self::SgdMomentum, Self::AdamW]
-            .into_iter()
-            .find(|optimizer| optimizer.name() == name)
+        Self::ALL.into_iter().find(|optimizer| optimizer.name() == name)
     }
 
-    /// Prefixes of its state tensors, as PopART names them.
-    pub fn states(self) -> &'static [&'static str] {
+    /// Its state tensors: prefix as PopART names them, and element type where that is not the
+    /// parameter's. Second moments of halves would underflow (graphcore/examples nlp/bert/pytorch
+    /// optimization.py: second_order_momentum_accum_type float).
+    pub fn states(self) -> &'static [(&'static str, Option<DType>)] {
         match self {
             Self::Sgd => &[],
-            Self::SgdMomentum => &["Accl"],
-            Self::AdamW => &["Accl1", "Accl2"],
+            Self::SgdMomentum => &[("Accl", None)],
+            Self::Adam | Self::AdamW | Self::Lamb => {
+                &[("Accl1", None), ("Accl2", Some(DType::Float))]
+            }
         }
     }
 
     /// The update of one parameter; afterwards the accumulator is cleared if there is one.
     pub fn update(self, clears_accumulator: bool) -> impl Operator + 'static {
         WeightUpdate { optimizer: self, clears_accumulator }
+    }
+
+    /// Passes up to the step.
+    fn step(self) -> Vec<Pass> {
+        match self {
+            Self::Sgd => Vec::new(),
+            Self::SgdMomentum => vec![axpby("acclUpdate/axpby")],
+            Self::Adam => moments(),
+            Self::AdamW | Self::Lamb => {
+                let mut passes = moments();
+                passes.push(scaled("adamUpdater/weightDecay"));
+                passes
+            }
+        }
+    }
+
+    /// Passes that apply the step.
+    fn apply(self) -> &'static [Pass] {
+        match self {
+            Self::Sgd => const { &[scaled("varUpdate/scaledAdd")] },
+            Self::SgdMomentum => const { &[scaled("varUpdate/scaledAdd")] },
+            Self::Adam | Self::AdamW | Self::Lamb => {
+                const {
+                    &[
+                        in_place("adamVarUpdate/learningRate", Binary::Multiply),
+                        scaled("adamVarUpdate/scaledSubtract"),
+                    ]
+                }
+            }
+        }
     }
 }
 
@@ -64,44 +109,90 @@ struct WeightUpdate {
 }
 
 /// One element-wise pass of an update.
-type Pass = (&'static str, fn(&str, DType, &TileRuns<u64>) -> Phase);
-
-const fn scaled(name: &'static str) -> Pass {
-    (name, elementwise::scaled_add)
+#[derive(Clone, Copy)]
+struct Pass {
+    name: &'static str,
+    kind: PassKind,
 }
 
-const SGD: &[Pass] = &[scaled("varUpdate/axpby")];
+#[derive(Clone, Copy)]
+enum PassKind {
+    /// a += s b
+    Scaled,
+    /// a = s a + t b
+    Axpby,
+    /// a = f(b)
+    Unary(Unary),
+    /// a = a op b
+    InPlace(Binary),
+}
 
-const SGD_MOMENTUM: &[Pass] = &[scaled("acclUpdate/axpby"), scaled("varUpdate/scaledAdd")];
+const fn scaled(name: &'static str) -> Pass {
+    Pass { name, kind: PassKind::Scaled }
+}
 
-const ADAMW: &[Pass] = &[
-    scaled("gradientUnscale"),
-    ("accl1Update/Square", |name, dtype, elements| {
-        elementwise::unary(name, Unary::Square, dtype, elements)
-    }),
-    scaled("accl1Update/axpby"),
-    scaled("accl2Update/axpby"),
-    ("adamUpdater/mcorrected", |name, dtype, elements| {
-        elementwise::binary_in_place(name, Binary::Multiply, dtype, elements)
-    }),
-    ("adamUpdater/vcorrected", |name, dtype, elements| {
-        elementwise::binary_in_place(name, Binary::Multiply, dtype, elements)
-    }),
-    ("adamUpdater/Sqrt", |name, dtype, elements| {
-        elementwise::unary(name, Unary::Sqrt, dtype, elements)
-    }),
-    ("adamUpdater/AddEpsilon", |name, dtype, elements| {
-        elementwise::binary_in_place(name, Binary::Add, dtype, elements)
-    }),
-    ("adamUpdater/Divide", |name, dtype, elements| {
-        elementwise::binary_in_place(name, Binary::Divide, dtype, elements)
-    }),
-    scaled("adamUpdater/weightDecay"),
-    ("adamVarUpdate/learningRate", |name, dtype, elements| {
-        elementwise::binary_in_place(name, Binary::Multiply, dtype, elements)
-    }),
-    scaled("adamVarUpdate/scaledSubtract"),
-];
+const fn axpby(name: &'static str) -> Pass {
+    Pass { name, kind: PassKind::Axpby }
+}
+
+const fn unary(name: &'static str, function: Unary) -> Pass {
+    Pass { name, kind: PassKind::Unary(function) }
+}
+
+const fn in_place(name: &'static str, operation: Binary) -> Pass {
+    Pass { name, kind: PassKind::InPlace(operation) }
+}
+
+/// Both moments, corrected for their start at zero, and their ratio.
+fn moments() -> Vec<Pass> {
+    vec![
+        scaled("gradientUnscale"),
+        axpby("accl1Update/axpby"),
+        unary("accl2Update/Square", Unary::Square),
+        axpby("accl2Update/axpby"),
+        in_place("adamUpdater/mcorrected", Binary::Multiply),
+        in_place("adamUpdater/vcorrected", Binary::Multiply),
+        unary("adamUpdater/Sqrt", Unary::Sqrt),
+        in_place("adamUpdater/AddEpsilon", Binary::Add),
+        in_place("adamUpdater/Divide", Binary::Divide),
+    ]
+}
+
+impl Pass {
+    fn phase(self, dtype: DType, elements: &TileRuns<u64>) -> Phase {
+        match self.kind {
+            PassKind::Scaled => elementwise::scaled_add(self.name, dtype, elements),
+            PassKind::Axpby => elementwise::axpby(self.name, dtype, elements),
+            PassKind::Unary(function) => elementwise::unary(self.name, function, dtype, elements),
+            PassKind::InPlace(operation) => {
+                elementwise::binary_in_place(self.name, operation, dtype, elements)
+            }
+        }
+    }
+}
+
+/// Scales the step by the ratio of the norms of parameter and step.
+fn trust_ratio(
+    lowering: &Lowering,
+    node: &Node,
+    work: &mut Work,
+    dtype: DType,
+    layout: &Layout,
+) -> Result<(), LowerError> {
+    let flat = TensorType::new([layout.elements.total()], dtype);
+    let seen = Layout { elements: layout.elements.clone(), order: Order::Linear };
+    let rows = Rows::new(&flat, seen, &[0]);
+    let mut norm =
+        |name: &str| rows.reduce(lowering, node, work, name, Operation::SquareAdd, DType::Float);
+    let [weights, _] = [norm("lambSquare/weights")?, norm("lambSquare/step")?];
+    let (float, scalar) = (DType::Float, &weights.elements);
+    for (name, function) in [("lamb/r1Sqrt", Unary::Sqrt), ("lamb/r2Sqrt", Unary::Sqrt)] {
+        work.push(elementwise::unary_in_place(name, function, float, scalar));
+    }
+    work.push(elementwise::binary_in_place("lamb/ratio", Binary::Divide, float, scalar));
+    rows.apply(lowering, work, "lamb/scale", Binary::Multiply, &weights);
+    Ok(())
+}
 
 impl Operator for WeightUpdate {
     fn kind(&self) -> &'static str {
@@ -109,8 +200,8 @@ impl Operator for WeightUpdate {
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
-        for operand in inputs {
-            expect_same(operand, &inputs[0])?;
+        if let Some(other) = inputs.iter().find(|operand| operand.shape != inputs[0].shape) {
+            return Err(format!("{other} does not fit parameter {}", inputs[0]));
         }
         Ok(Vec::new())
     }
@@ -119,7 +210,9 @@ impl Operator for WeightUpdate {
         let per_element = match self.optimizer {
             Optimizer::Sgd => 2,
             Optimizer::SgdMomentum => 4,
+            Optimizer::Adam => 14,
             Optimizer::AdamW => 16,
+            Optimizer::Lamb => 21,
         };
         per_element * inputs[0].elements()
     }
@@ -132,13 +225,14 @@ impl Operator for WeightUpdate {
         for state in &node.inputs[2..] {
             lowering.lay_out(*state, layout.clone());
         }
-        let passes = match self.optimizer {
-            Optimizer::Sgd => SGD,
-            Optimizer::SgdMomentum => SGD_MOMENTUM,
-            Optimizer::AdamW => ADAMW,
-        };
-        for (name, pass) in passes {
-            work.push(pass(name, dtype, &layout.elements));
+        for pass in self.optimizer.step() {
+            work.push(pass.phase(dtype, &layout.elements));
+        }
+        if self.optimizer == Optimizer::Lamb {
+            trust_ratio(lowering, node, &mut work, dtype, &layout)?;
+        }
+        for pass in self.optimizer.apply() {
+            work.push(pass.phase(dtype, &layout.elements));
         }
         if self.clears_accumulator {
             let accumulator = lowering.layout_or_linear(node.inputs[1]);

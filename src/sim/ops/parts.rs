@@ -1,13 +1,14 @@
 //! Steps that several operators are made of: reductions over some axes, and the results of
 //! reductions applied to the rows they came from.
 
+use super::expect_operands;
 use crate::report::Category;
 use crate::sim::graph::{DType, Node, TensorType};
-use crate::sim::lower::elementwise::{self, Binary, cycles};
+use crate::sim::lower::elementwise::{self, Binary, Unary, cycles};
 use crate::sim::lower::exchange;
 use crate::sim::lower::layout::{Layout, Order};
 use crate::sim::lower::reduce::{self, Dim, Operation, Reduction};
-use crate::sim::lower::work::{Place, Temporary, Work};
+use crate::sim::lower::work::{Phase, Place, Temporary, Work};
 use crate::sim::lower::{LowerError, Lowering, runs};
 use crate::units::TileRuns;
 
@@ -108,4 +109,85 @@ impl Rows {
             live: start..work.phases().len() + 1,
         });
     }
+}
+
+/// Adds softmax of `rows`, in place; or its logarithm.
+pub fn softmax(
+    work: &mut Work,
+    lowering: &Lowering,
+    node: &Node,
+    rows: &Rows,
+    log: bool,
+) -> Result<(), LowerError> {
+    let (dtype, elements) = (rows.dtype, &rows.layout.elements);
+    let maxima = rows.reduce(lowering, node, work, "SoftMax/Reduce_max", Operation::Max, dtype)?;
+    rows.apply(lowering, work, "SoftMax/Sub", Binary::Subtract, &maxima);
+    let exp = if log { elementwise::unary } else { elementwise::unary_in_place };
+    let start = work.phases().len();
+    work.push(exp("SoftMax/Exp", Unary::Exp, dtype, elements));
+    let sums =
+        rows.reduce(lowering, node, work, "SoftMax/Reduce_sum", Operation::Add, DType::Float)?;
+    if log {
+        keep(work, "SoftMax/exponentials", rows.layout.bytes(dtype.bytes()), start);
+    }
+    let (function, operation) =
+        if log { (Unary::Log, Binary::Subtract) } else { (Unary::Inverse, Binary::Multiply) };
+    work.push(elementwise::unary_in_place("SoftMax/Sum", function, DType::Float, &sums.elements));
+    rows.apply(lowering, work, "SoftMax/Scale", operation, &sums);
+    Ok(())
+}
+
+/// Notes a temporary that lives from phase `start` to the last phase so far.
+pub fn keep(work: &mut Work, name: &str, bytes: TileRuns<u64>, start: usize) {
+    work.temporaries.push(Temporary {
+        name: name.to_string(),
+        category: Category::Variable,
+        bytes,
+        place: Place::Any,
+        live: start..work.phases().len(),
+    });
+}
+
+/// Checks values `[batch, classes]` and labels `[batch]`.
+pub fn check_labels(inputs: &[TensorType]) -> Result<(), String> {
+    expect_operands(inputs, 2)?;
+    let (values, labels) = (&inputs[0], &inputs[1]);
+    if values.shape.len() != 2 || labels.shape != values.shape[..1] {
+        return Err(format!(
+            "values [batch, classes] and labels [batch] are expected, not {values} and {labels}"
+        ));
+    }
+    Ok(())
+}
+
+/// Adds the transform that picks the value of each label (the second operand of `node`), and the
+/// sum of what it picked; returns how the sum lies.
+pub fn pick(
+    work: &mut Work,
+    lowering: &mut Lowering,
+    node: &Node,
+    layout: &Layout,
+    dtype: DType,
+) -> Result<Layout, LowerError> {
+    let labels = lowering.layout_or_linear(node.inputs[1]).bytes(DType::Int.bytes());
+    let needed = layout.elements.map(|count| *count.min(&labels.total()) * DType::Int.bytes());
+    let name = "Loss/LossCrossEntropyTransform";
+    let phase =
+        exchange::phase(name, &needed, &labels, (2, 2), lowering.tiles, lowering.exchange_speed());
+    work.push_some(phase);
+    let vertex = format!("popnn::LossCrossEntropyTransform<{}>", dtype.poplar_name());
+    // Worker cycles 22 + 4 n for float, poplibs lib/popnn/popnnCycleEstimators.cpp.
+    work.push(elementwise::phase(name, vertex, 4, &layout.elements, |count| 6 * (22 + 4 * count)));
+    let flat = TensorType::new([layout.elements.total()], dtype);
+    let picked = Layout { elements: layout.elements.clone(), order: Order::Linear };
+    let losses = Rows::new(&flat, picked, &[0]);
+    losses.reduce(lowering, node, work, "Loss/Reduce", Operation::Add, dtype)
+}
+
+/// The phase that writes rows of `classes` values with a one where the label says.
+pub fn one_hot(name: &str, dtype: DType, classes: u64, elements: &TileRuns<u64>) -> Phase {
+    let vertex = format!("popops::EncodeOneHot<unsigned int,{}>", dtype.poplar_name());
+    elementwise::phase(name, vertex, 3, elements, |count| {
+        cycles::one_hot(dtype, count.div_ceil(classes))
+    })
 }

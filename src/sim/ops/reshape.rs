@@ -2,7 +2,7 @@
 
 use super::{Operator, Reuse, expect_operands};
 use crate::sim::graph::{Backward, GraphError, Node, TensorId, TensorType};
-use crate::sim::lower::{LowerError, Lowering, layout::Order, work::Work};
+use crate::sim::lower::{LowerError, Lowering, work::Work};
 
 /// A tensor of the given shape with the elements of the operand, in order.
 #[derive(Clone, Debug)]
@@ -37,9 +37,7 @@ impl Operator for Reshape {
 
     fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
         let mut layout = lowering.layout_or_linear(node.inputs[0]);
-        if layout.order != Order::Linear {
-            layout.order = Order::Reshaped;
-        }
+        layout.order = layout.order.reshaped(&lowering.ty(node.inputs[0]).shape, &self.shape);
         lowering.lay_out(node.outputs[0], layout);
         Ok(Work::default())
     }

@@ -39,6 +39,9 @@ use model::{Model, PartSize};
 use search::{Best, Candidate, Search};
 use transforms::Transformed;
 
+/// Most tiles of one IPU: no chip has more than a few thousand.
+pub const MAX_TILES: u64 = 1 << 16;
+
 /// Plans of the three passes over the weights of a layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainingPlans {
@@ -160,6 +163,9 @@ impl<'a> Task<'a> {
         if machine.tiles == 0 {
             return Err(PlanError::Empty { what: "number of tiles" });
         }
+        if machine.tiles > MAX_TILES {
+            return Err(PlanError::TooLarge { what: "number of tiles", limit: MAX_TILES });
+        }
         Ok(Self { machine, params: params.canonical()?, options: *options, joint: false })
     }
 
@@ -203,6 +209,7 @@ impl<'a> Task<'a> {
         self.search(MemoryBound::None)?.ok_or_else(|| self.no_vertex())
     }
 
+    /// The cheapest plan within a bound.
     fn search(&self, bound: MemoryBound) -> Result<Option<Found>, PlanError> {
         let memory = bound.bytes().unwrap_or(u64::MAX);
         let mut found: Option<Found> = None;

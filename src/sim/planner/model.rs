@@ -197,11 +197,7 @@ impl Model {
                 needed_inputs[dim] = field.needed_inputs();
             }
         }
-        let macs = padded.dims.iter().map(FieldDim::macs).product::<u64>()
-            * padded.conv_groups
-            * padded.batch
-            * padded.in_channels
-            * padded.out_channels;
+        let macs = padded.macs();
         let context = VertexContext {
             vertex,
             dims,
@@ -347,6 +343,11 @@ impl Model {
         copy + exchange
     }
 
+    /// Temporary bytes of the layout changes on `tiles` tiles.
+    pub fn layout_bytes(&self, tiles: u64) -> u64 {
+        self.layout.cost(&self.machine, tiles).2
+    }
+
     /// What vertices do on the fullest tile.
     pub fn vertex_work(&self, size: &PartSize) -> VertexWork {
         VertexWork {
@@ -466,6 +467,21 @@ impl Model {
             partials += partials.div_ceil(size.groups / vertex.groups_per_group) + 200;
         }
         operands + partials
+    }
+
+    /// A bound that [`Model::conv_bytes`] never gets below, where only the dimensions before `dim`
+    /// and all other axes are decided: weights, partial sums, and the inputs of decided dimensions.
+    pub fn fewest_conv_bytes(&self, fewest: &PartSize, dim: usize) -> u64 {
+        let vertex = self.vertex();
+        let dims = self.dims;
+        let inputs: u64 = (0..dim).map(|dim| self.part_inputs(fewest, dim)).product();
+        let inputs = inputs * fewest.batch * fewest.in_channels * fewest.groups;
+        let kernel: u64 = fewest.kernel[..dims].iter().product();
+        let weights = kernel * fewest.in_channels * fewest.out_channels * fewest.groups;
+        let pixels = fewest.field[..dims].iter().product::<u64>() * fewest.batch * fewest.groups;
+        let channels = fewest.out_channels / self.grain.out_channels * vertex.out_chans_per_group;
+        (inputs + weights) * self.padded.input_type.bytes()
+            + pixels * channels * vertex.partial_type.bytes()
     }
 
     /// Cycles to bring partial sums to all but the first stage of the reduction.

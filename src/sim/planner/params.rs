@@ -325,6 +325,12 @@ impl ConvParams {
         self.output_field() * self.batch * self.out_channels * self.conv_groups
     }
 
+    /// Multiply-accumulates, those with padding left out.
+    pub fn macs(&self) -> u64 {
+        let field: u64 = self.dims.iter().map(FieldDim::macs).product();
+        field * self.batch * self.in_channels * self.out_channels * self.conv_groups
+    }
+
     /// Checks every documented bound; all planning starts here.
     pub fn validate(&self) -> Result<(), PlanError> {
         if self.dims.is_empty() || self.dims.len() > MAX_DIMS {

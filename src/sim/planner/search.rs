@@ -5,7 +5,8 @@
 //! included; what is skipped cannot win. The order of the loops is channels, kernel, groups,
 //! batch, then the output field, and bounds are checked at each level:
 //!
-//! * a model whose vertices cannot be fast enough on all tiles is skipped altogether;
+//! * a model whose vertices cannot be fast enough on all tiles, or whose layout changes do not
+//!   even fit all tiles, is skipped altogether;
 //! * before the field loops, the inner loops of the vertices at the best possible field split and
 //!   the partial sums they make are a lower bound;
 //! * at a point, exchange, layout and vertices are added up one by one.
@@ -18,8 +19,9 @@ use super::model::{Model, PartElements, PartSize};
 use super::params::PlanError;
 use super::plan::{Estimate, Machine, Partition};
 
-/// Most split points one plan may look at; a large convolution visits 10^7.
-pub const MAX_POINTS: u64 = 1 << 32;
+/// Most split points, partial ones included, that one plan may look at: some ten seconds. A large
+/// convolution visits 10^7.
+pub const MAX_POINTS: u64 = 1 << 28;
 
 /// The best split found so far, over all models.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,10 +39,8 @@ pub struct Best {
 /// What a search keeps count of.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Search {
-    /// Split points looked at.
-    pub points: u64,
-    /// Points estimated in full.
-    pub estimates: u64,
+    /// Split points looked at, partial ones included.
+    points: u64,
 }
 
 /// A model to split, with the other passes of a joint plan.
@@ -95,12 +95,13 @@ fn channel_splits(grains: u64, grain: u64, channels: u64, most: u64) -> Vec<Spli
     let serial_splits = (1..=most.min(grains)).filter(|serial| channels.is_multiple_of(*serial));
     let mut found = Vec::new();
     for serial in serial_splits {
-        for parallel in 1..=most.min(grains / serial) {
-            let parts = parallel * serial;
-            if smallest(parts) {
-                found.push(Split { parallel, serial, size: grains.div_ceil(parts) * grain });
-            }
-        }
+        let of_parallel = |parallel| {
+            let size = grains.div_ceil(parallel * serial) * grain;
+            Split { parallel, serial, size }
+        };
+        let parallel =
+            (1..=most.min(grains / serial)).filter(|parallel| smallest(parallel * serial));
+        found.extend(parallel.map(of_parallel));
     }
     found
 }
@@ -126,7 +127,7 @@ pub fn improve(
     search: &mut Search,
 ) -> Result<(), PlanError> {
     let model = &candidate.model;
-    if !model.suits_vertex() {
+    if !model.suits_vertex() || model.layout_bytes(machine.tiles) > memory_bound {
         return Ok(());
     }
     if best.is_some_and(|best| model.fewest_cycles() > best.total_cycles) {
@@ -157,10 +158,11 @@ impl Loops<'_> {
         let whole = self.model.whole;
         let (in_group, out_group) = (vertex.in_chans_per_group, vertex.out_chans_per_group);
         let (in_channels, out_channels) = self.candidate.serial_channels;
-        let mut inputs =
-            channel_splits(whole.in_channels / in_group, in_group, in_channels, self.tiles);
-        let mut outputs =
-            channel_splits(whole.out_channels / out_group, out_group, out_channels, self.tiles);
+        let splits = |grains: u64, grain: u64, channels: u64| {
+            channel_splits(grains, grain, channels, self.tiles)
+        };
+        let mut inputs = splits(whole.in_channels / in_group, in_group, in_channels);
+        let mut outputs = splits(whole.out_channels / out_group, out_group, out_channels);
         if !self.candidate.others.is_empty() {
             // Every weight of a joint plan is used on one tile, in all passes.
             inputs.retain(|split| split.serial == 1);
@@ -189,7 +191,9 @@ impl Loops<'_> {
                 for kernel in &kernels {
                     let split = Partition { kernel: kernel.0, ..split };
                     let size = PartSize { kernel: kernel.1, ..size };
-                    self.over_groups(split, size, &groups, &batches)?;
+                    if split.tiles() <= self.tiles && self.may_win_split(&split, &size) {
+                        self.over_groups(split, size, &groups, &batches)?;
+                    }
                 }
             }
         }
@@ -247,10 +251,15 @@ impl Loops<'_> {
         size: PartSize,
         dim: usize,
     ) -> Result<(), PlanError> {
+        self.search.points += 1;
+        if self.search.points > MAX_POINTS {
+            return Err(PlanError::SearchTooLarge { limit: MAX_POINTS });
+        }
         if dim == self.model.dims {
             return self.point(split, size);
         }
-        if !self.may_win(&split, &size, dim) {
+        let remaining = size.field[dim..self.model.dims].iter().product();
+        if !self.may_win(&split, &size, dim, remaining) {
             return Ok(());
         }
         let used = split.tiles();
@@ -267,38 +276,48 @@ impl Loops<'_> {
         Ok(())
     }
 
-    /// Whether any split of the dimensions from `dim` on may beat the best plan: with all
-    /// remaining tiles on the field, a tile still has this many outputs.
-    fn may_win(&self, split: &Partition, size: &PartSize, dim: usize) -> bool {
-        let Some(best) = self.best.as_ref() else { return true };
+    /// Whether any split of groups, batch and field may win.
+    fn may_win_split(&self, split: &Partition, size: &PartSize) -> bool {
+        let grain = self.model.grain.groups;
+        let field: u64 = size.field[..self.model.dims].iter().product();
+        let remaining = field * size.batch * (size.groups / grain);
+        self.may_win(split, &PartSize { groups: grain, batch: 1, ..*size }, 0, remaining)
+    }
+
+    /// Whether any split of the dimensions from `dim` on, which have `remaining` outputs, may fit
+    /// the memory and beat the best plan: with all tiles that are left on them, a tile still has
+    /// its share of these outputs.
+    fn may_win(&self, split: &Partition, size: &PartSize, dim: usize, remaining: u64) -> bool {
         let dims = self.model.dims;
-        let left = self.tiles / split.tiles();
-        let remaining: u64 = size.field[dim..dims].iter().product();
+        let share = remaining.div_ceil(self.tiles / split.tiles());
         let mut fewest = *size;
         fewest.field[dim..dims].fill(1);
-        fewest.field[dims - 1] *= remaining.div_ceil(left);
+        fewest.field[dims - 1] *= share;
+        if self.model.fewest_conv_bytes(&fewest, dim) > self.memory_bound {
+            return false;
+        }
+        let outputs = fewest.field[..dims].iter().product::<u64>()
+            * size.batch
+            * size.out_channels
+            * size.groups;
+        let partials = self.model.first_reduce_exchange(outputs);
         // One output in this many is active, however the dimensions are rounded.
         let steps: u64 = (dim..dims).map(|dim| self.model.context.dilation[dim]).product();
         let mut context = self.model.context;
         context.dilation[dim..dims].fill(1);
         fewest.field[dims - 1] = fewest.field[dims - 1].div_ceil(steps);
         let vertices = fewest_cycles(&context, &self.model.vertex_work(&fewest));
-        let outputs: u64 = size.field[..dim].iter().product::<u64>()
-            * remaining.div_ceil(left)
-            * size.batch
-            * size.out_channels
-            * size.groups;
-        let partials = self.model.first_reduce_exchange(outputs);
-        split.serial() * (vertices + partials + self.layout_all_tiles) <= best.total_cycles
+        split.serial() * (vertices + partials + self.layout_all_tiles) <= self.most_cycles()
+    }
+
+    /// Cycles above which a plan cannot win.
+    fn most_cycles(&self) -> u64 {
+        self.best.as_ref().map_or(u64::MAX, |best| best.total_cycles)
     }
 
     /// Looks at one complete split.
     fn point(&mut self, split: Partition, size: PartSize) -> Result<(), PlanError> {
-        self.search.points += 1;
-        if self.search.points > MAX_POINTS {
-            return Err(PlanError::SearchTooLarge { limit: MAX_POINTS });
-        }
-        let most = self.best.as_ref().map_or(u64::MAX, |best| best.total_cycles);
+        let most = self.most_cycles();
         let elements = self.model.elements(&size);
         if self.exceeds(&split, &size, &elements, most) {
             return Ok(());
@@ -307,7 +326,6 @@ impl Loops<'_> {
         if split.serial().saturating_mul(calculate) > most {
             return Ok(());
         }
-        self.search.estimates += 1;
         let estimate = self.model.estimate(&split, &size, calculate);
         let mut best = Best {
             partition: split,

@@ -124,17 +124,24 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         path: "model.precision",
-        form: Form::OneOf(&["float32", "float16"]),
+        form: Form::OneOf(&["float32", "mixed", "float16"]),
         default: "\"float32\"",
-        about: "Element type of weights and activations",
-        also: "model.half()",
+        about: "Element type of weights and activations; mixed keeps weights in float32 and computes in float16",
+        also: "model.half(); autocast; Trainer(precision=16)",
     },
     Key {
         path: "model.optimizer",
-        form: Form::OneOf(&["sgd", "sgd_momentum", "adamw"]),
+        form: Form::OneOf(&["sgd", "sgd_momentum", "adam", "adamw", "lamb"]),
         default: "\"sgd\"",
         about: "Optimiser of a training model",
         also: "poptorch.optim.SGD / AdamW",
+    },
+    Key {
+        path: "model.loss_scaling",
+        form: Form::Real(0.0, 16_777_216.0),
+        default: "1",
+        about: "Factor of the loss that keeps gradients in half precision above zero",
+        also: "poptorch.optim loss_scaling",
     },
     Key {
         path: "target.name",

@@ -19,10 +19,14 @@ pub struct ModelSpec {
     pub batch_size: u64,
     /// Whether it is trained.
     pub training: bool,
-    /// Element type of weights and activations.
+    /// Element type of activations, and of all that is computed.
     pub precision: DType,
+    /// Element type of weights.
+    pub parameter_type: DType,
     /// Optimiser, by name.
     pub optimizer: String,
+    /// Factor of the loss.
+    pub loss_scaling: f64,
     /// The model's own sizes, by the last part of their key.
     pub sizes: BTreeMap<&'static str, u64>,
 }
@@ -130,12 +134,19 @@ fn model(values: &Values) -> ModelSpec {
         let name = key.path.rsplit('.').next().unwrap_or(key.path);
         (name, values.integer(key.path))
     });
+    let (precision, parameter_type) = match values.text("model.precision").as_str() {
+        "float16" => (DType::Half, DType::Half),
+        "mixed" => (DType::Half, DType::Float),
+        _ => (DType::Float, DType::Float),
+    };
     ModelSpec {
         definition: values.model,
         batch_size: values.integer("model.batch_size"),
         training: values.flag("model.training") && values.model.trainable,
-        precision: dtype(values, "model.precision"),
+        precision,
+        parameter_type,
         optimizer: values.text("model.optimizer"),
+        loss_scaling: values.real("model.loss_scaling"),
         sizes: sizes.collect(),
     }
 }

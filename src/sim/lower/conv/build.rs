@@ -18,6 +18,8 @@ pub struct Flow {
     pub sent: u64,
     /// Messages received.
     pub messages_in: u64,
+    /// Cycles that short pieces take besides their bytes.
+    pub placing_cycles: u64,
     /// Whether the neighbouring tile on the same bus receives the same bytes.
     pub paired: bool,
 }
@@ -58,7 +60,8 @@ impl Builder {
                 all.bytes_delivered += delivered;
                 all.messages_in += flow.messages_in;
                 all.messages_out += messages(sent);
-                cycles[tile] += machine.exchange_cycles(flow.received, flow.paired);
+                cycles[tile] +=
+                    machine.exchange_cycles(flow.received, flow.paired) + flow.placing_cycles;
             }
         }
         for (cycles, traffic) in cycles.iter_mut().zip(&traffic) {
@@ -81,6 +84,16 @@ impl Builder {
         }
         let cycles = runs(cycles.iter().map(|cycles| (*cycles > 0).then_some(*cycles)));
         self.push(name, PhaseKind::Compute { cycles, vertices });
+    }
+
+    /// Copies on tiles with `cycles`, by `vertices` of each tile: at least one.
+    pub fn copies(&mut self, name: String, cycles: &[u64], vertices: &[u64]) {
+        let vertices = vertices.iter().copied().chain(std::iter::repeat(1));
+        let count = cycles.iter().zip(vertices);
+        let count = count.map(|(cycles, count)| if *cycles > 0 { count.max(1) } else { 0 });
+        let kind = "poplar_rt::DstStridedCopy64BitMultiAccess".to_owned();
+        let copies = vertex_on(kind, count, 2);
+        self.compute(name, cycles, vec![copies]);
     }
 
     /// Everything that follows is repeated, until [`Builder::end_loop`].
@@ -178,12 +191,6 @@ pub fn vertex_on(
         }
     }
     VertexUse { vertex_type, count, edges, field_bytes: 0, constant_bytes: 0 }
-}
-
-/// The copies that arrange data on tiles with `cycles`: one vertex per worker.
-pub fn copies(machine: &Machine, cycles: &[u64]) -> Vec<VertexUse> {
-    let present = cycles.iter().map(|cycles| if *cycles > 0 { machine.workers() } else { 0 });
-    vec![vertex_on("poplar_rt::DstStridedCopy64BitMultiAccess".to_owned(), present, 2)]
 }
 
 #[cfg(test)]

@@ -20,33 +20,55 @@ mod serial;
 mod vertices;
 
 pub use layout::{Innermost, OperandLayout, PlannedLayouts, planned_layouts};
-pub use pass::{Destination, Operands, Source, lower, scaled_add};
+pub use pass::{Destination, Lowered, Operands, Source, lower, scaled_add};
 
 use crate::sim::lower::work::Work;
 use crate::sim::planner::{FieldDim, Machine, Plan, TrainingPlans};
 use parts::Layout;
 
-/// The forward pass of planned operands.
+impl<'a> Operands<'a> {
+    /// Operands of the forward pass.
+    pub fn forward(input: Source<'a>, weights: Source<'a>) -> Self {
+        Self { input, weights, result: Destination::Planned }
+    }
+
+    /// Operands of the backward pass: the forward weights are transposed into what its plan wants.
+    pub fn backward(plans: &'a TrainingPlans, gradient: Source<'a>) -> Self {
+        Self {
+            input: gradient,
+            weights: Source::ForwardWeights(&plans.forward),
+            result: Destination::Planned,
+        }
+    }
+
+    /// Operands of the weight update, whose result is brought to where the forward weights are.
+    /// Input and output gradient lie as the other two passes want them.
+    pub fn weight_update(plans: &'a TrainingPlans) -> Self {
+        let wanted_by = |plan: &Plan| Source::Transposed {
+            group: plan.vertex.in_chans_per_group,
+            tiles: plan.tiles(),
+        };
+        Self {
+            input: wanted_by(&plans.forward),
+            weights: wanted_by(&plans.backward),
+            result: Destination::Weights(&plans.forward),
+        }
+    }
+}
+
+/// The forward pass of operands that lie as said.
 pub fn forward(machine: &Machine, plan: &Plan, input: Source, weights: Source) -> Work {
-    lower(machine, plan, &Operands { input, weights, result: Destination::Planned })
+    lower(machine, plan, &Operands::forward(input, weights)).work
 }
 
-/// The backward pass: the forward weights are transposed into what its plan wants.
+/// The backward pass.
 pub fn backward(machine: &Machine, plans: &TrainingPlans, gradient: Source) -> Work {
-    let weights = Source::ForwardWeights(&plans.forward);
-    let operands = Operands { input: gradient, weights, result: Destination::Planned };
-    lower(machine, &plans.backward, &operands)
+    lower(machine, &plans.backward, &Operands::backward(plans, gradient)).work
 }
 
-/// The weight gradient, brought to where the forward weights are. Input and output gradient lie
-/// as the other two passes want them.
+/// The weight update.
 pub fn weight_update(machine: &Machine, plans: &TrainingPlans) -> Work {
-    let operands = Operands {
-        input: Source::Transposed { group: plans.forward.vertex.in_chans_per_group },
-        weights: Source::Transposed { group: plans.backward.vertex.in_chans_per_group },
-        result: Destination::Weights(&plans.forward),
-    };
-    lower(machine, &plans.update, &operands)
+    lower(machine, &plans.update, &Operands::weight_update(plans)).work
 }
 
 /// Multiply-accumulates that the vertices of all tiles do for the operation, padding left out.

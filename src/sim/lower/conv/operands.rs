@@ -1,7 +1,7 @@
 //! Operands that lie otherwise than the vertices need them, before and after a pass.
 
-use super::build::{Flow, copies, messages};
 use super::layout::weight_shares;
+use super::parts::TilePart;
 use super::pass::{Destination, Operand, Operands, Pass, Rearranged, Source};
 use super::rearrange::{self, Blocks, Transposition, regroup_grain};
 use crate::report::Category;
@@ -13,6 +13,13 @@ use crate::sim::planner::ranges::gcd;
 /// to them (poplibs `Convolution.cpp` inViewMaxBroadcastDests).
 const MOST_VIEW_USERS: u64 = 7;
 
+const OPERANDS: [Operand; 2] = [Operand::Input, Operand::Weights];
+
+/// Cycles to copy so many ragged pieces on a tile.
+pub(super) fn piece_cycles(pieces: u64) -> u64 {
+    (pieces as f64 * PIECE_GATHER_CYCLES).round() as u64
+}
+
 impl Pass<'_> {
     /// The backward pass turns the forward weights around: blocks are transposed where they are,
     /// then sent to where they are needed.
@@ -23,20 +30,22 @@ impl Pass<'_> {
         let transposed = self.transpose_blocks(forward, &stored);
         let name = format!("{}/bwdWeights", self.name);
         let from = self.builder.position();
+        let swapped = self.plan.transform().swap_operands;
+        let operand = if swapped { Operand::Input } else { Operand::Weights };
         if self.plan.joint {
             if transposed {
-                self.add_rearranged(Operand::Weights, name, transposed_at, stored);
+                self.add_rearranged(operand, name, transposed_at, stored);
             }
             return;
         }
         let bytes = weight_shares(self.machine, self.plan);
-        rearrange::relocate(&mut self.builder, self.machine, &name, &bytes, true);
+        self.relocate(&name, &bytes, true);
         if transposed {
             let name = format!("{}/WeightsTranspose", self.name);
             let live = transposed_at..from + 1;
             self.builder.temporary_until(name, Category::Rearrangement, false, live, &stored);
         }
-        self.add_rearranged(Operand::Weights, name, from, bytes);
+        self.add_rearranged(operand, name, from, bytes);
     }
 
     /// Transposes the blocks of the forward weights on their tiles, if there are any.
@@ -51,6 +60,12 @@ impl Pass<'_> {
         true
     }
 
+    /// Moves operands to other tiles.
+    pub(super) fn relocate(&mut self, name: &str, bytes: &[u64], transposing: bool) {
+        let data_type = self.plan.params.input_type;
+        rearrange::relocate(&mut self.builder, self.machine, name, data_type, bytes, transposing);
+    }
+
     fn add_rearranged(&mut self, operand: Operand, name: String, from: usize, bytes: Vec<u64>) {
         self.rearranged.push(Rearranged { operand, name, from, bytes });
     }
@@ -59,9 +74,8 @@ impl Pass<'_> {
     pub(super) fn combine_groups(&mut self) {
         if self.plan.transform().combine_groups > 1 {
             let cycles = vec![COMBINED_GROUPS_CYCLES; self.layout.parts.len()];
-            let vertices = copies(self.machine, &cycles);
             let name = format!("{}/combineConvGroups/OnTileCopy-0", self.name);
-            self.builder.compute(name, &cycles, vertices);
+            self.builder.copies(name, &cycles, &[]);
         }
     }
 
@@ -71,33 +85,32 @@ impl Pass<'_> {
         let transform = self.plan.transform();
         let reshapes =
             !transform.expand_dims.is_empty() || !transform.flatten_to_channels.is_empty();
-        let (inputs, weights) = self.operand_shares();
+        let shares = self.operand_shares();
         if self.plan.options.pass.is_weight_update() {
             if self.plan.partition.in_channels_serial > 1 {
-                let both: Vec<u64> = inputs.iter().zip(&weights).map(|(a, b)| a + b).collect();
+                let both: Vec<u64> = shares[0].iter().zip(&shares[1]).map(|(a, b)| a + b).collect();
                 self.gather_slices(&format!("{}/preRegroup", self.name), &both);
             }
             self.regroup(operands);
-            self.rearrange_both(inputs, weights);
+            self.bring(operands, [true; 2], shares);
             return;
         }
         if reshapes {
             let name = format!("{}/preRegroup", self.name);
-            rearrange::relocate(&mut self.builder, self.machine, &name, &inputs, true);
-            self.rearrange_both(inputs, weights);
-        } else {
-            self.regroup(operands);
-            let (input_users, weight_users) = self.users();
-            let moved = |source: &Source, users: u64, bytes: Vec<u64>| match source {
-                Source::Transposed { .. } => bytes,
-                Source::Elsewhere if users > MOST_VIEW_USERS => bytes,
-                _ => vec![0; bytes.len()],
-            };
-            let inputs = moved(&operands.input, input_users, inputs);
-            let weights = moved(&operands.weights, weight_users, weights);
-            self.rearrange_both(inputs, weights);
+            self.relocate(&name, &shares[0], true);
+            self.bring(operands, [true; 2], shares);
+            return;
         }
-        self.pad_channels();
+        self.regroup(operands);
+        let ragged = self.is_ragged();
+        let users = self.users();
+        let moves = |source: &Source, users: u64| match source {
+            Source::Transposed { .. } => true,
+            Source::Elsewhere { .. } => users > MOST_VIEW_USERS,
+            Source::Planned | Source::ForwardWeights(_) => ragged && users > MOST_VIEW_USERS,
+        };
+        let moved = [moves(&operands.input, users[0]), moves(&operands.weights, users[1])];
+        self.bring(operands, moved, shares);
     }
 
     /// Operands with another dimension innermost are turned around where groups allow it.
@@ -112,86 +125,125 @@ impl Pass<'_> {
         if tensors.is_empty() {
             return;
         }
-        let names = ["preRegroup", "Transpose_#0"].map(|what| format!("{}/{what}", self.name));
+        let start = self.builder.position();
+        for (source, until) in [operands.input, operands.weights].iter().zip(&mut self.used_until) {
+            if matches!(source, Source::Transposed { .. }) {
+                *until = Some(start + 1);
+            }
+        }
+        let mut padding = vec![0; self.machine.tiles as usize];
+        if !self.plan.options.pass.is_weight_update() {
+            for tensor in &tensors {
+                self.fill_in(tensor, &mut padding);
+            }
+        }
         let data_type = self.plan.params.input_type;
-        rearrange::regroup(&mut self.builder, self.machine, names, data_type, &tensors);
+        let name = &self.name;
+        rearrange::regroup(&mut self.builder, self.machine, name, data_type, &tensors, &padding);
+    }
+
+    /// Adds the cycles each tile needs to fill in channels that are padding: a piece for each of
+    /// them in every last block of a row.
+    fn fill_in(&self, tensor: &Transposition, cycles: &mut [u64]) {
+        let missing = self.layout.padded.in_channels - self.layout.slice.in_channels;
+        let blocks_of_row = self.layout.padded.in_channels.div_ceil(tensor.blocks.to);
+        let mut first = 0;
+        for (cycles, count) in cycles.iter_mut().zip(&tensor.counts) {
+            let rows = (first + count) / blocks_of_row - first / blocks_of_row;
+            *cycles += piece_cycles(rows * missing);
+            first += count;
+        }
     }
 
     /// The blocks of a transposed operand.
     fn transposition(&self, source: &Source, elements: u64) -> Option<Transposition> {
-        let Source::Transposed { group } = *source else { return None };
+        let Source::Transposed { group, tiles } = *source else { return None };
         let grain = regroup_grain(self.plan.params.input_type);
         let to = self.plan.vertex.in_chans_per_group;
         if !to.is_multiple_of(grain) {
             return None;
         }
         let from = if group.is_multiple_of(grain) { group } else { grain };
-        let blocks = Blocks { from, to };
-        Some(Transposition::dealt(blocks, elements, self.machine.tiles, grain))
+        Some(Transposition::dealt(Blocks { from, to }, elements, tiles, self.machine.tiles))
     }
 
-    /// Brings both operands, or what moves of them, into the plan's layout.
-    fn rearrange_both(&mut self, inputs: Vec<u64>, weights: Vec<u64>) {
-        let has = |bytes: &[u64]| bytes.iter().any(|bytes| *bytes > 0);
-        let what = match (has(&inputs), has(&weights)) {
-            (true, true) => "{actsRearranged,weightsRearranged}",
-            (true, false) => "actsRearranged",
-            (false, true) => "weightsRearranged",
-            (false, false) => return,
+    /// Brings the operands that are `moved` into the plan's layout, `shares` on each tile. Pieces
+    /// of ragged channels are copied on the tile: by all users of operands that are not moved.
+    fn bring(&mut self, operands: &Operands, moved: [bool; 2], shares: [Vec<u64>; 2]) {
+        let name = |what: &str| format!("{}/{what}", self.name);
+        let names = ["actsRearranged", "weightsRearranged"].map(name);
+        let what = match moved {
+            [true, true] => name("{actsRearranged,weightsRearranged}"),
+            [true, false] => names[0].clone(),
+            _ => names[1].clone(),
         };
-        let name = format!("{}/{what}", self.name);
         let from = self.builder.position();
-        let both: Vec<u64> = inputs.iter().zip(&weights).map(|(a, b)| a + b).collect();
-        rearrange::relocate(&mut self.builder, self.machine, &name, &both, false);
-        for (operand, what, bytes) in [
-            (Operand::Input, "actsRearranged", inputs),
-            (Operand::Weights, "weightsRearranged", weights),
-        ] {
-            let name = format!("{}/{what}", self.name);
-            self.add_rearranged(operand, name, from, bytes);
+        let mut arriving = vec![0; self.layout.parts.len()];
+        let mut copied = vec![0; self.layout.parts.len()];
+        let sources = [&operands.input, &operands.weights];
+        for (operand, (source, shares)) in OPERANDS.into_iter().zip(sources.iter().zip(&shares)) {
+            if moved[operand as usize] {
+                arriving.iter_mut().zip(shares).for_each(|(sum, share)| *sum += share);
+                let elements = shares.iter().map(|bytes| bytes / self.element_bytes());
+                let pieces = elements.map(|elements| self.pieces_of_share(source, elements));
+                copied.iter_mut().zip(pieces).for_each(|(sum, pieces)| *sum += pieces);
+                self.used_until[operand as usize].get_or_insert(from + 1);
+            } else {
+                let pieces = self.per_tile(|part| self.pieces_of_part(source, operand, part));
+                self.gathered_pieces.iter_mut().zip(pieces).for_each(|(sum, more)| *sum += more);
+                self.in_place[operand as usize] = !matches!(source, Source::Elsewhere { .. });
+            }
+        }
+        self.relocate(&what, &arriving, false);
+        let cycles: Vec<u64> = copied.into_iter().map(piece_cycles).collect();
+        self.builder.copies(format!("{what}/OnTileCopy-0"), &cycles, &[]);
+        for ((operand, name), bytes) in OPERANDS.into_iter().zip(names).zip(shares) {
+            if moved[operand as usize] {
+                self.add_rearranged(operand, name, from, bytes);
+            }
         }
     }
 
-    /// Where groups do not divide the channels, operands are stored in smaller pieces and
-    /// gathered: by every user if there are few, else once.
-    fn pad_channels(&mut self) {
-        let channels = self.layout.slice.in_channels;
+    /// Whether groups of the vertex do not divide the channels.
+    fn is_ragged(&self) -> bool {
+        !self.layout.slice.in_channels.is_multiple_of(self.plan.vertex.in_chans_per_group)
+    }
+
+    /// Elements of a ragged operand that stay together.
+    fn piece(&self, lie_together: u64) -> u64 {
         let group = self.plan.vertex.in_chans_per_group;
-        if channels.is_multiple_of(group) {
-            return;
-        }
-        let piece = gcd(group, channels);
-        let (input_users, weight_users) = self.users();
-        let (inputs, weights) = self.operand_shares();
-        let element = self.element_bytes();
-        let gathered = |users: u64, share: &[u64], whole: Vec<u64>| {
-            if users > MOST_VIEW_USERS {
-                (share.to_vec(), share.iter().map(|bytes| bytes / element).collect())
-            } else {
-                (vec![0; whole.len()], whole)
+        gcd(gcd(group, self.layout.slice.in_channels), lie_together)
+    }
+
+    /// Pieces of a ragged operand among `elements` of it, anywhere in the tensor.
+    fn pieces_of_share(&self, source: &Source, elements: u64) -> u64 {
+        let channels = self.layout.slice.in_channels;
+        match *source {
+            _ if !self.is_ragged() => 0,
+            // Padding went in when it was turned around.
+            Source::Transposed { .. } => 0,
+            // Of whole rows only the last group of each is ragged.
+            Source::Elsewhere { group } if group == channels => {
+                elements.div_ceil(self.layout.padded.in_channels)
             }
+            Source::Elsewhere { group } => elements.div_ceil(self.piece(group)),
+            Source::Planned | Source::ForwardWeights(_) => elements.div_ceil(self.piece(channels)),
+        }
+    }
+
+    /// Pieces of a ragged operand that one part needs.
+    fn pieces_of_part(&self, source: &Source, operand: Operand, part: &TilePart) -> u64 {
+        let elements = match operand {
+            Operand::Input => self.layout.inputs(part),
+            Operand::Weights => self.layout.weights(part),
         };
-        let whole_inputs = self.per_tile(|part| self.layout.inputs(part));
-        let whole_weights = self.per_tile(|part| self.layout.weights(part));
-        let (moved, input_elements) = gathered(input_users, &inputs, whole_inputs);
-        let (moved_weights, weight_elements) = gathered(weight_users, &weights, whole_weights);
-        let flow = moved.iter().zip(&moved_weights).map(|(inputs, weights)| Flow {
-            received: inputs + weights,
-            sent: inputs + weights,
-            messages_in: messages(inputs + weights),
-            paired: false,
-        });
-        let name = format!("{}/padding", self.name);
-        let flow: Vec<Flow> = flow.collect();
-        self.builder.exchange(self.machine, format!("{name}/ExchangePre"), &[flow]);
-        let pieces = |elements: &u64| elements.div_ceil(piece) as f64 * PIECE_GATHER_CYCLES;
-        let cycles: Vec<u64> = input_elements
-            .iter()
-            .zip(&weight_elements)
-            .map(|(inputs, weights)| (pieces(inputs) + pieces(weights)).round() as u64)
-            .collect();
-        let vertices = copies(self.machine, &cycles);
-        self.builder.compute(format!("{name}/OnTileCopy-0"), &cycles, vertices);
+        match *source {
+            Source::Elsewhere { group } if group == self.layout.slice.in_channels => {
+                let has_end = part.in_channels.real < part.in_channels.size;
+                if has_end { elements / part.in_channels.size } else { 0 }
+            }
+            _ => self.pieces_of_share(source, elements),
+        }
     }
 
     /// Brings weight gradients to the weights: with another innermost dimension first, if it
@@ -209,19 +261,18 @@ impl Pass<'_> {
         let turns =
             self.plan.options.pass.is_fully_connected() && !self.plan.transform().swap_operands;
         if turns {
-            let names = ["regroupGradds", "regroupGradds/Transpose"];
-            let names = names.map(|what| format!("{}/{what}", self.name));
+            let name = format!("{}/regroupGradds", self.name);
             let blocks = Blocks {
                 from: self.plan.vertex.out_chans_per_group,
                 to: forward.vertex.in_chans_per_group,
             };
             let elements = self.plan.params.output_elements();
-            let grain = regroup_grain(data_type);
-            let tensor = Transposition::dealt(blocks, elements, self.machine.tiles, grain);
-            rearrange::regroup(&mut self.builder, self.machine, names, data_type, &[tensor]);
+            let tiles = self.machine.tiles;
+            let tensor = [Transposition::dealt(blocks, elements, self.tiles(), tiles)];
+            rearrange::regroup(&mut self.builder, self.machine, &name, data_type, &tensor, &[]);
         }
         let name = format!("{}/weightDeltas", self.name);
-        rearrange::relocate(&mut self.builder, self.machine, &name, &shares, false);
+        rearrange::relocate(&mut self.builder, self.machine, &name, data_type, &shares, false);
         rearrange::temporary(&mut self.builder, name, start, &shares);
     }
 }

@@ -1,6 +1,7 @@
 //! One pass, phase by phase.
 
-use super::build::{Builder, Flow, copies};
+use super::build::{Builder, Flow};
+use super::operands::piece_cycles;
 use super::parts::{Layout, TilePart};
 use super::rearrange::spread;
 use super::vertices;
@@ -19,11 +20,16 @@ pub enum Source<'a> {
     /// As the plan wants it.
     Planned,
     /// On other tiles or in other groups, with the same innermost dimension.
-    Elsewhere,
+    Elsewhere {
+        /// Elements of the innermost dimension that lie together.
+        group: u64,
+    },
     /// With another dimension innermost, in groups of this size.
     Transposed {
         /// Elements of the innermost dimension that lie together.
         group: u64,
+        /// Tiles that hold the operand.
+        tiles: u64,
     },
     /// The weights of the forward pass, as its plan wants them: for the backward pass.
     ForwardWeights(&'a Plan),
@@ -49,22 +55,50 @@ pub struct Operands<'a> {
     pub result: Destination<'a>,
 }
 
+impl Operands<'_> {
+    /// The operands as the vertices of `plan` take them.
+    fn seen_by(self, plan: &Plan) -> Self {
+        let swap = plan.transform().swap_operands;
+        if swap { Self { input: self.weights, weights: self.input, ..self } } else { self }
+    }
+}
+
+/// A pass as phases.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lowered {
+    /// What happens.
+    pub work: Work,
+    /// For input and weights: the phase from which on the operand itself is not read any more, if
+    /// that is known to be before the end.
+    pub used_until: [Option<usize>; 2],
+    /// The first phase that writes the result.
+    pub result_from: usize,
+}
+
 /// Bytes of scratch memory a SLIC vertex has beside its second output buffer.
 const SLIC_SCRATCH_BYTES: u64 = 208;
 
 /// What tiles do in one pass of `plan`.
-pub fn lower(machine: &Machine, plan: &Plan, operands: &Operands) -> Work {
+pub fn lower(machine: &Machine, plan: &Plan, operands: &Operands) -> Lowered {
     let mut pass = Pass::new(machine, plan);
     pass.transpose_weights(operands);
-    let before_loop = (plan.partition.serial() > 1).then(|| pass.begin_serial(operands));
+    let seen = operands.seen_by(plan);
+    let before_loop = (plan.partition.serial() > 1).then(|| pass.begin_serial(&seen));
     pass.combine_groups();
-    pass.rearrange(operands);
+    pass.rearrange(&seen);
     pass.convolve();
     if let Some(before_loop) = before_loop {
         pass.end_serial(before_loop);
+        pass.used_until = [None; 2];
     }
     pass.place_result(operands);
-    pass.builder.finish()
+    // Results are written by the last phase: sums, their cast, or their way to the weights.
+    let result_from = pass.builder.position().saturating_sub(1);
+    let mut used_until = pass.used_until;
+    if plan.transform().swap_operands {
+        used_until.reverse();
+    }
+    Lowered { work: pass.builder.finish(), used_until, result_from }
 }
 
 /// The vertices that add a gradient, scaled, to `bytes` of each tile.
@@ -97,6 +131,12 @@ pub(super) struct Pass<'a> {
     pub(super) name: String,
     pub(super) builder: Builder,
     pub(super) rearranged: Vec<Rearranged>,
+    /// Whether input and weights lie on the tiles that use them when they are sent to all users.
+    pub(super) in_place: [bool; 2],
+    /// See [`Lowered::used_until`]; as the vertices take the operands.
+    pub(super) used_until: [Option<usize>; 2],
+    /// Ragged pieces that each tile gathers from what it received.
+    pub(super) gathered_pieces: Vec<u64>,
 }
 
 /// One of the two operands.
@@ -118,13 +158,17 @@ pub(super) struct Rearranged {
 
 impl<'a> Pass<'a> {
     fn new(machine: &'a Machine, plan: &'a Plan) -> Self {
+        let layout = Layout::of(plan);
         Self {
             machine,
             plan,
-            layout: Layout::of(plan),
             name: super::layer_name(plan),
             builder: Builder::default(),
             rearranged: Vec::new(),
+            in_place: [true; 2],
+            used_until: [None; 2],
+            gathered_pieces: vec![0; layout.parts.len()],
+            layout,
         }
     }
 
@@ -141,28 +185,28 @@ impl<'a> Pass<'a> {
     }
 
     /// Tiles that use the same input, and the same weights.
-    pub(super) fn users(&self) -> (u64, u64) {
+    pub(super) fn users(&self) -> [u64; 2] {
         let split = &self.plan.partition;
-        (split.out_channels * split.kernel_parts(), split.field_parts() * split.batch)
+        [split.out_channels * split.kernel_parts(), split.field_parts() * split.batch]
     }
 
     /// Bytes of the transformed operands of one serial iteration, spread over the used tiles.
-    pub(super) fn operand_shares(&self) -> (Vec<u64>, Vec<u64>) {
+    pub(super) fn operand_shares(&self) -> [Vec<u64>; 2] {
         let padded = &self.layout.padded;
         let share = |elements: u64| spread(elements * self.element_bytes(), 8, self.tiles());
-        (share(padded.input_elements()), share(padded.weight_elements()))
+        [share(padded.input_elements()), share(padded.weight_elements())]
     }
 
     /// Exchange of operands, vertices, reduction, cast.
     fn convolve(&mut self) {
         let name = format!("{}/Convolve", self.name);
         let exchange_at = self.builder.position();
-        let (inputs, weights) = (self.input_flow(), self.weight_flow());
-        let broadcast: Vec<u64> = weights.iter().map(|flow| flow.received).collect();
-        self.builder.exchange(self.machine, format!("{name}/ExchangePre"), &[inputs, weights]);
+        let flows = [self.input_flow(), self.weight_flow()];
+        let copies = self.arranging_copies(&flows);
+        let broadcast: Vec<u64> = flows[1].iter().map(|flow| flow.received).collect();
+        self.builder.exchange(self.machine, format!("{name}/ExchangePre"), &flows);
         let cycles = self.arrange_cycles(&broadcast);
-        let arranging = copies(self.machine, &cycles);
-        self.builder.compute(format!("{name}/PreArrange-0"), &cycles, arranging);
+        self.builder.copies(format!("{name}/PreArrange-0"), &cycles, &copies);
 
         let partials_at = self.builder.position();
         let vertices = vertices::convolve(self.plan, self.machine, &self.layout);
@@ -179,19 +223,21 @@ impl<'a> Pass<'a> {
         let padded = &self.layout.padded;
         let even = padded.input_elements() * self.element_bytes() / tiles;
         let paired = split.out_channels.is_multiple_of(2);
-        let users = self.users().0;
+        let users = self.users()[0];
         self.layout
             .parts
             .iter()
             .map(|part| {
                 let bytes = self.layout.inputs(part) * self.element_bytes();
-                let held = (bytes / split.out_channels).min(even);
+                let held =
+                    if self.in_place[0] { (bytes / split.out_channels).min(even) } else { 0 };
                 let shared = users > 1 || bytes > held;
                 Flow {
                     received: bytes - held,
                     sent: held,
                     messages_in: if shared { users } else { 0 },
                     paired,
+                    ..Flow::default()
                 }
             })
             .collect()
@@ -199,18 +245,18 @@ impl<'a> Pass<'a> {
 
     /// Weights of each tile: the users of a slice hold it together.
     fn weight_flow(&self) -> Vec<Flow> {
-        let users = self.users().1;
+        let users = self.users()[1];
         self.layout
             .parts
             .iter()
             .map(|part| {
                 let bytes = self.layout.weights(part) * self.element_bytes();
-                let held = bytes / users;
+                let held = if self.in_place[1] { bytes / users } else { 0 };
                 Flow {
                     received: bytes - held,
                     sent: held,
                     messages_in: if users > 1 { users } else { 0 },
-                    paired: false,
+                    ..Flow::default()
                 }
             })
             .collect()
@@ -219,14 +265,23 @@ impl<'a> Pass<'a> {
     /// Cycles to arrange received operands for the vertices.
     fn arrange_cycles(&self, broadcast_weights: &[u64]) -> Vec<u64> {
         let gathers = self.layout.slice.kernel_field() > 1;
-        let cycles = self.layout.parts.iter().zip(broadcast_weights).map(|(part, weights)| {
+        let pieces = self.gathered_pieces.iter().map(|pieces| piece_cycles(*pieces));
+        let parts = self.layout.parts.iter().zip(broadcast_weights).zip(pieces);
+        let cycles = parts.map(|((part, weights), pieces)| {
             let weights =
                 WEIGHT_ARRANGE_SHARE * self.machine.exchange_cycles(*weights, false) as f64;
             let inputs = self.layout.inputs(part) * self.element_bytes();
             let gather = if gathers { KERNEL_GATHER_CYCLES_PER_BYTE * inputs as f64 } else { 0.0 };
-            (weights + gather).round() as u64
+            (weights + gather).round() as u64 + pieces
         });
         cycles.collect()
+    }
+
+    /// Copy vertices of each tile: one for each operand of which the tile holds a part that has to
+    /// join what it received.
+    fn arranging_copies(&self, flows: &[Vec<Flow>; 2]) -> Vec<u64> {
+        let joins = |flow: &Flow| u64::from(flow.sent > 0 && flow.received > 0);
+        flows[0].iter().zip(&flows[1]).map(|(a, b)| joins(a) + joins(b)).collect()
     }
 
     /// Copies of operands that vertices read: all that does not lie on the tile in one piece.
@@ -238,10 +293,11 @@ impl<'a> Pass<'a> {
         ] {
             let message = format!("{name}/{what}/message");
             self.builder.temporary(message, Category::Message, false, exchange, &copied);
-            // A rearranged operand is used up by the exchange, unless vertices read parts of it.
+            // An operand is used up by the exchange, unless vertices read parts of it.
             let whole = whole.iter().map(|elements| elements * self.element_bytes());
             let in_place = copied.iter().zip(whole).any(|(copied, whole)| *copied < whole);
             let end = if in_place { self.builder.position() } else { exchange + 1 };
+            self.used_until[operand as usize].get_or_insert(end);
             self.end_rearranged(operand, end);
         }
         if let Method::Slic { .. } = self.plan.vertex.method {
@@ -253,7 +309,8 @@ impl<'a> Pass<'a> {
     fn copied_operands(&self) -> (Vec<u64>, Vec<u64>) {
         let split = &self.plan.partition;
         let vertex = &self.plan.vertex;
-        let (input_users, weight_users) = (split.out_channels, self.users().1);
+        let (input_users, weight_users) = (split.out_channels, self.users()[1]);
+        let in_place = [self.in_place[0] && !self.has_halo(), self.in_place[1]];
         let of_part = |(tile, part): (u64, &TilePart)| {
             let groups = part.groups.size / vertex.groups_per_group;
             let in_groups = groups * (part.in_channels.size / vertex.in_chans_per_group);
@@ -262,12 +319,25 @@ impl<'a> Pass<'a> {
             let weights = self.layout.weights(part) * self.element_bytes();
             let input_user = tile % split.out_channels;
             let weight_user = tile / split.out_channels % weight_users;
+            let copied = |operand: Operand, bytes, regions, users, user| {
+                let in_place = in_place[operand as usize];
+                if in_place { copied_bytes(bytes, regions, users, user) } else { bytes }
+            };
+            let weight_groups = in_groups * out_groups;
             (
-                copied_bytes(inputs, in_groups, input_users, input_user),
-                copied_bytes(weights, in_groups * out_groups, weight_users, weight_user),
+                copied(Operand::Input, inputs, in_groups, input_users, input_user),
+                copied(Operand::Weights, weights, weight_groups, weight_users, weight_user),
             )
         };
         (0u64..).zip(&self.layout.parts).map(of_part).unzip()
+    }
+
+    /// Whether tiles need input that belongs to their neighbours, so that no region is whole.
+    fn has_halo(&self) -> bool {
+        let split = &self.plan.partition;
+        let dims = self.layout.slice.dims.iter().enumerate();
+        let mut along = dims.map(|(dim, field)| field.kernel > 1 && split.field[dim] > 1);
+        along.any(|shared| shared) || split.kernel_parts() > 1
     }
 
     /// The rearranged copies of `operand` live until phase `end`.

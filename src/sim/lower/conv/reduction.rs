@@ -61,7 +61,7 @@ impl Pass<'_> {
         let start = self.builder.position();
         let gathered = |stage: &Stage| {
             let received = (stage.depth - 1) * stage.outputs * from.bytes();
-            Flow { received, sent: received, messages_in: stage.depth - 1, paired: false }
+            Flow { received, sent: received, messages_in: stage.depth - 1, ..Flow::default() }
         };
         let flows: Vec<Flow> = stages.iter().map(gathered).collect();
         let buffers: Vec<u64> = flows.iter().map(|flow| flow.received).collect();

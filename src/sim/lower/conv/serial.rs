@@ -1,6 +1,6 @@
 //! The serial loop of a pass: slices of its operands, and what becomes of its results.
 
-use super::build::{Flow, copies, vertex_on};
+use super::build::{Flow, vertex_on};
 use super::parts::TilePart;
 use super::pass::{Operands, Pass, Source};
 use super::rearrange::{self, spread};
@@ -25,8 +25,9 @@ impl Pass<'_> {
     fn rearrange_before_slice(&mut self, operands: &Operands) {
         let split = &self.plan.partition;
         let view = &self.plan.transformed.view;
-        let foreign =
-            |source: &Source| matches!(source, Source::Elsewhere | Source::Transposed { .. });
+        let foreign = |source: &Source| {
+            matches!(source, Source::Elsewhere { .. } | Source::Transposed { .. })
+        };
         let (inputs, weights) = (view.input_elements(), view.weight_elements());
         let sliced_inputs = split.in_channels_serial > 1 && foreign(&operands.input);
         let elements = if sliced_inputs { inputs } else { 0 }
@@ -34,7 +35,7 @@ impl Pass<'_> {
         let bytes = spread(elements * self.element_bytes(), 8, self.machine.tiles);
         let name = format!("{}/rearrangedBeforeSlice", self.name);
         let start = self.builder.position();
-        rearrange::relocate(&mut self.builder, self.machine, &name, &bytes, true);
+        self.relocate(&name, &bytes, true);
         self.gather_slices(&name, &bytes);
         rearrange::temporary(&mut self.builder, name, start, &bytes);
     }
@@ -51,8 +52,7 @@ impl Pass<'_> {
         let pieces = bytes.iter().map(|bytes| (bytes / element).div_ceil(piece));
         let cycles = pieces.map(|pieces| (pieces as f64 * PIECE_GATHER_CYCLES).round() as u64);
         let cycles: Vec<u64> = cycles.collect();
-        let vertices = copies(self.machine, &cycles);
-        self.builder.compute(format!("{name}/OnTileCopy-1"), &cycles, vertices);
+        self.builder.copies(format!("{name}/OnTileCopy-1"), &cycles, &[]);
     }
 
     /// Slices the operands of one serial iteration.
@@ -93,7 +93,7 @@ impl Pass<'_> {
             received: if tile == 0 { 0 } else { 4 },
             sent: if tile == 0 { 4 } else { 0 },
             messages_in: u64::from(tile > 0),
-            paired: false,
+            ..Flow::default()
         };
         let flows = (0..self.layout.parts.len()).map(flow).collect();
         self.builder.exchange(self.machine, format!("{name}/ExchangePre"), &[flows]);

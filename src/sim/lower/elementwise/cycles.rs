@@ -226,10 +226,13 @@ fn cast_rounds(elements: u64, first: u64, cycles: u64) -> u64 {
     main + if elements.is_multiple_of(4) { 2 } else { 12 }
 }
 
-/// Every element set to one value, by one worker.
+/// Every element set to one value; workers share a tile's elements, two vectors each at least
+/// (poplibs lib/popops/Fill.cpp).
 pub fn fill(dtype: DType, elements: u64) -> u64 {
     let start = if dtype == DType::Half { 26 } else { 23 };
-    WORKERS * (start + elements.div_ceil(vector_width(dtype)))
+    let width = vector_width(dtype);
+    let busiest = elements.div_ceil(WORKERS).max(2 * width).min(elements);
+    WORKERS * (start + busiest.div_ceil(width))
 }
 
 /// One of two operands by a truth value, element by element.

@@ -30,6 +30,16 @@ impl NonLinearity {
         }
     }
 
+    /// Name of the gradient operator.
+    pub fn gradient_kind(self) -> &'static str {
+        match self {
+            Self::Relu => "relu_grad",
+            Self::Sigmoid => "sigmoid_grad",
+            Self::Tanh => "tanh_grad",
+            Self::Gelu => "gelu_grad",
+        }
+    }
+
     /// Name inside vertex types.
     pub fn name(self) -> &'static str {
         match self {

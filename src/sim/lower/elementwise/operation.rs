@@ -176,6 +176,26 @@ impl<O: Copy + PartialEq> Rounds<O> {
 }
 
 impl Unary {
+    /// Name of the operator.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Absolute => "abs",
+            Self::Cos => "cos",
+            Self::Erf => "erf",
+            Self::Exp => "exp",
+            Self::Inverse => "reciprocal",
+            Self::Log => "log",
+            Self::Negate => "negate",
+            Self::Relu => "relu",
+            Self::Rsqrt => "rsqrt",
+            Self::Sigmoid => "sigmoid",
+            Self::Sin => "sin",
+            Self::Sqrt => "sqrt",
+            Self::Square => "square",
+            Self::Tanh => "tanh",
+        }
+    }
+
     /// Poplar's name inside vertex types.
     pub fn name(self) -> &'static str {
         Rounds::of(UNARY, self).name
@@ -188,6 +208,36 @@ impl Unary {
 }
 
 impl Binary {
+    /// Name of the operator.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Add => "add",
+            Self::Subtract => "subtract",
+            Self::Multiply => "multiply",
+            Self::Divide => "divide",
+            Self::Maximum => "maximum",
+            Self::Minimum => "minimum",
+            Self::Power => "power",
+            Self::Equal => "equal",
+            Self::VarianceToInvStdDev => "variance_to_inv_std_dev",
+        }
+    }
+
+    /// Name in debug paths.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Add => "Add",
+            Self::Subtract => "Subtract",
+            Self::Multiply => "Multiply",
+            Self::Divide => "Divide",
+            Self::Maximum => "Maximum",
+            Self::Minimum => "Minimum",
+            Self::Power => "Power",
+            Self::Equal => "Equal",
+            Self::VarianceToInvStdDev => "VarianceToInvStdDev",
+        }
+    }
+
     /// Poplar's name inside vertex types.
     pub fn name(self) -> &'static str {
         Rounds::of(BINARY, self).name

@@ -277,7 +277,7 @@ impl Pooling {
 /// Bytes of a run in a worklist: two offsets and a count of 16 bits each.
 const RUN_BYTES: u64 = 6;
 
-/// Bytes of a row in a worklist: two offsets of 16 bits.
+/// Bytes a vertex has for each row of its worklists: where it is and how long, packed.
 const ROW_BYTES: u64 = 4;
 
 /// Bytes of the positions at which workers start.
@@ -289,18 +289,19 @@ fn compute(view: &View, name: &str, vertex_type: String, boxes: &[vertex::Box]) 
     let mut cycles = Vec::with_capacity(boxes.len());
     let mut uses: BTreeMap<(u64, u64), Vec<(u32, u64)>> = BTreeMap::new();
     for (tile, piece) in (0u32..).zip(boxes) {
-        let (busy, edges, constants) =
+        let (busy, fields, constants) =
             *known.entry(format!("{piece:?}")).or_insert_with(|| vertex_of(view, piece));
         cycles.push((tile, busy));
-        uses.entry((edges, constants)).or_default().push((tile, 1));
+        uses.entry((fields, constants)).or_default().push((tile, 1));
     }
+    let edges = if view.pass.kind == Kind::Max && view.pass.backward { 4 } else { 2 };
     let vertices = uses
         .into_iter()
-        .map(|((edges, constant_bytes), tiles)| VertexUse {
+        .map(|((field_bytes, constant_bytes), tiles)| VertexUse {
             vertex_type: vertex_type.clone(),
             count: per_tile(tiles),
             edges,
-            field_bytes: 0,
+            field_bytes,
             constant_bytes,
         })
         .collect();
@@ -308,7 +309,7 @@ fn compute(view: &View, name: &str, vertex_type: String, boxes: &[vertex::Box]) 
     Phase { name: name.to_string(), kind }
 }
 
-/// Cycles, edges and bytes of constants of the vertex that makes a box.
+/// Cycles, bytes of fields and bytes of constants of the vertex that makes a box.
 fn vertex_of(view: &View, piece: &vertex::Box) -> (u64, u64, u64) {
     let lists = vertex::lists(view.pass, view.axes, piece);
     let total = |count: fn(&vertex::WorkList) -> u64| lists.iter().map(count).sum::<u64>();
@@ -316,9 +317,7 @@ fn vertex_of(view: &View, piece: &vertex::Box) -> (u64, u64, u64) {
     let results = piece.batch * length(&piece.rows) * length(&piece.columns);
     let busy =
         vertex::cycles(view.pass, piece.groups, piece.vectors, results, lists.iter().copied());
-    let tensors = if view.pass.kind == Kind::Max && view.pass.backward { 4 } else { 2 };
-    let constants = START_BYTES + rows * ROW_BYTES + runs * RUN_BYTES;
-    (busy, tensors + rows, constants)
+    (busy, rows * ROW_BYTES, START_BYTES + runs * RUN_BYTES)
 }
 
 /// Lowers a pooling of a graph; `operands` are how its operands lie.

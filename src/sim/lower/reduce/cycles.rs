@@ -123,7 +123,7 @@ fn vectorised(kind: Kind, outputs: u64, pieces: &[u64]) -> u64 {
     let mut cycles = 16 + 6 + 2 * checks + 2;
     cycles += vectors * (3 + 2 * sums + store(width) + 1) + vectors * parts * 10;
     cycles += vectors * rows * (2 * sums + 2 + width / load + 3);
-    for remainder in (0..checks).map(|bit| 1 << bit).filter(|part| outputs % width & part != 0) {
+    for remainder in (0..checks).map(|bit| 1 << bit).filter(|part| (outputs % width) & part != 0) {
         cycles += 2 + 2 * sums + store(remainder) + parts * 10;
         cycles += rows * (2 + remainder / remainder.min(load) + 3);
     }

@@ -115,7 +115,7 @@ impl<'a> Stages<'a> {
             held = self.between_tiles(work, &name, &held);
             stage += 1;
         }
-        self.to_output(work, &held)
+        self.lay_out(work, &held)
     }
 
     /// What has been squared is only summed from now on, in the accumulator's type.
@@ -159,7 +159,9 @@ impl<'a> Stages<'a> {
         let (mut held, mut several) = (Partials::default(), false);
         let mut work = StageWork::default();
         let (period, shift) = self.period();
-        let mut shapes: HashMap<(u64, u64), (u64, Vec<Range<u64>>)> = HashMap::new();
+        /// The turn at which a shape was first met, and the columns it had there.
+        type FirstMet = (u64, Vec<Range<u64>>);
+        let mut shapes: HashMap<(u64, u64), FirstMet> = HashMap::new();
         for (tile, range) in stretches_of_memory(self.reduction.input) {
             let key = (range.start % period, range.end - range.start);
             let turns = range.start / period;
@@ -318,7 +320,7 @@ impl<'a> Stages<'a> {
     }
 
     /// The last stage: results on as few tiles as hold a few each.
-    fn to_output(&mut self, work: &mut Work, held: &Partials) -> TileRuns<u64> {
+    fn lay_out(&mut self, work: &mut Work, held: &Partials) -> TileRuns<u64> {
         let name = format!("{}/ReduceFinalStage/IntermediateToOutput", self.reduction.name);
         let width = vector_width(self.dtype);
         let bounds = Bounds { grain: width, most: self.tiles(), least: 4 * width };

@@ -170,8 +170,8 @@ impl Engine {
             (work.conv_groups, work.in_groups, work.out_groups);
         let zero_retention = if self.float_partials { 9 } else { 10 };
         103 + self.workers * (NX1_RETENTION + zero_retention)
-            + conv_groups * (out_groups * 17 + (out_groups - 1) * 6 + 1)
-            + (conv_groups - 1) * 6
+            + conv_groups * (out_groups * 17 + out_groups.saturating_sub(1) * 6 + 1)
+            + conv_groups.saturating_sub(1) * 6
             + 1
             + conv_groups * (16 + in_groups * (14 + out_groups * (14 + inner)))
             + zero_cycles(machine, field * vertex.out_chans_per_group, out_groups * conv_groups)

@@ -67,7 +67,7 @@ pub fn transpose(machine: &Machine, count: u64, rows: u64, columns: u64, data_ty
                 13 + per_worker * (8 + columns * (5 + 2 * rows))
             };
     }
-    if !rows.is_multiple_of(4) || !columns.is_multiple_of(4) {
+    if !transposes_together(rows, columns, data_type) {
         return workers * (15 + per_worker * (8 + columns * (5 + rows * 5 / 2)));
     }
     let worker = |blocks: u64| {
@@ -82,4 +82,9 @@ pub fn transpose(machine: &Machine, count: u64, rows: u64, columns: u64, data_ty
     } else {
         7 + workers * (worker(per_worker) - 7)
     }
+}
+
+/// Whether one vertex of the whole tile transposes several blocks of this size.
+pub fn transposes_together(rows: u64, columns: u64, data_type: DType) -> bool {
+    data_type != DType::Float && rows.is_multiple_of(4) && columns.is_multiple_of(4)
 }

@@ -1,22 +1,21 @@
-//! Sum of two tensors of one shape, in place: where gradients of several uses meet.
+//! Product with a constant: the scale of attention scores, loss scaling, means.
 
-use super::{Operator, Reuse, expect_operands, expect_same};
+use super::{Operator, Reuse, expect_operands};
 use crate::sim::graph::{Backward, GraphError, Node, TensorId, TensorType};
-use crate::sim::lower::elementwise::{self, Binary};
+use crate::sim::lower::elementwise::{self, Binary, Broadcast};
 use crate::sim::lower::{LowerError, Lowering, work::Work};
 
-/// `a + b`
+/// `x` times a constant, in place.
 #[derive(Clone, Copy, Debug)]
-pub struct Add;
+pub struct Scale(pub f64);
 
-impl Operator for Add {
+impl Operator for Scale {
     fn kind(&self) -> &'static str {
-        "add"
+        "scale"
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
-        expect_operands(inputs, 2)?;
-        expect_same(&inputs[0], &inputs[1])?;
+        expect_operands(inputs, 1)?;
         Ok(vec![inputs[0].clone()])
     }
 
@@ -26,14 +25,16 @@ impl Operator for Add {
 
     fn differentiate(&self, backward: &mut Backward) -> Result<Vec<Option<TensorId>>, GraphError> {
         let gradient = backward.gradient()?;
-        Ok(vec![Some(gradient), Some(gradient)])
+        Ok(vec![Some(backward.apply("grad", *self, &[gradient])?)])
     }
 
     fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
         let dtype = lowering.ty(node.inputs[0]).dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
-        let mut work = lowering.bring(node.inputs[1], &layout, "Op/Add");
-        work.push(elementwise::binary_in_place("Op/Add", Binary::Add, dtype, &layout.elements));
+        let mut work = Work::default();
+        let (operation, scalar) = (Binary::Multiply, Broadcast::Scalar);
+        let elements = &layout.elements;
+        work.push(elementwise::broadcast_in_place("Op/Mul", operation, scalar, dtype, elements));
         lowering.lay_out(node.outputs[0], layout);
         Ok(work)
     }

@@ -1,17 +1,26 @@
-//! max(x, 0).
+//! Activation functions that popnn has vertices for: ReLU, sigmoid, tanh, GELU.
 
 use super::{Operator, Reuse, expect_operands, expect_same};
 use crate::sim::graph::{Backward, GraphError, Node, TensorId, TensorType};
 use crate::sim::lower::elementwise::NonLinearity;
 use crate::sim::lower::{LowerError, Lowering, work::Work};
 
-/// The rectifier.
+/// An activation function of every element.
 #[derive(Clone, Copy, Debug)]
-pub struct Relu;
+pub struct Activation(pub NonLinearity);
 
-impl Operator for Relu {
+impl Activation {
+    /// max(x, 0)
+    pub const RELU: Self = Self(NonLinearity::Relu);
+    /// Gaussian error linear unit, by the hyperbolic tangent.
+    pub const GELU: Self = Self(NonLinearity::Gelu);
+    /// Hyperbolic tangent.
+    pub const TANH: Self = Self(NonLinearity::Tanh);
+}
+
+impl Operator for Activation {
     fn kind(&self) -> &'static str {
-        "relu"
+        self.0.kind()
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
@@ -25,15 +34,20 @@ impl Operator for Relu {
 
     fn differentiate(&self, backward: &mut Backward) -> Result<Vec<Option<TensorId>>, GraphError> {
         let gradient = backward.gradient()?;
-        let output = backward.node.outputs[0];
-        Ok(vec![Some(backward.apply("grad", ReluGradient, &[output, gradient])?)])
+        // popnn needs the input of GELU, the output of all others.
+        let known = match self.0 {
+            NonLinearity::Gelu => backward.node.inputs[0],
+            _ => backward.node.outputs[0],
+        };
+        let operator = ActivationGradient(self.0);
+        Ok(vec![Some(backward.apply("grad", operator, &[known, gradient])?)])
     }
 
     fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
         let dtype = lowering.ty(node.inputs[0]).dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = Work::default();
-        work.push(NonLinearity::Relu.phase(dtype, &layout.elements));
+        work.push(self.0.phase(dtype, &layout.elements));
         lowering.lay_out(node.outputs[0], layout);
         Ok(work)
     }
@@ -43,13 +57,13 @@ impl Operator for Relu {
     }
 }
 
-/// Gradient of the rectifier from its output.
+/// Gradient of an activation function.
 #[derive(Clone, Copy, Debug)]
-struct ReluGradient;
+struct ActivationGradient(NonLinearity);
 
-impl Operator for ReluGradient {
+impl Operator for ActivationGradient {
     fn kind(&self) -> &'static str {
-        "relu_grad"
+        self.0.gradient_kind()
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
@@ -66,7 +80,7 @@ impl Operator for ReluGradient {
         let dtype = lowering.ty(node.inputs[0]).dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = lowering.bring(node.inputs[1], &layout, "NonLinearityGrad");
-        work.push(NonLinearity::Relu.backward_phase(dtype, &layout.elements));
+        work.push(self.0.backward_phase(dtype, &layout.elements));
         lowering.lay_out(node.outputs[0], layout);
         Ok(work)
     }

@@ -1,0 +1,58 @@
+//! How long one operation takes to plan: cold, and when it was planned before.
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use std::hint::black_box;
+use tilescope::sim::graph::DType;
+use tilescope::sim::lower::embedding::{self, Embedding};
+use tilescope::sim::planner::{
+    ConvParams, FieldDim, Machine, Pass, PlanCache, PlanOptions, plan, plan_convolution,
+    plan_fully_connected,
+};
+use tilescope::sim::targets::MK2;
+
+/// A 3x3 convolution of 56x56 positions, 64 channels, four samples.
+fn convolution() -> ConvParams {
+    let dim = FieldDim::new(56, 3).padded(1, 1);
+    ConvParams {
+        input_type: DType::Half,
+        output_type: DType::Half,
+        batch: 4,
+        conv_groups: 1,
+        in_channels: 64,
+        out_channels: 64,
+        dims: vec![dim, dim],
+    }
+}
+
+fn planning(criterion: &mut Criterion) {
+    let machine = Machine::whole(MK2);
+    let product = ConvParams::matmul(DType::Half, 1, 384, 1024, 4096);
+    let field = convolution();
+    let forward = PlanOptions::new(Pass::MatMul);
+    let layer = PlanOptions::new(Pass::FcTrainingForward);
+    let training = PlanOptions::new(Pass::TrainingForward);
+    let table = Embedding { rows: 50_257, width: 768, lookups: 1024, dtype: DType::Half };
+    criterion.bench_function("plan matmul, cold", |bencher| {
+        bencher.iter(|| plan(&machine, black_box(&product), &forward));
+    });
+    criterion.bench_function("plan fully connected layer, cold", |bencher| {
+        bencher.iter(|| plan_fully_connected(&machine, black_box(&product), &layer));
+    });
+    criterion.bench_function("plan convolution, cold", |bencher| {
+        bencher.iter(|| plan_convolution(&machine, black_box(&field), &training));
+    });
+    criterion.bench_function("plan embedding, cold", |bencher| {
+        bencher.iter(|| embedding::plan(black_box(&table), machine.tiles, true));
+    });
+    let plans = PlanCache::new();
+    criterion.bench_function("plan convolution, memoised", |bencher| {
+        bencher.iter(|| plans.convolution(&machine, black_box(&field), &training));
+    });
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default().sample_size(10);
+    targets = planning
+}
+criterion_main!(benches);

@@ -1,0 +1,41 @@
+//! Gated recurrent units: one layer over a sequence.
+
+use super::Operator;
+use super::recurrent::Recurrent;
+use crate::sim::graph::{Backward, GraphError, Node, TensorId, TensorType};
+use crate::sim::lower::recurrent::Cell;
+use crate::sim::lower::{LowerError, Lowering, work::Work};
+
+/// `x[steps, batch, input]`, `weights[input + output, 3 * output]`, `bias[3, output]` to
+/// `y[steps, batch, output]` and, in training, what the gradient needs.
+#[derive(Clone, Copy, Debug)]
+pub struct Gru(Recurrent);
+
+impl Gru {
+    /// A layer with outputs of this size; `training` keeps what the gradient needs.
+    pub fn new(output: u64, training: bool) -> Self {
+        Self(Recurrent { cell: Cell::Gru, output, keep: training })
+    }
+}
+
+impl Operator for Gru {
+    fn kind(&self) -> &'static str {
+        "gru"
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+        self.0.infer(inputs)
+    }
+
+    fn flops(&self, inputs: &[TensorType], _: &[TensorType]) -> u64 {
+        self.0.flops(inputs)
+    }
+
+    fn differentiate(&self, backward: &mut Backward) -> Result<Vec<Option<TensorId>>, GraphError> {
+        self.0.differentiate(backward)
+    }
+
+    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+        self.0.lower(lowering, node)
+    }
+}

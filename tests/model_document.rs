@@ -1,0 +1,21 @@
+//! `docs/model.md` lists every constant of the model with its value.
+
+#[test]
+fn every_constant_is_in_the_table_with_its_value() {
+    let root = env!("CARGO_MANIFEST_DIR");
+    let read = |path: &str| std::fs::read_to_string(format!("{root}/{path}")).expect("a file");
+    let document = read("docs/model.md");
+    let source = read("src/sim/lower/constants.rs");
+    let constants = source.lines().filter_map(|line| line.strip_prefix("pub const "));
+    let mut count = 0;
+    for constant in constants {
+        let (name, rest) = constant.split_once(':').expect("a typed constant");
+        let (_, value) = rest.split_once('=').expect("a value");
+        let row = format!("| `{name}` | {} |", value.trim().trim_end_matches(';'));
+        assert!(document.contains(&row), "docs/model.md lacks a row that begins with {row}");
+        count += 1;
+    }
+    let rows =
+        document.lines().filter(|line| line.starts_with("| `") && line.contains("_")).count();
+    assert_eq!(rows, count, "docs/model.md lists constants that do not exist");
+}

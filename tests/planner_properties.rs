@@ -1,0 +1,387 @@
+//! What must hold for every plan and everything lowered from it, on random shapes.
+
+use proptest::prelude::*;
+use tilescope::sim::graph::DType;
+use tilescope::sim::lower::conv::{self, Source};
+use tilescope::sim::lower::work::{PhaseKind, Work};
+use tilescope::sim::planner::{
+    ConvParams, FieldDim, Machine, MemoryBound, OperandTransform, OutputTransform, Pass, Plan,
+    PlanCache, PlanOptions, TrainingPlans, plan, plan_convolution, plan_fully_connected,
+};
+use tilescope::sim::targets::{CHIPS, chip};
+
+fn machine(name: &str) -> Machine {
+    Machine::whole(*chip(name).expect("a chip"))
+}
+
+fn any_machine() -> impl Strategy<Value = Machine> {
+    (0..CHIPS.len(), 1..1500u64).prop_map(|(index, tiles)| {
+        let whole = Machine::whole(*CHIPS[index]);
+        // Half of the time all of them.
+        Machine {
+            tiles: if tiles % 2 == 0 { whole.tiles } else { tiles.min(whole.tiles) },
+            ..whole
+        }
+    })
+}
+
+fn any_type() -> impl Strategy<Value = DType> {
+    prop_oneof![Just(DType::Half), Just(DType::Float)]
+}
+
+prop_compose! {
+    fn any_matmul()(
+        data_type in any_type(),
+        groups in prop_oneof![Just(1u64), 2..20u64],
+        [m, k, n] in [1..2_000u64, 1..2_000u64, 1..2_000u64],
+    ) -> ConvParams {
+        ConvParams::matmul(data_type, groups, m, k, n)
+    }
+}
+
+prop_compose! {
+    fn any_dim()(
+        input in 1..64u64,
+        kernel in prop_oneof![Just(1u64), Just(3u64), 1..8u64],
+        padding in 0..4u64,
+        stride in prop_oneof![Just(1u64), 1..4u64],
+    ) -> FieldDim {
+        FieldDim::new(input.max(kernel), kernel).padded(padding.min(kernel / 2), padding.min(kernel / 2)).strided(stride)
+    }
+}
+
+prop_compose! {
+    fn any_convolution()(
+        data_type in any_type(),
+        batch in 1..9u64,
+        conv_groups in prop_oneof![Just(1u64), Just(1u64), 2..40u64],
+        [in_channels, out_channels] in [1..130u64, 1..130u64],
+        dims in prop::collection::vec(any_dim(), 1..=2),
+    ) -> ConvParams {
+        ConvParams {
+            input_type: data_type,
+            output_type: data_type,
+            batch,
+            conv_groups,
+            in_channels,
+            out_channels,
+            dims,
+        }
+    }
+}
+
+fn any_params() -> impl Strategy<Value = ConvParams> {
+    prop_oneof![any_matmul(), any_convolution()]
+}
+
+fn training_plans(machine: &Machine, params: &ConvParams, proportion: f64) -> TrainingPlans {
+    let options = PlanOptions {
+        available_memory_proportion: proportion,
+        ..PlanOptions::new(Pass::TrainingForward)
+    };
+    plan_convolution(machine, params, &options).expect("a plan")
+}
+
+fn works(machine: &Machine, plans: &TrainingPlans) -> [Work; 3] {
+    let elsewhere = Source::Elsewhere { group: 4 };
+    [
+        conv::forward(
+            machine,
+            &plans.forward,
+            Source::Transposed { group: 16, tiles: plans.forward.tiles() },
+            elsewhere,
+        ),
+        conv::backward(machine, plans, elsewhere),
+        conv::weight_update(machine, plans),
+    ]
+}
+
+/// Whether the transform keeps every multiply-accumulate: it neither turns padding into operands
+/// nor combines groups, which multiplies with zeros.
+fn keeps_macs(plan: &Plan) -> bool {
+    let transform = plan.transform();
+    transform.expand_dims.is_empty()
+        && transform.flatten_to_channels.is_empty()
+        && transform.combine_groups == 1
+}
+
+fn check_work(machine: &Machine, work: &Work) -> Result<(), TestCaseError> {
+    let phases = work.phases();
+    for (phase, _) in &phases {
+        match &phase.kind {
+            PhaseKind::Exchange { traffic, cycles, .. } => {
+                let sum = |of: fn(&tilescope::report::TileTraffic) -> u64| traffic.map(of).total();
+                let received = sum(|tile| tile.bytes_in);
+                prop_assert_eq!(received, sum(|tile| tile.bytes_delivered), "{}", phase.name);
+                prop_assert!(sum(|tile| tile.bytes_out) <= received, "{}", phase.name);
+                prop_assert_eq!(traffic.tile_count(), cycles.tile_count());
+                prop_assert!(traffic.get(machine.tiles as u32).is_none());
+            }
+            PhaseKind::Compute { cycles, vertices } => {
+                prop_assert!(cycles.max() > 0, "{}", phase.name);
+                for (tiles, _) in cycles.iter() {
+                    let has = |tile| vertices.iter().any(|vertex| vertex.count.get(tile).is_some());
+                    prop_assert!(has(tiles.first), "{} on tile {}", phase.name, tiles.first);
+                }
+            }
+        }
+    }
+    for temporary in &work.temporaries {
+        let live = &temporary.live;
+        prop_assert!(live.start < live.end && live.end <= phases.len(), "{}", temporary.name);
+        prop_assert!(temporary.bytes.total() > 0, "{}", temporary.name);
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn vertices_do_the_work_of_the_operation(
+        machine in any_machine(),
+        params in any_params(),
+        proportion in 0.05..1.0,
+    ) {
+        let plans = training_plans(&machine, &params, proportion);
+        for plan in [&plans.forward, &plans.backward, &plans.update] {
+            let lowered = conv::lowered_macs(plan);
+            prop_assert_eq!(lowered, plan.transformed.shape.macs());
+            if keeps_macs(plan) {
+                prop_assert_eq!(lowered, plan.params.macs());
+            } else {
+                prop_assert!(lowered >= plan.params.macs());
+            }
+        }
+    }
+
+    #[test]
+    fn everything_lowered_is_consistent(
+        machine in any_machine(),
+        params in any_params(),
+        proportion in 0.05..1.0,
+    ) {
+        let plans = training_plans(&machine, &params, proportion);
+        for work in works(&machine, &plans) {
+            check_work(&machine, &work)?;
+        }
+        for plan in [&plans.forward, &plans.backward, &plans.update] {
+            let element = plan.params.input_type.bytes();
+            let layouts = conv::planned_layouts(&machine, plan);
+            prop_assert_eq!(layouts.input.bytes.total(), plan.params.input_elements() * element);
+            prop_assert_eq!(layouts.weights.bytes.total(), plan.params.weight_elements() * element);
+        }
+    }
+
+    #[test]
+    fn fully_connected_layers_lower_too(machine in any_machine(), params in any_matmul()) {
+        let options = PlanOptions::new(Pass::FcTrainingForward);
+        let plans = plan_fully_connected(&machine, &params, &options).expect("a plan");
+        for work in works(&machine, &plans) {
+            check_work(&machine, &work)?;
+        }
+    }
+
+    #[test]
+    fn plans_stay_within_their_bound(
+        machine in any_machine(),
+        params in any_params(),
+        proportion in 0.001..1.0,
+    ) {
+        let plans = training_plans(&machine, &params, proportion);
+        let asked = (machine.chip.bytes_per_tile as f64 * proportion) as u64;
+        for plan in [&plans.forward, &plans.backward, &plans.update] {
+            prop_assert!(plan.tiles() <= machine.tiles);
+            match plan.bound {
+                MemoryBound::Within(bytes) => prop_assert_eq!(bytes, asked),
+                MemoryBound::Raised(bytes) => prop_assert!(bytes > asked),
+                MemoryBound::None => {}
+            }
+            prop_assert!(plan.bound.bytes().is_none_or(|bytes| plan.estimate.temp_bytes <= bytes));
+        }
+    }
+
+    #[test]
+    fn more_memory_never_costs_cycles(
+        params in any_params(),
+        [less, more] in [0.001..1.0, 0.001..1.0],
+    ) {
+        let machine = machine("mk2");
+        let planned = |proportion: f64| {
+            let options = PlanOptions {
+                available_memory_proportion: proportion,
+                ..PlanOptions::new(Pass::TrainingForward)
+            };
+            plan(&machine, &params, &options).expect("a plan")
+        };
+        let (a, b) = (planned(less), planned(more));
+        // The bound that was really used: it may have been raised.
+        let bytes = |plan: &Plan| plan.bound.bytes().unwrap_or(u64::MAX);
+        let (small, large) = if bytes(&a) <= bytes(&b) { (a, b) } else { (b, a) };
+        prop_assert!(large.estimate.total_cycles <= small.estimate.total_cycles);
+    }
+
+    #[test]
+    fn more_tiles_never_cost_cycles(params in any_params(), [a, b] in [1..1473u64, 1..1473u64]) {
+        let cycles = |tiles: u64| {
+            let machine = Machine { tiles, ..machine("mk2") };
+            let plan = plan(&machine, &params, &PlanOptions::new(Pass::TrainingForward));
+            plan.map(|plan| (plan.bound, plan.estimate.total_cycles)).expect("a plan")
+        };
+        let (few, many) = (cycles(a.min(b)), cycles(a.max(b)));
+        if matches!((few.0, many.0), (MemoryBound::Within(_), MemoryBound::Within(_))) {
+            prop_assert!(many.1 <= few.1);
+        }
+    }
+
+    #[test]
+    fn a_mirrored_convolution_costs_the_same(
+        params in any_convolution(),
+        [lower, upper] in [0..3u64, 0..3u64],
+    ) {
+        let machine = machine("mk2");
+        let padded = |lower: u64, upper: u64| {
+            let dims = params.dims.iter().map(|dim| {
+                let most = dim.kernel - 1;
+                FieldDim::new(dim.input, dim.kernel).padded(lower.min(most), upper.min(most))
+            });
+            let params = ConvParams { dims: dims.collect(), ..params.clone() };
+            plan(&machine, &params, &PlanOptions::new(Pass::TrainingForward)).expect("a plan")
+        };
+        let (one, other) = (padded(lower, upper), padded(upper, lower));
+        prop_assert_eq!(one.estimate, other.estimate);
+    }
+
+    #[test]
+    fn a_turned_1x1_convolution_costs_the_same(params in any_convolution()) {
+        let machine = machine("mk2");
+        let dim = |size: u64| FieldDim::new(size, 1);
+        let sizes = [params.dims[0].input, params.dims[params.dims.len() - 1].kernel + 9];
+        let [wide, high] = [[sizes[0], sizes[1]], [sizes[1], sizes[0]]].map(|sizes| {
+            let params = ConvParams { dims: sizes.map(dim).to_vec(), ..params.clone() };
+            plan(&machine, &params, &PlanOptions::new(Pass::TrainingForward)).expect("a plan")
+        });
+        prop_assert_eq!(wide.estimate, high.estimate);
+    }
+
+    #[test]
+    fn plans_do_not_change(machine in any_machine(), params in any_params()) {
+        let options = PlanOptions::new(Pass::MatMul);
+        let direct = plan(&machine, &params, &options).expect("a plan");
+        let cache = PlanCache::new();
+        let cached = std::thread::scope(|scope| {
+            let threads = [0, 1].map(|_| scope.spawn(|| cache.plan(&machine, &params, &options)));
+            threads.map(|thread| thread.join().expect("no panic").expect("a plan"))
+        });
+        prop_assert_eq!(&*cached[0], &direct);
+        prop_assert_eq!(&*cached[1], &direct);
+        let lowered = || conv::forward(&machine, &direct, Source::Planned, Source::Elsewhere { group: 4 });
+        prop_assert_eq!(lowered(), lowered());
+    }
+}
+
+/// Every element type, those that nothing multiplies among them.
+const TYPES: &[DType] =
+    &[DType::Float, DType::Half, DType::Quarter, DType::Int, DType::UInt8, DType::Bool];
+
+/// Sizes that break things: nothing, one, odd ones, powers of two up to the largest.
+fn any_size() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        6 => 1..40u64,
+        2 => Just(1u64),
+        1 => Just(0u64),
+        1 => (0..64u32).prop_map(|bits| 1u64 << bits),
+        1 => (0..64u32).prop_map(|bits| (1u64 << bits).wrapping_sub(1)),
+        1 => any::<u64>(),
+    ]
+}
+
+fn small_size() -> impl Strategy<Value = u64> {
+    prop_oneof![8 => 0..3u64, 1 => any_size()]
+}
+
+prop_compose! {
+    fn absurd_transform()(
+        [truncation_lower, truncation_upper] in [small_size(), small_size()],
+        dilation in prop_oneof![4 => Just(1u64), 1 => any_size()],
+        [padding_lower, padding_upper] in [small_size(), small_size()],
+        flip in any::<bool>(),
+    ) -> OperandTransform {
+        OperandTransform {
+            truncation_lower,
+            truncation_upper,
+            dilation,
+            padding_lower,
+            padding_upper,
+            flip,
+        }
+    }
+}
+
+prop_compose! {
+    fn absurd_dim()(
+        [input, kernel] in [any_size(), any_size()],
+        [input_transform, kernel_transform] in [absurd_transform(), absurd_transform()],
+        [truncation_lower, truncation_upper] in [small_size(), small_size()],
+        stride in prop_oneof![4 => Just(1u64), 1 => any_size()],
+        [padding_lower, padding_upper] in [small_size(), small_size()],
+        plain in any::<bool>(),
+    ) -> FieldDim {
+        if plain {
+            return FieldDim::new(input, kernel.min(input));
+        }
+        FieldDim {
+            input,
+            kernel,
+            input_transform,
+            kernel_transform,
+            output_transform: OutputTransform {
+                truncation_lower,
+                truncation_upper,
+                stride,
+                padding_lower,
+                padding_upper,
+            },
+        }
+    }
+}
+
+prop_compose! {
+    fn absurd_params()(
+        types in [0..TYPES.len(), 0..TYPES.len()],
+        [batch, conv_groups] in [any_size(), any_size()],
+        [in_channels, out_channels] in [any_size(), any_size()],
+        dims in prop::collection::vec(absurd_dim(), 0..=4),
+    ) -> ConvParams {
+        let [input_type, output_type] = types.map(|index| TYPES[index]);
+        ConvParams { input_type, output_type, batch, conv_groups, in_channels, out_channels, dims }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever the shape, planning and lowering end without a panic: with a plan or an error.
+    #[test]
+    fn absurd_shapes_do_no_harm(
+        params in absurd_params(),
+        chip in 0..CHIPS.len(),
+        tiles in prop_oneof![4 => 1..1473u64, 1 => any_size()],
+        proportion in prop_oneof![4 => 0.0..2.0, 1 => any::<f64>()],
+        partials in 0..TYPES.len(),
+    ) {
+        let machine = Machine { tiles, ..Machine::whole(*CHIPS[chip]) };
+        let options = PlanOptions {
+            available_memory_proportion: proportion,
+            partials: TYPES[partials],
+            ..PlanOptions::new(Pass::TrainingForward)
+        };
+        if let Ok(plans) = plan_convolution(&machine, &params, &options) {
+            works(&machine, &plans);
+            plans.forward.describe();
+        }
+        if let Ok(plans) = plan_fully_connected(&machine, &params, &options) {
+            works(&machine, &plans);
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The cost model against what Poplar's own IPU Model reported for single operations
+//! (`tests/data/poplar_ipumodel_ops.csv`, from graphcore/poplibs tests/benchmark_results.csv of
+//! March 2021), and the command that does it.
+
+mod common;
+
+use common::{stderr, stdout, tilescope};
+use serde_json::Value;
+use tilescope::sim::validate::{FAMILIES, Validation, validate};
+
+const ROWS: &str = include_str!("data/poplar_ipumodel_ops.csv");
+
+/// The head of the file, and the lines that are wanted.
+fn file(wanted: impl Fn(&str) -> bool) -> String {
+    let lines = ROWS.lines().enumerate().filter(|(at, line)| *at == 0 || wanted(line));
+    lines.map(|(_, line)| format!("{line}\n")).collect()
+}
+
+fn family(name: &str) -> Validation {
+    validate(&file(|line| line.contains(&format!(",{name},")))).expect("sane rows")
+}
+
+/// Mean errors in percent: cycles, memory, fullest tile. What is reached, rounded up.
+fn check(name: &str, bounds: [f64; 3]) {
+    let validation = family(name);
+    assert!(validation.skipped.is_empty(), "{:?}", validation.skipped);
+    let errors = &validation.families[name];
+    let found = [errors.cycles_mape, errors.memory_mape, errors.max_tile_mape];
+    for ((error, bound), what) in found.iter().zip(bounds).zip(["cycles", "memory", "max tile"]) {
+        let error = 100.0 * error;
+        assert!(error <= bound, "{name}: {what} {error:.2} % off, {bound} % allowed");
+    }
+}
+
+#[test]
+fn reductions_cost_what_poplar_says() {
+    check("reduction", [3.0, 1.0, 1.5]);
+}
+
+#[test]
+fn poolings_cost_what_poplar_says() {
+    check("pooling", [4.0, 4.0, 1.0]);
+}
+
+#[test]
+fn embeddings_cost_what_poplar_says() {
+    check("embedding", [2.0, 2.0, 16.0]);
+}
+
+#[test]
+fn recurrent_layers_cost_what_poplar_says() {
+    check("lstm", [4.0, 3.0, 0.1]);
+    check("gru", [1.5, 3.5, 0.1]);
+}
+
+#[test]
+fn matrix_products_cost_what_poplar_says() {
+    check("gemm", [1.5, 0.5, 3.0]);
+}
+
+#[test]
+#[ignore = "slow without optimisation: cargo test --release --test validate -- --ignored"]
+fn fully_connected_layers_and_convolutions_cost_what_poplar_says() {
+    check("fc", [3.0, 5.0, 2.0]);
+    check("conv", [3.5, 12.0, 1.5]);
+}
+
+/// All kinds of plans: serial and joint ones, SLIC, expanded and strided kernels, grouped products,
+/// float. Bounds are the errors they have, rounded up to whole percents.
+#[test]
+fn a_dozen_plans_cost_what_poplar_says() {
+    let chosen = [
+        ("gemm_600x512x20000", "mk1", 1.0),
+        ("gemm_1000x512x10000", "mk2", 1.0),
+        ("fc_layer_1440x200x400", "mk1", 1.0),
+        ("fc_layer_4_1000_1000_float", "mk2", 5.0),
+        ("bert_grouped_16x128x64x128", "mk2", 3.0),
+        ("bert_ffn1_128x768x3072", "mk2", 3.0),
+        ("inception_tr_bs4_i1_b5x5", "mk1", 2.0),
+        ("inception_tr_bs4_i5_b1x1", "mk2", 2.0),
+        ("mobilenet_depthwise_3", "mk1", 2.0),
+        ("resnet50_tr_bs4_cnv", "mk2", 2.0),
+        ("resnet50_tr_bs4_bm256L0A0", "mk1", 3.0),
+    ];
+    let is = |line: &str, name: &str, chip: &str| {
+        line.starts_with(&format!("{name},")) && line.contains(&format!(",{chip},"))
+    };
+    let rows = file(|line| chosen.iter().any(|(name, chip, _)| is(line, name, chip)));
+    let validation = validate(&rows).expect("sane rows");
+    assert_eq!(validation.rows.len(), chosen.len());
+    for (name, chip, bound) in chosen {
+        let row = validation.rows.iter().find(|row| row.name == name && row.target == chip);
+        let [cycles, ..] = row.expect("a row of this name").errors();
+        assert!(100.0 * cycles.abs() <= bound, "{name} on {chip}: {:+.2} %", 100.0 * cycles);
+    }
+}
+
+#[test]
+fn a_row_of_every_family_is_simulated() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/few_ops.csv");
+    let output = tilescope(&["validate", file, "--json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let json: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let rows = json["rows"].as_array().expect("rows");
+    assert_eq!((rows.len(), json["skipped"].as_array().map(Vec::len)), (FAMILIES.len(), Some(0)));
+    let keys = [
+        "cycles",
+        "max_tile",
+        "memory_bytes",
+        "name",
+        "simulated_cycles",
+        "simulated_max_tile",
+        "simulated_memory_bytes",
+        "target",
+    ];
+    for row in rows {
+        let mut found: Vec<&String> = row.as_object().expect("a row").keys().collect();
+        found.sort();
+        assert_eq!(found, keys);
+    }
+    for family in FAMILIES {
+        let errors = &json["families"][family.name];
+        assert_eq!(errors["rows"], 1, "{}", family.name);
+        for key in ["cycles_mape", "cycles_worst", "memory_mape", "max_tile_mape"] {
+            assert!(errors[key].as_f64().is_some_and(|error| error < 0.5), "{errors}");
+        }
+    }
+    let text = stdout(&tilescope(&["validate", file]));
+    assert!(text.contains("Mean absolute errors") && text.contains("embedding_small"), "{text}");
+}
+
+const HEAD: &str = "name,family,config,target,cycles,memory_bytes,max_tile_bytes_including_gaps";
+
+fn problem(text: &str) -> String {
+    validate(text).expect_err("refused").to_string()
+}
+
+#[test]
+fn broken_files_are_refused_with_the_line() {
+    let row = |line: &str| format!("{HEAD}\n\nx,gemm,m=1 k=1 n=1,mk2,1,1,1\n{line}\n");
+    let cases = [
+        (String::new(), "line 1: the file is empty"),
+        (format!("{HEAD}\n"), "line 1: the file has no rows"),
+        (HEAD.replace(",target", ""), "line 1: column target is missing"),
+        (row("a,matmul,m=1,mk2,1,1,1"), "line 4: unknown family \"matmul\""),
+        (row("a,gemm,m=1 k=1 n=1,mk9,1,1,1"), "line 4: unknown target \"mk9\""),
+        (row("a,gemm,m=1 k=1 n=1,mk2,1,1"), "line 4: max_tile_bytes_including_gaps is missing"),
+        (row("a,gemm,m=1 k=1 n=1,mk2,many,1,1"), "line 4: cycles"),
+        (row("a,gemm,m=1 k=1 n=1,mk2,0,1,1"), "line 4: cycles"),
+        (row("a,gemm,m=1 k=1,mk2,1,1,1"), "line 4: config lacks n"),
+        (row("a,gemm,m=1 k=1 n=one,mk2,1,1,1"), "line 4: n: a whole number"),
+        (row("a,gemm,\"m=1,mk2,1,1,1"), "line 4: a quote is not closed"),
+        (row("a,gemm,m,mk2,1,1,1"), "line 4: key=value"),
+    ];
+    for (text, words) in cases {
+        let found = problem(&text);
+        assert!(found.starts_with(words), "{found}");
+    }
+}
+
+#[test]
+fn what_cannot_be_simulated_is_listed() {
+    let rows = [
+        "a,gemm,m=8 k=8 n=8 beta=2,mk2,1,1,1",
+        "b,gemm,m=0 k=8 n=8,mk2,1,1,1",
+        "c,pooling,\"field=2,2 kernel=3 channels=8\",mk1,1,1,1",
+        "d,reduction,\"shape=8,8 dims=1 operation=ADD update=true\",mk1,1,1,1",
+        "e,gemm,m=4294967296 k=4294967296 n=4294967296,bow,1,1,1",
+        "f,fc,batch-size=8 input-size=8 output-size=8 bias=true,mk2,1,1,1",
+        "g,embedding,\"shape=0,8 num-indices=4\",mk2,1,1,1",
+        "h,lstm,sequence-size=0 input-size=8 output-size=8,mk2,1,1,1",
+    ];
+    let text = format!("{HEAD}\n{}\n", rows.join("\n"));
+    let validation = validate(&text).expect("sane rows");
+    let names: Vec<&str> = validation.skipped.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(names, ["a", "b", "c", "d", "e", "f", "g", "h"]);
+    assert!(validation.skipped[0].reason.contains("beta"), "{:?}", validation.skipped[0]);
+    assert!(validation.rows.is_empty() && validation.families.is_empty());
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let output = tilescope(&["validate", "no/such.csv"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("no/such.csv"), "{}", stderr(&output));
+}
+
+/// Shapes nobody measured: whatever is asked, the answer is a cost or a reason.
+#[test]
+fn unseen_shapes_never_panic() {
+    let rows = [
+        "a,reduction,\"shape=7 dims=0 operation=MAX type=float\",mk2,1,1,1",
+        "b,reduction,\"shape=3,1,5,1 dims=0,1,2,3 operation=ADD\",mk1,1,1,1",
+        "c,reduction,\"shape=1000003 dims=0 operation=SQUARE_ADD\",bow,1,1,1",
+        "d,pooling,\"field=1,1 kernel=1 channels=1\",mk2,1,1,1",
+        "e,pooling,\"field=7,7 kernel=7 channels=2048 batch-size=3\",mk1,1,1,1",
+        "f,pooling,\"field=224,224 kernel=2 stride=2 channels=64 pooling-type=avg data-type=float\",mk2,1,1,1",
+        "g,pooling,\"field=13,17 kernel=3,5 stride=3,2 channels=13 padding=2\",mk2,1,1,1",
+        "h,embedding,\"shape=1,1 num-indices=1\",mk2,1,1,1",
+        "i,embedding,\"shape=50257,768 num-indices=1024 data-type=float\",mk2,1,1,1",
+        "j,embedding,\"shape=30522,1024 num-indices=128\",mk1,1,1,1",
+        "k,lstm,batch-size=1 sequence-size=1 input-size=1 output-size=1 phase=all,mk2,1,1,1",
+        "l,gru,batch-size=3 sequence-size=7 input-size=40 output-size=24 data-type=half phase=all,mk1,1,1,1",
+        "m,gemm,m=1 k=1 n=1,mk2,1,1,1",
+    ];
+    let text = format!("{HEAD}\n{}\n", rows.join("\n"));
+    let validation = validate(&text).expect("sane rows");
+    assert!(validation.skipped.is_empty(), "{:?}", validation.skipped);
+    for row in &validation.rows {
+        let costs = [row.simulated_cycles, row.simulated_memory_bytes, row.simulated_max_tile];
+        assert!(costs.iter().all(|cost| *cost > 0), "{row:?}");
+    }
+}
