@@ -103,6 +103,7 @@ fn frame(context: &Context, app: &mut App, number: u64) -> Duration {
         unit: MouseWheelUnit::Point,
         delta: Vec2::new(0.0, turn),
         phase: egui::TouchPhase::Move,
+        source: egui::MouseWheelSource::Wheel,
         modifiers: Modifiers::NONE,
     };
     let events = vec![Event::PointerMoved(place), wheel, pressed(true), pressed(false)];

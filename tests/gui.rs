@@ -4,184 +4,17 @@
 #![cfg(feature = "gui")]
 
 mod common;
+mod gui_support;
 mod report_support;
 
 use egui::accesskit::Role;
 use egui::{Key, Modifiers, Vec2};
 use egui_kittest::Harness;
 use egui_kittest::kittest::{NodeT, Queryable};
-use report_support::{foreign::Foreign, random_report};
-use std::path::Path;
+use gui_support::{VARIANTS, Variant};
 use std::time::Duration;
 use tilescope::gui::app::App;
 use tilescope::gui::{Opened, theme, view_names};
-use tilescope::report::ReportBuilder;
-use tilescope::report::{Category, MarkKind, ProgramKind, Step, StepOnIpu};
-
-/// Kinds of reports, and what each view says about them.
-struct Variant {
-    name: &'static str,
-    write: fn(&Path),
-    /// Words that must be found in the execution trace.
-    trace: &'static [&'static str],
-    /// Words that must be found in the memory view.
-    memory: &'static [&'static str],
-    /// Words that must be found in the liveness view.
-    liveness: &'static [&'static str],
-}
-
-const VARIANTS: &[Variant] = &[
-    Variant {
-        name: "simulated",
-        write: |path| {
-            let spec = common::spec("mnist_pipeline", &["options.device_iterations=1"]);
-            common::report_file(&spec, path);
-        },
-        trace: &["IPU 0", "IPU 3", "Overview of the run", "Group executions", "Marks"],
-        memory: &["Memory by tile", "By memory region", "Not overlapped", "All tiles"],
-        liveness: &["Liveness by program step", "Always live variables", "Total"],
-    },
-    Variant {
-        name: "small",
-        write: |path| drop(small().write(path).expect("writes")),
-        trace: &["Convolve", "IPU 0", "Engine::run #0"],
-        memory: &["Memory by tile"],
-        liveness: &["Liveness by program step", "a/conv/weights"],
-    },
-    Variant {
-        name: "compiled only",
-        write: |path| {
-            let mut report = small();
-            report.steps.clear();
-            report.marks.clear();
-            report.write(path).expect("writes");
-        },
-        trace: &["Nothing was executed"],
-        memory: &["Memory by tile"],
-        liveness: &["Liveness by program step"],
-    },
-    Variant {
-        name: "out of memory",
-        write: |path| {
-            let mut report = small();
-            report.variable("giant", Category::Variable, 0..8, 700 * 1024, None);
-            report.steps.clear();
-            report.marks.clear();
-            report.write(path).expect("writes");
-        },
-        trace: &["Nothing was executed"],
-        memory: &["Memory by tile", "Overflowed"],
-        liveness: &["Liveness by program step", "giant"],
-    },
-    Variant {
-        name: "foreign",
-        write: |path| {
-            std::fs::create_dir_all(path).expect("makes a directory");
-            Foreign::default().write(&path.join("profile.pop"));
-        },
-        trace: &["IPU 0", "IPU 1"],
-        memory: &["Memory by tile"],
-        liveness: &["No liveness recorded"],
-    },
-    Variant {
-        name: "foreign, bare",
-        write: |path| {
-            std::fs::create_dir_all(path).expect("makes a directory");
-            let without = ["memory_by_tile", "vars_info", "compute_sets"];
-            let bare =
-                Foreign { without_tables: without.to_vec(), nulls: true, ..Foreign::default() };
-            bare.write(&path.join("profile.pop"));
-        },
-        trace: &["IPU 0"],
-        memory: &["Memory"],
-        liveness: &["No liveness recorded"],
-    },
-    Variant {
-        name: "64 IPUs",
-        write: |path| {
-            let mut report = ReportBuilder::new(64, 16);
-            let work = report.compute("layer/matmul", 100);
-            report.root(ProgramKind::Sequence, "main", &[work]);
-            report.run(work, 0..100).run(work, 100..250);
-            report.write(path).expect("writes");
-        },
-        trace: &["IPU 0", "IPU 1"],
-        memory: &["No memory recorded"],
-        liveness: &["No liveness recorded"],
-    },
-    Variant {
-        name: "names",
-        write: |path| {
-            let mut report = ReportBuilder::new(1, 8);
-            let long = "x".repeat(500);
-            let (long, wide) = (report.compute(&long, 50), report.compute("卷积层/前向/卷积", 50));
-            let (bare, slashes) = (report.compute("", 50), report.compute("///", 50));
-            report.root(ProgramKind::Sequence, "main", &[long, wide, bare, slashes]);
-            report.run(long, 0..50).run(wide, 50..100).run(bare, 100..150).run(slashes, 150..200);
-            report.variable(&"长".repeat(500), Category::Variable, 0..8, 1000, None);
-            report.write(path).expect("writes");
-        },
-        trace: &["卷积层"],
-        memory: &["Memory by tile"],
-        liveness: &["No liveness recorded"],
-    },
-    Variant {
-        name: "I/O tiles",
-        write: |path| {
-            let mut report = ReportBuilder::new(2, 8);
-            report.parts.target.io_tiles_per_ipu = 2;
-            let copy = report.program(ProgramKind::StreamCopyMid, "copyFromHost");
-            let work = report.compute("a/b", 50);
-            report.root(ProgramKind::Sequence, "main", &[copy, work]);
-            for ipu in 0..2 {
-                report.run_on(work, ipu, 0..600);
-                let beside = report.bar(ipu, 100..500);
-                let ipus = vec![StepOnIpu { sub_lane: 1, active_tiles: 2, ..beside }];
-                report.steps.push(Step { program: copy, ipus });
-            }
-            report.write(path).expect("writes");
-        },
-        trace: &["IPU 0", "IPU 1", "StreamCopyMid"],
-        memory: &["No memory recorded"],
-        liveness: &["No liveness recorded"],
-    },
-    Variant {
-        name: "far out",
-        write: |path| {
-            let mut report = ReportBuilder::new(1, 8);
-            let copy = report.program(ProgramKind::StreamCopyBegin, "copyFromHost");
-            let work = report.compute("a/b", 50);
-            report.root(ProgramKind::Sequence, "main", &[copy, work]);
-            report.run(copy, 1 << 46..(1 << 46) + 1_000_000);
-            report.run(work, (1 << 46) + 1_000_000..(1 << 46) + 1_000_050);
-            report.write(path).expect("writes");
-        },
-        trace: &["StreamCopyBegin"],
-        memory: &["No memory recorded"],
-        liveness: &["No liveness recorded"],
-    },
-    Variant {
-        name: "anything",
-        write: |path| drop(random_report(7, 300).write(path).expect("writes")),
-        trace: &["IPU 0"],
-        memory: &["Memory"],
-        liveness: &["Liveness"],
-    },
-];
-
-fn small() -> ReportBuilder {
-    let mut report = ReportBuilder::new(2, 8);
-    let exchange = report.exchange("cs0_a/conv/Convolve/ExchangePre", 8);
-    let work = report.compute("a/conv/Convolve", 500);
-    let sync = report.program(ProgramKind::Sync, "External");
-    report.root(ProgramKind::Sequence, "main", &[exchange, work, sync]);
-    report.variable("a/conv/weights", Category::Variable, 0..8, 4000, None);
-    report.variable("a/conv/out", Category::Variable, 2..6, 900, Some(0..2));
-    report.live(exchange, 0).live(work, 3600);
-    report.run(exchange, 0..100).run(work, 100..600).run(sync, 600..700).run(work, 700..1200);
-    report.mark(MarkKind::Run, "Engine::run #0", 0..4);
-    report
-}
 
 struct State {
     app: App,
@@ -244,8 +77,18 @@ fn every_view_opens_on_every_report() {
                 "execution-trace" => variant.trace,
                 "memory" => variant.memory,
                 "liveness" => variant.liveness,
+                "program-tree" if variant.name == "foreign, bare" => &["Program tree"],
+                "program-tree" => &["Select a step in the program tree", "Show ids"],
+                "operations" if variant.name == "foreign, bare" => &["Operations"],
+                "operations" => &["Layer", "Columns", "Cycles (run)", "All operations"],
+                "operations-graph" if variant.name == "simulated" => {
+                    &["Graph of operations", "B1", "Show backward pass"]
+                }
+                "operations-graph" => &["Operations graph"],
+                "insights" => &["What to look at", "Memory in use", "Tiles by memory"],
                 "summary" => &["Target", "Report files"],
-                _ => &[],
+                "exchange-code" => &["Exchange code"],
+                _ => &["Tile mapping"],
             };
             for words in expected {
                 assert!(says(&window, words), "{} {view}: {words}", variant.name);
@@ -271,11 +114,15 @@ fn views_fit_into_small_and_large_windows() {
 }
 
 /// Entries of the menu that leave a view.
-const LEAVING: [&str; 7] = [
+const LEAVING: [&str; 11] = [
     "Close report",
     "Summary",
+    "Insights",
     "Memory",
     "Liveness",
+    "Program tree",
+    "Operations",
+    "Operations graph",
     "Execution trace",
     "Exchange code",
     "Tile mapping",
@@ -461,4 +308,50 @@ fn a_step_of_liveness_is_chosen_by_keys_and_becomes_a_column() {
     window.get_by_role_and_label(Role::Row, "a/conv/out").click();
     settle(&mut window);
     assert_eq!(window.state().app.session().selection.variable.map(|id| id.0), Some(1));
+}
+
+#[test]
+fn an_insight_leads_to_the_place_that_shows_it() {
+    let mut window = window(&VARIANTS[0], "insights", Vec2::new(1300.0, 3000.0));
+    let link = window.query_all_by_label("Show in Liveness").next().expect("a finding on memory");
+    link.click();
+    settle(&mut window);
+    assert!(says(&window, "Liveness by program step"));
+    assert!(window.state().app.session().selection.variable.is_some());
+}
+
+#[test]
+fn a_program_leads_to_its_step_in_the_trace_and_back() {
+    let mut window = window(&VARIANTS[1], "program-tree", Vec2::new(1300.0, 850.0));
+    window.get_by_role_and_label(Role::TreeItem, "OnTileExecute (a/conv/Convolve)").click();
+    settle(&mut window);
+    let program = window.state().app.session().selection.program.expect("a program");
+    window.get_by_label("Show in Execution trace").click();
+    settle(&mut window);
+    let session = window.state().app.session();
+    assert_eq!(session.selection.step.map(|step| step.step.0), Some(1));
+    assert!(says(&window, "OnTileExecute (a/conv/Convolve) on IPU 0"));
+    window.key_press(Key::Period);
+    settle(&mut window);
+    window.get_by_role_and_label(Role::Button, "Program tree").click();
+    settle(&mut window);
+    let followed = window.state().app.session().selection.program.expect("a program");
+    assert_ne!(followed, program, "the tree follows the trace");
+}
+
+#[test]
+fn an_operation_is_chosen_in_all_tabs() {
+    let mut window = window(&VARIANTS[0], "operations", Vec2::new(1300.0, 850.0));
+    window.get_by_role_and_label(Role::Row, "layer2/conv").click();
+    settle(&mut window);
+    assert!(window.state().app.session().selection.operation.is_some());
+    window.get_by_role_and_label(Role::Tab, "Cycles").click();
+    settle(&mut window);
+    assert!(says(&window, "Cycles by tile"));
+    window.get_by_role_and_label(Role::Tab, "Plan").click();
+    settle(&mut window);
+    assert!(says(&window, "estimate"));
+    window.get_by_role_and_label(Role::Button, "Operations graph").click();
+    settle(&mut window);
+    assert!(says(&window, "Is read by") && says(&window, "layer2/conv/bias"));
 }

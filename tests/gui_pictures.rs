@@ -66,7 +66,7 @@ fn what_cannot_be_drawn_is_said() {
     let draw = |report: &std::path::Path, view: &str, out: &std::path::Path| {
         export_png(report, view, (100, 100), Theme::Light, out).unwrap_err().to_string()
     };
-    assert!(draw(directory.path(), "nothing", &out).contains("known: summary, memory"));
+    assert!(draw(directory.path(), "nothing", &out).contains("known: summary, insights"));
     assert!(draw(&directory.path().join("no"), "memory", &out).contains("no such file"));
     let nowhere = directory.path().join("no/x.png");
     assert!(draw(directory.path(), "memory", &nowhere).contains("cannot write the picture"));

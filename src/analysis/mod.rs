@@ -2,8 +2,13 @@
 //! colours or widgets.
 
 pub mod exchange_code;
+pub mod insights;
+pub mod json;
 pub mod liveness;
 pub mod memory;
+pub mod operations;
+pub mod operations_graph;
+pub mod program_tree;
 pub mod summary;
 pub mod tile_mapping;
 pub mod tiles;

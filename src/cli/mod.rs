@@ -4,6 +4,7 @@
 //! 2 wrong usage. A closed pipe on stdout is success: the reader had enough.
 
 mod export;
+mod insights;
 mod progress;
 mod simulate;
 mod specs;
@@ -32,6 +33,7 @@ pub const COMMANDS: &[Command] = &[
     simulate::COMMAND,
     specs::COMMAND,
     summary::COMMAND,
+    insights::COMMAND,
     verify::COMMAND,
     export::COMMAND,
     validate::COMMAND,

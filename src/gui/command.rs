@@ -1,7 +1,7 @@
 //! What the user asks for. Views and menus push commands; [`apply`](super::session::Session::apply)
 //! is the only code that acts on them.
 
-use super::prefs::{LivenessPrefs, MemoryPrefs, ThemeChoice, TracePrefs};
+use super::prefs::{LivenessPrefs, MemoryPrefs, OperationPrefs, ThemeChoice, TracePrefs};
 use crate::units::{CycleRange, OperationId, ProgramId, StepId, VariableId};
 use std::path::PathBuf;
 
@@ -63,6 +63,8 @@ pub enum Command {
     SetMemoryPrefs(MemoryPrefs),
     /// Change choices of the liveness view.
     SetLivenessPrefs(LivenessPrefs),
+    /// Change choices of the operations view.
+    SetOperationPrefs(OperationPrefs),
     /// Fold or unfold a block of the summary.
     ToggleBlock(&'static str),
     /// Change the filter of the options table.

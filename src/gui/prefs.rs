@@ -117,6 +117,14 @@ impl Default for LivenessPrefs {
     }
 }
 
+/// Choices of the operations view.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OperationPrefs {
+    /// Keys of columns that are switched the other way than they are at first.
+    pub switched: Vec<String>,
+}
+
 /// Everything that is remembered.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -137,6 +145,8 @@ pub struct Prefs {
     pub memory: MemoryPrefs,
     /// Choices of the liveness view.
     pub liveness: LivenessPrefs,
+    /// Choices of the operations view.
+    pub operations: OperationPrefs,
 }
 
 impl Prefs {

@@ -206,6 +206,7 @@ impl Session {
             Command::SetTracePrefs(prefs) => self.prefs.trace = prefs,
             Command::SetMemoryPrefs(prefs) => self.prefs.memory = prefs,
             Command::SetLivenessPrefs(prefs) => self.prefs.liveness = prefs,
+            Command::SetOperationPrefs(prefs) => self.prefs.operations = prefs,
             Command::ToggleBlock(title) => toggle(&mut self.prefs.folded_blocks, title),
             Command::SetOptionFilter(filter) => self.prefs.option_filter = filter,
             Command::Say(message) => self.messages.push(message),

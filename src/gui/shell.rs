@@ -171,6 +171,25 @@ const KEYS: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "Liveness and graphs over tiles",
+        &[
+            ("Wheel, drag", "Zoom and pan"),
+            ("Click", "Choose a step or tile"),
+            ("Shift + click", "Add a step as a column"),
+            ("← →", "Next and previous, once the graph has the focus"),
+            ("Enter in a filter", "Go to the next match"),
+        ],
+    ),
+    (
+        "Program tree and operations graph",
+        &[
+            ("Double-click", "Fold or unfold"),
+            ("← →", "Fold and unfold the line that has the focus"),
+            ("↑ ↓", "Follow the arrows of the graph"),
+            ("F", "The whole graph"),
+        ],
+    ),
+    (
         "Everywhere",
         &[
             ("Ctrl + 1 … 9, 0", "Switch views"),

@@ -144,6 +144,7 @@ impl ReportBuilder {
             flops: 0,
             shapes: String::new(),
             plan: None,
+            inputs: Vec::new(),
         });
         OperationId(self.parts.operations.len() as u32 - 1)
     }

@@ -168,6 +168,8 @@ pub struct Operation {
     pub shapes: String,
     /// The planner's choice as a JSON object (method, splits, estimated phases), where it has one.
     pub plan: Option<String>,
+    /// Earlier operations whose results it reads, without repetition, in the order of its operands.
+    pub inputs: Vec<OperationId>,
 }
 
 /// Kinds of compiled programs and executed steps, as libpva spells them.

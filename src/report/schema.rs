@@ -153,6 +153,16 @@ pub const TABLES: &[Table] = &[
         "",
     ),
     table(
+        "operation_inputs",
+        "an operation that reads results of an earlier one",
+        &[
+            col("operation", INT, "operations.id"),
+            col("position", INT, "place among those it reads"),
+            col("input", INT, "operations.id"),
+        ],
+        "operation, position",
+    ),
+    table(
         "programs",
         "a node of the compiled program",
         &[

@@ -109,6 +109,7 @@ fn random_program(rng: &mut Dice, parts: &mut Compilation, ipus: u32, tiles: u32
             flops: rng.below(1 << 50),
             shapes: "[1,2] -> [3]".to_owned(),
             plan: rng.maybe(|_| "{\"method\":\"AMP\"}".to_owned()),
+            inputs: (0..i as u32).filter(|_| rng.below(2) == 0).map(OperationId).collect(),
         });
     }
     for i in 0..rng.below(4) {

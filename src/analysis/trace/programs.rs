@@ -93,16 +93,15 @@ pub struct ProgramRuns {
 }
 
 impl ProgramRuns {
-    /// Sums over all IPUs of a program.
-    pub fn of(&self, program: ProgramId) -> Runs {
-        let mut sum = Runs::default();
-        for ((_, id), runs) in &self.runs {
-            if *id == program {
-                sum.steps += runs.steps;
-                sum.cycles += runs.cycles;
-            }
+    /// Sums over all IPUs, by program.
+    pub fn by_program(&self) -> BTreeMap<ProgramId, Runs> {
+        let mut sums: BTreeMap<ProgramId, Runs> = BTreeMap::new();
+        for ((_, program), runs) in &self.runs {
+            let sum = sums.entry(*program).or_default();
+            sum.steps += runs.steps;
+            sum.cycles += runs.cycles;
         }
-        sum
+        sums
     }
 }
 

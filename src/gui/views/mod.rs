@@ -2,9 +2,13 @@
 
 mod exchange_code;
 mod execution_trace;
+mod insights;
 mod jump;
 mod liveness;
 mod memory;
+mod operations;
+mod operations_graph;
+mod program_tree;
 mod summary;
 mod tile_mapping;
 
@@ -51,8 +55,12 @@ pub struct ViewInfo {
 /// Every view, in the order of the menu.
 pub static VIEWS: &[ViewInfo] = &[
     summary::VIEW,
+    insights::VIEW,
     memory::VIEW,
     liveness::VIEW,
+    program_tree::VIEW,
+    operations::VIEW,
+    operations_graph::VIEW,
     execution_trace::VIEW,
     exchange_code::VIEW,
     tile_mapping::VIEW,

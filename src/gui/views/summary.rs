@@ -1,6 +1,7 @@
 //! The summary: machine, graph, memory, throughput, options, spec and files, block by block.
 
 use super::{View, ViewContext, ViewInfo};
+use crate::analysis::json::{self, Line};
 use crate::analysis::summary::{Summary, summary};
 use crate::gui::command::Command;
 use crate::gui::fonts::strong;
@@ -34,8 +35,13 @@ struct Facts {
     warnings: Vec<String>,
     spec: Option<String>,
     files: Vec<FileBeside>,
+    /// What applications and frameworks wrote down, or why it cannot be read.
+    trees: Vec<(&'static str, Result<Vec<Line>, String>)>,
     meta: Vec<(String, String)>,
 }
+
+/// Files whose contents are shown, if they are there.
+const TREES: [&str; 2] = ["app.json", "framework.json"];
 
 /// State of the view.
 #[derive(Default)]
@@ -55,8 +61,17 @@ fn facts(report: &Report) -> Result<Box<Facts>, String> {
         warnings: report.warnings(),
         spec: report.spec().map(str::to_owned),
         files: report.files_beside(),
+        trees: TREES.into_iter().filter_map(|name| Some((name, tree(report, name)?))).collect(),
         meta: report.meta().iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
     }))
+}
+
+/// A JSON file beside the report, line by line; `None` if there is none.
+fn tree(report: &Report, name: &str) -> Option<Result<Vec<Line>, String>> {
+    match report.text_beside(name) {
+        Ok(text) => Some(json::lines(&text?)),
+        Err(error) => Some(Err(error.to_string())),
+    }
 }
 
 impl View for SummaryView {
@@ -116,6 +131,9 @@ fn page_ui(ui: &mut Ui, context: &mut ViewContext<'_>, facts: &Facts, filter: &m
     blocks.ui(ui, "Options", |ui, context| options_ui(ui, context, facts, filter));
     if let Some(spec) = &facts.spec {
         blocks.ui(ui, "Spec", |ui, _| spec_ui(ui, spec));
+    }
+    for (name, lines) in &facts.trees {
+        blocks.ui(ui, name, |ui, _| tree_ui(ui, lines));
     }
     blocks.ui(ui, "Report files", |ui, _| files_ui(ui, opened, facts));
 }
@@ -312,14 +330,26 @@ fn graph_ui(ui: &mut Ui, facts: &Facts) {
     rows_ui(ui, "graph", &rows);
 }
 
+/// A product with its factors: `10 x 40 = 400`.
+fn product(factors: &[u64]) -> String {
+    let words: Vec<String> = factors.iter().map(|factor| grouped(*factor)).collect();
+    let value = factors.iter().copied().fold(1, u64::saturating_mul);
+    format!("{} = {}", words.join(" x "), grouped(value))
+}
+
 fn batching_ui(ui: &mut Ui, facts: &Facts) {
     let mut rows = Vec::new();
     if let Some(batching) = &facts.batching {
-        rows.push(row("Micro-batch", grouped(batching.micro_batch)));
-        rows.push(row("Gradient accumulation", grouped(batching.gradient_accumulation)));
-        rows.push(row("Replicas", grouped(batching.replicas)));
-        rows.push(row("Device iterations", grouped(batching.device_iterations)));
-        rows.push(row("Samples per host call", grouped(batching.samples_per_call())));
+        let Batching { micro_batch, gradient_accumulation, replicas, device_iterations } =
+            *batching;
+        let factors = [micro_batch, gradient_accumulation, replicas, device_iterations];
+        rows.push(row("Micro-batch", grouped(micro_batch)));
+        rows.push(row("Gradient accumulation", grouped(gradient_accumulation)));
+        rows.push(row("Replica batch", product(&factors[..2])));
+        rows.push(row("Replicas", grouped(replicas)));
+        rows.push(row("Global batch", product(&factors[..3])));
+        rows.push(row("Device iterations", grouped(device_iterations)));
+        rows.push(row("Samples per host call", product(&factors)));
     }
     if let Some(run) = &facts.summary.execution {
         rows.push(row("Total cycles", Cycles(run.total_cycles)));
@@ -384,6 +414,40 @@ fn spec_ui(ui: &mut Ui, spec: &str) {
                 ui.add(Label::new(text).extend().selectable(true));
             });
         });
+}
+
+/// Keys and values, set in as deep as they stand.
+fn tree_ui(ui: &mut Ui, lines: &Result<Vec<Line>, String>) {
+    let palette = Palette::of(ui.visuals());
+    let lines = match lines {
+        Ok(lines) => lines,
+        Err(problem) => {
+            let text = format!("This file cannot be read: {problem}");
+            ui.add(Label::new(RichText::new(text).color(palette.warning)).wrap());
+            return;
+        }
+    };
+    if lines.is_empty() {
+        ui.label(RichText::new("This file says nothing.").color(palette.weak_text));
+    }
+    let height = (lines.len() as f32 * 20.0).min(420.0);
+    ScrollArea::both().max_height(height).auto_shrink([false, true]).id_salt("tree").show_rows(
+        ui,
+        18.0,
+        lines.len(),
+        |ui, shown| {
+            for line in &lines[shown] {
+                ui.horizontal(|ui| {
+                    ui.set_height(16.0);
+                    ui.add_space(line.depth as f32 * 18.0);
+                    let name: String = line.name.chars().take(200).collect();
+                    ui.label(RichText::new(name).color(palette.weak_text));
+                    let value: String = line.value.chars().take(400).collect();
+                    ui.add(Label::new(value).selectable(true).extend());
+                });
+            }
+        },
+    );
 }
 
 fn files_ui(ui: &mut Ui, opened: &Opened, facts: &Facts) {

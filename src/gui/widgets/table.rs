@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 const ROW_HEIGHT: f32 = 24.0;
 const NUMBER_WIDTH: f32 = 128.0;
+const WORDS_WIDTH: f32 = 120.0;
+const SHORT_WIDTH: f32 = 72.0;
 
 /// What a cell holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,17 +55,40 @@ pub struct Column {
     pub title: String,
     /// Whether it holds words rather than numbers.
     pub wide: bool,
+    /// Whether its words are few letters.
+    pub short: bool,
+    /// What it holds in full, and how it is worked out.
+    pub about: &'static str,
 }
 
 impl Column {
     /// A column of words.
     pub fn text(title: &str) -> Self {
-        Self { title: title.to_owned(), wide: true }
+        Self { title: title.to_owned(), wide: true, short: false, about: "" }
+    }
+
+    /// A column of words of few letters.
+    pub fn short(title: &str) -> Self {
+        Self { short: true, ..Self::text(title) }
     }
 
     /// A column of numbers.
     pub fn number(title: impl Into<String>) -> Self {
-        Self { title: title.into(), wide: false }
+        Self { title: title.into(), wide: false, short: false, about: "" }
+    }
+
+    /// Narrowest that can be read, with the space beside it.
+    fn least_width(&self) -> f32 {
+        12.0 + match (self.wide, self.short) {
+            (true, true) => SHORT_WIDTH,
+            (true, false) => WORDS_WIDTH,
+            (false, _) => NUMBER_WIDTH,
+        }
+    }
+
+    /// Says what it holds in full.
+    pub fn about(self, about: &'static str) -> Self {
+        Self { about, ..self }
     }
 }
 
@@ -161,7 +186,21 @@ impl TableState {
         let sort = &mut self.sort;
         let frame =
             egui::Frame::new().inner_margin(egui::Margin { left: 14, ..egui::Margin::ZERO });
-        frame.show(ui, |ui| rows_ui(ui, table, order, (column, descending), sort, choice)).inner
+        let sorted = (column, descending);
+        frame
+            .show(ui, |ui| {
+                let needed: f32 = table.columns.iter().map(Column::least_width).sum();
+                if needed <= ui.available_width() {
+                    return rows_ui(ui, table, order, sorted, sort, choice);
+                }
+                let area = egui::ScrollArea::horizontal().auto_shrink(false).id_salt("columns");
+                area.show(ui, |ui| {
+                    ui.set_width(needed);
+                    rows_ui(ui, table, order, sorted, sort, choice)
+                })
+                .inner
+            })
+            .inner
     }
 
     fn count_ui(&self, ui: &mut Ui, table: &Table) {
@@ -226,12 +265,20 @@ fn rows_ui(
     let totals = usize::from(table.totals && !order.rows.is_empty());
     let mut clicked = None;
     let sense = if choice.is_some() { Sense::click() } else { Sense::hover() };
-    let builder = TableBuilder::new(ui).striped(true).vscroll(true).auto_shrink(false);
-    let mut builder = builder.sense(sense);
+    let builder = TableBuilder::new(ui)
+        .striped(true)
+        .vscroll(true)
+        .auto_shrink(false)
+        // A panel may be lower than a table would like to be.
+        .min_scrolled_height(0.0);
+    // From left to right, so that what a cell holds does not make its row higher.
+    let across = Layout::left_to_right(Align::Center);
+    let mut builder = builder.sense(sense).cell_layout(across);
     for column in &table.columns {
-        builder = builder.column(match column.wide {
-            true => Width::remainder().at_least(120.0).clip(true),
-            false => Width::exact(NUMBER_WIDTH),
+        builder = builder.column(match (column.wide, column.short) {
+            (true, true) => Width::exact(SHORT_WIDTH).clip(true),
+            (true, false) => Width::remainder().at_least(WORDS_WIDTH).clip(true),
+            (false, _) => Width::exact(NUMBER_WIDTH),
         });
     }
     let header = builder.header(26.0, |mut row| {
@@ -311,7 +358,11 @@ fn header_ui(
         let response = ui.add(button);
         response
             .widget_info(|| WidgetInfo::selected(Role::ColumnHeader, true, chosen, &column.title));
-        if response.on_hover_text("Sort by this column").interact(Sense::click()).clicked() {
+        let hint = match column.about {
+            "" => "Sort by this column".to_owned(),
+            about => format!("{about}\nSort by this column"),
+        };
+        if response.on_hover_text(hint).interact(Sense::click()).clicked() {
             // Numbers are sought from the largest, words from the first.
             let first = !column.wide;
             *sort = Some((index, if chosen { !descending } else { first }));

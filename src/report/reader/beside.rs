@@ -1,10 +1,11 @@
 //! Files that SDK tools put beside a report.
 
 use super::Report;
+use crate::report::error::ReportError;
 use crate::units::Bytes;
-use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
+use std::{fs, io};
 
 /// A file that SDK tools write beside the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +30,25 @@ const FILES: [(&str, &str); 8] = [
     ("execution.json", "run-time report of an SDK before 2.0"),
 ];
 
+/// Longer files are not read: facts that people write down are short.
+const MAX_TEXT_BYTES: u64 = 4 << 20;
+
 impl Report {
+    /// The text of a file beside the report; `None` if there is no such file.
+    ///
+    /// # Errors
+    /// A file that cannot be read, is too long, or is no text.
+    pub fn text_beside(&self, name: &str) -> Result<Option<String>, ReportError> {
+        let path = self.path().parent().unwrap_or(Path::new(".")).join(name);
+        let Ok(found) = fs::metadata(&path) else { return Ok(None) };
+        let failed = |error: io::Error| ReportError::reading(error, &path);
+        if found.len() > MAX_TEXT_BYTES {
+            let words = format!("longer than {}", Bytes(MAX_TEXT_BYTES));
+            return Err(failed(io::Error::new(io::ErrorKind::FileTooLarge, words)));
+        }
+        fs::read_to_string(&path).map(Some).map_err(failed)
+    }
+
     /// Files that SDK tools write beside a report, whether they exist or not.
     pub fn files_beside(&self) -> Vec<FileBeside> {
         let directory = self.path().parent().unwrap_or(Path::new("."));

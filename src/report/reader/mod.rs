@@ -187,6 +187,7 @@ impl Report {
             Part::Vertices => any("vertex_groups"),
             Part::Exchanges => any("exchanges"),
             Part::Operations => any("operations"),
+            Part::OperationInputs => column("operation_inputs", "input"),
             Part::Variables => any("vars") || column("vars_info", "tile"),
             Part::Addresses => column("var_tiles", "offset"),
             Part::Lifetimes => column("vars", "first_live"),

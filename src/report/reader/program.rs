@@ -190,17 +190,46 @@ impl Report {
     pub fn operations(&self) -> Result<Arc<Vec<Operation>>, ReportError> {
         self.operations.get(|| {
             let columns = ["name", "kind", "pass", "block", "ipu", "flops", "shapes", "plan"];
-            self.db.list(Select::all("operations", &columns), |cells| Operation {
-                name: cells.text(0).unwrap_or_default(),
-                kind: cells.text(1).unwrap_or_default(),
-                pass: cells.text(2).and_then(|n| Pass::from_name(&n)).unwrap_or(Pass::Forward),
-                block: cells.text(3),
-                ipu: cells.count(4, u64::from(MAX_IPUS) - 1).unwrap_or(0) as u32,
-                flops: cells.count(5, MAX_COUNT).unwrap_or(0),
-                shapes: cells.text(6).unwrap_or_default(),
-                plan: cells.long_text(7),
-            })
+            let mut operations =
+                self.db.list(Select::all("operations", &columns), |cells| Operation {
+                    name: cells.text(0).unwrap_or_default(),
+                    kind: cells.text(1).unwrap_or_default(),
+                    pass: cells.text(2).and_then(|n| Pass::from_name(&n)).unwrap_or(Pass::Forward),
+                    block: cells.text(3),
+                    ipu: cells.count(4, u64::from(MAX_IPUS) - 1).unwrap_or(0) as u32,
+                    flops: cells.count(5, MAX_COUNT).unwrap_or(0),
+                    shapes: cells.text(6).unwrap_or_default(),
+                    plan: cells.long_text(7),
+                    inputs: Vec::new(),
+                })?;
+            self.read_operation_inputs(&mut operations)?;
+            Ok(operations)
         })
+    }
+
+    /// Who reads whose results. Only earlier operations count, so that there are no circles.
+    fn read_operation_inputs(&self, operations: &mut [Operation]) -> Result<(), ReportError> {
+        let table = "operation_inputs";
+        if !["operation", "position", "input"].iter().all(|column| self.db.has(table, column)) {
+            return Ok(());
+        }
+        let all = Select::all(table, &["operation", "input"]).rest("ORDER BY operation, position");
+        let mut lost = 0;
+        self.db.read(all, |cells| {
+            let pair = cells.small(0).zip(cells.small(1));
+            let reader = pair.filter(|(of, input)| input < of).and_then(|(of, input)| {
+                Some((operations.get_mut(of as usize)?, OperationId(input)))
+            });
+            match reader {
+                Some((operation, input)) => operation.inputs.push(input),
+                None => lost += 1,
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        if lost > 0 {
+            self.warnings.add(format!("{lost} inputs of operations are no earlier ones: left out"));
+        }
+        Ok(())
     }
 }
 

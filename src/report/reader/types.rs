@@ -40,6 +40,8 @@ pub enum Part {
     Exchanges,
     /// The model's operations.
     Operations,
+    /// Which operation reads whose results.
+    OperationInputs,
     /// Variables with their tiles and sizes.
     Variables,
     /// Addresses of variables; without them every placement has offset 0.
@@ -64,7 +66,7 @@ pub enum Part {
 
 impl Part {
     /// Every part, in the order of the enum.
-    pub const ALL: [Part; 21] = [
+    pub const ALL: [Part; 22] = [
         Self::Execution,
         Self::TileBalance,
         Self::StepBytes,
@@ -76,6 +78,7 @@ impl Part {
         Self::Vertices,
         Self::Exchanges,
         Self::Operations,
+        Self::OperationInputs,
         Self::Variables,
         Self::Addresses,
         Self::Lifetimes,

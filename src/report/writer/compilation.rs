@@ -111,6 +111,11 @@ fn operations(rows: &Rows, compilation: &Compilation) -> Done {
                 operation.plan,
             ],
         )?;
+        for (position, input) in operation.inputs.iter().enumerate() {
+            let what = || format!("earlier operation read by {}", operation.name);
+            let input = resolve(input.0, id, what)?;
+            rows.insert("operation_inputs", params![id as i64, position as i64, input])?;
+        }
     }
     Ok(())
 }

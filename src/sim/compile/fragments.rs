@@ -12,6 +12,7 @@ use crate::sim::lower::work::{Phase, PhaseKind, Place, Temporary, VertexUse, Wor
 use crate::sim::lower::{LowerError, Lowered, Lowering, code};
 use crate::sim::schedule::Placement;
 use crate::units::{OperationId, ProgramId, TileRange, TileRuns};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// What one stage does in one pass.
@@ -99,6 +100,8 @@ pub struct Maker<'a> {
     pub extras: Vec<Extra>,
     /// Operations of the report.
     pub operations: Vec<Operation>,
+    /// The operation that wrote a memory last.
+    pub makers: BTreeMap<Home, OperationId>,
     /// Micro-batches of a stage that are in flight.
     pub stash_depth: fn(stages: usize, stage: usize) -> u64,
 }
@@ -155,7 +158,7 @@ impl Maker<'_> {
     /// Puts the steps of one node down and notes what they keep alive.
     fn node(&mut self, index: usize, node: &Node, stage: usize, ipu: u32) -> Vec<Item> {
         let Lowered { work, plan, lives } = std::mem::take(&mut self.works[index]);
-        let operation = self.operation(node, ipu, plan);
+        let operation = self.operation(node, stage, ipu, plan);
         let first = self.tables.next_step();
         let (items, steps) = self.tables.work(Some(operation), &node.name, ipu, &work);
         let end = self.tables.next_step();
@@ -180,7 +183,19 @@ impl Maker<'_> {
     }
 
     /// Adds a row to the report's operations.
-    fn operation(&mut self, node: &Node, ipu: u32, plan: Option<String>) -> OperationId {
+    fn operation(
+        &mut self,
+        node: &Node,
+        stage: usize,
+        ipu: u32,
+        plan: Option<String>,
+    ) -> OperationId {
+        let homes = |tensors: &[TensorId]| -> Vec<Home> {
+            let home = |tensor: &TensorId| self.tensors.home(*tensor, stage, ipu, node.pass);
+            tensors.iter().map(home).collect()
+        };
+        let (read, written) = (homes(&node.inputs), homes(&node.outputs));
+        let inputs = self.inputs(&read);
         let types = self.graph.types(&node.inputs);
         let operands: Vec<String> = types.iter().map(|ty| Shape(&ty.shape).to_string()).collect();
         let results: Vec<String> =
@@ -195,8 +210,29 @@ impl Maker<'_> {
             flops: self.graph.node_flops(node),
             shapes: format!("{}{arrow}{}", operands.join(" x "), results.join(", ")),
             plan,
+            inputs,
         });
-        OperationId(self.operations.len() as u32 - 1)
+        let operation = OperationId(self.operations.len() as u32 - 1);
+        self.makers.extend(written.into_iter().map(|home| (home, operation)));
+        operation
+    }
+
+    /// The operations that wrote what is read; what other IPUs made comes from there.
+    fn inputs(&self, read: &[Home]) -> Vec<OperationId> {
+        let mut inputs: Vec<OperationId> = Vec::new();
+        for home in read {
+            let elsewhere = || {
+                let anywhere = |ipu| Home { ipu, restored: false, ..*home };
+                let mut copies = self.makers.range(anywhere(0)..=anywhere(u32::MAX));
+                copies.find(|(of, _)| !of.restored).map(|(_, operation)| operation)
+            };
+            if let Some(operation) = self.makers.get(home).or_else(elsewhere)
+                && !inputs.contains(operation)
+            {
+                inputs.push(*operation);
+            }
+        }
+        inputs
     }
 
     /// Adds an exchange on IPU 0 that belongs to no operation.
@@ -277,6 +313,13 @@ impl Maker<'_> {
             self.lowering.ty(tensor).dtype,
         );
         let operation = OperationId(self.operations.len() as u32);
+        let home = Home { tensor, ipu, restored: restore };
+        // A stash has no home of its own: what is restored comes from whoever filled it.
+        let filled = Home { restored: false, ..home };
+        let inputs = self.inputs(&[filled]);
+        if restore {
+            self.makers.insert(home, operation);
+        }
         self.operations.push(Operation {
             name: name.clone(),
             kind: if restore { "restore" } else { "stash" }.to_string(),
@@ -286,11 +329,12 @@ impl Maker<'_> {
             flops: 0,
             shapes: Shape(&self.lowering.ty(tensor).shape).to_string(),
             plan: None,
+            inputs,
         });
         let first = self.tables.next_step();
         let (items, _) = self.tables.work(Some(operation), &name, ipu, &work);
         let end = self.tables.next_step();
-        self.lifetimes.touch(Home { tensor, ipu, restored: restore }, first..end);
+        self.lifetimes.touch(home, first..end);
         if !restore {
             let bytes = self.bytes(tensor).map(|bytes| bytes * depth).shifted(self.offset(ipu));
             let ty = self.lowering.ty(tensor);

@@ -123,6 +123,7 @@ pub fn compile(spec: &Spec) -> Result<Compiled, CompileError> {
         lifetimes: Lifetimes::default(),
         extras: Vec::new(),
         operations: Vec::new(),
+        makers: BTreeMap::new(),
         stash_depth: depth,
     };
     let parts = tree::assemble(&mut maker, &schedule, spec)?;

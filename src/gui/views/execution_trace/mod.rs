@@ -2,7 +2,7 @@
 
 mod bsp;
 mod chosen;
-mod colours;
+pub(super) mod colours;
 mod input;
 mod lanes;
 mod paint;

@@ -42,11 +42,16 @@ struct Shown {
     labels: Vec<String>,
 }
 
+/// A curve, if there is one.
+type Answered = Result<Option<Arc<Shown>>, String>;
+/// A variable's name and the steps it is live in; `None` means always.
+type Lifetime = (String, Option<Range<u32>>);
+
 /// State of the view.
 #[derive(Default)]
 struct Liveness {
     source: Source,
-    curve: Slot<(Source, bool), Result<Option<Arc<Shown>>, String>>,
+    curve: Slot<(Source, bool), Answered>,
     graph: StackGraph,
     tables: Tables,
     tab: Tab,
@@ -54,7 +59,7 @@ struct Liveness {
     steps: Vec<u32>,
     /// The program of the last of them, as the selection knows it.
     program: Option<ProgramId>,
-    lifetime: Slot<VariableId, Result<Option<(String, Option<Range<u32>>)>, String>>,
+    lifetime: Slot<VariableId, Result<Option<Lifetime>, String>>,
     filter: String,
     jump: TraceJump,
 }

@@ -1,0 +1,122 @@
+//! The largest vertices, exchanges and variables, of the model, an IPU or the fullest tile.
+
+use crate::analysis::memory::{self, Listing};
+use crate::gui::views::ViewContext;
+use crate::gui::widgets::table::{Cell, Column, Table, TableState};
+use crate::gui::widgets::{choice_ui, hint_ui, missing_ui, tabs_ui, waiting_ui};
+use crate::gui::worker::{Asked, Slot};
+use crate::report::{Part, Report, ReportError};
+use crate::units::grouped;
+use egui::Ui;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What is listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Tab {
+    #[default]
+    Vertices,
+    Exchanges,
+    Variables,
+}
+
+/// A table, with what tells it from the next.
+type Listed = Result<(u64, Arc<Table>), String>;
+
+/// State of the tables.
+#[derive(Default)]
+pub struct Largest {
+    tab: Tab,
+    /// Only what lies on the fullest tile.
+    tile: bool,
+    listed: Slot<(Tab, Option<u32>), Listed>,
+    states: [TableState; 3],
+}
+
+impl Largest {
+    /// Shows the tables.
+    pub fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, fullest: Option<u32>) {
+        let tabs = [
+            (Tab::Vertices, "Largest vertices"),
+            (Tab::Exchanges, "Largest exchanges"),
+            (Tab::Variables, "Largest variables"),
+        ];
+        ui.horizontal(|ui| {
+            ui.add_space(6.0);
+            tabs_ui(ui, &tabs, &mut self.tab);
+            if let Some(tile) = fullest {
+                let name = format!("Fullest tile, {}", grouped(tile.into()));
+                let scopes = [(false, "Whole model"), (true, name.as_str())];
+                if let Some(tile) = choice_ui(ui, "Of", &scopes, self.tile) {
+                    self.tile = tile;
+                }
+            }
+        });
+        ui.add_space(4.0);
+        let (part, index, what) = match self.tab {
+            Tab::Vertices => (Part::Vertices, 0, "vertices"),
+            Tab::Exchanges => (Part::Exchanges, 1, "exchanges"),
+            Tab::Variables => (Part::Variables, 2, "variables"),
+        };
+        if !context.opened.report.has(part) {
+            return hint_ui(
+                ui,
+                &format!("The {what} of each tile were not recorded in this report."),
+            );
+        }
+        let report = context.opened.report.clone();
+        let key = (self.tab, fullest.filter(|_| self.tile));
+        let question = move |(tab, tile): &(Tab, Option<u32>)| {
+            listed(&report, *tab, *tile).map_err(|error| error.to_string())
+        };
+        let (generation, table) = match self.listed.ask(ui.ctx(), context.workers, &key, question) {
+            Asked::Fresh(Ok(answer)) => answer.clone(),
+            Asked::Fresh(Err(problem)) => {
+                return missing_ui(ui, "The list cannot be read", problem);
+            }
+            Asked::Failed => {
+                return missing_ui(ui, "The list cannot be read", "Please report this.");
+            }
+            Asked::Stale(_) | Asked::Waiting => {
+                if self.listed.is_slow() {
+                    waiting_ui(ui, "Reading…");
+                }
+                return;
+            }
+        };
+        let hint = format!("Filter {what}");
+        ui.push_id(index, |ui| {
+            self.states[index].ui(ui, context.workers, &table, generation, &hint);
+        });
+    }
+}
+
+fn listed(report: &Report, tab: Tab, tile: Option<u32>) -> Result<(u64, Arc<Table>), ReportError> {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let tiles: Vec<u32> = tile.into_iter().collect();
+    let (listing, name, bytes, count): (Listing, _, _, _) = match tab {
+        Tab::Vertices => {
+            (memory::vertices(report, &tiles)?, "Vertex type", "State and code", "Vertices")
+        }
+        Tab::Exchanges => (memory::exchanges(report, &tiles)?, "Exchange", "Code", "Messages"),
+        Tab::Variables => (memory::variables(report, &tiles)?, "Variable", "Size", "Tiles"),
+    };
+    let columns = vec![
+        Column::text(name),
+        Column::text("About"),
+        Column::number(bytes),
+        Column::number(count),
+    ];
+    let row = |listed: memory::Listed| {
+        let bytes = listed.bytes.iter().sum();
+        vec![
+            Cell::Text(listed.name),
+            Cell::Text(listed.about),
+            Cell::Bytes(bytes),
+            Cell::Count(listed.count),
+        ]
+    };
+    let rows = listing.rows.into_iter().map(row).collect();
+    let table = Table { columns, rows, totals: true };
+    Ok((NEXT.fetch_add(1, Ordering::Relaxed), Arc::new(table)))
+}

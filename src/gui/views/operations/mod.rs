@@ -1,0 +1,172 @@
+//! Operations: what each of them costs, and how the planner split it.
+
+pub mod columns;
+mod lower;
+
+use super::{View, ViewContext, ViewInfo};
+use crate::analysis::operations::{Layer, OpRow, operations};
+use crate::gui::command::Command;
+use crate::gui::icons::Icon;
+use crate::gui::prefs::OperationPrefs;
+use crate::gui::theme::Palette;
+use crate::gui::widgets::table::{Table, TableState};
+use crate::gui::widgets::{choice_ui, missing_ui, tables_height, toolbar_ui, waiting_ui};
+use crate::gui::worker::{Asked, Slot};
+use crate::report::Part;
+use crate::units::OperationId;
+use egui::{CentralPanel, Frame, Panel, RichText, Ui};
+use lower::Lower;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// This view, for the list.
+pub const VIEW: ViewInfo = ViewInfo {
+    name: "operations",
+    title: "Operations",
+    icon: Icon::Table,
+    create: || Box::<OperationsView>::default(),
+};
+
+/// Operations and the table of them.
+struct Shown {
+    generation: u64,
+    layer: Layer,
+    rows: Vec<OpRow>,
+    table: Arc<Table>,
+    complete: bool,
+}
+
+/// State of the view.
+#[derive(Default)]
+struct OperationsView {
+    layer: Layer,
+    shown: Slot<(Layer, Vec<String>), Result<Arc<Shown>, String>>,
+    table: TableState,
+    /// The row that is chosen in a layer.
+    chosen: Option<(Layer, usize)>,
+    /// The operation that was last taken over from the selection.
+    seen: Option<OperationId>,
+    lower: Lower,
+}
+
+impl View for OperationsView {
+    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+        if !context.opened.report.has(Part::Programs)
+            && !context.opened.report.has(Part::Operations)
+        {
+            let sentence = "This report holds neither operations nor programs, so their costs \
+                            cannot be told apart.";
+            return missing_ui(ui, "No operations recorded", sentence);
+        }
+        if !context.opened.report.has(Part::Operations) && self.layer == Layer::Model {
+            self.layer = Layer::Library;
+        }
+        toolbar_ui(ui, |ui| self.controls_ui(ui, context));
+        let report = context.opened.report.clone();
+        let key = (self.layer, context.prefs.operations.switched.clone());
+        let question = move |(layer, switched): &(Layer, Vec<String>)| {
+            static NEXT: AtomicU64 = AtomicU64::new(1);
+            let found = operations(&report, *layer).map_err(|error| error.to_string())?;
+            let rows = found.rows.iter().map(|row| columns::cells(row, switched)).collect();
+            let table = Table { columns: columns::titles(switched), rows, totals: true };
+            Ok(Arc::new(Shown {
+                generation: NEXT.fetch_add(1, Ordering::Relaxed),
+                layer: *layer,
+                rows: found.rows,
+                table: Arc::new(table),
+                complete: found.complete,
+            }))
+        };
+        let shown = match self.shown.ask(ui.ctx(), context.workers, &key, question) {
+            Asked::Fresh(Ok(shown)) | Asked::Stale(Ok(shown)) => shown.clone(),
+            Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
+                return missing_ui(ui, "Operations cannot be read", problem);
+            }
+            Asked::Failed => {
+                return missing_ui(ui, "Operations cannot be read", "Please report this.");
+            }
+            Asked::Waiting => {
+                if self.shown.is_slow() {
+                    waiting_ui(ui, "Adding costs up…");
+                }
+                return;
+            }
+        };
+        self.follow(context, &shown);
+        self.panels_ui(ui, context, &shown);
+    }
+}
+
+impl OperationsView {
+    /// An operation chosen elsewhere is chosen here.
+    fn follow(&mut self, context: &ViewContext<'_>, shown: &Shown) {
+        if self.seen != context.selection.operation {
+            self.seen = context.selection.operation;
+            let same = |row: &OpRow| row.operation.is_some() && row.operation == self.seen;
+            let row = shown.rows.iter().position(same);
+            self.chosen = row.map(|row| (shown.layer, row));
+        }
+    }
+
+    fn controls_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+        let mut layers = vec![(Layer::Library, "Library calls"), (Layer::Program, "Programs")];
+        if context.opened.report.has(Part::Operations) {
+            layers.insert(0, (Layer::Model, "Model operations"));
+        }
+        if let Some(layer) = choice_ui(ui, "Layer", &layers, self.layer) {
+            self.layer = layer;
+        }
+        ui.menu_button("Columns", |ui| {
+            let mut switched = context.prefs.operations.switched.clone();
+            for known in columns::COLUMNS {
+                let mut shown = columns::is_shown(known, &switched);
+                let title = if known.title == "IPU" { "On IPU" } else { known.title };
+                if ui.checkbox(&mut shown, title).on_hover_text(known.about).changed() {
+                    match switched.iter().position(|key| key == known.key) {
+                        Some(at) => drop(switched.remove(at)),
+                        None => switched.push(known.key.to_owned()),
+                    }
+                }
+            }
+            if switched != context.prefs.operations.switched {
+                context.commands.push(Command::SetOperationPrefs(OperationPrefs { switched }));
+            }
+        });
+        if let Some(Ok(shown)) = self.shown.latest()
+            && !shown.complete
+        {
+            let text = "Cycles of the run: of its first steps only";
+            let palette = Palette::of(ui.visuals());
+            ui.label(RichText::new(text).color(palette.warning))
+                .on_hover_text("This run has more steps than can be added up in an instant.");
+        }
+    }
+
+    fn panels_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &Arc<Shown>) {
+        let height = ui.available_height();
+        let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
+        let chosen = self.chosen.filter(|(layer, _)| *layer == shown.layer).map(|(_, row)| row);
+        Panel::bottom("operation details")
+            .resizable(true)
+            .default_size(tables_height(ui, 0.42))
+            .size_range(60.0..=(height - 120.0).max(61.0))
+            .frame(frame)
+            .show(ui, |ui| {
+                ui.take_available_space();
+                let row = chosen.and_then(|row| shown.rows.get(row));
+                self.lower.ui(ui, context, &shown.rows, row);
+            });
+        CentralPanel::default().frame(frame).show(ui, |ui| {
+            ui.add_space(6.0);
+            let hint = "Filter operations";
+            let (table, generation) = (&shown.table, shown.generation);
+            let clicked =
+                self.table.choose_ui(ui, context.workers, table, generation, hint, chosen);
+            if let Some(row) = clicked {
+                self.chosen = (chosen != Some(row)).then_some((shown.layer, row));
+                self.seen = self.chosen.and_then(|(_, row)| shown.rows.get(row)?.operation);
+                context.commands.push(Command::SelectOperation(self.seen));
+            }
+        });
+    }
+}

@@ -1,0 +1,108 @@
+//! The chosen operation: what it costs, what it reads, who reads it.
+
+use crate::analysis::operations::OpRow;
+use crate::analysis::operations_graph::OpGraph;
+use crate::gui::command::Command;
+use crate::gui::fonts::strong;
+use crate::gui::theme::Palette;
+use crate::gui::views::ViewContext;
+use crate::gui::views::operations::columns::{COLUMNS, pass_title};
+use crate::gui::widgets::hint_ui;
+use crate::gui::widgets::table::Cell;
+use crate::units::OperationId;
+use egui::{Grid, Label, RichText, ScrollArea, Ui, vec2};
+
+/// Most operations that are listed on one side.
+const MOST: usize = 40;
+
+/// Shows them.
+pub fn details_ui(ui: &mut Ui, context: &mut ViewContext<'_>, graph: &OpGraph) {
+    let chosen = context.selection.operation;
+    let row = chosen.and_then(|id| graph.rows.iter().find(|row| row.operation == Some(id)));
+    let Some((id, row)) = chosen.zip(row) else {
+        return hint_ui(ui, "Click on an operation to display its details.");
+    };
+    // Operations were read when the graph was.
+    let Ok(operations) = context.opened.report.operations() else { return };
+    let reads = operations.get(id.index()).map(|of| of.inputs.clone()).unwrap_or_default();
+    let is_reader = |of: &&OpRow| {
+        let operation = of.operation.and_then(|other| operations.get(other.index()));
+        operation.is_some_and(|operation| operation.inputs.contains(&id))
+    };
+    let readers: Vec<OperationId> =
+        graph.rows.iter().filter(is_reader).filter_map(|row| row.operation).collect();
+    ScrollArea::both().auto_shrink(false).id_salt("graph details").show(ui, |ui| {
+        ui.add_space(8.0);
+        ui.horizontal_top(|ui| {
+            ui.add_space(14.0);
+            ui.vertical(|ui| facts_ui(ui, context, row));
+            ui.add_space(30.0);
+            ui.vertical(|ui| links_ui(ui, context, graph, "Reads", &reads));
+            ui.add_space(30.0);
+            ui.vertical(|ui| links_ui(ui, context, graph, "Is read by", &readers));
+        });
+        ui.add_space(8.0);
+    });
+}
+
+fn facts_ui(ui: &mut Ui, context: &mut ViewContext<'_>, row: &OpRow) {
+    let palette = Palette::of(ui.visuals());
+    let title: String = row.name.chars().take(300).collect();
+    ui.add(Label::new(strong(title)).selectable(true).extend());
+    ui.horizontal(|ui| {
+        if ui.link("Show in Operations").clicked() {
+            context.commands.push(Command::ShowView("operations"));
+        }
+        if let Some(first) = row.programs.first()
+            && ui.link("Show in Program tree").clicked()
+        {
+            context.commands.push(Command::SelectProgram(Some(*first)));
+            context.commands.push(Command::ShowView("program-tree"));
+        }
+    });
+    Grid::new("graph facts").num_columns(2).min_row_height(17.0).spacing(vec2(20.0, 4.0)).show(
+        ui,
+        |ui| {
+            let words = [("Pass", pass_title(row.pass)), ("Shapes", row.shapes.as_str())];
+            for (name, value) in words.into_iter().filter(|(_, value)| !value.is_empty()) {
+                ui.label(RichText::new(name).color(palette.weak_text));
+                ui.add(Label::new(value).selectable(true).extend());
+                ui.end_row();
+            }
+            for known in COLUMNS {
+                if let cell @ (Cell::Bytes(_) | Cell::Count(_)) = (known.cell)(row) {
+                    let name = RichText::new(known.title).color(palette.weak_text);
+                    ui.label(name).on_hover_text(known.about);
+                    ui.label(cell.text());
+                    ui.end_row();
+                }
+            }
+        },
+    );
+}
+
+fn links_ui(
+    ui: &mut Ui,
+    context: &mut ViewContext<'_>,
+    graph: &OpGraph,
+    title: &str,
+    operations: &[OperationId],
+) {
+    let palette = Palette::of(ui.visuals());
+    ui.label(RichText::new(title).color(palette.weak_text));
+    if operations.is_empty() {
+        ui.label("nothing that is an operation");
+    }
+    for id in operations.iter().take(MOST) {
+        let name = graph.rows.get(id.index()).map_or("unknown", |row| row.name.as_str());
+        let name: String = name.chars().take(80).collect();
+        ui.push_id(id.0, |ui| {
+            if ui.link(name).clicked() {
+                context.commands.push(Command::SelectOperation(Some(*id)));
+            }
+        });
+    }
+    if operations.len() > MOST {
+        ui.label(format!("and {} more", operations.len() - MOST));
+    }
+}

@@ -1,0 +1,189 @@
+//! The operations graph: the model as nodes and arrows, one lane per IPU.
+
+mod canvas;
+mod details;
+
+use super::{View, ViewContext, ViewInfo};
+use crate::analysis::operations::OpRow;
+use crate::analysis::operations_graph::{GraphKey, Node, OpGraph, graph};
+use crate::gui::command::Command;
+use crate::gui::icons::Icon;
+use crate::gui::theme::Palette;
+use crate::gui::widgets::{
+    choice_ui, missing_ui, tables_height, toolbar_end_ui, toolbar_ui, waiting_ui,
+};
+use crate::gui::worker::{Asked, Slot};
+use canvas::{Canvas, Event};
+use egui::{CentralPanel, Frame, Panel, Ui};
+use std::sync::Arc;
+
+/// This view, for the list.
+pub const VIEW: ViewInfo = ViewInfo {
+    name: "operations-graph",
+    title: "Operations graph",
+    icon: Icon::Graph,
+    create: || Box::<OperationsGraph>::default(),
+};
+
+/// What colours mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Metric {
+    /// Forward, backward or update.
+    #[default]
+    Pass,
+    /// Cycles in the run.
+    Elapsed,
+    /// Code over all tiles.
+    Code,
+    /// Floating point operations.
+    Flops,
+    /// Bytes of variables.
+    Memory,
+}
+
+impl Metric {
+    /// Every metric with its words.
+    const ALL: [(Self, &'static str); 5] = [
+        (Self::Pass, "Pass"),
+        (Self::Elapsed, "Cycles in the run"),
+        (Self::Code, "Code"),
+        (Self::Flops, "FLOPs"),
+        (Self::Memory, "Memory"),
+    ];
+
+    /// The figure of one operation; `None` where the colour is no figure.
+    fn value(self, row: &OpRow) -> Option<u64> {
+        match self {
+            Self::Pass => None,
+            Self::Elapsed => Some(row.elapsed),
+            Self::Code => Some(row.code()),
+            Self::Flops => Some(row.flops),
+            Self::Memory => Some(row.memory),
+        }
+    }
+
+    /// The figure of a node: the sum of its operations'.
+    fn of(self, graph: &OpGraph, node: &Node) -> Option<u64> {
+        let rows = node.operations.iter().filter_map(|index| graph.rows.get(*index));
+        rows.map(|row| self.value(row))
+            .try_fold(0u64, |sum, value| Some(sum.saturating_add(value?)))
+    }
+}
+
+/// State of the view.
+#[derive(Default)]
+struct OperationsGraph {
+    graph: Slot<GraphKey, Result<Option<Arc<OpGraph>>, String>>,
+    forward_only: bool,
+    update: bool,
+    /// Blocks that are unfolded; `None` shows every operation.
+    open: Option<Vec<String>>,
+    /// Whether blocks have been folded at first.
+    folded: bool,
+    metric: Metric,
+    canvas: Canvas,
+}
+
+impl View for OperationsGraph {
+    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+        if !std::mem::replace(&mut self.folded, true) {
+            self.open = Some(Vec::new());
+        }
+        let report = context.opened.report.clone();
+        let key =
+            GraphKey { backward: !self.forward_only, update: self.update, open: self.open.clone() };
+        let question = move |key: &GraphKey| {
+            let found = graph(&report, key).map_err(|error| error.to_string())?;
+            Ok(found.map(Arc::new))
+        };
+        let shown = match self.graph.ask(ui.ctx(), context.workers, &key, question) {
+            Asked::Fresh(Ok(shown)) | Asked::Stale(Ok(shown)) => shown.clone(),
+            Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
+                return missing_ui(ui, "The graph cannot be read", problem);
+            }
+            Asked::Failed => {
+                return missing_ui(ui, "The graph cannot be read", "Please report this.");
+            }
+            Asked::Waiting => {
+                if self.graph.is_slow() {
+                    waiting_ui(ui, "Laying the graph out…");
+                }
+                return;
+            }
+        };
+        let Some(shown) = shown else {
+            let sentence = "This report does not say which operation reads whose results, so there \
+                            is no graph to draw. The Operations tab lists what they cost.";
+            return missing_ui(ui, "No graph recorded", sentence);
+        };
+        toolbar_ui(ui, |ui| self.controls_ui(ui));
+        let height = ui.available_height();
+        let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
+        Panel::bottom("graph details")
+            .resizable(true)
+            .default_size(tables_height(ui, 0.3))
+            .size_range(60.0..=(height - 120.0).max(61.0))
+            .frame(frame)
+            .show(ui, |ui| {
+                ui.take_available_space();
+                details::details_ui(ui, context, &shown);
+            });
+        CentralPanel::default().frame(frame).show(ui, |ui| {
+            let chosen = context.selection.operation;
+            match self.canvas.ui(ui, &shown, self.metric, chosen) {
+                Some(Event::Choose(node)) => {
+                    let row = node.and_then(|node| shown.nodes.get(node)?.operations.first());
+                    let operation = row.and_then(|row| shown.rows.get(*row)?.operation);
+                    context.commands.push(Command::SelectOperation(operation));
+                }
+                Some(Event::Toggle(node)) => self.toggle(&shown, node),
+                None => {}
+            }
+        });
+    }
+}
+
+impl OperationsGraph {
+    /// Shows the operations of a block, or the block as one.
+    fn toggle(&mut self, graph: &OpGraph, node: usize) {
+        let Some(block) = graph.nodes.get(node).map(|node| node.block.clone()) else { return };
+        if block.is_empty() {
+            return;
+        }
+        let all = || graph.nodes.iter().map(|node| node.block.clone()).collect::<Vec<_>>();
+        let open = self.open.get_or_insert_with(all);
+        match open.contains(&block) {
+            true => open.retain(|known| *known != block),
+            false => open.push(block),
+        }
+        open.sort_unstable();
+        open.dedup();
+    }
+
+    fn controls_ui(&mut self, ui: &mut Ui) {
+        if let Some(metric) = choice_ui(ui, "Colour", &Metric::ALL, self.metric) {
+            self.metric = metric;
+        }
+        let mut backward = !self.forward_only;
+        if ui.checkbox(&mut backward, "Show backward pass").changed() {
+            self.forward_only = !backward;
+            self.canvas.fit();
+        }
+        if ui.checkbox(&mut self.update, "Show weight updates").changed() {
+            self.canvas.fit();
+        }
+        toolbar_end_ui(ui, 260.0, |ui| {
+            if ui.button("Whole graph").on_hover_text("Make everything fit (F)").clicked() {
+                self.canvas.fit();
+            }
+            if ui.button("Unfold all").on_hover_text("Show every operation").clicked() {
+                self.open = None;
+                self.canvas.fit();
+            }
+            if ui.button("Fold all").on_hover_text("Show blocks as one node per pass").clicked() {
+                self.open = Some(Vec::new());
+                self.canvas.fit();
+            }
+        });
+    }
+}

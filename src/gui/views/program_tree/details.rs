@@ -1,0 +1,111 @@
+//! What is known of the chosen node, and the ways from it to other tabs.
+
+use super::lines::kind_colour;
+use crate::analysis::program_tree::{Fact, facts, label};
+use crate::gui::command::Command;
+use crate::gui::fonts::strong;
+use crate::gui::theme::Palette;
+use crate::gui::views::ViewContext;
+use crate::gui::views::jump::TraceJump;
+use crate::gui::widgets::{hint_ui, missing_ui};
+use crate::gui::worker::Slot;
+use crate::report::{Part, ProgramKind, Programs};
+use crate::units::{OperationId, ProgramId};
+use egui::{CornerRadius, Grid, Label, Rect, RichText, ScrollArea, Ui, pos2, vec2};
+
+/// State of the details.
+#[derive(Default)]
+pub struct Details {
+    facts: Slot<ProgramId, Result<Vec<Fact>, String>>,
+}
+
+impl Details {
+    /// Shows them.
+    pub fn ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        programs: &Programs,
+        jump: &mut TraceJump,
+    ) {
+        let chosen = context.selection.program;
+        let Some((id, program)) = chosen.and_then(|id| Some((id, programs.get(id)?))) else {
+            return hint_ui(ui, "Select a step in the program tree to see details.");
+        };
+        let report = context.opened.report.clone();
+        let question = move |id: &ProgramId| facts(&report, *id).map_err(|error| error.to_string());
+        let asked = self.facts.ask(ui.ctx(), context.workers, &id, question);
+        let palette = Palette::of(ui.visuals());
+        ScrollArea::both().auto_shrink(false).id_salt("program details").show(ui, |ui| {
+            ui.add_space(8.0);
+            let top = ui.cursor().top();
+            ui.horizontal_top(|ui| {
+                ui.add_space(24.0);
+                ui.vertical(|ui| {
+                    let title: String = label(program).chars().take(600).collect();
+                    ui.add(Label::new(strong(title)).selectable(true).extend());
+                    let target = program.children.first().copied();
+                    let function = target.filter(|_| program.kind == ProgramKind::Call);
+                    links_ui(ui, context, (id, function), program.operation, jump);
+                    match asked.answer() {
+                        Some(Ok(facts)) => facts_ui(ui, facts),
+                        Some(Err(problem)) => missing_ui(ui, "The node cannot be read", problem),
+                        None => {}
+                    }
+                });
+            });
+            let bottom = ui.cursor().top() - 4.0;
+            let edge = Rect::from_min_max(
+                pos2(ui.min_rect().left() + 14.0, top),
+                pos2(ui.min_rect().left() + 18.0, bottom),
+            );
+            ui.painter().rect_filled(edge, CornerRadius::same(2), kind_colour(palette, program));
+            ui.add_space(8.0);
+        });
+    }
+}
+
+fn links_ui(
+    ui: &mut Ui,
+    context: &mut ViewContext<'_>,
+    (id, function): (ProgramId, Option<ProgramId>),
+    operation: Option<OperationId>,
+    jump: &mut TraceJump,
+) {
+    ui.horizontal(|ui| {
+        if let Some(function) = function
+            && ui.link("Go to the function").clicked()
+        {
+            context.commands.push(Command::SelectProgram(Some(function)));
+        }
+        if context.opened.report.has(Part::Execution)
+            && ui.link("Show in Execution trace").clicked()
+        {
+            jump.start(id);
+        }
+        if context.opened.report.has(Part::Liveness) && ui.link("Show in Liveness").clicked() {
+            context.commands.push(Command::ShowView("liveness"));
+        }
+        if operation.is_some() && ui.link("Show in Operations").clicked() {
+            context.commands.push(Command::SelectOperation(operation));
+            context.commands.push(Command::ShowView("operations"));
+        }
+    });
+}
+
+fn facts_ui(ui: &mut Ui, facts: &[Fact]) {
+    let palette = Palette::of(ui.visuals());
+    Grid::new("program facts").num_columns(2).min_row_height(17.0).spacing(vec2(24.0, 4.0)).show(
+        ui,
+        |ui| {
+            for fact in facts {
+                ui.label(RichText::new(fact.name).color(palette.weak_text));
+                let value = ui.add(Label::new(&fact.value).selectable(true).extend());
+                if let Some(formula) = fact.formula {
+                    value.on_hover_text(formula);
+                }
+                ui.end_row();
+            }
+        },
+    );
+}

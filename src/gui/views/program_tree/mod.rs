@@ -1,0 +1,326 @@
+//! The program tree: what the compiled program consists of, and what each node does.
+
+mod details;
+mod lines;
+
+use super::jump::TraceJump;
+use super::{View, ViewContext, ViewInfo};
+use crate::analysis::program_tree::{Group, Row, find, groups, label, rows};
+use crate::gui::command::Command;
+use crate::gui::icons::Icon;
+use crate::gui::theme::Palette;
+use crate::gui::widgets::{
+    choice_ui, missing_ui, search_ui, tables_height, toolbar_end_ui, toolbar_ui, waiting_ui,
+};
+use crate::gui::worker::{Asked, Slot};
+use crate::report::{Programs, Report};
+use crate::units::{ProgramId, StepId, grouped};
+use details::Details;
+use egui::{CentralPanel, Frame, Key, Panel, RichText, ScrollArea, Ui};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// This view, for the list.
+pub const VIEW: ViewInfo = ViewInfo {
+    name: "program-tree",
+    title: "Program tree",
+    icon: Icon::Tree,
+    create: || Box::<ProgramTree>::default(),
+};
+
+/// In a narrower window the programs are a choice, not a list.
+const NARROW: f32 = 620.0;
+
+/// All programs, and the trees they make.
+struct Forest {
+    programs: Arc<Programs>,
+    groups: Vec<Group>,
+}
+
+/// Which lines are shown: a group, without what is below folded nodes; and which of them match.
+#[derive(Clone, PartialEq)]
+struct LinesKey {
+    group: usize,
+    folded: Arc<BTreeSet<ProgramId>>,
+    filter: String,
+}
+
+/// Lines, and the places of those that match the filter.
+struct Lines {
+    rows: Vec<Row>,
+    matches: Vec<usize>,
+}
+
+/// The group a program is in, and what must be unfolded to see it.
+type Found = Option<(usize, Vec<ProgramId>)>;
+
+/// State of the view.
+#[derive(Default)]
+struct ProgramTree {
+    forest: Slot<(), Result<Arc<Forest>, String>>,
+    lines: Slot<LinesKey, Arc<Lines>>,
+    group: usize,
+    folded: Arc<BTreeSet<ProgramId>>,
+    filter: String,
+    ids: bool,
+    /// The program that was last made visible.
+    seen: Option<ProgramId>,
+    found: Slot<ProgramId, Found>,
+    /// The step whose program was last taken over.
+    seen_step: Option<StepId>,
+    step: Slot<StepId, Option<ProgramId>>,
+    /// The program to scroll to, once its line is there.
+    wanted: Option<ProgramId>,
+    details: Details,
+    jump: TraceJump,
+}
+
+impl View for ProgramTree {
+    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+        let report = context.opened.report.clone();
+        let question = move |(): &()| forest(&report).map(Arc::new);
+        let forest = match self.forest.ask(ui.ctx(), context.workers, &(), question) {
+            Asked::Fresh(Ok(forest)) | Asked::Stale(Ok(forest)) => forest.clone(),
+            Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
+                return missing_ui(ui, "The program cannot be read", problem);
+            }
+            Asked::Failed => {
+                return missing_ui(ui, "The program cannot be read", "Please report this.");
+            }
+            Asked::Waiting => {
+                if self.forest.is_slow() {
+                    waiting_ui(ui, "Reading the program…");
+                }
+                return;
+            }
+        };
+        if forest.groups.is_empty() {
+            let sentence = "This report does not hold the compiled program, so there is no tree.";
+            return missing_ui(ui, "No program recorded", sentence);
+        }
+        self.group = self.group.min(forest.groups.len() - 1);
+        self.follow(ui, context, &forest);
+        let lines = self.lines(ui, context, &forest);
+        toolbar_ui(ui, |ui| self.controls_ui(ui, context, &forest, lines.as_deref()));
+        self.panels_ui(ui, context, &forest, lines.as_deref());
+        self.jump.update(ui.ctx(), context);
+    }
+}
+
+fn forest(report: &Report) -> Result<Forest, String> {
+    let programs = report.programs().map_err(|error| error.to_string())?;
+    let groups = groups(&programs);
+    Ok(Forest { programs, groups })
+}
+
+impl ProgramTree {
+    /// Shows what was chosen elsewhere: a step's program, or a program.
+    fn follow(&mut self, ui: &Ui, context: &mut ViewContext<'_>, forest: &Arc<Forest>) {
+        let step = context.selection.step.map(|step| step.step);
+        if let Some(step) = step.filter(|_| step != self.seen_step) {
+            let report = context.opened.report.clone();
+            let question = move |step: &StepId| report.step(*step).ok().flatten()?.program;
+            if let Asked::Fresh(program) = self.step.ask(ui.ctx(), context.workers, &step, question)
+            {
+                self.seen_step = Some(step);
+                if program.is_some() && *program != context.selection.program {
+                    context.commands.push(Command::SelectProgram(*program));
+                }
+            }
+        }
+        let Some(program) = context.selection.program.filter(|id| self.seen != Some(*id)) else {
+            return;
+        };
+        let shared = forest.clone();
+        let question = move |id: &ProgramId| find(&shared.programs, &shared.groups, *id);
+        if let Asked::Fresh(found) = self.found.ask(ui.ctx(), context.workers, &program, question) {
+            self.seen = Some(program);
+            if let Some((group, above)) = found {
+                self.group = *group;
+                let folded = Arc::make_mut(&mut self.folded);
+                folded.retain(|id| !above.contains(id));
+                self.wanted = Some(program);
+            }
+        }
+    }
+
+    fn lines(
+        &mut self,
+        ui: &Ui,
+        context: &ViewContext<'_>,
+        forest: &Arc<Forest>,
+    ) -> Option<Arc<Lines>> {
+        let key = LinesKey {
+            group: self.group,
+            folded: self.folded.clone(),
+            filter: self.filter.trim().to_lowercase(),
+        };
+        let forest = forest.clone();
+        let question = move |key: &LinesKey| Arc::new(lines(&forest, key));
+        self.lines.ask(ui.ctx(), context.workers, &key, question).answer().cloned()
+    }
+
+    fn controls_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        forest: &Forest,
+        lines: Option<&Lines>,
+    ) {
+        if ui.ctx().content_rect().width() < NARROW {
+            let titles = forest.groups.iter().map(|group| group.title.as_str()).enumerate();
+            let titles: Vec<(usize, &str)> = titles.collect();
+            if let Some(group) = choice_ui(ui, "Program", &titles, self.group) {
+                self.group = group;
+            }
+        }
+        let box_ui = search_ui(ui, &mut self.filter, "Search for steps", 200.0);
+        let wanted = !self.filter.trim().is_empty();
+        if let Some(lines) = lines.filter(|_| wanted) {
+            let text = format!("{} found", grouped(lines.matches.len() as u64));
+            ui.label(RichText::new(text).color(Palette::of(ui.visuals()).weak_text));
+            let next = ui.button("Next").on_hover_text("Go to the next of them (Enter)").clicked();
+            let entered = box_ui.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
+            if next || entered {
+                self.go_on(context, lines);
+                box_ui.request_focus();
+            }
+        }
+        ui.checkbox(&mut self.ids, "Show ids").on_hover_text("Repeat (Id: 12)");
+        toolbar_end_ui(ui, 230.0, |ui| {
+            if ui.button("Unfold all").clicked() {
+                self.folded = Arc::default();
+            }
+            if ui.button("Fold all").on_hover_text("Leave the first level open").clicked()
+                && let Some(lines) = lines
+            {
+                let inner = lines.rows.iter().filter(|row| row.parent && row.depth > 0);
+                let folded: BTreeSet<ProgramId> = inner.map(|row| row.id).collect();
+                self.folded = Arc::new(folded);
+            }
+        });
+    }
+
+    /// Chooses the next line that matches, after the one that is chosen.
+    fn go_on(&mut self, context: &mut ViewContext<'_>, lines: &Lines) {
+        let chosen = context.selection.program;
+        let at = lines.rows.iter().position(|row| Some(row.id) == chosen);
+        let later = lines.matches.iter().find(|place| at.is_none_or(|at| **place > at));
+        let next = later.or(lines.matches.first()).and_then(|place| lines.rows.get(*place));
+        if let Some(row) = next {
+            self.choose(context, row.id);
+            self.wanted = Some(row.id);
+        }
+    }
+
+    fn choose(&mut self, context: &mut ViewContext<'_>, program: ProgramId) {
+        self.seen = Some(program);
+        context.commands.push(Command::SelectProgram(Some(program)));
+    }
+
+    fn panels_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        forest: &Arc<Forest>,
+        lines: Option<&Lines>,
+    ) {
+        let height = ui.available_height();
+        let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
+        Panel::bottom("program details")
+            .resizable(true)
+            .default_size(tables_height(ui, 0.36))
+            .size_range(60.0..=(height - 120.0).max(61.0))
+            .frame(frame)
+            .show(ui, |ui| {
+                ui.take_available_space();
+                self.details.ui(ui, context, &forest.programs, &mut self.jump);
+            });
+        if ui.ctx().content_rect().width() >= NARROW {
+            Panel::left("program groups").default_size(180.0).frame(frame).show(ui, |ui| {
+                ui.take_available_space();
+                self.groups_ui(ui, forest);
+            });
+        }
+        CentralPanel::default().frame(frame).show(ui, |ui| match lines {
+            Some(lines) => self.lines_ui(ui, context, forest, lines),
+            None if self.lines.is_slow() => waiting_ui(ui, "Laying the tree out…"),
+            None => {}
+        });
+    }
+
+    fn groups_ui(&mut self, ui: &mut Ui, forest: &Forest) {
+        let palette = Palette::of(ui.visuals());
+        ScrollArea::both().auto_shrink(false).id_salt("groups").show(ui, |ui| {
+            ui.spacing_mut().item_spacing.y = 2.0;
+            for (function, title) in [(false, "Control programs"), (true, "Functions")] {
+                let own =
+                    || forest.groups.iter().enumerate().filter(|(_, g)| g.function == function);
+                if own().next().is_none() {
+                    continue;
+                }
+                ui.add_space(8.0);
+                ui.horizontal(|ui| {
+                    ui.add_space(10.0);
+                    ui.label(RichText::new(title).color(palette.weak_text).size(12.0));
+                });
+                for (index, group) in own() {
+                    ui.horizontal(|ui| {
+                        ui.add_space(8.0);
+                        let title: String = group.title.chars().take(120).collect();
+                        if ui.selectable_label(self.group == index, title).clicked() {
+                            self.group = index;
+                        }
+                    });
+                }
+            }
+        });
+    }
+
+    fn lines_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        forest: &Forest,
+        lines: &Lines,
+    ) {
+        let chosen = context.selection.program;
+        let operation = chosen.and_then(|id| forest.programs.get(id)).and_then(|p| p.operation);
+        let look = lines::Look {
+            programs: &forest.programs,
+            chosen,
+            operation,
+            folded: &self.folded,
+            filter: self.filter.trim().to_lowercase(),
+            ids: self.ids,
+        };
+        let place = self.wanted.and_then(|id| lines.rows.iter().position(|row| row.id == id));
+        if place.is_some() {
+            self.wanted = None;
+        }
+        match lines::lines_ui(ui, &lines.rows, &look, place) {
+            Some(lines::Clicked::Fold(id)) => {
+                let folded = Arc::make_mut(&mut self.folded);
+                if !folded.remove(&id) {
+                    folded.insert(id);
+                }
+            }
+            Some(lines::Clicked::Choose(id)) => self.choose(context, id),
+            None => {}
+        }
+    }
+}
+
+fn lines(forest: &Forest, key: &LinesKey) -> Lines {
+    let root = forest.groups.get(key.group).and_then(|group| group.root);
+    let rows = rows(&forest.programs, root, &key.folded);
+    let holds = |row: &Row| {
+        let program = forest.programs.get(row.id);
+        program.is_some_and(|program| label(program).to_lowercase().contains(&key.filter))
+    };
+    let matches = match key.filter.as_str() {
+        "" => Vec::new(),
+        _ => (0..rows.len()).filter(|place| holds(&rows[*place])).collect(),
+    };
+    Lines { rows, matches }
+}

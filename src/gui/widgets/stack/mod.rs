@@ -1,0 +1,291 @@
+//! A graph of values that stand on each other, place by place: bytes over program steps, cycles
+//! over tiles.
+//!
+//! Place `n` takes the room from `n` to `n + 1` of the axis, and its label stands below its
+//! middle. A column of pixels that holds several places shows the largest of them.
+
+mod paint;
+mod values;
+
+pub use values::{Layer, Stack, Unit};
+
+use super::axis::{Axis, Limits};
+use super::overview::{Grip, overview_ui};
+use super::tiled::{Pieces, Tiled};
+use super::{focus_ui, legend_ui};
+use crate::gui::theme::Palette;
+use crate::units::{CycleRange, grouped};
+use egui::accesskit::Role;
+use egui::{
+    Color32, CursorIcon, EventFilter, Key, Pos2, Rect, Response, RichText, Sense, Ui, WidgetInfo,
+    pos2, vec2,
+};
+use paint::{paint, silhouette};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Height of the strip above the graph.
+const STRIP: f32 = 30.0;
+/// Height of the legend below it.
+const LEGEND: f32 = 24.0;
+/// Room for the names of values.
+const AXIS_WIDTH: f32 = 74.0;
+/// Room for the numbers and the title below the graph.
+const FOOT: f32 = 36.0;
+/// Most places that get a node of their own for readers of the screen.
+const MAX_NODES: usize = 256;
+
+/// How a graph looks and what stands on it.
+pub struct Look<'a> {
+    /// Name for readers of the screen.
+    pub name: &'a str,
+    /// What a place is: `Program step`.
+    pub place: &'a str,
+    /// What values are.
+    pub unit: Unit,
+    /// One colour per layer.
+    pub colours: &'a [Color32],
+    /// Places that are chosen.
+    pub chosen: &'a [usize],
+    /// Places that something covers, with its name.
+    pub spans: &'a [(Range<usize>, String)],
+    /// A place with a word beside it.
+    pub flag: Option<(usize, &'a str)>,
+    /// A line across, with its name.
+    pub level: Option<(u64, &'a str)>,
+    /// Number shown for the first place.
+    pub first: u64,
+}
+
+/// What the user did.
+pub struct Answer {
+    /// The graph, for call-outs.
+    pub response: Response,
+    /// Place under the pointer.
+    pub hovered: Option<usize>,
+    /// Place that was clicked, and whether it is to be added to those chosen before.
+    pub clicked: Option<(usize, bool)>,
+}
+
+/// What is zoomed to, and what is drawn already.
+#[derive(Default)]
+pub struct StackGraph {
+    axis: Option<Axis>,
+    limits: Option<Limits>,
+    grip: Option<Grip>,
+    strip: Option<(usize, usize, bool, Tiled)>,
+}
+
+/// Where things are in this frame.
+struct Places<'a> {
+    stack: &'a Stack,
+    frame: Rect,
+    axis: Axis,
+    top: f64,
+}
+
+impl Places<'_> {
+    fn x(&self, place: usize) -> f32 {
+        self.frame.left() + self.axis.x_from_cycle(place as u64)
+    }
+
+    fn y(&self, value: u64) -> f32 {
+        let share = (value as f64 / self.top).min(1.0) as f32;
+        self.frame.bottom() - share * self.frame.height()
+    }
+
+    fn place(&self, at: Pos2) -> Option<usize> {
+        let place = self.axis.cycle_from_x(at.x - self.frame.left());
+        let place = usize::try_from(place).ok()?;
+        (self.frame.contains(at) && place < self.stack.places).then_some(place)
+    }
+
+    fn window(&self) -> Range<usize> {
+        let window = self.axis.window(self.frame.width());
+        let end = (window.end as usize).min(self.stack.places);
+        (window.start as usize).min(end)..end
+    }
+}
+
+impl StackGraph {
+    /// Shows all places again.
+    pub fn reset(&mut self) {
+        self.axis = None;
+    }
+
+    /// Shows the graph in the room there is.
+    pub fn ui(&mut self, ui: &mut Ui, stack: &Arc<Stack>, look: &Look<'_>) -> Answer {
+        let area = ui.available_rect_before_wrap();
+        let (area, _) = ui.allocate_exact_size(area.size(), Sense::hover());
+        let left = area.left() + AXIS_WIDTH;
+        let width = (area.right() - 14.0 - left).max(20.0);
+        let strip = Rect::from_min_size(pos2(left, area.top() + 8.0), vec2(width, STRIP));
+        let bottom = (area.bottom() - LEGEND - FOOT).max(strip.bottom() + 30.0);
+        let frame =
+            Rect::from_min_max(pos2(left, strip.bottom() + 8.0), pos2(left + width, bottom));
+        let limits = Limits { range: CycleRange::new(0, stack.places.max(1) as u64), width };
+        self.keep_axis(limits);
+        self.strip_ui(ui, stack, strip, limits);
+        let axis = self.axis.unwrap_or_else(|| Axis::fitting_exactly(limits.range, width));
+        let mut places = Places { stack, frame, axis, top: 1.0 };
+        let highest = stack.highest(places.window()).max(look.level.map_or(0, |level| level.0));
+        places.top = highest.max(1) as f64 * 1.08;
+        let response = ui.interact(frame, ui.scope_id().with(look.name), Sense::click_and_drag());
+        paint(ui, &places, look);
+        let (hovered, clicked) = self.pointer_ui(ui, &places, look, limits, &response);
+        nodes_ui(ui, &places, look, &response);
+        let foot = Rect::from_min_max(pos2(left, frame.bottom() + FOOT), area.max);
+        legends_ui(ui, foot, stack, look);
+        Answer { response, hovered, clicked }
+    }
+
+    fn keep_axis(&mut self, limits: Limits) {
+        let known = self.limits.filter(|old| old.range == limits.range);
+        self.axis = match (self.axis, known) {
+            (Some(axis), Some(old)) if (old.width - limits.width).abs() < 0.5 => Some(axis),
+            (Some(axis), Some(old)) => {
+                let window = axis.window(old.width).intersection(limits.range);
+                Some(Axis::fitting_exactly(window, limits.width))
+            }
+            _ => None,
+        };
+        self.limits = Some(limits);
+    }
+
+    fn strip_ui(&mut self, ui: &mut Ui, stack: &Arc<Stack>, rect: Rect, limits: Limits) {
+        let pixels = ui.pixels_per_point();
+        let key = ((rect.width() * pixels) as usize, Arc::as_ptr(stack) as usize);
+        let dark = ui.visuals().dark_mode;
+        let known =
+            self.strip.as_ref().is_some_and(|(w, id, d, _)| (*w, *id, *d) == (key.0, key.1, dark));
+        if !known {
+            let palette = Palette::of(ui.visuals());
+            let size = [key.0.max(1), ((rect.height() * pixels) as usize).max(1)];
+            let image = Pieces::cut(silhouette(stack, size, palette));
+            self.strip = Some((key.0, key.1, dark, Tiled::new(ui.ctx(), "stack overview", &image)));
+        }
+        let image = self.strip.as_ref().map(|(_, _, _, texture)| texture);
+        let axis = self.axis.unwrap_or_else(|| Axis::fitting_exactly(limits.range, limits.width));
+        if let Some(moved) = overview_ui(ui, rect, image, axis, limits, &mut self.grip) {
+            self.axis = Some(moved);
+        }
+    }
+
+    fn pointer_ui(
+        &mut self,
+        ui: &Ui,
+        places: &Places<'_>,
+        look: &Look<'_>,
+        limits: Limits,
+        response: &Response,
+    ) -> (Option<usize>, Option<(usize, bool)>) {
+        let (mut hovered, mut clicked) = (None, None);
+        let at = response.hover_pos().filter(|at| places.frame.contains(*at));
+        if !response.dragged() {
+            hovered = at.and_then(|at| places.place(at));
+        }
+        if response.double_clicked() {
+            self.axis = None;
+            return (hovered, clicked);
+        }
+        if response.clicked() {
+            let place = response.interact_pointer_pos().and_then(|at| places.place(at));
+            let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
+            clicked = place.map(|place| (place, add));
+        }
+        if let Some(place) = arrows(ui, response, look.chosen, places.stack.places) {
+            clicked = Some(place);
+        }
+        let mut moved = places.axis;
+        if response.dragged() {
+            ui.ctx().set_cursor_icon(CursorIcon::Grabbing);
+            moved = moved.panned(response.drag_delta().x);
+        }
+        if let Some(at) = at {
+            let (delta, zoom) = ui.input(|input| (input.smooth_scroll_delta(), input.zoom_delta()));
+            let factor = f64::from(zoom) * (f64::from(delta.y) * 0.006).exp();
+            if factor != 1.0 {
+                moved = moved.zoomed(factor, at.x - places.frame.left(), limits);
+            }
+            if delta.x != 0.0 {
+                moved = moved.panned(delta.x);
+            }
+        }
+        if moved != places.axis {
+            let whole = moved.window(limits.width).length() >= limits.range.length();
+            self.axis = (!whole).then(|| moved.kept(limits));
+        }
+        (hovered, clicked)
+    }
+}
+
+/// The place that an arrow key leads to from the last one chosen.
+fn arrows(ui: &Ui, response: &Response, chosen: &[usize], places: usize) -> Option<(usize, bool)> {
+    if !response.has_focus() || places == 0 {
+        return None;
+    }
+    let filter = EventFilter { horizontal_arrows: true, ..EventFilter::default() };
+    ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
+    let (left, right, add) = ui.input(|input| {
+        let pressed = |key| input.key_pressed(key);
+        (pressed(Key::ArrowLeft), pressed(Key::ArrowRight), input.modifiers.shift)
+    });
+    let from = chosen.last().copied();
+    let place = match (left, right) {
+        (true, false) => from.map_or(places - 1, |place| place.saturating_sub(1)),
+        (false, true) => from.map_or(0, |place| (place + 1).min(places - 1)),
+        _ => return None,
+    };
+    Some((place, add))
+}
+
+/// The graph and its places for readers of the screen.
+fn nodes_ui(ui: &Ui, places: &Places<'_>, look: &Look<'_>, response: &Response) {
+    let stack = places.stack;
+    let value = format!("highest {}", look.unit.text(stack.highest(0..stack.places)));
+    response.widget_info(|| WidgetInfo::labeled(Role::Canvas, true, look.name));
+    ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value));
+    focus_ui(ui, response, places.frame);
+    let window = places.window();
+    if window.len() > MAX_NODES {
+        return;
+    }
+    for place in window {
+        let rect =
+            Rect::from_x_y_ranges(places.x(place)..=places.x(place + 1), places.frame.y_range());
+        let id = response.id.with(place);
+        let name = format!("{} {}", look.place, grouped(look.first + place as u64));
+        ui.ctx().accesskit_node_builder(id, |node| {
+            node.set_role(Role::GraphicsObject);
+            node.set_label(name);
+            node.set_value(look.unit.text(stack.total(place)));
+            let edge = |value: f32| f64::from(value);
+            node.set_bounds(egui::accesskit::Rect {
+                x0: edge(rect.left()),
+                y0: edge(rect.top()),
+                x1: edge(rect.right()),
+                y1: edge(rect.bottom()),
+            });
+        });
+    }
+}
+
+fn legends_ui(ui: &mut Ui, rect: Rect, stack: &Stack, look: &Look<'_>) {
+    let palette = Palette::of(ui.visuals());
+    ui.scope_builder(egui::UiBuilder::new().max_rect(rect), |ui| {
+        ui.spacing_mut().item_spacing.x = 6.0;
+        egui::ScrollArea::horizontal().id_salt("legend").auto_shrink(false).show(ui, |ui| {
+            ui.horizontal(|ui| {
+                for (layer, colour) in stack.layers.iter().zip(look.colours) {
+                    legend_ui(ui, *colour, &layer.title);
+                    ui.add_space(8.0);
+                }
+                if let Some((value, name)) = look.level {
+                    legend_ui(ui, palette.max_memory, name);
+                    let text = look.unit.text(value);
+                    ui.label(RichText::new(text).size(12.0).color(palette.weak_text));
+                }
+            });
+        });
+    });
+}

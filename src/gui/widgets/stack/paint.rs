@@ -1,0 +1,202 @@
+//! How a graph of stacked values is painted.
+
+use super::values::{Stack, Unit};
+use super::{Look, Places};
+use crate::gui::theme::{Palette, mix};
+use crate::gui::widgets::axis::tick_step;
+use crate::gui::widgets::elided::elided;
+use crate::units::{Bytes, grouped};
+use egui::epaint::Vertex;
+use egui::{Align2, Color32, ColorImage, FontId, Mesh, Painter, Rect, Shape, Stroke, Ui, pos2};
+
+/// Paints the graph and what stands on it.
+pub(super) fn paint(ui: &Ui, places: &Places<'_>, look: &Look<'_>) {
+    let palette = Palette::of(ui.visuals());
+    let painter = ui.painter();
+    grid(painter, places, look, palette);
+    let inside = ui.painter_at(places.frame);
+    let mut below = columns(places, None);
+    for (index, colour) in look.colours.iter().enumerate().take(places.stack.layers.len()) {
+        let above = columns(places, Some(index));
+        fill(&inside, places, &below, &above, mix(*colour, palette.page, 0.55));
+        outline(&inside, places, &above, *colour);
+        below = above;
+    }
+    spans(&inside, places, look, palette);
+    for place in look.chosen {
+        let (from, to) = (places.x(*place), places.x(place + 1));
+        let middle = (from + to) / 2.0;
+        if to - from > 3.0 {
+            let band = Rect::from_x_y_ranges(from..=to, places.frame.y_range());
+            inside.rect_filled(band, 0.0, palette.selection.gamma_multiply(0.16));
+        }
+        inside.vline(middle, places.frame.y_range(), Stroke::new(1.5, palette.selection));
+    }
+    if let Some((value, _)) = look.level {
+        let line = Stroke::new(1.5, palette.max_memory);
+        inside.hline(places.frame.x_range(), places.y(value), line);
+    }
+    flag(&inside, places, look, palette);
+    painter.hline(places.frame.x_range(), places.frame.bottom(), Stroke::new(1.0, palette.outline));
+}
+
+/// Left edge, right edge and height of each column of pixels, or of each place where those are
+/// wider.
+fn columns(places: &Places<'_>, layer: Option<usize>) -> Vec<(f32, f32, f32)> {
+    let window = places.window();
+    let per_column = window.len().div_ceil((places.frame.width() as usize).max(1)).max(1);
+    let sums = layer.and_then(|layer| places.stack.sums.get(layer));
+    let mut found = Vec::with_capacity(window.len() / per_column + 1);
+    let mut first = window.start;
+    while first < window.end {
+        let end = (first + per_column).min(window.end);
+        let highest = sums.map_or(0, |sums| sums[first..end].iter().copied().max().unwrap_or(0));
+        found.push((places.x(first), places.x(end), places.y(highest)));
+        first = end;
+    }
+    found
+}
+
+fn fill(
+    painter: &Painter,
+    places: &Places<'_>,
+    below: &[(f32, f32, f32)],
+    above: &[(f32, f32, f32)],
+    colour: Color32,
+) {
+    let mut mesh = Mesh::default();
+    for ((left, right, bottom), (_, _, top)) in below.iter().zip(above) {
+        if *left >= places.frame.right() || bottom - top <= 0.0 {
+            continue;
+        }
+        let index = mesh.vertices.len() as u32;
+        for pos in
+            [pos2(*left, *top), pos2(*right, *top), pos2(*right, *bottom), pos2(*left, *bottom)]
+        {
+            mesh.vertices.push(Vertex { pos, uv: egui::epaint::WHITE_UV, color: colour });
+        }
+        mesh.indices.extend([0, 1, 2, 0, 2, 3].map(|corner| index + corner));
+    }
+    painter.add(Shape::mesh(mesh));
+}
+
+fn outline(painter: &Painter, places: &Places<'_>, above: &[(f32, f32, f32)], colour: Color32) {
+    let mut points = Vec::with_capacity(above.len() * 2);
+    for (left, right, y) in above {
+        points.push(pos2(left.max(places.frame.left() - 2.0), *y));
+        points.push(pos2(right.min(places.frame.right() + 2.0), *y));
+    }
+    points.dedup();
+    painter.add(Shape::line(points, Stroke::new(1.3, colour)));
+}
+
+fn grid(painter: &Painter, places: &Places<'_>, look: &Look<'_>, palette: &Palette) {
+    let frame = places.frame;
+    let font = FontId::proportional(11.0);
+    let step = look.unit.step(places.top, f64::from(frame.height() / 38.0).clamp(2.0, 10.0));
+    let line = Stroke::new(1.0, palette.rule);
+    for index in 0..32 {
+        let value = (f64::from(index) * step) as u64;
+        if value as f64 > places.top {
+            break;
+        }
+        let y = places.y(value);
+        painter.hline(frame.x_range(), y, line);
+        let text = match look.unit {
+            Unit::Bytes => Bytes(value).to_string(),
+            Unit::Count(_) => grouped(value),
+        };
+        let at = pos2(frame.left() - 8.0, y);
+        painter.text(at, Align2::RIGHT_CENTER, text, font.clone(), palette.weak_text);
+    }
+    let step = tick_step(places.axis.scale(), 80.0) as usize;
+    let window = places.window();
+    let mut place = window.start.div_ceil(step) * step;
+    while place < window.end {
+        let x = (places.x(place) + places.x(place + 1)) / 2.0;
+        if x <= frame.right() && x >= frame.left() {
+            painter.vline(
+                x,
+                frame.bottom()..=frame.bottom() + 4.0,
+                Stroke::new(1.0, palette.outline),
+            );
+            let text = grouped(look.first + place as u64);
+            let at = pos2(x, frame.bottom() + 6.0);
+            painter.text(at, Align2::CENTER_TOP, text, font.clone(), palette.weak_text);
+        }
+        place += step;
+    }
+    let at = pos2(frame.center().x, frame.bottom() + 21.0);
+    painter.text(at, Align2::CENTER_TOP, look.place, FontId::proportional(11.5), palette.weak_text);
+}
+
+/// What covers a part of the axis: bars along the top, each with its name.
+fn spans(painter: &Painter, places: &Places<'_>, look: &Look<'_>, palette: &Palette) {
+    for (index, (covered, name)) in look.spans.iter().enumerate() {
+        let (left, right) = (places.x(covered.start), places.x(covered.end));
+        let right = right.max(left + 2.0);
+        let area = Rect::from_x_y_ranges(left..=right, places.frame.y_range());
+        painter.rect_filled(area, 0.0, palette.accent.gamma_multiply(0.10));
+        let top = places.frame.top() + 4.0 + index as f32 * 18.0;
+        let bar = Rect::from_min_max(pos2(left, top), pos2(right, top + 4.0));
+        painter.rect_filled(bar, 2.0, palette.accent);
+        let from = left.clamp(
+            places.frame.left() + 2.0,
+            (places.frame.right() - 120.0).max(places.frame.left() + 2.0),
+        );
+        let room = places.frame.right() - from - 4.0;
+        let text = elided(painter, name, FontId::proportional(11.5), palette.text, room);
+        let at = pos2(from, top + 5.0);
+        painter.rect_filled(Rect::from_min_size(at, text.size()).expand(1.0), 2.0, palette.page);
+        painter.galley(at, text, palette.text);
+    }
+}
+
+fn flag(painter: &Painter, places: &Places<'_>, look: &Look<'_>, palette: &Palette) {
+    let Some((place, word)) = look.flag else { return };
+    let x = (places.x(place) + places.x(place + 1)) / 2.0;
+    if !places.frame.x_range().contains(x) {
+        return;
+    }
+    let y = places.y(places.stack.total(place));
+    let dashes = Shape::dashed_line(
+        &[pos2(x, places.frame.bottom()), pos2(x, y)],
+        Stroke::new(1.0, palette.text),
+        4.0,
+        3.0,
+    );
+    painter.extend(dashes);
+    painter.circle_filled(pos2(x, y), 3.0, palette.text);
+    let text = painter.layout_no_wrap(word.to_owned(), FontId::proportional(11.5), palette.text);
+    let right = x + 8.0 + text.size().x > places.frame.right();
+    let left = if right { x - 8.0 - text.size().x } else { x + 8.0 };
+    let top = (y - text.size().y / 2.0).max(places.frame.top() + 1.0);
+    let ground = Rect::from_min_size(pos2(left, top), text.size()).expand(2.0);
+    painter.rect_filled(ground, 3.0, palette.page.gamma_multiply(0.85));
+    painter.galley(pos2(left, top), text, palette.text);
+}
+
+/// All places as a grey shape.
+pub(super) fn silhouette(
+    stack: &Stack,
+    [width, height]: [usize; 2],
+    palette: &Palette,
+) -> ColorImage {
+    let mut image = ColorImage::filled([width, height], palette.raised);
+    let places = stack.places.max(1);
+    let highest = stack.highest(0..places).max(1) as f64;
+    let lowest = (0..places).map(|place| stack.total(place)).min().unwrap_or(0) as f64;
+    // What is the same everywhere would hide what differs.
+    let base = if lowest * 2.0 > highest { lowest - (highest - lowest) * 0.2 } else { 0.0 };
+    let top = (highest - base).max(1.0) * 1.06;
+    for x in 0..width {
+        let first = x * places / width;
+        let end = ((x + 1) * places).div_ceil(width).max(first + 1);
+        let value = stack.highest(first..end) as f64 - base;
+        let filled = (value / top * height as f64).round() as usize;
+        for y in height - filled.min(height)..height {
+            image.pixels[y * width + x] = palette.outline;
+        }
+    }
+    image
+}
