@@ -86,7 +86,9 @@ fn every_view_opens_on_every_report() {
                 }
                 "operations-graph" => &["Operations graph"],
                 "insights" => &["What to look at", "Memory in use", "Tiles by memory"],
-                _ => &["Target", "Report files"],
+                "summary" => &["Target", "Report files"],
+                "exchange-code" => &["Exchange code"],
+                _ => &["Tile mapping"],
             };
             for words in expected {
                 assert!(says(&window, words), "{} {view}: {words}", variant.name);
@@ -112,7 +114,7 @@ fn views_fit_into_small_and_large_windows() {
 }
 
 /// Entries of the menu that leave a view.
-const LEAVING: [&str; 9] = [
+const LEAVING: [&str; 11] = [
     "Close report",
     "Summary",
     "Insights",
@@ -122,6 +124,8 @@ const LEAVING: [&str; 9] = [
     "Operations",
     "Operations graph",
     "Execution trace",
+    "Exchange code",
+    "Tile mapping",
 ];
 
 /// What can be pressed: role and name of each control.

@@ -105,7 +105,7 @@ fn check_work(machine: &Machine, work: &Work) -> Result<(), TestCaseError> {
     let phases = work.phases();
     for (phase, _) in &phases {
         match &phase.kind {
-            PhaseKind::Exchange { traffic, cycles } => {
+            PhaseKind::Exchange { traffic, cycles, .. } => {
                 let sum = |of: fn(&tilescope::report::TileTraffic) -> u64| traffic.map(of).total();
                 let received = sum(|tile| tile.bytes_in);
                 prop_assert_eq!(received, sum(|tile| tile.bytes_delivered), "{}", phase.name);

@@ -1,6 +1,7 @@
 //! Answers about a report as plain structs: one file per view's numbers. Nothing here knows of
 //! colours or widgets.
 
+pub mod exchange_code;
 pub mod insights;
 pub mod json;
 pub mod liveness;
@@ -9,4 +10,6 @@ pub mod operations;
 pub mod operations_graph;
 pub mod program_tree;
 pub mod summary;
+pub mod tile_mapping;
+pub mod tiles;
 pub mod trace;

@@ -11,6 +11,10 @@ pub enum Icon {
     Chip,
     /// Bars of a timeline.
     Trace,
+    /// Two arrows in opposite directions.
+    Exchange,
+    /// Squares of a floor plan, some of them filled.
+    Tiles,
     /// A circle of an arrow.
     Reload,
     /// A cross.
@@ -52,6 +56,8 @@ pub fn paint(painter: &Painter, rect: Rect, icon: Icon, colour: Color32) {
         Icon::List => pen.list(),
         Icon::Chip => pen.chip(),
         Icon::Trace => pen.trace(),
+        Icon::Exchange => pen.exchange(),
+        Icon::Tiles => pen.tiles(),
         Icon::Reload => pen.reload(),
         Icon::Close => {
             pen.line(&[(0.25, 0.25), (0.75, 0.75)]);
@@ -128,6 +134,25 @@ impl Pen<'_> {
         for y in [0.27, 0.5, 0.73] {
             self.bar((0.16, y - 0.05), (0.26, y + 0.05));
             self.line(&[(0.38, y), (0.86, y)]);
+        }
+    }
+
+    fn exchange(&self) {
+        self.line(&[(0.14, 0.36), (0.84, 0.36)]);
+        self.line(&[(0.66, 0.18), (0.84, 0.36)]);
+        self.line(&[(0.86, 0.64), (0.16, 0.64)]);
+        self.line(&[(0.34, 0.82), (0.16, 0.64)]);
+    }
+
+    fn tiles(&self) {
+        for (column, x) in [0.14, 0.4, 0.66].into_iter().enumerate() {
+            for (row, y) in [0.14, 0.4, 0.66].into_iter().enumerate() {
+                if (column + row) % 2 == 0 {
+                    self.bar((x, y), (x + 0.2, y + 0.2));
+                } else {
+                    self.closed(&[(x, y), (x + 0.2, y), (x + 0.2, y + 0.2), (x, y + 0.2)]);
+                }
+            }
         }
     }
 

@@ -71,6 +71,10 @@ pub struct TracePrefs {
     pub tile_balance: bool,
     /// Show rows of runs, iterations and stages.
     pub marks: bool,
+    /// Show what every tile does below the bars.
+    pub tiles: bool,
+    /// Height of that, in points.
+    pub tiles_height: u16,
 }
 
 impl Default for TracePrefs {
@@ -81,6 +85,8 @@ impl Default for TracePrefs {
             group_syncs: true,
             tile_balance: true,
             marks: true,
+            tiles: false,
+            tiles_height: 120,
         }
     }
 }

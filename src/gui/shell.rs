@@ -161,12 +161,13 @@ const KEYS: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
-        "Memory",
+        "Memory, Exchange code, Tile mapping",
         &[
             ("Wheel, drag", "Zoom and pan the graph"),
             ("Click", "Select a tile"),
             ("Shift + click", "Add a tile"),
             ("Double-click", "Show all tiles"),
+            ("W / S, A / D, Q / E", "Zoom and pan who sends to whom"),
         ],
     ),
     (

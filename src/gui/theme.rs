@@ -1,6 +1,7 @@
 //! Every colour of the app, and how widgets look.
 
 use super::fonts;
+use crate::analysis::tiles::Layer;
 use crate::report::{Activity, Category, Region};
 use egui::{
     Color32, Context, CornerRadius, FontFamily, FontId, Margin, Shadow, Stroke, Style, TextStyle,
@@ -88,6 +89,8 @@ pub struct Palette {
     pub always_live: Color32,
     /// Not-always-live memory.
     pub not_always_live: Color32,
+    /// Steps of a scale from little to much.
+    pub heat: [Color32; 5],
     /// How far the idle share of a bar is mixed with the lane behind it.
     pub dimming: f32,
     /// Dark ink for labels on bars.
@@ -141,6 +144,7 @@ pub static LIGHT: Palette = Palette {
     max_memory: rgb(0x303642),
     always_live: rgb(0xf37584),
     not_always_live: rgb(0x7e71ed),
+    heat: [rgb(0xf9e4bd), rgb(0xf6bd8a), rgb(0xe98b7c), rgb(0xb4477f), rgb(0x4b1d6b)],
     dimming: 0.5,
     ink: rgb(0x1d2026),
     chalk: rgb(0xffffff),
@@ -187,6 +191,7 @@ pub static DARK: Palette = Palette {
     max_memory: rgb(0xf2f2f2),
     always_live: rgb(0xff7d8b),
     not_always_live: rgb(0x9d92ff),
+    heat: [rgb(0x33254a), rgb(0x5f2d73), rgb(0xa83b74), rgb(0xee7d5e), rgb(0xfce9a6)],
     dimming: 0.62,
     ink: rgb(0x14161a),
     chalk: rgb(0xffffff),
@@ -246,6 +251,29 @@ impl Palette {
             Category::SharedDataStorage => 0xc9b6a7,
             Category::Unknown => 0xb0b0b0,
         })
+    }
+
+    /// What curves over tiles show.
+    pub fn layer(&self, layer: Layer) -> Color32 {
+        match layer {
+            Layer::Total => self.memory_line,
+            Layer::Region(region) => self.region(region),
+            Layer::Category(category) => self.category(category),
+            Layer::AlwaysLive => self.always_live,
+            Layer::NotAlwaysLive => self.not_always_live,
+            Layer::Gaps => self.outline,
+            Layer::Received | Layer::MessagesIn => rgb(0x3f8fd2),
+            Layer::Sent | Layer::MessagesOut => rgb(0xe08a3c),
+            Layer::Vertices | Layer::Cycles => self.compute,
+        }
+    }
+
+    /// A share of the largest value, 0 to 1: pale to strong on a light ground, dark to bright on a
+    /// dark one. Brightness alone tells values apart.
+    pub fn heat(&self, share: f32) -> Color32 {
+        let share = share.clamp(0.0, 1.0) * (self.heat.len() - 1) as f32;
+        let below = (share as usize).min(self.heat.len() - 2);
+        mix(self.heat[below], self.heat[below + 1], share - below as f32)
     }
 
     /// The colour of the idle share of a bar.
@@ -405,6 +433,17 @@ mod tests {
                     assert!(contrast(palette.ink_on(ground), ground) >= 4.5, "{ground:?}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn more_is_told_from_less_by_brightness_alone() {
+        for palette in [&LIGHT, &DARK] {
+            let scale: Vec<f32> =
+                (0..=20u8).map(|i| luminance(palette.heat(f32::from(i) / 20.0))).collect();
+            let rising = scale.windows(2).all(|pair| pair[0] < pair[1]);
+            let falling = scale.windows(2).all(|pair| pair[0] > pair[1]);
+            assert!(rising || falling, "{scale:?}");
         }
     }
 

@@ -66,6 +66,7 @@ impl ReportBuilder {
             compute_sets: Vec::new(),
             vertex_types: Vec::new(),
             exchanges: Vec::new(),
+            routes: Vec::new(),
             variables: Vec::new(),
             tile_memory: TileRuns::empty(),
             tile_categories: TileRuns::empty(),

@@ -420,6 +420,21 @@ pub struct Exchange {
     pub tiles: TileRuns<TileTraffic>,
 }
 
+/// Who sends to whom in an exchange: the tiles `from` send `bytes` to the tiles `to`, in order. What
+/// the first of them sends first is what the first receiver gets first. In an exchange without
+/// routes that order is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The exchange or copy program.
+    pub program: ProgramId,
+    /// Senders.
+    pub from: TileRange,
+    /// Receivers.
+    pub to: TileRange,
+    /// Bytes that arrive.
+    pub bytes: u64,
+}
+
 /// Memory categories, as libpva spells them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Category {
@@ -678,6 +693,8 @@ pub struct Compilation {
     pub vertex_types: Vec<VertexType>,
     /// Traffic of exchanges and copies.
     pub exchanges: Vec<Exchange>,
+    /// Who sends to whom, where that is known.
+    pub routes: Vec<Route>,
     /// Variables; [`VariableId`](crate::units::VariableId) counts into this.
     pub variables: Vec<Variable>,
     /// Memory of each tile of the replica.

@@ -272,6 +272,21 @@ pub const TABLES: &[Table] = &[
         "exchange, first_tile",
     ),
     table(
+        "exchange_routes",
+        "tiles that send bytes to other tiles, in order; exchanges without a route have no known \
+         order",
+        &[
+            col("id", KEY, "position"),
+            col("program", INT, "programs.id"),
+            col("first_sender", INT, "first tile that sends"),
+            col("end_sender", INT, "first tile after those"),
+            col("first_receiver", INT, "first tile that receives"),
+            col("end_receiver", INT, "first tile after those"),
+            col("bytes", INT, "bytes that arrive"),
+        ],
+        "",
+    ),
+    table(
         "vars_string_table",
         "a name",
         &[col("id", KEY, "its id"), col("string", TEXT, "the name")],

@@ -1,5 +1,6 @@
 //! The views of a report: one file and one line in [`VIEWS`] each.
 
+mod exchange_code;
 mod execution_trace;
 mod insights;
 mod jump;
@@ -9,6 +10,7 @@ mod operations;
 mod operations_graph;
 mod program_tree;
 mod summary;
+mod tile_mapping;
 
 use super::command::Command;
 use super::icons::Icon;
@@ -60,4 +62,6 @@ pub static VIEWS: &[ViewInfo] = &[
     operations::VIEW,
     operations_graph::VIEW,
     execution_trace::VIEW,
+    exchange_code::VIEW,
+    tile_mapping::VIEW,
 ];

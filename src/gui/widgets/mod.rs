@@ -2,9 +2,13 @@
 
 pub mod axis;
 pub mod elided;
+pub mod floor_plan;
+pub mod heat;
 pub mod overview;
 pub mod stack;
 pub mod table;
+pub mod tile_graph;
+pub mod tile_picker;
 pub mod tiled;
 
 use super::fonts::strong;

@@ -106,6 +106,8 @@ pub struct Table {
 /// Which rows are shown, in which order.
 #[derive(Default)]
 struct Order {
+    /// The table that it orders.
+    generation: u64,
     rows: Vec<u32>,
     /// Sums over these rows; `None` for columns of words.
     sums: Vec<Option<Cell>>,
@@ -170,11 +172,17 @@ impl TableState {
         let filter = self.filter.trim().to_lowercase();
         let shared = table.clone();
         let key = (generation, column.min(table.columns.len() - 1), descending, filter);
-        let asked =
-            self.order.ask(ui.ctx(), workers, &key, move |(_, column, descending, text)| {
-                order(&shared, *column, *descending, text)
-            });
-        let order = asked.answer()?;
+        let asked = self.order.ask(
+            ui.ctx(),
+            workers,
+            &key,
+            move |(generation, column, descending, text)| Order {
+                generation: *generation,
+                ..order(&shared, *column, *descending, text)
+            },
+        );
+        // The order of another table says nothing about the rows of this one.
+        let order = asked.answer().filter(|order| order.generation == generation)?;
         let sort = &mut self.sort;
         let frame =
             egui::Frame::new().inner_margin(egui::Margin { left: 14, ..egui::Margin::ZERO });
@@ -227,7 +235,7 @@ fn order(table: &Table, column: usize, descending: bool, filter: &str) -> Order 
         if descending { ordering.reverse() } else { ordering }
     });
     let sums = (0..table.columns.len()).map(|column| sum(table, &rows, column)).collect();
-    Order { rows, sums }
+    Order { generation: 0, rows, sums }
 }
 
 fn sum(table: &Table, rows: &[u32], column: usize) -> Option<Cell> {

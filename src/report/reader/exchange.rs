@@ -5,9 +5,9 @@ use super::runs::{RunCollector, comb};
 use crate::report::comb::Comb;
 use crate::report::db::{Cells, Select};
 use crate::report::error::ReportError;
-use crate::report::limits::MAX_TILE_BYTES;
-use crate::report::model::{Exchange, TileTraffic};
-use crate::units::ProgramId;
+use crate::report::limits::{MAX_COUNT, MAX_TILE_BYTES};
+use crate::report::model::{Exchange, Route, TileTraffic};
+use crate::units::{ProgramId, TileRange};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -45,6 +45,32 @@ impl Report {
     pub fn exchanges(&self) -> Result<Vec<Exchange>, ReportError> {
         let programs = self.exchange_programs()?;
         self.exchanges_of(programs, (0, u32::MAX.into()))
+    }
+
+    /// Who sends to whom, where that was recorded.
+    pub fn routes(&self) -> Result<Vec<Route>, ReportError> {
+        let tiles = self.target()?.tiles_per_replica();
+        let columns =
+            ["program", "first_sender", "end_sender", "first_receiver", "end_receiver", "bytes"];
+        let routes = self.db.list(Select::all("exchange_routes", &columns), |cells| {
+            let range = |first, end| {
+                let (first, end) = (cells.small(first)?, cells.small(end)?);
+                (first < end && end <= tiles).then(|| TileRange::new(first, end))
+            };
+            Some(Route {
+                program: ProgramId(cells.small(0)?),
+                from: range(1, 2)?,
+                to: range(3, 4)?,
+                bytes: cells.count(5, MAX_COUNT)?,
+            })
+        })?;
+        let all = routes.len();
+        let routes: Vec<Route> = routes.into_iter().flatten().collect();
+        if routes.len() < all {
+            self.warnings
+                .add("exchange_routes names tiles that cannot be; they are left out".to_owned());
+        }
+        Ok(routes)
     }
 
     fn exchange_programs(&self) -> Result<BTreeMap<u32, ProgramId>, ReportError> {

@@ -231,6 +231,7 @@ impl Report {
             compute_sets: self.compute_sets()?.into_iter().map(|(_, set)| set).collect(),
             vertex_types: self.vertex_types()?.as_ref().clone(),
             exchanges: self.exchanges()?,
+            routes: self.routes()?,
             variables: self.variables(&all)?.into_iter().map(|(_, variable)| variable).collect(),
             tile_memory: self.tile_memory()?.as_ref().clone(),
             tile_categories: self.tile_categories()?.as_ref().clone(),

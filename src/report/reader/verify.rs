@@ -114,6 +114,7 @@ impl Report {
     fn verify_traffic(&self, found: &mut Vec<Finding>) -> Result<(), ReportError> {
         let mut law = Law::new("traffic_balances", found);
         let programs = self.programs()?;
+        let mut received = BTreeMap::new();
         for (program, traffic) in self.exchange_totals()? {
             let (arrived, sent) = (traffic.bytes_in, traffic.bytes_delivered);
             // The other end of a stream copy is no tile.
@@ -125,6 +126,15 @@ impl Report {
             law.check(programs.get(program).is_some(), || {
                 format!("an exchange is of program {}, which does not exist", program.0)
             });
+            received.insert(program, arrived);
+        }
+        for route in self.routes()? {
+            let left = received.get(&route.program).copied().unwrap_or(0);
+            let rest = left.checked_sub(route.bytes);
+            law.check(rest.is_some(), || {
+                format!("routes of program {} carry more than it receives", route.program.0)
+            });
+            received.insert(route.program, rest.unwrap_or(0));
         }
         Ok(())
     }

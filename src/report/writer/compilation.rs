@@ -20,6 +20,7 @@ pub(super) fn write(rows: &Rows, compilation: &Compilation) -> Done {
     programs(rows, compilation)?;
     compute_sets(rows, compilation)?;
     exchanges(rows, compilation)?;
+    routes(rows, compilation)?;
     variables(rows, compilation)?;
     memory(rows, compilation)?;
     for (id, step) in compilation.liveness.iter().enumerate() {
@@ -186,6 +187,29 @@ fn compute_sets(rows: &Rows, compilation: &Compilation) -> Done {
             }
             groups += 1;
         }
+    }
+    Ok(())
+}
+
+fn routes(rows: &Rows, compilation: &Compilation) -> Done {
+    let tiles = u64::from(compilation.target.tiles_per_replica());
+    for (id, route) in compilation.routes.iter().enumerate() {
+        let of = || format!("tiles of route {id}");
+        let program = resolve(route.program.0, compilation.programs.len(), || {
+            format!("program of route {id}")
+        })?;
+        rows.insert(
+            "exchange_routes",
+            params![
+                id as i64,
+                program,
+                route.from.first,
+                fit(route.from.end.into(), tiles, of)?,
+                route.to.first,
+                fit(route.to.end.into(), tiles, of)?,
+                fit(route.bytes, MAX_COUNT, || format!("bytes of route {id}"))?,
+            ],
+        )?;
     }
     Ok(())
 }

@@ -162,6 +162,7 @@ pub fn compile(spec: &Spec) -> Result<Compiled, CompileError> {
         compute_sets: tables.compute_sets,
         vertex_types: tables.vertex_types,
         exchanges: tables.exchanges,
+        routes: tables.routes,
         variables: memory.variables,
         tile_memory: memory.allocation.memory,
         tile_categories: memory.allocation.categories,

@@ -2,15 +2,15 @@
 //! what each leaf program costs when it runs.
 
 use crate::report::{
-    Category, ComputeSet, Exchange, LivenessStep, Program, ProgramKind, StreamEnd, TargetKind,
-    TileTraffic, VertexGroup, VertexType,
+    Category, ComputeSet, Exchange, LivenessStep, Program, ProgramKind, Route, StreamEnd,
+    TargetKind, TileTraffic, VertexGroup, VertexType,
 };
 use crate::sim::lower::code::{self, CodeAccount};
 use crate::sim::lower::constants::{
     COMPUTE_START_CYCLES, EXCHANGE_START_CYCLES, INTERNAL_SYNC_CYCLES,
 };
 use crate::sim::lower::work::{Phase, PhaseKind, VertexUse, Work, WorkItem};
-use crate::units::{ComputeSetId, OperationId, ProgramId, TileRuns, VertexTypeId};
+use crate::units::{ComputeSetId, OperationId, ProgramId, TileRange, TileRuns, VertexTypeId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -71,6 +71,8 @@ pub struct Tables {
     pub vertex_types: Vec<VertexType>,
     /// Exchanges and copies.
     pub exchanges: Vec<Exchange>,
+    /// Who sends to whom, where that is known.
+    pub routes: Vec<Route>,
     /// Liveness steps; bytes are filled in when memory is known.
     pub liveness: Vec<LivenessStep>,
     /// Code and state.
@@ -84,6 +86,12 @@ pub struct Tables {
 }
 
 impl Tables {
+    /// All tiles of an IPU.
+    pub fn tiles_of(&self, ipu: u32) -> TileRange {
+        let first = ipu * self.tiles_per_ipu;
+        TileRange::new(first, first + self.tiles_per_ipu)
+    }
+
     /// Empty tables for a program on `ipus` IPUs.
     pub fn new(kind: TargetKind, tiles_per_ipu: u32, code: CodeAccount) -> Self {
         Self {
@@ -94,6 +102,7 @@ impl Tables {
             compute_sets: Vec::new(),
             vertex_types: Vec::new(),
             exchanges: Vec::new(),
+            routes: Vec::new(),
             liveness: Vec::new(),
             code,
             vertex_type_ids: BTreeMap::new(),
@@ -213,13 +222,18 @@ impl Tables {
         let name = format!("{operation_name}/{}", phase.name);
         let base = Program { ipu: Some(ipu), operation, ..leaf(ProgramKind::OnTileExecute) };
         match &phase.kind {
-            PhaseKind::Exchange { traffic, cycles } => {
+            PhaseKind::Exchange { traffic, cycles, in_order } => {
                 let sync = self.internal_sync(ipu);
                 steps.push(self.next_step());
                 let kind = ProgramKind::DoExchange;
                 let name = format!("cs{}_{name}", self.compute_sets.len());
                 let exchange = self.leaf(Program { kind, name, ..base });
                 self.exchange(exchange, ipu, traffic, cycles);
+                if *in_order {
+                    let tiles = self.tiles_of(ipu);
+                    let bytes = traffic.map(|tile| tile.bytes_in).total();
+                    self.routes.push(Route { program: exchange, from: tiles, to: tiles, bytes });
+                }
                 vec![Item::Leaf(sync), Item::Leaf(exchange)]
             }
             PhaseKind::Compute { cycles, vertices } => {

@@ -3,7 +3,7 @@
 use super::fragments::{Extra, Maker};
 use super::tables::{Item, Tables, leaf};
 use super::tensors::{Boundary, Home, Part};
-use crate::report::{Category, Pass, Program, ProgramKind, StreamEnd, TileTraffic};
+use crate::report::{Category, Pass, Program, ProgramKind, Route, StreamEnd, TileTraffic};
 use crate::sim::graph::{DType, Role, TensorId};
 use crate::sim::lower::code;
 use crate::sim::lower::elementwise::{self, Binary, Broadcast};
@@ -253,6 +253,10 @@ impl Maker<'_> {
             let (from, to) = (self.ipu(boundary.from_stage), self.ipu(boundary.to_stage));
             let bytes = self.bytes(boundary.tensor);
             copy.flows.push((from, to, bytes.total()));
+            // Both ends lay the tensor out alike.
+            let (first, end) = (self.tables.tiles_of(from), self.tables.tiles_of(to));
+            let route = Route { program: exchange, from: first, to: end, bytes: bytes.total() };
+            self.tables.routes.push(route);
             add_flow(&mut tiles, &bytes.shifted(self.offset(from)), true);
             add_flow(&mut tiles, &bytes.shifted(self.offset(to)), false);
             self.keep_boundary(boundary, step..step + 1);

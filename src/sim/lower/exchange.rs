@@ -79,7 +79,7 @@ pub fn phase(
     let cycles = traffic.map(|tile| tile.bytes_in.max(tile.bytes_out).div_ceil(bytes_per_cycle));
     Some(Phase {
         name: format!("{name}/ExchangePre"),
-        kind: PhaseKind::Exchange { traffic, cycles },
+        kind: PhaseKind::Exchange { traffic, cycles, in_order: false },
     })
 }
 
@@ -104,7 +104,7 @@ pub fn gather(
     });
     Some(Phase {
         name: format!("{name}/ExchangePre"),
-        kind: PhaseKind::Exchange { traffic, cycles },
+        kind: PhaseKind::Exchange { traffic, cycles, in_order: false },
     })
 }
 
@@ -119,7 +119,11 @@ pub fn relayout(
     bytes_per_cycle: u64,
 ) -> Option<Phase> {
     let messages = if reorder { TRANSPOSING_MESSAGES } else { RELAYOUT_MESSAGES };
-    phase(name, to, from, (messages, messages), tiles, bytes_per_cycle)
+    let mut phase = phase(name, to, from, (messages, messages), tiles, bytes_per_cycle)?;
+    if let PhaseKind::Exchange { in_order, .. } = &mut phase.kind {
+        *in_order = !reorder;
+    }
+    Some(phase)
 }
 
 /// Tiles of `holders` send all they hold to each tile of `receivers` (D2.3: 2 + 2 messages).

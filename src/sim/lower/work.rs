@@ -52,6 +52,9 @@ pub enum PhaseKind {
         traffic: TileRuns<TileTraffic>,
         /// Cycles each of those tiles sends or receives.
         cycles: TileRuns<u64>,
+        /// Whether the data keeps its order: what the first tile sends first, the first receiver
+        /// gets first.
+        in_order: bool,
     },
     /// Vertices run.
     Compute {

@@ -2,13 +2,13 @@
 
 use super::places::{Block, FLAME_ROW, GUTTER, Places, SCROLL_BAR, SUB_LANE_GAP, blocks, places};
 use super::ruler::paint_ruler;
-use super::scene::{COMMON_MARKS, Prepared, SceneKey};
+use super::scene::{COMMON_MARKS, IpuScene, Prepared, SceneKey};
 use super::{ExecutionTrace, ask_scene, grouping, id, padded};
 use crate::gui::theme::Palette;
 use crate::gui::views::ViewContext;
 use crate::gui::widgets::axis::{Axis, Limits};
 use crate::gui::widgets::overview::overview_ui;
-use crate::gui::widgets::tiled::Tiled;
+use crate::gui::widgets::tiled::{Pieces, Tiled};
 use crate::gui::worker::Asked;
 use egui::accesskit::Role;
 use egui::{Align2, CornerRadius, FontId, Rect, Response, Sense, Ui, WidgetInfo, pos2, vec2};
@@ -43,7 +43,9 @@ impl ExecutionTrace {
         ui.painter().text(gutter, Align2::RIGHT_CENTER, "Cycles", font, palette.weak_text);
 
         let shown = self.shown_ipus(prepared);
-        let blocks = blocks(prepared, &shown, prefs.style, prefs.marks, places.lanes.height());
+        let tiles = if prefs.tiles { f32::from(prefs.tiles_height) } else { 0.0 };
+        let room = places.lanes.height();
+        let blocks = blocks(prepared, &shown, prefs.style, prefs.marks, tiles, room);
         let total = blocks.last().map_or(0.0, |block| block.top + f64::from(block.height()));
         self.scroll = self.scroll.clamp(0.0, (total - f64::from(places.lanes.height())).max(0.0));
         self.ask(ui, context, prepared, &blocks, &places, limits);
@@ -136,14 +138,17 @@ impl ExecutionTrace {
             dark: ui.visuals().dark_mode,
             row_height: (row_height * ppp).round() as usize,
             gap: (SUB_LANE_GAP * ppp).round() as usize,
+            tiles: if prefs.tiles { (f32::from(prefs.tiles_height) * ppp) as usize } else { 0 },
         };
         let question = ask_scene(context.opened.report.clone(), prepared.clone());
         let asked = self.scene.ask(ui.ctx(), context.workers, &key, question);
         if let Some(Ok(scene)) = asked.answer()
             && self.textures.as_ref().is_none_or(|(id, _)| *id != scene.id)
         {
-            let images = scene.ipus.iter();
-            let textures = images.map(|ipu| Tiled::new(ui.ctx(), "lanes", &ipu.image)).collect();
+            let texture = |image: &Pieces| Tiled::new(ui.ctx(), "lanes", image);
+            let both =
+                |ipu: &IpuScene| [Some(&ipu.image), ipu.tiles.as_ref()].map(|i| i.map(texture));
+            let textures = scene.ipus.iter().map(both).collect();
             self.textures = Some((scene.id, textures));
         }
     }

@@ -1,5 +1,6 @@
 //! The execution trace: what every IPU did, cycle by cycle.
 
+mod bsp;
 mod chosen;
 pub(super) mod colours;
 mod input;
@@ -76,7 +77,7 @@ struct ExecutionTrace {
     limits: Option<Limits>,
     /// What the newest scene was asked for; kept while panning inside of it.
     wanted: Option<CycleRange>,
-    textures: Option<(u64, Vec<Tiled>)>,
+    textures: Option<(u64, Vec<[Option<Tiled>; 2]>)>,
     overview_texture: Option<((usize, usize, bool), Tiled)>,
     grip: Option<overview::Grip>,
     /// First point of a range being drawn with Shift.
@@ -217,6 +218,7 @@ impl ExecutionTrace {
         }
         ui.separator();
         toggles_ui(ui, &mut prefs, !prepared.mark_kinds.is_empty());
+        bsp::controls_ui(ui, &mut prefs);
         ui.menu_button("Key", key_ui);
         if prefs != old {
             context.commands.push(Command::SetTracePrefs(prefs));

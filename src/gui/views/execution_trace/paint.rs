@@ -79,10 +79,14 @@ impl ExecutionTrace {
             band.ground(&painter);
             let (Some(scene), Some(index)) = (scene, ipu) else { continue };
             if let Some((_, textures)) = &self.textures
-                && let Some(texture) = textures.get(index)
+                && let Some(textures) = textures.get(index)
             {
-                texture.paint(&painter, band.image_rect(scene));
+                for (texture, on) in textures.iter().zip([band.bars(), band.tiles()]) {
+                    let rect = band.image_rect(scene, on);
+                    texture.iter().for_each(|texture| texture.paint(&painter, rect));
+                }
             }
+            band.tiles_ui(ui, &painter);
             band.separators(&painter);
             if block.marks > 0.0 {
                 let row = Rect::from_min_size(
@@ -207,6 +211,10 @@ impl ExecutionTrace {
             }
         }
         let stroke = Stroke::new(2.0, palette.selection);
+        if block.tiles > 0.0 {
+            let rows = Rect::from_x_y_ranges(rect.x_range(), band.tiles().y_range());
+            painter.rect_stroke(rows, 0.0, stroke, StrokeKind::Inside);
+        }
         painter.rect_stroke(rect.expand(1.0), CornerRadius::same(1), stroke, StrokeKind::Outside);
     }
 
@@ -283,6 +291,22 @@ impl Band<'_> {
                     self.bar_node_ui(ui, (ipu.ipu, lane.sub_lane), item, visible, &text);
                 }
             }
+        }
+    }
+
+    /// The line above the raster of tiles, and its name for readers of the tree.
+    fn tiles_ui(&self, ui: &Ui, painter: &Painter) {
+        let rect = self.tiles();
+        if rect.height() <= 0.0 {
+            return;
+        }
+        let line = Stroke::new(1.0, self.palette.page);
+        painter.hline(rect.x_range(), rect.top(), line);
+        let ipu = self.block.lanes.ipu;
+        let name = format!("Tiles of IPU {ipu}");
+        let visible = rect.intersect(self.places.lanes);
+        if visible.is_positive() {
+            region_ui(ui, id("tiles").with(ipu), visible, Role::Image, &name, "one row per tile");
         }
     }
 

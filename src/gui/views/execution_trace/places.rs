@@ -47,10 +47,17 @@ pub(super) struct Block<'a> {
     /// Height of the row of stages above the bars.
     pub(super) marks: f32,
     pub(super) row_height: f32,
+    /// Height of the raster of tiles below the bars.
+    pub(super) tiles: f32,
 }
 
 impl Block<'_> {
     pub(super) fn height(&self) -> f32 {
+        self.tiles_top() + self.tiles
+    }
+
+    /// Where the raster of tiles begins: below the bars.
+    pub(super) fn tiles_top(&self) -> f32 {
         let rows: u32 = self.rows.iter().sum();
         let gaps = SUB_LANE_GAP * self.rows.len().saturating_sub(1) as f32;
         self.marks + rows as f32 * self.row_height + gaps
@@ -87,19 +94,24 @@ impl Band<'_> {
         let lanes = self.places.lanes;
         Rect::from_min_max(
             pos2(lanes.left(), self.top + self.block.marks),
-            pos2(lanes.right(), self.top + self.block.height()),
+            pos2(lanes.right(), self.top + self.block.tiles_top()),
         )
     }
 
-    pub(super) fn ground(&self, painter: &Painter) {
-        painter.rect_filled(self.bars(), 0.0, self.palette.lane);
+    /// The raster of tiles below the bars.
+    pub(super) fn tiles(&self) -> Rect {
+        let bars = self.bars();
+        Rect::from_min_max(bars.left_bottom(), pos2(bars.right(), self.top + self.block.height()))
     }
 
-    pub(super) fn image_rect(&self, scene: &Scene) -> Rect {
+    pub(super) fn ground(&self, painter: &Painter) {
+        painter.rect_filled(self.bars().union(self.tiles()), 0.0, self.palette.lane);
+    }
+
+    pub(super) fn image_rect(&self, scene: &Scene, on: Rect) -> Rect {
         let left = self.places.lanes.left() + self.axis.x_from_cycle(scene.key.window.start);
         let right = self.places.lanes.left() + self.axis.x_from_cycle(scene.key.window.end);
-        let bars = self.bars();
-        Rect::from_min_max(pos2(left, bars.top()), pos2(right, bars.bottom()))
+        Rect::from_min_max(pos2(left, on.top()), pos2(right, on.bottom()))
     }
 
     pub(super) fn separators(&self, painter: &Painter) {
@@ -154,6 +166,7 @@ pub(super) fn blocks<'a>(
     shown: &[u32],
     style: Style,
     marks: bool,
+    tiles: f32,
     room: f32,
 ) -> Vec<Block<'a>> {
     let staged = [MarkKind::Stage, MarkKind::Update];
@@ -162,7 +175,7 @@ pub(super) fn blocks<'a>(
     let shown = || prepared.ipus.iter().filter(|lanes| shown.contains(&lanes.ipu));
     let rows: u32 = shown().flat_map(|lanes| rows_of(lanes, style)).sum();
     let fixed: f32 = shown()
-        .map(|lanes| marks + IPU_GAP + SUB_LANE_GAP * (lanes.sub_lanes.len() - 1) as f32)
+        .map(|lanes| marks + tiles + IPU_GAP + SUB_LANE_GAP * (lanes.sub_lanes.len() - 1) as f32)
         .sum();
     // Whole points: rows of the image must not run out of step with those on the screen.
     let fitting = ((room - fixed) / rows.max(1) as f32).floor();
@@ -173,7 +186,7 @@ pub(super) fn blocks<'a>(
     let mut top = 0.0;
     let mut blocks = Vec::new();
     for lanes in shown() {
-        let block = Block { lanes, rows: rows_of(lanes, style), top, marks, row_height };
+        let block = Block { lanes, rows: rows_of(lanes, style), top, marks, row_height, tiles };
         top += f64::from(block.height() + IPU_GAP);
         blocks.push(block);
     }

@@ -1,16 +1,17 @@
 //! What is read and drawn in the background: once per report what never changes, and for each
 //! window the bars, their image and the marks above them.
 
+use super::bsp::Raster;
 use super::raster::{Fill, Filter, raster};
-use crate::analysis::trace::{Grouping, Labels, LaneItems, MAX_ROWS, Style, lane_items};
+use crate::analysis::trace::{Grouping, Labels, LaneItems, MAX_ROWS, Style, TileTimes, lane_items};
 use crate::gui::theme::{DARK, LIGHT, Palette};
 use crate::gui::widgets::tiled::Pieces;
 use crate::report::trace::Trace;
 use crate::report::{Mark, MarkFilter, MarkKind, Report, ReportError};
 use crate::units::CycleRange;
 use rayon::prelude::*;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Marks of one kind that are read for a window.
 const MAX_MARKS: usize = 1_500;
@@ -40,6 +41,20 @@ pub struct Prepared {
     pub ipus: Vec<IpuLanes>,
     /// Kinds of marks there are.
     pub mark_kinds: Vec<MarkKind>,
+    /// What each tile does; read when it is first shown.
+    tile_times: OnceLock<TileTimes>,
+}
+
+impl Prepared {
+    fn tile_times(&self, report: &Report) -> Result<&TileTimes, ReportError> {
+        match self.tile_times.get() {
+            Some(times) => Ok(times),
+            None => {
+                let times = TileTimes::read(report)?;
+                Ok(self.tile_times.get_or_init(|| times))
+            }
+        }
+    }
 }
 
 /// Reads what never changes; `None` if nothing was executed.
@@ -63,7 +78,14 @@ pub fn prepare(
         }
     }
     let ipus = ipu_lanes(&trace, &labels);
-    Ok(Some(Prepared { range: trace.range(), trace, labels, ipus, mark_kinds }))
+    Ok(Some(Prepared {
+        range: trace.range(),
+        trace,
+        labels,
+        ipus,
+        mark_kinds,
+        tile_times: OnceLock::new(),
+    }))
 }
 
 fn ipu_lanes(trace: &Trace, labels: &Labels) -> Vec<IpuLanes> {
@@ -109,6 +131,8 @@ pub struct SceneKey {
     pub row_height: usize,
     /// Pixels between sub-lanes.
     pub gap: usize,
+    /// Height of the raster of tiles in pixels; 0 without one.
+    pub tiles: usize,
 }
 
 /// Marks of one row.
@@ -128,6 +152,8 @@ pub struct IpuScene {
     pub lanes: Vec<LaneItems>,
     /// The bars as an image.
     pub image: Pieces,
+    /// What every tile does, as an image.
+    pub tiles: Option<Pieces>,
     /// Its stages and updates.
     pub marks: MarkRow,
 }
@@ -207,6 +233,10 @@ fn ipu_scene(
     };
     let palette: &Palette = if key.dark { &DARK } else { &LIGHT };
     let image = Pieces::cut(raster(&lanes, labels, &fill, filter, palette));
+    let tiles = match key.tiles {
+        0 => None,
+        rows => Some(tiles_image(report, prepared, key, shown, (rows, palette))?),
+    };
     let mut marks = MarkRow::default();
     for kind in [MarkKind::Stage, MarkKind::Update] {
         if key.marks && prepared.mark_kinds.contains(&kind) {
@@ -216,7 +246,36 @@ fn ipu_scene(
         }
     }
     marks.marks.sort_by_key(|mark| mark.cycles.start);
-    Ok(IpuScene { ipu: shown.ipu, lanes, image, marks })
+    Ok(IpuScene { ipu: shown.ipu, lanes, image, tiles, marks })
+}
+
+/// What every tile of an IPU does in a window.
+fn tiles_image(
+    report: &Report,
+    prepared: &Prepared,
+    key: &SceneKey,
+    shown: &IpuLanes,
+    (rows, palette): (usize, &Palette),
+) -> Result<Pieces, ReportError> {
+    let target = report.target()?;
+    let raster = Raster {
+        times: prepared.tile_times(report)?,
+        labels: &prepared.labels,
+        palette,
+        window: key.window,
+        size: [key.width, rows],
+        tiles: target.tiles_of_ipu(shown.ipu),
+        io_tiles: target.io_tiles_per_ipu,
+    };
+    let mut lanes = Vec::new();
+    for sub_lane in &shown.sub_lanes {
+        let spans = match prepared.trace.lane_of(shown.ipu, *sub_lane) {
+            Some(lane) => lane.spans(key.window, key.width as u32)?,
+            None => Vec::new(),
+        };
+        lanes.push((*sub_lane, spans));
+    }
+    Ok(Pieces::cut(raster.fill(&lanes)))
 }
 
 fn mark_row(

@@ -1,20 +1,24 @@
 //! Memory: how full every tile is, and what fills it.
 
-mod graph;
 mod tables;
 
 use super::{View, ViewContext, ViewInfo};
-use crate::analysis::memory::{
-    Breakdown, CurveKey, Curves, Order, curves, parse_tiles, tiles_text,
-};
+use crate::analysis::memory::{Breakdown, CurveKey, curves};
+use crate::analysis::tile_mapping::{Subject, mapping};
+use crate::analysis::tiles::{Curve, Curves, Layer, Order, Unit};
 use crate::gui::command::Command;
 use crate::gui::icons::Icon;
 use crate::gui::prefs::MemoryPrefs;
 use crate::gui::theme::Palette;
-use crate::gui::widgets::{choice_ui, missing_ui, search_ui, tabs_ui, toolbar_ui, waiting_ui};
+use crate::gui::widgets::floor_plan::{FloorMap, Shown};
+use crate::gui::widgets::heat::scale_ui;
+use crate::gui::widgets::tile_graph::{Graph, Look};
+use crate::gui::widgets::tile_picker::TilePicker;
+use crate::gui::widgets::{choice_ui, hint_ui, missing_ui, tabs_ui, toolbar_ui, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
-use egui::{Align, CentralPanel, Frame, Layout, Panel, RichText, Ui};
-use graph::Graph;
+use crate::report::{Category, Part, Report};
+use crate::units::VariableId;
+use egui::{Align, CentralPanel, Frame, Layout, Panel, Ui};
 use std::sync::Arc;
 use tables::Tables;
 
@@ -34,33 +38,51 @@ enum Tab {
     Variables,
     Vertices,
     Exchanges,
+    ComputeSets,
+}
+
+/// What the upper half shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Show {
+    /// Memory over tiles.
+    #[default]
+    Total,
+    /// The chosen variable over tiles.
+    Variable,
+    /// Memory on the floor plan, all of it or one category.
+    Map(Option<Category>),
 }
 
 /// State of the view.
 #[derive(Default)]
 struct Memory {
     curves: Slot<CurveKey, Result<Arc<Curves>, String>>,
+    show: Show,
+    variable: Slot<VariableId, Result<Option<Arc<Curves>>, String>>,
+    map: FloorMap,
     breakdown: Breakdown,
     order: Order,
     per_ipu: bool,
     graph: Graph,
     tables: Tables,
     tab: Tab,
-    tiles_text: String,
-    /// The selection that `tiles_text` was last made of, or made.
-    tiles: Vec<u32>,
-    tiles_problem: Option<String>,
+    picker: TilePicker,
 }
 
 impl View for Memory {
     fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         toolbar_ui(ui, |ui| self.controls_ui(ui, context));
         let prefs = context.prefs.memory;
-        let key = CurveKey {
-            breakdown: self.breakdown,
-            include_gaps: prefs.include_gaps,
-            order: self.order,
-            per_ipu: self.per_ipu,
+        let plain = CurveKey { include_gaps: prefs.include_gaps, ..CurveKey::default() };
+        let key = match self.show {
+            Show::Map(None) => plain,
+            Show::Map(Some(_)) => CurveKey { breakdown: Breakdown::Category, ..plain },
+            Show::Total | Show::Variable => CurveKey {
+                breakdown: self.breakdown,
+                order: self.order,
+                per_ipu: self.per_ipu,
+                ..plain
+            },
         };
         let report = context.opened.report.clone();
         let question = move |key: &CurveKey| {
@@ -80,7 +102,7 @@ impl View for Memory {
                 return;
             }
         };
-        if curves.layers.iter().all(|curve| curve.bytes.is_empty()) || curves.max == 0 {
+        if curves.layers.iter().all(|curve| curve.values.is_empty()) || curves.max == 0 {
             let sentence = "This report does not say how much memory its tiles use. \
                             With Poplar, switch on autoReport.outputGraphProfile.";
             return missing_ui(ui, "No memory recorded", sentence);
@@ -102,18 +124,89 @@ impl Memory {
                 ui.take_available_space();
                 self.tables_ui(ui, context);
             });
-        CentralPanel::default().frame(frame).show(ui, |ui| {
-            let look = graph::Look {
-                order: self.order,
-                per_ipu: self.per_ipu,
-                breakdown: self.breakdown,
-                max_memory: self.max_memory(context.prefs.memory),
-                include_gaps: context.prefs.memory.include_gaps,
-            };
-            self.graph.ui(ui, context, curves, look);
+        CentralPanel::default().frame(frame).show(ui, |ui| match self.show {
+            Show::Total => self.total_ui(ui, context, curves),
+            Show::Variable => self.variable_ui(ui, context),
+            Show::Map(category) => self.map_ui(ui, context, curves, category),
         });
     }
 
+    fn total_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, curves: &Arc<Curves>) {
+        let total = match (self.per_ipu, context.prefs.memory.include_gaps) {
+            (false, false) => "Tile memory (without gaps)",
+            (false, true) => "Tile memory (including gaps)",
+            (true, false) => "IPU memory (without gaps)",
+            (true, true) => "IPU memory (including gaps)",
+        };
+        let look = Look {
+            name: "Memory by tile",
+            total,
+            order: self.order,
+            per_ipu: self.per_ipu,
+            max_memory: self.max_memory(context.prefs.memory),
+        };
+        self.graph.ui(ui, context, curves, look);
+    }
+
+    /// The bytes of the chosen variable.
+    fn variable_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+        let Some(id) = context.selection.variable else {
+            return hint_ui(ui, "Choose a variable in the table below to see where it lies.");
+        };
+        let report = context.opened.report.clone();
+        let (order, per_ipu) = (self.order, self.per_ipu);
+        let question = move |id: &VariableId| of_variable(&report, *id);
+        let answer = match self.variable.ask(ui.ctx(), context.workers, &id, question).answer() {
+            Some(Ok(Some(curves))) => curves.clone(),
+            Some(Ok(None)) => return hint_ui(ui, "This variable is not in the report."),
+            Some(Err(problem)) => return missing_ui(ui, "The variable cannot be read", problem),
+            None => return,
+        };
+        let curves =
+            Arc::new(Curves::clone(&answer).arranged(&context.opened.target, order, per_ipu));
+        let name = "Memory of the chosen variable by tile";
+        let look = Look { name, total: name, order, per_ipu, max_memory: false };
+        self.graph.ui(ui, context, &curves, look);
+    }
+
+    /// Memory on the floor plan.
+    fn map_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        curves: &Arc<Curves>,
+        category: Option<Category>,
+    ) {
+        let layer = category.map_or(Layer::Total, Layer::Category);
+        let Some(curve) = curves.layers.iter().find(|curve| curve.layer == layer) else {
+            return hint_ui(ui, "No tile has memory of this kind.");
+        };
+        let (values, unit) = (&curve.values[..], curves.unit);
+        let max = values.iter().max().copied().unwrap_or(0);
+        ui.add_space(6.0);
+        ui.horizontal(|ui| {
+            ui.add_space(12.0);
+            scale_ui(ui, "1 B", &unit.exact(max));
+            ui.label(layer.title());
+        });
+        let place = category.and_then(|c| Category::ALL.iter().position(|known| *known == c));
+        let generation =
+            (Arc::as_ptr(curves) as u64).wrapping_add(place.map_or(0, |at| 1 + at as u64));
+        let name = "Memory on the floor plan";
+        let shown = Shown { name, values, generation, max, powers: false, unit };
+        self.map.ui(ui, context, shown);
+    }
+}
+
+fn of_variable(report: &Report, id: VariableId) -> Result<Option<Arc<Curves>>, String> {
+    let found = mapping(report, Subject::Tensor(id)).map_err(|error| error.to_string())?;
+    Ok(found.map(|mapping| {
+        let curve = Curve { layer: Layer::Total, values: mapping.bytes };
+        Arc::new(Curves::stacked(vec![curve], Unit::Bytes))
+    }))
+}
+
+impl Memory {
     /// Whether the line of a tile's capacity is shown: as chosen, or where it is near.
     fn max_memory(&self, prefs: MemoryPrefs) -> bool {
         let latest = self.curves.latest().and_then(|curves| curves.as_ref().ok());
@@ -124,6 +217,7 @@ impl Memory {
     fn tables_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         let tabs = [
             (Tab::Details, "Details"),
+            (Tab::ComputeSets, "Compute sets"),
             (Tab::Variables, "Variables"),
             (Tab::Vertices, "Vertices"),
             (Tab::Exchanges, "Exchanges"),
@@ -137,17 +231,32 @@ impl Memory {
     }
 
     fn controls_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+        let mut shows = vec![
+            (Show::Total, "Total memory"),
+            (Show::Variable, "Chosen variable"),
+            (Show::Map(None), "Tile map"),
+        ];
+        if context.opened.report.has(Part::Categories) {
+            shows.extend(Category::ALL.map(|c| (Show::Map(Some(c)), c.title())));
+        }
+        if let Some(show) = choice_ui(ui, "Graph", &shows, self.show) {
+            self.show = show;
+            self.graph.reset();
+        }
         let breakdowns = [
             (Breakdown::None, "None"),
             (Breakdown::Region, "Region"),
             (Breakdown::Category, "Category"),
             (Breakdown::Liveness, "Liveness"),
         ];
-        if let Some(breakdown) = choice_ui(ui, "Breakdown", &breakdowns, self.breakdown) {
+        let map = matches!(self.show, Show::Map(_));
+        if self.show == Show::Total
+            && let Some(breakdown) = choice_ui(ui, "Breakdown", &breakdowns, self.breakdown)
+        {
             self.breakdown = breakdown;
         }
         let orders = [(Order::Software, "Software order"), (Order::Hardware, "Hardware order")];
-        if let Some(order) = choice_ui(ui, "Tiles", &orders, self.order) {
+        if !map && let Some(order) = choice_ui(ui, "Tiles", &orders, self.order) {
             self.order = order;
             self.graph.reset();
         }
@@ -166,44 +275,17 @@ impl Memory {
         if prefs != old {
             context.commands.push(Command::SetMemoryPrefs(prefs));
         }
-        if context.opened.target.ipus_per_replica > 1
+        if !map
+            && context.opened.target.ipus_per_replica > 1
             && ui.checkbox(&mut self.per_ipu, "Per IPU").changed()
         {
             self.graph.reset();
         }
-        ui.with_layout(Layout::right_to_left(Align::Center), |ui| self.tiles_ui(ui, context));
-    }
-
-    /// The box for tile numbers, in step with the selection.
-    fn tiles_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
-        if context.selection.tiles != self.tiles {
-            self.tiles = context.selection.tiles.clone();
-            self.tiles_text = tiles_text(&self.tiles);
-            self.tiles_problem = None;
-        }
-        let all = ui.button("Whole chip").on_hover_text("Show all tiles").clicked();
-        if all {
-            self.graph.reset();
-        }
-        let clear = !self.tiles.is_empty() && ui.button("Clear").clicked();
-        let hint = "Select tiles, e.g. 1 or 0,3-5";
-        let edited = search_ui(ui, &mut self.tiles_text, hint, 180.0);
-        if clear {
-            self.tiles_text.clear();
-        }
-        if edited.changed() || clear {
-            let tiles = context.opened.target.tiles_per_replica();
-            match parse_tiles(&self.tiles_text, tiles) {
-                Ok(tiles) => {
-                    self.tiles_problem = None;
-                    self.tiles = tiles.clone();
-                    context.commands.push(Command::SelectTiles(tiles));
-                }
-                Err(problem) => self.tiles_problem = Some(problem),
+        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+            if ui.button("Whole chip").on_hover_text("Show all tiles").clicked() {
+                self.graph.reset();
             }
-        }
-        if let Some(problem) = &self.tiles_problem {
-            ui.label(RichText::new(problem).color(Palette::of(ui.visuals()).error));
-        }
+            self.picker.ui(ui, context);
+        });
     }
 }

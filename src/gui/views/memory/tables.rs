@@ -2,6 +2,7 @@
 
 use super::Tab;
 use crate::analysis::memory::{self, Listing, TreeRow};
+use crate::gui::command::Command;
 use crate::gui::fonts::strong;
 use crate::gui::theme::Palette;
 use crate::gui::views::ViewContext;
@@ -9,7 +10,7 @@ use crate::gui::widgets::table::{Cell, Column, Table, TableState};
 use crate::gui::widgets::{focus_ui, hint_ui, missing_ui, region_ui, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
 use crate::report::{Part, Report};
-use crate::units::{exact_bytes, grouped};
+use crate::units::{VariableId, exact_bytes, grouped};
 use egui::accesskit::Role;
 use egui::{
     Align2, Rect, RichText, ScrollArea, Sense, Stroke, TextStyle, Ui, WidgetInfo, pos2, vec2,
@@ -21,7 +22,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const ROW_HEIGHT: f32 = 23.0;
 const VALUE_WIDTH: f32 = 150.0;
 
-type TableAnswer = Result<(u64, Arc<Table>, bool), String>;
+/// A table, what tells it from others, the variables of its rows, and whether there are more.
+#[derive(Clone)]
+struct Made {
+    generation: u64,
+    table: Arc<Table>,
+    variables: Arc<Vec<VariableId>>,
+    cut: bool,
+}
+
+type TableAnswer = Result<Made, String>;
 
 /// State of all tables.
 #[derive(Default)]
@@ -29,19 +39,20 @@ pub struct Tables {
     details: Slot<Vec<u32>, Result<Vec<TreeRow>, String>>,
     folded: BTreeSet<String>,
     listed: Slot<(Tab, Vec<u32>), TableAnswer>,
-    states: [TableState; 3],
+    states: [TableState; 4],
 }
 
 impl Tables {
-    pub(super) fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, tab: Tab) {
+    pub(super) fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, tab: Tab) {
         let (part, index) = match tab {
             Tab::Details => return self.details_ui(ui, context),
             Tab::Variables => (Part::Variables, 0),
             Tab::Vertices => (Part::Vertices, 1),
             Tab::Exchanges => (Part::Exchanges, 2),
+            Tab::ComputeSets => (Part::Vertices, 3),
         };
         if !context.opened.report.has(part) {
-            let what = ["variables", "vertices", "exchanges"][index];
+            let what = ["variables", "vertices", "exchanges", "compute sets"][index];
             let sentence = format!("The {what} of each tile were not recorded in this report.");
             return hint_ui(ui, &sentence);
         }
@@ -58,7 +69,7 @@ impl Tables {
             }
         };
         match answer {
-            Some(Ok((generation, table, cut))) => {
+            Some(Ok(Made { generation, table, variables, cut })) => {
                 if cut {
                     let most = grouped(memory::MAX_VARIABLES as u64);
                     let text = format!(
@@ -69,10 +80,25 @@ impl Tables {
                         ui.label(RichText::new(text).color(Palette::of(ui.visuals()).warning));
                     });
                 }
-                let hint = ["Filter variables", "Filter vertices", "Filter exchanges"][index];
-                ui.push_id(index, |ui| {
-                    self.states[index].ui(ui, context.workers, &table, generation, hint);
+                let hint = [
+                    "Filter variables",
+                    "Filter vertices",
+                    "Filter exchanges",
+                    "Filter compute sets",
+                ][index];
+                let (state, workers) = (&mut self.states[index], context.workers);
+                let clicked = ui.push_id(index, |ui| {
+                    if tab != Tab::Variables {
+                        state.ui(ui, workers, &table, generation, hint);
+                        return None;
+                    }
+                    let chosen = context.selection.variable;
+                    let chosen = variables.iter().position(|id| Some(*id) == chosen);
+                    state.choose_ui(ui, workers, &table, generation, hint, chosen)
                 });
+                if let Some(id) = clicked.inner.and_then(|row| variables.get(row)) {
+                    context.commands.push(Command::SelectVariable(Some(*id)));
+                }
             }
             Some(Err(problem)) => missing_ui(ui, "The list cannot be read", &problem),
             None if self.listed.is_slow() => waiting_ui(ui, "Reading…"),
@@ -217,12 +243,23 @@ fn listed(report: &Report, tab: Tab, tiles: &[u32]) -> TableAnswer {
             "Vertices",
             "State and code",
         ),
+        Tab::ComputeSets => (
+            memory::compute_sets(report, tiles).map_err(words)?,
+            "Compute set",
+            "Vertices",
+            "State",
+        ),
         Tab::Exchanges => {
             (memory::exchanges(report, tiles).map_err(words)?, "Exchange", "Messages", "Code")
         }
     };
     let table = table(&listing, tiles, name, count, bytes);
-    Ok((NEXT.fetch_add(1, Ordering::Relaxed), Arc::new(table), listing.cut))
+    Ok(Made {
+        generation: NEXT.fetch_add(1, Ordering::Relaxed),
+        table: Arc::new(table),
+        variables: Arc::new(listing.variables),
+        cut: listing.cut,
+    })
 }
 
 fn table(listing: &Listing, tiles: &[u32], name: &str, count: &str, bytes: &str) -> Table {

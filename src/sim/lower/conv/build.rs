@@ -74,7 +74,7 @@ impl Builder {
         let present = |tile: usize| takes_part(&tile).then_some(tile);
         let traffic = runs((0..tiles).map(|tile| present(tile).map(|tile| traffic[tile])));
         let cycles = runs((0..tiles).map(|tile| present(tile).map(|tile| cycles[tile])));
-        self.push(name, PhaseKind::Exchange { traffic, cycles });
+        self.push(name, PhaseKind::Exchange { traffic, cycles, in_order: false });
     }
 
     /// A compute set; tiles without cycles take no part.

@@ -1,18 +1,18 @@
-//! The graph: bytes over tiles, as steps.
+//! A graph over tiles: values that stand on each other, as steps. The strip above it shows all
+//! tiles; a click chooses one.
 
-use crate::analysis::memory::{Breakdown, Curves, Layer, Order, Piece, pieces};
-use crate::gui::command::Command;
+use super::axis::{Axis, Limits, tick_step};
+use super::legend_ui;
+use super::overview::{Grip, overview_ui};
+use super::tile_picker::pick;
+use super::tiled::{Pieces, Tiled};
+use crate::analysis::tiles::{Curve, Curves, Layer, Order, Piece, Unit, pieces};
 use crate::gui::theme::{Palette, mix};
 use crate::gui::views::ViewContext;
-use crate::gui::widgets::axis::{Axis, Limits, tick_step};
-use crate::gui::widgets::legend_ui;
-use crate::gui::widgets::overview::{Grip, overview_ui};
-use crate::gui::widgets::tiled::{Pieces, Tiled};
-use crate::units::{Bytes, CycleRange, exact_bytes, grouped};
+use crate::units::{Bytes, CycleRange, grouped};
 use egui::accesskit::Role;
 use egui::{
-    Color32, ColorImage, CursorIcon, Rect, Response, RichText, Sense, Stroke, Ui, WidgetInfo, pos2,
-    vec2,
+    ColorImage, CursorIcon, Rect, Response, RichText, Sense, Stroke, Ui, WidgetInfo, pos2, vec2,
 };
 use egui_plot::{FilledArea, GridInput, GridMark, HLine, Line, Plot, PlotBounds, PlotUi, VLine};
 use std::sync::Arc;
@@ -27,16 +27,16 @@ const AXIS_WIDTH: f32 = 74.0;
 /// What is shown, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
+    /// Name for readers of the accessibility tree.
+    pub name: &'static str,
+    /// What the only curve is called.
+    pub total: &'static str,
     /// In which order tiles stand.
     pub order: Order,
     /// One place per IPU.
     pub per_ipu: bool,
-    /// How memory is split.
-    pub breakdown: Breakdown,
     /// Whether the line of a tile's capacity is shown.
     pub max_memory: bool,
-    /// Whether gaps are counted.
-    pub include_gaps: bool,
 }
 
 /// What is zoomed to, and what is drawn already.
@@ -115,7 +115,7 @@ impl Graph {
         if !known {
             let palette = Palette::of(ui.visuals());
             let image = silhouette(curves, size.0.max(1), (rect.height() * ppp) as usize, palette);
-            let texture = Tiled::new(ui.ctx(), "memory overview", &Pieces::cut(image));
+            let texture = Tiled::new(ui.ctx(), "overview of tiles", &Pieces::cut(image));
             self.strip = Some((size.0, size.1, dark, texture));
         }
         let image = self.strip.as_ref().map(|(_, _, _, texture)| texture);
@@ -141,13 +141,13 @@ impl Graph {
         let bounds =
             PlotBounds::from_min_max([start, 0.0], [start + f64::from(width) * axis.scale(), top]);
         let step = tick_step(axis.scale(), 90.0);
-        let order = look.order;
+        let (order, unit) = (look.order, curves.unit);
         let title = match (look.per_ipu, order) {
             (true, _) => "IPUs",
             (false, Order::Software) => "Tiles (software order)",
             (false, Order::Hardware) => "Tiles (hardware order)",
         };
-        let plot = Plot::new("memory")
+        let plot = Plot::new(look.name)
             .height(height)
             .width(ui.available_width() - 14.0)
             .allow_zoom(false)
@@ -163,12 +163,12 @@ impl Graph {
             .x_axis_label(RichText::new(title).color(palette.weak_text).size(11.5))
             .grid_color(palette.rule)
             .x_grid_spacer(move |input| x_marks(input, step))
-            .y_grid_spacer(y_marks)
+            .y_grid_spacer(move |input| y_marks(input, unit))
             .x_axis_formatter(move |mark, _| match order {
                 _ if mark.value < 0.0 => String::new(),
                 _ => grouped(mark.value.round() as u64),
             })
-            .y_axis_formatter(|mark, _| Bytes(mark.value.max(0.0).round() as u64).to_string())
+            .y_axis_formatter(move |mark, _| unit.short(mark.value.max(0.0).round() as u64))
             .sense(Sense::click_and_drag());
         let chosen = &context.selection.tiles;
         let shown = plot.show(ui, |plot| {
@@ -184,8 +184,8 @@ impl Graph {
         });
         self.frame = Some(*shown.transform.frame());
         let response = shown.response;
-        let value = format!("fullest {}", exact_bytes(curves.max));
-        response.widget_info(|| WidgetInfo::labeled(Role::Canvas, true, "Memory by tile"));
+        let value = format!("at most {}", curves.unit.exact(curves.max));
+        response.widget_info(|| WidgetInfo::labeled(Role::Canvas, true, look.name));
         ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value));
         response
     }
@@ -224,7 +224,7 @@ impl Graph {
         {
             let tile = curves.tile_at(place);
             let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
-            select(context, tile, add);
+            pick(context, tile, add);
         }
         let mut moved = *axis;
         if response.dragged() {
@@ -252,11 +252,7 @@ impl Graph {
         egui::ScrollArea::horizontal().id_salt("legend").auto_shrink(false).show(ui, |ui| {
             ui.horizontal(|ui| {
                 for curve in &curves.layers {
-                    legend_ui(
-                        ui,
-                        layer_colour(palette, curve.layer),
-                        &layer_title(curve.layer, look),
-                    );
+                    legend_ui(ui, palette.layer(curve.layer), layer_title(curve.layer, look));
                     ui.add_space(8.0);
                 }
                 if look.max_memory && curves.capacity > 0 {
@@ -269,26 +265,8 @@ impl Graph {
     }
 }
 
-fn layer_title(layer: Layer, look: Look) -> String {
-    match layer {
-        Layer::Total => {
-            let place = if look.per_ipu { "IPU memory" } else { "Tile memory" };
-            let gaps = if look.include_gaps { "including gaps" } else { "without gaps" };
-            format!("{place} ({gaps})")
-        }
-        layer => layer.title().to_owned(),
-    }
-}
-
-fn layer_colour(palette: &Palette, layer: Layer) -> Color32 {
-    match layer {
-        Layer::Total => palette.memory_line,
-        Layer::Region(region) => palette.region(region),
-        Layer::Category(category) => palette.category(category),
-        Layer::AlwaysLive => palette.always_live,
-        Layer::NotAlwaysLive => palette.not_always_live,
-        Layer::Gaps => palette.outline,
-    }
+fn layer_title(layer: Layer, look: Look) -> &'static str {
+    if layer == Layer::Total { look.total } else { layer.title() }
 }
 
 /// Stays within the tiles, edge to edge.
@@ -300,7 +278,7 @@ fn clamped(axis: Axis, limits: Limits) -> Axis {
     axis.kept(limits)
 }
 
-/// Where the axis of bytes ends: a little above the curve, or above the capacity if that is shown
+/// Where the vertical axis ends: a little above the curve, or above the capacity if that is shown
 /// and not much higher.
 fn top_of(curves: &Curves, look: Look, window: CycleRange) -> f64 {
     let (from, to) = (window.start as usize, window.end as usize);
@@ -317,11 +295,14 @@ fn x_marks(input: GridInput, step: u64) -> Vec<GridMark> {
     (first..).map(mark).take_while(|mark| mark.value <= to).take(400).collect()
 }
 
-/// Powers of two: 8 KiB, 16 KiB, ...
-fn y_marks(input: GridInput) -> Vec<GridMark> {
+/// Powers of two for bytes (8 KiB, 16 KiB, ...), round numbers for everything else.
+fn y_marks(input: GridInput, unit: Unit) -> Vec<GridMark> {
     let (_, to) = input.bounds;
     let least = (to / 7.0).max(1.0);
-    let step = 2f64.powf(least.log2().ceil());
+    let step = match unit {
+        Unit::Bytes => 2f64.powf(least.log2().ceil()),
+        Unit::Count => tick_step(least, 1.0) as f64,
+    };
     (0..16)
         .map(|index| GridMark { value: f64::from(index) * step, step_size: step })
         .take_while(|mark| mark.value <= to)
@@ -347,14 +328,12 @@ fn add_layers(
     for (index, curve) in curves.layers.iter().enumerate() {
         let found = pieces(curves, index + 1, from, to, width.max(1));
         let (xs, ys) = steps(&found, |piece| piece.max);
-        let colour = layer_colour(palette, curve.layer);
+        let colour = palette.layer(curve.layer);
         let ground = below.take().unwrap_or_else(|| vec![0.0; ys.len()]);
-        let single = look.breakdown == Breakdown::None;
+        let single = matches!(curves.layers[..], [Curve { layer: Layer::Total, .. }]);
         let fill = if single { palette.memory_fill } else { mix(colour, palette.page, 0.25) };
         let title = layer_title(curve.layer, look);
-        plot.add(
-            FilledArea::new(title.clone(), &xs, &ground, &ys).fill_color(fill).allow_hover(false),
-        );
+        plot.add(FilledArea::new(title, &xs, &ground, &ys).fill_color(fill).allow_hover(false));
         let points: Vec<[f64; 2]> = xs.iter().zip(&ys).map(|(x, y)| [*x, *y]).collect();
         let line = if single { colour } else { mix(colour, palette.text, 0.15) };
         // Lines of dense steps would run together.
@@ -381,15 +360,6 @@ fn add_selection(
     }
 }
 
-fn select(context: &mut ViewContext<'_>, tile: u32, add: bool) {
-    let mut tiles = if add { context.selection.tiles.clone() } else { Vec::new() };
-    match tiles.iter().position(|known| *known == tile) {
-        Some(at) => drop(tiles.remove(at)),
-        None => tiles.push(tile),
-    }
-    context.commands.push(Command::SelectTiles(tiles));
-}
-
 fn call_out_ui(
     _: &Ui,
     response: &Response,
@@ -413,20 +383,20 @@ fn call_out_ui(
         ui.label(crate::gui::fonts::strong(title));
         egui::Grid::new("call-out").num_columns(3).spacing(vec2(8.0, 3.0)).show(ui, |ui| {
             for curve in curves.layers.iter().rev() {
-                let bytes = curve.bytes.get(place).copied().unwrap_or(0);
-                if bytes == 0 && curves.layers.len() > 3 {
+                let value = curve.values.get(place).copied().unwrap_or(0);
+                if value == 0 && curves.layers.len() > 3 {
                     continue;
                 }
                 let (dot, _) = ui.allocate_exact_size(vec2(10.0, 10.0), Sense::hover());
-                ui.painter().rect_filled(dot, 2.0, layer_colour(palette, curve.layer));
+                ui.painter().rect_filled(dot, 2.0, palette.layer(curve.layer));
                 ui.label(layer_title(curve.layer, look));
-                ui.label(exact_bytes(bytes));
+                ui.label(curves.unit.exact(value));
                 ui.end_row();
             }
             if curves.layers.len() > 1 {
                 ui.label("");
                 ui.label("Total");
-                ui.label(exact_bytes(curves.total(place)));
+                ui.label(curves.unit.exact(curves.total(place)));
                 ui.end_row();
             }
         });

@@ -1,0 +1,157 @@
+//! What a frame costs in each view of a report of 64 IPUs: layout and tessellation, on one core,
+//! while the pointer moves over the view, the wheel turns and keys pan. Answers arrive from other
+//! threads, as in the window.
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use egui::{Context, Event, Key, Modifiers, MouseWheelUnit, Pos2, RawInput, Rect, Vec2, pos2};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tilescope::gui::app::App;
+use tilescope::gui::{Opened, theme, view_names};
+use tilescope::report::{
+    Category, MarkKind, ProgramKind, ReportBuilder, Step, TileTraffic, VertexGroup, VertexType,
+};
+use tilescope::units::{TileRange, TileRuns, VertexTypeId};
+
+const IPUS: u32 = 64;
+const TILES: u32 = 1472;
+/// Frames that the quantiles are taken of.
+const FRAMES: u64 = 400;
+
+/// 64 IPUs that work through 40 operations again and again, no two tiles alike.
+fn write_report(directory: &Path) {
+    let mut report = ReportBuilder::new(IPUS, TILES);
+    let all = IPUS * TILES;
+    let uneven = |salt: u64| {
+        let value = move |tile: u32| 200 + (u64::from(tile) * 2_654_435_761 + salt * 97) % 800;
+        TileRuns::from_tiles(0, (0..all).map(move |tile| Some(value(tile))))
+    };
+    let kind = VertexType {
+        name: "poplin::ConvPartial1x1Out".to_owned(),
+        code_bytes: 400,
+        state_bytes: 24,
+    };
+    report.parts.vertex_types.push(kind);
+    let mut programs = Vec::new();
+    for layer in 0..20u64 {
+        let name = format!("layer{layer}/conv/Conv_1");
+        let exchange = report.exchange(&format!("cs{layer}_{name}/Convolve/ExchangePre"), 64);
+        let moved = uneven(layer);
+        let traffic = |bytes: &u64| TileTraffic {
+            bytes_in: *bytes,
+            bytes_out: *bytes,
+            bytes_delivered: *bytes,
+            messages_in: 4,
+            messages_out: 4,
+            code_bytes: 40,
+        };
+        if let Some(last) = report.parts.exchanges.last_mut() {
+            last.tiles = moved.map(traffic);
+        }
+        let work = report.compute(&format!("{name}/Convolve"), 900);
+        if let Some(set) = report.parts.compute_sets.last_mut() {
+            set.cycles = uneven(layer + 100);
+            let count = TileRuns::uniform(TileRange::new(0, all), 6);
+            set.vertices.push(VertexGroup { vertex_type: VertexTypeId(0), count, edges: 3 });
+        }
+        programs.extend([exchange, work]);
+        for ipu in 0..IPUS {
+            let first = ipu * TILES;
+            let tiles = first..first + TILES - 17 * layer as u32;
+            report.variable(&format!("{name}/{ipu}/out"), Category::Variable, tiles, 900, None);
+        }
+    }
+    let sync = report.program(ProgramKind::Sync, "External");
+    programs.push(sync);
+    report.root(ProgramKind::Sequence, "main", &programs);
+    let mut at = 0;
+    for index in 0..4_000u64 {
+        let program = programs[(index as usize) % programs.len()];
+        let ipus = 0..IPUS;
+        let ipus = ipus.map(|ipu| report.bar(ipu, at..at + 300 + (index * 37) % 900)).collect();
+        report.steps.push(Step { program, ipus });
+        at += 1_200;
+    }
+    report.mark(MarkKind::Run, "Engine::run #0", 0..4_000);
+    report.write(directory).expect("writes");
+}
+
+fn input(frame: u64, events: Vec<Event>) -> RawInput {
+    RawInput {
+        screen_rect: Some(Rect::from_min_size(Pos2::ZERO, Vec2::new(1600.0, 900.0))),
+        max_texture_side: Some(8192),
+        time: Some(frame as f64 / 60.0),
+        events,
+        ..RawInput::default()
+    }
+}
+
+/// Layout and tessellation of one frame, as the window does them.
+fn frame(context: &Context, app: &mut App, number: u64) -> Duration {
+    let keys = [Key::W, Key::D, Key::W, Key::A, Key::S, Key::D];
+    let key = keys[(number / 4) as usize % keys.len()];
+    let pressed = |pressed| Event::Key {
+        key,
+        physical_key: Some(key),
+        pressed,
+        repeat: false,
+        modifiers: Modifiers::NONE,
+    };
+    let place = pos2(500.0 + (number * 7 % 900) as f32, 150.0 + (number * 3 % 250) as f32);
+    let turn = if number % 40 < 20 { 12.0 } else { -12.0 };
+    let wheel = Event::MouseWheel {
+        unit: MouseWheelUnit::Point,
+        delta: Vec2::new(0.0, turn),
+        phase: egui::TouchPhase::Move,
+        source: egui::MouseWheelSource::Wheel,
+        modifiers: Modifiers::NONE,
+    };
+    let events = vec![Event::PointerMoved(place), wheel, pressed(true), pressed(false)];
+    let start = Instant::now();
+    let mut output = context.run_ui(input(number, events), |ui| {
+        app.logic(ui.ctx());
+        app.ui(ui);
+    });
+    output.textures_delta.clear();
+    context.tessellate(output.shapes, output.pixels_per_point);
+    start.elapsed()
+}
+
+fn frames(criterion: &mut Criterion) {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    write_report(directory.path());
+    for view in view_names() {
+        let context = Context::default();
+        theme::install(&context);
+        let mut app = App::detached(&context, Some(Opened::read(directory.path()).expect("opens")));
+        app.show_view(view);
+        let mut number = 0;
+        let mut next = |app: &mut App| {
+            number += 1;
+            frame(&context, app, number)
+        };
+        for _ in 0..20 {
+            next(&mut app);
+            app.session().workers.wait(Duration::from_secs(600));
+        }
+        let mut times: Vec<Duration> = Vec::new();
+        for _ in 0..FRAMES {
+            times.push(next(&mut app));
+            // A window waits for the screen; the workers get that time.
+            std::thread::sleep(Duration::from_millis(4));
+        }
+        times.sort_unstable();
+        let at = |share: f64| times[(times.len() as f64 * share) as usize];
+        println!("{view}: p50 {:?}, p95 {:?}, p99 {:?}", at(0.5), at(0.95), at(0.99));
+        criterion.bench_function(&format!("frame of {view}"), |bencher| {
+            bencher.iter(|| next(&mut app));
+        });
+    }
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default().sample_size(20);
+    targets = frames
+}
+criterion_main!(benches);

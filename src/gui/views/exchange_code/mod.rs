@@ -1,0 +1,268 @@
+//! Exchange code: what it costs on every tile, which programs it belongs to, who sends to whom.
+
+mod matrix;
+mod tables;
+
+use super::jump::TraceJump;
+use super::{View, ViewContext, ViewInfo};
+use crate::analysis::exchange_code::{Flows, Link, Measure, curves};
+use crate::analysis::tiles::{Curves, Order};
+use crate::gui::command::Command;
+use crate::gui::icons::Icon;
+use crate::gui::theme::Palette;
+use crate::gui::widgets::tile_graph::{Graph, Look};
+use crate::gui::widgets::tile_picker::TilePicker;
+use crate::gui::widgets::{
+    choice_ui, missing_ui, tables_height, tabs_ui, toolbar_end_ui, toolbar_ui, waiting_ui,
+};
+use crate::gui::worker::{Asked, Slot};
+use crate::report::{Part, Report, TargetKind};
+use crate::units::ProgramId;
+use egui::{CentralPanel, Frame, Panel, Ui};
+use matrix::MatrixView;
+use std::sync::Arc;
+use tables::Tables;
+
+/// This view, for the list.
+pub const VIEW: ViewInfo = ViewInfo {
+    name: "exchange-code",
+    title: "Exchange code",
+    icon: Icon::Exchange,
+    create: || Box::<ExchangeCode>::default(),
+};
+
+/// What the upper half shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Show {
+    Curves(Measure),
+    Matrix,
+}
+
+impl Default for Show {
+    fn default() -> Self {
+        Self::Curves(Measure::Code)
+    }
+}
+
+/// The tables below it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+enum Tab {
+    #[default]
+    Overview,
+    Programs,
+    Tiles,
+}
+
+/// State of the view.
+#[derive(Default)]
+struct ExchangeCode {
+    curves: Slot<(Measure, Order, bool), Result<Arc<Curves>, String>>,
+    flows: Slot<(), Result<Arc<Flows>, String>>,
+    show: Show,
+    order: Order,
+    per_ipu: bool,
+    graph: Graph,
+    matrix: MatrixView,
+    link: Option<Link>,
+    /// The program that was chosen in the last frame.
+    program: Option<ProgramId>,
+    jump: TraceJump,
+    tables: Tables,
+    tab: Tab,
+    picker: TilePicker,
+}
+
+impl View for ExchangeCode {
+    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+        if let Some((heading, sentence)) = why_empty(&context.opened.report) {
+            return missing_ui(ui, heading, sentence);
+        }
+        self.notice_program(context);
+        self.jump.update(ui.ctx(), context);
+        toolbar_ui(ui, |ui| self.controls_ui(ui, context));
+        let height = ui.available_height();
+        let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
+        Panel::bottom("exchange tables")
+            .resizable(true)
+            .default_size(tables_height(ui, 0.42))
+            .size_range(60.0..=(height - 120.0).max(61.0))
+            .frame(frame)
+            .show(ui, |ui| {
+                ui.take_available_space();
+                self.tables_ui(ui, context);
+            });
+        CentralPanel::default().frame(frame).show(ui, |ui| match self.show {
+            Show::Curves(measure) => self.curves_ui(ui, context, measure),
+            Show::Matrix => self.matrix_ui(ui, context),
+        });
+    }
+}
+
+/// Why there is nothing to show, if there is nothing.
+fn why_empty(report: &Report) -> Option<(&'static str, &'static str)> {
+    let recorded = report.has(Part::Exchanges) || report.has(Part::Categories);
+    (!recorded).then_some((
+        "No exchange code recorded",
+        "This report says neither what memory is used for nor what exchanges move. \
+         With Poplar, switch on autoReport.outputGraphProfile.",
+    ))
+}
+
+impl ExchangeCode {
+    /// A program that is chosen while its table is shown is looked at in the matrix.
+    fn notice_program(&mut self, context: &ViewContext<'_>) {
+        let program = context.selection.program;
+        if program != self.program && program.is_some() && self.tab == Tab::Programs {
+            self.show = Show::Matrix;
+        }
+        self.program = program;
+    }
+
+    fn controls_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+        let shows = [
+            (Show::Curves(Measure::Code), "Code by tile"),
+            (Show::Curves(Measure::Traffic), "Bytes by tile"),
+            (Show::Curves(Measure::Messages), "Messages by tile"),
+            (Show::Matrix, "Who sends to whom"),
+        ];
+        if let Some(show) = choice_ui(ui, "Show", &shows, self.show) {
+            self.show = show;
+        }
+        if self.show == Show::Matrix {
+            self.matrix_controls_ui(ui, context);
+        } else {
+            let orders = [(Order::Software, "Software order"), (Order::Hardware, "Hardware order")];
+            if let Some(order) = choice_ui(ui, "Tiles", &orders, self.order) {
+                self.order = order;
+                self.graph.reset();
+            }
+            if context.opened.target.ipus_per_replica > 1
+                && ui.checkbox(&mut self.per_ipu, "Per IPU").changed()
+            {
+                self.graph.reset();
+            }
+        }
+        toolbar_end_ui(ui, 380.0, |ui| {
+            if ui.button("Whole chip").on_hover_text("Show all tiles").clicked() {
+                self.graph.reset();
+                self.matrix.reset();
+            }
+            self.picker.ui(ui, context);
+        });
+    }
+
+    fn matrix_controls_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+        let links = [
+            (None, "All links"),
+            (Some(Link::Internal), "Inside IPUs"),
+            (Some(Link::Global), "Between IPUs"),
+        ];
+        if let Some(link) = choice_ui(ui, "Link", &links, self.link) {
+            self.link = link;
+        }
+        let Some(program) = context.selection.program else { return };
+        let hint = "The matrix shows the program that is chosen; show all of them";
+        if ui.button("All programs").on_hover_text(hint).clicked() {
+            context.commands.push(Command::SelectProgram(None));
+        }
+        let hint = "Where the chosen program ran first";
+        if ui.button("Show in trace").on_hover_text(hint).clicked() {
+            self.jump.start(program);
+        }
+    }
+
+    fn curves_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, measure: Measure) {
+        if measure != Measure::Code && !context.opened.report.has(Part::Exchanges) {
+            let sentence = "This report does not say what each tile sends and receives.";
+            return missing_ui(ui, "No traffic recorded", sentence);
+        }
+        let report = context.opened.report.clone();
+        let key = (measure, self.order, self.per_ipu);
+        let question = move |&(measure, order, per_ipu): &(Measure, Order, bool)| {
+            let found = curves(&report, measure, order, per_ipu);
+            found.map(Arc::new).map_err(|error| error.to_string())
+        };
+        let asked = self.curves.ask(ui.ctx(), context.workers, &key, question);
+        let curves = match asked {
+            Asked::Fresh(Ok(curves)) | Asked::Stale(Ok(curves)) => curves.clone(),
+            Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
+                return missing_ui(ui, "Exchange code cannot be read", problem);
+            }
+            Asked::Failed => {
+                return missing_ui(ui, "Exchange code cannot be read", "Please report this.");
+            }
+            Asked::Waiting => {
+                if self.curves.is_slow() {
+                    waiting_ui(ui, "Reading exchanges…");
+                }
+                return;
+            }
+        };
+        if curves.max == 0 {
+            let (heading, sentence) = nothing(context, measure);
+            return missing_ui(ui, heading, sentence);
+        }
+        let name = match measure {
+            Measure::Code => "Exchange code by tile",
+            Measure::Traffic => "Bytes received and sent by tile",
+            Measure::Messages => "Messages by tile",
+        };
+        let (order, per_ipu) = (self.order, self.per_ipu);
+        let look = Look { name, total: name, order, per_ipu, max_memory: false };
+        self.graph.ui(ui, context, &curves, look);
+    }
+
+    fn matrix_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+        if !context.opened.report.has(Part::Exchanges) {
+            let sentence = "This report does not say what each tile sends and receives.";
+            return missing_ui(ui, "No traffic recorded", sentence);
+        }
+        let report = context.opened.report.clone();
+        let question =
+            move |(): &()| Flows::read(&report).map(Arc::new).map_err(|error| error.to_string());
+        match self.flows.ask(ui.ctx(), context.workers, &(), question) {
+            Asked::Fresh(Ok(flows)) | Asked::Stale(Ok(flows)) => {
+                let flows = flows.clone();
+                // Programs that move nothing between tiles are no reason to show nothing.
+                let program = self.program.filter(|program| flows.tiles_of(*program).is_some());
+                self.matrix.ui(ui, context, &flows, self.link, program);
+            }
+            Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
+                missing_ui(ui, "Exchanges cannot be read", problem);
+            }
+            Asked::Failed => missing_ui(ui, "Exchanges cannot be read", "Please report this."),
+            Asked::Waiting => {
+                if self.flows.is_slow() {
+                    waiting_ui(ui, "Reading exchanges…");
+                }
+            }
+        }
+    }
+
+    fn tables_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+        let tabs =
+            [(Tab::Overview, "Overview"), (Tab::Programs, "Programs"), (Tab::Tiles, "Tiles")];
+        ui.horizontal(|ui| {
+            ui.add_space(6.0);
+            tabs_ui(ui, &tabs, &mut self.tab);
+        });
+        ui.add_space(4.0);
+        self.tables.ui(ui, context, self.tab);
+    }
+}
+
+/// Why a measure is nothing everywhere.
+fn nothing(context: &ViewContext<'_>, measure: Measure) -> (&'static str, &'static str) {
+    let model = context.opened.target.kind == TargetKind::IpuModel;
+    match measure {
+        Measure::Code if model => (
+            "No exchange code",
+            "The IPU Model generates no code, so exchanges take none. \
+             What they move is under \"Bytes by tile\".",
+        ),
+        Measure::Code => ("No exchange code", "No tile of this program holds exchange code."),
+        Measure::Traffic | Measure::Messages => {
+            ("Nothing moves", "No tile of this program sends or receives anything.")
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The raster below the bars of an IPU: what every tile does at every cycle.
+//!
+//! One row per tile where there is room, else one row for several tiles, as long as they work on
+//! average. Steps narrower than a pixel colour all rows by the share of tiles that work.
+
+use super::colours::{blended, step_colour};
+use crate::analysis::trace::{Labels, TileTimes};
+use crate::gui::prefs::TracePrefs;
+use crate::gui::theme::{Palette, mix};
+use crate::report::trace::{LaneStep, Span};
+use crate::report::{Activity, ProgramKind};
+use crate::units::{CycleRange, TileRange};
+use egui::{Color32, ColorImage, Ui};
+use std::ops::Range;
+
+/// Heights of the raster that can be chosen, in points.
+pub const HEIGHTS: [u16; 5] = [60, 120, 240, 480, 960];
+
+/// Switches the raster on, and makes it higher or lower.
+pub fn controls_ui(ui: &mut Ui, prefs: &mut TracePrefs) {
+    ui.checkbox(&mut prefs.tiles, "BSP")
+        .on_hover_text("A row per tile below the bars: what each tile does at each cycle.");
+    if !prefs.tiles {
+        return;
+    }
+    let at = HEIGHTS.iter().position(|height| *height >= prefs.tiles_height).unwrap_or(0);
+    let lower = ui.add_enabled(at > 0, egui::Button::new("−")).on_hover_text("Lower rows of tiles");
+    if lower.clicked() {
+        prefs.tiles_height = HEIGHTS[at - 1];
+    }
+    let more = at + 1 < HEIGHTS.len();
+    let higher = ui.add_enabled(more, egui::Button::new("+")).on_hover_text("Higher rows of tiles");
+    if higher.clicked() {
+        prefs.tiles_height = HEIGHTS[at + 1];
+    }
+}
+
+/// What is filled, and how.
+pub struct Raster<'a> {
+    /// What each tile does in each program.
+    pub times: &'a TileTimes,
+    /// Names of programs.
+    pub labels: &'a Labels,
+    /// Colours.
+    pub palette: &'a Palette,
+    /// The cycles that the image covers.
+    pub window: CycleRange,
+    /// Columns and rows of the image.
+    pub size: [usize; 2],
+    /// All tiles of the IPU.
+    pub tiles: TileRange,
+    /// Tiles of the IPU that are set aside for I/O; the last ones.
+    pub io_tiles: u32,
+}
+
+impl Raster<'_> {
+    /// Fills the image from the spans of each group of tiles.
+    pub fn fill(&self, lanes: &[(u8, Vec<Span>)]) -> ColorImage {
+        let mut image = ColorImage::filled(self.size, self.palette.lane);
+        for (sub_lane, spans) in lanes {
+            let rows = self.rows(*sub_lane);
+            for span in spans {
+                match span {
+                    Span::Step(step) => self.step(&mut image, step, rows.clone()),
+                    Span::Bucket(bucket) => {
+                        let share = bucket.totals.tile_balance(&Activity::ALL).unwrap_or(1.0);
+                        let length = bucket.range.length().max(1) as f64;
+                        let busy = (bucket.totals.cycles.total() as f64 / length).min(1.0);
+                        let colour = blended(self.palette, &bucket.totals);
+                        let colour = mix(self.palette.lane, colour, (share * busy) as f32);
+                        self.block(&mut image, bucket.range, rows.clone(), colour);
+                    }
+                }
+            }
+        }
+        image
+    }
+
+    /// Rows of a group of tiles.
+    fn rows(&self, sub_lane: u8) -> Range<usize> {
+        let (count, rows) = (self.tiles.count().max(1) as usize, self.size[1]);
+        let compute = (count - (self.io_tiles as usize).min(count)) * rows / count;
+        match (sub_lane, self.io_tiles) {
+            (_, 0) => 0..rows,
+            (0, _) => 0..compute,
+            _ => compute..rows,
+        }
+    }
+
+    fn step(&self, image: &mut ColorImage, step: &LaneStep, rows: Range<usize>) {
+        let external = step.kind == ProgramKind::Sync
+            && step
+                .program
+                .and_then(|program| self.labels.get(program))
+                .is_none_or(|label| label.full_height);
+        let colour = step_colour(self.palette, step.kind, step.activity, external);
+        let known =
+            step.program.and_then(|program| self.times.rows(program, self.tiles, self.size[1]));
+        let Some(shares) = known else {
+            // Which tiles work is not known: all rows show how many do.
+            let share = match step.kind {
+                ProgramKind::Sync => 1.0,
+                _ => step.tile_balance.share() as f32,
+            };
+            let colour = mix(self.palette.lane, colour, share);
+            return self.block(image, step.range, rows, colour);
+        };
+        let length = step.range.length() as f64;
+        for (row, share) in shares.iter().enumerate().filter(|(_, share)| **share > 0.0) {
+            let worked = (length * f64::from(*share)).ceil() as u64;
+            let worked = CycleRange::new(step.range.start, step.range.start + worked);
+            self.line(image, row, self.columns(worked), colour);
+        }
+    }
+
+    fn block(
+        &self,
+        image: &mut ColorImage,
+        range: CycleRange,
+        rows: Range<usize>,
+        colour: Color32,
+    ) {
+        let columns = self.columns(range);
+        for row in rows {
+            self.line(image, row, columns.clone(), colour);
+        }
+    }
+
+    fn line(&self, image: &mut ColorImage, row: usize, columns: Range<usize>, colour: Color32) {
+        let width = self.size[0];
+        let (from, to) = (columns.start.min(width), columns.end.min(width));
+        image.pixels[row * width + from..row * width + to.max(from)].fill(colour);
+    }
+
+    /// Columns of a range: at least one, unless all of it is outside the window.
+    fn columns(&self, range: CycleRange) -> Range<usize> {
+        if !range.overlaps(self.window) && !range.is_empty() {
+            return 0..0;
+        }
+        let scale = self.size[0] as f64 / self.window.length().max(1) as f64;
+        let place = |cycle: u64| {
+            let offset = (cycle as i64).saturating_sub(self.window.start as i64) as f64;
+            (offset * scale).clamp(0.0, self.size[0] as f64)
+        };
+        let left = place(range.start).floor() as usize;
+        left..(place(range.end).round() as usize).max(left + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gui::theme::LIGHT;
+    use crate::report::{Report, ReportBuilder};
+    use crate::units::TileRuns;
+
+    #[test]
+    fn a_part_of_the_raster_is_what_the_whole_has_there() {
+        let mut builder = ReportBuilder::new(1, 8);
+        let work = builder.compute("a", 80);
+        builder.parts.compute_sets[0].cycles =
+            TileRuns::from_tiles(0, (1..9u64).map(|tile| Some(10 * tile)));
+        builder.root(ProgramKind::Sequence, "main", &[work]);
+        builder.run(work, 0..80).run(work, 100..180);
+        let directory = tempfile::tempdir().unwrap();
+        let report = Report::open(builder.write(directory.path()).unwrap()).unwrap();
+        let (times, trace) = (TileTimes::read(&report).unwrap(), report.trace().unwrap().unwrap());
+        let labels = Labels::new(&report.programs().unwrap());
+        let drawn = |first: u64, end: u64| {
+            let window = CycleRange::new(first, end);
+            let size = [(end - first) as usize, 8];
+            let spans = trace.lane_of(0, 0).unwrap().spans(window, size[0] as u32).unwrap();
+            let raster = Raster {
+                times: &times,
+                labels: &labels,
+                palette: &LIGHT,
+                window,
+                size,
+                tiles: TileRange::new(0, 8),
+                io_tiles: 0,
+            };
+            raster.fill(&[(0, spans)])
+        };
+        let whole = drawn(0, 200);
+        let busy = whole.pixels.iter().filter(|pixel| **pixel == LIGHT.compute).count();
+        assert_eq!(busy, 2 * (10 + 20 + 30 + 40 + 50 + 60 + 70 + 80));
+        for (first, end) in [(0, 50), (30, 60), (50, 120), (110, 200)] {
+            let part = drawn(first as u64, end as u64);
+            let size = [end - first, 8];
+            assert_eq!(part, whole.region_by_pixels([first, 0], size), "{first}..{end}");
+        }
+    }
+}

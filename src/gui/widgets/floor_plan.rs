@@ -1,0 +1,232 @@
+//! A value per tile on the floor plan of the chips: the chips of a replica side by side, every
+//! tile a cell, brightness is the value. A click chooses a tile.
+
+use super::focus_ui;
+use super::heat::log_share;
+use super::tile_picker::pick;
+use crate::analysis::tiles::{FloorPlan, Unit};
+use crate::gui::theme::Palette;
+use crate::gui::views::ViewContext;
+use crate::units::grouped;
+use egui::accesskit::Role;
+use egui::{
+    Align2, Color32, ColorImage, FontId, Pos2, Rect, Response, RichText, Sense, Stroke, StrokeKind,
+    TextureHandle, TextureOptions, Ui, WidgetInfo, pos2, vec2,
+};
+
+/// Room for the name of a chip above it.
+const NAME: f32 = 16.0;
+/// Room between chips.
+const GAP: f32 = 10.0;
+/// Height of a tile to its width, at most and at least.
+const STRETCH: (f32, f32) = (0.35, 1.4);
+
+/// What is shown.
+#[derive(Clone, Copy)]
+pub struct Shown<'a> {
+    /// Name for readers of the accessibility tree.
+    pub name: &'a str,
+    /// One value per tile.
+    pub values: &'a [u64],
+    /// Tells these values from others.
+    pub generation: u64,
+    /// The value of the strongest colour.
+    pub max: u64,
+    /// Whether colours go by powers.
+    pub powers: bool,
+    /// What values are.
+    pub unit: Unit,
+}
+
+impl Shown<'_> {
+    fn colour(&self, palette: &Palette, tile: u32) -> Color32 {
+        match self.values.get(tile as usize).copied().unwrap_or(0) {
+            0 => palette.lane,
+            value if self.powers => palette.heat(log_share(value as f64, self.max as f64)),
+            value => palette.heat((value as f64 / self.max.max(1) as f64) as f32),
+        }
+    }
+}
+
+/// What was drawn: which values, and the colours they were drawn in.
+type Drawn = (u64, u64, bool, bool);
+
+/// Chips that are drawn already.
+#[derive(Default)]
+pub struct FloorMap {
+    chips: Option<(Drawn, Vec<TextureHandle>)>,
+}
+
+/// Where chips lie.
+struct Places {
+    plan: FloorPlan,
+    rect: Rect,
+    per_row: usize,
+    chip: egui::Vec2,
+}
+
+impl Places {
+    /// As many chips per row as make them largest.
+    fn of(plan: FloorPlan, rect: Rect) -> Self {
+        let (columns, rows) = (plan.columns_per_ipu().max(1) as f32, plan.rows as f32);
+        let chips = plan.ipus as usize;
+        let size = |per_row: usize| {
+            let lines = chips.div_ceil(per_row) as f32;
+            let room = vec2(
+                (rect.width() - GAP * (per_row - 1) as f32) / per_row as f32,
+                (rect.height() - (NAME + GAP) * lines) / lines,
+            );
+            let cell = vec2(room.x / columns, room.y / rows);
+            let width = cell.x.min(cell.y / STRETCH.0);
+            let height = cell.y.min(width * STRETCH.1);
+            vec2((width * columns).max(1.0), (height * rows).max(1.0))
+        };
+        let area = |per_row: &usize| {
+            let size = size(*per_row);
+            size.x * size.y
+        };
+        let per_row =
+            (1..=chips).max_by(|a, b| area(a).total_cmp(&area(b)).then(a.cmp(b))).unwrap_or(1);
+        Self { plan, rect, per_row, chip: size(per_row) }
+    }
+
+    fn chip(&self, ipu: usize) -> Rect {
+        let (column, line) = ((ipu % self.per_row) as f32, (ipu / self.per_row) as f32);
+        let corner = self.rect.min
+            + vec2(column * (self.chip.x + GAP), line * (self.chip.y + GAP + NAME) + NAME);
+        Rect::from_min_size(corner, self.chip)
+    }
+
+    fn tile(&self, tile: u32) -> Rect {
+        let (column, row) = self.plan.cell(tile);
+        let columns = self.plan.columns_per_ipu();
+        let chip = self.chip(column / (columns + 1));
+        let cell = vec2(chip.width() / columns as f32, chip.height() / self.plan.rows as f32);
+        let column = column % (columns + 1);
+        Rect::from_min_size(chip.min + vec2(column as f32 * cell.x, row as f32 * cell.y), cell)
+    }
+
+    fn tile_at(&self, at: Pos2) -> Option<u32> {
+        let columns = self.plan.columns_per_ipu();
+        (0..self.plan.ipus as usize).find_map(|ipu| {
+            let chip = self.chip(ipu);
+            let share = (at - chip.min) / chip.size();
+            let inside = chip.contains(at) && share.x < 1.0 && share.y < 1.0;
+            let column = (share.x * columns as f32) as usize;
+            let row = (share.y * self.plan.rows as f32) as usize;
+            inside.then(|| self.plan.tile_at(ipu * (columns + 1) + column, row)).flatten()
+        })
+    }
+}
+
+impl FloorMap {
+    /// Shows the chips in all the room there is.
+    pub fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: Shown<'_>) {
+        let rect = ui.available_rect_before_wrap().shrink2(vec2(12.0, 4.0));
+        let response = ui.allocate_rect(rect, Sense::click());
+        let palette = Palette::of(ui.visuals());
+        let plan = FloorPlan::of(&context.opened.target);
+        let places = Places::of(plan, rect);
+        self.draw(ui, plan, shown, palette);
+        let painter = ui.painter_at(rect.expand(2.0));
+        let Some((_, chips)) = &self.chips else { return };
+        let whole = Rect::from_min_max(pos2(0.0, 0.0), pos2(1.0, 1.0));
+        for (ipu, texture) in chips.iter().enumerate() {
+            let chip = places.chip(ipu);
+            painter.image(texture.id(), chip, whole, Color32::WHITE);
+            let line = Stroke::new(1.0, palette.outline);
+            painter.rect_stroke(chip, 0.0, line, StrokeKind::Outside);
+            let name = if chip.width() > 36.0 { format!("IPU {ipu}") } else { ipu.to_string() };
+            let font = FontId::proportional(11.0);
+            let at = chip.left_top() - vec2(0.0, 3.0);
+            painter.text(at, Align2::LEFT_BOTTOM, name, font, palette.weak_text);
+        }
+        let stroke = Stroke::new(2.0, palette.selection);
+        let exists = |tile: &&u32| **tile < context.opened.target.tiles_per_replica();
+        for tile in context.selection.tiles.iter().filter(exists) {
+            painter.rect_stroke(places.tile(*tile), 0.0, stroke, StrokeKind::Outside);
+        }
+        name_ui(ui, &response, shown);
+        focus_ui(ui, &response, rect);
+        let hovered = response.hover_pos().and_then(|at| places.tile_at(at));
+        if let Some(tile) = hovered {
+            let line = Stroke::new(1.0, palette.text);
+            painter.rect_stroke(places.tile(tile), 0.0, line, StrokeKind::Outside);
+            tile_ui(&response, context, shown, tile);
+        }
+        let clicked = response.clicked().then(|| response.interact_pointer_pos()).flatten();
+        if let Some(tile) = clicked.and_then(|at| places.tile_at(at)) {
+            let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
+            pick(context, tile, add);
+        }
+    }
+
+    fn draw(&mut self, ui: &Ui, plan: FloorPlan, shown: Shown<'_>, palette: &Palette) {
+        let key = (shown.generation, shown.max, shown.powers, ui.visuals().dark_mode);
+        if self.chips.as_ref().is_some_and(|(drawn, _)| *drawn == key) {
+            return;
+        }
+        let options = TextureOptions {
+            magnification: egui::TextureFilter::Nearest,
+            ..TextureOptions::LINEAR
+        };
+        let chip = |ipu: u32| {
+            let image = image(plan, ipu, shown, palette);
+            ui.ctx().load_texture("floor plan", image, options)
+        };
+        self.chips = Some((key, (0..plan.ipus).map(chip).collect()));
+    }
+}
+
+fn image(plan: FloorPlan, ipu: u32, shown: Shown<'_>, palette: &Palette) -> ColorImage {
+    let (columns, rows) = (plan.columns_per_ipu(), plan.rows as usize);
+    let first = ipu as usize * (columns + 1);
+    let pixel = |place: usize| match plan.tile_at(first + place % columns, place / columns) {
+        Some(tile) => shown.colour(palette, tile),
+        None => palette.page,
+    };
+    ColorImage::new([columns, rows], (0..columns * rows).map(pixel).collect())
+}
+
+fn name_ui(ui: &Ui, response: &Response, shown: Shown<'_>) {
+    let used = shown.values.iter().filter(|value| **value > 0).count();
+    let most = shown.values.iter().max().copied().unwrap_or(0);
+    let value = format!("{} tiles, at most {}", grouped(used as u64), shown.unit.exact(most));
+    response.widget_info(|| WidgetInfo::labeled(Role::Canvas, true, shown.name));
+    ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value));
+}
+
+fn tile_ui(response: &Response, context: &ViewContext<'_>, shown: Shown<'_>, tile: u32) {
+    let target = &context.opened.target;
+    let per_ipu = target.tiles_per_ipu.max(1);
+    let value = shown.values.get(tile as usize).copied().unwrap_or(0);
+    response.clone().on_hover_ui_at_pointer(|ui| {
+        let name = match target.ipus_per_replica {
+            0 | 1 => format!("Tile {}", grouped(tile.into())),
+            _ => format!("Tile {} (IPU {})", grouped(tile.into()), tile / per_ipu),
+        };
+        ui.label(crate::gui::fonts::strong(name));
+        let text = RichText::new(shown.unit.exact(value));
+        ui.label(text.color(Palette::of(ui.visuals()).weak_text));
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::ReportBuilder;
+
+    #[test]
+    fn every_tile_is_found_where_it_is_drawn() {
+        for (ipus, tiles) in [(1, 1472), (4, 64), (7, 100)] {
+            let target = ReportBuilder::new(ipus, tiles).parts.target;
+            let rect = Rect::from_min_size(pos2(30.0, 20.0), vec2(900.0, 500.0));
+            let places = Places::of(FloorPlan::of(&target), rect);
+            for tile in 0..ipus * tiles {
+                let cell = places.tile(tile);
+                assert!(rect.contains_rect(cell.shrink(0.01)), "{tile} {cell:?}");
+                assert_eq!(places.tile_at(cell.center()), Some(tile));
+            }
+        }
+    }
+}

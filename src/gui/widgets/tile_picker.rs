@@ -1,0 +1,56 @@
+//! The box for tile numbers, in step with the selection that all tabs share.
+
+use super::search_ui;
+use crate::analysis::tiles::{parse_tiles, tiles_text};
+use crate::gui::command::Command;
+use crate::gui::theme::Palette;
+use crate::gui::views::ViewContext;
+use egui::{RichText, Ui};
+
+/// What is typed.
+#[derive(Default)]
+pub struct TilePicker {
+    text: String,
+    /// The selection that `text` was last made of, or made.
+    tiles: Vec<u32>,
+    problem: Option<String>,
+}
+
+impl TilePicker {
+    /// Shows the box; in a row from right to left it stands left of what comes before.
+    pub fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+        if context.selection.tiles != self.tiles {
+            self.tiles = context.selection.tiles.clone();
+            self.text = tiles_text(&self.tiles);
+            self.problem = None;
+        }
+        let clear = !self.tiles.is_empty() && ui.button("Clear").clicked();
+        let edited = search_ui(ui, &mut self.text, "Select tiles, e.g. 1 or 0,3-5", 180.0);
+        if clear {
+            self.text.clear();
+        }
+        if edited.changed() || clear {
+            match parse_tiles(&self.text, context.opened.target.tiles_per_replica()) {
+                Ok(tiles) => {
+                    self.problem = None;
+                    self.tiles = tiles.clone();
+                    context.commands.push(Command::SelectTiles(tiles));
+                }
+                Err(problem) => self.problem = Some(problem),
+            }
+        }
+        if let Some(problem) = &self.problem {
+            ui.label(RichText::new(problem).color(Palette::of(ui.visuals()).error));
+        }
+    }
+}
+
+/// Chooses a tile alone, or adds it to those chosen; a chosen one is taken out.
+pub fn pick(context: &mut ViewContext<'_>, tile: u32, add: bool) {
+    let mut tiles = if add { context.selection.tiles.clone() } else { Vec::new() };
+    match tiles.iter().position(|known| *known == tile) {
+        Some(at) => drop(tiles.remove(at)),
+        None => tiles.push(tile),
+    }
+    context.commands.push(Command::SelectTiles(tiles));
+}
