@@ -1,11 +1,13 @@
 //! `seeds`: every figure that Graphcore's guides and tutorials print, beside its simulation.
 
+mod applications;
 mod figures;
 mod measure;
 
 use super::progress::Progress;
 use super::{CliError, Command};
 use crate::units::percent;
+use applications::APPLICATIONS;
 use clap::{Arg, ArgAction, ArgMatches};
 use figures::{FIGURES, FITTED, Figure, Kind, Tolerance};
 use measure::Simulated;
@@ -85,10 +87,15 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     print(&rows, output)
 }
 
+/// The figures in the order of the table.
+fn all_figures() -> impl Iterator<Item = &'static Figure> {
+    FIGURES.iter().chain(APPLICATIONS)
+}
+
 /// Simulates each program once and takes all figures from them.
 fn rows() -> Result<Vec<Row>, CliError> {
     let mut programs: Vec<measure::Program> =
-        FIGURES.iter().flat_map(|figure| figure.programs.iter().copied()).collect();
+        all_figures().flat_map(|figure| figure.programs.iter().copied()).collect();
     programs.sort_unstable();
     programs.dedup();
     let progress = Mutex::new(Progress::new());
@@ -114,7 +121,7 @@ fn rows() -> Result<Vec<Row>, CliError> {
         })?;
         Ok(Row::new(figure, value))
     };
-    FIGURES.iter().map(row).collect()
+    all_figures().map(row).collect()
 }
 
 fn print(rows: &[Row], output: &mut dyn Write) -> Result<(), CliError> {
@@ -186,8 +193,8 @@ mod tests {
 
     #[test]
     fn every_figure_has_its_own_name_and_a_bundled_spec() {
-        for (position, figure) in FIGURES.iter().enumerate() {
-            assert!(FIGURES[..position].iter().all(|other| other.id != figure.id), "{}", figure.id);
+        for (position, figure) in all_figures().enumerate() {
+            assert!(all_figures().take(position).all(|o| o.id != figure.id), "{}", figure.id);
             assert!(!figure.programs.is_empty(), "{}", figure.id);
             for program in figure.programs {
                 assert!(bundled(program.spec).is_some(), "{}: {}", figure.id, program.spec);

@@ -60,7 +60,7 @@ pub struct Figure {
     pub measure: fn(&[&Simulated]) -> Option<f64>,
 }
 
-const GUIDE: &str = "memory guide";
+pub(super) const GUIDE: &str = "memory guide";
 const PIPELINE: &str = "pipelining";
 
 const LOADING: &str = "data loading";
@@ -95,7 +95,7 @@ macro_rules! prefetch {
 const KIB: f64 = 1024.0;
 const MIB: f64 = 1024.0 * KIB;
 
-const fn figure(
+pub(super) const fn figure(
     id: &'static str,
     seed: &'static str,
     what: &'static str,
@@ -107,11 +107,14 @@ const fn figure(
     Figure { id, seed, what, published, tolerance, kind: Kind::Predicted, programs, measure }
 }
 
-const fn of_kind(kind: Kind, figure: Figure) -> Figure {
+pub(super) const fn of_kind(kind: Kind, figure: Figure) -> Figure {
     Figure { kind, ..figure }
 }
 
-fn first<T>(runs: &[&Simulated], measure: impl Fn(&Simulated) -> Option<T>) -> Option<T> {
+pub(super) fn first<T>(
+    runs: &[&Simulated],
+    measure: impl Fn(&Simulated) -> Option<T>,
+) -> Option<T> {
     measure(runs.first()?)
 }
 
@@ -120,7 +123,9 @@ fn fifo(runs: &[&Simulated], stage: u32) -> Option<f64> {
 }
 
 /// Constants and keys that were fitted on figures of this list.
-pub const FITTED: [&str; 5] = [
+pub const FITTED: [&str; 7] = [
+    "host exchange code of a packet (BERT-Large, host exchange code, 1 replica)",
+    "code of a collective and its steps (BERT-Large, 4 replicas to 1)",
     "time of a stream handshake (MNIST, cycles per weight update)",
     "rate between host and IPU (real data, 1 replica)",
     "options.host.seconds_per_iteration of data_loading (synthetic data, 1 replica)",

@@ -1,7 +1,7 @@
 //! Simulates a program in memory and takes figures from its run.
 
 use super::CliError;
-use crate::report::{Mark, MarkKind, ProgramKind, Step, StreamEnd};
+use crate::report::{Category, Mark, MarkKind, ProgramKind, Step, StreamEnd};
 use crate::sim::compile::{Compiled, compile};
 use crate::sim::run::{Rehearsal, Sink, call_size, loader_seconds, rehearse, run};
 use crate::sim::spec::{Spec, SpecSource};
@@ -83,6 +83,18 @@ impl Simulated {
     /// Samples per second of a host call.
     pub fn throughput(&self) -> Option<f64> {
         Some(self.samples()? / self.seconds())
+    }
+
+    /// Sequences per second of a host call, where samples are packs of them.
+    pub fn sequences(&self) -> Option<f64> {
+        Some(self.throughput()? * self.spec.model.packing_factor)
+    }
+
+    /// Bytes of a category on all tiles of a replica.
+    pub fn category_bytes(&self, category: Category) -> f64 {
+        let variables = self.compiled.compilation.variables.iter();
+        let mine = variables.filter(|variable| variable.category == category);
+        mine.map(|variable| variable.tiles.map(|place| place.bytes).total()).sum::<u64>() as f64
     }
 
     /// Samples per second of the loaders without any IPU.

@@ -120,6 +120,11 @@ impl Maker<'_> {
         location.is_some_and(|location| location.is_off_chip(tensor.ty.elements()))
     }
 
+    /// Whether a tensor keeps its value between micro-batches.
+    fn is_kept(&self, tensor: TensorId) -> bool {
+        self.graph.tensor(tensor).role.is_persistent()
+    }
+
     /// Lowers all nodes, in the order of the graph: layouts hand on from one to the next.
     ///
     /// # Errors
@@ -189,6 +194,9 @@ impl Maker<'_> {
         let pass = if again { Pass::Backward } else { node.pass };
         let name = if again { format!("{}/recompute", node.name) } else { node.name.clone() };
         let operation = self.operation(node, &name, (stage, pass), ipu, plan);
+        if node.inputs.iter().chain(&node.outputs).any(|id| self.is_kept(*id)) {
+            self.tables.bind_arguments(ipu);
+        }
         let mut items = self.accumulator_copy(node, ipu, true);
         let first = self.tables.next_step();
         let (steps_of_work, steps) = self.tables.work(Some(operation), &name, ipu, &work);

@@ -21,6 +21,7 @@ pub struct Memory {
 /// Collects all variables and places them.
 pub fn place(maker: &mut Maker, chip: &Chip, tiles: u32) -> Memory {
     let mut wanted = tensor_variables(maker);
+    maker.upload_code();
     wanted.append(&mut maker.extras);
     wanted.extend(code_variables(maker));
     let requests: Vec<Wanted> = wanted

@@ -3,6 +3,7 @@
 mod fragments;
 mod memory;
 mod notes;
+mod outline;
 mod remote;
 mod stash;
 mod tables;

@@ -20,6 +20,7 @@ pub fn notes(compiled: &Compiled, spec: &Spec) -> Vec<String> {
     notes.extend(shards(spec));
     notes.extend(io_tiles(compiled, spec));
     notes.extend(stream_buffers(compiled, spec));
+    notes.extend(packs(spec));
     notes
 }
 
@@ -40,6 +41,12 @@ fn out_of_memory(compiled: &Compiled) -> Option<String> {
             Bytes(bytes())
         )
     })
+}
+
+fn packs(spec: &Spec) -> Option<String> {
+    let factor = spec.model.packing_factor;
+    (factor > 1.0)
+        .then(|| format!("A sample is a pack of {factor} sequences on average; rates count packs"))
 }
 
 fn stale_weights(compiled: &Compiled) -> Option<String> {

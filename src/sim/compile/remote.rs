@@ -90,10 +90,12 @@ impl Maker<'_> {
             let id = self.tables.costed(program, cost, bytes);
             if kind == ProgramKind::StreamCopyMid {
                 let target = self.tables.kind;
+                // Equal copies share code: their buffers are rows of one, found by an offset.
+                let known = self.tables.has_code(ipu, &format!("{load} {bytes:?}"));
                 let traffic = bytes.map(|bytes| {
                     let (bytes_in, bytes_out) = if load { (*bytes, 0) } else { (0, *bytes) };
                     let mut tile = TileTraffic { bytes_in, bytes_out, ..TileTraffic::default() };
-                    tile.code_bytes = code::host_code_bytes(&tile, target);
+                    tile.code_bytes = if known { 0 } else { code::host_code_bytes(&tile, target) };
                     tile
                 });
                 self.tables.traffic(id, ipu, traffic, Category::HostExchangeCode);
@@ -123,6 +125,28 @@ impl Maker<'_> {
         });
         let found: Vec<TensorId> = accumulators.collect();
         found.into_iter().flat_map(|tensor| self.kept_copy(tensor, ipu, load)).collect()
+    }
+
+    /// Code of the programs that bring kept tensors from the host before the first run, and what
+    /// training changed back after the last one. What lives in streaming memory is there already.
+    pub(super) fn upload_code(&mut self) {
+        let target = self.tables.kind;
+        let graph = self.graph;
+        let homes: Vec<Home> = self.lifetimes.iter().map(|(home, _)| *home).collect();
+        for home in homes {
+            let role = graph.tensor(home.tensor).role;
+            if !matches!(role, Role::Parameter | Role::State) || self.is_off_chip(home.tensor) {
+                continue;
+            }
+            for (range, bytes) in self.bytes(home.tensor).shifted(self.offset(home.ipu)).iter() {
+                let bytes_out = if self.spec.model.training { *bytes } else { 0 };
+                let tile = TileTraffic { bytes_in: *bytes, bytes_out, ..TileTraffic::default() };
+                let code_bytes = code::host_code_bytes(&tile, target);
+                for tile in range.first..range.end {
+                    self.tables.code.add(Category::HostExchangeCode, tile, code_bytes);
+                }
+            }
+        }
     }
 
     /// Off-chip weights that a stage reads in a pass.

@@ -79,6 +79,7 @@ impl Maker<'_> {
             plan: None,
             inputs,
         });
+        self.tables.bind_arguments(ipu);
         let first = self.tables.next_step();
         let (items, _) = self.tables.work(Some(operation), &name, ipu, &work);
         let end = self.tables.next_step();

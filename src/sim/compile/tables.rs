@@ -1,6 +1,7 @@
 //! The tables of a report while the program is compiled: programs, compute sets, exchanges, and
 //! what each leaf program costs when it runs.
 
+use super::outline::{Code, Outline, fingerprint};
 use crate::report::{
     Category, ComputeSet, Exchange, LivenessStep, Program, ProgramKind, Route, StreamEnd,
     TargetKind, TileTraffic, VertexGroup, VertexType,
@@ -12,7 +13,6 @@ use crate::sim::lower::constants::{
 use crate::sim::lower::work::{Phase, PhaseKind, VertexUse, Work, WorkItem};
 use crate::units::{ComputeSetId, OperationId, ProgramId, TileRange, TileRuns, VertexTypeId};
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// What a leaf program costs on its IPU, once.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,8 +79,10 @@ pub struct Tables {
     pub code: CodeAccount,
     vertex_type_ids: BTreeMap<String, VertexTypeId>,
     tiles_of_type: Vec<Vec<bool>>,
-    /// Works whose code an IPU has already, by their fingerprint.
-    outlined: BTreeSet<(u32, u64)>,
+    /// What each IPU runs, for code that is shared.
+    outlines: BTreeMap<u32, Outline>,
+    /// Code besides steps that an IPU has already, by its fingerprint.
+    known_code: BTreeSet<(u32, u64)>,
     /// Whether what is added now runs code that is there already.
     shared_code: bool,
 }
@@ -107,7 +109,8 @@ impl Tables {
             code,
             vertex_type_ids: BTreeMap::new(),
             tiles_of_type: Vec::new(),
-            outlined: BTreeSet::new(),
+            outlines: BTreeMap::new(),
+            known_code: BTreeSet::new(),
             shared_code: false,
         }
     }
@@ -145,21 +148,28 @@ impl Tables {
         work: &Work,
     ) -> (Vec<Item>, Vec<u32>) {
         let mut steps = Vec::new();
-        // Equal works of one IPU are outlined: they share code and vertices, a call costs a step.
-        self.shared_code = !self.outlined.insert((ipu, fingerprint(&work.items)));
-        if self.shared_code {
-            self.shared_code = false;
+        // Equal works of one IPU share code and vertices; a call costs a step.
+        let code = match work.items.is_empty() {
+            true => Code::Own,
+            false => self.outlines.entry(ipu).or_default().add(fingerprint(&work.items)),
+        };
+        if code == Code::Call {
             self.call_code(ipu, work);
-            self.shared_code = true;
         }
+        self.shared_code = code != Code::Own;
         let items = self.items(operation, operation_name, ipu, &work.items, &mut steps);
         self.shared_code = false;
         (items, steps)
     }
 
     /// Whether an IPU has code for what `print` describes already; from now on it has.
-    pub fn outline(&mut self, ipu: u32, print: &str) -> bool {
-        !self.outlined.insert((ipu, fingerprint(&print)))
+    pub fn has_code(&mut self, ipu: u32, print: &str) -> bool {
+        !self.known_code.insert((ipu, fingerprint(&print)))
+    }
+
+    /// Tells that what follows on an IPU uses kept tensors of its own: a call has to be told which.
+    pub fn bind_arguments(&mut self, ipu: u32) {
+        self.outlines.entry(ipu).or_default().end_call();
     }
 
     /// Adds as much code to each tile that `tiles` names on an IPU.
@@ -249,9 +259,13 @@ impl Tables {
 
     /// Adds a leaf on one IPU with its cost, and the control code of a step on its tiles.
     pub fn costed(&mut self, program: Program, cost: LeafCost, tiles: &TileRuns<u64>) -> ProgramId {
+        let print = fingerprint(&(program.kind as u8, tiles));
+        let code = self.outlines.entry(cost.ipu).or_default().add(print);
         let id = self.leaf(program);
         self.costs.insert(id, cost);
-        self.step_code(cost.ipu, tiles);
+        if code != Code::SameCall {
+            self.step_code(cost.ipu, tiles);
+        }
         id
     }
 
@@ -372,13 +386,6 @@ impl Tables {
         self.tiles_of_type.push(vec![false; self.code.category(Category::Stack).len()]);
         id
     }
-}
-
-/// A number that equal things share and different ones, as good as always, do not.
-fn fingerprint(thing: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    thing.hash(&mut hasher);
-    hasher.finish()
 }
 
 /// A nameless program of one kind, to fill in.

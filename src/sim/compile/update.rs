@@ -28,6 +28,7 @@ impl Maker<'_> {
         let shard = node.inputs[2..].iter().any(|state| self.sharded.contains(state));
         let off_chip: Vec<TensorId> =
             node.inputs.iter().copied().filter(|tensor| self.is_off_chip(*tensor)).collect();
+        self.tables.bind_arguments(ipu);
         let first = self.tables.next_step();
         let mut items = Vec::new();
         let (early, late): (Vec<TensorId>, Vec<TensorId>) =
@@ -197,7 +198,7 @@ impl Maker<'_> {
         let copy = self.tables.costed(program, cost, bytes);
         // Equal steps of one IPU share their code.
         let print = format!("{round:?} {bytes:?}");
-        let known = self.tables.outline(ipu, &print);
+        let known = self.tables.has_code(ipu, &print);
         let code_bytes = if known { 0 } else { code::collective_code_bytes(target) };
         let traffic = bytes.map(|bytes| TileTraffic {
             bytes_in: *bytes,

@@ -151,6 +151,13 @@ const MODEL_AND_TARGET: &[Key] = &[
         also: "poptorch.DataLoader batch_size; micro-batch size",
     },
     Key {
+        path: "model.packing_factor",
+        form: Form::AtLeast(1.0, 1024.0),
+        default: "1",
+        about: "Sequences in a sample on average, where several share one: published rates count them",
+        also: "packed BERT dataset",
+    },
+    Key {
         path: "model.training",
         form: Form::Flag,
         default: "true",

@@ -21,6 +21,8 @@ pub struct ModelSpec {
     pub definition: &'static ModelDef,
     /// Samples of one forward pass.
     pub batch_size: u64,
+    /// Sequences in a sample, on average.
+    pub packing_factor: f64,
     /// Whether it is trained.
     pub training: bool,
     /// Element type of activations, and of all that is computed.
@@ -211,6 +213,7 @@ fn model(values: &Values) -> ModelSpec {
     ModelSpec {
         definition: values.model,
         batch_size: values.integer("model.batch_size"),
+        packing_factor: values.real("model.packing_factor"),
         training: values.flag("model.training") && values.model.trainable,
         precision,
         parameter_type,
