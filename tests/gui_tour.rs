@@ -123,7 +123,8 @@ fn what_fills_the_fullest_tile() {
     walk.click(Role::Button, "Insights");
     let buttons = walk.window.query_all_by_role(Role::Button);
     let names = buttons.filter_map(|node| node.accesskit_node().label());
-    let fullest = names.into_iter().find(|name| name.starts_with("Tile ")).unwrap();
+    let fullest =
+        names.into_iter().find(|name| name.starts_with("Tile ") && name.contains("(IPU")).unwrap();
     walk.click(Role::Button, &fullest);
     let tile = walk.window.state().session().selection.tiles[0];
     walk.finds(&format!("Tile {}", grouped(tile.into())));

@@ -239,7 +239,7 @@ fn show(opened: Opened, view: &str, size: Vec2, pixels_per_point: f32) -> Window
 }
 
 /// Frames in a row without open questions that mean everything is there.
-const CALM_FRAMES: usize = 3;
+const CALM_FRAMES: usize = 4;
 
 /// Lets a window come to rest.
 pub fn settle(window: &mut Window) {
