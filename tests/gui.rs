@@ -8,109 +8,82 @@ mod gui_support;
 mod report_support;
 
 use egui::accesskit::Role;
-use egui::{Key, Modifiers, Vec2};
+use egui::{Event, Key, Modifiers, Vec2};
 use egui_kittest::Harness;
 use egui_kittest::kittest::{NodeT, Queryable};
-use gui_support::{VARIANTS, Variant};
-use std::time::Duration;
+use gui_support::{VARIANTS, Variant, Window, each_pair, says, scaled_window, settle, window};
+use std::sync::Mutex;
 use tilescope::gui::app::App;
-use tilescope::gui::{Opened, theme, view_names};
-
-struct State {
-    app: App,
-    _directory: tempfile::TempDir,
-}
-
-type Window = Harness<'static, State>;
-
-/// A window on a report, come to rest.
-fn window(variant: &Variant, view: &str, size: Vec2) -> Window {
-    let directory = tempfile::tempdir().expect("temporary directory");
-    let path = directory.path().join("report");
-    (variant.write)(&path);
-    let opened = Opened::read(&path).expect("opens");
-    let mut app = App::detached(&egui::Context::default(), Some(opened));
-    app.show_view(view);
-    let mut window = Harness::builder()
-        .with_size(size)
-        .allow_missing_glyphs()
-        .with_context_setup(theme::install)
-        .build_ui_state(
-            |ui, state: &mut State| {
-                state.app.logic(ui.ctx());
-                state.app.ui(ui);
-            },
-            State { app, _directory: directory },
-        );
-    settle(&mut window);
-    window
-}
-
-fn settle(window: &mut Window) {
-    let mut calm = 0;
-    for _ in 0..400 {
-        window.step();
-        let workers = window.state().app.session().workers.clone();
-        calm = if workers.busy() { 0 } else { calm + 1 };
-        if calm == 4 {
-            return;
-        }
-        workers.wait(Duration::from_secs(20));
-    }
-    panic!("the window never comes to rest");
-}
-
-fn says(window: &Window, words: &str) -> bool {
-    window.query_all_by_label(words).next().is_some()
-        || window.query_all_by_label_contains(words).next().is_some()
-}
+use tilescope::gui::{theme, view_names};
 
 #[test]
 fn every_view_opens_on_every_report() {
-    for variant in VARIANTS {
-        for view in view_names() {
-            let window = window(variant, view, Vec2::new(1200.0, 800.0));
-            for entry in LEAVING {
-                assert!(says(&window, entry), "{} {view}: {entry}", variant.name);
-            }
-            let expected = match view {
-                "execution-trace" => variant.trace,
-                "memory" => variant.memory,
-                "liveness" => variant.liveness,
-                "program-tree" if variant.name == "foreign, bare" => &["Program tree"],
-                "program-tree" => &["Select a step in the program tree", "Show ids"],
-                "operations" if variant.name == "foreign, bare" => &["Operations"],
-                "operations" => &["Layer", "Columns", "Cycles (run)", "All operations"],
-                "operations-graph" if variant.name == "simulated" => {
-                    &["Graph of operations", "B1", "Show backward pass"]
-                }
-                "operations-graph" => &["Operations graph"],
-                "insights" => &["What to look at", "Memory in use", "Tiles by memory"],
-                "summary" => &["Target", "Report files"],
-                "exchange-code" => &["Exchange code"],
-                _ => &["Tile mapping"],
-            };
-            for words in expected {
-                assert!(says(&window, words), "{} {view}: {words}", variant.name);
-            }
-            window.check_accessibility();
+    each_pair(VARIANTS, |variant, view| {
+        let window = window(variant, view, Vec2::new(1200.0, 800.0));
+        for entry in LEAVING {
+            assert!(says(&window, entry), "{} {view}: {entry}", variant.name);
         }
-    }
+        let expected = match view {
+            "execution-trace" => variant.trace,
+            "memory" => variant.memory,
+            "liveness" => variant.liveness,
+            "program-tree" if variant.name == "foreign, bare" => &["Program tree"],
+            "program-tree" => &["Select a step in the program tree", "Show ids"],
+            "operations" if variant.name == "foreign, bare" => &["Operations"],
+            "operations" => &["Layer", "Columns", "Cycles (run)", "All operations"],
+            "operations-graph" if variant.name == "simulated" => {
+                &["Graph of operations", "B1", "Show backward pass"]
+            }
+            "operations-graph" => &["Operations graph"],
+            "insights" => &["What to look at", "Memory in use", "Tiles by memory"],
+            "summary" => &["Target", "Report files"],
+            "exchange-code" => &["Exchange code"],
+            _ => &["Tile mapping"],
+        };
+        for words in expected {
+            assert!(says(&window, words), "{} {view}: {words}", variant.name);
+        }
+        window.check_accessibility();
+    });
+}
+
+/// Screens: width and height in pixels, and how large text is.
+const SCREENS: [(Vec2, f32); 5] = [
+    (Vec2::new(480.0, 360.0), 1.0),
+    (Vec2::new(640.0, 480.0), 1.0),
+    (Vec2::new(3840.0, 2160.0), 1.0),
+    (Vec2::new(1280.0, 800.0), 2.0),
+    (Vec2::new(3840.0, 2160.0), 2.0),
+];
+
+/// Controls of bars along the top, which a screen must hold whatever its size.
+fn outside(window: &Window, size: Vec2) -> Vec<String> {
+    let screen = egui::Rect::from_min_size(egui::Pos2::ZERO, size).expand(1.0);
+    let held = [Role::ComboBox, Role::CheckBox, Role::Tab];
+    let nodes = window.root().children_recursive();
+    let controls = nodes.filter(|node| held.contains(&node.accesskit_node().role()));
+    let gone = controls.filter(|node| !screen.contains_rect(node.rect()));
+    gone.map(|node| format!("{:?} {:?}", node.accesskit_node().label(), node.rect())).collect()
 }
 
 #[test]
 fn views_fit_into_small_and_large_windows() {
-    for variant in &VARIANTS[..2] {
-        for view in view_names() {
-            for size in
-                [Vec2::new(480.0, 360.0), Vec2::new(640.0, 480.0), Vec2::new(3840.0, 2160.0)]
-            {
-                let mut window = window(variant, view, size);
+    let problems = Mutex::new(Vec::new());
+    for name in ["simulated", "64 IPUs", "names"] {
+        each_pair(std::slice::from_ref(Variant::named(name)), |variant, view| {
+            for (size, scale) in SCREENS {
+                let mut window = scaled_window(variant, view, size, scale);
+                for control in outside(&window, size / scale) {
+                    let problem = format!("{name} {view} {size:?} x {scale}: {control}");
+                    problems.lock().unwrap().push(problem);
+                }
                 window.set_size(Vec2::new(700.0, 300.0));
                 settle(&mut window);
             }
-        }
+        });
     }
+    let problems = problems.into_inner().unwrap();
+    assert!(problems.is_empty(), "outside the window:\n{}", problems.join("\n"));
 }
 
 /// Entries of the menu that leave a view.
@@ -152,28 +125,38 @@ fn controls(window: &Window) -> Vec<(Role, String)> {
     found
 }
 
+/// Entries of the menu that do the same in every view: pressed in one of them.
+const SHELL: [&str; 4] = ["Theme", "Keys and help", "Reload report", "Hide menu"];
+
 #[test]
 fn every_control_can_be_pressed() {
-    for variant in VARIANTS {
-        for view in view_names() {
-            let mut window = window(variant, view, Vec2::new(1300.0, 850.0));
-            for (role, name) in controls(&window) {
-                // These leave the view, or open a dialog of the system.
-                if LEAVING.contains(&name.as_str()) {
-                    continue;
-                }
-                let node = window
-                    .query_all_by_role(role)
-                    .find(|node| node.accesskit_node().label().is_some_and(|label| label == name));
-                if let Some(node) = node {
-                    node.click();
-                }
-                settle(&mut window);
-                window.key_press(Key::Escape);
-                settle(&mut window);
+    each_pair(VARIANTS, |variant, view| {
+        let mut window = window(variant, view, Vec2::new(1300.0, 850.0));
+        for (role, name) in controls(&window) {
+            // These leave the view, or open a dialog of the system.
+            let leaves = LEAVING.contains(&name.as_str());
+            let shell = SHELL.iter().any(|entry| name.starts_with(entry));
+            if leaves || (shell && view != "summary") {
+                continue;
             }
+            let node = window
+                .query_all_by_role(role)
+                .find(|node| node.accesskit_node().label().is_some_and(|label| label == name));
+            if let Some(node) = node {
+                node.click();
+            }
+            settle(&mut window);
+            window.event(press(Key::Escape));
+            window.step();
         }
-    }
+        settle(&mut window);
+    });
+}
+
+/// A key going down, in one frame.
+fn press(key: Key) -> Event {
+    let modifiers = Modifiers::NONE;
+    Event::Key { key, physical_key: None, pressed: true, repeat: false, modifiers }
 }
 
 #[test]
@@ -196,25 +179,34 @@ fn a_bar_is_chosen_by_its_name_and_keys_go_on_from_there() {
         if title == "DoExchange" {
             continue;
         }
-        assert!(window.state().app.session().selection.step.is_some(), "{title}");
+        assert!(window.state().session().selection.step.is_some(), "{title}");
     }
-    let chosen = window.state().app.session().selection.step.unwrap();
+    let chosen = window.state().session().selection.step.unwrap();
     window.key_press(Key::Comma);
     settle(&mut window);
-    let before = window.state().app.session().selection.step.unwrap();
+    let before = window.state().session().selection.step.unwrap();
     assert_eq!(before.position + 1, chosen.position);
     window.key_press(Key::Escape);
     settle(&mut window);
-    assert_eq!(window.state().app.session().selection.step, None);
+    assert_eq!(window.state().session().selection.step, None);
 }
 
 #[test]
 fn keys_zoom_and_pan_without_end() {
     for variant in VARIANTS {
         let mut window = window(variant, "execution-trace", Vec2::new(900.0, 600.0));
-        for key in [Key::W, Key::D, Key::A, Key::S, Key::F, Key::Period, Key::F, Key::Comma] {
-            for _ in 0..60 {
-                window.key_press(key);
+        for (key, times) in [
+            (Key::W, 60),
+            (Key::D, 20),
+            (Key::A, 20),
+            (Key::S, 60),
+            (Key::F, 2),
+            (Key::Period, 20),
+            (Key::F, 2),
+            (Key::Comma, 20),
+        ] {
+            for _ in 0..times {
+                window.event(press(key));
                 window.step();
             }
             settle(&mut window);
@@ -229,7 +221,7 @@ fn tiles_are_chosen_by_number_and_become_columns() {
     window.step();
     window.get_by_label("Select tiles, e.g. 1 or 0,3-5").type_text("2, 4-5");
     settle(&mut window);
-    assert_eq!(window.state().app.session().selection.tiles, [2, 4, 5]);
+    assert_eq!(window.state().session().selection.tiles, [2, 4, 5]);
     window.get_by_role_and_label(Role::Tab, "Variables").click();
     settle(&mut window);
     for title in ["Tile 2", "Tile 4", "Tile 5"] {
@@ -241,14 +233,11 @@ fn tiles_are_chosen_by_number_and_become_columns() {
 #[test]
 fn closing_while_questions_are_open_is_safe() {
     for variant in VARIANTS {
+        let context = egui::Context::default();
+        theme::install(&context);
         for view in view_names() {
-            let directory = tempfile::tempdir().unwrap();
-            (variant.write)(&directory.path().join("report"));
-            let opened = Opened::read(&directory.path().join("report")).unwrap();
-            let mut app = App::detached(&egui::Context::default(), Some(opened));
+            let mut app = App::detached(&context, Some(variant.opened()));
             app.show_view(view);
-            let context = egui::Context::default();
-            theme::install(&context);
             for _ in 0..2 {
                 let output = context.run_ui(egui::RawInput::default(), |ui| {
                     app.logic(ui.ctx());
@@ -307,7 +296,7 @@ fn a_step_of_liveness_is_chosen_by_keys_and_becomes_a_column() {
     assert!(says(&window, "Step 0") && says(&window, "Step 1"));
     window.get_by_role_and_label(Role::Row, "a/conv/out").click();
     settle(&mut window);
-    assert_eq!(window.state().app.session().selection.variable.map(|id| id.0), Some(1));
+    assert_eq!(window.state().session().selection.variable.map(|id| id.0), Some(1));
 }
 
 #[test]
@@ -317,7 +306,7 @@ fn an_insight_leads_to_the_place_that_shows_it() {
     link.click();
     settle(&mut window);
     assert!(says(&window, "Liveness by program step"));
-    assert!(window.state().app.session().selection.variable.is_some());
+    assert!(window.state().session().selection.variable.is_some());
 }
 
 #[test]
@@ -325,17 +314,17 @@ fn a_program_leads_to_its_step_in_the_trace_and_back() {
     let mut window = window(&VARIANTS[1], "program-tree", Vec2::new(1300.0, 850.0));
     window.get_by_role_and_label(Role::TreeItem, "OnTileExecute (a/conv/Convolve)").click();
     settle(&mut window);
-    let program = window.state().app.session().selection.program.expect("a program");
+    let program = window.state().session().selection.program.expect("a program");
     window.get_by_label("Show in Execution trace").click();
     settle(&mut window);
-    let session = window.state().app.session();
+    let session = window.state().session();
     assert_eq!(session.selection.step.map(|step| step.step.0), Some(1));
     assert!(says(&window, "OnTileExecute (a/conv/Convolve) on IPU 0"));
     window.key_press(Key::Period);
     settle(&mut window);
     window.get_by_role_and_label(Role::Button, "Program tree").click();
     settle(&mut window);
-    let followed = window.state().app.session().selection.program.expect("a program");
+    let followed = window.state().session().selection.program.expect("a program");
     assert_ne!(followed, program, "the tree follows the trace");
 }
 
@@ -344,7 +333,7 @@ fn an_operation_is_chosen_in_all_tabs() {
     let mut window = window(&VARIANTS[0], "operations", Vec2::new(1300.0, 850.0));
     window.get_by_role_and_label(Role::Row, "layer2/conv").click();
     settle(&mut window);
-    assert!(window.state().app.session().selection.operation.is_some());
+    assert!(window.state().session().selection.operation.is_some());
     window.get_by_role_and_label(Role::Tab, "Cycles").click();
     settle(&mut window);
     assert!(says(&window, "Cycles by tile"));

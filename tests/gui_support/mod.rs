@@ -1,9 +1,19 @@
-//! Kinds of reports that views are tried on.
+//! Kinds of reports that views are tried on, and windows on them.
+
+#![allow(dead_code, reason = "each test file uses its own part")]
 
 use crate::common;
 use crate::report_support::{foreign::Foreign, random_report};
+use egui::Vec2;
+use egui_kittest::Harness;
+use egui_kittest::kittest::Queryable;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tilescope::gui::app::App;
+use tilescope::gui::{Opened, theme, view_names};
 use tilescope::report::ReportBuilder;
 use tilescope::report::{Category, MarkKind, ProgramKind, Step, StepOnIpu};
 
@@ -25,10 +35,7 @@ pub struct Variant {
 pub const VARIANTS: &[Variant] = &[
     Variant {
         name: "simulated",
-        write: |path| {
-            std::fs::create_dir_all(path).expect("makes a directory");
-            std::fs::copy(simulated(), path.join("profile.pop")).expect("copies");
-        },
+        write: simulated,
         trace: &["IPU 0", "IPU 3", "Overview of the run", "Group executions", "Marks"],
         memory: &["Memory by tile", "By memory region", "Not overlapped", "All tiles"],
         liveness: &["Liveness by program step", "Always live variables", "Total"],
@@ -92,14 +99,18 @@ pub const VARIANTS: &[Variant] = &[
         name: "64 IPUs",
         write: |path| {
             let mut report = ReportBuilder::new(64, 16);
+            let exchange = report.exchange("layer/matmul/ExchangePre", 8);
             let work = report.compute("layer/matmul", 100);
-            report.root(ProgramKind::Sequence, "main", &[work]);
-            report.run(work, 0..100).run(work, 100..250);
+            report.root(ProgramKind::Sequence, "main", &[exchange, work]);
+            report.variable("layer/matmul/weights", Category::Variable, 0..1024, 90_000, None);
+            report.variable("layer/matmul/out", Category::Variable, 0..1000, 9_000, Some(0..2));
+            report.live(exchange, 0).live(work, 9_000_000);
+            report.run(exchange, 0..100).run(work, 100..250);
             report.write(path).expect("writes");
         },
         trace: &["IPU 0", "IPU 1"],
-        memory: &["No memory recorded"],
-        liveness: &["No liveness recorded"],
+        memory: &["Memory by tile"],
+        liveness: &["Liveness by program step", "layer/matmul/weights"],
     },
     Variant {
         name: "names",
@@ -161,15 +172,118 @@ pub const VARIANTS: &[Variant] = &[
     },
 ];
 
-/// A simulated report; one for all tests.
-fn simulated() -> &'static Path {
-    static MADE: OnceLock<(PathBuf, tempfile::TempDir)> = OnceLock::new();
-    let (path, _) = MADE.get_or_init(|| {
-        let directory = tempfile::tempdir().expect("temporary directory");
-        let spec = common::spec("mnist_pipeline", &["options.device_iterations=1"]);
-        (common::report_file(&spec, directory.path()), directory)
-    });
+/// A window on an app.
+pub type Window = Harness<'static, App>;
+
+impl Variant {
+    /// The report of this kind; written and opened once for all tests.
+    pub fn opened(&self) -> Opened {
+        static OPENED: Mutex<BTreeMap<&str, Opened>> = Mutex::new(BTreeMap::new());
+        let mut known = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = || {
+            let path = place(self.name);
+            (self.write)(&path);
+            Opened::read(&path).expect("opens")
+        };
+        known.entry(self.name).or_insert_with(open).clone()
+    }
+
+    /// The kind of this name.
+    pub fn named(name: &str) -> &'static Self {
+        VARIANTS.iter().find(|variant| variant.name == name).expect("a kind of report")
+    }
+}
+
+/// An empty place for a report, used again by the next run of the tests.
+fn place(name: &str) -> PathBuf {
+    let base = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gui");
+    let path = base.join(name.replace(|letter: char| !letter.is_alphanumeric(), "_"));
+    // Nothing is there the first time.
+    let _ = std::fs::remove_dir_all(&path);
+    std::fs::create_dir_all(&base).expect("makes a directory");
     path
+}
+
+/// A window on a report, come to rest.
+pub fn window(variant: &Variant, view: &str, size: Vec2) -> Window {
+    scaled_window(variant, view, size, 1.0)
+}
+
+/// The same, with text that many times as large as usual; the size is that of the screen.
+pub fn scaled_window(variant: &Variant, view: &str, size: Vec2, scale: f32) -> Window {
+    show(variant.opened(), view, size / scale, scale)
+}
+
+/// A window on a report that is open, come to rest.
+pub fn opened_window(opened: Opened, view: &str, size: Vec2) -> Window {
+    show(opened, view, size, 1.0)
+}
+
+fn show(opened: Opened, view: &str, size: Vec2, pixels_per_point: f32) -> Window {
+    let mut app = App::detached(&egui::Context::default(), Some(opened));
+    app.show_view(view);
+    let mut window = Harness::builder()
+        .with_size(size)
+        .with_pixels_per_point(pixels_per_point)
+        .allow_missing_glyphs()
+        .with_context_setup(theme::install)
+        .build_ui_state(
+            |ui, app: &mut App| {
+                app.logic(ui.ctx());
+                app.ui(ui);
+            },
+            app,
+        );
+    settle(&mut window);
+    window
+}
+
+/// Frames in a row without open questions that mean everything is there.
+const CALM_FRAMES: usize = 4;
+
+/// Lets a window come to rest.
+pub fn settle(window: &mut Window) {
+    let mut calm = 0;
+    for _ in 0..400 {
+        window.step();
+        let workers = window.state().session().workers.clone();
+        calm = if workers.busy() { 0 } else { calm + 1 };
+        if calm == CALM_FRAMES {
+            return;
+        }
+        workers.wait(Duration::from_secs(20));
+    }
+    panic!("the window never comes to rest");
+}
+
+/// Whether a reader of the accessibility tree finds these words.
+pub fn says(window: &Window, words: &str) -> bool {
+    window.query_all_by_label_contains(words).next().is_some()
+}
+
+/// Tries every view on each of `variants`, on as many threads as there are processors.
+pub fn each_pair(variants: &[Variant], check: impl Fn(&Variant, &'static str) + Sync) {
+    let views = view_names();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        loop {
+            let pair = next.fetch_add(1, Ordering::Relaxed);
+            let Some(variant) = variants.get(pair / views.len()) else { return };
+            check(variant, views[pair % views.len()]);
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(work);
+        }
+    });
+}
+
+/// Writes a simulated report.
+fn simulated(path: &Path) {
+    let spec = common::spec("mnist_pipeline", &["options.device_iterations=1"]);
+    common::report_file(&spec, path);
 }
 
 /// A small report of two IPUs.

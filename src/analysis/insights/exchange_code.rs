@@ -40,6 +40,6 @@ fn find(facts: &Facts) -> Vec<Finding> {
             .to_owned(),
         formula: "bytes of internal, host and global exchange code / bytes in use without gaps",
         gain: Gain::Memory(share),
-        place: Place::view("memory"),
+        place: Place::view("exchange-code"),
     }]
 }

@@ -33,6 +33,6 @@ fn find(facts: &Facts) -> Vec<Finding> {
         formula: "bytes of global exchange code of one replica; cycles of GlobalExchange on the IPU \
                   with most of them / cycles of the run",
         gain: exchange.map_or(Gain::Unknown, |(share, _)| Gain::Time(share / 2.0)),
-        place: Place::view("memory"),
+        place: Place::view("exchange-code"),
     }]
 }

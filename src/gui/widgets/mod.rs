@@ -17,7 +17,7 @@ use super::theme::Palette;
 use egui::accesskit::Role;
 use egui::{
     Align, Align2, Color32, CornerRadius, FontId, Id, Layout, Rect, Response, RichText, Sense,
-    Stroke, StrokeKind, TextEdit, TextStyle, Ui, Vec2, WidgetInfo, vec2,
+    Shape, Stroke, StrokeKind, TextEdit, TextStyle, Ui, Vec2, WidgetInfo, vec2,
 };
 
 /// Space between the edge of a page and what is on it.
@@ -73,10 +73,10 @@ pub fn focus_ui(ui: &Ui, response: &Response, rect: Rect) {
 /// Tabs with a line below the chosen one.
 pub fn tabs_ui<T: Copy + PartialEq>(ui: &mut Ui, tabs: &[(T, &str)], current: &mut T) {
     let palette = Palette::of(ui.visuals());
-    let bar = ui.available_rect_before_wrap().with_max_y(ui.cursor().top() + 34.0);
-    ui.painter().hline(bar.x_range(), bar.bottom() - 0.5, Stroke::new(1.0, palette.rule));
-    ui.horizontal(|ui| {
-        ui.spacing_mut().item_spacing.x = 2.0;
+    let across = ui.available_rect_before_wrap().x_range();
+    let rule = ui.painter().add(Shape::Noop);
+    let bar = ui.horizontal_wrapped(|ui| {
+        ui.spacing_mut().item_spacing = vec2(2.0, 0.0);
         for (tab, text) in tabs {
             let chosen = tab == current;
             let colour = if chosen { palette.accent } else { palette.weak_text };
@@ -104,6 +104,8 @@ pub fn tabs_ui<T: Copy + PartialEq>(ui: &mut Ui, tabs: &[(T, &str)], current: &m
             }
         }
     });
+    let line = Shape::hline(across, bar.response.rect.bottom() - 0.5, (1.0, palette.rule));
+    ui.painter().set(rule, line);
 }
 
 /// A strip of controls along the top of a view.

@@ -1,19 +1,20 @@
 //! Tables: sortable columns, a filter box, a row of totals. Only the rows on the screen are laid
 //! out; sorting and filtering happen off the UI thread.
 
+use super::elided::without_middle;
 use super::{hint_ui, search_ui};
 use crate::gui::fonts::strong;
 use crate::gui::theme::Palette;
 use crate::gui::worker::{Slot, Workers};
 use crate::units::{exact_bytes, grouped};
 use egui::accesskit::Role;
-use egui::{Align, Label, Layout, RichText, Sense, Ui, WidgetInfo};
+use egui::{Align, Label, Layout, RichText, Sense, TextStyle, Ui, WidgetInfo};
 use egui_extras::{Column as Width, TableBuilder};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 const ROW_HEIGHT: f32 = 24.0;
-const NUMBER_WIDTH: f32 = 128.0;
+const NUMBER_WIDTH: f32 = 112.0;
 const WORDS_WIDTH: f32 = 120.0;
 const SHORT_WIDTH: f32 = 72.0;
 
@@ -328,11 +329,26 @@ fn cell_ui(ui: &mut Ui, column: &Column, text: RichText, selectable: bool) {
         false => (Layout::right_to_left(Align::Center), false),
     };
     ui.with_layout(layout, |ui| {
+        if full && let Some(short) = path_that_fits(ui, text.text()) {
+            let label = Label::new(short).extend().selectable(false);
+            let response = ui.add(label).on_hover_text(text.text());
+            response.widget_info(|| WidgetInfo::labeled(Role::Label, true, text.text()));
+            return;
+        }
         let label = Label::new(text.clone()).truncate();
         // Only words can be too long for their column.
         let label = if full { label } else { Label::new(text).extend() };
         ui.add(label.selectable(selectable));
     });
+}
+
+/// A path of names without its middle, if all of it does not fit: names of one operation begin
+/// alike, and their ends tell them apart.
+fn path_that_fits(ui: &Ui, text: &str) -> Option<String> {
+    text.contains('/').then_some(())?;
+    let font = TextStyle::Body.resolve(ui.style());
+    let colour = ui.visuals().text_color();
+    without_middle(ui.painter(), text, font, colour, ui.available_width())
 }
 
 fn header_ui(

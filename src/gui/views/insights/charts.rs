@@ -3,6 +3,7 @@
 use crate::analysis::insights::{Bucket, MemoryPicture, WorstTile};
 use crate::gui::command::Command;
 use crate::gui::fonts::strong;
+use crate::gui::prefs::MemoryPrefs;
 use crate::gui::theme::Palette;
 use crate::gui::views::ViewContext;
 use crate::units::{Bytes, exact_bytes, grouped, percent};
@@ -105,6 +106,9 @@ fn worst_ui(ui: &mut Ui, context: &mut ViewContext<'_>, picture: &MemoryPicture)
     ui.spacing_mut().item_spacing.y = 1.0;
     for worst in &picture.worst {
         if worst_tile_ui(ui, worst, top, picture.tile_capacity) {
+            // Tiles are ranked with their gaps: the graph must show them the same way.
+            let prefs = MemoryPrefs { include_gaps: true, ..context.prefs.memory };
+            context.commands.push(Command::SetMemoryPrefs(prefs));
             context.commands.push(Command::SelectTiles(vec![worst.tile]));
             context.commands.push(Command::ShowView("memory"));
         }

@@ -33,7 +33,19 @@ pub struct Largest {
     states: [TableState; 3],
 }
 
+/// Width in which tabs and choice have room beside each other.
+const ONE_LINE: f32 = 580.0;
+
 impl Largest {
+    fn scope_ui(&mut self, ui: &mut Ui, fullest: Option<u32>) {
+        let Some(tile) = fullest else { return };
+        let name = format!("Fullest tile, {}", grouped(tile.into()));
+        let scopes = [(false, "Whole model"), (true, name.as_str())];
+        if let Some(tile) = choice_ui(ui, "Of", &scopes, self.tile) {
+            self.tile = tile;
+        }
+    }
+
     /// Shows the tables.
     pub fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, fullest: Option<u32>) {
         let tabs = [
@@ -41,17 +53,20 @@ impl Largest {
             (Tab::Exchanges, "Largest exchanges"),
             (Tab::Variables, "Largest variables"),
         ];
+        let narrow = ui.available_width() < ONE_LINE;
         ui.horizontal(|ui| {
             ui.add_space(6.0);
             tabs_ui(ui, &tabs, &mut self.tab);
-            if let Some(tile) = fullest {
-                let name = format!("Fullest tile, {}", grouped(tile.into()));
-                let scopes = [(false, "Whole model"), (true, name.as_str())];
-                if let Some(tile) = choice_ui(ui, "Of", &scopes, self.tile) {
-                    self.tile = tile;
-                }
+            if !narrow {
+                self.scope_ui(ui, fullest);
             }
         });
+        if narrow {
+            ui.horizontal(|ui| {
+                ui.add_space(6.0);
+                self.scope_ui(ui, fullest);
+            });
+        }
         ui.add_space(4.0);
         let (part, index, what) = match self.tab {
             Tab::Vertices => (Part::Vertices, 0, "vertices"),

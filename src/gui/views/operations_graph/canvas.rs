@@ -10,7 +10,7 @@ use crate::units::{OperationId, grouped};
 use egui::accesskit::Role;
 use egui::epaint::CubicBezierShape;
 use egui::{
-    Align2, Color32, CornerRadius, CursorIcon, FontId, Key, Painter, Pos2, Rect, Response,
+    Align2, Color32, CornerRadius, CursorIcon, FontId, Key, Label, Painter, Pos2, Rect, Response,
     RichText, Sense, Shape, Stroke, StrokeKind, Ui, Vec2, WidgetInfo, pos2, vec2,
 };
 
@@ -335,7 +335,8 @@ fn legend(ui: &mut Ui, rect: Rect, graph: &OpGraph, metric: Metric) {
                 }
             }
             let text = "Double-click a block to unfold it, or one of its operations to fold it.";
-            ui.label(RichText::new(text).color(palette.weak_text).size(12.0));
+            let text = RichText::new(text).color(palette.weak_text).size(12.0);
+            ui.add(Label::new(text).truncate());
         });
     });
 }

@@ -80,8 +80,21 @@ struct OperationsGraph {
     open: Option<Vec<String>>,
     /// Whether blocks have been folded at first.
     folded: bool,
+    /// Whether it has been seen if that hides too much.
+    judged: bool,
     metric: Metric,
     canvas: Canvas,
+}
+
+/// Fewer blocks than these show nothing of how operations depend on each other.
+const FEW_BLOCKS: usize = 3;
+/// More operations than these are hard to take in at once.
+const MANY_OPERATIONS: usize = 60;
+
+/// Whether a folded graph is better shown unfolded.
+fn hides_too_much(graph: &OpGraph) -> bool {
+    let operations: usize = graph.nodes.iter().map(|node| node.operations.len()).sum();
+    graph.nodes.len() < FEW_BLOCKS && operations <= MANY_OPERATIONS
 }
 
 impl View for OperationsGraph {
@@ -116,6 +129,9 @@ impl View for OperationsGraph {
                             is no graph to draw. The Operations tab lists what they cost.";
             return missing_ui(ui, "No graph recorded", sentence);
         };
+        if !std::mem::replace(&mut self.judged, true) && hides_too_much(&shown) {
+            self.open = None;
+        }
         toolbar_ui(ui, |ui| self.controls_ui(ui));
         let height = ui.available_height();
         let frame = Frame::new().fill(Palette::of(ui.visuals()).page);

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Draws the gallery anew: every view in both themes, from simulated reports.
+# Needs ImageMagick's `convert`, which makes the pictures small: at most 256 colours each.
+#
+#   docs/gallery/make.sh [PATH OF TILESCOPE]     default: built here, in release
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+program=${1:-}
+if [ -z "$program" ]; then
+    cargo build --quiet --release --locked
+    program=target/release/tilescope
+fi
+work=$(mktemp -d)
+trap 'rm -r "$work"' EXIT
+
+simulate() { "$program" simulate "$1" -o "$work/$2" --set options.device_iterations=1 "${@:3}" >/dev/null; }
+simulate mnist_pipeline mnist
+simulate mnist_pipeline replicas --set options.replication_factor=4
+"$program" simulate too_large -o "$work/too_large" >/dev/null
+
+for view in $("$program" export --list-views); do
+    # The report that shows most in this view.
+    case $view in
+    exchange-code) report=replicas ;;
+    liveness) report=too_large ;;
+    *) report=mnist ;;
+    esac
+    for theme in light dark; do
+        "$program" export "$work/$report" --view "$view" --theme "$theme" --size 1280x800 -o "$work/picture.png" >/dev/null
+        convert "$work/picture.png" +dither -colors 256 -strip -define png:compression-filter=0 \
+            -define png:compression-level=9 "PNG8:docs/gallery/$view-$theme.png"
+    done
+done
+du -ch docs/gallery/*.png | tail -1
