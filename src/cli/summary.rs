@@ -65,9 +65,15 @@ pub fn print_short(path: &Path, output: &mut dyn Write) -> Result<(), CliError> 
         row(output, "run", execution_line(execution))?;
     }
     for note in report.notes().map_err(failed)? {
-        row(output, "note", note)?;
+        let (label, text) = labelled(&note);
+        row(output, &label.to_lowercase(), text.to_string())?;
     }
     Ok(())
+}
+
+/// A note of the compiler, and whether it warns.
+fn labelled(note: &str) -> (&'static str, &str) {
+    note.strip_prefix("Warning: ").map_or(("Note", note), |text| ("Warning", text))
 }
 
 fn execution_line(execution: &ExecutionSummary) -> String {
@@ -131,8 +137,9 @@ fn print(report: &Report, figures: &Summary, output: &mut dyn Write) -> Result<(
         Some(execution) => print_execution(execution, &mut table)?,
     }
     for note in report.notes().map_err(failed)? {
-        table.head("Note")?;
-        writeln!(table.output, "  {note}")?;
+        let (label, text) = labelled(&note);
+        table.head(label)?;
+        writeln!(table.output, "  {text}")?;
     }
     Ok(())
 }

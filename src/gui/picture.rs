@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Frames after which a picture is taken even if something still moves.
 const MAX_FRAMES: usize = 200;
 /// Frames in a row without open questions that mean everything is there.
-const CALM_FRAMES: usize = 3;
+const CALM_FRAMES: usize = 6;
 /// Longest time to wait for answers between two frames.
 const PATIENCE: Duration = Duration::from_secs(600);
 

@@ -36,7 +36,7 @@ fn out_of_memory(compiled: &Compiled) -> Option<String> {
     };
     (over > 0).then(|| {
         format!(
-            "Out of memory: {over} tiles need more than they have, {} in all; the program was compiled but not run",
+            "Warning: Out of memory: {over} tiles need more than they have, {} in all; the program was compiled but not run",
             Bytes(bytes())
         )
     })
@@ -44,7 +44,7 @@ fn out_of_memory(compiled: &Compiled) -> Option<String> {
 
 fn stale_weights(compiled: &Compiled) -> Option<String> {
     (compiled.schedule.update == Update::PerMicroBatch).then(|| {
-        "Weights are stale: without gradient accumulation a pipeline updates its weights while \
+        "Warning: Weights are stale: without gradient accumulation a pipeline updates its weights while \
          other micro-batches are in flight; set options.gradient_accumulation"
             .to_string()
     })
