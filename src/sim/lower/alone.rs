@@ -7,6 +7,7 @@ use super::allocate::{Wanted, allocate};
 use super::code::{COPY_CODE_BYTES, is_copy_vertex, vertex_code_bytes};
 use super::constants::{
     COMPUTE_START_CYCLES, EXCHANGE_START_CYCLES, MODEL_FIRST_TILE_BYTES, MODEL_TILE_BYTES,
+    REARRANGING_CODE_BYTES,
 };
 use super::runs;
 use super::work::{PhaseKind, Place, Temporary, VertexUse, Work};
@@ -122,6 +123,7 @@ fn variables(chip: &Chip, program: &Program) -> Vec<Wanted> {
     wanted.extend(constants(counted()));
     if program.code {
         wanted.extend(code(program));
+        wanted.extend(rearranging_code(program));
     }
     let mut first = 0;
     for work in &program.works {
@@ -158,6 +160,16 @@ fn code(program: &Program) -> impl Iterator<Item = Wanted> {
         };
         Wanted { category: Category::VertexCode, ..always(tiles.map(|_| bytes)) }
     })
+}
+
+/// Code that brings rearranged operands into place, on the tiles that hold any.
+fn rearranging_code(program: &Program) -> Option<Wanted> {
+    let temporaries = program.works.iter().flat_map(|work| &work.temporaries);
+    let rearranged = temporaries.filter(|each| each.category == Category::Rearrangement);
+    let holders = rearranged.map(|each| each.bytes.clone());
+    let holders = holders.reduce(|all, more| runs::add(&all, &more))?;
+    let code = holders.map(|bytes| if *bytes > 0 { REARRANGING_CODE_BYTES } else { 0 });
+    Some(Wanted { category: Category::VertexCode, ..always(code) })
 }
 
 /// Stands for all codelets that copy.

@@ -38,6 +38,11 @@ pub const PIECE_GATHER_CYCLES: f64 = 13.5;
 /// on the depthwise rows of Poplar IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`.
 pub const COMBINED_GROUPS_CYCLES: u64 = 9_080;
 
+/// Bytes of code that copies rearranged operands into place, where code is compiled: the copies of
+/// several widths that Poplar's compiler makes besides the vertices of poplibs. Fitted on the
+/// Inception convolutions with kernels of one of the same file.
+pub const REARRANGING_CODE_BYTES: u64 = 1_400;
+
 /// Cycles of on-tile copies before the first byte moves: what the reductions whose results are
 /// written out of order take longer (tests/data/poplar_ipumodel_ops.csv).
 pub const ON_TILE_COPY_CYCLES: u64 = 200;

@@ -27,6 +27,8 @@ pub struct TilePart {
     pub in_channels: Padded,
     /// Output channels of a group.
     pub out_channels: Padded,
+    /// Which of the tiles this is that have partial sums of the same outputs.
+    pub member: u64,
 }
 
 /// A padded size and the part of it that is real.
@@ -157,6 +159,9 @@ fn cut_parts(plan: &Plan, slice: &ConvParams, grain: Grain) -> Vec<TilePart> {
                 index[axis] = rest % counts[axis];
                 rest /= counts[axis];
             }
+            let kernel_index =
+                [0, 1, 2].iter().fold(0, |at, dim| at * counts[2 + dim] + index[2 + dim]);
+            let kernel_parts: usize = counts[2..5].iter().product();
             TilePart {
                 groups: groups[index[0]],
                 in_channels: inputs[index[1]],
@@ -165,6 +170,7 @@ fn cut_parts(plan: &Plan, slice: &ConvParams, grain: Grain) -> Vec<TilePart> {
                 batch: length(&batches[index[5]]),
                 field: std::array::from_fn(|dim| fields[dim][index[6 + dim]].clone()),
                 out_channels: outputs[index[9]],
+                member: (index[1] * kernel_parts + kernel_index) as u64,
             }
         })
         .collect()

@@ -1,6 +1,7 @@
 //! Adding up partial sums, and the cast where there is nothing to add.
 
 use super::build::{Flow, vertex_on};
+use super::parts::{cut, length};
 use super::pass::Pass;
 use crate::report::Category;
 use crate::sim::graph::DType;
@@ -44,8 +45,11 @@ impl Pass<'_> {
 
     fn reduce_stages(&mut self, made: &[u64], depth: u64, output: DType) {
         let partials = self.plan.vertex.partial_type;
+        let vector = self.machine.vector_width(output);
+        let grain = self.plan.vertex.out_chans_per_group.next_multiple_of(vector);
+        let parts = made.iter().zip(&self.layout.parts);
         let stages: Vec<Vec<Stage>> =
-            made.iter().map(|made| reduce::stages(*made, depth)).collect();
+            parts.map(|(made, part)| executed_stages(*made, depth, part.member, grain)).collect();
         let count = stages.iter().map(Vec::len).max().unwrap_or(0);
         for index in 0..count {
             let stage: Vec<Stage> =
@@ -61,12 +65,17 @@ impl Pass<'_> {
         let start = self.builder.position();
         let gathered = |stage: &Stage| {
             let received = (stage.depth - 1) * stage.outputs * from.bytes();
-            Flow { received, sent: received, messages_in: stage.depth - 1, ..Flow::default() }
+            let messages_in = if received > 0 { stage.depth - 1 } else { 0 };
+            Flow { received, sent: received, messages_in, ..Flow::default() }
         };
         let flows: Vec<Flow> = stages.iter().map(gathered).collect();
         let buffers: Vec<u64> = flows.iter().map(|flow| flow.received).collect();
         self.builder.exchange(machine, format!("{name}/ExchangePre"), &[flows]);
-        let cycles = stages.iter().map(|stage| reduce::stage_cycles(machine, stage, from, to));
+        let cycles = stages.iter().map(|stage| match *stage {
+            Stage { outputs: 0, .. } => 0,
+            Stage { depth: 1, outputs, .. } => reduce::cast_cycles(machine, outputs, from, to),
+            _ => reduce::stage_cycles(machine, stage, from, to),
+        });
         let cycles: Vec<u64> = cycles.collect();
         let vertices = [true, false].map(|single| {
             let kind = format!(
@@ -74,9 +83,10 @@ impl Pass<'_> {
                 to.poplar_name(),
                 from.poplar_name()
             );
-            let present = stages
-                .iter()
-                .map(|stage| u64::from(reduce::is_single_input(machine, stage, from) == single));
+            let present = stages.iter().map(|stage| {
+                let is_single = reduce::is_single_input(machine, stage, from);
+                u64::from(stage.outputs > 0 && is_single == single)
+            });
             vertex_on(kind, present, 3)
         });
         let vertices = vertices.into_iter().filter(|vertex| !vertex.count.is_empty()).collect();
@@ -88,5 +98,45 @@ impl Pass<'_> {
             start,
             &buffers,
         );
+    }
+}
+
+/// The stages of a reduction of `depth` partial sums on tile `member` of the tiles that made them,
+/// `made` outputs each. Every stage shares the tiles out to its sums, and each sum's tiles take
+/// whole grains of the outputs (poplibs `ConvReduce.cpp` partialGroupedReduce).
+fn executed_stages(made: u64, depth: u64, member: u64, grain: u64) -> Vec<Stage> {
+    let mut partials = depth;
+    let sums = reduce::stage_depths(depth).into_iter().chain([1]);
+    sums.map(|sums| {
+        // Sum `at` is made on tiles from `at * depth / sums` on.
+        let at = ((member + 1) * sums - 1) / depth;
+        let part = |size: u64| (at * size / sums, (at + 1) * size / sums);
+        let ((first, end), (from, to)) = (part(depth), part(partials));
+        partials = sums;
+        let grains = cut(made, grain, end - first);
+        let outputs = length(&grains[(member - first) as usize]);
+        Stage { depth: to - from, outputs, last: sums == 1 }
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_stage_sums_up_all_outputs_in_whole_grains() {
+        for (made, depth, grain) in [(64, 7, 16), (968, 15, 8), (5698, 23, 8), (640, 130, 16)] {
+            let members: Vec<_> =
+                (0..depth).map(|member| executed_stages(made, depth, member, grain)).collect();
+            let mut partials = depth;
+            for stage in 0..members[0].len() {
+                let at = |member: &Vec<Stage>| member[stage];
+                let added: u64 = members.iter().map(at).map(|at| at.depth * at.outputs).sum();
+                assert_eq!(added, partials * made);
+                partials = members.iter().map(at).map(|at| at.outputs).sum::<u64>() / made;
+            }
+            assert_eq!(partials, 1);
+        }
     }
 }

@@ -19,6 +19,10 @@ use std::collections::{BTreeMap, HashMap};
 /// Bytes of one entry of a work list: three 16-bit numbers.
 const WORKLIST_ENTRY_BYTES: u64 = 6;
 
+/// Bytes of an entry of a list of work lists: where one starts and how long it is (poplibs
+/// `ConvPartialnx1.cpp`, COMPACT_DELTAN).
+const WORKLIST_POINTER_BYTES: u64 = 4;
+
 /// Bytes of the state of one conv vertex that its list of edges does not account for; fitted on
 /// the matmul tutorial's profile by poplibs' field layout.
 const CONV_FIELD_BYTES: u64 = 16;
@@ -169,11 +173,12 @@ impl<'a> Maker<'a> {
 
     fn vertex(&self, key: &Key) -> TileVertex {
         let work = &key.work;
-        let (entries, cycles, name) = match self.plan.vertex.method {
+        let (lists, entries, cycles, name) = match self.plan.vertex.method {
             Method::Amp { conv_units } => self.amp(key, conv_units),
             method => {
                 let cycles = vertex_cycles(&self.context, self.machine, work).unwrap_or(0);
-                (self.rows(key).count.max(self.machine.workers()), cycles, self.plain_name(method))
+                let entries = self.rows(key).count.max(self.machine.workers());
+                (0, entries, cycles, self.plain_name(method))
             }
         };
         let operands = work.conv_groups * (work.in_groups + work.out_groups)
@@ -183,7 +188,7 @@ impl<'a> Maker<'a> {
             cycles,
             vertex_type: name,
             edges,
-            field_bytes: 4 * edges + CONV_FIELD_BYTES,
+            field_bytes: 4 * edges + CONV_FIELD_BYTES + lists * WORKLIST_POINTER_BYTES,
             constant_bytes: entries * WORKLIST_ENTRY_BYTES,
         }
     }
@@ -196,8 +201,8 @@ impl<'a> Maker<'a> {
         Rows { count: key.work.batch * outer, length: most(last).unwrap_or(1) }
     }
 
-    /// Entries of the work lists, cycles and name of an AMP vertex.
-    fn amp(&self, key: &Key, units: u64) -> (u64, u64, String) {
+    /// Work lists that the vertex has a list of, entries of all, cycles and name of an AMP vertex.
+    fn amp(&self, key: &Key, units: u64) -> (u64, u64, u64, String) {
         let engine = Engine::new(&self.plan.vertex, self.machine, units);
         let workers = self.machine.workers();
         let rows = self.rows(key);
@@ -205,11 +210,13 @@ impl<'a> Maker<'a> {
             rows.count * rows.length == 0 || rows.share(worker, workers).entries() <= 1
         });
         if key.may_use_1x1 && one_row_each {
-            return (workers, engine.cycles_1x1(&key.work, rows), self.amp_name("1x1Out", units));
+            let cycles = engine.cycles_1x1(&key.work, rows);
+            return (0, workers, cycles, self.amp_name("1x1Out", units));
         }
         let last = self.layout.dims() - 1;
         let mut inner = 0;
         let mut entries = 0;
+        let mut all_positions = 0;
         // Positions of all outer dimensions: active rows and how often.
         let mut outer = vec![(key.work.batch, 1)];
         for dim in 0..last {
@@ -225,6 +232,7 @@ impl<'a> Maker<'a> {
             for (length, columns) in &key.positions[last] {
                 let rows = Rows { count, length: *length };
                 let positions = times * columns;
+                all_positions += positions;
                 inner += positions * engine.position_nx1(rows, self.height);
                 let lists = (0..workers).map(|worker| {
                     if count * length == 0 { 0 } else { rows.share(worker, workers).entries() }
@@ -241,7 +249,7 @@ impl<'a> Maker<'a> {
             inner + 14 * outer_positions,
             field,
         );
-        (entries, cycles, self.amp_name("nx1", units))
+        (all_positions * workers, entries, cycles, self.amp_name("nx1", units))
     }
 
     fn amp_name(&self, kind: &str, units: u64) -> String {
