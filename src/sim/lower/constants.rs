@@ -7,7 +7,7 @@
 
 /// E: cycles to start an exchange phase, sync included. Added once per phase by the run.
 /// Fitted on Poplar IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`.
-pub const EXCHANGE_START_CYCLES: u64 = 300;
+pub const EXCHANGE_START_CYCLES: u64 = 320;
 
 /// The part of [`EXCHANGE_START_CYCLES`] that a trace shows as internal sync: the trace of
 /// Poplar's matmul tutorial has about 100 cycles between steps.
@@ -15,7 +15,7 @@ pub const INTERNAL_SYNC_CYCLES: u64 = 100;
 
 /// C: cycles to start a compute set, sync included. Added once per compute set by the run.
 /// Fitted on Poplar IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`.
-pub const COMPUTE_START_CYCLES: u64 = 90;
+pub const COMPUTE_START_CYCLES: u64 = 80;
 
 /// kx: cycles to arrange broadcast weights on the tile, per cycle of their exchange at 4 bytes
 /// per cycle. Fitted on Poplar IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`.

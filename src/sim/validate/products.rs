@@ -127,8 +127,13 @@ fn training(machine: &Machine, plans: &TrainingPlans) -> Program {
         .into_iter()
         .map(|bytes| Operand::always(bytes, Place::Any))
         .collect();
-    for (plan, bytes) in [(&plans.forward, forward.output), (&plans.backward, backward.output)] {
-        tensors.push(Operand::always(bytes.bytes, result_place(plan)));
+    for (plan, result) in [(&plans.forward, forward.output), (&plans.backward, backward.output)] {
+        // Zeros that a stride leaves between results are no result of the plan, but the tool
+        // keeps them.
+        let whole = plan.params.output_elements() * dtype.bytes();
+        let zeros = whole.saturating_sub(result.bytes.total());
+        tensors.push(Operand::always(result.bytes, result_place(plan)));
+        tensors.push(Operand::always(evenly(machine, zeros), Place::Any));
     }
     tensors.push(Operand {
         bytes: planned_layouts(machine, &plans.update).output.bytes,
