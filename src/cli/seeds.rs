@@ -54,10 +54,12 @@ struct Row {
     pass: Option<bool>,
     /// `predicted`, `fitted` or `input`.
     kind: &'static str,
+    /// Whether all its programs fit in memory. A figure of one that does not never passes.
+    fits: bool,
 }
 
 impl Row {
-    fn new(figure: &Figure, simulated: f64) -> Self {
+    fn new(figure: &Figure, simulated: f64, fits: bool) -> Self {
         let error = match figure.published {
             0.0 => simulated,
             published => simulated / published - 1.0,
@@ -70,8 +72,9 @@ impl Row {
             simulated,
             error,
             tolerance: figure.tolerance.to_json(),
-            pass: figure.tolerance.holds(figure.published, simulated),
+            pass: figure.tolerance.holds(figure.published, simulated).map(|close| close && fits),
             kind: figure.kind.name(),
+            fits,
         }
     }
 }
@@ -119,7 +122,8 @@ fn rows() -> Result<Vec<Row>, CliError> {
         let value = (figure.measure)(&runs).ok_or_else(|| {
             CliError::Failed(format!("{}: the simulation has no such figure", figure.id))
         })?;
-        Ok(Row::new(figure, value))
+        let fits = runs.iter().all(|run| run.compiled.tiles_out_of_memory() == 0);
+        Ok(Row::new(figure, value, fits))
     };
     all_figures().map(row).collect()
 }
@@ -134,6 +138,7 @@ fn print(rows: &[Row], output: &mut dyn Write) -> Result<(), CliError> {
     for row in rows {
         let pass = match row.pass {
             Some(true) => "yes",
+            Some(false) if !row.fits => "MISS: does not fit in memory",
             Some(false) => "MISS",
             None => "-",
         };
