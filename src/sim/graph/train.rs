@@ -164,6 +164,7 @@ fn accumulate(
         };
         builder.at(Pass::Backward, node.block);
         builder.apply_all(&name, Accumulate, &[accumulator, gradient])?;
+        builder.run_early(gradient);
     }
     *found = first_uses;
     Ok(())
