@@ -3,6 +3,7 @@
 mod common;
 
 use tilescope::analysis::summary::{Summary, summary};
+use tilescope::report::{MarkFilter, MarkKind};
 use tilescope::sim::compile::compile;
 use tilescope::sim::spec::{Spec, SpecSource};
 
@@ -62,6 +63,23 @@ fn a_factor_without_a_dimension_is_refused() {
     let source = SpecSource::find("matmul_chain", &overrides).expect("bundled");
     let message = Spec::build(&source).expect_err("nothing to cut").to_string();
     assert!(message.contains("options.serialize_matmul"), "{message}");
+}
+
+#[test]
+fn the_host_has_a_timeline_of_its_own() {
+    let marks = |kind: MarkKind, overrides: &[&str]| {
+        let one = [&["options.device_iterations=1"], overrides].concat();
+        let (report, _directory) = common::report("mnist_pipeline", &one);
+        let filter = MarkFilter { kind: Some(kind), ipu: None, window: None, limit: usize::MAX };
+        report.marks(&filter).expect("marks")
+    };
+    let slow = ["options.host.loader=async", "options.host.seconds_per_sample=1e-5"];
+    assert!(marks(MarkKind::Loader, &[]).is_empty() && marks(MarkKind::Callback, &[]).is_empty());
+    assert_eq!(marks(MarkKind::Loader, &slow).len(), 2);
+    let busy = marks(MarkKind::Callback, &["options.host.seconds_per_micro_batch=60e-6"]);
+    // One for each micro-batch of the images, and of the labels.
+    assert!(busy.len() > 10 && busy.len() <= 20, "{}", busy.len());
+    assert!(busy.windows(2).all(|pair| pair[0].cycles.end <= pair[1].cycles.start));
 }
 
 #[test]
