@@ -18,7 +18,7 @@ pub fn notes(compiled: &Compiled, spec: &Spec) -> Vec<String> {
     notes.extend(sync_groups(compiled, spec));
     notes.extend(replicas(spec));
     notes.extend(shards(spec));
-    notes.extend(io_tiles(compiled, spec));
+    notes.extend(io_tiles(compiled));
     notes.extend(helper_threads(spec));
     notes.extend(stream_buffers(compiled, spec));
     notes.extend(packs(spec));
@@ -95,7 +95,7 @@ fn shards(spec: &Spec) -> Option<String> {
     })
 }
 
-fn io_tiles(compiled: &Compiled, spec: &Spec) -> Option<String> {
+fn io_tiles(compiled: &Compiled) -> Option<String> {
     let target = &compiled.compilation.target;
     let tiles = target.io_tiles_per_ipu;
     if tiles == 0 {
