@@ -777,12 +777,24 @@ pub enum MarkKind {
     Stage,
     /// A weight update on one IPU.
     Update,
+    /// A host loader prepares the samples of a call.
+    Loader,
+    /// A host callback fills the stream buffers of a micro-batch.
+    Callback,
 }
 
 impl MarkKind {
     /// Every kind, from the widest to the narrowest.
-    pub const ALL: [MarkKind; 6] =
-        [Self::Run, Self::Iteration, Self::Phase, Self::Slot, Self::Stage, Self::Update];
+    pub const ALL: [MarkKind; 8] = [
+        Self::Run,
+        Self::Iteration,
+        Self::Phase,
+        Self::Slot,
+        Self::Stage,
+        Self::Update,
+        Self::Loader,
+        Self::Callback,
+    ];
 
     /// The name in the file.
     pub fn name(self) -> &'static str {
@@ -793,6 +805,8 @@ impl MarkKind {
             Self::Slot => "slot",
             Self::Stage => "stage",
             Self::Update => "update",
+            Self::Loader => "loader",
+            Self::Callback => "callback",
         }
     }
 

@@ -9,7 +9,7 @@ use crate::sim::lower::code;
 use crate::sim::lower::elementwise::{self, Binary, Broadcast};
 use crate::sim::lower::exchange::sends;
 use crate::sim::lower::layout::linear_mapping;
-use crate::sim::lower::rearrange::{arrange, copy_vertex};
+use crate::sim::lower::rearrange::{WORD_BYTES, arrange, copy_vertex};
 use crate::sim::lower::work::{Phase, Place, Work, WorkItem};
 use crate::sim::schedule::Copying;
 use crate::sim::spec::{InputType, Loader, OutputMode};
@@ -282,7 +282,7 @@ impl Maker<'_> {
         let name = self.graph.tensor(boundary.tensor).name.clone();
         let bytes = self.bytes(boundary.tensor);
         let vertex = copy_vertex(self.lowering.ty(boundary.tensor).dtype, 8);
-        let phase = arrange("stage-copy/OnTileCopy", vertex, &bytes);
+        let phase = arrange("stage-copy/OnTileCopy", vertex, &bytes, WORD_BYTES);
         let work = Work { items: vec![WorkItem::Phase(phase)], temporaries: Vec::new() };
         let first = self.tables.next_step();
         let items = self.tables.work(None, &name, self.ipu(boundary.from_stage), &work).items;

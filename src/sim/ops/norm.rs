@@ -119,17 +119,6 @@ impl Norm {
         channels.apply(lowering, work, "Norm/shift", Binary::Add, &shift);
     }
 
-    /// The pass with statistics that are known beforehand: scale and shift alone.
-    pub fn inference(&self, lowering: &mut Lowering, node: &Node, affine: Affine) -> Work {
-        let x = lowering.ty(node.inputs[0]).clone();
-        let layout = lowering.layout_or_linear(node.inputs[0]);
-        let (_, channels) = self.rows(&x, &layout);
-        let mut work = Work::default();
-        self.scale_and_shift(lowering, &mut work, &channels, affine);
-        lowering.lay_out(node.outputs[0], layout);
-        work
-    }
-
     /// The gradient. Operands of `node`: input, scale, mean, inverse standard deviation, gradient
     /// of the output; results: gradients of input, scale and shift.
     pub fn backward(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
