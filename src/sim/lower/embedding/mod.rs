@@ -14,7 +14,7 @@ use super::elementwise;
 use super::exchange;
 use super::layout::{Layout, Order, linear_mapping};
 use super::rearrange::on_tile_copies;
-use super::reduce::{self, Dim, Operation, ReduceError, Reduction};
+use super::reduce::{self, Dim, Operation, ReduceError, Reduction, ResultUse};
 use super::runs::{add, per_tile};
 use super::work::{Place, Temporary, Work};
 use crate::report::Category;
@@ -312,6 +312,7 @@ impl<'a> Lowered<'a> {
             input: sums,
             dtype: float,
             output: float,
+            result: ResultUse::PLAIN,
             tiles: self.tiles(),
             bytes_per_cycle: u64::from(self.machine.chip.exchange_bytes_per_cycle),
         };
