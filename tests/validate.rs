@@ -229,6 +229,7 @@ const UNSEEN: &[(&str, &[&str])] = &[
             "m=1 k=1 n=1",
             "m=7 k=13 n=17 data-type=float alpha=2 beta=3",
             "m=1 k=300 n=500 partials-type=half",
+            "m=30 k=20 n=10",
             "m=64 k=1 n=64 available-memory-proportion=0.1",
             "m=9 k=3000 n=5 data-type=quarter tiles-per-ipu=4",
         ],
