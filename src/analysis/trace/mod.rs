@@ -2,6 +2,7 @@
 //! adds up to. All in cycles; pixels enter only as a resolution.
 
 mod details;
+mod items;
 mod labels;
 mod layout;
 mod programs;
@@ -9,8 +10,9 @@ mod tiles;
 mod window;
 
 pub use details::{Detail, StepView, VertexCount, step_view};
+pub use items::{Item, Kind, LaneItems};
 pub use labels::{Label, Labels, NodeId};
-pub use layout::{Grouping, Item, Kind, LaneItems, MAX_ROWS, Style, arrange, lane_items};
+pub use layout::{Grouping, MAX_ROWS, Style, arrange, lane_items};
 pub use programs::{Found, MAX_STEPS, ProgramRuns, Runs, first_run, program_runs};
 pub use tiles::TileTimes;
 pub use window::{IpuTotals, StreamTraffic, WindowSummary, window_summary};

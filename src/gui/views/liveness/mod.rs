@@ -5,12 +5,13 @@ mod tables;
 use super::jump::TraceJump;
 use super::{View, ViewContext, ViewInfo};
 use crate::analysis::liveness::{Curve, Source, curve};
+use crate::analysis::tiles::Unit;
 use crate::gui::command::Command;
 use crate::gui::fonts::strong;
 use crate::gui::icons::Icon;
 use crate::gui::prefs::LivenessPrefs;
 use crate::gui::theme::Palette;
-use crate::gui::widgets::stack::{Answer, Layer, Look, Stack, StackGraph, Unit};
+use crate::gui::widgets::stack::{Answer, Layer, Look, Stack, StackGraph};
 use crate::gui::widgets::{
     choice_ui, missing_ui, search_ui, tables_height, tabs_ui, toolbar_end_ui, toolbar_ui,
     waiting_ui,
@@ -184,16 +185,17 @@ impl Liveness {
         let level = self.max_memory(context.prefs.liveness, &shown.curve);
         let colours = [palette.always_live, palette.not_always_live];
         let always = context.prefs.liveness.always_live;
+        let label = |step: usize| format!("Program step {}", grouped(step as u64));
         let look = Look {
             name: "Liveness by program step",
-            place: "Program step",
+            axis: "Program steps",
+            label: &label,
             unit: Unit::Bytes,
             colours: if always { &colours } else { &colours[1..] },
             chosen: &chosen,
             spans: &spans,
             flag: peak.zip(flag.as_deref()),
             level: level.then_some((shown.curve.capacity, "Memory there is")),
-            first: 0,
         };
         let Answer { hovered, clicked, response } = self.graph.ui(ui, &shown.stack, &look);
         if let Some(step) = hovered {

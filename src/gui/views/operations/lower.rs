@@ -4,12 +4,14 @@
 use super::columns::{COLUMNS, pass_title};
 use crate::analysis::operations::{OpRow, PerTile, PlanLine, per_tile, plan_lines};
 use crate::analysis::program_tree::label;
+use crate::analysis::tiles::Unit;
 use crate::gui::command::Command;
 use crate::gui::fonts::strong;
 use crate::gui::theme::Palette;
 use crate::gui::views::ViewContext;
 use crate::gui::views::jump::TraceJump;
-use crate::gui::widgets::stack::{Layer, Look, Stack, StackGraph, Unit};
+use crate::gui::widgets::stack::{Layer, Look, Stack, StackGraph};
+use crate::gui::widgets::tile_picker::pick;
 use crate::gui::widgets::{hint_ui, missing_ui, tabs_ui, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
 use crate::report::{Category, Part, Report};
@@ -123,56 +125,38 @@ impl Lower {
             return hint_ui(ui, &format!("No {what} of this operation was recorded on any tile."));
         }
         let palette = Palette::of(ui.visuals());
-        let shades: Vec<Color32> = shades(palette);
+        let shades: Vec<Color32> =
+            (0..stack.titles().len()).map(|layer| palette.nth(layer)).collect();
         let code = [
             palette.category(Category::VertexCode),
             palette.category(Category::InternalExchangeCode),
         ];
         let chosen: Vec<usize> =
             context.selection.tiles.iter().map(|tile| *tile as usize).collect();
+        let label = |tile: usize| format!("Tile {}", grouped(tile as u64));
         let look = Look {
             name: if cycles { "Cycles by tile" } else { "Code by tile" },
-            place: "Tile",
-            unit: if cycles { Unit::Count("cycles") } else { Unit::Bytes },
+            axis: "Tiles",
+            label: &label,
+            unit: if cycles { Unit::Cycles } else { Unit::Bytes },
             colours: if cycles { &shades } else { &code },
             chosen: &chosen,
             spans: &[],
             flag: None,
             level: None,
-            first: 0,
         };
         let graph = if cycles { &mut self.cycles } else { &mut self.code };
         let answer = graph.ui(ui, stack, &look);
         if let Some(tile) = answer.hovered {
             answer.response.on_hover_ui_at_pointer(|ui| {
-                ui.label(strong(format!("Tile {}", grouped(tile as u64))));
-                ui.label(look.unit.text(stack.total(tile)));
+                ui.label(strong(label(tile)));
+                ui.label(look.unit.exact(stack.total(tile)));
             });
         }
         if let Some((tile, add)) = answer.clicked {
-            let mut tiles = if add { context.selection.tiles.clone() } else { Vec::new() };
-            tiles.push(tile as u32);
-            tiles.dedup();
-            context.commands.push(Command::SelectTiles(tiles));
+            pick(context, tile as u32, add);
         }
     }
-}
-
-/// Colours of compute sets that stand on each other.
-fn shades(palette: &Palette) -> Vec<Color32> {
-    [
-        Category::Variable,
-        Category::Constant,
-        Category::VertexFieldData,
-        Category::VertexCode,
-        Category::HostExchangeCode,
-        Category::GlobalExchangeCode,
-        Category::Message,
-        Category::ControlCode,
-        Category::Unknown,
-    ]
-    .map(|category| palette.category(category))
-    .to_vec()
 }
 
 fn graphs(report: &Report, programs: &[ProgramId]) -> Result<Arc<Graphs>, String> {

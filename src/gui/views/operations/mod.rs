@@ -160,8 +160,14 @@ impl OperationsView {
             ui.add_space(6.0);
             let hint = "Filter operations";
             let (table, generation) = (&shown.table, shown.generation);
-            let clicked =
-                self.table.choose_ui(ui, context.workers, table, generation, hint, chosen);
+            let clicked = self.table.choose_ui(
+                ui,
+                context.workers,
+                table,
+                generation,
+                hint,
+                chosen.as_slice(),
+            );
             if let Some(row) = clicked {
                 self.chosen = (chosen != Some(row)).then_some((shown.layer, row));
                 self.seen = self.chosen.and_then(|(_, row)| shown.rows.get(row)?.operation);

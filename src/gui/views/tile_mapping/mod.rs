@@ -239,7 +239,7 @@ impl TileMapping {
             &listed.table,
             generation,
             "Filter by name",
-            chosen,
+            chosen.as_slice(),
         );
         if let Some(row) = clicked {
             self.choose(context, listed.entries[row].subject);

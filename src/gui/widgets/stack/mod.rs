@@ -1,5 +1,5 @@
-//! A graph of values that stand on each other, place by place: bytes over program steps, cycles
-//! over tiles.
+//! A graph of values that stand on each other, place by place: bytes over program steps or tiles,
+//! cycles over tiles.
 //!
 //! Place `n` takes the room from `n` to `n + 1` of the axis, and its label stands below its
 //! middle. A column of pixels that holds several places shows the largest of them.
@@ -7,14 +7,15 @@
 mod paint;
 mod values;
 
-pub use values::{Layer, Stack, Unit};
+pub use values::{Layer, Stack};
 
 use super::axis::{Axis, Limits};
 use super::overview::{Grip, overview_ui};
 use super::tiled::{Pieces, Tiled};
 use super::{focus_ui, legend_ui};
+use crate::analysis::tiles::Unit;
 use crate::gui::theme::Palette;
-use crate::units::{CycleRange, grouped};
+use crate::units::CycleRange;
 use egui::accesskit::Role;
 use egui::{
     Color32, CursorIcon, EventFilter, Key, Pos2, Rect, Response, RichText, Sense, Ui, WidgetInfo,
@@ -39,8 +40,10 @@ const MAX_NODES: usize = 256;
 pub struct Look<'a> {
     /// Name for readers of the screen.
     pub name: &'a str,
-    /// What a place is: `Program step`.
-    pub place: &'a str,
+    /// Title of the axis along the foot: `Program steps`.
+    pub axis: &'a str,
+    /// What a place is called: `Step 7`.
+    pub label: &'a dyn Fn(usize) -> String,
     /// What values are.
     pub unit: Unit,
     /// One colour per layer.
@@ -53,8 +56,6 @@ pub struct Look<'a> {
     pub flag: Option<(usize, &'a str)>,
     /// A line across, with its name.
     pub level: Option<(u64, &'a str)>,
-    /// Number shown for the first place.
-    pub first: u64,
 }
 
 /// What the user did.
@@ -97,12 +98,12 @@ impl Places<'_> {
     fn place(&self, at: Pos2) -> Option<usize> {
         let place = self.axis.cycle_from_x(at.x - self.frame.left());
         let place = usize::try_from(place).ok()?;
-        (self.frame.contains(at) && place < self.stack.places).then_some(place)
+        (self.frame.contains(at) && place < self.stack.places()).then_some(place)
     }
 
     fn window(&self) -> Range<usize> {
         let window = self.axis.window(self.frame.width());
-        let end = (window.end as usize).min(self.stack.places);
+        let end = (window.end as usize).min(self.stack.places());
         (window.start as usize).min(end)..end
     }
 }
@@ -123,7 +124,7 @@ impl StackGraph {
         let bottom = (area.bottom() - LEGEND - FOOT).max(strip.bottom() + 30.0);
         let frame =
             Rect::from_min_max(pos2(left, strip.bottom() + 8.0), pos2(left + width, bottom));
-        let limits = Limits { range: CycleRange::new(0, stack.places.max(1) as u64), width };
+        let limits = Limits { range: CycleRange::new(0, stack.places().max(1) as u64), width };
         self.keep_axis(limits);
         self.strip_ui(ui, stack, strip, limits);
         let axis = self.axis.unwrap_or_else(|| Axis::fitting_exactly(limits.range, width));
@@ -193,7 +194,7 @@ impl StackGraph {
             let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
             clicked = place.map(|place| (place, add));
         }
-        if let Some(place) = arrows(ui, response, look.chosen, places.stack.places) {
+        if let Some(place) = arrows(ui, response, look.chosen, places.stack.places()) {
             clicked = Some(place);
         }
         let mut moved = places.axis;
@@ -242,7 +243,7 @@ fn arrows(ui: &Ui, response: &Response, chosen: &[usize], places: usize) -> Opti
 /// The graph and its places for readers of the screen.
 fn nodes_ui(ui: &Ui, places: &Places<'_>, look: &Look<'_>, response: &Response) {
     let stack = places.stack;
-    let value = format!("highest {}", look.unit.text(stack.highest(0..stack.places)));
+    let value = format!("at most {}", look.unit.exact(stack.highest(0..stack.places())));
     response.widget_info(|| WidgetInfo::labeled(Role::Canvas, true, look.name));
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value));
     focus_ui(ui, response, places.frame);
@@ -254,11 +255,10 @@ fn nodes_ui(ui: &Ui, places: &Places<'_>, look: &Look<'_>, response: &Response) 
         let rect =
             Rect::from_x_y_ranges(places.x(place)..=places.x(place + 1), places.frame.y_range());
         let id = response.id.with(place);
-        let name = format!("{} {}", look.place, grouped(look.first + place as u64));
         ui.ctx().accesskit_node_builder(id, |node| {
             node.set_role(Role::GraphicsObject);
-            node.set_label(name);
-            node.set_value(look.unit.text(stack.total(place)));
+            node.set_label((look.label)(place));
+            node.set_value(look.unit.exact(stack.total(place)));
             let edge = |value: f32| f64::from(value);
             node.set_bounds(egui::accesskit::Rect {
                 x0: edge(rect.left()),
@@ -276,13 +276,13 @@ fn legends_ui(ui: &mut Ui, rect: Rect, stack: &Stack, look: &Look<'_>) {
         ui.spacing_mut().item_spacing.x = 6.0;
         egui::ScrollArea::horizontal().id_salt("legend").auto_shrink(false).show(ui, |ui| {
             ui.horizontal(|ui| {
-                for (layer, colour) in stack.layers.iter().zip(look.colours) {
-                    legend_ui(ui, *colour, &layer.title);
+                for (title, colour) in stack.titles().iter().zip(look.colours) {
+                    legend_ui(ui, *colour, title);
                     ui.add_space(8.0);
                 }
                 if let Some((value, name)) = look.level {
                     legend_ui(ui, palette.max_memory, name);
-                    let text = look.unit.text(value);
+                    let text = look.unit.short(value);
                     ui.label(RichText::new(text).size(12.0).color(palette.weak_text));
                 }
             });
