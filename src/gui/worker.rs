@@ -142,7 +142,11 @@ where
     fn receive(&mut self) {
         let Some((_, receiver)) = &self.pending else { return };
         match receiver.try_recv() {
-            Ok(answer) => self.answer = Some(answer),
+            Ok(answer) => {
+                // Freeing a large answer takes longer than painting a frame.
+                let overtaken = self.answer.replace(answer);
+                rayon::spawn(move || drop(overtaken));
+            }
             Err(TryRecvError::Empty) => return,
             Err(TryRecvError::Disconnected) => {}
         }

@@ -10,7 +10,7 @@ use crate::analysis::trace::Item;
 use crate::gui::theme::{Palette, mix};
 use crate::gui::views::ViewContext;
 use crate::gui::widgets::axis::Axis;
-use crate::gui::widgets::{elided::elided, focus_ui, region_ui};
+use crate::gui::widgets::{elided::elided, focus_ui, node_ui, region_ui};
 use crate::report::MarkKind;
 use crate::units::{CycleRange, Cycles, grouped};
 use egui::accesskit::Role;
@@ -264,14 +264,12 @@ impl Band<'_> {
         looks: Looks,
     ) {
         let ipu = &scene.ipus[index];
-        let least = (self.axis.scale() * f64::from(LEAST_LABEL)) as u64;
         let window = self.axis.window(self.places.lanes.width());
-        for (sub_lane, lane) in ipu.lanes.iter().enumerate() {
-            let wide = lane.items.iter().filter(|item| {
-                item.range.length() >= least.max(1)
-                    && item.range.start < window.end
-                    && item.range.end > window.start
-            });
+        for (sub_lane, (lane, wide)) in ipu.lanes.iter().zip(&ipu.wide).enumerate() {
+            let wide = wide
+                .iter()
+                .filter_map(|at| lane.items.get(*at as usize))
+                .filter(|item| item.range.start < window.end && item.range.end > window.start);
             for item in wide {
                 let rect = self.item_rect(sub_lane, item.row, item.range, item.full_height);
                 if rect.width() < LEAST_LABEL {
@@ -312,8 +310,8 @@ impl Band<'_> {
 
     fn bar_node_ui(&self, ui: &Ui, lane: (u32, u8), item: &Item, rect: Rect, text: &str) {
         let bar = id("bar").with((lane, item.row, item.first_position()));
-        let value = format!("{} cycles", Cycles(item.range.length()));
-        region_ui(ui, bar, rect, Role::Cell, text, &value);
+        let cycles = || format!("{} cycles", Cycles(item.range.length()));
+        node_ui(ui, bar, rect, Role::Cell, || (text.to_owned(), cycles()));
     }
 
     fn label(&self, painter: &Painter, rect: Rect, text: &str, ground: Color32) {

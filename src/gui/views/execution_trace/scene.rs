@@ -16,6 +16,9 @@ use std::sync::{Arc, OnceLock};
 /// Marks of one kind that are read for a window.
 const MAX_MARKS: usize = 1_500;
 
+/// Pixels from which on a bar may get a name, were the window shown a little closer.
+const LEAST_WIDE: f64 = 16.0;
+
 /// One IPU of the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IpuLanes {
@@ -150,6 +153,8 @@ pub struct IpuScene {
     pub ipu: u32,
     /// Bars of its groups of tiles.
     pub lanes: Vec<LaneItems>,
+    /// Places of the bars among them that may be wide enough for a name, group by group.
+    pub wide: Vec<Vec<u32>>,
     /// The bars as an image.
     pub image: Pieces,
     /// What every tile does, as an image.
@@ -246,7 +251,15 @@ fn ipu_scene(
         }
     }
     marks.marks.sort_by_key(|mark| mark.cycles.start);
-    Ok(IpuScene { ipu: shown.ipu, lanes, image, tiles, marks })
+    let least = (key.window.length() as f64 / key.width.max(1) as f64 * LEAST_WIDE) as u64;
+    let wide = lanes.iter().map(|lane| wide(lane, least)).collect();
+    Ok(IpuScene { ipu: shown.ipu, lanes, wide, image, tiles, marks })
+}
+
+/// Places of the bars of at least so many cycles.
+fn wide(lane: &LaneItems, least: u64) -> Vec<u32> {
+    let bars = (0..).zip(&lane.items);
+    bars.filter(|(_, item)| item.range.length() >= least.max(1)).map(|(at, _)| at).collect()
 }
 
 /// What every tile of an IPU does in a window.

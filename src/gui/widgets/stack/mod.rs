@@ -12,7 +12,7 @@ pub use values::{Layer, Stack};
 use super::axis::{Axis, Limits};
 use super::overview::{Grip, overview_ui};
 use super::tiled::{Pieces, Tiled};
-use super::{focus_ui, legend_ui};
+use super::{focus_ui, legend_ui, node_ui};
 use crate::analysis::tiles::Unit;
 use crate::gui::theme::Palette;
 use crate::units::CycleRange;
@@ -254,19 +254,8 @@ fn nodes_ui(ui: &Ui, places: &Places<'_>, look: &Look<'_>, response: &Response) 
     for place in window {
         let rect =
             Rect::from_x_y_ranges(places.x(place)..=places.x(place + 1), places.frame.y_range());
-        let id = response.id.with(place);
-        ui.ctx().accesskit_node_builder(id, |node| {
-            node.set_role(Role::GraphicsObject);
-            node.set_label((look.label)(place));
-            node.set_value(look.unit.exact(stack.total(place)));
-            let edge = |value: f32| f64::from(value);
-            node.set_bounds(egui::accesskit::Rect {
-                x0: edge(rect.left()),
-                y0: edge(rect.top()),
-                x1: edge(rect.right()),
-                y1: edge(rect.bottom()),
-            });
-        });
+        let words = || ((look.label)(place), look.unit.exact(stack.total(place)));
+        node_ui(ui, response.id.with(place), rect, Role::GraphicsObject, words);
     }
 }
 
