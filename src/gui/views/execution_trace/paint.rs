@@ -105,6 +105,8 @@ impl ExecutionTrace {
         }
         if let Some(scene) = scene {
             self.common_marks(ui, places, axis, scene);
+            let step = context.selection.step.map(|step| step.step);
+            self.arrows_ui(ui, scene, blocks, (places, axis), step);
             if let Some(chosen) = &chosen {
                 self.paint_chosen(&painter, prepared, blocks, places, axis, chosen, palette);
             }
@@ -115,16 +117,25 @@ impl ExecutionTrace {
 
     fn common_marks(&self, ui: &Ui, places: &Places, axis: Axis, scene: &Scene) {
         let palette = Palette::of(ui.visuals());
-        for (index, (kind, row)) in scene.marks.iter().enumerate() {
+        let row_rect = |index: usize| {
             let top = places.marks.top() + index as f32 * MARK_HEIGHT;
-            let rect = Rect::from_min_size(
-                pos2(places.marks.left(), top),
-                vec2(places.marks.width(), MARK_HEIGHT),
-            );
-            marks_ui(ui, places.marks, rect, axis, row);
+            let corner = pos2(places.marks.left(), top);
+            Rect::from_min_size(corner, vec2(places.marks.width(), MARK_HEIGHT))
+        };
+        let title = |rect: Rect, text: &str| {
             let at = pos2(rect.left() - 10.0, rect.center().y - 1.0);
             let font = FontId::proportional(11.0);
-            ui.painter().text(at, Align2::RIGHT_CENTER, kind_title(*kind), font, palette.weak_text);
+            ui.painter().text(at, Align2::RIGHT_CENTER, text, font, palette.weak_text);
+        };
+        for (index, (kind, row)) in scene.marks.iter().enumerate() {
+            let rect = row_rect(index);
+            marks_ui(ui, places.marks, rect, axis, row);
+            title(rect, kind_title(*kind));
+        }
+        if !scene.host.is_empty() {
+            let rect = row_rect(scene.marks.len());
+            self.host_ui(ui, rect, axis, scene);
+            title(rect, "Host");
         }
     }
 
