@@ -90,7 +90,8 @@ pub fn arrows(trace: &Trace, links: &Links, steps: &[StepId]) -> Result<Vec<Arro
         let mut parts: BTreeMap<u32, LaneStep> = BTreeMap::new();
         for info in trace.lanes().iter().filter(|lane| lane.sub_lane == 0) {
             let lane = trace.lane_of(info.ipu, 0);
-            if let Some(part) = lane.map(|lane| lane.find(*step)).transpose()?.flatten() {
+            let part = lane.map(|lane| lane.find(*step)).transpose()?.flatten();
+            if let Some(part) = part.filter(|part| part.kind == ProgramKind::GlobalExchange) {
                 parts.insert(info.ipu, part);
             }
         }

@@ -50,8 +50,8 @@ impl ExecutionTrace {
                 continue;
             }
             let own = chosen == Some(arrow.step);
-            let colour = if own { palette.selection } else { palette.text.gamma_multiply(0.75) };
-            let stroke = Stroke::new(if own { 2.5 } else { 1.3 }, colour);
+            let colour = if own { palette.selection } else { palette.text.gamma_multiply(0.6) };
+            let stroke = Stroke::new(if own { 2.5 } else { 1.0 }, colour);
             curve(&painter, start, end, stroke);
             let visible = both.intersect(places.lanes);
             let node = id("arrow").with((arrow.step.0, arrow.link.from, arrow.link.to));

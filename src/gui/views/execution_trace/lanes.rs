@@ -135,6 +135,7 @@ impl ExecutionTrace {
             tile_balance: prefs.tile_balance,
             marks: prefs.marks,
             arrows: prefs.arrows,
+            chosen: context.selection.step.map(|step| step.step),
             filter: self.filter.trim().to_lowercase(),
             dark: ui.visuals().dark_mode,
             row_height: (row_height * ppp).round() as usize,

@@ -56,7 +56,7 @@ pub fn summary_ui(ui: &mut Ui, summary: &WindowSummary, target: &Target, bytes: 
 /// Titles and widths of the columns of the summary.
 const COLUMNS: [(&str, f32); 6] = [
     ("IPU", 44.0),
-    ("Proportions", 640.0),
+    ("Proportions", 690.0),
     ("Tile balance", 150.0),
     ("StreamCopy host (Rx/Tx)", 170.0),
     ("StreamCopy remote buffer (Rx/Tx)", 210.0),
@@ -153,7 +153,7 @@ fn proportions_ui(ui: &mut Ui, totals: &IpuTotals) {
     let parts = parts(palette, &totals.proportions);
     let text: Vec<String> =
         parts.iter().map(|(_, name, share)| format!("{name} {}", percent(*share))).collect();
-    let (rect, response) = ui.allocate_exact_size(vec2(600.0, 13.0), Sense::hover());
+    let (rect, response) = ui.allocate_exact_size(vec2(660.0, 13.0), Sense::hover());
     let name = format!("Proportions of IPU {}", totals.ipu);
     response.widget_info(|| WidgetInfo::labeled(Role::Image, true, &name));
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(text.join(", ")));

@@ -19,8 +19,8 @@ use std::sync::{Arc, OnceLock};
 /// Marks of one kind that are read for a window.
 const MAX_MARKS: usize = 1_500;
 
-/// Pixels from which on an exchange has arrows.
-const LEAST_SENDER: f64 = 3.0;
+/// Pixels from which on an exchange has arrows without being chosen.
+const LEAST_SENDER: f64 = 10.0;
 /// Most exchanges of a window that have arrows.
 const MAX_SENDERS: usize = 64;
 /// Pixels from which on a bar may get a name, were the window shown a little closer.
@@ -147,6 +147,8 @@ pub struct SceneKey {
     pub marks: bool,
     /// Whether there are arrows between IPUs.
     pub arrows: bool,
+    /// The chosen step, which has arrows however narrow it is.
+    pub chosen: Option<StepId>,
     /// What is searched for, in small letters.
     pub filter: String,
     /// Whether colours are those on a dark ground.
@@ -260,10 +262,11 @@ fn exchanges(ipus: &[IpuScene], key: &SceneKey) -> Vec<StepId> {
         .collect();
     found.sort_unstable_by_key(|(length, step)| (std::cmp::Reverse(*length), *step));
     found.dedup_by_key(|(_, step)| *step);
+    found.truncate(MAX_SENDERS);
     let mut steps: Vec<StepId> = found.into_iter().map(|(_, step)| step).collect();
+    steps.extend(key.chosen);
     steps.sort_unstable();
     steps.dedup();
-    steps.truncate(MAX_SENDERS);
     steps
 }
 

@@ -20,7 +20,7 @@ pub(super) fn paint(ui: &Ui, places: &Places<'_>, look: &Look<'_>) {
     let mut below = columns(places, None);
     let count = places.stack.titles().len();
     // A few layers are pale with a line along their top; many are told apart by their colours.
-    let paleness = [0.85, 0.55].get(count.saturating_sub(1)).copied().unwrap_or(0.25);
+    let paleness = [0.85, 0.75].get(count.saturating_sub(1)).copied().unwrap_or(0.25);
     for (index, colour) in look.colours.iter().enumerate().take(count) {
         let above = columns(places, Some(index));
         fill(&inside, places, &below, &above, mix(*colour, palette.page, paleness));
