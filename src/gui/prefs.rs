@@ -102,6 +102,8 @@ pub struct MemoryPrefs {
     pub include_gaps: bool,
     /// Show the line of a tile's capacity; not chosen means: where tiles are nearly full.
     pub max_memory: Option<bool>,
+    /// Show variables at their addresses instead of as a table.
+    pub variable_map: bool,
 }
 
 /// Choices of the liveness view.

@@ -127,7 +127,7 @@ mod tests {
     use crate::report::{ReportBuilder, Step, StepOnIpu};
 
     /// IPU 0 sends to IPU 1, which waits and then works.
-    fn sent() -> Report {
+    fn sent() -> (Report, tempfile::TempDir) {
         let mut report = ReportBuilder::new(2, 4);
         let copy = report.program(ProgramKind::GlobalExchange, "inter-ipu-copy");
         let sync = report.program(ProgramKind::Sync, "External");
@@ -141,12 +141,12 @@ mod tests {
             report.run_on(work, ipu, 25..75);
         }
         let directory = tempfile::tempdir().unwrap();
-        Report::open(report.write(directory.path()).unwrap()).unwrap()
+        (Report::open(report.write(directory.path()).unwrap()).unwrap(), directory)
     }
 
     #[test]
     fn an_arrow_leads_to_the_first_step_that_works() {
-        let report = sent();
+        let (report, _directory) = sent();
         let trace = report.trace().unwrap().unwrap();
         let links = Links::read(&report).unwrap();
         let found = arrows(&trace, &links, &[StepId(0)]).unwrap();

@@ -92,6 +92,7 @@ impl TileGraph {
             spans: &[],
             flag: None,
             level,
+            matching: None,
         };
         let Answer { response, hovered, clicked } = self.0.ui(ui, &shown.stack, &stack_look);
         if let Some(place) = hovered {

@@ -1,5 +1,6 @@
 //! Memory: how full every tile is, and what fills it.
 
+mod banks;
 mod tables;
 
 use super::{View, ViewContext, ViewInfo};
@@ -18,6 +19,7 @@ use crate::gui::widgets::{choice_ui, hint_ui, missing_ui, tabs_ui, toolbar_ui, w
 use crate::gui::worker::{Asked, Slot};
 use crate::report::{Category, Part, Report};
 use crate::units::VariableId;
+use banks::Banks;
 use egui::{Align, CentralPanel, Frame, Layout, Panel, Ui};
 use std::sync::Arc;
 use tables::Tables;
@@ -73,6 +75,7 @@ struct Memory {
     per_ipu: bool,
     graph: TileGraph,
     tables: Tables,
+    banks: Banks,
     tab: Tab,
     picker: TilePicker,
 }
@@ -257,8 +260,34 @@ impl Memory {
             tabs_ui(ui, &tabs, &mut self.tab);
         });
         ui.add_space(4.0);
+        if self.tab == Tab::Variables && context.opened.report.has(Part::Variables) {
+            self.variables_look_ui(ui, context);
+            if context.prefs.memory.variable_map {
+                if let Some(variable) = self.banks.ui(ui, context, &self.variables) {
+                    let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
+                    self.choose(context, variable, add);
+                }
+                return;
+            }
+        }
         if let Some((variable, add)) = self.tables.ui(ui, context, self.tab, &self.variables) {
             self.choose(context, variable, add);
+        }
+    }
+
+    /// Whether variables are a table or a map; remembered.
+    fn variables_look_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+        let mut prefs = context.prefs.memory;
+        ui.horizontal(|ui| {
+            ui.add_space(12.0);
+            for (map, text) in [(false, "Table"), (true, "Memory map")] {
+                if ui.selectable_label(prefs.variable_map == map, text).clicked() {
+                    prefs.variable_map = map;
+                }
+            }
+        });
+        if prefs != context.prefs.memory {
+            context.commands.push(Command::SetMemoryPrefs(prefs));
         }
     }
 

@@ -2,6 +2,9 @@
 //! planner's choice.
 
 use super::columns::{COLUMNS, pass_title};
+use super::lists::{debug_ui, flops_ui};
+use crate::analysis::json::Line;
+use crate::analysis::operation_debug::debug_lines;
 use crate::analysis::operations::{OpRow, PerTile, PlanLine, per_tile, plan_lines};
 use crate::analysis::program_tree::label;
 use crate::analysis::tiles::Unit;
@@ -15,7 +18,7 @@ use crate::gui::widgets::tile_picker::pick;
 use crate::gui::widgets::{hint_ui, missing_ui, tabs_ui, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
 use crate::report::{Category, Part, Report};
-use crate::units::{Bytes, ProgramId, exact_bytes, grouped, percent};
+use crate::units::{Bytes, OperationId, ProgramId, exact_bytes, grouped, percent};
 use egui::{Color32, CornerRadius, Grid, Label, Rect, RichText, ScrollArea, Sense, Ui, vec2};
 use std::sync::Arc;
 
@@ -27,7 +30,9 @@ enum Tab {
     Programs,
     Code,
     Cycles,
+    Flops,
     Plan,
+    Debug,
 }
 
 /// Costs tile by tile, ready to be drawn.
@@ -36,10 +41,14 @@ struct Graphs {
     code: Arc<Stack>,
 }
 
+/// The operation and the programs that are told about.
+type DebugKey = (Option<OperationId>, Vec<ProgramId>);
+
 /// State of what is below.
 #[derive(Default)]
 pub struct Lower {
     tab: Tab,
+    debug: Slot<DebugKey, Result<Vec<Line>, String>>,
     graphs: Slot<Vec<ProgramId>, Result<Arc<Graphs>, String>>,
     cycles: StackGraph,
     code: StackGraph,
@@ -47,20 +56,24 @@ pub struct Lower {
 }
 
 impl Lower {
-    /// Shows it; `rows` are all operations, `row` the chosen one.
+    /// Shows it; `rows` are all operations, `row` the chosen one. The place of the one that is
+    /// chosen here.
     pub fn ui(
         &mut self,
         ui: &mut Ui,
         context: &mut ViewContext<'_>,
         rows: &[OpRow],
         row: Option<&OpRow>,
-    ) {
+    ) -> Option<usize> {
+        let mut chosen = None;
         let tabs = [
             (Tab::Summary, "Summary"),
             (Tab::Programs, "Steps"),
             (Tab::Code, "Code"),
             (Tab::Cycles, "Cycles"),
+            (Tab::Flops, "FLOPs"),
             (Tab::Plan, "Plan"),
+            (Tab::Debug, "Debug"),
         ];
         ui.horizontal(|ui| {
             ui.add_space(6.0);
@@ -74,8 +87,24 @@ impl Lower {
             (Tab::Programs, Some(row)) => self.programs_ui(ui, context, row),
             (Tab::Code | Tab::Cycles, Some(row)) => self.graphs_ui(ui, context, row),
             (Tab::Plan, Some(row)) => plan_ui(ui, context, row),
+            (Tab::Flops, Some(row)) => chosen = flops_ui(ui, rows, row),
+            (Tab::Debug, Some(row)) => self.debug_ui(ui, context, row),
         }
         self.jump.update(ui.ctx(), context);
+        chosen
+    }
+
+    fn debug_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
+        let report = context.opened.report.clone();
+        let key = (row.operation, row.programs.clone());
+        let question = move |(operation, programs): &DebugKey| {
+            debug_lines(&report, *operation, programs).map_err(|error| error.to_string())
+        };
+        match self.debug.ask(ui.ctx(), context.workers, &key, question).answer() {
+            Some(Ok(lines)) => debug_ui(ui, lines),
+            Some(Err(problem)) => missing_ui(ui, "The operation cannot be read", problem),
+            None => {}
+        }
     }
 
     fn programs_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, row: &OpRow) {
@@ -144,6 +173,7 @@ impl Lower {
             spans: &[],
             flag: None,
             level: None,
+            matching: None,
         };
         let graph = if cycles { &mut self.cycles } else { &mut self.code };
         let answer = graph.ui(ui, stack, &look);

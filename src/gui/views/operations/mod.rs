@@ -1,6 +1,7 @@
 //! Operations: what each of them costs, and how the planner split it.
 
 pub mod columns;
+mod lists;
 mod lower;
 
 use super::{View, ViewContext, ViewInfo};
@@ -154,7 +155,11 @@ impl OperationsView {
             .show(ui, |ui| {
                 ui.take_available_space();
                 let row = chosen.and_then(|row| shown.rows.get(row));
-                self.lower.ui(ui, context, &shown.rows, row);
+                if let Some(place) = self.lower.ui(ui, context, &shown.rows, row) {
+                    self.chosen = Some((shown.layer, place));
+                    self.seen = shown.rows.get(place).and_then(|row| row.operation);
+                    context.commands.push(Command::SelectOperation(self.seen));
+                }
             });
         CentralPanel::default().frame(frame).show(ui, |ui| {
             ui.add_space(6.0);

@@ -56,6 +56,49 @@ pub struct Look<'a> {
     pub flag: Option<(usize, &'a str)>,
     /// A line across, with its name.
     pub level: Option<(u64, &'a str)>,
+    /// Places that stay bright while the others are veiled; `None` veils nothing.
+    pub matching: Option<&'a Matching>,
+}
+
+/// Places that match something, counted so that a column of pixels knows at once if it has any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Matching {
+    /// Number of matches before each place.
+    before: Vec<u32>,
+}
+
+impl Matching {
+    /// Of places in order, for each whether it matches.
+    pub fn new(places: impl Iterator<Item = bool>) -> Self {
+        let mut before = vec![0];
+        let mut count = 0;
+        for matches in places {
+            count += u32::from(matches);
+            before.push(count);
+        }
+        Self { before }
+    }
+
+    /// Number of matches.
+    pub fn count(&self) -> u32 {
+        self.before.last().copied().unwrap_or(0)
+    }
+
+    /// Whether any of the places matches.
+    fn any(&self, places: Range<usize>) -> bool {
+        let count = |place: usize| self.before.get(place).copied().unwrap_or(self.count());
+        count(places.start) < count(places.end)
+    }
+
+    /// The first match behind a place, or the first of all.
+    pub fn next(&self, after: Option<usize>) -> Option<usize> {
+        let from = after.map_or(0, |place| place + 1);
+        let known = self.before.get(from).copied().unwrap_or(self.count());
+        // A match is the place at which the count goes up.
+        let nth = if known < self.count() { known } else { 0 };
+        let place = self.before.partition_point(|count| *count <= nth);
+        (self.count() > 0).then(|| place - 1)
+    }
 }
 
 /// What the user did.
@@ -277,4 +320,22 @@ fn legends_ui(ui: &mut Ui, rect: Rect, stack: &Stack, look: &Look<'_>) {
             });
         });
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn matches_are_found_one_after_the_other() {
+        let places = [false, true, false, true, true, false];
+        let matching = Matching::new(places.into_iter());
+        assert_eq!(matching.count(), 3);
+        assert_eq!(matching.next(None), Some(1));
+        assert_eq!(matching.next(Some(1)), Some(3));
+        assert_eq!(matching.next(Some(3)), Some(4));
+        assert_eq!(matching.next(Some(4)), Some(1), "and again from the front");
+        assert!(matching.any(0..2) && !matching.any(2..3) && !matching.any(5..9));
+        assert_eq!(Matching::new([false].into_iter()).next(None), None);
+    }
 }

@@ -1,7 +1,7 @@
 //! How a graph of stacked values is painted.
 
 use super::values::{Stack, mark_step};
-use super::{Look, Places};
+use super::{Look, Matching, Places};
 use crate::gui::theme::{Palette, mix};
 use crate::gui::widgets::axis::tick_step;
 use crate::gui::widgets::elided::elided;
@@ -28,6 +28,9 @@ pub(super) fn paint(ui: &Ui, places: &Places<'_>, look: &Look<'_>) {
             outline(&inside, places, &above, *colour);
         }
         below = above;
+    }
+    if let Some(matching) = look.matching {
+        veil(&inside, places, matching, palette.page.gamma_multiply(0.72));
     }
     spans(&inside, places, look, palette);
     for place in look.chosen {
@@ -92,6 +95,31 @@ fn fill(
 fn quad(mesh: &mut Mesh, run: Option<(f32, f32, f32, f32)>, colour: Color32) {
     let Some((left, right, bottom, top)) = run.filter(|run| run.2 > run.3) else { return };
     mesh.add_colored_rect(Rect::from_min_max(pos2(left, top), pos2(right, bottom)), colour);
+}
+
+/// Covers the columns of pixels that hold no match.
+fn veil(painter: &Painter, places: &Places<'_>, matching: &Matching, colour: Color32) {
+    let (window, frame) = (places.window(), places.frame);
+    let per_column = window.len().div_ceil((frame.width() as usize).max(1)).max(1);
+    let mut mesh = Mesh::default();
+    let mut run: Option<(f32, f32, f32, f32)> = None;
+    for first in window.clone().step_by(per_column) {
+        let end = (first + per_column).min(window.end);
+        if matching.any(first..end) {
+            quad(&mut mesh, run.take(), colour);
+            continue;
+        }
+        let right = places.x(end).min(frame.right());
+        match &mut run {
+            Some((_, last, _, _)) => *last = right,
+            None => {
+                let left = places.x(first).max(frame.left());
+                run = Some((left, right, frame.bottom(), frame.top()));
+            }
+        }
+    }
+    quad(&mut mesh, run, colour);
+    painter.add(Shape::mesh(mesh));
 }
 
 fn outline(painter: &Painter, places: &Places<'_>, above: &[(f32, f32, f32)], colour: Color32) {
