@@ -3,6 +3,7 @@
 //! Results go to stdout, progress and errors to stderr. Exit codes: 0 fine, 1 the job failed,
 //! 2 wrong usage. A closed pipe on stdout is success: the reader had enough.
 
+mod compare;
 mod export;
 mod insights;
 mod progress;
@@ -36,6 +37,7 @@ pub const COMMANDS: &[Command] = &[
     seeds::COMMAND,
     summary::COMMAND,
     insights::COMMAND,
+    compare::COMMAND,
     verify::COMMAND,
     export::COMMAND,
     validate::COMMAND,
@@ -62,6 +64,7 @@ Examples:
   tilescope --headless -o out                simulate the MNIST pipeline, no display needed
   tilescope simulate matmul_chain -o out --set model.m=1600
   tilescope summary out --json
+  tilescope compare before after --fail-over 2
   tilescope export out --view memory --format png -o memory.png
 
 Exit codes: 0 fine, 1 the job failed, 2 wrong usage.";
@@ -164,7 +167,11 @@ fn json_argument() -> Arg {
 
 /// Opens the report an argument names; warnings go to stderr.
 fn open_report(matches: &ArgMatches) -> Result<crate::report::Report, CliError> {
-    let path = matches.get_one::<String>("report").map_or("", String::as_str);
+    open_path(matches.get_one::<String>("report").map_or("", String::as_str))
+}
+
+/// Opens a report; warnings go to stderr.
+fn open_path(path: &str) -> Result<crate::report::Report, CliError> {
     let report =
         crate::report::Report::open(path).map_err(|error| CliError::Failed(error.to_string()))?;
     for warning in report.warnings() {
