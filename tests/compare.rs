@@ -6,6 +6,8 @@ mod report_support;
 use report_support::foreign::Foreign;
 use report_support::random_report;
 use std::path::Path;
+use std::sync::OnceLock;
+use tempfile::TempDir;
 use tilescope::analysis::compare::{
     Alignment, COMPARISONS, Cell, Row, Sides, Table, What, comparison,
 };
@@ -73,16 +75,20 @@ fn simulate(spec: &str, overrides: &[&str], path: &Path) {
     common::report_file(&common::spec(spec, overrides), path);
 }
 
-/// Every kind of report, opened; the directory must outlive them.
-fn reports() -> (Vec<(&'static str, Report)>, tempfile::TempDir) {
-    let directory = tempfile::tempdir().expect("temporary directory");
-    let open = |(index, (name, write)): (usize, &(&'static str, Write))| {
-        let path = directory.path().join(index.to_string());
-        write(&path);
-        (*name, Report::open(&path).expect("opens"))
+/// Every kind of report, written and opened once.
+fn reports() -> &'static [(&'static str, Report)] {
+    static REPORTS: OnceLock<(Vec<(&'static str, Report)>, TempDir)> = OnceLock::new();
+    let write = || {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let open = |(index, (name, write)): (usize, &(&'static str, Write))| {
+            let path = directory.path().join(index.to_string());
+            write(&path);
+            (*name, Report::open(&path).expect("opens"))
+        };
+        let reports = KINDS.iter().enumerate().map(open).collect();
+        (reports, directory)
     };
-    let reports = KINDS.iter().enumerate().map(open).collect();
-    (reports, directory)
+    &REPORTS.get_or_init(write).0
 }
 
 fn tables(source: &Report, target: &Report) -> Vec<Vec<Table>> {
@@ -99,8 +105,8 @@ fn turned(row: &Row) -> String {
 
 #[test]
 fn a_report_differs_from_itself_in_nothing() {
-    let (reports, _directory) = reports();
-    for (name, report) in &reports {
+    let reports = reports();
+    for (name, report) in reports {
         for table in tables(report, report).iter().flatten() {
             for row in table.rows.iter().chain(&table.total) {
                 assert!(row.is_same(), "{name}: {}: {row:?}", table.title);
@@ -115,47 +121,45 @@ fn a_report_differs_from_itself_in_nothing() {
     }
 }
 
-#[test]
-fn exchanging_source_and_target_turns_every_difference_around() {
-    let (reports, _directory) = reports();
-    for (index, (a_name, a)) in reports.iter().enumerate() {
-        for (b_name, b) in &reports[index + 1..] {
-            let rows = |found: Vec<Vec<Table>>, turn: bool| {
-                let mut rows: Vec<String> = Vec::new();
-                for row in found.iter().flatten().flat_map(|t| t.rows.iter().chain(&t.total)) {
-                    let plain = format!("{} {:?} {:?}", row.name, row.source, row.target);
-                    rows.push(if turn { turned(row) } else { plain });
-                }
-                rows.sort_unstable();
-                rows
-            };
-            let (there, back) = (rows(tables(a, b), false), rows(tables(b, a), true));
-            for (there, back) in there.iter().zip(&back) {
-                assert_eq!(there, back, "{a_name} / {b_name}");
-            }
-            assert_eq!(there.len(), back.len(), "{a_name} / {b_name}");
-        }
+/// Rows as words, in an order that does not depend on who is called source.
+fn rows(found: &[Vec<Table>], word: impl Fn(&Row) -> String) -> Vec<String> {
+    let all = found.iter().flatten().flat_map(|table| table.rows.iter().chain(&table.total));
+    let mut rows: Vec<String> = all.map(word).collect();
+    rows.sort_unstable();
+    rows
+}
+
+/// Differences of rows add up to that of the total.
+fn adds_up(found: &[Vec<Table>], words: &str) {
+    for table in found.iter().flatten() {
+        let Some(total) = &table.total else { continue };
+        let sum: i128 = table.rows.iter().filter_map(Row::whole_change).sum();
+        assert_eq!(Some(sum), total.whole_change(), "{words}: {}", table.title);
     }
 }
 
 #[test]
-fn differences_of_rows_add_up_to_that_of_the_total() {
-    let (reports, _directory) = reports();
-    for (a_name, a) in &reports {
-        for (b_name, b) in &reports {
-            for table in tables(a, b).iter().flatten() {
-                let Some(total) = &table.total else { continue };
-                let sum: i128 = table.rows.iter().filter_map(Row::whole_change).sum();
-                let words = format!("{a_name} / {b_name}: {}", table.title);
-                assert_eq!(Some(sum), total.whole_change(), "{words}");
+fn exchanging_source_and_target_turns_every_difference_around() {
+    let reports = reports();
+    for (index, (a_name, a)) in reports.iter().enumerate() {
+        for (b_name, b) in &reports[index + 1..] {
+            let words = format!("{a_name} / {b_name}");
+            let (there, back) = (tables(a, b), tables(b, a));
+            adds_up(&there, &words);
+            adds_up(&back, &words);
+            let plain = |row: &Row| format!("{} {:?} {:?}", row.name, row.source, row.target);
+            let (there, back) = (rows(&there, plain), rows(&back, turned));
+            for (there, back) in there.iter().zip(&back) {
+                assert_eq!(there, back, "{words}");
             }
+            assert_eq!(there.len(), back.len(), "{words}");
         }
     }
 }
 
 #[test]
 fn shares_are_of_the_larger_side() {
-    let (reports, _directory) = reports();
+    let reports = reports();
     for table in tables(&reports[0].1, &reports[1].1).iter().flatten() {
         for row in &table.rows {
             assert!(row.share().is_none_or(|share| (-1.0..=1.0).contains(&share)), "{row:?}");
@@ -194,7 +198,7 @@ fn inserted_steps_and_turns_leave_the_others_aligned() {
 
 #[test]
 fn positions_go_there_and_back() {
-    let (reports, _directory) = reports();
+    let reports = reports();
     let steps = Alignment::read(&reports[0].1, &reports[1].1).expect("aligns").steps;
     for lane in &steps.expect("both ran").lanes {
         let mut found = 0;
@@ -210,7 +214,7 @@ fn positions_go_there_and_back() {
 
 #[test]
 fn twice_the_accumulation_is_seen_as_such() {
-    let (reports, _directory) = reports();
+    let reports = reports();
     let (source, target) = (&reports[0].1, &reports[1].1);
     let alignment = Alignment::read(source, target).expect("aligns");
     let sides = Sides { source, target, alignment: &alignment };

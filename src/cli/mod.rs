@@ -61,6 +61,7 @@ const AFTER_HELP: &str = "\
 Examples:
   tilescope                                  home screen of the desktop app
   tilescope out                              open the report in directory out
+  tilescope before --compare after           open two reports side by side
   tilescope --headless -o out                simulate the MNIST pipeline, no display needed
   tilescope simulate matmul_chain -o out --set model.m=1600
   tilescope summary out --json
@@ -77,6 +78,13 @@ pub fn arguments() -> clap::Command {
         .after_help(AFTER_HELP)
         .args_conflicts_with_subcommands(true)
         .arg(Arg::new("report").value_name("REPORT").help("Report to open: a directory or a .pop file"))
+        .arg(
+            Arg::new("compare")
+                .long("compare")
+                .value_name("REPORT")
+                .requires("report")
+                .help("Report to compare it with"),
+        )
         .arg(
             Arg::new("headless")
                 .long("headless")
@@ -149,7 +157,8 @@ fn dispatch(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError
     if matches.contains_id("headless") && matches.get_one::<String>("headless").is_some() {
         return simulate::headless(matches, output);
     }
-    window::open(matches.get_one::<String>("report").map(String::as_str))
+    let path = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+    window::open(path("report"), path("compare"))
 }
 
 /// The argument that names a report.

@@ -48,6 +48,9 @@ impl Alignment {
     /// # Errors
     /// Parts of the files that cannot be read.
     pub fn read(source: &Report, target: &Report) -> Result<Self, ReportError> {
+        // Kinds of programs of foreign files are known once their trace is prepared.
+        source.trace()?;
+        target.trace()?;
         let programs = ProgramPairs::read(source, target)?;
         let steps = Steps::read(source, target, &programs)?;
         Ok(Self { links: Links::read(source, target)?, programs, steps })
@@ -100,12 +103,4 @@ pub static COMPARISONS: &[Comparison] = &[
 /// The comparison of a view.
 pub fn comparison(view: &str) -> Option<&'static Comparison> {
     COMPARISONS.iter().find(|comparison| comparison.view == view)
-}
-
-/// Words that say how a report fares against another in one line: cycles and fullest tile.
-pub fn headline(rows: &[Row]) -> String {
-    let words = rows.iter().filter(|row| row.change().is_some_and(|change| change != 0.0));
-    let words: Vec<String> =
-        words.map(|row| format!("{} {}", row.name, row.change_text())).collect();
-    if words.is_empty() { "no difference".to_owned() } else { words.join(", ") }
 }
