@@ -31,4 +31,4 @@ pub use error::ReportError;
 pub use model::*;
 pub use open::REPORT_FILE;
 pub use reader::*;
-pub use writer::{ReportMeta, ReportWriter, StepLayout};
+pub use writer::{Recorder, ReportMeta, ReportWriter, StepLayout};

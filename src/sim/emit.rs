@@ -1,9 +1,9 @@
 //! From a spec to a report on disk.
 
-use super::compile::{self, CompileError, Compiled};
+use super::compile::{self, CompileError};
 use super::run::{self, Sink};
 use super::spec::Spec;
-use crate::report::{Mark, ReportError, ReportMeta, ReportWriter, Step, StepLayout};
+use crate::report::{Mark, Recorder, ReportError, ReportMeta, ReportWriter, Step, StepLayout};
 use std::path::{Path, PathBuf};
 
 /// Why a simulation left no report.
@@ -20,14 +20,14 @@ pub enum SimulateError {
 /// Compiles and runs `spec`, and writes the report to `directory`; returns the file's path.
 ///
 /// A program that does not fit in memory is compiled but not run: its report has no execution.
-/// `progress` hears the share that is done.
+/// `progress` hears the share that is done, from one thread at a time.
 ///
 /// # Errors
 /// [`SimulateError`]; nothing is left behind then, and an older report stays as it was.
 pub fn simulate(
     spec: &Spec,
     directory: &Path,
-    mut progress: impl FnMut(f64),
+    mut progress: impl FnMut(f64) + Send,
 ) -> Result<PathBuf, SimulateError> {
     progress(0.0);
     let compiled = compile::compile(spec)?;
@@ -36,41 +36,36 @@ pub fn simulate(
         spec: Some(spec.text.clone()),
     };
     let mut writer = ReportWriter::create(directory, &meta)?;
-    writer.compilation(&compiled.compilation)?;
     if compiled.tiles_out_of_memory() == 0 {
-        execute(&compiled, spec, &mut writer, &mut progress)?;
+        let rehearsal = run::rehearse(&compiled, spec);
+        let layout = StepLayout::for_bars(rehearsal.bars);
+        writer.record(&compiled.compilation, layout, |recorder| {
+            let mut sink = RecorderSink { recorder, progress: &mut progress };
+            run::run(&compiled, spec, &rehearsal, &mut sink)
+        })?;
+    } else {
+        writer.compilation(&compiled.compilation)?;
     }
     let path = writer.finish()?;
     progress(1.0);
     Ok(path)
 }
 
-fn execute(
-    compiled: &Compiled,
-    spec: &Spec,
-    writer: &mut ReportWriter,
-    progress: &mut dyn FnMut(f64),
-) -> Result<(), ReportError> {
-    let rehearsal = run::rehearse(compiled, spec);
-    writer.step_layout(StepLayout::for_bars(rehearsal.bars))?;
-    run::run(compiled, spec, &rehearsal, &mut WriterSink { writer, progress })
+/// Hands steps and marks to the report.
+struct RecorderSink<'a> {
+    recorder: &'a mut Recorder,
+    progress: &'a mut (dyn FnMut(f64) + Send),
 }
 
-/// Hands steps and marks to the writer.
-struct WriterSink<'a> {
-    writer: &'a mut ReportWriter,
-    progress: &'a mut dyn FnMut(f64),
-}
-
-impl Sink for WriterSink<'_> {
+impl Sink for RecorderSink<'_> {
     type Error = ReportError;
 
     fn step(&mut self, step: &Step) -> Result<(), ReportError> {
-        self.writer.step(step)
+        self.recorder.step(step)
     }
 
     fn mark(&mut self, mark: &Mark) -> Result<(), ReportError> {
-        self.writer.mark(mark)
+        self.recorder.mark(mark)
     }
 
     fn progress(&mut self, share: f64) {

@@ -442,7 +442,8 @@ impl Pass<'_> {
             bytes_in: row.bytes_in,
             bytes_out: row.bytes_out,
         };
-        self.lanes.push(&self.rows, (row.ipu, sub_lane), record, None)?;
+        self.lanes.push((row.ipu, sub_lane), record, None);
+        self.lanes.complete().try_for_each(|blob| blob.insert(&self.rows))?;
         Ok(true)
     }
 

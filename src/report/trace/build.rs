@@ -7,7 +7,7 @@ use crate::report::limits::MAX_SUB_LANES;
 use crate::units::CycleRange;
 
 /// A finished piece of the index, to be stored under its key.
-pub(crate) enum Blob {
+pub(in crate::report) enum Blob {
     /// Chunk of steps.
     Chunk(i64, Vec<u8>),
     /// What is kept beside a chunk.

@@ -46,6 +46,7 @@ mod types;
 mod verify;
 mod write;
 
+pub(super) use build::Blob;
 pub use query::Lane;
 pub(super) use record::{Class, Details, Record};
 pub use types::{Balance, Bucket, LaneInfo, LaneStep, Longest, PerActivity, Span, Totals};

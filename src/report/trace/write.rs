@@ -32,22 +32,25 @@ impl IndexWriter {
     /// Adds a step to a lane; it must not start before [`IndexWriter::end`].
     pub(in crate::report) fn push(
         &mut self,
-        rows: &Rows,
         lane: (u32, u8),
         record: Record,
         details: Option<Details>,
-    ) -> Result<(), ReportError> {
+    ) {
         let new = || LaneBuilder::new(lane_number(lane.0, lane.1));
         let builder = self.lanes.entry(lane).or_insert_with(new);
         builder.push(record, details, &mut self.room, &mut self.blobs);
-        store(&mut self.blobs, rows)
+    }
+
+    /// Pieces that are complete; they are to be stored in this order.
+    pub(in crate::report) fn complete(&mut self) -> impl Iterator<Item = Blob> {
+        self.blobs.drain(..)
     }
 
     /// Writes what is left.
     pub(in crate::report) fn finish(mut self, rows: &Rows) -> Result<(), ReportError> {
         for ((ipu, sub_lane), builder) in self.lanes {
             let lane = builder.finish(&mut self.room, &mut self.blobs);
-            store(&mut self.blobs, rows)?;
+            self.blobs.drain(..).try_for_each(|blob| blob.insert(rows))?;
             rows.insert(
                 "trace_lanes",
                 params![
@@ -65,13 +68,13 @@ impl IndexWriter {
     }
 }
 
-fn store(blobs: &mut Vec<Blob>, rows: &Rows) -> Result<(), ReportError> {
-    for blob in blobs.drain(..) {
-        match blob {
-            Blob::Chunk(key, data) => rows.insert("trace_chunks", params![key, data])?,
-            Blob::Details(key, data) => rows.insert("trace_details", params![key, data])?,
-            Blob::Nodes(key, data) => rows.insert("trace_nodes", params![key, data])?,
+impl Blob {
+    /// Stores the piece.
+    pub(in crate::report) fn insert(self, rows: &Rows) -> Result<(), ReportError> {
+        match self {
+            Self::Chunk(key, data) => rows.insert("trace_chunks", params![key, data]),
+            Self::Details(key, data) => rows.insert("trace_details", params![key, data]),
+            Self::Nodes(key, data) => rows.insert("trace_nodes", params![key, data]),
         }
     }
-    Ok(())
 }

@@ -1,5 +1,8 @@
 //! Executed steps as they come: rows for scripts, and the trace index for views.
+//!
+//! Nothing here touches the file, so that steps can be taken in while others write to it.
 
+use super::piece::{MarkRow, Piece};
 use crate::report::error::ReportError;
 use crate::report::limits::{MAX_COUNT, MAX_CYCLES, MAX_STEP_BYTES, MAX_STEPS, MAX_SUB_LANES};
 use crate::report::model::{Compilation, Mark, MarkKind, Step, StepOnIpu};
@@ -28,6 +31,8 @@ pub(super) struct Execution {
     lanes: IndexWriter,
     marks: i64,
     mark_kinds: BTreeMap<MarkKind, (u64, u64)>,
+    /// What is to be written next.
+    pieces: Vec<Piece>,
 }
 
 impl Execution {
@@ -47,23 +52,35 @@ impl Execution {
             lanes: IndexWriter::default(),
             marks: 0,
             mark_kinds: BTreeMap::new(),
+            pieces: Vec::new(),
         }
     }
 
+    /// Takes what is to be written next, in this order.
+    pub(super) fn pieces(&mut self) -> std::vec::Drain<'_, Piece> {
+        self.pieces.drain(..)
+    }
+
+    /// Number of pieces to be written.
+    pub(super) fn pending(&self) -> usize {
+        self.pieces.len()
+    }
+
     /// Chooses how steps are kept, before the first one.
-    pub(super) fn set_layout(
-        &mut self,
-        rows: &Rows,
-        layout: StepLayout,
-    ) -> Result<(), ReportError> {
+    pub(super) fn set_layout(&mut self, layout: StepLayout) -> Result<(), ReportError> {
         if self.steps > 0 {
             return Err(ReportError::refused("the layout is chosen before the first step"));
         }
         self.layout = layout;
-        rows.execute(&format!("UPDATE meta SET value = '{}' WHERE key = 'layout'", layout.name()))
+        Ok(())
     }
 
-    pub(super) fn step(&mut self, rows: &Rows, step: &Step) -> Result<(), ReportError> {
+    /// How steps are kept.
+    pub(super) fn layout(&self) -> StepLayout {
+        self.layout
+    }
+
+    pub(super) fn step(&mut self, step: &Step) -> Result<(), ReportError> {
         let id = self.steps;
         let of = |part: &str| format!("{part} of step {id}");
         let Some(leaf) = self.leaves.get(step.program.index()) else {
@@ -74,8 +91,8 @@ impl Execution {
         fit(id, MAX_STEPS, || of("number"))?;
         match self.layout {
             StepLayout::Rows => {
-                let row = params![id as i64, leaf.kind, step.program.0, leaf.compute_set];
-                rows.insert("steps", row)?;
+                let (kind, program, compute_set) = (leaf.kind, step.program.0, leaf.compute_set);
+                self.pieces.push(Piece::Step { id, kind, program, compute_set });
             }
             StepLayout::Columns if step.ipus.is_empty() => {
                 return Err(ReportError::refused(format!("{} are none", of("IPUs"))));
@@ -101,10 +118,11 @@ impl Execution {
             }
             let record = record(step, id, leaf.class, on_ipu, balance);
             let details = (self.layout == StepLayout::Columns).then(|| Details::of(on_ipu));
-            self.lanes.push(rows, lane, record, details)?;
+            self.lanes.push(lane, record, details);
+            self.pieces.extend(self.lanes.complete().map(Piece::Blob));
             self.end_cycle = self.end_cycle.max(on_ipu.to_max);
             if self.layout == StepLayout::Rows {
-                rows.insert("steps_by_ipu", row(id, on_ipu, balance))?;
+                self.pieces.push(Piece::OnIpu { id, on_ipu: *on_ipu, balance });
             }
         }
         self.steps += 1;
@@ -131,7 +149,7 @@ impl Execution {
         Ok(())
     }
 
-    pub(super) fn mark(&mut self, rows: &Rows, mark: &Mark) -> Result<(), ReportError> {
+    pub(super) fn mark(&mut self, mark: &Mark) -> Result<(), ReportError> {
         let of = |part: &str| format!("{part} of mark {}", mark.label);
         if mark.cycles.end < mark.cycles.start || mark.steps.end < mark.steps.start {
             return Err(ReportError::refused(format!("{} comes before its start", of("end"))));
@@ -139,27 +157,28 @@ impl Execution {
         let (count, longest) = self.mark_kinds.entry(mark.kind).or_default();
         *count += 1;
         *longest = mark.cycles.length().max(*longest);
-        rows.insert(
-            "marks",
-            params![
-                self.marks,
-                mark.kind.name(),
-                mark.label,
-                mark.ipu,
-                mark.pass.map(|pass| pass.name()),
+        let row = MarkRow {
+            id: self.marks,
+            kind: mark.kind.name(),
+            label: mark.label.clone(),
+            ipu: mark.ipu,
+            pass: mark.pass.map(|pass| pass.name()),
+            numbers: [
                 fit(mark.index, MAX_COUNT, || of("index"))?,
                 fit(mark.steps.start.0, MAX_STEPS, || of("first step"))?,
                 fit(mark.steps.end.0, MAX_STEPS, || of("last step"))?,
                 fit(mark.cycles.start, MAX_CYCLES, || of("start"))?,
                 fit(mark.cycles.end, MAX_CYCLES, || of("end"))?,
             ],
-        )?;
+        };
+        self.pieces.push(Piece::Mark(Box::new(row)));
         self.marks += 1;
         Ok(())
     }
 
     /// Writes what is known only at the end.
-    pub(super) fn finish(self, rows: &Rows) -> Result<(), ReportError> {
+    pub(super) fn finish(mut self, rows: &Rows) -> Result<(), ReportError> {
+        self.pieces().try_for_each(|piece| piece.insert(rows))?;
         if self.steps > 0 {
             rows.insert("execution_cycle_totals", params![self.end_cycle as i64])?;
             rows.insert("meta", params!["steps", self.steps.to_string()])?;
@@ -181,25 +200,4 @@ fn record(step: &Step, id: u64, class: Class, on_ipu: &StepOnIpu, balance: f64) 
         bytes_in: on_ipu.bytes_in,
         bytes_out: on_ipu.bytes_out,
     }
-}
-
-/// A row of `steps_by_ipu`; cycles count from the start of the first active tile.
-fn row(id: u64, on_ipu: &StepOnIpu, balance: f64) -> impl rusqlite::Params {
-    let base = on_ipu.from_min;
-    (
-        id as i64,
-        on_ipu.ipu,
-        (on_ipu.to_max - on_ipu.from_max) as i64,
-        on_ipu.active_tiles,
-        base as i64,
-        0,
-        (on_ipu.from_max - base) as i64,
-        (on_ipu.to_min - base) as i64,
-        (on_ipu.to_max - base) as i64,
-        f64::from(on_ipu.active_tile_balance),
-        balance.min(1.0),
-        on_ipu.bytes_in as i64,
-        on_ipu.bytes_out as i64,
-        on_ipu.sub_lane,
-    )
 }

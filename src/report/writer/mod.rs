@@ -6,6 +6,10 @@
 mod compilation;
 mod execution;
 mod part;
+mod piece;
+mod recorder;
+
+pub use recorder::Recorder;
 
 use super::error::ReportError;
 use super::model::{Compilation, Mark, Step};
@@ -116,18 +120,46 @@ impl ReportWriter {
 
     /// Chooses how steps are kept, after the compilation and before the first step.
     pub fn step_layout(&mut self, layout: StepLayout) -> Result<(), ReportError> {
-        self.executing(|rows, execution| execution.set_layout(rows, layout))
+        self.executing(|execution| execution.set_layout(layout))
     }
 
     /// Writes the next executed step; its id is the number of steps before it. Steps of one lane
     /// (IPU and sub-lane) must not overlap. A report without steps has no execution.
     pub fn step(&mut self, step: &Step) -> Result<(), ReportError> {
-        self.executing(|rows, execution| execution.step(rows, step))
+        self.executing(|execution| execution.step(step))
     }
 
     /// Writes a mark; order does not matter.
     pub fn mark(&mut self, mark: &Mark) -> Result<(), ReportError> {
-        self.executing(|rows, execution| execution.mark(rows, mark))
+        self.executing(|execution| execution.mark(mark))
+    }
+
+    /// Writes the compiled program, while `run` hands executed steps and marks to a recorder on
+    /// another thread; then those. In place of [`ReportWriter::compilation`].
+    ///
+    /// # Errors
+    /// Those of writing, or else that of `run`.
+    pub fn record<R>(
+        &mut self,
+        compilation: &Compilation,
+        layout: StepLayout,
+        run: R,
+    ) -> Result<(), ReportError>
+    where
+        R: FnOnce(&mut Recorder) -> Result<(), ReportError> + Send,
+    {
+        let (mut recorder, pieces) = Recorder::new(compilation, layout)?;
+        std::thread::scope(|scope| {
+            let running = scope.spawn(move || run(&mut recorder).and_then(|()| recorder.end()));
+            let written = self.compilation(compilation).and_then(|()| {
+                pieces.iter().flatten().try_for_each(|piece| piece.insert(&self.rows()))
+            });
+            // A recorder that waits for room is told that none will come.
+            drop(pieces);
+            let ran = running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            self.execution = written.and(ran).inspect_err(|_| self.failed = true).map(Some)?;
+            Ok(())
+        })
     }
 
     /// Completes the report and puts it in its place. Gives its path.
@@ -138,6 +170,8 @@ impl ReportWriter {
         let Some(execution) = self.execution.take() else {
             return Err(ReportError::refused("a report has a compilation"));
         };
+        let layout = execution.layout().name();
+        self.rows().execute(&format!("UPDATE meta SET value = '{layout}' WHERE key = 'layout'"))?;
         execution.finish(&self.rows())?;
         self.rows().execute(schema::MARKS_INDEX)?;
         self.rows().execute("COMMIT")?;
@@ -150,16 +184,18 @@ impl ReportWriter {
         Rows { connection: &self.connection, path: self.part.path() }
     }
 
+    /// Lets the execution take something in, and writes what comes of it.
     fn executing(
         &mut self,
-        write: impl FnOnce(&Rows, &mut Execution) -> Result<(), ReportError>,
+        take: impl FnOnce(&mut Execution) -> Result<(), ReportError>,
     ) -> Result<(), ReportError> {
         self.guarded(|writer| {
             let rows = Rows { connection: &writer.connection, path: writer.part.path() };
-            match &mut writer.execution {
-                Some(execution) => write(&rows, execution),
-                None => Err(ReportError::refused("the compilation comes before its execution")),
-            }
+            let Some(execution) = &mut writer.execution else {
+                return Err(ReportError::refused("the compilation comes before its execution"));
+            };
+            take(execution)?;
+            execution.pieces().try_for_each(|piece| piece.insert(&rows))
         })
     }
 

@@ -53,6 +53,11 @@ impl Clocks {
         step(cost, start, 0)
     }
 
+    /// Lets an IPU work for some cycles.
+    pub fn pass(&mut self, ipu: u32, cycles: u64) {
+        self.now[ipu as usize] += cycles;
+    }
+
     /// Joins some IPUs: each waits for the last, and then for the sync itself.
     pub fn join(&mut self, ipus: &[u32], sync_cycles: u64, tiles: u32) -> Vec<StepOnIpu> {
         let last = ipus.iter().map(|ipu| self.now[*ipu as usize]).max().unwrap_or(0);

@@ -104,7 +104,7 @@ impl<S: Sink> Runner<'_, S> {
         let tiles = self.compiled.compilation.target.compute_tiles_per_ipu();
         let cost = crate::sim::compile::whole_ipu(ipu, behind, tiles);
         let waiting = self.clocks.spend(&cost);
-        self.emit(self.compiled.io_syncs[ipu as usize], vec![waiting])
+        self.emit(self.compiled.io_syncs[ipu as usize], [waiting])
     }
 
     /// The steps of a stream copy. It cannot begin before cycle `filled`.
@@ -141,7 +141,7 @@ impl<S: Sink> Runner<'_, S> {
                 Lane::Compute => self.clocks.spend(&cost),
                 Lane::Io | Lane::IoBeside => self.clocks.spend_io(&cost),
             };
-            self.emit(program, vec![on_ipu])?;
+            self.emit(program, [on_ipu])?;
         }
         Ok(())
     }
@@ -152,7 +152,7 @@ impl<S: Sink> Runner<'_, S> {
             let all = self.all.clone();
             self.external_sync(sync, &all, 0)?;
             let costs = link_costs(copy, self.compiled);
-            let ipus = costs.iter().map(|cost| self.clocks.spend(cost)).collect();
+            let ipus: Vec<_> = costs.iter().map(|cost| self.clocks.spend(cost)).collect();
             self.emit(exchange, ipus)?;
         }
         self.items(&copy.local)

@@ -6,22 +6,33 @@
 mod clocks;
 mod copies;
 mod host;
+mod sums;
 
 pub use host::loader_seconds;
 
 use crate::report::{Mark, MarkKind, Pass, Step, StepOnIpu};
-use crate::sim::compile::{Compiled, Fragment, HostCopy, Item, pass_name};
+use crate::sim::compile::{Compiled, Fragment, HostCopy, Item, LeafCost, pass_name};
 use crate::sim::schedule::{Slot, Turn, Update};
 use crate::sim::spec::{Loader, OutputMode, OverlapIo, Spec};
 use crate::units::{CycleRange, ProgramId, StepId};
 use clocks::Clocks;
 use host::Host;
 use std::collections::BTreeSet;
+use sums::Sums;
 
 /// Takes the executed steps in program order, and the marks once their last step is out.
 pub trait Sink {
     /// What can go wrong while taking a step.
     type Error;
+
+    /// Whether each step matters. Where it does not, steps that one IPU does on its own are only
+    /// counted, by [`Sink::skip`].
+    const EACH_STEP: bool = true;
+
+    /// Hears of `steps` steps of one IPU each that it does not get to see.
+    fn skip(&mut self, steps: u64) {
+        let _ = steps;
+    }
 
     /// Takes the next step.
     ///
@@ -70,6 +81,12 @@ pub fn rehearse(compiled: &Compiled, spec: &Spec) -> Rehearsal {
     impl Sink for Counter {
         type Error = std::convert::Infallible;
 
+        const EACH_STEP: bool = false;
+
+        fn skip(&mut self, steps: u64) {
+            self.0 += steps;
+        }
+
         fn step(&mut self, step: &Step) -> Result<(), Self::Error> {
             self.0 += step.ipus.len() as u64;
             Ok(())
@@ -114,6 +131,9 @@ fn run_from<S: Sink>(
         compiled,
         spec,
         sink,
+        costs: Costs::new(compiled),
+        sums: Sums::default(),
+        step: Step { program: ProgramId(0), ipus: Vec::new() },
         clocks: Clocks::new(ipus),
         host: Host::new(spec, input_bytes, samples_ready),
         loaded: BTreeSet::new(),
@@ -128,6 +148,24 @@ fn run_from<S: Sink>(
     Ok(runner.clocks.latest())
 }
 
+/// What leaf programs cost, by their number.
+struct Costs(Vec<Option<LeafCost>>);
+
+impl Costs {
+    fn new(compiled: &Compiled) -> Self {
+        let mut costs = vec![None; compiled.compilation.programs.len()];
+        for (program, cost) in &compiled.costs {
+            costs[program.index()] = Some(*cost);
+        }
+        Self(costs)
+    }
+
+    fn of(&self, program: ProgramId) -> &LeafCost {
+        let cost = self.0.get(program.index()).and_then(Option::as_ref);
+        cost.unwrap_or_else(|| panic!("program {program:?} has no cost"))
+    }
+}
+
 /// A place in the run: the next step, and the time on one IPU or the latest on all.
 #[derive(Clone, Copy)]
 struct Place {
@@ -139,6 +177,10 @@ struct Runner<'a, S> {
     compiled: &'a Compiled,
     spec: &'a Spec,
     sink: &'a mut S,
+    costs: Costs,
+    sums: Sums,
+    /// The step being handed over; kept, so that steps take no memory from the heap.
+    step: Step,
     clocks: Clocks,
     host: Host,
     /// Copies from the host whose next micro-batch is on the I/O tiles already.
@@ -190,9 +232,16 @@ impl<'a, S: Sink> Runner<'a, S> {
         })
     }
 
-    fn emit(&mut self, program: ProgramId, ipus: Vec<StepOnIpu>) -> Result<(), S::Error> {
+    fn emit(
+        &mut self,
+        program: ProgramId,
+        ipus: impl IntoIterator<Item = StepOnIpu>,
+    ) -> Result<(), S::Error> {
         self.next += 1;
-        self.sink.step(&Step { program, ipus })
+        self.step.program = program;
+        self.step.ipus.clear();
+        self.step.ipus.extend(ipus);
+        self.sink.step(&self.step)
     }
 
     /// What the loader of this call, and of those behind it, does meanwhile.
@@ -388,13 +437,19 @@ impl<'a, S: Sink> Runner<'a, S> {
     }
 
     fn items(&mut self, items: &[Item]) -> Result<(), S::Error> {
+        if !S::EACH_STEP
+            && let Some(sum) = self.sums.of(items, &self.costs)
+        {
+            self.clocks.pass(sum.ipu, sum.cycles);
+            self.next += sum.steps;
+            self.sink.skip(sum.steps);
+            return Ok(());
+        }
         for item in items {
             match item {
                 Item::Leaf(program) => {
-                    let cost = self.compiled.costs.get(program);
-                    let cost = *cost.unwrap_or_else(|| panic!("program {program:?} has no cost"));
-                    let on_ipu = self.clocks.spend(&cost);
-                    self.emit(*program, vec![on_ipu])?;
+                    let on_ipu = self.clocks.spend(self.costs.of(*program));
+                    self.emit(*program, [on_ipu])?;
                 }
                 Item::HostSync { program, ipu } => {
                     let ipus = self.compiled.sync_groups.with_host(*ipu);

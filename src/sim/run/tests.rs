@@ -32,10 +32,14 @@ fn run_spec(name: &str, overrides: &[&str]) -> (Compiled, Collected) {
     let spec = Spec::build(&source).expect("sane");
     let compiled = compile(&spec).expect("compiles");
     let mut collected = Collected::default();
-    match run(&compiled, &spec, &rehearse(&compiled, &spec), &mut collected) {
-        Ok(()) => (compiled, collected),
+    let rehearsal = rehearse(&compiled, &spec);
+    match run(&compiled, &spec, &rehearsal, &mut collected) {
+        Ok(()) => {}
         Err(never) => match never {},
     }
+    let bars: usize = collected.steps.iter().map(|step| step.ipus.len()).sum();
+    assert_eq!(rehearsal.bars, bars as u64, "the rehearsal counts what is run");
+    (compiled, collected)
 }
 
 #[test]

@@ -219,15 +219,22 @@ impl<'a> Stages<'a> {
 
     /// Bytes of results that vertices write in another order than they are kept.
     fn rotated_bytes(&self) -> TileRuns<u64> {
-        let bytes = stretches_of_memory(self.reduction.input).filter_map(|(tile, range)| {
-            let groups = groups(self.dims, range);
-            let held = merged(groups.iter().flat_map(|group| group.columns.clone()).collect());
-            let regions = self.regions_before_advance(groups);
-            let rotated = regions.iter().filter(|region| !in_order(&region.columns, &held));
-            let outputs: u64 = rotated.map(|region| region.outputs).sum();
-            (outputs > 0).then_some((tile, outputs * self.accumulator.bytes()))
-        });
-        per_tile(bytes)
+        let (period, _) = self.period();
+        let mut known: HashMap<(u64, u64), u64> = HashMap::new();
+        per_tile(stretches_of_memory(self.reduction.input).map(|(tile, range)| {
+            let key = (range.start % period, range.end - range.start);
+            let outputs = known.entry(key).or_insert_with(|| self.rotated_outputs(range));
+            (tile, *outputs * self.accumulator.bytes())
+        }))
+    }
+
+    /// Results among those of a stretch of memory that are written in another order than kept.
+    fn rotated_outputs(&self, range: Range<u64>) -> u64 {
+        let groups = groups(self.dims, range);
+        let held = merged(groups.iter().flat_map(|group| group.columns.clone()).collect());
+        let regions = self.regions_before_advance(groups);
+        let rotated = regions.iter().filter(|region| !in_order(&region.columns, &held));
+        rotated.map(|region| region.outputs).sum()
     }
 
     /// Regions as the first stage saw them.
