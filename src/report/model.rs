@@ -411,6 +411,20 @@ pub struct TileTraffic {
     pub code_bytes: u64,
 }
 
+impl TileTraffic {
+    /// What a tile does that does both.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            bytes_in: self.bytes_in + other.bytes_in,
+            bytes_out: self.bytes_out + other.bytes_out,
+            bytes_delivered: self.bytes_delivered + other.bytes_delivered,
+            messages_in: self.messages_in + other.messages_in,
+            messages_out: self.messages_out + other.messages_out,
+            code_bytes: self.code_bytes + other.code_bytes,
+        }
+    }
+}
+
 /// The traffic of one exchange or copy program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exchange {

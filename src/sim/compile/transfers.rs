@@ -123,7 +123,7 @@ impl Maker<'_> {
             items: phases.into_iter().map(WorkItem::Phase).collect(),
             temporaries: Vec::new(),
         };
-        copy.on_tiles.extend(self.tables.work(None, &name, ipu, &work).0);
+        copy.on_tiles.extend(self.tables.work(None, &name, ipu, &work).items);
         let end = self.tables.next_step();
         if wire != own {
             self.keep_buffer(&name, ipu, &landed, Some(first..end));
@@ -167,7 +167,7 @@ impl Maker<'_> {
         let work = Work { items: vec![WorkItem::Phase(phase)], temporaries: Vec::new() };
         let bytes = self.bytes(tensor);
         self.keep_buffer(&format!("{name}/sum"), ipu, &bytes, None);
-        self.tables.work(None, &name, ipu, &work).0
+        self.tables.work(None, &name, ipu, &work).items
     }
 
     /// A buffer that belongs to a copy, live for some steps or always.
@@ -285,7 +285,7 @@ impl Maker<'_> {
         let phase = arrange("stage-copy/OnTileCopy", vertex, &bytes, WORD_BYTES);
         let work = Work { items: vec![WorkItem::Phase(phase)], temporaries: Vec::new() };
         let first = self.tables.next_step();
-        let items = self.tables.work(None, &name, self.ipu(boundary.from_stage), &work).0;
+        let items = self.tables.work(None, &name, self.ipu(boundary.from_stage), &work).items;
         self.keep_boundary(boundary, first..self.tables.next_step());
         items
     }

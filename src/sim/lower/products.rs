@@ -310,6 +310,11 @@ impl Lowering<'_> {
     }
 }
 
+/// How activations of type `ty`, channels second, lie that a plan lays out so.
+pub fn activations(layout: &OperandLayout, ty: &TensorType) -> Layout {
+    from_planned(layout, ACTIVATIONS, ty)
+}
+
 /// A layout of the planner as a layout of the graph. The planner counts largest parts; what that
 /// is more than the tensor has, the last tiles do not hold.
 fn from_planned(layout: &OperandLayout, axes: Axes, ty: &TensorType) -> Layout {

@@ -44,11 +44,11 @@ impl Operator for BatchNorm {
     fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
         let affine = Affine { scale: node.inputs[1], shift: node.inputs[2] };
         let norm = seen(lowering.ty(node.inputs[0]));
-        let mut work = norm.forward(lowering, node, affine)?;
+        let mut work = norm.forward_by_channel(lowering, node, affine)?;
         for (running, statistics) in [(3, 1), (4, 2)] {
             let dtype = lowering.ty(node.inputs[running]).dtype;
             let layout = lowering.layout_or_linear(node.outputs[statistics]);
-            work.items.extend(lowering.bring(node.inputs[running], &layout, "running").items);
+            work.append(lowering.bring(node.inputs[running], &layout, "running"));
             work.push(elementwise::axpby("running/axpby", dtype, &layout.elements));
         }
         Ok(work)
