@@ -1,7 +1,7 @@
 //! The training graph: gradients by reverse differentiation, accumulation and the optimiser.
 
 use super::builder::{GraphBuilder, GraphError};
-use super::{Graph, Node, Role, TensorId, TensorType};
+use super::{Graph, Node, Role, Tensor, TensorId, TensorType};
 use crate::report::Pass;
 use crate::sim::ops::{Accumulate, BinaryOp, Operator, Optimizer, Scale};
 
@@ -11,6 +11,8 @@ pub struct Backward<'a> {
     pub node: &'a Node,
     /// Gradients of its outputs, where the loss depends on them.
     pub output_gradients: &'a [Option<TensorId>],
+    /// For each tensor of the forward pass, whether a parameter is behind it.
+    trained: &'a [bool],
     builder: &'a mut GraphBuilder,
 }
 
@@ -34,8 +36,7 @@ impl Backward<'_> {
 
     /// Whether a gradient of this input is of use to anyone.
     pub fn wants(&self, input: usize) -> bool {
-        let tensor = self.builder.graph().tensor(self.node.inputs[input]);
-        matches!(tensor.role, Role::Activation | Role::Parameter)
+        self.trained[self.node.inputs[input].0]
     }
 
     /// Type of an input.
@@ -92,6 +93,7 @@ impl Graph {
             return Err(GraphError { node: "loss".to_string(), problem });
         }
         let (forward, losses) = (self.nodes.clone(), self.losses.clone());
+        let trained = self.trained();
         let mut builder = GraphBuilder::extend(self);
         let mut gradients: Vec<Option<TensorId>> = vec![None; builder.graph().tensors.len()];
         for node in forward.iter().rev() {
@@ -99,7 +101,7 @@ impl Graph {
             let scaling =
                 (is_loss && training.loss_scaling != 1.0).then_some(Scale(training.loss_scaling));
             if is_loss || node.outputs.iter().any(|output| gradients[output.0].is_some()) {
-                let mut found = differentiate(&mut builder, node, scaling, &gradients)?;
+                let mut found = differentiate(&mut builder, node, scaling, &gradients, &trained)?;
                 if training.accumulate {
                     accumulate(&mut builder, node, &mut found, &gradients)?;
                 }
@@ -111,6 +113,21 @@ impl Graph {
         update(&mut builder, &gradients, training)?;
         Ok(builder.finish())
     }
+
+    /// For each tensor, whether a parameter is behind it: nobody asks for other gradients, such as
+    /// that of a mask made from the input.
+    fn trained(&self) -> Vec<bool> {
+        let is_parameter = |tensor: &Tensor| tensor.role == Role::Parameter;
+        let mut trained: Vec<bool> = self.tensors.iter().map(is_parameter).collect();
+        for node in &self.nodes {
+            if node.inputs.iter().any(|input| trained[input.0]) {
+                for output in &node.outputs {
+                    trained[output.0] = true;
+                }
+            }
+        }
+        trained
+    }
 }
 
 /// Adds the gradient operations of one forward node; returns the gradients of its inputs.
@@ -120,14 +137,17 @@ fn differentiate(
     node: &Node,
     scaling: Option<Scale>,
     gradients: &[Option<TensorId>],
+    trained: &[bool],
 ) -> Result<Vec<(TensorId, TensorId)>, GraphError> {
     let output_gradients: Vec<_> = node.outputs.iter().map(|output| gradients[output.0]).collect();
     builder.at(Pass::Backward, node.block);
-    let mut backward = Backward { node, output_gradients: &output_gradients, builder };
+    let mut backward = Backward { node, output_gradients: &output_gradients, trained, builder };
     let gradients = node.operator.differentiate(&mut backward)?;
     let of_inputs = node.inputs.iter().zip(gradients);
-    let mut found: Vec<_> =
-        of_inputs.filter_map(|(input, gradient)| Some((*input, gradient?))).collect();
+    let mut found: Vec<_> = of_inputs
+        .filter_map(|(input, gradient)| Some((*input, gradient?)))
+        .filter(|(input, _)| trained[input.0])
+        .collect();
     if let Some(scaling) = scaling {
         for (_, gradient) in &mut found {
             *gradient = builder.apply(&format!("{}/scaling", node.name), scaling, &[*gradient])?;

@@ -1,7 +1,7 @@
 //! Softmax cross-entropy of logits against class labels.
 //!
-//! Lowered as popnn does (lib/popnn/NonLinearity.cpp, Loss.cpp): maximum, difference, exponential,
-//! sum, inverse, product; then the picked log-probabilities and their sum.
+//! Lowered as popnn and PopART do (poplibs lib/popnn/NonLinearity.cpp): maximum, difference,
+//! exponential, sum, inverse, product; then the picked probabilities, their logarithm and its sum.
 
 use super::Operator;
 use super::parts::{self, Rows};
@@ -40,8 +40,8 @@ impl Operator for CrossEntropy {
         let rows = Rows::new(&logits, layout.clone(), &[1]);
         let mut work = Work::default();
         parts::softmax(&mut work, lowering, node, &rows, false)?;
-        lowering.lay_out(node.outputs[1], layout.clone());
-        let loss = parts::pick(&mut work, lowering, node, &layout, logits.dtype)?;
+        lowering.lay_out(node.outputs[1], layout);
+        let loss = parts::pick(&mut work, lowering, node, &logits, false)?;
         lowering.lay_out(node.outputs[0], loss);
         Ok(work)
     }

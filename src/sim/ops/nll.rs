@@ -33,9 +33,8 @@ impl Operator for NegativeLogLikelihood {
 
     fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
         let ty = lowering.ty(node.inputs[0]).clone();
-        let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = Work::default();
-        let loss = parts::pick(&mut work, lowering, node, &layout, ty.dtype)?;
+        let loss = parts::pick(&mut work, lowering, node, &ty, true)?;
         lowering.lay_out(node.outputs[0], loss);
         Ok(work)
     }

@@ -161,28 +161,36 @@ pub fn check_labels(inputs: &[TensorType]) -> Result<(), String> {
     Ok(())
 }
 
-/// Adds the transform that picks the value of each label (the second operand of `node`), and the
-/// sum of what it picked; returns how the sum lies.
+/// Adds the loss of `values[batch, classes]` at the labels (the second operand of `node`) as PopART
+/// does (willow/src/popx/op/nllx.cpp): a one for each label times the values, their sums, the
+/// logarithm unless values are logarithms already, and the sum of that; returns how it lies.
 pub fn pick(
     work: &mut Work,
     lowering: &mut Lowering,
     node: &Node,
-    layout: &Layout,
-    dtype: DType,
+    values: &TensorType,
+    logarithms: bool,
 ) -> Result<Layout, LowerError> {
+    let (dtype, classes) = (values.dtype, values.shape[1]);
+    let layout = lowering.layout_or_linear(node.inputs[0]);
     let labels = lowering.layout_or_linear(node.inputs[1]).bytes(DType::Int.bytes());
-    let needed = layout.elements.map(|count| *count.min(&labels.total()) * DType::Int.bytes());
-    let name = "Loss/LossCrossEntropyTransform";
-    let phase =
-        exchange::phase(name, &needed, &labels, (2, 2), lowering.tiles, lowering.exchange_speed());
-    work.push_some(phase);
-    let vertex = format!("popnn::LossCrossEntropyTransform<{}>", dtype.poplar_name());
-    // Worker cycles 22 + 4 n for float, poplibs lib/popnn/popnnCycleEstimators.cpp.
-    work.push(elementwise::phase(name, vertex, 4, &layout.elements, |count| 6 * (22 + 4 * count)));
-    let flat = TensorType::new([layout.elements.total()], dtype);
-    let picked = Layout { elements: layout.elements.clone(), order: Order::Linear };
-    let losses = Rows::new(&flat, picked, &[0]);
-    losses.reduce(lowering, node, work, "Loss/Reduce", Operation::Add, dtype)
+    let elements = &layout.elements;
+    let needed = elements.map(|count| *count.min(&labels.total()) * DType::Int.bytes());
+    let start = work.phases().len();
+    let (tiles, speed) = (lowering.tiles, lowering.exchange_speed());
+    work.push_some(exchange::phase("Loss/OneHot", &needed, &labels, (2, 2), tiles, speed));
+    work.push(elementwise::fill("Loss/OneHot/zero", dtype, elements));
+    work.push(one_hot("Loss/OneHot", dtype, classes, elements));
+    work.push(elementwise::binary_in_place("Loss/Mul", Binary::Multiply, dtype, elements));
+    let rows = Rows::new(values, layout.clone(), &[1]);
+    let picked = rows.reduce(lowering, node, work, "Loss/Reduce", Operation::Add, dtype)?;
+    keep(work, "Loss/OneHot", layout.bytes(dtype.bytes()), start);
+    if !logarithms {
+        work.push(elementwise::unary_in_place("Loss/Log", Unary::Log, dtype, &picked.elements));
+    }
+    let losses = TensorType::new([values.shape[0]], dtype);
+    let losses = Rows::new(&losses, picked, &[0]);
+    losses.reduce(lowering, node, work, "Loss/ReduceToScalar", Operation::Add, dtype)
 }
 
 /// The phase that writes rows of `classes` values with a one where the label says.
