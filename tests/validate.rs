@@ -6,6 +6,13 @@ mod common;
 
 use common::{stderr, stdout, tilescope};
 use serde_json::Value;
+use tilescope::sim::graph::{DType, GraphBuilder, Role, TensorType};
+use tilescope::sim::lower::constants::EXCHANGE_START_CYCLES;
+use tilescope::sim::lower::reduce::Operation;
+use tilescope::sim::lower::{Lowering, PlanningOptions, alone};
+use tilescope::sim::ops::{Conv2d, Embedding, Gru, Lstm, MatMul, Operator, Pool, Product, Reduce};
+use tilescope::sim::planner::{Machine, PlanCache};
+use tilescope::sim::targets::MK2;
 use tilescope::sim::validate::{FAMILIES, Validation, validate};
 
 const ROWS: &str = include_str!("data/poplar_ipumodel_ops.csv");
@@ -219,6 +226,83 @@ fn unseen_shapes_have_costs() {
     for row in &validation.rows {
         let costs = [row.simulated_cycles, row.simulated_memory_bytes, row.simulated_max_tile];
         assert!(costs.iter().all(|cost| *cost > 0), "{row:?}");
+    }
+}
+
+/// Cycles of `operator` on the tiles as a model has it lowered, operands where it wants them.
+fn in_a_model(operator: impl Operator + 'static, operands: &[(&[u64], DType)], train: bool) -> u64 {
+    let mut builder = GraphBuilder::new();
+    builder.block("block");
+    let tensors: Vec<_> = operands
+        .iter()
+        .enumerate()
+        .map(|(number, (shape, dtype))| {
+            let ty = TensorType::new(shape.to_vec(), *dtype);
+            builder.tensor(&format!("operand{number}"), ty, Role::Activation)
+        })
+        .collect();
+    builder.apply_all("node", operator, &tensors).expect("operands fit");
+    let graph = builder.finish();
+    let planning = PlanningOptions {
+        available_memory_proportion: 0.6,
+        partials_type: DType::Float,
+        serialisation: None,
+    };
+    let plans = PlanCache::new();
+    let mut lowering = Lowering::new(&graph, Machine::whole(MK2), train, planning, &plans);
+    alone::cycles(&lowering.lower(&graph.nodes[0]).expect("lowers").work)
+}
+
+/// What is validated is what specs are made of: each operator of a graph takes as long as the row
+/// of its family does, but for the sync that ends the upload.
+#[test]
+fn operators_of_models_cost_what_rows_cost() {
+    use DType::{Float, Half, Int};
+    let fc: &[(&[u64], DType)] = &[(&[24, 100], Half), (&[100, 60], Half)];
+    let dy: &[(&[u64], DType)] = &[(&[24, 60], Half), (&[100, 60], Half)];
+    let image: &[(&[u64], DType)] = &[(&[2, 16, 12, 12], Half), (&[32, 16, 3, 3], Half)];
+    let lstm: &[(&[u64], DType)] = &[(&[3, 4, 32], Half), (&[80, 192], Half), (&[4, 48], Half)];
+    let gru: &[(&[u64], DType)] = &[(&[3, 4, 32], Half), (&[80, 144], Half), (&[3, 48], Half)];
+    let back = MatMul { product: Product::InputGradient, transposed: false };
+    let padded = Conv2d { padding: 1, stride: 2, ..Conv2d::default() };
+    let sum = Reduce { operation: Operation::SquareAdd, axes: vec![1] };
+    let pool = Pool::max(3, 2, 1);
+    let sizes = "batch-size=24 input-size=100 output-size=60";
+    let layer = "batch-size=4 sequence-size=3 input-size=32 output-size=48";
+    let field = "field=12,12 kernel-size=3 stride=2 padding=1 batch-size=2";
+    let cases = [
+        ("fc", format!("{sizes} phase=fwd"), in_a_model(MatMul::default(), fc, true)),
+        ("fc", format!("{sizes} phase=bwd"), in_a_model(back, dy, true)),
+        (
+            "conv",
+            format!("{field} input-channels=16 output-channels=32 phase=fwd"),
+            in_a_model(padded, image, true),
+        ),
+        (
+            "pooling",
+            "field=12,12 kernel=3 stride=2 padding=1 channels=16 batch-size=2 phase=fwd".into(),
+            in_a_model(pool, &image[..1], true),
+        ),
+        (
+            "reduction",
+            "shape=30,50,8 dims=1 type=float operation=SQUARE_ADD".into(),
+            in_a_model(sum, &[(&[30, 50, 8], Float)], true),
+        ),
+        (
+            "embedding",
+            "shape=500,40 num-indices=90 pass=fwd".into(),
+            in_a_model(Embedding::default(), &[(&[500, 40], Half), (&[90], Int)], false),
+        ),
+        ("lstm", format!("{layer} phase=fwd"), in_a_model(Lstm::new(48, false), lstm, false)),
+        ("gru", format!("{layer} phase=fwd"), in_a_model(Gru::new(48, false), gru, false)),
+    ];
+    let rows =
+        cases.iter().map(|(family, config, _)| format!("r,{family},\"{config}\",mk2,1,1,1\n"));
+    let validation = validate(&format!("{HEAD}\n{}", rows.collect::<String>())).expect("sane rows");
+    assert!(validation.skipped.is_empty(), "{:?}", validation.skipped);
+    for (row, (family, config, cycles)) in validation.rows.iter().zip(&cases) {
+        let alone = row.simulated_cycles - EXCHANGE_START_CYCLES;
+        assert_eq!(alone, *cycles, "{family} {config}");
     }
 }
 

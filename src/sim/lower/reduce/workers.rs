@@ -324,7 +324,9 @@ fn split_rows(region: &Region, rows: &[u64]) -> Vec<Region> {
                 .map(|count| {
                     let offset = offset + step * done;
                     done += count;
-                    part(*count, Operands::Regular { offset, stride: step })
+                    let whole = part(*count, Operands::Regular { offset, stride: step });
+                    // A stretch of one column is one operand.
+                    if step == 1 { Region { inner: *count, outer: 1, ..whole } } else { whole }
                 })
                 .collect()
         }
