@@ -164,7 +164,7 @@ fn memory_shows_the_floor_plan_a_variable_and_compute_sets() {
     let listing = memory::variables(&window.state().report, &[]).expect("reads");
     let largest =
         (0..listing.rows.len()).max_by_key(|at| listing.rows[*at].bytes[0]).expect("some");
-    let row = window.query_all_by_role_and_label(Role::Label, &listing.rows[largest].name).next();
+    let row = window.query_all_by_role_and_label(Role::Row, &listing.rows[largest].name).next();
     row.expect("its row").click();
     settle(&mut window);
     let chosen = window.state().app.session().selection.variable;
@@ -175,6 +175,9 @@ fn memory_shows_the_floor_plan_a_variable_and_compute_sets() {
 #[test]
 fn every_tile_has_its_row_below_the_bars() {
     let mut window = window("execution-trace");
+    // High enough for the rows of all tiles.
+    window.set_size(Vec2::new(1500.0, 1600.0));
+    settle(&mut window);
     let label = "Tiles of IPU 0";
     assert!(!says(&window, label));
     press(&mut window, Role::CheckBox, "BSP");

@@ -79,6 +79,7 @@ fn cell_ui(
     let layout = egui::Layout::left_to_right(egui::Align::Center);
     let builder = egui::UiBuilder::new().id_salt(("window totals", ipu, column)).layout(layout);
     let mut cell = ui.new_child(builder.max_rect(rect));
+    cell.set_clip_rect(ui.clip_rect().intersect(rect));
     contents(&mut cell);
 }
 
