@@ -346,5 +346,7 @@ fn kind_title(kind: MarkKind) -> &'static str {
         MarkKind::Slot => "Slots",
         MarkKind::Stage => "Stages",
         MarkKind::Update => "Updates",
+        MarkKind::Loader => "Host loader",
+        MarkKind::Callback => "Host callbacks",
     }
 }

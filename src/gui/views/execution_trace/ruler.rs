@@ -50,9 +50,7 @@ pub fn mark_colour(palette: &Palette, mark: &Mark) -> Color32 {
         (MarkKind::Update, _) | (_, Some(Pass::Update)) => palette.update,
         (_, Some(Pass::Forward)) => palette.forward,
         (_, Some(Pass::Backward)) => palette.backward,
-        (MarkKind::Iteration | MarkKind::Phase | MarkKind::Slot | MarkKind::Stage, None) => {
-            palette.mark
-        }
+        (_, None) => palette.mark,
     }
 }
 

@@ -203,8 +203,14 @@ pub struct Scene {
 }
 
 /// Kinds of marks that concern all IPUs.
-pub const COMMON_MARKS: [MarkKind; 4] =
-    [MarkKind::Run, MarkKind::Iteration, MarkKind::Phase, MarkKind::Slot];
+pub const COMMON_MARKS: [MarkKind; 6] = [
+    MarkKind::Run,
+    MarkKind::Iteration,
+    MarkKind::Phase,
+    MarkKind::Slot,
+    MarkKind::Loader,
+    MarkKind::Callback,
+];
 
 /// Number of rows of each group of tiles.
 pub fn rows_of(lanes: &IpuLanes, style: Style) -> Vec<u32> {
