@@ -48,7 +48,7 @@ pub struct Largest {
 }
 
 /// Width in which tabs and choice have room beside each other.
-const ONE_LINE: f32 = 580.0;
+const ONE_LINE: f32 = 760.0;
 
 impl Largest {
     fn scope_ui(&mut self, ui: &mut Ui, ipus: u32, fullest: Option<u32>) {

@@ -337,7 +337,7 @@ fn describe_ui(ui: &Ui, graph: &OpGraph, frame: Frame, response: &Response) {
 fn legend(ui: &mut Ui, rect: Rect, graph: &OpGraph, metric: Metric) {
     let palette = Palette::of(ui.visuals());
     let foot = Rect::from_min_max(pos2(rect.left() + 10.0, rect.bottom() - 26.0), rect.max);
-    ui.painter().rect_filled(foot.expand2(vec2(10.0, 0.0)), 0.0, palette.page.gamma_multiply(0.9));
+    ui.painter().rect_filled(foot.expand2(vec2(10.0, 0.0)), 0.0, palette.page);
     ui.scope_builder(egui::UiBuilder::new().max_rect(foot), |ui| {
         ui.horizontal(|ui| {
             ui.spacing_mut().item_spacing.x = 6.0;
