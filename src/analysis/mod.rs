@@ -2,11 +2,13 @@
 //! colours or widgets.
 
 pub mod bank_map;
+pub mod compare;
 pub mod exchange_code;
 pub mod insights;
 pub mod json;
 pub mod liveness;
 pub mod memory;
+mod names;
 pub mod operation_debug;
 pub mod operations;
 pub mod operations_graph;

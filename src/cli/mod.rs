@@ -3,6 +3,7 @@
 //! Results go to stdout, progress and errors to stderr. Exit codes: 0 fine, 1 the job failed,
 //! 2 wrong usage. A closed pipe on stdout is success: the reader had enough.
 
+mod compare;
 mod export;
 mod insights;
 mod progress;
@@ -36,6 +37,7 @@ pub const COMMANDS: &[Command] = &[
     seeds::COMMAND,
     summary::COMMAND,
     insights::COMMAND,
+    compare::COMMAND,
     verify::COMMAND,
     export::COMMAND,
     validate::COMMAND,
@@ -59,9 +61,11 @@ const AFTER_HELP: &str = "\
 Examples:
   tilescope                                  home screen of the desktop app
   tilescope out                              open the report in directory out
+  tilescope before --compare after           open two reports side by side
   tilescope --headless -o out                simulate the MNIST pipeline, no display needed
   tilescope simulate matmul_chain -o out --set model.m=1600
   tilescope summary out --json
+  tilescope compare before after --fail-over 2
   tilescope export out --view memory --format png -o memory.png
 
 Exit codes: 0 fine, 1 the job failed, 2 wrong usage.";
@@ -74,6 +78,13 @@ pub fn arguments() -> clap::Command {
         .after_help(AFTER_HELP)
         .args_conflicts_with_subcommands(true)
         .arg(Arg::new("report").value_name("REPORT").help("Report to open: a directory or a .pop file"))
+        .arg(
+            Arg::new("compare")
+                .long("compare")
+                .value_name("REPORT")
+                .requires("report")
+                .help("Report to compare it with"),
+        )
         .arg(
             Arg::new("headless")
                 .long("headless")
@@ -146,7 +157,8 @@ fn dispatch(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError
     if matches.contains_id("headless") && matches.get_one::<String>("headless").is_some() {
         return simulate::headless(matches, output);
     }
-    window::open(matches.get_one::<String>("report").map(String::as_str))
+    let path = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+    window::open(path("report"), path("compare"))
 }
 
 /// The argument that names a report.
@@ -164,7 +176,11 @@ fn json_argument() -> Arg {
 
 /// Opens the report an argument names; warnings go to stderr.
 fn open_report(matches: &ArgMatches) -> Result<crate::report::Report, CliError> {
-    let path = matches.get_one::<String>("report").map_or("", String::as_str);
+    open_path(matches.get_one::<String>("report").map_or("", String::as_str))
+}
+
+/// Opens a report; warnings go to stderr.
+fn open_path(path: &str) -> Result<crate::report::Report, CliError> {
     let report =
         crate::report::Report::open(path).map_err(|error| CliError::Failed(error.to_string()))?;
     for warning in report.warnings() {

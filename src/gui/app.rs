@@ -4,7 +4,7 @@ use super::command::Command;
 use super::opening::Opened;
 use super::session::Session;
 use super::views::{VIEWS, ViewContext};
-use super::{fonts, home, shell, theme};
+use super::{compare, fonts, home, shell, tabs, theme};
 use egui::{Context, Key, KeyboardShortcut, Modifiers, Ui};
 use std::path::{Path, PathBuf};
 
@@ -17,13 +17,16 @@ pub struct App {
 }
 
 impl App {
-    /// The user's app, on a report or on the home screen.
-    pub fn of_user(context: &Context, report: Option<&Path>) -> Self {
+    /// The user's app, on a report, on two of them compared or on the home screen.
+    pub fn of_user(context: &Context, report: Option<&Path>, compare: Option<&Path>) -> Self {
         let mut app = Self::new(context, Session::of_user());
         context.add_font_provider(std::sync::Arc::new(fonts::SystemFallback));
         // A covered window is painted all the same: some servers report every window as covered.
         context.send_viewport_cmd(egui::ViewportCommand::RequestPaintWhileHidden);
-        app.commands.extend(report.map(|path| Command::Open(path.to_owned())));
+        app.commands.extend(report.map(|path| match compare {
+            Some(target) => Command::Compare(path.to_owned(), target.to_owned()),
+            None => Command::Open(path.to_owned()),
+        }));
         app
     }
 
@@ -42,6 +45,14 @@ impl App {
         // Pointing at a bar and turning the wheel zooms the trace, not the window.
         context.options_mut(|options| options.zoom_with_keyboard = true);
         Self { session, commands: Vec::new(), title: String::new() }
+    }
+
+    /// Compares the open report with another one.
+    pub fn compare(&mut self, target: Opened) {
+        let source = self.session.page.as_ref().map(|page| page.opened.clone());
+        if let Some(source) = source {
+            self.session.show_page(source, Some(target));
+        }
     }
 
     /// Shows a view of the open report.
@@ -68,7 +79,7 @@ impl App {
             self.session.apply(context, command);
         }
         self.session.save();
-        let report = self.session.page.as_ref().map(|page| page.opened.name());
+        let report = self.session.page.as_ref().map(|page| page.title());
         let title = report.map_or_else(|| "tilescope".to_owned(), |r| format!("{r} - tilescope"));
         if title != self.title {
             context.send_viewport_cmd(egui::ViewportCommand::Title(title.clone()));
@@ -80,6 +91,7 @@ impl App {
     pub fn ui(&mut self, ui: &mut Ui) {
         self.shortcuts(ui.ctx());
         let Self { session, commands, .. } = self;
+        tabs::tabs_ui(ui, session, commands);
         if let Some(page) = &mut session.page {
             shell::side_menu_ui(ui, page, &session.prefs, commands);
             shell::messages_ui(ui, &session.messages, commands);
@@ -93,13 +105,19 @@ impl App {
             let shown = page.views.iter_mut().find(|(name, _)| *name == page.view);
             if let Some((_, view)) = shown {
                 let frame = egui::Frame::new().fill(ui.visuals().panel_fill);
-                egui::CentralPanel::default().frame(frame).show(ui, |ui| view.ui(ui, &mut context));
+                egui::CentralPanel::default().frame(frame).show(ui, |ui| {
+                    match &mut page.compared {
+                        Some(compared) => compared.ui(ui, page.view, view.as_mut(), &mut context),
+                        None => view.ui(ui, &mut context),
+                    }
+                });
             }
         } else {
             shell::messages_ui(ui, &session.messages, commands);
             home::home_ui(ui, session, commands);
         }
         shell::help_ui(ui.ctx(), self.session.help, &mut self.commands);
+        compare::ask_ui(ui.ctx(), &mut self.session, &mut self.commands);
         shell::progress_ui(ui.ctx(), &self.session, &mut self.commands);
         shell::drop_hint_ui(ui.ctx());
         if !self.commands.is_empty() {
@@ -120,6 +138,15 @@ impl App {
         }
         if pressed(Modifiers::COMMAND, Key::W) {
             self.commands.push(Command::CloseReport);
+        }
+        if pressed(Modifiers::COMMAND, Key::Tab) {
+            self.commands.push(Command::NextTab(true));
+        }
+        if pressed(Modifiers::COMMAND | Modifiers::SHIFT, Key::Tab) {
+            self.commands.push(Command::NextTab(false));
+        }
+        if pressed(Modifiers::COMMAND, Key::D) {
+            self.commands.push(Command::AskCompare);
         }
         if pressed(Modifiers::COMMAND, Key::B) {
             self.commands.push(Command::ToggleMenu);

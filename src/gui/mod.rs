@@ -9,6 +9,7 @@
 pub mod app;
 mod child;
 mod command;
+pub mod compare;
 mod fonts;
 mod home;
 mod icons;
@@ -18,6 +19,7 @@ mod picture;
 mod prefs;
 pub mod session;
 mod shell;
+pub mod tabs;
 pub mod theme;
 mod views;
 mod widgets;
@@ -80,11 +82,11 @@ pub fn export_png(
     paint::write_png(&picture, out).map_err(|error| GuiError::Png(error, out.to_owned()))
 }
 
-/// Opens the window, on a report or on the home screen, and returns when it is closed.
+/// Opens the window, on a report, on two of them compared or on the home screen, and returns when it is closed.
 ///
 /// # Errors
 /// No display, or none that a window can be opened on.
-pub fn run(report: Option<&Path>) -> Result<(), GuiError> {
+pub fn run(report: Option<&Path>, compare: Option<&Path>) -> Result<(), GuiError> {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let unix = cfg!(all(unix, not(target_os = "macos")));
     if unix && !set("DISPLAY") && !set("WAYLAND_DISPLAY") {
@@ -106,7 +108,7 @@ pub fn run(report: Option<&Path>) -> Result<(), GuiError> {
         ..eframe::NativeOptions::default()
     };
     let create: eframe::AppCreator<'_> =
-        Box::new(|creation| Ok(Box::new(app::App::of_user(&creation.egui_ctx, report))));
+        Box::new(|creation| Ok(Box::new(app::App::of_user(&creation.egui_ctx, report, compare))));
     // Opening the display's libraries by name may panic deep inside the windowing crates.
     let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         eframe::run_native("tilescope", options, create)

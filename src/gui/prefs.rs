@@ -140,6 +140,8 @@ pub struct Prefs {
     pub narrow_menu: bool,
     /// Reports that were open, newest first.
     pub recent: Vec<Recent>,
+    /// Source and target of comparisons, newest first.
+    pub recent_comparisons: Vec<(PathBuf, PathBuf)>,
     /// Titles of summary blocks that are folded.
     pub folded_blocks: Vec<String>,
     /// Filter of the options table.
@@ -161,6 +163,18 @@ impl Prefs {
         self.forget(path);
         self.recent.insert(0, Recent { path: path.to_owned(), opened_unix_seconds: now });
         self.recent.truncate(MAX_RECENT);
+    }
+
+    /// Puts a comparison on top of the list.
+    pub fn remember_comparison(&mut self, source: &Path, target: &Path) {
+        self.forget_comparison(source, target);
+        self.recent_comparisons.insert(0, (source.to_owned(), target.to_owned()));
+        self.recent_comparisons.truncate(MAX_RECENT);
+    }
+
+    /// Takes a comparison off the list.
+    pub fn forget_comparison(&mut self, source: &Path, target: &Path) {
+        self.recent_comparisons.retain(|(a, b)| (a.as_path(), b.as_path()) != (source, target));
     }
 
     /// Takes a report off the list.

@@ -3,8 +3,10 @@
 
 use super::child::{BundledSpec, Ended, Simulation, bundled_specs};
 use super::command::{ChosenStep, Command};
+use super::compare::Compared;
 use super::opening::{Demo, Opened, Pending, demos, simulated};
 use super::prefs::{Prefs, Store};
+use super::tabs::Tabs;
 use super::views::{self, View};
 use super::worker::{Asked, Slot, Workers};
 use crate::report::Target;
@@ -34,11 +36,25 @@ pub struct Selection {
 impl Selection {
     /// What is left of it in a report that was just opened. Ids of another report mean other
     /// things; tiles and IPUs mean the same where they exist.
-    fn kept(self, target: &Target) -> Self {
+    pub(super) fn kept(self, target: &Target) -> Self {
         let mut tiles = self.tiles;
         tiles.retain(|tile| *tile < target.tiles_per_replica());
         let ipu = self.ipu.filter(|ipu| *ipu < target.ipus_per_replica);
         Self { tiles, ipu, ..Self::default() }
+    }
+
+    /// Chooses what a command says; others say nothing about what is chosen.
+    pub(super) fn choose(&mut self, command: Command) {
+        match command {
+            Command::SelectTiles(tiles) => self.tiles = tiles,
+            Command::SelectStep(step) => self.step = step,
+            Command::ShowCycles(cycles) => self.cycles = cycles,
+            Command::SelectProgram(program) => self.program = program,
+            Command::SelectOperation(operation) => self.operation = operation,
+            Command::SelectVariable(variable) => self.variable = variable,
+            Command::SelectIpu(ipu) => self.ipu = ipu,
+            _ => {}
+        }
     }
 }
 
@@ -50,12 +66,14 @@ pub struct ReportPage {
     pub view: &'static str,
     /// The views, in the order of the menu.
     pub views: Vec<(&'static str, Box<dyn View>)>,
+    /// The report it is compared with.
+    pub compared: Option<Box<Compared>>,
 }
 
 impl ReportPage {
-    fn new(opened: Opened, view: &'static str) -> Self {
+    pub(super) fn new(opened: Opened, view: &'static str) -> Self {
         let views = views::VIEWS.iter().map(|info| (info.name, (info.create)())).collect();
-        Self { opened, view, views }
+        Self { opened, view, views, compared: None }
     }
 }
 
@@ -64,10 +82,18 @@ pub struct Session {
     /// What is remembered between starts.
     pub prefs: Prefs,
     store: Store,
-    /// The open report; without one, the home screen is shown.
+    /// The open report that is shown; without one, that is the home screen.
     pub page: Option<ReportPage>,
     /// What the user has chosen.
     pub selection: Selection,
+    /// The other reports that are open.
+    pub tabs: Tabs,
+    /// Reports of the home screen that are ticked for a comparison.
+    pub ticked: Vec<PathBuf>,
+    /// The path that is typed where the window asks what to compare with.
+    pub asking_compare: Option<String>,
+    /// Two reports being opened to be compared.
+    opening_both: Option<(PathBuf, PathBuf, Pending<Result<(Opened, Opened), String>>)>,
     /// A report being opened.
     pub opening: Option<(PathBuf, Pending<Result<Opened, String>>)>,
     /// The system's dialog.
@@ -112,6 +138,10 @@ impl Session {
             store,
             page: None,
             selection: Selection::default(),
+            tabs: Tabs::default(),
+            ticked: Vec::new(),
+            asking_compare: None,
+            opening_both: None,
             opening: None,
             dialog: None,
             simulation: None,
@@ -127,10 +157,7 @@ impl Session {
 
     /// Shows a report that is open already.
     pub fn show(&mut self, opened: Opened) {
-        let same = self.page.take().filter(|page| page.opened.path == opened.path);
-        let view = same.map_or(views::VIEWS[0].name, |page| page.view);
-        self.selection = std::mem::take(&mut self.selection).kept(&opened.target);
-        self.page = Some(ReportPage::new(opened, view));
+        self.show_page(opened, None);
     }
 
     /// Takes in what threads and children have done since the last frame.
@@ -145,6 +172,18 @@ impl Session {
                 }
                 Ok(Err(problem)) => self.messages.push(problem),
                 Err(()) => self.messages.push("Opening the report broke down.".to_owned()),
+            }
+        }
+        let both = self.opening_both.as_ref().and_then(|(_, _, pending)| pending.take());
+        if let Some(result) = both {
+            self.opening_both = None;
+            match result {
+                Ok(Ok((source, target))) => {
+                    self.prefs.remember_comparison(&source.path, &target.path);
+                    self.show_page(source, Some(target));
+                }
+                Ok(Err(problem)) => self.messages.push(problem),
+                Err(()) => self.messages.push("Opening the reports broke down.".to_owned()),
             }
         }
         if let Some(result) = self.dialog.as_ref().and_then(Pending::take) {
@@ -172,12 +211,49 @@ impl Session {
         match command {
             Command::Open(path) => self.open(context, path),
             Command::OpenDialog => self.open_dialog(context),
-            Command::Reload => {
-                if let Some(path) = self.page.as_ref().map(|page| page.opened.path.clone()) {
-                    self.open(context, path);
+            Command::Compare(source, target) => self.compare(context, source, target),
+            Command::CompareWith(target) => {
+                self.asking_compare = None;
+                if let Some(source) = self.page.as_ref().map(|page| page.opened.path.clone()) {
+                    self.compare(context, source, target);
                 }
             }
-            Command::CloseReport => self.page = None,
+            Command::AskCompare => {
+                let asking = self.asking_compare.take().is_some();
+                self.asking_compare = (!asking && self.page.is_some()).then(String::new);
+            }
+            Command::Tick(path) => tick(&mut self.ticked, path),
+            Command::ForgetComparison(source, target) => {
+                self.prefs.forget_comparison(&source, &target);
+            }
+            Command::SwapSides => self.swap_sides(),
+            Command::EndComparison => {
+                if let Some(opened) = self.page.as_ref().map(|page| page.opened.clone()) {
+                    let view = self.page.as_ref().map(|page| page.view);
+                    self.tabs.current().into_iter().for_each(|at| self.close_tab(at));
+                    self.show_page(opened, None);
+                    view.into_iter().for_each(|view| self.apply(context, Command::ShowView(view)));
+                }
+            }
+            Command::ToTarget(command) => self.choose_in_target(*command),
+            Command::ShowTab(at) => self.show_tab(at),
+            Command::NextTab(forwards) => self.next_tab(forwards),
+            Command::CloseTab(at) => self.close_tab(at),
+            Command::Reload => {
+                let page = self.page.as_ref();
+                let paths = page.map(|page| {
+                    let with = page.compared.as_ref().map(|with| with.target.path.clone());
+                    (page.opened.path.clone(), with)
+                });
+                match paths {
+                    Some((source, Some(target))) => self.compare(context, source, target),
+                    Some((path, None)) => self.open(context, path),
+                    None => {}
+                }
+            }
+            Command::CloseReport => {
+                self.tabs.current().into_iter().for_each(|at| self.close_tab(at));
+            }
             Command::ShowView(name) => {
                 if let Some(page) = &mut self.page {
                     page.view = name;
@@ -196,13 +272,13 @@ impl Session {
                 }
             }
             Command::ForgetRecent(path) => self.prefs.forget(&path),
-            Command::SelectTiles(tiles) => self.selection.tiles = tiles,
-            Command::SelectStep(step) => self.selection.step = step,
-            Command::ShowCycles(cycles) => self.selection.cycles = cycles,
-            Command::SelectProgram(program) => self.selection.program = program,
-            Command::SelectOperation(operation) => self.selection.operation = operation,
-            Command::SelectVariable(variable) => self.selection.variable = variable,
-            Command::SelectIpu(ipu) => self.selection.ipu = ipu,
+            Command::SelectTiles(_)
+            | Command::SelectStep(_)
+            | Command::ShowCycles(_)
+            | Command::SelectProgram(_)
+            | Command::SelectOperation(_)
+            | Command::SelectVariable(_)
+            | Command::SelectIpu(_) => self.selection.choose(command),
             Command::SetTracePrefs(prefs) => self.prefs.trace = prefs,
             Command::SetMemoryPrefs(prefs) => self.prefs.memory = prefs,
             Command::SetLivenessPrefs(prefs) => self.prefs.liveness = prefs,
@@ -229,6 +305,37 @@ impl Session {
         match Pending::start("open", context, move || Opened::read(&asked)) {
             Ok(pending) => self.opening = Some((path, pending)),
             Err(problem) => self.messages.push(problem),
+        }
+    }
+
+    fn compare(&mut self, context: &Context, source: PathBuf, target: PathBuf) {
+        let (a, b) = (source.clone(), target.clone());
+        let pending =
+            Pending::start("open two", context, move || Ok((Opened::read(&a)?, Opened::read(&b)?)));
+        match pending {
+            Ok(pending) => self.opening_both = Some((source, target, pending)),
+            Err(problem) => self.messages.push(problem),
+        }
+        self.ticked.clear();
+    }
+
+    fn swap_sides(&mut self) {
+        let Some(page) = &mut self.page else { return };
+        let Some(compared) = page.compared.take() else { return };
+        let (source, target) = (page.opened.clone(), compared.target.clone());
+        self.prefs.remember_comparison(&target.path, &source.path);
+        let mut fresh = ReportPage::new(target, page.view);
+        let mut with = Box::new(Compared::new(source));
+        with.selection = std::mem::replace(&mut self.selection, compared.selection.clone());
+        fresh.compared = Some(with);
+        self.page = Some(fresh);
+    }
+
+    /// Chooses something in the report on the right.
+    fn choose_in_target(&mut self, command: Command) {
+        let compared = self.page.as_mut().and_then(|page| page.compared.as_mut());
+        if let Some(compared) = compared {
+            compared.selection.choose(command);
         }
     }
 
@@ -276,9 +383,28 @@ impl Session {
         }
     }
 
+    /// For how long a report is being opened.
+    pub fn opening_for(&self) -> Option<std::time::Duration> {
+        let both = self.opening_both.as_ref().map(|(_, _, pending)| pending.elapsed());
+        self.opening.as_ref().map(|(_, pending)| pending.elapsed()).or(both)
+    }
+
     /// The path a report is being opened from.
     pub fn opening_path(&self) -> Option<&Path> {
-        self.opening.as_ref().map(|(path, _)| path.as_path())
+        let both = self.opening_both.as_ref().map(|(source, _, _)| source.as_path());
+        self.opening.as_ref().map(|(path, _)| path.as_path()).or(both)
+    }
+}
+
+/// Ticks a path, or takes its tick away; at most two are ticked, the oldest goes first.
+fn tick(ticked: &mut Vec<PathBuf>, path: PathBuf) {
+    match ticked.iter().position(|known| *known == path) {
+        Some(at) => drop(ticked.remove(at)),
+        None => {
+            ticked.push(path);
+            let surplus = ticked.len().saturating_sub(2);
+            ticked.drain(..surplus);
+        }
     }
 }
 

@@ -36,7 +36,7 @@ pub fn side_menu_ui(ui: &mut Ui, page: &ReportPage, prefs: &Prefs, commands: &mu
                     commands.push(Command::ShowView(view.name));
                 }
             }
-            let entries = 5.0 * 36.0 + 2.0;
+            let entries = 6.0 * 36.0 + 2.0;
             ui.add_space((ui.available_height() - entries).max(16.0));
             menu_foot_ui(ui, prefs, narrow, commands);
         });
@@ -50,6 +50,9 @@ fn menu_foot_ui(ui: &mut Ui, prefs: &Prefs, narrow: bool, commands: &mut Vec<Com
     }
     if menu_entry_ui(ui, Icon::Help, "Keys and help", false, narrow).clicked() {
         commands.push(Command::ToggleHelp);
+    }
+    if menu_entry_ui(ui, Icon::Exchange, "Compare with…", false, narrow).clicked() {
+        commands.push(Command::AskCompare);
     }
     if menu_entry_ui(ui, Icon::Reload, "Reload report", false, narrow).clicked() {
         commands.push(Command::Reload);
@@ -196,6 +199,8 @@ const KEYS: &[(&str, &[(&str, &str)])] = &[
             ("Ctrl + O", "Open a report"),
             ("Ctrl + R, F5", "Read the report again"),
             ("Ctrl + W", "Close the report"),
+            ("Ctrl + Tab", "Next report; with Shift: the one before"),
+            ("Ctrl + D", "Compare with another report"),
             ("Ctrl + B", "Hide or show the menu"),
             ("Ctrl + plus / minus", "Larger and smaller text"),
             ("?, F1", "This list"),
@@ -251,9 +256,8 @@ pub fn help_ui(context: &Context, shown: bool, commands: &mut Vec<Command>) {
 
 /// A report being opened or simulated: what, how far, and a way out.
 pub fn progress_ui(context: &Context, session: &Session, commands: &mut Vec<Command>) {
-    let slow =
-        session.opening.as_ref().is_some_and(|(_, pending)| pending.elapsed().as_millis() > 150);
-    if session.opening.is_some() {
+    let slow = session.opening_for().is_some_and(|time| time.as_millis() > 150);
+    if session.opening_path().is_some() {
         context.request_repaint_after_secs(0.2);
     }
     let Some(simulation) = &session.simulation else {

@@ -17,7 +17,9 @@ use super::icons::Icon;
 use super::opening::Opened;
 use super::prefs::Prefs;
 use super::session::Selection;
+use super::widgets::axis::Axis;
 use super::worker::Workers;
+use crate::units::CycleRange;
 use egui::Ui;
 
 /// What a view may look at, and where it says what the user wants.
@@ -34,10 +36,36 @@ pub struct ViewContext<'a> {
     pub commands: &'a mut Vec<Command>,
 }
 
+impl ViewContext<'_> {
+    /// The same once more, for a while.
+    pub fn again(&mut self) -> ViewContext<'_> {
+        ViewContext { commands: self.commands, ..*self }
+    }
+}
+
+/// The cycles that are on the screen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timeline {
+    /// Where they are.
+    pub axis: Axis,
+    /// Points that they take.
+    pub width: f32,
+    /// The run of the report.
+    pub run: CycleRange,
+}
+
 /// State and looks of a view of one report.
 pub trait View: Send {
     /// Shows the view in all of `ui`.
     fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>);
+
+    /// Which cycles are on the screen, of a view over time that has been painted.
+    fn timeline(&self) -> Option<Timeline> {
+        None
+    }
+
+    /// Shows these cycles from the next frame on; zooming out reaches `reach`.
+    fn show_timeline(&mut self, _axis: Axis, _reach: CycleRange) {}
 }
 
 /// A view as menus see it.

@@ -32,7 +32,9 @@ impl ExecutionTrace {
         let common = COMMON_MARKS.iter().filter(|kind| prepared.mark_kinds.contains(kind)).count();
         let mark_rows = if prefs.marks { common + usize::from(prepared.host) } else { 0 };
         let places = places(area, mark_rows);
-        let limits = Limits { range: prepared.range, width: places.lanes.width() };
+        self.run = Some(prepared.range);
+        let range = self.reach.map_or(prepared.range, |reach| reach.union(prepared.range));
+        let limits = Limits { range, width: places.lanes.width() };
         self.keep_axis(limits);
         let palette = Palette::of(ui.visuals());
         self.strip_ui(ui, context, prepared, places.overview, limits);

@@ -15,7 +15,7 @@ mod ruler;
 mod scene;
 mod toolbar;
 
-use super::{View, ViewContext, ViewInfo};
+use super::{Timeline, View, ViewContext, ViewInfo};
 use crate::analysis::trace::{Grouping, StepView, WindowSummary, step_view, window_summary};
 use crate::gui::command::{ChosenStep, Command};
 use crate::gui::icons::Icon;
@@ -83,6 +83,10 @@ struct ExecutionTrace {
     /// First point of a range being drawn with Shift.
     range_from: Option<i64>,
     bar: Option<ChosenBar>,
+    /// The cycles of this report.
+    run: Option<CycleRange>,
+    /// Cycles that zooming out reaches, where that is more than the run.
+    reach: Option<CycleRange>,
     ipu: Option<u32>,
     filter: String,
     tab: Tab,
@@ -100,6 +104,16 @@ impl Drop for ExecutionTrace {
 }
 
 impl View for ExecutionTrace {
+    fn timeline(&self) -> Option<Timeline> {
+        let (axis, limits) = (self.axis?, self.limits?);
+        Some(Timeline { axis, width: limits.width, run: self.run? })
+    }
+
+    fn show_timeline(&mut self, axis: Axis, reach: CycleRange) {
+        self.axis = Some(axis);
+        self.reach = Some(reach);
+    }
+
     fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         let report = context.opened.report.clone();
         let (progress, cancel) = (self.progress.clone(), self.cancel.clone());
