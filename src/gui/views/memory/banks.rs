@@ -135,7 +135,9 @@ impl Banks {
             self.limits = Some((end, limits.width));
             self.axis = None;
         }
-        let axis = self.axis.unwrap_or_else(|| Axis::fitting_exactly(limits.range, limits.width));
+        // At first as far as anything lies; all of memory is a turn of the wheel away.
+        let used = CycleRange::new(0, (last + last / 16).clamp(1, end));
+        let axis = self.axis.unwrap_or_else(|| Axis::fitting_exactly(used, limits.width));
         let row = (rect.height() / map.rows.max(1) as f32).floor().clamp(ROW.0, ROW.1);
         let most = (map.rows as f32 * row - rect.height()).max(0.0);
         self.scroll = self.scroll.clamp(0.0, most);
@@ -186,8 +188,7 @@ impl Banks {
             }
         }
         if moved != places.axis {
-            let whole = moved.window(limits.width).length() >= limits.range.length();
-            self.axis = (!whole).then(|| moved.kept(limits));
+            self.axis = Some(moved.kept(limits));
         }
     }
 }
