@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use tilescope::gui::app::App;
 use tilescope::gui::{Opened, theme, view_names};
 use tilescope::report::{
-    Category, MarkKind, ProgramKind, ReportBuilder, Step, TileTraffic, VertexGroup, VertexType,
+    Category, MarkKind, Operation, Pass, ProgramKind, ReportBuilder, Step, TileTraffic,
+    VertexGroup, VertexType,
 };
-use tilescope::units::{TileRange, TileRuns, VertexTypeId};
+use tilescope::units::{OperationId, TileRange, TileRuns, VertexTypeId};
 
 const IPUS: u32 = 64;
 const TILES: u32 = 1472;
@@ -56,6 +57,20 @@ fn write_report(directory: &Path) {
         }
         programs.extend([exchange, work]);
         for ipu in 0..IPUS {
+            // Each reads what the layer before has left on its IPU and on the one beside it.
+            let above = |ipu: u32| layer.checked_sub(1).map(|l| l as u32 * IPUS + ipu % IPUS);
+            let inputs = [above(ipu), above(ipu + 1)].into_iter().flatten().map(OperationId);
+            report.parts.operations.push(Operation {
+                name: format!("{name}/{ipu}"),
+                kind: "conv2d".to_owned(),
+                pass: Pass::Forward,
+                block: Some(format!("B{ipu}")),
+                ipu,
+                flops: 1_000_000 * (layer + 1),
+                shapes: "[40,1,28,28] x [10,1,5,5] -> [40,10,24,24]".to_owned(),
+                plan: None,
+                inputs: inputs.collect(),
+            });
             let first = ipu * TILES;
             let tiles = first..first + TILES - 17 * layer as u32;
             report.variable(&format!("{name}/{ipu}/out"), Category::Variable, tiles, 900, None);

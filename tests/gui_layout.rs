@@ -21,8 +21,8 @@ const SCREENS: [(Vec2, f32); 4] = [
     (Vec2::new(1600.0, 900.0), 2.0),
 ];
 
-/// What two words may share without being hard to read: letters do not fill their boxes.
-const SLACK: Vec2 = Vec2::new(1.5, 3.5);
+/// What the ink of two words may share: the blur of their edges.
+const SLACK: Vec2 = Vec2::new(1.5, 1.5);
 
 /// Words on the screen and where they are.
 struct Words {
@@ -49,7 +49,8 @@ fn collect(shape: &Shape, clip: Rect, seen: &mut Vec<Words>) {
         }
         Shape::Text(text) => {
             for row in &text.galley.rows {
-                let rect = row.rect().translate(text.pos.to_vec2()).intersect(clip);
+                let ink = row.row.visuals.mesh_bounds;
+                let rect = ink.translate((text.pos + row.pos.to_vec2()).to_vec2()).intersect(clip);
                 let words = row.text();
                 if rect.is_positive() && !words.trim().is_empty() {
                     seen.push(Words { text: words, rect });

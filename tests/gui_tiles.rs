@@ -5,8 +5,8 @@
 
 mod common;
 
-use egui::Vec2;
 use egui::accesskit::Role;
+use egui::{Key, Vec2};
 use egui_kittest::Harness;
 use egui_kittest::kittest::{NodeT, Queryable};
 use std::time::Duration;
@@ -164,7 +164,7 @@ fn memory_shows_the_floor_plan_a_variable_and_compute_sets() {
     let listing = memory::variables(&window.state().report, &[]).expect("reads");
     let largest =
         (0..listing.rows.len()).max_by_key(|at| listing.rows[*at].bytes[0]).expect("some");
-    let row = window.query_all_by_role_and_label(Role::Label, &listing.rows[largest].name).next();
+    let row = window.query_all_by_role_and_label(Role::Row, &listing.rows[largest].name).next();
     row.expect("its row").click();
     settle(&mut window);
     let chosen = window.state().app.session().selection.variable;
@@ -175,6 +175,9 @@ fn memory_shows_the_floor_plan_a_variable_and_compute_sets() {
 #[test]
 fn every_tile_has_its_row_below_the_bars() {
     let mut window = window("execution-trace");
+    // High enough for the rows of all tiles.
+    window.set_size(Vec2::new(1500.0, 1600.0));
+    settle(&mut window);
     let label = "Tiles of IPU 0";
     assert!(!says(&window, label));
     press(&mut window, Role::CheckBox, "BSP");
@@ -185,4 +188,45 @@ fn every_tile_has_its_row_below_the_bars() {
     let high = window.get_by_label(label).rect().height();
     press(&mut window, Role::Button, "−");
     assert!(window.get_by_label(label).rect().height() < high);
+}
+
+#[test]
+fn the_memory_map_holds_every_variable_of_a_tile() {
+    use tilescope::analysis::bank_map::bank_map;
+    let mut window = window("memory");
+    press(&mut window, Role::Tab, "Variables");
+    window.get_by_label("Memory map").click();
+    settle(&mut window);
+    let label = window.get_by_label("Select tiles, e.g. 1 or 0,3-5");
+    label.focus();
+    window.step();
+    window.get_by_label("Select tiles, e.g. 1 or 0,3-5").type_text("1500");
+    settle(&mut window);
+    let map = bank_map(&window.state().report, 1500).expect("reads");
+    let value = window.get_by_label("Memory map of tile 1,500").accesskit_node().value();
+    assert_eq!(value, Some(format!("{} variables in {} rows", map.placed.len(), map.rows)));
+    let memory = window.state().report.tile_memory().expect("reads");
+    let always = map.placed.iter().filter(|part| part.lifetime.is_none());
+    let bytes: u64 = always.map(|part| part.addresses.end - part.addresses.start).sum();
+    assert_eq!(memory.get(1500).map(|tile| tile.always_live), Some(bytes));
+    window.get_by_label("Memory map of tile 1,500").focus();
+    // Arrows belong to what has had the focus for a frame.
+    window.run_steps(2);
+    window.key_press(Key::ArrowRight);
+    settle(&mut window);
+    assert_eq!(window.state().app.session().selection.variable, Some(map.placed[0].id));
+}
+
+#[test]
+fn floating_point_work_is_that_of_the_operations() {
+    use tilescope::analysis::operations::{Layer, operations};
+    let mut window = window("operations");
+    let rows = operations(&window.state().report, Layer::Model).expect("reads").rows;
+    let row = rows.iter().max_by_key(|row| row.elapsed).expect("operations").clone();
+    window.query_all_by_role_and_label(Role::Row, &row.name).next().expect("its row").click();
+    settle(&mut window);
+    press(&mut window, Role::Tab, "FLOPs");
+    assert!(says(&window, &format!("{} FLOPs", grouped(row.flops * row.executions))));
+    press(&mut window, Role::Tab, "Debug");
+    assert!(says(&window, &row.shapes));
 }

@@ -68,6 +68,7 @@ pub fn bank_map(report: &Report, tile: u32) -> Result<BankMap, ReportError> {
     };
     let mut placed: Vec<Placed> = variables.into_iter().filter_map(place).collect();
     let rows = put_in_rows(&mut placed);
+    placed.sort_by_key(|part| (part.row, part.addresses.start));
     Ok(BankMap {
         tile,
         placed,

@@ -179,7 +179,7 @@ const KEYS: &[(&str, &[(&str, &str)])] = &[
             ("Wheel, drag", "Zoom and pan"),
             ("Click", "Choose a step or tile"),
             ("Shift + click", "Add a step as a column"),
-            ("← →", "Next and previous, once the graph has the focus"),
+            ("← → ↑ ↓", "Next and previous, once a graph or map has the focus"),
             ("Enter in a filter", "Go to the next match"),
         ],
     ),

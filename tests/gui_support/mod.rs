@@ -36,7 +36,7 @@ pub const VARIANTS: &[Variant] = &[
     Variant {
         name: "simulated",
         write: simulated,
-        trace: &["IPU 0", "IPU 3", "Overview of the run", "Group executions", "Marks"],
+        trace: &["IPU 0", "IPU 1", "Overview of the run", "Group executions", "Marks"],
         memory: &["Memory by tile", "By memory region", "Not overlapped", "All tiles"],
         liveness: &["Liveness by program step", "Always live variables", "Total"],
     },

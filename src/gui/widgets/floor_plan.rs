@@ -10,8 +10,8 @@ use crate::gui::views::ViewContext;
 use crate::units::grouped;
 use egui::accesskit::Role;
 use egui::{
-    Align2, Color32, ColorImage, FontId, Pos2, Rect, Response, RichText, Sense, Stroke, StrokeKind,
-    TextureHandle, TextureOptions, Ui, WidgetInfo, pos2, vec2,
+    Align2, Color32, ColorImage, EventFilter, FontId, Key, Pos2, Rect, Response, RichText, Sense,
+    Stroke, StrokeKind, TextureHandle, TextureOptions, Ui, WidgetInfo, pos2, vec2,
 };
 
 /// Room for the name of a chip above it.
@@ -154,6 +154,9 @@ impl FloorMap {
             painter.rect_stroke(places.tile(tile), 0.0, line, StrokeKind::Outside);
             tile_ui(&response, context, shown, tile);
         }
+        if let Some((tile, add)) = arrows(ui, &response, plan, context.selection.tiles.last()) {
+            pick(context, tile, add);
+        }
         let clicked = response.clicked().then(|| response.interact_pointer_pos()).flatten();
         if let Some(tile) = clicked.and_then(|at| places.tile_at(at)) {
             let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
@@ -176,6 +179,39 @@ impl FloorMap {
         };
         self.chips = Some((key, (0..plan.ipus).map(chip).collect()));
     }
+}
+
+/// The tile that an arrow key leads to from the last one chosen, and whether it is added.
+fn arrows(
+    ui: &Ui,
+    response: &Response,
+    plan: FloorPlan,
+    last: Option<&u32>,
+) -> Option<(u32, bool)> {
+    if !response.has_focus() {
+        return None;
+    }
+    let filter =
+        EventFilter { horizontal_arrows: true, vertical_arrows: true, ..Default::default() };
+    ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
+    let (right, down, add) = ui.input(|input| {
+        let pressed = |key| i64::from(input.key_pressed(key));
+        (
+            pressed(Key::ArrowRight) - pressed(Key::ArrowLeft),
+            pressed(Key::ArrowDown) - pressed(Key::ArrowUp),
+            input.modifiers.shift,
+        )
+    });
+    if (right, down) == (0, 0) {
+        return None;
+    }
+    let Some(last) = last else { return Some((0, add)) };
+    let (column, row) = plan.cell(*last);
+    let row = usize::try_from(row as i64 + down).ok()?;
+    // Chips have a column without tiles between them.
+    let columns = [right, 2 * right].map(|by| usize::try_from(column as i64 + by));
+    let mut tiles = columns.iter().flatten().filter_map(|column| plan.tile_at(*column, row));
+    tiles.next().map(|tile| (tile, add))
 }
 
 fn image(plan: FloorPlan, ipu: u32, shown: Shown<'_>, palette: &Palette) -> ColorImage {

@@ -169,6 +169,10 @@ pub fn choice_ui<T: Copy + PartialEq>(
 
 /// A box to type a filter into; whether it changed.
 pub fn search_ui(ui: &mut Ui, text: &mut String, hint: &str, width: f32) -> Response {
+    // A box that is cut off tells less than one in the next line.
+    if ui.layout().main_wrap && ui.available_size_before_wrap().x < width + 16.0 {
+        ui.end_row();
+    }
     let edit = TextEdit::singleline(text)
         .hint_text(RichText::new(hint).color(Palette::of(ui.visuals()).weak_text))
         .desired_width(width)

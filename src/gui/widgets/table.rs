@@ -220,8 +220,11 @@ impl TableState {
         // The order of another table says nothing about the rows of this one.
         let order = asked.answer().filter(|order| order.generation == generation)?;
         let sort = &mut self.sort;
-        let frame =
-            egui::Frame::new().inner_margin(egui::Margin { left: 14, ..egui::Margin::ZERO });
+        let frame = egui::Frame::new().inner_margin(egui::Margin {
+            left: 14,
+            right: 8,
+            ..egui::Margin::ZERO
+        });
         let sorted = (column, descending);
         frame
             .show(ui, |ui| {

@@ -122,7 +122,8 @@ fn call_out_ui(
     response.clone().on_hover_ui_at_pointer(|ui| {
         let palette = Palette::of(ui.visuals());
         ui.label(crate::gui::fonts::strong(title));
-        egui::Grid::new("call-out").num_columns(3).spacing(vec2(8.0, 3.0)).show(ui, |ui| {
+        let grid = egui::Grid::new("call-out").num_columns(3).min_col_width(0.0);
+        grid.spacing(vec2(8.0, 3.0)).show(ui, |ui| {
             for (layer, title) in stack.titles().iter().enumerate().rev() {
                 let value = stack.value(layer, place);
                 if value == 0 && stack.titles().len() > 3 {

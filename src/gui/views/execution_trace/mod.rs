@@ -13,11 +13,10 @@ mod pointer;
 mod raster;
 mod ruler;
 mod scene;
+mod toolbar;
 
 use super::{Timeline, View, ViewContext, ViewInfo};
-use crate::analysis::trace::{
-    Grouping, HostWork, StepView, Style, WindowSummary, step_view, window_summary,
-};
+use crate::analysis::trace::{Grouping, StepView, WindowSummary, step_view, window_summary};
 use crate::gui::command::{ChosenStep, Command};
 use crate::gui::icons::Icon;
 use crate::gui::prefs::TracePrefs;
@@ -25,14 +24,12 @@ use crate::gui::theme::Palette;
 use crate::gui::widgets::axis::{Axis, Limits};
 use crate::gui::widgets::overview;
 use crate::gui::widgets::tiled::{Pieces, Tiled};
-use crate::gui::widgets::{
-    choice_ui, legend_ui, missing_ui, search_ui, tabs_ui, toolbar_ui, waiting_ui,
-};
+use crate::gui::widgets::{missing_ui, tabs_ui, toolbar_ui, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
 use crate::report::{Outcome, Report};
-use crate::units::{CycleRange, Cycles, StepId, seconds};
+use crate::units::{CycleRange, StepId};
 use chosen::ChosenBar;
-use egui::{Align, CentralPanel, Frame, Id, Layout, Margin, Panel, RichText, Ui};
+use egui::{CentralPanel, Frame, Id, Margin, Panel, Ui};
 use input::Wish;
 use scene::{Prepared, Scene, SceneKey, prepare};
 use std::sync::Arc;
@@ -209,54 +206,6 @@ impl ExecutionTrace {
             self.grant(ui, context, prepared, wish);
         }
         self.look_up_neighbour(ui, context, prepared);
-    }
-
-    fn controls_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, prepared: &Prepared) {
-        let old = context.prefs.trace;
-        let mut prefs = old;
-        let styles = [(Style::Flame, "Flame"), (Style::Flat, "Flat")];
-        if let Some(style) = choice_ui(ui, "View", &styles, prefs.style) {
-            prefs.style = style;
-        }
-        if prepared.ipus.len() > 1 {
-            let names: Vec<(Option<u32>, String)> = std::iter::once((None, "All".to_owned()))
-                .chain(prepared.ipus.iter().map(|i| (Some(i.ipu), format!("IPU {}", i.ipu))))
-                .collect();
-            let names: Vec<(Option<u32>, &str)> =
-                names.iter().map(|(ipu, name)| (*ipu, name.as_str())).collect();
-            if let Some(ipu) = choice_ui(ui, "IPU", &names, self.ipu) {
-                self.ipu = ipu;
-                self.scroll = 0.0;
-            }
-        }
-        let filter = search_ui(ui, &mut self.filter, "Filter steps", 150.0);
-        if std::mem::take(&mut self.focus_filter) {
-            filter.request_focus();
-        }
-        ui.separator();
-        let marked = !prepared.mark_kinds.is_empty() || prepared.host;
-        toggles_ui(ui, &mut prefs, marked, prepared.ipus.len() > 1);
-        bsp::controls_ui(ui, &mut prefs);
-        ui.menu_button("Key", key_ui);
-        if prefs != old {
-            context.commands.push(Command::SetTracePrefs(prefs));
-        }
-        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-            let all =
-                ui.button("Whole run").on_hover_text("Show everything (F without a selection)");
-            if all.clicked() {
-                self.axis = None;
-            }
-            if let (Some(axis), Some(limits)) = (self.axis, self.limits)
-                && ui.available_width() > 250.0
-            {
-                let window = axis.window(limits.width).intersection(limits.range);
-                let time = Cycles(window.length()).seconds_at(context.opened.target.clock);
-                let time = if time > 0.0 { format!(" = {}", seconds(time)) } else { String::new() };
-                let text = format!("{} cycles{time}", Cycles(window.length()));
-                ui.label(RichText::new(text).color(Palette::of(ui.visuals()).weak_text));
-            }
-        });
     }
 
     fn tables_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, prepared: &Arc<Prepared>) {
@@ -443,54 +392,6 @@ fn zoomed_to(range: CycleRange, limits: Limits) -> Axis {
     let around = range.length() / 6 + 1;
     let wider = CycleRange::new(range.start.saturating_sub(around), range.end + around);
     Axis::fitting(wider, limits.width).kept(limits)
-}
-
-fn toggles_ui(ui: &mut Ui, prefs: &mut TracePrefs, marks: bool, several: bool) {
-    ui.checkbox(&mut prefs.group_executions, "Group executions").on_hover_text(
-        "Show the exchange, arrangement and vertices of an operation as one bar. \
-         Switch it off to see what PreArrange costs.",
-    );
-    ui.checkbox(&mut prefs.group_syncs, "Group syncs")
-        .on_hover_text("Show syncs that follow one another as one bar.");
-    ui.checkbox(&mut prefs.tile_balance, "Tile balance").on_hover_text(
-        "Bright is the share of the tiles' time that is used; the rest of a bar is dim.",
-    );
-    if marks {
-        ui.checkbox(&mut prefs.marks, "Marks")
-            .on_hover_text("Rows for runs, iterations, pipeline phases and stages, and the host.");
-    }
-    if several {
-        ui.checkbox(&mut prefs.arrows, "Arrows")
-            .on_hover_text("From exchanges between IPUs to the steps that use what arrives.");
-    }
-}
-
-/// What colours mean.
-fn key_ui(ui: &mut Ui) {
-    let palette = Palette::of(ui.visuals());
-    let entries = [
-        (palette.compute, "Compute set (OnTileExecute)"),
-        (palette.group, "Everything below a name"),
-        (palette.internal_exchange, "Exchange inside an IPU (DoExchange)"),
-        (palette.global_exchange, "Exchange between IPUs (GlobalExchange)"),
-        (palette.internal_sync, "Sync inside an IPU"),
-        (palette.external_sync, "Sync with other IPUs or the host"),
-        (palette.stream_copy, "Stream copy"),
-        (palette.stream_begin, "Its begin: waiting for the host"),
-        (palette.stream_mid, "Its middle: moving data, host"),
-        (palette.remote_mid, "Its middle: moving data, remote buffer"),
-        (palette.stream_end, "Its end"),
-    ];
-    for (colour, text) in entries {
-        ui.horizontal(|ui| legend_ui(ui, colour, text));
-    }
-    for work in [HostWork::Awaited, HostWork::Mixed, HostWork::Moving] {
-        let (colour, text) = (arrows::host_colour(palette, work), arrows::host_words(work));
-        ui.horizontal(|ui| legend_ui(ui, colour, text));
-    }
-    ui.separator();
-    let text = "Dotted foot: several steps in one pixel; the colour is their mixture.";
-    ui.label(RichText::new(text).color(palette.weak_text).size(12.0));
 }
 
 /// How the parts of an operation are put together.

@@ -17,6 +17,7 @@ const LEFT: f32 = 14.0;
 
 /// What the visible window adds up to.
 pub fn summary_ui(ui: &mut Ui, summary: &WindowSummary, target: &Target, bytes: bool) {
+    let widths = widths(ui.available_width() - 10.0);
     ScrollArea::both().auto_shrink(false).id_salt("window summary").show(ui, |ui| {
         ui.add_space(6.0);
         ui.horizontal(|ui| {
@@ -35,11 +36,11 @@ pub fn summary_ui(ui: &mut Ui, summary: &WindowSummary, target: &Target, bytes: 
             ui.label(RichText::new(text).color(palette.weak_text));
         });
         ui.add_space(4.0);
-        header_ui(ui);
+        header_ui(ui, &widths);
         // Rows that are scrolled out of sight are not laid out.
         let (count, height) = (summary.ipus.len(), ROW_HEIGHT);
         let top = ui.cursor().top();
-        let all = vec2(COLUMNS.iter().map(|(_, width)| width).sum::<f32>(), count as f32 * height);
+        let all = vec2(widths.iter().sum::<f32>(), count as f32 * height);
         let seen = |y: f32| (((y - top) / height).max(0.0) as usize).min(count);
         let rows = seen(ui.clip_rect().top())..(seen(ui.clip_rect().bottom()) + 1).min(count);
         let (rect, _) = ui.allocate_exact_size(all + vec2(LEFT, 8.0), Sense::hover());
@@ -48,20 +49,30 @@ pub fn summary_ui(ui: &mut Ui, summary: &WindowSummary, target: &Target, bytes: 
                 pos2(rect.left() + LEFT, top + index as f32 * height),
                 vec2(all.x, height),
             );
-            ipu_ui(ui, row, totals, bytes);
+            ipu_ui(ui, row, &widths, totals, bytes);
         }
     });
 }
 
-/// Titles and widths of the columns of the summary.
+/// Titles and widths of the columns of the summary; the second one takes the room that is left.
 const COLUMNS: [(&str, f32); 6] = [
-    ("IPU", 44.0),
-    ("Proportions", 690.0),
-    ("Tile balance", 150.0),
-    ("StreamCopy host (Rx/Tx)", 170.0),
-    ("StreamCopy remote buffer (Rx/Tx)", 210.0),
-    ("GlobalExchange (Rx/Tx)", 170.0),
+    ("IPU", 40.0),
+    ("Proportions", 400.0),
+    ("Tile balance", 140.0),
+    ("StreamCopy host (Rx/Tx)", 165.0),
+    ("StreamCopy remote buffer (Rx/Tx)", 205.0),
+    ("GlobalExchange (Rx/Tx)", 160.0),
 ];
+/// Most room for proportions.
+const MOST_PROPORTIONS: f32 = 690.0;
+
+/// Widths of the columns in the room there is.
+fn widths(room: f32) -> [f32; 6] {
+    let mut widths = COLUMNS.map(|(_, width)| width);
+    let others = widths.iter().sum::<f32>() - widths[1];
+    widths[1] = (room - others - LEFT).clamp(widths[1], MOST_PROPORTIONS);
+    widths
+}
 
 /// Height of a row of the summary.
 const ROW_HEIGHT: f32 = 42.0;
@@ -70,45 +81,47 @@ const ROW_HEIGHT: f32 = 42.0;
 fn cell_ui(
     ui: &mut Ui,
     row: Rect,
+    widths: &[f32; 6],
     (ipu, column): (Option<u32>, usize),
     contents: impl FnOnce(&mut Ui),
 ) {
-    let left: f32 = COLUMNS[..column].iter().map(|(_, width)| width).sum();
+    let left: f32 = widths[..column].iter().sum();
     let corner = pos2(row.left() + left, row.top());
-    let rect = Rect::from_min_size(corner, vec2(COLUMNS[column].1 - 12.0, row.height()));
+    let rect = Rect::from_min_size(corner, vec2(widths[column] - 12.0, row.height()));
     let layout = egui::Layout::left_to_right(egui::Align::Center);
     let builder = egui::UiBuilder::new().id_salt(("window totals", ipu, column)).layout(layout);
     let mut cell = ui.new_child(builder.max_rect(rect));
+    cell.set_clip_rect(ui.clip_rect().intersect(rect));
     contents(&mut cell);
 }
 
-fn header_ui(ui: &mut Ui) {
+fn header_ui(ui: &mut Ui, widths: &[f32; 6]) {
     let palette = Palette::of(ui.visuals());
-    let width: f32 = COLUMNS.iter().map(|(_, width)| width).sum();
+    let width: f32 = widths.iter().sum();
     let (row, _) = ui.allocate_exact_size(vec2(LEFT + width, 20.0), Sense::hover());
     let row = row.with_min_x(row.left() + LEFT);
     for (column, (title, _)) in COLUMNS.iter().enumerate() {
-        cell_ui(ui, row, (None, column), |ui| {
+        cell_ui(ui, row, widths, (None, column), |ui| {
             let text = RichText::new(*title).color(palette.weak_text).size(12.0);
             ui.add(egui::Label::new(text).extend());
         });
     }
 }
 
-fn ipu_ui(ui: &mut Ui, row: Rect, totals: &IpuTotals, bytes: bool) {
+fn ipu_ui(ui: &mut Ui, row: Rect, widths: &[f32; 6], totals: &IpuTotals, bytes: bool) {
     let palette = Palette::of(ui.visuals());
     let place = |column: usize| (Some(totals.ipu), column);
-    cell_ui(ui, row, place(0), |ui| {
+    cell_ui(ui, row, widths, place(0), |ui| {
         ui.label(strong(totals.ipu.to_string()));
     });
-    cell_ui(ui, row, place(1), |ui| {
+    cell_ui(ui, row, widths, place(1), |ui| {
         ui.vertical(|ui| {
             ui.add_space(3.0);
             ui.spacing_mut().item_spacing.y = 3.0;
             proportions_ui(ui, totals);
         });
     });
-    cell_ui(ui, row, place(2), |ui| match totals.tile_balance {
+    cell_ui(ui, row, widths, place(2), |ui| match totals.tile_balance {
         Some(share) => balance_ui(ui, share),
         None => {
             ui.label("-");
@@ -119,7 +132,7 @@ fn ipu_ui(ui: &mut Ui, row: Rect, totals: &IpuTotals, bytes: bool) {
         let text = if bytes { traffic_text(traffic) } else { "not recorded".to_owned() };
         let none = traffic == StreamTraffic::default();
         let colour = if none { palette.weak_text } else { palette.text };
-        cell_ui(ui, row, place(column), |ui| {
+        cell_ui(ui, row, widths, place(column), |ui| {
             ui.add(egui::Label::new(RichText::new(text).color(colour)).extend());
         });
     }
@@ -153,10 +166,12 @@ fn proportions_ui(ui: &mut Ui, totals: &IpuTotals) {
     let parts = parts(palette, &totals.proportions);
     let text: Vec<String> =
         parts.iter().map(|(_, name, share)| format!("{name} {}", percent(*share))).collect();
-    let (rect, response) = ui.allocate_exact_size(vec2(660.0, 13.0), Sense::hover());
+    let size = vec2(ui.available_width() - 16.0, 13.0);
+    let (rect, response) = ui.allocate_exact_size(size, Sense::hover());
     let name = format!("Proportions of IPU {}", totals.ipu);
     response.widget_info(|| WidgetInfo::labeled(Role::Image, true, &name));
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(text.join(", ")));
+    response.on_hover_text(text.join("\n"));
     ui.painter().rect_filled(rect, CornerRadius::same(2), palette.lane);
     let mut left = rect.left();
     for (colour, _, share) in &parts {

@@ -15,7 +15,7 @@ pub(super) const GUTTER: f32 = 84.0;
 /// Least height of a row of the flame.
 pub(super) const FLAME_ROW: f32 = 19.0;
 /// Most height of a row of the flame, where there is room.
-pub(super) const TALL_FLAME_ROW: f32 = 26.0;
+pub(super) const TALL_FLAME_ROW: f32 = 40.0;
 /// Height of the only row of the flat view.
 pub(super) const FLAT_ROW: f32 = 34.0;
 /// Space between the groups of tiles of an IPU, where the dashed line lies.

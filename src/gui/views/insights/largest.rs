@@ -1,5 +1,6 @@
 //! The largest vertices, exchanges and variables, of the model, an IPU or the fullest tile.
 
+use crate::analysis::liveness::{Live, Source, always_live, curve, live_at};
 use crate::analysis::memory::{self, Listing};
 use crate::gui::views::ViewContext;
 use crate::gui::widgets::table::{Cell, Column, Table, TableState};
@@ -18,6 +19,8 @@ enum Tab {
     Vertices,
     Exchanges,
     Variables,
+    /// Variables that are live at the step with most live bytes.
+    Peak,
 }
 
 /// Where it is listed from.
@@ -40,12 +43,12 @@ type Listed = Result<(u64, Arc<Table>), String>;
 pub struct Largest {
     tab: Tab,
     scope: Scope,
-    listed: Slot<(Tab, TileRange), Listed>,
-    states: [TableState; 3],
+    listed: Slot<(Tab, Source, TileRange), Listed>,
+    states: [TableState; 4],
 }
 
 /// Width in which tabs and choice have room beside each other.
-const ONE_LINE: f32 = 580.0;
+const ONE_LINE: f32 = 760.0;
 
 impl Largest {
     fn scope_ui(&mut self, ui: &mut Ui, ipus: u32, fullest: Option<u32>) {
@@ -79,6 +82,7 @@ impl Largest {
             (Tab::Vertices, "Largest vertices"),
             (Tab::Exchanges, "Largest exchanges"),
             (Tab::Variables, "Largest variables"),
+            (Tab::Peak, "Live at the peak"),
         ];
         let narrow = ui.available_width() < ONE_LINE;
         ui.horizontal(|ui| {
@@ -99,6 +103,7 @@ impl Largest {
             Tab::Vertices => (Part::Vertices, 0, "vertices"),
             Tab::Exchanges => (Part::Exchanges, 1, "exchanges"),
             Tab::Variables => (Part::Variables, 2, "variables"),
+            Tab::Peak => (Part::Liveness, 3, "variables"),
         };
         if !context.opened.report.has(part) {
             return hint_ui(
@@ -108,14 +113,25 @@ impl Largest {
         }
         let report = context.opened.report.clone();
         let all = context.opened.target.tiles_per_replica();
-        let key = (self.tab, self.tiles(&context.opened.target, fullest));
-        let question = move |(tab, tiles): &(Tab, TileRange)| {
+        let tiles = self.tiles(&context.opened.target, fullest);
+        let source = match self.scope {
+            Scope::Model => Source::Whole,
+            Scope::Ipu(ipu) => Source::Ipu(ipu),
+            Scope::Tile => Source::Tile(tiles.first),
+        };
+        let question = move |(tab, source, tiles): &(Tab, Source, TileRange)| {
+            if *tab == Tab::Peak {
+                return live_at_peak(&report, *source).map_err(|error| error.to_string());
+            }
             // No tiles stand for all of them, which is quicker.
             let tiles =
                 if tiles.count() == all { Vec::new() } else { (tiles.first..tiles.end).collect() };
             listed(&report, *tab, &tiles).map_err(|error| error.to_string())
         };
-        let (generation, table) = match self.listed.ask(ui.ctx(), context.workers, &key, question) {
+        let (generation, table) = match {
+            let key = (self.tab, source, tiles);
+            self.listed.ask(ui.ctx(), context.workers, &key, question)
+        } {
             Asked::Fresh(Ok(answer)) => answer.clone(),
             Asked::Fresh(Err(problem)) => {
                 return missing_ui(ui, "The list cannot be read", problem);
@@ -137,14 +153,49 @@ impl Largest {
     }
 }
 
-fn listed(report: &Report, tab: Tab, tiles: &[u32]) -> Result<(u64, Arc<Table>), ReportError> {
+/// What is live at the step with most live bytes, always-live variables among it.
+fn live_at_peak(report: &Report, source: Source) -> Result<(u64, Arc<Table>), ReportError> {
+    let peak = curve(report, source)?.and_then(|curve| curve.peak());
+    let mut live = always_live(report, source)?;
+    if let Some(peak) = peak {
+        live.extend(live_at(report, source, &[peak as u32])?);
+    }
+    live.retain(|live| live.bytes.iter().any(|bytes| *bytes > 0));
+    let size = peak.map_or_else(|| "Size".to_owned(), |p| format!("At step {}", grouped(p as u64)));
+    let columns = vec![
+        Column::text("Variable"),
+        Column::text("About"),
+        Column::short("Live"),
+        Column::number(size),
+    ];
+    let row = |live: Live| {
+        let always = if live.lifetime.is_none() { "always" } else { "now" };
+        vec![
+            Cell::Text(live.name),
+            Cell::Text(live.about),
+            Cell::Text(always.to_owned()),
+            Cell::Bytes(live.bytes.iter().sum()),
+        ]
+    };
+    let table = Table { columns, rows: live.into_iter().map(row).collect(), totals: true };
+    Ok((next_generation(), Arc::new(table)))
+}
+
+/// Tells a table from the next.
+fn next_generation() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+fn listed(report: &Report, tab: Tab, tiles: &[u32]) -> Result<(u64, Arc<Table>), ReportError> {
     let (listing, name, bytes, count): (Listing, _, _, _) = match tab {
         Tab::Vertices => {
             (memory::vertices(report, tiles)?, "Vertex type", "State and code", "Vertices")
         }
         Tab::Exchanges => (memory::exchanges(report, tiles)?, "Exchange", "Code", "Messages"),
-        Tab::Variables => (memory::variables(report, tiles)?, "Variable", "Size", "Tiles"),
+        Tab::Variables | Tab::Peak => {
+            (memory::variables(report, tiles)?, "Variable", "Size", "Tiles")
+        }
     };
     let columns = vec![
         Column::text(name),
@@ -163,5 +214,5 @@ fn listed(report: &Report, tab: Tab, tiles: &[u32]) -> Result<(u64, Arc<Table>),
     };
     let rows = listing.rows.into_iter().map(row).collect();
     let table = Table { columns, rows, totals: true };
-    Ok((NEXT.fetch_add(1, Ordering::Relaxed), Arc::new(table)))
+    Ok((next_generation(), Arc::new(table)))
 }

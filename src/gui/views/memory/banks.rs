@@ -12,8 +12,8 @@ use crate::gui::worker::Slot;
 use crate::units::{Bytes, CycleRange, VariableId, exact_bytes, grouped};
 use egui::accesskit::Role;
 use egui::{
-    Align2, Color32, CursorIcon, FontId, Mesh, Pos2, Rect, Response, RichText, Sense, Shape,
-    Stroke, StrokeKind, Ui, WidgetInfo, pos2, vec2,
+    Align2, Color32, CursorIcon, EventFilter, FontId, Key, Mesh, Pos2, Rect, Response, RichText,
+    Sense, Shape, Stroke, StrokeKind, Ui, WidgetInfo, pos2, vec2,
 };
 use std::sync::Arc;
 
@@ -135,7 +135,9 @@ impl Banks {
             self.limits = Some((end, limits.width));
             self.axis = None;
         }
-        let axis = self.axis.unwrap_or_else(|| Axis::fitting_exactly(limits.range, limits.width));
+        // At first as far as anything lies; all of memory is a turn of the wheel away.
+        let used = CycleRange::new(0, (last + last / 16).clamp(1, end));
+        let axis = self.axis.unwrap_or_else(|| Axis::fitting_exactly(used, limits.width));
         let row = (rect.height() / map.rows.max(1) as f32).floor().clamp(ROW.0, ROW.1);
         let most = (map.rows as f32 * row - rect.height()).max(0.0);
         self.scroll = self.scroll.clamp(0.0, most);
@@ -148,6 +150,9 @@ impl Banks {
         paint(ui, map, &places, chosen);
         focus_ui(ui, &response, area);
         self.pointer_ui(ui, &places, limits, &response);
+        if let Some(next) = arrows(ui, &response, map, chosen) {
+            return Some(next);
+        }
         let part = response.hover_pos().and_then(|at| places.at(map, at))?;
         let stroke = Stroke::new(1.5, Palette::of(ui.visuals()).text);
         let frame = places.part(part);
@@ -183,10 +188,32 @@ impl Banks {
             }
         }
         if moved != places.axis {
-            let whole = moved.window(limits.width).length() >= limits.range.length();
-            self.axis = (!whole).then(|| moved.kept(limits));
+            self.axis = Some(moved.kept(limits));
         }
     }
+}
+
+/// The variable that an arrow key leads to: the next one by row and address, or the one before.
+fn arrows(
+    ui: &Ui,
+    response: &Response,
+    map: &BankMap,
+    chosen: &[VariableId],
+) -> Option<VariableId> {
+    if !response.has_focus() {
+        return None;
+    }
+    let filter = EventFilter { horizontal_arrows: true, ..EventFilter::default() };
+    ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
+    let (left, right) =
+        ui.input(|input| (input.key_pressed(Key::ArrowLeft), input.key_pressed(Key::ArrowRight)));
+    let at = chosen.last().and_then(|id| map.placed.iter().position(|part| part.id == *id));
+    let place = match (left, right) {
+        (true, false) => at.map_or(map.placed.len() - 1, |at| at.saturating_sub(1)),
+        (false, true) => at.map_or(0, |at| (at + 1).min(map.placed.len() - 1)),
+        _ => return None,
+    };
+    Some(map.placed[place].id)
 }
 
 /// Which tile it is, and how full.

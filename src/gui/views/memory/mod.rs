@@ -15,12 +15,14 @@ use crate::gui::widgets::floor_plan::{FloorMap, Shown};
 use crate::gui::widgets::heat::scale_ui;
 use crate::gui::widgets::tile_graph::{Look, TileCurves, TileGraph};
 use crate::gui::widgets::tile_picker::TilePicker;
-use crate::gui::widgets::{choice_ui, hint_ui, missing_ui, tabs_ui, toolbar_ui, waiting_ui};
+use crate::gui::widgets::{
+    choice_ui, hint_ui, missing_ui, tabs_ui, toolbar_end_ui, toolbar_ui, waiting_ui,
+};
 use crate::gui::worker::{Asked, Slot};
 use crate::report::{Category, Part, Report};
 use crate::units::VariableId;
 use banks::Banks;
-use egui::{Align, CentralPanel, Frame, Layout, Panel, Ui};
+use egui::{CentralPanel, Frame, Panel, Ui};
 use std::sync::Arc;
 use tables::Tables;
 
@@ -70,6 +72,8 @@ struct Memory {
     variables: Vec<VariableId>,
     variable: Slot<VariableKey, Result<Arc<TileCurves>, String>>,
     map: FloorMap,
+    /// Whether colours of the map go by powers.
+    powers: bool,
     breakdown: Breakdown,
     order: Order,
     per_ipu: bool,
@@ -204,7 +208,7 @@ impl Memory {
         let place = category.and_then(|c| Category::ALL.iter().position(|known| *known == c));
         let generation = generation.wrapping_add(place.map_or(0, |at| 1 + at as u64));
         let name = "Memory on the floor plan";
-        let shown = Shown { name, values, generation, max, powers: false, unit };
+        let shown = Shown { name, values, generation, max, powers: self.powers, unit };
         self.map.ui(ui, context, shown);
     }
 }
@@ -340,6 +344,10 @@ impl Memory {
             self.order = order;
             self.graph.reset();
         }
+        if map {
+            ui.checkbox(&mut self.powers, "Colours by powers")
+                .on_hover_text("Tell small values apart too: colours go by the logarithm.");
+        }
         let old = context.prefs.memory;
         let mut prefs: MemoryPrefs = old;
         ui.checkbox(&mut prefs.include_gaps, "Include gaps")
@@ -361,7 +369,7 @@ impl Memory {
         {
             self.graph.reset();
         }
-        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+        toolbar_end_ui(ui, 380.0, |ui| {
             if ui.button("Whole chip").on_hover_text("Show all tiles").clicked() {
                 self.graph.reset();
             }

@@ -40,6 +40,8 @@ pub enum Event {
 pub struct Canvas {
     /// Scale, and the point of the graph at the left upper corner; `None` until it is made to fit.
     view: Option<(f32, Vec2)>,
+    /// Whether arrows say what they carry.
+    pub labels: bool,
 }
 
 /// How points of the graph become points on the screen.
@@ -96,6 +98,9 @@ impl Canvas {
         };
         let chosen = graph.nodes.iter().position(holds);
         paint(ui, graph, moved, metric, (chosen, hovered));
+        if self.labels && moved.scale >= READABLE {
+            edge_labels(ui, graph, moved);
+        }
         describe_ui(ui, graph, moved, &response);
         legend(ui, rect, graph, metric);
         if let Some(node) = hovered
@@ -200,6 +205,28 @@ fn paint(
             let stroke = Stroke::new(width, palette.selection);
             painter.rect_stroke(rect, CornerRadius::same(5), stroke, StrokeKind::Outside);
         }
+    }
+}
+
+/// What each arrow carries: the shape of the results of the operation it comes from.
+fn edge_labels(ui: &Ui, graph: &OpGraph, frame: Frame) {
+    let palette = Palette::of(ui.visuals());
+    let painter = ui.painter_at(frame.rect);
+    for edge in &graph.edges {
+        // The results of a folded block have no one shape.
+        let [operation] = graph.nodes[edge.from].operations[..] else { continue };
+        let shapes = graph.rows.get(operation).map_or("", |row| row.shapes.as_str());
+        let Some((_, shape)) = shapes.rsplit_once("->") else { continue };
+        let (from, to) = (frame.node(&graph.nodes[edge.from]), frame.node(&graph.nodes[edge.to]));
+        let middle = from.center_bottom() + (to.center_top() - from.center_bottom()) * 0.5;
+        if !frame.rect.contains(middle) {
+            continue;
+        }
+        let font = FontId::proportional(10.5 * frame.scale.min(1.2));
+        let text = elided(&painter, shape.trim(), font, palette.weak_text, SIZE.x * frame.scale);
+        let ground = Rect::from_center_size(middle, text.size()).expand(1.0);
+        painter.rect_filled(ground, CornerRadius::same(2), palette.page);
+        painter.galley(ground.shrink(1.0).min, text, palette.weak_text);
     }
 }
 
@@ -310,7 +337,7 @@ fn describe_ui(ui: &Ui, graph: &OpGraph, frame: Frame, response: &Response) {
 fn legend(ui: &mut Ui, rect: Rect, graph: &OpGraph, metric: Metric) {
     let palette = Palette::of(ui.visuals());
     let foot = Rect::from_min_max(pos2(rect.left() + 10.0, rect.bottom() - 26.0), rect.max);
-    ui.painter().rect_filled(foot.expand2(vec2(10.0, 0.0)), 0.0, palette.page.gamma_multiply(0.9));
+    ui.painter().rect_filled(foot.expand2(vec2(10.0, 0.0)), 0.0, palette.page);
     ui.scope_builder(egui::UiBuilder::new().max_rect(foot), |ui| {
         ui.horizontal(|ui| {
             ui.spacing_mut().item_spacing.x = 6.0;

@@ -188,6 +188,8 @@ impl OperationsGraph {
         if ui.checkbox(&mut self.update, "Show weight updates").changed() {
             self.canvas.fit();
         }
+        ui.checkbox(&mut self.canvas.labels, "Edge labels")
+            .on_hover_text("Shapes of what arrows carry, where there is room for words.");
         toolbar_end_ui(ui, 260.0, |ui| {
             if ui.button("Whole graph").on_hover_text("Make everything fit (F)").clicked() {
                 self.canvas.fit();

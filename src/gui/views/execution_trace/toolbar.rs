@@ -1,0 +1,133 @@
+//! The strip of controls above the lanes.
+
+use super::scene::Prepared;
+use super::{ExecutionTrace, arrows, bsp};
+use crate::analysis::trace::{HostWork, Style};
+use crate::gui::command::Command;
+use crate::gui::prefs::TracePrefs;
+use crate::gui::theme::Palette;
+use crate::gui::views::ViewContext;
+use crate::gui::widgets::axis::Axis;
+use crate::gui::widgets::{choice_ui, legend_ui, search_ui, toolbar_end_ui};
+use crate::units::{CycleRange, Cycles, grouped, seconds};
+use egui::{RichText, Ui};
+
+impl ExecutionTrace {
+    pub(super) fn controls_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        prepared: &Prepared,
+    ) {
+        let old = context.prefs.trace;
+        let mut prefs = old;
+        let styles = [(Style::Flame, "Flame"), (Style::Flat, "Flat")];
+        if let Some(style) = choice_ui(ui, "View", &styles, prefs.style) {
+            prefs.style = style;
+        }
+        if prepared.ipus.len() > 1 {
+            let names: Vec<(Option<u32>, String)> = std::iter::once((None, "All".to_owned()))
+                .chain(prepared.ipus.iter().map(|i| (Some(i.ipu), format!("IPU {}", i.ipu))))
+                .collect();
+            let names: Vec<(Option<u32>, &str)> =
+                names.iter().map(|(ipu, name)| (*ipu, name.as_str())).collect();
+            if let Some(ipu) = choice_ui(ui, "IPU", &names, self.ipu) {
+                self.ipu = ipu;
+                self.scroll = 0.0;
+            }
+        }
+        let filter = search_ui(ui, &mut self.filter, "Filter steps", 150.0);
+        if std::mem::take(&mut self.focus_filter) {
+            filter.request_focus();
+        }
+        ui.separator();
+        let marked = !prepared.mark_kinds.is_empty() || prepared.host;
+        toggles_ui(ui, &mut prefs, marked, prepared.ipus.len() > 1);
+        bsp::controls_ui(ui, &mut prefs);
+        ui.menu_button("Key", key_ui);
+        if prefs != old {
+            context.commands.push(Command::SetTracePrefs(prefs));
+        }
+        toolbar_end_ui(ui, 320.0, |ui| {
+            let all =
+                ui.button("Whole run").on_hover_text("Show everything (F without a selection)");
+            if all.clicked() {
+                self.axis = None;
+            }
+            self.magnification_ui(ui, context);
+        });
+    }
+
+    /// How many cycles are on the screen: to read, to drag, or to type.
+    fn magnification_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
+        let (Some(axis), Some(limits)) = (self.axis, self.limits) else { return };
+        let window = axis.window(limits.width).intersection(limits.range);
+        let time = Cycles(window.length()).seconds_at(context.opened.target.clock);
+        if time > 0.0 {
+            let text = format!("= {}", seconds(time));
+            ui.label(RichText::new(text).color(Palette::of(ui.visuals()).weak_text));
+        }
+        let mut cycles = window.length();
+        let drag = egui::DragValue::new(&mut cycles)
+            .range(1..=limits.range.length().max(1))
+            .speed(window.length() as f64 * 0.005)
+            .custom_formatter(|cycles, _| grouped(cycles as u64))
+            .custom_parser(|text| text.replace([',', ' '], "").parse().ok())
+            .suffix(" cycles");
+        let shown = ui.add(drag).on_hover_text("Cycles on the screen: drag, or type how many");
+        if shown.changed() {
+            let middle = window.start + window.length() / 2;
+            let start = middle.saturating_sub(cycles / 2);
+            let range = CycleRange::new(start, start.saturating_add(cycles));
+            self.axis = Some(Axis::fitting_exactly(range, limits.width).kept(limits));
+        }
+    }
+}
+
+fn toggles_ui(ui: &mut Ui, prefs: &mut TracePrefs, marks: bool, several: bool) {
+    ui.checkbox(&mut prefs.group_executions, "Group executions").on_hover_text(
+        "Show the exchange, arrangement and vertices of an operation as one bar. \
+         Switch it off to see what PreArrange costs.",
+    );
+    ui.checkbox(&mut prefs.group_syncs, "Group syncs")
+        .on_hover_text("Show syncs that follow one another as one bar.");
+    ui.checkbox(&mut prefs.tile_balance, "Tile balance").on_hover_text(
+        "Bright is the share of the tiles' time that is used; the rest of a bar is dim.",
+    );
+    if marks {
+        ui.checkbox(&mut prefs.marks, "Marks")
+            .on_hover_text("Rows for runs, iterations, pipeline phases and stages, and the host.");
+    }
+    if several {
+        ui.checkbox(&mut prefs.arrows, "Arrows")
+            .on_hover_text("From exchanges between IPUs to the steps that use what arrives.");
+    }
+}
+
+/// What colours mean.
+fn key_ui(ui: &mut Ui) {
+    let palette = Palette::of(ui.visuals());
+    let entries = [
+        (palette.compute, "Compute set (OnTileExecute)"),
+        (palette.group, "Everything below a name"),
+        (palette.internal_exchange, "Exchange inside an IPU (DoExchange)"),
+        (palette.global_exchange, "Exchange between IPUs (GlobalExchange)"),
+        (palette.internal_sync, "Sync inside an IPU"),
+        (palette.external_sync, "Sync with other IPUs or the host"),
+        (palette.stream_copy, "Stream copy"),
+        (palette.stream_begin, "Its begin: waiting for the host"),
+        (palette.stream_mid, "Its middle: moving data, host"),
+        (palette.remote_mid, "Its middle: moving data, remote buffer"),
+        (palette.stream_end, "Its end"),
+    ];
+    for (colour, text) in entries {
+        ui.horizontal(|ui| legend_ui(ui, colour, text));
+    }
+    for work in [HostWork::Awaited, HostWork::Mixed, HostWork::Moving] {
+        let (colour, text) = (arrows::host_colour(palette, work), arrows::host_words(work));
+        ui.horizontal(|ui| legend_ui(ui, colour, text));
+    }
+    ui.separator();
+    let text = "Dotted foot: several steps in one pixel; the colour is their mixture.";
+    ui.label(RichText::new(text).color(palette.weak_text).size(12.0));
+}
