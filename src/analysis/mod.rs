@@ -2,6 +2,7 @@
 //! colours or widgets.
 
 pub mod exchange_code;
+pub mod find;
 pub mod insights;
 pub mod json;
 pub mod liveness;

@@ -4,6 +4,7 @@
 //! 2 wrong usage. A closed pipe on stdout is success: the reader had enough.
 
 mod export;
+mod find;
 mod insights;
 mod progress;
 mod seeds;
@@ -36,6 +37,7 @@ pub const COMMANDS: &[Command] = &[
     seeds::COMMAND,
     summary::COMMAND,
     insights::COMMAND,
+    find::COMMAND,
     verify::COMMAND,
     export::COMMAND,
     validate::COMMAND,

@@ -4,8 +4,8 @@ use super::command::Command;
 use super::opening::Opened;
 use super::session::Session;
 use super::views::{VIEWS, ViewContext};
-use super::{fonts, home, shell, theme};
-use egui::{Context, Key, KeyboardShortcut, Modifiers, Ui};
+use super::{action, fonts, home, overlay, shell, theme};
+use egui::{Context, Ui};
 use std::path::{Path, PathBuf};
 
 /// The app, in a window or without one.
@@ -78,16 +78,18 @@ impl App {
 
     /// Paints a frame.
     pub fn ui(&mut self, ui: &mut Ui) {
-        self.shortcuts(ui.ctx());
         let Self { session, commands, .. } = self;
+        commands.extend(action::pressed(ui.ctx(), session));
+        shell::side_menu_ui(ui, session, commands);
+        let wishes = std::mem::take(&mut session.wishes);
         if let Some(page) = &mut session.page {
-            shell::side_menu_ui(ui, page, &session.prefs, commands);
             shell::messages_ui(ui, &session.messages, commands);
             let mut context = ViewContext {
                 opened: &page.opened,
                 selection: &session.selection,
                 prefs: &session.prefs,
                 workers: &session.workers,
+                wishes: &wishes,
                 commands,
             };
             let shown = page.views.iter_mut().find(|(name, _)| *name == page.view);
@@ -99,52 +101,11 @@ impl App {
             shell::messages_ui(ui, &session.messages, commands);
             home::home_ui(ui, session, commands);
         }
-        shell::help_ui(ui.ctx(), self.session.help, &mut self.commands);
+        overlay::overlay_ui(ui.ctx(), &mut self.session, &mut self.commands);
         shell::progress_ui(ui.ctx(), &self.session, &mut self.commands);
         shell::drop_hint_ui(ui.ctx());
         if !self.commands.is_empty() {
             ui.ctx().request_repaint();
-        }
-    }
-
-    fn shortcuts(&mut self, context: &Context) {
-        let typing = context.text_edit_focused();
-        let pressed = |modifiers, key| {
-            context.input_mut(|i| i.consume_shortcut(&KeyboardShortcut::new(modifiers, key)))
-        };
-        if pressed(Modifiers::COMMAND, Key::O) {
-            self.commands.push(Command::OpenDialog);
-        }
-        if pressed(Modifiers::COMMAND, Key::R) || pressed(Modifiers::NONE, Key::F5) {
-            self.commands.push(Command::Reload);
-        }
-        if pressed(Modifiers::COMMAND, Key::W) {
-            self.commands.push(Command::CloseReport);
-        }
-        if pressed(Modifiers::COMMAND, Key::B) {
-            self.commands.push(Command::ToggleMenu);
-        }
-        let numbers = [
-            Key::Num1,
-            Key::Num2,
-            Key::Num3,
-            Key::Num4,
-            Key::Num5,
-            Key::Num6,
-            Key::Num7,
-            Key::Num8,
-            Key::Num9,
-            Key::Num0,
-        ];
-        for (view, key) in VIEWS.iter().zip(numbers) {
-            if pressed(Modifiers::COMMAND, key) {
-                self.commands.push(Command::ShowView(view.name));
-            }
-        }
-        let question = !typing && context.input(|i| i.key_pressed(Key::Questionmark));
-        let escape = self.session.help && pressed(Modifiers::NONE, Key::Escape);
-        if question || escape || pressed(Modifiers::NONE, Key::F1) {
-            self.commands.push(Command::ToggleHelp);
         }
     }
 }

@@ -1,12 +1,15 @@
 //! What the user asks for. Views and menus push commands; [`apply`](super::session::Session::apply)
 //! is the only code that acts on them.
 
+use super::action::Wish;
+use super::overlay::OverlayKind;
 use super::prefs::{LivenessPrefs, MemoryPrefs, OperationPrefs, ThemeChoice, TracePrefs};
 use crate::units::{CycleRange, OperationId, ProgramId, StepId, VariableId};
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// A step that is chosen in the trace: every tab knows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChosenStep {
     /// IPU of the replica.
     pub ipu: u32,
@@ -35,8 +38,10 @@ pub enum Command {
     SetTheme(ThemeChoice),
     /// Show the side menu as icons only, or not.
     ToggleMenu,
-    /// Show or hide the list of keys.
-    ToggleHelp,
+    /// Show something over the view, or take it away.
+    Overlay(Option<OverlayKind>),
+    /// Ask the view that is shown for something.
+    Ask(Wish),
     /// Simulate a bundled spec.
     Simulate(String),
     /// Stop the simulation.
@@ -73,4 +78,6 @@ pub enum Command {
     Say(String),
     /// The message has been read.
     DismissMessage(usize),
+    /// All messages have been read.
+    DismissMessages,
 }

@@ -6,6 +6,7 @@
 //! the screen. This layer never simulates: it starts the program as a child process and opens the
 //! report that comes out.
 
+pub mod action;
 pub mod app;
 mod child;
 mod command;
@@ -13,6 +14,7 @@ mod fonts;
 mod home;
 mod icons;
 mod opening;
+mod overlay;
 pub mod paint;
 mod picture;
 mod prefs;

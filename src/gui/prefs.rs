@@ -6,6 +6,7 @@
 
 use crate::analysis::trace::Style;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -26,8 +27,17 @@ pub enum ThemeChoice {
 }
 
 impl ThemeChoice {
-    /// Every choice, in the order in which a click goes through them.
+    /// Every choice.
     pub const ALL: [Self; 3] = [Self::System, Self::Light, Self::Dark];
+
+    /// The choice that a click goes to.
+    pub fn next(self) -> Self {
+        match self {
+            Self::System => Self::Light,
+            Self::Light => Self::Dark,
+            Self::Dark => Self::System,
+        }
+    }
 
     /// A word for people.
     pub fn title(self) -> &'static str {
@@ -147,6 +157,8 @@ pub struct Prefs {
     pub liveness: LivenessPrefs,
     /// Choices of the operations view.
     pub operations: OperationPrefs,
+    /// Keys of actions, by name, where they are not those of the table.
+    pub keys: BTreeMap<String, Vec<String>>,
 }
 
 impl Prefs {

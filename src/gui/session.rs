@@ -1,19 +1,23 @@
 //! All state that outlives a frame and that several views share, and the one function that
 //! changes it.
 
+use super::action::Wish;
 use super::child::{BundledSpec, Ended, Simulation, bundled_specs};
 use super::command::{ChosenStep, Command};
 use super::opening::{Demo, Opened, Pending, demos, simulated};
+use super::overlay::Overlay;
 use super::prefs::{Prefs, Store};
 use super::views::{self, View};
 use super::worker::{Asked, Slot, Workers};
 use crate::report::Target;
 use crate::units::{CycleRange, OperationId, ProgramId, VariableId};
 use egui::Context;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// What the user has chosen; shared by all tabs and kept when a report is read again.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Selection {
     /// Tiles of the replica, in the order in which they were chosen.
     pub tiles: Vec<u32>,
@@ -76,8 +80,10 @@ pub struct Session {
     pub simulation: Option<Simulation>,
     /// Things to tell the user, oldest first.
     pub messages: Vec<String>,
-    /// Whether the list of keys is shown.
-    pub help: bool,
+    /// What lies over the view.
+    pub overlay: Option<Overlay>,
+    /// What the view that is shown is asked for in the next frame.
+    pub wishes: Vec<Wish>,
     /// Path typed on the home screen.
     pub typed_path: String,
     /// Reports that come with the program.
@@ -116,7 +122,8 @@ impl Session {
             dialog: None,
             simulation: None,
             messages: Vec::new(),
-            help: false,
+            overlay: None,
+            wishes: Vec::new(),
             typed_path: String::new(),
             demos: Vec::new(),
             specs: Slot::default(),
@@ -188,7 +195,12 @@ impl Session {
                 context.set_theme(theme.preference());
             }
             Command::ToggleMenu => self.prefs.narrow_menu ^= true,
-            Command::ToggleHelp => self.help ^= true,
+            Command::Overlay(kind) => {
+                // What asks for it again sends it away.
+                let open = self.overlay.take().map(|overlay| overlay.kind);
+                self.overlay = kind.filter(|kind| open != Some(*kind)).map(Overlay::new);
+            }
+            Command::Ask(wish) => self.wishes.push(wish),
             Command::Simulate(spec) => self.simulate(context, &spec),
             Command::CancelSimulation => {
                 if let Some(simulation) = &self.simulation {
@@ -215,6 +227,7 @@ impl Session {
                     self.messages.remove(index);
                 }
             }
+            Command::DismissMessages => self.messages.clear(),
         }
     }
 

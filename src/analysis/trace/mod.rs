@@ -11,6 +11,8 @@ mod window;
 pub use details::{Detail, StepView, VertexCount, step_view};
 pub use labels::{Label, Labels, NodeId};
 pub use layout::{Grouping, Item, Kind, LaneItems, MAX_ROWS, Style, arrange, lane_items};
-pub use programs::{Found, MAX_STEPS, ProgramRuns, Runs, first_run, program_runs};
+pub use programs::{
+    Found, MAX_STEPS, ProgramRuns, Runs, each_step, first_run, moved, program_runs,
+};
 pub use tiles::TileTimes;
 pub use window::{IpuTotals, StreamTraffic, WindowSummary, window_summary};

@@ -10,6 +10,7 @@ use crate::units::{exact_bytes, grouped};
 use egui::accesskit::Role;
 use egui::{Align, Label, Layout, RichText, Sense, TextStyle, Ui, WidgetInfo};
 use egui_extras::{Column as Width, TableBuilder};
+use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -115,11 +116,13 @@ struct Order {
 }
 
 /// How the user looks at a table.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TableState {
     filter: String,
     /// Column and direction; without it, by the first column of numbers, largest first.
     sort: Option<(usize, bool)>,
+    #[serde(skip)]
     order: Slot<(u64, usize, bool, String), Order>,
 }
 

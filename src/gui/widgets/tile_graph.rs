@@ -15,6 +15,7 @@ use egui::{
     ColorImage, CursorIcon, Rect, Response, RichText, Sense, Stroke, Ui, WidgetInfo, pos2, vec2,
 };
 use egui_plot::{FilledArea, GridInput, GridMark, HLine, Line, Plot, PlotBounds, PlotUi, VLine};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Height of the strip above the graph.
@@ -40,13 +41,17 @@ pub struct Look {
 }
 
 /// What is zoomed to, and what is drawn already.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Graph {
     axis: Option<Axis>,
     limits: Option<Limits>,
+    #[serde(skip)]
     grip: Option<Grip>,
+    #[serde(skip)]
     strip: Option<(usize, usize, bool, Tiled)>,
     /// Where the curve lay in the last frame; the strip lies above it.
+    #[serde(skip)]
     frame: Option<Rect>,
 }
 

@@ -8,11 +8,13 @@ use crate::gui::worker::{Asked, Slot};
 use crate::report::{Part, Report, ReportError};
 use crate::units::grouped;
 use egui::Ui;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What is listed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Tab {
     #[default]
     Vertices,
@@ -24,11 +26,13 @@ enum Tab {
 type Listed = Result<(u64, Arc<Table>), String>;
 
 /// State of the tables.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Largest {
     tab: Tab,
     /// Only what lies on the fullest tile.
     tile: bool,
+    #[serde(skip)]
     listed: Slot<(Tab, Option<u32>), Listed>,
     states: [TableState; 3],
 }

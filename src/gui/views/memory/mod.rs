@@ -2,6 +2,7 @@
 
 mod tables;
 
+use super::state::{State, kept, restored};
 use super::{View, ViewContext, ViewInfo};
 use crate::analysis::memory::{Breakdown, CurveKey, curves};
 use crate::analysis::tile_mapping::{Subject, mapping};
@@ -9,6 +10,7 @@ use crate::analysis::tiles::{Curve, Curves, Layer, Order, Unit};
 use crate::gui::command::Command;
 use crate::gui::icons::Icon;
 use crate::gui::prefs::MemoryPrefs;
+use crate::gui::session::Selection;
 use crate::gui::theme::Palette;
 use crate::gui::widgets::floor_plan::{FloorMap, Shown};
 use crate::gui::widgets::heat::scale_ui;
@@ -19,6 +21,7 @@ use crate::gui::worker::{Asked, Slot};
 use crate::report::{Category, Part, Report};
 use crate::units::VariableId;
 use egui::{Align, CentralPanel, Frame, Layout, Panel, Ui};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tables::Tables;
 
@@ -26,12 +29,14 @@ use tables::Tables;
 pub const VIEW: ViewInfo = ViewInfo {
     name: "memory",
     title: "Memory",
+    help: include_str!("../../../../assets/help/memory.md"),
     icon: Icon::Chip,
     create: || Box::<Memory>::default(),
 };
 
 /// The tables below the graph.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Tab {
     #[default]
     Details,
@@ -42,7 +47,8 @@ enum Tab {
 }
 
 /// What the upper half shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Show {
     /// Memory over tiles.
     #[default]
@@ -54,11 +60,15 @@ enum Show {
 }
 
 /// State of the view.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 struct Memory {
+    #[serde(skip)]
     curves: Slot<CurveKey, Result<Arc<Curves>, String>>,
     show: Show,
+    #[serde(skip)]
     variable: Slot<VariableId, Result<Option<Arc<Curves>>, String>>,
+    #[serde(skip)]
     map: FloorMap,
     breakdown: Breakdown,
     order: Order,
@@ -66,6 +76,7 @@ struct Memory {
     graph: Graph,
     tables: Tables,
     tab: Tab,
+    #[serde(skip)]
     picker: TilePicker,
 }
 
@@ -108,6 +119,16 @@ impl View for Memory {
             return missing_ui(ui, "No memory recorded", sentence);
         }
         self.panels_ui(ui, context, &curves);
+    }
+
+    fn state(&self) -> State {
+        kept(self)
+    }
+
+    fn restore(&mut self, state: &State, _: &Selection) -> Vec<String> {
+        let strange;
+        (*self, strange) = restored(state);
+        strange
     }
 }
 
