@@ -61,6 +61,7 @@ const AFTER_HELP: &str = "\
 Examples:
   tilescope                                  home screen of the desktop app
   tilescope out                              open the report in directory out
+  tilescope out --at 'tilescope:/x?view=…'   the same, where a copied link leads
   tilescope --headless -o out                simulate the MNIST pipeline, no display needed
   tilescope simulate matmul_chain -o out --set model.m=1600
   tilescope summary out --json
@@ -75,7 +76,8 @@ pub fn arguments() -> clap::Command {
         .about("See why a program is slow or does not fit on Graphcore IPUs, and what would change it")
         .after_help(AFTER_HELP)
         .args_conflicts_with_subcommands(true)
-        .arg(Arg::new("report").value_name("REPORT").help("Report to open: a directory or a .pop file"))
+        .arg(Arg::new("report").value_name("REPORT").help("Report to open: a directory, a .pop file, or a copied link"))
+        .arg(Arg::new("at").long("at").value_name("LINK").requires("report").help("Show what a copied link shows"))
         .arg(
             Arg::new("headless")
                 .long("headless")
@@ -148,7 +150,8 @@ fn dispatch(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError
     if matches.contains_id("headless") && matches.get_one::<String>("headless").is_some() {
         return simulate::headless(matches, output);
     }
-    window::open(matches.get_one::<String>("report").map(String::as_str))
+    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+    window::open(text("report"), text("at"))
 }
 
 /// The argument that names a report.

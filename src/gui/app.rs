@@ -1,6 +1,7 @@
 //! The window: takes in what has happened, then paints.
 
 use super::command::Command;
+use super::keep::Link;
 use super::opening::Opened;
 use super::session::Session;
 use super::views::{VIEWS, ViewContext};
@@ -18,13 +19,28 @@ pub struct App {
 
 impl App {
     /// The user's app, on a report or on the home screen.
-    pub fn of_user(context: &Context, report: Option<&Path>) -> Self {
+    pub fn of_user(context: &Context, report: Option<&Path>, at: Option<&str>) -> Self {
         let mut app = Self::new(context, Session::of_user());
         context.add_font_provider(std::sync::Arc::new(fonts::SystemFallback));
         // A covered window is painted all the same: some servers report every window as covered.
         context.send_viewport_cmd(egui::ViewportCommand::RequestPaintWhileHidden);
-        app.commands.extend(report.map(|path| Command::Open(path.to_owned())));
+        app.open_at(context, report, at);
         app
+    }
+
+    /// Opens a report, and in it the place that a link leads to.
+    pub fn open_at(&mut self, context: &Context, report: Option<&Path>, at: Option<&str>) {
+        match (report, at.map(str::parse::<Link>)) {
+            (Some(report), Some(Ok(link))) => {
+                self.session.open_at(context, report.to_owned(), link);
+            }
+            (report, link) => {
+                self.commands.extend(report.map(|path| Command::Open(path.to_owned())));
+                if let Some(Err(problem)) = link {
+                    self.commands.push(Command::Say(problem.to_string()));
+                }
+            }
+        }
     }
 
     /// An app that remembers nothing, on a report or on the home screen.
@@ -67,6 +83,7 @@ impl App {
         for command in std::mem::take(&mut self.commands) {
             self.session.apply(context, command);
         }
+        self.session.notice(context);
         self.session.save();
         let report = self.session.page.as_ref().map(|page| page.opened.name());
         let title = report.map_or_else(|| "tilescope".to_owned(), |r| format!("{r} - tilescope"));
@@ -92,8 +109,8 @@ impl App {
                 wishes: &wishes,
                 commands,
             };
-            let shown = page.views.iter_mut().find(|(name, _)| *name == page.view);
-            if let Some((_, view)) = shown {
+            let name = page.view;
+            if let Some((_, view)) = page.views.iter_mut().find(|(view, _)| *view == name) {
                 let frame = egui::Frame::new().fill(ui.visuals().panel_fill);
                 egui::CentralPanel::default().frame(frame).show(ui, |ui| view.ui(ui, &mut context));
             }

@@ -2,8 +2,10 @@
 //! is the only code that acts on them.
 
 use super::action::Wish;
+use super::keep::Bookmark;
 use super::overlay::OverlayKind;
 use super::prefs::{LivenessPrefs, MemoryPrefs, OperationPrefs, ThemeChoice, TracePrefs};
+use super::saving::Saving;
 use crate::units::{CycleRange, OperationId, ProgramId, StepId, VariableId};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -30,6 +32,20 @@ pub enum Command {
     OpenDialog,
     /// Read the open report again.
     Reload,
+    /// Go back to what was looked at before.
+    Undo,
+    /// Go forward again.
+    Redo,
+    /// Put a link to what is shown on the clipboard.
+    CopyLink,
+    /// Go where a link leads.
+    GoTo(String),
+    /// Keep what is shown as a bookmark.
+    AddBookmark,
+    /// Change the list of bookmarks.
+    SetBookmarks(Vec<Bookmark>),
+    /// Write a picture or a table.
+    Save(Saving),
     /// Back to the home screen.
     CloseReport,
     /// Show a view of the open report, by its name.

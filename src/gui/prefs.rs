@@ -4,6 +4,7 @@
 //! means defaults, a directory that cannot be written means nothing is remembered, and both are
 //! said once.
 
+use crate::analysis::save::write_whole;
 use crate::analysis::trace::Style;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -225,20 +226,17 @@ impl Store {
         write(&path, prefs).err().map(|problem| {
             // Once is enough: what cannot be written now cannot be written later either.
             self.path = None;
-            format!("Preferences cannot be kept: {problem}: {}", path.display())
+            format!("Preferences cannot be kept: {problem}")
         })
     }
 }
 
-fn write(path: &Path, prefs: &Prefs) -> std::io::Result<()> {
+fn write(path: &Path, prefs: &Prefs) -> Result<(), String> {
     if let Some(directory) = path.parent() {
-        std::fs::create_dir_all(directory)?;
+        std::fs::create_dir_all(directory).map_err(|error| error.to_string())?;
     }
-    let text = serde_json::to_string_pretty(prefs).map_err(std::io::Error::other)?;
-    // A crash while writing must not leave half a file.
-    let fresh = path.with_extension("json.new");
-    std::fs::write(&fresh, text)?;
-    std::fs::rename(&fresh, path)
+    let text = serde_json::to_string_pretty(prefs).map_err(|error| error.to_string())?;
+    write_whole(path, text.as_bytes())
 }
 
 fn directory() -> Option<PathBuf> {

@@ -4,12 +4,15 @@
 use super::action::Wish;
 use super::child::{BundledSpec, Ended, Simulation, bundled_specs};
 use super::command::{ChosenStep, Command};
+use super::keep::{
+    History, Link, Notes, Place, Watch, carried, existing, set_view_prefs, view_prefs,
+};
 use super::opening::{Demo, Opened, Pending, demos, simulated};
 use super::overlay::Overlay;
 use super::prefs::{Prefs, Store};
+use super::saving::Saving;
 use super::views::{self, View};
 use super::worker::{Asked, Slot, Workers};
-use crate::report::Target;
 use crate::units::{CycleRange, OperationId, ProgramId, VariableId};
 use egui::Context;
 use serde::{Deserialize, Serialize};
@@ -35,17 +38,6 @@ pub struct Selection {
     pub ipu: Option<u32>,
 }
 
-impl Selection {
-    /// What is left of it in a report that was just opened. Ids of another report mean other
-    /// things; tiles and IPUs mean the same where they exist.
-    fn kept(self, target: &Target) -> Self {
-        let mut tiles = self.tiles;
-        tiles.retain(|tile| *tile < target.tiles_per_replica());
-        let ipu = self.ipu.filter(|ipu| *ipu < target.ipus_per_replica);
-        Self { tiles, ipu, ..Self::default() }
-    }
-}
-
 /// The open report and the state of its views.
 pub struct ReportPage {
     /// The report.
@@ -54,12 +46,25 @@ pub struct ReportPage {
     pub view: &'static str,
     /// The views, in the order of the menu.
     pub views: Vec<(&'static str, Box<dyn View>)>,
+    /// Places that were looked at.
+    pub history: History,
+    /// Places that are kept.
+    pub notes: Notes,
+    /// Notices that the file has changed.
+    watch: Option<Watch>,
 }
 
 impl ReportPage {
     fn new(opened: Opened, view: &'static str) -> Self {
         let views = views::VIEWS.iter().map(|info| (info.name, (info.create)())).collect();
-        Self { opened, view, views }
+        let (history, notes) = (History::default(), Notes::default());
+        Self { opened, view, views, history, notes, watch: None }
+    }
+
+    /// The view that is shown.
+    pub fn shown(&mut self) -> Option<&mut Box<dyn View>> {
+        let name = self.view;
+        self.views.iter_mut().find(|(view, _)| *view == name).map(|(_, view)| view)
     }
 }
 
@@ -74,6 +79,8 @@ pub struct Session {
     pub selection: Selection,
     /// A report being opened.
     pub opening: Option<(PathBuf, Pending<Result<Opened, String>>)>,
+    /// Pictures and tables being written.
+    pub savings: Vec<Pending<Result<PathBuf, String>>>,
     /// The system's dialog.
     pub dialog: Option<Pending<Option<PathBuf>>>,
     /// A simulation under way.
@@ -94,6 +101,10 @@ pub struct Session {
     existing: Slot<Vec<PathBuf>, Vec<bool>>,
     /// Counts background work.
     pub workers: Workers,
+    /// Whether reports are read again when their files change.
+    watches: bool,
+    /// Where to go once the report is open.
+    asked: Option<Link>,
 }
 
 impl Session {
@@ -109,6 +120,7 @@ impl Session {
         let mut session = Self::new(store, prefs);
         session.messages.extend(message);
         session.demos = demos();
+        session.watches = true;
         session
     }
 
@@ -119,6 +131,7 @@ impl Session {
             page: None,
             selection: Selection::default(),
             opening: None,
+            savings: Vec::new(),
             dialog: None,
             simulation: None,
             messages: Vec::new(),
@@ -129,15 +142,113 @@ impl Session {
             specs: Slot::default(),
             existing: Slot::default(),
             workers: Workers::default(),
+            watches: false,
+            asked: None,
         }
     }
 
     /// Shows a report that is open already.
     pub fn show(&mut self, opened: Opened) {
-        let same = self.page.take().filter(|page| page.opened.path == opened.path);
-        let view = same.map_or(views::VIEWS[0].name, |page| page.view);
-        self.selection = std::mem::take(&mut self.selection).kept(&opened.target);
-        self.page = Some(ReportPage::new(opened, view));
+        let old = self.page.take();
+        self.selection = match &old {
+            Some(page) => carried(&self.selection, &page.opened.report, &opened),
+            None => existing(&self.selection, &opened).0,
+        };
+        let file = opened.report.path().to_owned();
+        let same = old.filter(|page| page.opened.path == opened.path);
+        let mut page = ReportPage::new(opened, views::VIEWS[0].name);
+        let (notes, message) = Notes::read(&file);
+        page.notes = notes;
+        self.messages.extend(message);
+        if let Some(old) = same {
+            page.view = old.view;
+            page.history = old.history;
+            for ((_, fresh), (_, before)) in page.views.iter_mut().zip(&old.views) {
+                fresh.restore(&before.state(), &self.selection);
+            }
+        }
+        page.watch = self.watches.then(|| Watch::new(&file));
+        self.page = Some(page);
+    }
+
+    /// What is looked at.
+    pub fn place(&self) -> Option<Place> {
+        let page = self.page.as_ref()?;
+        let (_, view) = page.views.iter().find(|(name, _)| *name == page.view)?;
+        Some(Place {
+            view: page.view.to_owned(),
+            selection: Selection { cycles: None, ..self.selection.clone() },
+            state: view.state(),
+            prefs: view_prefs(page.view, &self.prefs),
+        })
+    }
+
+    /// A link to what is looked at.
+    pub fn link(&self) -> Option<Link> {
+        Some(Link::new(&self.page.as_ref()?.opened.path, self.place()?))
+    }
+
+    /// Shows a place of the open report; what does not exist there is said.
+    pub fn go(&mut self, place: &Place) {
+        let Some(page) = &mut self.page else { return };
+        let Some(info) = views::VIEWS.iter().find(|info| info.name == place.view) else { return };
+        page.view = info.name;
+        let (selection, gone) = existing(&place.selection, &page.opened);
+        self.selection = selection;
+        self.messages.extend(gone);
+        let mut strange = set_view_prefs(info.name, &place.prefs, &mut self.prefs);
+        if let Some(view) = page.shown() {
+            strange.extend(view.restore(&place.state, &self.selection));
+        }
+        if !strange.is_empty() {
+            let words = strange.join(", ");
+            self.messages.push(format!("{} has no settings like these: {words}", info.title));
+        }
+    }
+
+    /// Remembers what is looked at, for undo.
+    pub fn notice(&mut self, context: &Context) {
+        let (time, held) = context.input(|input| (input.time, input.pointer.any_down()));
+        let Some(place) = self.place().filter(|_| !held) else { return };
+        if let Some(page) = &mut self.page
+            && page.history.notice(place, time)
+        {
+            context.request_repaint_after_secs(0.2);
+        }
+    }
+
+    fn back(&mut self, context: &Context, forwards: bool) {
+        let time = context.input(|input| input.time);
+        let Some(page) = &mut self.page else { return };
+        let place = if forwards { page.history.redo(time) } else { page.history.undo(time) };
+        if let Some(place) = place {
+            self.go(&place);
+        }
+    }
+
+    fn bookmark(&mut self) {
+        let Some(link) = self.link() else { return };
+        let Some(page) = &mut self.page else { return };
+        let name = format!("{} {}", link.place.title(), page.notes.bookmarks.len() + 1);
+        page.notes.add(name, &link);
+        self.keep_notes();
+    }
+
+    fn write(&mut self, context: &Context, saving: Saving) {
+        let Some((link, page)) = self.link().zip(self.page.as_ref()) else { return };
+        match saving.start(context, page.opened.clone(), page.view, link.to_string()) {
+            Ok(pending) => self.savings.push(pending),
+            Err(problem) => self.messages.push(problem),
+        }
+    }
+
+    /// Writes bookmarks.
+    fn keep_notes(&mut self) {
+        let Some(page) = &mut self.page else { return };
+        match page.notes.save() {
+            Ok(message) => self.messages.extend(message),
+            Err(problem) => self.messages.push(problem),
+        }
     }
 
     /// Takes in what threads and children have done since the last frame.
@@ -149,10 +260,33 @@ impl Session {
                 Ok(Ok(opened)) => {
                     self.prefs.remember(&opened.path);
                     self.show(opened);
+                    if let Some(link) = self.asked.take() {
+                        self.go(&link.place);
+                    }
                 }
                 Ok(Err(problem)) => self.messages.push(problem),
                 Err(()) => self.messages.push("Opening the report broke down.".to_owned()),
             }
+        }
+        let messages = &mut self.messages;
+        self.savings.retain(|pending| match pending.take() {
+            Some(Ok(Ok(path))) => {
+                messages.push(format!("Saved {}", path.display()));
+                false
+            }
+            Some(Ok(Err(problem))) => {
+                messages.push(problem);
+                false
+            }
+            Some(Err(())) => {
+                messages.push("Saving broke down.".to_owned());
+                false
+            }
+            None => true,
+        });
+        let watch = self.page.as_mut().and_then(|page| page.watch.as_mut());
+        if watch.is_some_and(|watch| watch.has_changed(context)) && self.opening.is_none() {
+            self.reload(context);
         }
         if let Some(result) = self.dialog.as_ref().and_then(Pending::take) {
             self.dialog = None;
@@ -179,9 +313,24 @@ impl Session {
         match command {
             Command::Open(path) => self.open(context, path),
             Command::OpenDialog => self.open_dialog(context),
-            Command::Reload => {
-                if let Some(path) = self.page.as_ref().map(|page| page.opened.path.clone()) {
-                    self.open(context, path);
+            Command::Reload => self.reload(context),
+            Command::Undo => self.back(context, false),
+            Command::Redo => self.back(context, true),
+            Command::CopyLink => {
+                if let Some(link) = self.link() {
+                    context.copy_text(link.to_string());
+                }
+            }
+            Command::GoTo(link) => match link.parse::<Link>() {
+                Ok(link) => self.follow(context, link),
+                Err(problem) => self.messages.push(problem.to_string()),
+            },
+            Command::Save(saving) => self.write(context, saving),
+            Command::AddBookmark => self.bookmark(),
+            Command::SetBookmarks(bookmarks) => {
+                if let Some(page) = &mut self.page {
+                    page.notes.bookmarks = bookmarks;
+                    self.keep_notes();
                 }
             }
             Command::CloseReport => self.page = None,
@@ -237,7 +386,40 @@ impl Session {
         self.messages.extend(message);
     }
 
+    fn reload(&mut self, context: &Context) {
+        if let Some(path) = self.page.as_ref().map(|page| page.opened.path.clone()) {
+            self.open(context, path);
+        }
+    }
+
+    /// Goes to a place, in another report if it is there.
+    fn follow(&mut self, context: &Context, link: Link) {
+        let here = self.page.as_ref().map(|page| &page.opened.path);
+        let here = here.and_then(|path| std::path::absolute(path).ok());
+        if link.report.as_os_str().is_empty() || here.as_ref() == Some(&link.report) {
+            self.go(&link.place);
+        } else {
+            let path = link.report.clone();
+            self.asked = Some(link);
+            self.start_opening(context, path);
+        }
+    }
+
+    /// Opens a report, and goes to a place in it whatever report the link was made in.
+    pub fn open_at(&mut self, context: &Context, path: PathBuf, link: Link) {
+        self.asked = Some(link);
+        self.start_opening(context, path);
+    }
+
     fn open(&mut self, context: &Context, path: PathBuf) {
+        if path.to_string_lossy().starts_with("tilescope:") {
+            return self.apply(context, Command::GoTo(path.to_string_lossy().into_owned()));
+        }
+        self.asked = None;
+        self.start_opening(context, path);
+    }
+
+    fn start_opening(&mut self, context: &Context, path: PathBuf) {
         let asked = path.clone();
         match Pending::start("open", context, move || Opened::read(&asked)) {
             Ok(pending) => self.opening = Some((path, pending)),

@@ -96,6 +96,64 @@ const ACTIONS: &[Action] = &[
         ..plain(Group::Report)
     },
     Action {
+        name: "undo",
+        title: "Undo",
+        help: "Go back to what was looked at before: view, selection, zoom and settings.",
+        keys: &[Press::ctrl(Key::Z), Press::alt(Key::ArrowLeft)],
+        effect: Effect::Do(|session| {
+            let page = session.page.as_ref()?;
+            page.history.can_undo().then_some(Command::Undo)
+        }),
+        ..plain(Group::Keep)
+    },
+    Action {
+        name: "redo",
+        title: "Redo",
+        help: "Go forward again to what was undone.",
+        keys: &[Press::ctrl(Key::Z).shift(), Press::ctrl(Key::Y), Press::alt(Key::ArrowRight)],
+        effect: Effect::Do(|session| {
+            let page = session.page.as_ref()?;
+            page.history.can_redo().then_some(Command::Redo)
+        }),
+        ..plain(Group::Keep)
+    },
+    Action {
+        name: "copy-link",
+        title: "Copy link to this view",
+        help: "Put a link on the clipboard that restores what is shown: tilescope REPORT --at LINK.",
+        keys: &[Press::ctrl(Key::C).shift()],
+        effect: Effect::Do(|session| session.page.as_ref().map(|_| Command::CopyLink)),
+        ..plain(Group::Keep)
+    },
+    Action {
+        name: "add-bookmark",
+        title: "Bookmark this view",
+        help: "Keep what is shown under a name, in a file beside the report.",
+        keys: &[Press::ctrl(Key::D)],
+        effect: Effect::Do(|session| session.page.as_ref().map(|_| Command::AddBookmark)),
+        ..plain(Group::Keep)
+    },
+    Action {
+        name: "bookmarks",
+        title: "Bookmarks and notes",
+        help: "List what is kept of this report; go there, rename, write a note.",
+        keys: &[Press::ctrl(Key::D).shift()],
+        effect: Effect::Do(|session| {
+            session.page.as_ref().map(|_| Command::Overlay(Some(OverlayKind::Bookmarks)))
+        }),
+        ..plain(Group::Keep)
+    },
+    Action {
+        name: "save",
+        title: "Save picture or table…",
+        help: "Write what is shown as PNG or SVG, or a table of this view as CSV.",
+        keys: &[Press::ctrl(Key::S)],
+        effect: Effect::Do(|session| {
+            session.page.as_ref().map(|_| Command::Overlay(Some(OverlayKind::Save)))
+        }),
+        ..plain(Group::Report)
+    },
+    Action {
         name: "commands",
         title: "Commands",
         help: "Type a few letters of what you want to do.",

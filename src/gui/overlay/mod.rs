@@ -1,7 +1,9 @@
-//! What lies over the view for a while: the command palette, the list of keys.
+//! What lies over the view for a while: the command palette, lists, questions.
 
+mod bookmarks;
 mod commands;
 mod keys;
+mod save;
 
 use super::command::Command;
 use super::icons::Icon;
@@ -16,6 +18,10 @@ pub enum OverlayKind {
     Commands,
     /// Keys and gestures.
     Keys,
+    /// Bookmarks with their notes.
+    Bookmarks,
+    /// What to save where.
+    Save,
 }
 
 /// What lies over the view, with its state.
@@ -47,6 +53,8 @@ pub fn overlay_ui(context: &Context, session: &mut Session, commands: &mut Vec<C
         match overlay.kind {
             OverlayKind::Commands => commands::commands_ui(ui, &mut overlay, session, commands),
             OverlayKind::Keys => keys::keys_ui(ui, &session.prefs),
+            OverlayKind::Bookmarks => bookmarks::bookmarks_ui(ui, session, commands),
+            OverlayKind::Save => save::save_ui(ui, &mut overlay, session, commands),
         }
     });
     overlay.shown = true;

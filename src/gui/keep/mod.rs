@@ -1,0 +1,13 @@
+//! Coming back to what was seen: places, links to them, bookmarks with notes, undo and redo.
+
+mod history;
+mod link;
+mod notes;
+mod place;
+mod watch;
+
+pub use history::History;
+pub use link::{Link, LinkError};
+pub use notes::{Bookmark, Notes};
+pub use place::{Place, carried, existing, set_view_prefs, view_prefs};
+pub use watch::Watch;
