@@ -6,6 +6,7 @@ pub mod find;
 pub mod insights;
 pub mod json;
 pub mod liveness;
+pub mod measure;
 pub mod memory;
 pub mod operations;
 pub mod operations_graph;

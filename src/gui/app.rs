@@ -109,6 +109,10 @@ impl App {
                 wishes: &wishes,
                 commands,
             };
+            page.finder.update(ui, &mut context);
+            if page.finder.open {
+                shell::find_panel_ui(ui, &mut page.finder, &mut context);
+            }
             let name = page.view;
             if let Some((_, view)) = page.views.iter_mut().find(|(view, _)| *view == name) {
                 let frame = egui::Frame::new().fill(ui.visuals().panel_fill);

@@ -44,6 +44,10 @@ pub enum Command {
     AddBookmark,
     /// Change the list of bookmarks.
     SetBookmarks(Vec<Bookmark>),
+    /// Let the user type what to find.
+    Find,
+    /// Go on to a later result, or below 0 to an earlier one.
+    NextFound(i64),
     /// Write a picture or a table.
     Save(Saving),
     /// Back to the home screen.

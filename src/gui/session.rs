@@ -4,6 +4,7 @@
 use super::action::Wish;
 use super::child::{BundledSpec, Ended, Simulation, bundled_specs};
 use super::command::{ChosenStep, Command};
+use super::finding::Finder;
 use super::keep::{
     History, Link, Notes, Place, Watch, carried, existing, set_view_prefs, view_prefs,
 };
@@ -50,6 +51,8 @@ pub struct ReportPage {
     pub history: History,
     /// Places that are kept.
     pub notes: Notes,
+    /// What is looked for.
+    pub finder: Finder,
     /// Notices that the file has changed.
     watch: Option<Watch>,
 }
@@ -58,7 +61,8 @@ impl ReportPage {
     fn new(opened: Opened, view: &'static str) -> Self {
         let views = views::VIEWS.iter().map(|info| (info.name, (info.create)())).collect();
         let (history, notes) = (History::default(), Notes::default());
-        Self { opened, view, views, history, notes, watch: None }
+        let finder = Finder::default();
+        Self { opened, view, views, history, notes, finder, watch: None }
     }
 
     /// The view that is shown.
@@ -163,6 +167,8 @@ impl Session {
         if let Some(old) = same {
             page.view = old.view;
             page.history = old.history;
+            page.finder.open = old.finder.open;
+            page.finder.text = old.finder.text;
             for ((_, fresh), (_, before)) in page.views.iter_mut().zip(&old.views) {
                 fresh.restore(&before.state(), &self.selection);
             }
@@ -325,6 +331,16 @@ impl Session {
                 Ok(link) => self.follow(context, link),
                 Err(problem) => self.messages.push(problem.to_string()),
             },
+            Command::Find => {
+                if let Some(page) = &mut self.page {
+                    page.finder.start();
+                }
+            }
+            Command::NextFound(by) => {
+                if let Some(page) = &mut self.page {
+                    page.finder.step(by);
+                }
+            }
             Command::Save(saving) => self.write(context, saving),
             Command::AddBookmark => self.bookmark(),
             Command::SetBookmarks(bookmarks) => {

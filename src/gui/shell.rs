@@ -2,11 +2,12 @@
 
 use super::action::actions;
 use super::command::Command;
+use super::finding::Finder;
 use super::fonts::strong;
 use super::icons::Icon;
 use super::session::{ReportPage, Session};
 use super::theme::Palette;
-use super::views::VIEWS;
+use super::views::{VIEWS, ViewContext};
 use super::widgets::{elided::elided, icon_button_ui, menu_entry_ui};
 use crate::report::{Origin, Outcome, TargetKind};
 use egui::{
@@ -111,6 +112,22 @@ fn machine(page: &ReportPage) -> String {
         Origin::Foreign if target.architecture.is_empty() => format!("{ipus}{state}"),
         _ => format!("{ipus} · {architecture}{model}{state}"),
     }
+}
+
+/// What is looked for, at the right of the view.
+pub fn find_panel_ui(ui: &mut Ui, finder: &mut Finder, context: &mut ViewContext<'_>) {
+    let palette = Palette::of(ui.visuals());
+    let frame = Frame::new().fill(palette.raised).inner_margin(Margin::same(10));
+    let widest = (ui.available_width() * 0.6).max(161.0);
+    Panel::right("find")
+        .resizable(true)
+        .default_size(360.0_f32.min(widest))
+        .size_range(160.0..=widest)
+        .frame(frame)
+        .show(ui, |ui| {
+            ui.take_available_space();
+            finder.ui(ui, context);
+        });
 }
 
 /// Messages above the view, each with a cross to close it.

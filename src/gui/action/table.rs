@@ -96,6 +96,43 @@ const ACTIONS: &[Action] = &[
         ..plain(Group::Report)
     },
     Action {
+        name: "find",
+        title: "Find…",
+        help: "Find steps, operations, programs, variables, tensors and vertices in the whole report.",
+        keys: &[Press::key(Key::Slash), Press::ctrl(Key::F).shift()],
+        menu: Some(Icon::Find),
+        effect: Effect::Do(|session| session.page.as_ref().map(|_| Command::Find)),
+        ..plain(Group::Find)
+    },
+    Action {
+        name: "next-found",
+        title: "Next result",
+        help: "Go to the next thing that was found.",
+        keys: &[Press::key(Key::N)],
+        effect: Effect::Do(|session| {
+            session
+                .page
+                .as_ref()
+                .filter(|page| page.finder.has_query())
+                .map(|_| Command::NextFound(1))
+        }),
+        ..plain(Group::Find)
+    },
+    Action {
+        name: "previous-found",
+        title: "Previous result",
+        help: "Go to the thing that was found before this one.",
+        keys: &[Press::key(Key::N).shift()],
+        effect: Effect::Do(|session| {
+            session
+                .page
+                .as_ref()
+                .filter(|page| page.finder.has_query())
+                .map(|_| Command::NextFound(-1))
+        }),
+        ..plain(Group::Find)
+    },
+    Action {
         name: "undo",
         title: "Undo",
         help: "Go back to what was looked at before: view, selection, zoom and settings.",

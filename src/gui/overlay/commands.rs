@@ -75,14 +75,22 @@ fn matches(typed: &str, session: &Session) -> Vec<Entry> {
 /// Letters that begin a word cost nothing.
 fn score(typed: &str, title: &str) -> Option<u32> {
     let title: Vec<char> = title.to_lowercase().chars().collect();
-    let (mut at, mut cost) = (0, 0);
+    let begins = |at: usize| at == 0 || !title[at - 1].is_alphanumeric();
+    // The least cost of the letters so far, by where the last of them was found.
+    let mut ends: Vec<(usize, u32)> = vec![(0, 0)];
     for letter in typed.to_lowercase().chars().filter(|letter| !letter.is_whitespace()) {
-        let gap = title.get(at..)?.iter().position(|other| *other == letter)?;
-        let begins = at + gap == 0 || !title[at + gap - 1].is_alphanumeric();
-        cost += if begins { u32::from(gap > 0) } else { 2 * gap as u32 };
-        at += gap + 1;
+        let found = (0..title.len()).filter(|at| title[*at] == letter);
+        let cost = |at: usize| {
+            let before = ends.iter().filter(|(end, _)| *end <= at);
+            let cost = before.map(|(end, cost)| {
+                let gap = (at - end) as u32;
+                cost + if begins(at) { u32::from(gap > 0) } else { 2 * gap }
+            });
+            Some((at + 1, cost.min()?))
+        };
+        ends = found.filter_map(cost).collect();
     }
-    Some(cost)
+    ends.into_iter().map(|(_, cost)| cost).min()
 }
 
 fn entry_ui(ui: &mut Ui, (action, command): &Entry, session: &Session, chosen: bool) -> Response {

@@ -21,6 +21,7 @@ use super::prefs::Prefs;
 use super::session::Selection;
 use super::worker::Workers;
 use egui::Ui;
+pub use jump::TraceJump;
 pub use state::{State, kept, restored};
 
 /// What a view may look at, and where it says what the user wants.
