@@ -184,3 +184,37 @@ fn the_same_spec_gives_the_same_bytes() {
     });
     assert!(a == b, "two runs of one spec differ");
 }
+
+#[test]
+fn compare_prints_both_sides_and_gates() {
+    let directory = tempfile::tempdir().unwrap();
+    let (small, large) = (path(&directory, "small"), path(&directory, "large"));
+    for (out, m) in [(&small, "model.m=200"), (&large, "model.m=800")] {
+        let made = tilescope(&["simulate", "matmul_chain", "--set", m, "-o", out]);
+        assert!(made.status.success(), "{}", stderr(&made));
+    }
+    let text = stdout(&tilescope(&["compare", &small, &large]));
+    for words in ["Source", "Target", "Diff", "Cycles", "Fullest tile", "model.m", "differs"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let json = stdout(&tilescope(&["compare", &small, &large, "--view", "all", "--json"]));
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    for view in ["summary", "memory", "liveness", "execution-trace", "insights"] {
+        assert!(json[view][0]["rows"].is_array(), "{view}");
+    }
+    let row = &json["execution-trace"][1]["rows"][0];
+    let side = |name: &str| row[name].as_i64().unwrap_or(0);
+    assert_eq!(side("diff"), side("target") - side("source"));
+    // A job that watches cycles and memory: worse fails, equal and better pass.
+    let gate = tilescope(&["compare", &small, &large, "--fail-over", "2"]);
+    let words = stderr(&gate);
+    assert_eq!(gate.status.code(), Some(1));
+    assert!(words.contains("cycles grew by") && words.contains("memory grew by"), "{words}");
+    for target in [&small, &large] {
+        assert!(tilescope(&["compare", &large, target, "--fail-over", "0"]).status.success());
+    }
+    for wrong in [["--fail-over", "-1"], ["--fail-over", "much"], ["--view", "nothing"]] {
+        let arguments = ["compare", &small, &large, wrong[0], wrong[1]];
+        assert_eq!(failure(&arguments).0, 2, "{wrong:?}");
+    }
+}

@@ -140,11 +140,11 @@ fn a_link_to_what_does_not_exist_is_told() {
 fn bookmarks_are_kept_beside_the_report() {
     let directory = tempfile::tempdir().unwrap();
     let mut window = opened_window(report(directory.path()), "memory", SIZE);
-    press(&mut window, Modifiers::CTRL, Key::D);
+    press(&mut window, Modifiers::CTRL, Key::M);
     let kept = directory.path().join("tilescope-notes.json");
     assert!(std::fs::read_to_string(&kept).unwrap().contains("view=memory"));
     let mut again = opened_window(Opened::read(directory.path()).unwrap(), "summary", SIZE);
-    press(&mut again, Modifiers::CTRL | Modifiers::SHIFT, Key::D);
+    press(&mut again, Modifiers::CTRL | Modifiers::SHIFT, Key::M);
     again.get_by_label("Note of bookmark 1").focus();
     again.step();
     again.get_by_label("Note of bookmark 1").type_text("fullest tile");
@@ -189,7 +189,7 @@ fn the_window_saves_the_bytes_of_the_command_line() {
         let field = window.get_by_label("File to write");
         field.focus();
         window.step();
-        press(&mut window, Modifiers::CTRL, Key::A);
+        press(&mut window, Modifiers::CTRL | Modifiers::COMMAND, Key::A);
         window.get_by_label("File to write").type_text(&from_window.to_string_lossy());
         settle(&mut window);
         window.get_by_role_and_label(Role::Button, "Save").click();

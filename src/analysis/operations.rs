@@ -5,6 +5,7 @@
 //! over tiles are of one execution; elapsed cycles come from the run and add up all executions.
 
 use crate::analysis::json::{self, Line};
+use crate::analysis::names::uncounted;
 use crate::analysis::trace::{Runs, program_runs};
 use crate::report::{
     ComputeSet, Operation, Part, Pass, Placement, Program, ProgramKind, Report, ReportError,
@@ -228,12 +229,7 @@ fn library_name(program: &str, operation: Option<&str>) -> String {
 
 /// A name without the number of its compute set or copy and without `/ExchangePre`.
 fn plain_name(name: &str) -> &str {
-    let name = name.strip_suffix("/ExchangePre").unwrap_or(name);
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    match name.split_once('_') {
-        Some((front, rest)) if front.strip_prefix("cs").is_some_and(digits) => rest,
-        _ => name,
-    }
+    uncounted(name.strip_suffix("/ExchangePre").unwrap_or(name))
 }
 
 fn model_row(index: usize, operation: &Operation) -> OpRow {

@@ -3,6 +3,7 @@
 //! Results go to stdout, progress and errors to stderr. Exit codes: 0 fine, 1 the job failed,
 //! 2 wrong usage. A closed pipe on stdout is success: the reader had enough.
 
+mod compare;
 mod export;
 mod find;
 mod insights;
@@ -38,6 +39,7 @@ pub const COMMANDS: &[Command] = &[
     summary::COMMAND,
     insights::COMMAND,
     find::COMMAND,
+    compare::COMMAND,
     verify::COMMAND,
     export::COMMAND,
     validate::COMMAND,
@@ -62,9 +64,11 @@ Examples:
   tilescope                                  home screen of the desktop app
   tilescope out                              open the report in directory out
   tilescope out --at 'tilescope:/x?view=…'   the same, where a copied link leads
+  tilescope before --compare after           open two reports side by side
   tilescope --headless -o out                simulate the MNIST pipeline, no display needed
   tilescope simulate matmul_chain -o out --set model.m=1600
   tilescope summary out --json
+  tilescope compare before after --fail-over 2
   tilescope export out --view memory --format png -o memory.png
 
 Exit codes: 0 fine, 1 the job failed, 2 wrong usage.";
@@ -78,6 +82,13 @@ pub fn arguments() -> clap::Command {
         .args_conflicts_with_subcommands(true)
         .arg(Arg::new("report").value_name("REPORT").help("Report to open: a directory, a .pop file, or a copied link"))
         .arg(Arg::new("at").long("at").value_name("LINK").requires("report").help("Show what a copied link shows"))
+        .arg(
+            Arg::new("compare")
+                .long("compare")
+                .value_name("REPORT")
+                .requires("report")
+                .help("Report to compare it with"),
+        )
         .arg(
             Arg::new("headless")
                 .long("headless")
@@ -151,7 +162,7 @@ fn dispatch(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError
         return simulate::headless(matches, output);
     }
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
-    window::open(text("report"), text("at"))
+    window::open(text("report"), text("compare"), text("at"))
 }
 
 /// The argument that names a report.
@@ -169,7 +180,11 @@ fn json_argument() -> Arg {
 
 /// Opens the report an argument names; warnings go to stderr.
 fn open_report(matches: &ArgMatches) -> Result<crate::report::Report, CliError> {
-    let path = matches.get_one::<String>("report").map_or("", String::as_str);
+    open_path(matches.get_one::<String>("report").map_or("", String::as_str))
+}
+
+/// Opens a report; warnings go to stderr.
+fn open_path(path: &str) -> Result<crate::report::Report, CliError> {
     let report =
         crate::report::Report::open(path).map_err(|error| CliError::Failed(error.to_string()))?;
     for warning in report.warnings() {

@@ -35,6 +35,13 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .action(ArgAction::SetTrue)
                 .help("Print the split of blocks over IPUs whose longest stage is shortest, and simulate it too"),
         )
+        .arg(
+            Arg::new("check")
+                .long("check")
+                .action(ArgAction::SetTrue)
+                .conflicts_with("balance")
+                .help("Only say whether the spec is sane; write nothing"),
+        )
         .after_help(
             "Examples:\n  tilescope simulate mnist_pipeline -o out --set options.gradient_accumulation=20\n  \
              tilescope simulate my_model.toml -o out",
@@ -62,6 +69,10 @@ pub fn set_argument() -> Arg {
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let name = matches.get_one::<String>("spec").map_or("", String::as_str);
+    if matches.get_flag("check") {
+        Spec::build(&source(name, matches)?).map_err(usage)?;
+        return Ok(writeln!(output, "The spec is sane.")?);
+    }
     if matches.get_flag("balance") {
         return balanced(name, matches, output);
     }

@@ -1,9 +1,12 @@
-//! `specs`: lists the bundled specs, or prints one.
+//! `specs`: lists the bundled specs, prints one, or lists the keys of specs.
 
 use super::{CliError, Command};
+use crate::sim::model::MODELS;
 use crate::sim::spec::BUNDLED;
 use crate::sim::spec::SpecSource;
-use clap::{Arg, ArgMatches};
+use crate::sim::spec::keys::{Form, KEYS, Key};
+use clap::{Arg, ArgAction, ArgMatches};
+use serde_json::{Value, json};
 use std::io::Write;
 
 /// `tilescope specs`
@@ -11,14 +14,32 @@ pub const COMMAND: Command = Command { name: "specs", arguments, run };
 
 fn arguments(command: clap::Command) -> clap::Command {
     command
-        .about("List the bundled specs, or print one to start from")
+        .about("List the bundled specs, print one to start from, or list the keys of specs")
         .arg(Arg::new("name").value_name("NAME").help("The spec to print"))
+        .arg(
+            Arg::new("keys")
+                .long("keys")
+                .action(ArgAction::SetTrue)
+                .conflicts_with("name")
+                .help("List every key with its values, default and meaning"),
+        )
+        .arg(
+            Arg::new("json")
+                .long("json")
+                .action(ArgAction::SetTrue)
+                .requires("keys")
+                .help("Print the keys as one JSON list"),
+        )
         .after_help(
-            "Examples:\n  tilescope specs\n  tilescope specs mnist_pipeline > my_model.toml",
+            "Examples:\n  tilescope specs\n  tilescope specs mnist_pipeline > my_model.toml\n  \
+             tilescope specs --keys",
         )
 }
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    if matches.get_flag("keys") {
+        return keys(matches.get_flag("json"), output);
+    }
     match matches.get_one::<String>("name") {
         Some(name) => {
             let bundled = BUNDLED.iter().find(|spec| spec.name == name);
@@ -42,4 +63,55 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         }
     }
     Ok(())
+}
+
+/// Every key, those of all specs first, then those of each model with its name.
+fn all_keys() -> impl Iterator<Item = (Option<&'static str>, &'static Key)> {
+    let own = MODELS.iter().flat_map(|model| model.sizes.iter().map(|key| (Some(model.name), key)));
+    KEYS.iter().map(|key| (None, key)).chain(own)
+}
+
+fn keys(as_json: bool, output: &mut dyn Write) -> Result<(), CliError> {
+    if as_json {
+        let list: Vec<Value> = all_keys().map(|(model, key)| key_json(model, key)).collect();
+        let text = serde_json::to_string_pretty(&list);
+        let text = text.map_err(|error| CliError::Failed(error.to_string()))?;
+        return Ok(writeln!(output, "{text}")?);
+    }
+    for (model, key) in all_keys() {
+        let default = if key.default.is_empty() { "none" } else { key.default };
+        let of = model.map_or_else(String::new, |model| format!(" (model {model:?})"));
+        writeln!(output, "{}{of}: {}; default {default}", key.path, key.form.describe())?;
+        writeln!(output, "    {}", key.about)?;
+    }
+    Ok(())
+}
+
+/// A key as editors need it.
+fn key_json(model: Option<&str>, key: &Key) -> Value {
+    let (kind, min, max) = match key.form {
+        Form::Integer(min, max) => ("integer", json!(min), json!(max)),
+        Form::PowerOfTwo(max) => ("power_of_two", json!(1), json!(max)),
+        Form::Real(min, max) | Form::AtLeast(min, max) => ("real", json!(min), json!(max)),
+        Form::Flag => ("flag", Value::Null, Value::Null),
+        Form::OneOf(_) | Form::ModelName => ("word", Value::Null, Value::Null),
+        Form::Stages => ("stages", Value::Null, Value::Null),
+    };
+    let words: Vec<&str> = match key.form {
+        Form::OneOf(words) => words.to_vec(),
+        Form::ModelName => MODELS.iter().map(|model| model.name).collect(),
+        _ => Vec::new(),
+    };
+    json!({
+        "path": key.path,
+        "model": model,
+        "values": key.form.describe(),
+        "kind": kind,
+        "min": min,
+        "max": max,
+        "words": words,
+        "default": key.default,
+        "about": key.about,
+        "also": key.also,
+    })
 }

@@ -5,7 +5,7 @@ use super::keep::Link;
 use super::opening::Opened;
 use super::session::Session;
 use super::views::{VIEWS, ViewContext};
-use super::{action, fonts, home, overlay, shell, theme};
+use super::{action, compare, fonts, home, overlay, shell, tabs, theme};
 use egui::{Context, Ui};
 use std::path::{Path, PathBuf};
 
@@ -18,13 +18,24 @@ pub struct App {
 }
 
 impl App {
-    /// The user's app, on a report or on the home screen.
-    pub fn of_user(context: &Context, report: Option<&Path>, at: Option<&str>) -> Self {
+    /// The user's app: on a report, on a place in it that a link leads to, on two of them compared,
+    /// or on the home screen.
+    pub fn of_user(
+        context: &Context,
+        report: Option<&Path>,
+        compare: Option<&Path>,
+        at: Option<&str>,
+    ) -> Self {
         let mut app = Self::new(context, Session::of_user());
         context.add_font_provider(std::sync::Arc::new(fonts::SystemFallback));
         // A covered window is painted all the same: some servers report every window as covered.
         context.send_viewport_cmd(egui::ViewportCommand::RequestPaintWhileHidden);
-        app.open_at(context, report, at);
+        match report.zip(compare) {
+            Some((source, target)) => {
+                app.commands.push(Command::Compare(source.to_owned(), target.to_owned()));
+            }
+            None => app.open_at(context, report, at),
+        }
         app
     }
 
@@ -60,6 +71,14 @@ impl App {
         Self { session, commands: Vec::new(), title: String::new() }
     }
 
+    /// Compares the open report with another one.
+    pub fn compare(&mut self, target: Opened) {
+        let source = self.session.page.as_ref().map(|page| page.opened.clone());
+        if let Some(source) = source {
+            self.session.show_page(source, Some(target));
+        }
+    }
+
     /// Shows a view of the open report.
     pub fn show_view(&mut self, name: &str) {
         let known = VIEWS.iter().find(|view| view.name == name);
@@ -85,7 +104,7 @@ impl App {
         }
         self.session.notice(context);
         self.session.save();
-        let report = self.session.page.as_ref().map(|page| page.opened.name());
+        let report = self.session.page.as_ref().map(|page| page.title());
         let title = report.map_or_else(|| "tilescope".to_owned(), |r| format!("{r} - tilescope"));
         if title != self.title {
             context.send_viewport_cmd(egui::ViewportCommand::Title(title.clone()));
@@ -97,6 +116,7 @@ impl App {
     pub fn ui(&mut self, ui: &mut Ui) {
         let Self { session, commands, .. } = self;
         commands.extend(action::pressed(ui.ctx(), session));
+        tabs::tabs_ui(ui, session, commands);
         shell::side_menu_ui(ui, session, commands);
         let wishes = std::mem::take(&mut session.wishes);
         if let Some(page) = &mut session.page {
@@ -116,13 +136,19 @@ impl App {
             let name = page.view;
             if let Some((_, view)) = page.views.iter_mut().find(|(view, _)| *view == name) {
                 let frame = egui::Frame::new().fill(ui.visuals().panel_fill);
-                egui::CentralPanel::default().frame(frame).show(ui, |ui| view.ui(ui, &mut context));
+                egui::CentralPanel::default().frame(frame).show(ui, |ui| {
+                    match &mut page.compared {
+                        Some(compared) => compared.ui(ui, page.view, view.as_mut(), &mut context),
+                        None => view.ui(ui, &mut context),
+                    }
+                });
             }
         } else {
             shell::messages_ui(ui, &session.messages, commands);
             home::home_ui(ui, session, commands);
         }
         overlay::overlay_ui(ui.ctx(), &mut self.session, &mut self.commands);
+        compare::ask_ui(ui.ctx(), &mut self.session, &mut self.commands);
         shell::progress_ui(ui.ctx(), &self.session, &mut self.commands);
         shell::drop_hint_ui(ui.ctx());
         if !self.commands.is_empty() {

@@ -6,6 +6,7 @@ use super::keep::Bookmark;
 use super::overlay::OverlayKind;
 use super::prefs::{LivenessPrefs, MemoryPrefs, OperationPrefs, ThemeChoice, TracePrefs};
 use super::saving::Saving;
+use crate::analysis::insights::Place;
 use crate::units::{CycleRange, OperationId, ProgramId, StepId, VariableId};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -30,6 +31,28 @@ pub enum Command {
     Open(PathBuf),
     /// Ask for a path in the system's dialog.
     OpenDialog,
+    /// Compare two reports.
+    Compare(PathBuf, PathBuf),
+    /// Compare the report that is shown with another one.
+    CompareWith(PathBuf),
+    /// Ask for a report to compare with, or ask no more.
+    AskCompare,
+    /// Tick a report of the home screen for a comparison, or take the tick away.
+    Tick(PathBuf),
+    /// Take a comparison off the list of recent ones.
+    ForgetComparison(PathBuf, PathBuf),
+    /// Exchange source and target.
+    SwapSides,
+    /// Show the source alone.
+    EndComparison,
+    /// Choose something in the target of a comparison.
+    ToTarget(Box<Command>),
+    /// Show a tab, or the home screen.
+    ShowTab(Option<usize>),
+    /// Show the tab after the one that is shown, or the one before.
+    NextTab(bool),
+    /// Close a tab.
+    CloseTab(usize),
     /// Read the open report again.
     Reload,
     /// Go back to what was looked at before.
@@ -50,7 +73,7 @@ pub enum Command {
     NextFound(i64),
     /// Write a picture or a table.
     Save(Saving),
-    /// Back to the home screen.
+    /// Close the tab that is shown.
     CloseReport,
     /// Show a view of the open report, by its name.
     ShowView(&'static str),
@@ -100,4 +123,27 @@ pub enum Command {
     DismissMessage(usize),
     /// All messages have been read.
     DismissMessages,
+}
+
+impl Command {
+    /// The commands that choose what a place is about.
+    pub fn choose(place: &Place) -> Vec<Self> {
+        let mut commands = Vec::new();
+        if !place.tiles.is_empty() {
+            commands.push(Self::SelectTiles(place.tiles.clone()));
+        }
+        if place.program.is_some() {
+            commands.push(Self::SelectProgram(place.program));
+        }
+        if place.operation.is_some() {
+            commands.push(Self::SelectOperation(place.operation));
+        }
+        if place.variable.is_some() {
+            commands.push(Self::SelectVariable(place.variable));
+        }
+        if place.cycles.is_some() {
+            commands.push(Self::ShowCycles(place.cycles));
+        }
+        commands
+    }
 }

@@ -237,15 +237,60 @@ fn recent_card_ui(ui: &mut Ui, session: &mut Session, commands: &mut Vec<Command
     ScrollArea::vertical().max_height(420.0).show(ui, |ui| {
         ui.spacing_mut().item_spacing.y = 2.0;
         for (recent, exists) in session.prefs.recent.iter().zip(exist) {
-            recent_ui(ui, recent, exists, commands);
+            let ticked = session.ticked.contains(&recent.path);
+            recent_ui(ui, recent, exists, ticked, commands);
         }
     });
+    comparisons_ui(ui, session, commands);
 }
 
-fn recent_ui(ui: &mut Ui, recent: &Recent, exists: bool, commands: &mut Vec<Command>) {
+/// Comparing the two reports that are ticked, and comparisons of before.
+fn comparisons_ui(ui: &mut Ui, session: &Session, commands: &mut Vec<Command>) {
+    let palette = Palette::of(ui.visuals());
+    ui.add_space(6.0);
+    if let [source, target] = session.ticked.as_slice() {
+        let text = format!("Compare {} with {}", names(source).0, names(target).0);
+        if row_ui(ui, Icon::Exchange, &text, "", true).clicked() {
+            commands.push(Command::Compare(source.clone(), target.clone()));
+        }
+    } else {
+        let text = "Tick two reports to compare them.";
+        ui.label(RichText::new(text).color(palette.weak_text).size(11.5));
+    }
+    for (source, target) in session.prefs.recent_comparisons.iter().take(MAX_COMPARISONS) {
+        ui.horizontal(|ui| {
+            let text = format!("{} ↔ {}", names(source).0, names(target).0);
+            let entry = egui::Button::new(&text).frame(false).truncate();
+            let hint = format!("Compare\n{}\n{}", source.display(), target.display());
+            if ui.add(entry).on_hover_text(hint).clicked() {
+                commands.push(Command::Compare(source.clone(), target.clone()));
+            }
+            if icon_button_ui(ui, Icon::Close, "Remove from recent comparisons").clicked() {
+                let forget = Command::ForgetComparison(source.clone(), target.clone());
+                commands.push(forget);
+            }
+        });
+    }
+}
+
+/// Comparisons of before that are listed.
+const MAX_COMPARISONS: usize = 8;
+
+fn recent_ui(
+    ui: &mut Ui,
+    recent: &Recent,
+    exists: bool,
+    ticked: bool,
+    commands: &mut Vec<Command>,
+) {
     let palette = Palette::of(ui.visuals());
     let (name, place) = names(&recent.path);
     ui.horizontal(|ui| {
+        let mut tick = ticked;
+        let tick = ui.checkbox(&mut tick, "").accessible_name(&format!("Tick {name}"));
+        if tick.on_hover_text("Tick two reports to compare them").clicked() {
+            commands.push(Command::Tick(recent.path.clone()));
+        }
         let width = ui.available_width() - 34.0;
         let (rect, response) = ui.allocate_exact_size(vec2(width, 44.0), Sense::click());
         response.widget_info(|| WidgetInfo::labeled(Role::Button, true, format!("Open {name}")));

@@ -10,6 +10,7 @@ pub mod action;
 pub mod app;
 mod child;
 mod command;
+pub mod compare;
 mod finding;
 mod fonts;
 mod home;
@@ -23,6 +24,7 @@ mod prefs;
 mod saving;
 pub mod session;
 mod shell;
+pub mod tabs;
 pub mod theme;
 mod views;
 mod widgets;
@@ -85,11 +87,16 @@ pub fn export(report: &Path, export: &Export<'_>, out: &Path) -> Result<(), GuiE
     crate::analysis::save::write_whole(out, &bytes).map_err(GuiError::Write)
 }
 
-/// Opens the window, on a report (and a place in it that a link leads to) or on the home screen, and returns when it is closed.
+/// Opens the window and returns when it is closed: on a report, on a place in it that a link leads
+/// to, on two of them compared, or on the home screen.
 ///
 /// # Errors
 /// No display, or none that a window can be opened on.
-pub fn run(report: Option<&Path>, at: Option<&str>) -> Result<(), GuiError> {
+pub fn run(
+    report: Option<&Path>,
+    compare: Option<&Path>,
+    at: Option<&str>,
+) -> Result<(), GuiError> {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let unix = cfg!(all(unix, not(target_os = "macos")));
     if unix && !set("DISPLAY") && !set("WAYLAND_DISPLAY") {
@@ -110,8 +117,9 @@ pub fn run(report: Option<&Path>, at: Option<&str>) -> Result<(), GuiError> {
         dithering: false,
         ..eframe::NativeOptions::default()
     };
-    let create: eframe::AppCreator<'_> =
-        Box::new(|creation| Ok(Box::new(app::App::of_user(&creation.egui_ctx, report, at))));
+    let create: eframe::AppCreator<'_> = Box::new(|creation| {
+        Ok(Box::new(app::App::of_user(&creation.egui_ctx, report, compare, at)))
+    });
     // Opening the display's libraries by name may panic deep inside the windowing crates.
     let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         eframe::run_native("tilescope", options, create)

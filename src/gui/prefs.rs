@@ -82,6 +82,8 @@ pub struct TracePrefs {
     pub tile_balance: bool,
     /// Show rows of runs, iterations and stages.
     pub marks: bool,
+    /// Show where data goes between IPUs.
+    pub arrows: bool,
     /// Show what every tile does below the bars.
     pub tiles: bool,
     /// Height of that, in points.
@@ -96,6 +98,7 @@ impl Default for TracePrefs {
             group_syncs: true,
             tile_balance: true,
             marks: true,
+            arrows: true,
             tiles: false,
             tiles_height: 120,
         }
@@ -110,6 +113,8 @@ pub struct MemoryPrefs {
     pub include_gaps: bool,
     /// Show the line of a tile's capacity; not chosen means: where tiles are nearly full.
     pub max_memory: Option<bool>,
+    /// Show variables at their addresses instead of as a table.
+    pub variable_map: bool,
 }
 
 /// Choices of the liveness view.
@@ -146,6 +151,8 @@ pub struct Prefs {
     pub narrow_menu: bool,
     /// Reports that were open, newest first.
     pub recent: Vec<Recent>,
+    /// Source and target of comparisons, newest first.
+    pub recent_comparisons: Vec<(PathBuf, PathBuf)>,
     /// Titles of summary blocks that are folded.
     pub folded_blocks: Vec<String>,
     /// Filter of the options table.
@@ -169,6 +176,18 @@ impl Prefs {
         self.forget(path);
         self.recent.insert(0, Recent { path: path.to_owned(), opened_unix_seconds: now });
         self.recent.truncate(MAX_RECENT);
+    }
+
+    /// Puts a comparison on top of the list.
+    pub fn remember_comparison(&mut self, source: &Path, target: &Path) {
+        self.forget_comparison(source, target);
+        self.recent_comparisons.insert(0, (source.to_owned(), target.to_owned()));
+        self.recent_comparisons.truncate(MAX_RECENT);
+    }
+
+    /// Takes a comparison off the list.
+    pub fn forget_comparison(&mut self, source: &Path, target: &Path) {
+        self.recent_comparisons.retain(|(a, b)| (a.as_path(), b.as_path()) != (source, target));
     }
 
     /// Takes a report off the list.

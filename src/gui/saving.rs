@@ -7,6 +7,9 @@ use crate::analysis::tables;
 use egui::{Context, Theme};
 use std::path::PathBuf;
 
+/// Where something was saved, or why not in words for people.
+pub type Saved = Result<PathBuf, String>;
+
 /// What can be saved of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SaveWhat {
@@ -62,7 +65,7 @@ impl Saving {
         opened: Opened,
         view: &'static str,
         link: String,
-    ) -> Result<Pending<Result<PathBuf, String>>, String> {
+    ) -> Result<Pending<Saved>, String> {
         Pending::start("save", context, move || {
             let bytes = self.bytes(opened, view, &link)?;
             write_whole(&self.path, &bytes).map(|()| self.path)

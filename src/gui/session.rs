@@ -4,16 +4,17 @@
 use super::action::Wish;
 use super::child::{BundledSpec, Ended, Simulation, bundled_specs};
 use super::command::{ChosenStep, Command};
+use super::compare::Compared;
 use super::finding::Finder;
-use super::keep::{
-    History, Link, Notes, Place, Watch, carried, existing, set_view_prefs, view_prefs,
-};
+use super::keep::{History, Link, Notes, Watch};
 use super::opening::{Demo, Opened, Pending, demos, simulated};
 use super::overlay::Overlay;
 use super::prefs::{Prefs, Store};
-use super::saving::Saving;
+use super::saving::Saved;
+use super::tabs::Tabs;
 use super::views::{self, View};
 use super::worker::{Asked, Slot, Workers};
+use crate::report::Target;
 use crate::units::{CycleRange, OperationId, ProgramId, VariableId};
 use egui::Context;
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,31 @@ pub struct Selection {
     pub ipu: Option<u32>,
 }
 
+impl Selection {
+    /// What is left of it in a report that was just opened. Ids of another report mean other
+    /// things; tiles and IPUs mean the same where they exist.
+    pub(super) fn kept(self, target: &Target) -> Self {
+        let mut tiles = self.tiles;
+        tiles.retain(|tile| *tile < target.tiles_per_replica());
+        let ipu = self.ipu.filter(|ipu| *ipu < target.ipus_per_replica);
+        Self { tiles, ipu, ..Self::default() }
+    }
+
+    /// Chooses what a command says; others say nothing about what is chosen.
+    pub(super) fn choose(&mut self, command: Command) {
+        match command {
+            Command::SelectTiles(tiles) => self.tiles = tiles,
+            Command::SelectStep(step) => self.step = step,
+            Command::ShowCycles(cycles) => self.cycles = cycles,
+            Command::SelectProgram(program) => self.program = program,
+            Command::SelectOperation(operation) => self.operation = operation,
+            Command::SelectVariable(variable) => self.variable = variable,
+            Command::SelectIpu(ipu) => self.ipu = ipu,
+            _ => {}
+        }
+    }
+}
+
 /// The open report and the state of its views.
 pub struct ReportPage {
     /// The report.
@@ -47,6 +73,8 @@ pub struct ReportPage {
     pub view: &'static str,
     /// The views, in the order of the menu.
     pub views: Vec<(&'static str, Box<dyn View>)>,
+    /// The report it is compared with.
+    pub compared: Option<Box<Compared>>,
     /// Places that were looked at.
     pub history: History,
     /// Places that are kept.
@@ -54,15 +82,15 @@ pub struct ReportPage {
     /// What is looked for.
     pub finder: Finder,
     /// Notices that the file has changed.
-    watch: Option<Watch>,
+    pub(super) watch: Option<Watch>,
 }
 
 impl ReportPage {
-    fn new(opened: Opened, view: &'static str) -> Self {
+    pub(super) fn new(opened: Opened, view: &'static str) -> Self {
         let views = views::VIEWS.iter().map(|info| (info.name, (info.create)())).collect();
         let (history, notes) = (History::default(), Notes::default());
-        let finder = Finder::default();
-        Self { opened, view, views, history, notes, finder, watch: None }
+        let (finder, compared, watch) = (Finder::default(), None, None);
+        Self { opened, view, views, compared, history, notes, finder, watch }
     }
 
     /// The view that is shown.
@@ -77,14 +105,22 @@ pub struct Session {
     /// What is remembered between starts.
     pub prefs: Prefs,
     store: Store,
-    /// The open report; without one, the home screen is shown.
+    /// The open report that is shown; without one, that is the home screen.
     pub page: Option<ReportPage>,
     /// What the user has chosen.
     pub selection: Selection,
+    /// The other reports that are open.
+    pub tabs: Tabs,
+    /// Reports of the home screen that are ticked for a comparison.
+    pub ticked: Vec<PathBuf>,
+    /// The path that is typed where the window asks what to compare with.
+    pub asking_compare: Option<String>,
+    /// Two reports being opened to be compared.
+    opening_both: Option<(PathBuf, PathBuf, Pending<Result<(Opened, Opened), String>>)>,
     /// A report being opened.
     pub opening: Option<(PathBuf, Pending<Result<Opened, String>>)>,
     /// Pictures and tables being written.
-    pub savings: Vec<Pending<Result<PathBuf, String>>>,
+    pub savings: Vec<Pending<Saved>>,
     /// The system's dialog.
     pub dialog: Option<Pending<Option<PathBuf>>>,
     /// A simulation under way.
@@ -106,9 +142,9 @@ pub struct Session {
     /// Counts background work.
     pub workers: Workers,
     /// Whether reports are read again when their files change.
-    watches: bool,
+    pub(super) watches: bool,
     /// Where to go once the report is open.
-    asked: Option<Link>,
+    pub(super) asked: Option<Link>,
 }
 
 impl Session {
@@ -134,6 +170,10 @@ impl Session {
             store,
             page: None,
             selection: Selection::default(),
+            tabs: Tabs::default(),
+            ticked: Vec::new(),
+            asking_compare: None,
+            opening_both: None,
             opening: None,
             savings: Vec::new(),
             dialog: None,
@@ -153,108 +193,7 @@ impl Session {
 
     /// Shows a report that is open already.
     pub fn show(&mut self, opened: Opened) {
-        let old = self.page.take();
-        self.selection = match &old {
-            Some(page) => carried(&self.selection, &page.opened.report, &opened),
-            None => existing(&self.selection, &opened).0,
-        };
-        let file = opened.report.path().to_owned();
-        let same = old.filter(|page| page.opened.path == opened.path);
-        let mut page = ReportPage::new(opened, views::VIEWS[0].name);
-        let (notes, message) = Notes::read(&file);
-        page.notes = notes;
-        self.messages.extend(message);
-        if let Some(old) = same {
-            page.view = old.view;
-            page.history = old.history;
-            page.finder.open = old.finder.open;
-            page.finder.text = old.finder.text;
-            for ((_, fresh), (_, before)) in page.views.iter_mut().zip(&old.views) {
-                fresh.restore(&before.state(), &self.selection);
-            }
-        }
-        page.watch = self.watches.then(|| Watch::new(&file));
-        self.page = Some(page);
-    }
-
-    /// What is looked at.
-    pub fn place(&self) -> Option<Place> {
-        let page = self.page.as_ref()?;
-        let (_, view) = page.views.iter().find(|(name, _)| *name == page.view)?;
-        Some(Place {
-            view: page.view.to_owned(),
-            selection: Selection { cycles: None, ..self.selection.clone() },
-            state: view.state(),
-            prefs: view_prefs(page.view, &self.prefs),
-        })
-    }
-
-    /// A link to what is looked at.
-    pub fn link(&self) -> Option<Link> {
-        Some(Link::new(&self.page.as_ref()?.opened.path, self.place()?))
-    }
-
-    /// Shows a place of the open report; what does not exist there is said.
-    pub fn go(&mut self, place: &Place) {
-        let Some(page) = &mut self.page else { return };
-        let Some(info) = views::VIEWS.iter().find(|info| info.name == place.view) else { return };
-        page.view = info.name;
-        let (selection, gone) = existing(&place.selection, &page.opened);
-        self.selection = selection;
-        self.messages.extend(gone);
-        let mut strange = set_view_prefs(info.name, &place.prefs, &mut self.prefs);
-        if let Some(view) = page.shown() {
-            strange.extend(view.restore(&place.state, &self.selection));
-        }
-        if !strange.is_empty() {
-            let words = strange.join(", ");
-            self.messages.push(format!("{} has no settings like these: {words}", info.title));
-        }
-    }
-
-    /// Remembers what is looked at, for undo.
-    pub fn notice(&mut self, context: &Context) {
-        let (time, held) = context.input(|input| (input.time, input.pointer.any_down()));
-        let Some(place) = self.place().filter(|_| !held) else { return };
-        if let Some(page) = &mut self.page
-            && page.history.notice(place, time)
-        {
-            context.request_repaint_after_secs(0.2);
-        }
-    }
-
-    fn back(&mut self, context: &Context, forwards: bool) {
-        let time = context.input(|input| input.time);
-        let Some(page) = &mut self.page else { return };
-        let place = if forwards { page.history.redo(time) } else { page.history.undo(time) };
-        if let Some(place) = place {
-            self.go(&place);
-        }
-    }
-
-    fn bookmark(&mut self) {
-        let Some(link) = self.link() else { return };
-        let Some(page) = &mut self.page else { return };
-        let name = format!("{} {}", link.place.title(), page.notes.bookmarks.len() + 1);
-        page.notes.add(name, &link);
-        self.keep_notes();
-    }
-
-    fn write(&mut self, context: &Context, saving: Saving) {
-        let Some((link, page)) = self.link().zip(self.page.as_ref()) else { return };
-        match saving.start(context, page.opened.clone(), page.view, link.to_string()) {
-            Ok(pending) => self.savings.push(pending),
-            Err(problem) => self.messages.push(problem),
-        }
-    }
-
-    /// Writes bookmarks.
-    fn keep_notes(&mut self) {
-        let Some(page) = &mut self.page else { return };
-        match page.notes.save() {
-            Ok(message) => self.messages.extend(message),
-            Err(problem) => self.messages.push(problem),
-        }
+        self.show_page(opened, None);
     }
 
     /// Takes in what threads and children have done since the last frame.
@@ -274,25 +213,19 @@ impl Session {
                 Err(()) => self.messages.push("Opening the report broke down.".to_owned()),
             }
         }
-        let messages = &mut self.messages;
-        self.savings.retain(|pending| match pending.take() {
-            Some(Ok(Ok(path))) => {
-                messages.push(format!("Saved {}", path.display()));
-                false
+        self.receive_saved();
+        self.reload_if_changed(context);
+        let both = self.opening_both.as_ref().and_then(|(_, _, pending)| pending.take());
+        if let Some(result) = both {
+            self.opening_both = None;
+            match result {
+                Ok(Ok((source, target))) => {
+                    self.prefs.remember_comparison(&source.path, &target.path);
+                    self.show_page(source, Some(target));
+                }
+                Ok(Err(problem)) => self.messages.push(problem),
+                Err(()) => self.messages.push("Opening the reports broke down.".to_owned()),
             }
-            Some(Ok(Err(problem))) => {
-                messages.push(problem);
-                false
-            }
-            Some(Err(())) => {
-                messages.push("Saving broke down.".to_owned());
-                false
-            }
-            None => true,
-        });
-        let watch = self.page.as_mut().and_then(|page| page.watch.as_mut());
-        if watch.is_some_and(|watch| watch.has_changed(context)) && self.opening.is_none() {
-            self.reload(context);
         }
         if let Some(result) = self.dialog.as_ref().and_then(Pending::take) {
             self.dialog = None;
@@ -319,7 +252,6 @@ impl Session {
         match command {
             Command::Open(path) => self.open(context, path),
             Command::OpenDialog => self.open_dialog(context),
-            Command::Reload => self.reload(context),
             Command::Undo => self.back(context, false),
             Command::Redo => self.back(context, true),
             Command::CopyLink => {
@@ -343,13 +275,39 @@ impl Session {
             }
             Command::Save(saving) => self.write(context, saving),
             Command::AddBookmark => self.bookmark(),
-            Command::SetBookmarks(bookmarks) => {
-                if let Some(page) = &mut self.page {
-                    page.notes.bookmarks = bookmarks;
-                    self.keep_notes();
+            Command::SetBookmarks(bookmarks) => self.set_bookmarks(bookmarks),
+            Command::Compare(source, target) => self.compare(context, source, target),
+            Command::CompareWith(target) => {
+                self.asking_compare = None;
+                if let Some(source) = self.page.as_ref().map(|page| page.opened.path.clone()) {
+                    self.compare(context, source, target);
                 }
             }
-            Command::CloseReport => self.page = None,
+            Command::AskCompare => {
+                let asking = self.asking_compare.take().is_some();
+                self.asking_compare = (!asking && self.page.is_some()).then(String::new);
+            }
+            Command::Tick(path) => tick(&mut self.ticked, path),
+            Command::ForgetComparison(source, target) => {
+                self.prefs.forget_comparison(&source, &target);
+            }
+            Command::SwapSides => self.swap_sides(),
+            Command::EndComparison => {
+                if let Some(opened) = self.page.as_ref().map(|page| page.opened.clone()) {
+                    let view = self.page.as_ref().map(|page| page.view);
+                    self.tabs.current().into_iter().for_each(|at| self.close_tab(at));
+                    self.show_page(opened, None);
+                    view.into_iter().for_each(|view| self.apply(context, Command::ShowView(view)));
+                }
+            }
+            Command::ToTarget(command) => self.choose_in_target(*command),
+            Command::ShowTab(at) => self.show_tab(at),
+            Command::NextTab(forwards) => self.next_tab(forwards),
+            Command::CloseTab(at) => self.close_tab(at),
+            Command::Reload => self.reload(context),
+            Command::CloseReport => {
+                self.tabs.current().into_iter().for_each(|at| self.close_tab(at));
+            }
             Command::ShowView(name) => {
                 if let Some(page) = &mut self.page {
                     page.view = name;
@@ -373,13 +331,13 @@ impl Session {
                 }
             }
             Command::ForgetRecent(path) => self.prefs.forget(&path),
-            Command::SelectTiles(tiles) => self.selection.tiles = tiles,
-            Command::SelectStep(step) => self.selection.step = step,
-            Command::ShowCycles(cycles) => self.selection.cycles = cycles,
-            Command::SelectProgram(program) => self.selection.program = program,
-            Command::SelectOperation(operation) => self.selection.operation = operation,
-            Command::SelectVariable(variable) => self.selection.variable = variable,
-            Command::SelectIpu(ipu) => self.selection.ipu = ipu,
+            Command::SelectTiles(_)
+            | Command::SelectStep(_)
+            | Command::ShowCycles(_)
+            | Command::SelectProgram(_)
+            | Command::SelectOperation(_)
+            | Command::SelectVariable(_)
+            | Command::SelectIpu(_) => self.selection.choose(command),
             Command::SetTracePrefs(prefs) => self.prefs.trace = prefs,
             Command::SetMemoryPrefs(prefs) => self.prefs.memory = prefs,
             Command::SetLivenessPrefs(prefs) => self.prefs.liveness = prefs,
@@ -402,32 +360,7 @@ impl Session {
         self.messages.extend(message);
     }
 
-    fn reload(&mut self, context: &Context) {
-        if let Some(path) = self.page.as_ref().map(|page| page.opened.path.clone()) {
-            self.open(context, path);
-        }
-    }
-
-    /// Goes to a place, in another report if it is there.
-    fn follow(&mut self, context: &Context, link: Link) {
-        let here = self.page.as_ref().map(|page| &page.opened.path);
-        let here = here.and_then(|path| std::path::absolute(path).ok());
-        if link.report.as_os_str().is_empty() || here.as_ref() == Some(&link.report) {
-            self.go(&link.place);
-        } else {
-            let path = link.report.clone();
-            self.asked = Some(link);
-            self.start_opening(context, path);
-        }
-    }
-
-    /// Opens a report, and goes to a place in it whatever report the link was made in.
-    pub fn open_at(&mut self, context: &Context, path: PathBuf, link: Link) {
-        self.asked = Some(link);
-        self.start_opening(context, path);
-    }
-
-    fn open(&mut self, context: &Context, path: PathBuf) {
+    pub(super) fn open(&mut self, context: &Context, path: PathBuf) {
         if path.to_string_lossy().starts_with("tilescope:") {
             return self.apply(context, Command::GoTo(path.to_string_lossy().into_owned()));
         }
@@ -435,11 +368,56 @@ impl Session {
         self.start_opening(context, path);
     }
 
-    fn start_opening(&mut self, context: &Context, path: PathBuf) {
+    pub(super) fn start_opening(&mut self, context: &Context, path: PathBuf) {
         let asked = path.clone();
         match Pending::start("open", context, move || Opened::read(&asked)) {
             Ok(pending) => self.opening = Some((path, pending)),
             Err(problem) => self.messages.push(problem),
+        }
+    }
+
+    /// Reads what is shown again: a report, or both of a comparison.
+    pub(super) fn reload(&mut self, context: &Context) {
+        let page = self.page.as_ref();
+        let paths = page.map(|page| {
+            let with = page.compared.as_ref().map(|with| with.target.path.clone());
+            (page.opened.path.clone(), with)
+        });
+        match paths {
+            Some((source, Some(target))) => self.compare(context, source, target),
+            Some((path, None)) => self.start_opening(context, path),
+            None => {}
+        }
+    }
+
+    fn compare(&mut self, context: &Context, source: PathBuf, target: PathBuf) {
+        let (a, b) = (source.clone(), target.clone());
+        let pending =
+            Pending::start("open two", context, move || Ok((Opened::read(&a)?, Opened::read(&b)?)));
+        match pending {
+            Ok(pending) => self.opening_both = Some((source, target, pending)),
+            Err(problem) => self.messages.push(problem),
+        }
+        self.ticked.clear();
+    }
+
+    fn swap_sides(&mut self) {
+        let Some(page) = &mut self.page else { return };
+        let Some(compared) = page.compared.take() else { return };
+        let (source, target) = (page.opened.clone(), compared.target.clone());
+        self.prefs.remember_comparison(&target.path, &source.path);
+        let mut fresh = ReportPage::new(target, page.view);
+        let mut with = Box::new(Compared::new(source));
+        with.selection = std::mem::replace(&mut self.selection, compared.selection.clone());
+        fresh.compared = Some(with);
+        self.page = Some(fresh);
+    }
+
+    /// Chooses something in the report on the right.
+    fn choose_in_target(&mut self, command: Command) {
+        let compared = self.page.as_mut().and_then(|page| page.compared.as_mut());
+        if let Some(compared) = compared {
+            compared.selection.choose(command);
         }
     }
 
@@ -487,9 +465,28 @@ impl Session {
         }
     }
 
+    /// For how long a report is being opened.
+    pub fn opening_for(&self) -> Option<std::time::Duration> {
+        let both = self.opening_both.as_ref().map(|(_, _, pending)| pending.elapsed());
+        self.opening.as_ref().map(|(_, pending)| pending.elapsed()).or(both)
+    }
+
     /// The path a report is being opened from.
     pub fn opening_path(&self) -> Option<&Path> {
-        self.opening.as_ref().map(|(path, _)| path.as_path())
+        let both = self.opening_both.as_ref().map(|(source, _, _)| source.as_path());
+        self.opening.as_ref().map(|(path, _)| path.as_path()).or(both)
+    }
+}
+
+/// Ticks a path, or takes its tick away; at most two are ticked, the oldest goes first.
+fn tick(ticked: &mut Vec<PathBuf>, path: PathBuf) {
+    match ticked.iter().position(|known| *known == path) {
+        Some(at) => drop(ticked.remove(at)),
+        None => {
+            ticked.push(path);
+            let surplus = ticked.len().saturating_sub(2);
+            ticked.drain(..surplus);
+        }
     }
 }
 

@@ -157,9 +157,8 @@ pub fn messages_ui(ui: &mut Ui, messages: &[String], commands: &mut Vec<Command>
 
 /// A report being opened or simulated: what, how far, and a way out.
 pub fn progress_ui(context: &Context, session: &Session, commands: &mut Vec<Command>) {
-    let slow =
-        session.opening.as_ref().is_some_and(|(_, pending)| pending.elapsed().as_millis() > 150);
-    if session.opening.is_some() {
+    let slow = session.opening_for().is_some_and(|time| time.as_millis() > 150);
+    if session.opening_path().is_some() {
         context.request_repaint_after_secs(0.2);
     }
     let Some(simulation) = &session.simulation else {

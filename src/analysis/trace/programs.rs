@@ -12,7 +12,7 @@ const BATCH: usize = 65_536;
 pub const MAX_STEPS: u64 = 4_000_000;
 
 /// Calls `each` with the steps of a lane, in order, until it breaks off or `limit` steps were seen.
-fn scan(
+pub(in crate::analysis) fn scan(
     lane: &Lane<'_>,
     limit: u64,
     mut each: impl FnMut(&LaneStep) -> ControlFlow<()>,

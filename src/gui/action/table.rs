@@ -87,6 +87,53 @@ const ACTIONS: &[Action] = &[
         ..plain(Group::Report)
     },
     Action {
+        name: "compare",
+        title: "Compare with…",
+        help: "Show this report beside another one, in every view.",
+        keys: &[Press::ctrl(Key::D)],
+        menu: Some(Icon::Exchange),
+        effect: Effect::Do(|session| session.page.as_ref().map(|_| Command::AskCompare)),
+        ..plain(Group::Report)
+    },
+    Action {
+        name: "swap-sides",
+        title: "Swap source and target",
+        help: "Exchange the two reports of a comparison.",
+        effect: Effect::Do(|session| {
+            session.page.as_ref()?.compared.as_ref().map(|_| Command::SwapSides)
+        }),
+        ..plain(Group::Report)
+    },
+    Action {
+        name: "end-comparison",
+        title: "End the comparison",
+        help: "Show the source of a comparison alone.",
+        effect: Effect::Do(|session| {
+            session.page.as_ref()?.compared.as_ref().map(|_| Command::EndComparison)
+        }),
+        ..plain(Group::Report)
+    },
+    Action {
+        name: "next-tab",
+        title: "Next report",
+        help: "Show the tab after this one.",
+        keys: &[Press::ctrl(Key::Tab)],
+        effect: Effect::Do(|session| {
+            (session.tab_titles().len() > 1).then_some(Command::NextTab(true))
+        }),
+        ..plain(Group::Report)
+    },
+    Action {
+        name: "previous-tab",
+        title: "Previous report",
+        help: "Show the tab before this one.",
+        keys: &[Press::ctrl(Key::Tab).shift()],
+        effect: Effect::Do(|session| {
+            (session.tab_titles().len() > 1).then_some(Command::NextTab(false))
+        }),
+        ..plain(Group::Report)
+    },
+    Action {
         name: "cancel-simulation",
         title: "Cancel simulation",
         help: "Stop the simulation that is running; nothing is opened.",
@@ -166,7 +213,7 @@ const ACTIONS: &[Action] = &[
         name: "add-bookmark",
         title: "Bookmark this view",
         help: "Keep what is shown under a name, in a file beside the report.",
-        keys: &[Press::ctrl(Key::D)],
+        keys: &[Press::ctrl(Key::M)],
         effect: Effect::Do(|session| session.page.as_ref().map(|_| Command::AddBookmark)),
         ..plain(Group::Keep)
     },
@@ -174,7 +221,7 @@ const ACTIONS: &[Action] = &[
         name: "bookmarks",
         title: "Bookmarks and notes",
         help: "List what is kept of this report; go there, rename, write a note.",
-        keys: &[Press::ctrl(Key::D).shift()],
+        keys: &[Press::ctrl(Key::M).shift()],
         effect: Effect::Do(|session| {
             session.page.as_ref().map(|_| Command::Overlay(Some(OverlayKind::Bookmarks)))
         }),

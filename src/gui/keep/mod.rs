@@ -1,5 +1,6 @@
 //! Coming back to what was seen: places, links to them, bookmarks with notes, undo and redo.
 
+mod here;
 mod history;
 mod link;
 mod notes;
@@ -9,5 +10,5 @@ mod watch;
 pub use history::History;
 pub use link::{Link, LinkError};
 pub use notes::{Bookmark, Notes};
-pub use place::{Place, carried, existing, set_view_prefs, view_prefs};
+pub use place::{Place, carried};
 pub use watch::Watch;

@@ -19,7 +19,9 @@ use super::icons::Icon;
 use super::opening::Opened;
 use super::prefs::Prefs;
 use super::session::Selection;
+use super::widgets::axis::Axis;
 use super::worker::Workers;
+use crate::units::CycleRange;
 use egui::Ui;
 pub use jump::TraceJump;
 pub use state::{State, kept, restored};
@@ -40,6 +42,24 @@ pub struct ViewContext<'a> {
     pub commands: &'a mut Vec<Command>,
 }
 
+impl ViewContext<'_> {
+    /// The same once more, for a while.
+    pub fn again(&mut self) -> ViewContext<'_> {
+        ViewContext { commands: self.commands, ..*self }
+    }
+}
+
+/// The cycles that are on the screen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timeline {
+    /// Where they are.
+    pub axis: Axis,
+    /// Points that they take.
+    pub width: f32,
+    /// The run of the report.
+    pub run: CycleRange,
+}
+
 /// State and looks of a view of one report.
 pub trait View: Send {
     /// Shows the view in all of `ui`.
@@ -50,6 +70,13 @@ pub trait View: Send {
 
     /// Shows what a state says, where `selection` is chosen; names of what it does not understand.
     fn restore(&mut self, state: &State, selection: &Selection) -> Vec<String>;
+    /// Which cycles are on the screen, of a view over time that has been painted.
+    fn timeline(&self) -> Option<Timeline> {
+        None
+    }
+
+    /// Shows these cycles from the next frame on; zooming out reaches `reach`.
+    fn show_timeline(&mut self, _axis: Axis, _reach: CycleRange) {}
 }
 
 /// A view as menus see it.

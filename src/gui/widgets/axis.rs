@@ -78,6 +78,11 @@ impl Axis {
         }
     }
 
+    /// The same cycles of a run that begins `cycles` later.
+    pub fn shifted(self, cycles: i64) -> Self {
+        Self { origin: self.origin.saturating_add(cycles), ..self }
+    }
+
     /// Moves what is shown by `points`: dragging to the right shows earlier cycles.
     pub fn panned(self, points: f32) -> Self {
         self.moved(-f64::from(points) * self.scale)

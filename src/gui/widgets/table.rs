@@ -28,6 +28,17 @@ pub enum Cell {
     Bytes(u64),
     /// A number of things.
     Count(u64),
+    /// How much more, or less, of bytes or things.
+    Change {
+        /// The difference.
+        change: i128,
+        /// Whether it is of bytes.
+        bytes: bool,
+    },
+    /// A share in ten-thousandths.
+    Share(u32),
+    /// Nothing where other rows have a number.
+    Missing,
 }
 
 impl Cell {
@@ -37,16 +48,31 @@ impl Cell {
             Self::Text(text) => text.clone(),
             Self::Bytes(bytes) => exact_bytes(*bytes),
             Self::Count(count) => grouped(*count),
+            Self::Change { change, bytes } => {
+                let sign = ["-", "", "+"][(change.signum() + 1) as usize];
+                let size = u64::try_from(change.unsigned_abs()).unwrap_or(u64::MAX);
+                let size = if *bytes { exact_bytes(size) } else { grouped(size) };
+                format!("{sign}{size}")
+            }
+            Self::Share(share) => format!("{:.2} %", f64::from(*share) / 100.0),
+            Self::Missing => "—".to_owned(),
+        }
+    }
+
+    /// What cells of a column are ordered by: words before numbers.
+    fn rank(&self) -> (u128, &str) {
+        match self {
+            Self::Text(text) => (0, text),
+            Self::Missing => (1, ""),
+            Self::Bytes(value) | Self::Count(value) => (2 + u128::from(*value), ""),
+            // The larger difference is the more important one, whichever way it goes.
+            Self::Change { change, .. } => (2 + change.unsigned_abs(), ""),
+            Self::Share(share) => (2 + u128::from(*share), ""),
         }
     }
 
     fn compare(&self, other: &Self) -> Ordering {
-        match (self, other) {
-            (Self::Bytes(a) | Self::Count(a), Self::Bytes(b) | Self::Count(b)) => a.cmp(b),
-            (Self::Text(a), Self::Text(b)) => a.cmp(b),
-            (Self::Text(_), _) => Ordering::Less,
-            (_, Self::Text(_)) => Ordering::Greater,
-        }
+        self.rank().cmp(&other.rank())
     }
 }
 
@@ -120,6 +146,8 @@ struct Order {
 #[serde(default)]
 pub struct TableState {
     filter: String,
+    /// Whether rows stay as they are given until the user sorts them.
+    as_given: bool,
     /// Column and direction; without it, by the first column of numbers, largest first.
     sort: Option<(usize, bool)>,
     #[serde(skip)]
@@ -127,6 +155,11 @@ pub struct TableState {
 }
 
 impl TableState {
+    /// Rows stay as they are given until the user sorts them.
+    pub fn as_given() -> Self {
+        Self { as_given: true, ..Self::default() }
+    }
+
     /// Shows a table; `generation` tells one table from the next.
     pub fn ui(
         &mut self,
@@ -139,7 +172,7 @@ impl TableState {
         self.shown_ui(ui, workers, table, generation, hint, None);
     }
 
-    /// Shows a table of which one row may be chosen; the row that was clicked.
+    /// Shows a table of which rows may be chosen; the row that was clicked.
     pub fn choose_ui(
         &mut self,
         ui: &mut Ui,
@@ -147,7 +180,7 @@ impl TableState {
         table: &Arc<Table>,
         generation: u64,
         hint: &str,
-        chosen: Option<usize>,
+        chosen: &[usize],
     ) -> Option<usize> {
         self.shown_ui(ui, workers, table, generation, hint, Some(chosen))
     }
@@ -159,7 +192,7 @@ impl TableState {
         table: &Arc<Table>,
         generation: u64,
         hint: &str,
-        choice: Option<Option<usize>>,
+        choice: Option<&[usize]>,
     ) -> Option<usize> {
         if table.rows.is_empty() {
             hint_ui(ui, "There is nothing to list here.");
@@ -171,11 +204,13 @@ impl TableState {
             self.count_ui(ui, table);
         });
         ui.add_space(4.0);
-        let first_number = table.columns.iter().position(|column| !column.wide);
-        let (column, descending) = self.sort.unwrap_or((first_number.unwrap_or(0), true));
+        let first_number = table.columns.iter().position(|column| !column.wide).unwrap_or(0);
+        // Behind the last column all rows are alike.
+        let unsorted = if self.as_given { table.columns.len() } else { first_number };
+        let (column, descending) = self.sort.unwrap_or((unsorted, true));
         let filter = self.filter.trim().to_lowercase();
         let shared = table.clone();
-        let key = (generation, column.min(table.columns.len() - 1), descending, filter);
+        let key = (generation, column.min(table.columns.len()), descending, filter);
         let asked = self.order.ask(
             ui.ctx(),
             workers,
@@ -223,7 +258,7 @@ fn order(table: &Table, column: usize, descending: bool, filter: &str) -> Order 
     let holds = |row: &Vec<Cell>| {
         let mut words = row.iter().filter_map(|cell| match cell {
             Cell::Text(text) => Some(text),
-            Cell::Bytes(_) | Cell::Count(_) => None,
+            _ => None,
         });
         filter.is_empty() || words.any(|text| text.to_lowercase().contains(filter))
     };
@@ -246,10 +281,14 @@ fn sum(table: &Table, rows: &[u32], column: usize) -> Option<Cell> {
     let mut total: Option<Cell> = None;
     for row in rows {
         total = match (table.rows[*row as usize].get(column)?, total) {
-            (Cell::Text(_), _) => return None,
+            (Cell::Text(_) | Cell::Share(_), _) => return None,
+            (Cell::Missing, sum) => sum,
             (cell, None) => Some(cell.clone()),
             (Cell::Bytes(value), Some(Cell::Bytes(sum))) => Some(Cell::Bytes(sum + value)),
             (Cell::Count(value), Some(Cell::Count(sum))) => Some(Cell::Count(sum + value)),
+            (Cell::Change { change, bytes }, Some(Cell::Change { change: sum, .. })) => {
+                Some(Cell::Change { change: change + sum, bytes: *bytes })
+            }
             (_, Some(_)) => return None,
         };
     }
@@ -262,7 +301,7 @@ fn rows_ui(
     order: &Order,
     sorted: (usize, bool),
     sort: &mut Option<(usize, bool)>,
-    choice: Option<Option<usize>>,
+    choice: Option<&[usize]>,
 ) -> Option<usize> {
     let palette = Palette::of(ui.visuals());
     ui.spacing_mut().item_spacing = egui::vec2(12.0, 0.0);
@@ -307,7 +346,7 @@ fn rows_ui(
             let Some(place) = order.rows.get(index - totals).map(|row| *row as usize) else {
                 return;
             };
-            let chosen = choice.flatten() == Some(place);
+            let chosen = choice.is_some_and(|chosen| chosen.contains(&place));
             row.set_selected(chosen);
             for (column, cell) in table.columns.iter().zip(&table.rows[place]) {
                 let text = RichText::new(cell.text());

@@ -115,7 +115,7 @@ pub fn titles(switched: &[String]) -> Vec<Column> {
         let column = match (known.cell)(&OpRow::default()) {
             Cell::Text(_) if SHORT.contains(&known.key) => Column::short(known.title),
             Cell::Text(_) => Column::text(known.title),
-            Cell::Bytes(_) | Cell::Count(_) => Column::number(known.title),
+            _ => Column::number(known.title),
         };
         column.about(known.about)
     };

@@ -1,0 +1,227 @@
+//! Alignment of two sequences: which entry of one belongs to which of the other.
+//!
+//! Runs of programs are long and regular, so a general difference algorithm (quadratic where much
+//! differs) is out of the question. What comes as often on both sides is most likely the same: its
+//! k-th entries are paired, and the longest chain of pairs that do not cross is kept (patience
+//! sorting). The same is then done again between neighbours of the chain, where other entries come
+//! equally often; small rests are aligned exactly. O(n log n) for each of at most [`MAX_DEPTH`]
+//! rounds.
+
+use std::cmp::Ordering;
+
+/// Rounds of pairing.
+const MAX_DEPTH: u32 = 12;
+/// Cells of the largest rest that is aligned exactly.
+const MAX_CELLS: usize = 1 << 14;
+
+/// Positions in `a` and `b` of entries that belong together: pairs of equal entries that rise on
+/// both sides. Exchanging `a` and `b` exchanges the positions of every pair. Entries should be small
+/// numbers.
+pub fn align(a: &[u32], b: &[u32]) -> Vec<(u32, u32)> {
+    // Ties are broken from one side: always the same one, whoever is called first.
+    let swap = a.len().cmp(&b.len()).then_with(|| a.cmp(b)) == Ordering::Greater;
+    let (first, second) = if swap { (b, a) } else { (a, b) };
+    let kinds = first.iter().chain(second).max().map_or(0, |most| *most as usize + 1);
+    let mut work =
+        Work { a: first, b: second, places: vec![Places::default(); kinds], pairs: Vec::new() };
+    work.part((0, first.len()), (0, second.len()), 0);
+    if swap {
+        work.pairs.iter_mut().for_each(|pair| *pair = (pair.1, pair.0));
+    }
+    work.pairs
+}
+
+/// Where an entry stands in the part of both sequences that is being worked on.
+#[derive(Clone, Default)]
+struct Places {
+    in_a: u32,
+    in_b: Vec<u32>,
+    used: u32,
+}
+
+struct Work<'a> {
+    a: &'a [u32],
+    b: &'a [u32],
+    places: Vec<Places>,
+    pairs: Vec<(u32, u32)>,
+}
+
+type Part = (usize, usize);
+
+impl Work<'_> {
+    /// Adds the pairs of `a[from_a..]` and `b[from_b..]`, in order.
+    fn part(&mut self, (mut a, end_a): Part, (mut b, end_b): Part, depth: u32) {
+        while a < end_a && b < end_b && self.a[a] == self.b[b] {
+            self.pairs.push((a as u32, b as u32));
+            (a, b) = (a + 1, b + 1);
+        }
+        let (mut stop_a, mut stop_b) = (end_a, end_b);
+        while a < stop_a && b < stop_b && self.a[stop_a - 1] == self.b[stop_b - 1] {
+            (stop_a, stop_b) = (stop_a - 1, stop_b - 1);
+        }
+        if a < stop_a && b < stop_b {
+            self.middle((a, stop_a), (b, stop_b), depth);
+        }
+        let tail = (stop_a..end_a).zip(stop_b..end_b);
+        self.pairs.extend(tail.map(|(a, b)| (a as u32, b as u32)));
+    }
+
+    fn middle(&mut self, a: Part, b: Part, depth: u32) {
+        if (a.1 - a.0) * (b.1 - b.0) <= MAX_CELLS {
+            return self.exact(a, b);
+        }
+        let mut chain = self.chain(a, b, true);
+        if chain.is_empty() {
+            chain = self.chain(a, b, false);
+        }
+        let (mut from_a, mut from_b) = (a.0, b.0);
+        for (at_a, at_b) in chain {
+            if depth < MAX_DEPTH {
+                self.part((from_a, at_a as usize), (from_b, at_b as usize), depth + 1);
+            }
+            self.pairs.push((at_a, at_b));
+            (from_a, from_b) = (at_a as usize + 1, at_b as usize + 1);
+        }
+        // Without a chain the rest has nothing in common.
+        if depth < MAX_DEPTH && (from_a, from_b) != (a.0, b.0) {
+            self.part((from_a, a.1), (from_b, b.1), depth + 1);
+        }
+    }
+
+    /// The longest chain of pairs that do not cross, of the k-th entries of each kind; `equal`
+    /// leaves out kinds that do not come equally often.
+    fn chain(&mut self, a: Part, b: Part, equal: bool) -> Vec<(u32, u32)> {
+        for kind in &self.a[a.0..a.1] {
+            self.places[*kind as usize].in_a += 1;
+        }
+        for (at, kind) in (b.0..b.1).zip(&self.b[b.0..b.1]) {
+            self.places[*kind as usize].in_b.push(at as u32);
+        }
+        let mut candidates = Vec::new();
+        for (at, kind) in (a.0..a.1).zip(&self.a[a.0..a.1]) {
+            let places = &mut self.places[*kind as usize];
+            if equal && places.in_a as usize != places.in_b.len() {
+                continue;
+            }
+            if let Some(there) = places.in_b.get(places.used as usize) {
+                candidates.push((at as u32, *there));
+                places.used += 1;
+            }
+        }
+        let seen = self.a[a.0..a.1].iter().chain(&self.b[b.0..b.1]);
+        for kind in seen {
+            let places = &mut self.places[*kind as usize];
+            (places.in_a, places.used) = (0, 0);
+            places.in_b.clear();
+        }
+        longest_rising(&candidates)
+    }
+
+    /// The longest common subsequence, by the book.
+    fn exact(&mut self, a: Part, b: Part) {
+        let (rows, columns) = (&self.a[a.0..a.1], &self.b[b.0..b.1]);
+        let width = columns.len() + 1;
+        let mut best = vec![0u32; (rows.len() + 1) * width];
+        for row in (0..rows.len()).rev() {
+            for column in (0..columns.len()).rev() {
+                let at = row * width + column;
+                best[at] = if rows[row] == columns[column] {
+                    best[at + width + 1] + 1
+                } else {
+                    best[at + 1].max(best[at + width])
+                };
+            }
+        }
+        let (mut row, mut column) = (0, 0);
+        while row < rows.len() && column < columns.len() {
+            let at = row * width + column;
+            if rows[row] == columns[column] {
+                self.pairs.push(((a.0 + row) as u32, (b.0 + column) as u32));
+                (row, column) = (row + 1, column + 1);
+            } else if best[at + 1] > best[at + width] {
+                column += 1;
+            } else {
+                row += 1;
+            }
+        }
+    }
+}
+
+/// The longest part of `pairs`, which rise in their first number, that rises in the second too.
+fn longest_rising(pairs: &[(u32, u32)]) -> Vec<(u32, u32)> {
+    // ends[n]: the pair with the smallest second number that ends a chain of n + 1.
+    let mut ends: Vec<u32> = Vec::new();
+    let mut before: Vec<Option<u32>> = Vec::with_capacity(pairs.len());
+    for (index, pair) in pairs.iter().enumerate() {
+        let length = ends.partition_point(|end| pairs[*end as usize].1 < pair.1);
+        before.push(length.checked_sub(1).map(|previous| ends[previous]));
+        match ends.get_mut(length) {
+            Some(end) => *end = index as u32,
+            None => ends.push(index as u32),
+        }
+    }
+    let mut chain = Vec::with_capacity(ends.len());
+    let mut next = ends.last().copied();
+    while let Some(index) = next {
+        chain.push(pairs[index as usize]);
+        next = before[index as usize];
+    }
+    chain.reverse();
+    chain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(a: &[u32], b: &[u32]) -> Vec<(u32, u32)> {
+        let pairs = align(a, b);
+        for pair in &pairs {
+            assert_eq!(a[pair.0 as usize], b[pair.1 as usize]);
+        }
+        assert!(pairs.windows(2).all(|two| two[0].0 < two[1].0 && two[0].1 < two[1].1));
+        pairs
+    }
+
+    proptest! {
+        #[test]
+        fn pairs_rise_and_sides_can_be_exchanged(
+            a in prop::collection::vec(0u32..6, 0..400),
+            b in prop::collection::vec(0u32..6, 0..400),
+        ) {
+            let there: Vec<_> = check(&a, &b);
+            let back: Vec<_> = check(&b, &a).into_iter().map(|(b, a)| (a, b)).collect();
+            prop_assert_eq!(there, back);
+            prop_assert_eq!(check(&a, &a).len(), a.len());
+        }
+
+        #[test]
+        fn what_was_taken_out_does_not_disturb_the_rest(
+            a in prop::collection::vec(0u32..50, 0..600),
+            keep in prop::collection::vec(prop::bool::weighted(0.95), 600),
+        ) {
+            let kept = a.iter().zip(&keep).filter(|(_, keep)| **keep);
+            let b: Vec<u32> = kept.map(|(kind, _)| *kind).collect();
+            // Nearly all that is left is found.
+            prop_assert!(check(&a, &b).len() * 10 >= b.len() * 8);
+        }
+    }
+
+    #[test]
+    fn more_turns_of_a_loop_leave_what_comes_after_it_aligned() {
+        let run = |turns: usize| -> Vec<u32> {
+            let body = [1, 2, 9, 3, 9].repeat(turns);
+            [vec![0], body, (20..400).collect()].concat()
+        };
+        let pairs = check(&run(100), &run(200));
+        assert_eq!(pairs.len(), run(100).len());
+    }
+
+    #[test]
+    fn an_operation_more_in_every_turn_leaves_the_others_aligned() {
+        let plain = [1, 9, 2, 9, 3, 9].repeat(3_000);
+        let more = [1, 9, 2, 9, 7, 9, 3, 9].repeat(3_000);
+        assert_eq!(check(&plain, &more).len(), plain.len());
+    }
+}

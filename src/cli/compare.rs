@@ -1,0 +1,186 @@
+//! `compare`: two reports side by side, and a gate for jobs that watch cycles and memory.
+
+use super::{CliError, Command, json_argument, open_path};
+use crate::analysis::compare::{Alignment, COMPARISONS, Cell, Sides, Table, comparison};
+use crate::analysis::summary::{Summary, summary};
+use crate::report::{Report, ReportError};
+use crate::units::grouped;
+use clap::{Arg, ArgMatches};
+use serde_json::{Map, Value};
+use std::io::Write;
+
+/// `tilescope compare`
+pub const COMMAND: Command = Command { name: "compare", arguments, run };
+
+/// Rows of a table that are printed where the user names no number.
+const DEFAULT_LIMIT: &str = "20";
+
+fn arguments(command: clap::Command) -> clap::Command {
+    let report = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name).value_name(value).required(true).help(help)
+    };
+    command
+        .about("Compare two reports: source, target and what the target has more or less")
+        .arg(report("source", "SOURCE", "The report that is compared"))
+        .arg(report("target", "TARGET", "The report it is compared with"))
+        .arg(
+            Arg::new("view")
+                .long("view")
+                .value_name("NAME")
+                .default_value("summary")
+                .help("Figures of this view, or all"),
+        )
+        .arg(
+            Arg::new("limit")
+                .long("limit")
+                .value_name("N")
+                .default_value(DEFAULT_LIMIT)
+                .value_parser(clap::value_parser!(usize))
+                .help("Rows of each table; 0 for all"),
+        )
+        .arg(
+            Arg::new("fail-over")
+                .long("fail-over")
+                .value_name("PERCENT")
+                .value_parser(clap::value_parser!(f64))
+                .help("Fail if the target takes more cycles, memory or a fuller tile by more than this, or no longer runs"),
+        )
+        .arg(json_argument())
+        .after_help(
+            "A percentage is of the larger side; that of --fail-over is of the source.\n\n\
+             Examples:\n  tilescope compare before after\n  \
+             tilescope compare before after --view execution-trace --limit 50\n  \
+             tilescope compare before after --view all --json\n  \
+             tilescope compare baseline out --fail-over 2",
+        )
+}
+
+fn failed(error: ReportError) -> CliError {
+    CliError::Failed(error.to_string())
+}
+
+fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    let view = matches.get_one::<String>("view").map_or("", String::as_str);
+    if view != "all" && comparison(view).is_none() {
+        let known: Vec<&str> = COMPARISONS.iter().map(|one| one.view).collect();
+        let problem =
+            format!("there is no view {view:?} to compare; known: {}, all", known.join(", "));
+        return Err(CliError::Usage(problem));
+    }
+    let over = matches.get_one::<f64>("fail-over").copied();
+    if let Some(percent) = over.filter(|percent| !percent.is_finite() || *percent < 0.0) {
+        let problem = format!("--fail-over takes a percentage of 0 or more, not {percent}");
+        return Err(CliError::Usage(problem));
+    }
+    let path = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
+    let (source, target) = (open_path(path("source"))?, open_path(path("target"))?);
+    let alignment = Alignment::read(&source, &target).map_err(failed)?;
+    let sides = Sides { source: &source, target: &target, alignment: &alignment };
+    let limit = matches.get_one::<usize>("limit").copied().filter(|limit| *limit > 0);
+    let limit = limit.unwrap_or(usize::MAX);
+    let mut views: Map<String, Value> = Map::new();
+    for one in COMPARISONS.iter().filter(|one| view == "all" || one.view == view) {
+        let mut tables = (one.tables)(&sides).map_err(failed)?;
+        if matches.get_flag("json") {
+            tables.iter_mut().for_each(|table| cut(table, limit));
+            let value = serde_json::to_value(&tables);
+            let value = value.map_err(|error| CliError::Failed(error.to_string()))?;
+            views.insert(one.view.to_owned(), value);
+        } else {
+            tables.iter().try_for_each(|table| print(table, limit, output))?;
+        }
+    }
+    if matches.get_flag("json") {
+        let text = serde_json::to_string_pretty(&Value::Object(views));
+        writeln!(output, "{}", text.map_err(|error| CliError::Failed(error.to_string()))?)?;
+    }
+    match over {
+        Some(percent) => gate(&source, &target, percent),
+        None => Ok(()),
+    }
+}
+
+fn cut(table: &mut Table, limit: usize) {
+    table.complete &= table.rows.len() <= limit;
+    table.rows.truncate(limit);
+}
+
+/// Widest first column; longer names are cut in front, where they differ least.
+const NAME_WIDTH: usize = 56;
+
+fn print(table: &Table, limit: usize, output: &mut dyn Write) -> Result<(), CliError> {
+    if table.rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(output, "{}", table.title)?;
+    let shown = &table.rows[..table.rows.len().min(limit)];
+    let cell = |side: &Option<Cell>| side.as_ref().map_or_else(|| "-".to_owned(), Cell::text);
+    let mut lines = vec![[table.column, "Source", "Target", "Diff"].map(str::to_owned)];
+    for row in shown.iter().chain(&table.total) {
+        let name = format!("{:1$}{2}", "", row.depth as usize * 2, row.name);
+        lines.push([elided(&name), cell(&row.source), cell(&row.target), row.change_text()]);
+    }
+    let width = |column: usize| {
+        let widths = lines.iter().map(|line| line[column].chars().count());
+        widths.max().unwrap_or(0).min(NAME_WIDTH)
+    };
+    let widths = [0, 1, 2].map(width);
+    for line in &lines {
+        let [name, source, target, change] = line;
+        let text = format!(
+            "  {name:0$}  {source:>1$}  {target:>2$}  {change}",
+            widths[0], widths[1], widths[2]
+        );
+        writeln!(output, "{}", text.trim_end())?;
+    }
+    let hidden = table.rows.len() - shown.len();
+    if hidden > 0 {
+        writeln!(output, "  … {hidden} more rows (--limit 0 for all)")?;
+    }
+    if !table.complete {
+        writeln!(output, "  Not every step of the run was looked at.")?;
+    }
+    writeln!(output)?;
+    Ok(())
+}
+
+fn elided(name: &str) -> String {
+    let length = name.chars().count();
+    if length <= NAME_WIDTH {
+        return name.to_owned();
+    }
+    let tail: String = name.chars().skip(length - NAME_WIDTH + 1).collect();
+    format!("…{tail}")
+}
+
+/// Fails where the target is worse than the source by more than `percent`.
+fn gate(source: &Report, target: &Report, percent: f64) -> Result<(), CliError> {
+    let (before, after) = (summary(source).map_err(failed)?, summary(target).map_err(failed)?);
+    let mut problems = Vec::new();
+    let cycles = |of: &Summary| of.execution.as_ref().map(|run| run.total_cycles);
+    match (cycles(&before), cycles(&after)) {
+        (Some(before), Some(after)) => problems.extend(worse("cycles", before, after, percent)),
+        (Some(_), None) => problems.push("the target was not executed".to_owned()),
+        (None, _) => {}
+    }
+    let (before, after) = (&before.memory, &after.memory);
+    let memory = [
+        ("memory", before.total_excluding_gaps, after.total_excluding_gaps),
+        ("fullest tile", before.max_tile_including_gaps, after.max_tile_including_gaps),
+    ];
+    problems.extend(memory.iter().filter_map(|(name, a, b)| worse(name, *a, *b, percent)));
+    if after.out_of_memory_tiles > before.out_of_memory_tiles {
+        problems.push(format!("{} tiles are out of memory", after.out_of_memory_tiles));
+    }
+    if problems.is_empty() { Ok(()) } else { Err(CliError::Failed(problems.join("; "))) }
+}
+
+/// What grew by more than `percent` of what it was.
+fn worse(name: &str, before: u64, after: u64, percent: f64) -> Option<String> {
+    let grown = after as f64 - before as f64;
+    let bound = before as f64 * percent / 100.0;
+    let share = grown / (before as f64).max(1.0) * 100.0;
+    let more = grouped(after.saturating_sub(before));
+    (grown > bound)
+        .then(|| format!("{name} grew by {share:.2} % ({more} more), allowed are {percent} %"))
+}

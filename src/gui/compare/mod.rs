@@ -1,0 +1,311 @@
+//! Two reports in one window: every view twice, side by side, or both in one graph, with tables of
+//! differences below. What is chosen on one side is chosen on the other.
+
+mod ask;
+mod colours;
+mod delta;
+mod lower;
+mod mapping;
+mod overlay;
+mod time;
+
+pub use ask::ask_ui;
+
+use super::command::Command;
+use super::opening::Opened;
+use super::session::Selection;
+use super::views::{self, View, ViewContext};
+use super::widgets::{choice_ui, legend_ui, missing_ui, tables_height, toolbar_ui};
+use super::worker::{Asked, Slot};
+use crate::analysis::compare::Alignment;
+use crate::analysis::insights::Place;
+use egui::{CentralPanel, Event, Frame, Margin, Panel, Rect, Ui, UiBuilder, pos2};
+use mapping::{Other, is_choice};
+use std::sync::Arc;
+
+/// What belongs together in both reports.
+pub type Aligned = Arc<Alignment>;
+
+/// One of two reports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Side {
+    /// The report that is compared, on the left.
+    #[default]
+    Source,
+    /// The report it is compared with, on the right.
+    Target,
+}
+
+/// What is above the tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Layout {
+    /// The view of both reports beside each other.
+    #[default]
+    SideBySide,
+    /// Both in one graph, for views that have one.
+    Overlay,
+    /// Nothing: the tables take all the room.
+    Tables,
+}
+
+/// The report that another one is compared with, and how that is shown.
+pub struct Compared {
+    /// The report on the right.
+    pub target: Opened,
+    /// What is chosen in it.
+    pub selection: Selection,
+    views: Vec<(&'static str, Box<dyn View>)>,
+    alignment: Slot<(), Result<Aligned, String>>,
+    layout: Layout,
+    lower: lower::Lower,
+    overlay: overlay::Overlay,
+    delta: delta::Delta,
+    time: time::TimeLink,
+    /// The side that keys go to.
+    active: Side,
+}
+
+impl Compared {
+    /// A comparison with a report.
+    pub fn new(target: Opened) -> Self {
+        let views = views::VIEWS.iter().map(|info| (info.name, (info.create)())).collect();
+        Self {
+            target,
+            selection: Selection::default(),
+            views,
+            alignment: Slot::default(),
+            layout: Layout::default(),
+            lower: lower::Lower::default(),
+            overlay: overlay::Overlay::default(),
+            delta: delta::Delta::default(),
+            time: time::TimeLink::default(),
+            active: Side::default(),
+        }
+    }
+
+    /// Shows a view of both reports; `view` is that of the source, whose words `context` has.
+    pub fn ui(
+        &mut self,
+        ui: &mut Ui,
+        name: &'static str,
+        view: &mut dyn View,
+        context: &mut ViewContext<'_>,
+    ) {
+        let aligned = self.align(ui, context);
+        toolbar_ui(ui, |ui| self.controls_ui(ui, name, context, &aligned));
+        let page = super::theme::Palette::of(ui.visuals()).page;
+        let frame = Frame::new().fill(page).inner_margin(Margin::same(0));
+        if self.layout == Layout::Tables {
+            CentralPanel::default().frame(frame).show(ui, |ui| {
+                self.lower_ui(ui, name, context, &aligned);
+            });
+            return;
+        }
+        let height = ui.available_height();
+        Panel::bottom("differences")
+            .resizable(true)
+            .default_size(tables_height(ui, 0.34))
+            .size_range(60.0..=(height - 160.0).max(61.0))
+            .frame(frame)
+            .show(ui, |ui| {
+                ui.take_available_space();
+                self.lower_ui(ui, name, context, &aligned);
+            });
+        CentralPanel::default().frame(frame).show(ui, |ui| {
+            let overlaid = self.layout == Layout::Overlay && overlay::has(name);
+            match (&aligned, overlaid) {
+                (Some(Ok(_)), true) => {
+                    let reports = (context.opened, &self.target);
+                    self.overlay.ui(ui, context.workers, name, reports);
+                }
+                _ => self.panes_ui(ui, name, view, context, &aligned),
+            }
+        });
+    }
+
+    /// What belongs together, once that is known.
+    fn align(&mut self, ui: &Ui, context: &ViewContext<'_>) -> Option<Result<Aligned, String>> {
+        let (source, target) = (context.opened.report.clone(), self.target.report.clone());
+        let question = move |(): &()| {
+            let found = Alignment::read(&source, &target);
+            found.map(Arc::new).map_err(|error| error.to_string())
+        };
+        match self.alignment.ask(ui.ctx(), context.workers, &(), question) {
+            Asked::Fresh(answer) | Asked::Stale(answer) => Some(answer.clone()),
+            Asked::Failed => Some(Err("Aligning the reports broke down.".to_owned())),
+            Asked::Waiting => None,
+        }
+    }
+
+    fn controls_ui(
+        &mut self,
+        ui: &mut Ui,
+        name: &'static str,
+        context: &mut ViewContext<'_>,
+        aligned: &Option<Result<Aligned, String>>,
+    ) {
+        let colours = colours::sides(ui.visuals());
+        legend_ui(ui, colours.source, &format!("Source: {}", context.opened.name()));
+        legend_ui(ui, colours.target, &format!("Target: {}", self.target.name()));
+        ui.separator();
+        let mut layouts = vec![(Layout::SideBySide, "Side by side")];
+        if overlay::has(name) {
+            layouts.push((Layout::Overlay, "One graph"));
+        }
+        layouts.push((Layout::Tables, "Tables only"));
+        let shown = if layouts.iter().any(|one| one.0 == self.layout) {
+            self.layout
+        } else {
+            Layout::SideBySide
+        };
+        if let Some(layout) = choice_ui(ui, "Show", &layouts, shown) {
+            self.layout = layout;
+        }
+        if overlay::has(name) && self.layout == Layout::Overlay {
+            self.overlay.controls_ui(ui);
+        }
+        if name == "execution-trace" && self.layout == Layout::SideBySide {
+            let selected = match aligned {
+                Some(Ok(_)) => self.selected_starts(context),
+                _ => None,
+            };
+            self.time.ui(ui, selected);
+        }
+        if ui.button("Swap").on_hover_text("Exchange source and target").clicked() {
+            context.commands.push(Command::SwapSides);
+        }
+        if ui.button("End comparison").on_hover_text("Show the source alone").clicked() {
+            context.commands.push(Command::EndComparison);
+        }
+        if aligned.is_none() && self.alignment.is_slow() {
+            ui.spinner();
+            ui.label("Aligning…");
+        }
+    }
+
+    /// First cycles of the steps that are chosen on both sides.
+    fn selected_starts(&self, context: &ViewContext<'_>) -> Option<(u64, u64)> {
+        let start = |opened: &Opened, selection: &Selection| {
+            let chosen = selection.step?;
+            let trace = opened.report.trace().ok()??;
+            let step = trace.lane_of(chosen.ipu, chosen.sub_lane)?.step(chosen.position);
+            Some(step.ok()??.range.start)
+        };
+        Some((start(context.opened, context.selection)?, start(&self.target, &self.selection)?))
+    }
+
+    fn lower_ui(
+        &mut self,
+        ui: &mut Ui,
+        name: &'static str,
+        context: &mut ViewContext<'_>,
+        aligned: &Option<Result<Aligned, String>>,
+    ) {
+        match aligned {
+            None => {}
+            Some(Err(problem)) => missing_ui(ui, "The reports cannot be compared", problem),
+            Some(Ok(aligned)) => {
+                let reports = (context.opened, &self.target);
+                let clicked = self.lower.ui(ui, context.workers, name, reports, aligned);
+                if let Some(places) = clicked {
+                    self.show(&places, context);
+                }
+            }
+        }
+    }
+
+    /// Shows places on both sides; their first cycles above each other.
+    fn show(&mut self, places: &[Option<Place>; 2], context: &mut ViewContext<'_>) {
+        let start = |place: &Option<Place>| place.as_ref()?.cycles.map(|cycles| cycles.start);
+        if let (Some(source), Some(target)) = (start(&places[0]), start(&places[1])) {
+            self.time.line_up(source, target);
+        }
+        for (side, place) in lower::sides(places) {
+            let commands = Command::choose(place).into_iter();
+            context.commands.extend(commands.map(|command| match side {
+                Side::Source => command,
+                Side::Target => Command::ToTarget(Box::new(command)),
+            }));
+        }
+    }
+
+    fn panes_ui(
+        &mut self,
+        ui: &mut Ui,
+        name: &'static str,
+        view: &mut dyn View,
+        context: &mut ViewContext<'_>,
+        aligned: &Option<Result<Aligned, String>>,
+    ) {
+        let aligned = aligned.as_ref().and_then(|found| found.as_ref().ok());
+        let mut area = ui.available_rect_before_wrap();
+        if let (true, Some(aligned), Some(timeline)) =
+            (name == "execution-trace", aligned, view.timeline())
+        {
+            let reports = (context.opened, &self.target);
+            let ipu = context.selection.step.map(|step| step.ipu).or(context.selection.ipu);
+            let lane =
+                Rect::from_min_max(pos2(area.left(), area.bottom() - delta::HEIGHT), area.max);
+            area.max.y = lane.top();
+            self.delta.ui(ui, lane, context.workers, reports, aligned, (timeline, ipu));
+        }
+        let middle = area.center().x.round();
+        let left = Rect::from_min_max(area.min, pos2(middle - 1.0, area.bottom()));
+        let right = Rect::from_min_max(pos2(middle + 1.0, area.top()), area.max);
+        ui.painter().vline(middle, area.y_range(), ui.visuals().widgets.noninteractive.bg_stroke);
+        if let Some(at) = ui.input(|i| i.pointer.hover_pos()).filter(|at| area.contains(*at)) {
+            self.active = if at.x < middle { Side::Source } else { Side::Target };
+        }
+        let (mut from_source, mut from_target) = (Vec::new(), Vec::new());
+        let mut source = ViewContext { commands: &mut from_source, ..context.again() };
+        pane(ui, left, Side::Source, self.active, |ui| view.ui(ui, &mut source));
+        let other = self.views.iter_mut().find(|(known, _)| *known == name);
+        let Some((_, other)) = other else { return };
+        let mut target = ViewContext {
+            opened: &self.target,
+            selection: &self.selection,
+            commands: &mut from_target,
+            ..context.again()
+        };
+        pane(ui, right, Side::Target, self.active, |ui| other.ui(ui, &mut target));
+        self.time.follow(view, other.as_mut());
+        let to_target =
+            aligned.map(|alignment| Other { alignment, from: Side::Source, opened: &self.target });
+        let to_source = aligned.map(|alignment| Other {
+            alignment,
+            from: Side::Target,
+            opened: context.opened,
+        });
+        for command in from_source {
+            let there = to_target.as_ref().and_then(|other| other.command(&command));
+            context.commands.push(command);
+            context.commands.extend(there.map(|there| Command::ToTarget(Box::new(there))));
+        }
+        for command in from_target {
+            let there = to_source.as_ref().and_then(|other| other.command(&command));
+            let own = is_choice(&command);
+            context.commands.push(if own { Command::ToTarget(Box::new(command)) } else { command });
+            context.commands.extend(there);
+        }
+    }
+}
+
+/// One side; keys reach only the active one.
+fn pane(ui: &mut Ui, rect: Rect, side: Side, active: Side, contents: impl FnOnce(&mut Ui)) {
+    let is_key = |event: &Event| matches!(event, Event::Key { .. } | Event::Text(_));
+    let taken = (side != active).then(|| {
+        ui.input_mut(|input| {
+            let all = std::mem::take(&mut input.events);
+            input.events = all.iter().filter(|event| !is_key(event)).cloned().collect();
+            all
+        })
+    });
+    let salt = if side == Side::Source { "source" } else { "target" };
+    ui.scope_builder(UiBuilder::new().id_salt(salt).max_rect(rect), |ui| {
+        ui.set_clip_rect(rect.intersect(ui.clip_rect()));
+        contents(ui);
+    });
+    if let Some(events) = taken {
+        ui.input_mut(|input| input.events = events);
+    }
+}

@@ -1,0 +1,77 @@
+//! Two traces that show the same cycles: zooming or panning one moves the other, the target shifted
+//! against the source by an offset.
+
+use crate::gui::views::{Timeline, View};
+use crate::units::CycleRange;
+use egui::{DragValue, RichText, Ui};
+
+/// How two timelines belong together.
+#[derive(Default)]
+pub struct TimeLink {
+    /// Cycles that the target is ahead: what is at cycle 0 of the source is shown above this cycle
+    /// of the target.
+    offset: i64,
+    /// What both showed after the last frame.
+    last: Option<(Timeline, Timeline)>,
+    shifted: bool,
+}
+
+impl TimeLink {
+    /// Shows cycle `source` of one above cycle `target` of the other.
+    pub fn line_up(&mut self, source: u64, target: u64) {
+        self.set(target as i64 - source as i64);
+    }
+
+    fn set(&mut self, offset: i64) {
+        self.shifted |= self.offset != offset;
+        self.offset = offset;
+    }
+
+    /// The offset, to be dragged or typed; `selected` are the starts of the steps that are chosen.
+    pub fn ui(&mut self, ui: &mut Ui, selected: Option<(u64, u64)>) {
+        let scale = self.last.as_ref().map_or(1.0, |(source, _)| source.axis.scale());
+        let mut offset = self.offset;
+        ui.label(RichText::new("Offset").weak());
+        let drag = DragValue::new(&mut offset).speed(scale).suffix(" cycles");
+        let drag = ui.add(drag).on_hover_text("Drag to move the target against the source");
+        if drag.changed() {
+            self.set(offset);
+        }
+        let line_up = ui.add_enabled(selected.is_some(), egui::Button::new("Line up"));
+        let hint = "Show the selected step and the same step of the target above each other";
+        if line_up.on_hover_text(hint).clicked()
+            && let Some((source, target)) = selected
+        {
+            self.line_up(source, target);
+        }
+        if self.offset != 0 && ui.button("No offset").clicked() {
+            self.set(0);
+        }
+    }
+
+    /// Lets the side follow that the user did not move.
+    pub fn follow(&mut self, source: &mut dyn View, target: &mut dyn View) {
+        let (Some(a), Some(b)) = (source.timeline(), target.timeline()) else { return };
+        let reach =
+            (a.run.union(moved(b.run, -self.offset)), b.run.union(moved(a.run, self.offset)));
+        match self.last {
+            Some((_, last)) if b.axis != last.axis && !self.shifted => {
+                source.show_timeline(b.axis.shifted(-self.offset), reach.0);
+            }
+            Some((last, _)) if a.axis == last.axis && !self.shifted => {}
+            // What is new, and what the user moved, leads.
+            _ => target.show_timeline(a.axis.shifted(self.offset), reach.1),
+        }
+        if self.last.is_none() {
+            source.show_timeline(a.axis, reach.0);
+        }
+        self.shifted = false;
+        self.last = source.timeline().zip(target.timeline());
+    }
+}
+
+/// A range moved by an offset, without what would lie before the first cycle.
+fn moved(range: CycleRange, offset: i64) -> CycleRange {
+    let at = |cycle: u64| cycle.saturating_add_signed(offset);
+    CycleRange::new(at(range.start), at(range.end))
+}
