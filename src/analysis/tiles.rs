@@ -2,7 +2,7 @@
 //! people write tile numbers.
 
 use crate::report::{Category, Region, Target};
-use crate::units::{TileRuns, binary_bytes, exact_bytes, grouped};
+use crate::units::{TileRuns, exact_bytes, grouped, short_bytes};
 use serde::{Deserialize, Serialize};
 
 /// In which order tiles stand.
@@ -93,7 +93,7 @@ impl Unit {
     /// A value in three figures, or in full where that is no longer.
     pub fn short(self, value: u64) -> String {
         match self {
-            Self::Bytes => binary_bytes(value),
+            Self::Bytes => short_bytes(value),
             Self::Count | Self::Cycles => grouped(value),
         }
     }

@@ -3,6 +3,7 @@
 use super::command::Command;
 use super::keep::Link;
 use super::opening::Opened;
+use super::prefs::Look;
 use super::session::Session;
 use super::views::{VIEWS, ViewContext};
 use super::{action, compare, fonts, home, overlay, shell, tabs, theme};
@@ -65,6 +66,9 @@ impl App {
 
     fn new(context: &Context, session: Session) -> Self {
         theme::install(context);
+        if session.prefs.look != Look::default() {
+            session.prefs.look.apply(context);
+        }
         context.set_theme(session.prefs.theme.preference());
         // Pointing at a bar and turning the wheel zooms the trace, not the window.
         context.options_mut(|options| options.zoom_with_keyboard = true);

@@ -4,7 +4,7 @@
 use super::action::Wish;
 use super::keep::Bookmark;
 use super::overlay::OverlayKind;
-use super::prefs::{LivenessPrefs, MemoryPrefs, OperationPrefs, ThemeChoice, TracePrefs};
+use super::prefs::{LivenessPrefs, Look, MemoryPrefs, OperationPrefs, ThemeChoice, TracePrefs};
 use super::saving::Saving;
 use crate::analysis::insights::Place;
 use crate::units::{CycleRange, OperationId, ProgramId, StepId, VariableId};
@@ -79,6 +79,12 @@ pub enum Command {
     ShowView(&'static str),
     /// Choose colours.
     SetTheme(ThemeChoice),
+    /// Choose units, colours, text size and what dragging does.
+    SetLook(Look),
+    /// Choose the keys of an action, or go back to those of the table.
+    SetKeys(&'static str, Option<Vec<String>>),
+    /// Go back to the preferences of a first start.
+    ResetPrefs,
     /// Show the side menu as icons only, or not.
     ToggleMenu,
     /// Show something over the view, or take it away.

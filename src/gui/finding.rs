@@ -11,7 +11,7 @@ use crate::analysis::find::{
 };
 use crate::analysis::measure::{Bar, Statistics, histogram, spread};
 use crate::report::Report;
-use crate::units::{binary_bytes, grouped, grouped_wide};
+use crate::units::{grouped, grouped_wide, short_bytes};
 use egui::accesskit::Role;
 use egui::{
     Align, Align2, CornerRadius, FontId, Key, Layout, Rect, Response, RichText, ScrollArea, Sense,
@@ -330,7 +330,7 @@ fn totals_ui(ui: &mut Ui, found: &Found) {
             text += &format!(" · {} cycles", grouped(totals.cycles));
         }
         if totals.bytes > 0 {
-            text += &format!(" · {}", binary_bytes(totals.bytes));
+            text += &format!(" · {}", short_bytes(totals.bytes));
         }
         if *source == Source::Steps {
             text += &format!(" · {} executions", grouped(totals.count));
@@ -364,7 +364,7 @@ fn hit_ui(ui: &mut Ui, hit: &Item, chosen: bool) -> Response {
         about += &format!(" · {} cycles", grouped(cycles));
     }
     if let Some(bytes) = hit.bytes.filter(|bytes| *bytes > 0) {
-        about += &format!(" · {}", binary_bytes(bytes));
+        about += &format!(" · {}", short_bytes(bytes));
     }
     if hit.count > 0 {
         about += &format!(" · x {}", grouped(hit.count));

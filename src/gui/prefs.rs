@@ -6,6 +6,7 @@
 
 use crate::analysis::save::write_whole;
 use crate::analysis::trace::Style;
+use crate::units::{ByteUnits, set_byte_units};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -56,6 +57,89 @@ impl ThemeChoice {
             Self::Light => egui::ThemePreference::Light,
             Self::Dark => egui::ThemePreference::Dark,
         }
+    }
+}
+
+/// Which colours stand for things.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PaletteChoice {
+    /// As IPU profilers have always shown them.
+    #[default]
+    Classic,
+    /// Told apart whatever colours somebody sees.
+    ColourBlindSafe,
+}
+
+impl PaletteChoice {
+    /// Every choice.
+    pub const ALL: [Self; 2] = [Self::Classic, Self::ColourBlindSafe];
+
+    /// Words for people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Classic => "Classic",
+            Self::ColourBlindSafe => "Colour-blind safe",
+        }
+    }
+}
+
+/// What dragging the trace without a key does; with Shift it does the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BareDrag {
+    /// Moves what is shown.
+    #[default]
+    Pans,
+    /// Chooses a range to zoom to.
+    Selects,
+}
+
+impl BareDrag {
+    /// Every choice.
+    pub const ALL: [Self; 2] = [Self::Pans, Self::Selects];
+
+    /// Words for people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Pans => "Pans",
+            Self::Selects => "Selects a range",
+        }
+    }
+}
+
+/// How everything looks and feels, in every view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Look {
+    /// How numbers of bytes are written.
+    pub units: ByteUnits,
+    /// Which colours stand for things.
+    pub palette: PaletteChoice,
+    /// What dragging the trace does.
+    pub drag: BareDrag,
+    /// Size of text and everything else, in percent.
+    pub text_percent: u16,
+}
+
+impl Default for Look {
+    fn default() -> Self {
+        Self {
+            units: ByteUnits::default(),
+            palette: PaletteChoice::default(),
+            drag: BareDrag::default(),
+            text_percent: 100,
+        }
+    }
+}
+
+impl Look {
+    /// Makes it so, for everything that is painted from now on.
+    pub fn apply(self, context: &egui::Context) {
+        set_byte_units(self.units);
+        super::theme::choose(self.palette);
+        super::theme::install_styles(context);
+        context.set_zoom_factor(f32::from(self.text_percent.clamp(50, 300)) / 100.0);
     }
 }
 
@@ -165,11 +249,22 @@ pub struct Prefs {
     pub liveness: LivenessPrefs,
     /// Choices of the operations view.
     pub operations: OperationPrefs,
+    /// Units, colours, text size.
+    pub look: Look,
     /// Keys of actions, by name, where they are not those of the table.
     pub keys: BTreeMap<String, Vec<String>>,
 }
 
 impl Prefs {
+    /// Those of a first start; lists of what was open stay.
+    pub fn reset(&mut self) {
+        *self = Self {
+            recent: std::mem::take(&mut self.recent),
+            recent_comparisons: std::mem::take(&mut self.recent_comparisons),
+            ..Self::default()
+        };
+    }
+
     /// Puts a report on top of the list.
     pub fn remember(&mut self, path: &Path) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());

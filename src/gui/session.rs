@@ -317,6 +317,22 @@ impl Session {
                 self.prefs.theme = theme;
                 context.set_theme(theme.preference());
             }
+            Command::SetLook(look) => {
+                self.prefs.look = look;
+                look.apply(context);
+                // What is painted and written already is made again.
+                self.reload(context);
+            }
+            Command::SetKeys(name, Some(keys)) => {
+                self.prefs.keys.insert(name.to_owned(), keys);
+            }
+            Command::SetKeys(name, None) => drop(self.prefs.keys.remove(name)),
+            Command::ResetPrefs => {
+                self.prefs.reset();
+                context.set_theme(self.prefs.theme.preference());
+                self.prefs.look.apply(context);
+                self.reload(context);
+            }
             Command::ToggleMenu => self.prefs.narrow_menu ^= true,
             Command::Overlay(kind) => {
                 // What asks for it again sends it away.

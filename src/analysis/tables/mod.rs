@@ -72,6 +72,7 @@ pub struct Rows {
 }
 
 /// A table that a report can give.
+#[derive(Debug)]
 pub struct Table {
     /// Name of the view it belongs to.
     pub view: &'static str,

@@ -178,6 +178,9 @@ pub fn named(name: &str) -> Option<&'static Action> {
 /// What the keys pressed since the last frame ask for. Keys of actions that act on the whole
 /// window are taken away from the widgets.
 pub fn pressed(context: &Context, session: &Session) -> Vec<Command> {
+    if session.overlay.as_ref().is_some_and(|overlay| overlay.capturing.is_some()) {
+        return Vec::new();
+    }
     let typing = context.text_edit_focused();
     let covered = context.any_popup_open() || session.overlay.is_some();
     let mut commands = Vec::new();

@@ -256,6 +256,22 @@ const ACTIONS: &[Action] = &[
         ..plain(Group::Window)
     },
     Action {
+        name: "help",
+        title: "Help pages",
+        help: "Read about the view that is shown; every page can be searched.",
+        keys: &[Press::key(Key::F1).shift()],
+        effect: Effect::Do(|_| Some(Command::Overlay(Some(OverlayKind::Help)))),
+        ..plain(Group::Window)
+    },
+    Action {
+        name: "preferences",
+        title: "Preferences",
+        help: "Choose units, colours, text size, what dragging does, and keys.",
+        keys: &[Press::ctrl(Key::Comma)],
+        effect: Effect::Do(|_| Some(Command::Overlay(Some(OverlayKind::Preferences)))),
+        ..plain(Group::Window)
+    },
+    Action {
         name: "next-theme",
         title: "Change theme",
         help: "Light, dark, or as the system says.",
@@ -352,6 +368,22 @@ const ACTIONS: &[Action] = &[
         keys: &[Press::ctrl(Key::F)],
         effect: Effect::Ask(Wish::Filter, TRACE),
         ..plain(Group::Trace)
+    },
+    Action {
+        name: "mark",
+        title: "Mark",
+        help: "Mark what is chosen, or the cycle under the pointer, instead of other marks.",
+        keys: &[Press::key(Key::M)],
+        effect: Effect::Ask(Wish::Mark, TRACE),
+        ..plain(Group::Find)
+    },
+    Action {
+        name: "add-mark",
+        title: "Add a mark",
+        help: "Mark what is chosen, or the cycle under the pointer, and measure up to other marks.",
+        keys: &[Press::key(Key::M).shift()],
+        effect: Effect::Ask(Wish::KeepMark, TRACE),
+        ..plain(Group::Find)
     },
     Action {
         name: "clear",

@@ -2,7 +2,9 @@
 
 mod bookmarks;
 mod commands;
+mod help;
 mod keys;
+mod preferences;
 mod save;
 
 use super::command::Command;
@@ -22,6 +24,10 @@ pub enum OverlayKind {
     Bookmarks,
     /// What to save where.
     Save,
+    /// Preferences.
+    Preferences,
+    /// Pages of help.
+    Help,
 }
 
 /// What lies over the view, with its state.
@@ -34,12 +40,14 @@ pub struct Overlay {
     at: usize,
     /// Whether it has been painted before.
     shown: bool,
+    /// The action whose new key is waited for.
+    pub capturing: Option<&'static str>,
 }
 
 impl Overlay {
     /// A fresh one.
     pub fn new(kind: OverlayKind) -> Self {
-        Self { kind, typed: String::new(), at: 0, shown: false }
+        Self { kind, typed: String::new(), at: 0, shown: false, capturing: None }
     }
 }
 
@@ -54,6 +62,10 @@ pub fn overlay_ui(context: &Context, session: &mut Session, commands: &mut Vec<C
             OverlayKind::Commands => commands::commands_ui(ui, &mut overlay, session, commands),
             OverlayKind::Keys => keys::keys_ui(ui, &session.prefs),
             OverlayKind::Bookmarks => bookmarks::bookmarks_ui(ui, session, commands),
+            OverlayKind::Preferences => {
+                preferences::preferences_ui(ui, &mut overlay, session, commands);
+            }
+            OverlayKind::Help => help::help_ui(ui, &mut overlay, session),
             OverlayKind::Save => save::save_ui(ui, &mut overlay, session, commands),
         }
     });

@@ -5,6 +5,7 @@ mod bsp;
 mod chosen;
 pub(super) mod colours;
 mod lanes;
+mod marks;
 mod paint;
 mod panels;
 mod places;
@@ -21,7 +22,7 @@ use crate::analysis::trace::{
 use crate::gui::action::Wish;
 use crate::gui::command::{ChosenStep, Command};
 use crate::gui::icons::Icon;
-use crate::gui::prefs::TracePrefs;
+use crate::gui::prefs::{BareDrag, TracePrefs};
 use crate::gui::session::Selection;
 use crate::gui::theme::Palette;
 use crate::gui::widgets::axis::{Axis, Limits};
@@ -56,6 +57,7 @@ enum Tab {
     #[default]
     Summary,
     Details,
+    Statistics,
 }
 
 /// A step to look up beside another one.
@@ -102,10 +104,17 @@ struct ExecutionTrace {
     overview_texture: Option<((usize, usize, bool), Tiled)>,
     #[serde(skip)]
     grip: Option<overview::Grip>,
-    /// First point of a range being drawn with Shift.
+    /// What dragging without Shift does.
+    #[serde(skip)]
+    drag: BareDrag,
+    /// First point of a range being drawn.
     #[serde(skip)]
     range_from: Option<i64>,
     bar: Option<ChosenBar>,
+    /// What the user has marked, in order.
+    marks: Vec<CycleRange>,
+    #[serde(skip)]
+    measured: Slot<marks::MeasureKey, marks::Measured>,
     /// The cycles of this report.
     #[serde(skip)]
     run: Option<CycleRange>,
@@ -173,6 +182,7 @@ impl View for ExecutionTrace {
                 return;
             }
         };
+        self.drag = context.prefs.look.drag;
         self.notice_selection(context);
         self.trace_ui(ui, context, &prepared);
     }
@@ -297,7 +307,8 @@ impl ExecutionTrace {
     }
 
     fn tables_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, prepared: &Arc<Prepared>) {
-        let tabs = [(Tab::Summary, "Summary"), (Tab::Details, "Details")];
+        let tabs =
+            [(Tab::Summary, "Summary"), (Tab::Details, "Details"), (Tab::Statistics, "Statistics")];
         ui.horizontal(|ui| {
             ui.add_space(6.0);
             tabs_ui(ui, &tabs, &mut self.tab);
@@ -306,6 +317,7 @@ impl ExecutionTrace {
         match self.tab {
             Tab::Summary => self.summary_ui(ui, context, prepared),
             Tab::Details => self.details_ui(ui, context),
+            Tab::Statistics => self.statistics_ui(ui, context, prepared),
         }
     }
 
@@ -372,22 +384,25 @@ impl ExecutionTrace {
             Wish::Filter => self.focus_filter = true,
             Wish::Clear => {
                 self.bar = None;
+                self.marks.clear();
                 self.filter.clear();
                 if context.selection.step.is_some() {
                     context.commands.push(Command::SelectStep(None));
                 }
             }
-            Wish::Up | Wish::Down | Wish::Mark | Wish::KeepMark => {}
+            Wish::Mark | Wish::KeepMark => {
+                let at = pointer.map(|at| at.x - self.lanes_left(ui));
+                let at = at.filter(|x| (0.0..=limits.width).contains(x));
+                let under = at.map(|x| axis.cycle_from_x(x).max(0) as u64);
+                self.mark(context, under, wish == Wish::KeepMark);
+            }
+            Wish::Up | Wish::Down => {}
         }
     }
 
     /// Zooms to the selection; to the whole run if there is none, or if it is shown already.
     fn focus(&mut self, context: &ViewContext<'_>, limits: Limits) {
-        let chosen = self.bar.as_ref().map(|bar| bar.range).or_else(|| {
-            let details = self.details.latest()?.as_ref().ok()?.as_ref()?;
-            context.selection.step.filter(|step| step.step == details.step)?;
-            Some(details.range)
-        });
+        let chosen = self.chosen_range(context);
         self.axis = chosen.and_then(|range| {
             let target = zoomed_to(range, limits);
             let there = self.axis.is_some_and(|axis| axis == target);
