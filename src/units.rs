@@ -10,6 +10,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::{Add, AddAssign, Sub};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A number of clock cycles of an IPU.
 #[derive(
@@ -76,9 +77,9 @@ impl fmt::Display for Cycles {
 }
 
 impl fmt::Display for Bytes {
-    /// Binary multiples with their honest names: `624 KiB`, `8 B`.
+    /// To three figures in the units that are chosen: `624 KiB`, `8 B`.
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.pad(&binary_bytes(self.0))
+        f.pad(&short_bytes(self.0))
     }
 }
 
@@ -90,6 +91,11 @@ impl fmt::Display for Hertz {
 
 /// An integer with thousands separators: `12,345,678`.
 pub fn grouped(value: u64) -> String {
+    grouped_wide(value.into())
+}
+
+/// The same for sums that may be larger than any single figure.
+pub fn grouped_wide(value: u128) -> String {
     let digits = value.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
@@ -106,19 +112,70 @@ pub fn exact_bytes(value: u64) -> String {
     format!("{} B", grouped(value))
 }
 
-/// Bytes to three figures in binary multiples: `57.1 MiB`.
+/// How numbers of bytes are written where three figures are enough.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ByteUnits {
+    /// Powers of 1024: `57.1 MiB`.
+    #[default]
+    Binary,
+    /// Powers of 1000: `59.9 MB`.
+    Si,
+    /// All digits: `59,873,280 B`.
+    Bytes,
+}
+
+impl ByteUnits {
+    /// Every choice.
+    pub const ALL: [Self; 3] = [Self::Binary, Self::Si, Self::Bytes];
+
+    /// Words for people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Binary => "KiB, MiB, GiB",
+            Self::Si => "kB, MB, GB",
+            Self::Bytes => "All digits",
+        }
+    }
+}
+
+/// What is chosen, as a place in [`ByteUnits::ALL`]: a matter of the whole program, because
+/// numbers are written in all its corners.
+static CHOSEN_UNITS: AtomicUsize = AtomicUsize::new(0);
+
+/// Chooses how [`short_bytes`] writes from now on.
+pub fn set_byte_units(units: ByteUnits) {
+    let at = ByteUnits::ALL.iter().position(|known| *known == units).unwrap_or(0);
+    CHOSEN_UNITS.store(at, Ordering::Relaxed);
+}
+
+/// Bytes to three figures, in the units that are chosen.
+pub fn short_bytes(value: u64) -> String {
+    let chosen = ByteUnits::ALL.get(CHOSEN_UNITS.load(Ordering::Relaxed));
+    bytes_in(chosen.copied().unwrap_or_default(), value)
+}
+
+/// Bytes to three figures in binary multiples, whatever is chosen: `57.1 MiB`.
 pub fn binary_bytes(value: u64) -> String {
-    const NAMES: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
-    if value < 1024 {
+    bytes_in(ByteUnits::Binary, value)
+}
+
+fn bytes_in(units: ByteUnits, value: u64) -> String {
+    let (base, names) = match units {
+        ByteUnits::Binary => (1024, ["KiB", "MiB", "GiB", "TiB", "PiB"]),
+        ByteUnits::Si => (1000, ["kB", "MB", "GB", "TB", "PB"]),
+        ByteUnits::Bytes => return exact_bytes(value),
+    };
+    if value < base {
         return format!("{value} B");
     }
-    let mut scaled = value as f64 / 1024.0;
+    let mut scaled = value as f64 / base as f64;
     let mut name = 0;
-    while scaled >= 999.5 && name + 1 < NAMES.len() {
-        scaled /= 1024.0;
+    while scaled >= 999.5 && name + 1 < names.len() {
+        scaled /= base as f64;
         name += 1;
     }
-    format!("{} {}", three_figures(scaled), NAMES[name])
+    format!("{} {}", three_figures(scaled), names[name])
 }
 
 /// Three significant figures for values below 1,000: `9.81`, `98.1`, `981`.
@@ -426,6 +483,20 @@ mod tests {
         }
         assert_eq!(binary_bytes(940_572_672), "897 MiB");
         assert_eq!(binary_bytes(1023 * 1024 + 1023), "1.00 MiB");
+    }
+
+    #[test]
+    fn units_are_powers_of_1024_or_of_1000_or_none() {
+        let cases = [
+            (ByteUnits::Binary, 638_976, "624 KiB"),
+            (ByteUnits::Si, 638_976, "639 kB"),
+            (ByteUnits::Si, 999_999, "1.00 MB"),
+            (ByteUnits::Si, 999, "999 B"),
+            (ByteUnits::Bytes, 638_976, "638,976 B"),
+        ];
+        for (units, value, text) in cases {
+            assert_eq!(bytes_in(units, value), text);
+        }
     }
 
     #[test]

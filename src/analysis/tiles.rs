@@ -2,10 +2,12 @@
 //! people write tile numbers.
 
 use crate::report::{Category, Region, Target};
-use crate::units::{TileRuns, binary_bytes, exact_bytes, grouped};
+use crate::units::{TileRuns, exact_bytes, grouped, short_bytes};
+use serde::{Deserialize, Serialize};
 
 /// In which order tiles stand.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Order {
     /// As programs number them.
     #[default]
@@ -91,7 +93,7 @@ impl Unit {
     /// A value in three figures, or in full where that is no longer.
     pub fn short(self, value: u64) -> String {
         match self {
-            Self::Bytes => binary_bytes(value),
+            Self::Bytes => short_bytes(value),
             Self::Count | Self::Cycles => grouped(value),
         }
     }

@@ -4,8 +4,11 @@
 //! means defaults, a directory that cannot be written means nothing is remembered, and both are
 //! said once.
 
+use crate::analysis::save::write_whole;
 use crate::analysis::trace::Style;
+use crate::units::{ByteUnits, set_byte_units};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -26,8 +29,17 @@ pub enum ThemeChoice {
 }
 
 impl ThemeChoice {
-    /// Every choice, in the order in which a click goes through them.
+    /// Every choice.
     pub const ALL: [Self; 3] = [Self::System, Self::Light, Self::Dark];
+
+    /// The choice that a click goes to.
+    pub fn next(self) -> Self {
+        match self {
+            Self::System => Self::Light,
+            Self::Light => Self::Dark,
+            Self::Dark => Self::System,
+        }
+    }
 
     /// A word for people.
     pub fn title(self) -> &'static str {
@@ -45,6 +57,89 @@ impl ThemeChoice {
             Self::Light => egui::ThemePreference::Light,
             Self::Dark => egui::ThemePreference::Dark,
         }
+    }
+}
+
+/// Which colours stand for things.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PaletteChoice {
+    /// As IPU profilers have always shown them.
+    #[default]
+    Classic,
+    /// Told apart whatever colours somebody sees.
+    ColourBlindSafe,
+}
+
+impl PaletteChoice {
+    /// Every choice.
+    pub const ALL: [Self; 2] = [Self::Classic, Self::ColourBlindSafe];
+
+    /// Words for people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Classic => "Classic",
+            Self::ColourBlindSafe => "Colour-blind safe",
+        }
+    }
+}
+
+/// What dragging the trace without a key does; with Shift it does the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BareDrag {
+    /// Moves what is shown.
+    #[default]
+    Pans,
+    /// Chooses a range to zoom to.
+    Selects,
+}
+
+impl BareDrag {
+    /// Every choice.
+    pub const ALL: [Self; 2] = [Self::Pans, Self::Selects];
+
+    /// Words for people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Pans => "Pans",
+            Self::Selects => "Selects a range",
+        }
+    }
+}
+
+/// How everything looks and feels, in every view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Look {
+    /// How numbers of bytes are written.
+    pub units: ByteUnits,
+    /// Which colours stand for things.
+    pub palette: PaletteChoice,
+    /// What dragging the trace does.
+    pub drag: BareDrag,
+    /// Size of text and everything else, in percent.
+    pub text_percent: u16,
+}
+
+impl Default for Look {
+    fn default() -> Self {
+        Self {
+            units: ByteUnits::default(),
+            palette: PaletteChoice::default(),
+            drag: BareDrag::default(),
+            text_percent: 100,
+        }
+    }
+}
+
+impl Look {
+    /// Makes it so, for everything that is painted from now on.
+    pub fn apply(self, context: &egui::Context) {
+        set_byte_units(self.units);
+        super::theme::choose(self.palette);
+        super::theme::install_styles(context);
+        context.set_zoom_factor(f32::from(self.text_percent.clamp(50, 300)) / 100.0);
     }
 }
 
@@ -154,9 +249,22 @@ pub struct Prefs {
     pub liveness: LivenessPrefs,
     /// Choices of the operations view.
     pub operations: OperationPrefs,
+    /// Units, colours, text size.
+    pub look: Look,
+    /// Keys of actions, by name, where they are not those of the table.
+    pub keys: BTreeMap<String, Vec<String>>,
 }
 
 impl Prefs {
+    /// Those of a first start; lists of what was open stay.
+    pub fn reset(&mut self) {
+        *self = Self {
+            recent: std::mem::take(&mut self.recent),
+            recent_comparisons: std::mem::take(&mut self.recent_comparisons),
+            ..Self::default()
+        };
+    }
+
     /// Puts a report on top of the list.
     pub fn remember(&mut self, path: &Path) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -232,20 +340,17 @@ impl Store {
         write(&path, prefs).err().map(|problem| {
             // Once is enough: what cannot be written now cannot be written later either.
             self.path = None;
-            format!("Preferences cannot be kept: {problem}: {}", path.display())
+            format!("Preferences cannot be kept: {problem}")
         })
     }
 }
 
-fn write(path: &Path, prefs: &Prefs) -> std::io::Result<()> {
+fn write(path: &Path, prefs: &Prefs) -> Result<(), String> {
     if let Some(directory) = path.parent() {
-        std::fs::create_dir_all(directory)?;
+        std::fs::create_dir_all(directory).map_err(|error| error.to_string())?;
     }
-    let text = serde_json::to_string_pretty(prefs).map_err(std::io::Error::other)?;
-    // A crash while writing must not leave half a file.
-    let fresh = path.with_extension("json.new");
-    std::fs::write(&fresh, text)?;
-    std::fs::rename(&fresh, path)
+    let text = serde_json::to_string_pretty(prefs).map_err(|error| error.to_string())?;
+    write_whole(path, text.as_bytes())
 }
 
 fn directory() -> Option<PathBuf> {

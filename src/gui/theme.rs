@@ -1,12 +1,14 @@
 //! Every colour of the app, and how widgets look.
 
 use super::fonts;
+use super::prefs::PaletteChoice;
 use crate::analysis::tiles::Layer;
 use crate::report::{Activity, Category, Region};
 use egui::{
     Color32, Context, CornerRadius, FontFamily, FontId, Margin, Shadow, Stroke, Style, TextStyle,
     Theme, Vec2, Visuals,
 };
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Colours of one theme.
 #[derive(Debug)]
@@ -102,7 +104,9 @@ const fn rgb(hex: u32) -> Color32 {
 }
 
 /// Colours on a light ground.
-pub static LIGHT: Palette = Palette {
+pub static LIGHT: Palette = LIGHT_COLOURS;
+
+const LIGHT_COLOURS: Palette = Palette {
     page: rgb(0xffffff),
     raised: rgb(0xf5f6f8),
     stripe: rgb(0xf8f9fb),
@@ -148,7 +152,9 @@ pub static LIGHT: Palette = Palette {
 };
 
 /// Colours on a dark ground.
-pub static DARK: Palette = Palette {
+pub static DARK: Palette = DARK_COLOURS;
+
+const DARK_COLOURS: Palette = Palette {
     page: rgb(0x1a1c20),
     raised: rgb(0x212429),
     stripe: rgb(0x1e2025),
@@ -193,10 +199,63 @@ pub static DARK: Palette = Palette {
     chalk: rgb(0xffffff),
 };
 
+/// Colours on a light ground that can be told apart with any kind of colour vision.
+pub static LIGHT_SAFE: Palette = Palette {
+    compute: rgb(0xf9b41d),
+    group: rgb(0xfde3b0),
+    internal_exchange: rgb(0x86adfc),
+    global_exchange: rgb(0x2848c8),
+    internal_sync: rgb(0xe3e5e9),
+    external_sync: rgb(0xc4c7cc),
+    stream_mid: rgb(0xf2ff49),
+    remote_mid: rgb(0x9d6dff),
+    other: rgb(0x16a031),
+    memory_line: rgb(0xb46a00),
+    always_live: rgb(0xf0932b),
+    not_always_live: rgb(0x2848c8),
+    ..LIGHT_COLOURS
+};
+
+/// The same on a dark ground.
+pub static DARK_SAFE: Palette = Palette {
+    compute: rgb(0xc66a09),
+    group: rgb(0xe6b98c),
+    internal_exchange: rgb(0x86ffce),
+    global_exchange: rgb(0x6f567a),
+    internal_sync: rgb(0xb9bcc2),
+    external_sync: rgb(0x8f9296),
+    stream_mid: rgb(0xf0ff46),
+    remote_mid: rgb(0xc1c6ff),
+    other: rgb(0x09a3ff),
+    memory_line: rgb(0xf5a13c),
+    always_live: rgb(0xf5a13c),
+    not_always_live: rgb(0x5a8cff),
+    ..DARK_COLOURS
+};
+
+/// Whether colours are those that everybody can tell apart: a matter of the whole program, because
+/// pictures are made on many threads.
+static SAFE: AtomicBool = AtomicBool::new(false);
+
+/// Chooses the colours of everything that is painted from now on.
+pub fn choose(palette: PaletteChoice) {
+    SAFE.store(palette == PaletteChoice::ColourBlindSafe, Ordering::Relaxed);
+}
+
 impl Palette {
     /// The colours that go with the visuals of a `Ui`.
     pub fn of(visuals: &Visuals) -> &'static Self {
-        if visuals.dark_mode { &DARK } else { &LIGHT }
+        Self::on(visuals.dark_mode)
+    }
+
+    /// The colours on a dark or on a light ground.
+    pub fn on(dark: bool) -> &'static Self {
+        match (dark, SAFE.load(Ordering::Relaxed)) {
+            (false, false) => &LIGHT,
+            (true, false) => &DARK,
+            (false, true) => &LIGHT_SAFE,
+            (true, true) => &DARK_SAFE,
+        }
     }
 
     /// What a pixel of a trace stands for.
@@ -325,13 +384,18 @@ fn luminance(colour: Color32) -> f32 {
 /// Installs fonts, colours and spacing for both themes.
 pub fn install(context: &Context) {
     context.set_fonts(fonts::definitions());
+    install_styles(context);
+}
+
+/// Installs colours and spacing for both themes.
+pub fn install_styles(context: &Context) {
     for theme in [Theme::Light, Theme::Dark] {
         context.set_style_of(theme, style(theme));
     }
 }
 
 fn style(theme: Theme) -> Style {
-    let palette = if theme == Theme::Dark { &DARK } else { &LIGHT };
+    let palette = Palette::on(theme == Theme::Dark);
     let mut style = Style { visuals: visuals(theme, palette), ..Style::default() };
     let proportional = |size| FontId::new(size, FontFamily::Proportional);
     style.text_styles = [
@@ -402,9 +466,89 @@ fn visuals(theme: Theme, palette: &Palette) -> Visuals {
 mod tests {
     use super::*;
 
+    const ALL: [&Palette; 4] = [&LIGHT, &DARK, &LIGHT_SAFE, &DARK_SAFE];
+
+    /// How people without one kind of cones see linear light, after Machado, Oliveira and Fernandes
+    /// (2009), table 1, severity 1.0; and how people with all of them do.
+    const SIGHTS: [(&str, [[f32; 3]; 3]); 4] = [
+        ("all cones", [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
+        (
+            "protanopia",
+            [
+                [0.152_286, 1.052_583, -0.204_868],
+                [0.114_503, 0.786_281, 0.099_216],
+                [-0.003_882, -0.048_116, 1.051_998],
+            ],
+        ),
+        (
+            "deuteranopia",
+            [
+                [0.367_322, 0.860_646, -0.227_968],
+                [0.280_085, 0.672_501, 0.047_413],
+                [-0.011_820, 0.042_940, 0.968_881],
+            ],
+        ),
+        (
+            "tritanopia",
+            [
+                [1.255_528, -0.076_749, -0.178_779],
+                [-0.078_411, 0.930_809, 0.147_602],
+                [0.004_733, 0.691_367, 0.303_900],
+            ],
+        ),
+    ];
+
+    /// A colour as somebody sees it, in Oklab (Ottosson 2020), where distances are differences.
+    fn seen(colour: Color32, sight: &[[f32; 3]; 3]) -> [f32; 3] {
+        let [r, g, b, _] = egui::Rgba::from(colour).to_array();
+        let times = |rows: &[[f32; 3]; 3], v: [f32; 3]| {
+            rows.map(|row| row[0] * v[0] + row[1] * v[1] + row[2] * v[2])
+        };
+        let light = times(sight, [r, g, b]).map(|value| value.clamp(0.0, 1.0));
+        let cones = [
+            [0.412_221_46, 0.536_332_55, 0.051_445_995],
+            [0.211_903_5, 0.680_699_5, 0.107_396_96],
+            [0.088_302_46, 0.281_718_85, 0.629_978_7],
+        ];
+        let lab = [
+            [0.210_454_26, 0.793_617_8, -0.004_072_047],
+            [1.977_998_5, -2.428_592_2, 0.450_593_7],
+            [0.025_904_037, 0.782_771_77, -0.808_675_77],
+        ];
+        times(&lab, times(&cones, light).map(f32::cbrt))
+    }
+
+    /// The smallest difference between two of the colours, for the person who sees the least.
+    fn least_difference(colours: &[Color32]) -> f32 {
+        let mut least = f32::MAX;
+        for (_, sight) in SIGHTS {
+            for (at, a) in colours.iter().enumerate() {
+                for b in &colours[..at] {
+                    let (a, b) = (seen(*a, &sight), seen(*b, &sight));
+                    let squares = (0..3).map(|i| (a[i] - b[i]).powi(2)).sum::<f32>();
+                    least = least.min(squares.sqrt());
+                }
+            }
+        }
+        least
+    }
+
+    #[test]
+    fn safe_colours_are_told_apart_with_any_colour_vision() {
+        let activities =
+            |palette: &Palette| Activity::ALL.map(|activity| palette.activity(activity));
+        for (safe, classic) in [(&LIGHT_SAFE, &LIGHT), (&DARK_SAFE, &DARK)] {
+            let difference = least_difference(&activities(safe));
+            assert!(difference >= 0.1, "{difference}");
+            assert!(difference > 2.0 * least_difference(&activities(classic)));
+            let live = [safe.always_live, safe.not_always_live];
+            assert!(least_difference(&live) >= 0.2);
+        }
+    }
+
     #[test]
     fn text_can_be_read_in_both_themes() {
-        for palette in [&LIGHT, &DARK] {
+        for palette in ALL {
             let grounds =
                 [palette.page, palette.raised, palette.stripe, palette.hover, palette.chosen];
             let texts = [palette.text, palette.weak_text, palette.accent];
@@ -421,7 +565,7 @@ mod tests {
 
     #[test]
     fn labels_can_be_read_on_every_bar() {
-        for palette in [&LIGHT, &DARK] {
+        for palette in ALL {
             let bars = [
                 palette.compute,
                 palette.group,
@@ -451,7 +595,7 @@ mod tests {
 
     #[test]
     fn more_is_told_from_less_by_brightness_alone() {
-        for palette in [&LIGHT, &DARK] {
+        for palette in ALL {
             let scale: Vec<f32> =
                 (0..=20u8).map(|i| luminance(palette.heat(f32::from(i) / 20.0))).collect();
             let rising = scale.windows(2).all(|pair| pair[0] < pair[1]);

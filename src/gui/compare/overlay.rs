@@ -11,7 +11,7 @@ use crate::gui::widgets::axis::{Axis, Limits};
 use crate::gui::widgets::{legend_ui, missing_ui, region_ui, waiting_ui};
 use crate::gui::worker::{Asked, Slot, Workers};
 use crate::report::{Report, ReportError};
-use crate::units::{CycleRange, binary_bytes, exact_bytes, grouped};
+use crate::units::{CycleRange, exact_bytes, grouped, short_bytes};
 use egui::accesskit::Role;
 use egui::{Align2, Color32, FontId, Rect, Sense, Shape, Stroke, Ui, Visuals, pos2, vec2};
 use std::sync::Arc;
@@ -185,13 +185,7 @@ fn paint(ui: &Ui, frame: Rect, graph: &Graph, axis: Axis) -> u64 {
         let y = frame.bottom() - value as f32 / scale * frame.height();
         painter.hline(frame.x_range(), y, (1.0, palette.rule));
         let at = pos2(frame.left() - 8.0, y);
-        painter.text(
-            at,
-            Align2::RIGHT_CENTER,
-            binary_bytes(value),
-            font.clone(),
-            palette.weak_text,
-        );
+        painter.text(at, Align2::RIGHT_CENTER, short_bytes(value), font.clone(), palette.weak_text);
     }
     for (at, align, place) in [
         (frame.left_bottom(), Align2::LEFT_TOP, first),

@@ -53,6 +53,7 @@ impl ExecutionTrace {
         self.ask(ui, context, prepared, &blocks, &places, limits);
         let response = lanes_response(ui, places.lanes);
         self.paint(ui, context, prepared, &blocks, &places, axis, &response);
+        self.paint_marks(ui, context, &places, axis);
         self.pointer_ui(ui, context, prepared, &blocks, &places, limits, &response);
         self.scroll_bar_ui(ui, places.lanes, total);
     }

@@ -6,6 +6,7 @@ use super::scene::Prepared;
 use super::{ExecutionTrace, Tab, zoomed_to};
 use crate::analysis::trace::{Item, Kind, LaneItems};
 use crate::gui::command::{ChosenStep, Command};
+use crate::gui::prefs::BareDrag;
 use crate::gui::theme::{LIGHT, Palette};
 use crate::gui::views::ViewContext;
 use crate::gui::widgets::axis::{Axis, Limits};
@@ -80,9 +81,9 @@ impl ExecutionTrace {
     }
 
     fn drag(&mut self, ui: &Ui, places: &Places, axis: Axis, limits: Limits, response: &Response) {
-        let shift = ui.input(|input| input.modifiers.shift);
+        let selects = (self.drag == BareDrag::Selects) != ui.input(|input| input.modifiers.shift);
         if response.drag_started_by(PointerButton::Primary)
-            && shift
+            && selects
             && let Some(start) = ui.input(|input| input.pointer.press_origin())
         {
             self.range_from = Some(axis.cycle_from_x(start.x - places.lanes.left()));

@@ -7,7 +7,7 @@ use crate::analysis::trace::{
     Arrow, Grouping, HostWork, Kind, Labels, LaneItems, Links, MAX_ROWS, Style, TileTimes, arrows,
     host_lane, lane_items,
 };
-use crate::gui::theme::{DARK, LIGHT, Palette};
+use crate::gui::theme::Palette;
 use crate::gui::widgets::tiled::Pieces;
 use crate::report::trace::Trace;
 use crate::report::{Activity, Mark, MarkFilter, MarkKind, ProgramKind, Report, ReportError};
@@ -301,7 +301,7 @@ fn ipu_scene(
         gap: key.gap,
         tile_balance: key.tile_balance,
     };
-    let palette: &Palette = if key.dark { &DARK } else { &LIGHT };
+    let palette = Palette::on(key.dark);
     let image = Pieces::cut(raster(&lanes, labels, &fill, filter, palette));
     let tiles = match key.tiles {
         0 => None,
@@ -389,6 +389,6 @@ pub fn overview(
         gap: 0,
         tile_balance: false,
     };
-    let palette: &Palette = if dark { &DARK } else { &LIGHT };
+    let palette = Palette::on(dark);
     Ok(Pieces::cut(raster(&lanes?, labels, &fill, &Filter::default(), palette)))
 }
