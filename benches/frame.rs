@@ -120,7 +120,10 @@ fn frame(context: &Context, app: &mut App, number: u64) -> Duration {
 fn frames(criterion: &mut Criterion) {
     let directory = tempfile::tempdir().expect("temporary directory");
     write_report(directory.path());
-    for view in view_names() {
+    // As criterion does: only what is named on the command line, if anything is.
+    let named: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    let wanted = |view: &str| named.is_empty() || named.iter().any(|name| view.contains(name));
+    for view in view_names().into_iter().filter(|view| wanted(view)) {
         let context = Context::default();
         theme::install(&context);
         let mut app = App::detached(&context, Some(Opened::read(directory.path()).expect("opens")));

@@ -338,6 +338,28 @@ impl<T: Clone + PartialEq> TileRuns<T> {
         runs.push((tiles, value));
     }
 
+    /// The values of tiles `0..tiles` moved up by `by`; those that pass the end go on at 0.
+    pub fn rotated(&self, by: u32, tiles: u32) -> Self {
+        if by == 0 {
+            return self.clone();
+        }
+        let moved = |tile: u32| tile + by;
+        let wrapped = self.iter().filter(|(range, _)| moved(range.end) > tiles);
+        let wrapped = wrapped.map(|(range, value)| {
+            let first = moved(range.first).saturating_sub(tiles);
+            (TileRange::new(first, moved(range.end) - tiles), value)
+        });
+        let rest = self.iter().filter(|(range, _)| moved(range.first) < tiles);
+        let rest = rest.map(|(range, value)| {
+            (TileRange::new(moved(range.first), moved(range.end).min(tiles)), value)
+        });
+        let mut rotated = Self::empty();
+        for (range, value) in wrapped.chain(rest) {
+            rotated.push(range, value.clone());
+        }
+        rotated
+    }
+
     /// The same ranges with other values.
     pub fn map<U: Clone + PartialEq>(&self, mut change: impl FnMut(&T) -> U) -> TileRuns<U> {
         let mut mapped = TileRuns::empty();
@@ -419,6 +441,19 @@ mod tests {
         let cases = [(0.0, "0.00 s"), (2.6e-5, "26.0 us"), (0.0091, "9.10 ms"), (90.0, "90.0 s")];
         for (value, text) in cases {
             assert_eq!(seconds(value), text);
+        }
+    }
+
+    #[test]
+    fn rotation_moves_every_tile_and_goes_round() {
+        let mut runs = TileRuns::empty();
+        runs.push(TileRange::new(0, 3), 'a');
+        runs.push(TileRange::new(5, 8), 'b');
+        for by in 0..8 {
+            let rotated = runs.rotated(by, 8);
+            for tile in 0..8 {
+                assert_eq!(rotated.get((tile + by) % 8), runs.get(tile), "{tile} by {by}");
+            }
         }
     }
 

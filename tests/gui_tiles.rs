@@ -159,7 +159,7 @@ fn memory_shows_the_floor_plan_a_variable_and_compute_sets() {
     let vertices: u64 = sets.rows.iter().map(|row| row.count).sum();
     assert!(says(&window, &grouped(vertices)), "the row of totals");
     press(&mut window, Role::Tab, "Variables");
-    choose(&mut window, "Graph", "Chosen variable");
+    choose(&mut window, "Graph", "Chosen variables");
     assert!(says(&window, "Choose a variable in the table below"));
     let listing = memory::variables(&window.state().report, &[]).expect("reads");
     let largest =
@@ -169,7 +169,7 @@ fn memory_shows_the_floor_plan_a_variable_and_compute_sets() {
     settle(&mut window);
     let chosen = window.state().app.session().selection.variable;
     assert_eq!(chosen, Some(listing.variables[largest]));
-    assert!(says(&window, "Memory of the chosen variable by tile"));
+    assert!(says(&window, "Memory of the chosen variables by tile"));
 }
 
 #[test]

@@ -44,12 +44,12 @@ fn poolings_cost_what_poplar_says() {
 
 #[test]
 fn embeddings_cost_what_poplar_says() {
-    check("embedding", [2.0, 2.0, 16.0]);
+    check("embedding", [2.0, 2.0, 1.0]);
 }
 
 #[test]
 fn recurrent_layers_cost_what_poplar_says() {
-    check("lstm", [4.0, 3.0, 0.1]);
+    check("lstm", [2.5, 3.0, 0.1]);
     check("gru", [1.5, 3.5, 0.1]);
 }
 
@@ -151,6 +151,13 @@ fn broken_files_are_refused_with_the_line() {
         (row("a,gemm,m=1 k=1 n=one,mk2,1,1,1"), "line 4: n: a whole number"),
         (row("a,gemm,\"m=1,mk2,1,1,1"), "line 4: a quote is not closed"),
         (row("a,gemm,m,mk2,1,1,1"), "line 4: key=value"),
+        (row("a,fc,input-size=8 output-size=8 phase=sideways,mk2,1,1,1"), "line 4: phase: all"),
+        (
+            row(
+                "a,conv,\"field=8,8 kernel-size=1,1,1 input-channels=8 output-channels=8\",mk2,1,1,1",
+            ),
+            "line 4: kernel-size",
+        ),
     ];
     for (text, words) in cases {
         let found = problem(&text);
@@ -161,12 +168,12 @@ fn broken_files_are_refused_with_the_line() {
 #[test]
 fn what_cannot_be_simulated_is_listed() {
     let rows = [
-        "a,gemm,m=8 k=8 n=8 beta=2,mk2,1,1,1",
+        "a,gemm,m=8 k=8 n=8 device-type=Hw,mk2,1,1,1",
         "b,gemm,m=0 k=8 n=8,mk2,1,1,1",
         "c,pooling,\"field=2,2 kernel=3 channels=8\",mk1,1,1,1",
-        "d,reduction,\"shape=8,8 dims=1 operation=ADD update=true\",mk1,1,1,1",
+        "d,conv,\"field=2,2,2,2 input-channels=8 output-channels=8\",mk1,1,1,1",
         "e,gemm,m=4294967296 k=4294967296 n=4294967296,bow,1,1,1",
-        "f,fc,batch-size=8 input-size=8 output-size=8 bias=true,mk2,1,1,1",
+        "f,conv,\"field=5,5 kernel-size=7 input-channels=8 output-channels=8\",mk2,1,1,1",
         "g,embedding,\"shape=0,8 num-indices=4\",mk2,1,1,1",
         "h,lstm,sequence-size=0 input-size=8 output-size=8,mk2,1,1,1",
     ];
@@ -174,7 +181,7 @@ fn what_cannot_be_simulated_is_listed() {
     let validation = validate(&text).expect("sane rows");
     let names: Vec<&str> = validation.skipped.iter().map(|row| row.name.as_str()).collect();
     assert_eq!(names, ["a", "b", "c", "d", "e", "f", "g", "h"]);
-    assert!(validation.skipped[0].reason.contains("beta"), "{:?}", validation.skipped[0]);
+    assert!(validation.skipped[0].reason.contains("device-type"), "{:?}", validation.skipped[0]);
     assert!(validation.rows.is_empty() && validation.families.is_empty());
 }
 
@@ -185,29 +192,100 @@ fn a_file_that_is_not_there_is_named() {
     assert!(stderr(&output).contains("no/such.csv"), "{}", stderr(&output));
 }
 
-/// Shapes nobody measured: whatever is asked, the answer is a cost or a reason.
+/// Shapes nobody measured, of every family and with every option: whatever is asked, the answer is
+/// a cost. Rows of other families do not have these passes.
 #[test]
-fn unseen_shapes_never_panic() {
-    let rows = [
-        "a,reduction,\"shape=7 dims=0 operation=MAX type=float\",mk2,1,1,1",
-        "b,reduction,\"shape=3,1,5,1 dims=0,1,2,3 operation=ADD\",mk1,1,1,1",
-        "c,reduction,\"shape=1000003 dims=0 operation=SQUARE_ADD\",bow,1,1,1",
-        "d,pooling,\"field=1,1 kernel=1 channels=1\",mk2,1,1,1",
-        "e,pooling,\"field=7,7 kernel=7 channels=2048 batch-size=3\",mk1,1,1,1",
-        "f,pooling,\"field=224,224 kernel=2 stride=2 channels=64 pooling-type=avg data-type=float\",mk2,1,1,1",
-        "g,pooling,\"field=13,17 kernel=3,5 stride=3,2 channels=13 padding=2\",mk2,1,1,1",
-        "h,embedding,\"shape=1,1 num-indices=1\",mk2,1,1,1",
-        "i,embedding,\"shape=50257,768 num-indices=1024 data-type=float\",mk2,1,1,1",
-        "j,embedding,\"shape=30522,1024 num-indices=128\",mk1,1,1,1",
-        "k,lstm,batch-size=1 sequence-size=1 input-size=1 output-size=1 phase=all,mk2,1,1,1",
-        "l,gru,batch-size=3 sequence-size=7 input-size=40 output-size=24 data-type=half phase=all,mk1,1,1,1",
-        "m,gemm,m=1 k=1 n=1,mk2,1,1,1",
-    ];
-    let text = format!("{HEAD}\n{}\n", rows.join("\n"));
-    let validation = validate(&text).expect("sane rows");
+fn unseen_shapes_have_costs() {
+    let passes = ["", "phase=fwd", "phase=bwd", "single-phase=wu", "inference-only=1"];
+    let mut rows: Vec<(&str, String)> = Vec::new();
+    for (family, configs) in UNSEEN {
+        for config in configs.iter() {
+            rows.push((family, (*config).to_string()));
+        }
+    }
+    for (family, config) in WITH_PASSES {
+        rows.extend(passes.iter().map(|pass| (*family, format!("{config} {pass}"))));
+    }
+    rows.extend(["fwd", "wu", "both"].map(|pass| {
+        ("embedding", format!("shape=100,7 num-indices=20 pass={pass} data-type=float"))
+    }));
+    let lines = rows.iter().enumerate().map(|(number, (family, config))| {
+        let chip = ["mk1", "mk2", "bow"][number % 3];
+        format!("row{number},{family},\"{config}\",{chip},1,1,1\n")
+    });
+    let validation =
+        validate(&format!("{HEAD}\n{}", lines.collect::<String>())).expect("sane rows");
     assert!(validation.skipped.is_empty(), "{:?}", validation.skipped);
     for row in &validation.rows {
         let costs = [row.simulated_cycles, row.simulated_memory_bytes, row.simulated_max_tile];
         assert!(costs.iter().all(|cost| *cost > 0), "{row:?}");
     }
 }
+
+const UNSEEN: &[(&str, &[&str])] = &[
+    (
+        "gemm",
+        &[
+            "m=1 k=1 n=1",
+            "m=7 k=13 n=17 data-type=float alpha=2 beta=3",
+            "m=1 k=300 n=500 partials-type=half",
+            "m=30 k=20 n=10",
+            "m=64 k=1 n=64 available-memory-proportion=0.1",
+            "m=9 k=3000 n=5 data-type=quarter tiles-per-ipu=4",
+        ],
+    ),
+    (
+        "conv",
+        &[
+            "field=1,1 input-channels=1 output-channels=1",
+            "field=50 kernel-size=3 padding=1 input-channels=20 output-channels=12",
+            "field=3,4,5 kernel-size=1,3,3 padding=0,1,1 stride=1,2,1 input-channels=4 output-channels=6",
+            "field=8,8 kernel-size=3 in-dilation=2 padding-lower=1,0 input-channels=3 output-channels=5",
+            "field=9,9 kernel-size=3 truncation-upper=1 output-padding=0,1 output-truncation-lower=1 input-channels=3 output-channels=5",
+            "field=9,9 kernel-size=2 kernel-padding=0,1 flip-kernel=1 input-channels=4 output-channels=4",
+            "field=6,6 kernel-size=2,2 stride=4 input-channels=1 output-channels=1 conv-groups=30",
+            "field=5,5 kernel-size=3 input-channels=8 output-channels=8 input-type=half output-type=float",
+        ],
+    ),
+    (
+        "pooling",
+        &[
+            "field=1,1 kernel=1 channels=1",
+            "field=7,7 kernel=7 channels=200 batch-size=3",
+            "field=24,24 kernel=2 stride=2 channels=64 pooling-type=avg data-type=float",
+            "field=13,17 kernel=3,5 stride=3,2 channels=13 padding=2",
+            "field=40 kernel=3 channels=8 fwd-chans-per-group=8",
+            "field=4,6,8 kernel=2,3,2 stride=2,1,1 channels=5 pooling-type=sum",
+        ],
+    ),
+    (
+        "reduction",
+        &[
+            "shape=7 dims=0 operation=MAX type=float",
+            "shape=3,1,5,1 dims=0,1,2,3 operation=ADD",
+            "shape=100003 dims=0 operation=SQUARE_ADD",
+            "shape=30,40 dims=1 operation=ADD update=true scale=2.5",
+            "shape=30,40 dims=0 operation=MUL scale=0.5",
+            "shape=2,90,8 dims=1 operation=LOG_ADD type=float update=true",
+        ],
+    ),
+    (
+        "embedding",
+        &[
+            "shape=1,1 num-indices=1",
+            "shape=50257,768 num-indices=1024 data-type=float",
+            "shape=30522,1024 num-indices=128",
+        ],
+    ),
+];
+
+const WITH_PASSES: &[(&str, &str)] = &[
+    ("fc", "batch-size=3 input-size=7 output-size=5 num-groups=2 bias=true"),
+    ("fc", "input-size=100 output-size=90 data-type=float"),
+    ("conv", "field=6,6 kernel-size=3 padding=1 input-channels=20 output-channels=16 bias=1"),
+    ("conv", "field=6,6 kernel-size=3 stride=2 input-channels=1 output-channels=2 conv-groups=8"),
+    ("pooling", "field=9,9 kernel=3 stride=2 channels=12 padding=1"),
+    ("lstm", "sequence-size=2 input-size=1 output-size=1"),
+    ("lstm", "batch-size=3 sequence-size=4 input-size=40 output-size=24 data-type=float"),
+    ("gru", "batch-size=5 sequence-size=3 input-size=17 output-size=33"),
+];

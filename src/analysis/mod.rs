@@ -1,6 +1,7 @@
 //! Answers about a report as plain structs: one file per view's numbers. Nothing here knows of
 //! colours or widgets.
 
+pub mod bank_map;
 pub mod compare;
 pub mod exchange_code;
 pub mod insights;
@@ -8,6 +9,7 @@ pub mod json;
 pub mod liveness;
 pub mod memory;
 mod names;
+pub mod operation_debug;
 pub mod operations;
 pub mod operations_graph;
 pub mod program_tree;

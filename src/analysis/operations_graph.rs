@@ -118,11 +118,12 @@ fn laid_out(rows: Vec<OpRow>, inputs: &[Vec<usize>], key: &GraphKey) -> OpGraph 
     let mut node_of: Vec<Option<usize>> = vec![None; rows.len()];
     let mut folded: BTreeMap<(String, Option<Pass>, Option<u32>), usize> = BTreeMap::new();
     for (index, row) in rows.iter().enumerate().filter(|(_, row)| is_shown(row, key)) {
-        let open = key.open.as_ref().is_none_or(|open| open.contains(&row.block));
-        let place = if open || row.block.is_empty() {
+        let block = block_of(row);
+        let open = key.open.as_ref().is_none_or(|open| open.iter().any(|known| known == block));
+        let place = if open || block.is_empty() {
             nodes.len()
         } else {
-            *folded.entry((row.block.clone(), row.pass, row.ipu)).or_insert(nodes.len())
+            *folded.entry((block.to_owned(), row.pass, row.ipu)).or_insert(nodes.len())
         };
         if place == nodes.len() {
             nodes.push(node(row));
@@ -146,6 +147,15 @@ fn laid_out(rows: Vec<OpRow>, inputs: &[Vec<usize>], key: &GraphKey) -> OpGraph 
     graph
 }
 
+/// What an operation is folded with: its block, or where it has none, as stashes do, the first
+/// name of its path.
+fn block_of(row: &OpRow) -> &str {
+    match row.name.split_once('/') {
+        Some((first, _)) if row.block.is_empty() => first,
+        _ => &row.block,
+    }
+}
+
 fn node(row: &OpRow) -> Node {
     Node {
         operations: Vec::new(),
@@ -153,7 +163,7 @@ fn node(row: &OpRow) -> Node {
         about: row.kind.clone(),
         pass: row.pass,
         ipu: row.ipu,
-        block: row.block.clone(),
+        block: block_of(row).to_owned(),
         layer: 0,
         x: 0.0,
     }

@@ -8,7 +8,7 @@ use crate::report::{
     ComputeSet, Part, Program, ProgramKind, Programs, Report, ReportError, StreamEnd, TileTraffic,
 };
 use crate::units::{Bytes, ProgramId, exact_bytes, grouped, percent};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A program that is called, or that is run from the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,6 +91,19 @@ pub fn rows(
         }
     }
     rows
+}
+
+/// How many nodes of each kind a tree has, the most frequent first.
+pub fn tally(programs: &Programs, root: Option<ProgramId>) -> Vec<(ProgramKind, u64)> {
+    let mut counts: BTreeMap<ProgramKind, u64> = BTreeMap::new();
+    for row in rows(programs, root, &BTreeSet::new()) {
+        if let Some(program) = programs.get(row.id) {
+            *counts.entry(program.kind).or_default() += 1;
+        }
+    }
+    let mut tally: Vec<(ProgramKind, u64)> = counts.into_iter().collect();
+    tally.sort_by_key(|(kind, count)| (std::cmp::Reverse(*count), *kind));
+    tally
 }
 
 /// The group in which a program is found, and the nodes above it there, which must not be folded.

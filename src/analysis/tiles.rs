@@ -41,6 +41,8 @@ pub enum Layer {
     Vertices,
     /// Clock cycles.
     Cycles,
+    /// One of several things beside each other, by its place among them.
+    Nth(u8),
 }
 
 impl Layer {
@@ -59,6 +61,7 @@ impl Layer {
             Self::MessagesOut => "Messages sent",
             Self::Vertices => "Vertices",
             Self::Cycles => "Cycles",
+            Self::Nth(_) => "One of several",
         }
     }
 }
@@ -78,8 +81,10 @@ pub enum Unit {
     /// Bytes.
     #[default]
     Bytes,
-    /// Things, or cycles.
+    /// Things.
     Count,
+    /// Clock cycles.
+    Cycles,
 }
 
 impl Unit {
@@ -87,7 +92,7 @@ impl Unit {
     pub fn short(self, value: u64) -> String {
         match self {
             Self::Bytes => binary_bytes(value),
-            Self::Count => grouped(value),
+            Self::Count | Self::Cycles => grouped(value),
         }
     }
 
@@ -96,6 +101,7 @@ impl Unit {
         match self {
             Self::Bytes => exact_bytes(value),
             Self::Count => grouped(value),
+            Self::Cycles => format!("{} cycles", grouped(value)),
         }
     }
 }
@@ -265,45 +271,6 @@ pub fn hardware_order(target: &Target, tiles: usize) -> Vec<u32> {
     order
 }
 
-/// A run of places: for drawing, at most one per pixel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
-    /// First place.
-    pub first: usize,
-    /// Place behind the last.
-    pub end: usize,
-    /// Least value.
-    pub min: u64,
-    /// Greatest value.
-    pub max: u64,
-}
-
-/// The sums of the first `layers` layers over the places `from..to`, in at most `pieces` pieces.
-pub fn pieces(curves: &Curves, layers: usize, from: usize, to: usize, pieces: usize) -> Vec<Piece> {
-    let to = to.min(curves.places);
-    let from = from.min(to);
-    let step = (to - from).div_ceil(pieces.max(1)).max(1);
-    let value = |place: usize| -> u64 {
-        curves.layers[..layers.min(curves.layers.len())]
-            .iter()
-            .filter_map(|curve| curve.values.get(place))
-            .sum()
-    };
-    let mut found = Vec::with_capacity((to - from).div_ceil(step));
-    let mut first = from;
-    while first < to {
-        let end = (first + step).min(to);
-        let (mut min, mut max) = (u64::MAX, 0);
-        for place in first..end {
-            let value = value(place);
-            (min, max) = (min.min(value), max.max(value));
-        }
-        found.push(Piece { first, end, min, max });
-        first = end;
-    }
-    found
-}
-
 /// Reads `1, 3-5`: tile numbers and ranges, below `tiles`.
 ///
 /// # Errors
@@ -377,18 +344,6 @@ mod tests {
         for tiles in [vec![], vec![7], vec![0, 3, 4, 5], vec![5, 4, 3]] {
             assert_eq!(parse_tiles(&tiles_text(&tiles), 9), Ok(tiles));
         }
-    }
-
-    #[test]
-    fn a_curve_keeps_its_extremes_in_few_pieces() {
-        let bytes: Vec<u64> = (0..1000).map(|tile| if tile == 437 { 99 } else { 5 }).collect();
-        let layers = vec![Curve { layer: Layer::Total, values: bytes }];
-        let curves = Curves { layers, places: 1000, ..Curves::default() };
-        let found = pieces(&curves, 1, 0, 1000, 64);
-        assert!(found.len() <= 64);
-        assert_eq!(found.iter().map(|piece| piece.max).max(), Some(99));
-        assert!(found.windows(2).all(|pair| pair[0].end == pair[1].first));
-        assert_eq!((found[0].first, found[found.len() - 1].end), (0, 1000));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::{CliError, Command, json_argument, open_report, report_argument};
 use crate::analysis::summary::{ExecutionSummary, Summary, summary};
-use crate::report::Report;
+use crate::report::{Batching, Report};
 use crate::units::{binary_bytes, exact_bytes, grouped, percent, seconds};
 use clap::ArgMatches;
 use std::io::Write;
@@ -136,12 +136,24 @@ fn print(report: &Report, figures: &Summary, output: &mut dyn Write) -> Result<(
         None => table.row("None", "the program was compiled but not run")?,
         Some(execution) => print_execution(execution, &mut table)?,
     }
+    if let Some(batching) = report.batching().map_err(failed)? {
+        table.row("Samples per call", &samples_line(&batching))?;
+    }
     for note in report.notes().map_err(failed)? {
         let (label, text) = labelled(&note);
         table.head(label)?;
         writeln!(table.output, "  {text}")?;
     }
     Ok(())
+}
+
+/// Samples of a host call, and what they are the product of.
+fn samples_line(batching: &Batching) -> String {
+    let Batching { micro_batch, gradient_accumulation, replicas, device_iterations } = batching;
+    format!(
+        "{} = {micro_batch} micro-batch x {gradient_accumulation} gradient accumulation x {replicas} replicas x {device_iterations} device iterations",
+        grouped(batching.samples_per_call())
+    )
 }
 
 fn print_execution(execution: &ExecutionSummary, table: &mut Table) -> Result<(), CliError> {

@@ -71,6 +71,8 @@ pub struct TracePrefs {
     pub tile_balance: bool,
     /// Show rows of runs, iterations and stages.
     pub marks: bool,
+    /// Show where data goes between IPUs.
+    pub arrows: bool,
     /// Show what every tile does below the bars.
     pub tiles: bool,
     /// Height of that, in points.
@@ -85,6 +87,7 @@ impl Default for TracePrefs {
             group_syncs: true,
             tile_balance: true,
             marks: true,
+            arrows: true,
             tiles: false,
             tiles_height: 120,
         }
@@ -99,6 +102,8 @@ pub struct MemoryPrefs {
     pub include_gaps: bool,
     /// Show the line of a tile's capacity; not chosen means: where tiles are nearly full.
     pub max_memory: Option<bool>,
+    /// Show variables at their addresses instead of as a table.
+    pub variable_map: bool,
 }
 
 /// Choices of the liveness view.

@@ -81,8 +81,6 @@ pub struct Palette {
     pub balance: Color32,
     /// Curve of memory.
     pub memory_line: Color32,
-    /// Area under the curve of memory.
-    pub memory_fill: Color32,
     /// Line of the memory a tile has.
     pub max_memory: Color32,
     /// Always-live memory.
@@ -140,7 +138,6 @@ pub static LIGHT: Palette = Palette {
     selection: rgb(0x0b6fdc),
     balance: rgb(0x508ffe),
     memory_line: rgb(0xe4586b),
-    memory_fill: rgb(0xfdecef),
     max_memory: rgb(0x303642),
     always_live: rgb(0xf37584),
     not_always_live: rgb(0x7e71ed),
@@ -187,7 +184,6 @@ pub static DARK: Palette = Palette {
     selection: rgb(0x4aa3ff),
     balance: rgb(0x1a94fa),
     memory_line: rgb(0xff7d8b),
-    memory_fill: rgb(0x432a30),
     max_memory: rgb(0xf2f2f2),
     always_live: rgb(0xff7d8b),
     not_always_live: rgb(0x9d92ff),
@@ -265,7 +261,24 @@ impl Palette {
             Layer::Received | Layer::MessagesIn => rgb(0x3f8fd2),
             Layer::Sent | Layer::MessagesOut => rgb(0xe08a3c),
             Layer::Vertices | Layer::Cycles => self.compute,
+            Layer::Nth(place) => self.nth(place.into()),
         }
+    }
+
+    /// Colours of several things beside each other; the last one stands for all the rest.
+    pub fn nth(&self, place: usize) -> Color32 {
+        const APART: [Category; 9] = [
+            Category::Variable,
+            Category::Constant,
+            Category::VertexFieldData,
+            Category::VertexCode,
+            Category::HostExchangeCode,
+            Category::GlobalExchangeCode,
+            Category::Message,
+            Category::ControlCode,
+            Category::Unknown,
+        ];
+        self.category(APART[place.min(APART.len() - 1)])
     }
 
     /// A share of the largest value, 0 to 1: pale to strong on a light ground, dark to bright on a

@@ -7,7 +7,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// After this long without an answer, views say that they are waiting.
@@ -142,7 +142,11 @@ where
     fn receive(&mut self) {
         let Some((_, receiver)) = &self.pending else { return };
         match receiver.try_recv() {
-            Ok(answer) => self.answer = Some(answer),
+            Ok(answer) => {
+                // Freeing a large answer takes longer than painting a frame.
+                let overtaken = self.answer.replace(answer);
+                in_background(move || drop(overtaken));
+            }
             Err(TryRecvError::Empty) => return,
             Err(TryRecvError::Disconnected) => {}
         }
@@ -159,7 +163,7 @@ where
         let (sender, receiver) = channel();
         let (context, job) = (context.clone(), workers.start());
         self.pending = Some((Instant::now(), receiver));
-        rayon::spawn(move || {
+        in_background(move || {
             // A panic inside rayon would take the whole app along.
             let answer = catch_unwind(AssertUnwindSafe(|| question(&key))).ok();
             // Nobody listens any more once the view is closed.
@@ -167,6 +171,20 @@ where
             drop(job);
             context.request_repaint();
         });
+    }
+}
+
+/// Runs work on threads of its own, one fewer than there are processors: the window keeps one.
+fn in_background(work: impl FnOnce() + Send + 'static) {
+    static POOL: OnceLock<Option<rayon::ThreadPool>> = OnceLock::new();
+    let pool = POOL.get_or_init(|| {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = processors.saturating_sub(1).max(1);
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build().ok()
+    });
+    match pool {
+        Some(pool) => pool.spawn(work),
+        None => rayon::spawn(work),
     }
 }
 

@@ -411,6 +411,20 @@ pub struct TileTraffic {
     pub code_bytes: u64,
 }
 
+impl TileTraffic {
+    /// What a tile does that does both.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            bytes_in: self.bytes_in + other.bytes_in,
+            bytes_out: self.bytes_out + other.bytes_out,
+            bytes_delivered: self.bytes_delivered + other.bytes_delivered,
+            messages_in: self.messages_in + other.messages_in,
+            messages_out: self.messages_out + other.messages_out,
+            code_bytes: self.code_bytes + other.code_bytes,
+        }
+    }
+}
+
 /// The traffic of one exchange or copy program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exchange {
@@ -763,12 +777,24 @@ pub enum MarkKind {
     Stage,
     /// A weight update on one IPU.
     Update,
+    /// A host loader prepares the samples of a call.
+    Loader,
+    /// A host callback fills the stream buffers of a micro-batch.
+    Callback,
 }
 
 impl MarkKind {
     /// Every kind, from the widest to the narrowest.
-    pub const ALL: [MarkKind; 6] =
-        [Self::Run, Self::Iteration, Self::Phase, Self::Slot, Self::Stage, Self::Update];
+    pub const ALL: [MarkKind; 8] = [
+        Self::Run,
+        Self::Iteration,
+        Self::Phase,
+        Self::Slot,
+        Self::Stage,
+        Self::Update,
+        Self::Loader,
+        Self::Callback,
+    ];
 
     /// The name in the file.
     pub fn name(self) -> &'static str {
@@ -779,6 +805,8 @@ impl MarkKind {
             Self::Slot => "slot",
             Self::Stage => "stage",
             Self::Update => "update",
+            Self::Loader => "loader",
+            Self::Callback => "callback",
         }
     }
 

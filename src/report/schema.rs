@@ -415,7 +415,7 @@ pub const TABLES: &[Table] = &[
         "a stretch of the trace with a meaning",
         &[
             col("id", KEY, "position"),
-            col("kind", TEXT, "run, iteration, phase, slot, stage or update"),
+            col("kind", TEXT, "run, iteration, phase, slot, stage, update, loader or callback"),
             col("label", TEXT, "words for people"),
             col("ipu", INT, "IPU; NULL for all"),
             col("pass", TEXT, "pass of a stage"),

@@ -6,7 +6,7 @@ use crate::common;
 use crate::report_support::{foreign::Foreign, random_report};
 use egui::Vec2;
 use egui_kittest::Harness;
-use egui_kittest::kittest::Queryable;
+use egui_kittest::kittest::{NodeT, Queryable};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -94,6 +94,42 @@ pub const VARIANTS: &[Variant] = &[
         trace: &["IPU 0"],
         memory: &["Memory"],
         liveness: &["No liveness recorded"],
+    },
+    Variant {
+        name: "foreign, without columns and types",
+        write: |path| {
+            std::fs::create_dir_all(path).expect("makes a directory");
+            let without = vec![("steps_by_ipu", "active_tiles"), ("vars_info", "category")];
+            let (unknown_types, extra, by_ipu) = (true, true, true);
+            let columns = Foreign {
+                without_columns: without,
+                unknown_types,
+                extra,
+                by_ipu,
+                ..Foreign::default()
+            };
+            columns.write(&path.join("profile.pop"));
+        },
+        trace: &["IPU 0", "IPU 1"],
+        memory: &["Memory by tile"],
+        liveness: &["No liveness recorded"],
+    },
+    Variant {
+        name: "without debug information",
+        write: |path| {
+            let mut report = small();
+            report.parts.operations.clear();
+            report.parts.variables.clear();
+            report.parts.vertex_types.clear();
+            for set in &mut report.parts.compute_sets {
+                set.vertices.clear();
+                set.name.clear();
+            }
+            report.write(path).expect("writes");
+        },
+        trace: &["IPU 0", "Engine::run #0"],
+        memory: &["No memory recorded"],
+        liveness: &["Liveness by program step"],
     },
     Variant {
         name: "64 IPUs",
@@ -299,4 +335,13 @@ pub fn small() -> ReportBuilder {
     report.run(exchange, 0..100).run(work, 100..600).run(sync, 600..700).run(work, 700..1200);
     report.mark(MarkKind::Run, "Engine::run #0", 0..4);
     report
+}
+
+/// Clicks the control of this role and name; whether there is one.
+pub fn press_role(window: &mut Window, role: egui::accesskit::Role, name: &str) -> bool {
+    let mut nodes = window.query_all_by_role(role);
+    let node = nodes.find(|node| node.accesskit_node().label().is_some_and(|label| label == name));
+    let found = node.is_some();
+    node.iter().for_each(|node| node.click());
+    found
 }

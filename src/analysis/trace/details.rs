@@ -4,6 +4,7 @@
 //! end of the last one; what earlier tiles do before that overlaps with the previous step; balance
 //! is a share of the tiles' time between the first and last cycle.
 
+use super::arrows::Links;
 use crate::report::{Part, ProgramKind, Report, ReportError, StreamEnd, TileTraffic};
 use crate::units::{Bytes, CycleRange, Cycles, ProgramId, StepId, grouped, percent};
 
@@ -88,6 +89,9 @@ pub fn step_view(
     }
     if let Some(program) = details.program {
         exchange_rows(report, program, ipu, &mut rows)?;
+    }
+    if let Some(program) = details.program.filter(|_| details.kind == ProgramKind::GlobalExchange) {
+        route_rows(report, program, ipu, &mut rows)?;
     }
     if let Some(program) = program
         && details.kind.name().starts_with("StreamCopy")
@@ -175,6 +179,32 @@ fn exchange_rows(
     }
     if code > 0 {
         rows.push("Exchange code", Bytes(code).to_string());
+    }
+    Ok(())
+}
+
+/// Other IPUs that an exchange sends to or receives from.
+fn route_rows(
+    report: &Report,
+    program: ProgramId,
+    ipu: u32,
+    rows: &mut Rows,
+) -> Result<(), ReportError> {
+    let links = Links::read(report)?;
+    let (mut sends, mut receives) = (Vec::new(), Vec::new());
+    for link in links.named(program) {
+        let bytes = link.bytes.map_or_else(String::new, |bytes| format!(" ({})", Bytes(bytes)));
+        if link.from == ipu {
+            sends.push(format!("IPU {}{bytes}", link.to));
+        }
+        if link.to == ipu {
+            receives.push(format!("IPU {}{bytes}", link.from));
+        }
+    }
+    for (name, ends) in [("Sends to", sends), ("Receives from", receives)] {
+        if !ends.is_empty() {
+            rows.push(name, ends.join(", "));
+        }
     }
     Ok(())
 }

@@ -123,7 +123,7 @@ fn fifo(runs: &[&Simulated], stage: u32) -> Option<f64> {
 }
 
 /// Constants and keys that were fitted on figures of this list.
-pub const FITTED: [&str; 7] = [
+pub const FITTED: [&str; 8] = [
     "host exchange code of a packet (BERT-Large, host exchange code, 1 replica)",
     "code of a collective and its steps (BERT-Large, 4 replicas to 1)",
     "time of a stream handshake (MNIST, cycles per weight update)",
@@ -131,6 +131,7 @@ pub const FITTED: [&str; 7] = [
     "options.host.seconds_per_iteration of data_loading (synthetic data, 1 replica)",
     "options.host.seconds_per_call of data_loading (loader alone)",
     "options.host.copy_bytes_per_second of data_loading (loader alone)",
+    "model.m and model.n of prearrange (the sum itself)",
 ];
 
 /// Figures as the texts print them, text by text.
@@ -294,6 +295,27 @@ pub const FIGURES: &[Figure] = &[
         Tolerance::Exact,
         &[GUIDE_INTERLEAVED],
         |runs| fifo(runs, 0),
+    ),
+    figure(
+        "prearrange_cycles",
+        GUIDE,
+        "Rearranging an operand of a sum, cycles",
+        5_800.0,
+        Tolerance::Relative(0.3),
+        &[program("prearrange", &[])],
+        |runs| first(runs, |run| run.step_cycles("PreArrange-0")),
+    ),
+    of_kind(
+        Kind::Fitted,
+        figure(
+            "prearrange_add_cycles",
+            GUIDE,
+            "The sum itself, cycles (its size is not published)",
+            580.0,
+            Tolerance::Relative(0.3),
+            &[program("prearrange", &[])],
+            |runs| first(runs, |run| run.step_cycles("Op/Add")),
+        ),
     ),
     figure(
         "remote_share_off_chip",

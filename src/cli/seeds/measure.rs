@@ -147,6 +147,16 @@ impl Simulated {
         names.filter_map(depth).next()
     }
 
+    /// Cycles of the first step whose name ends so.
+    pub fn step_cycles(&self, suffix: &str) -> Option<f64> {
+        let ids = (0..).map(crate::units::ProgramId);
+        let mut programs = ids.zip(&self.compiled.compilation.programs);
+        let (id, _) = programs.find(|(id, program)| {
+            program.name.ends_with(suffix) && self.compiled.costs.contains_key(id)
+        })?;
+        self.compiled.costs.get(&id).map(|cost| cost.cycles as f64)
+    }
+
     /// Share of the IPUs' cycles in copies from and to remote buffers.
     pub fn remote_share(&self) -> f64 {
         let ipus = u64::from(self.compiled.compilation.target.ipus_per_replica);

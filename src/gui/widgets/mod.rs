@@ -215,6 +215,24 @@ pub fn legend_ui(ui: &mut Ui, colour: Color32, text: &str) {
     ui.label(RichText::new(text).font(FontId::proportional(12.0)));
 }
 
+/// A part of a picture for readers of the accessibility tree; nothing that the pointer meets, so
+/// that hundreds of them cost little.
+pub fn node_ui(ui: &Ui, id: Id, rect: Rect, role: Role, words: impl FnOnce() -> (String, String)) {
+    ui.ctx().accesskit_node_builder(id, |node| {
+        let (name, value) = words();
+        node.set_role(role);
+        node.set_label(name);
+        node.set_value(value);
+        let edge = |value: f32| f64::from(value);
+        node.set_bounds(egui::accesskit::Rect {
+            x0: edge(rect.left()),
+            y0: edge(rect.top()),
+            x1: edge(rect.right()),
+            y1: edge(rect.bottom()),
+        });
+    });
+}
+
 /// Names a region for readers of the accessibility tree.
 pub fn region_ui(ui: &Ui, id: Id, rect: Rect, role: Role, name: &str, value: &str) {
     let response = ui.interact(rect, id, Sense::hover());

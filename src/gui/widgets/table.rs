@@ -169,7 +169,7 @@ impl TableState {
         self.shown_ui(ui, workers, table, generation, hint, None);
     }
 
-    /// Shows a table of which one row may be chosen; the row that was clicked.
+    /// Shows a table of which rows may be chosen; the row that was clicked.
     pub fn choose_ui(
         &mut self,
         ui: &mut Ui,
@@ -177,7 +177,7 @@ impl TableState {
         table: &Arc<Table>,
         generation: u64,
         hint: &str,
-        chosen: Option<usize>,
+        chosen: &[usize],
     ) -> Option<usize> {
         self.shown_ui(ui, workers, table, generation, hint, Some(chosen))
     }
@@ -189,7 +189,7 @@ impl TableState {
         table: &Arc<Table>,
         generation: u64,
         hint: &str,
-        choice: Option<Option<usize>>,
+        choice: Option<&[usize]>,
     ) -> Option<usize> {
         if table.rows.is_empty() {
             hint_ui(ui, "There is nothing to list here.");
@@ -298,7 +298,7 @@ fn rows_ui(
     order: &Order,
     sorted: (usize, bool),
     sort: &mut Option<(usize, bool)>,
-    choice: Option<Option<usize>>,
+    choice: Option<&[usize]>,
 ) -> Option<usize> {
     let palette = Palette::of(ui.visuals());
     ui.spacing_mut().item_spacing = egui::vec2(12.0, 0.0);
@@ -343,7 +343,7 @@ fn rows_ui(
             let Some(place) = order.rows.get(index - totals).map(|row| *row as usize) else {
                 return;
             };
-            let chosen = choice.flatten() == Some(place);
+            let chosen = choice.is_some_and(|chosen| chosen.contains(&place));
             row.set_selected(chosen);
             for (column, cell) in table.columns.iter().zip(&table.rows[place]) {
                 let text = RichText::new(cell.text());

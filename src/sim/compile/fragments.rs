@@ -1,6 +1,6 @@
 //! What one stage does in one pass: its nodes, what it computes again, and what it fetches.
 
-use super::tables::{Item, Tables};
+use super::tables::{Item, Placed, Tables};
 use super::tensors::{Home, Lifetimes, Part, Tensors};
 use crate::report::{Category, Operation, Pass, ProgramKind};
 use crate::sim::graph::{BlockId, Graph, Node, Role, Shape, TensorId};
@@ -199,8 +199,9 @@ impl Maker<'_> {
         }
         let mut items = self.accumulator_copy(node, ipu, true);
         let first = self.tables.next_step();
-        let (steps_of_work, steps) = self.tables.work(Some(operation), &name, ipu, &work);
-        items.extend(steps_of_work);
+        let Placed { items: leaves, steps, shared } =
+            self.tables.work(Some(operation), &name, ipu, &work);
+        items.extend(leaves);
         items.extend(self.shard_collective(node, operation, ipu));
         let end = self.tables.next_step();
         items.extend(self.accumulator_copy(node, ipu, false));
@@ -221,6 +222,9 @@ impl Maker<'_> {
             self.lifetimes.touch(home, used);
         }
         self.keep_temporaries(&work, operation, &name, ipu, &steps);
+        if !shared {
+            self.keep_constants(&work, operation, &name, ipu);
+        }
         items
     }
 
@@ -281,10 +285,10 @@ impl Maker<'_> {
     /// Adds an exchange on IPU 0 that belongs to no operation.
     pub fn control_exchange(&mut self, phase: Phase) -> Vec<Item> {
         let work = Work { items: vec![WorkItem::Phase(phase)], temporaries: Vec::new() };
-        self.tables.work(None, "copy", 0, &work).0
+        self.tables.work(None, "copy", 0, &work).items
     }
 
-    /// Turns the temporaries and vertex constants of a work into variables.
+    /// Turns the temporaries of a work into variables.
     pub(super) fn keep_temporaries(
         &mut self,
         work: &Work,
@@ -293,28 +297,43 @@ impl Maker<'_> {
         ipu: u32,
         steps: &[u32],
     ) {
-        let offset = self.offset(ipu);
-        let extra = |part: &str, category, lifetime, place, bytes: TileRuns<u64>| Extra {
-            name: format!("{name}/{part}"),
-            category,
-            operation: Some(operation),
-            shape: String::new(),
-            lifetime,
-            place,
-            bytes: bytes.shifted(offset),
-        };
         for Temporary { name: part, category, bytes, place, live } in &work.temporaries {
             let lifetime = phase_steps(live, steps);
             if !lifetime.is_empty() {
-                self.extras.push(extra(part, *category, Some(lifetime), *place, bytes.clone()));
+                self.extras.push(Extra {
+                    name: format!("{name}/{part}"),
+                    category: *category,
+                    operation: Some(operation),
+                    shape: String::new(),
+                    lifetime: Some(lifetime),
+                    place: *place,
+                    bytes: bytes.shifted(self.offset(ipu)),
+                });
             }
         }
+    }
+
+    /// Turns the constants of a work's vertices into variables.
+    pub(super) fn keep_constants(
+        &mut self,
+        work: &Work,
+        operation: OperationId,
+        name: &str,
+        ipu: u32,
+    ) {
         for (phase, _) in work.phases() {
             let PhaseKind::Compute { vertices, .. } = &phase.kind else { continue };
             for vertex in vertices.iter().filter(|vertex| vertex.constant_bytes > 0) {
                 let bytes = vertex.count.map(|count| count * vertex.constant_bytes);
-                let part = format!("{}/worklists", phase.name);
-                self.extras.push(extra(&part, Category::Constant, None, Place::Any, bytes));
+                self.extras.push(Extra {
+                    name: format!("{name}/{}/worklists", phase.name),
+                    category: Category::Constant,
+                    operation: Some(operation),
+                    shape: String::new(),
+                    lifetime: None,
+                    place: Place::Any,
+                    bytes: bytes.shifted(self.offset(ipu)),
+                });
             }
         }
     }

@@ -2,12 +2,14 @@
 
 use super::fragments::{Extra, Maker};
 use super::tensors::{Home, Part};
-use crate::report::{Category, Variable};
-use crate::sim::graph::TensorId;
+use crate::report::{Category, Pass, Variable};
+use crate::sim::graph::{Role, TensorId};
 use crate::sim::lower::allocate::{self, Allocation, Wanted};
+use crate::sim::lower::layout::Order;
 use crate::sim::lower::work::Place;
 use crate::sim::targets::Chip;
 use crate::units::TileRuns;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// The variables of a program and where they lie.
@@ -56,6 +58,7 @@ fn tensor_variables(maker: &mut Maker) -> Vec<Extra> {
     let steps = maker.tables.next_step();
     let homes: Vec<(Home, Range<u32>)> =
         maker.lifetimes.iter().map(|(home, span)| (*home, span.clone())).collect();
+    let mut mapper = LinearMapper::new(maker);
     homes
         .into_iter()
         .map(|(home, span)| {
@@ -73,14 +76,57 @@ fn tensor_variables(maker: &mut Maker) -> Vec<Extra> {
                 shape: tensor.ty.to_string(),
                 lifetime: (!always).then_some(span),
                 place: Place::Any,
-                bytes: tensor_bytes(maker, home.tensor, home.ipu),
+                bytes: mapper.bytes(maker, home, kept),
             }
         })
         .collect()
 }
 
-fn tensor_bytes(maker: &mut Maker, tensor: TensorId, ipu: u32) -> TileRuns<u64> {
-    maker.bytes(tensor).shifted(ipu * maker.tables.tiles_per_ipu)
+/// Where tensors lie that no operation has wishes for: each starts where the one before it ended,
+/// so that small ones do not pile up on the first tiles (popart willow/src/popx/linearmapper.cpp).
+///
+/// Operations are lowered as if all started at tile 0, which moves the same bytes between other
+/// tiles: equal operations then stay equal, and share code.
+struct LinearMapper {
+    /// The parameter that each state belongs to; they lie on the same tiles.
+    owners: BTreeMap<TensorId, TensorId>,
+    /// First tile of each tensor.
+    starts: BTreeMap<(u32, TensorId), u32>,
+    /// Where the next one starts, by IPU.
+    next: BTreeMap<u32, u32>,
+}
+
+impl LinearMapper {
+    fn new(maker: &Maker) -> Self {
+        let updates = maker.graph.nodes.iter().filter(|node| node.pass == Pass::Update);
+        let owned = updates.flat_map(|node| {
+            let states = node.inputs.iter().skip(1);
+            let states = states.filter(|state| maker.graph.tensor(**state).role == Role::State);
+            states.map(|state| (*state, node.inputs[0]))
+        });
+        Self { owners: owned.collect(), starts: BTreeMap::new(), next: BTreeMap::new() }
+    }
+
+    /// Bytes of a tensor on each tile of the replica.
+    fn bytes(&mut self, maker: &mut Maker, home: Home, kept: bool) -> TileRuns<u64> {
+        let tiles = maker.tables.tiles_per_ipu;
+        let bytes = maker.bytes(home.tensor);
+        let owner = self.owners.get(&home.tensor).copied().unwrap_or(home.tensor);
+        // Accumulators lie as gradients arrive.
+        let free = kept && maker.graph.tensor(owner).role != Role::Accumulator;
+        let linear = maker.lowering.layout_or_linear(home.tensor).order == Order::Linear;
+        let first = if free && linear {
+            let next = self.next.entry(home.ipu).or_default();
+            *self.starts.entry((home.ipu, owner)).or_insert_with(|| {
+                let first = *next;
+                *next = (first + bytes.tile_count() as u32) % tiles;
+                first
+            })
+        } else {
+            0
+        };
+        bytes.rotated(first, tiles).shifted(home.ipu * tiles)
+    }
 }
 
 /// Code, vertex state and the like: one variable per category, named as libpva names them.

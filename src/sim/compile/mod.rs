@@ -214,6 +214,7 @@ fn lowering<'a>(spec: &Spec, graph: &'a Graph, plans: &'a PlanCache) -> Lowering
     let planning = PlanningOptions {
         available_memory_proportion: spec.options.available_memory_proportion,
         partials_type: spec.options.partials_type,
+        serialisation: spec.options.serialisation,
     };
     Lowering::new(graph, Machine { chip: *chip, tiles }, spec.model.training, planning, plans)
 }

@@ -18,7 +18,8 @@ pub fn notes(compiled: &Compiled, spec: &Spec) -> Vec<String> {
     notes.extend(sync_groups(compiled, spec));
     notes.extend(replicas(spec));
     notes.extend(shards(spec));
-    notes.extend(io_tiles(compiled, spec));
+    notes.extend(io_tiles(compiled));
+    notes.extend(helper_threads(spec));
     notes.extend(stream_buffers(compiled, spec));
     notes.extend(packs(spec));
     notes
@@ -72,11 +73,16 @@ fn sync_groups(compiled: &Compiled, spec: &Spec) -> Option<String> {
 fn replicas(spec: &Spec) -> Option<String> {
     let (replicas, instances) = (spec.options.replication_factor, spec.options.num_instances);
     let local = replicas / instances;
+    let options = &spec.options;
+    let samples = spec.model.batch_size
+        * options.gradient_accumulation
+        * options.device_iterations
+        * u64::from(local);
     let offsets: Vec<String> =
         (0..instances).map(|instance| (instance * local).to_string()).collect();
     (instances > 1).then(|| {
         format!(
-            "{instances} instances of {local} replicas each; their global replica offsets are {}",
+            "{instances} instances of {local} replicas each, with {samples} samples a call; their global replica offsets are {}",
             offsets.join(", ")
         )
     })
@@ -89,7 +95,7 @@ fn shards(spec: &Spec) -> Option<String> {
     })
 }
 
-fn io_tiles(compiled: &Compiled, spec: &Spec) -> Option<String> {
+fn io_tiles(compiled: &Compiled) -> Option<String> {
     let target = &compiled.compilation.target;
     let tiles = target.io_tiles_per_ipu;
     if tiles == 0 {
@@ -104,18 +110,20 @@ fn io_tiles(compiled: &Compiled, spec: &Spec) -> Option<String> {
     };
     let most = (0..target.ipus_per_replica).map(of_ipu).max().unwrap_or(0);
     let rule = (IO_TILE_OVERHEAD * most as f64 / target.bytes_per_tile.0 as f64).ceil() as u32;
-    let mut note = format!(
+    Some(format!(
         "{tiles} I/O tiles on each IPU; a micro-batch of {} asks for {} by the rule of thumb",
         Bytes(most),
         rule.next_power_of_two().max(32)
-    );
-    if spec.options.overlap_io != OverlapIo::None && spec.options.replication_factor > 1 {
-        note.push_str(
-            ". With several replicas the host overlaps only with \
-             streamCallbacks.multiThreadMode = collaborative and numWorkerThreads = 6",
-        );
-    }
-    Some(note)
+    ))
+}
+
+fn helper_threads(spec: &Spec) -> Option<String> {
+    let options = &spec.options;
+    (options.overlap_io != OverlapIo::None && options.replication_factor > 1).then(|| {
+        "Warning: With several replicas the host overlaps only with helper threads: set \
+         streamCallbacks.multiThreadMode = collaborative and numWorkerThreads = 6"
+            .to_string()
+    })
 }
 
 /// Host memory of the stream buffers: one micro-batch for each prefetched one.

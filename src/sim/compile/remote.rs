@@ -53,7 +53,7 @@ impl Maker<'_> {
         let phase = exchange::relayout("interTilesetCopy", from, to, false, tiles, speed);
         let items = phase.into_iter().map(WorkItem::Phase).collect();
         let work = Work { items, temporaries: Vec::new() };
-        self.tables.work(None, name, ipu, &work).0
+        self.tables.work(None, name, ipu, &work).items
     }
 
     fn remote_stream(

@@ -81,7 +81,7 @@ impl Maker<'_> {
         });
         self.tables.bind_arguments(ipu);
         let first = self.tables.next_step();
-        let (items, _) = self.tables.work(Some(operation), &name, ipu, &work);
+        let items = self.tables.work(Some(operation), &name, ipu, &work).items;
         let end = self.tables.next_step();
         let home = self.stash_home(tensor, stage, restore);
         if restore {

@@ -54,6 +54,17 @@ pub enum Item {
     },
 }
 
+/// The leaves of a work that was added to a program.
+#[derive(Debug)]
+pub struct Placed {
+    /// What runs.
+    pub items: Vec<Item>,
+    /// Liveness step of each phase.
+    pub steps: Vec<u32>,
+    /// Whether code, vertices and their constants are those of an equal work before it.
+    pub shared: bool,
+}
+
 /// Tables under construction.
 #[derive(Debug)]
 pub struct Tables {
@@ -138,15 +149,14 @@ impl Tables {
         self.liveness.len() as u32
     }
 
-    /// Adds the phases of a work as leaves on `ipu`. Returns the items and, for each phase, its
-    /// liveness step.
+    /// Adds the phases of a work as leaves on `ipu`.
     pub fn work(
         &mut self,
         operation: Option<OperationId>,
         operation_name: &str,
         ipu: u32,
         work: &Work,
-    ) -> (Vec<Item>, Vec<u32>) {
+    ) -> Placed {
         let mut steps = Vec::new();
         // Equal works of one IPU share code and vertices; a call costs a step.
         let code = match work.items.is_empty() {
@@ -156,10 +166,11 @@ impl Tables {
         if code == Code::Call {
             self.call_code(ipu, work);
         }
-        self.shared_code = code != Code::Own;
+        let shared = code != Code::Own;
+        self.shared_code = shared;
         let items = self.items(operation, operation_name, ipu, &work.items, &mut steps);
         self.shared_code = false;
-        (items, steps)
+        Placed { items, steps, shared }
     }
 
     /// Whether an IPU has code for what `print` describes already; from now on it has.

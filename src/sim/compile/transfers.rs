@@ -9,7 +9,7 @@ use crate::sim::lower::code;
 use crate::sim::lower::elementwise::{self, Binary, Broadcast};
 use crate::sim::lower::exchange::sends;
 use crate::sim::lower::layout::linear_mapping;
-use crate::sim::lower::rearrange::{arrange, copy_vertex};
+use crate::sim::lower::rearrange::{WORD_BYTES, arrange, copy_vertex};
 use crate::sim::lower::work::{Phase, Place, Work, WorkItem};
 use crate::sim::schedule::Copying;
 use crate::sim::spec::{InputType, Loader, OutputMode};
@@ -123,7 +123,7 @@ impl Maker<'_> {
             items: phases.into_iter().map(WorkItem::Phase).collect(),
             temporaries: Vec::new(),
         };
-        copy.on_tiles.extend(self.tables.work(None, &name, ipu, &work).0);
+        copy.on_tiles.extend(self.tables.work(None, &name, ipu, &work).items);
         let end = self.tables.next_step();
         if wire != own {
             self.keep_buffer(&name, ipu, &landed, Some(first..end));
@@ -167,7 +167,7 @@ impl Maker<'_> {
         let work = Work { items: vec![WorkItem::Phase(phase)], temporaries: Vec::new() };
         let bytes = self.bytes(tensor);
         self.keep_buffer(&format!("{name}/sum"), ipu, &bytes, None);
-        self.tables.work(None, &name, ipu, &work).0
+        self.tables.work(None, &name, ipu, &work).items
     }
 
     /// A buffer that belongs to a copy, live for some steps or always.
@@ -282,10 +282,10 @@ impl Maker<'_> {
         let name = self.graph.tensor(boundary.tensor).name.clone();
         let bytes = self.bytes(boundary.tensor);
         let vertex = copy_vertex(self.lowering.ty(boundary.tensor).dtype, 8);
-        let phase = arrange("stage-copy/OnTileCopy", vertex, &bytes);
+        let phase = arrange("stage-copy/OnTileCopy", vertex, &bytes, WORD_BYTES);
         let work = Work { items: vec![WorkItem::Phase(phase)], temporaries: Vec::new() };
         let first = self.tables.next_step();
-        let items = self.tables.work(None, &name, self.ipu(boundary.from_stage), &work).0;
+        let items = self.tables.work(None, &name, self.ipu(boundary.from_stage), &work).items;
         self.keep_boundary(boundary, first..self.tables.next_step());
         items
     }

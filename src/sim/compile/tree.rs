@@ -121,7 +121,7 @@ fn set_seed(maker: &mut Maker, ipu: u32) -> Vec<Item> {
         place: Place::Any,
         bytes: seed(tiles).shifted(ipu * maker.tables.tiles_per_ipu),
     });
-    maker.tables.work(None, "random", ipu, &Work { items, temporaries: Vec::new() }).0
+    maker.tables.work(None, "random", ipu, &Work { items, temporaries: Vec::new() }).items
 }
 
 /// The main program: prologue, switch, and the loops of the schedule.

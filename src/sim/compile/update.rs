@@ -2,7 +2,7 @@
 //! memory, and the optimiser on all of it or on this replica's shard.
 
 use super::fragments::Maker;
-use super::tables::{Item, LeafCost, leaf};
+use super::tables::{Item, LeafCost, Placed, leaf};
 use super::tensors::Home;
 use super::transfers::external_sync;
 use crate::report::{Category, Pass, Program, ProgramKind, TileTraffic};
@@ -47,9 +47,13 @@ impl Maker<'_> {
         }
         let work = if shard { self.shard_work(node) } else { None };
         let work = work.unwrap_or_else(|| self.works[index].work.clone());
-        let (steps_of_work, steps) = self.tables.work(Some(operation), &node.name, ipu, &work);
-        items.extend(steps_of_work);
+        let Placed { items: leaves, steps, shared } =
+            self.tables.work(Some(operation), &node.name, ipu, &work);
+        items.extend(leaves);
         self.keep_temporaries(&work, operation, &node.name, ipu, &steps);
+        if !shared {
+            self.keep_constants(&work, operation, &node.name, ipu);
+        }
         if shard {
             items.extend(self.collective(Kind::AllGather, node.inputs[0], operation, ipu));
         }
@@ -161,10 +165,10 @@ impl Maker<'_> {
         let part = elements.map(share);
         let (slice, add) = collective::step_phases(kind, dtype, &part);
         let phases = |phase| Work { items: vec![WorkItem::Phase(phase)], temporaries: Vec::new() };
-        let (mut items, _) = self.tables.work(Some(operation), name, ipu, &phases(slice));
+        let mut items = self.tables.work(Some(operation), name, ipu, &phases(slice)).items;
         items.extend(self.cross_replica_copy(name, &part.map(|n| n * dtype.bytes()), round, ipu));
         if let Some(add) = add {
-            items.extend(self.tables.work(Some(operation), name, ipu, &phases(add)).0);
+            items.extend(self.tables.work(Some(operation), name, ipu, &phases(add)).items);
         }
         items
     }

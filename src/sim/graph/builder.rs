@@ -111,6 +111,15 @@ impl GraphBuilder {
         Ok(outputs)
     }
 
+    /// Runs the operation added last as soon as `operand` is there.
+    pub fn run_early(&mut self, operand: TensorId) {
+        let nodes = &mut self.graph.nodes;
+        let made = nodes.iter().rposition(|node| node.outputs.contains(&operand));
+        if let Some((made, last)) = made.zip(nodes.len().checked_sub(1)) {
+            nodes[(made + 1).min(last)..].rotate_right(1);
+        }
+    }
+
     /// Applies an operator with one output.
     ///
     /// # Errors

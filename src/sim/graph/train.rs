@@ -164,6 +164,7 @@ fn accumulate(
         };
         builder.at(Pass::Backward, node.block);
         builder.apply_all(&name, Accumulate, &[accumulator, gradient])?;
+        builder.run_early(gradient);
     }
     *found = first_uses;
     Ok(())
@@ -199,7 +200,7 @@ fn update(
         let tensor = builder.graph().tensor(parameter).clone();
         builder.at(Pass::Update, tensor.block);
         let mut operands = vec![parameter, source];
-        for (state, dtype) in optimizer.states() {
+        for (state, dtype) in optimizer.states(accumulate) {
             let name = format!("{state}___{}", tensor.name);
             let ty = TensorType::new(tensor.ty.shape.clone(), dtype.unwrap_or(tensor.ty.dtype));
             operands.push(builder.tensor(&name, ty, Role::State));

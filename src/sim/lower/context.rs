@@ -1,6 +1,7 @@
 //! What an operator knows while it is lowered: the machine, the graph, and how tensors lie.
 
 use super::layout::Layout;
+use super::serialise::Serialisation;
 use super::work::Work;
 use crate::sim::graph::{DType, Graph, Node, Role, TensorId, TensorType};
 use crate::sim::planner::{Machine, PlanCache};
@@ -24,6 +25,8 @@ pub struct PlanningOptions {
     pub available_memory_proportion: f64,
     /// Element type of partial sums.
     pub partials_type: DType,
+    /// How linear layers are cut into parts.
+    pub serialisation: Option<Serialisation>,
 }
 
 /// When operands and results of an operation exist, in phases of its work; by default all the time.

@@ -17,7 +17,9 @@ pub mod rearrange;
 pub mod recurrent;
 pub mod reduce;
 pub mod runs;
+mod serialise;
 pub mod split;
 pub mod work;
 
 pub use context::{Lives, LowerError, Lowered, Lowering, PlanningOptions};
+pub use serialise::{CutDim, Serialisation};

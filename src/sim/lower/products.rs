@@ -6,6 +6,7 @@
 use super::context::{Lives, LowerError, Lowering};
 use super::conv::{self, Innermost, OperandLayout, Operands, Source, planned_layouts};
 use super::layout::{Layout, Order};
+use super::serialise::Cut;
 use super::work::{Place, Work};
 use crate::sim::graph::{Node, TensorId, TensorType};
 use crate::sim::ops::{Conv2d, MatMul, Product, Sizes};
@@ -73,41 +74,43 @@ enum Planned {
 }
 
 impl Lowering<'_> {
-    /// Plans the products of a layer.
+    /// Plans the products of a layer, or of a part of it where it is cut.
     ///
     /// # Errors
     /// Where no plan exists.
-    fn matmul_plans(&self, node: &Node, matmul: &MatMul) -> Result<Planned, LowerError> {
+    fn matmul_plans(&self, node: &Node, matmul: &MatMul) -> Result<(Planned, Cut), LowerError> {
         let types: Vec<TensorType> =
             node.inputs.iter().map(|tensor| self.ty(*tensor).clone()).collect();
         let sizes = matmul.sizes(&types);
-        let Sizes { groups, m, k, n } =
+        let sizes =
             sizes.map_err(|problem| LowerError { operation: node.name.clone(), problem })?;
+        let cut = self.planning.serialisation.and_then(|serial| serial.cut(sizes));
+        let (Sizes { groups, m, k, n }, cut) = cut.unwrap_or((sizes, Cut::NONE));
         let params = ConvParams::matmul(types[0].dtype, groups, m, k, n);
         if self.training {
             let options = self.plan_options(Pass::FcTrainingForward);
             let plans = self.plans.fully_connected(&self.machine, &params, &options);
-            return explain(node, plans).map(Planned::Training);
+            return explain(node, plans).map(|plans| (Planned::Training(plans), cut));
         }
         let plan = self.plans.plan(&self.machine, &params, &self.plan_options(Pass::MatMul));
-        explain(node, plan).map(Planned::Inference)
+        explain(node, plan).map(|plan| (Planned::Inference(plan), cut))
     }
 
     /// Makes the plans of a layer, for later; returns how its weights will have to lie. Whoever
     /// lowers the node hears of errors.
     pub fn plan_matmul(&self, node: &Node, matmul: &MatMul) -> Option<Layout> {
-        let planned = self.matmul_plans(node, matmul).ok()?;
+        let (planned, cut) = self.matmul_plans(node, matmul).ok()?;
         let axes = self.matmul_axes(node, matmul)?;
-        (matmul.product == Product::Forward).then(|| self.weights(node, &planned, axes))
+        (matmul.product == Product::Forward).then(|| self.weights(node, &planned, axes, cut))
     }
 
     /// How the weights of a planned product have to lie.
-    fn weights(&self, node: &Node, planned: &Planned, axes: ProductAxes) -> Layout {
+    fn weights(&self, node: &Node, planned: &Planned, axes: ProductAxes, cut: Cut) -> Layout {
         let plan = match planned {
             Planned::Inference(plan) => plan,
             Planned::Training(plans) => &plans.forward,
         };
-        let wanted = planned_layouts(&self.machine, plan).weights;
+        let wanted = planned_layouts(&self.machine, plan).weights.of_parts(cut.w);
         from_planned(&wanted, axes.weights, self.ty(node.inputs[1]))
     }
 
@@ -126,26 +129,32 @@ impl Lowering<'_> {
     /// # Errors
     /// Where no plan exists.
     pub fn matmul(&mut self, node: &Node, matmul: &MatMul) -> Result<Work, LowerError> {
-        let planned = self.matmul_plans(node, matmul)?;
+        let (planned, cut) = self.matmul_plans(node, matmul)?;
         let axes = self.matmul_axes(node, matmul).ok_or_else(|| LowerError {
             operation: node.name.clone(),
             problem: "its operands are no matrices".to_string(),
         })?;
-        match planned {
-            Planned::Inference(plan) => self.forward(node, &plan, axes),
+        let work = match planned {
+            Planned::Inference(plan) => self.forward(node, &plan, axes, cut),
             Planned::Training(plans) => match matmul.product {
-                Product::Forward => self.forward(node, &plans.forward, axes),
-                Product::InputGradient => self.input_gradient(node, &plans, axes),
-                Product::WeightGradient => self.weight_gradient(node, &plans, axes),
+                Product::Forward => self.forward(node, &plans.forward, axes, cut),
+                Product::InputGradient => self.input_gradient(node, &plans, axes, cut),
+                Product::WeightGradient => self.weight_gradient(node, &plans, axes, cut),
             },
+        }?;
+        if cut == Cut::NONE {
+            return Ok(work);
         }
+        // Operands are read, and results written, in every part.
+        self.note_lives(Lives::default());
+        Ok(self.in_parts(node, matmul.product, cut, work))
     }
 
     /// Makes the plans of a convolution, for later; returns how its weights will have to lie.
     /// Whoever lowers the node hears of errors.
     pub fn plan_conv(&self, node: &Node, conv: &Conv2d) -> Option<Layout> {
         let planned = self.conv_forward_plans(node, conv).ok()?;
-        Some(self.weights(node, &planned, CONV))
+        Some(self.weights(node, &planned, CONV, Cut::NONE))
     }
 
     /// Plans a convolution from its forward pass.
@@ -164,8 +173,8 @@ impl Lowering<'_> {
     /// Where no plan exists.
     pub fn conv_forward(&mut self, node: &Node, conv: &Conv2d) -> Result<Work, LowerError> {
         match self.conv_forward_plans(node, conv)? {
-            Planned::Inference(plan) => self.forward(node, &plan, CONV),
-            Planned::Training(plans) => self.forward(node, &plans.forward, CONV),
+            Planned::Inference(plan) => self.forward(node, &plan, CONV, Cut::NONE),
+            Planned::Training(plans) => self.forward(node, &plans.forward, CONV, Cut::NONE),
         }
     }
 
@@ -176,7 +185,7 @@ impl Lowering<'_> {
     pub fn conv_input_gradient(&mut self, node: &Node, conv: &Conv2d) -> Result<Work, LowerError> {
         let params = conv_params(conv, self.ty(node.outputs[0]), self.ty(node.inputs[1]));
         let plans = self.conv_plans(node, &params)?;
-        self.input_gradient(node, &plans, CONV)
+        self.input_gradient(node, &plans, CONV, Cut::NONE)
     }
 
     /// Lowers the gradient of a convolution's weights.
@@ -186,7 +195,7 @@ impl Lowering<'_> {
     pub fn conv_weight_gradient(&mut self, node: &Node, conv: &Conv2d) -> Result<Work, LowerError> {
         let params = conv_params(conv, self.ty(node.inputs[0]), self.ty(node.outputs[0]));
         let plans = self.conv_plans(node, &params)?;
-        self.weight_gradient(node, &plans, CONV)
+        self.weight_gradient(node, &plans, CONV, Cut::NONE)
     }
 
     fn plan_options(&self, pass: Pass) -> PlanOptions {
@@ -206,12 +215,18 @@ impl Lowering<'_> {
         explain(node, self.plans.convolution(&self.machine, params, &options))
     }
 
-    fn forward(&mut self, node: &Node, plan: &Plan, axes: ProductAxes) -> Result<Work, LowerError> {
+    fn forward(
+        &mut self,
+        node: &Node,
+        plan: &Plan,
+        axes: ProductAxes,
+        cut: Cut,
+    ) -> Result<Work, LowerError> {
         let layouts = planned_layouts(&self.machine, plan);
-        let input = self.source(node.inputs[0], &layouts.input, axes.activations);
-        let weights = self.source(node.inputs[1], &layouts.weights, axes.weights);
+        let input = self.source(node.inputs[0], &layouts.input.of_parts(cut.x), axes.activations);
+        let weights = self.source(node.inputs[1], &layouts.weights.of_parts(cut.w), axes.weights);
         let work = self.lower_pass(plan, &Operands::forward(input, weights));
-        self.place_result(node.outputs[0], &layouts.output, axes.activations);
+        self.place_result(node.outputs[0], &layouts.output.of_parts(cut.y), axes.activations);
         Ok(work)
     }
 
@@ -222,10 +237,12 @@ impl Lowering<'_> {
         node: &Node,
         plans: &TrainingPlans,
         axes: ProductAxes,
+        cut: Cut,
     ) -> Result<Work, LowerError> {
         let layouts = planned_layouts(&self.machine, &plans.backward);
-        let gradient = self.source(node.inputs[0], &layouts.input, axes.activations);
-        let forward = planned_layouts(&self.machine, &plans.forward).weights;
+        let gradient =
+            self.source(node.inputs[0], &layouts.input.of_parts(cut.y), axes.activations);
+        let forward = planned_layouts(&self.machine, &plans.forward).weights.of_parts(cut.w);
         let operands = match self.source(node.inputs[1], &forward, axes.weights) {
             Source::Planned => Operands::backward(plans, gradient),
             _ => {
@@ -234,12 +251,12 @@ impl Lowering<'_> {
                     out_channels: axes.weights.in_channels,
                     ..axes.weights
                 };
-                let weights = self.source(node.inputs[1], &layouts.weights, turned);
+                let weights = self.source(node.inputs[1], &layouts.weights.of_parts(cut.w), turned);
                 Operands::forward(gradient, weights)
             }
         };
         let work = self.lower_pass(&plans.backward, &operands);
-        self.place_result(node.outputs[0], &layouts.output, axes.activations);
+        self.place_result(node.outputs[0], &layouts.output.of_parts(cut.x), axes.activations);
         Ok(work)
     }
 
@@ -249,10 +266,11 @@ impl Lowering<'_> {
         node: &Node,
         plans: &TrainingPlans,
         axes: ProductAxes,
+        cut: Cut,
     ) -> Result<Work, LowerError> {
         let layouts = planned_layouts(&self.machine, &plans.forward);
         let work = self.lower_pass(&plans.update, &Operands::weight_update(plans));
-        self.place_result(node.outputs[0], &layouts.weights, axes.weights);
+        self.place_result(node.outputs[0], &layouts.weights.of_parts(cut.w), axes.weights);
         Ok(work)
     }
 
@@ -290,6 +308,11 @@ impl Lowering<'_> {
             Source::Transposed { group, tiles: have.elements.tile_count() }
         }
     }
+}
+
+/// How activations of type `ty`, channels second, lie that a plan lays out so.
+pub fn activations(layout: &OperandLayout, ty: &TensorType) -> Layout {
+    from_planned(layout, ACTIVATIONS, ty)
 }
 
 /// A layout of the planner as a layout of the graph. The planner counts largest parts; what that

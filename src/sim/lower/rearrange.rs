@@ -29,10 +29,16 @@ fn contiguous(from: Order, to: Order, shape: &[u64]) -> u64 {
     if from_axis == to_axis { gcd(from_group, to_group) } else { 1 }
 }
 
-/// On-tile copies of `bytes`, six workers to a tile.
-pub fn arrange(name: &str, vertex: &str, bytes: &TileRuns<u64>) -> Phase {
+/// On-tile copies of `bytes` that lie together in pieces of `piece` bytes, six workers to a tile.
+/// Pieces smaller than a word are copied a half at a time.
+pub fn arrange(name: &str, vertex: &str, bytes: &TileRuns<u64>, piece: u64) -> Phase {
+    let words = piece.is_multiple_of(WORD_BYTES);
     let mut phase = elementwise::phase(name, vertex.to_string(), 2, bytes, |bytes| {
-        (*bytes as f64 * REARRANGE_CYCLES_PER_BYTE).ceil() as u64
+        if words {
+            (*bytes as f64 * REARRANGE_CYCLES_PER_BYTE).ceil() as u64
+        } else {
+            ON_TILE_COPY_CYCLES + copy_cycles(*bytes, piece)
+        }
     });
     if let super::work::PhaseKind::Compute { vertices, .. } = &mut phase.kind {
         for vertex in vertices {
@@ -96,8 +102,10 @@ impl Lowering<'_> {
             self.exchange_speed(),
         ));
         if reorder {
-            let vertex = copy_vertex(ty.dtype, contiguous(from.order, layout.order, &ty.shape));
-            work.push(arrange(&format!("{name}/PreArrange-0"), vertex, &bytes));
+            let together = contiguous(from.order, layout.order, &ty.shape);
+            let vertex = copy_vertex(ty.dtype, together);
+            let piece = together * ty.dtype.bytes();
+            work.push(arrange(&format!("{name}/PreArrange-0"), vertex, &bytes, piece));
         }
         let phases = work.items.len();
         work.temporaries.push(Temporary {

@@ -45,15 +45,35 @@ pub fn most(a: &TileRuns<u64>, b: &TileRuns<u64>) -> TileRuns<u64> {
     either(a, b, u64::max)
 }
 
-fn either(a: &TileRuns<u64>, b: &TileRuns<u64>, join: fn(u64, u64) -> u64) -> TileRuns<u64> {
-    let last = a.iter().chain(b.iter()).map(|(tiles, _)| tiles.end).max().unwrap_or(0);
-    let whole = TileRuns::uniform(TileRange::new(0, last), 0);
-    let sum = zip(&zip(&whole, a, |_, a| a), b, join);
+fn either(a: &TileRuns<u64>, b: &TileRuns<u64>, join_values: fn(u64, u64) -> u64) -> TileRuns<u64> {
     let mut present = TileRuns::empty();
-    for (tiles, value) in sum.iter().filter(|(_, value)| **value > 0) {
+    for (tiles, value) in join(a, b, join_values).iter().filter(|(_, value)| **value > 0) {
         present.push(tiles, *value);
     }
     present
+}
+
+/// Values of two kinds joined on each tile that has any; a missing one counts as the default.
+pub fn join<T: Copy + Default + PartialEq>(
+    a: &TileRuns<T>,
+    b: &TileRuns<T>,
+    join: fn(T, T) -> T,
+) -> TileRuns<T> {
+    let ends = |runs: &TileRuns<T>| -> Vec<u32> {
+        runs.iter().flat_map(|(tiles, _)| [tiles.first, tiles.end]).collect()
+    };
+    let mut edges = [ends(a), ends(b)].concat();
+    edges.sort_unstable();
+    edges.dedup();
+    let mut joined = TileRuns::empty();
+    for pair in edges.windows(2) {
+        let (one, other) = (a.get(pair[0]), b.get(pair[0]));
+        if one.is_some() || other.is_some() {
+            let value = join(one.copied().unwrap_or_default(), other.copied().unwrap_or_default());
+            joined.push(TileRange::new(pair[0], pair[1]), value);
+        }
+    }
+    joined
 }
 
 /// Elements without those that only pad the end: `real` ones are left.

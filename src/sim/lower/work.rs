@@ -7,6 +7,7 @@
 //! tiles themselves; what every exchange and compute set costs on top (sync, start) is added in
 //! one place, by the run.
 
+use super::runs;
 use crate::report::{Category, TileTraffic};
 use crate::units::TileRuns;
 use std::ops::Range;
@@ -108,6 +109,32 @@ pub enum Place {
     Interleaved,
 }
 
+impl Phase {
+    /// The phase that does what both do. Tiles do it one after the other: vertices share workers,
+    /// messages share the links.
+    fn with(self, other: Self) -> Self {
+        let kind = match (self.kind, other.kind) {
+            (
+                PhaseKind::Exchange { traffic, cycles, in_order },
+                PhaseKind::Exchange { traffic: more, cycles: longer, in_order: both },
+            ) => PhaseKind::Exchange {
+                traffic: runs::join(&traffic, &more, TileTraffic::plus),
+                cycles: runs::add(&cycles, &longer),
+                in_order: in_order && both,
+            },
+            (
+                PhaseKind::Compute { cycles, mut vertices },
+                PhaseKind::Compute { cycles: longer, vertices: more },
+            ) => {
+                vertices.extend(more);
+                PhaseKind::Compute { cycles: runs::add(&cycles, &longer), vertices }
+            }
+            (kind, _) => kind,
+        };
+        Self { name: self.name, kind }
+    }
+}
+
 impl Temporary {
     /// The same, `phases` later.
     pub fn later(mut self, phases: usize) -> Self {
@@ -122,6 +149,36 @@ impl Work {
         let start = self.phases().len();
         self.items.extend(other.items);
         self.temporaries.extend(other.temporaries.into_iter().map(|each| each.later(start)));
+    }
+
+    /// Puts two works of as many steps at the end, step by step in one: their vertices share
+    /// compute sets. Works of different steps follow each other.
+    pub fn append_together(&mut self, one: Self, other: Self) {
+        if !one.runs_like(&other) {
+            self.append(one);
+            self.append(other);
+            return;
+        }
+        let start = self.phases().len();
+        let temporaries = one.temporaries.into_iter().chain(other.temporaries);
+        self.temporaries.extend(temporaries.map(|each| each.later(start)));
+        for (one, other) in one.items.into_iter().zip(other.items) {
+            if let (WorkItem::Phase(one), WorkItem::Phase(other)) = (one, other) {
+                self.items.push(WorkItem::Phase(one.with(other)));
+            }
+        }
+    }
+
+    /// Whether both are plain sequences of exchanges and compute sets in the same order.
+    fn runs_like(&self, other: &Self) -> bool {
+        let is_exchange = |item: &WorkItem| match item {
+            WorkItem::Phase(phase) => Some(matches!(phase.kind, PhaseKind::Exchange { .. })),
+            WorkItem::Loop { .. } => None,
+        };
+        self.items.len() == other.items.len()
+            && self.items.iter().zip(&other.items).all(|(one, other)| {
+                is_exchange(one).is_some() && is_exchange(one) == is_exchange(other)
+            })
     }
 
     /// Phases in program order, loop bodies once, each with the times it runs.

@@ -148,14 +148,18 @@ impl Layers {
         Ok([scale, self.parameter(&format!("{name}/bias"), &[channels])?])
     }
 
-    /// Batch norm over the second axis.
+    /// Batch norm over the second axis of a convolution's result. In a model that is not trained it
+    /// is folded into the weights, and leaves a bias: so exporters of such models write them
+    /// (torch.onnx.export in evaluation mode, which PopRT's benchmarks start from).
     pub fn batch_norm(&mut self, name: &str, x: TensorId) -> Result<TensorId, GraphError> {
         let channels = self.ty(x).shape.get(1).copied().unwrap_or(1);
+        if !self.training {
+            return self.bias(name, x, channels);
+        }
         let [scale, shift] = self.affine(name, channels)?;
         let mean = self.resident(&format!("{name}/running_mean"), &[channels]);
         let variance = self.resident(&format!("{name}/running_var"), &[channels]);
-        let norm = BatchNorm { training: self.training };
-        let outputs = self.apply_all(name, norm, &[x, scale, shift, mean, variance])?;
+        let outputs = self.apply_all(name, BatchNorm, &[x, scale, shift, mean, variance])?;
         Ok(outputs[0])
     }
 

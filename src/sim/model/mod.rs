@@ -6,6 +6,7 @@ mod gpt2;
 mod layers;
 mod lstm;
 mod matmul_chain;
+mod matrix_sum;
 mod mlp;
 mod mnist;
 mod resnet;
@@ -45,6 +46,7 @@ pub const MODELS: &[ModelDef] = &[
     gpt2::MODEL,
     lstm::MODEL,
     matmul_chain::MODEL,
+    matrix_sum::MODEL,
     mlp::MODEL,
     mnist::MODEL,
     resnet::RESNET18,

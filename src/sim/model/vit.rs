@@ -6,7 +6,7 @@
 use super::layers::{Attention, Layers};
 use super::{ModelDef, size};
 use crate::sim::graph::{Graph, GraphError, TensorType};
-use crate::sim::ops::{BinaryOp, Concat, Conv2d, Repeat, Slice, Transpose};
+use crate::sim::ops::{BinaryOp, Concat, Repeat, Slice, Transpose};
 use crate::sim::spec::{Key, ModelSpec};
 
 const SIZES: &[Key] = &[
@@ -39,13 +39,15 @@ fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
     let mut model = Layers::new(spec);
     model.block("embeddings");
     let x = model.input("image", &[batch, 3, side, side], model.dtype);
-    let patches = Conv2d { stride: patch, ..Conv2d::default() };
-    let x = model.conv("patches", x, hidden, patch, patches)?;
-    let x = model.bias("patches", x, hidden)?;
-    let count = (side / patch) * (side / patch);
-    let x = model.reshape("patches/flat", x, &[batch, hidden, count])?;
-    let turn = Transpose { permutation: vec![0, 2, 1] };
-    let x = model.apply("patches/transpose", turn, &[x])?;
+    // Patches do not overlap: the convolution of the paper is a product with flattened patches.
+    let rows = side / patch;
+    let count = rows * rows;
+    let x = model.reshape("patches/split", x, &[batch, 3, rows, patch, rows, patch])?;
+    let together = Transpose { permutation: vec![0, 2, 4, 1, 3, 5] };
+    let x = model.apply("patches/together", together, &[x])?;
+    let x = model.reshape("patches/flat", x, &[batch * count, 3 * patch * patch])?;
+    let x = model.linear("patches", x, hidden)?;
+    let x = model.reshape("patches/split_batch", x, &[batch, count, hidden])?;
     let class = model.parameter("class_token", &[1, hidden])?;
     let ty = TensorType::new([batch, 1, hidden], model.dtype);
     let class = model.apply("class_token/repeat", Repeat { ty, axes: vec![0] }, &[class])?;

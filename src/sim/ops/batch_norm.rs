@@ -1,19 +1,16 @@
-//! Batch norm: each channel gets mean 0 and deviation 1 over the batch, then scale and shift.
-//! Without training the running statistics are folded into scale and shift.
+//! Batch norm of a trained model: each channel gets mean 0 and deviation 1 over the batch, then
+//! scale and shift.
 
 use super::norm::{self, Affine, Norm};
 use super::{Operator, expect_operands};
-use crate::sim::graph::{Backward, DType, GraphError, Node, TensorId, TensorType};
-use crate::sim::lower::elementwise::{self, Binary};
+use crate::sim::graph::{Backward, GraphError, Node, TensorId, TensorType};
+use crate::sim::lower::elementwise;
 use crate::sim::lower::{LowerError, Lowering, work::Work};
 
 /// Batch norm of `[batch, channels, height, width]`. Operands: `x`, scale, shift, running mean
 /// and running variance.
 #[derive(Clone, Copy, Debug)]
-pub struct BatchNorm {
-    /// Whether statistics are those of the batch; if not, the running ones.
-    pub training: bool,
-}
+pub struct BatchNorm;
 
 fn seen(x: &TensorType) -> Norm {
     let others: Vec<usize> = (0..x.shape.len()).filter(|axis| *axis != 1).collect();
@@ -30,24 +27,16 @@ impl Operator for BatchNorm {
         let channels = inputs[0].shape.get(1).copied();
         let channels = channels.ok_or_else(|| format!("{} has no channels", inputs[0]))?;
         norm::expect_channels(inputs, channels)?;
-        let mut outputs = seen(&inputs[0]).outputs(&inputs[0]);
-        if !self.training {
-            outputs.truncate(1);
-        }
-        Ok(outputs)
+        Ok(seen(&inputs[0]).outputs(&inputs[0]))
     }
 
     fn flops(&self, inputs: &[TensorType], _: &[TensorType]) -> u64 {
-        let per_element = if self.training { norm::FLOPS } else { 2 };
-        per_element * inputs[0].elements()
+        norm::FLOPS * inputs[0].elements()
     }
 
     fn differentiate(&self, backward: &mut Backward) -> Result<Vec<Option<TensorId>>, GraphError> {
         let (inputs, outputs) = (&backward.node.inputs, &backward.node.outputs);
-        let (Some(mean), Some(inverse)) = (outputs.get(1), outputs.get(2)) else {
-            return Err(backward.no_gradient());
-        };
-        let operands = [inputs[0], inputs[1], *mean, *inverse, backward.gradient()?];
+        let operands = [inputs[0], inputs[1], outputs[1], outputs[2], backward.gradient()?];
         let gradients = backward.apply_all("grad", BatchNormGradient, &operands)?;
         Ok(gradients.into_iter().map(Some).chain([None, None]).collect())
     }
@@ -55,27 +44,14 @@ impl Operator for BatchNorm {
     fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
         let affine = Affine { scale: node.inputs[1], shift: node.inputs[2] };
         let norm = seen(lowering.ty(node.inputs[0]));
-        if self.training {
-            let mut work = norm.forward(lowering, node, affine)?;
-            for (running, statistics) in [(3, 1), (4, 2)] {
-                let dtype = lowering.ty(node.inputs[running]).dtype;
-                let layout = lowering.layout_or_linear(node.outputs[statistics]);
-                work.items.extend(lowering.bring(node.inputs[running], &layout, "running").items);
-                work.push(elementwise::axpby("running/axpby", dtype, &layout.elements));
-            }
-            return Ok(work);
+        let mut work = norm.forward_by_channel(lowering, node, affine)?;
+        for (running, statistics) in [(3, 1), (4, 2)] {
+            let dtype = lowering.ty(node.inputs[running]).dtype;
+            let layout = lowering.layout_or_linear(node.outputs[statistics]);
+            work.append(lowering.bring(node.inputs[running], &layout, "running"));
+            work.push(elementwise::axpby("running/axpby", dtype, &layout.elements));
         }
-        // Running statistics become a scale and a shift once per pass.
-        let layout = lowering.layout_or_linear(affine.scale);
-        let mut folding = Work::default();
-        let steps =
-            [Binary::VarianceToInvStdDev, Binary::Multiply, Binary::Multiply, Binary::Subtract];
-        for step in steps {
-            let name = format!("Norm/combine/{}", step.title());
-            folding.push(elementwise::binary(&name, step, DType::Float, &layout.elements));
-        }
-        folding.append(norm.inference(lowering, node, affine));
-        Ok(folding)
+        Ok(work)
     }
 }
 

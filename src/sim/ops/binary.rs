@@ -3,7 +3,7 @@
 
 use super::parts::Rows;
 use super::{Operator, Reduce, Reshape, Reuse, UnaryOp, expect_operands};
-use crate::sim::graph::{Backward, GraphError, Node, TensorId, TensorType};
+use crate::sim::graph::{Backward, GraphError, Node, Role, TensorId, TensorType};
 use crate::sim::lower::elementwise::{self, Binary, Unary};
 use crate::sim::lower::reduce::Operation;
 use crate::sim::lower::{LowerError, Lowering, work::Work};
@@ -111,7 +111,13 @@ impl Operator for BinaryOp {
         let axes = repeated_axes(&a, &b).unwrap_or_default();
         let work = if axes.is_empty() {
             let mut work = lowering.bring(node.inputs[1], &layout, &name);
-            work.push(elementwise::binary_in_place(&name, self.0, a.dtype, &layout.elements));
+            // What outlives the program cannot be overwritten.
+            let phase = if lowering.graph.tensor(node.inputs[0]).role == Role::Activation {
+                elementwise::binary_in_place
+            } else {
+                elementwise::binary
+            };
+            work.push(phase(&name, self.0, a.dtype, &layout.elements));
             work
         } else {
             let values = lowering.layout_or_linear(node.inputs[1]);

@@ -81,13 +81,15 @@ impl Operator for Conv2d {
         let (x, w) = (backward.node.inputs[0], backward.node.inputs[1]);
         let (x_type, w_type) = (backward.input_type(0), backward.input_type(1));
         let mut gradients = vec![None, None];
-        if backward.wants(0) {
-            let operator = Conv2dInputGradient { conv: *self, x: x_type.clone() };
-            gradients[0] = Some(backward.apply("bwd", operator, &[gradient, w])?);
-        }
+        // Weights first, as a scheduler that minimises what is alive does (PopART's): `x` may go
+        // before its gradient comes.
         if backward.wants(1) {
             let operator = Conv2dWeightGradient { conv: *self, w: w_type };
             gradients[1] = Some(backward.apply("wu", operator, &[x, gradient])?);
+        }
+        if backward.wants(0) {
+            let operator = Conv2dInputGradient { conv: *self, x: x_type.clone() };
+            gradients[0] = Some(backward.apply("bwd", operator, &[gradient, w])?);
         }
         Ok(gradients)
     }

@@ -108,13 +108,15 @@ impl Operator for MatMul {
         let (x, w) = (backward.node.inputs[0], backward.node.inputs[1]);
         let part = |product| Self { product, ..*self };
         let mut gradients = vec![None, None];
-        if backward.wants(0) {
-            gradients[0] =
-                Some(backward.apply("bwd", part(Product::InputGradient), &[gradient, w])?);
-        }
+        // Weights first, as a scheduler that minimises what is alive does (PopART's): `x` may go
+        // before its gradient comes.
         if backward.wants(1) {
             gradients[1] =
                 Some(backward.apply("wu", part(Product::WeightGradient), &[x, gradient])?);
+        }
+        if backward.wants(0) {
+            gradients[0] =
+                Some(backward.apply("bwd", part(Product::InputGradient), &[gradient, w])?);
         }
         Ok(gradients)
     }

@@ -2,7 +2,7 @@
 //! channel.
 //!
 //! As poplin and popnn do it (poplibs lib/poplin/Norms.cpp, lib/popnn/GroupNorm.cpp): sums of
-//! values and of squares; the inverse standard deviation; difference and product with the
+//! values and of squares, in the same compute sets; the inverse standard deviation; difference and product with the
 //! statistics; product with the scale and sum with the shift. The gradient whitens the input
 //! again, as PopART's does.
 
@@ -59,7 +59,7 @@ impl Norm {
         (Rows::new(&ty, seen.clone(), &self.statistics), Rows::new(&ty, seen, &self.channels))
     }
 
-    /// The forward pass; lays out result and statistics.
+    /// The forward pass of layer and group norm; lays out result and statistics.
     pub fn forward(
         &self,
         lowering: &mut Lowering,
@@ -70,20 +70,38 @@ impl Norm {
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let (rows, channels) = self.rows(&x, &layout);
         let mut work = Work::default();
-        let float = DType::Float;
-        let sum = |work: &mut Work, name, operation| {
-            rows.reduce(lowering, node, work, name, operation, float)
-        };
-        let mean = sum(&mut work, "Norm/mean", Operation::Add)?;
-        let power = sum(&mut work, "Norm/power", Operation::SquareAdd)?;
-        let (name, operation) = ("Norm/iStdDev", Binary::VarianceToInvStdDev);
-        work.push(elementwise::binary_in_place(name, operation, float, &power.elements));
+        let [mean, inverse] = statistics(lowering, node, &mut work, &rows)?;
         rows.apply(lowering, &mut work, "Norm/whiten/Sub", Binary::Subtract, &mean);
-        rows.apply(lowering, &mut work, "Norm/whiten/Mul", Binary::Multiply, &power);
+        rows.apply(lowering, &mut work, "Norm/whiten/Mul", Binary::Multiply, &inverse);
         self.scale_and_shift(lowering, &mut work, &channels, affine);
         lowering.lay_out(node.outputs[0], layout);
-        lowering.lay_out(node.outputs[1], mean);
-        lowering.lay_out(node.outputs[2], power);
+        Ok(work)
+    }
+
+    /// The forward pass of batch norm: statistics and channels run along the same rows, so that
+    /// whitening, scale and shift come down to one factor and one summand per channel (popart
+    /// willow/src/popx/op/batchnormx.cpp).
+    pub fn forward_by_channel(
+        &self,
+        lowering: &mut Lowering,
+        node: &Node,
+        affine: Affine,
+    ) -> Result<Work, LowerError> {
+        let x = lowering.ty(node.inputs[0]).clone();
+        let layout = lowering.layout_or_linear(node.inputs[0]);
+        let (rows, _) = self.rows(&x, &layout);
+        let mut work = Work::default();
+        let [mean, _] = statistics(lowering, node, &mut work, &rows)?;
+        for (name, operand, operation) in [
+            ("Norm/multiplicand", affine.scale, Binary::Multiply),
+            ("Norm/addend", affine.shift, Binary::Subtract),
+        ] {
+            work.append(lowering.bring(operand, &mean, name));
+            work.push(elementwise::binary(name, operation, DType::Float, &mean.elements));
+        }
+        rows.apply(lowering, &mut work, "Norm/scale", Binary::Multiply, &mean);
+        rows.apply(lowering, &mut work, "Norm/shift", Binary::Add, &mean);
+        lowering.lay_out(node.outputs[0], layout);
         Ok(work)
     }
 
@@ -99,17 +117,6 @@ impl Norm {
         let shift = lowering.layout_or_linear(affine.shift);
         channels.apply(lowering, work, "Norm/scale", Binary::Multiply, &scale);
         channels.apply(lowering, work, "Norm/shift", Binary::Add, &shift);
-    }
-
-    /// The pass with statistics that are known beforehand: scale and shift alone.
-    pub fn inference(&self, lowering: &mut Lowering, node: &Node, affine: Affine) -> Work {
-        let x = lowering.ty(node.inputs[0]).clone();
-        let layout = lowering.layout_or_linear(node.inputs[0]);
-        let (_, channels) = self.rows(&x, &layout);
-        let mut work = Work::default();
-        self.scale_and_shift(lowering, &mut work, &channels, affine);
-        lowering.lay_out(node.outputs[0], layout);
-        work
     }
 
     /// The gradient. Operands of `node`: input, scale, mean, inverse standard deviation, gradient
@@ -130,20 +137,28 @@ impl Norm {
         let product = |work: &mut Work, name: &str| {
             work.push(elementwise::binary(name, Binary::Multiply, dtype, elements));
         };
-        let sum = |work: &mut Work, of: &Rows, name: &str, output: DType| {
-            of.reduce(lowering, node, work, name, Operation::Add, output)
+        // Sums of the product and of the gradient itself.
+        let sums = |work: &mut Work, of: &Rows, names: [&str; 2], output: DType| {
+            reduce_together(
+                lowering,
+                node,
+                work,
+                of,
+                names.map(|name| (name, Operation::Add)),
+                output,
+            )
         };
         let first = work.phases().len();
         product(&mut work, "NormGrad/delta/Mul");
-        let scale_gradient = sum(&mut work, &channels, "NormGrad/delta/scale", dtype)?;
+        let names = ["NormGrad/delta/scale", "NormGrad/delta/shift"];
+        let [scale_gradient, shift_gradient] = sums(&mut work, &channels, names, dtype)?;
         keep(&mut work, "NormGrad/delta/product", layout.bytes(dtype.bytes()), first);
-        let shift_gradient = sum(&mut work, &channels, "NormGrad/delta/shift", dtype)?;
         channels.apply(lowering, &mut work, "NormGrad/scale", Binary::Multiply, &scale);
         let second = work.phases().len();
         product(&mut work, "NormGrad/statistics/Mul");
-        let var_delta = sum(&mut work, &rows, "NormGrad/statistics/var", DType::Float)?;
+        let names = ["NormGrad/statistics/var", "NormGrad/statistics/mean"];
+        let [var_delta, mean_delta] = sums(&mut work, &rows, names, DType::Float)?;
         keep(&mut work, "NormGrad/statistics/product", layout.bytes(dtype.bytes()), second);
-        let mean_delta = sum(&mut work, &rows, "NormGrad/statistics/mean", DType::Float)?;
         rows.apply(lowering, &mut work, "NormGrad/var/Mul", Binary::Multiply, &var_delta);
         work.push(elementwise::binary_in_place("NormGrad/var/Add", Binary::Add, dtype, elements));
         rows.apply(lowering, &mut work, "NormGrad/mean/Add", Binary::Add, &mean_delta);
@@ -154,6 +169,44 @@ impl Norm {
         lowering.lay_out(node.outputs[2], shift_gradient);
         Ok(work)
     }
+}
+
+/// Adds the sums of values and squares of each row and what they make, mean and inverse standard
+/// deviation; lays them out.
+fn statistics(
+    lowering: &mut Lowering,
+    node: &Node,
+    work: &mut Work,
+    rows: &Rows,
+) -> Result<[Layout; 2], LowerError> {
+    let sums = [("Norm/mean", Operation::Add), ("Norm/power", Operation::SquareAdd)];
+    let found = reduce_together(lowering, node, work, rows, sums, DType::Float)?;
+    let (name, operation) = ("Norm/iStdDev", Binary::VarianceToInvStdDev);
+    let elements = &found[1].elements;
+    work.push(elementwise::binary_in_place(name, operation, DType::Float, elements));
+    lowering.lay_out(node.outputs[1], found[0].clone());
+    lowering.lay_out(node.outputs[2], found[1].clone());
+    Ok(found)
+}
+
+/// Adds two reductions of the same rows that share compute sets; returns how their results lie.
+fn reduce_together(
+    lowering: &Lowering,
+    node: &Node,
+    work: &mut Work,
+    rows: &Rows,
+    reductions: [(&str, Operation); 2],
+    output: DType,
+) -> Result<[Layout; 2], LowerError> {
+    let alone = |(name, operation)| {
+        let mut work = Work::default();
+        let layout = rows.reduce(lowering, node, &mut work, name, operation, output)?;
+        Ok((work, layout))
+    };
+    let [first, second] = reductions.map(alone);
+    let ((one, first), (other, second)) = (first?, second?);
+    work.append_together(one, other);
+    Ok([first, second])
 }
 
 /// Checks that scale and shift have one value per channel.

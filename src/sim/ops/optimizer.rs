@@ -24,6 +24,9 @@ pub enum Optimizer {
     Sgd,
     /// Gradient descent with momentum.
     SgdMomentum,
+    /// The same with one tensor for the accumulated gradient and the momentum (PopART
+    /// SGDAccumulatorAndMomentum::Combined).
+    SgdMomentumCombined,
     /// Adaptive moments.
     Adam,
     /// Adam with decoupled weight decay.
@@ -34,13 +37,21 @@ pub enum Optimizer {
 
 impl Optimizer {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Sgd, Self::SgdMomentum, Self::Adam, Self::AdamW, Self::Lamb];
+    pub const ALL: [Self; 6] = [
+        Self::Sgd,
+        Self::SgdMomentum,
+        Self::SgdMomentumCombined,
+        Self::Adam,
+        Self::AdamW,
+        Self::Lamb,
+    ];
 
     /// Name in a spec.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sgd => "sgd",
             Self::SgdMomentum => "sgd_momentum",
+            Self::SgdMomentumCombined => "sgd_momentum_combined",
             Self::Adam => "adam",
             Self::AdamW => "adamw",
             Self::Lamb => "lamb",
@@ -54,27 +65,31 @@ impl Optimizer {
 
     /// Its state tensors: prefix as PopART names them, and element type where that is not the
     /// parameter's. Second moments of halves would underflow (graphcore/examples nlp/bert/pytorch
-    /// optimization.py: second_order_momentum_accum_type float).
-    pub fn states(self) -> &'static [(&'static str, Option<DType>)] {
+    /// optimization.py: second_order_momentum_accum_type float). Where gradients are accumulated,
+    /// a combined momentum is the accumulator.
+    pub fn states(self, accumulates: bool) -> &'static [(&'static str, Option<DType>)] {
         match self {
+            Self::SgdMomentumCombined if accumulates => &[],
             Self::Sgd => &[],
-            Self::SgdMomentum => &[("Accl", None)],
+            Self::SgdMomentum | Self::SgdMomentumCombined => &[("Accl", None)],
             Self::Adam | Self::AdamW | Self::Lamb => {
                 &[("Accl1", None), ("Accl2", Some(DType::Float))]
             }
         }
     }
 
-    /// The update of one parameter; afterwards the accumulator is cleared if there is one.
-    pub fn update(self, clears_accumulator: bool) -> impl Operator + 'static {
-        WeightUpdate { optimizer: self, clears_accumulator }
+    /// The update of one parameter; afterwards the accumulator is made ready for the next one if
+    /// there is one.
+    pub fn update(self, accumulates: bool) -> impl Operator + 'static {
+        WeightUpdate { optimizer: self, accumulates }
     }
 
     /// Passes up to the step.
-    fn step(self) -> Vec<Pass> {
+    fn step(self, accumulates: bool) -> Vec<Pass> {
         match self {
             Self::Sgd => Vec::new(),
-            Self::SgdMomentum => vec![axpby("acclUpdate/axpby")],
+            Self::SgdMomentumCombined if accumulates => Vec::new(),
+            Self::SgdMomentum | Self::SgdMomentumCombined => vec![axpby("acclUpdate/axpby")],
             Self::Adam => moments(),
             Self::AdamW | Self::Lamb => {
                 let mut passes = moments();
@@ -87,8 +102,9 @@ impl Optimizer {
     /// Passes that apply the step.
     fn apply(self) -> &'static [Pass] {
         match self {
-            Self::Sgd => const { &[scaled("varUpdate/scaledAdd")] },
-            Self::SgdMomentum => const { &[scaled("varUpdate/scaledAdd")] },
+            Self::Sgd | Self::SgdMomentum | Self::SgdMomentumCombined => {
+                const { &[scaled("varUpdate/scaledAdd")] }
+            }
             Self::Adam | Self::AdamW | Self::Lamb => {
                 const {
                     &[
@@ -105,7 +121,7 @@ impl Optimizer {
 #[derive(Clone, Copy, Debug)]
 struct WeightUpdate {
     optimizer: Optimizer,
-    clears_accumulator: bool,
+    accumulates: bool,
 }
 
 /// One element-wise pass of an update.
@@ -209,7 +225,7 @@ impl Operator for WeightUpdate {
     fn flops(&self, inputs: &[TensorType], _: &[TensorType]) -> u64 {
         let per_element = match self.optimizer {
             Optimizer::Sgd => 2,
-            Optimizer::SgdMomentum => 4,
+            Optimizer::SgdMomentum | Optimizer::SgdMomentumCombined => 4,
             Optimizer::Adam => 14,
             Optimizer::AdamW => 16,
             Optimizer::Lamb => 21,
@@ -225,7 +241,7 @@ impl Operator for WeightUpdate {
         for state in &node.inputs[2..] {
             lowering.lay_out(*state, layout.clone());
         }
-        for pass in self.optimizer.step() {
+        for pass in self.optimizer.step(self.accumulates) {
             work.push(pass.phase(dtype, &layout.elements));
         }
         if self.optimizer == Optimizer::Lamb {
@@ -234,9 +250,13 @@ impl Operator for WeightUpdate {
         for pass in self.optimizer.apply() {
             work.push(pass.phase(dtype, &layout.elements));
         }
-        if self.clears_accumulator {
-            let accumulator = lowering.layout_or_linear(node.inputs[1]);
-            work.push(elementwise::fill("accumulatorUpdate/zero", dtype, &accumulator.elements));
+        if self.accumulates {
+            let elements = lowering.layout_or_linear(node.inputs[1]).elements;
+            work.push(match self.optimizer {
+                // What was accumulated decays into the momentum of the next update.
+                Optimizer::SgdMomentumCombined => axpby("acclUpdate/axpby").phase(dtype, &elements),
+                _ => elementwise::fill("accumulatorUpdate/zero", dtype, &elements),
+            });
         }
         Ok(work)
     }

@@ -7,7 +7,7 @@ use crate::sim::graph::{DType, Node, TensorType};
 use crate::sim::lower::elementwise::{self, Binary, Unary, cycles};
 use crate::sim::lower::exchange;
 use crate::sim::lower::layout::{Layout, Order};
-use crate::sim::lower::reduce::{self, Dim, Operation, Reduction};
+use crate::sim::lower::reduce::{self, Dim, Operation, Reduction, ResultUse};
 use crate::sim::lower::work::{Phase, Place, Temporary, Work};
 use crate::sim::lower::{LowerError, Lowering, runs};
 use crate::units::TileRuns;
@@ -48,6 +48,7 @@ impl Rows {
             input: &self.layout.elements,
             dtype: self.dtype,
             output,
+            result: ResultUse::PLAIN,
             tiles: lowering.tiles,
             bytes_per_cycle: lowering.exchange_speed(),
         };

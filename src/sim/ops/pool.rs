@@ -73,7 +73,7 @@ impl Pool {
             dtype: input.dtype,
             batch: input.shape[0],
             channels: input.shape[1],
-            axes: [self.axis(input, 0), self.axis(input, 1)],
+            axes: [Axis::NONE, self.axis(input, 0), self.axis(input, 1)],
             grouping: operands.last().map_or(1, group),
             forward_grouping: operands.first().map_or(1, group),
         };

@@ -1,6 +1,7 @@
 //! Copies of a run: with the host, beside compute where I/O tiles do them, and between IPUs.
 
-use super::{Runner, Sink};
+use super::{Place, Runner, Sink};
+use crate::report::MarkKind;
 use crate::sim::compile::{Compiled, HostCopy, LeafCost, LinkCopy};
 use crate::sim::spec::OverlapIo;
 use crate::units::ProgramId;
@@ -58,7 +59,14 @@ impl<S: Sink> Runner<'_, S> {
     fn copy_from_host(&mut self, copy: &HostCopy, lane: Lane) -> Result<(), S::Error> {
         let stream = copy.programs[1];
         let filled = self.host.filled(stream, copy.bytes_in);
+        let first = self.next;
         self.stream(copy, lane, filled)?;
+        if let Some((micro_batch, busy)) = self.host.callback(stream) {
+            let stage = &self.compiled.placement.stages[copy.stage].name;
+            let label = format!("{stage} callback {micro_batch}");
+            let start = Place { step: first, cycle: busy.start };
+            self.emit_mark(MarkKind::Callback, &label, None, None, micro_batch, &start, busy.end)?;
+        }
         let at = match lane {
             Lane::Compute => self.clocks.at(copy.ipu),
             Lane::Io | Lane::IoBeside => self.clocks.io_at(copy.ipu),

@@ -5,7 +5,7 @@
 //! StreamCopyBegin.
 
 use crate::sim::spec::{HostSpec, Loader, Spec};
-use crate::units::ProgramId;
+use crate::units::{CycleRange, ProgramId};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Calls over which the loader's mean lead is taken.
@@ -20,6 +20,8 @@ pub struct Host {
     input_bytes: u64,
     samples_ready: u64,
     streams: BTreeMap<ProgramId, Stream>,
+    /// End of the last callback that was shown.
+    shown_until: u64,
 }
 
 /// One stream from the host.
@@ -27,7 +29,8 @@ pub struct Host {
 struct Stream {
     /// Micro-batches copied so far.
     fetched: u64,
-    /// When the callback of the last one was done.
+    /// When the callback of the last one began and was done.
+    begun: u64,
     filled: u64,
     /// When the buffers that are still in use were emptied.
     emptied: VecDeque<u64>,
@@ -47,7 +50,13 @@ impl Host {
             input_bytes,
             samples_ready,
             streams: BTreeMap::new(),
+            shown_until: 0,
         }
+    }
+
+    /// When the samples of the call are there.
+    pub fn samples_ready(&self) -> u64 {
+        self.samples_ready
     }
 
     /// When the buffer of the stream's next micro-batch is full.
@@ -62,6 +71,7 @@ impl Host {
         };
         let jitter = 1.0 + self.spec.sample_time_spread * noise(entry.fetched);
         let start = entry.filled.max(free).max(self.samples_ready);
+        entry.begun = start;
         entry.filled = start + (self.callback * share * jitter).round() as u64;
         entry.fetched += 1;
         entry.filled
@@ -70,6 +80,18 @@ impl Host {
     /// The stream's buffer was emptied.
     pub fn emptied(&mut self, stream: ProgramId, at: u64) {
         self.streams.entry(stream).or_default().emptied.push_back(at);
+    }
+
+    /// The micro-batch of a stream's last callback, and when it was at work; nothing where
+    /// callbacks take no time. Callbacks of several streams that overlap are shown one behind the
+    /// other.
+    pub fn callback(&mut self, stream: ProgramId) -> Option<(u64, CycleRange)> {
+        let entry = self.streams.get(&stream)?;
+        let busy = CycleRange::new(entry.begun.max(self.shown_until), entry.filled);
+        (entry.begun < entry.filled && busy.start < busy.end).then(|| {
+            self.shown_until = busy.end;
+            (entry.fetched - 1, busy)
+        })
     }
 }
 

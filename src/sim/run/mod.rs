@@ -12,7 +12,7 @@ pub use host::loader_seconds;
 use crate::report::{Mark, MarkKind, Pass, Step, StepOnIpu};
 use crate::sim::compile::{Compiled, Fragment, HostCopy, Item, pass_name};
 use crate::sim::schedule::{Slot, Turn, Update};
-use crate::sim::spec::{OutputMode, OverlapIo, Spec};
+use crate::sim::spec::{Loader, OutputMode, OverlapIo, Spec};
 use crate::units::{CycleRange, ProgramId, StepId};
 use clocks::Clocks;
 use host::Host;
@@ -124,6 +124,7 @@ fn run_from<S: Sink>(
     runner.prologue()?;
     runner.iterations()?;
     runner.mark(MarkKind::Run, "Engine::run #0", None, 0, &start)?;
+    runner.loader(&start)?;
     Ok(runner.clocks.latest())
 }
 
@@ -192,6 +193,28 @@ impl<'a, S: Sink> Runner<'a, S> {
     fn emit(&mut self, program: ProgramId, ipus: Vec<StepOnIpu>) -> Result<(), S::Error> {
         self.next += 1;
         self.sink.step(&Step { program, ipus })
+    }
+
+    /// What the loader of this call, and of those behind it, does meanwhile.
+    fn loader(&mut self, start: &Place) -> Result<(), S::Error> {
+        let ahead = match self.spec.options.host.loader {
+            Loader::None | Loader::Synthetic => return Ok(()),
+            Loader::Sync => false,
+            Loader::Async => true,
+        };
+        let (samples, bytes) = call_size(self.compiled, self.spec);
+        let seconds = loader_seconds(self.spec, samples, bytes);
+        let cycles = (seconds * self.spec.target.chip.clock_hz as f64).round() as u64;
+        let ready = self.host.samples_ready();
+        let end = self.clocks.latest().min(ready + cycles);
+        if ready > 0 {
+            self.emit_mark(MarkKind::Loader, "this call", None, None, 0, start, ready)?;
+        }
+        if ahead && end > ready {
+            let start = Place { cycle: ready, ..*start };
+            self.emit_mark(MarkKind::Loader, "a later call", None, None, 1, &start, end)?;
+        }
+        Ok(())
     }
 
     fn prologue(&mut self) -> Result<(), S::Error> {

@@ -37,6 +37,7 @@ pub const BUNDLED: &[Bundled] = &[
     spec!("matmul_chain"),
     spec!("mnist_pipeline"),
     spec!("offload"),
+    spec!("prearrange"),
     spec!("prefetch"),
     spec!("resnet50_inference_c600"),
     spec!("resnet50_pod16"),

@@ -16,6 +16,7 @@ pub(super) fn check(values: &Values, spec: &Spec) -> Result<(), SpecError> {
         overlap(spec),
         schedule(spec),
         outputs(values, spec),
+        parts(values, spec),
     ];
     match problems.into_iter().flatten().next() {
         Some((key, problem)) => Err(values.refuse(key, problem)),
@@ -123,4 +124,10 @@ fn outputs(values: &Values, spec: &Spec) -> Problem {
     let key = "options.output_return_period";
     (values.is_set(key) && spec.options.output_mode != OutputMode::EveryN)
         .then(|| (key, "a period means something with output_mode = \"every_n\" only".to_string()))
+}
+
+fn parts(values: &Values, spec: &Spec) -> Problem {
+    let key = "options.serialize_matmul_factor";
+    (values.is_set(key) && spec.options.serialisation.is_none())
+        .then(|| (key, "there is nothing to cut; set options.serialize_matmul".to_string()))
 }

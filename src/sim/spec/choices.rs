@@ -147,3 +147,17 @@ words! {
         Synthetic = "synthetic",
     }
 }
+
+words! {
+    /// Which dimension linear layers are cut along.
+    SerializeMatmul {
+        /// None: layers stay whole.
+        None = "none",
+        /// Rows of the input.
+        InputChannels = "input_channels",
+        /// The dimension that is summed over.
+        ReducingDim = "reducing_dim",
+        /// Columns of the weights.
+        OutputChannels = "output_channels",
+    }
+}

@@ -173,10 +173,17 @@ const MODEL_AND_TARGET: &[Key] = &[
     },
     Key {
         path: "model.optimizer",
-        form: Form::OneOf(&["sgd", "sgd_momentum", "adam", "adamw", "lamb"]),
+        form: Form::OneOf(&[
+            "sgd",
+            "sgd_momentum",
+            "sgd_momentum_combined",
+            "adam",
+            "adamw",
+            "lamb",
+        ]),
         default: "\"sgd\"",
-        about: "Optimiser of a training model",
-        also: "poptorch.optim.SGD / AdamW",
+        about: "Optimiser of a training model; combined: momentum and accumulated gradient share a tensor",
+        also: "poptorch.optim.SGD(use_combined_accum) / AdamW / LAMB",
     },
     Key {
         path: "model.loss_scaling",

@@ -128,6 +128,10 @@ impl Values {
         if let Some(located) = self.set.get(path) {
             return located.value.clone();
         }
+        // Phases live from streaming memory: what is not said to stay on the chip leaves it.
+        if path.ends_with(".on_chip") && self.text("options.execution") == "phased" {
+            return Value::Flag(false);
+        }
         let key = keys::for_model(self.model).find(|key| key.path == path);
         let key = key.unwrap_or_else(|| panic!("{path} is asked for but not listed in KEYS"));
         Value::parse(key.default).unwrap_or(Value::Text(String::new()))

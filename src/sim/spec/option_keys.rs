@@ -194,6 +194,20 @@ pub(super) const OPTION_KEYS: &[Key] = &[
         "availableMemoryProportion",
     ),
     key(
+        "options.serialize_matmul",
+        Form::OneOf(&["none", "input_channels", "reducing_dim", "output_channels"]),
+        "\"none\"",
+        "Compute linear layers in parts one after the other, cut along one of their dimensions where it divides evenly",
+        "poptorch.SerializedMatMul mode; MatMulSerializationMode",
+    ),
+    key(
+        "options.serialize_matmul_factor",
+        Form::Integer(2, 1024),
+        "2",
+        "Parts of a serialised linear layer",
+        "poptorch.SerializedMatMul factor",
+    ),
+    key(
         "options.partials_type",
         Form::OneOf(&["float32", "float16"]),
         "\"float32\"",

@@ -2,7 +2,7 @@
 
 use super::choices::{
     AutoStage, Execution, InputType, Loader, OutputMode, OverlapIo, Recomputation, Schedule,
-    StashConvention, SyncPattern,
+    SerializeMatmul, StashConvention, SyncPattern,
 };
 use super::error::SpecError;
 use super::keys;
@@ -10,6 +10,7 @@ use super::value::Value;
 use super::{Spec, Values, checks};
 use crate::report::TargetKind;
 use crate::sim::graph::DType;
+use crate::sim::lower::{CutDim, Serialisation};
 use crate::sim::model::ModelDef;
 use crate::sim::targets::{self, Chip, SystemDef};
 use std::collections::BTreeMap;
@@ -172,6 +173,8 @@ pub struct Options {
     pub normalise_on_ipu: bool,
     /// Bound on temporaries of planned operations, as a share of tile memory.
     pub available_memory_proportion: f64,
+    /// How linear layers are cut into parts.
+    pub serialisation: Option<Serialisation>,
     /// Element type of partial sums.
     pub partials_type: DType,
     /// Whether halves are rounded at random.
@@ -260,6 +263,7 @@ fn options(values: &Values) -> Result<Options, SpecError> {
         input_type: InputType::read(values, "options.input_type"),
         normalise_on_ipu: values.flag("options.normalise_on_ipu"),
         available_memory_proportion: values.real("options.available_memory_proportion"),
+        serialisation: serialisation(values),
         partials_type: dtype(values, "options.partials_type"),
         stochastic_rounding: values.flag("options.stochastic_rounding"),
         location: locations(values),
@@ -267,14 +271,21 @@ fn options(values: &Values) -> Result<Options, SpecError> {
     })
 }
 
+fn serialisation(values: &Values) -> Option<Serialisation> {
+    let dim = match SerializeMatmul::read(values, "options.serialize_matmul") {
+        SerializeMatmul::None => return None,
+        SerializeMatmul::InputChannels => CutDim::InputChannels,
+        SerializeMatmul::ReducingDim => CutDim::Reducing,
+        SerializeMatmul::OutputChannels => CutDim::OutputChannels,
+    };
+    Some(Serialisation { dim, parts: values.integer("options.serialize_matmul_factor") })
+}
+
 fn locations(values: &Values) -> Locations {
-    // Phases live from streaming memory: what is not said to stay on the chip leaves it.
-    let phased = values.text("options.execution") == "phased";
     let location = |what: &str| {
         let path = |key: &str| format!("options.location.{what}.{key}");
-        let stays = !phased || values.is_set(&path("on_chip"));
         TensorLocation {
-            on_chip: stays && values.flag(&path("on_chip")),
+            on_chip: values.flag(&path("on_chip")),
             use_io_tiles: values.flag(&path("use_io_tiles")),
             min_elements_for_off_chip: values.integer(&path("min_elements_for_off_chip")),
         }

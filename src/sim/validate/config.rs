@@ -1,6 +1,7 @@
 //! The parameters of one row.
 
 use crate::sim::graph::DType;
+use crate::sim::planner::params::MAX_DIMS;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
@@ -84,14 +85,46 @@ impl Config {
         self.number(key, 0)
     }
 
-    /// Numbers of two dimensions; one stands for both.
-    pub fn pair(&self, key: &str, default: u64) -> Result<[u64; 2], Problem> {
-        match self.numbers(key)?[..] {
-            [] => Ok([default; 2]),
-            [both] => Ok([both; 2]),
-            [first, second] => Ok([first, second]),
-            _ => Err(Problem::Refused(format!("{key}: only one or two dimensions are simulated"))),
+    /// Sizes of one to three dimensions.
+    pub fn field(&self, key: &str) -> Result<Vec<u64>, Problem> {
+        self.present(key)?;
+        let sizes = self.numbers(key)?;
+        if sizes.len() > MAX_DIMS {
+            return Err(Problem::Refused(format!("{key}: no more than three dimensions exist")));
         }
+        Ok(sizes)
+    }
+
+    /// Numbers of `count` dimensions; one stands for all.
+    pub fn along(&self, key: &str, default: u64, count: usize) -> Result<Vec<u64>, Problem> {
+        match &self.numbers(key)?[..] {
+            [] => Ok(vec![default; count]),
+            [all] => Ok(vec![*all; count]),
+            each if each.len() == count => Ok(each.to_vec()),
+            _ => Err(Problem::Broken(format!("{key}: one number or {count} are expected"))),
+        }
+    }
+
+    /// Numbers at both ends of `count` dimensions: `key` says both, `key-lower` and `key-upper`
+    /// one end each.
+    pub fn ends(&self, key: &str, count: usize) -> Result<[Vec<u64>; 2], Problem> {
+        let both = self.along(key, 0, count)?;
+        let end = |name: &str| {
+            let key = format!("{key}-{name}");
+            if self.words.contains_key(&key) {
+                self.along(&key, 0, count)
+            } else {
+                Ok(both.clone())
+            }
+        };
+        Ok([end("lower")?, end("upper")?])
+    }
+
+    /// A number that may have a fraction.
+    pub fn real(&self, key: &str, default: f64) -> Result<f64, Problem> {
+        let Some(text) = self.text(key) else { return Ok(default) };
+        let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+        number.ok_or_else(|| Problem::Broken(format!("{key}: a number is expected, not {text:?}")))
     }
 
     /// Refuses a row without `key`.
@@ -107,11 +140,12 @@ impl Config {
     pub fn dtype(&self, key: &str, default: DType) -> Result<DType, Problem> {
         match self.text(key) {
             None => Ok(default),
+            Some("quarter") => Ok(DType::Quarter),
             Some("half") => Ok(DType::Half),
             Some("float") => Ok(DType::Float),
-            Some(other) => {
-                Err(Problem::Broken(format!("{key}: half or float is expected, not {other:?}")))
-            }
+            Some(other) => Err(Problem::Broken(format!(
+                "{key}: quarter, half or float is expected, not {other:?}"
+            ))),
         }
     }
 
@@ -135,11 +169,18 @@ mod tests {
     #[test]
     fn words_are_read() {
         let config = Config::parse("field=13,7 kernel=3 type=float bias=0").expect("sane");
-        assert_eq!(config.pair("field", 1), Ok([13, 7]));
-        assert_eq!(config.pair("kernel", 1), Ok([3, 3]));
-        assert_eq!(config.pair("stride", 1), Ok([1, 1]));
+        assert_eq!(config.field("field"), Ok(vec![13, 7]));
+        assert_eq!(config.along("kernel", 1, 2), Ok(vec![3, 3]));
+        assert_eq!(config.along("stride", 1, 3), Ok(vec![1, 1, 1]));
+        assert!(config.along("field", 1, 3).is_err());
         assert_eq!(config.dtype("type", DType::Half), Ok(DType::Float));
         assert_eq!(config.flag("bias", true), Ok(false));
+    }
+
+    #[test]
+    fn an_end_overrides_both() {
+        let config = Config::parse("padding=2 padding-upper=0,1").expect("sane");
+        assert_eq!(config.ends("padding", 2), Ok([vec![2, 2], vec![0, 1]]));
     }
 
     #[test]

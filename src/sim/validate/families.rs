@@ -2,7 +2,7 @@
 //! it (poplibs tools/).
 
 use super::config::{Config, Problem};
-use super::{products, recurrent, tensors};
+use super::{passes, products, recurrent, tensors};
 use crate::sim::lower::alone::Program;
 use crate::sim::targets::Chip;
 
@@ -15,6 +15,8 @@ pub struct Family {
     pub about: &'static str,
     /// Parameters it knows.
     pub keys: &'static [&'static str],
+    /// Whether it has passes that can be run alone.
+    pub has_passes: bool,
     /// The program of one operation.
     pub(super) program: fn(&Config, &'static Chip) -> Result<Program, Problem>,
 }
@@ -23,13 +25,23 @@ pub struct Family {
 pub const FAMILIES: &[Family] = &[
     Family {
         name: "gemm",
-        about: "C += A[m,k] x B[k,n]",
-        keys: &["m", "k", "n", "data-type", "partials-type", "tiles-per-ipu"],
+        about: "C = beta C + alpha A[m,k] x B[k,n]",
+        keys: &[
+            "m",
+            "k",
+            "n",
+            "alpha",
+            "beta",
+            "data-type",
+            "partials-type",
+            "available-memory-proportion",
+        ],
+        has_passes: false,
         program: products::gemm,
     },
     Family {
         name: "fc",
-        about: "fully connected layer: forward, backward, weight update",
+        about: "fully connected layer: forward, backward, weight update, or one of them",
         keys: &[
             "batch-size",
             "input-size",
@@ -37,14 +49,15 @@ pub const FAMILIES: &[Family] = &[
             "num-groups",
             "data-type",
             "partials-type",
+            "available-memory-proportion",
             "bias",
-            "tiles-per-ipu",
         ],
+        has_passes: true,
         program: products::fully_connected,
     },
     Family {
         name: "conv",
-        about: "convolution: forward, backward, weight update",
+        about: "convolution: forward, backward, weight update, or one of them",
         keys: &[
             "field",
             "kernel-size",
@@ -53,20 +66,41 @@ pub const FAMILIES: &[Family] = &[
             "conv-groups",
             "batch-size",
             "stride",
+            "in-dilation",
             "kernel-dilation",
             "padding",
             "padding-lower",
             "padding-upper",
+            "truncation",
+            "truncation-lower",
+            "truncation-upper",
+            "kernel-padding",
+            "kernel-padding-lower",
+            "kernel-padding-upper",
+            "kernel-truncation",
+            "kernel-truncation-lower",
+            "kernel-truncation-upper",
+            "output-padding",
+            "output-padding-lower",
+            "output-padding-upper",
+            "output-truncation",
+            "output-truncation-lower",
+            "output-truncation-upper",
+            "flip-input",
+            "flip-kernel",
             "data-type",
+            "input-type",
+            "output-type",
             "partials-type",
+            "available-memory-proportion",
             "bias",
-            "tiles-per-ipu",
         ],
+        has_passes: true,
         program: products::convolution,
     },
     Family {
         name: "pooling",
-        about: "pooling: forward and backward",
+        about: "pooling: forward and backward, or one of them",
         keys: &[
             "field",
             "kernel",
@@ -79,44 +113,43 @@ pub const FAMILIES: &[Family] = &[
             "fwd-chans-per-group",
             "pooling-type",
             "data-type",
-            "tiles-per-ipu",
         ],
+        has_passes: true,
         program: tensors::pooling,
     },
     Family {
         name: "reduction",
         about: "reduction of some dimensions",
-        keys: &[
-            "shape",
-            "dims",
-            "operation",
-            "type",
-            "data-type",
-            "scale",
-            "update",
-            "tiles-per-ipu",
-        ],
+        keys: &["shape", "dims", "operation", "type", "data-type", "scale", "update"],
+        has_passes: false,
         program: tensors::reduction,
     },
     Family {
         name: "embedding",
-        about: "gather of rows of a table, then their update",
-        keys: &["shape", "num-indices", "data-type", "tiles-per-ipu"],
+        about: "gather of rows of a table, then their update, or one of them",
+        keys: &["shape", "num-indices", "data-type"],
+        has_passes: true,
         program: tensors::embedding,
     },
     Family {
         name: "lstm",
-        about: "LSTM layer: forward pass, or all passes",
+        about: "LSTM layer: forward pass, one of the others, or all",
         keys: RECURRENT_KEYS,
+        has_passes: true,
         program: recurrent::lstm,
     },
     Family {
         name: "gru",
-        about: "GRU layer: forward pass, or all passes",
+        about: "GRU layer: forward pass, one of the others, or all",
         keys: RECURRENT_KEYS,
+        has_passes: true,
         program: recurrent::gru,
     },
 ];
+
+/// Parameters that every family knows: the tiles to use, and what only changes what a tool prints
+/// or checks.
+const COMMON_KEYS: [&str; 4] = ["tiles-per-ipu", "ignore-data", "report-plan", "tolerance"];
 
 const RECURRENT_KEYS: &[&str] = &[
     "batch-size",
@@ -125,9 +158,8 @@ const RECURRENT_KEYS: &[&str] = &[
     "output-size",
     "data-type",
     "partials-type",
-    "phase",
+    "available-memory-proportion",
     "cell-order",
-    "tiles-per-ipu",
 ];
 
 impl Family {
@@ -138,7 +170,12 @@ impl Family {
 
     /// The program of one row.
     pub(super) fn build(&self, config: &Config, chip: &'static Chip) -> Result<Program, Problem> {
-        let unknown = config.keys().find(|key| !self.keys.contains(key));
+        let known = |key: &str| {
+            COMMON_KEYS.contains(&key)
+                || self.keys.contains(&key)
+                || self.has_passes && passes::KEYS.contains(&key)
+        };
+        let unknown = config.keys().find(|key| !known(key));
         if let Some(key) = unknown {
             return Err(Problem::Refused(format!(
                 "{}: parameter {key} is not simulated",

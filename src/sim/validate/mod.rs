@@ -10,6 +10,8 @@
 
 mod config;
 mod families;
+mod node;
+mod passes;
 mod products;
 mod recurrent;
 mod rows;

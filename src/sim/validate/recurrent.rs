@@ -1,12 +1,14 @@
 //! Programs of recurrent layers.
 
 use super::config::{Config, Problem};
+use super::passes::Passes;
+use super::products::options;
 use super::tensors::{elements, machine};
 use crate::sim::graph::DType;
 use crate::sim::lower::alone::{Operand, Program};
 use crate::sim::lower::recurrent::{Cell, Layer, Lowered};
 use crate::sim::lower::work::Place;
-use crate::sim::planner::{Pass, PlanCache, PlanOptions};
+use crate::sim::planner::{Pass, PlanCache};
 use crate::sim::targets::Chip;
 use crate::units::TileRuns;
 
@@ -20,19 +22,11 @@ pub fn gru(config: &Config, chip: &'static Chip) -> Result<Program, Problem> {
     program(Cell::Gru, config, chip)
 }
 
-/// The forward pass, or all passes. The order of the cells only names the parts of the weights.
+/// The passes that are run. The order of the cells only names the parts of the weights.
 fn program(cell: Cell, config: &Config, chip: &'static Chip) -> Result<Program, Problem> {
     let machine = machine(config, chip)?;
-    let training = match config.text("phase") {
-        None | Some("fwd") => false,
-        Some("all") => true,
-        Some(phase @ ("bwd" | "wu")) => {
-            return Err(Problem::Refused(format!("phase {phase} alone is not simulated")));
-        }
-        Some(other) => {
-            return Err(Problem::Broken(format!("phase: fwd or all is expected, not {other:?}")));
-        }
-    };
+    let passes = Passes::of(config, Passes::INFERENCE)?;
+    let training = passes.goes_back();
     let layer = Layer {
         cell,
         batch: config.number("batch-size", 1)?,
@@ -46,8 +40,7 @@ fn program(cell: Cell, config: &Config, chip: &'static Chip) -> Result<Program, 
     }
     elements(&[layer.steps, layer.batch, layer.input])?;
     elements(&[layer.steps, layer.batch, layer.output])?;
-    let partials = config.dtype("partials-type", DType::Float)?;
-    let options = PlanOptions { partials, ..PlanOptions::new(Pass::FcInferenceForward) };
+    let options = options(config, Pass::FcInferenceForward)?;
     let lowered = Lowered::new(&machine, layer, training, options, &PlanCache::new())
         .map_err(Problem::refused)?;
     let always = |bytes: TileRuns<u64>| Operand::always(bytes, Place::Any);
@@ -55,13 +48,17 @@ fn program(cell: Cell, config: &Config, chip: &'static Chip) -> Result<Program, 
         .into_iter()
         .map(always)
         .collect::<Vec<_>>();
+    // Backward passes alone need what the forward pass kept: the tools run it before.
     let mut works = vec![lowered.forward()];
     if training {
         let forward = works[0].phases().len() as u32;
         works.push(lowered.backward());
         let backward = works[1].phases().len() as u32;
-        works.push(lowered.weight_update());
-        let update = works[2].phases().len() as u32;
+        let mut update = 0;
+        if passes.update {
+            works.push(lowered.weight_update());
+            update = works[2].phases().len() as u32;
+        }
         // Gradients of outputs come from the host, gradients of inputs go there.
         tensors.push(always(lowered.outputs()));
         tensors.push(always(lowered.inputs()));

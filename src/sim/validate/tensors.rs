@@ -1,13 +1,13 @@
 //! Programs of poolings, reductions and embeddings.
 
 use super::config::{Config, Problem};
-use super::products::padding;
+use super::passes::Passes;
 use crate::sim::graph::DType;
 use crate::sim::lower::alone::{Operand, Program};
 use crate::sim::lower::embedding::{self, Embedding, Lowered};
 use crate::sim::lower::layout::{Layout, Order};
 use crate::sim::lower::pool::{Axis, Kind, Pass, Pooled, Pooling};
-use crate::sim::lower::reduce::{self, Operation, Reduction};
+use crate::sim::lower::reduce::{self, Operation, Reduction, ResultUse};
 use crate::sim::lower::runs;
 use crate::sim::lower::work::{Place, Work};
 use crate::sim::planner::Machine;
@@ -24,14 +24,6 @@ pub fn machine(config: &Config, chip: &'static Chip) -> Result<Machine, Problem>
         )));
     }
     Ok(Machine { tiles, ..Machine::whole(*chip) })
-}
-
-/// Refuses a bias.
-pub fn no_bias(config: &Config) -> Result<(), Problem> {
-    if config.flag("bias", false)? {
-        return Err(Problem::Refused("a bias is not simulated".to_string()));
-    }
-    Ok(())
 }
 
 fn exchange_speed(machine: &Machine) -> u64 {
@@ -51,17 +43,7 @@ pub fn reduction(config: &Config, chip: &'static Chip) -> Result<Program, Proble
     if let Some(axis) = axes.iter().find(|axis| **axis >= shape.len()) {
         return Err(Problem::Broken(format!("dims: there is no dimension {axis} in shape")));
     }
-    if config.flag("update", false)? {
-        return Err(Problem::Refused("reductions that update are not simulated".to_string()));
-    }
-    let scale = config.text("scale").unwrap_or("1.0");
-    match scale.parse::<f64>() {
-        Ok(1.0) => {}
-        Ok(_) => return Err(Problem::Refused("scaled reductions are not simulated".to_string())),
-        Err(_) => {
-            return Err(Problem::Broken(format!("scale: a number is expected, not {scale:?}")));
-        }
-    }
+    let [update, scaled] = [config.flag("update", false)?, config.real("scale", 1.0)? != 1.0];
     let name = config.text("operation").unwrap_or("ADD");
     let operation = Operation::find(name)
         .ok_or_else(|| Problem::Broken(format!("operation: there is no reduction {name:?}")))?;
@@ -74,6 +56,7 @@ pub fn reduction(config: &Config, chip: &'static Chip) -> Result<Program, Proble
         input: &input.elements,
         dtype,
         output: dtype,
+        result: ResultUse { update, scaled },
         tiles,
         bytes_per_cycle: exchange_speed(&machine),
     };
@@ -96,27 +79,72 @@ pub fn elements(shape: &[u64]) -> Result<u64, Problem> {
 /// Largest window of a pooling: a tile has a list for every position in it.
 const MOST_POSITIONS: u64 = 1 << 16;
 
-/// A pooling and its gradient.
+/// A pooling, its gradient, or both.
 pub fn pooling(config: &Config, chip: &'static Chip) -> Result<Program, Problem> {
     let machine = machine(config, chip)?;
     let tiles = machine.tiles as u32;
-    config.present("field")?;
+    let forward = forward_pooling(config)?;
+    let passes = Passes::of(config, Passes::ALL)?;
+    let [outer, inner] = [|axis: Axis| Some(axis.elements), Axis::windows].map(|size| {
+        let field = forward.axes.map(size).into_iter().collect::<Option<Vec<u64>>>();
+        let field = field.ok_or_else(|| Problem::refused("no window fits into the field"))?;
+        let shape = [&[forward.batch, forward.channels][..], &field].concat();
+        let bytes = forward.dtype.bytes();
+        Ok(Layout::linear(elements(&shape)?, bytes, tiles).bytes(bytes))
+    });
+    // Activations, and where there is a gradient that of both sides.
+    let (outer, inner) = (outer?, inner?);
+    let live = match (passes.goes_back(), passes.forward) {
+        (true, _) => vec![outer.clone(), outer, inner.clone(), inner],
+        (false, _) => vec![outer, inner],
+    };
+    let run = |pooling: &Pooling, sources: &[TileRuns<u64>]| -> Result<Pooled, Problem> {
+        let sources = sources.iter().fold(TileRuns::empty(), |sum, at| runs::add(&sum, at));
+        let pooled = pooling.lower(tiles, exchange_speed(&machine), &sources);
+        pooled.ok_or_else(|| Problem::refused("the pooling has no plan"))
+    };
+    let first = run(&forward, &live[..1])?;
+    let mut program = Program::new(&machine);
+    if passes.goes_back() {
+        // Gradients lie as the results of the forward pass do.
+        let backward = Pooling {
+            pass: Pass { backward: true, ..forward.pass },
+            grouping: if passes.forward { first.plan.group } else { forward.grouping },
+            ..forward
+        };
+        program.works.push(run(&backward, &live[1..])?.work);
+    }
+    if passes.forward {
+        program.works.insert(0, first.work);
+    }
+    program.tensors =
+        live.into_iter().map(|bytes| Operand::always(bytes, Place::OwnElement)).collect();
+    Ok(program)
+}
+
+/// The forward pass of a pooling.
+fn forward_pooling(config: &Config) -> Result<Pooling, Problem> {
+    let field = config.field("field")?;
     config.present("kernel")?;
-    let dtype = config.dtype("data-type", DType::Half)?;
-    let [field, kernel] = [config.pair("field", 1)?, config.pair("kernel", 1)?];
-    let stride = config.pair("stride", 1)?;
-    let [before, behind] = padding(config)?;
-    if kernel[0].saturating_mul(kernel[1]) > MOST_POSITIONS {
+    let kernel = config.along("kernel", 1, field.len())?;
+    let stride = config.along("stride", 1, field.len())?;
+    let [before, behind] = config.ends("padding", field.len())?;
+    let positions = kernel.iter().try_fold(1u64, |product, size| product.checked_mul(*size));
+    if positions.is_none_or(|positions| positions > MOST_POSITIONS) {
         let reason = format!("windows of more than {MOST_POSITIONS} elements are not simulated");
         return Err(Problem::Refused(reason));
     }
-    let axis = |at: usize| Axis {
-        elements: field[at],
-        kernel: kernel[at],
-        stride: stride[at],
-        before: before[at],
-        behind: behind[at],
-    };
+    let mut axes = [Axis::NONE; 3];
+    let first = axes.len() - field.len();
+    for (d, axis) in axes[first..].iter_mut().enumerate() {
+        *axis = Axis {
+            elements: field[d],
+            kernel: kernel[d],
+            stride: stride[d],
+            before: before[d],
+            behind: behind[d],
+        };
+    }
     let kind = match config.text("pooling-type") {
         None | Some("max") => Kind::Max,
         Some("avg") => Kind::Average,
@@ -124,45 +152,18 @@ pub fn pooling(config: &Config, chip: &'static Chip) -> Result<Program, Problem>
         Some(other) => return Err(Problem::Broken(format!("pooling-type: no pooling {other:?}"))),
     };
     let grouping = config.number("fwd-chans-per-group", 1)?;
-    let forward = Pooling {
+    Ok(Pooling {
         pass: Pass { kind, backward: false },
-        dtype,
+        dtype: config.dtype("data-type", DType::Half)?,
         batch: config.number("batch-size", 1)?,
         channels: config.number("channels", 1)?,
-        axes: [axis(0), axis(1)],
+        axes,
         grouping,
         forward_grouping: grouping,
-    };
-    let windows = forward.axes.map(Axis::windows);
-    let [Some(rows), Some(columns)] = windows else {
-        return Err(Problem::Refused("no window fits into the field".to_string()));
-    };
-    let linear = |field: [u64; 2]| {
-        let count = elements(&[forward.batch, forward.channels, field[0], field[1]])?;
-        Ok(Layout::linear(count, dtype.bytes(), tiles).bytes(dtype.bytes()))
-    };
-    // Activations and their gradients on both sides.
-    let (outer, inner) = (linear(field)?, linear([rows, columns])?);
-    let live = vec![outer.clone(), outer, inner.clone(), inner];
-    let run = |pooling: &Pooling, sources: &[TileRuns<u64>]| -> Result<Pooled, Problem> {
-        let sources = sources.iter().fold(TileRuns::empty(), |sum, at| runs::add(&sum, at));
-        let pooled = pooling.lower(tiles, exchange_speed(&machine), &sources);
-        pooled.ok_or_else(|| Problem::Refused("the pooling has no plan".to_string()))
-    };
-    let first = run(&forward, &live[..1])?;
-    // Gradients lie as the results of the forward pass do.
-    let backward = Pooling {
-        pass: Pass { backward: true, ..forward.pass },
-        grouping: first.plan.group,
-        ..forward
-    };
-    let second = run(&backward, &live[1..])?;
-    let works = vec![first.work, second.work];
-    let tensors = live.into_iter().map(|bytes| Operand::always(bytes, Place::OwnElement)).collect();
-    Ok(Program { works, tensors, ..Program::new(&machine) })
+    })
 }
 
-/// A gather of rows of a table, and the update of those rows.
+/// A gather of rows of a table, the update of those rows, or both.
 pub fn embedding(config: &Config, chip: &'static Chip) -> Result<Program, Problem> {
     let machine = machine(config, chip)?;
     config.present("shape")?;
@@ -175,16 +176,28 @@ pub fn embedding(config: &Config, chip: &'static Chip) -> Result<Program, Proble
     }
     let dtype = config.dtype("data-type", DType::Half)?;
     let embedding = Embedding { rows, width, lookups, dtype };
-    let plan = embedding::plan(&embedding, machine.tiles, true);
+    let passes = Passes::of(config, Passes::ALL)?;
+    let plan = embedding::plan(&embedding, machine.tiles, passes.update);
     let lowered = Lowered::new(&machine, embedding, plan);
     let slices = lowered.slices().bytes(dtype.bytes());
-    let indices = lowered.indices().bytes(DType::Int.bytes());
-    let (gather, update) = (lowered.gather(), lowered.update().map_err(Problem::refused)?);
-    let read = [lowered.table().bytes(dtype.bytes()), slices.clone(), indices];
-    let mut tensors: Vec<Operand> =
-        read.into_iter().map(|bytes| Operand::always(bytes, Place::Any)).collect();
-    // Without a download nothing reads the rows that were looked up.
-    let made = gather.phases().len() as u32 - 1;
-    tensors.push(Operand { bytes: slices, place: Place::Any, live: Some(made..made + 1) });
-    Ok(Program { works: vec![gather, update], tensors, code: true, ..Program::new(&machine) })
+    let always = |bytes: TileRuns<u64>| Operand::always(bytes, Place::Any);
+    let mut program = Program { code: true, ..Program::new(&machine) };
+    program.tensors.push(always(lowered.table().bytes(dtype.bytes())));
+    program.tensors.push(always(lowered.indices().bytes(DType::Int.bytes())));
+    if passes.forward {
+        let gather = lowered.gather();
+        // Without a download nothing reads the rows that were looked up.
+        let made = gather.phases().len() as u32 - 1;
+        let (bytes, live) = (slices.clone(), Some(made..made + 1));
+        program.tensors.push(Operand { bytes, place: Place::Any, live });
+        program.works.push(gather);
+    }
+    if passes.update {
+        program.tensors.push(always(slices));
+        program.works.push(lowered.update().map_err(Problem::refused)?);
+    }
+    if program.works.is_empty() {
+        return Err(Problem::Broken("an embedding has no backward pass".to_string()));
+    }
+    Ok(program)
 }

@@ -6,11 +6,11 @@ mod tables;
 use super::jump::TraceJump;
 use super::{View, ViewContext, ViewInfo};
 use crate::analysis::exchange_code::{Flows, Link, Measure, curves};
-use crate::analysis::tiles::{Curves, Order};
+use crate::analysis::tiles::Order;
 use crate::gui::command::Command;
 use crate::gui::icons::Icon;
 use crate::gui::theme::Palette;
-use crate::gui::widgets::tile_graph::{Graph, Look};
+use crate::gui::widgets::tile_graph::{Look, TileCurves, TileGraph};
 use crate::gui::widgets::tile_picker::TilePicker;
 use crate::gui::widgets::{
     choice_ui, missing_ui, tables_height, tabs_ui, toolbar_end_ui, toolbar_ui, waiting_ui,
@@ -56,12 +56,12 @@ enum Tab {
 /// State of the view.
 #[derive(Default)]
 struct ExchangeCode {
-    curves: Slot<(Measure, Order, bool), Result<Arc<Curves>, String>>,
+    curves: Slot<(Measure, Order, bool), Result<Arc<TileCurves>, String>>,
     flows: Slot<(), Result<Arc<Flows>, String>>,
     show: Show,
     order: Order,
     per_ipu: bool,
-    graph: Graph,
+    graph: TileGraph,
     matrix: MatrixView,
     link: Option<Link>,
     /// The program that was chosen in the last frame.
@@ -180,7 +180,8 @@ impl ExchangeCode {
         let key = (measure, self.order, self.per_ipu);
         let question = move |&(measure, order, per_ipu): &(Measure, Order, bool)| {
             let found = curves(&report, measure, order, per_ipu);
-            found.map(Arc::new).map_err(|error| error.to_string())
+            let ready = |curves| Arc::new(TileCurves::new(curves, |of| of.title().to_owned()));
+            found.map(ready).map_err(|error| error.to_string())
         };
         let asked = self.curves.ask(ui.ctx(), context.workers, &key, question);
         let curves = match asked {
@@ -198,7 +199,7 @@ impl ExchangeCode {
                 return;
             }
         };
-        if curves.max == 0 {
+        if curves.curves.max == 0 {
             let (heading, sentence) = nothing(context, measure);
             return missing_ui(ui, heading, sentence);
         }
@@ -208,7 +209,7 @@ impl ExchangeCode {
             Measure::Messages => "Messages by tile",
         };
         let (order, per_ipu) = (self.order, self.per_ipu);
-        let look = Look { name, total: name, order, per_ipu, max_memory: false };
+        let look = Look { name, order, per_ipu, max_memory: false };
         self.graph.ui(ui, context, &curves, look);
     }
 

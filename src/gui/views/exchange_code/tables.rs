@@ -75,7 +75,14 @@ impl Tables {
         let clicked = ui
             .push_id("programs", |ui| {
                 let hint = "Filter programs";
-                state.choose_ui(ui, context.workers, &listed.table, generation, hint, chosen)
+                state.choose_ui(
+                    ui,
+                    context.workers,
+                    &listed.table,
+                    generation,
+                    hint,
+                    chosen.as_slice(),
+                )
             })
             .inner;
         if let Some(row) = clicked {
@@ -91,13 +98,13 @@ impl Tables {
         let asked = self.tiles.ask(ui.ctx(), context.workers, &(), question);
         let Some(listed) = listed_ui(ui, asked) else { return };
         let state = &mut self.states[1];
-        let tiles = &context.selection.tiles;
-        let chosen = listed.rows.iter().position(|row| tiles.contains(&row.tile));
+        let place = |tile: &u32| listed.rows.iter().position(|row| row.tile == *tile);
+        let chosen: Vec<usize> = context.selection.tiles.iter().filter_map(place).collect();
         let generation = Arc::as_ptr(&listed.table) as u64;
         let clicked = ui
             .push_id("tiles", |ui| {
                 let hint = "Filter tiles";
-                state.choose_ui(ui, context.workers, &listed.table, generation, hint, chosen)
+                state.choose_ui(ui, context.workers, &listed.table, generation, hint, &chosen)
             })
             .inner;
         if let Some(row) = clicked {

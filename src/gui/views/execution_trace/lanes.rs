@@ -30,7 +30,7 @@ impl ExecutionTrace {
         ui.allocate_rect(area, Sense::hover());
         let prefs = context.prefs.trace;
         let common = COMMON_MARKS.iter().filter(|kind| prepared.mark_kinds.contains(kind)).count();
-        let mark_rows = if prefs.marks { common } else { 0 };
+        let mark_rows = if prefs.marks { common + usize::from(prepared.host) } else { 0 };
         let places = places(area, mark_rows);
         self.run = Some(prepared.range);
         let range = self.reach.map_or(prepared.range, |reach| reach.union(prepared.range));
@@ -136,6 +136,8 @@ impl ExecutionTrace {
             grouping: grouping(&prefs),
             tile_balance: prefs.tile_balance,
             marks: prefs.marks,
+            arrows: prefs.arrows,
+            chosen: context.selection.step.map(|step| step.step),
             filter: self.filter.trim().to_lowercase(),
             dark: ui.visuals().dark_mode,
             row_height: (row_height * ppp).round() as usize,

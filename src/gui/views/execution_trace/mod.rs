@@ -1,5 +1,6 @@
 //! The execution trace: what every IPU did, cycle by cycle.
 
+mod arrows;
 mod bsp;
 mod chosen;
 pub(super) mod colours;
@@ -14,7 +15,9 @@ mod ruler;
 mod scene;
 
 use super::{Timeline, View, ViewContext, ViewInfo};
-use crate::analysis::trace::{Grouping, StepView, Style, WindowSummary, step_view, window_summary};
+use crate::analysis::trace::{
+    Grouping, HostWork, StepView, Style, WindowSummary, step_view, window_summary,
+};
 use crate::gui::command::{ChosenStep, Command};
 use crate::gui::icons::Icon;
 use crate::gui::prefs::TracePrefs;
@@ -231,7 +234,8 @@ impl ExecutionTrace {
             filter.request_focus();
         }
         ui.separator();
-        toggles_ui(ui, &mut prefs, !prepared.mark_kinds.is_empty());
+        let marked = !prepared.mark_kinds.is_empty() || prepared.host;
+        toggles_ui(ui, &mut prefs, marked, prepared.ipus.len() > 1);
         bsp::controls_ui(ui, &mut prefs);
         ui.menu_button("Key", key_ui);
         if prefs != old {
@@ -441,7 +445,7 @@ fn zoomed_to(range: CycleRange, limits: Limits) -> Axis {
     Axis::fitting(wider, limits.width).kept(limits)
 }
 
-fn toggles_ui(ui: &mut Ui, prefs: &mut TracePrefs, marks: bool) {
+fn toggles_ui(ui: &mut Ui, prefs: &mut TracePrefs, marks: bool, several: bool) {
     ui.checkbox(&mut prefs.group_executions, "Group executions").on_hover_text(
         "Show the exchange, arrangement and vertices of an operation as one bar. \
          Switch it off to see what PreArrange costs.",
@@ -453,7 +457,11 @@ fn toggles_ui(ui: &mut Ui, prefs: &mut TracePrefs, marks: bool) {
     );
     if marks {
         ui.checkbox(&mut prefs.marks, "Marks")
-            .on_hover_text("Rows for runs, iterations, pipeline phases and stages.");
+            .on_hover_text("Rows for runs, iterations, pipeline phases and stages, and the host.");
+    }
+    if several {
+        ui.checkbox(&mut prefs.arrows, "Arrows")
+            .on_hover_text("From exchanges between IPUs to the steps that use what arrives.");
     }
 }
 
@@ -474,6 +482,10 @@ fn key_ui(ui: &mut Ui) {
         (palette.stream_end, "Its end"),
     ];
     for (colour, text) in entries {
+        ui.horizontal(|ui| legend_ui(ui, colour, text));
+    }
+    for work in [HostWork::Awaited, HostWork::Mixed, HostWork::Moving] {
+        let (colour, text) = (arrows::host_colour(palette, work), arrows::host_words(work));
         ui.horizontal(|ui| legend_ui(ui, colour, text));
     }
     ui.separator();

@@ -10,7 +10,7 @@ use crate::analysis::trace::Item;
 use crate::gui::theme::{Palette, mix};
 use crate::gui::views::ViewContext;
 use crate::gui::widgets::axis::Axis;
-use crate::gui::widgets::{elided::elided, focus_ui, region_ui};
+use crate::gui::widgets::{elided::elided, focus_ui, node_ui, region_ui};
 use crate::report::MarkKind;
 use crate::units::{CycleRange, Cycles, grouped};
 use egui::accesskit::Role;
@@ -105,6 +105,8 @@ impl ExecutionTrace {
         }
         if let Some(scene) = scene {
             self.common_marks(ui, places, axis, scene);
+            let step = context.selection.step.map(|step| step.step);
+            self.arrows_ui(ui, scene, blocks, (places, axis), step);
             if let Some(chosen) = &chosen {
                 self.paint_chosen(&painter, prepared, blocks, places, axis, chosen, palette);
             }
@@ -115,16 +117,25 @@ impl ExecutionTrace {
 
     fn common_marks(&self, ui: &Ui, places: &Places, axis: Axis, scene: &Scene) {
         let palette = Palette::of(ui.visuals());
-        for (index, (kind, row)) in scene.marks.iter().enumerate() {
+        let row_rect = |index: usize| {
             let top = places.marks.top() + index as f32 * MARK_HEIGHT;
-            let rect = Rect::from_min_size(
-                pos2(places.marks.left(), top),
-                vec2(places.marks.width(), MARK_HEIGHT),
-            );
-            marks_ui(ui, places.marks, rect, axis, row);
+            let corner = pos2(places.marks.left(), top);
+            Rect::from_min_size(corner, vec2(places.marks.width(), MARK_HEIGHT))
+        };
+        let title = |rect: Rect, text: &str| {
             let at = pos2(rect.left() - 10.0, rect.center().y - 1.0);
             let font = FontId::proportional(11.0);
-            ui.painter().text(at, Align2::RIGHT_CENTER, kind_title(*kind), font, palette.weak_text);
+            ui.painter().text(at, Align2::RIGHT_CENTER, text, font, palette.weak_text);
+        };
+        for (index, (kind, row)) in scene.marks.iter().enumerate() {
+            let rect = row_rect(index);
+            marks_ui(ui, places.marks, rect, axis, row);
+            title(rect, kind_title(*kind));
+        }
+        if !scene.host.is_empty() {
+            let rect = row_rect(scene.marks.len());
+            self.host_ui(ui, rect, axis, scene);
+            title(rect, "Host");
         }
     }
 
@@ -264,14 +275,12 @@ impl Band<'_> {
         looks: Looks,
     ) {
         let ipu = &scene.ipus[index];
-        let least = (self.axis.scale() * f64::from(LEAST_LABEL)) as u64;
         let window = self.axis.window(self.places.lanes.width());
-        for (sub_lane, lane) in ipu.lanes.iter().enumerate() {
-            let wide = lane.items.iter().filter(|item| {
-                item.range.length() >= least.max(1)
-                    && item.range.start < window.end
-                    && item.range.end > window.start
-            });
+        for (sub_lane, (lane, wide)) in ipu.lanes.iter().zip(&ipu.wide).enumerate() {
+            let wide = wide
+                .iter()
+                .filter_map(|at| lane.items.get(*at as usize))
+                .filter(|item| item.range.start < window.end && item.range.end > window.start);
             for item in wide {
                 let rect = self.item_rect(sub_lane, item.row, item.range, item.full_height);
                 if rect.width() < LEAST_LABEL {
@@ -312,8 +321,8 @@ impl Band<'_> {
 
     fn bar_node_ui(&self, ui: &Ui, lane: (u32, u8), item: &Item, rect: Rect, text: &str) {
         let bar = id("bar").with((lane, item.row, item.first_position()));
-        let value = format!("{} cycles", Cycles(item.range.length()));
-        region_ui(ui, bar, rect, Role::Cell, text, &value);
+        let cycles = || format!("{} cycles", Cycles(item.range.length()));
+        node_ui(ui, bar, rect, Role::Cell, || (text.to_owned(), cycles()));
     }
 
     fn label(&self, painter: &Painter, rect: Rect, text: &str, ground: Color32) {
@@ -337,5 +346,7 @@ fn kind_title(kind: MarkKind) -> &'static str {
         MarkKind::Slot => "Slots",
         MarkKind::Stage => "Stages",
         MarkKind::Update => "Updates",
+        MarkKind::Loader => "Host loader",
+        MarkKind::Callback => "Host callbacks",
     }
 }

@@ -35,55 +35,94 @@ pub fn summary_ui(ui: &mut Ui, summary: &WindowSummary, target: &Target, bytes: 
             ui.label(RichText::new(text).color(palette.weak_text));
         });
         ui.add_space(4.0);
-        ui.horizontal(|ui| {
-            ui.add_space(LEFT);
-            Grid::new("window totals").num_columns(6).spacing(vec2(20.0, 7.0)).show(ui, |ui| {
-                header_ui(ui);
-                for totals in &summary.ipus {
-                    ipu_ui(ui, totals, bytes);
-                }
-            });
-        });
-        ui.add_space(8.0);
+        header_ui(ui);
+        // Rows that are scrolled out of sight are not laid out.
+        let (count, height) = (summary.ipus.len(), ROW_HEIGHT);
+        let top = ui.cursor().top();
+        let all = vec2(COLUMNS.iter().map(|(_, width)| width).sum::<f32>(), count as f32 * height);
+        let seen = |y: f32| (((y - top) / height).max(0.0) as usize).min(count);
+        let rows = seen(ui.clip_rect().top())..(seen(ui.clip_rect().bottom()) + 1).min(count);
+        let (rect, _) = ui.allocate_exact_size(all + vec2(LEFT, 8.0), Sense::hover());
+        for (index, totals) in summary.ipus.iter().enumerate().take(rows.end).skip(rows.start) {
+            let row = Rect::from_min_size(
+                pos2(rect.left() + LEFT, top + index as f32 * height),
+                vec2(all.x, height),
+            );
+            ipu_ui(ui, row, totals, bytes);
+        }
     });
+}
+
+/// Titles and widths of the columns of the summary.
+const COLUMNS: [(&str, f32); 6] = [
+    ("IPU", 44.0),
+    ("Proportions", 690.0),
+    ("Tile balance", 150.0),
+    ("StreamCopy host (Rx/Tx)", 170.0),
+    ("StreamCopy remote buffer (Rx/Tx)", 210.0),
+    ("GlobalExchange (Rx/Tx)", 170.0),
+];
+
+/// Height of a row of the summary.
+const ROW_HEIGHT: f32 = 42.0;
+
+/// A cell of a row: its left edge is that of the column.
+fn cell_ui(
+    ui: &mut Ui,
+    row: Rect,
+    (ipu, column): (Option<u32>, usize),
+    contents: impl FnOnce(&mut Ui),
+) {
+    let left: f32 = COLUMNS[..column].iter().map(|(_, width)| width).sum();
+    let corner = pos2(row.left() + left, row.top());
+    let rect = Rect::from_min_size(corner, vec2(COLUMNS[column].1 - 12.0, row.height()));
+    let layout = egui::Layout::left_to_right(egui::Align::Center);
+    let builder = egui::UiBuilder::new().id_salt(("window totals", ipu, column)).layout(layout);
+    let mut cell = ui.new_child(builder.max_rect(rect));
+    contents(&mut cell);
 }
 
 fn header_ui(ui: &mut Ui) {
     let palette = Palette::of(ui.visuals());
-    let titles = [
-        "IPU",
-        "Proportions",
-        "Tile balance",
-        "StreamCopy host (Rx/Tx)",
-        "StreamCopy remote buffer (Rx/Tx)",
-        "GlobalExchange (Rx/Tx)",
-    ];
-    for title in titles {
-        ui.label(RichText::new(title).color(palette.weak_text).size(12.0));
+    let width: f32 = COLUMNS.iter().map(|(_, width)| width).sum();
+    let (row, _) = ui.allocate_exact_size(vec2(LEFT + width, 20.0), Sense::hover());
+    let row = row.with_min_x(row.left() + LEFT);
+    for (column, (title, _)) in COLUMNS.iter().enumerate() {
+        cell_ui(ui, row, (None, column), |ui| {
+            let text = RichText::new(*title).color(palette.weak_text).size(12.0);
+            ui.add(egui::Label::new(text).extend());
+        });
     }
-    ui.end_row();
 }
 
-fn ipu_ui(ui: &mut Ui, totals: &IpuTotals, bytes: bool) {
-    ui.label(strong(totals.ipu.to_string()));
-    ui.vertical(|ui| {
-        ui.spacing_mut().item_spacing.y = 3.0;
-        proportions_ui(ui, totals);
+fn ipu_ui(ui: &mut Ui, row: Rect, totals: &IpuTotals, bytes: bool) {
+    let palette = Palette::of(ui.visuals());
+    let place = |column: usize| (Some(totals.ipu), column);
+    cell_ui(ui, row, place(0), |ui| {
+        ui.label(strong(totals.ipu.to_string()));
     });
-    match totals.tile_balance {
+    cell_ui(ui, row, place(1), |ui| {
+        ui.vertical(|ui| {
+            ui.add_space(3.0);
+            ui.spacing_mut().item_spacing.y = 3.0;
+            proportions_ui(ui, totals);
+        });
+    });
+    cell_ui(ui, row, place(2), |ui| match totals.tile_balance {
         Some(share) => balance_ui(ui, share),
         None => {
             ui.label("-");
         }
-    }
-    for traffic in [totals.host, totals.remote_buffer, totals.global_exchange] {
+    });
+    for (column, traffic) in (3..).zip([totals.host, totals.remote_buffer, totals.global_exchange])
+    {
         let text = if bytes { traffic_text(traffic) } else { "not recorded".to_owned() };
         let none = traffic == StreamTraffic::default();
-        let palette = Palette::of(ui.visuals());
         let colour = if none { palette.weak_text } else { palette.text };
-        ui.label(RichText::new(text).color(colour));
+        cell_ui(ui, row, place(column), |ui| {
+            ui.add(egui::Label::new(RichText::new(text).color(colour)).extend());
+        });
     }
-    ui.end_row();
 }
 
 fn traffic_text(traffic: StreamTraffic) -> String {
@@ -114,7 +153,7 @@ fn proportions_ui(ui: &mut Ui, totals: &IpuTotals) {
     let parts = parts(palette, &totals.proportions);
     let text: Vec<String> =
         parts.iter().map(|(_, name, share)| format!("{name} {}", percent(*share))).collect();
-    let (rect, response) = ui.allocate_exact_size(vec2(360.0, 14.0), Sense::hover());
+    let (rect, response) = ui.allocate_exact_size(vec2(660.0, 13.0), Sense::hover());
     let name = format!("Proportions of IPU {}", totals.ipu);
     response.widget_info(|| WidgetInfo::labeled(Role::Image, true, &name));
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(text.join(", ")));

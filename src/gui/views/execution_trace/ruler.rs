@@ -3,7 +3,7 @@
 use super::scene::MarkRow;
 use crate::gui::theme::Palette;
 use crate::gui::widgets::axis::{Axis, tick_step};
-use crate::gui::widgets::{elided::elided, region_ui};
+use crate::gui::widgets::{elided::elided, node_ui};
 use crate::report::{Mark, MarkKind, Pass};
 use crate::units::Cycles;
 use egui::accesskit::Role;
@@ -50,9 +50,7 @@ pub fn mark_colour(palette: &Palette, mark: &Mark) -> Color32 {
         (MarkKind::Update, _) | (_, Some(Pass::Update)) => palette.update,
         (_, Some(Pass::Forward)) => palette.forward,
         (_, Some(Pass::Backward)) => palette.backward,
-        (MarkKind::Iteration | MarkKind::Phase | MarkKind::Slot | MarkKind::Stage, None) => {
-            palette.mark
-        }
+        (_, None) => palette.mark,
     }
 }
 
@@ -82,8 +80,9 @@ pub fn marks_ui(ui: &Ui, clip: Rect, rect: Rect, axis: Axis, row: &MarkRow) {
             painter.galley(at, text, ink);
             let id =
                 ui.scope_id().with((mark.kind.name(), mark.ipu, mark.index, mark.cycles.start));
-            let value = format!("{} cycles", Cycles(mark.cycles.length()));
-            region_ui(ui, id, room.intersect(clip), Role::Cell, &mark.label, &value);
+            let cycles = || format!("{} cycles", Cycles(mark.cycles.length()));
+            let words = || (mark.label.clone(), cycles());
+            node_ui(ui, id, room.intersect(clip), Role::Cell, words);
         }
     }
     if row.more {

@@ -3,18 +3,28 @@
 
 use super::bsp::Raster;
 use super::raster::{Fill, Filter, raster};
-use crate::analysis::trace::{Grouping, Labels, LaneItems, MAX_ROWS, Style, TileTimes, lane_items};
+use crate::analysis::trace::{
+    Arrow, Grouping, HostWork, Kind, Labels, LaneItems, Links, MAX_ROWS, Style, TileTimes, arrows,
+    host_lane, lane_items,
+};
 use crate::gui::theme::{DARK, LIGHT, Palette};
 use crate::gui::widgets::tiled::Pieces;
 use crate::report::trace::Trace;
-use crate::report::{Mark, MarkFilter, MarkKind, Report, ReportError};
-use crate::units::CycleRange;
+use crate::report::{Activity, Mark, MarkFilter, MarkKind, ProgramKind, Report, ReportError};
+use crate::units::{CycleRange, StepId};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Marks of one kind that are read for a window.
 const MAX_MARKS: usize = 1_500;
+
+/// Pixels from which on an exchange has arrows without being chosen.
+const LEAST_SENDER: f64 = 10.0;
+/// Most exchanges of a window that have arrows.
+const MAX_SENDERS: usize = 64;
+/// Pixels from which on a bar may get a name, were the window shown a little closer.
+const LEAST_WIDE: f64 = 16.0;
 
 /// One IPU of the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +51,10 @@ pub struct Prepared {
     pub ipus: Vec<IpuLanes>,
     /// Kinds of marks there are.
     pub mark_kinds: Vec<MarkKind>,
+    /// What programs move between IPUs.
+    links: Links,
+    /// Whether anything is copied from or to the host.
+    pub host: bool,
     /// What each tile does; read when it is first shown.
     tile_times: OnceLock<TileTimes>,
 }
@@ -78,8 +92,16 @@ pub fn prepare(
         }
     }
     let ipus = ipu_lanes(&trace, &labels);
+    let (range, mut host) = (trace.range(), false);
+    for info in trace.lanes() {
+        let lane = trace.lane_of(info.ipu, info.sub_lane);
+        let totals = lane.map(|lane| lane.totals(range)).transpose()?;
+        host |= totals.is_some_and(|totals| totals.cycles[Activity::Host] > 0);
+    }
     Ok(Some(Prepared {
-        range: trace.range(),
+        links: Links::read(report)?,
+        host,
+        range,
         trace,
         labels,
         ipus,
@@ -123,6 +145,10 @@ pub struct SceneKey {
     pub tile_balance: bool,
     /// Whether there are rows of marks.
     pub marks: bool,
+    /// Whether there are arrows between IPUs.
+    pub arrows: bool,
+    /// The chosen step, which has arrows however narrow it is.
+    pub chosen: Option<StepId>,
     /// What is searched for, in small letters.
     pub filter: String,
     /// Whether colours are those on a dark ground.
@@ -150,6 +176,8 @@ pub struct IpuScene {
     pub ipu: u32,
     /// Bars of its groups of tiles.
     pub lanes: Vec<LaneItems>,
+    /// Places of the bars among them that may be wide enough for a name, group by group.
+    pub wide: Vec<Vec<u32>>,
     /// The bars as an image.
     pub image: Pieces,
     /// What every tile does, as an image.
@@ -168,11 +196,21 @@ pub struct Scene {
     pub ipus: Vec<IpuScene>,
     /// Marks that concern all IPUs, by kind.
     pub marks: Vec<(MarkKind, MarkRow)>,
+    /// What the host does.
+    pub host: Vec<(CycleRange, HostWork)>,
+    /// Data on its way between IPUs.
+    pub arrows: Vec<Arrow>,
 }
 
 /// Kinds of marks that concern all IPUs.
-pub const COMMON_MARKS: [MarkKind; 4] =
-    [MarkKind::Run, MarkKind::Iteration, MarkKind::Phase, MarkKind::Slot];
+pub const COMMON_MARKS: [MarkKind; 6] = [
+    MarkKind::Run,
+    MarkKind::Iteration,
+    MarkKind::Phase,
+    MarkKind::Slot,
+    MarkKind::Loader,
+    MarkKind::Callback,
+];
 
 /// Number of rows of each group of tiles.
 pub fn rows_of(lanes: &IpuLanes, style: Style) -> Vec<u32> {
@@ -202,8 +240,40 @@ pub fn scene(report: &Report, prepared: &Prepared, key: &SceneKey) -> Result<Sce
             marks.push((kind, mark_row(report, kind, None, key.window)?));
         }
     }
+    let host = match key.marks && prepared.host {
+        true => host_lane(&prepared.trace, key.window, key.width as u32)?,
+        false => Vec::new(),
+    };
+    let ipus = ipus?;
+    let arrows = match key.arrows && prepared.ipus.len() > 1 {
+        true => arrows(&prepared.trace, &prepared.links, &exchanges(&ipus, key))?,
+        false => Vec::new(),
+    };
     let id = NEXT.fetch_add(1, Ordering::Relaxed);
-    Ok(Scene { id, key: key.clone(), ipus: ipus?, marks })
+    Ok(Scene { id, key: key.clone(), ipus, marks, host, arrows })
+}
+
+/// The widest exchanges between IPUs, wide enough to begin an arrow in.
+fn exchanges(ipus: &[IpuScene], key: &SceneKey) -> Vec<StepId> {
+    let least = (key.window.length() as f64 / key.width.max(1) as f64 * LEAST_SENDER) as u64;
+    let items = ipus.iter().flat_map(|ipu| &ipu.lanes).flat_map(|lane| &lane.items);
+    let mut found: Vec<(u64, StepId)> = items
+        .filter(|item| item.range.length() >= least.max(1))
+        .filter_map(|item| match item.kind {
+            Kind::Step(step) if step.kind == ProgramKind::GlobalExchange => {
+                Some((item.range.length(), step.step))
+            }
+            _ => None,
+        })
+        .collect();
+    found.sort_unstable_by_key(|(length, step)| (std::cmp::Reverse(*length), *step));
+    found.dedup_by_key(|(_, step)| *step);
+    found.truncate(MAX_SENDERS);
+    let mut steps: Vec<StepId> = found.into_iter().map(|(_, step)| step).collect();
+    steps.extend(key.chosen);
+    steps.sort_unstable();
+    steps.dedup();
+    steps
 }
 
 fn ipu_scene(
@@ -246,7 +316,15 @@ fn ipu_scene(
         }
     }
     marks.marks.sort_by_key(|mark| mark.cycles.start);
-    Ok(IpuScene { ipu: shown.ipu, lanes, image, tiles, marks })
+    let least = (key.window.length() as f64 / key.width.max(1) as f64 * LEAST_WIDE) as u64;
+    let wide = lanes.iter().map(|lane| wide(lane, least)).collect();
+    Ok(IpuScene { ipu: shown.ipu, lanes, wide, image, tiles, marks })
+}
+
+/// Places of the bars of at least so many cycles.
+fn wide(lane: &LaneItems, least: u64) -> Vec<u32> {
+    let bars = (0..).zip(&lane.items);
+    bars.filter(|(_, item)| item.range.length() >= least.max(1)).map(|(at, _)| at).collect()
 }
 
 /// What every tile of an IPU does in a window.

@@ -5,8 +5,8 @@ use crate::gui::views::ViewContext;
 use crate::gui::widgets::table::{Cell, Column, Table, TableState};
 use crate::gui::widgets::{choice_ui, hint_ui, missing_ui, tabs_ui, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
-use crate::report::{Part, Report, ReportError};
-use crate::units::grouped;
+use crate::report::{Part, Report, ReportError, Target};
+use crate::units::{TileRange, grouped};
 use egui::Ui;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,6 +20,18 @@ enum Tab {
     Variables,
 }
 
+/// Where it is listed from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Scope {
+    /// All tiles of the replica.
+    #[default]
+    Model,
+    /// The tiles of one IPU.
+    Ipu(u32),
+    /// The fullest tile.
+    Tile,
+}
+
 /// A table, with what tells it from the next.
 type Listed = Result<(u64, Arc<Table>), String>;
 
@@ -27,9 +39,8 @@ type Listed = Result<(u64, Arc<Table>), String>;
 #[derive(Default)]
 pub struct Largest {
     tab: Tab,
-    /// Only what lies on the fullest tile.
-    tile: bool,
-    listed: Slot<(Tab, Option<u32>), Listed>,
+    scope: Scope,
+    listed: Slot<(Tab, TileRange), Listed>,
     states: [TableState; 3],
 }
 
@@ -37,12 +48,28 @@ pub struct Largest {
 const ONE_LINE: f32 = 580.0;
 
 impl Largest {
-    fn scope_ui(&mut self, ui: &mut Ui, fullest: Option<u32>) {
-        let Some(tile) = fullest else { return };
-        let name = format!("Fullest tile, {}", grouped(tile.into()));
-        let scopes = [(false, "Whole model"), (true, name.as_str())];
-        if let Some(tile) = choice_ui(ui, "Of", &scopes, self.tile) {
-            self.tile = tile;
+    fn scope_ui(&mut self, ui: &mut Ui, ipus: u32, fullest: Option<u32>) {
+        let mut scopes = vec![(Scope::Model, "Whole model".to_owned())];
+        if ipus > 1 {
+            scopes.extend((0..ipus).map(|ipu| (Scope::Ipu(ipu), format!("IPU {ipu}"))));
+        }
+        if let Some(tile) = fullest {
+            scopes.push((Scope::Tile, format!("Fullest tile, {}", grouped(tile.into()))));
+        }
+        let scopes: Vec<(Scope, &str)> =
+            scopes.iter().map(|(scope, name)| (*scope, name.as_str())).collect();
+        if let Some(scope) = choice_ui(ui, "Of", &scopes, self.scope) {
+            self.scope = scope;
+        }
+    }
+
+    /// The tiles that are asked about.
+    fn tiles(&self, target: &Target, fullest: Option<u32>) -> TileRange {
+        let all = TileRange::new(0, target.tiles_per_replica());
+        match (self.scope, fullest) {
+            (Scope::Ipu(ipu), _) if ipu < target.ipus_per_replica => target.tiles_of_ipu(ipu),
+            (Scope::Tile, Some(tile)) => TileRange::new(tile, tile + 1),
+            _ => all,
         }
     }
 
@@ -58,13 +85,13 @@ impl Largest {
             ui.add_space(6.0);
             tabs_ui(ui, &tabs, &mut self.tab);
             if !narrow {
-                self.scope_ui(ui, fullest);
+                self.scope_ui(ui, context.opened.target.ipus_per_replica, fullest);
             }
         });
         if narrow {
             ui.horizontal(|ui| {
                 ui.add_space(6.0);
-                self.scope_ui(ui, fullest);
+                self.scope_ui(ui, context.opened.target.ipus_per_replica, fullest);
             });
         }
         ui.add_space(4.0);
@@ -80,9 +107,13 @@ impl Largest {
             );
         }
         let report = context.opened.report.clone();
-        let key = (self.tab, fullest.filter(|_| self.tile));
-        let question = move |(tab, tile): &(Tab, Option<u32>)| {
-            listed(&report, *tab, *tile).map_err(|error| error.to_string())
+        let all = context.opened.target.tiles_per_replica();
+        let key = (self.tab, self.tiles(&context.opened.target, fullest));
+        let question = move |(tab, tiles): &(Tab, TileRange)| {
+            // No tiles stand for all of them, which is quicker.
+            let tiles =
+                if tiles.count() == all { Vec::new() } else { (tiles.first..tiles.end).collect() };
+            listed(&report, *tab, &tiles).map_err(|error| error.to_string())
         };
         let (generation, table) = match self.listed.ask(ui.ctx(), context.workers, &key, question) {
             Asked::Fresh(Ok(answer)) => answer.clone(),
@@ -106,15 +137,14 @@ impl Largest {
     }
 }
 
-fn listed(report: &Report, tab: Tab, tile: Option<u32>) -> Result<(u64, Arc<Table>), ReportError> {
+fn listed(report: &Report, tab: Tab, tiles: &[u32]) -> Result<(u64, Arc<Table>), ReportError> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
-    let tiles: Vec<u32> = tile.into_iter().collect();
     let (listing, name, bytes, count): (Listing, _, _, _) = match tab {
         Tab::Vertices => {
-            (memory::vertices(report, &tiles)?, "Vertex type", "State and code", "Vertices")
+            (memory::vertices(report, tiles)?, "Vertex type", "State and code", "Vertices")
         }
-        Tab::Exchanges => (memory::exchanges(report, &tiles)?, "Exchange", "Code", "Messages"),
-        Tab::Variables => (memory::variables(report, &tiles)?, "Variable", "Size", "Tiles"),
+        Tab::Exchanges => (memory::exchanges(report, tiles)?, "Exchange", "Code", "Messages"),
+        Tab::Variables => (memory::variables(report, tiles)?, "Variable", "Size", "Tiles"),
     };
     let columns = vec![
         Column::text(name),

@@ -5,12 +5,13 @@ mod tables;
 use super::jump::TraceJump;
 use super::{View, ViewContext, ViewInfo};
 use crate::analysis::liveness::{Curve, Source, curve};
+use crate::analysis::tiles::Unit;
 use crate::gui::command::Command;
 use crate::gui::fonts::strong;
 use crate::gui::icons::Icon;
 use crate::gui::prefs::LivenessPrefs;
 use crate::gui::theme::Palette;
-use crate::gui::widgets::stack::{Answer, Layer, Look, Stack, StackGraph, Unit};
+use crate::gui::widgets::stack::{Answer, Layer, Look, Matching, Stack, StackGraph};
 use crate::gui::widgets::{
     choice_ui, missing_ui, search_ui, tables_height, tabs_ui, toolbar_end_ui, toolbar_ui,
     waiting_ui,
@@ -61,6 +62,8 @@ struct Liveness {
     program: Option<ProgramId>,
     lifetime: Slot<VariableId, Result<Option<Lifetime>, String>>,
     filter: String,
+    /// Steps that the filter finds.
+    matching: Slot<(u64, String), Arc<Matching>>,
     jump: TraceJump,
 }
 
@@ -175,6 +178,9 @@ impl Liveness {
 
     fn graph_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &Shown) {
         let palette = Palette::of(ui.visuals());
+        let wanted = !self.filter.trim().is_empty();
+        let matching = self.matching.latest().filter(|_| wanted).cloned();
+        let matching = matching.as_deref();
         let spans = self.lifetimes(ui, context, shown.curve.others.len());
         let chosen: Vec<usize> = self.steps.iter().map(|step| *step as usize).collect();
         let peak = shown.curve.peak();
@@ -184,16 +190,18 @@ impl Liveness {
         let level = self.max_memory(context.prefs.liveness, &shown.curve);
         let colours = [palette.always_live, palette.not_always_live];
         let always = context.prefs.liveness.always_live;
+        let label = |step: usize| format!("Program step {}", grouped(step as u64));
         let look = Look {
             name: "Liveness by program step",
-            place: "Program step",
+            axis: "Program steps",
+            label: &label,
             unit: Unit::Bytes,
             colours: if always { &colours } else { &colours[1..] },
             chosen: &chosen,
             spans: &spans,
             flag: peak.zip(flag.as_deref()),
             level: level.then_some((shown.curve.capacity, "Memory there is")),
-            first: 0,
+            matching,
         };
         let Answer { hovered, clicked, response } = self.graph.ui(ui, &shown.stack, &look);
         if let Some(step) = hovered {
@@ -275,7 +283,7 @@ impl Liveness {
         });
     }
 
-    fn controls_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &Shown) {
+    fn controls_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &Arc<Shown>) {
         self.source_ui(ui, context);
         let old = context.prefs.liveness;
         let mut prefs = old;
@@ -302,24 +310,28 @@ impl Liveness {
         });
     }
 
-    /// The box that finds steps by name; Enter goes from one to the next.
-    fn filter_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &Shown) {
+    /// The box that finds steps by name, the others are veiled; Enter goes from one to the next.
+    fn filter_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &Arc<Shown>) {
         let box_ui = search_ui(ui, &mut self.filter, "Filter steps", 160.0);
         let wanted = self.filter.trim().to_lowercase();
         if wanted.is_empty() {
             return;
         }
-        let matches = |step: &usize| shown.labels[*step].to_lowercase().contains(&wanted);
-        let found: Vec<usize> = (0..shown.labels.len()).filter(matches).collect();
+        let (shared, key) = (shown.clone(), (Arc::as_ptr(shown) as u64, wanted));
+        let question = move |(_, wanted): &(u64, String)| {
+            let holds = |label: &String| label.to_lowercase().contains(wanted);
+            Arc::new(Matching::new(shared.labels.iter().map(holds)))
+        };
+        let asked = self.matching.ask(ui.ctx(), context.workers, &key, question);
+        let Some(matching) = asked.answer().cloned() else { return };
         let next = ui.button("Next").on_hover_text("Go to the next of them (Enter)").clicked();
         let entered = box_ui.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
-        let text = format!("{} steps", grouped(found.len() as u64));
+        let text = format!("{} steps", grouped(matching.count().into()));
         ui.label(RichText::new(text).color(Palette::of(ui.visuals()).weak_text));
         if next || entered {
             let last = self.steps.last().map(|step| *step as usize);
-            let later = found.iter().find(|step| last.is_none_or(|last| **step > last));
-            if let Some(step) = later.or(found.first()) {
-                self.choose(context, &shown.curve, *step as u32, false);
+            if let Some(step) = matching.next(last) {
+                self.choose(context, &shown.curve, step as u32, false);
             }
             box_ui.request_focus();
         }

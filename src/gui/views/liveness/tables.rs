@@ -111,7 +111,8 @@ impl Tables {
             }
             let chosen = context.selection.variable;
             let chosen = variables.iter().position(|id| Some(*id) == chosen);
-            let clicked = state.choose_ui(ui, context.workers, table, *generation, hint, chosen);
+            let clicked =
+                state.choose_ui(ui, context.workers, table, *generation, hint, chosen.as_slice());
             if let Some(row) = clicked {
                 let variable = if chosen == Some(row) { None } else { variables.get(row).copied() };
                 context.commands.push(Command::SelectVariable(variable));

@@ -1,5 +1,6 @@
 //! Memory: how full every tile is, and what fills it.
 
+mod banks;
 mod tables;
 
 use super::{View, ViewContext, ViewInfo};
@@ -12,12 +13,13 @@ use crate::gui::prefs::MemoryPrefs;
 use crate::gui::theme::Palette;
 use crate::gui::widgets::floor_plan::{FloorMap, Shown};
 use crate::gui::widgets::heat::scale_ui;
-use crate::gui::widgets::tile_graph::{Graph, Look};
+use crate::gui::widgets::tile_graph::{Look, TileCurves, TileGraph};
 use crate::gui::widgets::tile_picker::TilePicker;
 use crate::gui::widgets::{choice_ui, hint_ui, missing_ui, tabs_ui, toolbar_ui, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
 use crate::report::{Category, Part, Report};
 use crate::units::VariableId;
+use banks::Banks;
 use egui::{Align, CentralPanel, Frame, Layout, Panel, Ui};
 use std::sync::Arc;
 use tables::Tables;
@@ -29,6 +31,9 @@ pub const VIEW: ViewInfo = ViewInfo {
     icon: Icon::Chip,
     create: || Box::<Memory>::default(),
 };
+
+/// Most variables that are shown over tiles at once.
+const MAX_CHOSEN: usize = 8;
 
 /// The tables below the graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -47,37 +52,44 @@ enum Show {
     /// Memory over tiles.
     #[default]
     Total,
-    /// The chosen variable over tiles.
-    Variable,
+    /// The chosen variables over tiles.
+    Variables,
     /// Memory on the floor plan, all of it or one category.
     Map(Option<Category>),
 }
 
+/// Which variables are shown over tiles, and how tiles stand.
+type VariableKey = (Vec<VariableId>, Order, bool);
+
 /// State of the view.
 #[derive(Default)]
 struct Memory {
-    curves: Slot<CurveKey, Result<Arc<Curves>, String>>,
+    curves: Slot<CurveKey, Result<Arc<TileCurves>, String>>,
     show: Show,
-    variable: Slot<VariableId, Result<Option<Arc<Curves>>, String>>,
+    /// Variables that are chosen, in the order in which they were.
+    variables: Vec<VariableId>,
+    variable: Slot<VariableKey, Result<Arc<TileCurves>, String>>,
     map: FloorMap,
     breakdown: Breakdown,
     order: Order,
     per_ipu: bool,
-    graph: Graph,
+    graph: TileGraph,
     tables: Tables,
+    banks: Banks,
     tab: Tab,
     picker: TilePicker,
 }
 
 impl View for Memory {
     fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+        self.notice_selection(context);
         toolbar_ui(ui, |ui| self.controls_ui(ui, context));
         let prefs = context.prefs.memory;
         let plain = CurveKey { include_gaps: prefs.include_gaps, ..CurveKey::default() };
         let key = match self.show {
             Show::Map(None) => plain,
             Show::Map(Some(_)) => CurveKey { breakdown: Breakdown::Category, ..plain },
-            Show::Total | Show::Variable => CurveKey {
+            Show::Total | Show::Variables => CurveKey {
                 breakdown: self.breakdown,
                 order: self.order,
                 per_ipu: self.per_ipu,
@@ -86,7 +98,13 @@ impl View for Memory {
         };
         let report = context.opened.report.clone();
         let question = move |key: &CurveKey| {
-            curves(&report, key).map(Arc::new).map_err(|error| error.to_string())
+            let total = total_title(key);
+            let title = |layer: Layer| match layer {
+                Layer::Total => total.to_owned(),
+                layer => layer.title().to_owned(),
+            };
+            let ready = |curves| Arc::new(TileCurves::new(curves, title));
+            curves(&report, key).map(ready).map_err(|error| error.to_string())
         };
         let asked = self.curves.ask(ui.ctx(), context.workers, &key, question);
         let curves = match asked {
@@ -102,7 +120,7 @@ impl View for Memory {
                 return;
             }
         };
-        if curves.layers.iter().all(|curve| curve.values.is_empty()) || curves.max == 0 {
+        if curves.curves.max == 0 {
             let sentence = "This report does not say how much memory its tiles use. \
                             With Poplar, switch on autoReport.outputGraphProfile.";
             return missing_ui(ui, "No memory recorded", sentence);
@@ -112,7 +130,7 @@ impl View for Memory {
 }
 
 impl Memory {
-    fn panels_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, curves: &Arc<Curves>) {
+    fn panels_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, curves: &Arc<TileCurves>) {
         let height = ui.available_height();
         let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
         Panel::bottom("memory tables")
@@ -126,21 +144,14 @@ impl Memory {
             });
         CentralPanel::default().frame(frame).show(ui, |ui| match self.show {
             Show::Total => self.total_ui(ui, context, curves),
-            Show::Variable => self.variable_ui(ui, context),
+            Show::Variables => self.variables_ui(ui, context),
             Show::Map(category) => self.map_ui(ui, context, curves, category),
         });
     }
 
-    fn total_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, curves: &Arc<Curves>) {
-        let total = match (self.per_ipu, context.prefs.memory.include_gaps) {
-            (false, false) => "Tile memory (without gaps)",
-            (false, true) => "Tile memory (including gaps)",
-            (true, false) => "IPU memory (without gaps)",
-            (true, true) => "IPU memory (including gaps)",
-        };
+    fn total_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, curves: &Arc<TileCurves>) {
         let look = Look {
             name: "Memory by tile",
-            total,
             order: self.order,
             per_ipu: self.per_ipu,
             max_memory: self.max_memory(context.prefs.memory),
@@ -148,24 +159,23 @@ impl Memory {
         self.graph.ui(ui, context, curves, look);
     }
 
-    /// The bytes of the chosen variable.
-    fn variable_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
-        let Some(id) = context.selection.variable else {
-            return hint_ui(ui, "Choose a variable in the table below to see where it lies.");
-        };
+    /// The bytes of the chosen variables.
+    fn variables_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+        if self.variables.is_empty() {
+            let sentence = "Choose a variable in the table below to see where it lies; \
+                            Shift + click adds another one.";
+            return hint_ui(ui, sentence);
+        }
         let report = context.opened.report.clone();
-        let (order, per_ipu) = (self.order, self.per_ipu);
-        let question = move |id: &VariableId| of_variable(&report, *id);
-        let answer = match self.variable.ask(ui.ctx(), context.workers, &id, question).answer() {
-            Some(Ok(Some(curves))) => curves.clone(),
-            Some(Ok(None)) => return hint_ui(ui, "This variable is not in the report."),
+        let key = (self.variables.clone(), self.order, self.per_ipu);
+        let question = move |key: &VariableKey| of_variables(&report, key).map(Arc::new);
+        let curves = match self.variable.ask(ui.ctx(), context.workers, &key, question).answer() {
+            Some(Ok(curves)) => curves.clone(),
             Some(Err(problem)) => return missing_ui(ui, "The variable cannot be read", problem),
             None => return,
         };
-        let curves =
-            Arc::new(Curves::clone(&answer).arranged(&context.opened.target, order, per_ipu));
-        let name = "Memory of the chosen variable by tile";
-        let look = Look { name, total: name, order, per_ipu, max_memory: false };
+        let name = "Memory of the chosen variables by tile";
+        let look = Look { name, order: self.order, per_ipu: self.per_ipu, max_memory: false };
         self.graph.ui(ui, context, &curves, look);
     }
 
@@ -174,10 +184,12 @@ impl Memory {
         &mut self,
         ui: &mut Ui,
         context: &mut ViewContext<'_>,
-        curves: &Arc<Curves>,
+        curves: &Arc<TileCurves>,
         category: Option<Category>,
     ) {
         let layer = category.map_or(Layer::Total, Layer::Category);
+        let generation = Arc::as_ptr(curves) as u64;
+        let curves = &curves.curves;
         let Some(curve) = curves.layers.iter().find(|curve| curve.layer == layer) else {
             return hint_ui(ui, "No tile has memory of this kind.");
         };
@@ -190,19 +202,38 @@ impl Memory {
             ui.label(layer.title());
         });
         let place = category.and_then(|c| Category::ALL.iter().position(|known| *known == c));
-        let generation =
-            (Arc::as_ptr(curves) as u64).wrapping_add(place.map_or(0, |at| 1 + at as u64));
+        let generation = generation.wrapping_add(place.map_or(0, |at| 1 + at as u64));
         let name = "Memory on the floor plan";
         let shown = Shown { name, values, generation, max, powers: false, unit };
         self.map.ui(ui, context, shown);
     }
 }
 
-fn of_variable(report: &Report, id: VariableId) -> Result<Option<Arc<Curves>>, String> {
-    let found = mapping(report, Subject::Tensor(id)).map_err(|error| error.to_string())?;
-    Ok(found.map(|mapping| {
-        let curve = Curve { layer: Layer::Total, values: mapping.bytes };
-        Arc::new(Curves::stacked(vec![curve], Unit::Bytes))
+/// What the only curve is called.
+fn total_title(key: &CurveKey) -> &'static str {
+    match (key.per_ipu, key.include_gaps) {
+        (false, false) => "Tile memory (without gaps)",
+        (false, true) => "Tile memory (including gaps)",
+        (true, false) => "IPU memory (without gaps)",
+        (true, true) => "IPU memory (including gaps)",
+    }
+}
+
+/// One layer per variable.
+fn of_variables(report: &Report, key: &VariableKey) -> Result<TileCurves, String> {
+    let (ids, order, per_ipu) = key;
+    let (mut layers, mut titles) = (Vec::new(), Vec::new());
+    for (place, id) in (0u8..).zip(ids) {
+        let found = mapping(report, Subject::Tensor(*id)).map_err(|error| error.to_string())?;
+        let Some(mapping) = found else { continue };
+        layers.push(Curve { layer: Layer::Nth(place), values: mapping.bytes });
+        titles.push((Layer::Nth(place), mapping.name));
+    }
+    let target = report.target().map_err(|error| error.to_string())?;
+    let curves = Curves::stacked(layers, Unit::Bytes).arranged(&target, *order, *per_ipu);
+    Ok(TileCurves::new(curves, |layer| {
+        let named = titles.iter().find(|(known, _)| *known == layer);
+        named.map_or_else(String::new, |(_, title)| title.clone())
     }))
 }
 
@@ -210,7 +241,9 @@ impl Memory {
     /// Whether the line of a tile's capacity is shown: as chosen, or where it is near.
     fn max_memory(&self, prefs: MemoryPrefs) -> bool {
         let latest = self.curves.latest().and_then(|curves| curves.as_ref().ok());
-        let near = latest.is_some_and(|curves| curves.max.saturating_mul(5) > curves.capacity * 2);
+        let near = latest.is_some_and(|shown| {
+            shown.curves.max.saturating_mul(5) > shown.curves.capacity.saturating_mul(2)
+        });
         prefs.max_memory.unwrap_or(near)
     }
 
@@ -227,13 +260,60 @@ impl Memory {
             tabs_ui(ui, &tabs, &mut self.tab);
         });
         ui.add_space(4.0);
-        self.tables.ui(ui, context, self.tab);
+        if self.tab == Tab::Variables && context.opened.report.has(Part::Variables) {
+            self.variables_look_ui(ui, context);
+            if context.prefs.memory.variable_map {
+                if let Some(variable) = self.banks.ui(ui, context, &self.variables) {
+                    let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
+                    self.choose(context, variable, add);
+                }
+                return;
+            }
+        }
+        if let Some((variable, add)) = self.tables.ui(ui, context, self.tab, &self.variables) {
+            self.choose(context, variable, add);
+        }
+    }
+
+    /// Whether variables are a table or a map; remembered.
+    fn variables_look_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+        let mut prefs = context.prefs.memory;
+        ui.horizontal(|ui| {
+            ui.add_space(12.0);
+            for (map, text) in [(false, "Table"), (true, "Memory map")] {
+                if ui.selectable_label(prefs.variable_map == map, text).clicked() {
+                    prefs.variable_map = map;
+                }
+            }
+        });
+        if prefs != context.prefs.memory {
+            context.commands.push(Command::SetMemoryPrefs(prefs));
+        }
+    }
+
+    /// A variable chosen elsewhere is the only one.
+    fn notice_selection(&mut self, context: &ViewContext<'_>) {
+        if context.selection.variable != self.variables.last().copied() {
+            self.variables = context.selection.variable.into_iter().collect();
+        }
+    }
+
+    fn choose(&mut self, context: &mut ViewContext<'_>, variable: VariableId, add: bool) {
+        match self.variables.iter().position(|known| *known == variable) {
+            Some(at) if add => drop(self.variables.remove(at)),
+            _ if add => {
+                self.variables.truncate(MAX_CHOSEN - 1);
+                self.variables.push(variable);
+            }
+            _ => self.variables = vec![variable],
+        }
+        context.commands.push(Command::SelectVariable(self.variables.last().copied()));
     }
 
     fn controls_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         let mut shows = vec![
             (Show::Total, "Total memory"),
-            (Show::Variable, "Chosen variable"),
+            (Show::Variables, "Chosen variables"),
             (Show::Map(None), "Tile map"),
         ];
         if context.opened.report.has(Part::Categories) {

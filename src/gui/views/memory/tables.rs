@@ -2,7 +2,6 @@
 
 use super::Tab;
 use crate::analysis::memory::{self, Listing, TreeRow};
-use crate::gui::command::Command;
 use crate::gui::fonts::strong;
 use crate::gui::theme::Palette;
 use crate::gui::views::ViewContext;
@@ -43,9 +42,20 @@ pub struct Tables {
 }
 
 impl Tables {
-    pub(super) fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, tab: Tab) {
+    /// Shows a table; the variable that was clicked, and whether it is to be added to those
+    /// chosen before.
+    pub(super) fn ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        tab: Tab,
+        chosen: &[VariableId],
+    ) -> Option<(VariableId, bool)> {
         let (part, index) = match tab {
-            Tab::Details => return self.details_ui(ui, context),
+            Tab::Details => {
+                self.details_ui(ui, context);
+                return None;
+            }
             Tab::Variables => (Part::Variables, 0),
             Tab::Vertices => (Part::Vertices, 1),
             Tab::Exchanges => (Part::Exchanges, 2),
@@ -54,7 +64,8 @@ impl Tables {
         if !context.opened.report.has(part) {
             let what = ["variables", "vertices", "exchanges", "compute sets"][index];
             let sentence = format!("The {what} of each tile were not recorded in this report.");
-            return hint_ui(ui, &sentence);
+            hint_ui(ui, &sentence);
+            return None;
         }
         let report = context.opened.report.clone();
         let key = (tab, context.selection.tiles.clone());
@@ -65,7 +76,8 @@ impl Tables {
             // The table of another tab is no stand-in.
             Asked::Stale(_) | Asked::Waiting => None,
             Asked::Failed => {
-                return missing_ui(ui, "The list cannot be read", "Please report this.");
+                missing_ui(ui, "The list cannot be read", "Please report this.");
+                return None;
             }
         };
         match answer {
@@ -92,18 +104,19 @@ impl Tables {
                         state.ui(ui, workers, &table, generation, hint);
                         return None;
                     }
-                    let chosen = context.selection.variable;
-                    let chosen = variables.iter().position(|id| Some(*id) == chosen);
-                    state.choose_ui(ui, workers, &table, generation, hint, chosen)
+                    let place = |id: &VariableId| variables.iter().position(|own| own == id);
+                    let chosen: Vec<usize> = chosen.iter().filter_map(place).collect();
+                    state.choose_ui(ui, workers, &table, generation, hint, &chosen)
                 });
-                if let Some(id) = clicked.inner.and_then(|row| variables.get(row)) {
-                    context.commands.push(Command::SelectVariable(Some(*id)));
-                }
+                let id = clicked.inner.and_then(|row| variables.get(row))?;
+                let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
+                return Some((*id, add));
             }
             Some(Err(problem)) => missing_ui(ui, "The list cannot be read", &problem),
             None if self.listed.is_slow() => waiting_ui(ui, "Reading…"),
             None => {}
         }
+        None
     }
 
     fn details_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {

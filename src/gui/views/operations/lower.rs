@@ -2,18 +2,23 @@
 //! planner's choice.
 
 use super::columns::{COLUMNS, pass_title};
+use super::lists::{debug_ui, flops_ui};
+use crate::analysis::json::Line;
+use crate::analysis::operation_debug::debug_lines;
 use crate::analysis::operations::{OpRow, PerTile, PlanLine, per_tile, plan_lines};
 use crate::analysis::program_tree::label;
+use crate::analysis::tiles::Unit;
 use crate::gui::command::Command;
 use crate::gui::fonts::strong;
 use crate::gui::theme::Palette;
 use crate::gui::views::ViewContext;
 use crate::gui::views::jump::TraceJump;
-use crate::gui::widgets::stack::{Layer, Look, Stack, StackGraph, Unit};
+use crate::gui::widgets::stack::{Layer, Look, Stack, StackGraph};
+use crate::gui::widgets::tile_picker::pick;
 use crate::gui::widgets::{hint_ui, missing_ui, tabs_ui, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
 use crate::report::{Category, Part, Report};
-use crate::units::{Bytes, ProgramId, exact_bytes, grouped, percent};
+use crate::units::{Bytes, OperationId, ProgramId, exact_bytes, grouped, percent};
 use egui::{Color32, CornerRadius, Grid, Label, Rect, RichText, ScrollArea, Sense, Ui, vec2};
 use std::sync::Arc;
 
@@ -25,7 +30,9 @@ enum Tab {
     Programs,
     Code,
     Cycles,
+    Flops,
     Plan,
+    Debug,
 }
 
 /// Costs tile by tile, ready to be drawn.
@@ -34,10 +41,14 @@ struct Graphs {
     code: Arc<Stack>,
 }
 
+/// The operation and the programs that are told about.
+type DebugKey = (Option<OperationId>, Vec<ProgramId>);
+
 /// State of what is below.
 #[derive(Default)]
 pub struct Lower {
     tab: Tab,
+    debug: Slot<DebugKey, Result<Vec<Line>, String>>,
     graphs: Slot<Vec<ProgramId>, Result<Arc<Graphs>, String>>,
     cycles: StackGraph,
     code: StackGraph,
@@ -45,20 +56,24 @@ pub struct Lower {
 }
 
 impl Lower {
-    /// Shows it; `rows` are all operations, `row` the chosen one.
+    /// Shows it; `rows` are all operations, `row` the chosen one. The place of the one that is
+    /// chosen here.
     pub fn ui(
         &mut self,
         ui: &mut Ui,
         context: &mut ViewContext<'_>,
         rows: &[OpRow],
         row: Option<&OpRow>,
-    ) {
+    ) -> Option<usize> {
+        let mut chosen = None;
         let tabs = [
             (Tab::Summary, "Summary"),
             (Tab::Programs, "Steps"),
             (Tab::Code, "Code"),
             (Tab::Cycles, "Cycles"),
+            (Tab::Flops, "FLOPs"),
             (Tab::Plan, "Plan"),
+            (Tab::Debug, "Debug"),
         ];
         ui.horizontal(|ui| {
             ui.add_space(6.0);
@@ -72,8 +87,24 @@ impl Lower {
             (Tab::Programs, Some(row)) => self.programs_ui(ui, context, row),
             (Tab::Code | Tab::Cycles, Some(row)) => self.graphs_ui(ui, context, row),
             (Tab::Plan, Some(row)) => plan_ui(ui, context, row),
+            (Tab::Flops, Some(row)) => chosen = flops_ui(ui, rows, row),
+            (Tab::Debug, Some(row)) => self.debug_ui(ui, context, row),
         }
         self.jump.update(ui.ctx(), context);
+        chosen
+    }
+
+    fn debug_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
+        let report = context.opened.report.clone();
+        let key = (row.operation, row.programs.clone());
+        let question = move |(operation, programs): &DebugKey| {
+            debug_lines(&report, *operation, programs).map_err(|error| error.to_string())
+        };
+        match self.debug.ask(ui.ctx(), context.workers, &key, question).answer() {
+            Some(Ok(lines)) => debug_ui(ui, lines),
+            Some(Err(problem)) => missing_ui(ui, "The operation cannot be read", problem),
+            None => {}
+        }
     }
 
     fn programs_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, row: &OpRow) {
@@ -123,56 +154,39 @@ impl Lower {
             return hint_ui(ui, &format!("No {what} of this operation was recorded on any tile."));
         }
         let palette = Palette::of(ui.visuals());
-        let shades: Vec<Color32> = shades(palette);
+        let shades: Vec<Color32> =
+            (0..stack.titles().len()).map(|layer| palette.nth(layer)).collect();
         let code = [
             palette.category(Category::VertexCode),
             palette.category(Category::InternalExchangeCode),
         ];
         let chosen: Vec<usize> =
             context.selection.tiles.iter().map(|tile| *tile as usize).collect();
+        let label = |tile: usize| format!("Tile {}", grouped(tile as u64));
         let look = Look {
             name: if cycles { "Cycles by tile" } else { "Code by tile" },
-            place: "Tile",
-            unit: if cycles { Unit::Count("cycles") } else { Unit::Bytes },
+            axis: "Tiles",
+            label: &label,
+            unit: if cycles { Unit::Cycles } else { Unit::Bytes },
             colours: if cycles { &shades } else { &code },
             chosen: &chosen,
             spans: &[],
             flag: None,
             level: None,
-            first: 0,
+            matching: None,
         };
         let graph = if cycles { &mut self.cycles } else { &mut self.code };
         let answer = graph.ui(ui, stack, &look);
         if let Some(tile) = answer.hovered {
             answer.response.on_hover_ui_at_pointer(|ui| {
-                ui.label(strong(format!("Tile {}", grouped(tile as u64))));
-                ui.label(look.unit.text(stack.total(tile)));
+                ui.label(strong(label(tile)));
+                ui.label(look.unit.exact(stack.total(tile)));
             });
         }
         if let Some((tile, add)) = answer.clicked {
-            let mut tiles = if add { context.selection.tiles.clone() } else { Vec::new() };
-            tiles.push(tile as u32);
-            tiles.dedup();
-            context.commands.push(Command::SelectTiles(tiles));
+            pick(context, tile as u32, add);
         }
     }
-}
-
-/// Colours of compute sets that stand on each other.
-fn shades(palette: &Palette) -> Vec<Color32> {
-    [
-        Category::Variable,
-        Category::Constant,
-        Category::VertexFieldData,
-        Category::VertexCode,
-        Category::HostExchangeCode,
-        Category::GlobalExchangeCode,
-        Category::Message,
-        Category::ControlCode,
-        Category::Unknown,
-    ]
-    .map(|category| palette.category(category))
-    .to_vec()
 }
 
 fn graphs(report: &Report, programs: &[ProgramId]) -> Result<Arc<Graphs>, String> {

@@ -1,6 +1,7 @@
 //! Operations: what each of them costs, and how the planner split it.
 
 pub mod columns;
+mod lists;
 mod lower;
 
 use super::{View, ViewContext, ViewInfo};
@@ -154,14 +155,24 @@ impl OperationsView {
             .show(ui, |ui| {
                 ui.take_available_space();
                 let row = chosen.and_then(|row| shown.rows.get(row));
-                self.lower.ui(ui, context, &shown.rows, row);
+                if let Some(place) = self.lower.ui(ui, context, &shown.rows, row) {
+                    self.chosen = Some((shown.layer, place));
+                    self.seen = shown.rows.get(place).and_then(|row| row.operation);
+                    context.commands.push(Command::SelectOperation(self.seen));
+                }
             });
         CentralPanel::default().frame(frame).show(ui, |ui| {
             ui.add_space(6.0);
             let hint = "Filter operations";
             let (table, generation) = (&shown.table, shown.generation);
-            let clicked =
-                self.table.choose_ui(ui, context.workers, table, generation, hint, chosen);
+            let clicked = self.table.choose_ui(
+                ui,
+                context.workers,
+                table,
+                generation,
+                hint,
+                chosen.as_slice(),
+            );
             if let Some(row) = clicked {
                 self.chosen = (chosen != Some(row)).then_some((shown.layer, row));
                 self.seen = self.chosen.and_then(|(_, row)| shown.rows.get(row)?.operation);

@@ -7,20 +7,22 @@ use crate::gui::fonts::strong;
 use crate::gui::theme::Palette;
 use crate::gui::views::ViewContext;
 use crate::gui::views::operations::columns::{COLUMNS, pass_title};
-use crate::gui::widgets::hint_ui;
 use crate::gui::widgets::table::Cell;
-use crate::units::OperationId;
+use crate::units::{OperationId, grouped};
 use egui::{Grid, Label, RichText, ScrollArea, Ui, vec2};
+use std::collections::BTreeMap;
 
 /// Most operations that are listed on one side.
 const MOST: usize = 40;
+/// Operations that are offered where none is chosen.
+const LONGEST: usize = 8;
 
 /// Shows them.
 pub fn details_ui(ui: &mut Ui, context: &mut ViewContext<'_>, graph: &OpGraph) {
     let chosen = context.selection.operation;
     let row = chosen.and_then(|id| graph.rows.iter().find(|row| row.operation == Some(id)));
     let Some((id, row)) = chosen.zip(row) else {
-        return hint_ui(ui, "Click on an operation to display its details.");
+        return overview_ui(ui, context, graph);
     };
     // Operations were read when the graph was.
     let Ok(operations) = context.opened.report.operations() else { return };
@@ -42,6 +44,60 @@ pub fn details_ui(ui: &mut Ui, context: &mut ViewContext<'_>, graph: &OpGraph) {
             ui.vertical(|ui| links_ui(ui, context, graph, "Is read by", &readers));
         });
         ui.add_space(8.0);
+    });
+}
+
+/// Where nothing is chosen: what there is on each IPU, and what takes longest.
+fn overview_ui(ui: &mut Ui, context: &mut ViewContext<'_>, graph: &OpGraph) {
+    let palette = Palette::of(ui.visuals());
+    let mut ipus: BTreeMap<Option<u32>, (u64, u64, u64)> = BTreeMap::new();
+    for row in &graph.rows {
+        let (count, flops, cycles) = ipus.entry(row.ipu).or_default();
+        *count += 1;
+        *flops = flops.saturating_add(row.flops);
+        *cycles = cycles.saturating_add(row.elapsed);
+    }
+    let mut longest: Vec<&OpRow> = graph.rows.iter().filter(|row| row.elapsed > 0).collect();
+    longest.sort_by_key(|row| (std::cmp::Reverse(row.elapsed), row.operation));
+    ScrollArea::both().auto_shrink(false).id_salt("graph overview").show(ui, |ui| {
+        ui.add_space(8.0);
+        ui.horizontal_top(|ui| {
+            ui.add_space(14.0);
+            ui.vertical(|ui| {
+                let text = "Click on an operation to display its details.";
+                ui.label(RichText::new(text).color(palette.weak_text));
+                let grid = Grid::new("graph ipus").num_columns(4).min_row_height(17.0);
+                grid.spacing(vec2(24.0, 4.0)).show(ui, |ui| {
+                    for title in ["IPU", "Operations", "FLOPs", "Cycles in the run"] {
+                        ui.label(RichText::new(title).color(palette.weak_text).size(12.0));
+                    }
+                    ui.end_row();
+                    for (ipu, (count, flops, cycles)) in &ipus {
+                        ui.label(ipu.map_or_else(|| "?".to_owned(), |ipu| ipu.to_string()));
+                        for value in [count, flops, cycles] {
+                            ui.label(grouped(*value));
+                        }
+                        ui.end_row();
+                    }
+                });
+            });
+            if longest.is_empty() {
+                return;
+            }
+            ui.add_space(30.0);
+            ui.vertical(|ui| {
+                ui.label(RichText::new("Most cycles in the run").color(palette.weak_text));
+                for row in longest.iter().take(LONGEST) {
+                    let name: String = row.name.chars().take(80).collect();
+                    let text = format!("{name}: {}", grouped(row.elapsed));
+                    ui.push_id(row.operation, |ui| {
+                        if ui.link(text).clicked() {
+                            context.commands.push(Command::SelectOperation(row.operation));
+                        }
+                    });
+                }
+            });
+        });
     });
 }
 

@@ -7,10 +7,10 @@ use crate::gui::fonts::strong;
 use crate::gui::theme::Palette;
 use crate::gui::views::ViewContext;
 use crate::gui::views::jump::TraceJump;
-use crate::gui::widgets::{hint_ui, missing_ui};
+use crate::gui::widgets::missing_ui;
 use crate::gui::worker::Slot;
 use crate::report::{Part, ProgramKind, Programs};
-use crate::units::{OperationId, ProgramId};
+use crate::units::{OperationId, ProgramId, grouped};
 use egui::{CornerRadius, Grid, Label, Rect, RichText, ScrollArea, Ui, pos2, vec2};
 
 /// State of the details.
@@ -20,17 +20,18 @@ pub struct Details {
 }
 
 impl Details {
-    /// Shows them.
+    /// Shows them; where nothing is chosen, how many nodes of each kind the tree has.
     pub fn ui(
         &mut self,
         ui: &mut Ui,
         context: &mut ViewContext<'_>,
         programs: &Programs,
+        tally: &[(ProgramKind, u64)],
         jump: &mut TraceJump,
     ) {
         let chosen = context.selection.program;
         let Some((id, program)) = chosen.and_then(|id| Some((id, programs.get(id)?))) else {
-            return hint_ui(ui, "Select a step in the program tree to see details.");
+            return tally_ui(ui, tally);
         };
         let report = context.opened.report.clone();
         let question = move |id: &ProgramId| facts(&report, *id).map_err(|error| error.to_string());
@@ -63,6 +64,34 @@ impl Details {
             ui.add_space(8.0);
         });
     }
+}
+
+/// A sentence and what there is to choose from.
+fn tally_ui(ui: &mut Ui, tally: &[(ProgramKind, u64)]) {
+    let palette = Palette::of(ui.visuals());
+    ScrollArea::both().auto_shrink(false).id_salt("program tally").show(ui, |ui| {
+        ui.add_space(8.0);
+        ui.horizontal_top(|ui| {
+            ui.add_space(14.0);
+            ui.vertical(|ui| {
+                let text = "Select a step in the program tree to see details.";
+                ui.label(RichText::new(text).color(palette.weak_text));
+                ui.add_space(4.0);
+                let all: u64 = tally.iter().map(|(_, count)| count).sum();
+                let grid = Grid::new("program tally").num_columns(2).min_row_height(17.0);
+                grid.spacing(vec2(24.0, 4.0)).show(ui, |ui| {
+                    ui.label(strong("Nodes of this program"));
+                    ui.label(strong(grouped(all)));
+                    ui.end_row();
+                    for (kind, count) in tally {
+                        ui.label(kind.name());
+                        ui.label(grouped(*count));
+                        ui.end_row();
+                    }
+                });
+            });
+        });
+    });
 }
 
 fn links_ui(

@@ -5,7 +5,7 @@ mod lines;
 
 use super::jump::TraceJump;
 use super::{View, ViewContext, ViewInfo};
-use crate::analysis::program_tree::{Group, Row, find, groups, label, rows};
+use crate::analysis::program_tree::{Group, Row, find, groups, label, rows, tally};
 use crate::gui::command::Command;
 use crate::gui::icons::Icon;
 use crate::gui::theme::Palette;
@@ -13,7 +13,7 @@ use crate::gui::widgets::{
     choice_ui, missing_ui, search_ui, tables_height, toolbar_end_ui, toolbar_ui, waiting_ui,
 };
 use crate::gui::worker::{Asked, Slot};
-use crate::report::{Programs, Report};
+use crate::report::{ProgramKind, Programs, Report};
 use crate::units::{ProgramId, StepId, grouped};
 use details::Details;
 use egui::{CentralPanel, Frame, Key, Panel, RichText, ScrollArea, Ui};
@@ -35,6 +35,8 @@ const NARROW: f32 = 620.0;
 struct Forest {
     programs: Arc<Programs>,
     groups: Vec<Group>,
+    /// How many nodes of each kind each group has.
+    tallies: Vec<Vec<(ProgramKind, u64)>>,
 }
 
 /// Which lines are shown: a group, without what is below folded nodes; and which of them match.
@@ -110,7 +112,8 @@ impl View for ProgramTree {
 fn forest(report: &Report) -> Result<Forest, String> {
     let programs = report.programs().map_err(|error| error.to_string())?;
     let groups = groups(&programs);
-    Ok(Forest { programs, groups })
+    let tallies = groups.iter().map(|group| tally(&programs, group.root)).collect();
+    Ok(Forest { programs, groups, tallies })
 }
 
 impl ProgramTree {
@@ -234,7 +237,8 @@ impl ProgramTree {
             .frame(frame)
             .show(ui, |ui| {
                 ui.take_available_space();
-                self.details.ui(ui, context, &forest.programs, &mut self.jump);
+                let tally = forest.tallies.get(self.group).map_or(&[][..], Vec::as_slice);
+                self.details.ui(ui, context, &forest.programs, tally, &mut self.jump);
             });
         if ui.ctx().content_rect().width() >= NARROW {
             Panel::left("program groups").default_size(180.0).frame(frame).show(ui, |ui| {

@@ -239,7 +239,7 @@ impl TileMapping {
             &listed.table,
             generation,
             "Filter by name",
-            chosen,
+            chosen.as_slice(),
         );
         if let Some(row) = clicked {
             self.choose(context, listed.entries[row].subject);
@@ -248,7 +248,8 @@ impl TileMapping {
 
     /// What is chosen, or the largest of the list.
     fn subject_in(&self, listed: &Listed) -> Option<Subject> {
-        let largest = || listed.entries.iter().max_by_key(|entry| entry.size);
+        // Of equals the first, as the table lists them.
+        let largest = || listed.entries.iter().min_by_key(|entry| std::cmp::Reverse(entry.size));
         self.subject.or_else(|| largest().map(|entry| entry.subject))
     }
 

@@ -75,7 +75,9 @@ impl Tables {
             if tab != Tab::Rearrangements {
                 return state.ui(ui, workers, &table, generation, hint);
             }
-            if let Some(row) = state.choose_ui(ui, workers, &table, generation, hint, chosen) {
+            if let Some(row) =
+                state.choose_ui(ui, workers, &table, generation, hint, chosen.as_slice())
+            {
                 self.rearrangement = Some((subject, row));
             }
         });

@@ -1,5 +1,5 @@
-//! A graph of values that stand on each other, place by place: bytes over program steps, cycles
-//! over tiles.
+//! A graph of values that stand on each other, place by place: bytes over program steps or tiles,
+//! cycles over tiles.
 //!
 //! Place `n` takes the room from `n` to `n + 1` of the axis, and its label stands below its
 //! middle. A column of pixels that holds several places shows the largest of them.
@@ -7,14 +7,15 @@
 mod paint;
 mod values;
 
-pub use values::{Layer, Stack, Unit};
+pub use values::{Layer, Stack};
 
 use super::axis::{Axis, Limits};
 use super::overview::{Grip, overview_ui};
 use super::tiled::{Pieces, Tiled};
-use super::{focus_ui, legend_ui};
+use super::{focus_ui, legend_ui, node_ui};
+use crate::analysis::tiles::Unit;
 use crate::gui::theme::Palette;
-use crate::units::{CycleRange, grouped};
+use crate::units::CycleRange;
 use egui::accesskit::Role;
 use egui::{
     Color32, CursorIcon, EventFilter, Key, Pos2, Rect, Response, RichText, Sense, Ui, WidgetInfo,
@@ -39,8 +40,10 @@ const MAX_NODES: usize = 256;
 pub struct Look<'a> {
     /// Name for readers of the screen.
     pub name: &'a str,
-    /// What a place is: `Program step`.
-    pub place: &'a str,
+    /// Title of the axis along the foot: `Program steps`.
+    pub axis: &'a str,
+    /// What a place is called: `Step 7`.
+    pub label: &'a dyn Fn(usize) -> String,
     /// What values are.
     pub unit: Unit,
     /// One colour per layer.
@@ -53,8 +56,49 @@ pub struct Look<'a> {
     pub flag: Option<(usize, &'a str)>,
     /// A line across, with its name.
     pub level: Option<(u64, &'a str)>,
-    /// Number shown for the first place.
-    pub first: u64,
+    /// Places that stay bright while the others are veiled; `None` veils nothing.
+    pub matching: Option<&'a Matching>,
+}
+
+/// Places that match something, counted so that a column of pixels knows at once if it has any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Matching {
+    /// Number of matches before each place.
+    before: Vec<u32>,
+}
+
+impl Matching {
+    /// Of places in order, for each whether it matches.
+    pub fn new(places: impl Iterator<Item = bool>) -> Self {
+        let mut before = vec![0];
+        let mut count = 0;
+        for matches in places {
+            count += u32::from(matches);
+            before.push(count);
+        }
+        Self { before }
+    }
+
+    /// Number of matches.
+    pub fn count(&self) -> u32 {
+        self.before.last().copied().unwrap_or(0)
+    }
+
+    /// Whether any of the places matches.
+    fn any(&self, places: Range<usize>) -> bool {
+        let count = |place: usize| self.before.get(place).copied().unwrap_or(self.count());
+        count(places.start) < count(places.end)
+    }
+
+    /// The first match behind a place, or the first of all.
+    pub fn next(&self, after: Option<usize>) -> Option<usize> {
+        let from = after.map_or(0, |place| place + 1);
+        let known = self.before.get(from).copied().unwrap_or(self.count());
+        // A match is the place at which the count goes up.
+        let nth = if known < self.count() { known } else { 0 };
+        let place = self.before.partition_point(|count| *count <= nth);
+        (self.count() > 0).then(|| place - 1)
+    }
 }
 
 /// What the user did.
@@ -97,12 +141,12 @@ impl Places<'_> {
     fn place(&self, at: Pos2) -> Option<usize> {
         let place = self.axis.cycle_from_x(at.x - self.frame.left());
         let place = usize::try_from(place).ok()?;
-        (self.frame.contains(at) && place < self.stack.places).then_some(place)
+        (self.frame.contains(at) && place < self.stack.places()).then_some(place)
     }
 
     fn window(&self) -> Range<usize> {
         let window = self.axis.window(self.frame.width());
-        let end = (window.end as usize).min(self.stack.places);
+        let end = (window.end as usize).min(self.stack.places());
         (window.start as usize).min(end)..end
     }
 }
@@ -123,7 +167,7 @@ impl StackGraph {
         let bottom = (area.bottom() - LEGEND - FOOT).max(strip.bottom() + 30.0);
         let frame =
             Rect::from_min_max(pos2(left, strip.bottom() + 8.0), pos2(left + width, bottom));
-        let limits = Limits { range: CycleRange::new(0, stack.places.max(1) as u64), width };
+        let limits = Limits { range: CycleRange::new(0, stack.places().max(1) as u64), width };
         self.keep_axis(limits);
         self.strip_ui(ui, stack, strip, limits);
         let axis = self.axis.unwrap_or_else(|| Axis::fitting_exactly(limits.range, width));
@@ -193,7 +237,7 @@ impl StackGraph {
             let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
             clicked = place.map(|place| (place, add));
         }
-        if let Some(place) = arrows(ui, response, look.chosen, places.stack.places) {
+        if let Some(place) = arrows(ui, response, look.chosen, places.stack.places()) {
             clicked = Some(place);
         }
         let mut moved = places.axis;
@@ -242,7 +286,7 @@ fn arrows(ui: &Ui, response: &Response, chosen: &[usize], places: usize) -> Opti
 /// The graph and its places for readers of the screen.
 fn nodes_ui(ui: &Ui, places: &Places<'_>, look: &Look<'_>, response: &Response) {
     let stack = places.stack;
-    let value = format!("highest {}", look.unit.text(stack.highest(0..stack.places)));
+    let value = format!("at most {}", look.unit.exact(stack.highest(0..stack.places())));
     response.widget_info(|| WidgetInfo::labeled(Role::Canvas, true, look.name));
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value));
     focus_ui(ui, response, places.frame);
@@ -253,20 +297,8 @@ fn nodes_ui(ui: &Ui, places: &Places<'_>, look: &Look<'_>, response: &Response) 
     for place in window {
         let rect =
             Rect::from_x_y_ranges(places.x(place)..=places.x(place + 1), places.frame.y_range());
-        let id = response.id.with(place);
-        let name = format!("{} {}", look.place, grouped(look.first + place as u64));
-        ui.ctx().accesskit_node_builder(id, |node| {
-            node.set_role(Role::GraphicsObject);
-            node.set_label(name);
-            node.set_value(look.unit.text(stack.total(place)));
-            let edge = |value: f32| f64::from(value);
-            node.set_bounds(egui::accesskit::Rect {
-                x0: edge(rect.left()),
-                y0: edge(rect.top()),
-                x1: edge(rect.right()),
-                y1: edge(rect.bottom()),
-            });
-        });
+        let words = || ((look.label)(place), look.unit.exact(stack.total(place)));
+        node_ui(ui, response.id.with(place), rect, Role::GraphicsObject, words);
     }
 }
 
@@ -276,16 +308,34 @@ fn legends_ui(ui: &mut Ui, rect: Rect, stack: &Stack, look: &Look<'_>) {
         ui.spacing_mut().item_spacing.x = 6.0;
         egui::ScrollArea::horizontal().id_salt("legend").auto_shrink(false).show(ui, |ui| {
             ui.horizontal(|ui| {
-                for (layer, colour) in stack.layers.iter().zip(look.colours) {
-                    legend_ui(ui, *colour, &layer.title);
+                for (title, colour) in stack.titles().iter().zip(look.colours) {
+                    legend_ui(ui, *colour, title);
                     ui.add_space(8.0);
                 }
                 if let Some((value, name)) = look.level {
                     legend_ui(ui, palette.max_memory, name);
-                    let text = look.unit.text(value);
+                    let text = look.unit.short(value);
                     ui.label(RichText::new(text).size(12.0).color(palette.weak_text));
                 }
             });
         });
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn matches_are_found_one_after_the_other() {
+        let places = [false, true, false, true, true, false];
+        let matching = Matching::new(places.into_iter());
+        assert_eq!(matching.count(), 3);
+        assert_eq!(matching.next(None), Some(1));
+        assert_eq!(matching.next(Some(1)), Some(3));
+        assert_eq!(matching.next(Some(3)), Some(4));
+        assert_eq!(matching.next(Some(4)), Some(1), "and again from the front");
+        assert!(matching.any(0..2) && !matching.any(2..3) && !matching.any(5..9));
+        assert_eq!(Matching::new([false].into_iter()).next(None), None);
+    }
 }

@@ -1,13 +1,15 @@
 //! How a graph of stacked values is painted.
 
-use super::values::{Stack, Unit};
-use super::{Look, Places};
+use super::values::{Stack, mark_step};
+use super::{Look, Matching, Places};
 use crate::gui::theme::{Palette, mix};
 use crate::gui::widgets::axis::tick_step;
 use crate::gui::widgets::elided::elided;
-use crate::units::{Bytes, grouped};
-use egui::epaint::Vertex;
+use crate::units::grouped;
 use egui::{Align2, Color32, ColorImage, FontId, Mesh, Painter, Rect, Shape, Stroke, Ui, pos2};
+
+/// Most columns of each of many layers that have a line along their top.
+const MOST_OUTLINED: usize = 400;
 
 /// Paints the graph and what stands on it.
 pub(super) fn paint(ui: &Ui, places: &Places<'_>, look: &Look<'_>) {
@@ -16,11 +18,19 @@ pub(super) fn paint(ui: &Ui, places: &Places<'_>, look: &Look<'_>) {
     grid(painter, places, look, palette);
     let inside = ui.painter_at(places.frame);
     let mut below = columns(places, None);
-    for (index, colour) in look.colours.iter().enumerate().take(places.stack.layers.len()) {
+    let count = places.stack.titles().len();
+    // A few layers are pale with a line along their top; many are told apart by their colours.
+    let paleness = [0.85, 0.75].get(count.saturating_sub(1)).copied().unwrap_or(0.25);
+    for (index, colour) in look.colours.iter().enumerate().take(count) {
         let above = columns(places, Some(index));
-        fill(&inside, places, &below, &above, mix(*colour, palette.page, 0.55));
-        outline(&inside, places, &above, *colour);
+        fill(&inside, places, &below, &above, mix(*colour, palette.page, paleness));
+        if count <= 2 || above.len() <= MOST_OUTLINED {
+            outline(&inside, places, &above, *colour);
+        }
         below = above;
+    }
+    if let Some(matching) = look.matching {
+        veil(&inside, places, matching, palette.page.gamma_multiply(0.72));
     }
     spans(&inside, places, look, palette);
     for place in look.chosen {
@@ -45,12 +55,11 @@ pub(super) fn paint(ui: &Ui, places: &Places<'_>, look: &Look<'_>) {
 fn columns(places: &Places<'_>, layer: Option<usize>) -> Vec<(f32, f32, f32)> {
     let window = places.window();
     let per_column = window.len().div_ceil((places.frame.width() as usize).max(1)).max(1);
-    let sums = layer.and_then(|layer| places.stack.sums.get(layer));
-    let mut found = Vec::with_capacity(window.len() / per_column + 1);
+    let mut found: Vec<(f32, f32, f32)> = Vec::with_capacity(window.len() / per_column + 1);
     let mut first = window.start;
     while first < window.end {
         let end = (first + per_column).min(window.end);
-        let highest = sums.map_or(0, |sums| sums[first..end].iter().copied().max().unwrap_or(0));
+        let highest = layer.map_or(0, |layer| places.stack.highest_upto(layer, first..end));
         found.push((places.x(first), places.x(end), places.y(highest)));
         first = end;
     }
@@ -65,18 +74,51 @@ fn fill(
     colour: Color32,
 ) {
     let mut mesh = Mesh::default();
+    let mut run: Option<(f32, f32, f32, f32)> = None;
     for ((left, right, bottom), (_, _, top)) in below.iter().zip(above) {
-        if *left >= places.frame.right() || bottom - top <= 0.0 {
+        if *left >= places.frame.right() {
+            break;
+        }
+        match &mut run {
+            // Neighbours of the same height are one rectangle.
+            Some((_, end, low, high)) if *low == *bottom && *high == *top => *end = *right,
+            _ => {
+                quad(&mut mesh, run.replace((*left, *right, *bottom, *top)), colour);
+            }
+        }
+    }
+    quad(&mut mesh, run, colour);
+    painter.add(Shape::mesh(mesh));
+}
+
+/// Adds a rectangle from its left, right, lower and upper edge, if it has a height.
+fn quad(mesh: &mut Mesh, run: Option<(f32, f32, f32, f32)>, colour: Color32) {
+    let Some((left, right, bottom, top)) = run.filter(|run| run.2 > run.3) else { return };
+    mesh.add_colored_rect(Rect::from_min_max(pos2(left, top), pos2(right, bottom)), colour);
+}
+
+/// Covers the columns of pixels that hold no match.
+fn veil(painter: &Painter, places: &Places<'_>, matching: &Matching, colour: Color32) {
+    let (window, frame) = (places.window(), places.frame);
+    let per_column = window.len().div_ceil((frame.width() as usize).max(1)).max(1);
+    let mut mesh = Mesh::default();
+    let mut run: Option<(f32, f32, f32, f32)> = None;
+    for first in window.clone().step_by(per_column) {
+        let end = (first + per_column).min(window.end);
+        if matching.any(first..end) {
+            quad(&mut mesh, run.take(), colour);
             continue;
         }
-        let index = mesh.vertices.len() as u32;
-        for pos in
-            [pos2(*left, *top), pos2(*right, *top), pos2(*right, *bottom), pos2(*left, *bottom)]
-        {
-            mesh.vertices.push(Vertex { pos, uv: egui::epaint::WHITE_UV, color: colour });
+        let right = places.x(end).min(frame.right());
+        match &mut run {
+            Some((_, last, _, _)) => *last = right,
+            None => {
+                let left = places.x(first).max(frame.left());
+                run = Some((left, right, frame.bottom(), frame.top()));
+            }
         }
-        mesh.indices.extend([0, 1, 2, 0, 2, 3].map(|corner| index + corner));
     }
+    quad(&mut mesh, run, colour);
     painter.add(Shape::mesh(mesh));
 }
 
@@ -86,14 +128,25 @@ fn outline(painter: &Painter, places: &Places<'_>, above: &[(f32, f32, f32)], co
         points.push(pos2(left.max(places.frame.left() - 2.0), *y));
         points.push(pos2(right.min(places.frame.right() + 2.0), *y));
     }
+    // What lies on a straight line needs no points of its own.
     points.dedup();
-    painter.add(Shape::line(points, Stroke::new(1.3, colour)));
+    let mut kept: Vec<egui::Pos2> = Vec::with_capacity(points.len());
+    for point in points {
+        if let [.., a, b] = kept[..]
+            && a.y == b.y
+            && b.y == point.y
+        {
+            kept.pop();
+        }
+        kept.push(point);
+    }
+    painter.add(Shape::line(kept, Stroke::new(1.3, colour)));
 }
 
 fn grid(painter: &Painter, places: &Places<'_>, look: &Look<'_>, palette: &Palette) {
     let frame = places.frame;
     let font = FontId::proportional(11.0);
-    let step = look.unit.step(places.top, f64::from(frame.height() / 38.0).clamp(2.0, 10.0));
+    let step = mark_step(look.unit, places.top, f64::from(frame.height() / 38.0).clamp(2.0, 10.0));
     let line = Stroke::new(1.0, palette.rule);
     for index in 0..32 {
         let value = (f64::from(index) * step) as u64;
@@ -102,10 +155,7 @@ fn grid(painter: &Painter, places: &Places<'_>, look: &Look<'_>, palette: &Palet
         }
         let y = places.y(value);
         painter.hline(frame.x_range(), y, line);
-        let text = match look.unit {
-            Unit::Bytes => Bytes(value).to_string(),
-            Unit::Count(_) => grouped(value),
-        };
+        let text = look.unit.short(value);
         let at = pos2(frame.left() - 8.0, y);
         painter.text(at, Align2::RIGHT_CENTER, text, font.clone(), palette.weak_text);
     }
@@ -120,14 +170,14 @@ fn grid(painter: &Painter, places: &Places<'_>, look: &Look<'_>, palette: &Palet
                 frame.bottom()..=frame.bottom() + 4.0,
                 Stroke::new(1.0, palette.outline),
             );
-            let text = grouped(look.first + place as u64);
+            let text = grouped(place as u64);
             let at = pos2(x, frame.bottom() + 6.0);
             painter.text(at, Align2::CENTER_TOP, text, font.clone(), palette.weak_text);
         }
         place += step;
     }
     let at = pos2(frame.center().x, frame.bottom() + 21.0);
-    painter.text(at, Align2::CENTER_TOP, look.place, FontId::proportional(11.5), palette.weak_text);
+    painter.text(at, Align2::CENTER_TOP, look.axis, FontId::proportional(11.5), palette.weak_text);
 }
 
 /// What covers a part of the axis: bars along the top, each with its name.
@@ -183,7 +233,7 @@ pub(super) fn silhouette(
     palette: &Palette,
 ) -> ColorImage {
     let mut image = ColorImage::filled([width, height], palette.raised);
-    let places = stack.places.max(1);
+    let places = stack.places().max(1);
     let highest = stack.highest(0..places).max(1) as f64;
     let lowest = (0..places).map(|place| stack.total(place)).min().unwrap_or(0) as f64;
     // What is the same everywhere would hide what differs.

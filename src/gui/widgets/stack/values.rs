@@ -1,36 +1,11 @@
-//! Values that stand on each other, and their units.
+//! Values that stand on each other, and their greatest sums over any range of places.
 
+use crate::analysis::tiles::Unit;
 use crate::gui::widgets::axis::tick_step;
-use crate::units::{Bytes, grouped};
 use std::ops::Range;
 
-/// What values are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Bytes; the axis is marked in powers of two.
-    Bytes,
-    /// Plain numbers of anything.
-    Count(&'static str),
-}
-
-impl Unit {
-    /// A value in words.
-    pub fn text(self, value: u64) -> String {
-        match self {
-            Self::Bytes => Bytes(value).to_string(),
-            Self::Count(what) => format!("{} {what}", grouped(value)),
-        }
-    }
-
-    /// Distance between marks for about `count` of them up to `top`.
-    pub(super) fn step(self, top: f64, count: f64) -> f64 {
-        let least = (top / count).max(1.0);
-        match self {
-            Self::Bytes => 2f64.powf(least.log2().ceil()),
-            Self::Count(_) => tick_step(least, 1.0) as f64,
-        }
-    }
-}
+/// Places that one value of the next level stands for.
+const FANOUT: usize = 8;
 
 /// Values of one meaning, by place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,13 +16,53 @@ pub struct Layer {
     pub values: Vec<u64>,
 }
 
+/// Values whose maximum over any range takes O(log n): level `k` holds the greatest of each
+/// `FANOUT`^k neighbours. All levels together take a seventh of the values' room.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Maxima {
+    levels: Vec<Vec<u64>>,
+}
+
+impl Maxima {
+    fn new(values: Vec<u64>) -> Self {
+        let mut levels = vec![values];
+        while let Some(last) = levels.last().filter(|last| last.len() > FANOUT) {
+            let next = last.chunks(FANOUT).map(|part| part.iter().copied().max().unwrap_or(0));
+            levels.push(next.collect());
+        }
+        Self { levels }
+    }
+
+    fn get(&self, place: usize) -> u64 {
+        self.levels[0].get(place).copied().unwrap_or(0)
+    }
+
+    fn highest(&self, places: Range<usize>) -> u64 {
+        let mut end = places.end.min(self.levels[0].len());
+        let mut start = places.start.min(end);
+        let mut highest = 0;
+        for level in &self.levels {
+            while start < end && !start.is_multiple_of(FANOUT) {
+                highest = highest.max(level[start]);
+                start += 1;
+            }
+            while start < end && !end.is_multiple_of(FANOUT) {
+                end -= 1;
+                highest = highest.max(level[end]);
+            }
+            (start, end) = (start / FANOUT, end / FANOUT);
+        }
+        highest
+    }
+}
+
 /// Layers with their sums.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stack {
-    pub(super) layers: Vec<Layer>,
+    titles: Vec<String>,
     /// Sums of the first layers, place by place: one list per layer.
-    pub(super) sums: Vec<Vec<u64>>,
-    pub(super) places: usize,
+    sums: Vec<Maxima>,
+    places: usize,
 }
 
 impl Stack {
@@ -55,14 +70,15 @@ impl Stack {
     pub fn new(layers: Vec<Layer>) -> Self {
         let places = layers.iter().map(|layer| layer.values.len()).max().unwrap_or(0);
         let mut sum = vec![0u64; places];
-        let mut sums = Vec::with_capacity(layers.len());
-        for layer in &layers {
+        let mut stack = Self { places, ..Self::default() };
+        for layer in layers {
             for (sum, value) in sum.iter_mut().zip(&layer.values) {
                 *sum = sum.saturating_add(*value);
             }
-            sums.push(sum.clone());
+            stack.titles.push(layer.title);
+            stack.sums.push(Maxima::new(sum.clone()));
         }
-        Self { layers, sums, places }
+        stack
     }
 
     /// Number of places.
@@ -70,16 +86,40 @@ impl Stack {
         self.places
     }
 
+    /// What the layers are, from the bottom to the top.
+    pub fn titles(&self) -> &[String] {
+        &self.titles
+    }
+
     /// Sum of all layers at a place.
     pub fn total(&self, place: usize) -> u64 {
-        self.sums.last().and_then(|sums| sums.get(place)).copied().unwrap_or(0)
+        self.sums.last().map_or(0, |sums| sums.get(place))
+    }
+
+    /// Value of one layer at a place.
+    pub fn value(&self, layer: usize, place: usize) -> u64 {
+        let upto = |layer: usize| self.sums.get(layer).map_or(0, |sums| sums.get(place));
+        upto(layer) - layer.checked_sub(1).map_or(0, upto)
     }
 
     /// The largest sum in a range of places.
-    pub(super) fn highest(&self, places: Range<usize>) -> u64 {
-        let end = places.end.min(self.places);
-        let sums = self.sums.last().map_or(&[][..], |sums| &sums[places.start.min(end)..end]);
-        sums.iter().copied().max().unwrap_or(0)
+    pub fn highest(&self, places: Range<usize>) -> u64 {
+        self.sums.last().map_or(0, |sums| sums.highest(places))
+    }
+
+    /// The largest sum of the layers up to one of them in a range of places.
+    pub(super) fn highest_upto(&self, layer: usize, places: Range<usize>) -> u64 {
+        self.sums.get(layer).map_or(0, |sums| sums.highest(places))
+    }
+}
+
+/// Distance between marks for about `count` of them up to `top`: powers of two for bytes, round
+/// numbers for everything else.
+pub(super) fn mark_step(unit: Unit, top: f64, count: f64) -> f64 {
+    let least = (top / count).max(1.0);
+    match unit {
+        Unit::Bytes => 2f64.powf(least.log2().ceil()),
+        Unit::Count | Unit::Cycles => tick_step(least, 1.0) as f64,
     }
 }
 
@@ -93,14 +133,28 @@ mod tests {
         let stack = Stack::new(vec![layer(&[5, 5, 5]), layer(&[0, 7, 1])]);
         assert_eq!(stack.places(), 3);
         assert_eq!([0, 1, 2, 3].map(|place| stack.total(place)), [5, 12, 6, 0]);
+        assert_eq!([0, 1, 2, 3].map(|place| stack.value(1, place)), [0, 7, 1, 0]);
         assert_eq!(stack.highest(0..9), 12);
         assert_eq!(stack.highest(2..3), 6);
     }
 
     #[test]
+    fn the_highest_of_any_range_is_that_of_its_values() {
+        let values: Vec<u64> = (0..700u64).map(|at| at * 7919 % 1009).collect();
+        let maxima = Maxima::new(values.clone());
+        for start in (0..700).step_by(13) {
+            for end in (start..720).step_by(11) {
+                let inside = &values[start..end.min(700)];
+                let expected = inside.iter().copied().max().unwrap_or(0);
+                assert_eq!(maxima.highest(start..end), expected, "{start}..{end}");
+            }
+        }
+    }
+
+    #[test]
     fn marks_are_round() {
-        assert_eq!(Unit::Bytes.step(100_000.0, 7.0), 16_384.0);
-        assert_eq!(Unit::Count("cycles").step(100_000.0, 7.0), 20_000.0);
-        assert_eq!(Unit::Count("cycles").step(3.0, 7.0), 1.0);
+        assert_eq!(mark_step(Unit::Bytes, 100_000.0, 7.0), 16_384.0);
+        assert_eq!(mark_step(Unit::Cycles, 100_000.0, 7.0), 20_000.0);
+        assert_eq!(mark_step(Unit::Count, 3.0, 7.0), 1.0);
     }
 }

@@ -39,6 +39,13 @@ pub struct OperandLayout {
     pub group: u64,
 }
 
+impl OperandLayout {
+    /// The layout of a tensor that is cut into parts which lie so, all parts on the same tiles.
+    pub fn of_parts(&self, parts: u64) -> Self {
+        Self { bytes: self.bytes.map(|bytes| bytes * parts), ..self.clone() }
+    }
+}
+
 /// Layouts of all tensors of a pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedLayouts {

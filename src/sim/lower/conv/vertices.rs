@@ -201,6 +201,14 @@ impl<'a> Maker<'a> {
         Rows { count: key.work.batch * outer, length: most(last).unwrap_or(1) }
     }
 
+    /// Whether sums are kept in a narrower type than was asked for, on all 16 units. Those run on the
+    /// nx1 vertex: inferred from the weight updates of at most 16 samples on the second generation,
+    /// whose cycles the 1x1 vertex misses by far while its plan has their bytes.
+    fn has_narrow_sums(&self, units: u64) -> bool {
+        let asked = self.plan.options.partials_for(self.plan.params.input_type);
+        units == 16 && self.plan.vertex.partial_type.bytes() < asked.bytes()
+    }
+
     /// Work lists that the vertex has a list of, entries of all, cycles and name of an AMP vertex.
     fn amp(&self, key: &Key, units: u64) -> (u64, u64, u64, String) {
         let engine = Engine::new(&self.plan.vertex, self.machine, units);
@@ -209,7 +217,7 @@ impl<'a> Maker<'a> {
         let one_row_each = (0..workers).all(|worker| {
             rows.count * rows.length == 0 || rows.share(worker, workers).entries() <= 1
         });
-        if key.may_use_1x1 && one_row_each {
+        if key.may_use_1x1 && one_row_each && !self.has_narrow_sums(units) {
             let cycles = engine.cycles_1x1(&key.work, rows);
             return (0, workers, cycles, self.amp_name("1x1Out", units));
         }

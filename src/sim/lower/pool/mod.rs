@@ -46,7 +46,7 @@ pub struct Pass {
     pub backward: bool,
 }
 
-/// A pooling of `[batch, channels, rows, columns]`.
+/// A pooling of `[batch, channels, planes, rows, columns]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pooling {
     /// What is pooled, and which way.
@@ -57,8 +57,8 @@ pub struct Pooling {
     pub batch: u64,
     /// Channels.
     pub channels: u64,
-    /// Rows and columns.
-    pub axes: [Axis; 2],
+    /// Planes, rows and columns.
+    pub axes: [Axis; 3],
     /// Channels of what is pooled that lie together in memory: the operand, or going back the
     /// gradient.
     pub grouping: u64,
@@ -144,10 +144,8 @@ impl Pooling {
 
     /// Results on each tile, in groups of channels.
     fn layout(&self, plan: &Plan, boxes: &[vertex::Box]) -> Layout {
-        let results = boxes.iter().map(|piece| {
-            let field = length(&piece.rows) * length(&piece.columns);
-            piece.batch * piece.groups * field * plan.group
-        });
+        let results =
+            boxes.iter().map(|piece| piece.batch * piece.groups * piece.results() * plan.group);
         let elements = per_tile((0u32..).zip(results));
         let real = self.axes.map(|axis| axis.results(self.pass.backward)).iter().product::<u64>()
             * self.batch
@@ -183,25 +181,25 @@ fn length(range: &Range<u64>) -> u64 {
     range.end - range.start
 }
 
-/// What each tile makes, tiles in the order of channels, samples, rows, columns.
+/// What each tile makes, tiles in the order of channels, samples, planes, rows, columns.
 fn boxes(view: &View, plan: &Plan) -> Vec<vertex::Box> {
     let part = |size: u64, parts: u64, index: u64| index * size / parts..(index + 1) * size / parts;
     let groups = view.channels.div_ceil(plan.group);
-    let [height, width] = view.results();
     let vectors = plan.group / vector_width(view.dtype);
+    let (sizes, parts) = (view.results(), plan.field);
+    let field_parts: u64 = parts.iter().product();
     let mut boxes = Vec::new();
     for channel in 0..plan.groups {
         for sample in 0..plan.batch {
-            for row in 0..plan.field[0] {
-                for column in 0..plan.field[1] {
-                    boxes.push(vertex::Box {
-                        batch: length(&part(view.batch, plan.batch, sample)),
-                        groups: length(&part(groups, plan.groups, channel)),
-                        vectors,
-                        rows: part(height, plan.field[0], row),
-                        columns: part(width, plan.field[1], column),
-                    });
-                }
+            for place in 0..field_parts {
+                let at =
+                    [place / parts[2] / parts[1], place / parts[2] % parts[1], place % parts[2]];
+                boxes.push(vertex::Box {
+                    batch: length(&part(view.batch, plan.batch, sample)),
+                    groups: length(&part(groups, plan.groups, channel)),
+                    vectors,
+                    field: [0, 1, 2].map(|axis| part(sizes[axis], parts[axis], at[axis])),
+                });
             }
         }
     }
@@ -234,10 +232,10 @@ impl Pooling {
         let Pass { kind, backward } = view.pass;
         let bytes = view.dtype.bytes();
         let channels = piece.batch * piece.groups * group * bytes;
-        let [rows, columns] = &view.axes;
-        let operands = length(&rows.operands(backward, piece.rows.clone()))
-            * length(&columns.operands(backward, piece.columns.clone()));
-        let results = length(&piece.rows) * length(&piece.columns);
+        let along = view.axes.iter().zip(&piece.field);
+        let operands: u64 =
+            along.map(|(axis, range)| length(&axis.operands(backward, range.clone()))).product();
+        let results = piece.results();
         let read = |elements: u64, grouping: u64| Read {
             bytes: elements * channels,
             piece: (grouping != group).then(|| gcd(grouping, group) * bytes),
@@ -291,7 +289,7 @@ fn vertex_of(view: &View, piece: &vertex::Box) -> (u64, u64, u64) {
     let lists = vertex::lists(view.pass, view.axes, piece);
     let total = |count: fn(&vertex::WorkList) -> u64| lists.iter().map(count).sum::<u64>();
     let (rows, runs) = (total(|list| list.rows), total(|list| list.runs));
-    let results = piece.batch * length(&piece.rows) * length(&piece.columns);
+    let results = piece.batch * piece.results();
     let busy =
         vertex::cycles(view.pass, piece.groups, piece.vectors, results, lists.iter().copied());
     (busy, rows * ROW_BYTES, START_BYTES + runs * RUN_BYTES)

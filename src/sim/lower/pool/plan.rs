@@ -19,8 +19,8 @@ pub struct View {
     pub batch: u64,
     /// Channels.
     pub channels: u64,
-    /// Rows and columns.
-    pub axes: [Axis; 2],
+    /// Planes, rows and columns.
+    pub axes: [Axis; 3],
     /// Channels that lie together in memory.
     pub grouping: u64,
 }
@@ -34,8 +34,8 @@ pub struct Plan {
     pub groups: u64,
     /// Parts of the samples.
     pub batch: u64,
-    /// Parts of rows and columns.
-    pub field: [u64; 2],
+    /// Parts of planes, rows and columns.
+    pub field: [u64; 3],
     /// Estimated cycles.
     pub cycles: u64,
 }
@@ -57,9 +57,11 @@ impl View {
         if !separate {
             return view;
         }
-        let [rows, columns] = &mut view.axes;
-        columns.elements *= rows.elements / rows.stride;
-        rows.elements = rows.stride;
+        let [planes, rows, columns] = &mut view.axes;
+        for outer in [planes, rows] {
+            columns.elements *= outer.elements / outer.stride;
+            outer.elements = outer.stride;
+        }
         if all.is_multiple_of(channels) {
             columns.elements *= all / channels;
             view.channels = channels;
@@ -91,8 +93,8 @@ impl View {
         self
     }
 
-    /// Height and width of the results.
-    pub fn results(&self) -> [u64; 2] {
+    /// Depth, height and width of the results.
+    pub fn results(&self) -> [u64; 3] {
         self.axes.map(|axis| axis.results(self.pass.backward))
     }
 
@@ -114,27 +116,38 @@ impl View {
 
     fn search(&self, group: u64, tiles: u64, bytes_per_cycle: u64, best: &mut Option<Plan>) {
         let groups = self.channels.div_ceil(group);
-        let [height, width] = self.results();
         for (group_parts, groups) in splits(groups, tiles) {
             for (batch_parts, batch) in splits(self.batch, tiles / group_parts) {
                 let left = tiles / (group_parts * batch_parts);
-                for (row_parts, rows) in splits(height, left) {
-                    for (column_parts, columns) in splits(width, left / row_parts) {
-                        let piece = Piece { group, groups, batch, field: [rows, columns] };
-                        let cycles = self.estimate(piece, bytes_per_cycle);
-                        if best.is_none_or(|best| cycles < best.cycles) {
-                            *best = Some(Plan {
-                                group,
-                                groups: group_parts,
-                                batch: batch_parts,
-                                field: [row_parts, column_parts],
-                                cycles,
-                            });
-                        }
+                for (field_parts, field) in self.field_splits(left) {
+                    let cycles =
+                        self.estimate(Piece { group, groups, batch, field }, bytes_per_cycle);
+                    if best.is_none_or(|best| cycles < best.cycles) {
+                        *best = Some(Plan {
+                            group,
+                            groups: group_parts,
+                            batch: batch_parts,
+                            field: field_parts,
+                            cycles,
+                        });
                     }
                 }
             }
         }
+    }
+
+    /// Numbers of parts of planes, rows and columns on at most `tiles` tiles, with the sizes of the
+    /// largest parts.
+    fn field_splits(&self, tiles: u64) -> impl Iterator<Item = ([u64; 3], [u64; 3])> {
+        let [depth, height, width] = self.results();
+        splits(depth, tiles).flat_map(move |(plane_parts, planes)| {
+            let tiles = tiles / plane_parts;
+            splits(height, tiles).flat_map(move |(row_parts, rows)| {
+                splits(width, tiles / row_parts).map(move |(column_parts, columns)| {
+                    ([plane_parts, row_parts, column_parts], [planes, rows, columns])
+                })
+            })
+        })
     }
 
     /// Cycles of the tile with the largest piece, and of those a row or a column smaller: workers
@@ -154,11 +167,10 @@ impl View {
     }
 
     fn vertex(&self, piece: Piece) -> u64 {
-        let [rows, columns] = self.axes;
-        let positions = rows.kernel * columns.kernel;
-        let stride = if self.pass.backward { columns.stride } else { 1 };
+        let positions = self.axes.iter().map(|axis| axis.kernel).product();
+        let stride = if self.pass.backward { self.axes[2].stride } else { 1 };
         let lists = planned_lists(piece.batch, piece.field, positions, stride);
-        let results = piece.batch * piece.field[0] * piece.field[1];
+        let results = piece.batch * piece.field.iter().product::<u64>();
         let vectors = piece.group / vector_width(self.dtype);
         cycles(self.pass, piece.groups, vectors, results, lists)
     }
@@ -166,7 +178,7 @@ impl View {
     /// Bytes a tile reads for a piece.
     fn bytes(&self, piece: Piece) -> u64 {
         let channels = piece.batch * piece.groups * piece.group * self.dtype.bytes();
-        let results = piece.field[0] * piece.field[1] * channels;
+        let results = piece.field.iter().product::<u64>() * channels;
         let mut operands = channels;
         for (axis, size) in self.axes.iter().zip(piece.field) {
             // Going back, the planner's windows are the transposed ones: dilated, one apart.
@@ -181,13 +193,13 @@ impl View {
     }
 }
 
-/// What one tile makes: channel groups of so many channels, samples, rows and columns.
+/// What one tile makes: channel groups of so many channels, samples, planes, rows and columns.
 #[derive(Clone, Copy)]
 struct Piece {
     group: u64,
     groups: u64,
     batch: u64,
-    field: [u64; 2],
+    field: [u64; 3],
 }
 
 /// Numbers of parts up to `most` with different largest parts, each with that part's size.
@@ -226,7 +238,7 @@ mod tests {
             dtype: DType::Half,
             batch: 4,
             channels: 10,
-            axes: [axis; 2],
+            axes: [Axis::NONE, axis, axis],
             grouping: 1,
         }
     }
@@ -235,17 +247,17 @@ mod tests {
     fn separate_windows_are_gathered_along_columns() {
         let gathered = view(24, 2, 2).gathered(4);
         assert_eq!((gathered.batch, gathered.channels), (1, 4));
-        assert_eq!(gathered.axes.map(|axis| axis.elements), [2, 24 * 12 * 10]);
+        assert_eq!(gathered.axes.map(|axis| axis.elements), [1, 2, 24 * 12 * 10]);
         // Overlapping windows stay as they are; samples become channels.
         let kept = view(24, 3, 2).gathered(4);
-        assert_eq!((kept.channels, kept.axes[1].elements), (40, 24));
+        assert_eq!((kept.channels, kept.axes[2].elements), (40, 24));
     }
 
     #[test]
     fn plans_use_the_tiles_they_have() {
         for tiles in [1, 7, 1472] {
             let plan = view(24, 3, 1).plan(tiles, 4, 1).expect("a plan");
-            assert!(plan.groups * plan.batch * plan.field[0] * plan.field[1] <= tiles);
+            assert!(plan.groups * plan.batch * plan.field.iter().product::<u64>() <= tiles);
         }
     }
 }

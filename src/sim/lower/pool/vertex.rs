@@ -16,10 +16,15 @@ pub struct Box {
     pub groups: u64,
     /// Vectors of 64 bits in a group.
     pub vectors: u64,
-    /// Rows.
-    pub rows: Range<u64>,
-    /// Columns.
-    pub columns: Range<u64>,
+    /// Planes, rows and columns.
+    pub field: [Range<u64>; 3],
+}
+
+impl Box {
+    /// Results of one channel of one sample.
+    pub fn results(&self) -> u64 {
+        self.field.iter().map(|range| range.end - range.start).product()
+    }
 }
 
 /// The work of one worker: rows, and runs of results that take one position of a window each.
@@ -109,17 +114,17 @@ fn rows(share: Range<u64>, columns: u64) -> Rows {
 /// Worklists by sizes alone, as the planner estimates them: every position of a window counts.
 pub fn planned_lists(
     batch: u64,
-    field: [u64; 2],
+    field: [u64; 3],
     positions: u64,
     stride: u64,
 ) -> impl Iterator<Item = WorkList> {
-    let [height, width] = field;
+    let [depth, height, width] = field;
     let part = move |length: u64| WorkList {
         rows: 1,
         runs: positions,
         repeats: positions * (length.div_ceil(stride) - 1),
     };
-    shares(batch * height * width).map(move |share| {
+    shares(batch * depth * height * width).map(move |share| {
         let rows = rows(share, width);
         let mut list = WorkList::default();
         for (_, columns) in rows.parts.into_iter().flatten() {
@@ -132,27 +137,30 @@ pub fn planned_lists(
 }
 
 /// The worklists of a box: only positions of a window that have an operand.
-pub fn lists(pass: Pass, axes: [Axis; 2], piece: &Box) -> Vec<WorkList> {
-    let (height, width) =
-        (piece.rows.end - piece.rows.start, piece.columns.end - piece.columns.start);
-    let [vertical, horizontal] = axes;
-    let runs = |columns: &Range<u64>| {
-        let range = piece.columns.start + columns.start..piece.columns.start + columns.end;
+pub fn lists(pass: Pass, axes: [Axis; 3], piece: &Box) -> Vec<WorkList> {
+    let [planes, lines, columns] = &piece.field;
+    let [depth, height, width] = [planes, lines, columns].map(|range| range.end - range.start);
+    let [across, vertical, horizontal] = axes;
+    let runs = |part: &Range<u64>| {
+        let range = columns.start + part.start..columns.start + part.end;
         let counts = (0..horizontal.kernel)
             .map(|position| horizontal.reached(pass.backward, position, range.clone()))
             .filter(|count| *count > 0);
         counts.fold((0, 0), |(runs, repeats), count| (runs + 1, repeats + count - 1))
     };
     let whole_row = runs(&(0..width));
+    let reached = |axis: Axis, at: u64| {
+        let positions = 0..axis.kernel;
+        positions.filter(|position| axis.reached(pass.backward, *position, at..at + 1) > 0).count()
+            as u64
+    };
     let row = |row: u64, (runs, repeats): (u64, u64)| {
-        let at = piece.rows.start + row % height;
-        let reached = (0..vertical.kernel)
-            .filter(|position| vertical.reached(pass.backward, *position, at..at + 1) > 0)
-            .count() as u64;
+        let reached = reached(vertical, lines.start + row % height)
+            * reached(across, planes.start + row / height % depth);
         let rows = u64::from(reached * runs > 0);
         WorkList { rows, runs: reached * runs, repeats: reached * repeats }
     };
-    shares(piece.batch * height * width)
+    shares(piece.batch * piece.results())
         .map(|share| {
             let rows = rows(share, width);
             let mut list = WorkList::default();
@@ -176,14 +184,14 @@ mod tests {
         Axis { elements, kernel, stride, before, behind: before }
     }
 
-    fn piece(axes: [Axis; 2], backward: bool, batch: u64) -> Box {
-        let [rows, columns] = axes.map(|axis| 0..axis.results(backward));
-        Box { batch, groups: 1, vectors: 1, rows, columns }
+    fn piece(axes: [Axis; 3], backward: bool, batch: u64) -> Box {
+        let field = axes.map(|axis| 0..axis.results(backward));
+        Box { batch, groups: 1, vectors: 1, field }
     }
 
     #[test]
     fn padding_takes_no_runs() {
-        let axes = [axis(6, 3, 1, 1); 2];
+        let axes = [Axis::NONE, axis(6, 3, 1, 1), axis(6, 3, 1, 1)];
         let pass = Pass { kind: Kind::Max, backward: false };
         let lists = lists(pass, axes, &piece(axes, false, 1));
         // One row of six results a worker; the first and last row see two rows of the window.
@@ -199,10 +207,10 @@ mod tests {
             let axis = axis(elements, kernel, stride, before);
             prop_assume!(axis.windows().is_some());
             let pass = Pass { kind: Kind::Max, backward };
-            let lists = lists(pass, [axis; 2], &piece([axis; 2], backward, batch));
+            let lists = lists(pass, [axis; 3], &piece([axis; 3], backward, batch));
             let pairs: u64 = (0..kernel).map(|position| axis.reached(true, position, 0..elements)).sum();
             let handled: u64 = lists.iter().map(|list| list.runs + list.repeats).sum();
-            prop_assert_eq!(handled, batch * pairs * pairs);
+            prop_assert_eq!(handled, batch * pairs * pairs * pairs);
         }
     }
 }

@@ -20,6 +20,9 @@ pub struct Axis {
 }
 
 impl Axis {
+    /// An axis that fields of fewer dimensions do not have.
+    pub const NONE: Self = Self { elements: 1, kernel: 1, stride: 1, before: 0, behind: 0 };
+
     /// Number of windows; `None` where none fits or sizes make no sense.
     pub fn windows(self) -> Option<u64> {
         if self.kernel == 0 || self.stride == 0 || self.elements == 0 {

@@ -11,7 +11,7 @@ mod step;
 
 use super::conv::{self, Destination, Operands, Source, planned_layouts};
 use super::products::result_place;
-use super::reduce::{self, Dim, Operation, Reduction};
+use super::reduce::{self, Dim, Operation, Reduction, ResultUse};
 use super::runs::per_tile;
 use super::work::{Phase, Place, Temporary, Work, WorkItem};
 use crate::report::Category;
@@ -287,6 +287,7 @@ impl<'a> Lowered<'a> {
             input: &input,
             dtype: self.layer.dtype,
             output: self.layer.dtype,
+            result: ResultUse::PLAIN,
             tiles: self.machine.tiles as u32,
             bytes_per_cycle: u64::from(self.machine.chip.exchange_bytes_per_cycle),
         };

@@ -1,6 +1,7 @@
 //! Cycles of reduction vertices, one worker's (poplibs lib/popops/reduction/
 //! CycleEstimationFunctions.cpp).
 
+use super::ResultUse;
 use super::operation::Operation;
 use crate::sim::graph::DType;
 use crate::sim::lower::elementwise::{LOADS_INTERLEAVED, vector_width};
@@ -29,6 +30,8 @@ pub struct Kind {
     pub input: DType,
     /// Type of its results.
     pub output: DType,
+    /// What becomes of them; factors cost what they cost in the estimators: nothing.
+    pub result: ResultUse,
 }
 
 /// Entry and exit of every vertex but the continuous one.
@@ -82,7 +85,8 @@ pub fn continuous(kind: Kind, outputs: u64, length: u64) -> u64 {
     let loops = length / width.min(kind.load_width());
     // The estimator counts one result less in its main loop.
     let odd = if length % 2 == 1 { 2 } else { 0 };
-    per_loop * outputs.saturating_sub(1) * loops + odd + 12 * outputs.saturating_sub(1) + 10 + 7
+    let rest = odd + 12 * outputs.saturating_sub(1) + 10 + 7;
+    per_loop * outputs.saturating_sub(1) * loops + rest + u64::from(kind.result.update)
 }
 
 /// One result from one stretch of `length` elements.
@@ -115,7 +119,8 @@ fn vectorised(kind: Kind, outputs: u64, pieces: &[u64]) -> u64 {
     let (width, _) = kind.inner(Form::Default);
     let sums = u64::from(kind.operation.is_sum());
     let load = width.min(kind.load_width());
-    let store = |elements: u64| 2 * elements.min(vector_width(kind.output)) + sums;
+    let each = 2 + u64::from(kind.result.update);
+    let store = |elements: u64| each * elements.min(vector_width(kind.output)) + sums;
     let vectors = outputs / width;
     let checks = u64::from(width.ilog2());
     let parts = pieces.len() as u64;
@@ -135,7 +140,8 @@ fn scalar(kind: Kind, per_operation: u64, pieces: &[u64]) -> u64 {
     let conversion = u64::from(kind.input != kind.output);
     let width = vector_width(kind.input);
     let vectors: u64 = pieces.iter().map(|piece| piece.div_ceil(width)).sum();
-    5 + 5 + vectors * (2 + per_operation + 3 + 1 + conversion)
+    let update = u64::from(kind.result.update);
+    5 + 5 + vectors * (2 + per_operation + 3 + 1 + update + conversion)
 }
 
 /// Greatest common divisor.
@@ -148,7 +154,7 @@ mod tests {
     use super::*;
 
     fn kind(operation: Operation, input: DType, output: DType) -> Kind {
-        Kind { operation, input, output }
+        Kind { operation, input, output, result: ResultUse::PLAIN }
     }
 
     #[test]

@@ -38,10 +38,26 @@ pub struct Reduction<'a> {
     pub dtype: DType,
     /// Element type of the result.
     pub output: DType,
+    /// What becomes of the result.
+    pub result: ResultUse,
     /// Tiles of the IPU.
     pub tiles: u32,
     /// Exchange speed of a tile.
     pub bytes_per_cycle: u64,
+}
+
+/// What becomes of what a reduction computes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ResultUse {
+    /// Whether it is added to what is there.
+    pub update: bool,
+    /// Whether it is multiplied by a factor first.
+    pub scaled: bool,
+}
+
+impl ResultUse {
+    /// It is stored.
+    pub const PLAIN: Self = Self { update: false, scaled: false };
 }
 
 /// A reduction that cannot be.
@@ -105,7 +121,10 @@ pub fn add(work: &mut Work, reduction: &Reduction) -> Result<TileRuns<u64>, Redu
     let dims = pattern::collapse(reduction.dims);
     if dims.iter().all(|dim| !dim.reduced) {
         let (name, input) = (format!("{}/ReduceCast", reduction.name), reduction.input);
-        work.push(elementwise::cast(&name, reduction.dtype, reduction.output, input));
+        work.push(match reduction.result {
+            ResultUse::PLAIN => elementwise::cast(&name, reduction.dtype, reduction.output, input),
+            _ => elementwise::scaled_add(&name, reduction.output, input),
+        });
         return Ok(input.clone());
     }
     Ok(stages::Stages::new(reduction, &dims).lower(work))

@@ -174,6 +174,7 @@ fn in_one_stretch(regions: &[Region]) -> bool {
 fn is_single_input(regions: &[Region], kind: Kind) -> bool {
     let [region] = regions else { return false };
     region.outputs == 1
+        && !kind.result.update
         && match &region.operands {
             Operands::Regular { .. } => kind.input.bytes().is_multiple_of(4),
             Operands::Pieces(pieces) => whole_words(pieces.iter().copied(), kind.input),

@@ -6,7 +6,7 @@ use super::partials::{Partials, Sources, joined, merged};
 use super::pattern::{Dim, groups, width};
 use super::region::{Operands, Region, Vertex};
 use super::workers::{Stage, TileWork, deal};
-use super::{Form, Reduction, pattern};
+use super::{Form, Reduction, ResultUse, pattern};
 use crate::report::Category;
 use crate::sim::graph::DType;
 use crate::sim::lower::elementwise::{WORKERS, vector_width};
@@ -78,10 +78,13 @@ impl<'a> Stages<'a> {
     /// Adds all stages; returns the results on each tile.
     pub fn lower(mut self, work: &mut Work) -> TileRuns<u64> {
         self.first_phase = work.phases().len();
-        let (mut held, several, tiles) = self.on_tiles();
+        let partial = Stage { first: true, ..self.stage(self.accumulator) };
+        let (mut held, several, tiles) = self.on_tiles(partial);
         let local = joined(&held.stretches()).iter().all(|stretch| stretch.tiles.len() == 1);
         if local {
             let name = format!("{}/ReduceOnTile/InToOutNoExchange", self.reduction.name);
+            let Reduction { output, result, .. } = *self.reduction;
+            let (_, _, tiles) = self.on_tiles(Stage { output, result, ..partial });
             self.compute(work, &name, &tiles);
             return per_tile(held.tiles.iter().map(|(tile, columns)| (*tile, width(columns))));
         }
@@ -147,14 +150,7 @@ impl<'a> Stages<'a> {
 
     /// What each tile reduces of what it holds: columns per tile, whether any tile holds several
     /// elements of a column, and the vertices.
-    fn on_tiles(&self) -> (Partials, bool, StageWork) {
-        let stage = Stage {
-            operation: self.operation,
-            input: self.dtype,
-            partials: self.accumulator,
-            output: self.accumulator,
-            first: true,
-        };
+    fn on_tiles(&self, stage: Stage) -> (Partials, bool, StageWork) {
         let mut known: HashMap<(u64, u64), Rc<TileWork>> = HashMap::new();
         let (mut held, mut several) = (Partials::default(), false);
         let mut work = StageWork::default();
@@ -340,7 +336,8 @@ impl<'a> Stages<'a> {
             duties.insert(tile, cut);
             results.push(crate::units::TileRange::new(tile, tile + 1), part.end - part.start);
         }
-        let stage = Stage { output: self.reduction.output, ..self.stage(self.accumulator) };
+        let Reduction { output, result, .. } = *self.reduction;
+        let stage = Stage { result, ..self.stage(output) };
         let regions = |duties: &[Duty]| final_regions(duties, grain);
         let (received, done) = self.gather(work, &name, held, &duties, stage, regions);
         let start = work.phases().len();
@@ -356,6 +353,7 @@ impl<'a> Stages<'a> {
             partials: self.accumulator,
             output,
             first: false,
+            result: ResultUse::PLAIN,
         }
     }
 
@@ -568,11 +566,18 @@ fn vertex_uses(stage: &StageWork, set: usize) -> Vec<VertexUse> {
 
 fn vertex_type(vertex: &Vertex) -> String {
     let kind = vertex.kind;
-    let (operation, input, output) =
-        (kind.operation.vertex_name(), kind.input.poplar_name(), kind.output.poplar_name());
+    let (operation, input, output, update) = (
+        kind.operation.vertex_name(),
+        kind.input.poplar_name(),
+        kind.output.poplar_name(),
+        kind.result.update,
+    );
+    let scaled = if kind.result.scaled { "Scaled" } else { "" };
     let form = match vertex.form {
         Form::Continuous => {
-            return format!("popops::ContinuousReduce<popops::{operation},{input},{output},false>");
+            return format!(
+                "popops::{scaled}ContinuousReduce<popops::{operation},{input},{output},{update}>"
+            );
         }
         Form::Default => "DEFAULT",
         Form::ScalarOutputs => "SCALAR_OUTPUT_REGIONS",
@@ -580,6 +585,6 @@ fn vertex_type(vertex: &Vertex) -> String {
         Form::Strided => "STRIDED_REDUCE",
     };
     format!(
-        "popops::Reduce<popops::{operation},{input},{output},false,popops::ReductionSpecialisation::{form}>"
+        "popops::{scaled}Reduce<popops::{operation},{input},{output},{update},popops::ReductionSpecialisation::{form}>"
     )
 }

@@ -18,6 +18,7 @@ fn reduce(dims: &[Dim], operation: Operation, dtype: DType, tiles: u32) -> Outco
         input: &input,
         dtype,
         output: dtype,
+        result: ResultUse::PLAIN,
         tiles,
         bytes_per_cycle: 4,
     };
@@ -73,6 +74,7 @@ fn impossible_shapes_are_errors() {
             input: &input,
             dtype: DType::Half,
             output: DType::Half,
+            result: ResultUse::PLAIN,
             tiles: 4,
             bytes_per_cycle: 4,
         };

@@ -1,6 +1,7 @@
 //! How the region reductions of one tile are dealt to its workers, in one or two compute sets
 //! (poplibs lib/popops/reduction/ReductionConnection.cpp, connectReductions).
 
+use super::ResultUse;
 use super::cycles::Kind;
 use super::operation::Operation;
 use super::region::{Operands, Region, Vertex, vertices};
@@ -29,20 +30,24 @@ pub struct Stage {
     pub output: DType,
     /// Whether it reads the tensor itself, in place.
     pub first: bool,
+    /// What becomes of its results.
+    pub result: ResultUse,
 }
 
 impl Stage {
     fn whole(&self) -> Kind {
-        Kind { operation: self.operation, input: self.input, output: self.output }
+        let Self { operation, input, output, result, .. } = *self;
+        Kind { operation, input, output, result }
     }
 
     fn first_half(&self) -> Kind {
-        Kind { operation: self.operation, input: self.input, output: self.partials }
+        let Self { operation, input, partials: output, .. } = *self;
+        Kind { operation, input, output, result: ResultUse::PLAIN }
     }
 
     fn second_half(&self) -> Kind {
         let operation = self.operation.combining();
-        Kind { operation, input: self.partials, output: self.output }
+        Kind { operation, input: self.partials, output: self.output, result: self.result }
     }
 }
 
@@ -498,6 +503,7 @@ mod tests {
             partials: DType::Float,
             output: DType::Float,
             first: true,
+            result: ResultUse::PLAIN,
         };
         let region = Region {
             columns: vec![0..8],
