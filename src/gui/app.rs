@@ -4,7 +4,7 @@ use super::command::Command;
 use super::opening::Opened;
 use super::session::Session;
 use super::views::{VIEWS, ViewContext};
-use super::{compare, fonts, home, shell, tabs, theme};
+use super::{compare, fonts, home, shell, tabs, theme, what_if};
 use egui::{Context, Key, KeyboardShortcut, Modifiers, Ui};
 use std::path::{Path, PathBuf};
 
@@ -94,6 +94,9 @@ impl App {
         tabs::tabs_ui(ui, session, commands);
         if let Some(page) = &mut session.page {
             shell::side_menu_ui(ui, page, &session.prefs, commands);
+        }
+        what_if::panel_ui(ui, session, commands);
+        if let Some(page) = &mut session.page {
             shell::messages_ui(ui, &session.messages, commands);
             let mut context = ViewContext {
                 opened: &page.opened,
@@ -147,6 +150,9 @@ impl App {
         }
         if pressed(Modifiers::COMMAND, Key::D) {
             self.commands.push(Command::AskCompare);
+        }
+        if pressed(Modifiers::COMMAND, Key::T) {
+            self.commands.push(Command::ToggleWhatIf);
         }
         if pressed(Modifiers::COMMAND, Key::B) {
             self.commands.push(Command::ToggleMenu);

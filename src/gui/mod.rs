@@ -22,9 +22,11 @@ mod shell;
 pub mod tabs;
 pub mod theme;
 mod views;
+pub mod what_if;
 mod widgets;
 pub mod worker;
 
+pub use child::simulate_with;
 pub use egui::Theme;
 pub use opening::Opened;
 pub use picture::{draw, picture};

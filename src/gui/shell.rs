@@ -36,7 +36,7 @@ pub fn side_menu_ui(ui: &mut Ui, page: &ReportPage, prefs: &Prefs, commands: &mu
                     commands.push(Command::ShowView(view.name));
                 }
             }
-            let entries = 6.0 * 36.0 + 2.0;
+            let entries = 7.0 * 36.0 + 2.0;
             ui.add_space((ui.available_height() - entries).max(16.0));
             menu_foot_ui(ui, prefs, narrow, commands);
         });
@@ -53,6 +53,9 @@ fn menu_foot_ui(ui: &mut Ui, prefs: &Prefs, narrow: bool, commands: &mut Vec<Com
     }
     if menu_entry_ui(ui, Icon::Exchange, "Compare with…", false, narrow).clicked() {
         commands.push(Command::AskCompare);
+    }
+    if menu_entry_ui(ui, Icon::Flask, "What if…", false, narrow).clicked() {
+        commands.push(Command::ToggleWhatIf);
     }
     if menu_entry_ui(ui, Icon::Reload, "Reload report", false, narrow).clicked() {
         commands.push(Command::Reload);
@@ -200,6 +203,7 @@ const KEYS: &[(&str, &[(&str, &str)])] = &[
             ("Ctrl + R, F5", "Read the report again"),
             ("Ctrl + W", "Close the report"),
             ("Ctrl + Tab", "Next report; with Shift: the one before"),
+            ("Ctrl + T", "Change the spec of the report and simulate it again"),
             ("Ctrl + D", "Compare with another report"),
             ("Ctrl + B", "Hide or show the menu"),
             ("Ctrl + plus / minus", "Larger and smaller text"),

@@ -19,6 +19,7 @@ use super::widgets::{choice_ui, legend_ui, missing_ui, tables_height, toolbar_ui
 use super::worker::{Asked, Slot};
 use crate::analysis::compare::Alignment;
 use crate::analysis::insights::Place;
+use crate::units::CycleRange;
 use egui::{CentralPanel, Event, Frame, Margin, Panel, Rect, Ui, UiBuilder, pos2};
 use mapping::{Other, is_choice};
 use std::sync::Arc;
@@ -81,6 +82,11 @@ impl Compared {
             time: time::TimeLink::default(),
             active: Side::default(),
         }
+    }
+
+    /// The cycles that both traces show.
+    pub fn cycles(&self) -> Option<(CycleRange, CycleRange)> {
+        self.time.windows()
     }
 
     /// Shows a view of both reports; `view` is that of the source, whose words `context` has.
@@ -158,7 +164,7 @@ impl Compared {
         } else {
             Layout::SideBySide
         };
-        if let Some(layout) = choice_ui(ui, "Show", &layouts, shown) {
+        if let Some(layout) = choice_ui(ui, "Layout", &layouts, shown) {
             self.layout = layout;
         }
         if overlay::has(name) && self.layout == Layout::Overlay {

@@ -22,6 +22,13 @@ impl TimeLink {
         self.set(target as i64 - source as i64);
     }
 
+    /// What both showed after the last frame.
+    pub fn windows(&self) -> Option<(CycleRange, CycleRange)> {
+        let (source, target) = self.last?;
+        let window = |of: Timeline| of.axis.window(of.width);
+        Some((window(source), window(target)))
+    }
+
     fn set(&mut self, offset: i64) {
         self.shifted |= self.offset != offset;
         self.offset = offset;

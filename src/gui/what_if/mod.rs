@@ -106,7 +106,7 @@ impl WhatIf {
         self.running = None;
     }
 
-    /// Whether it has an answer to every question.
+    /// What keys there are; none until that is known.
     fn ask_keys(&mut self, ui: &Ui, workers: &Workers) -> Result<Arc<Vec<KeyInfo>>, String> {
         match self.keys.ask(ui.ctx(), workers, &(), |()| keys::keys().map(Arc::new)) {
             Asked::Fresh(known) | Asked::Stale(known) => known.clone(),
@@ -208,6 +208,9 @@ pub fn passing_directory() -> PathBuf {
 
 /// The panel beside the view, if it is open.
 pub fn panel_ui(ui: &mut Ui, session: &mut Session, commands: &mut Vec<Command>) {
+    if !session.what_if_open {
+        return;
+    }
     let busy = session.simulation.is_some();
     let workers = session.workers.clone();
     let (Some(what_if), Some(_)) = (&mut session.what_if, &session.page) else { return };

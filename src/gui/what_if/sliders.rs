@@ -38,7 +38,8 @@ pub fn sliders_ui(ui: &mut Ui, text: &str, keys: &[KeyInfo]) -> Option<String> {
         let Some(key) = find(path) else { continue };
         let mut number = value(key).parse::<f64>().unwrap_or(0.0);
         let (least, most) = (key.min.unwrap_or(0.0), key.max.unwrap_or(reach).min(reach));
-        let slider = Slider::new(&mut number, least..=most.max(number)).text(words);
+        let range = least..=most.max(number);
+        let slider = Slider::new(&mut number, range).text(words);
         let slider = if key.kind == "real" {
             slider.step_by(0.01)
         } else {

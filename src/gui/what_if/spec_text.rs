@@ -84,15 +84,19 @@ pub fn with_value(text: &str, path: &str, value: &str) -> String {
     }
     // The longest table that the path is in; `[options]` for `options.host.loader`.
     let inside = |line: &Line<'_>| {
-        line.key.is_none() && !line.table.is_empty() && path.starts_with(&format!("{}.", line.table))
+        line.key.is_none()
+            && !line.table.is_empty()
+            && path.starts_with(&format!("{}.", line.table))
     };
     let table = known.iter().filter(|line| inside(line)).map(|line| line.table.clone());
     match table.max_by_key(String::len) {
         Some(table) => {
             let key = &path[table.len() + 1..];
-            let last = known.iter().enumerate().rev().find(|(at, line)| {
-                line.table == table && !all[*at].trim().is_empty()
-            });
+            let last = known
+                .iter()
+                .enumerate()
+                .rev()
+                .find(|(at, line)| line.table == table && !all[*at].trim().is_empty());
             let at = last.map_or(all.len(), |(at, _)| at + 1);
             all.insert(at, format!("{key} = {value}"));
         }
