@@ -91,7 +91,14 @@ impl Lower {
         let row = self.row.filter(|row| (row.0, row.1) == (view, at)).map(|row| row.2);
         let clicked = ui
             .push_id((view, at), |ui| {
-                state.choose_ui(ui, workers, &shown.table, generation, "Filter rows", row.as_slice())
+                state.choose_ui(
+                    ui,
+                    workers,
+                    &shown.table,
+                    generation,
+                    "Filter rows",
+                    row.as_slice(),
+                )
             })
             .inner?;
         self.row = Some((view, at, clicked));

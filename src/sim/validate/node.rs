@@ -22,8 +22,11 @@ pub fn lowered(
     }
     let result = builder.apply("operation", operator, &tensors).map_err(Problem::refused)?;
     let graph = builder.finish();
-    let planning =
-        PlanningOptions { available_memory_proportion: 0.6, partials_type: DType::Float };
+    let planning = PlanningOptions {
+        available_memory_proportion: 0.6,
+        partials_type: DType::Float,
+        serialisation: None,
+    };
     let plans = PlanCache::new();
     let mut lowering = Lowering::new(&graph, *machine, true, planning, &plans);
     for (tensor, (_, layout)) in tensors.into_iter().zip(operands) {
