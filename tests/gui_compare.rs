@@ -4,6 +4,7 @@ mod common;
 mod gui_support;
 mod report_support;
 
+use egui::accesskit::Role;
 use egui::{Key, Modifiers, Vec2, vec2};
 use egui_kittest::kittest::Queryable;
 use gui_support::{VARIANTS, Variant, Window, opened_window, says, settle};
@@ -95,7 +96,7 @@ fn graphs_of_both_lie_over_each_other() {
     let (source, target) = (Variant::named("simulated"), Variant::named("small"));
     for view in ["memory", "liveness", "exchange-code"] {
         let mut window = compared(source, target, view);
-        window.get_by_label("Layout").click();
+        window.get_by_role_and_label(Role::ComboBox, "Layout").click();
         settle(&mut window);
         window.get_by_label("One graph").click();
         settle(&mut window);

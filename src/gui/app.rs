@@ -55,6 +55,11 @@ impl App {
         }
     }
 
+    /// Opens or closes the spec of the open report.
+    pub fn toggle_what_if(&mut self) {
+        self.commands.push(Command::ToggleWhatIf);
+    }
+
     /// Shows a view of the open report.
     pub fn show_view(&mut self, name: &str) {
         let known = VIEWS.iter().find(|view| view.name == name);
