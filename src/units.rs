@@ -90,6 +90,11 @@ impl fmt::Display for Hertz {
 
 /// An integer with thousands separators: `12,345,678`.
 pub fn grouped(value: u64) -> String {
+    grouped_wide(value.into())
+}
+
+/// The same for sums that may be larger than any single figure.
+pub fn grouped_wide(value: u128) -> String {
     let digits = value.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {

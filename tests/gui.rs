@@ -126,7 +126,7 @@ fn controls(window: &Window) -> Vec<(Role, String)> {
 }
 
 /// Entries of the menu that do the same in every view: pressed in one of them.
-const SHELL: [&str; 4] = ["Theme", "Keys and help", "Reload report", "Hide menu"];
+const SHELL: [&str; 5] = ["Theme", "Keys and help", "Commands", "Reload report", "Hide menu"];
 
 #[test]
 fn every_control_can_be_pressed() {
@@ -256,6 +256,7 @@ fn the_list_of_keys_opens_and_closes() {
     window.key_press_modifiers(Modifiers::NONE, Key::F1);
     settle(&mut window);
     assert!(says(&window, "Zoom around the pointer"));
+    assert!(says(&window, "Ctrl+Shift+P"));
     window.key_press(Key::Escape);
     settle(&mut window);
     assert!(!says(&window, "Zoom around the pointer"));

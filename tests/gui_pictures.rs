@@ -3,7 +3,7 @@
 #![cfg(feature = "gui")]
 
 use tilescope::gui::theme::{DARK, LIGHT};
-use tilescope::gui::{Opened, Theme, export_png, picture, view_names};
+use tilescope::gui::{Export, Opened, PictureFormat, Theme, export, picture, view_names};
 use tilescope::report::ProgramKind;
 use tilescope::report::ReportBuilder;
 
@@ -52,7 +52,9 @@ fn pictures_become_png_files() {
     let directory = tempfile::tempdir().unwrap();
     two_halves(directory.path());
     let out = directory.path().join("memory.png");
-    export_png(directory.path(), "memory", (320, 200), Theme::Dark, &out).unwrap();
+    let (view, size, theme) = ("memory", (320, 200), Theme::Dark);
+    let wanted = Export { view, at: None, size, theme, format: PictureFormat::Png };
+    export(directory.path(), &wanted, &out).unwrap();
     let decoder = png::Decoder::new(std::io::BufReader::new(std::fs::File::open(&out).unwrap()));
     let reader = decoder.read_info().unwrap();
     assert_eq!((reader.info().width, reader.info().height), (320, 200));
@@ -64,10 +66,12 @@ fn what_cannot_be_drawn_is_said() {
     two_halves(directory.path());
     let out = directory.path().join("x.png");
     let draw = |report: &std::path::Path, view: &str, out: &std::path::Path| {
-        export_png(report, view, (100, 100), Theme::Light, out).unwrap_err().to_string()
+        let (size, theme) = ((100, 100), Theme::Light);
+        let wanted = Export { view, at: None, size, theme, format: PictureFormat::Png };
+        export(report, &wanted, out).unwrap_err().to_string()
     };
     assert!(draw(directory.path(), "nothing", &out).contains("known: summary, insights"));
     assert!(draw(&directory.path().join("no"), "memory", &out).contains("no such file"));
     let nowhere = directory.path().join("no/x.png");
-    assert!(draw(directory.path(), "memory", &nowhere).contains("cannot write the picture"));
+    assert!(draw(directory.path(), "memory", &nowhere).contains("no such directory"));
 }

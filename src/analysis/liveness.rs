@@ -8,10 +8,12 @@ use crate::report::{
     Part, Placement, Programs, Report, ReportError, Target, TileMemory, Variable, VariableFilter,
 };
 use crate::units::{ProgramId, TileRange, TileRuns, VariableId};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// Which tiles are looked at.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Source {
     /// All tiles of the replica.
     #[default]

@@ -7,12 +7,14 @@ use crate::report::{
     VariableFilter,
 };
 use crate::units::{TileRange, TileRuns, VariableId, grouped};
+use serde::{Deserialize, Serialize};
 
 /// Most variables that are listed.
 pub const MAX_VARIABLES: usize = 50_000;
 
 /// How a tile's memory is split.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Breakdown {
     /// Not at all.
     #[default]

@@ -12,10 +12,12 @@ use crate::report::{
     TileTraffic, VariableFilter, VertexType,
 };
 use crate::units::{ComputeSetId, OperationId, ProgramId, TileRuns};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What counts as one operation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Layer {
     /// An operation of the model.
     #[default]

@@ -3,9 +3,11 @@
 
 use crate::report::{Category, Region, Target};
 use crate::units::{TileRuns, binary_bytes, exact_bytes, grouped};
+use serde::{Deserialize, Serialize};
 
 /// In which order tiles stand.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Order {
     /// As programs number them.
     #[default]

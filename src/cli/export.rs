@@ -1,6 +1,8 @@
-//! `export`: a view of a report as a picture, drawn without a display.
+//! `export`: a view of a report as a picture, or one of its tables, without a display.
 
-use super::{CliError, Command};
+use super::{CliError, Command, open_report};
+use crate::analysis::save::write_whole;
+use crate::analysis::tables::{self, TABLES};
 use clap::{Arg, ArgAction, ArgMatches};
 use std::io::Write;
 
@@ -11,35 +13,93 @@ pub const COMMAND: Command = Command { name: "export", arguments, run };
 #[cfg(feature = "gui")]
 const DEFAULT_SIZE: (u32, u32) = (1600, 900);
 
+const EXAMPLES: &str = "\
+Examples:
+  tilescope export out --view execution-trace --format png --size 1600x900 -o trace.png
+  tilescope export out --view memory --format svg -o memory.svg
+  tilescope export out --view memory --format svg --at 'tilescope:?view=memory&select.tiles=[3]'
+  tilescope export out --view operations --format csv --table operations -o costs.csv
+  tilescope export --list-views
+  tilescope export --list-tables";
+
 fn arguments(command: clap::Command) -> clap::Command {
+    let lists = ["list-views", "list-tables"];
+    let list = |name: &'static str, help: &'static str| {
+        Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+    };
     command
-        .about("Draw a view of a report, same pixels as the window; no display is needed")
+        .about("Write a view of a report as PNG or SVG, same pixels as the window, or its tables as CSV")
         .arg(
             Arg::new("report")
                 .value_name("REPORT")
-                .required_unless_present("list-views")
+                .required_unless_present_any(lists)
                 .help("A directory with a profile.pop, or a .pop file"),
         )
-        .arg(Arg::new("list-views").long("list-views").action(ArgAction::SetTrue).help("List the views"))
-        .arg(Arg::new("view").long("view").value_name("NAME").required_unless_present("list-views").help("The view to draw"))
-        .arg(Arg::new("format").long("format").value_name("FORMAT").value_parser(["png"]).default_value("png").help("Kind of picture"))
-        .arg(Arg::new("size").long("size").value_name("WxH").help("Size in pixels [default: 1600x900]"))
-        .arg(Arg::new("theme").long("theme").value_name("THEME").value_parser(["light", "dark"]).default_value("light").help("Colours"))
-        .arg(Arg::new("output").short('o').long("output").value_name("FILE").help("File to write [default: VIEW.png]"))
-        .after_help(
-            "Examples:\n  tilescope export out --view execution-trace --format png --size 1600x900 -o trace.png\n  \
-             tilescope export --list-views",
+        .arg(list("list-views", "List the views"))
+        .arg(list("list-tables", "List the tables of all views"))
+        .arg(
+            Arg::new("view")
+                .long("view")
+                .value_name("NAME")
+                .required_unless_present_any(lists)
+                .help("The view to write"),
         )
+        .arg(
+            Arg::new("format")
+                .long("format")
+                .value_name("FORMAT")
+                .value_parser(["png", "svg", "csv"])
+                .default_value("png")
+                .help("Kind of file"),
+        )
+        .arg(Arg::new("table").long("table").value_name("NAME").help("The table to write as CSV [default: the first of the view]"))
+        .arg(Arg::new("at").long("at").value_name("LINK").help("A copied link: what it shows is drawn"))
+        .arg(Arg::new("size").long("size").value_name("WxH").help("Size of pictures in pixels [default: 1600x900]"))
+        .arg(
+            Arg::new("theme")
+                .long("theme")
+                .value_name("THEME")
+                .value_parser(["light", "dark"])
+                .default_value("light")
+                .help("Colours of pictures"),
+        )
+        .arg(Arg::new("output").short('o').long("output").value_name("FILE").help("File to write [default: VIEW.FORMAT]"))
+        .after_help(EXAMPLES)
+}
+
+fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    if matches.get_flag("list-tables") {
+        for table in TABLES {
+            writeln!(output, "{:16} {:14} {}", table.view, table.name, table.about)?;
+        }
+        return Ok(());
+    }
+    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+    let format = text("format").unwrap_or("png");
+    if format == "csv" && !matches.get_flag("list-views") {
+        let view = text("view").unwrap_or("");
+        let table = tables::named(view, text("table")).map_err(CliError::Usage)?;
+        let report = open_report(matches)?;
+        let rows = (table.read)(&report).map_err(|error| CliError::Failed(error.to_string()))?;
+        let file = text("output").map_or_else(|| format!("{view}.csv"), str::to_string);
+        write_whole(file.as_ref(), rows.csv().as_bytes()).map_err(CliError::Failed)?;
+        writeln!(output, "{file}")?;
+        return Ok(());
+    }
+    if text("table").is_some() {
+        return Err(CliError::Usage("--table goes with --format csv".to_owned()));
+    }
+    picture(matches, output)
 }
 
 #[cfg(not(feature = "gui"))]
-fn run(_: &ArgMatches, _: &mut dyn Write) -> Result<(), CliError> {
-    let problem = "this build draws no pictures (cargo feature \"gui\")";
+fn picture(_: &ArgMatches, _: &mut dyn Write) -> Result<(), CliError> {
+    let problem = "this build draws no pictures (cargo feature \"gui\"); --format csv works";
     Err(CliError::Usage(problem.to_string()))
 }
 
 #[cfg(feature = "gui")]
-fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+fn picture(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     use crate::gui;
     if matches.get_flag("list-views") {
         for view in gui::view_names() {
@@ -54,9 +114,14 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         return Err(CliError::Usage(format!("there is no view {view:?}; known: {known}")));
     }
     let size = text("size").map_or(Ok(DEFAULT_SIZE), parse_size)?;
-    let file = text("output").map_or_else(|| format!("{view}.png"), str::to_string);
+    let (format, ending) = match text("format") {
+        Some("svg") => (gui::PictureFormat::Svg, "svg"),
+        _ => (gui::PictureFormat::Png, "png"),
+    };
+    let file = text("output").map_or_else(|| format!("{view}.{ending}"), str::to_string);
     let theme = if text("theme") == Some("dark") { gui::Theme::Dark } else { gui::Theme::Light };
-    gui::export_png(text("report").unwrap_or("").as_ref(), view, size, theme, file.as_ref())
+    let export = gui::Export { view, at: text("at"), size, theme, format };
+    gui::export(text("report").unwrap_or("").as_ref(), &export, file.as_ref())
         .map_err(|error| CliError::Failed(error.to_string()))?;
     writeln!(output, "{file}")?;
     Ok(())

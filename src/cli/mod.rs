@@ -5,6 +5,7 @@
 
 mod compare;
 mod export;
+mod find;
 mod insights;
 mod progress;
 mod seeds;
@@ -37,6 +38,7 @@ pub const COMMANDS: &[Command] = &[
     seeds::COMMAND,
     summary::COMMAND,
     insights::COMMAND,
+    find::COMMAND,
     compare::COMMAND,
     verify::COMMAND,
     export::COMMAND,
@@ -61,6 +63,7 @@ const AFTER_HELP: &str = "\
 Examples:
   tilescope                                  home screen of the desktop app
   tilescope out                              open the report in directory out
+  tilescope out --at 'tilescope:/x?view=…'   the same, where a copied link leads
   tilescope before --compare after           open two reports side by side
   tilescope --headless -o out                simulate the MNIST pipeline, no display needed
   tilescope simulate matmul_chain -o out --set model.m=1600
@@ -77,7 +80,8 @@ pub fn arguments() -> clap::Command {
         .about("See why a program is slow or does not fit on Graphcore IPUs, and what would change it")
         .after_help(AFTER_HELP)
         .args_conflicts_with_subcommands(true)
-        .arg(Arg::new("report").value_name("REPORT").help("Report to open: a directory or a .pop file"))
+        .arg(Arg::new("report").value_name("REPORT").help("Report to open: a directory, a .pop file, or a copied link"))
+        .arg(Arg::new("at").long("at").value_name("LINK").requires("report").help("Show what a copied link shows"))
         .arg(
             Arg::new("compare")
                 .long("compare")
@@ -157,8 +161,8 @@ fn dispatch(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError
     if matches.contains_id("headless") && matches.get_one::<String>("headless").is_some() {
         return simulate::headless(matches, output);
     }
-    let path = |name: &str| matches.get_one::<String>(name).map(String::as_str);
-    window::open(path("report"), path("compare"))
+    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+    window::open(text("report"), text("compare"), text("at"))
 }
 
 /// The argument that names a report.

@@ -2,16 +2,18 @@
 
 use super::CliError;
 
-/// Opens the app on a report, on two of them compared, or on its home screen.
+/// Opens the app on a report, at a place in it that a link leads to, on two of them compared, or on
+/// its home screen.
 #[cfg(feature = "gui")]
-pub fn open(report: Option<&str>, compare: Option<&str>) -> Result<(), CliError> {
-    crate::gui::run(report.map(std::path::Path::new), compare.map(std::path::Path::new))
+pub fn open(report: Option<&str>, compare: Option<&str>, at: Option<&str>) -> Result<(), CliError> {
+    let path = |text: Option<&'_ str>| text.map(std::path::PathBuf::from);
+    crate::gui::run(path(report).as_deref(), path(compare).as_deref(), at)
         .map_err(|error| CliError::Failed(error.to_string()))
 }
 
 /// Says that there is no app in this build.
 #[cfg(not(feature = "gui"))]
-pub fn open(_: Option<&str>, _: Option<&str>) -> Result<(), CliError> {
+pub fn open(_: Option<&str>, _: Option<&str>, _: Option<&str>) -> Result<(), CliError> {
     let problem = "this build has no desktop app (cargo feature \"gui\"); \
                    try tilescope --headless -o out, or tilescope --help";
     Err(CliError::Usage(problem.to_string()))

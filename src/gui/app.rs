@@ -1,11 +1,12 @@
 //! The window: takes in what has happened, then paints.
 
 use super::command::Command;
+use super::keep::Link;
 use super::opening::Opened;
 use super::session::Session;
 use super::views::{VIEWS, ViewContext};
-use super::{compare, fonts, home, shell, tabs, theme, what_if};
-use egui::{Context, Key, KeyboardShortcut, Modifiers, Ui};
+use super::{action, compare, fonts, home, overlay, shell, tabs, theme, what_if};
+use egui::{Context, Ui};
 use std::path::{Path, PathBuf};
 
 /// The app, in a window or without one.
@@ -17,17 +18,40 @@ pub struct App {
 }
 
 impl App {
-    /// The user's app, on a report, on two of them compared or on the home screen.
-    pub fn of_user(context: &Context, report: Option<&Path>, compare: Option<&Path>) -> Self {
+    /// The user's app: on a report, on a place in it that a link leads to, on two of them compared,
+    /// or on the home screen.
+    pub fn of_user(
+        context: &Context,
+        report: Option<&Path>,
+        compare: Option<&Path>,
+        at: Option<&str>,
+    ) -> Self {
         let mut app = Self::new(context, Session::of_user());
         context.add_font_provider(std::sync::Arc::new(fonts::SystemFallback));
         // A covered window is painted all the same: some servers report every window as covered.
         context.send_viewport_cmd(egui::ViewportCommand::RequestPaintWhileHidden);
-        app.commands.extend(report.map(|path| match compare {
-            Some(target) => Command::Compare(path.to_owned(), target.to_owned()),
-            None => Command::Open(path.to_owned()),
-        }));
+        match report.zip(compare) {
+            Some((source, target)) => {
+                app.commands.push(Command::Compare(source.to_owned(), target.to_owned()));
+            }
+            None => app.open_at(context, report, at),
+        }
         app
+    }
+
+    /// Opens a report, and in it the place that a link leads to.
+    pub fn open_at(&mut self, context: &Context, report: Option<&Path>, at: Option<&str>) {
+        match (report, at.map(str::parse::<Link>)) {
+            (Some(report), Some(Ok(link))) => {
+                self.session.open_at(context, report.to_owned(), link);
+            }
+            (report, link) => {
+                self.commands.extend(report.map(|path| Command::Open(path.to_owned())));
+                if let Some(Err(problem)) = link {
+                    self.commands.push(Command::Say(problem.to_string()));
+                }
+            }
+        }
     }
 
     /// An app that remembers nothing, on a report or on the home screen.
@@ -83,6 +107,7 @@ impl App {
         for command in std::mem::take(&mut self.commands) {
             self.session.apply(context, command);
         }
+        self.session.notice(context);
         self.session.save();
         let report = self.session.page.as_ref().map(|page| page.title());
         let title = report.map_or_else(|| "tilescope".to_owned(), |r| format!("{r} - tilescope"));
@@ -94,13 +119,12 @@ impl App {
 
     /// Paints a frame.
     pub fn ui(&mut self, ui: &mut Ui) {
-        self.shortcuts(ui.ctx());
         let Self { session, commands, .. } = self;
+        commands.extend(action::pressed(ui.ctx(), session));
         tabs::tabs_ui(ui, session, commands);
-        if let Some(page) = &mut session.page {
-            shell::side_menu_ui(ui, page, &session.prefs, commands);
-        }
+        shell::side_menu_ui(ui, session, commands);
         what_if::panel_ui(ui, session, commands);
+        let wishes = std::mem::take(&mut session.wishes);
         if let Some(page) = &mut session.page {
             shell::messages_ui(ui, &session.messages, commands);
             let mut context = ViewContext {
@@ -108,10 +132,15 @@ impl App {
                 selection: &session.selection,
                 prefs: &session.prefs,
                 workers: &session.workers,
+                wishes: &wishes,
                 commands,
             };
-            let shown = page.views.iter_mut().find(|(name, _)| *name == page.view);
-            if let Some((_, view)) = shown {
+            page.finder.update(ui, &mut context);
+            if page.finder.open {
+                shell::find_panel_ui(ui, &mut page.finder, &mut context);
+            }
+            let name = page.view;
+            if let Some((_, view)) = page.views.iter_mut().find(|(view, _)| *view == name) {
                 let frame = egui::Frame::new().fill(ui.visuals().panel_fill);
                 egui::CentralPanel::default().frame(frame).show(ui, |ui| {
                     match &mut page.compared {
@@ -124,65 +153,12 @@ impl App {
             shell::messages_ui(ui, &session.messages, commands);
             home::home_ui(ui, session, commands);
         }
-        shell::help_ui(ui.ctx(), self.session.help, &mut self.commands);
+        overlay::overlay_ui(ui.ctx(), &mut self.session, &mut self.commands);
         compare::ask_ui(ui.ctx(), &mut self.session, &mut self.commands);
         shell::progress_ui(ui.ctx(), &self.session, &mut self.commands);
         shell::drop_hint_ui(ui.ctx());
         if !self.commands.is_empty() {
             ui.ctx().request_repaint();
-        }
-    }
-
-    fn shortcuts(&mut self, context: &Context) {
-        let typing = context.text_edit_focused();
-        let pressed = |modifiers, key| {
-            context.input_mut(|i| i.consume_shortcut(&KeyboardShortcut::new(modifiers, key)))
-        };
-        if pressed(Modifiers::COMMAND, Key::O) {
-            self.commands.push(Command::OpenDialog);
-        }
-        if pressed(Modifiers::COMMAND, Key::R) || pressed(Modifiers::NONE, Key::F5) {
-            self.commands.push(Command::Reload);
-        }
-        if pressed(Modifiers::COMMAND, Key::W) {
-            self.commands.push(Command::CloseReport);
-        }
-        if pressed(Modifiers::COMMAND, Key::Tab) {
-            self.commands.push(Command::NextTab(true));
-        }
-        if pressed(Modifiers::COMMAND | Modifiers::SHIFT, Key::Tab) {
-            self.commands.push(Command::NextTab(false));
-        }
-        if pressed(Modifiers::COMMAND, Key::D) {
-            self.commands.push(Command::AskCompare);
-        }
-        if pressed(Modifiers::COMMAND, Key::T) {
-            self.commands.push(Command::ToggleWhatIf);
-        }
-        if pressed(Modifiers::COMMAND, Key::B) {
-            self.commands.push(Command::ToggleMenu);
-        }
-        let numbers = [
-            Key::Num1,
-            Key::Num2,
-            Key::Num3,
-            Key::Num4,
-            Key::Num5,
-            Key::Num6,
-            Key::Num7,
-            Key::Num8,
-            Key::Num9,
-            Key::Num0,
-        ];
-        for (view, key) in VIEWS.iter().zip(numbers) {
-            if pressed(Modifiers::COMMAND, key) {
-                self.commands.push(Command::ShowView(view.name));
-            }
-        }
-        let question = !typing && context.input(|i| i.key_pressed(Key::Questionmark));
-        let escape = self.session.help && pressed(Modifiers::NONE, Key::Escape);
-        if question || escape || pressed(Modifiers::NONE, Key::F1) {
-            self.commands.push(Command::ToggleHelp);
         }
     }
 }

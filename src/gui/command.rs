@@ -1,13 +1,18 @@
 //! What the user asks for. Views and menus push commands; [`apply`](super::session::Session::apply)
 //! is the only code that acts on them.
 
+use super::action::Wish;
+use super::keep::Bookmark;
+use super::overlay::OverlayKind;
 use super::prefs::{LivenessPrefs, MemoryPrefs, OperationPrefs, ThemeChoice, TracePrefs};
+use super::saving::Saving;
 use crate::analysis::insights::Place;
 use crate::units::{CycleRange, OperationId, ProgramId, StepId, VariableId};
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// A step that is chosen in the trace: every tab knows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChosenStep {
     /// IPU of the replica.
     pub ipu: u32,
@@ -54,6 +59,24 @@ pub enum Command {
     CloseTab(usize),
     /// Read the open report again.
     Reload,
+    /// Go back to what was looked at before.
+    Undo,
+    /// Go forward again.
+    Redo,
+    /// Put a link to what is shown on the clipboard.
+    CopyLink,
+    /// Go where a link leads.
+    GoTo(String),
+    /// Keep what is shown as a bookmark.
+    AddBookmark,
+    /// Change the list of bookmarks.
+    SetBookmarks(Vec<Bookmark>),
+    /// Let the user type what to find.
+    Find,
+    /// Go on to a later result, or below 0 to an earlier one.
+    NextFound(i64),
+    /// Write a picture or a table.
+    Save(Saving),
     /// Close the tab that is shown.
     CloseReport,
     /// Show a view of the open report, by its name.
@@ -62,8 +85,10 @@ pub enum Command {
     SetTheme(ThemeChoice),
     /// Show the side menu as icons only, or not.
     ToggleMenu,
-    /// Show or hide the list of keys.
-    ToggleHelp,
+    /// Show something over the view, or take it away.
+    Overlay(Option<OverlayKind>),
+    /// Ask the view that is shown for something.
+    Ask(Wish),
     /// Simulate a bundled spec.
     Simulate(String),
     /// Stop the simulation.
@@ -100,6 +125,8 @@ pub enum Command {
     Say(String),
     /// The message has been read.
     DismissMessage(usize),
+    /// All messages have been read.
+    DismissMessages,
 }
 
 impl Command {

@@ -3,9 +3,9 @@
 use super::command::Command;
 use super::fonts::strong;
 use super::icons::{self, Icon};
+use super::overlay::OverlayKind;
 use super::prefs::Recent;
 use super::session::Session;
-use super::shell::next_theme;
 use super::theme::Palette;
 use super::widgets::{elided::elided, focus_ui, icon_button_ui};
 use egui::accesskit::Role;
@@ -58,11 +58,11 @@ fn title_ui(ui: &mut Ui, session: &Session, commands: &mut Vec<Command>) {
         });
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
             if icon_button_ui(ui, Icon::Help, "Keys and help").clicked() {
-                commands.push(Command::ToggleHelp);
+                commands.push(Command::Overlay(Some(OverlayKind::Keys)));
             }
             let theme = format!("Theme: {}", session.prefs.theme.title());
             if icon_button_ui(ui, Icon::Theme, &theme).clicked() {
-                commands.push(Command::SetTheme(next_theme(session.prefs.theme)));
+                commands.push(Command::SetTheme(session.prefs.theme.next()));
             }
         });
     });

@@ -33,6 +33,8 @@ pub enum Icon {
     Theme,
     /// A rhombus of tiles: the program's own mark.
     Mark,
+    /// A lens.
+    Find,
     /// A flask, for examples.
     Flask,
     /// A curve of steps.
@@ -70,6 +72,10 @@ pub fn paint(painter: &Painter, rect: Rect, icon: Icon, colour: Color32) {
         Icon::Play => pen.fill(&[(0.3, 0.2), (0.8, 0.5), (0.3, 0.8)]),
         Icon::Theme => pen.theme(),
         Icon::Mark => pen.mark(),
+        Icon::Find => {
+            pen.circle((0.43, 0.43), 0.26);
+            pen.line(&[(0.62, 0.62), (0.84, 0.84)]);
+        }
         Icon::Flask => pen.flask(),
         Icon::Steps => pen.steps(),
         Icon::Bulb => pen.bulb(),

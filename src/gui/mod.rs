@@ -6,17 +6,22 @@
 //! the screen. This layer never simulates: it starts the program as a child process and opens the
 //! report that comes out.
 
+pub mod action;
 pub mod app;
 mod child;
 mod command;
 pub mod compare;
+mod finding;
 mod fonts;
 mod home;
 mod icons;
+pub mod keep;
 mod opening;
+mod overlay;
 pub mod paint;
 mod picture;
 mod prefs;
+mod saving;
 pub mod session;
 mod shell;
 pub mod tabs;
@@ -29,7 +34,7 @@ pub mod worker;
 pub use child::simulate_with;
 pub use egui::Theme;
 pub use opening::Opened;
-pub use picture::{draw, picture};
+pub use picture::{Export, PictureFormat, draw, picture, picture_file};
 
 use std::path::Path;
 
@@ -55,9 +60,15 @@ pub enum GuiError {
     /// There is no such view.
     #[error("there is no view {0:?}; known: {known}", known = view_names().join(", "))]
     UnknownView(String),
-    /// The picture could not be written.
-    #[error("{0}: {path}", path = .1.display())]
-    Png(#[source] paint::PngError, std::path::PathBuf),
+    /// The picture could not be made.
+    #[error("{0}")]
+    Png(#[from] paint::PngError),
+    /// The picture could not be written, in words for people.
+    #[error("{0}")]
+    Write(String),
+    /// The link to what is to be drawn means nothing.
+    #[error("{0}")]
+    Link(String),
 }
 
 /// Names of all views, as the command line spells them.
@@ -65,30 +76,29 @@ pub fn view_names() -> Vec<&'static str> {
     views::VIEWS.iter().map(|view| view.name).collect()
 }
 
-/// Draws a view of a report into a PNG file.
+/// Draws a view of a report into a file.
 ///
 /// # Errors
 /// A report that cannot be opened, an unknown view, a file that cannot be written.
-pub fn export_png(
-    report: &Path,
-    view: &str,
-    size: (u32, u32),
-    theme: Theme,
-    out: &Path,
-) -> Result<(), GuiError> {
-    if !view_names().contains(&view) {
-        return Err(GuiError::UnknownView(view.to_owned()));
+pub fn export(report: &Path, export: &Export<'_>, out: &Path) -> Result<(), GuiError> {
+    if !view_names().contains(&export.view) {
+        return Err(GuiError::UnknownView(export.view.to_owned()));
     }
     let opened = Opened::read(report).map_err(GuiError::Report)?;
-    let picture = picture(Some(opened), view, size, theme);
-    paint::write_png(&picture, out).map_err(|error| GuiError::Png(error, out.to_owned()))
+    let bytes = picture_file(opened, export)?;
+    crate::analysis::save::write_whole(out, &bytes).map_err(GuiError::Write)
 }
 
-/// Opens the window, on a report, on two of them compared or on the home screen, and returns when it is closed.
+/// Opens the window and returns when it is closed: on a report, on a place in it that a link leads
+/// to, on two of them compared, or on the home screen.
 ///
 /// # Errors
 /// No display, or none that a window can be opened on.
-pub fn run(report: Option<&Path>, compare: Option<&Path>) -> Result<(), GuiError> {
+pub fn run(
+    report: Option<&Path>,
+    compare: Option<&Path>,
+    at: Option<&str>,
+) -> Result<(), GuiError> {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let unix = cfg!(all(unix, not(target_os = "macos")));
     if unix && !set("DISPLAY") && !set("WAYLAND_DISPLAY") {
@@ -109,8 +119,9 @@ pub fn run(report: Option<&Path>, compare: Option<&Path>) -> Result<(), GuiError
         dithering: false,
         ..eframe::NativeOptions::default()
     };
-    let create: eframe::AppCreator<'_> =
-        Box::new(|creation| Ok(Box::new(app::App::of_user(&creation.egui_ctx, report, compare))));
+    let create: eframe::AppCreator<'_> = Box::new(|creation| {
+        Ok(Box::new(app::App::of_user(&creation.egui_ctx, report, compare, at)))
+    });
     // Opening the display's libraries by name may panic deep inside the windowing crates.
     let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         eframe::run_native("tilescope", options, create)

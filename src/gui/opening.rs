@@ -118,13 +118,18 @@ fn demos_in(place: &Path) -> Vec<Demo> {
     demos
 }
 
-/// Where simulated reports go: the user's data directory, or else the temporary one.
+/// Where simulated reports go.
 pub fn simulated(spec: &str) -> PathBuf {
+    data_directory().join("simulated").join(spec)
+}
+
+/// The program's part of the user's data directory, or else of the temporary one.
+pub fn data_directory() -> PathBuf {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let base = set("XDG_DATA_HOME")
         .map(PathBuf::from)
         .filter(|path| path.is_absolute())
         .or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".local/share")))
         .unwrap_or_else(std::env::temp_dir);
-    base.join("tilescope").join("simulated").join(spec)
+    base.join("tilescope")
 }

@@ -1,10 +1,12 @@
 //! Views as pictures, without a display: the very code that paints the window, run until all its
-//! questions are answered, drawn by [`paint`](super::paint).
+//! questions are answered, drawn by [`paint`](super::paint) or written down as SVG.
 
+use super::GuiError;
 use super::app::App;
+use super::keep::Link;
 use super::opening::Opened;
 use super::paint::{Painter, Picture};
-use egui::{Context, Pos2, RawInput, Rect, Theme, Vec2};
+use egui::{Context, FullOutput, Pos2, RawInput, Rect, Theme, Vec2};
 use std::time::Duration;
 
 /// Frames after which a picture is taken even if something still moves.
@@ -14,23 +16,95 @@ const CALM_FRAMES: usize = 6;
 /// Longest time to wait for answers between two frames.
 const PATIENCE: Duration = Duration::from_secs(600);
 
+/// Kinds of files that hold pictures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PictureFormat {
+    /// Pixels.
+    Png,
+    /// Shapes and text.
+    Svg,
+}
+
+/// What is to be drawn, and how.
+#[derive(Clone, Debug)]
+pub struct Export<'a> {
+    /// Name of the view.
+    pub view: &'a str,
+    /// A link to the place in the view; without one, the view as it is at first.
+    pub at: Option<&'a str>,
+    /// Width and height in points, which are pixels.
+    pub size: (u32, u32),
+    /// Colours.
+    pub theme: Theme,
+    /// Kind of file.
+    pub format: PictureFormat,
+}
+
+/// The bytes of a file with a picture of a view: the same for the same report and export.
+///
+/// # Errors
+/// A link that leads nowhere, a picture that cannot be encoded.
+pub fn picture_file(opened: Opened, export: &Export<'_>) -> Result<Vec<u8>, GuiError> {
+    let (context, mut app) = prepared(Some(opened), export.view, export.theme);
+    if let Some(link) = export.at {
+        let link: Link = link
+            .parse()
+            .map_err(|error: super::keep::LinkError| GuiError::Link(error.to_string()))?;
+        app.session_mut().go(&link.place);
+        app.show_view(export.view);
+        if let Some(problem) = app.session().messages.first() {
+            return Err(GuiError::Link(problem.clone()));
+        }
+    }
+    let (width, height) = export.size;
+    match export.format {
+        PictureFormat::Png => Ok(draw(&context, &mut app, export.size).png()?),
+        PictureFormat::Svg => {
+            let svg = rested(&context, &mut app, export.size, |painter, output| {
+                let ground = context.global_style().visuals.panel_fill;
+                painter.svg([width, height], ground, &output.shapes)
+            });
+            Ok(svg.into_bytes())
+        }
+    }
+}
+
 /// Draws the home screen, or a view of a report.
 pub fn picture(opened: Option<Opened>, view: &str, size: (u32, u32), theme: Theme) -> Picture {
+    let (context, mut app) = prepared(opened, view, theme);
+    draw(&context, &mut app, size)
+}
+
+fn prepared(opened: Option<Opened>, view: &str, theme: Theme) -> (Context, App) {
     let context = Context::default();
     let mut app = App::detached(&context, opened);
     context.set_theme(theme);
     context.all_styles_mut(|style| style.animation_time = 0.0);
     app.show_view(view);
-    draw(&context, &mut app, size)
+    (context, app)
 }
 
 /// Draws an app as it is, once it has come to rest.
 pub fn draw(context: &Context, app: &mut App, (width, height): (u32, u32)) -> Picture {
+    rested(context, app, (width, height), |painter, output| {
+        let primitives = context.tessellate(output.shapes, output.pixels_per_point);
+        let ground = context.global_style().visuals.panel_fill;
+        let side = [width as usize, height as usize];
+        painter.paint(side, output.pixels_per_point, ground, &primitives)
+    })
+}
+
+/// Runs an app until it has come to rest, and takes its last frame.
+fn rested<T>(
+    context: &Context,
+    app: &mut App,
+    (width, height): (u32, u32),
+    take: impl FnOnce(&Painter, FullOutput) -> T,
+) -> T {
     let size = Vec2::new(width as f32, height as f32);
     let mut painter = Painter::default();
-    let mut calm = 0;
-    let mut picture = None;
-    for frame in 0..MAX_FRAMES {
+    let (mut calm, mut frame) = (0, 0);
+    loop {
         let input = RawInput {
             screen_rect: Some(Rect::from_min_size(Pos2::ZERO, size)),
             max_texture_side: Some(16_384),
@@ -43,14 +117,10 @@ pub fn draw(context: &Context, app: &mut App, (width, height): (u32, u32)) -> Pi
         });
         painter.update(&mut output.textures_delta);
         calm = if app.session().workers.busy() { 0 } else { calm + 1 };
-        if calm >= CALM_FRAMES || frame + 1 == MAX_FRAMES {
-            let primitives = context.tessellate(output.shapes, output.pixels_per_point);
-            let ground = context.global_style().visuals.panel_fill;
-            let side = [width as usize, height as usize];
-            picture = Some(painter.paint(side, output.pixels_per_point, ground, &primitives));
-            break;
+        frame += 1;
+        if calm >= CALM_FRAMES || frame == MAX_FRAMES {
+            return take(&painter, output);
         }
         app.session().workers.wait(PATIENCE);
     }
-    picture.unwrap_or(Picture { width: 0, height: 0, pixels: Vec::new() })
 }

@@ -4,8 +4,10 @@
 //! means defaults, a directory that cannot be written means nothing is remembered, and both are
 //! said once.
 
+use crate::analysis::save::write_whole;
 use crate::analysis::trace::Style;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -26,8 +28,17 @@ pub enum ThemeChoice {
 }
 
 impl ThemeChoice {
-    /// Every choice, in the order in which a click goes through them.
+    /// Every choice.
     pub const ALL: [Self; 3] = [Self::System, Self::Light, Self::Dark];
+
+    /// The choice that a click goes to.
+    pub fn next(self) -> Self {
+        match self {
+            Self::System => Self::Light,
+            Self::Light => Self::Dark,
+            Self::Dark => Self::System,
+        }
+    }
 
     /// A word for people.
     pub fn title(self) -> &'static str {
@@ -154,6 +165,8 @@ pub struct Prefs {
     pub liveness: LivenessPrefs,
     /// Choices of the operations view.
     pub operations: OperationPrefs,
+    /// Keys of actions, by name, where they are not those of the table.
+    pub keys: BTreeMap<String, Vec<String>>,
 }
 
 impl Prefs {
@@ -232,20 +245,17 @@ impl Store {
         write(&path, prefs).err().map(|problem| {
             // Once is enough: what cannot be written now cannot be written later either.
             self.path = None;
-            format!("Preferences cannot be kept: {problem}: {}", path.display())
+            format!("Preferences cannot be kept: {problem}")
         })
     }
 }
 
-fn write(path: &Path, prefs: &Prefs) -> std::io::Result<()> {
+fn write(path: &Path, prefs: &Prefs) -> Result<(), String> {
     if let Some(directory) = path.parent() {
-        std::fs::create_dir_all(directory)?;
+        std::fs::create_dir_all(directory).map_err(|error| error.to_string())?;
     }
-    let text = serde_json::to_string_pretty(prefs).map_err(std::io::Error::other)?;
-    // A crash while writing must not leave half a file.
-    let fresh = path.with_extension("json.new");
-    std::fs::write(&fresh, text)?;
-    std::fs::rename(&fresh, path)
+    let text = serde_json::to_string_pretty(prefs).map_err(|error| error.to_string())?;
+    write_whole(path, text.as_bytes())
 }
 
 fn directory() -> Option<PathBuf> {

@@ -1,11 +1,16 @@
 //! All state that outlives a frame and that several views share, and the one function that
 //! changes it.
 
+use super::action::Wish;
 use super::child::{BundledSpec, Ended, Simulation, bundled_specs};
 use super::command::{ChosenStep, Command};
 use super::compare::Compared;
+use super::finding::Finder;
+use super::keep::{History, Link, Notes, Watch};
 use super::opening::{Demo, Opened, Pending, demos, simulated};
+use super::overlay::Overlay;
 use super::prefs::{Prefs, Store};
+use super::saving::Saved;
 use super::tabs::Tabs;
 use super::views::{self, View};
 use super::what_if::{self, WhatIf};
@@ -13,10 +18,12 @@ use super::worker::{Asked, Slot, Workers};
 use crate::report::Target;
 use crate::units::{CycleRange, OperationId, ProgramId, VariableId};
 use egui::Context;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// What the user has chosen; shared by all tabs and kept when a report is read again.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Selection {
     /// Tiles of the replica, in the order in which they were chosen.
     pub tiles: Vec<u32>,
@@ -69,12 +76,28 @@ pub struct ReportPage {
     pub views: Vec<(&'static str, Box<dyn View>)>,
     /// The report it is compared with.
     pub compared: Option<Box<Compared>>,
+    /// Places that were looked at.
+    pub history: History,
+    /// Places that are kept.
+    pub notes: Notes,
+    /// What is looked for.
+    pub finder: Finder,
+    /// Notices that the file has changed.
+    pub(super) watch: Option<Watch>,
 }
 
 impl ReportPage {
     pub(super) fn new(opened: Opened, view: &'static str) -> Self {
         let views = views::VIEWS.iter().map(|info| (info.name, (info.create)())).collect();
-        Self { opened, view, views, compared: None }
+        let (history, notes) = (History::default(), Notes::default());
+        let (finder, compared, watch) = (Finder::default(), None, None);
+        Self { opened, view, views, compared, history, notes, finder, watch }
+    }
+
+    /// The view that is shown.
+    pub fn shown(&mut self) -> Option<&mut Box<dyn View>> {
+        let name = self.view;
+        self.views.iter_mut().find(|(view, _)| *view == name).map(|(_, view)| view)
     }
 }
 
@@ -103,14 +126,18 @@ pub struct Session {
     opening_both: Option<(PathBuf, PathBuf, Pending<Result<(Opened, Opened), String>>)>,
     /// A report being opened.
     pub opening: Option<(PathBuf, Pending<Result<Opened, String>>)>,
+    /// Pictures and tables being written.
+    pub savings: Vec<Pending<Saved>>,
     /// The system's dialog.
     pub dialog: Option<Pending<Option<PathBuf>>>,
     /// A simulation under way.
     pub simulation: Option<Simulation>,
     /// Things to tell the user, oldest first.
     pub messages: Vec<String>,
-    /// Whether the list of keys is shown.
-    pub help: bool,
+    /// What lies over the view.
+    pub overlay: Option<Overlay>,
+    /// What the view that is shown is asked for in the next frame.
+    pub wishes: Vec<Wish>,
     /// Path typed on the home screen.
     pub typed_path: String,
     /// Reports that come with the program.
@@ -121,6 +148,10 @@ pub struct Session {
     existing: Slot<Vec<PathBuf>, Vec<bool>>,
     /// Counts background work.
     pub workers: Workers,
+    /// Whether reports are read again when their files change.
+    pub(super) watches: bool,
+    /// Where to go once the report is open.
+    pub(super) asked: Option<Link>,
 }
 
 impl Session {
@@ -137,6 +168,7 @@ impl Session {
         session.messages.extend(message);
         session.variants_in = what_if::user_directory();
         session.demos = demos();
+        session.watches = true;
         session
     }
 
@@ -154,15 +186,19 @@ impl Session {
             variants_in: what_if::passing_directory(),
             opening_both: None,
             opening: None,
+            savings: Vec::new(),
             dialog: None,
             simulation: None,
             messages: Vec::new(),
-            help: false,
+            overlay: None,
+            wishes: Vec::new(),
             typed_path: String::new(),
             demos: Vec::new(),
             specs: Slot::default(),
             existing: Slot::default(),
             workers: Workers::default(),
+            watches: false,
+            asked: None,
         }
     }
 
@@ -180,11 +216,16 @@ impl Session {
                 Ok(Ok(opened)) => {
                     self.prefs.remember(&opened.path);
                     self.show(opened);
+                    if let Some(link) = self.asked.take() {
+                        self.go(&link.place);
+                    }
                 }
                 Ok(Err(problem)) => self.messages.push(problem),
                 Err(()) => self.messages.push("Opening the report broke down.".to_owned()),
             }
         }
+        self.receive_saved();
+        self.reload_if_changed(context);
         let both = self.opening_both.as_ref().and_then(|(_, _, pending)| pending.take());
         if let Some(result) = both {
             self.opening_both = None;
@@ -229,6 +270,30 @@ impl Session {
         match command {
             Command::Open(path) => self.open(context, path),
             Command::OpenDialog => self.open_dialog(context),
+            Command::Undo => self.back(context, false),
+            Command::Redo => self.back(context, true),
+            Command::CopyLink => {
+                if let Some(link) = self.link() {
+                    context.copy_text(link.to_string());
+                }
+            }
+            Command::GoTo(link) => match link.parse::<Link>() {
+                Ok(link) => self.follow(context, link),
+                Err(problem) => self.messages.push(problem.to_string()),
+            },
+            Command::Find => {
+                if let Some(page) = &mut self.page {
+                    page.finder.start();
+                }
+            }
+            Command::NextFound(by) => {
+                if let Some(page) = &mut self.page {
+                    page.finder.step(by);
+                }
+            }
+            Command::Save(saving) => self.write(context, saving),
+            Command::AddBookmark => self.bookmark(),
+            Command::SetBookmarks(bookmarks) => self.set_bookmarks(bookmarks),
             Command::Compare(source, target) => self.compare(context, source, target),
             Command::CompareWith(target) => {
                 self.asking_compare = None;
@@ -259,18 +324,7 @@ impl Session {
             Command::ShowTab(at) => self.show_tab(at),
             Command::NextTab(forwards) => self.next_tab(forwards),
             Command::CloseTab(at) => self.close_tab(at),
-            Command::Reload => {
-                let page = self.page.as_ref();
-                let paths = page.map(|page| {
-                    let with = page.compared.as_ref().map(|with| with.target.path.clone());
-                    (page.opened.path.clone(), with)
-                });
-                match paths {
-                    Some((source, Some(target))) => self.compare(context, source, target),
-                    Some((path, None)) => self.open(context, path),
-                    None => {}
-                }
-            }
+            Command::Reload => self.reload(context),
             Command::CloseReport => {
                 self.tabs.current().into_iter().for_each(|at| self.close_tab(at));
             }
@@ -284,7 +338,12 @@ impl Session {
                 context.set_theme(theme.preference());
             }
             Command::ToggleMenu => self.prefs.narrow_menu ^= true,
-            Command::ToggleHelp => self.help ^= true,
+            Command::Overlay(kind) => {
+                // What asks for it again sends it away.
+                let open = self.overlay.take().map(|overlay| overlay.kind);
+                self.overlay = kind.filter(|kind| open != Some(*kind)).map(Overlay::new);
+            }
+            Command::Ask(wish) => self.wishes.push(wish),
             Command::Simulate(spec) => self.simulate(context, &spec),
             Command::CancelSimulation => {
                 if let Some(simulation) = &self.simulation {
@@ -311,6 +370,7 @@ impl Session {
                     self.messages.remove(index);
                 }
             }
+            Command::DismissMessages => self.messages.clear(),
         }
     }
 
@@ -320,11 +380,33 @@ impl Session {
         self.messages.extend(message);
     }
 
-    fn open(&mut self, context: &Context, path: PathBuf) {
+    pub(super) fn open(&mut self, context: &Context, path: PathBuf) {
+        if path.to_string_lossy().starts_with("tilescope:") {
+            return self.apply(context, Command::GoTo(path.to_string_lossy().into_owned()));
+        }
+        self.asked = None;
+        self.start_opening(context, path);
+    }
+
+    pub(super) fn start_opening(&mut self, context: &Context, path: PathBuf) {
         let asked = path.clone();
         match Pending::start("open", context, move || Opened::read(&asked)) {
             Ok(pending) => self.opening = Some((path, pending)),
             Err(problem) => self.messages.push(problem),
+        }
+    }
+
+    /// Reads what is shown again: a report, or both of a comparison.
+    pub(super) fn reload(&mut self, context: &Context) {
+        let page = self.page.as_ref();
+        let paths = page.map(|page| {
+            let with = page.compared.as_ref().map(|with| with.target.path.clone());
+            (page.opened.path.clone(), with)
+        });
+        match paths {
+            Some((source, Some(target))) => self.compare(context, source, target),
+            Some((path, None)) => self.start_opening(context, path),
+            None => {}
         }
     }
 

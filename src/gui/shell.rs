@@ -1,17 +1,18 @@
-//! What surrounds the views: side menu, messages, keys, progress.
+//! What surrounds the views: side menu, messages, progress.
 
+use super::action::actions;
 use super::command::Command;
+use super::finding::Finder;
 use super::fonts::strong;
 use super::icons::Icon;
-use super::prefs::{Prefs, ThemeChoice};
 use super::session::{ReportPage, Session};
 use super::theme::Palette;
-use super::views::VIEWS;
+use super::views::{VIEWS, ViewContext};
 use super::widgets::{elided::elided, icon_button_ui, menu_entry_ui};
 use crate::report::{Origin, Outcome, TargetKind};
 use egui::{
-    Align, Align2, Color32, Context, CornerRadius, FontId, Frame, Id, Key, Layout, Margin, Modal,
-    Order, Panel, ProgressBar, RichText, ScrollArea, Stroke, Ui, vec2,
+    Align, Align2, Color32, Context, CornerRadius, FontId, Frame, Id, Layout, Margin, Order, Panel,
+    ProgressBar, RichText, ScrollArea, Stroke, Ui, vec2,
 };
 
 const WIDE_MENU: f32 = 196.0;
@@ -20,9 +21,10 @@ const NARROW_MENU: f32 = 52.0;
 const NARROW_WINDOW: f32 = 760.0;
 
 /// The menu on the left: views above, what concerns the report and the window below.
-pub fn side_menu_ui(ui: &mut Ui, page: &ReportPage, prefs: &Prefs, commands: &mut Vec<Command>) {
+pub fn side_menu_ui(ui: &mut Ui, session: &Session, commands: &mut Vec<Command>) {
+    let Some(page) = &session.page else { return };
     let palette = Palette::of(ui.visuals());
-    let narrow = prefs.narrow_menu || ui.available_width() < NARROW_WINDOW;
+    let narrow = session.prefs.narrow_menu || ui.available_width() < NARROW_WINDOW;
     let frame = Frame::new().fill(palette.raised).inner_margin(Margin::symmetric(8, 10));
     let width = if narrow { NARROW_MENU } else { WIDE_MENU };
     Panel::left("side menu").exact_size(width).resizable(false).frame(frame).show(ui, |ui| {
@@ -36,45 +38,32 @@ pub fn side_menu_ui(ui: &mut Ui, page: &ReportPage, prefs: &Prefs, commands: &mu
                     commands.push(Command::ShowView(view.name));
                 }
             }
-            let entries = 7.0 * 36.0 + 2.0;
+            let entries = actions().iter().filter(|action| action.menu.is_some()).count();
+            let entries = entries as f32 * 36.0 + 2.0;
             ui.add_space((ui.available_height() - entries).max(16.0));
-            menu_foot_ui(ui, prefs, narrow, commands);
+            menu_foot_ui(ui, session, narrow, commands);
         });
     });
 }
 
-fn menu_foot_ui(ui: &mut Ui, prefs: &Prefs, narrow: bool, commands: &mut Vec<Command>) {
-    let theme = format!("Theme: {}", prefs.theme.title());
-    if menu_entry_ui(ui, Icon::Theme, &theme, false, narrow).clicked() {
-        commands.push(Command::SetTheme(next_theme(prefs.theme)));
+/// Actions with a drawing, below the views.
+fn menu_foot_ui(ui: &mut Ui, session: &Session, narrow: bool, commands: &mut Vec<Command>) {
+    for action in actions() {
+        let Some(icon) = action.menu else { continue };
+        // A window too narrow for words shows drawings whatever was chosen.
+        let icon = if icon == Icon::Collapse && narrow { Icon::Expand } else { icon };
+        let words = action.words(&session.prefs);
+        let entry = menu_entry_ui(ui, icon, &words, false, narrow);
+        let keys = action.keys_text(&session.prefs);
+        let hint = if keys.is_empty() {
+            action.help.to_owned()
+        } else {
+            format!("{} ({keys})", action.help)
+        };
+        if entry.on_hover_text(hint).clicked() {
+            commands.extend(action.command(session));
+        }
     }
-    if menu_entry_ui(ui, Icon::Help, "Keys and help", false, narrow).clicked() {
-        commands.push(Command::ToggleHelp);
-    }
-    if menu_entry_ui(ui, Icon::Exchange, "Compare with…", false, narrow).clicked() {
-        commands.push(Command::AskCompare);
-    }
-    if menu_entry_ui(ui, Icon::Flask, "What if…", false, narrow).clicked() {
-        commands.push(Command::ToggleWhatIf);
-    }
-    if menu_entry_ui(ui, Icon::Reload, "Reload report", false, narrow).clicked() {
-        commands.push(Command::Reload);
-    }
-    if menu_entry_ui(ui, Icon::Close, "Close report", false, narrow).clicked() {
-        commands.push(Command::CloseReport);
-    }
-    let (icon, text) =
-        if narrow { (Icon::Expand, "Show menu") } else { (Icon::Collapse, "Hide menu") };
-    if menu_entry_ui(ui, icon, text, false, narrow).clicked() {
-        commands.push(Command::ToggleMenu);
-    }
-}
-
-/// The next choice of colours.
-pub fn next_theme(theme: ThemeChoice) -> ThemeChoice {
-    let all = ThemeChoice::ALL;
-    let at = all.iter().position(|choice| *choice == theme).unwrap_or(0);
-    all[(at + 1) % all.len()]
 }
 
 /// Which report this is, and on which machine.
@@ -125,6 +114,22 @@ fn machine(page: &ReportPage) -> String {
     }
 }
 
+/// What is looked for, at the right of the view.
+pub fn find_panel_ui(ui: &mut Ui, finder: &mut Finder, context: &mut ViewContext<'_>) {
+    let palette = Palette::of(ui.visuals());
+    let frame = Frame::new().fill(palette.raised).inner_margin(Margin::same(10));
+    let widest = (ui.available_width() * 0.6).max(161.0);
+    Panel::right("find")
+        .resizable(true)
+        .default_size(360.0_f32.min(widest))
+        .size_range(160.0..=widest)
+        .frame(frame)
+        .show(ui, |ui| {
+            ui.take_available_space();
+            finder.ui(ui, context);
+        });
+}
+
 /// Messages above the view, each with a cross to close it.
 pub fn messages_ui(ui: &mut Ui, messages: &[String], commands: &mut Vec<Command>) {
     if messages.is_empty() {
@@ -148,114 +153,6 @@ pub fn messages_ui(ui: &mut Ui, messages: &[String], commands: &mut Vec<Command>
             });
         }
     });
-}
-
-/// Keys and what they do.
-const KEYS: &[(&str, &[(&str, &str)])] = &[
-    (
-        "Execution trace",
-        &[
-            ("Wheel, W / S", "Zoom around the pointer"),
-            ("Drag, A / D", "Pan"),
-            ("Alt + wheel", "Scroll the lanes"),
-            ("Shift + drag", "Zoom to the range"),
-            ("Double-click", "Zoom to a bar"),
-            ("F", "Zoom to the selection; again: the whole run"),
-            (". / , and arrows", "Next and previous step"),
-            ("/", "Filter steps"),
-            ("Esc", "Clear selection and filter"),
-        ],
-    ),
-    (
-        "Memory, Exchange code, Tile mapping",
-        &[
-            ("Wheel, drag", "Zoom and pan the graph"),
-            ("Click", "Select a tile"),
-            ("Shift + click", "Add a tile"),
-            ("Double-click", "Show all tiles"),
-            ("W / S, A / D, Q / E", "Zoom and pan who sends to whom"),
-        ],
-    ),
-    (
-        "Liveness and graphs over tiles",
-        &[
-            ("Wheel, drag", "Zoom and pan"),
-            ("Click", "Choose a step or tile"),
-            ("Shift + click", "Add a step as a column"),
-            ("← →", "Next and previous, once the graph has the focus"),
-            ("Enter in a filter", "Go to the next match"),
-        ],
-    ),
-    (
-        "Program tree and operations graph",
-        &[
-            ("Double-click", "Fold or unfold"),
-            ("← →", "Fold and unfold the line that has the focus"),
-            ("↑ ↓", "Follow the arrows of the graph"),
-            ("F", "The whole graph"),
-        ],
-    ),
-    (
-        "Everywhere",
-        &[
-            ("Ctrl + 1 … 9, 0", "Switch views"),
-            ("Ctrl + O", "Open a report"),
-            ("Ctrl + R, F5", "Read the report again"),
-            ("Ctrl + W", "Close the report"),
-            ("Ctrl + Tab", "Next report; with Shift: the one before"),
-            ("Ctrl + T", "Change the spec of the report and simulate it again"),
-            ("Ctrl + D", "Compare with another report"),
-            ("Ctrl + B", "Hide or show the menu"),
-            ("Ctrl + plus / minus", "Larger and smaller text"),
-            ("?, F1", "This list"),
-        ],
-    ),
-];
-
-/// The list of keys, over everything else.
-pub fn help_ui(context: &Context, shown: bool, commands: &mut Vec<Command>) {
-    if !shown {
-        return;
-    }
-    let frame = Frame::window(&context.global_style()).inner_margin(Margin::same(20));
-    let response = Modal::new(Id::unique("help")).frame(frame).show(context, |ui| {
-        let palette = Palette::of(ui.visuals());
-        ui.set_width(430.0_f32.min(context.content_rect().width() - 60.0));
-        ui.horizontal(|ui| {
-            ui.heading("Keys");
-            ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-                if icon_button_ui(ui, Icon::Close, "Close help").clicked() {
-                    ui.close();
-                }
-            });
-        });
-        let height = (context.content_rect().height() - 140.0).max(80.0);
-        ScrollArea::vertical().max_height(height).min_scrolled_height(height).show(ui, |ui| {
-            for (title, keys) in KEYS {
-                ui.add_space(8.0);
-                ui.label(strong(*title));
-                egui::Grid::new(title)
-                    .num_columns(2)
-                    .min_col_width(130.0)
-                    .min_row_height(17.0)
-                    .spacing(vec2(18.0, 5.0))
-                    .show(ui, |ui| {
-                        for (key, what) in *keys {
-                            ui.label(RichText::new(*key).color(palette.weak_text));
-                            ui.label(*what);
-                            ui.end_row();
-                        }
-                    });
-            }
-            ui.add_space(10.0);
-            let text =
-                "Letters that zoom and pan go by their place on the keyboard, whatever the layout.";
-            ui.label(RichText::new(text).color(palette.weak_text).small());
-        });
-    });
-    if response.should_close() {
-        commands.push(Command::ToggleHelp);
-    }
 }
 
 /// A report being opened or simulated: what, how far, and a way out.
@@ -318,6 +215,4 @@ pub fn drop_hint_ui(context: &Context) {
         font,
         palette.text,
     );
-    // Keys still work while a file hangs over the window.
-    context.input(|i| i.key_pressed(Key::Escape));
 }

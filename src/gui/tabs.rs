@@ -5,6 +5,7 @@
 use super::command::Command;
 use super::compare::Compared;
 use super::icons::Icon;
+use super::keep::carried;
 use super::opening::Opened;
 use super::session::{ReportPage, Selection, Session};
 use super::theme::Palette;
@@ -93,10 +94,15 @@ impl Session {
                 self.tabs.count() - 1
             }
         };
-        let view = self.page.take().map(|page| page.view);
-        self.selection = selection.kept(&opened.target);
-        let mut page = ReportPage::new(opened, view.unwrap_or(super::views::VIEWS[0].name));
+        let old = self.page.take();
+        self.selection = match &old {
+            Some(old) => carried(&selection, &old.opened.report, &opened),
+            None => selection.kept(&opened.target),
+        };
+        let view = old.as_ref().map_or(super::views::VIEWS[0].name, |old| old.view);
+        let mut page = ReportPage::new(opened, view);
         page.compared = with.map(|with| Box::new(Compared::new(with)));
+        self.furnish(&mut page, old);
         self.tabs.current = Some(at);
         self.page = Some(page);
     }

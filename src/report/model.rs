@@ -9,6 +9,7 @@ use crate::units::{
     Bytes, ComputeSetId, CycleRange, Hertz, OperationId, ProgramId, StepId, TileRange, TileRuns,
     VertexTypeId,
 };
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// What the program was compiled for.
@@ -450,7 +451,8 @@ pub struct Route {
 }
 
 /// Memory categories, as libpva spells them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Category {
     /// Tensors of the model and temporaries of operations.
     Variable,

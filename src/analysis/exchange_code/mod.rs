@@ -10,9 +10,11 @@ pub use matrix::{Matrix, MatrixKey, matrix};
 use super::tiles::{Curve, Curves, Layer, Order, Unit, spread};
 use crate::report::{Category, CategoryBytes, ProgramKind, Report, ReportError, TileTraffic};
 use crate::units::{OperationId, ProgramId};
+use serde::{Deserialize, Serialize};
 
 /// Where code sends data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Link {
     /// Between tiles of one IPU.
     Internal,
@@ -57,7 +59,8 @@ impl Link {
 }
 
 /// What curves over tiles show.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Measure {
     /// Bytes of code by link.
     #[default]

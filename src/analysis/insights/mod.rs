@@ -33,10 +33,10 @@ pub use picture::{Bucket, MemoryPicture, WorstTile, memory_picture};
 
 use crate::report::{Report, ReportError};
 use crate::units::{CycleRange, OperationId, ProgramId, VariableId, percent};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What a finding is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Subject {
     /// Whether and how the program fits.

@@ -11,6 +11,7 @@ use crate::report::{
 };
 use crate::units::{ComputeSetId, OperationId, TileRange, TileRuns, VariableId};
 use parts::{element_bytes, rearrangements};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Most variables that are looked through.
@@ -19,7 +20,8 @@ pub const MAX_VARIABLES: usize = 100_000;
 pub const MAX_REGIONS: usize = 20_000;
 
 /// Kinds of things that are mapped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum SubjectKind {
     /// Variables.
     #[default]
@@ -31,7 +33,8 @@ pub enum SubjectKind {
 }
 
 /// Something that is mapped to tiles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Subject {
     /// A variable; in files with one row per tile, the first of those with its name.
     Tensor(VariableId),
@@ -42,7 +45,8 @@ pub enum Subject {
 }
 
 /// What a map shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Measure {
     /// Bytes of variables.
     #[default]
@@ -91,7 +95,7 @@ fn all_variables(report: &Report) -> Result<Vec<(VariableId, Variable)>, ReportE
 }
 
 /// Whether variables of a category are data of the model, not code or what code needs.
-fn is_tensor(category: Category) -> bool {
+pub(super) fn is_tensor(category: Category) -> bool {
     let data = [Category::Variable, Category::Constant, Category::Message, Category::Rearrangement];
     data.contains(&category) || category == Category::Unknown
 }

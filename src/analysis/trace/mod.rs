@@ -18,6 +18,8 @@ pub use items::{Item, Kind, LaneItems};
 pub use labels::{Label, Labels, NodeId};
 pub use layout::{Grouping, MAX_ROWS, Style, arrange, lane_items};
 pub(super) use programs::scan;
-pub use programs::{Found, MAX_STEPS, ProgramRuns, Runs, first_run, program_runs};
+pub use programs::{
+    Found, MAX_STEPS, ProgramRuns, Runs, each_step, first_run, moved, program_runs,
+};
 pub use tiles::TileTimes;
 pub use window::{IpuTotals, StreamTraffic, WindowSummary, window_summary};

@@ -1,7 +1,7 @@
 //! From compiled programs to the steps that ran them.
 
 use crate::report::ReportError;
-use crate::report::trace::{Lane, LaneStep, Trace};
+use crate::report::trace::{Lane, LaneInfo, LaneStep, Trace};
 use crate::units::{CycleRange, ProgramId};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -79,6 +79,27 @@ pub struct Runs {
     pub steps: u64,
     /// Sum of their lengths.
     pub cycles: u64,
+    /// Sum of the bytes they moved.
+    pub bytes: u64,
+}
+
+impl Runs {
+    /// Counts one more execution.
+    pub fn add_step(&mut self, step: &LaneStep) {
+        self.add(&Self { steps: 1, cycles: step.range.length(), bytes: moved(step) });
+    }
+
+    /// Counts others too.
+    pub fn add(&mut self, other: &Self) {
+        self.steps += other.steps;
+        self.cycles = self.cycles.saturating_add(other.cycles);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
+}
+
+/// Bytes that a step moved on its IPU: what goes from tile to tile is counted once.
+pub fn moved(step: &LaneStep) -> u64 {
+    step.bytes_in.max(step.bytes_out)
 }
 
 /// Executions by program and IPU, and the cycles they were counted in.
@@ -97,38 +118,49 @@ impl ProgramRuns {
     pub fn by_program(&self) -> BTreeMap<ProgramId, Runs> {
         let mut sums: BTreeMap<ProgramId, Runs> = BTreeMap::new();
         for ((_, program), runs) in &self.runs {
-            let sum = sums.entry(*program).or_default();
-            sum.steps += runs.steps;
-            sum.cycles += runs.cycles;
+            sums.entry(*program).or_default().add(runs);
         }
         sums
     }
 }
 
-/// Adds the executions of all programs up, of the first [`MAX_STEPS`] steps of the trace at most.
+/// Calls `each` with the lane and the steps of all lanes, lane by lane, of the first [`MAX_STEPS`]
+/// steps of the trace at most; whether that was all of them.
+///
+/// # Errors
+/// A trace that cannot be read.
+pub fn each_step(
+    trace: &Trace,
+    mut each: impl FnMut(&LaneInfo, &LaneStep),
+) -> Result<bool, ReportError> {
+    let lanes = trace.lanes().len().max(1) as u64;
+    let limit = (MAX_STEPS / lanes).max(BATCH as u64);
+    for index in 0..trace.lanes().len() {
+        let Some(lane) = trace.lane(index) else { continue };
+        let info = lane.info();
+        scan(&lane, limit, |step| {
+            each(&info, step);
+            ControlFlow::Continue(())
+        })?;
+    }
+    Ok(trace.lanes().iter().all(|lane| lane.steps <= limit))
+}
+
+/// Adds the executions of all programs up, as far as [`each_step`] goes.
 ///
 /// # Errors
 /// A trace that cannot be read.
 pub fn program_runs(trace: &Trace) -> Result<ProgramRuns, ReportError> {
-    let lanes = trace.lanes().len().max(1) as u64;
-    let limit = (MAX_STEPS / lanes).max(BATCH as u64);
-    let complete = trace.lanes().iter().all(|lane| lane.steps <= limit);
-    let mut all = ProgramRuns { window: trace.range(), complete, ..ProgramRuns::default() };
-    if !complete {
-        all.window.end = all.window.start;
-    }
-    for index in 0..trace.lanes().len() {
-        let Some(lane) = trace.lane(index) else { continue };
-        let ipu = lane.info().ipu;
-        scan(&lane, limit, |step| {
-            all.window.end = all.window.end.max(step.range.end);
-            if let Some(program) = step.program {
-                let runs = all.runs.entry((ipu, program)).or_default();
-                runs.steps += 1;
-                runs.cycles += step.range.length();
-            }
-            ControlFlow::Continue(())
-        })?;
+    let start = trace.range().start;
+    let mut all = ProgramRuns { window: CycleRange::new(start, start), ..ProgramRuns::default() };
+    all.complete = each_step(trace, |lane, step| {
+        all.window.end = all.window.end.max(step.range.end);
+        if let Some(program) = step.program {
+            all.runs.entry((lane.ipu, program)).or_default().add_step(step);
+        }
+    })?;
+    if all.complete {
+        all.window = trace.range();
     }
     Ok(all)
 }

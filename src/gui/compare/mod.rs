@@ -110,7 +110,7 @@ impl Compared {
         let height = ui.available_height();
         Panel::bottom("differences")
             .resizable(true)
-            .default_size(tables_height(ui, 0.34))
+            .default_size(tables_height(ui, 0.28))
             .size_range(60.0..=(height - 160.0).max(61.0))
             .frame(frame)
             .show(ui, |ui| {
@@ -263,7 +263,12 @@ impl Compared {
             self.active = if at.x < middle { Side::Source } else { Side::Target };
         }
         let (mut from_source, mut from_target) = (Vec::new(), Vec::new());
-        let mut source = ViewContext { commands: &mut from_source, ..context.again() };
+        // What keys and menus ask for goes where the pointer is.
+        let wishes = context.wishes;
+        let asked = |side: Side| if side == self.active { wishes } else { &[] };
+        let (of_source, of_target) = (asked(Side::Source), asked(Side::Target));
+        let mut source =
+            ViewContext { commands: &mut from_source, wishes: of_source, ..context.again() };
         pane(ui, left, Side::Source, self.active, |ui| view.ui(ui, &mut source));
         let other = self.views.iter_mut().find(|(known, _)| *known == name);
         let Some((_, other)) = other else { return };
@@ -271,6 +276,7 @@ impl Compared {
             opened: &self.target,
             selection: &self.selection,
             commands: &mut from_target,
+            wishes: of_target,
             ..context.again()
         };
         pane(ui, right, Side::Target, self.active, |ui| other.ui(ui, &mut target));

@@ -7,10 +7,12 @@
 //! share an edge never paint a pixel twice).
 
 mod png_file;
+mod svg;
 mod texture;
 mod triangle;
 
-pub use png_file::{PngError, write_png};
+pub use png_file::PngError;
+use png_file::encode_png;
 
 use egui::epaint::{ClippedPrimitive, Primitive};
 use egui::{Color32, TextureId, TexturesDelta};

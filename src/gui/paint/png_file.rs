@@ -1,29 +1,35 @@
 //! Pictures as PNG files.
 
 use super::Picture;
-use std::io;
-use std::path::Path;
 
-/// Why a PNG could not be written.
+/// Why a PNG could not be made.
 #[derive(Debug, thiserror::Error)]
-pub enum PngError {
-    /// The file could not be created or written.
-    #[error("cannot write the picture: {0}")]
-    Io(#[from] io::Error),
-    /// The picture cannot be encoded, say because it is empty.
-    #[error("cannot encode the picture: {0}")]
-    Encoding(#[from] png::EncodingError),
+#[error("cannot encode the picture: {0}")]
+pub struct PngError(#[from] png::EncodingError);
+
+impl Picture {
+    /// The bytes of a PNG file; same pixels, same bytes.
+    ///
+    /// # Errors
+    /// A picture that cannot be encoded, say because it is empty.
+    pub fn png(&self) -> Result<Vec<u8>, PngError> {
+        let bytes: Vec<u8> = self.pixels.iter().flat_map(|[r, g, b, _]| [*r, *g, *b]).collect();
+        encode_png([self.width as u32, self.height as u32], png::ColorType::Rgb, &bytes)
+    }
 }
 
-/// Writes a picture; same pixels, same bytes.
-pub fn write_png(picture: &Picture, path: &Path) -> Result<(), PngError> {
-    let file = io::BufWriter::new(std::fs::File::create(path)?);
-    let mut encoder = png::Encoder::new(file, picture.width as u32, picture.height as u32);
-    encoder.set_color(png::ColorType::Rgb);
+/// Encodes rows of pixels, 8 bits per channel.
+pub(super) fn encode_png(
+    [width, height]: [u32; 2],
+    colours: png::ColorType,
+    bytes: &[u8],
+) -> Result<Vec<u8>, PngError> {
+    let mut file = Vec::new();
+    let mut encoder = png::Encoder::new(&mut file, width, height);
+    encoder.set_color(colours);
     encoder.set_depth(png::BitDepth::Eight);
-    let bytes: Vec<u8> = picture.pixels.iter().flat_map(|[r, g, b, _]| [*r, *g, *b]).collect();
     let mut writer = encoder.write_header()?;
-    writer.write_image_data(&bytes)?;
+    writer.write_image_data(bytes)?;
     writer.finish()?;
-    Ok(())
+    Ok(file)
 }

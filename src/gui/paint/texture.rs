@@ -21,6 +21,16 @@ impl Texture {
         Self { width, height, pixels: image.pixels.clone(), options: delta.options }
     }
 
+    /// Width and height in pixels.
+    pub(super) fn size(&self) -> [usize; 2] {
+        [self.width, self.height]
+    }
+
+    /// One pixel; nothing where there is none.
+    pub(super) fn pixel(&self, x: usize, y: usize) -> Color32 {
+        self.pixels.get(y * self.width + x).copied().unwrap_or(Color32::TRANSPARENT)
+    }
+
     /// Overwrites a part; what would lie outside is left out.
     pub(super) fn replace(&mut self, [left, top]: [usize; 2], delta: &ImageDelta) {
         let ImageData::Color(image) = &delta.image;

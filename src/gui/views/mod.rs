@@ -9,9 +9,11 @@ mod memory;
 mod operations;
 mod operations_graph;
 mod program_tree;
+mod state;
 mod summary;
 mod tile_mapping;
 
+use super::action::Wish;
 use super::command::Command;
 use super::icons::Icon;
 use super::opening::Opened;
@@ -21,6 +23,8 @@ use super::widgets::axis::Axis;
 use super::worker::Workers;
 use crate::units::CycleRange;
 use egui::Ui;
+pub use jump::TraceJump;
+pub use state::{State, kept, restored};
 
 /// What a view may look at, and where it says what the user wants.
 pub struct ViewContext<'a> {
@@ -32,6 +36,8 @@ pub struct ViewContext<'a> {
     pub prefs: &'a Prefs,
     /// Counts background work.
     pub workers: &'a Workers,
+    /// What keys and menus have asked the view for since the last frame.
+    pub wishes: &'a [Wish],
     /// What is to be done once the frame is painted.
     pub commands: &'a mut Vec<Command>,
 }
@@ -59,6 +65,11 @@ pub trait View: Send {
     /// Shows the view in all of `ui`.
     fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>);
 
+    /// What it shows and how, as far as that differs from a fresh view of its kind.
+    fn state(&self) -> State;
+
+    /// Shows what a state says, where `selection` is chosen; names of what it does not understand.
+    fn restore(&mut self, state: &State, selection: &Selection) -> Vec<String>;
     /// Which cycles are on the screen, of a view over time that has been painted.
     fn timeline(&self) -> Option<Timeline> {
         None
@@ -74,10 +85,19 @@ pub struct ViewInfo {
     pub name: &'static str,
     /// Words in the menu.
     pub title: &'static str,
+    /// What there is to know about it: a heading, a sentence, then more.
+    pub help: &'static str,
     /// Drawing in the menu.
     pub icon: Icon,
     /// Makes its state for a report.
     pub create: fn() -> Box<dyn View>,
+}
+
+impl ViewInfo {
+    /// The sentence below the heading of its help.
+    pub fn about(&self) -> &'static str {
+        self.help.split("\n\n").nth(1).unwrap_or_default()
+    }
 }
 
 /// Every view, in the order of the menu.

@@ -1,5 +1,6 @@
 //! The summary: machine, graph, memory, throughput, options, spec and files, block by block.
 
+use super::state::{State, kept, restored};
 use super::{View, ViewContext, ViewInfo};
 use crate::analysis::json::{self, Line};
 use crate::analysis::summary::{Summary, summary};
@@ -7,6 +8,7 @@ use crate::gui::command::Command;
 use crate::gui::fonts::strong;
 use crate::gui::icons::Icon;
 use crate::gui::opening::Opened;
+use crate::gui::session::Selection;
 use crate::gui::theme::Palette;
 use crate::gui::widgets::{focus_ui, missing_ui, search_ui, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
@@ -17,11 +19,13 @@ use egui::{
     Align2, CornerRadius, FontId, Frame, Grid, Label, Margin, RichText, ScrollArea, Sense, Stroke,
     Ui, WidgetInfo, vec2,
 };
+use serde::{Deserialize, Serialize};
 
 /// This view, for the list.
 pub const VIEW: ViewInfo = ViewInfo {
     name: "summary",
     title: "Summary",
+    help: include_str!("../../../assets/help/summary.md"),
     icon: Icon::List,
     create: || Box::<SummaryView>::default(),
 };
@@ -44,8 +48,10 @@ struct Facts {
 const TREES: [&str; 2] = ["app.json", "framework.json"];
 
 /// State of the view.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 struct SummaryView {
+    #[serde(skip)]
     facts: Slot<(), Result<Box<Facts>, String>>,
     filter: Option<String>,
 }
@@ -100,6 +106,16 @@ impl View for SummaryView {
                 page_ui(ui, context, facts, filter);
             });
         });
+    }
+
+    fn state(&self) -> State {
+        kept(self)
+    }
+
+    fn restore(&mut self, state: &State, _: &Selection) -> Vec<String> {
+        let strange;
+        (*self, strange) = restored(state);
+        strange
     }
 }
 

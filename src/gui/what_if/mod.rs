@@ -77,6 +77,11 @@ impl WhatIf {
         self.base == path || self.history.has(path)
     }
 
+    /// Whether the simulator has found nothing wrong with the text.
+    pub fn is_sane(&self) -> bool {
+        self.original.is_some() && matches!(self.checked.latest(), Some(Ok(None)))
+    }
+
     /// Starts to simulate the text as it is.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 //! before anything is scaled, so that bars stay where they are at any zoom, however long the run.
 
 use crate::units::CycleRange;
+use serde::{Deserialize, Serialize};
 
 /// Most points that one cycle is drawn on.
 const MAX_POINTS_PER_CYCLE: f64 = 40.0;
@@ -11,7 +12,7 @@ const MAX_POINTS_PER_CYCLE: f64 = 40.0;
 const SLACK: f64 = 0.02;
 
 /// Which cycles are on the screen.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Axis {
     /// Cycle at the left edge, rounded down.
     origin: i64,
@@ -112,7 +113,7 @@ impl Axis {
 }
 
 /// The run and the width it is shown on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Limits {
     /// From the first cycle to the last.
     pub range: CycleRange,

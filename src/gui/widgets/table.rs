@@ -10,6 +10,7 @@ use crate::units::{exact_bytes, grouped};
 use egui::accesskit::Role;
 use egui::{Align, Label, Layout, RichText, Sense, TextStyle, Ui, WidgetInfo};
 use egui_extras::{Column as Width, TableBuilder};
+use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -141,13 +142,15 @@ struct Order {
 }
 
 /// How the user looks at a table.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TableState {
     filter: String,
     /// Whether rows stay as they are given until the user sorts them.
     as_given: bool,
     /// Column and direction; without it, by the first column of numbers, largest first.
     sort: Option<(usize, bool)>,
+    #[serde(skip)]
     order: Slot<(u64, usize, bool, String), Order>,
 }
 

@@ -9,6 +9,7 @@ use crate::gui::theme::Palette;
 use crate::gui::views::ViewContext;
 use crate::units::{Bytes, grouped, percent};
 use egui::{Color32, Response, RichText, Sense, Ui, vec2};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// What is shown, and how.
@@ -42,7 +43,8 @@ impl TileCurves {
 }
 
 /// What is zoomed to, and what is drawn already.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TileGraph(StackGraph);
 
 impl TileGraph {

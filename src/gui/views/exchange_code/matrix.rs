@@ -1,6 +1,7 @@
 //! The matrix of senders and receivers: rows send, columns receive.
 
 use crate::analysis::exchange_code::{Flows, Link, Matrix, MatrixKey, matrix};
+use crate::gui::action::Wish;
 use crate::gui::command::Command;
 use crate::gui::theme::Palette;
 use crate::gui::views::ViewContext;
@@ -12,9 +13,10 @@ use crate::gui::worker::Slot;
 use crate::units::{CycleRange, ProgramId, TileRange, exact_bytes, grouped, percent};
 use egui::accesskit::Role;
 use egui::{
-    Align2, Color32, ColorImage, CursorIcon, FontId, Key, Rect, Response, RichText, Sense, Stroke,
+    Align2, Color32, ColorImage, CursorIcon, FontId, Rect, Response, RichText, Sense, Stroke,
     StrokeKind, Ui, Vec2, WidgetInfo, pos2, vec2,
 };
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Room for tile numbers left of the matrix and above it.
@@ -26,14 +28,18 @@ const FOOT: f32 = 30.0;
 const MOST: usize = 512;
 
 /// What is zoomed to, and what is drawn already.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct MatrixView {
     axes: Option<[Axis; 2]>,
-    size: Vec2,
+    size: [f32; 2],
     /// The program that was zoomed to.
+    #[serde(skip)]
     program: Option<ProgramId>,
+    #[serde(skip)]
     cells: Slot<MatrixKey, Arc<Matrix>>,
     /// The matrix that was drawn, by its address, and whether in dark colours.
+    #[serde(skip)]
     texture: Option<((usize, bool), Tiled)>,
 }
 
@@ -124,9 +130,9 @@ impl MatrixView {
     }
 
     fn keep_axes(&mut self, frame: Rect, limits: [Limits; 2]) {
-        let resized = (self.size - frame.size()).abs().max_elem() > 0.5;
-        let old = [self.size.x, self.size.y];
-        self.size = frame.size();
+        let old = self.size;
+        let resized = (Vec2::from(old) - frame.size()).abs().max_elem() > 0.5;
+        self.size = frame.size().into();
         let fresh = limits.map(|limits| Axis::fitting_exactly(limits.range, limits.width));
         let kept = |axes: [Axis; 2]| {
             let refit = |at: usize| {
@@ -185,7 +191,7 @@ impl MatrixView {
             ui.ctx().set_cursor_icon(CursorIcon::Grabbing);
             moved = [x.panned(delta.x), y.panned(delta.y)];
         }
-        let (factor, at, pan) = wishes(ui, response, frame);
+        let (factor, at, pan) = movement(ui, response, frame, context.wishes);
         if factor != 1.0 {
             moved = [
                 moved[0].zoomed(factor, at.x - frame.left(), limits[0]),
@@ -255,7 +261,7 @@ fn inside(axis: Axis, limits: Limits) -> Axis {
 }
 
 /// Zoom factor, the place that stays, and pan, from wheel and keys.
-fn wishes(ui: &Ui, response: &Response, frame: Rect) -> (f64, egui::Pos2, Vec2) {
+fn movement(ui: &Ui, response: &Response, frame: Rect, wishes: &[Wish]) -> (f64, egui::Pos2, Vec2) {
     let mut factor = 1.0;
     let mut pan = Vec2::ZERO;
     let mut at = frame.center();
@@ -265,17 +271,17 @@ fn wishes(ui: &Ui, response: &Response, frame: Rect) -> (f64, egui::Pos2, Vec2) 
         pan.x += delta.x;
         at = pointer;
     }
-    if response.has_focus() || response.hovered() {
-        let step = frame.size() * 0.08;
-        ui.input(|input| {
-            let pressed = |key| input.key_pressed(key) && input.modifiers.is_none();
-            factor *= if pressed(Key::W) || pressed(Key::Plus) { 1.3 } else { 1.0 };
-            factor /= if pressed(Key::S) || pressed(Key::Minus) { 1.3 } else { 1.0 };
-            pan.x += if pressed(Key::A) { step.x } else { 0.0 };
-            pan.x -= if pressed(Key::D) { step.x } else { 0.0 };
-            pan.y += if pressed(Key::Q) { step.y } else { 0.0 };
-            pan.y -= if pressed(Key::E) { step.y } else { 0.0 };
-        });
+    let step = frame.size() * 0.08;
+    for wish in wishes {
+        match wish {
+            Wish::Closer => factor *= 1.3,
+            Wish::Farther => factor /= 1.3,
+            Wish::Left => pan.x += step.x,
+            Wish::Right => pan.x -= step.x,
+            Wish::Up => pan.y += step.y,
+            Wish::Down => pan.y -= step.y,
+            _ => {}
+        }
     }
     (factor, at, pan)
 }

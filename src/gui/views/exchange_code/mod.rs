@@ -4,11 +4,13 @@ mod matrix;
 mod tables;
 
 use super::jump::TraceJump;
+use super::state::{State, kept, restored};
 use super::{View, ViewContext, ViewInfo};
 use crate::analysis::exchange_code::{Flows, Link, Measure, curves};
 use crate::analysis::tiles::Order;
 use crate::gui::command::Command;
 use crate::gui::icons::Icon;
+use crate::gui::session::Selection;
 use crate::gui::theme::Palette;
 use crate::gui::widgets::tile_graph::{Look, TileCurves, TileGraph};
 use crate::gui::widgets::tile_picker::TilePicker;
@@ -20,6 +22,7 @@ use crate::report::{Part, Report, TargetKind};
 use crate::units::ProgramId;
 use egui::{CentralPanel, Frame, Panel, Ui};
 use matrix::MatrixView;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tables::Tables;
 
@@ -27,12 +30,14 @@ use tables::Tables;
 pub const VIEW: ViewInfo = ViewInfo {
     name: "exchange-code",
     title: "Exchange code",
+    help: include_str!("../../../../assets/help/exchange-code.md"),
     icon: Icon::Exchange,
     create: || Box::<ExchangeCode>::default(),
 };
 
 /// What the upper half shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Show {
     Curves(Measure),
     Matrix,
@@ -45,7 +50,8 @@ impl Default for Show {
 }
 
 /// The tables below it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Tab {
     #[default]
     Overview,
@@ -54,9 +60,12 @@ enum Tab {
 }
 
 /// State of the view.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 struct ExchangeCode {
+    #[serde(skip)]
     curves: Slot<(Measure, Order, bool), Result<Arc<TileCurves>, String>>,
+    #[serde(skip)]
     flows: Slot<(), Result<Arc<Flows>, String>>,
     show: Show,
     order: Order,
@@ -65,10 +74,13 @@ struct ExchangeCode {
     matrix: MatrixView,
     link: Option<Link>,
     /// The program that was chosen in the last frame.
+    #[serde(skip)]
     program: Option<ProgramId>,
+    #[serde(skip)]
     jump: TraceJump,
     tables: Tables,
     tab: Tab,
+    #[serde(skip)]
     picker: TilePicker,
 }
 
@@ -95,6 +107,17 @@ impl View for ExchangeCode {
             Show::Curves(measure) => self.curves_ui(ui, context, measure),
             Show::Matrix => self.matrix_ui(ui, context),
         });
+    }
+
+    fn state(&self) -> State {
+        kept(self)
+    }
+
+    fn restore(&mut self, state: &State, selection: &Selection) -> Vec<String> {
+        let strange;
+        (*self, strange) = restored(state);
+        self.program = selection.program;
+        strange
     }
 }
 

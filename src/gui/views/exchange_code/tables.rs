@@ -15,6 +15,7 @@ use crate::gui::worker::{Asked, Slot};
 use crate::report::{Part, Report};
 use crate::units::{Bytes, exact_bytes, grouped, percent};
 use egui::{Grid, RichText, ScrollArea, Ui, vec2};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// A list with what its rows stand for.
@@ -26,10 +27,14 @@ struct Listed<T> {
 type Answer<T> = Result<Arc<Listed<T>>, String>;
 
 /// State of all tables.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Tables {
+    #[serde(skip)]
     overview: Slot<(), Result<Overview, String>>,
+    #[serde(skip)]
     programs: Slot<Vec<u32>, Answer<ProgramRow>>,
+    #[serde(skip)]
     tiles: Slot<(), Answer<TileRow>>,
     states: [TableState; 2],
 }

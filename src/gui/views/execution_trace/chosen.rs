@@ -5,9 +5,10 @@ use crate::analysis::trace::{Item, Kind, Labels};
 use crate::gui::command::ChosenStep;
 use crate::report::Activity;
 use crate::units::{CycleRange, Cycles, grouped, percent};
+use serde::{Deserialize, Serialize};
 
 /// A bar that stands for several steps.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChosenBar {
     /// IPU of the replica.
     pub ipu: u32,

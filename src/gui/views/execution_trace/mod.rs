@@ -4,7 +4,6 @@ mod arrows;
 mod bsp;
 mod chosen;
 pub(super) mod colours;
-mod input;
 mod lanes;
 mod paint;
 mod panels;
@@ -14,13 +13,16 @@ mod raster;
 mod ruler;
 mod scene;
 
+use super::state::{State, kept, restored};
 use super::{Timeline, View, ViewContext, ViewInfo};
 use crate::analysis::trace::{
     Grouping, HostWork, StepView, Style, WindowSummary, step_view, window_summary,
 };
+use crate::gui::action::Wish;
 use crate::gui::command::{ChosenStep, Command};
 use crate::gui::icons::Icon;
 use crate::gui::prefs::TracePrefs;
+use crate::gui::session::Selection;
 use crate::gui::theme::Palette;
 use crate::gui::widgets::axis::{Axis, Limits};
 use crate::gui::widgets::overview;
@@ -33,8 +35,8 @@ use crate::report::{Outcome, Report};
 use crate::units::{CycleRange, Cycles, StepId, seconds};
 use chosen::ChosenBar;
 use egui::{Align, CentralPanel, Frame, Id, Layout, Margin, Panel, RichText, Ui};
-use input::Wish;
 use scene::{Prepared, Scene, SceneKey, prepare};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -42,12 +44,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub const VIEW: ViewInfo = ViewInfo {
     name: "execution-trace",
     title: "Execution trace",
+    help: include_str!("../../../../assets/help/execution-trace.md"),
     icon: Icon::Trace,
     create: || Box::<ExecutionTrace>::default(),
 };
 
 /// The tables below the lanes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Tab {
     #[default]
     Summary,
@@ -64,45 +68,67 @@ struct Neighbour {
 }
 
 /// State of the view.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 struct ExecutionTrace {
+    #[serde(skip)]
     prepared: Slot<(), Result<Option<Arc<Prepared>>, String>>,
+    #[serde(skip)]
     progress: Arc<AtomicU64>,
-    cancel: Arc<AtomicBool>,
+    #[serde(skip)]
+    cancel: Cancel,
+    #[serde(skip)]
     scene: Slot<SceneKey, Result<Scene, String>>,
+    #[serde(skip)]
     overview: Slot<(usize, usize, bool), Result<Pieces, String>>,
+    #[serde(skip)]
     summary: Slot<(CycleRange, Vec<u32>), Result<WindowSummary, String>>,
+    #[serde(skip)]
     details: Slot<(StepId, u32, u8), Result<Option<StepView>, String>>,
+    #[serde(skip)]
     neighbour: Slot<Neighbour, Option<(ChosenStep, CycleRange)>>,
+    #[serde(skip)]
     asked_neighbour: Option<Neighbour>,
+    #[serde(skip)]
     presses: u64,
     axis: Option<Axis>,
     limits: Option<Limits>,
     /// What the newest scene was asked for; kept while panning inside of it.
+    #[serde(skip)]
     wanted: Option<CycleRange>,
+    #[serde(skip)]
     textures: Option<(u64, Vec<[Option<Tiled>; 2]>)>,
+    #[serde(skip)]
     overview_texture: Option<((usize, usize, bool), Tiled)>,
+    #[serde(skip)]
     grip: Option<overview::Grip>,
     /// First point of a range being drawn with Shift.
+    #[serde(skip)]
     range_from: Option<i64>,
     bar: Option<ChosenBar>,
     /// The cycles of this report.
+    #[serde(skip)]
     run: Option<CycleRange>,
     /// Cycles that zooming out reaches, where that is more than the run.
     reach: Option<CycleRange>,
     ipu: Option<u32>,
     filter: String,
     tab: Tab,
+    #[serde(skip)]
     seen_step: Option<ChosenStep>,
     /// Points that the lanes are scrolled down.
     scroll: f64,
+    #[serde(skip)]
     focus_filter: bool,
 }
 
-impl Drop for ExecutionTrace {
+/// Tells who reads the trace that nobody waits for it any more.
+#[derive(Default)]
+struct Cancel(Arc<AtomicBool>);
+
+impl Drop for Cancel {
     fn drop(&mut self) {
-        // Nobody waits for the index any more.
-        self.cancel.store(true, Ordering::SeqCst);
+        self.0.store(true, Ordering::SeqCst);
     }
 }
 
@@ -119,7 +145,7 @@ impl View for ExecutionTrace {
 
     fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         let report = context.opened.report.clone();
-        let (progress, cancel) = (self.progress.clone(), self.cancel.clone());
+        let (progress, cancel) = (self.progress.clone(), self.cancel.0.clone());
         let question = move |(): &()| {
             let prepared = prepare(&report, &progress, &cancel);
             prepared.map(|found| found.map(Arc::new)).map_err(|error| error.to_string())
@@ -149,6 +175,17 @@ impl View for ExecutionTrace {
         };
         self.notice_selection(context);
         self.trace_ui(ui, context, &prepared);
+    }
+
+    fn state(&self) -> State {
+        kept(self)
+    }
+
+    fn restore(&mut self, state: &State, selection: &Selection) -> Vec<String> {
+        let strange;
+        (*self, strange) = restored(state);
+        self.seen_step = selection.step;
+        strange
     }
 }
 
@@ -205,8 +242,8 @@ impl ExecutionTrace {
         CentralPanel::default().frame(frame).show(ui, |ui| {
             self.lanes_ui(ui, context, prepared);
         });
-        for wish in input::wishes(ui) {
-            self.grant(ui, context, prepared, wish);
+        for wish in context.wishes {
+            self.grant(ui, context, prepared, *wish);
         }
         self.look_up_neighbour(ui, context, prepared);
     }
@@ -327,12 +364,12 @@ impl ExecutionTrace {
         match wish {
             Wish::Closer => self.axis = shown(axis.zoomed(1.3, x, limits)),
             Wish::Farther => self.axis = shown(axis.zoomed(1.0 / 1.3, x, limits)),
-            Wish::Earlier => self.axis = shown(axis.panned(limits.width * 0.08)),
-            Wish::Later => self.axis = shown(axis.panned(-limits.width * 0.08)),
+            Wish::Left => self.axis = shown(axis.panned(limits.width * 0.08)),
+            Wish::Right => self.axis = shown(axis.panned(-limits.width * 0.08)),
             Wish::Focus => self.focus(context, limits),
             Wish::Next => self.step_on(context, prepared, true),
             Wish::Previous => self.step_on(context, prepared, false),
-            Wish::Search => self.focus_filter = true,
+            Wish::Filter => self.focus_filter = true,
             Wish::Clear => {
                 self.bar = None;
                 self.filter.clear();
@@ -340,6 +377,7 @@ impl ExecutionTrace {
                     context.commands.push(Command::SelectStep(None));
                 }
             }
+            Wish::Up | Wish::Down | Wish::Mark | Wish::KeepMark => {}
         }
     }
 

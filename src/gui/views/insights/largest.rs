@@ -8,11 +8,13 @@ use crate::gui::worker::{Asked, Slot};
 use crate::report::{Part, Report, ReportError, Target};
 use crate::units::{TileRange, grouped};
 use egui::Ui;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What is listed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Tab {
     #[default]
     Vertices,
@@ -21,7 +23,8 @@ enum Tab {
 }
 
 /// Where it is listed from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Scope {
     /// All tiles of the replica.
     #[default]
@@ -36,10 +39,12 @@ enum Scope {
 type Listed = Result<(u64, Arc<Table>), String>;
 
 /// State of the tables.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Largest {
     tab: Tab,
     scope: Scope,
+    #[serde(skip)]
     listed: Slot<(Tab, TileRange), Listed>,
     states: [TableState; 3],
 }

@@ -3,6 +3,7 @@
 mod charts;
 mod largest;
 
+use super::state::{State, kept, restored};
 use super::{VIEWS, View, ViewContext, ViewInfo};
 use crate::analysis::insights::{
     Facts, Finding, Gain, MemoryPicture, Place, RULES, Subject, memory_picture, ranked,
@@ -10,6 +11,7 @@ use crate::analysis::insights::{
 use crate::gui::command::Command;
 use crate::gui::fonts::strong;
 use crate::gui::icons::Icon;
+use crate::gui::session::Selection;
 use crate::gui::theme::Palette;
 use crate::gui::widgets::{missing_ui, tables_height, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
@@ -19,12 +21,14 @@ use egui::{
     Ui, vec2,
 };
 use largest::Largest;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// This view, for the list.
 pub const VIEW: ViewInfo = ViewInfo {
     name: "insights",
     title: "Insights",
+    help: include_str!("../../../../assets/help/insights.md"),
     icon: Icon::Bulb,
     create: || Box::<Insights>::default(),
 };
@@ -36,7 +40,8 @@ struct Shown {
 }
 
 /// Which findings are shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Wanted {
     #[default]
     All,
@@ -44,8 +49,10 @@ enum Wanted {
 }
 
 /// State of the view.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 struct Insights {
+    #[serde(skip)]
     shown: Slot<(), Result<Arc<Shown>, String>>,
     wanted: Wanted,
     largest: Largest,
@@ -84,6 +91,16 @@ impl View for Insights {
                 self.largest.ui(ui, context, fullest);
             });
         CentralPanel::default().frame(frame).show(ui, |ui| self.page_ui(ui, context, &shown));
+    }
+
+    fn state(&self) -> State {
+        kept(self)
+    }
+
+    fn restore(&mut self, state: &State, _: &Selection) -> Vec<String> {
+        let strange;
+        (*self, strange) = restored(state);
+        strange
     }
 }
 

@@ -3,6 +3,7 @@
 mod tables;
 
 use super::jump::TraceJump;
+use super::state::{State, kept, restored};
 use super::{View, ViewContext, ViewInfo};
 use crate::analysis::liveness::{Curve, Source, curve};
 use crate::analysis::tiles::Unit;
@@ -10,6 +11,7 @@ use crate::gui::command::Command;
 use crate::gui::fonts::strong;
 use crate::gui::icons::Icon;
 use crate::gui::prefs::LivenessPrefs;
+use crate::gui::session::Selection;
 use crate::gui::theme::Palette;
 use crate::gui::widgets::stack::{Answer, Layer, Look, Matching, Stack, StackGraph};
 use crate::gui::widgets::{
@@ -20,6 +22,7 @@ use crate::gui::worker::{Asked, Slot};
 use crate::report::{ProgramKind, Report, ReportError};
 use crate::units::{Bytes, ProgramId, VariableId, exact_bytes, grouped, percent};
 use egui::{CentralPanel, Frame, Key, Panel, RichText, Ui};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
 use tables::{Tab, Tables};
@@ -28,6 +31,7 @@ use tables::{Tab, Tables};
 pub const VIEW: ViewInfo = ViewInfo {
     name: "liveness",
     title: "Liveness",
+    help: include_str!("../../../../assets/help/liveness.md"),
     icon: Icon::Steps,
     create: || Box::<Liveness>::default(),
 };
@@ -49,9 +53,11 @@ type Answered = Result<Option<Arc<Shown>>, String>;
 type Lifetime = (String, Option<Range<u32>>);
 
 /// State of the view.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 struct Liveness {
     source: Source,
+    #[serde(skip)]
     curve: Slot<(Source, bool), Answered>,
     graph: StackGraph,
     tables: Tables,
@@ -59,11 +65,15 @@ struct Liveness {
     /// Steps that are chosen, in the order in which they were.
     steps: Vec<u32>,
     /// The program of the last of them, as the selection knows it.
+    #[serde(skip)]
     program: Option<ProgramId>,
+    #[serde(skip)]
     lifetime: Slot<VariableId, Result<Option<Lifetime>, String>>,
     filter: String,
     /// Steps that the filter finds.
+    #[serde(skip)]
     matching: Slot<(u64, String), Arc<Matching>>,
+    #[serde(skip)]
     jump: TraceJump,
 }
 
@@ -100,6 +110,17 @@ impl View for Liveness {
         toolbar_ui(ui, |ui| self.controls_ui(ui, context, &shown));
         self.panels_ui(ui, context, &shown);
         self.jump.update(ui.ctx(), context);
+    }
+
+    fn state(&self) -> State {
+        kept(self)
+    }
+
+    fn restore(&mut self, state: &State, selection: &Selection) -> Vec<String> {
+        let strange;
+        (*self, strange) = restored(state);
+        self.program = selection.program;
+        strange
     }
 }
 

@@ -14,11 +14,13 @@ use crate::gui::worker::{Asked, Slot};
 use crate::report::{Part, Report, ReportError};
 use crate::units::{ProgramId, VariableId, exact_bytes, grouped};
 use egui::{Label, RichText, ScrollArea, Ui};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The tables below the graph.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Tab {
     /// Variables that are always live.
     #[default]
@@ -64,8 +66,10 @@ struct Made {
 }
 
 /// State of all tables.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Tables {
+    #[serde(skip)]
     made: Slot<Key, Result<Made, String>>,
     states: [TableState; 4],
 }

@@ -15,6 +15,7 @@ use egui::{
     Align2, Color32, CursorIcon, FontId, Mesh, Pos2, Rect, Response, RichText, Sense, Shape,
     Stroke, StrokeKind, Ui, WidgetInfo, pos2, vec2,
 };
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Heights of a row, at least and at most.
@@ -30,8 +31,10 @@ const SIDE: f32 = 14.0;
 type Mapped = Result<Arc<BankMap>, String>;
 
 /// State of the map.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Banks {
+    #[serde(skip)]
     map: Slot<Option<u32>, Mapped>,
     axis: Option<Axis>,
     limits: Option<(u64, f32)>,

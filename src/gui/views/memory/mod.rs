@@ -3,6 +3,7 @@
 mod banks;
 mod tables;
 
+use super::state::{State, kept, restored};
 use super::{View, ViewContext, ViewInfo};
 use crate::analysis::memory::{Breakdown, CurveKey, curves};
 use crate::analysis::tile_mapping::{Subject, mapping};
@@ -10,6 +11,7 @@ use crate::analysis::tiles::{Curve, Curves, Layer, Order, Unit};
 use crate::gui::command::Command;
 use crate::gui::icons::Icon;
 use crate::gui::prefs::MemoryPrefs;
+use crate::gui::session::Selection;
 use crate::gui::theme::Palette;
 use crate::gui::widgets::floor_plan::{FloorMap, Shown};
 use crate::gui::widgets::heat::scale_ui;
@@ -21,6 +23,7 @@ use crate::report::{Category, Part, Report};
 use crate::units::VariableId;
 use banks::Banks;
 use egui::{Align, CentralPanel, Frame, Layout, Panel, Ui};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tables::Tables;
 
@@ -28,6 +31,7 @@ use tables::Tables;
 pub const VIEW: ViewInfo = ViewInfo {
     name: "memory",
     title: "Memory",
+    help: include_str!("../../../../assets/help/memory.md"),
     icon: Icon::Chip,
     create: || Box::<Memory>::default(),
 };
@@ -36,7 +40,8 @@ pub const VIEW: ViewInfo = ViewInfo {
 const MAX_CHOSEN: usize = 8;
 
 /// The tables below the graph.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Tab {
     #[default]
     Details,
@@ -47,7 +52,8 @@ enum Tab {
 }
 
 /// What the upper half shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Show {
     /// Memory over tiles.
     #[default]
@@ -62,13 +68,17 @@ enum Show {
 type VariableKey = (Vec<VariableId>, Order, bool);
 
 /// State of the view.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 struct Memory {
+    #[serde(skip)]
     curves: Slot<CurveKey, Result<Arc<TileCurves>, String>>,
     show: Show,
     /// Variables that are chosen, in the order in which they were.
     variables: Vec<VariableId>,
+    #[serde(skip)]
     variable: Slot<VariableKey, Result<Arc<TileCurves>, String>>,
+    #[serde(skip)]
     map: FloorMap,
     breakdown: Breakdown,
     order: Order,
@@ -77,6 +87,7 @@ struct Memory {
     tables: Tables,
     banks: Banks,
     tab: Tab,
+    #[serde(skip)]
     picker: TilePicker,
 }
 
@@ -126,6 +137,16 @@ impl View for Memory {
             return missing_ui(ui, "No memory recorded", sentence);
         }
         self.panels_ui(ui, context, &curves);
+    }
+
+    fn state(&self) -> State {
+        kept(self)
+    }
+
+    fn restore(&mut self, state: &State, _: &Selection) -> Vec<String> {
+        let strange;
+        (*self, strange) = restored(state);
+        strange
     }
 }
 

@@ -14,6 +14,7 @@ use egui::accesskit::Role;
 use egui::{
     Align2, Rect, RichText, ScrollArea, Sense, Stroke, TextStyle, Ui, WidgetInfo, pos2, vec2,
 };
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,10 +34,13 @@ struct Made {
 type TableAnswer = Result<Made, String>;
 
 /// State of all tables.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Tables {
+    #[serde(skip)]
     details: Slot<Vec<u32>, Result<Vec<TreeRow>, String>>,
     folded: BTreeSet<String>,
+    #[serde(skip)]
     listed: Slot<(Tab, Vec<u32>), TableAnswer>,
     states: [TableState; 4],
 }

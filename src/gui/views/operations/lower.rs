@@ -20,10 +20,12 @@ use crate::gui::worker::{Asked, Slot};
 use crate::report::{Category, Part, Report};
 use crate::units::{Bytes, OperationId, ProgramId, exact_bytes, grouped, percent};
 use egui::{Color32, CornerRadius, Grid, Label, Rect, RichText, ScrollArea, Sense, Ui, vec2};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// The tables below the table.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Tab {
     #[default]
     Summary,
@@ -45,13 +47,17 @@ struct Graphs {
 type DebugKey = (Option<OperationId>, Vec<ProgramId>);
 
 /// State of what is below.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Lower {
     tab: Tab,
+    #[serde(skip)]
     debug: Slot<DebugKey, Result<Vec<Line>, String>>,
+    #[serde(skip)]
     graphs: Slot<Vec<ProgramId>, Result<Arc<Graphs>, String>>,
     cycles: StackGraph,
     code: StackGraph,
+    #[serde(skip)]
     jump: TraceJump,
 }
 

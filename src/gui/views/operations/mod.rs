@@ -4,11 +4,13 @@ pub mod columns;
 mod lists;
 mod lower;
 
+use super::state::{State, kept, restored};
 use super::{View, ViewContext, ViewInfo};
 use crate::analysis::operations::{Layer, OpRow, operations};
 use crate::gui::command::Command;
 use crate::gui::icons::Icon;
 use crate::gui::prefs::OperationPrefs;
+use crate::gui::session::Selection;
 use crate::gui::theme::Palette;
 use crate::gui::widgets::table::{Table, TableState};
 use crate::gui::widgets::{choice_ui, missing_ui, tables_height, toolbar_ui, waiting_ui};
@@ -17,6 +19,7 @@ use crate::report::Part;
 use crate::units::OperationId;
 use egui::{CentralPanel, Frame, Panel, RichText, Ui};
 use lower::Lower;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,6 +27,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub const VIEW: ViewInfo = ViewInfo {
     name: "operations",
     title: "Operations",
+    help: include_str!("../../../../assets/help/operations.md"),
     icon: Icon::Table,
     create: || Box::<OperationsView>::default(),
 };
@@ -38,14 +42,17 @@ struct Shown {
 }
 
 /// State of the view.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 struct OperationsView {
     layer: Layer,
+    #[serde(skip)]
     shown: Slot<(Layer, Vec<String>), Result<Arc<Shown>, String>>,
     table: TableState,
     /// The row that is chosen in a layer.
     chosen: Option<(Layer, usize)>,
     /// The operation that was last taken over from the selection.
+    #[serde(skip)]
     seen: Option<OperationId>,
     lower: Lower,
 }
@@ -95,6 +102,17 @@ impl View for OperationsView {
         };
         self.follow(context, &shown);
         self.panels_ui(ui, context, &shown);
+    }
+
+    fn state(&self) -> State {
+        kept(self)
+    }
+
+    fn restore(&mut self, state: &State, selection: &Selection) -> Vec<String> {
+        let strange;
+        (*self, strange) = restored(state);
+        self.seen = selection.operation;
+        strange
     }
 }
 

@@ -13,6 +13,7 @@ use egui::{
     Align2, Color32, CornerRadius, CursorIcon, FontId, Key, Label, Painter, Pos2, Rect, Response,
     RichText, Sense, Shape, Stroke, StrokeKind, Ui, Vec2, WidgetInfo, pos2, vec2,
 };
+use serde::{Deserialize, Serialize};
 
 /// Distance between middles of nodes side by side, and of layers, in points at scale 1.
 const PITCH: Vec2 = vec2(184.0, 74.0);
@@ -36,10 +37,11 @@ pub enum Event {
 }
 
 /// What is on the screen.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Canvas {
     /// Scale, and the point of the graph at the left upper corner; `None` until it is made to fit.
-    view: Option<(f32, Vec2)>,
+    view: Option<(f32, [f32; 2])>,
 }
 
 /// How points of the graph become points on the screen.
@@ -80,14 +82,12 @@ impl Canvas {
         chosen: Option<OperationId>,
     ) -> Option<Event> {
         let (rect, response) = ui.allocate_exact_size(ui.available_size(), Sense::click_and_drag());
-        let (scale, corner) = self.view.unwrap_or_else(|| fitting(graph, rect));
+        let known = self.view.map(|(scale, corner)| (scale, Vec2::from(corner)));
+        let (scale, corner) = known.unwrap_or_else(|| fitting(graph, rect));
         let frame = Frame { rect, scale, corner };
         let moved = moved(ui, &response, frame);
         if (moved.scale, moved.corner) != (frame.scale, frame.corner) {
-            self.view = Some((moved.scale, moved.corner));
-        }
-        if response.has_focus() && ui.input(|input| input.key_pressed(Key::F)) {
-            self.view = None;
+            self.view = Some((moved.scale, moved.corner.into()));
         }
         let hovered = response.hover_pos().and_then(|at| hit(graph, moved, at));
         let holds = |node: &Node| {

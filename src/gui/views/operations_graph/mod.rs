@@ -3,11 +3,14 @@
 mod canvas;
 mod details;
 
+use super::state::{State, kept, restored};
 use super::{View, ViewContext, ViewInfo};
 use crate::analysis::operations::OpRow;
 use crate::analysis::operations_graph::{GraphKey, Node, OpGraph, graph};
+use crate::gui::action::Wish;
 use crate::gui::command::Command;
 use crate::gui::icons::Icon;
+use crate::gui::session::Selection;
 use crate::gui::theme::Palette;
 use crate::gui::widgets::{
     choice_ui, missing_ui, tables_height, toolbar_end_ui, toolbar_ui, waiting_ui,
@@ -15,18 +18,21 @@ use crate::gui::widgets::{
 use crate::gui::worker::{Asked, Slot};
 use canvas::{Canvas, Event};
 use egui::{CentralPanel, Frame, Panel, Ui};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// This view, for the list.
 pub const VIEW: ViewInfo = ViewInfo {
     name: "operations-graph",
     title: "Operations graph",
+    help: include_str!("../../../../assets/help/operations-graph.md"),
     icon: Icon::Graph,
     create: || Box::<OperationsGraph>::default(),
 };
 
 /// What colours mean.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Metric {
     /// Forward, backward or update.
     #[default]
@@ -71,8 +77,10 @@ impl Metric {
 }
 
 /// State of the view.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 struct OperationsGraph {
+    #[serde(skip)]
     graph: Slot<GraphKey, Result<Option<Arc<OpGraph>>, String>>,
     forward_only: bool,
     update: bool,
@@ -146,6 +154,9 @@ impl View for OperationsGraph {
             });
         CentralPanel::default().frame(frame).show(ui, |ui| {
             let chosen = context.selection.operation;
+            if context.wishes.contains(&Wish::Focus) {
+                self.canvas.fit();
+            }
             match self.canvas.ui(ui, &shown, self.metric, chosen) {
                 Some(Event::Choose(node)) => {
                     let row = node.and_then(|node| shown.nodes.get(node)?.operations.first());
@@ -156,6 +167,16 @@ impl View for OperationsGraph {
                 None => {}
             }
         });
+    }
+
+    fn state(&self) -> State {
+        kept(self)
+    }
+
+    fn restore(&mut self, state: &State, _: &Selection) -> Vec<String> {
+        let strange;
+        (*self, strange) = restored(state);
+        strange
     }
 }
 

@@ -4,10 +4,12 @@ mod details;
 mod lines;
 
 use super::jump::TraceJump;
+use super::state::{State, kept, restored};
 use super::{View, ViewContext, ViewInfo};
 use crate::analysis::program_tree::{Group, Row, find, groups, label, rows, tally};
 use crate::gui::command::Command;
 use crate::gui::icons::Icon;
+use crate::gui::session::Selection;
 use crate::gui::theme::Palette;
 use crate::gui::widgets::{
     choice_ui, missing_ui, search_ui, tables_height, toolbar_end_ui, toolbar_ui, waiting_ui,
@@ -17,6 +19,7 @@ use crate::report::{ProgramKind, Programs, Report};
 use crate::units::{ProgramId, StepId, grouped};
 use details::Details;
 use egui::{CentralPanel, Frame, Key, Panel, RichText, ScrollArea, Ui};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -24,6 +27,7 @@ use std::sync::Arc;
 pub const VIEW: ViewInfo = ViewInfo {
     name: "program-tree",
     title: "Program tree",
+    help: include_str!("../../../../assets/help/program-tree.md"),
     icon: Icon::Tree,
     create: || Box::<ProgramTree>::default(),
 };
@@ -57,23 +61,34 @@ struct Lines {
 type Found = Option<(usize, Vec<ProgramId>)>;
 
 /// State of the view.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 struct ProgramTree {
+    #[serde(skip)]
     forest: Slot<(), Result<Arc<Forest>, String>>,
+    #[serde(skip)]
     lines: Slot<LinesKey, Arc<Lines>>,
     group: usize,
+    #[serde(with = "super::state::shared")]
     folded: Arc<BTreeSet<ProgramId>>,
     filter: String,
     ids: bool,
     /// The program that was last made visible.
+    #[serde(skip)]
     seen: Option<ProgramId>,
+    #[serde(skip)]
     found: Slot<ProgramId, Found>,
     /// The step whose program was last taken over.
+    #[serde(skip)]
     seen_step: Option<StepId>,
+    #[serde(skip)]
     step: Slot<StepId, Option<ProgramId>>,
     /// The program to scroll to, once its line is there.
+    #[serde(skip)]
     wanted: Option<ProgramId>,
+    #[serde(skip)]
     details: Details,
+    #[serde(skip)]
     jump: TraceJump,
 }
 
@@ -106,6 +121,19 @@ impl View for ProgramTree {
         toolbar_ui(ui, |ui| self.controls_ui(ui, context, &forest, lines.as_deref()));
         self.panels_ui(ui, context, &forest, lines.as_deref());
         self.jump.update(ui.ctx(), context);
+    }
+
+    fn state(&self) -> State {
+        kept(self)
+    }
+
+    fn restore(&mut self, state: &State, selection: &Selection) -> Vec<String> {
+        let strange;
+        (*self, strange) = restored(state);
+        self.seen = selection.program;
+        self.wanted = selection.program;
+        self.seen_step = selection.step.map(|step| step.step);
+        strange
     }
 }
 

@@ -2,12 +2,14 @@
 
 mod panels;
 
+use super::state::{State, kept, restored};
 use super::{View, ViewContext, ViewInfo};
 use crate::analysis::tile_mapping::{
     Balance, Entry, Mapping, Measure, Subject, SubjectKind, mapping, subjects,
 };
 use crate::gui::command::Command;
 use crate::gui::icons::Icon;
+use crate::gui::session::Selection;
 use crate::gui::theme::Palette;
 use crate::gui::widgets::floor_plan::{FloorMap, Shown};
 use crate::gui::widgets::heat::scale_ui;
@@ -21,12 +23,14 @@ use crate::report::{Part, Report};
 use crate::units::{exact_bytes, grouped, percent};
 use egui::{CentralPanel, Frame, Panel, RichText, Ui};
 use panels::{Tab, Tables};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// This view, for the list.
 pub const VIEW: ViewInfo = ViewInfo {
     name: "tile-mapping",
     title: "Tile mapping",
+    help: include_str!("../../../../assets/help/tile-mapping.md"),
     icon: Icon::Tiles,
     create: || Box::<TileMapping>::default(),
 };
@@ -52,22 +56,34 @@ const MEASURES: [(Measure, &str); 3] =
     [(Measure::Bytes, "Bytes"), (Measure::Vertices, "Vertices"), (Measure::Cycles, "Cycles")];
 
 /// State of the view.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 struct TileMapping {
     kind: SubjectKind,
+    #[serde(skip)]
     listed: Slot<SubjectKind, Result<Arc<Listed>, String>>,
     list: TableState,
     /// What is mapped; the largest of the list until something is chosen.
     subject: Option<Subject>,
     /// What was chosen elsewhere in the last frame.
+    #[serde(skip)]
     seen: Option<Subject>,
+    #[serde(skip)]
     mapped: Slot<Subject, Result<Option<Arc<Mapped>>, String>>,
     measure: Measure,
     powers: bool,
+    #[serde(skip)]
     maps: [FloorMap; 2],
     tables: Tables,
     tab: Tab,
+    #[serde(skip)]
     picker: TilePicker,
+}
+
+/// What was chosen in any tab, as this view maps it.
+fn chosen(selection: &Selection) -> Option<Subject> {
+    let operation = selection.operation.map(Subject::Operation);
+    selection.variable.map(Subject::Tensor).or(operation)
 }
 
 impl View for TileMapping {
@@ -119,6 +135,17 @@ impl View for TileMapping {
             self.mapping_ui(ui, context, &listed, false);
         });
     }
+
+    fn state(&self) -> State {
+        kept(self)
+    }
+
+    fn restore(&mut self, state: &State, selection: &Selection) -> Vec<String> {
+        let strange;
+        (*self, strange) = restored(state);
+        self.seen = chosen(selection);
+        strange
+    }
 }
 
 fn recorded(report: &Report, kind: SubjectKind) -> bool {
@@ -169,9 +196,7 @@ fn listed(report: &Report, kind: SubjectKind) -> Result<Arc<Listed>, String> {
 impl TileMapping {
     /// What is chosen in another tab is mapped here.
     fn notice_selection(&mut self, context: &ViewContext<'_>) {
-        let selection = context.selection;
-        let operation = selection.operation.map(Subject::Operation);
-        let chosen = selection.variable.map(Subject::Tensor).or(operation);
+        let chosen = chosen(context.selection);
         if self.seen != chosen {
             self.seen = chosen;
             if let Some(subject) = chosen {

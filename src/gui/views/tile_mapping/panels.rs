@@ -9,10 +9,12 @@ use crate::gui::widgets::hint_ui;
 use crate::gui::widgets::table::{Cell, Column, Table, TableState};
 use crate::units::{TileRange, exact_bytes, grouped};
 use egui::{RichText, Ui};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// The tables.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Tab {
     /// Which tiles hold which part.
     #[default]
@@ -26,8 +28,10 @@ pub enum Tab {
 }
 
 /// State of the tables.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Tables {
+    #[serde(skip)]
     made: Option<(u64, [Arc<Table>; 3])>,
     states: [TableState; 3],
     /// The rearrangement that is shown, of which subject.

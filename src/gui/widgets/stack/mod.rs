@@ -22,6 +22,7 @@ use egui::{
     pos2, vec2,
 };
 use paint::{paint, silhouette};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -112,11 +113,14 @@ pub struct Answer {
 }
 
 /// What is zoomed to, and what is drawn already.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct StackGraph {
     axis: Option<Axis>,
     limits: Option<Limits>,
+    #[serde(skip)]
     grip: Option<Grip>,
+    #[serde(skip)]
     strip: Option<(usize, usize, bool, Tiled)>,
 }
 

@@ -1,0 +1,14 @@
+//! Finding things in a whole report: by name, and by a small typed filter.
+//!
+//! Names are few, steps are many: a query is matched against each name once. Figures of steps come
+//! from one walk over the trace, made when the first query is asked; only a condition on single
+//! steps makes another one.
+
+mod catalogue;
+mod parse;
+mod query;
+mod search;
+
+pub use catalogue::{Catalogue, Item, Thing};
+pub use query::{Amount, Comparison, Pattern, Query, QueryError, Source, Span, Term, Test};
+pub use search::{Found, Totals, find, values};

@@ -1,0 +1,446 @@
+//! Reading a query letter by letter; every error knows its letter.
+
+use super::query::{Amount, Comparison, Pattern, Query, QueryError, Source, Span, Term, Test};
+use std::str::FromStr;
+
+/// Largest compiled regular expression: enough for names, too small to be a burden.
+const MAX_REGEX_BYTES: usize = 1 << 20;
+
+const FIELDS: &str = "name, type, in, ipu, tile, cycles, bytes, count";
+
+impl FromStr for Query {
+    type Err = QueryError;
+
+    fn from_str(text: &str) -> Result<Self, QueryError> {
+        let mut reader = Reader { letters: text.chars().collect(), at: 0 };
+        let mut terms = Vec::new();
+        loop {
+            reader.skip_space();
+            if reader.peek().is_none() {
+                return Ok(Self { terms });
+            }
+            terms.push(reader.term()?);
+        }
+    }
+}
+
+/// The compiled form of a regular expression of a query: case does not matter.
+pub(super) fn regex(text: &str) -> Result<regex::Regex, String> {
+    let mut builder = regex::RegexBuilder::new(text);
+    builder.case_insensitive(true).size_limit(MAX_REGEX_BYTES);
+    builder.build().map_err(|error| match error {
+        // The last line says what is wrong; those before it draw the expression again.
+        regex::Error::Syntax(words) => {
+            let last = words.lines().last().unwrap_or_default();
+            last.trim_start_matches("error: ").to_owned()
+        }
+        _ => "this regular expression is too large".to_owned(),
+    })
+}
+
+struct Reader {
+    letters: Vec<char>,
+    at: usize,
+}
+
+impl Reader {
+    fn peek(&self) -> Option<char> {
+        self.letters.get(self.at).copied()
+    }
+
+    fn skip_space(&mut self) {
+        while self.peek().is_some_and(char::is_whitespace) {
+            self.at += 1;
+        }
+    }
+
+    fn error<T>(&self, at: usize, problem: impl Into<String>) -> Result<T, QueryError> {
+        Err(QueryError { at, problem: problem.into() })
+    }
+
+    fn term(&mut self) -> Result<Term, QueryError> {
+        let negated = self.peek() == Some('-');
+        let start = self.at;
+        self.at += usize::from(negated);
+        if negated && self.peek().is_none_or(char::is_whitespace) {
+            return self.error(start, "a minus leaves out what follows it, and nothing does");
+        }
+        let test = match self.field() {
+            Some((start, field)) => self.field_test(start, &field)?,
+            None => Test::Name(self.pattern("a name")?),
+        };
+        Ok(Term { negated, test })
+    }
+
+    /// The letters before a sign such as `:`, if that is how the word goes on.
+    fn field(&mut self) -> Option<(usize, String)> {
+        let rest = &self.letters[self.at..];
+        let length = rest.iter().take_while(|letter| letter.is_ascii_alphabetic()).count();
+        let sign = rest.get(length)?;
+        let next = rest.get(length + 1);
+        // `poplin::ConvPartial` and `Copy<half>` are names.
+        let name = match sign {
+            ':' => next == Some(&':'),
+            '<' | '>' => next.is_some_and(|next| !next.is_ascii_digit() && *next != '='),
+            _ => false,
+        };
+        if length == 0 || !":=~<>".contains(*sign) || (name && !self.at_amount(length)) {
+            return None;
+        }
+        let start = self.at;
+        self.at += length;
+        Some((start, rest[..length].iter().collect::<String>().to_lowercase()))
+    }
+
+    /// Whether the next `length` letters are the name of an amount.
+    fn at_amount(&self, length: usize) -> bool {
+        let word: String = self.letters[self.at..self.at + length].iter().collect();
+        Amount::ALL.iter().any(|amount| amount.name() == word.to_lowercase())
+    }
+
+    fn field_test(&mut self, start: usize, field: &str) -> Result<Test, QueryError> {
+        if let Some(amount) = Amount::ALL.into_iter().find(|amount| amount.name() == field) {
+            return self.amount(amount);
+        }
+        if !["name", "type", "in", "ipu", "tile"].contains(&field) {
+            let hint = "quotes make it a plain word";
+            let problem = format!("there is no field {field:?}; known: {FIELDS}; {hint}");
+            return self.error(start, problem);
+        }
+        let (at, sign) = (self.at, self.peek().unwrap_or(':'));
+        self.at += 1;
+        match (field, sign) {
+            ("name", '=') => Ok(Test::Name(self.exact("a name")?)),
+            ("name", ':' | '~') => Ok(Test::Name(self.pattern("a name")?)),
+            ("type", '=') => Ok(Test::Type(self.exact("a type")?)),
+            ("type", ':' | '~') => Ok(Test::Type(self.pattern("a type")?)),
+            ("in", ':' | '=') => self.source(),
+            ("ipu", ':' | '=') => Ok(Test::Ipu(self.spans("IPU")?)),
+            ("tile", ':' | '=') => Ok(Test::Tile(self.spans("tile")?)),
+            _ => self.error(at, format!("{field} goes with a colon, not with {sign:?}")),
+        }
+    }
+
+    fn amount(&mut self, amount: Amount) -> Result<Test, QueryError> {
+        let starts = |sign: &str| {
+            let letters = self.letters[self.at..].iter();
+            letters.take(sign.len()).collect::<String>() == sign
+        };
+        let comparison = match Comparison::ALL.into_iter().find(|known| starts(known.sign())) {
+            Some(comparison) => {
+                self.at += comparison.sign().len();
+                comparison
+            }
+            None if self.peek() == Some(':') => {
+                self.at += 1;
+                Comparison::Equal
+            }
+            None => {
+                let problem = format!("{} goes with >, >=, <, <= or =", amount.name());
+                return self.error(self.at, problem);
+            }
+        };
+        let at = self.at;
+        let word = self.word();
+        match number(&word) {
+            Some(value) => Ok(Test::Amount(amount, comparison, value)),
+            None if word.is_empty() => self.error(at, "a number such as 10k or 64KiB goes here"),
+            None => {
+                let problem = format!("{word:?} is no number such as 800, 10k, 2.5M or 64KiB");
+                self.error(at, problem)
+            }
+        }
+    }
+
+    fn source(&mut self) -> Result<Test, QueryError> {
+        let at = self.at;
+        let word = self.word().to_lowercase();
+        let names = |source: &Source| source.name() == word || source.name() == format!("{word}s");
+        match Source::ALL.into_iter().find(names) {
+            Some(source) => Ok(Test::In(source)),
+            None => {
+                let known: Vec<&str> = Source::ALL.iter().map(|source| source.name()).collect();
+                self.error(at, format!("there is no list {word:?}; known: {}", known.join(", ")))
+            }
+        }
+    }
+
+    /// Numbers and ranges of them: `3`, `0..3`, `0-3`, `1,4..7`.
+    fn spans(&mut self, what: &str) -> Result<Vec<Span>, QueryError> {
+        let mut spans = Vec::new();
+        loop {
+            let first = self.index(what)?;
+            let at = self.at;
+            let mut last = first;
+            if self.peek() == Some('-') {
+                self.at += 1;
+                last = self.index(what)?;
+            } else if self.letters[self.at..].starts_with(&['.', '.']) {
+                self.at += 2;
+                last = self.index(what)?;
+            }
+            if last < first {
+                return self.error(at, format!("{first}..{last} runs backwards"));
+            }
+            spans.push(Span { first, last });
+            match self.peek() {
+                Some(',') => self.at += 1,
+                None => return Ok(spans),
+                Some(letter) if letter.is_whitespace() => return Ok(spans),
+                Some(letter) => {
+                    let problem = format!("{letter:?} does not belong to a list of {what}s");
+                    return self.error(self.at, problem);
+                }
+            }
+        }
+    }
+
+    fn index(&mut self, what: &str) -> Result<u32, QueryError> {
+        let at = self.at;
+        let digits: String =
+            self.letters[at..].iter().take_while(|letter| letter.is_ascii_digit()).collect();
+        self.at += digits.len();
+        match digits.parse() {
+            Ok(number) => Ok(number),
+            Err(_) if digits.is_empty() => {
+                self.error(at, format!("the number of a{} {what} goes here", vowel(what)))
+            }
+            Err(_) => self.error(at, format!("there is no {what} {digits}")),
+        }
+    }
+
+    /// The letters up to the next space.
+    fn word(&mut self) -> String {
+        let rest = self.letters[self.at..].iter();
+        let word: String = rest.take_while(|letter| !letter.is_whitespace()).collect();
+        self.at += word.chars().count();
+        word
+    }
+
+    fn exact(&mut self, what: &str) -> Result<Pattern, QueryError> {
+        let at = self.at;
+        match self.pattern(what)? {
+            Pattern::Holds(text) | Pattern::Is(text) => Ok(Pattern::Is(text)),
+            Pattern::Regex(_) => {
+                self.error(at, "an equals sign goes with text; ~ goes with a regular expression")
+            }
+        }
+    }
+
+    /// A word, text in quotes, or a regular expression between slashes.
+    fn pattern(&mut self, what: &str) -> Result<Pattern, QueryError> {
+        let start = self.at;
+        match self.peek() {
+            Some('"') => self.quoted().map(Pattern::Holds),
+            Some('/') if self.closes() => {
+                let text = self.between_slashes();
+                match regex(&text) {
+                    Ok(_) => Ok(Pattern::Regex(text)),
+                    Err(problem) => self.error(start, problem),
+                }
+            }
+            Some(letter) if !letter.is_whitespace() => Ok(Pattern::Holds(self.word())),
+            _ => self.error(start, format!("{what} goes here")),
+        }
+    }
+
+    fn quoted(&mut self) -> Result<String, QueryError> {
+        let start = self.at;
+        self.at += 1;
+        let mut text = String::new();
+        while let Some(letter) = self.peek() {
+            self.at += 1;
+            match letter {
+                '"' => return Ok(text),
+                '\\' => {
+                    text.extend(self.peek());
+                    self.at += 1;
+                }
+                letter => text.push(letter),
+            }
+        }
+        self.error(start, "this quote is not closed")
+    }
+
+    /// Whether the word that starts here with a slash ends with one: `/conv/relu` is a name.
+    fn closes(&self) -> bool {
+        let Some(end) = self.slash_behind() else { return false };
+        self.letters.get(end + 1).is_none_or(|letter| letter.is_whitespace()) && end > self.at + 1
+    }
+
+    /// Place of the slash that ends a regular expression starting here.
+    fn slash_behind(&self) -> Option<usize> {
+        let mut at = self.at + 1;
+        while let Some(letter) = self.letters.get(at) {
+            match letter {
+                '\\' => at += 2,
+                '/' => return Some(at),
+                _ => at += 1,
+            }
+        }
+        None
+    }
+
+    fn between_slashes(&mut self) -> String {
+        let end = self.slash_behind().unwrap_or(self.letters.len());
+        let text: String = self.letters[self.at + 1..end].iter().collect();
+        self.at = end + 1;
+        text.replace("\\/", "/")
+    }
+}
+
+fn vowel(what: &str) -> &'static str {
+    if what.starts_with(['I', 'a', 'e', 'i', 'o']) { "n" } else { "" }
+}
+
+/// A whole number with a unit: `10k`, `2.5M`, `64KiB`, `8B`.
+fn number(word: &str) -> Option<u64> {
+    let digits = word.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
+    let (digits, unit) = word.split_at(digits.unwrap_or(word.len()));
+    let unit = unit.strip_suffix('B').unwrap_or(unit);
+    let factor: u64 = match unit {
+        "" => 1,
+        "k" | "K" => 1_000,
+        "M" => 1_000_000,
+        "G" => 1_000_000_000,
+        "T" => 1_000_000_000_000,
+        "Ki" | "ki" => 1 << 10,
+        "Mi" => 1 << 20,
+        "Gi" => 1 << 30,
+        "Ti" => 1 << 40,
+        _ => return None,
+    };
+    if let Ok(whole) = digits.parse::<u64>() {
+        return whole.checked_mul(factor);
+    }
+    let value = digits.parse::<f64>().ok()? * factor as f64;
+    (value < u64::MAX as f64).then_some(value.round() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parsed(text: &str) -> Query {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn what_people_type_is_understood() {
+        let query = parsed("type:StreamCopyMid ipu:0..3 cycles>10k tile:17 name~attn -\"a b\"");
+        let tests: Vec<Test> = query.terms.iter().map(|term| term.test.clone()).collect();
+        assert_eq!(
+            tests,
+            [
+                Test::Type(Pattern::Holds("StreamCopyMid".to_owned())),
+                Test::Ipu(vec![Span { first: 0, last: 3 }]),
+                Test::Amount(Amount::Cycles, Comparison::Above, 10_000),
+                Test::Tile(vec![Span { first: 17, last: 17 }]),
+                Test::Name(Pattern::Holds("attn".to_owned())),
+                Test::Name(Pattern::Holds("a b".to_owned())),
+            ]
+        );
+        assert!(query.terms[5].negated);
+        let vertex = parsed("poplin::ConvPartial Copy<half>");
+        assert_eq!(vertex.terms[1].test, Test::Name(Pattern::Holds("Copy<half>".to_owned())));
+        let slashes = parsed("/conv[0-9]+/ layer1/relu /layer1/relu");
+        assert_eq!(slashes.terms[0].test, Test::Name(Pattern::Regex("conv[0-9]+".to_owned())));
+        assert_eq!(slashes.terms[2].test, Test::Name(Pattern::Holds("/layer1/relu".to_owned())));
+    }
+
+    #[test]
+    fn numbers_have_units() {
+        let cases = [("64KiB", 65_536), ("10k", 10_000), ("2.5M", 2_500_000), ("8B", 8)];
+        for (text, value) in cases {
+            assert_eq!(number(text), Some(value), "{text}");
+        }
+        for text in ["", "k", "1.2.3", "12 parsecs", "99999999999999999999", "-1"] {
+            assert_eq!(number(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_point_at_the_letter() {
+        let cases = [
+            ("conv ipu:x", 9),
+            ("typ:Sync", 0),
+            ("cycles>", 7),
+            ("a cycles>ten", 9),
+            ("a \"b", 2),
+            ("in:nowhere", 3),
+            ("ipu:3..1", 5),
+            ("ipu:3;4", 5),
+            ("/(/", 0),
+            ("ipu>3", 3),
+            ("cycles~3", 6),
+            ("a -", 2),
+            ("卷积 ipu:", 7),
+        ];
+        for (text, at) in cases {
+            let error = text.parse::<Query>().unwrap_err();
+            assert_eq!(error.at, at, "{text}: {error}");
+        }
+    }
+
+    fn pattern() -> impl Strategy<Value = Pattern> {
+        prop_oneof![
+            any::<String>().prop_map(Pattern::Holds),
+            any::<String>().prop_map(Pattern::Is),
+            "[a-z/.+]{1,8}"
+                .prop_filter("must compile", |text| regex(text).is_ok())
+                .prop_map(Pattern::Regex),
+        ]
+    }
+
+    fn spans() -> impl Strategy<Value = Vec<Span>> {
+        let span = (any::<u32>(), any::<u32>())
+            .prop_map(|(a, b)| Span { first: a.min(b), last: a.max(b) });
+        proptest::collection::vec(span, 1..4)
+    }
+
+    fn test() -> impl Strategy<Value = Test> {
+        let amount = (0..Amount::ALL.len(), 0..Comparison::ALL.len(), any::<u64>());
+        prop_oneof![
+            pattern().prop_map(Test::Name),
+            pattern().prop_map(Test::Type),
+            (0..Source::ALL.len()).prop_map(|at| Test::In(Source::ALL[at])),
+            spans().prop_map(Test::Ipu),
+            spans().prop_map(Test::Tile),
+            amount.prop_map(|(amount, comparison, value)| Test::Amount(
+                Amount::ALL[amount],
+                Comparison::ALL[comparison],
+                value
+            )),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn anything_typed_is_a_query_or_an_error_inside_of_it(text in any::<String>()) {
+            match text.parse::<Query>() {
+                Ok(query) => prop_assert_eq!(parsed(&query.to_string()), query),
+                Err(error) => prop_assert!(error.at <= text.chars().count()),
+            }
+        }
+
+        #[test]
+        fn pieces_of_queries_are_queries_or_errors(
+            text in "(-?(name|type|ipu|tile|cycles|in|x)?[:=~<>]{0,2}[/\"a-c0-3.,kB -]{0,6} ?){0,4}"
+        ) {
+            match text.parse::<Query>() {
+                Ok(query) => prop_assert_eq!(parsed(&query.to_string()), query),
+                Err(error) => prop_assert!(error.at <= text.chars().count()),
+            }
+        }
+
+        #[test]
+        fn a_query_reads_as_it_is_written(
+            terms in proptest::collection::vec((any::<bool>(), test()), 0..6)
+        ) {
+            let terms = terms.into_iter().map(|(negated, test)| Term { negated, test }).collect();
+            let query = Query { terms };
+            prop_assert_eq!(parsed(&query.to_string()), query);
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! What is searched for: terms that must all hold, and how they are written.
+
+use std::fmt;
+
+/// Terms that must all hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Query {
+    /// The terms, in the order in which they were written.
+    pub terms: Vec<Term>,
+}
+
+/// One condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Term {
+    /// Whether it must not hold.
+    pub negated: bool,
+    /// What it asks.
+    pub test: Test,
+}
+
+/// What a term asks of a thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Test {
+    /// Its name.
+    Name(Pattern),
+    /// Its kind, such as `StreamCopyMid` or `Convolution`, in any case.
+    Type(Pattern),
+    /// Which list it is in.
+    In(Source),
+    /// On one of these IPUs.
+    Ipu(Vec<Span>),
+    /// On one of these tiles.
+    Tile(Vec<Span>),
+    /// How much of something it has.
+    Amount(Amount, Comparison, u64),
+}
+
+/// A condition on text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// Holds this text, in any case.
+    Holds(String),
+    /// Is this very text.
+    Is(String),
+    /// Matches this regular expression, in any case.
+    Regex(String),
+}
+
+/// Lists of things that are searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// Executed steps, by the program they ran.
+    Steps,
+    /// Nodes of the compiled program.
+    Programs,
+    /// Operations of the model.
+    Operations,
+    /// Variables on tiles.
+    Variables,
+    /// Variables that hold data of the model.
+    Tensors,
+    /// Vertex types.
+    Vertices,
+}
+
+impl Source {
+    /// Every list, in the order of results.
+    pub const ALL: [Self; 6] = [
+        Self::Steps,
+        Self::Operations,
+        Self::Programs,
+        Self::Variables,
+        Self::Tensors,
+        Self::Vertices,
+    ];
+
+    /// Its name in queries.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Steps => "steps",
+            Self::Programs => "programs",
+            Self::Operations => "operations",
+            Self::Variables => "variables",
+            Self::Tensors => "tensors",
+            Self::Vertices => "vertices",
+        }
+    }
+}
+
+/// Numbers `first` to `last`, both among them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The first one.
+    pub first: u32,
+    /// The last one.
+    pub last: u32,
+}
+
+impl Span {
+    /// Whether a number is one of them.
+    pub fn holds(self, number: u32) -> bool {
+        (self.first..=self.last).contains(&number)
+    }
+}
+
+/// What things have more or less of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// Cycles: of each single step; of all executions of a program or an operation.
+    Cycles,
+    /// Bytes: moved by a single step; moved by all executions of a program; held by a variable.
+    Bytes,
+    /// How often it is there or was executed.
+    Count,
+}
+
+impl Amount {
+    /// Every amount.
+    pub const ALL: [Self; 3] = [Self::Cycles, Self::Bytes, Self::Count];
+
+    /// Its name in queries.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cycles => "cycles",
+            Self::Bytes => "bytes",
+            Self::Count => "count",
+        }
+    }
+}
+
+/// How an amount compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// `>`
+    Above,
+    /// `>=`
+    AtLeast,
+    /// `<`
+    Below,
+    /// `<=`
+    AtMost,
+    /// `=`
+    Equal,
+}
+
+impl Comparison {
+    /// Every comparison, the longer signs first.
+    pub const ALL: [Self; 5] = [Self::AtLeast, Self::AtMost, Self::Above, Self::Below, Self::Equal];
+
+    /// How it is written.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Self::Above => ">",
+            Self::AtLeast => ">=",
+            Self::Below => "<",
+            Self::AtMost => "<=",
+            Self::Equal => "=",
+        }
+    }
+
+    /// Whether `value` compares so with `limit`.
+    pub fn holds(self, value: u64, limit: u64) -> bool {
+        match self {
+            Self::Above => value > limit,
+            Self::AtLeast => value >= limit,
+            Self::Below => value < limit,
+            Self::AtMost => value <= limit,
+            Self::Equal => value == limit,
+        }
+    }
+}
+
+/// What cannot be understood in a query, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{problem} (at character {})", .at + 1)]
+pub struct QueryError {
+    /// The letter it is about, counted from 0.
+    pub at: usize,
+    /// What is wrong, and what was expected.
+    pub problem: String,
+}
+
+impl fmt::Display for Query {
+    /// As it could have been typed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, term) in self.terms.iter().enumerate() {
+            if index > 0 {
+                f.write_str(" ")?;
+            }
+            write!(f, "{term}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.negated {
+            f.write_str("-")?;
+        }
+        match &self.test {
+            Test::Name(Pattern::Is(text)) => write!(f, "name={}", quoted(text)),
+            Test::Name(pattern) => write!(f, "{}", written(pattern)),
+            Test::Type(Pattern::Is(text)) => write!(f, "type={}", quoted(text)),
+            Test::Type(pattern) => write!(f, "type:{}", written(pattern)),
+            Test::In(source) => write!(f, "in:{}", source.name()),
+            Test::Ipu(spans) => write!(f, "ipu:{}", spans_text(spans)),
+            Test::Tile(spans) => write!(f, "tile:{}", spans_text(spans)),
+            Test::Amount(amount, comparison, value) => {
+                write!(f, "{}{}{value}", amount.name(), comparison.sign())
+            }
+        }
+    }
+}
+
+fn written(pattern: &Pattern) -> String {
+    match pattern {
+        Pattern::Holds(text) | Pattern::Is(text) => quoted(text),
+        Pattern::Regex(text) => format!("/{}/", text.replace('/', "\\/")),
+    }
+}
+
+/// Text in quotes; a quote or a backslash in it has a backslash before it.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for letter in text.chars() {
+        if letter == '"' || letter == '\\' {
+            quoted.push('\\');
+        }
+        quoted.push(letter);
+    }
+    quoted.push('"');
+    quoted
+}
+
+fn spans_text(spans: &[Span]) -> String {
+    let one = |span: &Span| match *span {
+        Span { first, last } if first == last => first.to_string(),
+        Span { first, last } => format!("{first}..{last}"),
+    };
+    spans.iter().map(one).collect::<Vec<_>>().join(",")
+}

@@ -1,0 +1,80 @@
+//! Writing a file whole or not at all.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Writes a file by way of one beside it, so that neither a crash nor a full disk leaves half a
+/// file, or takes away what was there.
+///
+/// # Errors
+/// In words for people, with the path.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), String> {
+    let failed = |error: io::Error| format!("cannot write {}: {}", path.display(), words(&error));
+    if path.is_dir() {
+        return Err(format!("cannot write {}: it is a directory", path.display()));
+    }
+    let part = part_of(path);
+    let written = std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, path));
+    if written.is_err() {
+        // It may not even be there.
+        let _ = std::fs::remove_file(&part);
+    }
+    written.map_err(failed)
+}
+
+/// The place of the file until it is whole.
+fn part_of(path: &Path) -> PathBuf {
+    let mut name = path.file_name().map_or_else(OsString::new, OsString::from);
+    name.push(format!(".{}.part", std::process::id()));
+    path.with_file_name(name)
+}
+
+fn words(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::StorageFull => "the disk is full; nothing was changed".to_owned(),
+        io::ErrorKind::QuotaExceeded => "the quota is used up; nothing was changed".to_owned(),
+        io::ErrorKind::NotFound => "there is no such directory".to_owned(),
+        io::ErrorKind::PermissionDenied => "it is not allowed to be written".to_owned(),
+        io::ErrorKind::ReadOnlyFilesystem => "the disk is read-only".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_and_nothing_is_left_beside_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("table.csv");
+        write_whole(&path, b"old").unwrap();
+        write_whole(&path, b"new").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_said_in_words_and_leaves_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let nowhere = directory.path().join("no/such/place.csv");
+        assert!(write_whole(&nowhere, b"x").unwrap_err().contains("no such directory"));
+        assert!(write_whole(directory.path(), b"x").unwrap_err().contains("is a directory"));
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_full_disk_is_said_and_keeps_what_was_there() {
+        // Every write to this device fails as on a full disk; the part is a link to it.
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("table.csv");
+        std::fs::write(&path, "old").unwrap();
+        std::os::unix::fs::symlink("/dev/full", part_of(&path)).unwrap();
+        let problem = write_whole(&path, b"new").unwrap_err();
+        assert!(problem.contains("disk is full"), "{problem}");
+        assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,119 @@
+//! `find`: things of a report by name, and by a small typed filter.
+
+use super::{CliError, Command, json_argument, open_report, report_argument};
+use crate::analysis::find::{Catalogue, Found, Query, find};
+use crate::report::ReportError;
+use crate::units::{binary_bytes, grouped};
+use clap::{Arg, ArgMatches, value_parser};
+use serde_json::{Value, json};
+use std::io::Write;
+
+/// `tilescope find`
+pub const COMMAND: Command = Command { name: "find", arguments, run };
+
+const QUERIES: &str = "\
+Words must occur in the name, in any case; /conv[0-9]+/ is a regular expression, \"two words\" keeps
+them together, and a minus in front leaves names out. Filters:
+  type:StreamCopyMid  in:steps  name~attn  name=relu  ipu:0..3  tile:17
+  cycles>10k  bytes>=64KiB  count<3
+Lists: steps, operations, programs, variables, tensors, vertices.
+
+Examples:
+  tilescope find out Convolve
+  tilescope find out 'in:steps type:DoExchange ipu:0..1 cycles>2k' --limit 20
+  tilescope find out 'in:variables tile:17 bytes>4KiB' --json";
+
+fn arguments(command: clap::Command) -> clap::Command {
+    let limit = Arg::new("limit")
+        .long("limit")
+        .value_name("N")
+        .value_parser(value_parser!(usize))
+        .default_value("50")
+        .help("Most things to list; totals count all of them");
+    command
+        .about("Find steps, operations, programs, variables, tensors and vertices of a report")
+        .arg(report_argument())
+        .arg(Arg::new("query").value_name("QUERY").required(true).help("What to look for"))
+        .arg(json_argument())
+        .arg(limit)
+        .after_help(QUERIES)
+}
+
+fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+    let text = matches.get_one::<String>("query").map_or("", String::as_str);
+    let query: Query = text.parse().map_err(|error: crate::analysis::find::QueryError| {
+        let pointer = " ".repeat(error.at);
+        CliError::Usage(format!("{}\n  {text}\n  {pointer}^", error.problem))
+    })?;
+    let limit = matches.get_one::<usize>("limit").copied().unwrap_or(50);
+    let report = open_report(matches)?;
+    let failed = |error: ReportError| CliError::Failed(error.to_string());
+    let all = Catalogue::read(&report).map_err(failed)?;
+    let found = find(&report, &all, &query).map_err(failed)?;
+    if matches.get_flag("json") {
+        let text = serde_json::to_string_pretty(&json(&query, &found, limit))
+            .map_err(|error| CliError::Failed(error.to_string()))?;
+        writeln!(output, "{text}")?;
+        return Ok(());
+    }
+    print(&found, limit, output)
+}
+
+fn json(query: &Query, found: &Found, limit: usize) -> Value {
+    let hits = found.hits.iter().take(limit).map(|hit| {
+        json!({
+            "list": hit.thing.source(),
+            "id": hit.thing.id(),
+            "name": hit.name,
+            "type": hit.kind,
+            "ipu": hit.ipu,
+            "count": hit.count,
+            "cycles": hit.cycles,
+            "bytes": hit.bytes,
+        })
+    });
+    json!({
+        "query": query.to_string(),
+        "totals": found.totals,
+        "complete": found.complete,
+        "hits": hits.collect::<Vec<Value>>(),
+    })
+}
+
+fn print(found: &Found, limit: usize, output: &mut dyn Write) -> Result<(), CliError> {
+    if found.hits.is_empty() {
+        writeln!(output, "Nothing in this report is called that.")?;
+    }
+    let number = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), grouped);
+    let bytes = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), binary_bytes);
+    for (source, totals) in &found.totals {
+        let sums = format!(
+            "{} {}, count {}, cycles {}, {}",
+            grouped(totals.things),
+            source.name(),
+            grouped(totals.count),
+            grouped(totals.cycles),
+            binary_bytes(totals.bytes),
+        );
+        writeln!(output, "{sums}")?;
+    }
+    if !found.hits.is_empty() {
+        let head = ["list", "count", "cycles", "bytes", "type", "name"];
+        let [list, count, cycles, size, kind, name] = head;
+        writeln!(output, "\n{list:10} {count:>12} {cycles:>16} {size:>10}  {kind:20} {name}")?;
+    }
+    for hit in found.hits.iter().take(limit) {
+        let (list, count) = (hit.thing.source().name(), grouped(hit.count));
+        let (cycles, size) = (number(hit.cycles), bytes(hit.bytes));
+        let (kind, name) = (&hit.kind, &hit.name);
+        writeln!(output, "{list:10} {count:>12} {cycles:>16} {size:>10}  {kind:20} {name}")?;
+    }
+    let rest = found.hits.len().saturating_sub(limit);
+    if rest > 0 {
+        writeln!(output, "… and {} more; --limit shows them", grouped(rest as u64))?;
+    }
+    if !found.complete {
+        writeln!(output, "Only the first steps of this long trace were counted.")?;
+    }
+    Ok(())
+}

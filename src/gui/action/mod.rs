@@ -1,0 +1,204 @@
+//! The one table of what can be done: menus, keys, the list of keys and the command palette are
+//! made from it. A new action is one line in [`table`].
+
+mod press;
+mod table;
+
+pub use press::Press;
+pub use table::{GESTURES, actions};
+
+use super::command::Command;
+use super::icons::Icon;
+use super::prefs::Prefs;
+use super::session::Session;
+use egui::Context;
+
+/// Under which heading an action is listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// Opening, closing, saving.
+    Report,
+    /// Which view is shown.
+    Views,
+    /// Finding and measuring.
+    Find,
+    /// Coming back to what was seen.
+    Keep,
+    /// The window itself.
+    Window,
+    /// The execution trace.
+    Trace,
+    /// Graphs over tiles and steps.
+    Graphs,
+    /// The program tree and the graph of operations.
+    Structure,
+}
+
+impl Group {
+    /// Every group, in the order of lists.
+    pub const ALL: [Self; 8] = [
+        Self::Report,
+        Self::Views,
+        Self::Find,
+        Self::Keep,
+        Self::Window,
+        Self::Trace,
+        Self::Graphs,
+        Self::Structure,
+    ];
+
+    /// Words for people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Report => "Report",
+            Self::Views => "Views",
+            Self::Find => "Find and measure",
+            Self::Keep => "Come back",
+            Self::Window => "Window",
+            Self::Trace => "Execution trace",
+            Self::Graphs => "Memory, Liveness, Exchange code, Tile mapping",
+            Self::Structure => "Program tree and operations graph",
+        }
+    }
+}
+
+/// What the view that is shown is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// Zoom closer.
+    Closer,
+    /// Zoom out.
+    Farther,
+    /// Go to the left: to earlier cycles, to lower tiles.
+    Left,
+    /// Go to the right.
+    Right,
+    /// Go up.
+    Up,
+    /// Go down.
+    Down,
+    /// Show the selection, or everything.
+    Focus,
+    /// Choose the next thing.
+    Next,
+    /// Choose the thing before.
+    Previous,
+    /// Choose nothing, filter nothing.
+    Clear,
+    /// Type a filter.
+    Filter,
+    /// Mark the selection; a mark before it goes away.
+    Mark,
+    /// Mark the selection and keep other marks.
+    KeepMark,
+}
+
+/// What an action does.
+#[derive(Clone, Copy)]
+pub enum Effect {
+    /// Does this, if it makes sense now.
+    Do(fn(&Session) -> Option<Command>),
+    /// Shows a view.
+    Show(&'static str),
+    /// Asks one of these views, if it is shown.
+    Ask(Wish, &'static [&'static str]),
+}
+
+/// Something that can be done.
+#[derive(Clone, Copy)]
+pub struct Action {
+    /// Name in preferences.
+    pub name: &'static str,
+    /// Words in menus and lists.
+    pub title: &'static str,
+    /// A sentence about it.
+    pub help: &'static str,
+    /// Where it is listed.
+    pub group: Group,
+    /// Keys, unless the user has chosen others.
+    pub keys: &'static [Press],
+    /// Whether keys go by their place on the keyboard: W A S D is where a hand lies, whatever the
+    /// letters on it.
+    pub by_place: bool,
+    /// Drawing of its entry at the foot of the side menu, if it has one.
+    pub menu: Option<Icon>,
+    /// What a menu says instead of the title.
+    pub state: Option<fn(&Prefs) -> String>,
+    /// What it does.
+    pub effect: Effect,
+}
+
+impl Action {
+    /// The command that does it now; nothing where it makes no sense.
+    pub fn command(&self, session: &Session) -> Option<Command> {
+        let shown = session.page.as_ref().map(|page| page.view);
+        match self.effect {
+            Effect::Do(command) => command(session),
+            Effect::Show(view) => shown.map(|_| Command::ShowView(view)),
+            Effect::Ask(wish, views) => {
+                shown.filter(|shown| views.contains(shown)).map(|_| Command::Ask(wish))
+            }
+        }
+    }
+
+    /// Its keys: the user's, or those of the table.
+    pub fn presses(&self, prefs: &Prefs) -> Vec<Press> {
+        match prefs.keys.get(self.name) {
+            // What cannot be read was told when preferences were opened.
+            Some(chosen) => chosen.iter().filter_map(|text| text.parse().ok()).collect(),
+            None => self.keys.to_vec(),
+        }
+    }
+
+    /// What a menu says.
+    pub fn words(&self, prefs: &Prefs) -> String {
+        self.state.map_or_else(|| self.title.to_owned(), |state| state(prefs))
+    }
+
+    /// Its keys as text, with `or` between them.
+    pub fn keys_text(&self, prefs: &Prefs) -> String {
+        let texts: Vec<String> = self.presses(prefs).iter().map(Press::to_string).collect();
+        texts.join(" or ")
+    }
+
+    /// Whether both can be meant by one key at the same time.
+    pub fn meets(&self, other: &Self) -> bool {
+        match (self.effect, other.effect) {
+            (Effect::Ask(_, a), Effect::Ask(_, b)) => a.iter().any(|view| b.contains(view)),
+            _ => true,
+        }
+    }
+}
+
+/// The action of this name.
+pub fn named(name: &str) -> Option<&'static Action> {
+    actions().iter().find(|action| action.name == name)
+}
+
+/// What the keys pressed since the last frame ask for. Keys of actions that act on the whole
+/// window are taken away from the widgets.
+pub fn pressed(context: &Context, session: &Session) -> Vec<Command> {
+    let typing = context.text_edit_focused();
+    let covered = context.any_popup_open() || session.overlay.is_some();
+    let mut commands = Vec::new();
+    context.input_mut(|input| {
+        input.events.retain(|event| {
+            let Some((letter, place)) = Press::of(event) else { return true };
+            if typing && letter.types_text() {
+                return true;
+            }
+            let meant = |action: &&Action| {
+                let press = if action.by_place { place } else { letter };
+                let hidden = covered && matches!(action.effect, Effect::Ask(..));
+                !hidden && action.presses(&session.prefs).contains(&press)
+            };
+            let found = actions().iter().filter(meant);
+            let found = found.filter_map(|action| Some((action, action.command(session)?))).next();
+            let Some((action, command)) = found else { return true };
+            commands.push(command);
+            // A widget with the focus may want the arrows that a view wants too.
+            matches!(action.effect, Effect::Ask(..))
+        });
+    });
+    commands
+}

@@ -1,0 +1,139 @@
+//! A key with its modifiers: how it is written, and which events it stands for.
+
+use egui::{Event, Key, Modifiers};
+use std::fmt;
+use std::str::FromStr;
+
+/// A key with its modifiers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Press {
+    /// The key.
+    pub key: Key,
+    /// With Ctrl (Cmd on a Mac).
+    pub ctrl: bool,
+    /// With Shift.
+    pub shift: bool,
+    /// With Alt.
+    pub alt: bool,
+}
+
+impl Press {
+    /// The key alone.
+    pub const fn key(key: Key) -> Self {
+        Self { key, ctrl: false, shift: false, alt: false }
+    }
+
+    /// The key with Ctrl.
+    pub const fn ctrl(key: Key) -> Self {
+        Self { ctrl: true, ..Self::key(key) }
+    }
+
+    /// The key with Alt.
+    pub const fn alt(key: Key) -> Self {
+        Self { alt: true, ..Self::key(key) }
+    }
+
+    /// The same with Shift.
+    pub const fn shift(self) -> Self {
+        Self { shift: true, ..self }
+    }
+
+    /// What an event says is pressed: by the letter on the key, and by its place on the keyboard.
+    pub fn of(event: &Event) -> Option<(Self, Self)> {
+        let Event::Key { key, physical_key, pressed: true, modifiers, .. } = event else {
+            return None;
+        };
+        let Modifiers { alt, ctrl, shift, command, .. } = *modifiers;
+        let press = |key| Self { key, ctrl: ctrl || command, shift: shift && !is_sign(key), alt };
+        Some((press(*key), press(physical_key.unwrap_or(*key))))
+    }
+
+    /// Whether somebody who types text means something else by it.
+    pub fn types_text(self) -> bool {
+        const EDITING: [Key; 7] = [Key::A, Key::C, Key::V, Key::X, Key::Y, Key::Z, Key::Backspace];
+        let moves = matches!(
+            self.key,
+            Key::ArrowLeft | Key::ArrowRight | Key::ArrowUp | Key::ArrowDown | Key::Escape
+        );
+        let function = self.key.name().len() > 1 && self.key.name().starts_with('F');
+        moves || EDITING.contains(&self.key) || !(self.ctrl || self.alt || function)
+    }
+}
+
+/// Whether Shift only serves to reach the sign on some keyboards: `?` is a key of its own here.
+fn is_sign(key: Key) -> bool {
+    let mut letters = key.symbol_or_name().chars();
+    let (Some(sign), None) = (letters.next(), letters.next()) else { return false };
+    sign.is_ascii_punctuation()
+}
+
+impl fmt::Display for Press {
+    /// As it is written in menus and preferences: `Ctrl+Shift+P`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let modifiers = [(self.ctrl, "Ctrl+"), (self.alt, "Alt+"), (self.shift, "Shift+")];
+        for (_, name) in modifiers.iter().filter(|(held, _)| *held) {
+            f.write_str(name)?;
+        }
+        let sign = if is_sign(self.key) { self.key.symbol_or_name() } else { self.key.name() };
+        f.write_str(sign)
+    }
+}
+
+impl FromStr for Press {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut press = Self::key(Key::Space);
+        let mut rest = text.trim();
+        loop {
+            let held = if let Some(after) = rest.strip_prefix("Ctrl+") {
+                (&mut press.ctrl, after)
+            } else if let Some(after) = rest.strip_prefix("Alt+") {
+                (&mut press.alt, after)
+            } else if let Some(after) = rest.strip_prefix("Shift+") {
+                (&mut press.shift, after)
+            } else {
+                break;
+            };
+            *held.0 = true;
+            rest = held.1;
+        }
+        let by_sign = Key::ALL.iter().copied().find(|key| key.symbol_or_name() == rest);
+        let key = by_sign.or_else(|| Key::from_name(rest));
+        press.key = key.ok_or_else(|| format!("there is no key {rest:?} (in {text:?})"))?;
+        press.shift &= !is_sign(press.key);
+        Ok(press)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_reads_as_it_is_written() {
+        for key in Key::ALL {
+            for press in [Press::key(*key), Press::ctrl(*key).shift(), Press::alt(*key)] {
+                let press = Press { shift: press.shift && !is_sign(*key), ..press };
+                assert_eq!(press.to_string().parse(), Ok(press), "{press}");
+            }
+        }
+        assert!("Ctrl+Banana".parse::<Press>().is_err());
+        assert!("".parse::<Press>().is_err());
+    }
+
+    #[test]
+    fn shift_does_not_matter_where_it_only_reaches_a_sign() {
+        let event = |key, modifiers| Event::Key {
+            key,
+            physical_key: None,
+            pressed: true,
+            repeat: false,
+            modifiers,
+        };
+        let (question, _) = Press::of(&event(Key::Questionmark, Modifiers::SHIFT)).unwrap();
+        assert_eq!(question, Press::key(Key::Questionmark));
+        let (letter, _) = Press::of(&event(Key::N, Modifiers::SHIFT)).unwrap();
+        assert_eq!(letter, Press::key(Key::N).shift());
+    }
+}

@@ -1,0 +1,88 @@
+//! Writing pictures and tables on a thread of its own.
+
+use super::opening::{Opened, Pending};
+use super::picture::{Export, PictureFormat, picture_file};
+use crate::analysis::save::write_whole;
+use crate::analysis::tables;
+use egui::{Context, Theme};
+use std::path::PathBuf;
+
+/// Where something was saved, or why not in words for people.
+pub type Saved = Result<PathBuf, String>;
+
+/// What can be saved of a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SaveWhat {
+    /// The view as pixels.
+    Png,
+    /// The view as shapes and text.
+    Svg,
+    /// A table of the view, by its name.
+    Table(&'static str),
+}
+
+impl SaveWhat {
+    /// Words for people.
+    pub fn title(&self) -> String {
+        match self {
+            Self::Png => "PNG picture".to_owned(),
+            Self::Svg => "SVG drawing".to_owned(),
+            Self::Table(name) => format!("CSV table: {name}"),
+        }
+    }
+
+    /// A name for the file.
+    pub fn file_name(&self, report: &str, view: &str) -> String {
+        match self {
+            Self::Png => format!("{report}-{view}.png"),
+            Self::Svg => format!("{report}-{view}.svg"),
+            Self::Table(name) => format!("{report}-{view}-{name}.csv"),
+        }
+    }
+}
+
+/// What is to be saved where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Saving {
+    /// What.
+    pub what: SaveWhat,
+    /// Where.
+    pub path: PathBuf,
+    /// Width and height of pictures in points.
+    pub size: (u32, u32),
+    /// Colours of pictures.
+    pub theme: Theme,
+}
+
+impl Saving {
+    /// Starts to write; words about how it went come later.
+    ///
+    /// # Errors
+    /// In words for people, if there is no thread for it.
+    pub fn start(
+        self,
+        context: &Context,
+        opened: Opened,
+        view: &'static str,
+        link: String,
+    ) -> Result<Pending<Saved>, String> {
+        Pending::start("save", context, move || {
+            let bytes = self.bytes(opened, view, &link)?;
+            write_whole(&self.path, &bytes).map(|()| self.path)
+        })
+    }
+
+    fn bytes(&self, opened: Opened, view: &str, link: &str) -> Result<Vec<u8>, String> {
+        let format = match self.what {
+            SaveWhat::Png => PictureFormat::Png,
+            SaveWhat::Svg => PictureFormat::Svg,
+            SaveWhat::Table(name) => {
+                let table = tables::named(view, Some(name))?;
+                let rows = (table.read)(&opened.report).map_err(|error| error.to_string())?;
+                return Ok(rows.csv().into_bytes());
+            }
+        };
+        let export = Export { view, at: Some(link), size: self.size, theme: self.theme, format };
+        picture_file(opened, &export).map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,98 @@
+//! What a view shows, as plain data: the fields of its struct that are not skipped.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// Names and values of what differs from a fresh view.
+pub type State = Map<String, Value>;
+
+/// What differs between `view` and a fresh one.
+pub fn kept<T: Serialize + Default>(view: &T) -> State {
+    let fresh = fields(&T::default());
+    let mut state = fields(view);
+    state.retain(|name, value| fresh.get(name) != Some(value));
+    state
+}
+
+/// A fresh view with everything in `state` that can be understood, and the names of the rest.
+pub fn restored<T: Serialize + DeserializeOwned + Default>(state: &State) -> (T, Vec<String>) {
+    let mut known = fields(&T::default());
+    let (mut view, mut strange) = (T::default(), Vec::new());
+    for (name, value) in state {
+        let before = known.insert(name.clone(), value.clone());
+        let whole = Value::Object(known.clone());
+        match serde_json::from_value::<T>(whole) {
+            Ok(better) if before.is_some() => view = better,
+            _ => {
+                strange.push(name.clone());
+                match before {
+                    Some(before) => drop(known.insert(name.clone(), before)),
+                    None => drop(known.remove(name)),
+                }
+            }
+        }
+    }
+    (view, strange)
+}
+
+/// Data behind an [`Arc`](std::sync::Arc), written as it is.
+pub mod shared {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use std::sync::Arc;
+
+    /// Writes what it points to.
+    pub fn serialize<T: Serialize, S: Serializer>(
+        data: &Arc<T>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        data.as_ref().serialize(serializer)
+    }
+
+    /// Reads what it is to point to.
+    pub fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Arc<T>, D::Error> {
+        T::deserialize(deserializer).map(Arc::new)
+    }
+}
+
+fn fields<T: Serialize>(view: &T) -> State {
+    match serde_json::to_value(view) {
+        Ok(Value::Object(fields)) => fields,
+        // Only maps with keys other than text cannot be written.
+        _ => State::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+
+    #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+    #[serde(default)]
+    struct View {
+        zoom: Option<f64>,
+        filter: String,
+        #[serde(skip)]
+        cache: Vec<u8>,
+    }
+
+    #[test]
+    fn only_what_differs_is_kept_and_comes_back() {
+        let view = View { zoom: Some(0.1 + 0.2), ..View::default() };
+        let state = kept(&view);
+        assert_eq!(state.len(), 1);
+        assert_eq!(restored::<View>(&state), (view, Vec::new()));
+        assert!(kept(&View::default()).is_empty());
+    }
+
+    #[test]
+    fn what_is_strange_is_named_and_the_rest_is_used() {
+        let state = serde_json::json!({"filter": "a", "zoom": "banana", "other": 7});
+        let (view, strange) = restored::<View>(state.as_object().unwrap());
+        assert_eq!(view.filter, "a");
+        assert_eq!(strange, ["other", "zoom"]);
+    }
+}

@@ -1,0 +1,84 @@
+//! The table of actions: everything in it can be reached and is explained.
+
+#![cfg(feature = "gui")]
+#![allow(clippy::unwrap_used)]
+
+mod common;
+mod gui_support;
+mod report_support;
+
+use egui::accesskit::Role;
+use egui::{Event, Key, Modifiers, Vec2};
+use egui_kittest::kittest::Queryable;
+use gui_support::{Variant, says, settle, window};
+use tilescope::gui::action::actions;
+
+#[test]
+fn every_action_is_reached_by_the_palette_and_explained() {
+    let mut window = window(Variant::named("small"), "summary", Vec2::new(1200.0, 800.0));
+    for action in actions().iter().filter(|action| action.name != "commands") {
+        window.key_press_modifiers(Modifiers::CTRL | Modifiers::SHIFT, Key::P);
+        settle(&mut window);
+        window.get_by_label("What do you want to do?").type_text(action.title);
+        settle(&mut window);
+        let words = action.words(&window.state().session().prefs);
+        let entry = window.query_by_role_and_label(Role::MenuItem, &words);
+        assert!(entry.is_some(), "{} is in the palette", action.name);
+        assert!(!action.help.is_empty(), "{} is explained", action.name);
+        window.key_press(Key::Escape);
+        settle(&mut window);
+        assert!(!says(&window, "What do you want to do?"), "Escape closes the palette");
+    }
+    // The palette itself is in the menu.
+    assert!(window.query_by_role_and_label(Role::Button, "Commands").is_some());
+}
+
+#[test]
+fn every_key_of_the_table_is_in_the_list_of_keys() {
+    let mut window = window(Variant::named("small"), "summary", Vec2::new(1200.0, 800.0));
+    window.key_press(Key::F1);
+    settle(&mut window);
+    for action in actions() {
+        let keys = action.keys_text(&window.state().session().prefs);
+        if !keys.is_empty() {
+            assert!(says(&window, &keys), "{}: {keys}", action.name);
+        }
+    }
+}
+
+#[test]
+fn the_palette_does_what_is_typed() {
+    let mut window = window(Variant::named("small"), "summary", Vec2::new(1200.0, 800.0));
+    window.key_press_modifiers(Modifiers::CTRL | Modifiers::SHIFT, Key::P);
+    settle(&mut window);
+    window.get_by_label("What do you want to do?").type_text("exec tr");
+    settle(&mut window);
+    window.key_press(Key::Enter);
+    settle(&mut window);
+    assert_eq!(window.state().session().page.as_ref().unwrap().view, "execution-trace");
+}
+
+#[test]
+fn keys_go_by_place_or_by_letter_and_can_be_changed() {
+    let mut window = window(Variant::named("small"), "execution-trace", Vec2::new(1200.0, 800.0));
+    let press = |key, physical_key| Event::Key {
+        key,
+        physical_key,
+        pressed: true,
+        repeat: false,
+        modifiers: Modifiers::NONE,
+    };
+    // On a French keyboard the key at the place of W says Z: it zooms.
+    let frames = |window: &mut gui_support::Window| {
+        settle(window);
+        window.query_all_by_label_contains(" cycles = ").next().is_some()
+    };
+    frames(&mut window);
+    window.event(press(Key::Z, Some(Key::W)));
+    settle(&mut window);
+    let session = window.state_mut().session_mut();
+    session.prefs.keys.insert("summary".to_owned(), vec!["J".to_owned()]);
+    window.event(press(Key::J, None));
+    settle(&mut window);
+    assert_eq!(window.state().session().page.as_ref().unwrap().view, "summary");
+}
