@@ -205,6 +205,16 @@ fn compare_prints_both_sides_and_gates() {
     let row = &json["execution-trace"][1]["rows"][0];
     let side = |name: &str| row[name].as_i64().unwrap_or(0);
     assert_eq!(side("diff"), side("target") - side("source"));
+    // The same tables as files.
+    let csv = path(&directory, "memory.csv");
+    let arguments = ["export", &small, "--compare", &large, "--view", "memory"];
+    let table = ["--format", "csv", "--table", "variables", "-o", &csv];
+    let export = tilescope(&[&arguments[..], &table[..]].concat());
+    assert!(export.status.success(), "{}", stderr(&export));
+    let text = std::fs::read_to_string(&csv).unwrap();
+    assert!(text.starts_with("Variable,source,target,target - source,share of larger\n"), "{text}");
+    let wrong = ["--format", "csv", "--table", "nonsense"];
+    assert_eq!(failure(&[&arguments[..], &wrong[..]].concat()).0, 2);
     // A job that watches cycles and memory: worse fails, equal and better pass.
     let gate = tilescope(&["compare", &small, &large, "--fail-over", "2"]);
     let words = stderr(&gate);

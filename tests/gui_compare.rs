@@ -9,7 +9,7 @@ use egui::{Key, Modifiers, Vec2, vec2};
 use egui_kittest::kittest::Queryable;
 use gui_support::{VARIANTS, Variant, Window, opened_window, says, settle};
 use tilescope::analysis::compare::{COMPARISONS, comparison};
-use tilescope::gui::view_names;
+use tilescope::gui::{Export, PictureFormat, Theme, picture_file, view_names};
 
 const SIZE: Vec2 = vec2(1280.0, 800.0);
 
@@ -167,4 +167,19 @@ fn a_report_that_cannot_be_opened_leaves_the_other_as_it_is() {
     let session = window.state().session();
     assert!(session.messages.iter().any(|words| words.contains("/nowhere/at/all")));
     assert!(session.page.as_ref().is_some_and(|page| page.compared.is_none()));
+}
+
+#[test]
+fn a_comparison_is_the_same_picture_every_time() {
+    let (source, target) = (Variant::named("small").opened(), Variant::named("64 IPUs").opened());
+    for view in ["memory", "execution-trace"] {
+        let picture = |compare: Option<&std::path::Path>| {
+            let (size, theme, format) = ((900, 600), Theme::Light, PictureFormat::Png);
+            let wanted = Export { view, compare, at: None, size, theme, format };
+            picture_file(source.clone(), &wanted).expect("draws")
+        };
+        let both = picture(Some(&target.path));
+        assert_eq!(both, picture(Some(&target.path)), "{view}");
+        assert_ne!(both, picture(None), "{view}");
+    }
 }
