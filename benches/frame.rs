@@ -6,6 +6,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use egui::{Context, Event, Key, Modifiers, MouseWheelUnit, Pos2, RawInput, Rect, Vec2, pos2};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use tilescope::analysis::compare::Alignment;
 use tilescope::gui::app::App;
 use tilescope::gui::{Opened, theme, view_names};
 use tilescope::report::{
@@ -132,44 +133,86 @@ fn frame(context: &Context, app: &mut App, number: u64) -> Duration {
     start.elapsed()
 }
 
-fn frames(criterion: &mut Criterion) {
+/// Whether criterion was asked for this, by a part of its name on the command line or by none.
+fn wanted(what: &str) -> bool {
+    let named: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    named.is_empty() || named.iter().any(|name| what.contains(name))
+}
+
+/// The report, written once into a directory that must outlive it.
+fn opened() -> (Opened, tempfile::TempDir) {
     let directory = tempfile::tempdir().expect("temporary directory");
     write_report(directory.path());
-    // As criterion does: only what is named on the command line, if anything is.
-    let named: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
-    let wanted = |view: &str| named.is_empty() || named.iter().any(|name| view.contains(name));
+    (Opened::read(directory.path()).expect("opens"), directory)
+}
+
+/// Quantiles of the frames of an app, and criterion's word on them.
+fn measure(criterion: &mut Criterion, what: &str, context: &Context, app: &mut App) {
+    let mut number = 0;
+    let mut next = |app: &mut App| {
+        number += 1;
+        frame(context, app, number)
+    };
+    for _ in 0..20 {
+        next(app);
+        app.session().workers.wait(Duration::from_secs(600));
+    }
+    let mut times: Vec<Duration> = Vec::new();
+    for _ in 0..FRAMES {
+        times.push(next(app));
+        // A window waits for the screen; the workers get that time.
+        std::thread::sleep(Duration::from_millis(4));
+    }
+    times.sort_unstable();
+    let at = |share: f64| times[(times.len() as f64 * share) as usize];
+    println!("{what}: p50 {:?}, p95 {:?}, p99 {:?}", at(0.5), at(0.95), at(0.99));
+    criterion.bench_function(&format!("frame of {what}"), |bencher| {
+        bencher.iter(|| next(app));
+    });
+}
+
+fn frames(criterion: &mut Criterion) {
+    let (opened, _directory) = opened();
     for view in view_names().into_iter().filter(|view| wanted(view)) {
         let context = Context::default();
         theme::install(&context);
-        let mut app = App::detached(&context, Some(Opened::read(directory.path()).expect("opens")));
+        let mut app = App::detached(&context, Some(opened.clone()));
         app.show_view(view);
-        let mut number = 0;
-        let mut next = |app: &mut App| {
-            number += 1;
-            frame(&context, app, number)
-        };
-        for _ in 0..20 {
-            next(&mut app);
-            app.session().workers.wait(Duration::from_secs(600));
-        }
-        let mut times: Vec<Duration> = Vec::new();
-        for _ in 0..FRAMES {
-            times.push(next(&mut app));
-            // A window waits for the screen; the workers get that time.
-            std::thread::sleep(Duration::from_millis(4));
-        }
-        times.sort_unstable();
-        let at = |share: f64| times[(times.len() as f64 * share) as usize];
-        println!("{view}: p50 {:?}, p95 {:?}, p99 {:?}", at(0.5), at(0.95), at(0.99));
-        criterion.bench_function(&format!("frame of {view}"), |bencher| {
-            bencher.iter(|| next(&mut app));
-        });
+        measure(criterion, view, &context, &mut app);
     }
+}
+
+/// The same with another such report beside it.
+fn comparisons(criterion: &mut Criterion) {
+    let ((source, _source), (target, _target)) = (opened(), opened());
+    for view in view_names() {
+        let what = format!("{view} compared");
+        if !wanted(&what) {
+            continue;
+        }
+        let context = Context::default();
+        theme::install(&context);
+        let mut app = App::detached(&context, Some(source.clone()));
+        app.compare(target.clone());
+        app.show_view(view);
+        measure(criterion, &what, &context, &mut app);
+    }
+}
+
+/// What belongs together in two such reports: programs, operations, variables, every step.
+fn alignment(criterion: &mut Criterion) {
+    if !wanted("alignment") {
+        return;
+    }
+    let ((source, _source), (target, _target)) = (opened(), opened());
+    criterion.bench_function("alignment of two reports of 64 IPUs", |bencher| {
+        bencher.iter(|| Alignment::read(&source.report, &target.report).expect("aligns"));
+    });
 }
 
 criterion_group! {
     name = benches;
     config = Criterion::default().sample_size(20);
-    targets = frames
+    targets = frames, comparisons, alignment
 }
 criterion_main!(benches);

@@ -205,6 +205,16 @@ fn compare_prints_both_sides_and_gates() {
     let row = &json["execution-trace"][1]["rows"][0];
     let side = |name: &str| row[name].as_i64().unwrap_or(0);
     assert_eq!(side("diff"), side("target") - side("source"));
+    // The same tables as files.
+    let csv = path(&directory, "memory.csv");
+    let arguments = ["export", &small, "--compare", &large, "--view", "memory"];
+    let table = ["--format", "csv", "--table", "variables", "-o", &csv];
+    let export = tilescope(&[&arguments[..], &table[..]].concat());
+    assert!(export.status.success(), "{}", stderr(&export));
+    let text = std::fs::read_to_string(&csv).unwrap();
+    assert!(text.starts_with("Variable,source,target,target - source,share of larger\n"), "{text}");
+    let wrong = ["--format", "csv", "--table", "nonsense"];
+    assert_eq!(failure(&[&arguments[..], &wrong[..]].concat()).0, 2);
     // A job that watches cycles and memory: worse fails, equal and better pass.
     let gate = tilescope(&["compare", &small, &large, "--fail-over", "2"]);
     let words = stderr(&gate);
@@ -217,4 +227,31 @@ fn compare_prints_both_sides_and_gates() {
         let arguments = ["compare", &small, &large, wrong[0], wrong[1]];
         assert_eq!(failure(&arguments).0, 2, "{wrong:?}");
     }
+}
+
+#[test]
+fn keys_of_specs_are_listed_for_people_and_editors() {
+    let text = stdout(&tilescope(&["specs", "--keys"]));
+    assert!(text.contains("options.gradient_accumulation: a whole number from 1 to"), "{text}");
+    let json = stdout(&tilescope(&["specs", "--keys", "--json"]));
+    let keys: Vec<serde_json::Value> = serde_json::from_str(&json).unwrap();
+    let known = |path: &str| keys.iter().find(|key| key["path"] == path).expect("listed");
+    assert_eq!(known("options.gradient_accumulation")["kind"], "integer");
+    assert_eq!(known("target.name")["kind"], "word");
+    assert!(known("model.name")["words"].as_array().is_some_and(|words| words.len() > 5));
+    assert!(keys.iter().any(|key| key["model"] == "matmul_chain"), "models have own keys");
+}
+
+#[test]
+fn a_spec_is_checked_without_simulating_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let (good, bad) = (path(&directory, "good.toml"), path(&directory, "bad.toml"));
+    let text = stdout(&tilescope(&["specs", "matmul_chain"]));
+    std::fs::write(&good, &text).unwrap();
+    std::fs::write(&bad, format!("{text}\n[nonsense]\nx = 1\n")).unwrap();
+    assert!(tilescope(&["simulate", &good, "--check"]).status.success());
+    let (code, words) = failure(&["simulate", &bad, "--check"]);
+    assert_eq!(code, 2);
+    assert!(words.contains("bad.toml:") && words.contains("nonsense"), "{words}");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
 }

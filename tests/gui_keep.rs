@@ -198,7 +198,7 @@ fn the_window_saves_the_bytes_of_the_command_line() {
         wait_for_saving(&mut window);
         let out = directory.path().join("command-line");
         let size = (SIZE.x as u32, SIZE.y as u32);
-        let wanted = Export { view: "memory", at: Some(&at), size, theme, format };
+        let wanted = Export { view: "memory", compare: None, at: Some(&at), size, theme, format };
         export(directory.path(), &wanted, &out).unwrap();
         let (a, b) = (std::fs::read(&from_window).unwrap(), std::fs::read(&out).unwrap());
         assert!(a == b, "{choice}: {} and {} bytes", a.len(), b.len());
@@ -212,7 +212,8 @@ fn every_view_is_drawn_as_shapes_and_text() {
     for view in tilescope::gui::view_names() {
         let out = directory.path().join("view.svg");
         let (size, theme) = ((1000, 700), Theme::Light);
-        let wanted = Export { view, at: None, size, theme, format: PictureFormat::Svg };
+        let wanted =
+            Export { view, compare: None, at: None, size, theme, format: PictureFormat::Svg };
         export(directory.path(), &wanted, &out).unwrap();
         let svg = std::fs::read_to_string(&out).unwrap();
         assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"), "{view}");

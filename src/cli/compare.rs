@@ -3,6 +3,7 @@
 use super::{CliError, Command, json_argument, open_path};
 use crate::analysis::compare::{Alignment, COMPARISONS, Cell, Sides, Table, comparison};
 use crate::analysis::summary::{Summary, summary};
+use crate::analysis::tables::Rows;
 use crate::report::{Report, ReportError};
 use crate::units::grouped;
 use clap::{Arg, ArgMatches};
@@ -98,6 +99,31 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
         Some(percent) => gate(&source, &target, percent),
         None => Ok(()),
     }
+}
+
+/// One table of differences as columns and rows.
+pub(super) fn rows(
+    source: &Report,
+    target: &str,
+    view: &str,
+    table: Option<&str>,
+) -> Result<Rows, CliError> {
+    let target = open_path(target)?;
+    let Some(one) = comparison(view) else {
+        return Err(CliError::Usage(format!("there is no view {view:?} to compare")));
+    };
+    let alignment = Alignment::read(source, &target).map_err(failed)?;
+    let sides = Sides { source, target: &target, alignment: &alignment };
+    let tables = (one.tables)(&sides).map_err(failed)?;
+    let found = match table {
+        Some(name) => tables.iter().find(|table| table.name() == name),
+        None => tables.first(),
+    };
+    found.map(Table::as_rows).ok_or_else(|| {
+        let known: Vec<String> = tables.iter().map(Table::name).collect();
+        let name = table.unwrap_or_default();
+        CliError::Usage(format!("there is no table {name:?} here; known: {}", known.join(", ")))
+    })
 }
 
 fn cut(table: &mut Table, limit: usize) {

@@ -1,6 +1,6 @@
 //! `export`: a view of a report as a picture, or one of its tables, without a display.
 
-use super::{CliError, Command, open_report};
+use super::{CliError, Command, compare, open_report};
 use crate::analysis::save::write_whole;
 use crate::analysis::tables::{self, TABLES};
 use clap::{Arg, ArgAction, ArgMatches};
@@ -19,6 +19,8 @@ Examples:
   tilescope export out --view memory --format svg -o memory.svg
   tilescope export out --view memory --format svg --at 'tilescope:?view=memory&select.tiles=[3]'
   tilescope export out --view operations --format csv --table operations -o costs.csv
+  tilescope export before --compare after --view execution-trace -o both.png
+  tilescope export before --compare after --view memory --format csv --table variables
   tilescope export --list-views
   tilescope export --list-tables";
 
@@ -53,6 +55,7 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .help("Kind of file"),
         )
         .arg(Arg::new("table").long("table").value_name("NAME").help("The table to write as CSV [default: the first of the view]"))
+        .arg(Arg::new("compare").long("compare").value_name("REPORT").help("The report to compare it with"))
         .arg(Arg::new("at").long("at").value_name("LINK").help("A copied link: what it shows is drawn"))
         .arg(Arg::new("size").long("size").value_name("WxH").help("Size of pictures in pixels [default: 1600x900]"))
         .arg(
@@ -78,10 +81,15 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let format = text("format").unwrap_or("png");
     if format == "csv" && !matches.get_flag("list-views") {
         let view = text("view").unwrap_or("");
+        let file = text("output").map_or_else(|| format!("{view}.csv"), str::to_string);
+        if let Some(target) = text("compare") {
+            let rows = compare::rows(&open_report(matches)?, target, view, text("table"))?;
+            write_whole(file.as_ref(), rows.csv().as_bytes()).map_err(CliError::Failed)?;
+            return Ok(writeln!(output, "{file}")?);
+        }
         let table = tables::named(view, text("table")).map_err(CliError::Usage)?;
         let report = open_report(matches)?;
         let rows = (table.read)(&report).map_err(|error| CliError::Failed(error.to_string()))?;
-        let file = text("output").map_or_else(|| format!("{view}.csv"), str::to_string);
         write_whole(file.as_ref(), rows.csv().as_bytes()).map_err(CliError::Failed)?;
         writeln!(output, "{file}")?;
         return Ok(());
@@ -120,7 +128,14 @@ fn picture(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError>
     };
     let file = text("output").map_or_else(|| format!("{view}.{ending}"), str::to_string);
     let theme = if text("theme") == Some("dark") { gui::Theme::Dark } else { gui::Theme::Light };
-    let export = gui::Export { view, at: text("at"), size, theme, format };
+    let export = gui::Export {
+        view,
+        compare: text("compare").map(std::path::Path::new),
+        at: text("at"),
+        size,
+        theme,
+        format,
+    };
     gui::export(text("report").unwrap_or("").as_ref(), &export, file.as_ref())
         .map_err(|error| CliError::Failed(error.to_string()))?;
     writeln!(output, "{file}")?;

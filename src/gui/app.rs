@@ -6,7 +6,7 @@ use super::opening::Opened;
 use super::prefs::Look;
 use super::session::Session;
 use super::views::{VIEWS, ViewContext};
-use super::{action, compare, fonts, home, overlay, shell, tabs, theme};
+use super::{action, compare, fonts, home, overlay, shell, tabs, theme, what_if};
 use egui::{Context, Ui};
 use std::path::{Path, PathBuf};
 
@@ -83,6 +83,11 @@ impl App {
         }
     }
 
+    /// Opens or closes the spec of the open report.
+    pub fn toggle_what_if(&mut self) {
+        self.commands.push(Command::ToggleWhatIf);
+    }
+
     /// Shows a view of the open report.
     pub fn show_view(&mut self, name: &str) {
         let known = VIEWS.iter().find(|view| view.name == name);
@@ -122,6 +127,7 @@ impl App {
         commands.extend(action::pressed(ui.ctx(), session));
         tabs::tabs_ui(ui, session, commands);
         shell::side_menu_ui(ui, session, commands);
+        what_if::panel_ui(ui, session, commands);
         let wishes = std::mem::take(&mut session.wishes);
         if let Some(page) = &mut session.page {
             shell::messages_ui(ui, &session.messages, commands);

@@ -181,7 +181,13 @@ pub fn simulate_with_this_program() -> std::io::Result<()> {
     Ok(())
 }
 
-fn program() -> Result<Command, String> {
+/// Names the program that simulates, where it is not the one that runs.
+pub fn simulate_with(path: &std::path::Path) {
+    PROGRAM.get_or_init(|| path.to_owned());
+}
+
+/// The program that simulates, to be given arguments.
+pub(super) fn program() -> Result<Command, String> {
     let path = PROGRAM.get().ok_or("The path of this program is not known")?;
     Ok(Command::new(path))
 }

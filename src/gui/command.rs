@@ -47,6 +47,10 @@ pub enum Command {
     EndComparison,
     /// Choose something in the target of a comparison.
     ToTarget(Box<Command>),
+    /// Show the spec of the report to be changed, or not.
+    ToggleWhatIf,
+    /// Simulate the spec as it was changed, and compare the result.
+    SimulateVariant,
     /// Show a tab, or the home screen.
     ShowTab(Option<usize>),
     /// Show the tab after the one that is shown, or the one before.

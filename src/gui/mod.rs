@@ -27,9 +27,11 @@ mod shell;
 pub mod tabs;
 pub mod theme;
 mod views;
+pub mod what_if;
 mod widgets;
 pub mod worker;
 
+pub use child::simulate_with;
 pub use egui::Theme;
 pub use opening::Opened;
 pub use picture::{Export, PictureFormat, draw, picture, picture_file};

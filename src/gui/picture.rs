@@ -7,6 +7,7 @@ use super::keep::Link;
 use super::opening::Opened;
 use super::paint::{Painter, Picture};
 use egui::{Context, FullOutput, Pos2, RawInput, Rect, Theme, Vec2};
+use std::path::Path;
 use std::time::Duration;
 
 /// Frames after which a picture is taken even if something still moves.
@@ -30,6 +31,8 @@ pub enum PictureFormat {
 pub struct Export<'a> {
     /// Name of the view.
     pub view: &'a str,
+    /// The report to compare it with.
+    pub compare: Option<&'a Path>,
     /// A link to the place in the view; without one, the view as it is at first.
     pub at: Option<&'a str>,
     /// Width and height in points, which are pixels.
@@ -46,6 +49,9 @@ pub struct Export<'a> {
 /// A link that leads nowhere, a picture that cannot be encoded.
 pub fn picture_file(opened: Opened, export: &Export<'_>) -> Result<Vec<u8>, GuiError> {
     let (context, mut app) = prepared(Some(opened), export.view, export.theme);
+    if let Some(path) = export.compare {
+        app.compare(Opened::read(path).map_err(GuiError::Report)?);
+    }
     if let Some(link) = export.at {
         let link: Link = link
             .parse()

@@ -54,25 +54,32 @@ pub struct Saving {
     pub theme: Theme,
 }
 
+/// What is on the screen when something is saved.
+pub struct Shown {
+    /// The report.
+    pub opened: Opened,
+    /// The report it is compared with.
+    pub compared: Option<PathBuf>,
+    /// Name of the view.
+    pub view: &'static str,
+    /// A link to the place in it.
+    pub link: String,
+}
+
 impl Saving {
     /// Starts to write; words about how it went come later.
     ///
     /// # Errors
     /// In words for people, if there is no thread for it.
-    pub fn start(
-        self,
-        context: &Context,
-        opened: Opened,
-        view: &'static str,
-        link: String,
-    ) -> Result<Pending<Saved>, String> {
+    pub fn start(self, context: &Context, shown: Shown) -> Result<Pending<Saved>, String> {
         Pending::start("save", context, move || {
-            let bytes = self.bytes(opened, view, &link)?;
+            let bytes = self.bytes(shown)?;
             write_whole(&self.path, &bytes).map(|()| self.path)
         })
     }
 
-    fn bytes(&self, opened: Opened, view: &str, link: &str) -> Result<Vec<u8>, String> {
+    fn bytes(&self, shown: Shown) -> Result<Vec<u8>, String> {
+        let Shown { opened, compared, view, link } = shown;
         let format = match self.what {
             SaveWhat::Png => PictureFormat::Png,
             SaveWhat::Svg => PictureFormat::Svg,
@@ -82,7 +89,9 @@ impl Saving {
                 return Ok(rows.csv().into_bytes());
             }
         };
-        let export = Export { view, at: Some(link), size: self.size, theme: self.theme, format };
+        let (size, theme) = (self.size, self.theme);
+        let compare = compared.as_deref();
+        let export = Export { view, compare, at: Some(&link), size, theme, format };
         picture_file(opened, &export).map_err(|error| error.to_string())
     }
 }

@@ -13,6 +13,7 @@ use super::prefs::{Prefs, Store};
 use super::saving::Saved;
 use super::tabs::Tabs;
 use super::views::{self, View};
+use super::what_if::{self, WhatIf};
 use super::worker::{Asked, Slot, Workers};
 use crate::report::Target;
 use crate::units::{CycleRange, OperationId, ProgramId, VariableId};
@@ -115,6 +116,12 @@ pub struct Session {
     pub ticked: Vec<PathBuf>,
     /// The path that is typed where the window asks what to compare with.
     pub asking_compare: Option<String>,
+    /// The spec of a report that is being changed.
+    pub what_if: Option<Box<WhatIf>>,
+    /// Whether it is shown.
+    pub what_if_open: bool,
+    /// Where reports of changed specs are written.
+    variants_in: PathBuf,
     /// Two reports being opened to be compared.
     opening_both: Option<(PathBuf, PathBuf, Pending<Result<(Opened, Opened), String>>)>,
     /// A report being opened.
@@ -159,6 +166,7 @@ impl Session {
         let (store, prefs, message) = Store::open();
         let mut session = Self::new(store, prefs);
         session.messages.extend(message);
+        session.variants_in = what_if::user_directory();
         session.demos = demos();
         session.watches = true;
         session
@@ -173,6 +181,9 @@ impl Session {
             tabs: Tabs::default(),
             ticked: Vec::new(),
             asking_compare: None,
+            what_if: None,
+            what_if_open: false,
+            variants_in: what_if::passing_directory(),
             opening_both: None,
             opening: None,
             savings: Vec::new(),
@@ -236,13 +247,20 @@ impl Session {
         match self.simulation.as_ref().and_then(Simulation::ended) {
             Some(Ended::Done(path)) => {
                 self.simulation = None;
-                self.open(context, path);
+                match self.what_if.as_mut().and_then(|what_if| what_if.finished(&path)) {
+                    Some(base) => self.compare(context, base, path),
+                    None => self.open(context, path),
+                }
             }
             Some(Ended::Failed(words)) => {
                 self.simulation = None;
+                self.what_if.iter_mut().for_each(|what_if| what_if.stopped());
                 self.messages.push(format!("The simulation failed.\n{words}"));
             }
-            Some(Ended::Cancelled) => self.simulation = None,
+            Some(Ended::Cancelled) => {
+                self.simulation = None;
+                self.what_if.iter_mut().for_each(|what_if| what_if.stopped());
+            }
             None => {}
         }
     }
@@ -301,6 +319,8 @@ impl Session {
                 }
             }
             Command::ToTarget(command) => self.choose_in_target(*command),
+            Command::ToggleWhatIf => self.toggle_what_if(),
+            Command::SimulateVariant => self.simulate_variant(context),
             Command::ShowTab(at) => self.show_tab(at),
             Command::NextTab(forwards) => self.next_tab(forwards),
             Command::CloseTab(at) => self.close_tab(at),
@@ -457,6 +477,29 @@ impl Session {
             return;
         }
         match Simulation::start(spec, simulated(spec), context) {
+            Ok(simulation) => self.simulation = Some(simulation),
+            Err(problem) => self.messages.push(problem),
+        }
+    }
+
+    /// Opens the spec of the report that is shown, with what was tried before if it is about that.
+    fn toggle_what_if(&mut self) {
+        let Some(page) = &self.page else { return };
+        let opened = &page.opened;
+        let known = self.what_if.take();
+        self.what_if_open = !self.what_if_open || !known.iter().any(|of| of.is_about(&opened.path));
+        let same = known.filter(|what_if| what_if.is_about(&opened.path));
+        let fresh = || WhatIf::new(&opened.path, opened.report.spec(), &self.variants_in);
+        self.what_if = Some(same.unwrap_or_else(|| Box::new(fresh())));
+    }
+
+    fn simulate_variant(&mut self, context: &Context) {
+        let Some(what_if) = &mut self.what_if else { return };
+        if self.simulation.is_some() {
+            self.messages.push("A simulation is running already.".to_owned());
+            return;
+        }
+        match what_if.start(context) {
             Ok(simulation) => self.simulation = Some(simulation),
             Err(problem) => self.messages.push(problem),
         }

@@ -1,6 +1,7 @@
 //! Values of two reports side by side.
 
 use crate::analysis::insights::Place;
+use crate::analysis::tables::{self, Rows};
 use crate::units::{exact_bytes, grouped, percent};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
@@ -177,6 +178,32 @@ impl Table {
     /// A table of `rows` as they come.
     pub fn new(title: &'static str, column: &'static str, rows: Vec<Row>) -> Self {
         Self { title, column, rows, total: None, complete: true }
+    }
+
+    /// Its title as the command line spells it: `slower-and-faster`.
+    pub fn name(&self) -> String {
+        self.title.to_lowercase().replace(' ', "-").replace(',', "")
+    }
+
+    /// Its rows as columns of source, target, difference and share of the larger side.
+    pub fn as_rows(&self) -> Rows {
+        let cell = |side: &Option<Cell>| match side {
+            None => tables::Cell::Nothing,
+            Some(Cell::Bytes(value) | Cell::Count(value)) => tables::Cell::Number(*value),
+            Some(Cell::Share(value) | Cell::Real(value)) => tables::Cell::Fraction(*value),
+            Some(Cell::Words(words)) => tables::Cell::Text(words.clone()),
+        };
+        let row = |row: &Row| {
+            vec![
+                tables::Cell::Text(row.name.clone()),
+                cell(&row.source),
+                cell(&row.target),
+                row.change().into(),
+                row.share().into(),
+            ]
+        };
+        let columns = vec![self.column, "source", "target", "target - source", "share of larger"];
+        Rows { columns, rows: self.rows.iter().map(row).collect() }
     }
 
     /// The same with the larger side first; names decide among equals.

@@ -96,6 +96,28 @@ const ACTIONS: &[Action] = &[
         ..plain(Group::Report)
     },
     Action {
+        name: "what-if",
+        title: "What if…",
+        help: "Change the spec this report was made from, simulate it again and compare.",
+        keys: &[Press::ctrl(Key::T)],
+        menu: Some(Icon::Flask),
+        effect: Effect::Do(|session| session.page.as_ref().map(|_| Command::ToggleWhatIf)),
+        ..plain(Group::Report)
+    },
+    Action {
+        name: "simulate-variant",
+        title: "Simulate the changed spec",
+        help: "Simulate what was changed under What if… and compare the result.",
+        effect: Effect::Do(|session| {
+            session
+                .what_if_open
+                .then_some(session.what_if.as_ref()?)?
+                .is_sane()
+                .then_some(Command::SimulateVariant)
+        }),
+        ..plain(Group::Report)
+    },
+    Action {
         name: "swap-sides",
         title: "Swap source and target",
         help: "Exchange the two reports of a comparison.",

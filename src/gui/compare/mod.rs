@@ -19,6 +19,7 @@ use super::widgets::{choice_ui, legend_ui, missing_ui, tables_height, toolbar_ui
 use super::worker::{Asked, Slot};
 use crate::analysis::compare::Alignment;
 use crate::analysis::insights::Place;
+use crate::units::CycleRange;
 use egui::{CentralPanel, Event, Frame, Margin, Panel, Rect, Ui, UiBuilder, pos2};
 use mapping::{Other, is_choice};
 use std::sync::Arc;
@@ -83,6 +84,11 @@ impl Compared {
         }
     }
 
+    /// The cycles that both traces show.
+    pub fn cycles(&self) -> Option<(CycleRange, CycleRange)> {
+        self.time.windows()
+    }
+
     /// Shows a view of both reports; `view` is that of the source, whose words `context` has.
     pub fn ui(
         &mut self,
@@ -104,7 +110,7 @@ impl Compared {
         let height = ui.available_height();
         Panel::bottom("differences")
             .resizable(true)
-            .default_size(tables_height(ui, 0.34))
+            .default_size(tables_height(ui, 0.28))
             .size_range(60.0..=(height - 160.0).max(61.0))
             .frame(frame)
             .show(ui, |ui| {
@@ -158,7 +164,7 @@ impl Compared {
         } else {
             Layout::SideBySide
         };
-        if let Some(layout) = choice_ui(ui, "Show", &layouts, shown) {
+        if let Some(layout) = choice_ui(ui, "Layout", &layouts, shown) {
             self.layout = layout;
         }
         if overlay::has(name) && self.layout == Layout::Overlay {
@@ -257,7 +263,12 @@ impl Compared {
             self.active = if at.x < middle { Side::Source } else { Side::Target };
         }
         let (mut from_source, mut from_target) = (Vec::new(), Vec::new());
-        let mut source = ViewContext { commands: &mut from_source, ..context.again() };
+        // What keys and menus ask for goes where the pointer is.
+        let wishes = context.wishes;
+        let asked = |side: Side| if side == self.active { wishes } else { &[] };
+        let (of_source, of_target) = (asked(Side::Source), asked(Side::Target));
+        let mut source =
+            ViewContext { commands: &mut from_source, wishes: of_source, ..context.again() };
         pane(ui, left, Side::Source, self.active, |ui| view.ui(ui, &mut source));
         let other = self.views.iter_mut().find(|(known, _)| *known == name);
         let Some((_, other)) = other else { return };
@@ -265,6 +276,7 @@ impl Compared {
             opened: &self.target,
             selection: &self.selection,
             commands: &mut from_target,
+            wishes: of_target,
             ..context.again()
         };
         pane(ui, right, Side::Target, self.active, |ui| other.ui(ui, &mut target));

@@ -2,6 +2,7 @@
 //! against the source by an offset.
 
 use crate::gui::views::{Timeline, View};
+use crate::gui::widgets::axis::Axis;
 use crate::units::CycleRange;
 use egui::{DragValue, RichText, Ui};
 
@@ -20,6 +21,13 @@ impl TimeLink {
     /// Shows cycle `source` of one above cycle `target` of the other.
     pub fn line_up(&mut self, source: u64, target: u64) {
         self.set(target as i64 - source as i64);
+    }
+
+    /// What both showed after the last frame.
+    pub fn windows(&self) -> Option<(CycleRange, CycleRange)> {
+        let (source, target) = self.last?;
+        let window = |of: Timeline| of.axis.window(of.width);
+        Some((window(source), window(target)))
     }
 
     fn set(&mut self, offset: i64) {
@@ -59,11 +67,14 @@ impl TimeLink {
                 source.show_timeline(b.axis.shifted(-self.offset), reach.0);
             }
             Some((last, _)) if a.axis == last.axis && !self.shifted => {}
-            // What is new, and what the user moved, leads.
-            _ => target.show_timeline(a.axis.shifted(self.offset), reach.1),
-        }
-        if self.last.is_none() {
-            source.show_timeline(a.axis, reach.0);
+            // What the user moved leads.
+            Some(_) => target.show_timeline(a.axis.shifted(self.offset), reach.1),
+            // At first, all of both is shown.
+            None => {
+                let axis = Axis::fitting(reach.0, a.width);
+                source.show_timeline(axis, reach.0);
+                target.show_timeline(axis.shifted(self.offset), reach.1);
+            }
         }
         self.shifted = false;
         self.last = source.timeline().zip(target.timeline());

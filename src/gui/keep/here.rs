@@ -4,7 +4,7 @@ use super::link::Link;
 use super::notes::{Bookmark, Notes};
 use super::place::{Place, existing, set_view_prefs, view_prefs};
 use super::watch::Watch;
-use crate::gui::saving::Saving;
+use crate::gui::saving::{Saving, Shown};
 use crate::gui::session::{ReportPage, Selection, Session};
 use crate::gui::views;
 use egui::Context;
@@ -76,7 +76,13 @@ impl Session {
 
     pub(in crate::gui) fn write(&mut self, context: &Context, saving: Saving) {
         let Some((link, page)) = self.link().zip(self.page.as_ref()) else { return };
-        match saving.start(context, page.opened.clone(), page.view, link.to_string()) {
+        let shown = Shown {
+            opened: page.opened.clone(),
+            compared: page.compared.as_ref().map(|with| with.target.path.clone()),
+            view: page.view,
+            link: link.to_string(),
+        };
+        match saving.start(context, shown) {
             Ok(pending) => self.savings.push(pending),
             Err(problem) => self.messages.push(problem),
         }

@@ -54,7 +54,7 @@ impl ExecutionTrace {
             let stroke = Stroke::new(if own { 2.5 } else { 1.0 }, colour);
             curve(&painter, start, end, stroke);
             let visible = both.intersect(places.lanes);
-            let node = id("arrow").with((arrow.step.0, arrow.link.from, arrow.link.to));
+            let node = id(ui, "arrow").with((arrow.step.0, arrow.link.from, arrow.link.to));
             node_ui(ui, node, visible, Role::GraphicsObject, || (words(arrow), cycles(arrow)));
         }
     }
@@ -79,7 +79,7 @@ impl ExecutionTrace {
             let bar = Rect::from_min_max(pos2(left, top), pos2(right, rect.top() + height));
             painter.rect_filled(bar, 0.0, host_colour(palette, *work));
             if right - left >= LEAST_NODE {
-                let node = id("host").with(range.start);
+                let node = id(ui, "host").with(range.start);
                 let value = || format!("{} cycles", Cycles(range.length()));
                 let words = || (host_words(*work).to_owned(), value());
                 node_ui(ui, node, bar.intersect(rect), Role::Cell, words);

@@ -173,7 +173,7 @@ impl ExecutionTrace {
         let share = self.scroll / (total - shown);
         let top = track.top() + (share * free) as f32;
         let handle = Rect::from_min_size(pos2(track.left(), top), vec2(track.width(), height));
-        let response = ui.interact(track, id("scroll"), Sense::drag());
+        let response = ui.interact(track, id(ui, "scroll"), Sense::drag());
         response.widget_info(|| WidgetInfo::labeled(Role::ScrollBar, true, "Scroll lanes"));
         if response.dragged() {
             self.scroll += f64::from(response.drag_delta().y) / free.max(1.0) * (total - shown);
@@ -184,7 +184,7 @@ impl ExecutionTrace {
 }
 
 fn lanes_response(ui: &Ui, rect: Rect) -> Response {
-    let response = ui.interact(rect, id("lanes"), Sense::click_and_drag());
+    let response = ui.interact(rect, id(ui, "lanes"), Sense::click_and_drag());
     response.widget_info(|| WidgetInfo::labeled(Role::Canvas, true, "Lanes"));
     response
 }

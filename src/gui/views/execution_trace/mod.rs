@@ -460,8 +460,8 @@ fn padded(window: CycleRange, limits: Limits) -> CycleRange {
 }
 
 /// Identifies parts of this view to egui.
-fn id(part: &'static str) -> Id {
-    Id::unique(("execution trace", part))
+fn id(ui: &Ui, part: &'static str) -> Id {
+    ui.scope_id().with(("execution trace", part))
 }
 
 type SceneAnswer = Result<Scene, String>;

@@ -161,7 +161,7 @@ impl ExecutionTrace {
         let value = format!("{} steps", grouped(block.lanes.steps));
         region_ui(
             ui,
-            id("lane").with(block.lanes.ipu),
+            id(ui, "lane").with(block.lanes.ipu),
             rect.intersect(gutter),
             Role::Row,
             &name,
@@ -315,12 +315,19 @@ impl Band<'_> {
         let name = format!("Tiles of IPU {ipu}");
         let visible = rect.intersect(self.places.lanes);
         if visible.is_positive() {
-            region_ui(ui, id("tiles").with(ipu), visible, Role::Image, &name, "one row per tile");
+            region_ui(
+                ui,
+                id(ui, "tiles").with(ipu),
+                visible,
+                Role::Image,
+                &name,
+                "one row per tile",
+            );
         }
     }
 
     fn bar_node_ui(&self, ui: &Ui, lane: (u32, u8), item: &Item, rect: Rect, text: &str) {
-        let bar = id("bar").with((lane, item.row, item.first_position()));
+        let bar = id(ui, "bar").with((lane, item.row, item.first_position()));
         let cycles = || format!("{} cycles", Cycles(item.range.length()));
         node_ui(ui, bar, rect, Role::Cell, || (text.to_owned(), cycles()));
     }

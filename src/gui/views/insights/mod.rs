@@ -222,21 +222,6 @@ fn gain_colour(palette: &Palette, finding: &Finding) -> Color32 {
 
 /// Chooses what a finding is about and shows it.
 fn go(context: &mut ViewContext<'_>, place: &Place, view: &'static str) {
-    let commands = &mut *context.commands;
-    if !place.tiles.is_empty() {
-        commands.push(Command::SelectTiles(place.tiles.clone()));
-    }
-    if place.program.is_some() {
-        commands.push(Command::SelectProgram(place.program));
-    }
-    if place.operation.is_some() {
-        commands.push(Command::SelectOperation(place.operation));
-    }
-    if place.variable.is_some() {
-        commands.push(Command::SelectVariable(place.variable));
-    }
-    if place.cycles.is_some() {
-        commands.push(Command::ShowCycles(place.cycles));
-    }
-    commands.push(Command::ShowView(view));
+    context.commands.extend(Command::choose(place));
+    context.commands.push(Command::ShowView(view));
 }

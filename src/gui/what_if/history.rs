@@ -1,0 +1,242 @@
+//! Variants that were tried: what they change and what came out. Any two can be compared, and each
+//! can be saved.
+
+use super::spec_text::changes;
+use crate::analysis::summary::{Summary, summary};
+use crate::gui::command::Command;
+use crate::gui::theme::Palette;
+use crate::gui::worker::{Asked, Slot, Workers};
+use crate::report::{REPORT_FILE, Report};
+use crate::units::{binary_bytes, grouped};
+use egui::{Grid, RichText, ScrollArea, TextEdit, Ui};
+use std::path::{Path, PathBuf};
+
+/// A spec that was simulated, and its report.
+pub struct Variant {
+    /// `variant 3`
+    name: String,
+    /// What it changes, in words.
+    changes: Vec<String>,
+    spec: String,
+    /// The report.
+    pub(super) path: PathBuf,
+    figures: Slot<(), Result<Figures, String>>,
+}
+
+/// What came out.
+#[derive(Clone, Debug, PartialEq)]
+struct Figures {
+    cycles: Option<u64>,
+    samples_per_second: Option<f64>,
+    fullest: u64,
+    fits: bool,
+}
+
+impl Figures {
+    fn of(summary: &Summary) -> Self {
+        let run = summary.execution.as_ref();
+        Self {
+            cycles: run.map(|run| run.total_cycles),
+            samples_per_second: run.and_then(|run| run.samples_per_second),
+            fullest: summary.memory.max_tile_including_gaps,
+            fits: summary.memory.out_of_memory_tiles == 0,
+        }
+    }
+}
+
+impl Variant {
+    /// The report that everything began with.
+    pub fn base(path: &Path, spec: &str) -> Self {
+        Self::new("as it was".to_owned(), spec, spec, path.to_owned())
+    }
+
+    /// A spec that changes the original one.
+    pub fn new(name: String, original: &str, spec: &str, path: PathBuf) -> Self {
+        let changes = changes(original, spec);
+        Self { name, changes, spec: spec.to_owned(), path, figures: Slot::default() }
+    }
+}
+
+/// What was tried, oldest first.
+#[derive(Default)]
+pub struct History {
+    variants: Vec<Variant>,
+    /// Places of those that are ticked, at most two.
+    ticked: Vec<usize>,
+    /// Where a variant is saved.
+    save_to: String,
+}
+
+impl History {
+    /// Adds a variant.
+    pub fn add(&mut self, variant: Variant) {
+        self.variants.push(variant);
+    }
+
+    /// Whether a report is one of them.
+    pub fn has(&self, path: &Path) -> bool {
+        self.variants.iter().any(|variant| variant.path == path)
+    }
+
+    /// A name that none of them has.
+    pub fn next_name(&self) -> String {
+        format!("variant {}", self.variants.len())
+    }
+
+    /// The list with what can be done; `text` takes the spec that is to be worked on.
+    pub fn ui(
+        &mut self,
+        ui: &mut Ui,
+        workers: &Workers,
+        text: &mut String,
+        commands: &mut Vec<Command>,
+    ) {
+        let palette = Palette::of(ui.visuals());
+        ui.label(RichText::new("Tried").strong());
+        ScrollArea::horizontal().id_salt("variants").show(ui, |ui| {
+            Grid::new("variants").striped(true).num_columns(7).show(ui, |ui| {
+                for head in ["", "", "Cycles", "Samples/s", "Fullest tile", "Fits", "Changes"] {
+                    ui.label(RichText::new(head).color(palette.weak_text).size(12.0));
+                }
+                ui.end_row();
+                for at in 0..self.variants.len() {
+                    self.row_ui(ui, workers, at, text);
+                    ui.end_row();
+                }
+            });
+        });
+        self.buttons_ui(ui, commands);
+    }
+
+    fn row_ui(&mut self, ui: &mut Ui, workers: &Workers, at: usize, text: &mut String) {
+        let palette = Palette::of(ui.visuals());
+        let variant = &mut self.variants[at];
+        let mut ticked = self.ticked.contains(&at);
+        let tick = ui.checkbox(&mut ticked, "");
+        let tick = tick.accessible_name(&format!("Tick {}", variant.name));
+        if tick.clicked() {
+            self.ticked.retain(|known| *known != at);
+            if ticked {
+                self.ticked.push(at);
+                let surplus = self.ticked.len().saturating_sub(2);
+                self.ticked.drain(..surplus);
+            }
+        }
+        if ui.link(&variant.name).on_hover_text("Work on this spec").clicked() {
+            *text = variant.spec.clone();
+        }
+        let path = variant.path.clone();
+        let question = move |(): &()| {
+            let report = Report::open(&path).map_err(|error| error.to_string())?;
+            summary(&report).map(|of| Figures::of(&of)).map_err(|error| error.to_string())
+        };
+        match variant.figures.ask(ui.ctx(), workers, &(), question) {
+            Asked::Fresh(Ok(figures)) => figures_ui(ui, figures),
+            Asked::Fresh(Err(problem)) => {
+                ui.label(RichText::new("gone").color(palette.error)).on_hover_text(problem);
+                (0..3).for_each(|_| drop(ui.label("")));
+            }
+            _ => (0..4).for_each(|_| drop(ui.label("…"))),
+        }
+        let words = if variant.changes.is_empty() {
+            "nothing".to_owned()
+        } else {
+            variant.changes.join(", ")
+        };
+        ui.label(words);
+    }
+
+    fn buttons_ui(&mut self, ui: &mut Ui, commands: &mut Vec<Command>) {
+        let ticked: Vec<&Variant> =
+            self.ticked.iter().filter_map(|at| self.variants.get(*at)).collect();
+        ui.horizontal_wrapped(|ui| {
+            let two = ui.add_enabled(ticked.len() == 2, egui::Button::new("Compare ticked"));
+            if let (true, [source, target]) = (two.clicked(), ticked.as_slice()) {
+                commands.push(Command::Compare(source.path.clone(), target.path.clone()));
+            }
+            let hint = RichText::new("Directory or .toml file to save to");
+            let edit = TextEdit::singleline(&mut self.save_to).hint_text(hint).desired_width(170.0);
+            ui.add(edit).accessible_name("Where to save the ticked variant");
+            let path = PathBuf::from(self.save_to.trim());
+            let ready = ticked.len() == 1 && !self.save_to.trim().is_empty();
+            if ui.add_enabled(ready, egui::Button::new("Save")).clicked()
+                && let [variant] = ticked.as_slice()
+            {
+                commands.push(Command::Say(match save(variant, &path) {
+                    Ok(()) => format!("Saved {} to {}", variant.name, path.display()),
+                    Err(error) => format!("Not saved: {error}: {}", path.display()),
+                }));
+            }
+        });
+    }
+}
+
+fn figures_ui(ui: &mut Ui, figures: &Figures) {
+    let palette = Palette::of(ui.visuals());
+    let dash = || "—".to_owned();
+    ui.label(figures.cycles.map_or_else(dash, grouped));
+    ui.label(figures.samples_per_second.map_or_else(dash, |rate| format!("{rate:.1}")));
+    ui.label(binary_bytes(figures.fullest));
+    if figures.fits {
+        ui.label("yes");
+    } else {
+        ui.label(RichText::new("no").color(palette.error));
+    }
+}
+
+/// Writes the spec to a `.toml` file, or the report with its spec into a directory. What is there is
+/// only replaced by something whole.
+fn save(variant: &Variant, path: &Path) -> std::io::Result<()> {
+    if path.extension().is_some_and(|extension| extension == "toml") {
+        return replace(path, |fresh| std::fs::write(fresh, &variant.spec));
+    }
+    std::fs::create_dir_all(path)?;
+    let report = variant.path.join(REPORT_FILE);
+    let report = if report.is_file() { report } else { variant.path.clone() };
+    replace(&path.join(REPORT_FILE), |fresh| std::fs::copy(&report, fresh).map(drop))?;
+    replace(&path.join("spec.toml"), |fresh| std::fs::write(fresh, &variant.spec))
+}
+
+fn replace(path: &Path, write: impl FnOnce(&Path) -> std::io::Result<()>) -> std::io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    let fresh = path.with_file_name(name);
+    let written = write(&fresh).and_then(|()| std::fs::rename(&fresh, path));
+    if written.is_err() {
+        // Half a file helps nobody.
+        let _ = std::fs::remove_file(&fresh);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variant_is_saved_as_spec_and_as_report() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        std::fs::create_dir(at("report")).unwrap();
+        std::fs::write(at("report").join(REPORT_FILE), "pop").unwrap();
+        let variant = Variant::new("v".into(), "", "[model]\n", at("report"));
+        save(&variant, &at("mine.toml")).unwrap();
+        save(&variant, &at("kept")).unwrap();
+        let read = |path: PathBuf| std::fs::read_to_string(path).unwrap();
+        assert_eq!(read(at("mine.toml")), "[model]\n");
+        assert_eq!(read(at("kept").join("spec.toml")), "[model]\n");
+        assert_eq!(read(at("kept").join(REPORT_FILE)), "pop");
+    }
+
+    #[test]
+    fn what_was_there_stays_where_saving_fails() {
+        let directory = tempfile::tempdir().unwrap();
+        let kept = directory.path().join("kept");
+        std::fs::create_dir(&kept).unwrap();
+        std::fs::write(kept.join(REPORT_FILE), "old").unwrap();
+        let variant = Variant::new("v".into(), "", "", directory.path().join("nowhere"));
+        assert!(save(&variant, &kept).is_err());
+        assert_eq!(std::fs::read_to_string(kept.join(REPORT_FILE)).unwrap(), "old");
+        assert_eq!(std::fs::read_dir(&kept).unwrap().count(), 1);
+    }
+}

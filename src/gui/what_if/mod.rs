@@ -1,0 +1,235 @@
+//! What if: the spec of a report beside its views, to be changed and simulated again. The result is
+//! compared with the report it began with, and every variant that was tried is kept in a list.
+
+mod editor;
+mod history;
+mod keys;
+mod sliders;
+mod spec_text;
+
+use super::child::Simulation;
+use super::command::Command;
+use super::icons::Icon;
+use super::session::Session;
+use super::theme::Palette;
+use super::widgets::{hint_ui, icon_button_ui};
+use super::worker::{Asked, Slot, Workers};
+use egui::{Align, Button, Context, Frame, Layout, Margin, Panel, RichText, ScrollArea, Ui};
+use history::{History, Variant};
+use keys::{KeyInfo, Problem};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Below the directory of simulated reports: what was tried.
+const DIRECTORY: &str = "what-if";
+
+type Checked = Result<Option<Problem>, String>;
+
+/// A spec that is being changed, and what was tried.
+pub struct WhatIf {
+    /// The report it began with.
+    base: PathBuf,
+    /// The spec of that report; `None` where it has none.
+    original: Option<String>,
+    text: String,
+    /// Where specs and reports of variants are written.
+    directory: PathBuf,
+    keys: Slot<(), Result<Arc<Vec<KeyInfo>>, String>>,
+    checked: Slot<String, Checked>,
+    editor: editor::Editor,
+    history: History,
+    /// The variant that is being simulated.
+    running: Option<Variant>,
+}
+
+impl WhatIf {
+    /// The spec of a report, to be changed.
+    pub fn new(base: &Path, spec: Option<&str>, directory: &Path) -> Self {
+        let mut history = History::default();
+        if let Some(spec) = spec {
+            history.add(Variant::base(base, spec));
+        }
+        Self {
+            base: base.to_owned(),
+            original: spec.map(str::to_owned),
+            text: spec.unwrap_or_default().to_owned(),
+            directory: directory.to_owned(),
+            keys: Slot::default(),
+            checked: Slot::default(),
+            editor: editor::Editor::default(),
+            history,
+            running: None,
+        }
+    }
+
+    /// The text as it is now.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Changes the text.
+    pub fn set_text(&mut self, text: String) {
+        self.text = text;
+    }
+
+    /// Whether it is about this report or one of its variants.
+    pub fn is_about(&self, path: &Path) -> bool {
+        self.base == path || self.history.has(path)
+    }
+
+    /// Whether the simulator has found nothing wrong with the text.
+    pub fn is_sane(&self) -> bool {
+        self.original.is_some() && matches!(self.checked.latest(), Some(Ok(None)))
+    }
+
+    /// Starts to simulate the text as it is.
+    ///
+    /// # Errors
+    /// Why that is not possible, in words.
+    pub fn start(&mut self, context: &Context) -> Result<Simulation, String> {
+        let original = self.original.as_deref().unwrap_or_default();
+        let name = self.history.next_name();
+        let place = free_place(&self.directory, &name);
+        let spec = place.with_extension("toml");
+        write(&spec, &self.text)?;
+        let mut simulation =
+            Simulation::start(&spec.display().to_string(), place.clone(), context)?;
+        simulation.spec = name.clone();
+        self.running = Some(Variant::new(name, original, &self.text, place));
+        Ok(simulation)
+    }
+
+    /// A simulation has ended with a report: the report to compare it with, if it was a variant.
+    pub fn finished(&mut self, path: &Path) -> Option<PathBuf> {
+        let variant = self.running.take_if(|variant| variant.path == path)?;
+        self.history.add(variant);
+        Some(self.base.clone())
+    }
+
+    /// A simulation has ended without a report.
+    pub fn stopped(&mut self) {
+        self.running = None;
+    }
+
+    /// What keys there are; none until that is known.
+    fn ask_keys(&mut self, ui: &Ui, workers: &Workers) -> Result<Arc<Vec<KeyInfo>>, String> {
+        match self.keys.ask(ui.ctx(), workers, &(), |()| keys::keys().map(Arc::new)) {
+            Asked::Fresh(known) | Asked::Stale(known) => known.clone(),
+            Asked::Failed => Err("Asking for the keys of specs broke down.".to_owned()),
+            Asked::Waiting => Ok(Arc::default()),
+        }
+    }
+
+    /// What is wrong with the text, as far as that is known.
+    fn ask_check(&mut self, ui: &Ui, workers: &Workers) -> Option<Checked> {
+        let file = self.directory.join("check.toml");
+        let question = move |text: &String| {
+            write(&file, text)?;
+            keys::check(&file)
+        };
+        match self.checked.ask(ui.ctx(), workers, &self.text.clone(), question) {
+            Asked::Fresh(checked) => Some(checked.clone()),
+            Asked::Failed => Some(Err("Checking the spec broke down.".to_owned())),
+            Asked::Stale(_) | Asked::Waiting => None,
+        }
+    }
+
+    fn ui(&mut self, ui: &mut Ui, workers: &Workers, busy: bool, commands: &mut Vec<Command>) {
+        let palette = Palette::of(ui.visuals());
+        ui.horizontal(|ui| {
+            ui.heading("What if");
+            ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+                if icon_button_ui(ui, Icon::Close, "Close what-if").clicked() {
+                    commands.push(Command::ToggleWhatIf);
+                }
+            });
+        });
+        if self.original.is_none() {
+            let text = "This report does not say which spec it was made from, so there is nothing \
+                        to change and simulate again.";
+            return hint_ui(ui, text);
+        }
+        let keys = match self.ask_keys(ui, workers) {
+            Ok(keys) => keys,
+            Err(problem) => {
+                ui.label(RichText::new(problem).color(palette.error));
+                Arc::default()
+            }
+        };
+        let checked = self.ask_check(ui, workers);
+        if let Some(text) = sliders::sliders_ui(ui, &self.text, &keys) {
+            self.text = text;
+        }
+        ui.add_space(6.0);
+        let problem = checked.as_ref().and_then(|checked| checked.as_ref().ok()?.as_ref());
+        self.editor.ui(ui, &mut self.text, &keys, problem);
+        if let Some(Err(words)) = &checked {
+            ui.label(RichText::new(words).color(palette.error));
+        }
+        ui.add_space(6.0);
+        let sane = matches!(checked, Some(Ok(None)));
+        ui.horizontal(|ui| {
+            let ready = sane && !busy;
+            if ui.add_enabled(ready, Button::new("Simulate and compare")).clicked() {
+                commands.push(Command::SimulateVariant);
+            }
+            if ui.button("Reset").on_hover_text("The spec of the report again").clicked() {
+                self.text = self.original.clone().unwrap_or_default();
+            }
+            if checked.is_none() {
+                ui.spinner();
+            }
+        });
+        ui.separator();
+        self.history.ui(ui, workers, &mut self.text, commands);
+    }
+}
+
+/// The first place for a variant that is not taken.
+fn free_place(directory: &Path, name: &str) -> PathBuf {
+    let numbered = (1..).map(|number: u32| directory.join(format!("{name}-{number}")));
+    let free = |place: &PathBuf| !place.exists();
+    let plain = directory.join(name);
+    std::iter::once(plain.clone()).chain(numbered).take(100_000).find(free).unwrap_or(plain)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    let words = |error| format!("The spec cannot be written: {error}: {}", path.display());
+    if let Some(directory) = path.parent() {
+        std::fs::create_dir_all(directory).map_err(words)?;
+    }
+    std::fs::write(path, text).map_err(words)
+}
+
+/// Where variants of the user's session are kept.
+pub fn user_directory() -> PathBuf {
+    super::opening::simulated(DIRECTORY)
+}
+
+/// Where variants of a session that remembers nothing are kept.
+pub fn passing_directory() -> PathBuf {
+    std::env::temp_dir().join(format!("tilescope-{DIRECTORY}-{}", std::process::id()))
+}
+
+/// The panel beside the view, if it is open.
+pub fn panel_ui(ui: &mut Ui, session: &mut Session, commands: &mut Vec<Command>) {
+    if !session.what_if_open {
+        return;
+    }
+    let busy = session.simulation.is_some();
+    let workers = session.workers.clone();
+    let (Some(what_if), Some(_)) = (&mut session.what_if, &session.page) else { return };
+    let palette = Palette::of(ui.visuals());
+    let frame = Frame::new().fill(palette.page).inner_margin(Margin::symmetric(14, 10));
+    let most = (ui.available_width() - 320.0).max(261.0);
+    Panel::right("what if")
+        .resizable(true)
+        .default_size(400.0_f32.min(most))
+        .size_range(260.0..=most)
+        .frame(frame)
+        .show(ui, |ui| {
+            ScrollArea::vertical().auto_shrink(false).id_salt("what if").show(ui, |ui| {
+                what_if.ui(ui, &workers, busy, commands);
+            });
+        });
+}
