@@ -287,7 +287,7 @@ fn recent_ui(
     let (name, place) = names(&recent.path);
     ui.horizontal(|ui| {
         let mut tick = ticked;
-        let tick = ui.checkbox(&mut tick, "").accessible_name(&format!("Tick {name}"));
+        let tick = ui.checkbox(&mut tick, "").accessible_name(format!("Tick {name}"));
         if tick.on_hover_text("Tick two reports to compare them").clicked() {
             commands.push(Command::Tick(recent.path.clone()));
         }

@@ -101,6 +101,9 @@ impl ReportPage {
     }
 }
 
+/// Two reports that are read to be compared.
+type PendingPair = Pending<Result<(Opened, Opened), String>>;
+
 /// Everything a window knows.
 pub struct Session {
     /// What is remembered between starts.
@@ -123,7 +126,7 @@ pub struct Session {
     /// Where reports of changed specs are written.
     variants_in: PathBuf,
     /// Two reports being opened to be compared.
-    opening_both: Option<(PathBuf, PathBuf, Pending<Result<(Opened, Opened), String>>)>,
+    opening_both: Option<(PathBuf, PathBuf, PendingPair)>,
     /// A report being opened.
     pub opening: Option<(PathBuf, Pending<Result<Opened, String>>)>,
     /// Pictures and tables being written.

@@ -8,8 +8,11 @@ use crate::report::ReportError;
 
 pub(super) const COMPARISON: Comparison = Comparison { view: "operations", tables };
 
-/// Figures of an operation, each with its words.
-const FIGURES: &[(&str, fn(&OpRow) -> Cell)] = &[
+/// A figure of an operation, in words and how it is read.
+type Figure = (&'static str, fn(&OpRow) -> Cell);
+
+/// Figures of an operation.
+const FIGURES: &[Figure] = &[
     ("Elapsed cycles", |row| Cell::Count(row.elapsed)),
     ("Cycles of the slowest tile", |row| Cell::Count(row.cycles_slowest)),
     ("Cycles of all tiles", |row| Cell::Count(row.cycles_all_tiles)),

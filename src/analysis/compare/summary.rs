@@ -9,12 +9,14 @@ pub(super) const COMPARISON: Comparison = Comparison { view: "summary", tables }
 
 /// Values of a report by name.
 type Named = (&'static str, Option<Cell>);
+/// A title, and what stands below it.
+type Section = (&'static str, fn(&Summary) -> Vec<Named>);
 
 fn tables(sides: &Sides<'_>) -> Result<Vec<Table>, ReportError> {
     let (source, target) = sides.both(summary)?;
-    let parts: [(&'static str, fn(&Summary) -> Vec<Named>); 4] =
+    let parts: [Section; 4] =
         [("Target", machine), ("Graph", graph), ("Memory", memory), ("Execution", execution)];
-    let table = |(title, values): (&'static str, fn(&Summary) -> Vec<Named>)| {
+    let table = |(title, values): Section| {
         let rows = values(&source).into_iter().zip(values(&target));
         let rows = rows.map(|((name, a), (_, b))| Row::new(name, a, b));
         Table::new(title, "Figure", rows.filter(|row| row != &Row::named(&row.name)).collect())

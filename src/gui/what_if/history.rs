@@ -113,7 +113,7 @@ impl History {
         let variant = &mut self.variants[at];
         let mut ticked = self.ticked.contains(&at);
         let tick = ui.checkbox(&mut ticked, "");
-        let tick = tick.accessible_name(&format!("Tick {}", variant.name));
+        let tick = tick.accessible_name(format!("Tick {}", variant.name));
         if tick.clicked() {
             self.ticked.retain(|known| *known != at);
             if ticked {

@@ -12,11 +12,11 @@ fn lines(text: &str) -> Vec<Line<'_>> {
     let mut table = String::new();
     let line = |line| {
         let trimmed = str::trim(line);
-        if let Some(name) = trimmed.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            if !name.contains(['[', '"', '=']) {
-                table = name.trim().to_owned();
-                return Line { table: table.clone(), key: None };
-            }
+        if let Some(name) = trimmed.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'))
+            && !name.contains(['[', '"', '='])
+        {
+            table = name.trim().to_owned();
+            return Line { table: table.clone(), key: None };
         }
         let key = trimmed.split_once('=').map(|(key, _)| key.trim());
         let plain = |key: &&str| {

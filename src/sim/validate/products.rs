@@ -88,10 +88,12 @@ pub fn fully_connected(config: &Config, chip: &'static Chip) -> Result<Program, 
     let passes = Passes::of(config, Passes::ALL)?;
     let plans = if passes.inference {
         let options = options(config, Pass::FcInferenceForward)?;
-        Plans::Inference(plan(&machine, &params, &options).map_err(refused)?)
+        Plans::Inference(Box::new(plan(&machine, &params, &options).map_err(refused)?))
     } else {
         let options = options(config, Pass::FcTrainingForward)?;
-        Plans::Training(plan_fully_connected(&machine, &params, &options).map_err(refused)?)
+        Plans::Training(Box::new(
+            plan_fully_connected(&machine, &params, &options).map_err(refused)?,
+        ))
     };
     let layer = Layer { machine: &machine, plans, passes, bias: config.flag("bias", false)? };
     Ok(Program { code: false, ..layer.program()? })
@@ -114,10 +116,10 @@ pub fn convolution(config: &Config, chip: &'static Chip) -> Result<Program, Prob
     let passes = Passes::of(config, Passes::ALL)?;
     let plans = if passes.inference {
         let options = options(config, Pass::InferenceForward)?;
-        Plans::Inference(plan(&machine, &params, &options).map_err(refused)?)
+        Plans::Inference(Box::new(plan(&machine, &params, &options).map_err(refused)?))
     } else {
         let options = options(config, Pass::TrainingForward)?;
-        Plans::Training(plan_convolution(&machine, &params, &options).map_err(refused)?)
+        Plans::Training(Box::new(plan_convolution(&machine, &params, &options).map_err(refused)?))
     };
     let layer = Layer { machine: &machine, plans, passes, bias: config.flag("bias", false)? };
     Ok(Program { code: true, ..layer.program()? })
@@ -172,9 +174,9 @@ fn field_dims(config: &Config) -> Result<Vec<FieldDim>, Problem> {
 /// Plans of a layer.
 enum Plans {
     /// Of one that only runs forwards.
-    Inference(Plan),
+    Inference(Box<Plan>),
     /// Of all passes, whichever are run: weights and input are placed for training.
-    Training(TrainingPlans),
+    Training(Box<TrainingPlans>),
 }
 
 /// A layer with weights, as the tools run it.

@@ -133,10 +133,8 @@ impl Largest {
                 if tiles.count() == all { Vec::new() } else { (tiles.first..tiles.end).collect() };
             listed(&report, *tab, &tiles).map_err(|error| error.to_string())
         };
-        let (generation, table) = match {
-            let key = (self.tab, source, tiles);
-            self.listed.ask(ui.ctx(), context.workers, &key, question)
-        } {
+        let key = (self.tab, source, tiles);
+        let (generation, table) = match self.listed.ask(ui.ctx(), context.workers, &key, question) {
             Asked::Fresh(Ok(answer)) => answer.clone(),
             Asked::Fresh(Err(problem)) => {
                 return missing_ui(ui, "The list cannot be read", problem);
