@@ -1,5 +1,7 @@
 //! Two reports in one window, and several reports in tabs.
 
+#![cfg(feature = "gui")]
+
 mod common;
 mod gui_support;
 mod report_support;

@@ -54,8 +54,8 @@ fn look_around(window: &mut Window, view: &str) {
         tab.unwrap().click();
     }
     settle(window);
-    let boxes = window.query_all_by_role(Role::CheckBox);
-    if let Some(first) = boxes.filter(|node| !node.accesskit_node().is_disabled()).next() {
+    let mut boxes = window.query_all_by_role(Role::CheckBox);
+    if let Some(first) = boxes.find(|node| !node.accesskit_node().is_disabled()) {
         first.click();
     }
     settle(window);

@@ -1,5 +1,7 @@
 //! Changing the spec of a report and simulating it again, with the real program as the child.
 
+#![cfg(feature = "gui")]
+
 mod common;
 mod gui_support;
 mod report_support;
