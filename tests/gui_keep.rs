@@ -54,8 +54,8 @@ fn look_around(window: &mut Window, view: &str) {
         tab.unwrap().click();
     }
     settle(window);
-    let mut boxes = window.query_all_by_role(Role::CheckBox);
-    if let Some(first) = boxes.find(|node| !node.accesskit_node().is_disabled()) {
+    let ready = |node: &egui_kittest::Node<'_>| !node.accesskit_node().is_disabled();
+    if let Some(first) = window.query_all_by_role(Role::CheckBox).find(ready) {
         first.click();
     }
     settle(window);
