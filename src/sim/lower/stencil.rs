@@ -264,7 +264,7 @@ mod tests {
             let field = Field { height, width, channels: 3, dtype: DType::Half };
             let layout = field.layout(tiles);
             prop_assert_eq!(layout.elements.total(), height * width * 3);
-            prop_assert!(layout.elements.tile_count() <= u64::from(tiles) as usize);
+            prop_assert!(layout.elements.tile_count() <= u64::from(tiles));
         }
     }
 }
