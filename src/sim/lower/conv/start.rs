@@ -4,6 +4,7 @@
 //! each begin at a tile of its own (poplibs lib/poplin/ConvPlan.cpp getStartTile and
 //! Convolution.cpp linearizeTileIndices; option enableConvDithering).
 
+use crate::sim::lower::dither::hash;
 use crate::sim::lower::layout::Layout;
 use crate::sim::lower::work::{PhaseKind, Work, WorkItem};
 use crate::sim::planner::ConvParams;
@@ -11,8 +12,6 @@ use crate::units::TileRuns;
 
 /// Tiles that share an exchange bus; a convolution begins at the first of them.
 const TILES_PER_BUS: u64 = 2;
-/// What a hash of a shape begins as: 2^32 divided by the golden ratio (getStartTile).
-const SEED: u64 = 0x9e37_79b9;
 
 /// The first tile of an operation and the direction in which the others follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,17 +31,14 @@ impl Start {
     /// A start that depends on the shape of the forward pass alone, so that all passes agree.
     pub fn dithered(forward: &ConvParams, training: bool, tiles: u32) -> Self {
         let channels = [forward.batch, forward.out_channels, forward.in_channels];
-        let mut hash = combined(SEED, forward.conv_groups);
-        hash = forward.dims.iter().fold(hash, |hash, dim| combined(hash, dim.input));
-        hash = if training {
+        let channels = if training {
             // The passes swap these.
-            combined(
-                hash,
-                channels.iter().fold(1, |product: u64, size| product.wrapping_mul(*size)),
-            )
+            vec![channels.iter().fold(1, |product: u64, size| product.wrapping_mul(*size))]
         } else {
-            channels.into_iter().fold(hash, combined)
+            channels.to_vec()
         };
+        let field = forward.dims.iter().map(|dim| dim.input);
+        let hash = hash([forward.conv_groups].into_iter().chain(field).chain(channels));
         let buses = u64::from(tiles).div_ceil(TILES_PER_BUS).max(1);
         let first = (hash % buses * TILES_PER_BUS) as u32;
         Self { first, descending: hash % 2 == 1, tiles }
@@ -89,14 +85,6 @@ impl Start {
             }
         }
     }
-}
-
-/// `boost::hash_combine` of 64 bits: a step of MurmurHash2 (boost/container_hash/hash.hpp).
-fn combined(hash: u64, value: u64) -> u64 {
-    const FACTOR: u64 = 0xc6a4_a793_5bd1_e995;
-    let value = value.wrapping_mul(FACTOR);
-    let value = (value ^ value >> 47).wrapping_mul(FACTOR);
-    (hash ^ value).wrapping_mul(FACTOR).wrapping_add(0xe654_6b64)
 }
 
 #[cfg(test)]
