@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn starts_spread_over_all_tiles() {
         let starts: Vec<Start> =
-            (1..200).map(|n| Start::dithered(&shape(n, 3), true, 1472)).collect();
+            (1..200).map(|n| Start::dithered(&shape(n, n * 7), true, 1472)).collect();
         let low = starts.iter().filter(|start| start.first < 736).count();
         assert!((60..140).contains(&low), "{low} of 199 in the lower half");
         assert!(
