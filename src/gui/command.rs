@@ -4,7 +4,9 @@
 use super::action::Wish;
 use super::keep::Bookmark;
 use super::overlay::OverlayKind;
-use super::prefs::{LivenessPrefs, Look, MemoryPrefs, OperationPrefs, ThemeChoice, TracePrefs};
+use super::prefs::{
+    GraphPrefs, LivenessPrefs, Look, MemoryPrefs, OperationPrefs, ThemeChoice, TracePrefs,
+};
 use super::saving::Saving;
 use crate::analysis::insights::Place;
 use crate::units::{CycleRange, OperationId, ProgramId, StepId, VariableId};
@@ -63,6 +65,8 @@ pub enum Command {
     Undo,
     /// Go forward again.
     Redo,
+    /// Show what is shown in another window too.
+    NewWindow,
     /// Put a link to what is shown on the clipboard.
     CopyLink,
     /// Go where a link leads.
@@ -123,6 +127,8 @@ pub enum Command {
     SetLivenessPrefs(LivenessPrefs),
     /// Change choices of the operations view.
     SetOperationPrefs(OperationPrefs),
+    /// Change choices of the operations graph.
+    SetGraphPrefs(GraphPrefs),
     /// Fold or unfold a block of the summary.
     ToggleBlock(&'static str),
     /// Change the filter of the options table.

@@ -19,6 +19,7 @@ pub mod keep;
 mod opening;
 mod overlay;
 pub mod paint;
+mod path_box;
 mod picture;
 mod prefs;
 mod saving;
