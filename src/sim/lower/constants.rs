@@ -1,6 +1,7 @@
 //! The fitted constants of lowering: what published formulas do not say.
 //!
-//! `docs/model.md` lists them all. The first seven were fitted together, by least absolute relative error, on the cycles of the gemm,
+//! `docs/model.md` lists them all. The first six but for the internal sync were fitted together, by least
+//! absolute relative error, on the cycles of the gemm,
 //! fc and conv rows of Poplar's IPU Model op benchmarks (`tests/data/poplar_ipumodel_ops.csv`),
 //! with the phases that lowering makes of them. They are shared by all operations and chips.
 //! `tests/validate.rs` states the errors that remain.
@@ -33,10 +34,6 @@ pub const KERNEL_GATHER_CYCLES_PER_BYTE: f64 = 0.068;
 /// ch: cycles per piece gathered where groups of channels do not divide the channels. Fitted on
 /// Poplar IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`.
 pub const PIECE_GATHER_CYCLES: f64 = 13.5;
-
-/// comb: cycles per pass whose groups are combined; the copies that do it are not public. Fitted
-/// on the depthwise rows of Poplar IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`.
-pub const COMBINED_GROUPS_CYCLES: u64 = 9_080;
 
 /// Bytes of code that copies rearranged operands into place, where code is compiled: the copies of
 /// several widths that Poplar's compiler makes besides the vertices of poplibs. Fitted on the

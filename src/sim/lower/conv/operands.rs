@@ -5,7 +5,7 @@ use super::parts::TilePart;
 use super::pass::{Destination, Operand, Operands, Pass, Rearranged, Source};
 use super::rearrange::{self, Blocks, Transposition, regroup_grain};
 use crate::report::Category;
-use crate::sim::lower::constants::{COMBINED_GROUPS_CYCLES, PIECE_GATHER_CYCLES};
+use crate::sim::lower::constants::PIECE_GATHER_CYCLES;
 use crate::sim::planner::Plan;
 use crate::sim::planner::ranges::gcd;
 
@@ -70,10 +70,12 @@ impl Pass<'_> {
         self.rearranged.push(Rearranged { operand, name, from, bytes });
     }
 
-    /// Combining groups copies operands in ways that are not public.
+    /// Combined groups have blocks of weights on a diagonal with zeros around them. They are put
+    /// together on the tile in pieces of the input channels of one group.
     pub(super) fn combine_groups(&mut self) {
         if self.plan.transform().combine_groups > 1 {
-            let cycles = vec![COMBINED_GROUPS_CYCLES; self.layout.parts.len()];
+            let piece = self.plan.params.in_channels;
+            let cycles = self.per_tile(|part| piece_cycles(self.layout.weights(part) / piece));
             let name = format!("{}/combineConvGroups/OnTileCopy-0", self.name);
             self.builder.copies(name, &cycles, &[]);
         }
