@@ -14,6 +14,12 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), String> {
     if path.is_dir() {
         return Err(format!("cannot write {}: it is a directory", path.display()));
     }
+    // Behind a link lies what is to be replaced.
+    let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if path.exists() && !path.is_file() {
+        // A device or a pipe is written to, not replaced.
+        return std::fs::write(path, bytes).map_err(failed);
+    }
     let part = part_of(path);
     let written = std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, path));
     if written.is_err() {
@@ -62,6 +68,22 @@ mod tests {
         assert!(write_whole(&nowhere, b"x").unwrap_err().contains("no such directory"));
         assert!(write_whole(directory.path(), b"x").unwrap_err().contains("is a directory"));
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_device_is_written_to_and_a_link_stays_a_link() {
+        let directory = tempfile::tempdir().unwrap();
+        write_whole(Path::new("/dev/null"), b"x").unwrap();
+        assert!(!Path::new("/dev/null").is_file());
+        let problem = write_whole(Path::new("/dev/full"), b"x").unwrap_err();
+        assert!(problem.contains("disk is full"), "{problem}");
+        let (path, link) = (directory.path().join("a.csv"), directory.path().join("b.csv"));
+        std::fs::write(&path, "old").unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        write_whole(&link, b"new").unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! `compare`: two reports side by side, and a gate for jobs that watch cycles and memory.
 
 use super::{CliError, Command, json_argument, open_path};
-use crate::analysis::compare::{Alignment, COMPARISONS, Cell, Sides, Table, comparison};
+use crate::analysis::compare::{
+    Alignment, COMPARISONS, Cell, Sides, Table, comparison, differences, table_named,
+};
 use crate::analysis::summary::{Summary, summary};
 use crate::analysis::tables::Rows;
 use crate::report::{Report, ReportError};
@@ -112,18 +114,8 @@ pub(super) fn rows(
     let Some(one) = comparison(view) else {
         return Err(CliError::Usage(format!("there is no view {view:?} to compare")));
     };
-    let alignment = Alignment::read(source, &target).map_err(failed)?;
-    let sides = Sides { source, target: &target, alignment: &alignment };
-    let tables = (one.tables)(&sides).map_err(failed)?;
-    let found = match table {
-        Some(name) => tables.iter().find(|table| table.name() == name),
-        None => tables.first(),
-    };
-    found.map(Table::as_rows).ok_or_else(|| {
-        let known: Vec<String> = tables.iter().map(Table::name).collect();
-        let name = table.unwrap_or_default();
-        CliError::Usage(format!("there is no table {name:?} here; known: {}", known.join(", ")))
-    })
+    let tables = differences(source, &target, one).map_err(failed)?;
+    table_named(&tables, table).map(Table::as_rows).map_err(CliError::Usage)
 }
 
 fn cut(table: &mut Table, limit: usize) {

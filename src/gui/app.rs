@@ -31,19 +31,29 @@ impl App {
         context.add_font_provider(std::sync::Arc::new(fonts::SystemFallback));
         // A covered window is painted all the same: some servers report every window as covered.
         context.send_viewport_cmd(egui::ViewportCommand::RequestPaintWhileHidden);
-        match report.zip(compare) {
-            Some((source, target)) => {
+        match (report.zip(compare), at) {
+            (Some((source, target)), None) => {
                 app.commands.push(Command::Compare(source.to_owned(), target.to_owned()));
             }
-            None => app.open_at(context, report, at),
+            _ => app.open_at(context, report, compare, at),
         }
         app
     }
 
-    /// Opens a report, and in it the place that a link leads to.
-    pub fn open_at(&mut self, context: &Context, report: Option<&Path>, at: Option<&str>) {
+    /// Opens a report, beside another one if there is one, and in it the place that a link leads to.
+    pub fn open_at(
+        &mut self,
+        context: &Context,
+        report: Option<&Path>,
+        compare: Option<&Path>,
+        at: Option<&str>,
+    ) {
         match (report, at.map(str::parse::<Link>)) {
-            (Some(report), Some(Ok(link))) => {
+            (Some(report), Some(Ok(mut link))) => {
+                if let Some(target) = compare {
+                    let beside = link.place.beside.get_or_insert_default();
+                    target.clone_into(&mut beside.report);
+                }
                 self.session.open_at(context, report.to_owned(), link);
             }
             (report, link) => {

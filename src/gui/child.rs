@@ -140,6 +140,22 @@ impl Watcher {
     }
 }
 
+/// Opens another window of this program, on a report if one is given. It lives on by itself.
+///
+/// # Errors
+/// Why it cannot be started, in words.
+pub fn new_window(place: Option<(&std::path::Path, &str)>) -> Result<(), String> {
+    let mut program = program()?;
+    if let Some((report, link)) = place {
+        program.arg(report).args(["--at", link]);
+    }
+    let child = program.stdin(Stdio::null()).spawn();
+    let mut child = child.map_err(|error| format!("Another window cannot be opened: {error}"))?;
+    // Somebody has to take notice of its end.
+    let waiting = std::thread::Builder::new().name("window".to_owned());
+    waiting.spawn(move || child.wait()).map(drop).map_err(|error| error.to_string())
+}
+
 /// A spec that comes with the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BundledSpec {

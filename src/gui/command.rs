@@ -65,6 +65,8 @@ pub enum Command {
     Undo,
     /// Go forward again.
     Redo,
+    /// Show what is shown in another window too.
+    NewWindow,
     /// Put a link to what is shown on the clipboard.
     CopyLink,
     /// Go where a link leads.

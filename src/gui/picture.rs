@@ -3,7 +3,7 @@
 
 use super::GuiError;
 use super::app::App;
-use super::keep::Link;
+use super::keep::{Link, LinkError};
 use super::opening::Opened;
 use super::paint::{Painter, Picture};
 use egui::{Context, FullOutput, Pos2, RawInput, Rect, Theme, Vec2};
@@ -49,13 +49,20 @@ pub struct Export<'a> {
 /// A link that leads nowhere, a picture that cannot be encoded.
 pub fn picture_file(opened: Opened, export: &Export<'_>) -> Result<Vec<u8>, GuiError> {
     let (context, mut app) = prepared(Some(opened), export.view, export.theme);
-    if let Some(path) = export.compare {
+    let mut link: Option<Link> = match export.at.map(str::parse) {
+        Some(Err(error)) => return Err(GuiError::Link(LinkError::to_string(&error))),
+        link => link.and_then(Result::ok),
+    };
+    let beside = link.as_mut().and_then(|link| link.place.beside.as_mut());
+    if let (Some(path), Some(beside)) = (export.compare, beside) {
+        // The place counts, whatever report it was beside.
+        path.clone_into(&mut beside.report);
+    }
+    let linked = link.as_ref().and_then(|link| link.place.beside.as_ref());
+    if let Some(path) = export.compare.or(linked.map(|beside| beside.report.as_path())) {
         app.compare(Opened::read(path).map_err(GuiError::Report)?);
     }
-    if let Some(link) = export.at {
-        let link: Link = link
-            .parse()
-            .map_err(|error: super::keep::LinkError| GuiError::Link(error.to_string()))?;
+    if let Some(link) = link {
         app.session_mut().go(&link.place);
         app.show_view(export.view);
         if let Some(problem) = app.session().messages.first() {

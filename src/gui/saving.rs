@@ -2,10 +2,11 @@
 
 use super::opening::{Opened, Pending};
 use super::picture::{Export, PictureFormat, picture_file};
+use crate::analysis::compare::{Table, comparison, differences, table_named};
 use crate::analysis::save::write_whole;
 use crate::analysis::tables;
 use egui::{Context, Theme};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where something was saved, or why not in words for people.
 pub type Saved = Result<PathBuf, String>;
@@ -19,6 +20,8 @@ pub enum SaveWhat {
     Svg,
     /// A table of the view, by its name.
     Table(&'static str),
+    /// A table of differences of the view, by its title.
+    Differences(&'static str),
 }
 
 impl SaveWhat {
@@ -28,6 +31,7 @@ impl SaveWhat {
             Self::Png => "PNG picture".to_owned(),
             Self::Svg => "SVG drawing".to_owned(),
             Self::Table(name) => format!("CSV table: {name}"),
+            Self::Differences(title) => format!("CSV table of differences: {title}"),
         }
     }
 
@@ -37,6 +41,9 @@ impl SaveWhat {
             Self::Png => format!("{report}-{view}.png"),
             Self::Svg => format!("{report}-{view}.svg"),
             Self::Table(name) => format!("{report}-{view}-{name}.csv"),
+            Self::Differences(title) => {
+                format!("{report}-{view}-{}-compared.csv", Table::named(title).name())
+            }
         }
     }
 }
@@ -88,10 +95,27 @@ impl Saving {
                 let rows = (table.read)(&opened.report).map_err(|error| error.to_string())?;
                 return Ok(rows.csv().into_bytes());
             }
+            SaveWhat::Differences(title) => {
+                return difference(&opened, compared.as_deref(), view, title);
+            }
         };
         let (size, theme) = (self.size, self.theme);
         let compare = compared.as_deref();
         let export = Export { view, compare, at: Some(&link), size, theme, format };
         picture_file(opened, &export).map_err(|error| error.to_string())
     }
+}
+
+fn difference(
+    opened: &Opened,
+    target: Option<&Path>,
+    view: &str,
+    title: &'static str,
+) -> Result<Vec<u8>, String> {
+    let target = Opened::read(target.ok_or("Nothing is compared any more.")?)?;
+    let one = comparison(view).ok_or("This view compares nothing.")?;
+    let tables = differences(&opened.report, &target.report, one);
+    let tables = tables.map_err(|error| error.to_string())?;
+    let table = table_named(&tables, Some(&Table::named(title).name()))?;
+    Ok(table.as_rows().csv().into_bytes())
 }

@@ -83,16 +83,16 @@ pub struct ReportPage {
     pub notes: Notes,
     /// What is looked for.
     pub finder: Finder,
-    /// Notices that the file has changed.
-    pub(super) watch: Option<Watch>,
+    /// Notice that a file has changed.
+    pub(super) watches: Vec<Watch>,
 }
 
 impl ReportPage {
     pub(super) fn new(opened: Opened, view: &'static str) -> Self {
         let views = views::VIEWS.iter().map(|info| (info.name, (info.create)())).collect();
         let (history, notes) = (History::default(), Notes::default());
-        let (finder, compared, watch) = (Finder::default(), None, None);
-        Self { opened, view, views, compared, history, notes, finder, watch }
+        let (finder, compared, watches) = (Finder::default(), None, Vec::new());
+        Self { opened, view, views, compared, history, notes, finder, watches }
     }
 
     /// The view that is shown.
@@ -122,10 +122,12 @@ pub struct Session {
     pub asking_compare: Option<String>,
     /// The spec of a report that is being changed.
     pub what_if: Option<Box<WhatIf>>,
+    /// Those of other reports.
+    pub(super) other_what_ifs: Vec<Box<WhatIf>>,
     /// Whether it is shown.
     pub what_if_open: bool,
     /// Where reports of changed specs are written.
-    variants_in: PathBuf,
+    pub(super) variants_in: PathBuf,
     /// Two reports being opened to be compared.
     opening_both: Option<(PathBuf, PathBuf, PendingPair)>,
     /// A report being opened.
@@ -186,6 +188,7 @@ impl Session {
             ticked: Vec::new(),
             asking_compare: None,
             what_if: None,
+            other_what_ifs: Vec::new(),
             what_if_open: false,
             variants_in: what_if::passing_directory(),
             opening_both: None,
@@ -237,6 +240,9 @@ impl Session {
                 Ok(Ok((source, target))) => {
                     self.prefs.remember_comparison(&source.path, &target.path);
                     self.show_page(source, Some(target));
+                    if let Some(link) = self.asked.take() {
+                        self.go(&link.place);
+                    }
                 }
                 Ok(Err(problem)) => self.messages.push(problem),
                 Err(()) => self.messages.push("Opening the reports broke down.".to_owned()),
@@ -251,19 +257,20 @@ impl Session {
         match self.simulation.as_ref().and_then(Simulation::ended) {
             Some(Ended::Done(path)) => {
                 self.simulation = None;
-                match self.what_if.as_mut().and_then(|what_if| what_if.finished(&path)) {
+                let base = self.what_ifs().find_map(|what_if| what_if.finished(&path));
+                match base {
                     Some(base) => self.compare(context, base, path),
                     None => self.open(context, path),
                 }
             }
             Some(Ended::Failed(words)) => {
                 self.simulation = None;
-                self.what_if.iter_mut().for_each(|what_if| what_if.stopped());
+                self.what_ifs().for_each(WhatIf::stopped);
                 self.messages.push(format!("The simulation failed.\n{words}"));
             }
             Some(Ended::Cancelled) => {
                 self.simulation = None;
-                self.what_if.iter_mut().for_each(|what_if| what_if.stopped());
+                self.what_ifs().for_each(WhatIf::stopped);
             }
             None => {}
         }
@@ -276,6 +283,7 @@ impl Session {
             Command::OpenDialog => self.open_dialog(context),
             Command::Undo => self.back(context, false),
             Command::Redo => self.back(context, true),
+            Command::NewWindow => self.open_window(),
             Command::CopyLink => {
                 if let Some(link) = self.link() {
                     context.copy_text(link.to_string());
@@ -425,13 +433,18 @@ impl Session {
             (page.opened.path.clone(), with)
         });
         match paths {
-            Some((source, Some(target))) => self.compare(context, source, target),
+            Some((source, Some(target))) => self.start_comparing(context, source, target),
             Some((path, None)) => self.start_opening(context, path),
             None => {}
         }
     }
 
-    fn compare(&mut self, context: &Context, source: PathBuf, target: PathBuf) {
+    pub(super) fn compare(&mut self, context: &Context, source: PathBuf, target: PathBuf) {
+        self.asked = None;
+        self.start_comparing(context, source, target);
+    }
+
+    pub(super) fn start_comparing(&mut self, context: &Context, source: PathBuf, target: PathBuf) {
         let (a, b) = (source.clone(), target.clone());
         let pending =
             Pending::start("open two", context, move || Ok((Opened::read(&a)?, Opened::read(&b)?)));
@@ -482,29 +495,6 @@ impl Session {
             return;
         }
         match Simulation::start(spec, simulated(spec), context) {
-            Ok(simulation) => self.simulation = Some(simulation),
-            Err(problem) => self.messages.push(problem),
-        }
-    }
-
-    /// Opens the spec of the report that is shown, with what was tried before if it is about that.
-    fn toggle_what_if(&mut self) {
-        let Some(page) = &self.page else { return };
-        let opened = &page.opened;
-        let known = self.what_if.take();
-        self.what_if_open = !self.what_if_open || !known.iter().any(|of| of.is_about(&opened.path));
-        let same = known.filter(|what_if| what_if.is_about(&opened.path));
-        let fresh = || WhatIf::new(&opened.path, opened.report.spec(), &self.variants_in);
-        self.what_if = Some(same.unwrap_or_else(|| Box::new(fresh())));
-    }
-
-    fn simulate_variant(&mut self, context: &Context) {
-        let Some(what_if) = &mut self.what_if else { return };
-        if self.simulation.is_some() {
-            self.messages.push("A simulation is running already.".to_owned());
-            return;
-        }
-        match what_if.start(context) {
             Ok(simulation) => self.simulation = Some(simulation),
             Err(problem) => self.messages.push(problem),
         }

@@ -100,6 +100,35 @@ pub static COMPARISONS: &[Comparison] = &[
     tile_mapping::COMPARISON,
 ];
 
+/// Aligns two reports and compares what a view shows of them: its tables of differences.
+///
+/// # Errors
+/// Parts of the files that cannot be read.
+pub fn differences(
+    source: &Report,
+    target: &Report,
+    one: &Comparison,
+) -> Result<Vec<Table>, ReportError> {
+    let alignment = Alignment::read(source, target)?;
+    (one.tables)(&Sides { source, target, alignment: &alignment })
+}
+
+/// The table of this name as the command line spells it, or the first.
+///
+/// # Errors
+/// In words for people, if there is none.
+pub fn table_named<'a>(tables: &'a [Table], name: Option<&str>) -> Result<&'a Table, String> {
+    let found = match name {
+        Some(name) => tables.iter().find(|table| table.name() == name),
+        None => tables.first(),
+    };
+    found.ok_or_else(|| {
+        let known: Vec<String> = tables.iter().map(Table::name).collect();
+        let name = name.unwrap_or_default();
+        format!("there is no table {name:?} here; known: {}", known.join(", "))
+    })
+}
+
 /// The comparison of a view.
 pub fn comparison(view: &str) -> Option<&'static Comparison> {
     COMPARISONS.iter().find(|comparison| comparison.view == view)

@@ -180,6 +180,11 @@ impl Table {
         Self { title, column, rows, total: None, complete: true }
     }
 
+    /// A table without rows, of a title.
+    pub fn named(title: &'static str) -> Self {
+        Self::new(title, "", Vec::new())
+    }
+
     /// Its title as the command line spells it: `slower-and-faster`.
     pub fn name(&self) -> String {
         self.title.to_lowercase().replace(' ', "-").replace(',', "")

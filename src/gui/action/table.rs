@@ -165,6 +165,14 @@ const ACTIONS: &[Action] = &[
         ..plain(Group::Report)
     },
     Action {
+        name: "new-window",
+        title: "New window",
+        help: "Show in a window of its own what is shown here.",
+        keys: &[Press::ctrl(Key::N).shift()],
+        effect: Effect::Do(|_| Some(Command::NewWindow)),
+        ..plain(Group::Window)
+    },
+    Action {
         name: "find",
         title: "Find…",
         help: "Find steps, operations, programs, variables, tensors and vertices in the whole report.",

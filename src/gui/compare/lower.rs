@@ -32,6 +32,25 @@ pub struct Lower {
 }
 
 impl Lower {
+    /// The table of a view that the user has chosen.
+    pub fn chosen(&self, view: &str) -> Option<usize> {
+        self.chosen.get(view).copied()
+    }
+
+    /// Shows that table of a view, or the first that differs.
+    pub fn choose(&mut self, view: &'static str, table: Option<usize>) {
+        match table {
+            Some(table) => drop(self.chosen.insert(view, table)),
+            None => drop(self.chosen.remove(view)),
+        }
+    }
+
+    /// Titles of the tables that were shown last.
+    pub fn titles(&self) -> Vec<&'static str> {
+        let tables = self.tables.latest().and_then(|answer| answer.as_ref().ok());
+        tables.map_or_else(Vec::new, |tables| tables.iter().map(|table| table.title).collect())
+    }
+
     /// Shows the tables of a view; where the row that was clicked can be seen.
     pub fn ui(
         &mut self,
@@ -72,16 +91,19 @@ impl Lower {
             return None;
         }
         let first = tables.iter().position(|table| table.differs).unwrap_or(0);
-        let chosen = self.chosen.entry(view).or_insert(first);
-        *chosen = (*chosen).min(tables.len() - 1);
+        let mut chosen = self.chosen(view).unwrap_or(first).min(tables.len() - 1);
         let titles: Vec<(usize, &str)> =
             tables.iter().enumerate().map(|(at, table)| (at, table.title)).collect();
         ui.horizontal(|ui| {
             ui.add_space(6.0);
-            tabs_ui(ui, &titles, chosen);
+            let before = chosen;
+            tabs_ui(ui, &titles, &mut chosen);
+            if chosen != before {
+                self.chosen.insert(view, chosen);
+            }
         });
         ui.add_space(2.0);
-        let at = *chosen;
+        let at = chosen;
         let shown = &tables[at];
         if !shown.complete {
             hint_ui(ui, "The runs are long: not every step was looked at.");

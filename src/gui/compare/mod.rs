@@ -12,9 +12,10 @@ mod time;
 pub use ask::ask_ui;
 
 use super::command::Command;
+use super::keep::Beside;
 use super::opening::Opened;
 use super::session::Selection;
-use super::views::{self, View, ViewContext};
+use super::views::{self, State, View, ViewContext, kept, restored};
 use super::widgets::{choice_ui, legend_ui, missing_ui, tables_height, toolbar_ui};
 use super::worker::{Asked, Slot};
 use crate::analysis::compare::Alignment;
@@ -22,6 +23,7 @@ use crate::analysis::insights::Place;
 use crate::units::CycleRange;
 use egui::{CentralPanel, Event, Frame, Margin, Panel, Rect, Ui, UiBuilder, pos2};
 use mapping::{Other, is_choice};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// What belongs together in both reports.
@@ -38,7 +40,8 @@ pub enum Side {
 }
 
 /// What is above the tables.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Layout {
     /// The view of both reports beside each other.
     #[default]
@@ -47,6 +50,19 @@ enum Layout {
     Overlay,
     /// Nothing: the tables take all the room.
     Tables,
+}
+
+/// How both sides are shown, as links have it.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Arrangement {
+    layout: Layout,
+    /// Cycles that the target is ahead.
+    offset: i64,
+    /// The table of differences that is shown, where the user has chosen one.
+    table: Option<usize>,
+    /// What the graph of both shows.
+    graph: overlay::Shown,
 }
 
 /// The report that another one is compared with, and how that is shown.
@@ -82,6 +98,66 @@ impl Compared {
             time: time::TimeLink::default(),
             active: Side::default(),
         }
+    }
+
+    /// What a place says about this side of the comparison, in a view.
+    pub fn beside(&self, view: &'static str) -> Beside {
+        let report = &self.target.path;
+        let shown = self.views.iter().find(|(name, _)| *name == view);
+        let arrangement = Arrangement {
+            layout: self.layout,
+            offset: self.time.offset(),
+            table: self.lower.chosen(view),
+            graph: self.overlay.shown(),
+        };
+        Beside {
+            report: std::path::absolute(report).unwrap_or_else(|_| report.clone()),
+            selection: Selection { cycles: None, ..self.selection.clone() },
+            state: shown.map(|(_, view)| view.state()).unwrap_or_default(),
+            layout: kept(&arrangement),
+        }
+    }
+
+    /// Shows what a place says, where `selection` exists; names of what means nothing here.
+    pub fn restore(
+        &mut self,
+        view: &'static str,
+        selection: Selection,
+        place: &Beside,
+    ) -> Vec<String> {
+        let mut strange = self.arrange(view, &place.layout);
+        if let Some((_, shown)) = self.views.iter_mut().find(|(name, _)| *name == view) {
+            strange.extend(shown.restore(&place.state, &selection));
+        }
+        self.selection = selection;
+        strange
+    }
+
+    fn arrange(&mut self, view: &'static str, layout: &State) -> Vec<String> {
+        let (arrangement, strange) = restored::<Arrangement>(layout);
+        self.layout = arrangement.layout;
+        self.time = time::TimeLink::placed(arrangement.offset);
+        self.lower.choose(view, arrangement.table);
+        self.overlay.show(arrangement.graph);
+        strange
+    }
+
+    /// Goes on where a comparison of the same reports, read before, was; `selection` is what is left
+    /// of what was chosen there.
+    pub fn take_over(&mut self, before: &Self, selection: &Selection) {
+        self.layout = before.layout;
+        self.time = time::TimeLink::placed(before.time.offset());
+        self.overlay.show(before.overlay.shown());
+        self.selection = selection.clone();
+        for ((name, fresh), (_, old)) in self.views.iter_mut().zip(&before.views) {
+            self.lower.choose(name, before.lower.chosen(name));
+            fresh.restore(&old.state(), selection);
+        }
+    }
+
+    /// Titles of the tables of differences that are shown.
+    pub fn tables(&self) -> Vec<&'static str> {
+        self.lower.titles()
     }
 
     /// The cycles that both traces show.

@@ -14,6 +14,7 @@ use crate::report::{Report, ReportError};
 use crate::units::{CycleRange, exact_bytes, grouped, short_bytes};
 use egui::accesskit::Role;
 use egui::{Align2, Color32, FontId, Rect, Sense, Shape, Stroke, Ui, Visuals, pos2, vec2};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Views whose graphs can be laid over each other.
@@ -61,19 +62,37 @@ struct Graph {
 
 type Answer = Result<Arc<Graph>, String>;
 
+/// Which part of which graph is on the screen.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Shown {
+    view: String,
+    axis: Option<Axis>,
+    limits: Option<Limits>,
+}
+
 /// State of the graph.
 #[derive(Default)]
 pub struct Overlay {
     graph: Slot<&'static str, Answer>,
-    axis: Option<Axis>,
-    shown: Option<(&'static str, Limits)>,
+    shown: Shown,
 }
 
 impl Overlay {
+    /// Which part is on the screen.
+    pub fn shown(&self) -> Shown {
+        self.shown.clone()
+    }
+
+    /// Shows that part.
+    pub fn show(&mut self, shown: Shown) {
+        self.shown = shown;
+    }
+
     /// Controls beside the name of the reports.
     pub fn controls_ui(&mut self, ui: &mut Ui) {
         if ui.button("All").on_hover_text("Show the whole graph").clicked() {
-            self.axis = None;
+            self.shown.axis = None;
         }
     }
 
@@ -115,10 +134,9 @@ impl Overlay {
         }
         let limits =
             Limits { range: CycleRange::new(0, graph.places as u64), width: frame.width() };
-        let known = self.shown.is_some_and(|(of, old)| of == view && old.range == limits.range);
-        let axis = self.axis.filter(|_| known);
-        let axis = axis.unwrap_or_else(|| Axis::fitting_exactly(limits.range, limits.width));
-        self.shown = Some((view, limits));
+        let whole = Axis::fitting_exactly(limits.range, limits.width);
+        let known = self.shown.limits.is_some_and(|old| old.range == limits.range);
+        let axis = self.shown.axis.filter(|_| known && self.shown.view == view).unwrap_or(whole);
         let response = ui.interact(frame, ui.scope_id().with("overlay"), Sense::click_and_drag());
         let wheel = if response.hovered() { ui.input(|i| i.smooth_scroll_delta().y) } else { 0.0 };
         let mut moved = axis;
@@ -130,9 +148,13 @@ impl Overlay {
             moved = moved.zoomed(factor, at.x - frame.left(), limits).kept(limits);
         }
         if response.double_clicked() {
-            moved = Axis::fitting_exactly(limits.range, limits.width);
+            moved = whole;
         }
-        self.axis = Some(moved);
+        // The whole graph stays whole in a window of another width.
+        self.shown = match moved == whole {
+            true => Shown::default(),
+            false => Shown { view: view.to_owned(), axis: Some(moved), limits: Some(limits) },
+        };
         let top = paint(ui, frame, graph, axis);
         let words = format!("{} curves, up to {}", graph.series.len(), exact_bytes(top));
         region_ui(ui, ui.scope_id().with("graph"), frame, Role::Image, "Both reports", &words);

@@ -15,9 +15,21 @@ pub struct TimeLink {
     /// What both showed after the last frame.
     last: Option<(Timeline, Timeline)>,
     shifted: bool,
+    /// Whether the source shows what it is to show from the first frame on.
+    placed: bool,
 }
 
 impl TimeLink {
+    /// A link with an offset, of a source that shows what it is to show.
+    pub fn placed(offset: i64) -> Self {
+        Self { offset, placed: true, ..Self::default() }
+    }
+
+    /// Cycles that the target is ahead.
+    pub fn offset(&self) -> i64 {
+        self.offset
+    }
+
     /// Shows cycle `source` of one above cycle `target` of the other.
     pub fn line_up(&mut self, source: u64, target: u64) {
         self.set(target as i64 - source as i64);
@@ -69,6 +81,10 @@ impl TimeLink {
             Some((last, _)) if a.axis == last.axis && !self.shifted => {}
             // What the user moved leads.
             Some(_) => target.show_timeline(a.axis.shifted(self.offset), reach.1),
+            None if self.placed => {
+                source.show_timeline(a.axis, reach.0);
+                target.show_timeline(a.axis.shifted(self.offset), reach.1);
+            }
             // At first, all of both is shown.
             None => {
                 let axis = Axis::fitting(reach.0, a.width);

@@ -2,13 +2,14 @@
 
 use super::link::Link;
 use super::notes::{Bookmark, Notes};
-use super::place::{Place, existing, set_view_prefs, view_prefs};
+use super::place::{Place, carried, existing, set_view_prefs, view_prefs};
 use super::watch::Watch;
+use crate::gui::child::new_window;
 use crate::gui::saving::{Saving, Shown};
 use crate::gui::session::{ReportPage, Selection, Session};
 use crate::gui::views;
 use egui::Context;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 impl Session {
     /// What is looked at.
@@ -20,12 +21,21 @@ impl Session {
             selection: Selection { cycles: None, ..self.selection.clone() },
             state: view.state(),
             prefs: view_prefs(page.view, &self.prefs),
+            beside: page.compared.as_ref().map(|with| Box::new(with.beside(page.view))),
         })
     }
 
     /// A link to what is looked at.
     pub fn link(&self) -> Option<Link> {
         Some(Link::new(&self.page.as_ref()?.opened.path, self.place()?))
+    }
+
+    /// Shows what is looked at in another window too.
+    pub(in crate::gui) fn open_window(&mut self) {
+        let link = self.link();
+        let text = link.as_ref().map(Link::to_string).unwrap_or_default();
+        let place = link.as_ref().map(|link| (link.report.as_path(), text.as_str()));
+        self.messages.extend(new_window(place).err());
     }
 
     /// Shows a place of the open report; what does not exist there is said.
@@ -39,6 +49,20 @@ impl Session {
         let mut strange = set_view_prefs(info.name, &place.prefs, &mut self.prefs);
         if let Some(view) = page.shown() {
             strange.extend(view.restore(&place.state, &self.selection));
+        }
+        if let Some(beside) = &place.beside {
+            match page.compared.as_mut().filter(|with| same_file(&with.target.path, &beside.report))
+            {
+                Some(compared) => {
+                    let (selection, gone) = existing(&beside.selection, &compared.target);
+                    self.messages.extend(gone);
+                    strange.extend(compared.restore(info.name, selection, beside));
+                }
+                None => self.messages.push(format!(
+                    "This place is in a comparison with {}, which is not shown.",
+                    beside.report.display()
+                )),
+            }
         }
         if !strange.is_empty() {
             let words = strange.join(", ");
@@ -111,8 +135,14 @@ impl Session {
         let (notes, message) = Notes::read(&file);
         page.notes = notes;
         self.messages.extend(message);
-        page.watch = self.watches.then(|| Watch::new(&file));
+        let target = page.compared.as_ref().map(|with| with.target.report.path());
+        let files = std::iter::once(file.as_path()).chain(target);
+        page.watches = files.filter(|_| self.watches).map(Watch::new).collect();
         let Some(old) = old else { return };
+        if let (Some(fresh), Some(before)) = (&mut page.compared, &old.compared) {
+            let selection = carried(&before.selection, &before.target.report, &fresh.target);
+            fresh.take_over(before, &selection);
+        }
         page.history = old.history;
         page.finder.open = old.finder.open;
         page.finder.text = old.finder.text;
@@ -123,8 +153,9 @@ impl Session {
 
     /// Reads what is shown again if its file has changed.
     pub(in crate::gui) fn reload_if_changed(&mut self, context: &Context) {
-        let watch = self.page.as_mut().and_then(|page| page.watch.as_mut());
-        if watch.is_some_and(|watch| watch.has_changed(context)) && self.opening.is_none() {
+        let watches = self.page.iter_mut().flat_map(|page| &mut page.watches);
+        let changed = watches.filter_map(|watch| watch.has_changed(context).then_some(())).count();
+        if changed > 0 && self.opening_path().is_none() {
             self.reload(context);
         }
     }
@@ -145,20 +176,35 @@ impl Session {
 
     /// Goes to a place, in another report if it is there.
     pub(in crate::gui) fn follow(&mut self, context: &Context, link: Link) {
-        let here = self.page.as_ref().map(|page| &page.opened.path);
-        let here = here.and_then(|path| std::path::absolute(path).ok());
-        if link.report.as_os_str().is_empty() || here.as_ref() == Some(&link.report) {
-            self.go(&link.place);
-        } else {
-            let path = link.report.clone();
-            self.asked = Some(link);
-            self.start_opening(context, path);
+        let Some(page) = &self.page else {
+            return self.open_at(context, link.report.clone(), link);
+        };
+        let unnamed = link.report.as_os_str().is_empty();
+        let here = unnamed || same_file(&page.opened.path, &link.report);
+        let beside = match (&link.place.beside, &page.compared) {
+            (Some(wanted), Some(shown)) => same_file(&wanted.report, &shown.target.path),
+            (None, None) => true,
+            _ => false,
+        };
+        if here && beside {
+            return self.go(&link.place);
         }
+        let path = if unnamed { page.opened.path.clone() } else { link.report.clone() };
+        self.open_at(context, path, link);
     }
 
     /// Opens a report, and goes to a place in it whatever report the link was made in.
     pub fn open_at(&mut self, context: &Context, path: PathBuf, link: Link) {
+        match &link.place.beside {
+            Some(beside) => self.start_comparing(context, path, beside.report.clone()),
+            None => self.start_opening(context, path),
+        }
         self.asked = Some(link);
-        self.start_opening(context, path);
     }
+}
+
+/// Whether two paths name one report, as far as their words tell.
+fn same_file(a: &Path, b: &Path) -> bool {
+    let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    whole(a) == whole(b)
 }

@@ -1,9 +1,10 @@
 //! Places as text: `tilescope:/path/of/report?view=memory&select.tiles=[3]&breakdown=categories`.
 //!
 //! Values are JSON; text that is no JSON stands for itself. Signs that mean something in an
-//! address are written as percent and two digits.
+//! address are written as percent and two digits. A comparison has `compare` with the path of the
+//! target, `compare.…` for the layout, and `target.…` for what the right side shows.
 
-use super::place::Place;
+use super::place::{Beside, Place};
 use crate::gui::session::Selection;
 use crate::gui::views::{State, VIEWS, kept, restored};
 use serde_json::Value;
@@ -14,6 +15,10 @@ use std::str::FromStr;
 const SCHEME: &str = "tilescope:";
 const SELECTION: &str = "select.";
 const PREFS: &str = "prefs.";
+const COMPARE: &str = "compare";
+const LAYOUT: &str = "compare.";
+const TARGET: &str = "target.";
+const TARGET_SELECTION: &str = "target.select.";
 
 /// A report and a place in it.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,17 +60,26 @@ impl Link {
 
 impl fmt::Display for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Place { view, selection, state, prefs } = &self.place;
+        let Place { view, selection, state, prefs, beside } = &self.place;
         let path = self.report.to_string_lossy();
         write!(f, "{SCHEME}{}?view={}", encoded(&path), encoded(view))?;
         let parts = [(SELECTION, &kept(selection)), ("", state), (PREFS, prefs)];
-        for (prefix, fields) in parts {
-            for (name, value) in fields {
-                write!(f, "&{prefix}{}={}", encoded(name), encoded(&written(value)))?;
-            }
-        }
-        Ok(())
+        write_fields(f, &parts)?;
+        let Some(beside) = beside else { return Ok(()) };
+        let Beside { report, selection, state, layout } = beside.as_ref();
+        write!(f, "&{COMPARE}={}", encoded(&report.to_string_lossy()))?;
+        let chosen = kept(selection);
+        write_fields(f, &[(LAYOUT, layout), (TARGET_SELECTION, &chosen), (TARGET, state)])
     }
+}
+
+fn write_fields(f: &mut fmt::Formatter<'_>, parts: &[(&str, &State)]) -> fmt::Result {
+    for (prefix, fields) in parts {
+        for (name, value) in fields.iter() {
+            write!(f, "&{prefix}{}={}", encoded(name), encoded(&written(value)))?;
+        }
+    }
+    Ok(())
 }
 
 impl FromStr for Link {
@@ -78,12 +92,21 @@ impl FromStr for Link {
         };
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
         let mut place = Place::default();
-        let mut selection = State::new();
+        let (mut selection, mut selection_beside) = (State::new(), State::new());
+        let mut beside = Beside::default();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (name, value) = (decoded(name)?, decoded(value)?);
             if name == "view" {
                 place.view = value;
+            } else if name == COMPARE {
+                beside.report = PathBuf::from(value);
+            } else if let Some(name) = name.strip_prefix(LAYOUT) {
+                beside.layout.insert(name.to_owned(), read(&value));
+            } else if let Some(name) = name.strip_prefix(TARGET_SELECTION) {
+                selection_beside.insert(name.to_owned(), read(&value));
+            } else if let Some(name) = name.strip_prefix(TARGET) {
+                beside.state.insert(name.to_owned(), read(&value));
             } else if let Some(name) = name.strip_prefix(SELECTION) {
                 selection.insert(name.to_owned(), read(&value));
             } else if let Some(name) = name.strip_prefix(PREFS) {
@@ -95,13 +118,18 @@ impl FromStr for Link {
         if !VIEWS.iter().any(|view| view.name == place.view) {
             return Err(LinkError::View(place.view));
         }
-        let (chosen, strange) = restored::<Selection>(&selection);
-        if !strange.is_empty() {
-            return Err(LinkError::Selection(strange.join(", ")));
+        place.selection = chosen(&selection)?;
+        if !beside.report.as_os_str().is_empty() {
+            beside.selection = chosen(&selection_beside)?;
+            place.beside = Some(Box::new(beside));
         }
-        place.selection = chosen;
         Ok(Self { report: PathBuf::from(decoded(path)?), place })
     }
+}
+
+fn chosen(fields: &State) -> Result<Selection, LinkError> {
+    let (chosen, strange) = restored::<Selection>(fields);
+    if strange.is_empty() { Ok(chosen) } else { Err(LinkError::Selection(strange.join(", "))) }
 }
 
 /// Text as itself where it could not be taken for something else, everything else as JSON.
@@ -172,6 +200,7 @@ mod tests {
             tiles in proptest::collection::vec(any::<u32>(), 0..4),
             step in any::<Option<u64>>(),
             state in proptest::collection::btree_map("[a-z_]{1,6}", value(), 0..4),
+            compared in any::<bool>(),
         ) {
             let step = step.map(|id| crate::gui::command::ChosenStep {
                 ipu: 3, sub_lane: 1, position: id, step: crate::units::StepId(id),
@@ -179,7 +208,14 @@ mod tests {
             let selection = Selection { tiles, step, ..Selection::default() };
             let mut state: State = state.into_iter().collect();
             state.remove("view");
-            let place = Place { view: "memory".to_owned(), selection, state: state.clone(), prefs: state };
+            let beside = compared.then(|| Box::new(Beside {
+                report: PathBuf::from("/b c"),
+                selection: selection.clone(),
+                state: state.clone(),
+                layout: state.clone(),
+            }));
+            let prefs = state.clone();
+            let place = Place { view: "memory".to_owned(), selection, state, prefs, beside };
             let link = Link { report: PathBuf::from(path), place };
             prop_assert_eq!(link.to_string().parse(), Ok(link));
         }

@@ -10,5 +10,5 @@ mod watch;
 pub use history::History;
 pub use link::{Link, LinkError};
 pub use notes::{Bookmark, Notes};
-pub use place::{Place, carried};
+pub use place::{Beside, Place, carried};
 pub use watch::Watch;

@@ -6,6 +6,7 @@ use crate::gui::session::Selection;
 use crate::gui::views::{State, kept, restored};
 use crate::report::{Report, ReportError};
 use crate::units::{OperationId, ProgramId, StepId, VariableId};
+use std::path::PathBuf;
 
 /// Which view is shown, what is selected, how the view shows it, and the view's settings.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,6 +19,21 @@ pub struct Place {
     pub state: State,
     /// The settings that the view obeys.
     pub prefs: State,
+    /// The other side, where the report is compared.
+    pub beside: Option<Box<Beside>>,
+}
+
+/// The other side of a comparison.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Beside {
+    /// The report.
+    pub report: PathBuf,
+    /// What is chosen in it.
+    pub selection: Selection,
+    /// The state of its view.
+    pub state: State,
+    /// How both sides are laid out.
+    pub layout: State,
 }
 
 impl Place {

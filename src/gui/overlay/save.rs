@@ -14,8 +14,10 @@ use std::path::PathBuf;
 pub fn save_ui(ui: &mut Ui, overlay: &mut Overlay, session: &Session, commands: &mut Vec<Command>) {
     heading_ui(ui, "Save");
     let Some(page) = &session.page else { return };
+    let compared = page.compared.as_ref().map(|with| with.tables()).unwrap_or_default();
     let choices: Vec<SaveWhat> = [SaveWhat::Png, SaveWhat::Svg]
         .into_iter()
+        .chain(compared.into_iter().map(SaveWhat::Differences))
         .chain(tables::of_view(page.view).map(|table| SaveWhat::Table(table.name)))
         .collect();
     let titles: Vec<(usize, String)> = choices.iter().map(SaveWhat::title).enumerate().collect();
@@ -41,7 +43,9 @@ pub fn save_ui(ui: &mut Ui, overlay: &mut Overlay, session: &Session, commands: 
     let size = ui.ctx().content_rect().size();
     let size = (size.x.round() as u32, size.y.round() as u32);
     let text = match what {
-        SaveWhat::Table(_) => "The whole table, with plain numbers.".to_owned(),
+        SaveWhat::Table(_) | SaveWhat::Differences(_) => {
+            "The whole table, with plain numbers.".to_owned()
+        }
         _ => format!("{} x {} points, in the colours of the window.", size.0, size.1),
     };
     ui.label(RichText::new(text).color(Palette::of(ui.visuals()).weak_text));

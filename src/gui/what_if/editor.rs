@@ -1,5 +1,6 @@
 //! The text of the spec: completion, the key under the cursor, the line that is wrong.
 
+use super::history::History;
 use super::keys::{KeyInfo, Problem};
 use super::spec_text::{key_on_line, table_on_line, values};
 use crate::gui::theme::Palette;
@@ -32,6 +33,7 @@ impl Editor {
         text: &mut String,
         keys: &[KeyInfo],
         problem: Option<&Problem>,
+        history: &History,
     ) {
         let offers = self.offers(text, keys);
         let id = ui.scope_id().with("spec text");
@@ -67,7 +69,7 @@ impl Editor {
         }
         self.offers_ui(ui, id, text, &offers);
         problem_ui(ui, problem);
-        self.key_ui(ui, text, keys);
+        self.key_ui(ui, text, keys, history);
     }
 
     fn line(&self, text: &str) -> usize {
@@ -132,8 +134,8 @@ impl Editor {
         ui.ctx().memory_mut(|memory| memory.request_focus(id));
     }
 
-    /// What there is to know about the key under the cursor.
-    fn key_ui(&self, ui: &mut Ui, text: &str, keys: &[KeyInfo]) {
+    /// What there is to know about the key under the cursor, and what its values have cost so far.
+    fn key_ui(&self, ui: &mut Ui, text: &str, keys: &[KeyInfo], history: &History) {
         let palette = Palette::of(ui.visuals());
         let path = key_on_line(text, self.line(text));
         let key = path.and_then(|path| keys.iter().find(|key| key.path == path));
@@ -149,6 +151,9 @@ impl Editor {
         ui.label(RichText::new(text).color(palette.weak_text).size(11.5));
         if !key.also.is_empty() {
             ui.label(RichText::new(&key.also).color(palette.weak_text).size(11.5));
+        }
+        for line in history.costs(key) {
+            ui.label(RichText::new(line).size(11.5));
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Variants that were tried: what they change and what came out. Any two can be compared, and each
 //! can be saved.
 
-use super::spec_text::changes;
+use super::keys::KeyInfo;
+use super::spec_text::{changes, values};
 use crate::analysis::summary::{Summary, summary};
 use crate::gui::command::Command;
 use crate::gui::theme::Palette;
@@ -81,6 +82,25 @@ impl History {
     /// A name that none of them has.
     pub fn next_name(&self) -> String {
         format!("variant {}", self.variants.len())
+    }
+
+    /// What each value of a key that was tried has cost: cycles and the fullest tile, and how much
+    /// more cycles than as it was.
+    pub fn costs(&self, key: &KeyInfo) -> Vec<String> {
+        let value = |variant: &Variant| values(&variant.spec).remove(&key.path);
+        let figures = |variant: &Variant| variant.figures.latest()?.as_ref().ok().cloned();
+        let before = self.variants.first().and_then(figures).and_then(|figures| figures.cycles);
+        let line = |variant: &Variant| {
+            let Figures { cycles, fullest, .. } = figures(variant)?;
+            let value = value(variant).unwrap_or_else(|| format!("{} (default)", key.default));
+            let run = cycles.map_or_else(
+                || "not run".to_owned(),
+                |cycles| format!("{} cycles{}", grouped(cycles), share_text(before, cycles)),
+            );
+            let fullest = binary_bytes(fullest);
+            Some(format!("{value}: {run}, fullest tile {fullest} ({})", variant.name))
+        };
+        self.variants.iter().filter_map(line).collect()
     }
 
     /// The list with what can be done; `text` takes the spec that is to be worked on.
@@ -168,6 +188,17 @@ impl History {
                 }));
             }
         });
+    }
+}
+
+/// How much more cycles than before: ` (+12.50 %)`.
+fn share_text(before: Option<u64>, cycles: u64) -> String {
+    match before.filter(|before| *before > 0 && *before != cycles) {
+        Some(before) => {
+            let share = (cycles as f64 / before as f64 - 1.0) * 100.0;
+            format!(" ({share:+.2} %)")
+        }
+        None => String::new(),
     }
 }
 

@@ -2,6 +2,7 @@
 //! compared with the report it began with, and every variant that was tried is kept in a list.
 
 mod editor;
+mod here;
 mod history;
 mod keys;
 mod sliders;
@@ -162,7 +163,7 @@ impl WhatIf {
         }
         ui.add_space(6.0);
         let problem = checked.as_ref().and_then(|checked| checked.as_ref().ok()?.as_ref());
-        self.editor.ui(ui, &mut self.text, &keys, problem);
+        self.editor.ui(ui, &mut self.text, &keys, problem, &self.history);
         if let Some(Err(words)) = &checked {
             ui.label(RichText::new(words).color(palette.error));
         }

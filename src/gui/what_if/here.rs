@@ -1,0 +1,38 @@
+//! What a session does about changed specs: one for each report that was asked about.
+
+use super::WhatIf;
+use crate::gui::session::Session;
+use egui::Context;
+
+impl Session {
+    /// Opens the spec of the report that is shown, with what was tried before if it is about that.
+    pub(in crate::gui) fn toggle_what_if(&mut self) {
+        let Some(page) = &self.page else { return };
+        let opened = &page.opened;
+        let is_about = |of: &WhatIf| of.is_about(&opened.path);
+        self.what_if_open = !self.what_if_open || !self.what_if.iter().any(|of| is_about(of));
+        // What was typed and tried for another report waits until that is shown again.
+        self.other_what_ifs.extend(self.what_if.take());
+        let known = self.other_what_ifs.iter().position(|of| is_about(of));
+        self.what_if = Some(match known {
+            Some(at) => self.other_what_ifs.remove(at),
+            None => Box::new(WhatIf::new(&opened.path, opened.report.spec(), &self.variants_in)),
+        });
+    }
+
+    pub(in crate::gui) fn what_ifs(&mut self) -> impl Iterator<Item = &mut WhatIf> {
+        self.what_if.iter_mut().chain(&mut self.other_what_ifs).map(Box::as_mut)
+    }
+
+    pub(in crate::gui) fn simulate_variant(&mut self, context: &Context) {
+        let Some(what_if) = &mut self.what_if else { return };
+        if self.simulation.is_some() {
+            self.messages.push("A simulation is running already.".to_owned());
+            return;
+        }
+        match what_if.start(context) {
+            Ok(simulation) => self.simulation = Some(simulation),
+            Err(problem) => self.messages.push(problem),
+        }
+    }
+}
