@@ -332,6 +332,12 @@ impl Session {
             }
             Command::ToTarget(command) => self.choose_in_target(*command),
             Command::ToggleWhatIf => self.toggle_what_if(),
+            Command::WhatIfWith(key, value) => self.what_if_with(key, &value),
+            Command::CancelOpening => {
+                // The thread goes on until it is done; nobody listens any more.
+                self.opening = None;
+                self.opening_both = None;
+            }
             Command::SimulateVariant => self.simulate_variant(context),
             Command::ShowTab(at) => self.show_tab(at),
             Command::NextTab(forwards) => self.next_tab(forwards),

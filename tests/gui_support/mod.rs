@@ -212,7 +212,7 @@ pub const VARIANTS: &[Variant] = &[
             let overrides = ["options.device_iterations=1", "options.replication_factor=4"];
             common::report_file(&common::spec("mnist_pipeline", &overrides), path);
         },
-        trace: &["IPU 0", "IPU 3", "Marks"],
+        trace: &["IPU 0", "IPU 1", "Marks"],
         memory: &["Memory by tile", "Not overlapped"],
         liveness: &["Liveness by program step", "Total"],
     },
@@ -226,7 +226,7 @@ pub const VARIANTS: &[Variant] = &[
     Variant {
         name: "sample of a pipeline",
         write: |path| copy_sample("mnist_pipeline", path),
-        trace: &["IPU 0", "IPU 3"],
+        trace: &["IPU 0", "IPU 1"],
         memory: &["Memory by tile"],
         liveness: &["Liveness by program step"],
     },
