@@ -38,7 +38,7 @@ pub fn summary_ui(ui: &mut Ui, summary: &WindowSummary, target: &Target, bytes: 
         ui.add_space(4.0);
         header_ui(ui, &widths);
         // Rows that are scrolled out of sight are not laid out.
-        let (count, height) = (summary.ipus.len(), ROW_HEIGHT);
+        let (count, height) = (summary.ipus.len(), row_height(&widths));
         let top = ui.cursor().top();
         let all = vec2(widths.iter().sum::<f32>(), count as f32 * height);
         let seen = |y: f32| (((y - top) / height).max(0.0) as usize).min(count);
@@ -84,8 +84,10 @@ fn widths(room: f32) -> [f32; 6] {
     widths
 }
 
-/// Height of a row of the summary.
-const ROW_HEIGHT: f32 = 42.0;
+/// Height of a row of the summary: shares stand in one line where there is room, else in two.
+fn row_height(widths: &[f32; 6]) -> f32 {
+    if widths[1] < MOST_PROPORTIONS { 60.0 } else { 42.0 }
+}
 
 /// A cell of a row: its left edge is that of the column.
 fn cell_ui(
@@ -170,6 +172,9 @@ fn parts(palette: &Palette, shares: &Proportions) -> Vec<(Color32, &'static str,
     all.into_iter().filter(|(_, _, share)| *share >= 0.0005).collect()
 }
 
+/// Size of the words below the bar of shares.
+const WORDS: f32 = 11.5;
+
 /// Shares as a bar and as text.
 fn proportions_ui(ui: &mut Ui, totals: &IpuTotals) {
     let palette = Palette::of(ui.visuals());
@@ -190,15 +195,21 @@ fn proportions_ui(ui: &mut Ui, totals: &IpuTotals) {
         ui.painter().rect_filled(part, 0.0, *colour);
         left = right;
     }
-    ui.horizontal(|ui| {
+    ui.horizontal_wrapped(|ui| {
         ui.spacing_mut().item_spacing.x = 4.0;
         for ((colour, _, _), text) in parts.iter().zip(&text) {
+            // A colour and its word stay together.
+            let font = egui::FontId::proportional(WORDS);
+            let words = ui.painter().layout_no_wrap(text.clone(), font, palette.text).size().x;
+            if ui.available_size_before_wrap().x < words + 14.0 {
+                ui.end_row();
+            }
             let (dot, _) = ui.allocate_exact_size(vec2(8.0, 8.0), Sense::hover());
             let line = egui::Stroke::new(1.0, palette.outline);
             let inside = egui::StrokeKind::Inside;
             let line = if *colour == palette.lane { line } else { egui::Stroke::NONE };
             ui.painter().rect(dot, CornerRadius::same(2), *colour, line, inside);
-            ui.label(RichText::new(text).size(11.5));
+            ui.label(RichText::new(text).size(WORDS));
             ui.add_space(5.0);
         }
     });
