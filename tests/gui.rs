@@ -7,7 +7,7 @@ mod common;
 mod gui_support;
 mod report_support;
 
-use egui::accesskit::Role;
+use egui::accesskit::{Action, Role};
 use egui::{Event, Key, Modifiers, Vec2};
 use egui_kittest::Harness;
 use egui_kittest::kittest::{NodeT, Queryable};
@@ -118,7 +118,8 @@ fn controls(window: &Window) -> Vec<(Role, String)> {
             let node = node.accesskit_node();
             let role = node.role();
             let name = node.label().filter(|name| !name.is_empty())?;
-            (pressable.contains(&role) && !node.is_disabled()).then_some((role, name))
+            let held = node.data().supports_action(Action::Click);
+            (pressable.contains(&role) && held && !node.is_disabled()).then_some((role, name))
         })
         .collect();
     found.dedup();

@@ -123,6 +123,7 @@ pub struct Session {
     /// The spec of a report that is being changed.
     pub what_if: Option<Box<WhatIf>>,
     /// Those of other reports.
+    #[expect(clippy::vec_box, reason = "they move to and from the one that is shown whole")]
     pub(super) other_what_ifs: Vec<Box<WhatIf>>,
     /// Whether it is shown.
     pub what_if_open: bool,

@@ -192,7 +192,7 @@ fn tree_header_ui(ui: &mut Ui, titles: &[String]) {
         let at = place.right_center();
         ui.painter().text(at, Align2::RIGHT_CENTER, title, font.clone(), palette.weak_text);
         let id = ui.scope_id().with(("column", column));
-        region_ui(ui, id, place, Role::Label, title, "");
+        region_ui(ui, id, place, Role::ColumnHeader, title, "");
     }
     let line = Stroke::new(1.0, palette.rule);
     ui.painter().hline(ui.clip_rect().x_range(), rect.bottom() - 0.5, line);
