@@ -123,6 +123,7 @@ pub struct Session {
     /// The spec of a report that is being changed.
     pub what_if: Option<Box<WhatIf>>,
     /// Those of other reports.
+    #[expect(clippy::vec_box, reason = "they move to and from the one that is shown whole")]
     pub(super) other_what_ifs: Vec<Box<WhatIf>>,
     /// Whether it is shown.
     pub what_if_open: bool,
@@ -332,6 +333,12 @@ impl Session {
             }
             Command::ToTarget(command) => self.choose_in_target(*command),
             Command::ToggleWhatIf => self.toggle_what_if(),
+            Command::WhatIfWith(key, value) => self.what_if_with(key, &value),
+            Command::CancelOpening => {
+                // The thread goes on until it is done; nobody listens any more.
+                self.opening = None;
+                self.opening_both = None;
+            }
             Command::SimulateVariant => self.simulate_variant(context),
             Command::ShowTab(at) => self.show_tab(at),
             Command::NextTab(forwards) => self.next_tab(forwards),

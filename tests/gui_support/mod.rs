@@ -206,7 +206,56 @@ pub const VARIANTS: &[Variant] = &[
         memory: &["Memory"],
         liveness: &["Liveness"],
     },
+    Variant {
+        name: "four replicas",
+        write: |path| {
+            let overrides = ["options.device_iterations=1", "options.replication_factor=4"];
+            common::report_file(&common::spec("mnist_pipeline", &overrides), path);
+        },
+        trace: &["IPU 0", "IPU 1", "Marks"],
+        memory: &["Memory by tile", "Not overlapped"],
+        liveness: &["Liveness by program step", "Total"],
+    },
+    Variant {
+        name: "sample of one IPU",
+        write: |path| copy_sample("matmul_chain", path),
+        trace: &["IPU 0", "Engine::run #0"],
+        memory: &["Memory by tile"],
+        liveness: &["Liveness by program step"],
+    },
+    Variant {
+        name: "sample of a pipeline",
+        write: |path| copy_sample("mnist_pipeline", path),
+        trace: &["IPU 0", "IPU 1"],
+        memory: &["Memory by tile"],
+        liveness: &["Liveness by program step"],
+    },
+    Variant {
+        name: "sample out of memory",
+        write: |path| copy_sample("too_large", path),
+        trace: &["Nothing was executed"],
+        memory: &["Memory by tile", "Overflowed"],
+        liveness: &["Liveness by program step"],
+    },
+    Variant {
+        name: "remote buffers",
+        write: |path| {
+            let spec = common::spec("offload", &["options.device_iterations=1"]);
+            common::report_file(&spec, path);
+        },
+        trace: &["IPU 0", "StreamCopy remote buffer (Rx/Tx)"],
+        memory: &["Memory by tile"],
+        liveness: &["Liveness by program step"],
+    },
 ];
+
+/// Copies a report that comes with the program.
+fn copy_sample(name: &str, path: &Path) {
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample_reports");
+    std::fs::create_dir_all(path).expect("makes a directory");
+    let file = "profile.pop";
+    std::fs::copy(samples.join(name).join(file), path.join(file)).expect("copies");
+}
 
 /// A window on an app.
 pub type Window = Harness<'static, App>;

@@ -262,6 +262,7 @@ const ACTIONS: &[Action] = &[
         title: "Save picture or table…",
         help: "Write what is shown as PNG or SVG, or a table of this view as CSV.",
         keys: &[Press::ctrl(Key::S)],
+        menu: Some(Icon::Camera),
         effect: Effect::Do(|session| {
             session.page.as_ref().map(|_| Command::Overlay(Some(OverlayKind::Save)))
         }),

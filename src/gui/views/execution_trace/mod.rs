@@ -175,6 +175,12 @@ impl View for ExecutionTrace {
                 ui.ctx().request_repaint_after_secs(0.1);
                 if self.prepared.is_slow() {
                     waiting_ui(ui, &words);
+                    if ui.vertical_centered(|ui| ui.button("Cancel")).inner.clicked() {
+                        // Coming back to this view begins anew.
+                        self.cancel = Cancel::default();
+                        self.prepared = Slot::default();
+                        context.commands.push(Command::ShowView("summary"));
+                    }
                 }
                 return;
             }
