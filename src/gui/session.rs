@@ -7,6 +7,7 @@ use super::command::{ChosenStep, Command};
 use super::compare::Compared;
 use super::finding::Finder;
 use super::keep::{History, Link, Notes, Watch};
+use super::measuring::selection_query;
 use super::opening::{Demo, Opened, Pending, demos, simulated};
 use super::overlay::Overlay;
 use super::prefs::{Prefs, Store};
@@ -154,7 +155,7 @@ pub struct Session {
     /// Counts background work.
     pub workers: Workers,
     /// Whether reports are read again when their files change.
-    pub(super) watches: bool,
+    pub watches: bool,
     /// Where to go once the report is open.
     pub(super) asked: Option<Link>,
 }
@@ -295,6 +296,13 @@ impl Session {
             Command::Find => {
                 if let Some(page) = &mut self.page {
                     page.finder.start();
+                }
+            }
+            Command::MeasureSelection => {
+                if let Some(page) = &mut self.page
+                    && let Some(query) = selection_query(&self.selection, &page.opened)
+                {
+                    page.finder.measure(&query);
                 }
             }
             Command::NextFound(by) => {
