@@ -5,6 +5,7 @@
 mod common;
 
 use rusqlite::{Connection, OpenFlags};
+use tilescope::analysis::liveness::{Curve, Source, curve};
 use tilescope::analysis::summary::{Summary, summary};
 use tilescope::report::Report;
 
@@ -48,8 +49,56 @@ fn the_chain_is_what_the_profile_shows() {
     assert_eq!(memory.by_region["interleaved"], 8_960_000);
     assert_eq!(memory.by_category["constant"], 99_000);
 
+    // What is always live, by kind; the guide prints kilobytes of 1024 bytes.
+    for (category, kilobytes) in [
+        ("vertexInstanceState", 271.0),
+        ("vertexFieldData", 222.0),
+        ("instrumentationResults", 66.0),
+        ("hostExchangePacketHeader", 12.1),
+        ("constant", 49.2 + 47.5),
+    ] {
+        within(category, memory.by_category[category] as f64, kilobytes * 1024.0, 5.0);
+    }
+    assert_eq!(memory.by_category["controlId"], 8);
+
     let execution = summary.execution.expect("it ran");
     within("cycles", execution.total_cycles as f64, 34_655.0, 5.0);
     within("Convolve", cycles(&steps, &["m4/Conv_1/Convolve"]), 15_240.0, 10.0);
     within("Reduce0", cycles(&steps, &["m4/Conv_1/Reduce0"]), 3_430.0, 10.0);
+}
+
+/// Bytes live at each step, always-live ones included.
+fn live(overrides: &[&str]) -> (Report, Curve, tempfile::TempDir) {
+    let (report, directory) = common::report("matmul_chain", overrides);
+    let curve = curve(&report, Source::Whole).expect("reads").expect("recorded");
+    (report, curve, directory)
+}
+
+/// Mebibytes live while the program of this name runs.
+fn mebibytes(report: &Report, curve: &Curve, name: &str) -> f64 {
+    let programs = report.programs().expect("reads");
+    let is_it = |program| programs.get(program).is_some_and(|node| node.name == name);
+    let step = curve.programs.iter().position(|program| is_it(*program)).expect(name);
+    curve.total(step) as f64 / f64::from(1 << 20)
+}
+
+#[test]
+fn liveness_is_what_the_profile_shows() {
+    let (report, curve, _directory) = live(&[]);
+    let at = |name: &str| mebibytes(&report, &curve, name);
+    within("always live", curve.always as f64 / f64::from(1 << 20), 3.2, 5.0);
+    within("plateau", at("cs2_m4/Conv_1/Convolve/ExchangePre"), 48.5, 1.0);
+    within("plateau's end", at("m4/Conv_1/Convolve/PreArrange-0"), 48.5, 2.0);
+    within("peak", at("m4/Conv_1/Convolve"), 56.0, 1.0);
+    within("second hump", at("m5/Conv_1/Convolve"), 27.5, 2.0);
+    let peak = curve.peak().expect("steps");
+    assert_eq!(curve.total(peak) as f64 / f64::from(1 << 20), at("m4/Conv_1/Convolve"));
+}
+
+/// The chain it is compared with there: 1600x700 by 700x400.
+#[test]
+fn the_larger_chain_is_what_the_comparison_shows() {
+    let (_report, curve, _directory) = live(&["model.m=1600", "model.k=700"]);
+    let peak = curve.total(curve.peak().expect("steps"));
+    within("peak", peak as f64 / f64::from(1 << 20), 94.5, 2.0);
 }

@@ -4,7 +4,9 @@
 use super::action::Wish;
 use super::keep::Bookmark;
 use super::overlay::OverlayKind;
-use super::prefs::{LivenessPrefs, Look, MemoryPrefs, OperationPrefs, ThemeChoice, TracePrefs};
+use super::prefs::{
+    GraphPrefs, LivenessPrefs, Look, MemoryPrefs, OperationPrefs, ThemeChoice, TracePrefs,
+};
 use super::saving::Saving;
 use crate::analysis::insights::Place;
 use crate::units::{CycleRange, OperationId, ProgramId, StepId, VariableId};
@@ -127,6 +129,8 @@ pub enum Command {
     SetLivenessPrefs(LivenessPrefs),
     /// Change choices of the operations view.
     SetOperationPrefs(OperationPrefs),
+    /// Change choices of the operations graph.
+    SetGraphPrefs(GraphPrefs),
     /// Fold or unfold a block of the summary.
     ToggleBlock(&'static str),
     /// Change the filter of the options table.

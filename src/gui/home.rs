@@ -3,17 +3,18 @@
 use super::command::Command;
 use super::fonts::strong;
 use super::icons::{self, Icon};
+use super::keep::{Link, Place};
 use super::overlay::OverlayKind;
 use super::prefs::Recent;
 use super::session::Session;
 use super::theme::Palette;
+use super::views::VIEWS;
 use super::widgets::{elided::elided, focus_ui, icon_button_ui};
 use egui::accesskit::Role;
 use egui::{
-    Align, Align2, CentralPanel, CornerRadius, FontId, Frame, Key, Layout, Margin, Rect, Response,
-    RichText, ScrollArea, Sense, Stroke, TextEdit, TextStyle, Ui, Vec2, WidgetInfo, vec2,
+    Align, Align2, CentralPanel, CornerRadius, FontId, Frame, Layout, Margin, Rect, Response,
+    RichText, ScrollArea, Sense, Stroke, TextStyle, Ui, Vec2, WidgetInfo, vec2,
 };
-use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Width at which cards stand beside each other.
@@ -78,6 +79,8 @@ fn cards_ui(ui: &mut Ui, session: &mut Session, commands: &mut Vec<Command>, wid
         card_ui(ui, "Recent", |ui| recent_card_ui(ui, session, commands));
         ui.add_space(gap);
         card_ui(ui, "Reports of your own", capture_card_ui);
+        ui.add_space(gap);
+        card_ui(ui, "Help", |ui| help_card_ui(ui, commands));
         return;
     }
     ui.horizontal_top(|ui| {
@@ -94,8 +97,28 @@ fn cards_ui(ui: &mut Ui, session: &mut Session, commands: &mut Vec<Command>, wid
             card_ui(ui, "Recent", |ui| recent_card_ui(ui, session, commands));
             ui.add_space(gap);
             card_ui(ui, "Reports of your own", capture_card_ui);
+            ui.add_space(gap);
+            card_ui(ui, "Help", |ui| help_card_ui(ui, commands));
         });
     });
+}
+
+/// Ways to words about everything; nothing of it needs a network.
+fn help_card_ui(ui: &mut Ui, commands: &mut Vec<Command>) {
+    let entries = [
+        (
+            "How do I open, capture and compare reports?",
+            "every view and its figures",
+            OverlayKind::Help,
+        ),
+        ("Keys and gestures", "what the keyboard and the mouse do", OverlayKind::Keys),
+        ("Preferences", "units, colours, text size, keys", OverlayKind::Preferences),
+    ];
+    for (text, about, kind) in entries {
+        if row_ui(ui, Icon::Help, text, about, true).clicked() {
+            commands.push(Command::Overlay(Some(kind)));
+        }
+    }
 }
 
 /// How to get a report out of an SDK, or out of a spec.
@@ -188,19 +211,8 @@ fn open_card_ui(ui: &mut Ui, session: &mut Session, commands: &mut Vec<Command>)
         }
     }
     ui.add_space(8.0);
-    ui.horizontal(|ui| {
-        let edit = TextEdit::singleline(&mut session.typed_path)
-            .hint_text(RichText::new("Path of a directory or .pop file").color(palette.weak_text))
-            .desired_width(ui.available_width() - 76.0)
-            .margin(Margin::symmetric(8, 5));
-        let typed = ui.add(edit).accessible_name("Path of a report");
-        let entered = typed.lost_focus() && ui.input(|i| i.key_pressed(Key::Enter));
-        let path = session.typed_path.trim();
-        let clicked = ui.add_enabled(!path.is_empty(), egui::Button::new("Open")).clicked();
-        if (entered || clicked) && !path.is_empty() {
-            commands.push(Command::Open(PathBuf::from(path)));
-        }
-    });
+    let workers = session.workers.clone();
+    commands.extend(session.typed_path.ui(ui, &workers).map(Command::Open));
     ui.add_space(2.0);
     let hint = "Or drop a report on this window.";
     ui.label(RichText::new(hint).color(palette.weak_text).size(11.5));
@@ -291,7 +303,7 @@ fn recent_ui(
         if tick.on_hover_text("Tick two reports to compare them").clicked() {
             commands.push(Command::Tick(recent.path.clone()));
         }
-        let width = ui.available_width() - 34.0;
+        let width = ui.available_width() - 68.0;
         let (rect, response) = ui.allocate_exact_size(vec2(width, 44.0), Sense::click());
         response.widget_info(|| WidgetInfo::labeled(Role::Button, true, format!("Open {name}")));
         if response.hovered() {
@@ -314,6 +326,10 @@ fn recent_ui(
         let shown = recent.path.display().to_string();
         if response.on_hover_text(shown).clicked() {
             commands.push(Command::Open(recent.path.clone()));
+        }
+        if icon_button_ui(ui, Icon::Link, "Copy link to this report").clicked() {
+            let place = Place { view: VIEWS[0].name.to_owned(), ..Place::default() };
+            ui.ctx().copy_text(Link::new(&recent.path, place).to_string());
         }
         if icon_button_ui(ui, Icon::Close, "Remove from recent reports").clicked() {
             commands.push(Command::ForgetRecent(recent.path.clone()));

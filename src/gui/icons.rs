@@ -47,6 +47,8 @@ pub enum Icon {
     Table,
     /// Boxes with lines between them.
     Graph,
+    /// Two links of a chain.
+    Link,
 }
 
 /// Paints `icon` centred in `rect`.
@@ -82,6 +84,11 @@ pub fn paint(painter: &Painter, rect: Rect, icon: Icon, colour: Color32) {
         Icon::Tree => pen.tree(),
         Icon::Table => pen.table(),
         Icon::Graph => pen.graph(),
+        Icon::Link => {
+            pen.circle((0.36, 0.64), 0.2);
+            pen.circle((0.64, 0.36), 0.2);
+            pen.line(&[(0.42, 0.58), (0.58, 0.42)]);
+        }
     }
 }
 

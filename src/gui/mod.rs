@@ -20,6 +20,7 @@ mod measuring;
 mod opening;
 mod overlay;
 pub mod paint;
+mod path_box;
 mod picture;
 mod prefs;
 mod saving;

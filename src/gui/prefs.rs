@@ -225,6 +225,43 @@ pub struct OperationPrefs {
     pub switched: Vec<String>,
 }
 
+/// What colours of the operations graph mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GraphMetric {
+    /// Forward, backward or update.
+    #[default]
+    Pass,
+    /// Cycles in the run.
+    Elapsed,
+    /// Code over all tiles.
+    Code,
+    /// Floating point operations.
+    Flops,
+    /// Bytes of variables.
+    Memory,
+}
+
+/// Choices of the operations graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GraphPrefs {
+    /// What colours mean.
+    pub metric: GraphMetric,
+    /// Show the backward pass.
+    pub backward: bool,
+    /// Show weight updates.
+    pub updates: bool,
+    /// Let arrows say what they carry.
+    pub edge_labels: bool,
+}
+
+impl Default for GraphPrefs {
+    fn default() -> Self {
+        Self { metric: GraphMetric::Pass, backward: true, updates: false, edge_labels: false }
+    }
+}
+
 /// Everything that is remembered.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -249,6 +286,8 @@ pub struct Prefs {
     pub liveness: LivenessPrefs,
     /// Choices of the operations view.
     pub operations: OperationPrefs,
+    /// Choices of the operations graph.
+    pub operations_graph: GraphPrefs,
     /// Units, colours, text size.
     pub look: Look,
     /// Keys of actions, by name, where they are not those of the table.

@@ -10,6 +10,7 @@ use super::keep::{History, Link, Notes, Watch};
 use super::measuring::selection_query;
 use super::opening::{Demo, Opened, Pending, demos, simulated};
 use super::overlay::Overlay;
+use super::path_box::PathBox;
 use super::prefs::{Prefs, Store};
 use super::saving::Saved;
 use super::tabs::Tabs;
@@ -145,7 +146,7 @@ pub struct Session {
     /// What the view that is shown is asked for in the next frame.
     pub wishes: Vec<Wish>,
     /// Path typed on the home screen.
-    pub typed_path: String,
+    pub typed_path: PathBox,
     /// Reports that come with the program.
     pub demos: Vec<Demo>,
     /// Specs that come with the program.
@@ -199,7 +200,7 @@ impl Session {
             messages: Vec::new(),
             overlay: None,
             wishes: Vec::new(),
-            typed_path: String::new(),
+            typed_path: PathBox::default(),
             demos: Vec::new(),
             specs: Slot::default(),
             existing: Slot::default(),
@@ -396,6 +397,7 @@ impl Session {
             Command::SetTracePrefs(prefs) => self.prefs.trace = prefs,
             Command::SetMemoryPrefs(prefs) => self.prefs.memory = prefs,
             Command::SetLivenessPrefs(prefs) => self.prefs.liveness = prefs,
+            Command::SetGraphPrefs(prefs) => self.prefs.operations_graph = prefs,
             Command::SetOperationPrefs(prefs) => self.prefs.operations = prefs,
             Command::ToggleBlock(title) => toggle(&mut self.prefs.folded_blocks, title),
             Command::SetOptionFilter(filter) => self.prefs.option_filter = filter,

@@ -3,7 +3,7 @@
 use crate::report::comb::Comb;
 use crate::report::error::ReportError;
 use crate::report::schema;
-use rusqlite::{Connection, Params};
+use rusqlite::{CachedStatement, Connection, Params};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::LazyLock;
@@ -17,16 +17,34 @@ pub(super) struct Rows<'a> {
 impl Rows<'_> {
     /// Inserts a row of all columns.
     pub(super) fn insert(&self, table: &str, row: impl Params) -> Result<(), ReportError> {
+        self.table(table)?.insert(row)
+    }
+
+    /// A table that many rows go into.
+    pub(super) fn table(&self, name: &str) -> Result<Table<'_>, ReportError> {
         let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.path);
-        let mut statement = self.connection.prepare_cached(insert_into(table)).map_err(failed)?;
-        statement.execute(row).map_err(failed)?;
-        Ok(())
+        let statement = self.connection.prepare_cached(insert_into(name)).map_err(failed)?;
+        Ok(Table { statement, path: self.path })
     }
 
     /// Executes statements without parameters.
     pub(super) fn execute(&self, sql: &str) -> Result<(), ReportError> {
         let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.path);
         self.connection.execute_batch(sql).map_err(failed)
+    }
+}
+
+/// Where rows of one table go: what inserts them is looked up once.
+pub(super) struct Table<'a> {
+    statement: CachedStatement<'a>,
+    path: &'a Path,
+}
+
+impl Table<'_> {
+    /// Inserts a row of all columns.
+    pub(super) fn insert(&mut self, row: impl Params) -> Result<(), ReportError> {
+        let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.path);
+        self.statement.execute(row).map(|_| ()).map_err(failed)
     }
 }
 

@@ -51,6 +51,7 @@ pub fn view_prefs(view: &str, prefs: &Prefs) -> State {
         "memory" => kept(&prefs.memory),
         "liveness" => kept(&prefs.liveness),
         "operations" => kept(&prefs.operations),
+        "operations-graph" => kept(&prefs.operations_graph),
         _ => State::new(),
     }
 }
@@ -63,6 +64,7 @@ pub fn set_view_prefs(view: &str, state: &State, prefs: &mut Prefs) -> Vec<Strin
         "memory" => (prefs.memory, strange) = restored(state),
         "liveness" => (prefs.liveness, strange) = restored(state),
         "operations" => (prefs.operations, strange) = restored(state),
+        "operations-graph" => (prefs.operations_graph, strange) = restored(state),
         _ => strange = state.keys().cloned().collect(),
     }
     strange

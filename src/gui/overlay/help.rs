@@ -9,7 +9,8 @@ use crate::gui::widgets::search_ui;
 use egui::{RichText, ScrollArea, Ui};
 
 /// Pages beside those of the views.
-const PAGES: [&str; 3] = [
+const PAGES: [&str; 4] = [
+    include_str!("../../../assets/help/opening.md"),
     include_str!("../../../assets/help/finding.md"),
     include_str!("../../../assets/help/keeping.md"),
     include_str!("../../../assets/help/saving.md"),
@@ -30,7 +31,9 @@ pub fn help_ui(ui: &mut Ui, overlay: &mut Overlay, session: &Session) {
     heading_ui(ui, "Help");
     let shown = session.page.as_ref().map(|page| page.view);
     if !overlay.shown {
-        overlay.at = VIEWS.iter().position(|view| Some(view.name) == shown).unwrap_or(0);
+        let at = VIEWS.iter().position(|view| Some(view.name) == shown);
+        // Without a report, the first question is how to open one.
+        overlay.at = at.unwrap_or(VIEWS.len());
     }
     let width = ui.available_width() - 18.0;
     search_ui(ui, &mut overlay.typed, "Search help", width);

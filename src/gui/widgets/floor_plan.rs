@@ -55,6 +55,8 @@ type Drawn = (u64, u64, bool, bool);
 #[derive(Default)]
 pub struct FloorMap {
     chips: Option<(Drawn, Vec<TextureHandle>)>,
+    /// The values in words, and which values those are.
+    words: (u64, String),
 }
 
 /// Where chips lie.
@@ -146,7 +148,7 @@ impl FloorMap {
         for tile in context.selection.tiles.iter().filter(exists) {
             painter.rect_stroke(places.tile(*tile), 0.0, stroke, StrokeKind::Outside);
         }
-        name_ui(ui, &response, shown);
+        self.name_ui(ui, &response, shown);
         focus_ui(ui, &response, rect);
         let hovered = response.hover_pos().and_then(|at| places.tile_at(at));
         if let Some(tile) = hovered {
@@ -162,6 +164,20 @@ impl FloorMap {
             let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
             pick(context, tile, add);
         }
+    }
+
+    /// What readers of the accessibility tree find. Counting goes over all tiles: once per map.
+    fn name_ui(&mut self, ui: &Ui, response: &Response, shown: Shown<'_>) {
+        if self.words.0 != shown.generation || self.words.1.is_empty() {
+            let used = shown.values.iter().filter(|value| **value > 0).count();
+            let most = shown.values.iter().max().copied().unwrap_or(0);
+            let words =
+                format!("{} tiles, at most {}", grouped(used as u64), shown.unit.exact(most));
+            self.words = (shown.generation, words);
+        }
+        response.widget_info(|| WidgetInfo::labeled(Role::Canvas, true, shown.name));
+        let value = self.words.1.as_str();
+        ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value));
     }
 
     fn draw(&mut self, ui: &Ui, plan: FloorPlan, shown: Shown<'_>, palette: &Palette) {
@@ -222,14 +238,6 @@ fn image(plan: FloorPlan, ipu: u32, shown: Shown<'_>, palette: &Palette) -> Colo
         None => palette.page,
     };
     ColorImage::new([columns, rows], (0..columns * rows).map(pixel).collect())
-}
-
-fn name_ui(ui: &Ui, response: &Response, shown: Shown<'_>) {
-    let used = shown.values.iter().filter(|value| **value > 0).count();
-    let most = shown.values.iter().max().copied().unwrap_or(0);
-    let value = format!("{} tiles, at most {}", grouped(used as u64), shown.unit.exact(most));
-    response.widget_info(|| WidgetInfo::labeled(Role::Canvas, true, shown.name));
-    ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value));
 }
 
 fn tile_ui(response: &Response, context: &ViewContext<'_>, shown: Shown<'_>, tile: u32) {

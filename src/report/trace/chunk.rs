@@ -193,11 +193,9 @@ impl ChunkEncoder {
         for (place, record) in records.iter().enumerate() {
             let detail = details.get(place).copied().unwrap_or_default();
             let facts = position.facts(record, &detail);
-            let index = self.expected.learn(&facts, room);
-            self.expected.follow(current, index);
+            let (index, foreseen) = self.expected.learn(current, &facts, room);
             let mut expected = self.expected.facts(index);
             // The program itself is either the one that was expected to follow, or spelled out.
-            let foreseen = index.is_some() && self.expected.follower(current) == index;
             expected[PROGRAM] = if foreseen { facts[PROGRAM] } else { SPELLED_OUT };
             main.add(&facts, &expected, MAIN);
             if !details.is_empty() {

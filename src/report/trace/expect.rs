@@ -30,8 +30,26 @@ pub(super) struct Expectations {
 }
 
 impl Expectations {
-    /// The expectation of `program`, learnt from `facts` where it is new and there is room.
-    pub(super) fn learn(&mut self, facts: &Facts, room: &mut usize) -> Option<u32> {
+    /// The expectation of a step's program behind that of `current`, and whether it was expected
+    /// there. Learnt from `facts` where it is new and there is room.
+    pub(super) fn learn(
+        &mut self,
+        current: Option<u32>,
+        facts: &Facts,
+        room: &mut usize,
+    ) -> (Option<u32>, bool) {
+        // The usual case, without a search.
+        let follower = self.follower(current);
+        let known = follower.and_then(|follower| self.entries.get(follower as usize));
+        if known.is_some_and(|known| known.facts[PROGRAM] == facts[PROGRAM]) {
+            return (follower, true);
+        }
+        let index = self.known_or_new(facts, room);
+        self.follow(current, index);
+        (index, index.is_some() && self.follower(current) == index)
+    }
+
+    fn known_or_new(&mut self, facts: &Facts, room: &mut usize) -> Option<u32> {
         if let Some(&known) = self.by_program.get(&facts[PROGRAM]) {
             return Some(known);
         }
@@ -62,7 +80,7 @@ impl Expectations {
     }
 
     /// Expects `next` behind `current`, unless something else was seen there first.
-    pub(super) fn follow(&mut self, current: Option<u32>, next: Option<u32>) {
+    fn follow(&mut self, current: Option<u32>, next: Option<u32>) {
         let entry = current.and_then(|index| self.entries.get_mut(index as usize));
         if let Some(entry) = entry {
             entry.next = entry.next.or(next);

@@ -162,6 +162,8 @@ fn compute_sets(rows: &Rows, compilation: &Compilation) -> Done {
         let (code, state) = (bytes(vertex_type.code_bytes)?, bytes(vertex_type.state_bytes)?);
         rows.insert("vertex_types", params![id as i64, vertex_type.name, code, state])?;
     }
+    let (mut set_cycles, mut vertex_tiles) =
+        (rows.table("compute_set_cycles")?, rows.table("vertex_tiles")?);
     let mut groups = 0i64;
     for (id, set) in compilation.compute_sets.iter().enumerate() {
         let of = |part: &str| format!("{part} of compute set {}", set.name);
@@ -171,7 +173,7 @@ fn compute_sets(rows: &Rows, compilation: &Compilation) -> Done {
             let cycles = fit(cycles, MAX_TILE_CYCLES, || of("cycles"))?;
             let Comb { first, every, times, .. } = comb;
             let row = params![id as i64, first, comb.end(), every, times, cycles];
-            rows.insert("compute_set_cycles", row)?;
+            set_cycles.insert(row)?;
         }
         for group in &set.vertices {
             let types = compilation.vertex_types.len();
@@ -183,7 +185,7 @@ fn compute_sets(rows: &Rows, compilation: &Compilation) -> Done {
                 let count = fit(count, MAX_TILE_VERTICES, || of("number of vertices"))?;
                 let Comb { first, every, times, .. } = comb;
                 let row = params![groups, first, comb.end(), every, times, count];
-                rows.insert("vertex_tiles", row)?;
+                vertex_tiles.insert(row)?;
             }
             groups += 1;
         }
@@ -216,6 +218,7 @@ fn routes(rows: &Rows, compilation: &Compilation) -> Done {
 
 fn exchanges(rows: &Rows, compilation: &Compilation) -> Done {
     let tile_count = compilation.target.tiles_per_replica();
+    let mut exchange_tiles = rows.table("exchange_tiles")?;
     for (id, exchange) in compilation.exchanges.iter().enumerate() {
         let of = || format!("traffic of exchange {id}");
         let program = resolve(exchange.program.0, compilation.programs.len(), || {
@@ -224,22 +227,19 @@ fn exchanges(rows: &Rows, compilation: &Compilation) -> Done {
         rows.insert("exchanges", params![id as i64, program])?;
         for (comb, traffic) in combs(&exchange.tiles) {
             on_replica(&comb, tile_count, of)?;
-            rows.insert(
-                "exchange_tiles",
-                params![
-                    id as i64,
-                    comb.first,
-                    comb.end(),
-                    comb.every,
-                    comb.times,
-                    fit(traffic.bytes_in, MAX_TILE_BYTES, of)?,
-                    fit(traffic.bytes_out, MAX_TILE_BYTES, of)?,
-                    fit(traffic.bytes_delivered, MAX_TILE_BYTES, of)?,
-                    fit(traffic.messages_in, MAX_TILE_BYTES, of)?,
-                    fit(traffic.messages_out, MAX_TILE_BYTES, of)?,
-                    fit(traffic.code_bytes, MAX_TILE_BYTES, of)?,
-                ],
-            )?;
+            exchange_tiles.insert(params![
+                id as i64,
+                comb.first,
+                comb.end(),
+                comb.every,
+                comb.times,
+                fit(traffic.bytes_in, MAX_TILE_BYTES, of)?,
+                fit(traffic.bytes_out, MAX_TILE_BYTES, of)?,
+                fit(traffic.bytes_delivered, MAX_TILE_BYTES, of)?,
+                fit(traffic.messages_in, MAX_TILE_BYTES, of)?,
+                fit(traffic.messages_out, MAX_TILE_BYTES, of)?,
+                fit(traffic.code_bytes, MAX_TILE_BYTES, of)?,
+            ])?;
         }
     }
     Ok(())
@@ -267,6 +267,7 @@ fn variables(rows: &Rows, compilation: &Compilation) -> Done {
     }
     let tile_count = compilation.target.tiles_per_replica();
     let mut strings = Strings::default();
+    let mut var_tiles = rows.table("var_tiles")?;
     for (id, variable) in compilation.variables.iter().enumerate() {
         let of = |part: &str| format!("{part} of variable {}", variable.name);
         let name = strings.id(rows, &variable.name)?;
@@ -295,7 +296,7 @@ fn variables(rows: &Rows, compilation: &Compilation) -> Done {
             let offset = fit(placement.offset, MAX_TILE_BYTES, || of("offset"))?;
             let Comb { first, every, times, .. } = comb;
             let row = params![id as i64, first, comb.end(), every, times, bytes, offset];
-            rows.insert("var_tiles", row)?;
+            var_tiles.insert(row)?;
         }
     }
     Ok(())

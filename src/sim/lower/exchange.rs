@@ -18,9 +18,10 @@ const RELAYOUT_MESSAGES: u64 = 4;
 /// Messages when the order changes too. Assumed; shapes internal exchange code only.
 const TRANSPOSING_MESSAGES: u64 = 16;
 
-/// Send instructions for messages of `bytes` in all, at least one each.
+/// Send instructions for equal messages of `bytes` in all: each takes its own.
 pub fn sends(bytes: u64, messages: u64) -> u64 {
-    bytes.div_ceil(4 * WORDS_PER_SEND).max(messages)
+    let messages = messages.max(1);
+    messages * bytes.div_ceil(messages).div_ceil(4 * WORDS_PER_SEND)
 }
 
 /// Builds the traffic of one exchange from what each tile receives and sends.

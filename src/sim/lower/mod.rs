@@ -7,6 +7,7 @@ pub mod collective;
 pub mod constants;
 mod context;
 pub mod conv;
+pub mod dot_products;
 pub mod elementwise;
 pub mod embedding;
 pub mod exchange;
@@ -19,6 +20,7 @@ pub mod reduce;
 pub mod runs;
 mod serialise;
 pub mod split;
+pub mod stencil;
 pub mod work;
 
 pub use context::{Lives, LowerError, Lowered, Lowering, PlanningOptions};

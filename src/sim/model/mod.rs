@@ -1,15 +1,18 @@
 //! The layers people name: built-in models, from their published definitions.
 
+mod adder;
 mod bert;
 mod classification;
 mod gpt2;
 mod layers;
 mod lstm;
+mod mat_vec;
 mod matmul_chain;
 mod matrix_sum;
 mod mlp;
 mod mnist;
 mod resnet;
+mod stencil;
 mod vit;
 
 use crate::sim::graph::{Graph, GraphError};
@@ -41,16 +44,19 @@ impl fmt::Debug for ModelDef {
 
 /// Every built-in model, sorted by name.
 pub const MODELS: &[ModelDef] = &[
+    adder::MODEL,
     bert::MODEL,
     classification::MODEL,
     gpt2::MODEL,
     lstm::MODEL,
+    mat_vec::MODEL,
     matmul_chain::MODEL,
     matrix_sum::MODEL,
     mlp::MODEL,
     mnist::MODEL,
     resnet::RESNET18,
     resnet::RESNET50,
+    stencil::MODEL,
     vit::MODEL,
 ];
 

@@ -27,13 +27,18 @@ macro_rules! spec {
 
 /// Every bundled spec, sorted by name.
 pub const BUNDLED: &[Bundled] = &[
+    spec!("adder"),
     spec!("bert_base_pod16"),
     spec!("bert_large_pod16"),
     spec!("bert_large_pod64"),
     spec!("bert_large_seq512_pod16"),
     spec!("data_loading"),
+    spec!("dense_layer"),
     spec!("gpt2_small_pod16"),
+    spec!("heat_stencil"),
+    spec!("image_blur"),
     spec!("io_overlap"),
+    spec!("mat_vec"),
     spec!("matmul_chain"),
     spec!("mnist_pipeline"),
     spec!("offload"),

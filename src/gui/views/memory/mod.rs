@@ -22,7 +22,7 @@ use crate::gui::widgets::{
 };
 use crate::gui::worker::{Asked, Slot};
 use crate::report::{Category, Part, Report};
-use crate::units::VariableId;
+use crate::units::{VariableId, grouped};
 use banks::Banks;
 use egui::{CentralPanel, Frame, Panel, Ui};
 use serde::{Deserialize, Serialize};
@@ -84,6 +84,8 @@ struct Memory {
     map: FloorMap,
     /// Whether colours of the map go by powers.
     powers: bool,
+    /// Bytes of the map's strongest colour; not chosen means: those of the fullest tile.
+    strongest: Option<u64>,
     breakdown: Breakdown,
     order: Order,
     per_ipu: bool,
@@ -219,11 +221,13 @@ impl Memory {
             return hint_ui(ui, "No tile has memory of this kind.");
         };
         let (values, unit) = (&curve.values[..], curves.unit);
-        let max = values.iter().max().copied().unwrap_or(0);
+        let most = values.iter().max().copied().unwrap_or(0);
+        let max = self.strongest.unwrap_or(most);
         ui.add_space(6.0);
         ui.horizontal(|ui| {
             ui.add_space(12.0);
             scale_ui(ui, "1 B", &unit.exact(max));
+            self.strongest_ui(ui, most);
             ui.label(layer.title());
         });
         let place = category.and_then(|c| Category::ALL.iter().position(|known| *known == c));
@@ -231,6 +235,27 @@ impl Memory {
         let name = "Memory on the floor plan";
         let shown = Shown { name, values, generation, max, powers: self.powers, unit };
         self.map.ui(ui, context, shown);
+    }
+}
+
+impl Memory {
+    /// From how many bytes on a tile has the strongest colour.
+    fn strongest_ui(&mut self, ui: &mut Ui, most: u64) {
+        let mut strongest = self.strongest.unwrap_or(most);
+        let drag = egui::DragValue::new(&mut strongest)
+            .range(1..=u64::MAX)
+            .speed(most as f64 * 0.005)
+            .custom_formatter(|bytes, _| grouped(bytes as u64))
+            .custom_parser(|text| text.replace([',', ' '], "").parse().ok())
+            .prefix("Strongest from ")
+            .suffix(" B");
+        let hint = "Tiles with this many bytes or more have the strongest colour: drag, or type";
+        if ui.add(drag).on_hover_text(hint).changed() {
+            self.strongest = Some(strongest);
+        }
+        if self.strongest.is_some() && ui.button("As the fullest tile").clicked() {
+            self.strongest = None;
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::Metric;
 use crate::analysis::operations_graph::{Node, OpGraph};
+use crate::gui::prefs::GraphPrefs;
 use crate::gui::theme::{Palette, mix};
 use crate::gui::widgets::elided::elided;
 use crate::gui::widgets::{focus_ui, legend_ui};
@@ -42,8 +43,6 @@ pub enum Event {
 pub struct Canvas {
     /// Scale, and the point of the graph at the left upper corner; `None` until it is made to fit.
     view: Option<(f32, [f32; 2])>,
-    /// Whether arrows say what they carry.
-    pub labels: bool,
 }
 
 /// How points of the graph become points on the screen.
@@ -80,9 +79,10 @@ impl Canvas {
         &mut self,
         ui: &mut Ui,
         graph: &OpGraph,
-        metric: Metric,
+        prefs: GraphPrefs,
         chosen: Option<OperationId>,
     ) -> Option<Event> {
+        let metric = prefs.metric;
         let (rect, response) = ui.allocate_exact_size(ui.available_size(), Sense::click_and_drag());
         let known = self.view.map(|(scale, corner)| (scale, Vec2::from(corner)));
         let (scale, corner) = known.unwrap_or_else(|| fitting(graph, rect));
@@ -98,7 +98,7 @@ impl Canvas {
         };
         let chosen = graph.nodes.iter().position(holds);
         paint(ui, graph, moved, metric, (chosen, hovered));
-        if self.labels && moved.scale >= READABLE {
+        if prefs.edge_labels && moved.scale >= READABLE {
             edge_labels(ui, graph, moved);
         }
         describe_ui(ui, graph, moved, &response);

@@ -10,6 +10,7 @@ use crate::analysis::operations_graph::{GraphKey, Node, OpGraph, graph};
 use crate::gui::action::Wish;
 use crate::gui::command::Command;
 use crate::gui::icons::Icon;
+use crate::gui::prefs::{GraphMetric as Metric, GraphPrefs};
 use crate::gui::session::Selection;
 use crate::gui::theme::Palette;
 use crate::gui::widgets::{
@@ -29,23 +30,6 @@ pub const VIEW: ViewInfo = ViewInfo {
     icon: Icon::Graph,
     create: || Box::<OperationsGraph>::default(),
 };
-
-/// What colours mean.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Metric {
-    /// Forward, backward or update.
-    #[default]
-    Pass,
-    /// Cycles in the run.
-    Elapsed,
-    /// Code over all tiles.
-    Code,
-    /// Floating point operations.
-    Flops,
-    /// Bytes of variables.
-    Memory,
-}
 
 impl Metric {
     /// Every metric with its words.
@@ -82,15 +66,12 @@ impl Metric {
 struct OperationsGraph {
     #[serde(skip)]
     graph: Slot<GraphKey, Result<Option<Arc<OpGraph>>, String>>,
-    forward_only: bool,
-    update: bool,
     /// Blocks that are unfolded; `None` shows every operation.
     open: Option<Vec<String>>,
     /// Whether blocks have been folded at first.
     folded: bool,
     /// Whether it has been seen if that hides too much.
     judged: bool,
-    metric: Metric,
     canvas: Canvas,
 }
 
@@ -111,8 +92,9 @@ impl View for OperationsGraph {
             self.open = Some(Vec::new());
         }
         let report = context.opened.report.clone();
+        let prefs = context.prefs.operations_graph;
         let key =
-            GraphKey { backward: !self.forward_only, update: self.update, open: self.open.clone() };
+            GraphKey { backward: prefs.backward, update: prefs.updates, open: self.open.clone() };
         let question = move |key: &GraphKey| {
             let found = graph(&report, key).map_err(|error| error.to_string())?;
             Ok(found.map(Arc::new))
@@ -140,7 +122,7 @@ impl View for OperationsGraph {
         if !std::mem::replace(&mut self.judged, true) && hides_too_much(&shown) {
             self.open = None;
         }
-        toolbar_ui(ui, |ui| self.controls_ui(ui));
+        toolbar_ui(ui, |ui| self.controls_ui(ui, context));
         let height = ui.available_height();
         let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
         Panel::bottom("graph details")
@@ -157,7 +139,7 @@ impl View for OperationsGraph {
             if context.wishes.contains(&Wish::Focus) {
                 self.canvas.fit();
             }
-            match self.canvas.ui(ui, &shown, self.metric, chosen) {
+            match self.canvas.ui(ui, &shown, prefs, chosen) {
                 Some(Event::Choose(node)) => {
                     let row = node.and_then(|node| shown.nodes.get(node)?.operations.first());
                     let operation = row.and_then(|row| shown.rows.get(*row)?.operation);
@@ -197,20 +179,22 @@ impl OperationsGraph {
         open.dedup();
     }
 
-    fn controls_ui(&mut self, ui: &mut Ui) {
-        if let Some(metric) = choice_ui(ui, "Colour", &Metric::ALL, self.metric) {
-            self.metric = metric;
+    fn controls_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+        let old = context.prefs.operations_graph;
+        let mut prefs: GraphPrefs = old;
+        if let Some(metric) = choice_ui(ui, "Colour", &Metric::ALL, prefs.metric) {
+            prefs.metric = metric;
         }
-        let mut backward = !self.forward_only;
-        if ui.checkbox(&mut backward, "Show backward pass").changed() {
-            self.forward_only = !backward;
+        ui.checkbox(&mut prefs.backward, "Show backward pass");
+        ui.checkbox(&mut prefs.updates, "Show weight updates");
+        if (prefs.backward, prefs.updates) != (old.backward, old.updates) {
             self.canvas.fit();
         }
-        if ui.checkbox(&mut self.update, "Show weight updates").changed() {
-            self.canvas.fit();
-        }
-        ui.checkbox(&mut self.canvas.labels, "Edge labels")
+        ui.checkbox(&mut prefs.edge_labels, "Edge labels")
             .on_hover_text("Shapes of what arrows carry, where there is room for words.");
+        if prefs != old {
+            context.commands.push(Command::SetGraphPrefs(prefs));
+        }
         toolbar_end_ui(ui, 260.0, |ui| {
             if ui.button("Whole graph").on_hover_text("Make everything fit (F)").clicked() {
                 self.canvas.fit();

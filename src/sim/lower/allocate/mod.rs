@@ -128,7 +128,7 @@ impl Ipu {
         let meetings = Meetings::new(&self.slots);
         let tiles: Vec<Vec<u64>> = self.bytes.columns().into_iter().map(|c| c.to_vec()).collect();
         let (classes, mut sizes) = classify(&tiles, |tile| tile.to_vec());
-        let visits = (0..self.slots.len()).map(|slot| meetings.of(slot)[0].len() as u64);
+        let visits = (0..self.slots.len()).map(|slot| meetings.count(slot));
         self.classes = classes;
         if visits.sum::<u64>().saturating_mul(sizes.len() as u64) > MOST_MEETINGS {
             let held = |tile: &[u64]| tile.iter().map(|bytes| *bytes > 0).collect::<Vec<bool>>();

@@ -17,7 +17,7 @@ pub const ABSENT: u64 = u64::MAX;
 
 /// Addresses on one tile, slot by slot; [`ABSENT`] where the size is 0.
 pub fn place(chip: &Chip, slots: &[Slot], meetings: &Meetings, sizes: &[u64]) -> Vec<u64> {
-    let mut tile = Tile { sizes, offsets: vec![ABSENT; slots.len()], conflicts: Vec::new() };
+    let mut tile = Tile { sizes, offsets: vec![ABSENT; slots.len()], placed: Vec::new() };
     let by_rank = |rank: Rank| -> Vec<usize> {
         (0..slots.len()).filter(|slot| sizes[*slot] > 0 && slots[*slot].rank == rank).collect()
     };
@@ -29,14 +29,12 @@ pub fn place(chip: &Chip, slots: &[Slot], meetings: &Meetings, sizes: &[u64]) ->
     passing.sort_by_key(|slot| (Reverse(slots[*slot].place), Reverse(sizes[*slot]), *slot));
     for slot in passing {
         let lowest = lowest_address(chip, slots[slot].place, steady_end);
-        if slots[slot].is_always_live() {
-            tile.fit_beside_all(slot, lowest);
-        } else {
-            tile.fit(slot, lowest, &meetings.of(slot));
-        }
+        let stays = |slot: usize| slots[slot].is_always_live();
+        let all = stays(slot);
+        tile.fit(slot, lowest, |other| all || stays(other) || meetings.meet(slot, other));
     }
     for slot in uneven {
-        tile.fit_beside_all(slot, steady_end);
+        tile.fit(slot, steady_end, |_| true);
     }
     tile.offsets
 }
@@ -51,11 +49,19 @@ fn lowest_address(chip: &Chip, place: Place, below: u64) -> u64 {
     }
 }
 
+/// A slot at its address.
+struct Placed {
+    start: u64,
+    end: u64,
+    slot: usize,
+}
+
 /// A tile while it is filled.
 struct Tile<'a> {
     sizes: &'a [u64],
     offsets: Vec<u64>,
-    conflicts: Vec<(u64, u64)>,
+    /// What lies above what is stacked, by address.
+    placed: Vec<Placed>,
 }
 
 impl Tile<'_> {
@@ -69,37 +75,21 @@ impl Tile<'_> {
         next
     }
 
-    /// The lowest address from `lowest` on where `slot` meets none of `others`.
-    fn fit(&mut self, slot: usize, lowest: u64, others: &[&[u32]; 2]) {
-        let (sizes, offsets) = (self.sizes, &self.offsets);
-        let placed = others.iter().flat_map(|list| list.iter()).map(|other| *other as usize);
-        let placed = placed.filter(|other| offsets[*other] != ABSENT);
-        let taken = placed.map(|other| (offsets[other], offsets[other] + sizes[other]));
-        self.conflicts.clear();
-        self.conflicts.extend(taken.filter(|(_, end)| *end > lowest));
-        self.settle(slot, lowest);
-    }
-
-    /// The same for a slot that meets all others.
-    fn fit_beside_all(&mut self, slot: usize, lowest: u64) {
-        let (sizes, offsets) = (self.sizes, &self.offsets);
-        let placed = offsets.iter().zip(sizes).filter(|(offset, _)| **offset != ABSENT);
-        let taken = placed.map(|(offset, size)| (*offset, offset + size));
-        self.conflicts.clear();
-        self.conflicts.extend(taken.filter(|(_, end)| *end > lowest));
-        self.settle(slot, lowest);
-    }
-
-    /// Places `slot` in the first gap between the conflicts.
-    fn settle(&mut self, slot: usize, lowest: u64) {
-        self.conflicts.sort_unstable();
+    /// Places `slot` in the first gap from `lowest` on between those that it meets.
+    fn fit(&mut self, slot: usize, lowest: u64, meets: impl Fn(usize) -> bool) {
+        let size = self.sizes[slot];
         let mut offset = lowest;
-        for (start, end) in &self.conflicts {
-            if offset + self.sizes[slot] <= *start {
+        for other in &self.placed {
+            if other.end <= offset || !meets(other.slot) {
+                continue;
+            }
+            if offset + size <= other.start {
                 break;
             }
-            offset = offset.max(end.next_multiple_of(ALIGNMENT));
+            offset = other.end.next_multiple_of(ALIGNMENT);
         }
         self.offsets[slot] = offset;
+        let at = self.placed.partition_point(|other| other.start < offset);
+        self.placed.insert(at, Placed { start: offset, end: offset + size, slot });
     }
 }

@@ -105,25 +105,22 @@ pub fn slots(variables: &[Wanted]) -> Vec<Slot> {
     slots
 }
 
-/// For each slot the slots that it may not share addresses with.
+/// Which slots may not share addresses.
 pub struct Meetings {
-    /// Slots that meet a slot which is not always live, other than `always`.
-    passing: Vec<Vec<u32>>,
-    /// Slots that are always live: they meet all others.
-    always: Vec<u32>,
+    /// Row by row, a bit for every slot that meets the slot of the row.
+    bits: Vec<u64>,
+    /// Words of a row.
+    words: usize,
 }
 
 impl Meetings {
-    /// Works out which of `slots` meet. Code and steady data are stacked, and never asked for.
+    /// Works out which of `slots` meet while they pass. What is always live meets all others and
+    /// has no bits; neither has code, which is stacked.
     pub fn new(slots: &[Slot]) -> Self {
-        let mut passing = vec![Vec::new(); slots.len()];
-        let stacked = |slot: &Slot| matches!(slot.rank, Rank::Code | Rank::Steady);
+        let words = slots.len().div_ceil(64);
+        let mut meetings = Self { bits: vec![0; words * slots.len()], words };
         let mut lives: Vec<(&Range<u32>, u32)> = Vec::new();
-        let mut always = Vec::new();
-        for (number, slot) in (0u32..).zip(slots).filter(|(_, slot)| !stacked(slot)) {
-            if slot.is_always_live() {
-                always.push(number);
-            }
+        for (number, slot) in (0u32..).zip(slots).filter(|(_, slot)| slot.rank != Rank::Code) {
             lives.extend(slot.lives.iter().map(|life| (life, number)));
         }
         lives.sort_by_key(|(life, number)| (life.start, *number));
@@ -131,20 +128,29 @@ impl Meetings {
         for (life, number) in lives {
             current.retain(|(end, _)| *end > life.start);
             for (_, other) in &current {
-                passing[number as usize].push(*other);
-                passing[*other as usize].push(number);
+                meetings.set(number, *other);
+                meetings.set(*other, number);
             }
             current.push((life.end, number));
         }
-        for others in &mut passing {
-            others.sort_unstable();
-            others.dedup();
-        }
-        Self { passing, always }
+        meetings
     }
 
-    /// Slots that meet `slot`, in a list for those that pass and one of those that stay.
-    pub fn of(&self, slot: usize) -> [&[u32]; 2] {
-        [&self.passing[slot], &self.always]
+    fn set(&mut self, slot: u32, other: u32) {
+        self.bits[slot as usize * self.words + other as usize / 64] |= 1 << (other % 64);
+    }
+
+    fn row(&self, slot: usize) -> &[u64] {
+        &self.bits[slot * self.words..][..self.words]
+    }
+
+    /// Number of slots that `slot` meets.
+    pub fn count(&self, slot: usize) -> u64 {
+        self.row(slot).iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    /// Whether `slot` meets `other`, where neither is always live.
+    pub fn meet(&self, slot: usize, other: usize) -> bool {
+        self.row(slot)[other / 64] >> (other % 64) & 1 == 1
     }
 }

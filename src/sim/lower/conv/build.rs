@@ -18,6 +18,8 @@ pub struct Flow {
     pub sent: u64,
     /// Messages received.
     pub messages_in: u64,
+    /// Different messages that what is sent consists of: one, a multicast, if 0.
+    pub messages_out: u64,
     /// Cycles that short pieces take besides their bytes.
     pub placing_cycles: u64,
     /// Whether the neighbouring tile on the same bus receives the same bytes.
@@ -59,7 +61,8 @@ impl Builder {
                 all.bytes_out += sent;
                 all.bytes_delivered += delivered;
                 all.messages_in += flow.messages_in;
-                all.messages_out += messages(sent);
+                let each = flow.messages_out.max(1);
+                all.messages_out += each * messages(sent.div_ceil(each));
                 cycles[tile] +=
                     machine.exchange_cycles(flow.received, flow.paired) + flow.placing_cycles;
             }

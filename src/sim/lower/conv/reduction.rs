@@ -66,7 +66,9 @@ impl Pass<'_> {
         let gathered = |stage: &Stage| {
             let received = (stage.depth - 1) * stage.outputs * from.bytes();
             let messages_in = if received > 0 { stage.depth - 1 } else { 0 };
-            Flow { received, sent: received, messages_in, ..Flow::default() }
+            // As many tiles want a share of what this one has as it gets shares from.
+            let messages_out = messages_in;
+            Flow { received, sent: received, messages_in, messages_out, ..Flow::default() }
         };
         let flows: Vec<Flow> = stages.iter().map(gathered).collect();
         let buffers: Vec<u64> = flows.iter().map(|flow| flow.received).collect();

@@ -16,6 +16,7 @@ use crate::sim::lower::split::{self, Bounds};
 use crate::sim::lower::work::{Phase, PhaseKind, Place, Temporary, VertexUse, Work};
 use crate::sim::lower::{elementwise, exchange};
 use crate::units::TileRuns;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::rc::Rc;
@@ -36,6 +37,18 @@ pub struct Stages<'a> {
     accumulator: DType,
     /// Phases of the work before this reduction.
     first_phase: usize,
+    /// Stretches of memory that were looked at, by where they begin in the period and how long
+    /// they are.
+    seen: RefCell<HashMap<(u64, u64), Rc<Seen>>>,
+}
+
+/// A stretch of memory that many tiles hold alike, as it is on the first of them.
+struct Seen {
+    /// Whole periods before it.
+    turns: u64,
+    groups: Vec<pattern::Group>,
+    /// Columns of all groups, in order.
+    columns: Vec<Range<u64>>,
 }
 
 /// What each tile does in one stage.
@@ -59,6 +72,7 @@ impl<'a> Stages<'a> {
             dtype: reduction.dtype,
             accumulator: reduction.operation.accumulator(reduction.output),
             first_phase: 0,
+            seen: RefCell::default(),
         }
     }
 
@@ -155,34 +169,32 @@ impl<'a> Stages<'a> {
         let (mut held, mut several) = (Partials::default(), false);
         let mut work = StageWork::default();
         let (period, shift) = self.period();
-        /// The turn at which a shape was first met, and the columns it had there.
-        type FirstMet = (u64, Vec<Range<u64>>);
-        let mut shapes: HashMap<(u64, u64), FirstMet> = HashMap::new();
         for (tile, range) in stretches_of_memory(self.reduction.input) {
-            let key = (range.start % period, range.end - range.start);
-            let turns = range.start / period;
-            let (first_turns, columns) = shapes.entry(key).or_insert_with(|| {
-                let groups = groups(self.dims, range.clone());
-                let columns =
-                    merged(groups.iter().flat_map(|group| group.columns.clone()).collect());
-                (turns, columns)
-            });
-            let columns: Vec<Range<u64>> = columns
-                .iter()
-                .map(|at| {
-                    let moved = (turns - *first_turns) * shift;
-                    at.start + moved..at.end + moved
-                })
-                .collect();
+            let seen = self.seen(&range);
+            let moved = (range.start / period - seen.turns) * shift;
+            let columns: Vec<Range<u64>> =
+                seen.columns.iter().map(|at| at.start + moved..at.end + moved).collect();
             several |= width(&columns) < range.end - range.start;
-            let vertices = known.entry(key).or_insert_with(|| {
-                let regions = self.regions(groups(self.dims, range.clone()));
-                Rc::new(deal(stage, regions))
-            });
+            let key = (range.start % period, range.end - range.start);
+            let vertices = known
+                .entry(key)
+                .or_insert_with(|| Rc::new(deal(stage, self.regions(seen.groups.clone()))));
             work.tiles.push((tile, vertices.clone()));
             held.tiles.push((tile, columns));
         }
         (held, several, work)
+    }
+
+    /// What a stretch of memory holds.
+    fn seen(&self, range: &Range<u64>) -> Rc<Seen> {
+        let (period, _) = self.period();
+        let key = (range.start % period, range.end - range.start);
+        let look = || {
+            let groups = groups(self.dims, range.clone());
+            let columns = merged(groups.iter().flat_map(|group| group.columns.clone()).collect());
+            Rc::new(Seen { turns: range.start / period, groups, columns })
+        };
+        self.seen.borrow_mut().entry(key).or_insert_with(look).clone()
     }
 
     /// Elements after which the tensor's structure repeats, and by how many columns it then moved.
@@ -223,17 +235,16 @@ impl<'a> Stages<'a> {
         let mut known: HashMap<(u64, u64), u64> = HashMap::new();
         per_tile(stretches_of_memory(self.reduction.input).map(|(tile, range)| {
             let key = (range.start % period, range.end - range.start);
-            let outputs = known.entry(key).or_insert_with(|| self.rotated_outputs(range));
+            let outputs =
+                known.entry(key).or_insert_with(|| self.rotated_outputs(&self.seen(&range)));
             (tile, *outputs * self.accumulator.bytes())
         }))
     }
 
     /// Results among those of a stretch of memory that are written in another order than kept.
-    fn rotated_outputs(&self, range: Range<u64>) -> u64 {
-        let groups = groups(self.dims, range);
-        let held = merged(groups.iter().flat_map(|group| group.columns.clone()).collect());
-        let regions = self.regions_before_advance(groups);
-        let rotated = regions.iter().filter(|region| !in_order(&region.columns, &held));
+    fn rotated_outputs(&self, seen: &Seen) -> u64 {
+        let regions = self.regions_before_advance(seen.groups.clone());
+        let rotated = regions.iter().filter(|region| !in_order(&region.columns, &seen.columns));
         rotated.map(|region| region.outputs).sum()
     }
 
