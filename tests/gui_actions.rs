@@ -85,10 +85,13 @@ fn keys_go_by_place_or_by_letter_and_can_be_changed() {
     assert_eq!(window.state().session().page.as_ref().unwrap().view, "summary");
 }
 
+/// Selects something.
+type Choose = fn(&mut Selection);
+
 #[test]
 fn statistics_of_any_selection_are_a_key_away() {
     let mut window = window(Variant::named("small"), "memory", Vec2::new(1200.0, 800.0));
-    let cases: [(fn(&mut Selection), &str, &str); 4] = [
+    let cases: [(Choose, &str, &str); 4] = [
         (|selection| selection.tiles = vec![2, 5], "in:variables tile:2,5", "2 variables"),
         (
             |selection| selection.variable = Some(VariableId(0)),

@@ -124,7 +124,7 @@ pub struct Session {
     /// The spec of a report that is being changed.
     pub what_if: Option<Box<WhatIf>>,
     /// Those of other reports.
-    pub(super) other_what_ifs: Vec<Box<WhatIf>>,
+    pub(super) other_what_ifs: Vec<WhatIf>,
     /// Whether it is shown.
     pub what_if_open: bool,
     /// Where reports of changed specs are written.

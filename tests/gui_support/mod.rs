@@ -410,7 +410,7 @@ pub fn look_around(window: &mut Window, view: &str) {
         let tab = window
             .query_all_by_role(Role::Tab)
             .find(|tab| tab.accesskit_node().label().as_ref() == Some(name));
-        tab.unwrap().click();
+        tab.expect("still there").click();
     }
     settle(window);
     let ready = |node: &egui_kittest::Node<'_>| !node.accesskit_node().is_disabled();
