@@ -139,6 +139,8 @@ impl Finder {
             self.open = false;
         }
         if !self.has_query() {
+            // All names are at hand once the first word is typed.
+            self.ask_catalogue(ui, context);
             return examples_ui(ui, &mut self.text);
         }
         match self.ask(ui, context) {
@@ -155,6 +157,18 @@ impl Finder {
         }
     }
 
+    fn ask_catalogue(
+        &mut self,
+        ui: &Ui,
+        context: &ViewContext<'_>,
+    ) -> Option<Result<Arc<Catalogue>, String>> {
+        let report = context.opened.report.clone();
+        let read = move |(): &()| {
+            Catalogue::read(&report).map(Arc::new).map_err(|error| error.to_string())
+        };
+        self.catalogue.ask(ui.ctx(), context.workers, &(), read).answer().cloned()
+    }
+
     /// What is found, as far as it is known; nothing if the query means nothing.
     #[expect(clippy::type_complexity, reason = "an answer that may not be there yet")]
     fn ask(
@@ -163,13 +177,9 @@ impl Finder {
         context: &ViewContext<'_>,
     ) -> Option<(Query, Option<Result<Arc<Found>, String>>)> {
         let query: Query = self.text.parse().ok()?;
-        let report = context.opened.report.clone();
-        let read = move |(): &()| {
-            Catalogue::read(&report).map(Arc::new).map_err(|error| error.to_string())
-        };
-        let catalogue = match self.catalogue.ask(ui.ctx(), context.workers, &(), read).answer() {
-            Some(Ok(catalogue)) => catalogue.clone(),
-            Some(Err(problem)) => return Some((query, Some(Err(problem.clone())))),
+        let catalogue = match self.ask_catalogue(ui, context) {
+            Some(Ok(catalogue)) => catalogue,
+            Some(Err(problem)) => return Some((query, Some(Err(problem)))),
             None => return Some((query, None)),
         };
         let report = context.opened.report.clone();

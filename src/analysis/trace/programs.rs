@@ -3,6 +3,7 @@
 use crate::report::ReportError;
 use crate::report::trace::{Lane, LaneInfo, LaneStep, Trace};
 use crate::units::{CycleRange, ProgramId};
+use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -133,8 +134,7 @@ pub fn each_step(
     trace: &Trace,
     mut each: impl FnMut(&LaneInfo, &LaneStep),
 ) -> Result<bool, ReportError> {
-    let lanes = trace.lanes().len().max(1) as u64;
-    let limit = (MAX_STEPS / lanes).max(BATCH as u64);
+    let limit = steps_per_lane(trace);
     for index in 0..trace.lanes().len() {
         let Some(lane) = trace.lane(index) else { continue };
         let info = lane.info();
@@ -146,19 +146,44 @@ pub fn each_step(
     Ok(trace.lanes().iter().all(|lane| lane.steps <= limit))
 }
 
-/// Adds the executions of all programs up, as far as [`each_step`] goes.
+/// Steps of each lane that are looked at.
+fn steps_per_lane(trace: &Trace) -> u64 {
+    let lanes = trace.lanes().len().max(1) as u64;
+    (MAX_STEPS / lanes).max(BATCH as u64)
+}
+
+/// Executions on one lane by program, with its IPU and the end of the last one.
+type LaneRuns = (u32, BTreeMap<ProgramId, Runs>, u64);
+
+/// Adds the executions of all programs up, as far as [`each_step`] goes; lanes at the same time.
 ///
 /// # Errors
 /// A trace that cannot be read.
 pub fn program_runs(trace: &Trace) -> Result<ProgramRuns, ReportError> {
     let start = trace.range().start;
+    let limit = steps_per_lane(trace);
+    let lane_runs = |index: usize| -> Result<LaneRuns, ReportError> {
+        let (mut runs, mut end) = (BTreeMap::new(), start);
+        let Some(lane) = trace.lane(index) else { return Ok((0, runs, end)) };
+        scan(&lane, limit, |step| {
+            end = end.max(step.range.end);
+            if let Some(program) = step.program {
+                runs.entry(program).or_insert_with(Runs::default).add_step(step);
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok((lane.info().ipu, runs, end))
+    };
+    let lanes = (0..trace.lanes().len()).into_par_iter().map(lane_runs);
+    let lanes: Vec<LaneRuns> = lanes.collect::<Result<_, _>>()?;
     let mut all = ProgramRuns { window: CycleRange::new(start, start), ..ProgramRuns::default() };
-    all.complete = each_step(trace, |lane, step| {
-        all.window.end = all.window.end.max(step.range.end);
-        if let Some(program) = step.program {
-            all.runs.entry((lane.ipu, program)).or_default().add_step(step);
+    for (ipu, runs, end) in lanes {
+        all.window.end = all.window.end.max(end);
+        for (program, runs) in runs {
+            all.runs.entry((ipu, program)).or_default().add(&runs);
         }
-    })?;
+    }
+    all.complete = trace.lanes().iter().all(|lane| lane.steps <= limit);
     if all.complete {
         all.window = trace.range();
     }
