@@ -417,6 +417,16 @@ impl<T: Clone + PartialEq> TileRuns<T> {
         rotated
     }
 
+    /// The values of tiles `0..tiles` in the opposite order.
+    pub fn mirrored(&self, tiles: u32) -> Self {
+        let mut mirrored = Self::empty();
+        let runs: Vec<_> = self.iter().collect();
+        for (range, value) in runs.into_iter().rev() {
+            mirrored.push(TileRange::new(tiles - range.end, tiles - range.first), value.clone());
+        }
+        mirrored
+    }
+
     /// The same ranges with other values.
     pub fn map<U: Clone + PartialEq>(&self, mut change: impl FnMut(&T) -> U) -> TileRuns<U> {
         let mut mapped = TileRuns::empty();

@@ -7,7 +7,7 @@ mod common;
 mod gui_support;
 mod report_support;
 
-use egui::accesskit::Role;
+use egui::accesskit::{Action, Role};
 use egui::{Event, Key, Modifiers, Vec2};
 use egui_kittest::Harness;
 use egui_kittest::kittest::{NodeT, Queryable};
@@ -118,7 +118,8 @@ fn controls(window: &Window) -> Vec<(Role, String)> {
             let node = node.accesskit_node();
             let role = node.role();
             let name = node.label().filter(|name| !name.is_empty())?;
-            (pressable.contains(&role) && !node.is_disabled()).then_some((role, name))
+            let held = node.data().supports_action(Action::Click);
+            (pressable.contains(&role) && held && !node.is_disabled()).then_some((role, name))
         })
         .collect();
     found.dedup();
@@ -157,6 +158,48 @@ fn every_control_can_be_pressed() {
 fn press(key: Key) -> Event {
     let modifiers = Modifiers::NONE;
     Event::Key { key, physical_key: None, pressed: true, repeat: false, modifiers }
+}
+
+#[test]
+fn every_control_is_reached_by_the_tab_key() {
+    let problems = Mutex::new(Vec::new());
+    each_pair(std::slice::from_ref(Variant::named("small")), |_, view| {
+        let mut window = window(Variant::named("small"), view, Vec2::new(1300.0, 850.0));
+        let all = controls(&window);
+        let mut reached = Vec::new();
+        for _ in 0..2 * all.len() + 80 {
+            window.event(press(Key::Tab));
+            window.run_steps(2);
+            let nodes = window.root().children_recursive();
+            let focused = nodes.map(|node| node.accesskit_node()).find(|node| node.is_focused());
+            reached.extend(focused.and_then(|node| Some((node.role(), node.label()?))));
+        }
+        let missed = all.into_iter().filter(|control| !reached.contains(control));
+        problems.lock().unwrap().extend(missed.map(|missed| format!("{view}: {missed:?}")));
+    });
+    let problems = problems.into_inner().unwrap();
+    assert!(problems.is_empty(), "never in focus:\n{}", problems.join("\n"));
+}
+
+#[test]
+fn hovering_a_derived_figure_shows_how_it_is_worked_out() {
+    let cases = [
+        ("summary", "Memory in use: ", "bytes below the highest used address"),
+        ("memory", "Not overlapped", "bytes at addresses that only one thing ever uses"),
+        ("exchange-code", "Share of memory", "Bytes of code / bytes that tiles use"),
+        ("execution-trace", "Tile balance", "each weighted by its cycles"),
+        ("operations", "Cycles (max)", "the slowest tile of each compute set"),
+        ("tile-mapping", "Imbalance", "Largest part / mean part"),
+        ("insights", "Fullest tiles", "Bytes below the last used address"),
+    ];
+    for (view, name, formula) in cases {
+        let mut window = window(Variant::named("simulated"), view, Vec2::new(1600.0, 1200.0));
+        let nodes: Vec<_> = window.query_all_by_label_contains(name).collect();
+        let node = nodes.last().expect(name);
+        node.hover();
+        window.run_steps(90);
+        assert!(says(&window, formula), "{view}: {name}");
+    }
 }
 
 #[test]

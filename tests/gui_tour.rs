@@ -17,7 +17,7 @@ use std::time::Duration;
 use tilescope::analysis::insights::insights;
 use tilescope::analysis::operations::{Layer, operations};
 use tilescope::analysis::{exchange_code, memory};
-use tilescope::gui::Opened;
+use tilescope::gui::{Opened, simulate_with};
 use tilescope::report::Report;
 use tilescope::units::{exact_bytes, grouped};
 
@@ -160,6 +160,29 @@ fn which_operation_pays_for_prearrange() {
     assert!(most.elapsed > 0);
     walk.finds(&most.name);
     walk.finds(&grouped(most.elapsed));
+}
+
+#[test]
+fn what_four_replicas_would_add_is_simulated_and_compared() {
+    simulate_with(Path::new(env!("CARGO_BIN_EXE_tilescope")));
+    let (one, four) = (pipeline(&[]), pipeline(&["options.replication_factor=4"]));
+    let mut walk = Walk::new(one.path());
+    walk.click(Role::Button, "Exchange code");
+    walk.click(Role::Button, "Try 4 replicas…");
+    walk.click(Role::Button, "Simulate and compare");
+    for _ in 0..6000 {
+        walk.window.step();
+        let page = walk.window.state().session().page.as_ref().unwrap();
+        if page.compared.is_some() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    settle(&mut walk.window);
+    let links = exchange_code::overview(&Report::open(four.path()).unwrap()).unwrap().links;
+    for link in &links {
+        walk.finds(&exact_bytes(link.stored));
+    }
 }
 
 #[test]

@@ -73,6 +73,22 @@ fn a_changed_spec_is_simulated_and_compared() {
 }
 
 #[test]
+fn other_replicas_are_tried_from_the_exchange_code() {
+    simulate_with(Path::new(env!("CARGO_BIN_EXE_tilescope")));
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let spec = common::spec("mnist_pipeline", &["options.device_iterations=1"]);
+    common::report_file(&spec, directory.path());
+    let opened = Opened::read(directory.path()).expect("opens");
+    let mut window = opened_window(opened, "exchange-code", SIZE);
+    window.get_by_label("Try 4 replicas…").click();
+    settle(&mut window);
+    let session = window.state().session();
+    let text = session.what_if.as_ref().expect("open").text();
+    assert!(text.contains("replication_factor = 4"), "{text}");
+    assert!(says(&window, "Simulate and compare"));
+}
+
+#[test]
 fn nonsense_is_refused_with_its_line() {
     let (mut window, _directory) = window();
     for nonsense in ["m = \"seven\"", "m = 7\nmm = 8", "m = = ="] {

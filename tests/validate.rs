@@ -247,6 +247,7 @@ fn in_a_model(operator: impl Operator + 'static, operands: &[(&[u64], DType)], t
         available_memory_proportion: 0.6,
         partials_type: DType::Float,
         serialisation: None,
+        conv_dithering: false,
     };
     let plans = PlanCache::new();
     let mut lowering = Lowering::new(&graph, Machine::whole(MK2), train, planning, &plans);

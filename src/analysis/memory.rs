@@ -133,7 +133,14 @@ pub struct TreeRow {
     pub name: String,
     /// Bytes, one per column.
     pub bytes: Vec<u64>,
+    /// How they are worked out; empty where that goes without saying.
+    pub formula: &'static str,
 }
+
+const INCLUDING: &str = "bytes below the highest used address of each tile";
+const EXCLUDING: &str = "bytes at addresses that are ever used";
+const NOT_OVERLAPPED: &str = "bytes at addresses that only one thing ever uses";
+const OVERLAPPED: &str = "bytes at addresses that several things share over time, each counted";
 
 /// What fills the tiles: one column for each of `tiles`, or one for all tiles.
 ///
@@ -164,27 +171,28 @@ pub fn details(report: &Report, tiles: &[u32]) -> Result<Vec<TreeRow>, ReportErr
         columns.iter().map(total).collect()
     };
     let mut rows = Vec::new();
-    let mut add = |depth, name: &str, bytes| {
-        rows.push(TreeRow { depth, name: name.to_owned(), bytes });
+    let mut add = |depth, name: &str, bytes, formula| {
+        rows.push(TreeRow { depth, name: name.to_owned(), bytes, formula });
     };
-    add(0, "Memory including gaps", of_memory(&|tile| tile.including_gaps));
-    add(0, "Memory excluding gaps", of_memory(&TileMemory::excluding_gaps));
-    add(1, "By memory region", of_memory(&TileMemory::excluding_gaps));
+    add(0, "Memory including gaps", of_memory(&|tile| tile.including_gaps), INCLUDING);
+    add(0, "Memory excluding gaps", of_memory(&TileMemory::excluding_gaps), EXCLUDING);
+    add(1, "By memory region", of_memory(&TileMemory::excluding_gaps), "sum of the regions");
     for region in Region::ALL {
-        add(2, region_title(region), of_memory(&|tile| of_region(tile, region)));
+        add(2, region_title(region), of_memory(&|tile| of_region(tile, region)), "");
     }
     if categories.is_empty() {
         return Ok(rows);
     }
-    add(1, "By data type", of_parts(&|_| true));
-    for (overlapped, title) in [(false, "Not overlapped"), (true, "Overlapped")] {
-        add(2, title, of_parts(&|part| part.overlapped == overlapped));
+    add(1, "By data type", of_parts(&|_| true), "not overlapped + overlapped");
+    let halves = [(false, "Not overlapped", NOT_OVERLAPPED), (true, "Overlapped", OVERLAPPED)];
+    for (overlapped, title, formula) in halves {
+        add(2, title, of_parts(&|part| part.overlapped == overlapped), formula);
         for category in Category::ALL {
             let own =
                 |part: &CategoryBytes| part.overlapped == overlapped && part.category == category;
             let bytes = of_parts(&own);
             if bytes.iter().any(|bytes| *bytes > 0) {
-                add(3, category.title(), bytes);
+                add(3, category.title(), bytes, "");
             }
         }
     }

@@ -51,6 +51,10 @@ pub enum Command {
     ToTarget(Box<Command>),
     /// Show the spec of the report to be changed, or not.
     ToggleWhatIf,
+    /// Show it with a key changed to a value.
+    WhatIfWith(&'static str, String),
+    /// Wait no longer for a report to be opened.
+    CancelOpening,
     /// Simulate the spec as it was changed, and compare the result.
     SimulateVariant,
     /// Show a tab, or the home screen.
@@ -77,6 +81,8 @@ pub enum Command {
     SetBookmarks(Vec<Bookmark>),
     /// Let the user type what to find.
     Find,
+    /// Show statistics of what is selected.
+    MeasureSelection,
     /// Go on to a later result, or below 0 to an earlier one.
     NextFound(i64),
     /// Write a picture or a table.

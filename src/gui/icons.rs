@@ -49,6 +49,8 @@ pub enum Icon {
     Graph,
     /// Two links of a chain.
     Link,
+    /// A camera.
+    Camera,
 }
 
 /// Paints `icon` centred in `rect`.
@@ -88,6 +90,11 @@ pub fn paint(painter: &Painter, rect: Rect, icon: Icon, colour: Color32) {
             pen.circle((0.36, 0.64), 0.2);
             pen.circle((0.64, 0.36), 0.2);
             pen.line(&[(0.42, 0.58), (0.58, 0.42)]);
+        }
+        Icon::Camera => {
+            pen.closed(&[(0.12, 0.3), (0.88, 0.3), (0.88, 0.8), (0.12, 0.8)]);
+            pen.line(&[(0.34, 0.3), (0.4, 0.18), (0.6, 0.18), (0.66, 0.3)]);
+            pen.circle((0.5, 0.55), 0.15);
         }
     }
 }

@@ -7,6 +7,7 @@ use super::command::{ChosenStep, Command};
 use super::compare::Compared;
 use super::finding::Finder;
 use super::keep::{History, Link, Notes, Watch};
+use super::measuring::selection_query;
 use super::opening::{Demo, Opened, Pending, demos, simulated};
 use super::overlay::Overlay;
 use super::path_box::PathBox;
@@ -123,7 +124,7 @@ pub struct Session {
     /// The spec of a report that is being changed.
     pub what_if: Option<Box<WhatIf>>,
     /// Those of other reports.
-    pub(super) other_what_ifs: Vec<Box<WhatIf>>,
+    pub(super) other_what_ifs: Vec<WhatIf>,
     /// Whether it is shown.
     pub what_if_open: bool,
     /// Where reports of changed specs are written.
@@ -155,7 +156,7 @@ pub struct Session {
     /// Counts background work.
     pub workers: Workers,
     /// Whether reports are read again when their files change.
-    pub(super) watches: bool,
+    pub watches: bool,
     /// Where to go once the report is open.
     pub(super) asked: Option<Link>,
 }
@@ -298,6 +299,13 @@ impl Session {
                     page.finder.start();
                 }
             }
+            Command::MeasureSelection => {
+                if let Some(page) = &mut self.page
+                    && let Some(query) = selection_query(&self.selection, &page.opened)
+                {
+                    page.finder.measure(&query);
+                }
+            }
             Command::NextFound(by) => {
                 if let Some(page) = &mut self.page {
                     page.finder.step(by);
@@ -332,6 +340,12 @@ impl Session {
             }
             Command::ToTarget(command) => self.choose_in_target(*command),
             Command::ToggleWhatIf => self.toggle_what_if(),
+            Command::WhatIfWith(key, value) => self.what_if_with(key, &value),
+            Command::CancelOpening => {
+                // The thread goes on until it is done; nobody listens any more.
+                self.opening = None;
+                self.opening_both = None;
+            }
             Command::SimulateVariant => self.simulate_variant(context),
             Command::ShowTab(at) => self.show_tab(at),
             Command::NextTab(forwards) => self.next_tab(forwards),

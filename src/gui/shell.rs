@@ -168,6 +168,9 @@ pub fn progress_ui(context: &Context, session: &Session, commands: &mut Vec<Comm
                 ui.horizontal(|ui| {
                     ui.spinner();
                     ui.label(format!("Opening {}", path.unwrap_or_default()));
+                    if ui.button("Cancel").clicked() {
+                        commands.push(Command::CancelOpening);
+                    }
                 });
             });
         }

@@ -8,6 +8,13 @@ use super::arrows::Links;
 use crate::report::{Part, ProgramKind, Report, ReportError, StreamEnd, TileTraffic};
 use crate::units::{Bytes, CycleRange, Cycles, ProgramId, StepId, grouped, percent};
 
+const CYCLES: &str = "end of the last tile - start of the last tile; \
+                      overlapped: start of the last tile - start of the first";
+const TILE_BALANCE: &str = "active tile balance x active tiles / tiles of the IPU";
+const ACTIVE_BALANCE: &str = "mean cycles of the active tiles / cycles of the longest";
+const DATA: &str = "bytes received + bytes sent, over tiles; a multicast is sent once";
+const DATA_BALANCE: &str = "mean bytes of all tiles of the IPU / bytes of the busiest tile";
+
 /// A row of details.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Detail {
@@ -15,6 +22,8 @@ pub struct Detail {
     pub name: &'static str,
     /// How much: `2.4 %`.
     pub value: String,
+    /// How it is worked out, for figures that are derived; otherwise empty.
+    pub formula: &'static str,
 }
 
 /// Vertices of one type in a compute set, on the tiles of one IPU.
@@ -72,20 +81,20 @@ pub fn step_view(
     let mut rows = Rows(Vec::new());
     let range = here.range();
     let overlap = here.from_max.saturating_sub(here.from_min);
-    rows.push("Cycles", cycles_row(range, overlap));
+    rows.derived("Cycles", cycles_row(range, overlap), CYCLES);
     if here.active_tiles > 0 {
         rows.push("Active tiles", grouped(u64::from(here.active_tiles)));
     }
     let active_share = u64::from(here.active_tiles) as f64 / tiles.max(1) as f64;
     if report.has(Part::TileBalance) {
         let balance = f64::from(here.active_tile_balance);
-        rows.push("Tile balance", percent(balance * active_share));
-        rows.push("Active tile balance", percent(balance));
+        rows.derived("Tile balance", percent(balance * active_share), TILE_BALANCE);
+        rows.derived("Active tile balance", percent(balance), ACTIVE_BALANCE);
     } else if here.active_tiles > 0 && tiles > 0 {
-        rows.push("Active tile share", percent(active_share));
+        rows.derived("Active tile share", percent(active_share), "active tiles / tiles of the IPU");
     }
     if report.has(Part::StepBytes) && here.bytes_in + here.bytes_out > 0 {
-        rows.push("Data total : (Rx/Tx)", data_row(here.bytes_in, here.bytes_out));
+        rows.derived("Data total : (Rx/Tx)", data_row(here.bytes_in, here.bytes_out), DATA);
     }
     if let Some(program) = details.program {
         exchange_rows(report, program, ipu, &mut rows)?;
@@ -131,7 +140,11 @@ struct Rows(Vec<Detail>);
 
 impl Rows {
     fn push(&mut self, name: &'static str, value: String) {
-        self.0.push(Detail { name, value });
+        self.derived(name, value, "");
+    }
+
+    fn derived(&mut self, name: &'static str, value: String, formula: &'static str) {
+        self.0.push(Detail { name, value, formula });
     }
 }
 
@@ -175,10 +188,10 @@ fn exchange_rows(
     }
     if busiest > 0 {
         let mean = total as f64 / f64::from(on_ipu.count().max(1));
-        rows.push("Data balance", percent(mean / busiest as f64));
+        rows.derived("Data balance", percent(mean / busiest as f64), DATA_BALANCE);
     }
     if code > 0 {
-        rows.push("Exchange code", Bytes(code).to_string());
+        rows.derived("Exchange code", Bytes(code).to_string(), "sum over the tiles of the IPU");
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ use crate::gui::command::Command;
 use crate::gui::icons::Icon;
 use crate::gui::overlay::OverlayKind;
 use crate::gui::prefs::Prefs;
+use crate::gui::session::Selection;
 use crate::gui::views::VIEWS;
 use egui::Key;
 use std::sync::LazyLock;
@@ -182,6 +183,18 @@ const ACTIONS: &[Action] = &[
         ..plain(Group::Find)
     },
     Action {
+        name: "measure-selection",
+        title: "Measure the selection",
+        help: "Count, sum, quantiles, histogram and spread over tiles of what is selected.",
+        keys: &[Press::ctrl(Key::I)],
+        effect: Effect::Do(|session| {
+            let any = Selection { step: None, cycles: None, ..session.selection.clone() };
+            let something = session.page.is_some() && any != Selection::default();
+            something.then_some(Command::MeasureSelection)
+        }),
+        ..plain(Group::Find)
+    },
+    Action {
         name: "next-found",
         title: "Next result",
         help: "Go to the next thing that was found.",
@@ -262,6 +275,7 @@ const ACTIONS: &[Action] = &[
         title: "Save picture or table…",
         help: "Write what is shown as PNG or SVG, or a table of this view as CSV.",
         keys: &[Press::ctrl(Key::S)],
+        menu: Some(Icon::Camera),
         effect: Effect::Do(|session| {
             session.page.as_ref().map(|_| Command::Overlay(Some(OverlayKind::Save)))
         }),

@@ -1,6 +1,7 @@
 //! What a session does about changed specs: one for each report that was asked about.
 
 use super::WhatIf;
+use super::spec_text::with_value;
 use crate::gui::session::Session;
 use egui::Context;
 
@@ -12,16 +13,28 @@ impl Session {
         let is_about = |of: &WhatIf| of.is_about(&opened.path);
         self.what_if_open = !self.what_if_open || !self.what_if.iter().any(|of| is_about(of));
         // What was typed and tried for another report waits until that is shown again.
-        self.other_what_ifs.extend(self.what_if.take());
-        let known = self.other_what_ifs.iter().position(|of| is_about(of));
-        self.what_if = Some(match known {
+        self.other_what_ifs.extend(self.what_if.take().map(|of| *of));
+        let known = self.other_what_ifs.iter().position(is_about);
+        self.what_if = Some(Box::new(match known {
             Some(at) => self.other_what_ifs.remove(at),
-            None => Box::new(WhatIf::new(&opened.path, opened.report.spec(), &self.variants_in)),
-        });
+            None => WhatIf::new(&opened.path, opened.report.spec(), &self.variants_in),
+        }));
+    }
+
+    /// Opens the spec of the report that is shown, with a key changed to a value.
+    pub(in crate::gui) fn what_if_with(&mut self, key: &str, value: &str) {
+        let shown = self.page.as_ref().map(|page| page.opened.path.clone());
+        let about = self.what_if.iter().zip(&shown).any(|(of, path)| of.is_about(path));
+        if !self.what_if_open || !about {
+            self.toggle_what_if();
+        }
+        if let Some(what_if) = &mut self.what_if {
+            what_if.text = with_value(&what_if.text, key, value);
+        }
     }
 
     pub(in crate::gui) fn what_ifs(&mut self) -> impl Iterator<Item = &mut WhatIf> {
-        self.what_if.iter_mut().chain(&mut self.other_what_ifs).map(Box::as_mut)
+        self.what_if.as_deref_mut().into_iter().chain(&mut self.other_what_ifs)
     }
 
     pub(in crate::gui) fn simulate_variant(&mut self, context: &Context) {

@@ -129,6 +129,12 @@ pub fn toolbar_ui(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
     ui.spacing_mut().item_spacing = spacing;
 }
 
+/// Words of less weight in a strip of controls; they are never broken in the middle.
+pub fn weak_ui(ui: &mut Ui, text: String) {
+    let text = RichText::new(text).color(Palette::of(ui.visuals()).weak_text);
+    ui.add(egui::Label::new(text).extend());
+}
+
 /// Controls at the right end of a strip, the last one first; behind the others where less than
 /// `width` points are left.
 pub fn toolbar_end_ui(ui: &mut Ui, width: f32, contents: impl FnOnce(&mut Ui)) {

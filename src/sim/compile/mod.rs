@@ -215,6 +215,7 @@ fn lowering<'a>(spec: &Spec, graph: &'a Graph, plans: &'a PlanCache) -> Lowering
         available_memory_proportion: spec.options.available_memory_proportion,
         partials_type: spec.options.partials_type,
         serialisation: spec.options.serialisation,
+        conv_dithering: spec.options.conv_dithering,
     };
     Lowering::new(graph, Machine { chip: *chip, tiles }, spec.model.training, planning, plans)
 }

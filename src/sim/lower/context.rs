@@ -27,6 +27,8 @@ pub struct PlanningOptions {
     pub partials_type: DType,
     /// How linear layers are cut into parts.
     pub serialisation: Option<Serialisation>,
+    /// Whether each convolution begins at a tile of its own.
+    pub conv_dithering: bool,
 }
 
 /// When operands and results of an operation exist, in phases of its work; by default all the time.

@@ -1,5 +1,7 @@
 //! How a tensor lies on the tiles of its IPU.
 
+use super::dither::hash;
+use super::runs::per_tile;
 use super::split::{self, Bounds};
 use crate::sim::planner::ranges::gcd;
 use crate::units::{TileRange, TileRuns};
@@ -92,6 +94,9 @@ pub struct Layout {
 /// (poplibs lib/poputil/TileMapping.cpp).
 const LINEAR_MIN_BYTES: u64 = 128;
 
+/// Width of a load.
+const LOAD_BYTES: u64 = 8;
+
 impl Layout {
     /// Elements dealt out evenly from tile 0 up, as `poputil::mapTensorLinearly` does: in grains
     /// of 8 bytes, at least 128 bytes on a tile, as few tiles as keep the fullest one small (poplibs lib/poputil/TileMapping.cpp).
@@ -100,6 +105,20 @@ impl Layout {
             elements: linear_mapping(elements, element_bytes, LINEAR_MIN_BYTES, tiles),
             order: Order::Linear,
         }
+    }
+
+    /// One value for each of `elements` rows or channels of a tensor of `shape`: a load's width on
+    /// each tile, from a tile on that depends on the shape. Poplibs goes by the tiles that the
+    /// tensor lies on, and round where the tiles end (lib/poputil/Util.cpp,
+    /// createBroadcastOperand with dithering).
+    pub fn broadcast_operand(shape: &[u64], elements: u64, element_bytes: u64, tiles: u32) -> Self {
+        let grain = (LOAD_BYTES / element_bytes.max(1)).max(1);
+        let bounds = Bounds { grain, most: tiles.into(), least: grain };
+        let parts: Vec<Range<u64>> = split::parts(elements, bounds).collect();
+        let free = u64::from(tiles) + 1 - parts.len() as u64;
+        let first = (hash(shape.iter().copied()) % free) as u32;
+        let held = (first..).zip(parts).map(|(tile, part)| (tile, part.end - part.start));
+        Self { elements: per_tile(held), order: Order::Linear }
     }
 
     /// How many elements of the innermost axis of a tensor of `shape` lie together on one tile:

@@ -7,6 +7,7 @@ pub mod collective;
 pub mod constants;
 mod context;
 pub mod conv;
+mod dither;
 pub mod dot_products;
 pub mod elementwise;
 pub mod embedding;

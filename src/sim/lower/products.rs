@@ -4,7 +4,7 @@
 //! or in another order, is rearranged, and that is part of the operation's work.
 
 use super::context::{Lives, LowerError, Lowering};
-use super::conv::{self, Innermost, OperandLayout, Operands, Source, planned_layouts};
+use super::conv::{self, Innermost, OperandLayout, Operands, Source, Start, planned_layouts};
 use super::layout::{Layout, Order};
 use super::serialise::Cut;
 use super::work::{Place, Work};
@@ -65,6 +65,16 @@ const TURNED_WEIGHTS: Axes = Axes { in_channels: 1, out_channels: 0, batch: 0 };
 
 const CONV: ProductAxes = ProductAxes { activations: ACTIVATIONS, weights: TURNED_WEIGHTS };
 
+/// How the operands of a product lie.
+#[derive(Clone, Copy)]
+struct Form {
+    axes: ProductAxes,
+    /// The part of a layer that is done at a time.
+    cut: Cut,
+    /// Where its tiles begin.
+    start: Start,
+}
+
 /// Plans of a product.
 enum Planned {
     /// Of a product that is only ever run forwards.
@@ -101,17 +111,18 @@ impl Lowering<'_> {
     pub fn plan_matmul(&self, node: &Node, matmul: &MatMul) -> Option<Layout> {
         let (planned, cut) = self.matmul_plans(node, matmul).ok()?;
         let axes = self.matmul_axes(node, matmul)?;
-        (matmul.product == Product::Forward).then(|| self.weights(node, &planned, axes, cut))
+        let form = Form { axes, cut, start: self.first_tile() };
+        (matmul.product == Product::Forward).then(|| self.weights(node, &planned, form))
     }
 
     /// How the weights of a planned product have to lie.
-    fn weights(&self, node: &Node, planned: &Planned, axes: ProductAxes, cut: Cut) -> Layout {
+    fn weights(&self, node: &Node, planned: &Planned, form: Form) -> Layout {
         let plan = match planned {
             Planned::Inference(plan) => plan,
             Planned::Training(plans) => &plans.forward,
         };
-        let wanted = planned_layouts(&self.machine, plan).weights.of_parts(cut.w);
-        from_planned(&wanted, axes.weights, self.ty(node.inputs[1]))
+        let wanted = planned_layouts(&self.machine, plan).weights.of_parts(form.cut.w);
+        form.start.layout(from_planned(&wanted, form.axes.weights, self.ty(node.inputs[1])))
     }
 
     /// Axes of the operands of a layer.
@@ -134,12 +145,13 @@ impl Lowering<'_> {
             operation: node.name.clone(),
             problem: "its operands are no matrices".to_string(),
         })?;
+        let form = Form { axes, cut, start: self.first_tile() };
         let work = match planned {
-            Planned::Inference(plan) => self.forward(node, &plan, axes, cut),
+            Planned::Inference(plan) => self.forward(node, &plan, form),
             Planned::Training(plans) => match matmul.product {
-                Product::Forward => self.forward(node, &plans.forward, axes, cut),
-                Product::InputGradient => self.input_gradient(node, &plans, axes, cut),
-                Product::WeightGradient => self.weight_gradient(node, &plans, axes, cut),
+                Product::Forward => self.forward(node, &plans.forward, form),
+                Product::InputGradient => self.input_gradient(node, &plans, form),
+                Product::WeightGradient => self.weight_gradient(node, &plans, form),
             },
         }?;
         if cut == Cut::NONE {
@@ -154,7 +166,7 @@ impl Lowering<'_> {
     /// Whoever lowers the node hears of errors.
     pub fn plan_conv(&self, node: &Node, conv: &Conv2d) -> Option<Layout> {
         let planned = self.conv_forward_plans(node, conv).ok()?;
-        Some(self.weights(node, &planned, CONV, Cut::NONE))
+        Some(self.weights(node, &planned, self.conv_form(node, conv)))
     }
 
     /// Plans a convolution from its forward pass.
@@ -172,9 +184,10 @@ impl Lowering<'_> {
     /// # Errors
     /// Where no plan exists.
     pub fn conv_forward(&mut self, node: &Node, conv: &Conv2d) -> Result<Work, LowerError> {
+        let form = self.conv_form(node, conv);
         match self.conv_forward_plans(node, conv)? {
-            Planned::Inference(plan) => self.forward(node, &plan, CONV, Cut::NONE),
-            Planned::Training(plans) => self.forward(node, &plans.forward, CONV, Cut::NONE),
+            Planned::Inference(plan) => self.forward(node, &plan, form),
+            Planned::Training(plans) => self.forward(node, &plans.forward, form),
         }
     }
 
@@ -185,7 +198,8 @@ impl Lowering<'_> {
     pub fn conv_input_gradient(&mut self, node: &Node, conv: &Conv2d) -> Result<Work, LowerError> {
         let params = conv_params(conv, self.ty(node.outputs[0]), self.ty(node.inputs[1]));
         let plans = self.conv_plans(node, &params)?;
-        self.input_gradient(node, &plans, CONV, Cut::NONE)
+        let form = self.form_of(&params);
+        self.input_gradient(node, &plans, form)
     }
 
     /// Lowers the gradient of a convolution's weights.
@@ -195,7 +209,8 @@ impl Lowering<'_> {
     pub fn conv_weight_gradient(&mut self, node: &Node, conv: &Conv2d) -> Result<Work, LowerError> {
         let params = conv_params(conv, self.ty(node.inputs[0]), self.ty(node.outputs[0]));
         let plans = self.conv_plans(node, &params)?;
-        self.weight_gradient(node, &plans, CONV, Cut::NONE)
+        let form = self.form_of(&params);
+        self.weight_gradient(node, &plans, form)
     }
 
     fn plan_options(&self, pass: Pass) -> PlanOptions {
@@ -215,18 +230,16 @@ impl Lowering<'_> {
         explain(node, self.plans.convolution(&self.machine, params, &options))
     }
 
-    fn forward(
-        &mut self,
-        node: &Node,
-        plan: &Plan,
-        axes: ProductAxes,
-        cut: Cut,
-    ) -> Result<Work, LowerError> {
+    fn forward(&mut self, node: &Node, plan: &Plan, form: Form) -> Result<Work, LowerError> {
+        let Form { axes, cut, .. } = form;
         let layouts = planned_layouts(&self.machine, plan);
-        let input = self.source(node.inputs[0], &layouts.input.of_parts(cut.x), axes.activations);
-        let weights = self.source(node.inputs[1], &layouts.weights.of_parts(cut.w), axes.weights);
-        let work = self.lower_pass(plan, &Operands::forward(input, weights));
-        self.place_result(node.outputs[0], &layouts.output.of_parts(cut.y), axes.activations);
+        let input = layouts.input.of_parts(cut.x);
+        let input = self.source(node.inputs[0], &input, axes.activations, form.start);
+        let weights = layouts.weights.of_parts(cut.w);
+        let weights = self.source(node.inputs[1], &weights, axes.weights, form.start);
+        let work = self.lower_pass(plan, &Operands::forward(input, weights), form.start);
+        let output = layouts.output.of_parts(cut.y);
+        self.place_result(node.outputs[0], &output, axes.activations, form.start);
         Ok(work)
     }
 
@@ -236,14 +249,14 @@ impl Lowering<'_> {
         &mut self,
         node: &Node,
         plans: &TrainingPlans,
-        axes: ProductAxes,
-        cut: Cut,
+        form: Form,
     ) -> Result<Work, LowerError> {
+        let Form { axes, cut, start } = form;
         let layouts = planned_layouts(&self.machine, &plans.backward);
-        let gradient =
-            self.source(node.inputs[0], &layouts.input.of_parts(cut.y), axes.activations);
+        let gradient = layouts.input.of_parts(cut.y);
+        let gradient = self.source(node.inputs[0], &gradient, axes.activations, start);
         let forward = planned_layouts(&self.machine, &plans.forward).weights.of_parts(cut.w);
-        let operands = match self.source(node.inputs[1], &forward, axes.weights) {
+        let operands = match self.source(node.inputs[1], &forward, axes.weights, start) {
             Source::Planned => Operands::backward(plans, gradient),
             _ => {
                 let turned = Axes {
@@ -251,12 +264,14 @@ impl Lowering<'_> {
                     out_channels: axes.weights.in_channels,
                     ..axes.weights
                 };
-                let weights = self.source(node.inputs[1], &layouts.weights.of_parts(cut.w), turned);
+                let weights = layouts.weights.of_parts(cut.w);
+                let weights = self.source(node.inputs[1], &weights, turned, start);
                 Operands::forward(gradient, weights)
             }
         };
-        let work = self.lower_pass(&plans.backward, &operands);
-        self.place_result(node.outputs[0], &layouts.output.of_parts(cut.x), axes.activations);
+        let work = self.lower_pass(&plans.backward, &operands, start);
+        let result = layouts.output.of_parts(cut.x);
+        self.place_result(node.outputs[0], &result, axes.activations, start);
         Ok(work)
     }
 
@@ -265,34 +280,58 @@ impl Lowering<'_> {
         &mut self,
         node: &Node,
         plans: &TrainingPlans,
-        axes: ProductAxes,
-        cut: Cut,
+        form: Form,
     ) -> Result<Work, LowerError> {
         let layouts = planned_layouts(&self.machine, &plans.forward);
-        let work = self.lower_pass(&plans.update, &Operands::weight_update(plans));
-        self.place_result(node.outputs[0], &layouts.weights.of_parts(cut.w), axes.weights);
+        let work = self.lower_pass(&plans.update, &Operands::weight_update(plans), form.start);
+        let result = layouts.weights.of_parts(form.cut.w);
+        self.place_result(node.outputs[0], &result, form.axes.weights, form.start);
         Ok(work)
     }
 
-    fn lower_pass(&mut self, plan: &Plan, operands: &Operands) -> Work {
+    /// How the operands of a convolution of `forward` shape lie.
+    fn form_of(&self, forward: &ConvParams) -> Form {
+        let first = self.first_tile();
+        let start = match self.planning.conv_dithering {
+            true => Start::dithered(forward, self.training, self.machine.tiles as u32),
+            false => first,
+        };
+        Form { axes: CONV, cut: Cut::NONE, start }
+    }
+
+    fn conv_form(&self, node: &Node, conv: &Conv2d) -> Form {
+        self.form_of(&conv_params(conv, self.ty(node.inputs[0]), self.ty(node.inputs[1])))
+    }
+
+    fn first_tile(&self) -> Start {
+        Start::first(self.machine.tiles as u32)
+    }
+
+    fn lower_pass(&mut self, plan: &Plan, operands: &Operands, start: Start) -> Work {
         let lowered = conv::lower(&self.machine, plan, operands);
         self.note_plan(plan.describe().to_string());
         self.note_lives(Lives {
             inputs_until: lowered.used_until.to_vec(),
             outputs_from: lowered.result_from,
         });
-        lowered.work
+        start.work(lowered.work)
     }
 
-    fn place_result(&mut self, tensor: TensorId, layout: &OperandLayout, axes: Axes) {
-        let layout = from_planned(layout, axes, self.ty(tensor));
+    fn place_result(&mut self, tensor: TensorId, layout: &OperandLayout, axes: Axes, start: Start) {
+        let layout = start.layout(from_planned(layout, axes, self.ty(tensor)));
         self.lay_out(tensor, layout);
     }
 
     /// How an operand lies compared with what a plan wants. One that nobody placed is placed so.
-    fn source(&mut self, tensor: TensorId, wanted: &OperandLayout, axes: Axes) -> Source<'static> {
+    fn source(
+        &mut self,
+        tensor: TensorId,
+        wanted: &OperandLayout,
+        axes: Axes,
+        start: Start,
+    ) -> Source<'static> {
         let ty = self.ty(tensor).clone();
-        let wanted = from_planned(wanted, axes, &ty);
+        let wanted = start.layout(from_planned(wanted, axes, &ty));
         let Some(have) = self.layout(tensor) else {
             self.lay_out(tensor, wanted);
             return Source::Planned;

@@ -32,6 +32,18 @@ pub struct Affine {
     pub shift: TensorId,
 }
 
+impl Affine {
+    /// How scale and shift lie; where nobody placed them yet, as values of the channels do.
+    fn placed(self, lowering: &mut Lowering, channels: &Rows) -> [Layout; 2] {
+        [self.scale, self.shift].map(|tensor| {
+            if let (None, Some(values)) = (lowering.layout(tensor), channels.values()) {
+                lowering.lay_out(tensor, values);
+            }
+            lowering.layout_or_linear(tensor)
+        })
+    }
+}
+
 impl Norm {
     /// Number of statistics.
     pub fn statistics_count(&self) -> u64 {
@@ -51,12 +63,19 @@ impl Norm {
         vec![x.clone(), statistics.clone(), statistics]
     }
 
-    /// Rows of `x` that share statistics, and rows that share a channel.
-    fn rows(&self, x: &TensorType, layout: &Layout) -> (Rows, Rows) {
+    /// Rows of `x` that share statistics, and rows that share a channel. One value for each of
+    /// them is made where `poputil::createBroadcastOperand` places it.
+    fn rows(&self, x: &TensorType, layout: &Layout, tiles: u32) -> (Rows, Rows) {
         let order = layout.order.reshaped(&x.shape, &self.shape);
         let seen = Layout { order, ..layout.clone() };
         let ty = TensorType::new(self.shape.clone(), x.dtype);
-        (Rows::new(&ty, seen.clone(), &self.statistics), Rows::new(&ty, seen, &self.channels))
+        let values =
+            |count, dtype: DType| Layout::broadcast_operand(&x.shape, count, dtype.bytes(), tiles);
+        let rows = Rows::new(&ty, seen.clone(), &self.statistics)
+            .with_values(values(self.statistics_count(), DType::Float));
+        let channels =
+            Rows::new(&ty, seen, &self.channels).with_values(values(self.channel_count(), x.dtype));
+        (rows, channels)
     }
 
     /// The forward pass of layer and group norm; lays out result and statistics.
@@ -68,7 +87,7 @@ impl Norm {
     ) -> Result<Work, LowerError> {
         let x = lowering.ty(node.inputs[0]).clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
-        let (rows, channels) = self.rows(&x, &layout);
+        let (rows, channels) = self.rows(&x, &layout, lowering.tiles);
         let mut work = Work::default();
         let [mean, inverse] = statistics(lowering, node, &mut work, &rows)?;
         rows.apply(lowering, &mut work, "Norm/whiten/Sub", Binary::Subtract, &mean);
@@ -89,9 +108,10 @@ impl Norm {
     ) -> Result<Work, LowerError> {
         let x = lowering.ty(node.inputs[0]).clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
-        let (rows, _) = self.rows(&x, &layout);
+        let (rows, channels) = self.rows(&x, &layout, lowering.tiles);
         let mut work = Work::default();
         let [mean, _] = statistics(lowering, node, &mut work, &rows)?;
+        affine.placed(lowering, &channels);
         for (name, operand, operation) in [
             ("Norm/multiplicand", affine.scale, Binary::Multiply),
             ("Norm/addend", affine.shift, Binary::Subtract),
@@ -113,8 +133,7 @@ impl Norm {
         channels: &Rows,
         affine: Affine,
     ) {
-        let scale = lowering.layout_or_linear(affine.scale);
-        let shift = lowering.layout_or_linear(affine.shift);
+        let [scale, shift] = affine.placed(lowering, channels);
         channels.apply(lowering, work, "Norm/scale", Binary::Multiply, &scale);
         channels.apply(lowering, work, "Norm/shift", Binary::Add, &shift);
     }
@@ -128,7 +147,7 @@ impl Norm {
         let [scale, mean, inverse] =
             [1, 2, 3].map(|input| lowering.layout_or_linear(node.inputs[input]));
         let mut work = lowering.bring(node.inputs[4], &layout, "NormGrad");
-        let (rows, channels) = self.rows(&x, &layout);
+        let (rows, channels) = self.rows(&x, &layout, lowering.tiles);
         let elements = &layout.elements;
         let start = work.phases().len();
         work.push(elementwise::cast("NormGrad/whiten/OnTileCopy", dtype, dtype, elements));

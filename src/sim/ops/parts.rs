@@ -21,6 +21,8 @@ pub struct Rows {
     dims: Vec<Dim>,
     /// Rows that each tile holds elements of.
     held: TileRuns<u64>,
+    /// Where one value for each row goes, if that is decided beforehand.
+    values: Option<TileRuns<u64>>,
 }
 
 impl Rows {
@@ -28,7 +30,17 @@ impl Rows {
     pub fn new(ty: &TensorType, layout: Layout, axes: &[usize]) -> Self {
         let dims = reduce::dims(&ty.shape, layout.order, axes);
         let held = reduce::columns_on_tiles(&dims, &layout.elements);
-        Self { dtype: ty.dtype, layout, dims, held }
+        Self { dtype: ty.dtype, layout, dims, held, values: None }
+    }
+
+    /// The same rows, whose reductions leave their values so.
+    pub fn with_values(self, values: Layout) -> Self {
+        Self { values: Some(values.elements), ..self }
+    }
+
+    /// Where one value for each row goes, if that is decided beforehand.
+    pub fn values(&self) -> Option<Layout> {
+        self.values.clone().map(|elements| Layout { elements, order: Order::Linear })
     }
 
     /// Adds a reduction of each row to one value of type `output`; returns how the values lie.
@@ -49,6 +61,7 @@ impl Rows {
             dtype: self.dtype,
             output,
             result: ResultUse::PLAIN,
+            onto: self.values.as_ref(),
             tiles: lowering.tiles,
             bytes_per_cycle: lowering.exchange_speed(),
         };

@@ -208,6 +208,13 @@ pub(super) const OPTION_KEYS: &[Key] = &[
         "poptorch.SerializedMatMul factor",
     ),
     key(
+        "options.conv_dithering",
+        Form::Flag,
+        "false",
+        "Let each convolution begin at a tile of its own, by its shape, instead of tile 0: weights are spread more evenly",
+        "enableConvDithering",
+    ),
+    key(
         "options.partials_type",
         Form::OneOf(&["float32", "float16"]),
         "\"float32\"",

@@ -175,6 +175,8 @@ pub struct Options {
     pub available_memory_proportion: f64,
     /// How linear layers are cut into parts.
     pub serialisation: Option<Serialisation>,
+    /// Whether each convolution begins at a tile of its own.
+    pub conv_dithering: bool,
     /// Element type of partial sums.
     pub partials_type: DType,
     /// Whether halves are rounded at random.
@@ -264,6 +266,7 @@ fn options(values: &Values) -> Result<Options, SpecError> {
         normalise_on_ipu: values.flag("options.normalise_on_ipu"),
         available_memory_proportion: values.real("options.available_memory_proportion"),
         serialisation: serialisation(values),
+        conv_dithering: values.flag("options.conv_dithering"),
         partials_type: dtype(values, "options.partials_type"),
         stochastic_rounding: values.flag("options.stochastic_rounding"),
         location: locations(values),

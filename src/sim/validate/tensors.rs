@@ -57,6 +57,7 @@ pub fn reduction(config: &Config, chip: &'static Chip) -> Result<Program, Proble
         dtype,
         output: dtype,
         result: ResultUse { update, scaled },
+        onto: None,
         tiles,
         bytes_per_cycle: exchange_speed(&machine),
     };

@@ -53,12 +53,14 @@ impl Tables {
         }
     }
 
-    fn overview_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
+    fn overview_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         let report = context.opened.report.clone();
         let question =
             move |(): &()| analysis::overview(&report).map_err(|error| error.to_string());
         match self.overview.ask(ui.ctx(), context.workers, &(), question) {
-            Asked::Fresh(Ok(found)) | Asked::Stale(Ok(found)) => overview_grid_ui(ui, found),
+            Asked::Fresh(Ok(found)) | Asked::Stale(Ok(found)) => {
+                overview_grid_ui(ui, context, found);
+            }
             Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
                 missing_ui(ui, "Exchange code cannot be read", problem);
             }
@@ -137,11 +139,11 @@ fn programs_of(report: &Report, tiles: &[u32]) -> Answer<ProgramRow> {
     let number = Column::number;
     let columns = vec![
         Column::text("Program"),
-        number("Code"),
-        number("Received"),
-        number("Sent"),
-        number("Messages sent"),
-        number("Tiles"),
+        number("Code").about("Code of this program, summed over tiles"),
+        number("Received").about("Bytes that arrive when it runs once, summed over tiles"),
+        number("Sent").about("Bytes that leave when it runs once; a multicast counts once"),
+        number("Messages sent").about("When it runs once; a multicast counts once"),
+        number("Tiles").about("Tiles that take part"),
     ];
     let row = |row: &ProgramRow| {
         let name = format!("{}: {}", row.kind.name(), row.name);
@@ -161,8 +163,10 @@ fn programs_of(report: &Report, tiles: &[u32]) -> Answer<ProgramRow> {
 fn tiles_of(report: &Report) -> Answer<TileRow> {
     let rows = analysis::tiles(report).map_err(|error| error.to_string())?;
     let mut columns = vec![Column::text("Tile")];
-    columns.extend(Link::ALL.map(|link| Column::number(format!("{} code", link.title()))));
-    columns.extend(["Received", "Sent", "Messages received", "Messages sent"].map(Column::number));
+    let code = |link: Link| Column::number(format!("{} code", link.title()));
+    columns.extend(Link::ALL.map(|link| code(link).about("Bytes in the memory of this tile")));
+    let moved = ["Received", "Sent", "Messages received", "Messages sent"];
+    columns.extend(moved.map(|title| Column::number(title).about(MOVED)));
     let row = |row: &TileRow| {
         let mut cells = vec![Cell::Text(format!("Tile {}", grouped(row.tile.into())))];
         cells.extend(row.code.map(Cell::Bytes));
@@ -180,7 +184,7 @@ const BESIDE: &str = "Bytes in memory less bytes of the programs: code that ever
                       whatever it exchanges.";
 const MOVED: &str = "Each program once; loops repeat them.";
 
-fn overview_grid_ui(ui: &mut Ui, overview: &Overview) {
+fn overview_grid_ui(ui: &mut Ui, context: &mut ViewContext<'_>, overview: &Overview) {
     let palette = Palette::of(ui.visuals());
     ScrollArea::both().auto_shrink(false).id_salt("exchange overview").show(ui, |ui| {
         ui.add_space(6.0);
@@ -216,6 +220,9 @@ fn overview_grid_ui(ui: &mut Ui, overview: &Overview) {
         ui.horizontal(|ui| {
             ui.add_space(14.0);
             ui.label(replicas_text(overview));
+            if context.opened.report.spec().is_some() {
+                replicas_ui(ui, context, overview);
+            }
         });
         ui.add_space(8.0);
     });
@@ -264,6 +271,22 @@ fn total_ui(ui: &mut Ui, overview: &Overview) {
     ui.label(strong(grouped(sum(|totals| totals.messages))));
     ui.label(strong(Bytes(sum(|totals| totals.bytes)).to_string()));
     ui.end_row();
+}
+
+/// Replicas that a program of one is tried with.
+const TRIED_REPLICAS: u32 = 4;
+
+/// A way to see what replicas add: the same program with another number of them.
+fn replicas_ui(ui: &mut Ui, context: &mut ViewContext<'_>, overview: &Overview) {
+    let (replicas, words) = match overview.replicas {
+        0 | 1 => (TRIED_REPLICAS, format!("Try {TRIED_REPLICAS} replicas…")),
+        _ => (1, "Try one replica…".to_owned()),
+    };
+    let hint = "Opens What if with this change; simulating it compares both reports";
+    if ui.button(words).on_hover_text(hint).clicked() {
+        let (key, value) = ("options.replication_factor", replicas.to_string());
+        context.commands.push(Command::WhatIfWith(key, value));
+    }
 }
 
 fn replicas_text(overview: &Overview) -> String {

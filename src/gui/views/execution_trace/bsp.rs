@@ -4,13 +4,14 @@
 //! average. Steps narrower than a pixel colour all rows by the share of tiles that work.
 
 use super::colours::{blended, step_colour};
-use crate::analysis::trace::{Labels, TileTimes};
+use super::scene::Prepared;
+use crate::analysis::trace::{Item, Kind, Labels, TileTimes};
 use crate::gui::prefs::TracePrefs;
 use crate::gui::theme::{Palette, mix};
 use crate::report::trace::{LaneStep, Span};
 use crate::report::{Activity, ProgramKind};
 use crate::units::{CycleRange, TileRange};
-use egui::{Color32, ColorImage, Ui};
+use egui::{Color32, ColorImage, Pos2, Rect, Ui, pos2};
 use std::ops::Range;
 
 /// Heights of the raster that can be chosen, in points.
@@ -32,6 +33,9 @@ pub fn controls_ui(ui: &mut Ui, prefs: &mut TracePrefs) {
     let higher = ui.add_enabled(more, egui::Button::new("+")).on_hover_text("Higher rows of tiles");
     if higher.clicked() {
         prefs.tiles_height = HEIGHTS[at + 1];
+    }
+    if ui.button("100 %").on_hover_text("Rows of tiles as high as at first").clicked() {
+        prefs.tiles_height = TracePrefs::default().tiles_height;
     }
 }
 
@@ -145,6 +149,32 @@ impl Raster<'_> {
         let left = place(range.start).floor() as usize;
         left..(place(range.end).round() as usize).max(left + 1)
     }
+}
+
+/// Outlines of a chosen step around the tiles that work in it, each row as long as its tiles work;
+/// `None` where that is not known. `rows` is the step's place in the raster of tiles.
+pub fn outline(prepared: &Prepared, item: &Item, ipu: u32, rows: Rect) -> Option<Vec<Vec<Pos2>>> {
+    let Kind::Step(step) = &item.kind else { return None };
+    let (times, program) = (prepared.known_tile_times()?, step.program?);
+    let count = rows.height().max(1.0) as usize;
+    let shares = times.rows(program, prepared.target.tiles_of_ipu(ipu), count)?;
+    let y = |row: usize| rows.top() + row as f32 * rows.height() / count as f32;
+    let mut outlines = Vec::new();
+    let mut row = 0;
+    for part in shares.chunk_by(|a, b| (*a > 0.0) == (*b > 0.0)) {
+        let first = row;
+        row += part.len();
+        if part.first().is_none_or(|share| *share <= 0.0) {
+            continue;
+        }
+        let mut line = vec![pos2(rows.left(), y(row)), pos2(rows.left(), y(first))];
+        for (at, share) in part.iter().enumerate() {
+            let x = rows.left() + rows.width() * share.min(1.0);
+            line.extend([pos2(x, y(first + at)), pos2(x, y(first + at + 1))]);
+        }
+        outlines.push(line);
+    }
+    Some(outlines)
 }
 
 #[cfg(test)]

@@ -175,6 +175,12 @@ impl View for ExecutionTrace {
                 ui.ctx().request_repaint_after_secs(0.1);
                 if self.prepared.is_slow() {
                     waiting_ui(ui, &words);
+                    if ui.vertical_centered(|ui| ui.button("Cancel")).inner.clicked() {
+                        // Coming back to this view begins anew.
+                        self.cancel = Cancel::default();
+                        self.prepared = Slot::default();
+                        context.commands.push(Command::ShowView("summary"));
+                    }
                 }
                 return;
             }
@@ -272,7 +278,8 @@ impl ExecutionTrace {
 
     fn summary_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, prepared: &Arc<Prepared>) {
         let (Some(axis), Some(limits)) = (self.axis, self.limits) else { return };
-        let window = axis.window(limits.width).intersection(limits.range);
+        // Beside a longer run, there is more on the screen than this one.
+        let window = axis.window(limits.width).intersection(prepared.range);
         let ipus = self.shown_ipus(prepared);
         let shared = prepared.clone();
         let question = move |(window, ipus): &(CycleRange, Vec<u32>)| {

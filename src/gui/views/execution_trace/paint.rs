@@ -1,5 +1,6 @@
 //! Painting the lanes: images, names, marks, what is chosen.
 
+use super::bsp;
 use super::chosen::{self, ChosenBar};
 use super::colours::colour;
 use super::places::{Band, Block, GUTTER, LEAST_LABEL, Places, VEIL};
@@ -15,8 +16,8 @@ use crate::report::MarkKind;
 use crate::units::{CycleRange, Cycles, grouped};
 use egui::accesskit::Role;
 use egui::{
-    Align2, Color32, CornerRadius, FontId, Painter, Rect, Response, Stroke, StrokeKind, Ui, pos2,
-    vec2,
+    Align2, Color32, CornerRadius, FontId, Painter, Rect, Response, Shape, Stroke, StrokeKind, Ui,
+    pos2, vec2,
 };
 
 /// How bars look beneath their names.
@@ -224,7 +225,16 @@ impl ExecutionTrace {
         let stroke = Stroke::new(2.0, palette.selection);
         if block.tiles > 0.0 {
             let rows = Rect::from_x_y_ranges(rect.x_range(), band.tiles().y_range());
-            painter.rect_stroke(rows, 0.0, stroke, StrokeKind::Inside);
+            let shapes =
+                chosen.item.and_then(|item| bsp::outline(prepared, item, chosen.ipu, rows));
+            match shapes {
+                Some(lines) => {
+                    lines.into_iter().for_each(|line| {
+                        painter.add(Shape::closed_line(line, stroke));
+                    });
+                }
+                None => drop(painter.rect_stroke(rows, 0.0, stroke, StrokeKind::Inside)),
+            }
         }
         painter.rect_stroke(rect.expand(1.0), CornerRadius::same(1), stroke, StrokeKind::Outside);
     }

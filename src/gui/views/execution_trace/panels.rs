@@ -38,7 +38,7 @@ pub fn summary_ui(ui: &mut Ui, summary: &WindowSummary, target: &Target, bytes: 
         ui.add_space(4.0);
         header_ui(ui, &widths);
         // Rows that are scrolled out of sight are not laid out.
-        let (count, height) = (summary.ipus.len(), ROW_HEIGHT);
+        let (count, height) = (summary.ipus.len(), row_height(&widths));
         let top = ui.cursor().top();
         let all = vec2(widths.iter().sum::<f32>(), count as f32 * height);
         let seen = |y: f32| (((y - top) / height).max(0.0) as usize).min(count);
@@ -54,28 +54,40 @@ pub fn summary_ui(ui: &mut Ui, summary: &WindowSummary, target: &Target, bytes: 
     });
 }
 
-/// Titles and widths of the columns of the summary; the second one takes the room that is left.
-const COLUMNS: [(&str, f32); 6] = [
-    ("IPU", 40.0),
-    ("Proportions", 400.0),
-    ("Tile balance", 140.0),
-    ("StreamCopy host (Rx/Tx)", 165.0),
-    ("StreamCopy remote buffer (Rx/Tx)", 205.0),
-    ("GlobalExchange (Rx/Tx)", 160.0),
+/// Titles and widths of the columns of the summary, and how their figures are worked out; the
+/// second one takes the room that is left.
+const COLUMNS: [(&str, f32, &str); 6] = [
+    ("IPU", 40.0, "IPU of the replica"),
+    ("Proportions", 400.0, "Cycles of each kind of step in the window / cycles of the window"),
+    (
+        "Tile balance",
+        140.0,
+        "Mean tile balance of the steps in the window, each weighted by its cycles; \
+         steps that only wait for a sync do not count",
+    ),
+    ("StreamCopy host (Rx/Tx)", 165.0, "Bytes of the window's stream copies from and to the host"),
+    (
+        "StreamCopy remote buffer (Rx/Tx)",
+        205.0,
+        "Bytes of the window's stream copies from and to remote buffers",
+    ),
+    ("GlobalExchange (Rx/Tx)", 160.0, "Bytes of the window's exchanges with other IPUs"),
 ];
 /// Most room for proportions.
 const MOST_PROPORTIONS: f32 = 690.0;
 
 /// Widths of the columns in the room there is.
 fn widths(room: f32) -> [f32; 6] {
-    let mut widths = COLUMNS.map(|(_, width)| width);
+    let mut widths = COLUMNS.map(|(_, width, _)| width);
     let others = widths.iter().sum::<f32>() - widths[1];
     widths[1] = (room - others - LEFT).clamp(widths[1], MOST_PROPORTIONS);
     widths
 }
 
-/// Height of a row of the summary.
-const ROW_HEIGHT: f32 = 42.0;
+/// Height of a row of the summary: shares stand in one line where there is room, else in two.
+fn row_height(widths: &[f32; 6]) -> f32 {
+    if widths[1] < MOST_PROPORTIONS { 60.0 } else { 42.0 }
+}
 
 /// A cell of a row: its left edge is that of the column.
 fn cell_ui(
@@ -100,10 +112,10 @@ fn header_ui(ui: &mut Ui, widths: &[f32; 6]) {
     let width: f32 = widths.iter().sum();
     let (row, _) = ui.allocate_exact_size(vec2(LEFT + width, 20.0), Sense::hover());
     let row = row.with_min_x(row.left() + LEFT);
-    for (column, (title, _)) in COLUMNS.iter().enumerate() {
+    for (column, (title, _, formula)) in COLUMNS.iter().enumerate() {
         cell_ui(ui, row, widths, (None, column), |ui| {
             let text = RichText::new(*title).color(palette.weak_text).size(12.0);
-            ui.add(egui::Label::new(text).extend());
+            ui.add(egui::Label::new(text).extend()).on_hover_text(*formula);
         });
     }
 }
@@ -160,6 +172,9 @@ fn parts(palette: &Palette, shares: &Proportions) -> Vec<(Color32, &'static str,
     all.into_iter().filter(|(_, _, share)| *share >= 0.0005).collect()
 }
 
+/// Size of the words below the bar of shares.
+const WORDS: f32 = 11.5;
+
 /// Shares as a bar and as text.
 fn proportions_ui(ui: &mut Ui, totals: &IpuTotals) {
     let palette = Palette::of(ui.visuals());
@@ -180,15 +195,21 @@ fn proportions_ui(ui: &mut Ui, totals: &IpuTotals) {
         ui.painter().rect_filled(part, 0.0, *colour);
         left = right;
     }
-    ui.horizontal(|ui| {
+    ui.horizontal_wrapped(|ui| {
         ui.spacing_mut().item_spacing.x = 4.0;
         for ((colour, _, _), text) in parts.iter().zip(&text) {
+            // A colour and its word stay together.
+            let font = egui::FontId::proportional(WORDS);
+            let words = ui.painter().layout_no_wrap(text.clone(), font, palette.text).size().x;
+            if ui.available_size_before_wrap().x < words + 14.0 {
+                ui.end_row();
+            }
             let (dot, _) = ui.allocate_exact_size(vec2(8.0, 8.0), Sense::hover());
             let line = egui::Stroke::new(1.0, palette.outline);
             let inside = egui::StrokeKind::Inside;
             let line = if *colour == palette.lane { line } else { egui::Stroke::NONE };
             ui.painter().rect(dot, CornerRadius::same(2), *colour, line, inside);
-            ui.label(RichText::new(text).size(11.5));
+            ui.label(RichText::new(text).size(WORDS));
             ui.add_space(5.0);
         }
     });
@@ -215,14 +236,14 @@ pub fn step_ui(ui: &mut Ui, view: &StepView, ipu: u32) {
     let title = format!("{} on IPU {ipu}", view.title);
     details_ui(ui, colour, &title, |ui| {
         for row in &view.rows {
-            row_ui(ui, row.name, &row.value);
+            row_ui(ui, row.name, &row.value, row.formula);
         }
         for (index, vertex) in view.vertices.iter().enumerate() {
             let name = if index == 0 { "Vertices" } else { "" };
-            row_ui(ui, name, &format!("{} x {}", grouped(vertex.count), vertex.name));
+            row_ui(ui, name, &format!("{} x {}", grouped(vertex.count), vertex.name), "");
         }
         if view.kind == ProgramKind::StreamCopyBegin && view.stream == StreamEnd::Host {
-            row_ui(ui, "Hint", "A long begin means that the host was not ready.");
+            row_ui(ui, "Hint", "A long begin means that the host was not ready.", "");
         }
     });
 }
@@ -233,7 +254,7 @@ pub fn bar_ui(ui: &mut Ui, bar: &ChosenBar) {
     let title = format!("{} on IPU {}", bar.title, bar.ipu);
     details_ui(ui, palette.group, &title, |ui| {
         for (name, value) in &bar.rows {
-            row_ui(ui, name, value);
+            row_ui(ui, name, value, "");
         }
     });
 }
@@ -264,9 +285,13 @@ fn details_ui(ui: &mut Ui, colour: Color32, title: &str, rows: impl FnOnce(&mut 
     });
 }
 
-fn row_ui(ui: &mut Ui, name: &str, value: &str) {
+/// A name and a value; how the value is worked out, if it is derived, shows on hovering.
+fn row_ui(ui: &mut Ui, name: &str, value: &str, formula: &str) {
     let palette = Palette::of(ui.visuals());
     ui.label(RichText::new(name).color(palette.weak_text));
-    ui.add(egui::Label::new(value).selectable(true).extend());
+    let label = ui.add(egui::Label::new(value).selectable(true).extend());
+    if !formula.is_empty() {
+        label.on_hover_text(formula);
+    }
     ui.end_row();
 }

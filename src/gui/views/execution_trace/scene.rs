@@ -10,7 +10,9 @@ use crate::analysis::trace::{
 use crate::gui::theme::Palette;
 use crate::gui::widgets::tiled::Pieces;
 use crate::report::trace::Trace;
-use crate::report::{Activity, Mark, MarkFilter, MarkKind, ProgramKind, Report, ReportError};
+use crate::report::{
+    Activity, Mark, MarkFilter, MarkKind, ProgramKind, Report, ReportError, Target,
+};
 use crate::units::{CycleRange, StepId};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -53,6 +55,8 @@ pub struct Prepared {
     pub mark_kinds: Vec<MarkKind>,
     /// What programs move between IPUs.
     links: Links,
+    /// The machine.
+    pub target: Arc<Target>,
     /// Whether anything is copied from or to the host.
     pub host: bool,
     /// What each tile does; read when it is first shown.
@@ -60,6 +64,11 @@ pub struct Prepared {
 }
 
 impl Prepared {
+    /// What each tile does in each program, once the raster of tiles has asked for it.
+    pub fn known_tile_times(&self) -> Option<&TileTimes> {
+        self.tile_times.get()
+    }
+
     fn tile_times(&self, report: &Report) -> Result<&TileTimes, ReportError> {
         match self.tile_times.get() {
             Some(times) => Ok(times),
@@ -100,6 +109,7 @@ pub fn prepare(
     }
     Ok(Some(Prepared {
         links: Links::read(report)?,
+        target: report.target()?,
         host,
         range,
         trace,

@@ -8,7 +8,7 @@ use crate::gui::prefs::TracePrefs;
 use crate::gui::theme::Palette;
 use crate::gui::views::ViewContext;
 use crate::gui::widgets::axis::Axis;
-use crate::gui::widgets::{choice_ui, legend_ui, search_ui, toolbar_end_ui};
+use crate::gui::widgets::{choice_ui, legend_ui, search_ui, toolbar_end_ui, weak_ui};
 use crate::units::{CycleRange, Cycles, grouped, seconds};
 use egui::{RichText, Ui};
 
@@ -65,7 +65,7 @@ impl ExecutionTrace {
         let time = Cycles(window.length()).seconds_at(context.opened.target.clock);
         if time > 0.0 {
             let text = format!("= {}", seconds(time));
-            ui.label(RichText::new(text).color(Palette::of(ui.visuals()).weak_text));
+            weak_ui(ui, text);
         }
         let mut cycles = window.length();
         let drag = egui::DragValue::new(&mut cycles)

@@ -16,7 +16,7 @@ use crate::gui::theme::Palette;
 use crate::gui::widgets::stack::{Answer, Layer, Look, Matching, Stack, StackGraph};
 use crate::gui::widgets::{
     choice_ui, missing_ui, search_ui, tables_height, tabs_ui, toolbar_end_ui, toolbar_ui,
-    waiting_ui,
+    waiting_ui, weak_ui,
 };
 use crate::gui::worker::{Asked, Slot};
 use crate::report::{ProgramKind, Report, ReportError};
@@ -348,7 +348,7 @@ impl Liveness {
         let next = ui.button("Next").on_hover_text("Go to the next of them (Enter)").clicked();
         let entered = box_ui.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
         let text = format!("{} steps", grouped(matching.count().into()));
-        ui.label(RichText::new(text).color(Palette::of(ui.visuals()).weak_text));
+        weak_ui(ui, text);
         if next || entered {
             let last = self.steps.last().map(|step| *step as usize);
             if let Some(step) = matching.next(last) {

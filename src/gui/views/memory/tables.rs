@@ -243,7 +243,11 @@ fn tree_row_ui(ui: &mut Ui, row: &TreeRow, parent: bool, folded: bool, striped: 
         let colour = if *bytes == 0 { palette.weak_text } else { palette.text };
         ui.painter().text(at, Align2::RIGHT_CENTER, value, body.clone(), colour);
     }
-    response.clicked()
+    let clicked = response.clicked();
+    if !row.formula.is_empty() {
+        response.on_hover_text(row.formula);
+    }
+    clicked
 }
 
 fn listed(report: &Report, tab: Tab, tiles: &[u32]) -> TableAnswer {

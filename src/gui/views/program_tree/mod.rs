@@ -13,6 +13,7 @@ use crate::gui::session::Selection;
 use crate::gui::theme::Palette;
 use crate::gui::widgets::{
     choice_ui, missing_ui, search_ui, tables_height, toolbar_end_ui, toolbar_ui, waiting_ui,
+    weak_ui,
 };
 use crate::gui::worker::{Asked, Slot};
 use crate::report::{ProgramKind, Programs, Report};
@@ -209,7 +210,7 @@ impl ProgramTree {
         let wanted = !self.filter.trim().is_empty();
         if let Some(lines) = lines.filter(|_| wanted) {
             let text = format!("{} found", grouped(lines.matches.len() as u64));
-            ui.label(RichText::new(text).color(Palette::of(ui.visuals()).weak_text));
+            weak_ui(ui, text);
             let next = ui.button("Next").on_hover_text("Go to the next of them (Enter)").clicked();
             let entered = box_ui.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
             if next || entered {

@@ -17,11 +17,13 @@ mod pass;
 mod rearrange;
 mod reduction;
 mod serial;
+mod start;
 mod temporaries;
 mod vertices;
 
 pub use layout::{Innermost, OperandLayout, PlannedLayouts, planned_layouts};
 pub use pass::{Destination, Lowered, Operands, Source, lower, scaled_add};
+pub use start::Start;
 
 use crate::sim::lower::work::Work;
 use crate::sim::planner::{FieldDim, Machine, Plan, TrainingPlans};

@@ -332,6 +332,7 @@ impl<'a> Lowered<'a> {
             dtype: float,
             output: float,
             result: ResultUse::PLAIN,
+            onto: None,
             tiles: self.tiles(),
             bytes_per_cycle: u64::from(self.machine.chip.exchange_bytes_per_cycle),
         };

@@ -288,6 +288,7 @@ impl<'a> Lowered<'a> {
             dtype: self.layer.dtype,
             output: self.layer.dtype,
             result: ResultUse::PLAIN,
+            onto: None,
             tiles: self.machine.tiles as u32,
             bytes_per_cycle: u64::from(self.machine.chip.exchange_bytes_per_cycle),
         };

@@ -40,6 +40,9 @@ pub struct Reduction<'a> {
     pub output: DType,
     /// What becomes of the result.
     pub result: ResultUse,
+    /// Elements of the result on each tile, where that is given; else it is dealt out from tile 0.
+    /// Results that need no exchange stay where they are made.
+    pub onto: Option<&'a TileRuns<u64>>,
     /// Tiles of the IPU.
     pub tiles: u32,
     /// Exchange speed of a tile.

@@ -338,11 +338,15 @@ impl<'a> Stages<'a> {
         let name = format!("{}/ReduceFinalStage/IntermediateToOutput", self.reduction.name);
         let width = vector_width(self.dtype);
         let bounds = Bounds { grain: width, most: self.tiles(), least: 4 * width };
+        let parts: Vec<(u32, Range<u64>)> = match self.reduction.onto {
+            Some(wanted) => stretches_of_memory(wanted).collect(),
+            None => (0u32..).zip(split::parts(self.columns(), bounds)).collect(),
+        };
         let stretches = joined(&held.stretches());
         let grain = self.grain(self.dtype);
         let mut duties: BTreeMap<u32, Vec<Duty>> = BTreeMap::new();
         let mut results = TileRuns::empty();
-        for (tile, part) in (0u32..).zip(split::parts(self.columns(), bounds)) {
+        for (tile, part) in parts {
             let first = stretches.partition_point(|s| s.columns.end <= part.start);
             let mine = stretches[first..].iter().take_while(|s| s.columns.start < part.end);
             let cut: Vec<Duty> = mine

@@ -19,6 +19,7 @@ fn reduce(dims: &[Dim], operation: Operation, dtype: DType, tiles: u32) -> Outco
         dtype,
         output: dtype,
         result: ResultUse::PLAIN,
+        onto: None,
         tiles,
         bytes_per_cycle: 4,
     };
@@ -75,6 +76,7 @@ fn impossible_shapes_are_errors() {
             dtype: DType::Half,
             output: DType::Half,
             result: ResultUse::PLAIN,
+            onto: None,
             tiles: 4,
             bytes_per_cycle: 4,
         };

@@ -1,5 +1,7 @@
 //! The summary: machine, graph, memory, throughput, options, spec and files, block by block.
 
+mod headline;
+
 use super::state::{State, kept, restored};
 use super::{View, ViewContext, ViewInfo};
 use crate::analysis::json::{self, Line};
@@ -12,8 +14,8 @@ use crate::gui::session::Selection;
 use crate::gui::theme::Palette;
 use crate::gui::widgets::{focus_ui, missing_ui, search_ui, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
-use crate::report::{Batching, FileBeside, Outcome, Report};
-use crate::units::{Bytes, Cycles, Hertz, exact_bytes, grouped, percent, seconds};
+use crate::report::{Batching, FileBeside, Report};
+use crate::units::{Bytes, Cycles, Hertz, exact_bytes, grouped, seconds};
 use egui::accesskit::Role;
 use egui::{
     Align2, CornerRadius, FontId, Frame, Grid, Label, Margin, RichText, ScrollArea, Sense, Stroke,
@@ -25,7 +27,7 @@ use serde::{Deserialize, Serialize};
 pub const VIEW: ViewInfo = ViewInfo {
     name: "summary",
     title: "Summary",
-    help: include_str!("../../../assets/help/summary.md"),
+    help: include_str!("../../../../assets/help/summary.md"),
     icon: Icon::List,
     create: || Box::<SummaryView>::default(),
 };
@@ -122,7 +124,7 @@ impl View for SummaryView {
 fn page_ui(ui: &mut Ui, context: &mut ViewContext<'_>, facts: &Facts, filter: &mut String) {
     ui.label(strong("Program information").size(19.0));
     ui.add_space(10.0);
-    headline_ui(ui, context.opened, facts);
+    headline::headline_ui(ui, context.opened, facts);
     ui.add_space(8.0);
     let opened = context.opened;
     let wide = ui.available_width() > 760.0;
@@ -152,81 +154,6 @@ fn page_ui(ui: &mut Ui, context: &mut ViewContext<'_>, facts: &Facts, filter: &m
         blocks.ui(ui, name, |ui, _| tree_ui(ui, lines));
     }
     blocks.ui(ui, "Report files", |ui, _| files_ui(ui, opened, facts));
-}
-
-/// The figures people look for first, as large as they are important.
-fn headline_ui(ui: &mut Ui, opened: &Opened, facts: &Facts) {
-    let target = &opened.target;
-    let memory = &facts.summary.memory;
-    let mut cards: Vec<(&str, String, String)> = Vec::new();
-    match (&facts.summary.execution, opened.outcome) {
-        (Some(run), _) => {
-            let cycles = Cycles(run.total_cycles);
-            let time =
-                if run.seconds > 0.0 { seconds(run.seconds) } else { "clock unknown".into() };
-            cards.push(("Run", format!("{cycles} cycles"), time));
-            if let Some(rate) = run.samples_per_second {
-                let samples = run.samples.unwrap_or(0);
-                let about = format!("samples per second, {} samples", grouped(samples));
-                cards.push(("Throughput", grouped(rate.round() as u64), about));
-            }
-        }
-        (None, Outcome::OutOfMemory { tiles }) => cards.push((
-            "Out of memory",
-            format!("{} tiles", grouped(tiles)),
-            "need more memory than they have; nothing was executed".into(),
-        )),
-        (None, _) => cards.push(("Run", "none".into(), "compiled only".into())),
-    }
-    let share = memory.max_tile_including_gaps as f64 / target.bytes_per_tile.0.max(1) as f64;
-    let fullest = Bytes(memory.max_tile_including_gaps).to_string();
-    let about = match target.bytes_per_tile.0 {
-        0 => "tile memory unknown".to_owned(),
-        _ => format!("{} of {}", percent(share), target.bytes_per_tile),
-    };
-    cards.push(("Fullest tile", fullest, about));
-    let total = Bytes(memory.total_including_gaps);
-    let without = Bytes(memory.total_excluding_gaps);
-    cards.push(("Memory in use", total.to_string(), format!("{without} without gaps")));
-    let columns = if ui.available_width() > 640.0 { cards.len() } else { 2 };
-    let width = (ui.available_width() - 12.0 * (columns as f32 - 1.0)) / columns as f32;
-    for row in cards.chunks(columns) {
-        ui.horizontal(|ui| {
-            ui.spacing_mut().item_spacing.x = 12.0;
-            for (index, (title, value, about)) in row.iter().enumerate() {
-                let bad = *title == "Out of memory" || (*title == "Fullest tile" && share > 1.0);
-                figure_ui(ui, width, (title, value, about), bad, index);
-            }
-        });
-        ui.add_space(6.0);
-    }
-}
-
-fn figure_ui(
-    ui: &mut Ui,
-    width: f32,
-    (title, value, about): (&str, &str, &str),
-    bad: bool,
-    _: usize,
-) {
-    let palette = Palette::of(ui.visuals());
-    let (rect, response) = ui.allocate_exact_size(vec2(width, 78.0), Sense::hover());
-    response.widget_info(|| WidgetInfo::labeled(Role::Label, true, format!("{title}: {value}")));
-    let stroke = Stroke::new(1.0, if bad { palette.error } else { palette.rule });
-    let corner = CornerRadius::same(8);
-    ui.painter().rect(rect, corner, palette.raised, stroke, egui::StrokeKind::Inside);
-    let inner = rect.shrink2(vec2(14.0, 10.0));
-    let room = inner.width();
-    let line = |text: &str, font: FontId, colour| {
-        crate::gui::widgets::elided::elided(ui.painter(), text, font, colour, room)
-    };
-    let name = line(title, FontId::proportional(12.0), palette.weak_text);
-    ui.painter().galley(inner.min, name, palette.weak_text);
-    let colour = if bad { palette.error } else { palette.text };
-    let figure = line(value, FontId::new(18.0, crate::gui::fonts::strong_family()), colour);
-    ui.painter().galley(inner.min + vec2(0.0, 16.0), figure, colour);
-    let words = line(about, FontId::proportional(11.5), palette.weak_text);
-    ui.painter().galley(inner.min + vec2(0.0, 42.0), words, palette.weak_text);
 }
 
 /// Blocks that can be folded; what is folded is remembered.
@@ -277,7 +204,7 @@ fn triangle(ui: &Ui, centre: egui::Pos2, folded: bool, colour: egui::Color32) {
 }
 
 /// Names on the left, values on the right.
-fn rows_ui(ui: &mut Ui, id: &str, rows: &[(String, String)]) {
+fn rows_ui(ui: &mut Ui, id: &str, rows: &[Row]) {
     let palette = Palette::of(ui.visuals());
     Grid::new(id)
         .num_columns(2)
@@ -285,16 +212,31 @@ fn rows_ui(ui: &mut Ui, id: &str, rows: &[(String, String)]) {
         .min_row_height(18.0)
         .spacing(vec2(18.0, 6.0))
         .show(ui, |ui| {
-            for (name, value) in rows {
+            for Row { name, value, formula } in rows {
                 ui.add(Label::new(RichText::new(name).color(palette.weak_text)).truncate());
-                ui.add(Label::new(value).wrap().selectable(true));
+                let value = ui.add(Label::new(value).wrap().selectable(true));
+                if !formula.is_empty() {
+                    value.on_hover_text(*formula);
+                }
                 ui.end_row();
             }
         });
 }
 
-fn row(name: &str, value: impl ToString) -> (String, String) {
-    (name.to_owned(), value.to_string())
+/// A fact.
+struct Row {
+    name: String,
+    value: String,
+    /// How it is worked out; empty for what is read off the report.
+    formula: &'static str,
+}
+
+fn row(name: &str, value: impl ToString) -> Row {
+    derived(name, value, "")
+}
+
+fn derived(name: &str, value: impl ToString, formula: &'static str) -> Row {
+    Row { name: name.to_owned(), value: value.to_string(), formula }
 }
 
 /// A number that foreign files may not give.
@@ -318,7 +260,7 @@ fn target_ui(ui: &mut Ui, opened: &Opened) {
         row("Type", kind),
         row("Architecture", architecture),
         row("Tiles per IPU", known(tiles, grouped(tiles))),
-        row("Total tiles", known(tiles * ipus, grouped(tiles * ipus))),
+        derived("Total tiles", known(tiles * ipus, grouped(tiles * ipus)), "tiles per IPU x IPUs"),
         row("Total IPUs", known(ipus, grouped(ipus))),
     ];
     if target.replicas > 1 {
@@ -329,8 +271,15 @@ fn target_ui(ui: &mut Ui, opened: &Opened) {
         rows.push(row("I/O tiles per IPU", target.io_tiles_per_ipu));
     }
     rows.push(row("Memory per tile", known(bytes, target.bytes_per_tile)));
-    rows.push(row("Memory per IPU", known(bytes, Bytes(bytes * tiles))));
-    rows.push(row("Total memory", known(bytes, Bytes(bytes * tiles * ipus))));
+    let memory = |name, ipus: u64, formula| {
+        derived(name, known(bytes, Bytes(bytes * tiles * ipus)), formula)
+    };
+    rows.push(memory("Memory per IPU", 1, "memory per tile x tiles per IPU"));
+    if target.replicas > 1 {
+        let ipus = u64::from(target.ipus_per_replica);
+        rows.push(memory("Memory per replica", ipus, "memory per IPU x IPUs per replica"));
+    }
+    rows.push(memory("Total memory", ipus, "memory per IPU x IPUs"));
     rows.push(row("Tile clock", known(target.clock.0, Hertz(target.clock.0))));
     rows_ui(ui, "target", &rows);
 }
@@ -361,19 +310,23 @@ fn batching_ui(ui: &mut Ui, facts: &Facts) {
         let factors = [micro_batch, gradient_accumulation, replicas, device_iterations];
         rows.push(row("Micro-batch", grouped(micro_batch)));
         rows.push(row("Gradient accumulation", grouped(gradient_accumulation)));
-        rows.push(row("Replica batch", product(&factors[..2])));
+        rows.push(derived("Replica batch", product(&factors[..2]), "micro-batch x accumulation"));
         rows.push(row("Replicas", grouped(replicas)));
-        rows.push(row("Global batch", product(&factors[..3])));
+        rows.push(derived("Global batch", product(&factors[..3]), "replica batch x replicas"));
         rows.push(row("Device iterations", grouped(device_iterations)));
-        rows.push(row("Samples per host call", product(&factors)));
+        let formula = "global batch x device iterations";
+        rows.push(derived("Samples per host call", product(&factors), formula));
     }
     if let Some(run) = &facts.summary.execution {
-        rows.push(row("Total cycles", Cycles(run.total_cycles)));
+        let formula = "end of the last step - start of the first";
+        rows.push(derived("Total cycles", Cycles(run.total_cycles), formula));
         if run.seconds > 0.0 {
-            rows.push(row("Time on the device", seconds(run.seconds)));
+            let formula = "total cycles / tile clock";
+            rows.push(derived("Time on the device", seconds(run.seconds), formula));
         }
         if let Some(rate) = run.samples_per_second {
-            rows.push(row("Samples per second", grouped(rate.round() as u64)));
+            let formula = "samples of all host calls in the run / time on the device";
+            rows.push(derived("Samples per second", grouped(rate.round() as u64), formula));
         }
         let steps: u64 = run.ipus.iter().map(|ipu| ipu.steps).sum();
         rows.push(row("Executed steps, all IPUs", grouped(steps)));
@@ -410,7 +363,7 @@ fn options_ui(ui: &mut Ui, context: &mut ViewContext<'_>, facts: &Facts, filter:
     let wanted = filter.trim().to_lowercase();
     let holds = |text: &str| text.to_lowercase().contains(&wanted);
     let options = facts.options.iter().filter(|(key, value)| holds(key) || holds(value));
-    let rows: Vec<(String, String)> = options.cloned().collect();
+    let rows: Vec<Row> = options.map(|(key, value)| row(key, value)).collect();
     if rows.is_empty() {
         ui.label(RichText::new("No option matches.").color(Palette::of(ui.visuals()).weak_text));
     }
@@ -487,7 +440,8 @@ fn files_ui(ui: &mut Ui, opened: &Opened, facts: &Facts) {
     );
     if !facts.meta.is_empty() {
         ui.add_space(6.0);
-        rows_ui(ui, "meta", &facts.meta);
+        let rows: Vec<Row> = facts.meta.iter().map(|(key, value)| row(key, value)).collect();
+        rows_ui(ui, "meta", &rows);
     }
 }
 

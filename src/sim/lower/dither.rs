@@ -1,0 +1,18 @@
+//! Tiles that depend on a shape: what is small would else begin at tile 0 every time.
+
+/// What a hash of a shape begins as: 2^32 divided by the golden ratio (poplibs
+/// lib/poplin/ConvPlan.cpp getStartTile, lib/poputil/Util.cpp createBroadcastOperand).
+const SEED: u64 = 0x9e37_79b9;
+
+/// A hash of sizes.
+pub fn hash(sizes: impl IntoIterator<Item = u64>) -> u64 {
+    sizes.into_iter().fold(SEED, combined)
+}
+
+/// `boost::hash_combine` of 64 bits: a step of MurmurHash2 (boost/container_hash/hash.hpp).
+fn combined(hash: u64, value: u64) -> u64 {
+    const FACTOR: u64 = 0xc6a4_a793_5bd1_e995;
+    let value = value.wrapping_mul(FACTOR);
+    let value = (value ^ value >> 47).wrapping_mul(FACTOR);
+    (hash ^ value).wrapping_mul(FACTOR).wrapping_add(0xe654_6b64)
+}
