@@ -242,6 +242,7 @@ fn lowered(
         available_memory_proportion: 0.6,
         partials_type: DType::Float,
         serialisation: None,
+        conv_dithering: false,
     };
     let plans = PlanCache::new();
     let mut lowering = Lowering::new(&graph, machine, true, planning, &plans);
