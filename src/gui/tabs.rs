@@ -82,6 +82,9 @@ impl Session {
             None => self.page.as_ref().is_some_and(shows),
         });
         let mut selection = self.selection.clone();
+        // What is compared while it is looked at stays where it is.
+        let same = |page: &&ReportPage| page.opened.path == opened.path;
+        let here = self.page.as_ref().filter(same).map(|page| page.view);
         let at = match known {
             Some(at) => {
                 self.show_tab(Some(at));
@@ -99,7 +102,8 @@ impl Session {
             Some(old) => carried(&selection, &old.opened.report, &opened),
             None => selection.kept(&opened.target),
         };
-        let view = old.as_ref().map_or(super::views::VIEWS[0].name, |old| old.view);
+        let first = super::views::VIEWS[0].name;
+        let view = old.as_ref().map(|old| old.view).or(here).unwrap_or(first);
         let mut page = ReportPage::new(opened, view);
         page.compared = with.map(|with| Box::new(Compared::new(with)));
         self.furnish(&mut page, old);
