@@ -7,6 +7,7 @@ use egui::{Context, Event, Key, Modifiers, MouseWheelUnit, Pos2, RawInput, Rect,
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tilescope::analysis::compare::Alignment;
+use tilescope::analysis::find::{Catalogue, Query, find};
 use tilescope::gui::app::App;
 use tilescope::gui::{Opened, theme, view_names};
 use tilescope::report::{
@@ -210,9 +211,29 @@ fn alignment(criterion: &mut Criterion) {
     });
 }
 
+/// Everything with a name in it: the first search, which collects all names, and those after it.
+fn search(criterion: &mut Criterion) {
+    if !wanted("search") {
+        return;
+    }
+    let (opened, _directory) = opened();
+    let report = &opened.report;
+    let query: Query = "Convolve".parse().expect("a query");
+    criterion.bench_function("first search of 64 IPUs by name", |bencher| {
+        bencher.iter(|| {
+            let all = Catalogue::read(report).expect("reads");
+            find(report, &all, &query).expect("finds")
+        });
+    });
+    let all = Catalogue::read(report).expect("reads");
+    criterion.bench_function("search of 64 IPUs by name", |bencher| {
+        bencher.iter(|| find(report, &all, &query).expect("finds"));
+    });
+}
+
 criterion_group! {
     name = benches;
     config = Criterion::default().sample_size(20);
-    targets = frames, comparisons, alignment
+    targets = frames, comparisons, alignment, search
 }
 criterion_main!(benches);

@@ -10,8 +10,10 @@ mod report_support;
 use egui::accesskit::Role;
 use egui::{Event, Key, Modifiers, Vec2};
 use egui_kittest::kittest::Queryable;
-use gui_support::{Variant, says, settle, window};
+use gui_support::{Variant, link, says, settle, window};
 use tilescope::gui::action::actions;
+use tilescope::gui::session::Selection;
+use tilescope::units::{ProgramId, VariableId};
 
 #[test]
 fn every_action_is_reached_by_the_palette_and_explained() {
@@ -69,16 +71,46 @@ fn keys_go_by_place_or_by_letter_and_can_be_changed() {
         modifiers: Modifiers::NONE,
     };
     // On a French keyboard the key at the place of W says Z: it zooms.
-    let frames = |window: &mut gui_support::Window| {
-        settle(window);
-        window.query_all_by_label_contains(" cycles = ").next().is_some()
-    };
-    frames(&mut window);
+    let before = link(&window);
+    window.event(press(Key::Z, None));
+    settle(&mut window);
+    assert_eq!(link(&window), before, "Z by its letter means nothing");
     window.event(press(Key::Z, Some(Key::W)));
     settle(&mut window);
+    assert_ne!(link(&window), before, "Z in the place of W zooms");
     let session = window.state_mut().session_mut();
     session.prefs.keys.insert("summary".to_owned(), vec!["J".to_owned()]);
     window.event(press(Key::J, None));
     settle(&mut window);
     assert_eq!(window.state().session().page.as_ref().unwrap().view, "summary");
+}
+
+/// Selects something.
+type Choose = fn(&mut Selection);
+
+#[test]
+fn statistics_of_any_selection_are_a_key_away() {
+    let mut window = window(Variant::named("small"), "memory", Vec2::new(1200.0, 800.0));
+    let cases: [(Choose, &str, &str); 4] = [
+        (|selection| selection.tiles = vec![2, 5], "in:variables tile:2,5", "2 variables"),
+        (
+            |selection| selection.variable = Some(VariableId(0)),
+            "in:variables name=\"a/conv/weights\"",
+            "1 variables",
+        ),
+        (|selection| selection.ipu = Some(1), "in:steps ipu:1", "4 executions"),
+        (|selection| selection.program = Some(ProgramId(1)), "in:steps type=", "executions"),
+    ];
+    for (choose, query, totals) in cases {
+        let session = window.state_mut().session_mut();
+        session.selection = Selection::default();
+        choose(&mut session.selection);
+        window.key_press_modifiers(Modifiers::CTRL, Key::I);
+        settle(&mut window);
+        let text = window.state().session().page.as_ref().unwrap().finder.text.clone();
+        assert!(text.starts_with(query), "{text}");
+        for words in [totals, "Count", "Standard deviation"] {
+            assert!(says(&window, words), "{text}: {words}");
+        }
+    }
 }

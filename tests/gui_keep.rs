@@ -8,58 +8,18 @@ mod gui_support;
 mod report_support;
 
 use egui::accesskit::Role;
-use egui::{Event, Key, Modifiers, Vec2};
-use egui_kittest::kittest::{NodeT, Queryable};
-use gui_support::{VARIANTS, Variant, Window, each_pair, opened_window, says, settle, window};
+use egui::{Key, Modifiers, Vec2};
+use egui_kittest::kittest::Queryable;
+use gui_support::{
+    VARIANTS, Variant, Window, each_pair, link, look_around, opened_window, press, says, settle,
+    show_the_same, window,
+};
 use std::path::Path;
 use std::time::Duration;
+use tilescope::analysis::compare::Table;
 use tilescope::gui::{Export, Opened, PictureFormat, Theme, export};
 
 const SIZE: Vec2 = Vec2::new(1200.0, 800.0);
-
-fn link(window: &Window) -> String {
-    window.state().session().link().expect("a report is open").to_string()
-}
-
-fn press(window: &mut Window, modifiers: Modifiers, key: Key) {
-    window.event(Event::Key { key, physical_key: None, pressed: true, repeat: false, modifiers });
-    settle(window);
-}
-
-/// Does something that changes what each view shows.
-fn look_around(window: &mut Window, view: &str) {
-    match view {
-        "execution-trace" => {
-            for key in [Key::W, Key::W, Key::D, Key::Period, Key::Period] {
-                press(window, Modifiers::NONE, key);
-            }
-        }
-        "exchange-code" | "memory" => {
-            let label = "Select tiles, e.g. 1 or 0,3-5";
-            if let Some(node) = window.query_by_label(label) {
-                node.focus();
-                window.step();
-                window.get_by_label(label).type_text("2, 4-5");
-                settle(window);
-            }
-        }
-        _ => {}
-    }
-    let tabs = window.query_all_by_role(Role::Tab);
-    let names: Vec<String> = tabs.filter_map(|tab| tab.accesskit_node().label()).collect();
-    if let Some(name) = names.last() {
-        let tab = window
-            .query_all_by_role(Role::Tab)
-            .find(|tab| tab.accesskit_node().label().as_ref() == Some(name));
-        tab.unwrap().click();
-    }
-    settle(window);
-    let ready = |node: &egui_kittest::Node<'_>| !node.accesskit_node().is_disabled();
-    if let Some(first) = window.query_all_by_role(Role::CheckBox).find(ready) {
-        first.click();
-    }
-    settle(window);
-}
 
 #[test]
 fn a_link_restores_the_view_it_was_copied_from() {
@@ -75,6 +35,7 @@ fn a_link_restores_the_view_it_was_copied_from() {
         fresh.state_mut().session_mut().go(&place);
         settle(&mut fresh);
         assert_eq!(link(&fresh), copied, "{} {view}", variant.name);
+        show_the_same(&mut seen, &mut fresh, SIZE, &format!("{} {view}", variant.name));
         assert_eq!(fresh.state().session().messages, Vec::<String>::new());
     });
 }
@@ -235,4 +196,65 @@ fn a_report_read_again_keeps_what_is_selected() {
     window.state_mut().session_mut().show(again);
     settle(&mut window);
     assert_eq!(link(&window), before);
+}
+
+/// Saves the choice of this name under a path.
+fn save_choice(window: &mut Window, choice: &str, path: &Path) {
+    press(window, Modifiers::CTRL, Key::S);
+    window.query_all_by_role(Role::ComboBox).last().unwrap().click();
+    settle(window);
+    // Entries far down the list are not on the screen.
+    window.query_all_by_label(choice).last().unwrap().click_accesskit();
+    settle(window);
+    window.get_by_label("File to write").focus();
+    window.step();
+    press(window, Modifiers::CTRL | Modifiers::COMMAND, Key::A);
+    window.get_by_label("File to write").type_text(&path.to_string_lossy());
+    settle(window);
+    window.get_by_role_and_label(Role::Button, "Save").click();
+    window.step();
+    window.step();
+    wait_for_saving(window);
+}
+
+#[test]
+fn a_comparison_is_saved_as_the_command_line_saves_it() {
+    let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let source = report(first.path());
+    let spec = common::spec("matmul_chain", &["model.m=64", "model.k=64", "model.n=64"]);
+    common::report_file(&spec, second.path());
+    let target = Opened::read(second.path()).unwrap();
+    let mut window = opened_window(source, "memory", SIZE);
+    window.state_mut().compare(target);
+    settle(&mut window);
+    let (at, theme) = (link(&window), format!("{:?}", window.ctx.theme()).to_lowercase());
+    let mut choices = vec![
+        ("PNG picture".to_owned(), vec!["--format", "png"], String::new()),
+        ("SVG drawing".to_owned(), vec!["--format", "svg"], String::new()),
+    ];
+    let page = window.state().session().page.as_ref().unwrap();
+    let titles = page.compared.as_ref().unwrap().tables();
+    assert!(!titles.is_empty());
+    for title in titles {
+        let name = Table::named(title).name();
+        choices.push((format!("CSV table of differences: {title}"), vec!["--format", "csv"], name));
+    }
+    let (a, b) = (first.path().to_string_lossy(), second.path().to_string_lossy());
+    for (choice, format, table) in choices {
+        let [from_window, from_command] = ["window", "command"].map(|name| first.path().join(name));
+        save_choice(&mut window, &choice, &from_window);
+        let out = from_command.to_string_lossy();
+        let mut arguments = vec!["export", &a, "--compare", &b, "--view", "memory", "-o", &out];
+        arguments.extend(format);
+        if table.is_empty() {
+            arguments.extend(["--at", &at, "--size", "1200x800", "--theme", &theme]);
+        } else {
+            arguments.extend(["--table", &table]);
+        }
+        let output = common::tilescope(&arguments);
+        assert!(output.status.success(), "{choice}: {}", common::stderr(&output));
+        let bytes = [&from_window, &from_command].map(|path| std::fs::read(path).unwrap());
+        assert!(bytes[0] == bytes[1], "{choice}: {} and {}", bytes[0].len(), bytes[1].len());
+        assert!(!bytes[0].is_empty());
+    }
 }

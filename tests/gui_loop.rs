@@ -1,5 +1,5 @@
-//! One sitting from opening a report to coming back to it: open, zoom, search, bookmark, save as
-//! SVG, close, open again by the link.
+//! One sitting from opening a report to coming back to it: open, zoom, search, measure, twice the
+//! accumulation, compare, bookmark, save as SVG, close, open again by the link.
 
 #![cfg(feature = "gui")]
 #![allow(clippy::unwrap_used)]
@@ -11,17 +11,30 @@ mod report_support;
 use egui::accesskit::Role;
 use egui::{Event, Key, Modifiers, OutputCommand, Vec2};
 use egui_kittest::kittest::Queryable;
-use gui_support::{Window, says, settle};
+use gui_support::{Window, picture, press, says, settle};
+use std::path::Path;
 use std::time::Duration;
-use tilescope::gui::Opened;
+use tilescope::gui::{Opened, simulate_with};
 
-fn press(window: &mut Window, modifiers: Modifiers, key: Key) {
-    window.event(Event::Key { key, physical_key: None, pressed: true, repeat: false, modifiers });
-    settle(window);
+/// Lets a window run until something holds.
+fn until(window: &mut Window, words: &str, holds: impl Fn(&Window) -> bool) {
+    for _ in 0..12_000 {
+        window.step();
+        if holds(window) {
+            return settle(window);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("never: {words}");
+}
+
+fn is_compared(window: &Window) -> bool {
+    window.state().session().page.as_ref().is_some_and(|page| page.compared.is_some())
 }
 
 #[test]
-fn open_zoom_search_bookmark_save_close_and_come_back() {
+fn open_zoom_search_change_compare_bookmark_save_close_and_come_back() {
+    simulate_with(Path::new(env!("CARGO_BIN_EXE_tilescope")));
     let directory = tempfile::tempdir().unwrap();
     let spec = common::spec("mnist_pipeline", &["options.device_iterations=1"]);
     common::report_file(&spec, directory.path());
@@ -64,6 +77,23 @@ fn open_zoom_search_bookmark_save_close_and_come_back() {
     settle(&mut window);
     assert!(says(&window, "between the marks"));
 
+    // Twice the accumulation, beside what it was.
+    press(&mut window, Modifiers::CTRL, Key::T);
+    let what_if = window.state_mut().session_mut().what_if.as_mut().unwrap();
+    let before = what_if.text().to_owned();
+    let after = before.replace("gradient_accumulation = 10", "gradient_accumulation = 20");
+    assert_ne!(before, after);
+    what_if.set_text(after);
+    until(&mut window, "checked", |window| {
+        window.state().session().what_if.as_ref().is_some_and(|what_if| what_if.is_sane())
+    });
+    window.get_by_label("Simulate and compare").click();
+    until(&mut window, "compared", is_compared);
+    assert_eq!(window.state().session().page.as_ref().unwrap().view, "execution-trace");
+    assert!(says(&window, "options.gradient_accumulation = 20"), "it is in the list of variants");
+    press(&mut window, Modifiers::CTRL, Key::T);
+    assert!(says(&window, "Slower and faster"));
+
     // Bookmark.
     press(&mut window, Modifiers::CTRL, Key::M);
     let kept = std::fs::read_to_string(directory.path().join("tilescope-notes.json")).unwrap();
@@ -82,13 +112,9 @@ fn open_zoom_search_bookmark_save_close_and_come_back() {
     window.get_by_label("File to write").type_text(&drawing.to_string_lossy());
     settle(&mut window);
     window.get_by_role_and_label(Role::Button, "Save").click();
-    for _ in 0..3000 {
-        window.step();
-        if drawing.is_file() {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    until(&mut window, "saved", |window| {
+        drawing.is_file() && window.state().session().savings.is_empty()
+    });
     let svg = std::fs::read_to_string(&drawing).unwrap();
     assert!(svg.contains("</text>") && svg.ends_with("</svg>\n"));
     settle(&mut window);
@@ -111,13 +137,19 @@ fn open_zoom_search_bookmark_save_close_and_come_back() {
     if let Some(copied) = copied {
         assert_eq!(copied, link);
     }
-    press(&mut window, Modifiers::CTRL, Key::W);
+    let said = format!("Saved {}", drawing.display());
+    assert_eq!(window.state().session().messages, [said]);
+    for _ in 0..2 {
+        press(&mut window, Modifiers::CTRL, Key::W);
+    }
     assert!(window.state().session().page.is_none());
     drop(window);
     let mut again = gui_support::opened_window(open(), "summary", size);
-    let place = link.parse::<tilescope::gui::keep::Link>().unwrap().place;
-    again.state_mut().session_mut().go(&place);
-    settle(&mut again);
+    let context = again.ctx.clone();
+    again.state_mut().open_at(&context, Some(directory.path()), None, Some(&link));
+    until(&mut again, "compared again", is_compared);
     assert_eq!(again.state().session().link().unwrap().to_string(), link);
     assert_eq!(again.state().session().messages, Vec::<String>::new());
+    let shown = picture(&mut again, size);
+    assert_eq!((shown.width, shown.height), (1300, 850));
 }

@@ -85,11 +85,14 @@ impl App {
         Self { session, commands: Vec::new(), title: String::new() }
     }
 
-    /// Compares the open report with another one.
+    /// Compares the open report with another one, in the tab that shows it.
     pub fn compare(&mut self, target: Opened) {
         let source = self.session.page.as_ref().map(|page| page.opened.clone());
+        let alone = self.session.tabs.current();
         if let Some(source) = source {
             self.session.show_page(source, Some(target));
+            let same = alone == self.session.tabs.current();
+            alone.into_iter().filter(|_| !same).for_each(|at| self.session.close_tab(at));
         }
     }
 

@@ -81,6 +81,8 @@ pub enum Command {
     SetBookmarks(Vec<Bookmark>),
     /// Let the user type what to find.
     Find,
+    /// Show statistics of what is selected.
+    MeasureSelection,
     /// Go on to a later result, or below 0 to an earlier one.
     NextFound(i64),
     /// Write a picture or a table.

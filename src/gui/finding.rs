@@ -73,6 +73,13 @@ impl Finder {
         self.focus = true;
     }
 
+    /// Shows statistics of what a query finds.
+    pub fn measure(&mut self, query: &Query) {
+        self.text = query.to_string();
+        (self.open, self.tab, self.at) = (true, Tab::Statistics, None);
+        (self.source, self.amount) = (None, None);
+    }
+
     /// Goes on to a later (or, below 0, an earlier) result.
     pub fn step(&mut self, by: i64) {
         self.steps += by;

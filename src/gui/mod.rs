@@ -16,6 +16,7 @@ mod fonts;
 mod home;
 mod icons;
 pub mod keep;
+mod measuring;
 mod opening;
 mod overlay;
 pub mod paint;
@@ -28,6 +29,8 @@ mod shell;
 pub mod tabs;
 pub mod theme;
 mod views;
+#[cfg(test)]
+mod vision;
 pub mod what_if;
 mod widgets;
 pub mod worker;

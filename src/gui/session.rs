@@ -7,6 +7,7 @@ use super::command::{ChosenStep, Command};
 use super::compare::Compared;
 use super::finding::Finder;
 use super::keep::{History, Link, Notes, Watch};
+use super::measuring::selection_query;
 use super::opening::{Demo, Opened, Pending, demos, simulated};
 use super::overlay::Overlay;
 use super::path_box::PathBox;
@@ -123,8 +124,7 @@ pub struct Session {
     /// The spec of a report that is being changed.
     pub what_if: Option<Box<WhatIf>>,
     /// Those of other reports.
-    #[expect(clippy::vec_box, reason = "they move to and from the one that is shown whole")]
-    pub(super) other_what_ifs: Vec<Box<WhatIf>>,
+    pub(super) other_what_ifs: Vec<WhatIf>,
     /// Whether it is shown.
     pub what_if_open: bool,
     /// Where reports of changed specs are written.
@@ -156,7 +156,7 @@ pub struct Session {
     /// Counts background work.
     pub workers: Workers,
     /// Whether reports are read again when their files change.
-    pub(super) watches: bool,
+    pub watches: bool,
     /// Where to go once the report is open.
     pub(super) asked: Option<Link>,
 }
@@ -297,6 +297,13 @@ impl Session {
             Command::Find => {
                 if let Some(page) = &mut self.page {
                     page.finder.start();
+                }
+            }
+            Command::MeasureSelection => {
+                if let Some(page) = &mut self.page
+                    && let Some(query) = selection_query(&self.selection, &page.opened)
+                {
+                    page.finder.measure(&query);
                 }
             }
             Command::NextFound(by) => {

@@ -82,9 +82,9 @@ impl Session {
             None => self.page.as_ref().is_some_and(shows),
         });
         let mut selection = self.selection.clone();
-        // What is compared while it is looked at stays where it is.
-        let same = |page: &&ReportPage| page.opened.path == opened.path;
-        let here = self.page.as_ref().filter(same).map(|page| page.view);
+        // A comparison goes on in the view from which it was asked for.
+        let same = |page: &&ReportPage| with.is_some() && page.opened.path == opened.path;
+        let asked_in = self.page.as_ref().filter(same).map(|page| page.view);
         let at = match known {
             Some(at) => {
                 self.show_tab(Some(at));
@@ -102,8 +102,8 @@ impl Session {
             Some(old) => carried(&selection, &old.opened.report, &opened),
             None => selection.kept(&opened.target),
         };
-        let first = super::views::VIEWS[0].name;
-        let view = old.as_ref().map(|old| old.view).or(here).unwrap_or(first);
+        let view = old.as_ref().map(|old| old.view).or(asked_in);
+        let view = view.unwrap_or(super::views::VIEWS[0].name);
         let mut page = ReportPage::new(opened, view);
         page.compared = with.map(|with| Box::new(Compared::new(with)));
         self.furnish(&mut page, old);

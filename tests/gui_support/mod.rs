@@ -4,7 +4,8 @@
 
 use crate::common;
 use crate::report_support::{foreign::Foreign, random_report};
-use egui::Vec2;
+use egui::accesskit::Role;
+use egui::{Event, Key, Modifiers, Vec2};
 use egui_kittest::Harness;
 use egui_kittest::kittest::{NodeT, Queryable};
 use std::collections::BTreeMap;
@@ -13,7 +14,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tilescope::gui::app::App;
-use tilescope::gui::{Opened, theme, view_names};
+use tilescope::gui::paint::Picture;
+use tilescope::gui::{Opened, draw, theme, view_names};
 use tilescope::report::ReportBuilder;
 use tilescope::report::{Category, MarkKind, ProgramKind, Step, StepOnIpu};
 
@@ -393,4 +395,76 @@ pub fn press_role(window: &mut Window, role: egui::accesskit::Role, name: &str) 
     let found = node.is_some();
     node.iter().for_each(|node| node.click());
     found
+}
+
+/// A link to what a window shows.
+pub fn link(window: &Window) -> String {
+    window.state().session().link().expect("a report is open").to_string()
+}
+
+/// What a window shows, drawn as in a file: no pointer, no focus.
+pub fn picture(window: &mut Window, size: Vec2) -> Picture {
+    let context = egui::Context::default();
+    theme::install(&context);
+    draw(&context, window.state_mut(), (size.x as u32, size.y as u32))
+}
+
+/// Fails where two windows show different pictures; both are kept to be looked at. Bars of the trace
+/// are rounded to pixels from where panning began: there the link says which cycles are shown.
+pub fn show_the_same(one: &mut Window, other: &mut Window, size: Vec2, words: &str) {
+    let pictures = [picture(one, size), picture(other, size)];
+    let trace = one.state().session().page.as_ref().is_some_and(|of| of.view == "execution-trace");
+    if trace || pictures[0] == pictures[1] {
+        return;
+    }
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let name = words.replace(|letter: char| !letter.is_alphanumeric(), "_");
+    for (at, picture) in pictures.iter().enumerate() {
+        let file = place.join(format!("{name}-{at}.png"));
+        std::fs::write(file, picture.png().expect("encodes")).expect("writes");
+    }
+    panic!("{words}: different pictures, see {}/{name}-*.png", place.display());
+}
+
+/// Presses a key and waits.
+pub fn press(window: &mut Window, modifiers: Modifiers, key: Key) {
+    window.event(Event::Key { key, physical_key: None, pressed: true, repeat: false, modifiers });
+    settle(window);
+}
+
+/// Does something that changes what each view shows.
+pub fn look_around(window: &mut Window, view: &str) {
+    match view {
+        "execution-trace" => {
+            for key in [Key::W, Key::W, Key::D, Key::Period, Key::Period] {
+                press(window, Modifiers::NONE, key);
+            }
+        }
+        "exchange-code" | "memory" => {
+            let label = "Select tiles, e.g. 1 or 0,3-5";
+            // Without tables there is nothing to type into.
+            let focused = window.query_all_by_label(label).next().map(|node| node.focus());
+            if focused.is_some() {
+                window.step();
+                let node = window.query_all_by_label(label).next();
+                node.expect("still there").type_text("2, 4-5");
+                settle(window);
+            }
+        }
+        _ => {}
+    }
+    let tabs = window.query_all_by_role(Role::Tab);
+    let names: Vec<String> = tabs.filter_map(|tab| tab.accesskit_node().label()).collect();
+    if let Some(name) = names.last() {
+        let tab = window
+            .query_all_by_role(Role::Tab)
+            .find(|tab| tab.accesskit_node().label().as_ref() == Some(name));
+        tab.expect("still there").click();
+    }
+    settle(window);
+    let ready = |node: &egui_kittest::Node<'_>| !node.accesskit_node().is_disabled();
+    if let Some(first) = window.query_all_by_role(Role::CheckBox).find(ready) {
+        first.click();
+    }
+    settle(window);
 }

@@ -5,6 +5,7 @@ use crate::gui::command::Command;
 use crate::gui::icons::Icon;
 use crate::gui::overlay::OverlayKind;
 use crate::gui::prefs::Prefs;
+use crate::gui::session::Selection;
 use crate::gui::views::VIEWS;
 use egui::Key;
 use std::sync::LazyLock;
@@ -179,6 +180,18 @@ const ACTIONS: &[Action] = &[
         keys: &[Press::key(Key::Slash), Press::ctrl(Key::F).shift()],
         menu: Some(Icon::Find),
         effect: Effect::Do(|session| session.page.as_ref().map(|_| Command::Find)),
+        ..plain(Group::Find)
+    },
+    Action {
+        name: "measure-selection",
+        title: "Measure the selection",
+        help: "Count, sum, quantiles, histogram and spread over tiles of what is selected.",
+        keys: &[Press::ctrl(Key::I)],
+        effect: Effect::Do(|session| {
+            let any = Selection { step: None, cycles: None, ..session.selection.clone() };
+            let something = session.page.is_some() && any != Selection::default();
+            something.then_some(Command::MeasureSelection)
+        }),
         ..plain(Group::Find)
     },
     Action {

@@ -13,12 +13,12 @@ impl Session {
         let is_about = |of: &WhatIf| of.is_about(&opened.path);
         self.what_if_open = !self.what_if_open || !self.what_if.iter().any(|of| is_about(of));
         // What was typed and tried for another report waits until that is shown again.
-        self.other_what_ifs.extend(self.what_if.take());
-        let known = self.other_what_ifs.iter().position(|of| is_about(of));
-        self.what_if = Some(match known {
+        self.other_what_ifs.extend(self.what_if.take().map(|of| *of));
+        let known = self.other_what_ifs.iter().position(is_about);
+        self.what_if = Some(Box::new(match known {
             Some(at) => self.other_what_ifs.remove(at),
-            None => Box::new(WhatIf::new(&opened.path, opened.report.spec(), &self.variants_in)),
-        });
+            None => WhatIf::new(&opened.path, opened.report.spec(), &self.variants_in),
+        }));
     }
 
     /// Opens the spec of the report that is shown, with a key changed to a value.
@@ -34,7 +34,7 @@ impl Session {
     }
 
     pub(in crate::gui) fn what_ifs(&mut self) -> impl Iterator<Item = &mut WhatIf> {
-        self.what_if.iter_mut().chain(&mut self.other_what_ifs).map(Box::as_mut)
+        self.what_if.as_deref_mut().into_iter().chain(&mut self.other_what_ifs)
     }
 
     pub(in crate::gui) fn simulate_variant(&mut self, context: &Context) {

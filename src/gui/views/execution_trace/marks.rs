@@ -85,7 +85,7 @@ impl ExecutionTrace {
         prepared: &Arc<Prepared>,
     ) {
         let (Some(axis), Some(limits)) = (self.axis, self.limits) else { return };
-        let shown = axis.window(limits.width).intersection(limits.range);
+        let shown = axis.window(limits.width).intersection(prepared.range);
         let window = self.marked().unwrap_or(shown);
         let key = (window, self.shown_ipus(prepared));
         let report = context.opened.report.clone();

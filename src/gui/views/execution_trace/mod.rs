@@ -280,7 +280,8 @@ impl ExecutionTrace {
 
     fn summary_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, prepared: &Arc<Prepared>) {
         let (Some(axis), Some(limits)) = (self.axis, self.limits) else { return };
-        let window = axis.window(limits.width).intersection(limits.range);
+        // Beside a longer run, there is more on the screen than this one.
+        let window = axis.window(limits.width).intersection(prepared.range);
         let ipus = self.shown_ipus(prepared);
         let shared = prepared.clone();
         let question = move |(window, ipus): &(CycleRange, Vec<u32>)| {
