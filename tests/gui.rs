@@ -235,6 +235,28 @@ fn a_bar_is_chosen_by_its_name_and_keys_go_on_from_there() {
 }
 
 #[test]
+fn some_ipus_are_shown_alone() {
+    let mut window =
+        window(Variant::named("simulated"), "execution-trace", Vec2::new(1300.0, 1200.0));
+    for (entry, modifiers, shown) in [
+        ("IPU 2", Modifiers::NONE, &[2][..]),
+        ("IPU 0", Modifiers::SHIFT, &[0, 2]),
+        ("IPU 2", Modifiers::SHIFT, &[0]),
+        ("All", Modifiers::NONE, &[0, 1, 2, 3]),
+    ] {
+        window.get_by_role_and_label(Role::ComboBox, "IPU").click();
+        settle(&mut window);
+        let choice = window.query_all_by_role_and_label(Role::Button, entry).last();
+        choice.expect(entry).click_modifiers(modifiers);
+        settle(&mut window);
+        for ipu in 0..4 {
+            let there = says(&window, &format!("Proportions of IPU {ipu}"));
+            assert_eq!(there, shown.contains(&ipu), "{entry}: IPU {ipu}");
+        }
+    }
+}
+
+#[test]
 fn keys_zoom_and_pan_without_end() {
     for variant in VARIANTS {
         let mut window = window(variant, "execution-trace", Vec2::new(900.0, 600.0));

@@ -8,7 +8,7 @@ use super::icons::Icon;
 use super::session::{ReportPage, Session};
 use super::theme::Palette;
 use super::views::{VIEWS, ViewContext};
-use super::widgets::{elided::elided, icon_button_ui, menu_entry_ui};
+use super::widgets::{MENU_ENTRY, elided::elided, icon_button_ui, menu_entry_ui};
 use crate::report::{Origin, Outcome, TargetKind};
 use egui::{
     Align, Align2, Color32, Context, CornerRadius, FontId, Frame, Id, Layout, Margin, Order, Panel,
@@ -39,8 +39,8 @@ pub fn side_menu_ui(ui: &mut Ui, session: &Session, commands: &mut Vec<Command>)
                 }
             }
             let entries = actions().iter().filter(|action| action.menu.is_some()).count();
-            let entries = entries as f32 * 36.0 + 2.0;
-            ui.add_space((ui.available_height() - entries).max(16.0));
+            let entries = entries as f32 * (MENU_ENTRY + ui.spacing().item_spacing.y) + 2.0;
+            ui.add_space((ui.available_height() - entries).max(10.0));
             menu_foot_ui(ui, session, narrow, commands);
         });
     });

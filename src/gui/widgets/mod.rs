@@ -23,9 +23,12 @@ use egui::{
 /// Space between the edge of a page and what is on it.
 pub const MARGIN: f32 = 12.0;
 
+/// Height of an entry of the side menu.
+pub const MENU_ENTRY: f32 = 32.0;
+
 /// An entry of the side menu: drawing and words, the chosen one stands out.
 pub fn menu_entry_ui(ui: &mut Ui, icon: Icon, text: &str, chosen: bool, narrow: bool) -> Response {
-    let size = vec2(ui.available_width(), 34.0);
+    let size = vec2(ui.available_width(), MENU_ENTRY);
     let (rect, response) = ui.allocate_exact_size(size, Sense::click());
     response.widget_info(|| WidgetInfo::selected(Role::Button, ui.is_enabled(), chosen, text));
     let palette = Palette::of(ui.visuals());

@@ -35,6 +35,7 @@ use chosen::ChosenBar;
 use egui::{CentralPanel, Frame, Id, Margin, Panel, Ui};
 use scene::{Prepared, Scene, SceneKey, prepare};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -117,7 +118,8 @@ struct ExecutionTrace {
     run: Option<CycleRange>,
     /// Cycles that zooming out reaches, where that is more than the run.
     reach: Option<CycleRange>,
-    ipu: Option<u32>,
+    /// IPUs that are shown; none stands for all of them.
+    ipus: BTreeSet<u32>,
     filter: String,
     tab: Tab,
     #[serde(skip)]
@@ -316,10 +318,10 @@ impl ExecutionTrace {
         }
     }
 
-    /// IPUs that are shown: all of them, or the one that is chosen.
+    /// IPUs that are shown: all of them, or those that are chosen.
     fn shown_ipus(&self, prepared: &Prepared) -> Vec<u32> {
         let all = prepared.ipus.iter().map(|lanes| lanes.ipu);
-        all.filter(|ipu| self.ipu.is_none_or(|chosen| chosen == *ipu)).collect()
+        all.filter(|ipu| self.ipus.is_empty() || self.ipus.contains(ipu)).collect()
     }
 
     fn grant(&mut self, ui: &Ui, context: &mut ViewContext<'_>, prepared: &Prepared, wish: Wish) {

@@ -195,24 +195,40 @@ fn proportions_ui(ui: &mut Ui, totals: &IpuTotals) {
         ui.painter().rect_filled(part, 0.0, *colour);
         left = right;
     }
-    ui.horizontal_wrapped(|ui| {
-        ui.spacing_mut().item_spacing.x = 4.0;
-        for ((colour, _, _), text) in parts.iter().zip(&text) {
-            // A colour and its word stay together.
-            let font = egui::FontId::proportional(WORDS);
-            let words = ui.painter().layout_no_wrap(text.clone(), font, palette.text).size().x;
-            if ui.available_size_before_wrap().x < words + 14.0 {
-                ui.end_row();
+    let width = |text: &String| {
+        let font = egui::FontId::proportional(WORDS);
+        ui.painter().layout_no_wrap(text.clone(), font, palette.text).size().x + 21.0
+    };
+    let widths: Vec<f32> = text.iter().map(width).collect();
+    let room = ui.available_width();
+    let mut shown = 0;
+    while shown < parts.len() {
+        let mut taken = 0.0;
+        let fits = widths[shown..].iter().take_while(|width| {
+            taken += **width;
+            taken <= room
+        });
+        let end = shown + fits.count().max(1);
+        ui.horizontal(|ui| {
+            for ((colour, _, _), text) in parts[shown..end].iter().zip(&text[shown..end]) {
+                share_ui(ui, *colour, text);
             }
-            let (dot, _) = ui.allocate_exact_size(vec2(8.0, 8.0), Sense::hover());
-            let line = egui::Stroke::new(1.0, palette.outline);
-            let inside = egui::StrokeKind::Inside;
-            let line = if *colour == palette.lane { line } else { egui::Stroke::NONE };
-            ui.painter().rect(dot, CornerRadius::same(2), *colour, line, inside);
-            ui.label(RichText::new(text).size(WORDS));
-            ui.add_space(5.0);
-        }
-    });
+        });
+        shown = end;
+    }
+}
+
+/// A share: its colour and its words.
+fn share_ui(ui: &mut Ui, colour: Color32, text: &str) {
+    let palette = Palette::of(ui.visuals());
+    ui.spacing_mut().item_spacing.x = 4.0;
+    let (dot, _) = ui.allocate_exact_size(vec2(8.0, 8.0), Sense::hover());
+    let line = egui::Stroke::new(1.0, palette.outline);
+    let inside = egui::StrokeKind::Inside;
+    let line = if colour == palette.lane { line } else { egui::Stroke::NONE };
+    ui.painter().rect(dot, CornerRadius::same(2), colour, line, inside);
+    ui.label(RichText::new(text).size(WORDS));
+    ui.add_space(5.0);
 }
 
 fn balance_ui(ui: &mut Ui, share: f64) {

@@ -11,6 +11,7 @@ use crate::gui::widgets::axis::Axis;
 use crate::gui::widgets::{choice_ui, legend_ui, search_ui, toolbar_end_ui, weak_ui};
 use crate::units::{CycleRange, Cycles, grouped, seconds};
 use egui::{RichText, Ui};
+use std::collections::BTreeSet;
 
 impl ExecutionTrace {
     pub(super) fn controls_ui(
@@ -26,15 +27,7 @@ impl ExecutionTrace {
             prefs.style = style;
         }
         if prepared.ipus.len() > 1 {
-            let names: Vec<(Option<u32>, String)> = std::iter::once((None, "All".to_owned()))
-                .chain(prepared.ipus.iter().map(|i| (Some(i.ipu), format!("IPU {}", i.ipu))))
-                .collect();
-            let names: Vec<(Option<u32>, &str)> =
-                names.iter().map(|(ipu, name)| (*ipu, name.as_str())).collect();
-            if let Some(ipu) = choice_ui(ui, "IPU", &names, self.ipu) {
-                self.ipu = ipu;
-                self.scroll = 0.0;
-            }
+            self.ipus_ui(ui, prepared);
         }
         let filter = search_ui(ui, &mut self.filter, "Filter steps", 150.0);
         if std::mem::take(&mut self.focus_filter) {
@@ -56,6 +49,44 @@ impl ExecutionTrace {
             }
             self.magnification_ui(ui, context);
         });
+    }
+
+    /// Which IPUs are shown: a click shows one alone, Shift + click adds it or takes it away.
+    fn ipus_ui(&mut self, ui: &mut Ui, prepared: &Prepared) {
+        let title = match self.ipus.len() {
+            0 => "All".to_owned(),
+            1..=3 => {
+                let ipus: Vec<String> = self.ipus.iter().map(u32::to_string).collect();
+                format!("IPU {}", ipus.join(", "))
+            }
+            count => format!("{count} IPUs"),
+        };
+        weak_ui(ui, "IPU".to_owned());
+        let before = self.ipus.clone();
+        let shown = egui::ComboBox::from_id_salt("IPU").selected_text(title).show_ui(ui, |ui| {
+            if ui.selectable_label(self.ipus.is_empty(), "All").clicked() {
+                self.ipus.clear();
+            }
+            for ipu in prepared.ipus.iter().map(|lanes| lanes.ipu) {
+                let chosen = self.ipus.contains(&ipu);
+                let entry = ui.selectable_label(chosen, format!("IPU {ipu}"));
+                let entry = entry.on_hover_text("Shift + click shows several");
+                if !entry.clicked() {
+                    continue;
+                }
+                if !ui.input(|input| input.modifiers.shift || input.modifiers.command) {
+                    self.ipus = BTreeSet::from([ipu]);
+                } else if chosen {
+                    self.ipus.remove(&ipu);
+                } else {
+                    self.ipus.insert(ipu);
+                }
+            }
+        });
+        shown.response.accessible_name("IPU");
+        if self.ipus != before {
+            self.scroll = 0.0;
+        }
     }
 
     /// How many cycles are on the screen: to read, to drag, or to type.

@@ -22,6 +22,7 @@ use egui::{
     Ui, WidgetInfo, vec2,
 };
 use serde::{Deserialize, Serialize};
+use std::time::SystemTime;
 
 /// This view, for the list.
 pub const VIEW: ViewInfo = ViewInfo {
@@ -41,6 +42,8 @@ struct Facts {
     warnings: Vec<String>,
     spec: Option<String>,
     files: Vec<FileBeside>,
+    /// When the report was written.
+    written: Option<SystemTime>,
     /// What applications and frameworks wrote down, or why it cannot be read.
     trees: Vec<(&'static str, Result<Vec<Line>, String>)>,
     meta: Vec<(String, String)>,
@@ -69,6 +72,7 @@ fn facts(report: &Report) -> Result<Box<Facts>, String> {
         warnings: report.warnings(),
         spec: report.spec().map(str::to_owned),
         files: report.files_beside(),
+        written: report.modified(),
         trees: TREES.into_iter().filter_map(|name| Some((name, tree(report, name)?))).collect(),
         meta: report.meta().iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
     }))
@@ -432,7 +436,12 @@ fn files_ui(ui: &mut Ui, opened: &Opened, facts: &Facts) {
             let size = exact_bytes(opened.report.file_size().0);
             file_ui(ui, true, &name.unwrap_or_default(), "The report", &size);
             for file in &facts.files {
-                let size = file.found.map(|(size, _)| exact_bytes(size.0));
+                let old = facts.written.is_some_and(|written| file.is_older_than(written));
+                let words = |size: Bytes| match old {
+                    true => format!("{}, left of an earlier run", exact_bytes(size.0)),
+                    false => exact_bytes(size.0),
+                };
+                let size = file.found.map(|(size, _)| words(size));
                 let found = size.is_some();
                 file_ui(ui, found, file.name, file.about, size.as_deref().unwrap_or("not there"));
             }
