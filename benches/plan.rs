@@ -45,6 +45,12 @@ fn planning(criterion: &mut Criterion) {
         bencher.iter(|| embedding::plan(black_box(&table), machine.tiles, true));
     });
     let plans = PlanCache::new();
+    criterion.bench_function("plan matmul, memoised", |bencher| {
+        bencher.iter(|| plans.plan(&machine, black_box(&product), &forward));
+    });
+    criterion.bench_function("plan fully connected layer, memoised", |bencher| {
+        bencher.iter(|| plans.fully_connected(&machine, black_box(&product), &layer));
+    });
     criterion.bench_function("plan convolution, memoised", |bencher| {
         bencher.iter(|| plans.convolution(&machine, black_box(&field), &training));
     });

@@ -1,7 +1,11 @@
-//! How long a spec takes from text to report on disk.
+//! How long a spec takes from text to report on disk, and the most memory that takes.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 use tilescope::sim::compile::compile;
 use tilescope::sim::simulate;
 use tilescope::sim::spec::{BUNDLED, Spec, SpecSource};
@@ -24,9 +28,44 @@ fn bundled_specs(criterion: &mut Criterion) {
     }
 }
 
+/// Most memory in use so far of a process that runs, in KiB; Linux only.
+fn high_water_mark(process: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse().ok()
+}
+
+/// Most memory of the program, in KiB, while it simulates a spec into `directory`.
+fn peak_memory(spec: &str, directory: &Path) -> Option<u64> {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tilescope"))
+        .args(["simulate", spec, "-o"])
+        .arg(directory)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .ok()?;
+    let mut most = None;
+    while child.try_wait().ok()?.is_none() {
+        most = most.max(high_water_mark(child.id()));
+        sleep(Duration::from_millis(5));
+    }
+    most
+}
+
+/// Prints what each bundled spec needs; memory is no time, so criterion does not measure it.
+fn peak_memories(_: &mut Criterion) {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    for bundled in BUNDLED {
+        match peak_memory(bundled.name, directory.path()) {
+            Some(kib) => println!("peak memory {}: {} MiB", bundled.name, kib / 1024),
+            None => println!("peak memory {}: not known on this system", bundled.name),
+        }
+    }
+}
+
 criterion_group! {
     name = benches;
     config = Criterion::default().sample_size(10);
-    targets = bundled_specs
+    targets = peak_memories, bundled_specs
 }
 criterion_main!(benches);

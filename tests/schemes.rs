@@ -9,6 +9,7 @@ use tilescope::analysis::summary::{Summary, summary};
 use tilescope::report::{Mark, MarkFilter, MarkKind, Report};
 use tilescope::sim::compile::{Compiled, compile};
 use tilescope::sim::spec::{Spec, SpecSource};
+use tilescope::units::TileRuns;
 
 /// A mechanism, switched on by some overrides.
 struct Scheme {
@@ -483,5 +484,21 @@ proptest! {
             ipus.dedup();
             prop_assert_eq!(ipus.len(), 1, "{}", &variable.name);
         }
+    }
+}
+
+#[test]
+fn dithered_convolutions_lie_on_tiles_of_their_own() {
+    let weights = |dithering: &str| -> Vec<(String, TileRuns<u64>)> {
+        let variables = compiled(&[dithering]).compilation.variables;
+        let convolutions = variables.iter().filter(|each| each.name.ends_with("/conv/weight"));
+        convolutions.map(|each| (each.name.clone(), each.tiles.map(|place| place.bytes))).collect()
+    };
+    let stacked = weights("options.conv_dithering=false");
+    let spread = weights("options.conv_dithering=true");
+    assert!(stacked.len() > 1);
+    for ((name, before), (_, after)) in stacked.iter().zip(&spread) {
+        assert_eq!(before.total(), after.total(), "bytes of {name}");
+        assert_ne!(before, after, "tiles of {name}");
     }
 }

@@ -30,6 +30,7 @@ pub const BUNDLED: &[Bundled] = &[
     spec!("adder"),
     spec!("bert_base_pod16"),
     spec!("bert_large_pod16"),
+    spec!("bert_large_pod256"),
     spec!("bert_large_pod64"),
     spec!("bert_large_seq512_pod16"),
     spec!("data_loading"),
