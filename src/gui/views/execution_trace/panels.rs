@@ -201,6 +201,8 @@ fn proportions_ui(ui: &mut Ui, totals: &IpuTotals) {
     };
     let widths: Vec<f32> = text.iter().map(width).collect();
     let room = ui.available_width();
+    // Lines as high as their words: two of them fit below the bar.
+    ui.spacing_mut().interact_size.y = WORDS + 3.0;
     let mut shown = 0;
     while shown < parts.len() {
         let mut taken = 0.0;
