@@ -201,10 +201,10 @@ fn proportions_ui(ui: &mut Ui, totals: &IpuTotals) {
     };
     let widths: Vec<f32> = text.iter().map(width).collect();
     let room = ui.available_width();
-    // Lines as high as their words: two of them fit below the bar.
+    // Lines as high as their words: two of them fit below the bar, hovering tells the rest.
     ui.spacing_mut().interact_size.y = WORDS + 3.0;
     let mut shown = 0;
-    while shown < parts.len() {
+    for _ in 0..2 {
         let mut taken = 0.0;
         let fits = widths[shown..].iter().take_while(|width| {
             taken += **width;
