@@ -9,8 +9,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// Pieces that are handed over together.
 const BATCH: usize = 256;
-/// Batches that may wait for the file: some 100 MB of index, at most.
-const WAITING: usize = 64;
+/// Batches that may wait while the compiled program is written: some 200 MB of index.
+const WAITING: usize = 256;
 
 /// Takes the steps of an execution in.
 pub struct Recorder {
