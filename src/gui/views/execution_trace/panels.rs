@@ -205,6 +205,9 @@ fn proportions_ui(ui: &mut Ui, totals: &IpuTotals) {
     ui.spacing_mut().interact_size.y = WORDS + 3.0;
     let mut shown = 0;
     for _ in 0..2 {
+        if shown == parts.len() {
+            break;
+        }
         let mut taken = 0.0;
         let fits = widths[shown..].iter().take_while(|width| {
             taken += **width;
