@@ -7,7 +7,7 @@
 //! # The house
 //!
 //! Strict layers: a module may use `crate::` paths of the layers in its row and of itself, nothing
-//! else. `tests/layers.rs` reads this table and enforces it.
+//! else. `tests/headless/layers.rs` reads this table and enforces it.
 //!
 //! | layer | may import |
 //! |---|---|

@@ -1,4 +1,5 @@
-//! The table of actions: everything in it can be reached and is explained.
+//! The table of actions: everything in it can be reached and is explained. A program of its own: it
+//! changes units and colours, which are a matter of the whole process.
 
 #![cfg(feature = "gui")]
 #![allow(clippy::unwrap_used)]

@@ -1,7 +1,6 @@
 //! Reports made from a seed, and small helpers the report tests share.
 
 #![allow(clippy::unwrap_used)]
-#![expect(dead_code, reason = "each test file uses its own part")]
 
 pub mod foreign;
 

@@ -4,7 +4,7 @@
 //! absolute relative error, on the cycles of the gemm,
 //! fc and conv rows of Poplar's IPU Model op benchmarks (`tests/data/poplar_ipumodel_ops.csv`),
 //! with the phases that lowering makes of them. They are shared by all operations and chips.
-//! `tests/validate.rs` states the errors that remain.
+//! `tests/headless/validate.rs` states the errors that remain.
 
 /// E: cycles to start an exchange phase, sync included. Added once per phase by the run.
 /// Fitted on Poplar IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`.

@@ -1,0 +1,225 @@
+//! How fast reports are written and read, and what memory that takes, in millions of bars:
+//! `cargo bench --bench report`, then `-- NAME` for one of the larger measurements in [`SIZES`].
+
+#![expect(clippy::unwrap_used, reason = "a measurement may fail")]
+
+use std::fs;
+use std::time::{Duration, Instant};
+use tempfile::tempdir;
+use tilescope::report::*;
+use tilescope::units::*;
+
+/// Programs of one iteration of a pipeline: as many as a real one compiles to.
+const PROGRAMS: u64 = 3000;
+
+/// An endless training loop on `ipus` IPUs: compute sets always take the same time, waits do not.
+struct Loop {
+    report: ReportBuilder,
+    clock: u64,
+    noise: u64,
+}
+
+impl Loop {
+    fn new(ipus: u32) -> Self {
+        let mut report = ReportBuilder::new(ipus, 1472);
+        for i in 0..PROGRAMS {
+            match i % 3 {
+                0 => report.exchange(&format!("cs{i}_layer{i}/ExchangePre"), 64),
+                1 => report.compute(&format!("layer{i}/Convolve"), 100 + i % 700),
+                _ => report.program(ProgramKind::Sync, "Internal"),
+            };
+        }
+        Self { report, clock: 0, noise: 1 }
+    }
+
+    fn step(&mut self, number: u64) -> Step {
+        let program = ProgramId((number % PROGRAMS) as u32);
+        let kind = self.report.parts.programs[program.index()].kind;
+        self.noise = self.noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let cycles = match kind {
+            ProgramKind::Sync => 20 + (self.noise >> 60),
+            _ => 100 + u64::from(program.0) % 700,
+        };
+        let (start, end) = (self.clock, self.clock + cycles);
+        self.clock = end + 3;
+        let bytes = if kind == ProgramKind::DoExchange { 64 * 1472 } else { 0 };
+        let bar = |ipu| {
+            let mut bar = self.report.bar(ipu, start..end);
+            bar.from_min = start.saturating_sub(u64::from(program.0) % 13);
+            bar.active_tile_balance = 0.5 + (program.0 % 50) as f32 / 100.0;
+            (bar.bytes_in, bar.bytes_out) = (bytes, bytes);
+            bar
+        };
+        let ipus = (0..self.report.parts.target.ipus_per_replica).map(bar).collect();
+        Step { program, ipus }
+    }
+}
+
+fn memory(field: &str) -> String {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with(field)).unwrap_or_default().to_owned();
+    line.split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
+}
+
+fn measure(steps: u64, ipus: u32, layout: StepLayout) {
+    let bars = steps * u64::from(ipus);
+    println!(
+        "\n{} steps on {ipus} IPUs in {}: {} bars",
+        grouped(steps),
+        layout.name(),
+        grouped(bars)
+    );
+    let directory = tempdir().unwrap();
+    let mut work = Loop::new(ipus);
+    let started = Instant::now();
+    let mut writer = ReportWriter::create(directory.path(), &work.report.meta).unwrap();
+    writer.compilation(&work.report.compilation()).unwrap();
+    writer.step_layout(layout).unwrap();
+    for number in 0..steps {
+        writer.step(&work.step(number)).unwrap();
+    }
+    let path = writer.finish().unwrap();
+    let took = started.elapsed();
+    let size = fs::metadata(&path).unwrap().len();
+    println!(
+        "  write: {:.2} s, {} bars/s; {:.1} B per bar; resident {}",
+        took.as_secs_f64(),
+        grouped((bars as f64 / took.as_secs_f64()) as u64),
+        size as f64 / bars as f64,
+        memory("VmRSS")
+    );
+    let blobs = rusqlite::Connection::open(&path).unwrap();
+    let index: f64 = ["trace_chunks", "trace_nodes", "trace_details"]
+        .iter()
+        .map(|table| {
+            let sql = format!("SELECT total(length(data)) FROM {table}");
+            blobs.query_row(&sql, [], |row| row.get::<_, f64>(0)).unwrap()
+        })
+        .sum();
+    drop(blobs);
+    println!("  index: {:.2} B per bar", index / bars as f64);
+    read(&path);
+}
+
+fn read(path: &std::path::Path) {
+    let started = Instant::now();
+    let report = Report::open(path).unwrap();
+    report.target().unwrap();
+    let opened = started.elapsed();
+    let trace = report.trace().unwrap().unwrap();
+    let range = trace.range();
+    let first = |window| {
+        for lane in 0..trace.lanes().len() {
+            trace.lane(lane).unwrap().spans(window, 2000).unwrap();
+        }
+    };
+    first(range);
+    println!("  open: {opened:?}, first picture of all lanes: {:?}", started.elapsed());
+    let lane = trace.lane(0).unwrap();
+    for zoom in [1, 4, 16, 64, 256, 1024, 4096, 16_384, 65_536] {
+        let length = range.length() / zoom;
+        let (mut total, mut worst, mut spans) = (Duration::ZERO, Duration::ZERO, 0);
+        const VIEWS: u64 = 20;
+        for view in 0..VIEWS {
+            let start = range.start + (range.length() - length) / VIEWS * view;
+            let started = Instant::now();
+            spans += lane.spans(CycleRange::new(start, start + length), 2000).unwrap().len();
+            let took = started.elapsed();
+            (total, worst) = (total + took, worst.max(took));
+        }
+        let (mean, spans) = (total / VIEWS as u32, spans / VIEWS as usize);
+        println!("  spans at 1/{zoom:<6} mean {mean:>10.1?} worst {worst:>10.1?}, {spans} spans");
+    }
+    let started = Instant::now();
+    lane.totals(CycleRange::new(range.start + 12_345, range.end - 12_345)).unwrap();
+    println!("  totals: {:?}", started.elapsed());
+    let started = Instant::now();
+    report.step(StepId(report.step_count().unwrap() / 2)).unwrap();
+    println!("  step: {:?}", started.elapsed());
+    println!("  resident {}, at most {}", memory("VmRSS"), memory("VmHWM"));
+}
+
+/// A large file of another tool, row by row.
+fn write_foreign(path: &std::path::Path, steps: i64, ipus: i64) {
+    let db = rusqlite::Connection::open(path).unwrap();
+    db.execute_batch(
+        "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
+         CREATE TABLE programs (id INTEGER PRIMARY KEY, name TEXT);
+         CREATE TABLE memory_by_tile (tile INTEGER PRIMARY KEY, total INTEGER);
+         CREATE TABLE steps (id INTEGER PRIMARY KEY, type TEXT, program INTEGER, compute_set INTEGER);
+         CREATE TABLE steps_by_ipu (step_id INTEGER, ipu INTEGER, cycles INTEGER,
+             active_tiles INTEGER, cycles_base INTEGER, active_cycles_from_min INTEGER,
+             active_cycles_from_max INTEGER, active_cycles_to_min INTEGER,
+             active_cycles_to_max INTEGER); BEGIN",
+    )
+    .unwrap();
+    let program = "INSERT INTO programs VALUES (?, 'layer/Convolve')";
+    for id in 0..14 {
+        db.execute(program, [id]).unwrap();
+    }
+    let tile = "INSERT INTO memory_by_tile VALUES (?, 100)";
+    for id in 0..ipus * 1472 {
+        db.prepare_cached(tile).unwrap().execute([id]).unwrap();
+    }
+    let kinds = ["OnTileExecute", "DoExchange", "Sync", "StreamCopyMid"];
+    let mut step = db.prepare("INSERT INTO steps VALUES (?, ?, ?, NULL)").unwrap();
+    let bar = "INSERT INTO steps_by_ipu VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?)";
+    let mut bar = db.prepare(bar).unwrap();
+    let mut clock = 0;
+    for id in 0..steps {
+        step.execute(rusqlite::params![id, kinds[(id % 4) as usize], id % 14]).unwrap();
+        let cycles = 100 + (id * 26_544_357) % 900;
+        for ipu in 0..ipus {
+            let row = [id, ipu, cycles + ipu, 1400, clock, 7, cycles - 5, cycles + 7 + ipu];
+            bar.execute(row).unwrap();
+        }
+        clock += cycles + 7 + ipus;
+    }
+    db.execute_batch("COMMIT").unwrap();
+}
+
+fn measure_a_foreign_file() {
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("profile.pop");
+    write_foreign(&path, 5_000_000, 4);
+    println!("\n5,000,000 foreign steps on 4 IPUs: {}", Bytes(fs::metadata(&path).unwrap().len()));
+    println!("  resident before opening {}", memory("VmRSS"));
+    let cache = directory.path().join("cache");
+    let started = Instant::now();
+    let report = Report::open_with_cache(&path, Some(cache.clone())).unwrap();
+    report.prepare_trace(&mut |_| {}, &Default::default()).unwrap();
+    println!("  index built in {:.1} s", started.elapsed().as_secs_f64());
+    println!("  resident {}, at most {}", memory("VmRSS"), memory("VmHWM"));
+    let index = fs::read_dir(&cache).unwrap().next().unwrap().unwrap().metadata().unwrap().len();
+    println!("  index: {} or {:.2} B per bar", Bytes(index), index as f64 / 20e6);
+    drop(report);
+    let started = Instant::now();
+    let report = Report::open_with_cache(&path, Some(cache)).unwrap();
+    let trace = report.trace().unwrap().unwrap();
+    (0..4).for_each(|lane| drop(trace.lane(lane).unwrap().spans(trace.range(), 2000).unwrap()));
+    println!("  opened again, all lanes drawn: {:?}", started.elapsed());
+    let started = Instant::now();
+    assert_eq!(report.step(StepId(4_000_000)).unwrap().unwrap().ipus.len(), 4);
+    println!("  step: {:?}", started.elapsed());
+}
+
+/// What can be measured; the first when nothing is asked for.
+const SIZES: [(&str, fn()); 4] = [
+    ("million", || {
+        measure(1_000_000, 1, StepLayout::Rows);
+        measure(1_000_000, 4, StepLayout::Rows);
+        measure(1_000_000, 4, StepLayout::Columns);
+    }),
+    ("ten-million", || {
+        measure(10_000_000, 1, StepLayout::Rows);
+        measure(10_000_000, 1, StepLayout::Columns);
+    }),
+    ("hundred-million", || measure(25_000_000, 4, StepLayout::Columns)),
+    ("foreign", measure_a_foreign_file),
+];
+
+fn main() {
+    let asked: Vec<String> = std::env::args().skip(1).collect();
+    let chosen = SIZES.iter().find(|(name, _)| asked.iter().any(|word| word == name));
+    chosen.unwrap_or(&SIZES[0]).1();
+}

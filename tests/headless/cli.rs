@@ -1,0 +1,255 @@
+//! The command line as users and scripts see it, without a display.
+
+use crate::common::{stderr, stdout, tilescope};
+use serde_json::Value;
+
+/// Runs a command that must fail, and gives its exit code and message.
+fn failure(arguments: &[&str]) -> (i32, String) {
+    let output = tilescope(arguments);
+    assert!(stdout(&output).is_empty(), "a failure prints no result: {}", stdout(&output));
+    (output.status.code().expect("an exit code"), stderr(&output))
+}
+
+fn path(directory: &tempfile::TempDir, name: &str) -> String {
+    directory.path().join(name).to_string_lossy().into_owned()
+}
+
+#[test]
+fn headless_writes_a_report_and_says_what_to_do_next() {
+    let directory = tempfile::tempdir().expect("directory");
+    let out = path(&directory, "out");
+    let output = tilescope(&["--headless", "-o", &out, "--set", "options.device_iterations=1"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = stdout(&output);
+    assert!(text.contains("profile.pop") && text.contains(&format!("tilescope {out}")), "{text}");
+    assert!(text.contains("4 x Mk2") && text.contains("cycles"), "{text}");
+    let names: Vec<_> =
+        std::fs::read_dir(&out).expect("made").flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(names, ["profile.pop"]);
+    let output = tilescope(&["verify", &out]);
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+}
+
+#[test]
+fn summary_json_has_the_promised_keys() {
+    let directory = tempfile::tempdir().expect("directory");
+    let out = path(&directory, "out");
+    assert!(tilescope(&["simulate", "matmul_chain", "-o", &out]).status.success());
+    let json: Value =
+        serde_json::from_str(&stdout(&tilescope(&["summary", &out, "--json"]))).expect("JSON");
+    let keys = [
+        "/target/type",
+        "/target/architecture",
+        "/target/num_ipus",
+        "/target/tiles_per_ipu",
+        "/target/replicas",
+        "/target/ipus_per_replica",
+        "/target/bytes_per_tile",
+        "/target/clock_hz",
+        "/graph/compute_sets",
+        "/graph/vertices",
+        "/graph/edges",
+        "/graph/variables",
+        "/memory/total_excluding_gaps",
+        "/memory/total_including_gaps",
+        "/memory/max_tile_including_gaps",
+        "/memory/by_region/interleaved",
+        "/memory/by_category/variable",
+        "/memory/always_live",
+        "/memory/peak_not_always_live",
+        "/memory/out_of_memory_tiles",
+        "/execution/total_cycles",
+        "/execution/seconds",
+        "/execution/ipus/0/steps",
+        "/execution/ipus/0/proportions/compute",
+        "/execution/ipus/0/tile_balance",
+    ];
+    for key in keys {
+        assert!(json.pointer(key).is_some(), "{key} is missing");
+    }
+    assert_eq!(json.pointer("/execution/samples"), Some(&Value::Null));
+    for ipu in json["execution"]["ipus"].as_array().expect("IPUs") {
+        let shares = ipu["proportions"].as_object().expect("shares");
+        let sum: f64 = shares.values().filter_map(Value::as_f64).sum();
+        assert!((sum - 1.0).abs() < 1e-9, "proportions add up to {sum}");
+    }
+}
+
+#[test]
+fn a_program_that_does_not_fit_is_a_result() {
+    let directory = tempfile::tempdir().expect("directory");
+    let out = path(&directory, "out");
+    let output = tilescope(&["simulate", "too_large", "-o", &out]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).contains("Out of memory"), "{}", stdout(&output));
+    let json: Value =
+        serde_json::from_str(&stdout(&tilescope(&["summary", &out, "--json"]))).expect("JSON");
+    assert_eq!(json["execution"], Value::Null);
+    assert!(json["memory"]["out_of_memory_tiles"].as_u64() > Some(0));
+}
+
+#[test]
+fn specs_are_listed_and_printed() {
+    let list = stdout(&tilescope(&["specs"]));
+    for name in ["matmul_chain", "mnist_pipeline", "too_large"] {
+        assert!(list.lines().any(|line| line.starts_with(name)), "{list}");
+    }
+    let text = stdout(&tilescope(&["specs", "mnist_pipeline"]));
+    assert!(text.contains("gradient_accumulation = 10"), "{text}");
+}
+
+#[test]
+fn wrong_usage_exits_with_two_and_the_right_word() {
+    let cases: &[(&[&str], &str)] = &[
+        (&["simulate"], "SPEC"),
+        (&["sumary", "out"], "summary"),
+        (&["simulate", "mnist_pipelin"], "did you mean mnist_pipeline?"),
+        (
+            &["simulate", "mnist_pipeline", "--set", "options.gradient_acumulation=3"],
+            "options.gradient_accumulation",
+        ),
+        (&["simulate", "mnist_pipeline", "--set", "options.gradient_accumulation=6"], "at least 7"),
+        (&["simulate", "mnist_pipeline", "--set", "target.ipus=5"], "a power of two"),
+        (&["simulate", "mnist_pipeline", "--set", "target.ipus=2"], "target.ipus is 2"),
+        (&["simulate", "mnist_pipeline", "--set", "options.num_io_tiles=1472"], "1470"),
+        (&["specs", "nothing"], "known:"),
+    ];
+    for (arguments, words) in cases {
+        let (code, message) = failure(arguments);
+        assert_eq!(code, 2, "{arguments:?}: {message}");
+        assert!(message.contains(words), "{arguments:?}: {message}");
+    }
+}
+
+#[test]
+fn broken_reports_exit_with_one_and_say_why() {
+    let directory = tempfile::tempdir().expect("directory");
+    let make = |name: &str, bytes: &[u8]| {
+        let file = path(&directory, name);
+        std::fs::write(&file, bytes).expect("written");
+        file
+    };
+    let out = path(&directory, "whole");
+    assert!(tilescope(&["simulate", "matmul_chain", "-o", &out]).status.success());
+    let whole = std::fs::read(format!("{out}/profile.pop")).expect("report");
+    let truncated = make("truncated.pop", &whole[..whole.len() / 2]);
+    let jpeg = make("holiday.pop", &[0xff, 0xd8, 0xff, 0xe0, 0, 16, b'J', b'F', b'I', b'F', 0, 1]);
+    let empty_directory = path(&directory, "empty");
+    std::fs::create_dir(&empty_directory).expect("made");
+    let other = path(&directory, "other.pop");
+    let connection = rusqlite::Connection::open(&other).expect("database");
+    connection.execute_batch("CREATE TABLE shopping (item TEXT)").expect("table");
+    drop(connection);
+    let missing = path(&directory, "missing");
+    for report in [&missing, &empty_directory, &truncated, &jpeg, &other] {
+        for command in ["summary", "verify"] {
+            let (code, message) = failure(&[command, report]);
+            assert_eq!(code, 1, "{command} {report}: {message}");
+            assert!(
+                message.starts_with("error: ") && message.trim_end().ends_with(report.as_str()),
+                "{message}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_unwritable_place_is_named() {
+    let directory = tempfile::tempdir().expect("directory");
+    let file = path(&directory, "file");
+    std::fs::write(&file, "in the way").expect("written");
+    let (code, message) = failure(&["simulate", "matmul_chain", "-o", &format!("{file}/out")]);
+    assert_eq!(code, 1, "{message}");
+    assert!(message.contains(&file), "{message}");
+    assert_eq!(std::fs::read_to_string(&file).expect("still there"), "in the way");
+}
+
+#[test]
+fn the_same_spec_gives_the_same_bytes() {
+    let directory = tempfile::tempdir().expect("directory");
+    let [a, b] = ["a", "b"].map(|name| {
+        let out = path(&directory, name);
+        let output = tilescope(&[
+            "simulate",
+            "mnist_pipeline",
+            "-o",
+            &out,
+            "--set",
+            "options.device_iterations=1",
+        ]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        std::fs::read(format!("{out}/profile.pop")).expect("report")
+    });
+    assert!(a == b, "two runs of one spec differ");
+}
+
+#[test]
+fn compare_prints_both_sides_and_gates() {
+    let directory = tempfile::tempdir().unwrap();
+    let (small, large) = (path(&directory, "small"), path(&directory, "large"));
+    for (out, m) in [(&small, "model.m=200"), (&large, "model.m=800")] {
+        let made = tilescope(&["simulate", "matmul_chain", "--set", m, "-o", out]);
+        assert!(made.status.success(), "{}", stderr(&made));
+    }
+    let text = stdout(&tilescope(&["compare", &small, &large]));
+    for words in ["Source", "Target", "Diff", "Cycles", "Fullest tile", "model.m", "differs"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let json = stdout(&tilescope(&["compare", &small, &large, "--view", "all", "--json"]));
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    for view in ["summary", "memory", "liveness", "execution-trace", "insights"] {
+        assert!(json[view][0]["rows"].is_array(), "{view}");
+    }
+    let row = &json["execution-trace"][1]["rows"][0];
+    let side = |name: &str| row[name].as_i64().unwrap_or(0);
+    assert_eq!(side("diff"), side("target") - side("source"));
+    // The same tables as files.
+    let csv = path(&directory, "memory.csv");
+    let arguments = ["export", &small, "--compare", &large, "--view", "memory"];
+    let table = ["--format", "csv", "--table", "variables", "-o", &csv];
+    let export = tilescope(&[&arguments[..], &table[..]].concat());
+    assert!(export.status.success(), "{}", stderr(&export));
+    let text = std::fs::read_to_string(&csv).unwrap();
+    assert!(text.starts_with("Variable,source,target,target - source,share of larger\n"), "{text}");
+    let wrong = ["--format", "csv", "--table", "nonsense"];
+    assert_eq!(failure(&[&arguments[..], &wrong[..]].concat()).0, 2);
+    // A job that watches cycles and memory: worse fails, equal and better pass.
+    let gate = tilescope(&["compare", &small, &large, "--fail-over", "2"]);
+    let words = stderr(&gate);
+    assert_eq!(gate.status.code(), Some(1));
+    assert!(words.contains("cycles grew by") && words.contains("memory grew by"), "{words}");
+    for target in [&small, &large] {
+        assert!(tilescope(&["compare", &large, target, "--fail-over", "0"]).status.success());
+    }
+    for wrong in [["--fail-over", "-1"], ["--fail-over", "much"], ["--view", "nothing"]] {
+        let arguments = ["compare", &small, &large, wrong[0], wrong[1]];
+        assert_eq!(failure(&arguments).0, 2, "{wrong:?}");
+    }
+}
+
+#[test]
+fn keys_of_specs_are_listed_for_people_and_editors() {
+    let text = stdout(&tilescope(&["specs", "--keys"]));
+    assert!(text.contains("options.gradient_accumulation: a whole number from 1 to"), "{text}");
+    let json = stdout(&tilescope(&["specs", "--keys", "--json"]));
+    let keys: Vec<serde_json::Value> = serde_json::from_str(&json).unwrap();
+    let known = |path: &str| keys.iter().find(|key| key["path"] == path).expect("listed");
+    assert_eq!(known("options.gradient_accumulation")["kind"], "integer");
+    assert_eq!(known("target.name")["kind"], "word");
+    assert!(known("model.name")["words"].as_array().is_some_and(|words| words.len() > 5));
+    assert!(keys.iter().any(|key| key["model"] == "matmul_chain"), "models have own keys");
+}
+
+#[test]
+fn a_spec_is_checked_without_simulating_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let (good, bad) = (path(&directory, "good.toml"), path(&directory, "bad.toml"));
+    let text = stdout(&tilescope(&["specs", "matmul_chain"]));
+    std::fs::write(&good, &text).unwrap();
+    std::fs::write(&bad, format!("{text}\n[nonsense]\nx = 1\n")).unwrap();
+    assert!(tilescope(&["simulate", &good, "--check"]).status.success());
+    let (code, words) = failure(&["simulate", &bad, "--check"]);
+    assert_eq!(code, 2);
+    assert!(words.contains("bad.toml:") && words.contains("nonsense"), "{words}");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
+}

@@ -1,0 +1,225 @@
+//! Laws of comparing two reports, over all pairs of several kinds of reports.
+
+use crate::common;
+use crate::report_support::foreign::Foreign;
+use crate::report_support::random_report;
+use std::path::Path;
+use std::sync::OnceLock;
+use tempfile::TempDir;
+use tilescope::analysis::compare::{
+    Alignment, COMPARISONS, Cell, Row, Sides, Table, What, comparison,
+};
+use tilescope::report::{MarkKind, ProgramKind, Report, ReportBuilder, Step};
+
+/// Writes one kind of report into a directory.
+type Write = fn(&Path);
+
+/// A loop that runs `turns` times; `more` puts another operation into every turn.
+fn looped(turns: u64, more: bool, compute: u64) -> ReportBuilder {
+    let mut report = ReportBuilder::new(2, 8);
+    let exchange = report.exchange("cs0_a/conv/Convolve/ExchangePre", 8);
+    let work = report.compute("a/conv/Convolve", 500);
+    let relu = more.then(|| report.compute("a/relu/NonLinearity", 70));
+    let sync = report.program(ProgramKind::Sync, "Internal");
+    let update = report.compute("a/update", 50);
+    let body: Vec<_> = [exchange, work].into_iter().chain(relu).chain([sync]).collect();
+    let mut all = body.clone();
+    all.push(update);
+    report.root(ProgramKind::Sequence, "main", &all);
+    let mut at = 0;
+    let mut run = |report: &mut ReportBuilder, program, cycles: u64| {
+        let ipus = (0..2).map(|ipu| report.bar(ipu, at..at + cycles)).collect();
+        report.steps.push(Step { program, ipus });
+        at += cycles + 3;
+    };
+    for _ in 0..turns {
+        run(&mut report, exchange, 100);
+        run(&mut report, work, compute);
+        if let Some(relu) = relu {
+            run(&mut report, relu, 70);
+        }
+        run(&mut report, sync, 10);
+    }
+    run(&mut report, update, 50);
+    report.mark(MarkKind::Run, "Engine::run #0", 0..report.steps.len() as u64);
+    report
+}
+
+const KINDS: &[(&str, Write)] = &[
+    ("mnist", |path| simulate("mnist_pipeline", &["options.device_iterations=1"], path)),
+    ("mnist, twice the accumulation", |path| {
+        let set = ["options.device_iterations=1", "options.gradient_accumulation=20"];
+        simulate("mnist_pipeline", &set, path);
+    }),
+    ("mnist, replicas", |path| {
+        let set = ["options.device_iterations=1", "target.ipus=8", "options.replication_factor=2"];
+        simulate("mnist_pipeline", &set, path);
+    }),
+    ("matmul chain", |path| simulate("matmul_chain", &[], path)),
+    ("does not fit", |path| simulate("too_large", &[], path)),
+    ("foreign", |path| {
+        std::fs::create_dir_all(path).expect("makes a directory");
+        Foreign::default().write(&path.join("profile.pop"));
+    }),
+    ("loop of 10", |path| drop(looped(10, false, 500).write(path).expect("writes"))),
+    ("loop of 25, one operation more", |path| {
+        drop(looped(25, true, 450).write(path).expect("writes"));
+    }),
+    ("anything", |path| drop(random_report(3, 200).write(path).expect("writes"))),
+    ("anything else", |path| drop(random_report(4, 300).write(path).expect("writes"))),
+];
+
+fn simulate(spec: &str, overrides: &[&str], path: &Path) {
+    common::report_file(&common::spec(spec, overrides), path);
+}
+
+/// Every kind of report, written and opened once.
+fn reports() -> &'static [(&'static str, Report)] {
+    static REPORTS: OnceLock<(Vec<(&'static str, Report)>, TempDir)> = OnceLock::new();
+    let write = || {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let open = |(index, (name, write)): (usize, &(&'static str, Write))| {
+            let path = directory.path().join(index.to_string());
+            write(&path);
+            (*name, Report::open(&path).expect("opens"))
+        };
+        let reports = KINDS.iter().enumerate().map(open).collect();
+        (reports, directory)
+    };
+    &REPORTS.get_or_init(write).0
+}
+
+fn tables(source: &Report, target: &Report) -> Vec<Vec<Table>> {
+    let alignment = Alignment::read(source, target).expect("aligns");
+    let sides = Sides { source, target, alignment: &alignment };
+    COMPARISONS.iter().map(|one| (one.tables)(&sides).expect("compares")).collect()
+}
+
+/// A row without the order and the words that depend on who is called source.
+fn turned(row: &Row) -> String {
+    let row = row.clone().swapped();
+    format!("{} {:?} {:?}", row.name, row.source, row.target)
+}
+
+#[test]
+fn a_report_differs_from_itself_in_nothing() {
+    let reports = reports();
+    for (name, report) in reports {
+        for table in tables(report, report).iter().flatten() {
+            for row in table.rows.iter().chain(&table.total) {
+                assert!(row.is_same(), "{name}: {}: {row:?}", table.title);
+                assert!(row.change().is_none_or(|change| change == 0.0), "{name}: {row:?}");
+            }
+        }
+        let alignment = Alignment::read(report, report).expect("aligns");
+        for lane in alignment.steps.iter().flat_map(|steps| &steps.lanes) {
+            assert_eq!(lane.source, lane.target);
+            assert_eq!(Some(lane.matched()), lane.source.map(|info| info.steps));
+        }
+    }
+}
+
+/// Rows as words, in an order that does not depend on who is called source.
+fn rows(found: &[Vec<Table>], word: impl Fn(&Row) -> String) -> Vec<String> {
+    let all = found.iter().flatten().flat_map(|table| table.rows.iter().chain(&table.total));
+    let mut rows: Vec<String> = all.map(word).collect();
+    rows.sort_unstable();
+    rows
+}
+
+/// Differences of rows add up to that of the total.
+fn adds_up(found: &[Vec<Table>], words: &str) {
+    for table in found.iter().flatten() {
+        let Some(total) = &table.total else { continue };
+        let sum: i128 = table.rows.iter().filter_map(Row::whole_change).sum();
+        assert_eq!(Some(sum), total.whole_change(), "{words}: {}", table.title);
+    }
+}
+
+#[test]
+fn exchanging_source_and_target_turns_every_difference_around() {
+    let reports = reports();
+    for (index, (a_name, a)) in reports.iter().enumerate() {
+        for (b_name, b) in &reports[index + 1..] {
+            let words = format!("{a_name} / {b_name}");
+            let (there, back) = (tables(a, b), tables(b, a));
+            adds_up(&there, &words);
+            adds_up(&back, &words);
+            let plain = |row: &Row| format!("{} {:?} {:?}", row.name, row.source, row.target);
+            let (there, back) = (rows(&there, plain), rows(&back, turned));
+            for (there, back) in there.iter().zip(&back) {
+                assert_eq!(there, back, "{words}");
+            }
+            assert_eq!(there.len(), back.len(), "{words}");
+        }
+    }
+}
+
+#[test]
+fn shares_are_of_the_larger_side() {
+    let reports = reports();
+    for table in tables(&reports[0].1, &reports[1].1).iter().flatten() {
+        for row in &table.rows {
+            assert!(row.share().is_none_or(|share| (-1.0..=1.0).contains(&share)), "{row:?}");
+        }
+    }
+}
+
+#[test]
+fn inserted_steps_and_turns_leave_the_others_aligned() {
+    let (source, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    looped(10, false, 500).write(source.path()).expect("writes");
+    looped(25, true, 450).write(target.path()).expect("writes");
+    let (source, target) =
+        (Report::open(source.path()).expect("opens"), Report::open(target.path()).expect("opens"));
+    let steps = Alignment::read(&source, &target).expect("aligns").steps.expect("both ran");
+    // All steps of the shorter run are found in the longer one.
+    for lane in &steps.lanes {
+        assert_eq!(Some(lane.matched()), lane.source.map(|info| info.steps));
+    }
+    let change = |name: &str| {
+        let mut found = steps.changes.iter().filter(|change| change.name.contains(name));
+        let change = found.next().expect("listed");
+        assert!(found.next().is_none(), "{name} is listed twice");
+        change
+    };
+    assert_eq!(change("a/conv/Convolve (OnTile").cycles(), 2 * (25 * 450 - 10 * 500));
+    assert_eq!(change("a/relu").source.steps, 0);
+    assert_eq!(change("a/relu").target.steps, 50);
+    assert_eq!(change("a/update").cycles(), 0);
+    // Links lead to executions of the program on either side.
+    let spot = change("a/conv/Convolve (OnTile");
+    assert_eq!(spot.source.spot.expect("linked").step.range.length(), 500);
+    assert_eq!(spot.target.spot.expect("linked").step.range.length(), 450);
+    assert_eq!(steps.changes.iter().filter(|change| change.what == What::Idle).count(), 1);
+}
+
+#[test]
+fn positions_go_there_and_back() {
+    let reports = reports();
+    let steps = Alignment::read(&reports[0].1, &reports[1].1).expect("aligns").steps;
+    for lane in &steps.expect("both ran").lanes {
+        let mut found = 0;
+        for position in 0..lane.source.map_or(0, |info| info.steps) {
+            if let Some(there) = lane.to_target(position) {
+                assert_eq!(lane.to_source(there), Some(position));
+                found += 1;
+            }
+        }
+        assert_eq!(found, lane.matched());
+    }
+}
+
+#[test]
+fn twice_the_accumulation_is_seen_as_such() {
+    let reports = reports();
+    let (source, target) = (&reports[0].1, &reports[1].1);
+    let alignment = Alignment::read(source, target).expect("aligns");
+    let sides = Sides { source, target, alignment: &alignment };
+    let summary = (comparison("summary").expect("listed").tables)(&sides).expect("compares");
+    let spec = summary.iter().find(|table| table.title == "Spec").expect("specs are in the files");
+    let changed: Vec<&Row> = spec.rows.iter().filter(|row| !row.is_same()).collect();
+    assert_eq!(changed.len(), 1);
+    assert_eq!(changed[0].name, "options.gradient_accumulation");
+    assert_eq!(changed[0].target, Some(Cell::Words("20".to_owned())));
+}

@@ -1,0 +1,127 @@
+//! Finding things: against counting by hand, and from the command line.
+
+use crate::common;
+use crate::common::{stderr, stdout, tilescope};
+use std::sync::LazyLock;
+use tilescope::analysis::find::{
+    Amount, Catalogue, Found, Item, Query, Source, Thing, find, values,
+};
+use tilescope::analysis::measure::{Statistics, spread};
+use tilescope::report::Report;
+
+struct Pipeline {
+    report: Report,
+    catalogue: Catalogue,
+    directory: tempfile::TempDir,
+}
+
+static PIPELINE: LazyLock<Pipeline> = LazyLock::new(|| {
+    let (report, directory) = common::report("mnist_pipeline", &["options.device_iterations=1"]);
+    let catalogue = Catalogue::read(&report).unwrap();
+    Pipeline { report, catalogue, directory }
+});
+
+fn found(query: &str) -> Found {
+    let query: Query = query.parse().unwrap();
+    find(&PIPELINE.report, &PIPELINE.catalogue, &query).unwrap()
+}
+
+fn names(found: &Found) -> Vec<&str> {
+    found.hits.iter().map(|hit| hit.name.as_str()).collect()
+}
+
+#[test]
+fn words_find_what_holds_them_in_any_case_and_nothing_else() {
+    let by_word = found("CONV");
+    let holds = |item: &&Item| item.name.to_lowercase().contains("conv");
+    let expected = PIPELINE.catalogue.items.iter().filter(holds).count();
+    assert!(expected > 10);
+    assert_eq!(by_word.hits.len(), expected);
+    assert_eq!(names(&found("/CONV/")), names(&by_word));
+    let without = found("-conv").hits.len();
+    assert_eq!(without + expected, PIPELINE.catalogue.items.len());
+}
+
+#[test]
+fn totals_are_the_sums_of_the_hits() {
+    for query in ["conv", "in:steps", "in:variables bytes>1KiB", "type:DoExchange ipu:0..1", ""] {
+        let all = found(query);
+        for (source, totals) in &all.totals {
+            let hits = all.hits.iter().filter(|hit| hit.thing.source() == *source);
+            let sum = |of: fn(&Item) -> u64| hits.clone().map(of).sum::<u64>();
+            assert_eq!(totals.things, hits.clone().count() as u64);
+            assert_eq!(totals.count, sum(|hit| hit.count));
+            assert_eq!(totals.cycles, sum(|hit| hit.cycles.unwrap_or(0)));
+            assert_eq!(totals.bytes, sum(|hit| hit.bytes.unwrap_or(0)));
+        }
+    }
+}
+
+#[test]
+fn steps_split_over_ipus_and_over_lengths_add_up() {
+    let all = found("in:steps").totals[&Source::Steps];
+    let by_ipu = ["ipu:0", "ipu:1", "ipu:2..3"].map(|ipu| {
+        found(&format!("in:steps {ipu}")).totals.get(&Source::Steps).copied().unwrap_or_default()
+    });
+    assert_eq!(by_ipu.iter().map(|part| part.count).sum::<u64>(), all.count);
+    assert_eq!(by_ipu.iter().map(|part| part.cycles).sum::<u64>(), all.cycles);
+    let (long, short) = (found("in:steps cycles>1k"), found("in:steps cycles<=1k"));
+    let [long, short] = [long, short].map(|part| part.totals[&Source::Steps]);
+    assert!(long.count > 0 && short.count > 0);
+    assert_eq!(long.count + short.count, all.count);
+    assert_eq!(long.cycles + short.cycles, all.cycles);
+}
+
+#[test]
+fn variables_on_a_tile_are_those_that_the_report_has_there() {
+    let on_tile = found("in:variables tile:17");
+    let holds = |hit: &Item| match hit.thing {
+        Thing::Variable(id) => {
+            PIPELINE.report.variable(id).unwrap().unwrap().tiles.get(17).is_some()
+        }
+        _ => false,
+    };
+    assert!(!on_tile.hits.is_empty());
+    assert!(on_tile.hits.iter().all(holds));
+    let elsewhere = found("in:variables -tile:17");
+    assert!(!elsewhere.hits.iter().any(holds));
+}
+
+#[test]
+fn statistics_are_of_every_single_step() {
+    let query: Query = "in:steps Convolve ipu:0".parse().unwrap();
+    let hits = find(&PIPELINE.report, &PIPELINE.catalogue, &query).unwrap();
+    let totals = hits.totals[&Source::Steps];
+    let mut lengths =
+        values(&PIPELINE.report, &query, &hits, Source::Steps, Amount::Cycles).unwrap();
+    let of = Statistics::of(&mut lengths);
+    assert_eq!((of.count, of.sum), (totals.count, totals.cycles.into()));
+}
+
+#[test]
+fn a_variable_spreads_over_its_tiles() {
+    let largest = found("in:variables").hits.into_iter().max_by_key(|hit| hit.bytes).unwrap();
+    let tiles =
+        spread(&PIPELINE.report, &PIPELINE.catalogue.runs, std::slice::from_ref(&largest)).unwrap();
+    assert_eq!(Some(tiles.iter().sum::<u64>()), largest.bytes);
+    assert_eq!(tiles.iter().filter(|bytes| **bytes > 0).count() as u64, largest.count);
+}
+
+#[test]
+fn the_command_line_finds_and_points_at_errors() {
+    let path = PIPELINE.directory.path().to_string_lossy().into_owned();
+    let output = tilescope(&["find", &path, "in:steps Convolve", "--limit", "3", "--json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let json: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let same = found("in:steps Convolve").totals[&Source::Steps];
+    assert_eq!(json["totals"]["steps"]["count"], same.count);
+    assert!(json["hits"].as_array().unwrap().len() <= 3);
+    let text = stdout(&tilescope(&["find", &path, "Convolve"]));
+    assert!(text.contains("steps") && text.contains("Convolve"), "{text}");
+    let wrong = tilescope(&["find", &path, "conv ipu:x"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    let told = stderr(&wrong);
+    let lines: Vec<&str> = told.lines().collect();
+    let query_line = lines.iter().position(|line| line.contains("conv ipu:x")).unwrap();
+    assert_eq!(lines[query_line].find('x'), lines[query_line + 1].find('^'), "{told}");
+}

@@ -1,0 +1,184 @@
+//! Insights: every rule finds what it looks for, and none of them invents anything.
+
+use crate::common;
+use std::collections::BTreeSet;
+use tilescope::analysis::insights::{Finding, Gain, RULES, insights};
+use tilescope::report::{
+    Batching, Category, CategoryBytes, MarkKind, ProgramKind, Region, Report, ReportBuilder,
+    StreamEnd, TileMemory, VertexGroup, VertexType,
+};
+use tilescope::units::{TileRange, TileRuns, VertexTypeId};
+
+const KIB: u64 = 1024;
+
+/// A program that does everything wrong at once.
+fn bad() -> ReportBuilder {
+    let mut report = ReportBuilder::new(2, 8);
+    report.parts.target.replicas = 2;
+    report.parts.batching = Some(Batching {
+        micro_batch: 1,
+        gradient_accumulation: 2,
+        replicas: 2,
+        device_iterations: 1,
+    });
+    let begin = report.program(ProgramKind::StreamCopyBegin, "copyFromHost");
+    let mid = report.program(ProgramKind::StreamCopyMid, "copyFromHost");
+    let remote = report.program(ProgramKind::StreamCopyMid, "weights");
+    report.parts.programs[remote.index()].stream = StreamEnd::RemoteBuffer;
+    let arrange = report.compute("layer/matmul/PreArrange-0", 100);
+    let work = report.compute("layer/matmul/Convolve", 100);
+    let sync = report.program(ProgramKind::Sync, "External");
+    let global = report.program(ProgramKind::GlobalExchange, "allReduce/GlobalPre");
+    let operation = report.operation("layer/matmul", "matmul");
+    report.parts.programs[arrange.index()].operation = Some(operation);
+    report.root(ProgramKind::Sequence, "main", &[begin, mid, remote, arrange, work, sync, global]);
+    let kind = VertexType {
+        name: "poplar_rt::DstStridedCopyDA32".to_owned(),
+        code_bytes: 100,
+        state_bytes: 8,
+    };
+    report.parts.vertex_types.push(kind);
+    let last = VertexTypeId(report.parts.vertex_types.len() as u32 - 1);
+    let count = TileRuns::uniform(TileRange::new(0, 4), 50);
+    let copies = VertexGroup { vertex_type: last, count, edges: 2 };
+    report.parts.compute_sets[0].vertices.push(copies);
+    // One tile of 16 does nearly all the work, most do none.
+    let mut cycles = TileRuns::uniform(TileRange::new(0, 1), 1000);
+    cycles.push(TileRange::new(1, 3), 10);
+    report.parts.compute_sets[1].cycles = cycles.clone();
+    report.parts.compute_sets[0].cycles = cycles;
+    report.variable("layer/stash", Category::Variable, 0..1, 100 * KIB, None);
+    report.parts.variables[0].shape = "2 x float32[4]".to_owned();
+    report.variable("layer/out", Category::Variable, 0..1, 700 * KIB, Some(0..2));
+    report.live(arrange, 700 * KIB).live(work, 700 * KIB);
+    let over = TileMemory {
+        including_gaps: 800 * KIB,
+        non_interleaved: 624 * KIB,
+        overflowed: 176 * KIB,
+        always_live: 100 * KIB,
+        peak_not_always_live: 700 * KIB,
+        ..TileMemory::default()
+    };
+    let small = TileMemory { including_gaps: KIB, non_interleaved: KIB, ..TileMemory::default() };
+    report.parts.tile_memory.push(TileRange::new(0, 1), over);
+    report.parts.tile_memory.push(TileRange::new(1, 16), small);
+    let part = |category, bytes| CategoryBytes {
+        category,
+        region: Region::NonInterleaved,
+        overlapped: false,
+        bytes,
+    };
+    let parts = vec![
+        part(Category::Variable, 700 * KIB),
+        part(Category::InternalExchangeCode, 80 * KIB),
+        part(Category::GlobalExchangeCode, 20 * KIB),
+    ];
+    report.parts.tile_categories.push(TileRange::new(0, 1), parts);
+    for (index, program) in
+        [begin, mid, remote, arrange, work, sync, global].into_iter().enumerate()
+    {
+        let start = index as u64 * 1000;
+        report.run(program, start..start + 1000);
+    }
+    report.mark(MarkKind::Phase, "ramp-up", 0..3);
+    report.mark(MarkKind::Phase, "main", 3..5);
+    report.mark(MarkKind::Phase, "ramp-down", 5..7);
+    report.mark(MarkKind::Slot, "slot 0", 3..5);
+    report.mark(MarkKind::Stage, "A forward", 3..5);
+    report.mark(MarkKind::Stage, "B forward", 4..5);
+    report.mark(MarkKind::Update, "update", 6..7);
+    report
+}
+
+/// A program that fits, but only just.
+fn nearly_full() -> ReportBuilder {
+    let mut report = ReportBuilder::new(1, 4);
+    report.variable("weights", Category::Variable, 0..4, 600 * KIB, None);
+    report
+}
+
+/// A program that does nothing wrong.
+fn good() -> ReportBuilder {
+    let mut report = ReportBuilder::new(1, 4);
+    let work = report.compute("layer/matmul/Convolve", 1000);
+    report.root(ProgramKind::Sequence, "main", &[work]);
+    report.run(work, 0..1000);
+    report.variable("weights", Category::Variable, 0..4, 10 * KIB, None);
+    report
+}
+
+fn found(report: &ReportBuilder) -> Vec<Finding> {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    report.write(directory.path()).expect("writes");
+    let report = Report::open(directory.path()).expect("opens");
+    let found = insights(&report).expect("reads");
+    check(&report, &found);
+    found
+}
+
+/// What holds of every finding: it is a sentence, its gain is a share, its place exists.
+fn check(report: &Report, found: &[Finding]) {
+    let programs = report.programs().expect("reads");
+    let tiles = report.target().expect("reads").tiles_per_replica();
+    for finding in found {
+        for text in [&finding.sentence, &finding.advice] {
+            assert!(text.ends_with('.') && !text.contains("NaN"), "{finding:?}");
+            assert!(text.starts_with(|c: char| !c.is_whitespace()), "{finding:?}");
+        }
+        assert!(!finding.formula.is_empty());
+        match finding.gain {
+            Gain::Time(share) | Gain::Memory(share) => {
+                assert!((0.0..=1.0).contains(&share), "{finding:?}");
+            }
+            Gain::Everything | Gain::Unknown => {}
+        }
+        let place = &finding.place;
+        assert!(place.tiles.iter().all(|tile| *tile < tiles), "{finding:?}");
+        assert!(place.program.is_none_or(|id| programs.get(id).is_some()), "{finding:?}");
+        let variable = place.variable.map(|id| report.variable(id).expect("reads"));
+        assert!(variable.is_none_or(|found| found.is_some()), "{finding:?}");
+        #[cfg(feature = "gui")]
+        assert!(tilescope::gui::view_names().contains(&place.view), "{finding:?}");
+    }
+}
+
+#[test]
+fn every_rule_finds_what_it_looks_for() {
+    let mut fired: BTreeSet<&str> = found(&bad()).iter().map(|finding| finding.rule).collect();
+    fired.extend(found(&nearly_full()).iter().map(|finding| finding.rule));
+    for rule in RULES {
+        assert!(fired.contains(rule.name), "{} found nothing", rule.name);
+    }
+}
+
+#[test]
+fn rules_have_names_of_their_own() {
+    let names: BTreeSet<&str> = RULES.iter().map(|rule| rule.name).collect();
+    assert_eq!(names.len(), RULES.len());
+    assert!(RULES.iter().all(|rule| !rule.looks_for.is_empty()));
+}
+
+#[test]
+fn nothing_is_found_where_nothing_is_wrong() {
+    assert_eq!(found(&good()), []);
+    assert_eq!(found(&ReportBuilder::new(1, 4)), []);
+}
+
+#[test]
+fn what_does_not_fit_comes_first() {
+    let found = found(&bad());
+    assert_eq!(found[0].rule, "out_of_memory");
+    assert!(found[0].sentence.contains("tile 0") && found[0].sentence.contains("176 KiB"));
+}
+
+#[test]
+fn simulated_reports_are_judged() {
+    for (spec, overrides) in
+        [("matmul_chain", &[][..]), ("mnist_pipeline", &["options.device_iterations=1"][..])]
+    {
+        let (report, _directory) = common::report(spec, overrides);
+        let found = insights(&report).expect("reads");
+        assert!(!found.is_empty());
+        check(&report, &found);
+    }
+}

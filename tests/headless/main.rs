@@ -1,0 +1,37 @@
+//! Tests of everything but the window: simulator, reports, analyses, command line, documents.
+//!
+//! One program, and not one for each file: linking is most of what building tests costs.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../report_support/mod.rs"]
+mod report_support;
+
+mod cli;
+mod compare;
+mod cost_laws;
+mod find;
+mod insights;
+mod layers;
+mod layouts;
+mod liveness;
+mod matmul_tutorial;
+mod model_document;
+mod models;
+mod pipeline;
+mod planner_properties;
+mod published_programs;
+mod readme;
+mod report_damage;
+mod report_foreign;
+mod report_round_trip;
+mod report_trace;
+mod report_writer;
+mod samples;
+mod scheme_laws;
+mod schemes;
+mod sequence_operators;
+mod tables;
+mod validate;

@@ -1,0 +1,127 @@
+//! The order of a training pipeline, proven on the report.
+
+use crate::common;
+use std::collections::BTreeMap;
+use tilescope::report::{Mark, MarkFilter, MarkKind, Pass, Report};
+
+fn marks(report: &Report, kind: MarkKind) -> Vec<Mark> {
+    let filter = MarkFilter { kind: Some(kind), ipu: None, window: None, limit: usize::MAX };
+    report.marks(&filter).expect("marks")
+}
+
+/// A perceptron of as many layers as stages, one on each IPU.
+fn perceptron(stages: usize, accumulation: usize) -> (Report, tempfile::TempDir) {
+    let text = |key: &str, value: usize| format!("{key}={value}");
+    let overrides = [
+        text("model.layers", stages),
+        text("target.ipus", stages),
+        text("options.gradient_accumulation", accumulation),
+    ];
+    let overrides: Vec<&str> = overrides.iter().map(String::as_str).collect();
+    common::report("tests/data/specs/perceptron.toml", &overrides)
+}
+
+/// Turns of each micro-batch in the order of their time.
+fn journeys(report: &Report) -> BTreeMap<u64, Vec<(u32, Pass)>> {
+    let mut turns = marks(report, MarkKind::Stage);
+    turns.sort_by_key(|turn| turn.cycles.start);
+    let mut journeys: BTreeMap<u64, Vec<(u32, Pass)>> = BTreeMap::new();
+    for turn in turns {
+        let ipu = turn.ipu.expect("a turn belongs to one IPU");
+        journeys.entry(turn.index).or_default().push((ipu, turn.pass.expect("a pass")));
+    }
+    journeys
+}
+
+#[test]
+fn every_micro_batch_goes_forward_through_all_stages_and_back() {
+    for stages in [2u32, 4, 8] {
+        let accumulation = 2 * stages + 2;
+        let (report, _directory) = perceptron(stages as usize, accumulation as usize);
+        let up = (0..stages).map(|ipu| (ipu, Pass::Forward));
+        let down = (0..stages).rev().map(|ipu| (ipu, Pass::Backward));
+        let expected: Vec<_> = up.chain(down).collect();
+        let journeys = journeys(&report);
+        assert_eq!(journeys.len() as u32, accumulation);
+        for (micro_batch, journey) in journeys {
+            assert_eq!(journey, expected, "{stages} stages, micro-batch {micro_batch}");
+        }
+    }
+}
+
+/// With `N = S - 1` hops to the last stage the first IPU keeps `2N + 1` micro-batches in flight:
+/// that many slots fill the pipeline, and in the last of them all IPUs make both passes.
+#[test]
+fn all_ipus_are_busy_from_slot_two_n_plus_one() {
+    for stages in [2usize, 4, 8] {
+        let accumulation = 3 * stages;
+        let (report, _directory) = perceptron(stages, accumulation);
+        let turns = marks(&report, MarkKind::Stage);
+        let slots = marks(&report, MarkKind::Slot);
+        assert_eq!(slots.len(), accumulation + 2 * (stages - 1));
+        let full: Vec<usize> = slots
+            .iter()
+            .enumerate()
+            .filter(|(_, slot)| {
+                let inside = |turn: &&Mark| {
+                    turn.steps.start >= slot.steps.start && turn.steps.end <= slot.steps.end
+                };
+                turns.iter().filter(inside).count() == 2 * stages
+            })
+            .map(|(index, _)| index + 1)
+            .collect();
+        let first = 2 * (stages - 1) + 1;
+        assert_eq!(full, (first..=accumulation).collect::<Vec<_>>(), "{stages} stages");
+    }
+}
+
+#[test]
+fn phases_are_marked_ramp_up_main_ramp_down() {
+    let (report, _directory) = perceptron(4, 10);
+    let phases: Vec<String> =
+        marks(&report, MarkKind::Phase).into_iter().map(|mark| mark.label).collect();
+    assert_eq!(phases, ["ramp-up", "main", "ramp-down"]);
+}
+
+#[test]
+fn weights_are_updated_once_per_accumulation() {
+    let (report, _directory) = common::report(
+        "mnist_pipeline",
+        &["options.device_iterations=2", "options.gradient_accumulation=8"],
+    );
+    let updates = marks(&report, MarkKind::Update);
+    for ipu in 0..4 {
+        assert_eq!(updates.iter().filter(|update| update.ipu == Some(ipu)).count(), 2);
+    }
+    // Every update lies behind all turns of its iteration.
+    for iteration in marks(&report, MarkKind::Iteration) {
+        let inside = |mark: &&Mark| {
+            mark.steps.start >= iteration.steps.start && mark.steps.end <= iteration.steps.end
+        };
+        let turns = marks(&report, MarkKind::Stage);
+        let last_turn = turns.iter().filter(inside).map(|turn| turn.steps.end).max();
+        let first_update = updates.iter().filter(inside).map(|update| update.steps.start).min();
+        assert!(last_turn <= first_update, "{:?} {:?}", last_turn, first_update);
+    }
+}
+
+#[test]
+fn no_ipu_does_two_steps_at_once_and_all_end_together() {
+    let (report, _directory) = common::report("mnist_pipeline", &["options.device_iterations=1"]);
+    let trace = report.trace().expect("readable").expect("executed");
+    for info in trace.lanes() {
+        assert_eq!(info.sub_lane, 0, "no I/O tiles, no overlap");
+        let lane = trace.lane_of(info.ipu, 0).expect("lane");
+        let steps = lane.steps_in(trace.range(), usize::MAX).expect("steps");
+        assert_eq!(steps.len() as u64, info.steps);
+        let mut end = 0;
+        let mut busy = 0;
+        for step in steps {
+            assert!(step.range.start >= end, "step {:?} overlaps the one before", step.step);
+            end = step.range.end;
+            busy += step.range.length();
+        }
+        let totals = lane.totals(trace.range()).expect("totals");
+        assert_eq!(totals.cycles.total(), busy);
+    }
+}

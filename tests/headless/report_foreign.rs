@@ -1,0 +1,372 @@
+//! Files of other tools: any part may be missing, nothing about them is changed.
+
+use crate::report_support::foreign::*;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tempfile::{TempDir, tempdir};
+use tilescope::report::trace::*;
+use tilescope::report::*;
+use tilescope::units::*;
+
+/// A foreign report in its own directory, and a cache directory elsewhere.
+struct Place {
+    directory: TempDir,
+    cache: TempDir,
+}
+
+impl Place {
+    fn with(foreign: &Foreign) -> Self {
+        let place = Self { directory: tempdir().unwrap(), cache: tempdir().unwrap() };
+        foreign.write(&place.file());
+        place
+    }
+
+    fn file(&self) -> PathBuf {
+        self.directory.path().join("profile.pop")
+    }
+
+    fn open(&self) -> Report {
+        let cache = self.cache.path().to_owned();
+        Report::open_with_cache(self.directory.path(), Some(cache)).unwrap()
+    }
+
+    fn caches(&self) -> Vec<PathBuf> {
+        fs::read_dir(self.cache.path()).unwrap().map(|entry| entry.unwrap().path()).collect()
+    }
+}
+
+/// Names and contents of everything in a directory.
+fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    entries.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+}
+
+/// Asks for everything; no answer may be an error.
+fn ask_everything(report: &Report) {
+    report.target().unwrap();
+    report.graph().unwrap();
+    report.outcome().unwrap();
+    report.programs().unwrap();
+    report.compute_sets().unwrap();
+    report.tile_memory().unwrap();
+    report.tile_categories().unwrap();
+    report.compilation().unwrap();
+    report.runs().unwrap();
+    report.files_beside();
+    let count = report.step_count().unwrap();
+    report.step(StepId(count / 2)).unwrap();
+    report.verify().unwrap();
+    if let Some(trace) = report.trace().unwrap() {
+        for lane in 0..trace.lanes().len() {
+            let lane = trace.lane(lane).unwrap();
+            lane.spans(trace.range(), 100).unwrap();
+            lane.totals(trace.range()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_plain_file_is_understood() {
+    let place = Place::with(&Foreign::default());
+    let before = contents(place.directory.path());
+    let report = place.open();
+    assert_eq!(report.origin(), Origin::Foreign);
+    assert_eq!(report.trace_state().unwrap(), TraceState::NeedsIndex);
+
+    let target = report.target().unwrap();
+    assert_eq!((target.ipus_per_replica, target.tiles_per_ipu), (2, 1472));
+    assert_eq!((target.architecture.as_str(), target.clock), ("Mk2", Hertz(0)));
+    assert_eq!(report.step_count().unwrap(), 800);
+    assert_eq!(report.variable_count().unwrap(), 2 * 1472 * 4);
+    assert_eq!(report.graph().unwrap().compute_sets, 8);
+
+    let memory = report.tile_memory().unwrap();
+    let total = |tile: u64| (0..4).map(|c| 64 * (1 + (tile * 7 + c * 131) % 97)).sum::<u64>();
+    assert_eq!(memory.get(100).unwrap().excluding_gaps(), total(100));
+    let categories = report.tile_categories().unwrap();
+    assert_eq!(categories.get(100).unwrap().iter().map(|c| c.bytes).sum::<u64>(), total(100));
+    let code =
+        categories.get(5).unwrap().iter().find(|c| c.category == Category::InternalExchangeCode);
+    assert_eq!(code.unwrap().bytes, 64 * (1 + (5 * 7 + 2 * 131) % 97));
+
+    let programs = report.programs().unwrap();
+    let kind = |id| programs.get(ProgramId(id)).unwrap().kind;
+    assert_eq!(kind(3), ProgramKind::Unknown, "kinds are not known before the steps are read");
+    let trace = report.trace().unwrap().unwrap();
+    let programs = report.programs().unwrap();
+    let program = |id| programs.get(ProgramId(id)).unwrap();
+    assert_eq!(program(3).kind, ProgramKind::OnTileExecute);
+    assert_eq!(program(3).compute_set, Some(ComputeSetId(3)));
+    assert_eq!(program(1).stream, StreamEnd::RemoteBuffer);
+
+    assert_eq!(trace.lanes().len(), 2);
+    assert_eq!(trace.lanes()[1].steps, 800);
+    let lane = trace.lane_of(1, 0).unwrap();
+    let found = lane.find(StepId(403)).unwrap().unwrap();
+    assert_eq!((found.kind, found.program), (ProgramKind::OnTileExecute, Some(ProgramId(3))));
+    assert!((found.tile_balance.share() - 1427.0 / 1472.0).abs() < 1e-4);
+    let step = report.step(StepId(403)).unwrap().unwrap();
+    assert_eq!(step.ipus[1].range(), found.range);
+    assert_eq!((step.kind, step.compute_set), (found.kind, Some(ComputeSetId(3))));
+    assert_eq!(step.ipus[1].from_max - step.ipus[1].from_min, 40);
+    let totals = lane.totals(trace.range()).unwrap();
+    assert!(totals.cycles[Activity::RemoteBuffer] > 0 && totals.cycles[Activity::Host] > 0);
+
+    let variables = report.variables(&VariableFilter {
+        tiles: Some(TileRange::new(7, 8)),
+        category: None,
+        after: None,
+        limit: 100,
+    });
+    let variables = variables.unwrap();
+    assert_eq!(variables.len(), 4);
+    assert_eq!(variables[0].1.name, "weights");
+    assert_eq!(variables[0].1.tiles.tile_count(), 1);
+
+    ask_everything(&report);
+    assert_eq!(report.verify().unwrap(), []);
+    assert_eq!(report.warnings(), Vec::<String>::new());
+    assert!(before == contents(place.directory.path()), "nothing beside or in the report changed");
+}
+
+#[test]
+fn parts_are_told_apart() {
+    let report_of = |foreign: Foreign| {
+        let place = Place::with(&foreign);
+        let report = place.open();
+        (place, report)
+    };
+    let (_place, report) = report_of(Foreign::default());
+    let recorded: Vec<Part> = Part::ALL.into_iter().filter(|part| report.has(*part)).collect();
+    let expected = [
+        Part::Execution,
+        Part::Programs,
+        Part::ComputeSets,
+        Part::Variables,
+        Part::TileMemory,
+        Part::Categories,
+    ];
+    assert_eq!(recorded, expected);
+    let execution = vec!["steps", "steps_by_ipu", "execution_cycle_totals"];
+    let (_place, report) = report_of(Foreign { without_tables: execution, ..Foreign::default() });
+    assert!(!report.has(Part::Execution));
+    assert_eq!(report.outcome().unwrap(), Outcome::CompiledOnly);
+    assert_eq!(report.trace_state().unwrap(), TraceState::None);
+    assert!(report.trace().unwrap().is_none());
+    assert_eq!(report.step(StepId(0)).unwrap(), None);
+    ask_everything(&report);
+}
+
+#[test]
+fn any_table_may_be_missing() {
+    for table in known_tables() {
+        let without_tables = vec![table];
+        let place = Place::with(&Foreign { without_tables, steps: 100, ..Foreign::default() });
+        ask_everything(&place.open());
+    }
+}
+
+#[test]
+fn any_column_may_be_missing() {
+    for column in known_columns() {
+        let foreign = Foreign {
+            without_columns: vec![column],
+            steps: 60,
+            tiles_per_ipu: 16,
+            ..Foreign::default()
+        };
+        let place = Place::with(&foreign);
+        let report = place.open();
+        ask_everything(&report);
+        if !["step_id", "ipu"].contains(&column.1) {
+            let trace = report.trace().unwrap().unwrap();
+            assert_eq!(trace.bars(), 120, "without {column:?}: {:?}", report.warnings());
+        }
+    }
+}
+
+#[test]
+fn without_a_base_steps_follow_each_other() {
+    let without_columns = vec![("steps_by_ipu", "cycles_base")];
+    let place = Place::with(&Foreign { without_columns, steps: 50, ..Foreign::default() });
+    let (whole, part) = (Place::with(&Foreign { steps: 50, ..Foreign::default() }), place.open());
+    let trace = part.trace().unwrap().unwrap();
+    let lengths = |trace: &Trace| -> Vec<u64> {
+        let steps = trace.lane(1).unwrap().steps_in(trace.range(), usize::MAX).unwrap();
+        steps.iter().map(|step| step.range.length()).collect()
+    };
+    assert_eq!(lengths(&trace), lengths(&whole.open().trace().unwrap().unwrap()));
+    let lane = trace.lane(1).unwrap();
+    let step = part.step(StepId(20)).unwrap().unwrap();
+    assert_eq!(step.ipus[1].range(), lane.find(StepId(20)).unwrap().unwrap().range);
+}
+
+#[test]
+fn odd_files_open() {
+    let plain = || Foreign { steps: 200, ..Foreign::default() };
+    let variants = [
+        Foreign { nulls: true, ..plain() },
+        Foreign { unknown_types: true, ..plain() },
+        Foreign { extra: true, ..plain() },
+        Foreign { tiles_per_ipu: 1216, ipus: 4, ..plain() },
+        Foreign { tiles_per_ipu: 5, ipus: 3, ..plain() },
+        Foreign { steps: 0, ..plain() },
+        Foreign { by_ipu: true, ..plain() },
+        Foreign { nulls: true, unknown_types: true, extra: true, wal: true, ..plain() },
+    ];
+    for foreign in variants {
+        let place = Place::with(&foreign);
+        let report = place.open();
+        ask_everything(&report);
+        let target = report.target().unwrap();
+        let ipus = if foreign.steps == 0 { target.ipus_per_replica } else { foreign.ipus as u32 };
+        assert_eq!(target.ipus_per_replica, ipus, "{foreign:?}");
+        assert_eq!(target.tiles_per_replica(), (foreign.ipus * foreign.tiles_per_ipu) as u32);
+        let bars = report.trace().unwrap().map_or(0, |trace| trace.bars());
+        assert_eq!(bars, (foreign.steps * foreign.ipus) as u64, "{foreign:?}");
+    }
+}
+
+#[test]
+fn unknown_names_are_kept() {
+    let place = Place::with(&Foreign { unknown_types: true, steps: 90, ..Foreign::default() });
+    let report = place.open();
+    let step = report.step(StepId(4)).unwrap().unwrap();
+    assert_eq!((step.kind, step.kind_name.as_str()), (ProgramKind::Unknown, "OnSuperTileDance"));
+    let trace = report.trace().unwrap().unwrap();
+    let totals = trace.lane(0).unwrap().totals(trace.range()).unwrap();
+    assert!(totals.cycles[Activity::Other] >= 770);
+    report.tile_categories().unwrap();
+    assert!(report.warnings().iter().any(|text| text.contains("quantumFoam")));
+}
+
+#[test]
+fn a_write_ahead_log_is_read_and_left_alone() {
+    let place = Place::with(&Foreign { wal: true, steps: 160, ..Foreign::default() });
+    let before = contents(place.directory.path());
+    assert_eq!(before.len(), 2, "the file and its log");
+    let report = place.open();
+    assert_eq!(report.step_count().unwrap(), 160);
+    ask_everything(&report);
+    assert!(report.warnings().iter().any(|text| text.contains("write-ahead log")));
+    drop(report);
+    assert!(before == contents(place.directory.path()), "nothing changed");
+}
+
+#[test]
+fn steps_that_overlap_get_lanes_of_their_own() {
+    let place = Place::with(&Foreign { steps: 0, ipus: 1, ..Foreign::default() });
+    let db = rusqlite::Connection::open(place.file()).unwrap();
+    for (step, base, cycles) in [(0, 0, 100), (1, 50, 100), (2, 100, 10), (3, 160, 5)] {
+        let sql = "INSERT INTO steps_by_ipu VALUES (?1, 0, ?3, 1, ?2, 0, 0, ?3, ?3)";
+        db.execute(sql, [step, base, cycles]).unwrap();
+    }
+    drop(db);
+    let report = place.open();
+    let trace = report.trace().unwrap().unwrap();
+    let lanes: Vec<_> = trace.lanes().iter().map(|lane| (lane.sub_lane, lane.steps)).collect();
+    assert_eq!(lanes, [(0, 3), (1, 1)]);
+    assert_eq!(report.step(StepId(1)).unwrap().unwrap().ipus[0].sub_lane, 1);
+    ask_everything(&report);
+}
+
+#[test]
+fn the_index_is_built_once() {
+    let place = Place::with(&Foreign { steps: 30_000, tiles_per_ipu: 4, ..Foreign::default() });
+    let mut shares = Vec::new();
+    let report = place.open();
+    report.prepare_trace(&mut |share| shares.push(share), &Arc::default()).unwrap();
+    assert!(shares.is_sorted() && shares.first() == Some(&0.0) && shares.last() == Some(&1.0));
+    assert!(shares.len() > 5);
+    let first = report.step(StepId(29_000)).unwrap();
+    assert_eq!(place.caches().len(), 1);
+
+    let again = place.open();
+    assert_eq!(again.trace_state().unwrap(), TraceState::Ready);
+    again.prepare_trace(&mut |_| panic!("nothing to do"), &Arc::default()).unwrap();
+    assert_eq!(again.step(StepId(29_000)).unwrap(), first);
+    assert_eq!(again.programs().unwrap(), report.programs().unwrap());
+
+    // The report changes: its old index is of no use.
+    let db = rusqlite::Connection::open(place.file()).unwrap();
+    db.execute_batch("CREATE TABLE more (a); INSERT INTO more VALUES (1)").unwrap();
+    drop(db);
+    assert_eq!(place.open().trace_state().unwrap(), TraceState::NeedsIndex);
+}
+
+#[test]
+fn a_damaged_cache_is_thrown_away() {
+    let place = Place::with(&Foreign { steps: 30_000, tiles_per_ipu: 4, ..Foreign::default() });
+    let whole = place.open().trace().unwrap().unwrap().bars();
+    let cache = place.caches().pop().unwrap();
+    let sound = fs::read(&cache).unwrap();
+    let damage: [fn(&mut Vec<u8>); 4] = [
+        |bytes| bytes.truncate(5000),
+        |bytes| bytes.clear(),
+        |bytes| bytes[..16].fill(0),
+        |bytes| *bytes = b"{}".to_vec(),
+    ];
+    for damage in damage {
+        let mut bytes = sound.clone();
+        damage(&mut bytes);
+        fs::write(&cache, bytes).unwrap();
+        let report = place.open();
+        assert_eq!(report.trace_state().unwrap(), TraceState::NeedsIndex);
+        assert_eq!(report.trace().unwrap().unwrap().bars(), whole);
+        assert_eq!(fs::read(&cache).unwrap().len(), sound.len());
+    }
+    // Damage that shows only later: an error, and the next one who opens the report is fine.
+    let mut bytes = sound.clone();
+    let chunk = bytes.windows(2).rposition(|pair| pair == [0x78, 0x01] || pair == [0x78, 0x5e]);
+    bytes[chunk.unwrap() + 8..][..40].fill(0x55);
+    fs::write(&cache, bytes).unwrap();
+    let report = place.open();
+    let trace = report.trace().unwrap().unwrap();
+    let reads = |trace: &Trace| {
+        (0..2).all(|lane| {
+            let lane = trace.lane(lane).unwrap();
+            lane.steps_in(trace.range(), usize::MAX).is_ok() && lane.spans(trace.range(), 9).is_ok()
+        })
+    };
+    assert!(!reads(&trace), "the damage is noticed");
+    assert!(reads(&place.open().trace().unwrap().unwrap()));
+}
+
+#[test]
+fn no_place_for_a_cache_is_no_problem() {
+    let foreign = Foreign { steps: 20_000, tiles_per_ipu: 4, ..Foreign::default() };
+    let place = Place::with(&foreign);
+    for cache in [None, Some(place.file().join("below a file")), Some("/proc/none".into())] {
+        let report = Report::open_with_cache(place.file(), cache).unwrap();
+        assert_eq!(report.trace().unwrap().unwrap().bars(), 40_000);
+        assert!(report.step(StepId(19_999)).unwrap().is_some());
+        assert_eq!(report.trace_state().unwrap(), TraceState::Ready);
+    }
+}
+
+#[test]
+fn building_can_be_cancelled() {
+    let place = Place::with(&Foreign { steps: 30_000, tiles_per_ipu: 4, ..Foreign::default() });
+    let report = place.open();
+    let cancel = Arc::new(AtomicBool::new(false));
+    let ended =
+        report.prepare_trace(&mut |share| cancel.store(share > 0.3, Ordering::Relaxed), &cancel);
+    assert!(matches!(ended, Err(ReportError::Cancelled)), "{ended:?}");
+    assert_eq!(place.caches(), Vec::<PathBuf>::new(), "nothing is left behind");
+    assert_eq!(report.trace().unwrap().unwrap().bars(), 60_000, "and it can be built later");
+}
+
+#[test]
+fn many_may_ask_at_once() {
+    let place = Place::with(&Foreign { steps: 8000, tiles_per_ipu: 4, ..Foreign::default() });
+    let report = place.open();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| ask_everything(&report));
+        }
+    });
+    assert_eq!(report.trace().unwrap().unwrap().bars(), 16_000);
+}

@@ -1,0 +1,237 @@
+//! What is written is what is read.
+
+use crate::report_support::*;
+use proptest::prelude::*;
+use tempfile::tempdir;
+use tilescope::report::*;
+use tilescope::units::*;
+
+fn check_round_trip(report: &ReportBuilder) {
+    let directory = tempdir().unwrap();
+    report.write(directory.path()).unwrap();
+    let read = Report::open_with_cache(directory.path(), None).unwrap();
+    assert_eq!(read.compilation().unwrap(), report.compilation());
+    assert_eq!(steps_of(&read), report.steps);
+    let mut marks = report.marks.clone();
+    marks.sort_by_key(|mark| mark.cycles.start);
+    assert_eq!(read.marks(&ALL_MARKS).unwrap(), marks);
+    assert_eq!(read.spec(), report.meta.spec.as_deref());
+    assert_eq!(read.meta()["generator"], report.meta.generator);
+    assert_eq!(read.origin(), Origin::Tilescope);
+    assert_eq!(read.warnings(), Vec::<String>::new());
+    check_single_answers(&read, report);
+}
+
+/// Rows and columns say the same; only steps that run nowhere cannot be kept in columns.
+fn check_both_layouts(mut report: ReportBuilder) {
+    check_round_trip(&report);
+    report.layout = StepLayout::Columns;
+    report.steps.retain(|step| !step.ipus.is_empty());
+    report.marks.clear();
+    check_round_trip(&report);
+}
+
+/// What is asked for one by one is what comes all at once.
+fn check_single_answers(read: &Report, report: &ReportBuilder) {
+    let parts = &report.parts;
+    for (id, set) in parts.compute_sets.iter().enumerate() {
+        assert_eq!(read.compute_set(ComputeSetId(id as u32)).unwrap().as_ref(), Some(set));
+    }
+    for (id, variable) in parts.variables.iter().enumerate() {
+        assert_eq!(read.variable(VariableId(id as u32)).unwrap().as_ref(), Some(variable));
+    }
+    let whole = read.steps(StepId(0)..StepId(u64::MAX), usize::MAX).unwrap();
+    let some = read.steps(StepId(3)..StepId(9), 4).unwrap();
+    assert_eq!(some, whole.iter().skip(3).take(6).take(4).cloned().collect::<Vec<_>>());
+    for (id, step) in report.steps.iter().enumerate().take(20) {
+        let details = read.step(StepId(id as u64)).unwrap().unwrap();
+        assert_eq!((details.program, &details.ipus), (Some(step.program), &step.ipus));
+        assert_eq!(details.kind, parts.programs[step.program.index()].kind);
+    }
+    for exchange in &parts.exchanges {
+        let first = parts.exchanges.iter().find(|other| other.program == exchange.program);
+        assert_eq!(read.exchange(exchange.program).unwrap().as_ref(), first);
+    }
+    let sum = |traffic: &[TileTraffic]| traffic.iter().map(|t| t.bytes_in).sum::<u64>();
+    let by_program = read.exchange_totals().unwrap().into_iter().map(|(_, total)| total);
+    let by_program: Vec<_> = by_program.collect();
+    assert_eq!(sum(&by_program), sum(&read.traffic_by_tile().unwrap()));
+    assert_eq!(read.step(StepId(report.steps.len() as u64)).unwrap(), None);
+    assert_eq!(read.step_count().unwrap(), report.steps.len() as u64);
+    assert_eq!(read.trace().unwrap().is_some(), report.steps.iter().any(|s| !s.ipus.is_empty()));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn everything_comes_back(seed in any::<u64>(), steps in 0u64..60) {
+        check_both_layouts(random_report(seed, steps));
+    }
+}
+
+#[test]
+fn many_steps_come_back() {
+    check_both_layouts(random_report(7, 20_000));
+}
+
+#[test]
+fn an_empty_report_comes_back() {
+    check_round_trip(&ReportBuilder::new(1, 1));
+    check_round_trip(&ReportBuilder::new(0, 0));
+}
+
+#[test]
+fn variables_are_filtered_and_paged() {
+    let mut report = ReportBuilder::new(1, 8);
+    for i in 0..10 {
+        let category = if i % 2 == 0 { Category::Variable } else { Category::Stack };
+        report.variable(&format!("v{i}"), category, i % 8..8, 4, None);
+    }
+    let directory = tempdir().unwrap();
+    report.write(directory.path()).unwrap();
+    let read = Report::open(directory.path()).unwrap();
+    let all = VariableFilter { tiles: None, category: None, after: None, limit: 100 };
+    let names = |filter: VariableFilter| {
+        let found = read.variables(&filter).unwrap();
+        found.iter().map(|(_, variable)| variable.name.clone()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(names(all), "v0 v1 v2 v3 v4 v5 v6 v7 v8 v9");
+    assert_eq!(names(VariableFilter { category: Some(Category::Stack), ..all }), "v1 v3 v5 v7 v9");
+    let tiles = Some(TileRange::new(0, 2));
+    assert_eq!(names(VariableFilter { tiles, ..all }), "v0 v1 v8 v9");
+    let after = Some(VariableId(4));
+    assert_eq!(names(VariableFilter { after, limit: 2, ..all }), "v5 v6");
+    assert_eq!(names(VariableFilter { tiles, after, limit: 1, ..all }), "v8");
+    assert_eq!(read.variables(&all).unwrap()[9].1, report.parts.variables[9]);
+}
+
+#[test]
+fn marks_are_filtered() {
+    let mut report = ReportBuilder::new(2, 1);
+    let work = report.compute("work", 10);
+    for i in 0..10 {
+        report.run(work, i * 10..i * 10 + 10);
+    }
+    report.mark(MarkKind::Run, "run", 0..10);
+    for i in 0..10 {
+        report.mark(MarkKind::Stage, &format!("s{i}"), i..i + 1);
+    }
+    report.marks[3].ipu = Some(1);
+    let directory = tempdir().unwrap();
+    report.write(directory.path()).unwrap();
+    let read = Report::open(directory.path()).unwrap();
+    let labels = |filter: MarkFilter| {
+        let found = read.marks(&filter).unwrap();
+        found.iter().map(|mark| mark.label.clone()).collect::<Vec<_>>().join(" ")
+    };
+    let stages = MarkFilter { kind: Some(MarkKind::Stage), ..ALL_MARKS };
+    let window = Some(CycleRange::new(15, 30));
+    assert_eq!(labels(MarkFilter { window, ..stages }), "s1 s2");
+    assert_eq!(labels(MarkFilter { window, ipu: Some(0), ..stages }), "s1");
+    assert_eq!(labels(MarkFilter { window, ..ALL_MARKS }), "run s1 s2");
+    assert_eq!(labels(MarkFilter { limit: 2, ..stages }), "s0 s1");
+    assert_eq!(read.runs().unwrap().len(), 1);
+}
+
+#[test]
+fn parts_that_are_missing_have_names() {
+    let directory = tempdir().unwrap();
+    let mut report = ReportBuilder::new(1, 2);
+    report.variable("weights", Category::Variable, 0..1, 4, None);
+    report.write(directory.path()).unwrap();
+    let read = Report::open(directory.path()).unwrap();
+    let recorded: Vec<Part> = Part::ALL.into_iter().filter(|part| read.has(*part)).collect();
+    let expected = [Part::Variables, Part::Addresses, Part::Lifetimes, Part::TileMemory];
+    assert_eq!(recorded[..4], expected);
+    assert_eq!(read.outcome().unwrap(), Outcome::CompiledOnly);
+    assert_eq!(read.trace_state().unwrap(), TraceState::None);
+    assert!(read.trace().unwrap().is_none());
+}
+
+#[test]
+fn tiles_that_overflow_are_out_of_memory() {
+    let directory = tempdir().unwrap();
+    let mut report = ReportBuilder::new(1, 4);
+    let memory = TileMemory { overflowed: 8, ..TileMemory::default() };
+    report.parts.tile_memory = TileRuns::uniform(TileRange::new(1, 3), memory);
+    report.write(directory.path()).unwrap();
+    let read = Report::open(directory.path()).unwrap();
+    assert_eq!(read.outcome().unwrap(), Outcome::OutOfMemory { tiles: 2 });
+}
+
+#[test]
+fn a_sound_report_breaks_no_law() {
+    for layout in [StepLayout::Rows, StepLayout::Columns] {
+        check_laws(layout);
+    }
+}
+
+fn check_laws(layout: StepLayout) {
+    let directory = tempdir().unwrap();
+    let mut report = ReportBuilder::new(2, 4);
+    let work = report.compute("conv/Convolve", 100);
+    let exchange = report.exchange("cs0_conv/ExchangePre", 64);
+    report.root(ProgramKind::Sequence, "main", &[exchange, work]);
+    report.live(exchange, 10).live(work, 10);
+    report.variable("weights", Category::Variable, 0..8, 1024, None);
+    report.variable("partials", Category::Variable, 2..8, 512, Some(0..2));
+    for i in 0..5000 {
+        let start = i * 130;
+        report.run(exchange, start..start + 20).run(work, start + 20..start + 120);
+    }
+    report.mark(MarkKind::Run, "Engine::run #0", 0..10_000);
+    report.layout = layout;
+    report.write(directory.path()).unwrap();
+    let read = Report::open(directory.path()).unwrap();
+    assert_eq!(read.verify().unwrap(), []);
+    assert_eq!(read.outcome().unwrap(), Outcome::Executed);
+    assert!(read.has(Part::TileBalance) && read.has(Part::StepBytes));
+    assert_eq!(read.trace_state().unwrap(), TraceState::Ready);
+}
+
+#[test]
+fn broken_laws_are_found() {
+    type Spoil = fn(&mut ReportBuilder);
+    let cases: [(&str, Spoil); 5] = [
+        ("traffic_balances", |r| {
+            let id = r.exchange("e", 64);
+            let traffic = TileTraffic { bytes_in: 1, ..TileTraffic::default() };
+            let tiles = TileRuns::uniform(TileRange::new(0, 1), traffic);
+            r.parts.exchanges[0] = Exchange { program: id, tiles };
+        }),
+        ("lifetimes_in_range", |r| {
+            r.variable("v", Category::Variable, 0..1, 4, Some(2..9));
+        }),
+        ("categories_add_up", |r| {
+            let memory =
+                TileMemory { including_gaps: 9, non_interleaved: 8, ..TileMemory::default() };
+            r.parts.tile_memory = TileRuns::uniform(TileRange::new(0, 2), memory);
+            let share = CategoryBytes {
+                category: Category::Stack,
+                region: Region::NonInterleaved,
+                overlapped: false,
+                bytes: 7,
+            };
+            r.parts.tile_categories = TileRuns::uniform(TileRange::new(0, 2), vec![share]);
+        }),
+        ("marks_in_range", |r| {
+            let work = r.compute("w", 1);
+            r.run(work, 0..1).mark(MarkKind::Run, "run", 0..1);
+            r.marks[0].steps.end = StepId(2);
+        }),
+        ("nothing_is_odd", |r| {
+            let id = r.program(ProgramKind::Sequence, "loop");
+            r.parts.programs[id.index()].children = vec![id];
+        }),
+    ];
+    for (law, spoil) in cases {
+        let directory = tempdir().unwrap();
+        let mut report = ReportBuilder::new(1, 2);
+        spoil(&mut report);
+        report.write(directory.path()).unwrap();
+        let read = Report::open(directory.path()).unwrap();
+        let found = read.verify().unwrap();
+        assert!(!found.is_empty() && found.iter().all(|f| f.law == law), "{law}: {found:?}");
+    }
+}

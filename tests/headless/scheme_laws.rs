@@ -1,0 +1,300 @@
+//! Laws of every execution scheme, over random options: what is valid runs by them, what is not is
+//! refused with a word. Programs run in memory; no report is written.
+
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use tilescope::report::{Mark, MarkKind, Pass, ProgramKind, Step};
+use tilescope::sim::compile::{Compiled, compile};
+use tilescope::sim::run::{Sink, rehearse, run};
+use tilescope::sim::spec::{Execution, Schedule, Spec, SpecSource, SyncPattern};
+use tilescope::units::CycleRange;
+
+/// Steps and marks of a run.
+#[derive(Default)]
+struct Watched {
+    steps: Vec<Step>,
+    marks: Vec<Mark>,
+}
+
+impl Sink for Watched {
+    type Error = Infallible;
+
+    fn step(&mut self, step: &Step) -> Result<(), Infallible> {
+        self.steps.push(step.clone());
+        Ok(())
+    }
+
+    fn mark(&mut self, mark: &Mark) -> Result<(), Infallible> {
+        self.marks.push(mark.clone());
+        Ok(())
+    }
+}
+
+impl Watched {
+    fn of_kind(&self, kind: MarkKind) -> impl Iterator<Item = &Mark> {
+        self.marks.iter().filter(move |mark| mark.kind == kind)
+    }
+}
+
+/// A small perceptron that was compiled and run; nothing where the options were refused.
+fn simulated(overrides: &[String]) -> Option<(Spec, Compiled, Watched)> {
+    let source = SpecSource::find("tests/data/specs/perceptron.toml", overrides).expect("exists");
+    let spec = match Spec::build(&source) {
+        Ok(spec) => spec,
+        Err(error) => {
+            assert!(error.to_string().contains("options."), "{error}");
+            return None;
+        }
+    };
+    let compiled = match compile(&spec) {
+        Ok(compiled) => compiled,
+        Err(error) => {
+            assert!(error.to_string().len() > 20, "{error}");
+            return None;
+        }
+    };
+    let rehearsal = rehearse(&compiled, &spec);
+    let mut watched = Watched::default();
+    match run(&compiled, &spec, &rehearsal, &mut watched) {
+        Ok(()) => Some((spec, compiled, watched)),
+        Err(never) => match never {},
+    }
+}
+
+fn one_of(words: &'static [&'static str]) -> impl Strategy<Value = &'static str> {
+    proptest::sample::select(words)
+}
+
+/// Four blocks on stages of all kinds, several on one IPU too.
+const STAGES: &[&str] = &[
+    "[]",
+    "[[\"L0\"],[\"L1\"],[\"L2\"],[\"L3\"]]",
+    "[[\"L0\",\"L1\"],[\"L2\",\"L3\"]]",
+    "[{blocks=\"L0\",ipu=0},{blocks=\"L1\",ipu=1},{blocks=\"L2\",ipu=2},{blocks=\"L3\",ipu=0}]",
+    "[{blocks=\"L0\",ipu=0},{blocks=\"L1\",ipu=1},{blocks=\"L2\",ipu=1},{blocks=\"L3\",ipu=0}]",
+];
+
+/// Option sets, sane and not.
+fn any_options() -> impl Strategy<Value = Vec<String>> {
+    let order = (
+        one_of(&["pipelined", "sharded", "phased"]),
+        one_of(&["grouped", "interleaved", "sequential"]),
+        one_of(&["popart", "seed"]),
+        one_of(STAGES),
+        one_of(&["full", "single_pipeline", "replica_and_ladder"]),
+        prop_oneof![1u32..12, 8u32..12],
+        1u32..4,
+    );
+    let copies = (
+        one_of(&["1", "2", "3", "8"]),
+        one_of(&["1", "1", "1", "2"]),
+        one_of(&["1", "1", "2"]),
+        one_of(&["0", "32"]),
+        one_of(&["none", "none", "none", "inner_loop", "loops"]),
+        one_of(&["true", "false"]),
+        one_of(&["true", "false", "false"]),
+    );
+    let rest = (
+        one_of(&["none", "auto", "pipeline"]),
+        one_of(&["none", "reducing_dim", "output_channels"]),
+        one_of(&["true", "true", "true", "false"]),
+        one_of(&["none", "async", "sync"]),
+        one_of(&["true", "false"]),
+    );
+    (order, copies, rest).prop_map(|(a, b, c)| {
+        let state = "options.location.optimizer_state";
+        vec![
+            format!("options.execution={}", a.0),
+            format!("options.pipeline_schedule={}", a.1),
+            format!("options.stash_convention={}", a.2),
+            format!("options.stages={}", a.3),
+            format!("options.sync_pattern={}", a.4),
+            format!("options.gradient_accumulation={}", a.5),
+            format!("options.device_iterations={}", a.6),
+            format!("options.replication_factor={}", b.0),
+            format!("options.num_instances={}", b.1),
+            format!("options.tensor_parallel={}", b.2),
+            format!("options.num_io_tiles={}", b.3),
+            format!("options.overlap_io={}", b.4),
+            format!("{state}.on_chip={}", b.5),
+            format!("{state}.replicated_tensor_sharding={}", b.6),
+            format!("{state}.min_elements_for_rts=64"),
+            format!("options.recomputation={}", c.0),
+            format!("options.serialize_matmul={}", c.1),
+            format!("model.training={}", c.2),
+            format!("options.host.loader={}", c.3),
+            "options.host.seconds_per_sample=1e-6".to_string(),
+            format!("options.location.weights.on_chip={}", c.4),
+        ]
+    })
+}
+
+/// The samples of a call are those of all turns.
+fn samples_add_up(spec: &Spec, compiled: &Compiled, watched: &Watched) {
+    let turns = watched.of_kind(MarkKind::Stage);
+    let first = &compiled.placement.stages[0].name;
+    let forward = turns.filter(|turn| {
+        turn.pass == Some(Pass::Forward) && turn.label.split(' ').next() == first.split(' ').next()
+    });
+    let stages = compiled.placement.stages.iter().filter(|stage| stage.name == *first).count();
+    let micro_batches = forward.count() / stages;
+    let samples =
+        micro_batches as u64 * spec.model.batch_size * u64::from(spec.options.replication_factor);
+    let batching = compiled.compilation.batching.expect("a model of samples");
+    assert_eq!(batching.samples_per_call(), samples);
+}
+
+/// Both halves of an all-reduce, on the same IPUs, and none where there is nobody to talk to.
+fn collectives_have_partners(spec: &Spec, compiled: &Compiled) {
+    let alone = spec.options.replication_factor == 1 && spec.options.tensor_parallel == 1;
+    let half = |name: &str| -> BTreeMap<Option<u32>, usize> {
+        let mut counts = BTreeMap::new();
+        let whole: BTreeSet<(&str, Option<u32>)> = compiled
+            .compilation
+            .programs
+            .iter()
+            .filter(|program| program.kind == ProgramKind::GlobalExchange)
+            .filter(|program| program.name.contains(name))
+            .map(|program| (program.name.as_str(), program.ipu))
+            .collect();
+        for (_, ipu) in whole {
+            *counts.entry(ipu).or_insert(0) += 1;
+        }
+        counts
+    };
+    let (scatter, gather) = (half("reduceScatter"), half("allGather"));
+    assert!(!alone || (scatter.is_empty() && gather.is_empty()));
+    // Layers that are split gather their results too.
+    if spec.options.tensor_parallel == 1 {
+        assert_eq!(scatter, gather);
+    }
+}
+
+/// Every sync joins a whole group, and all of the group leave it together: nobody waits for ever.
+fn syncs_join_whole_groups(compiled: &Compiled, watched: &Watched) {
+    let all: Vec<u32> = (0..compiled.compilation.target.ipus_per_replica).collect();
+    for step in &watched.steps {
+        let program = &compiled.compilation.programs[step.program.index()];
+        if program.kind != ProgramKind::Sync || program.ipu.is_some() {
+            continue;
+        }
+        let ipus: Vec<u32> = step.ipus.iter().map(|on_ipu| on_ipu.ipu).collect();
+        let group = compiled.sync_groups.with_host(ipus[0]);
+        assert!(ipus == all || ipus == group, "{ipus:?} is no sync group");
+        let ends: BTreeSet<u64> = step.ipus.iter().map(|on_ipu| on_ipu.to_max).collect();
+        assert_eq!(ends.len(), 1, "{ipus:?} leave a sync at different times");
+    }
+}
+
+/// A clock runs forwards: no step of a lane begins before the one before it ends.
+fn lanes_do_not_overlap(watched: &Watched) {
+    let mut ends: BTreeMap<(u32, u8), u64> = BTreeMap::new();
+    for on_ipu in watched.steps.iter().flat_map(|step| &step.ipus) {
+        let end = ends.entry((on_ipu.ipu, on_ipu.sub_lane)).or_insert(0);
+        assert!(on_ipu.from_min >= *end);
+        *end = on_ipu.to_max;
+    }
+}
+
+/// A micro-batch goes forward through the stages and comes back, and stages take the micro-batches
+/// in their order.
+fn micro_batches_keep_their_order(spec: &Spec, compiled: &Compiled, watched: &Watched) {
+    let stage_of: BTreeMap<String, usize> = compiled
+        .placement
+        .stages
+        .iter()
+        .enumerate()
+        .map(|(index, stage)| (stage.name.clone(), index))
+        .collect();
+    let mut turns: BTreeMap<(u64, Pass, usize), CycleRange> = BTreeMap::new();
+    for mark in watched.of_kind(MarkKind::Stage) {
+        let pass = mark.pass.expect("a pass");
+        let name = mark.label.rsplit_once(' ').map_or("", |(name, _)| name);
+        let known = turns.insert((mark.index, pass, stage_of[name]), mark.cycles);
+        assert_eq!(known, None, "{} makes a turn twice", mark.label);
+    }
+    let stages = compiled.placement.stages.len();
+    let at = |batch, pass, stage| turns.get(&(batch, pass, stage)).copied();
+    let batches = spec.options.gradient_accumulation * spec.options.device_iterations;
+    for batch in 0..batches {
+        let forward: Vec<_> = (0..stages).map(|s| at(batch, Pass::Forward, s)).collect();
+        let back: Vec<_> = (0..stages).rev().map(|s| at(batch, Pass::Backward, s)).collect();
+        let journey = forward.iter().chain(if spec.model.training { &back[..] } else { &[] });
+        let journey: Vec<CycleRange> = journey.map(|turn| turn.expect("every turn")).collect();
+        for pair in journey.windows(2) {
+            assert!(pair[0].end <= pair[1].start, "micro-batch {batch} overtakes itself");
+        }
+        for (stage, turn) in forward.iter().enumerate() {
+            let next = at(batch + 1, Pass::Forward, stage);
+            let ordered = next.is_none_or(|next| turn.is_some_and(|turn| turn.end <= next.start));
+            assert!(ordered, "stage {stage} takes {} before {batch}", batch + 1);
+        }
+    }
+    // With sync groups of its own the first IPU may go on while the last one still works.
+    let lonely = spec.options.execution != Execution::Pipelined
+        || spec.options.pipeline_schedule == Schedule::Sequential;
+    if lonely && spec.options.sync_pattern == SyncPattern::Full {
+        let mut busy: Vec<CycleRange> = turns.into_values().collect();
+        busy.sort_by_key(|turn| turn.start);
+        assert!(busy.windows(2).all(|pair| pair[0].end <= pair[1].start), "two IPUs are busy");
+    }
+}
+
+/// What a tile holds is counted once, on its own IPU.
+fn memory_belongs_to_one_ipu(compiled: &Compiled) {
+    let target = &compiled.compilation.target;
+    for variable in compiled.compilation.variables.iter().filter(|it| !it.shape.is_empty()) {
+        let ipus: BTreeSet<u32> = variable
+            .tiles
+            .iter()
+            .flat_map(|(range, _)| [range.first, range.end - 1])
+            .map(|tile| tile / target.tiles_per_ipu)
+            .collect();
+        assert_eq!(ipus.len(), 1, "{} lies on {ipus:?}", variable.name);
+    }
+    let categories: u64 = compiled
+        .compilation
+        .tile_categories
+        .iter()
+        .map(|(range, parts)| {
+            u64::from(range.count()) * parts.iter().map(|part| part.bytes).sum::<u64>()
+        })
+        .sum();
+    let tiles: u64 = compiled
+        .compilation
+        .tile_memory
+        .iter()
+        .map(|(range, tile)| u64::from(range.count()) * tile.excluding_gaps())
+        .sum();
+    assert_eq!(categories, tiles);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn whatever_is_accepted_obeys_the_laws(overrides in any_options()) {
+        let Some((spec, compiled, watched)) = simulated(&overrides) else { return Ok(()) };
+        samples_add_up(&spec, &compiled, &watched);
+        collectives_have_partners(&spec, &compiled);
+        syncs_join_whole_groups(&compiled, &watched);
+        lanes_do_not_overlap(&watched);
+        micro_batches_keep_their_order(&spec, &compiled, &watched);
+        memory_belongs_to_one_ipu(&compiled);
+    }
+}
+
+/// The random sets are worth little if nearly all of them are refused.
+#[test]
+fn plain_options_are_accepted() {
+    for execution in ["pipelined", "sharded", "phased"] {
+        for schedule in ["grouped", "interleaved", "sequential"] {
+            let overrides = [
+                format!("options.execution={execution}"),
+                format!("options.pipeline_schedule={schedule}"),
+            ];
+            assert!(simulated(&overrides).is_some(), "{execution}, {schedule}");
+        }
+    }
+}

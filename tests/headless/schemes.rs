@@ -1,0 +1,503 @@
+//! Every execution scheme, switched on and off on a small model: memory and time move the way
+//! Graphcore's guides say they do.
+
+use crate::common;
+use proptest::prelude::*;
+use std::cmp::Ordering::{self, Equal, Greater, Less};
+use tilescope::analysis::summary::{Summary, summary};
+use tilescope::report::{Mark, MarkFilter, MarkKind, Report};
+use tilescope::sim::compile::{Compiled, compile};
+use tilescope::sim::spec::{Spec, SpecSource};
+use tilescope::units::TileRuns;
+
+/// A mechanism, switched on by some overrides.
+struct Scheme {
+    name: &'static str,
+    /// Overrides of both runs.
+    base: &'static [&'static str],
+    /// Overrides that switch it on.
+    on: &'static [&'static str],
+    /// Bytes in use with it, against without it; `None` where either may be.
+    memory: Option<Ordering>,
+    /// Cycles with it, against without it.
+    cycles: Option<Ordering>,
+}
+
+const fn scheme(
+    name: &'static str,
+    base: &'static [&'static str],
+    on: &'static [&'static str],
+    memory: Option<Ordering>,
+    cycles: Option<Ordering>,
+) -> Scheme {
+    Scheme { name, base, on, memory, cycles }
+}
+
+/// Every mechanism on the MNIST pipeline, one device iteration unless it says otherwise.
+const SCHEMES: &[Scheme] = &[
+    scheme(
+        "pipelining",
+        &["options.execution=sharded"],
+        &["options.execution=pipelined"],
+        Some(Greater),
+        Some(Less),
+    ),
+    scheme(
+        "interleaved schedule",
+        &[],
+        &["options.pipeline_schedule=interleaved"],
+        Some(Less),
+        Some(Greater),
+    ),
+    scheme(
+        "sequential schedule",
+        &[],
+        &["options.pipeline_schedule=sequential"],
+        Some(Less),
+        Some(Greater),
+    ),
+    scheme(
+        "stashes as the memory guide counts them",
+        &[],
+        &["options.stash_convention=seed"],
+        Some(Greater),
+        Some(Greater),
+    ),
+    scheme(
+        "several stages on one IPU",
+        &[],
+        &[
+            "options.stages=[{blocks=\"B1\",ipu=0},{blocks=\"B2\",ipu=1},{blocks=\"B3\",ipu=1},{blocks=\"B4\",ipu=0}]",
+        ],
+        None,
+        Some(Greater),
+    ),
+    scheme(
+        "pipeline recomputation",
+        &["model.batch_size=160"],
+        &["options.recomputation=pipeline"],
+        Some(Less),
+        Some(Greater),
+    ),
+    scheme(
+        "phases",
+        &["options.execution=sharded"],
+        &["options.execution=phased"],
+        None,
+        Some(Greater),
+    ),
+    scheme("replication", &[], &["options.replication_factor=4"], Some(Greater), Some(Greater)),
+    scheme(
+        "sync of single IPUs with the host",
+        &["options.location.optimizer_state.on_chip=false"],
+        &["options.sync_pattern=single_pipeline"],
+        Some(Equal),
+        Some(Less),
+    ),
+    scheme(
+        "results of the last micro-batch only",
+        &[],
+        &["options.output_mode=final"],
+        Some(Equal),
+        Some(Less),
+    ),
+    scheme(
+        "sums of results",
+        &["options.output_mode=final"],
+        &["options.output_mode=sum"],
+        Some(Greater),
+        Some(Greater),
+    ),
+    scheme(
+        "results of every fifth micro-batch",
+        &[],
+        &["options.output_mode=every_n", "options.output_return_period=5"],
+        Some(Equal),
+        Some(Less),
+    ),
+    scheme(
+        "prefetch",
+        &["options.host.seconds_per_micro_batch=60e-6", "options.host.sample_time_spread=1.0"],
+        &["options.prefetch_depth=3"],
+        Some(Equal),
+        Some(Less),
+    ),
+    scheme(
+        "overlap of host copies",
+        &["options.num_io_tiles=32"],
+        &["options.overlap_io=inner_loop"],
+        Some(Equal),
+        Some(Less),
+    ),
+    scheme(
+        "inputs in bytes",
+        &["model.batch_size=160"],
+        &["options.input_type=uint8"],
+        None,
+        Some(Less),
+    ),
+    scheme(
+        "normalisation on the IPU",
+        &[],
+        &["options.normalise_on_ipu=true"],
+        None,
+        Some(Greater),
+    ),
+    scheme("synthetic data", &[], &["options.host.loader=synthetic"], None, Some(Less)),
+    scheme(
+        "an asynchronous loader",
+        &["options.host.loader=sync", "options.host.seconds_per_sample=1e-6"],
+        &["options.host.loader=async"],
+        Some(Equal),
+        Some(Less),
+    ),
+    scheme(
+        "more workers",
+        &["options.host.loader=sync", "options.host.seconds_per_sample=1e-5"],
+        &["options.host.num_workers=8"],
+        Some(Equal),
+        Some(Less),
+    ),
+    scheme(
+        "optimiser state off the chip",
+        &[],
+        &["options.location.optimizer_state.on_chip=false"],
+        None,
+        Some(Greater),
+    ),
+    scheme(
+        "weights off the chip",
+        &[],
+        &["options.location.weights.on_chip=false"],
+        None,
+        Some(Greater),
+    ),
+    scheme(
+        "accumulators off the chip",
+        &[],
+        &["options.location.accumulators.on_chip=false"],
+        None,
+        Some(Greater),
+    ),
+    scheme(
+        "activations off the chip",
+        &["model.batch_size=160"],
+        &["options.location.activations.on_chip=false"],
+        Some(Less),
+        Some(Greater),
+    ),
+    scheme(
+        "replicated tensor sharding",
+        &["options.replication_factor=4"],
+        &["options.location.optimizer_state.replicated_tensor_sharding=true"],
+        None,
+        None,
+    ),
+    scheme("half precision", &[], &["model.precision=float16"], Some(Less), Some(Less)),
+    scheme(
+        "linear layers split over IPUs",
+        &[],
+        &["options.tensor_parallel=2"],
+        None,
+        Some(Greater),
+    ),
+    scheme(
+        "stochastic rounding",
+        &[],
+        &["options.stochastic_rounding=true"],
+        Some(Greater),
+        Some(Greater),
+    ),
+];
+
+/// The MNIST pipeline with one device iteration, `base` and `more`.
+fn simulated(base: &[&str], more: &[&str]) -> (Report, Summary, tempfile::TempDir) {
+    let one = ["options.device_iterations=1"];
+    let overrides: Vec<&str> = one.iter().chain(base).chain(more).copied().collect();
+    let (report, directory) = common::report("mnist_pipeline", &overrides);
+    let figures = summary(&report).expect("figures");
+    (report, figures, directory)
+}
+
+fn cycles(figures: &Summary) -> u64 {
+    figures.execution.as_ref().expect("executed").total_cycles
+}
+
+#[test]
+fn every_scheme_moves_memory_and_time_as_the_guides_say() {
+    let mut wrong = Vec::new();
+    for scheme in SCHEMES {
+        let (_, without, _first) = simulated(scheme.base, &[]);
+        let (_, with, _second) = simulated(scheme.base, scheme.on);
+        let bytes = |figures: &Summary| figures.memory.total_excluding_gaps;
+        let memory = bytes(&with).cmp(&bytes(&without));
+        let time = cycles(&with).cmp(&cycles(&without));
+        if scheme.memory.is_some_and(|expected| expected != memory) {
+            wrong.push(format!("{}: {} B to {} B", scheme.name, bytes(&without), bytes(&with)));
+        }
+        if scheme.cycles.is_some_and(|expected| expected != time) {
+            let (before, after) = (cycles(&without), cycles(&with));
+            wrong.push(format!("{}: {before} cycles to {after} cycles", scheme.name));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Bytes of the report's variables whose names end so.
+fn variable_bytes(compiled: &Compiled, part: &str, always: bool) -> u64 {
+    let variables = compiled.compilation.variables.iter();
+    variables
+        .filter(|variable| variable.name.contains(part) && variable.lifetime.is_none() == always)
+        .map(|variable| variable.tiles.map(|place| place.bytes).total())
+        .sum()
+}
+
+fn compiled(overrides: &[&str]) -> Compiled {
+    compile(&common::spec("mnist_pipeline", overrides)).expect("compiles")
+}
+
+#[test]
+fn state_off_the_chip_is_there_only_while_it_is_updated() {
+    let here = compiled(&[]);
+    let away = compiled(&["options.location.optimizer_state.on_chip=false"]);
+    assert!(variable_bytes(&here, "Accl1___", true) > 80_000 * 4);
+    // Biases of fewer than two elements would stay; there are none.
+    assert_eq!(variable_bytes(&away, "Accl1___", true), 0);
+    assert_eq!(variable_bytes(&away, "Accl1___", false), variable_bytes(&here, "Accl1___", true));
+}
+
+#[test]
+fn sharded_state_takes_a_share_of_the_memory() {
+    let whole = compiled(&["options.replication_factor=4"]);
+    let sharded = compiled(&[
+        "options.replication_factor=4",
+        "options.location.optimizer_state.replicated_tensor_sharding=true",
+    ]);
+    let large = "Accl1___layer3/weight";
+    let (all, part) = (variable_bytes(&whole, large, true), variable_bytes(&sharded, large, true));
+    assert!(part >= all / 4 && part < all / 3, "{part} of {all}");
+    let names = |compiled: &Compiled, part: &str| {
+        compiled.compilation.programs.iter().filter(|program| program.name.contains(part)).count()
+    };
+    for half in ["reduceScatter", "allGather"] {
+        assert!(names(&sharded, half) > 0, "{half}");
+    }
+    assert_eq!(names(&compiled(&[]), "crossReplicaCopy"), 0);
+}
+
+#[test]
+fn stashes_are_as_deep_as_each_convention_says() {
+    let depths = |overrides: &[&str]| compiled(overrides).schedule.stash_depths.clone();
+    let seed = "options.stash_convention=seed";
+    let interleaved = "options.pipeline_schedule=interleaved";
+    assert_eq!(depths(&[]), [7, 5, 3, 1]);
+    assert_eq!(depths(&[seed]), [9, 7, 5, 3]);
+    assert_eq!(depths(&[interleaved]), [4, 3, 2, 1]);
+    assert_eq!(depths(&[interleaved, seed]), [5, 5, 5, 5]);
+}
+
+#[test]
+fn a_call_takes_micro_batch_times_accumulation_times_replicas_times_iterations() {
+    let overrides = ["options.replication_factor=4", "options.device_iterations=2"];
+    let (report, _directory) = common::report("mnist_pipeline", &overrides);
+    let figures = summary(&report).expect("figures");
+    let samples = figures.execution.expect("executed").samples;
+    assert_eq!(samples, Some(40 * 10 * 4 * 2));
+    assert_eq!(figures.target.num_ipus, 16);
+}
+
+#[test]
+fn too_many_ipus_are_refused_with_the_system_that_fits() {
+    let overrides = ["target.name=m2000".to_string(), "options.replication_factor=3".to_string()];
+    let source = SpecSource::find("mnist_pipeline", &overrides).expect("bundled");
+    let message = Spec::build(&source).expect_err("12 IPUs on a machine of 4").to_string();
+    assert!(message.contains("take 16") && message.contains("\"pod16\""), "{message}");
+}
+
+#[test]
+fn host_copies_on_io_tiles_run_beside_compute() {
+    let (report, _, _directory) =
+        simulated(&["options.num_io_tiles=64", "options.overlap_io=inner_loop"], &[]);
+    let trace = report.trace().expect("readable").expect("executed");
+    let io = trace.lane_of(0, 1).expect("a lane of I/O tiles");
+    let compute = trace.lane_of(0, 0).expect("a lane of compute tiles");
+    let copies = io.steps_in(trace.range(), usize::MAX).expect("steps");
+    let work = compute.steps_in(trace.range(), usize::MAX).expect("steps");
+    let beside =
+        copies.iter().filter(|copy| work.iter().any(|step| step.range.overlaps(copy.range)));
+    assert!(beside.count() * 2 > copies.len(), "most copies overlap with a step of compute tiles");
+}
+
+#[test]
+fn the_balanced_split_is_no_longer_than_the_even_one() {
+    let run = |auto: &str| {
+        let overrides = [
+            "model.layers=6",
+            "model.width=512",
+            "target.ipus=2",
+            &format!("options.auto_stage={auto}"),
+        ];
+        let (report, _directory) = common::report("tests/data/specs/perceptron.toml", &overrides);
+        cycles(&summary(&report).expect("figures"))
+    };
+    assert!(run("balanced") <= run("same_as_ipu"));
+}
+
+#[test]
+fn more_instances_lift_the_limit_of_one_host() {
+    let rate = |instances: u32| {
+        let text = format!("options.num_instances={instances}");
+        let (_, figures, _directory) = simulated(
+            &[
+                "options.replication_factor=4",
+                "options.host.loader=async",
+                "options.host.seconds_per_sample=2e-5",
+                "options.host.num_workers=4",
+            ],
+            &[&text],
+        );
+        figures.execution.expect("executed").samples_per_second.expect("a model of samples")
+    };
+    let (one, four) = (rate(1), rate(4));
+    assert!(four > 2.0 * one, "{one} and {four} samples per second");
+}
+
+#[test]
+fn split_layers_take_less_memory_and_talk_to_each_other() {
+    let overrides = |parts: u32| {
+        let parts = format!("options.tensor_parallel={parts}");
+        common::spec("tests/data/specs/perceptron.toml", &["model.width=512", &parts])
+    };
+    let bytes = |parts| {
+        let compiled = compile(&overrides(parts)).expect("compiles");
+        let names = |part: &str| {
+            let programs = compiled.compilation.programs.iter();
+            programs.filter(|program| program.name.contains(part)).count()
+        };
+        (variable_bytes(&compiled, "L1/weight", true), names("allGather"), names("reduceScatter"))
+    };
+    let (whole, gathers, sums) = bytes(1);
+    assert_eq!((gathers, sums), (0, 0));
+    let (half, gathers, sums) = bytes(2);
+    assert!(half <= whole / 2 + 1024 && gathers > 0 && sums > 0, "{half} of {whole}");
+}
+
+fn marks(report: &Report, kind: MarkKind) -> Vec<Mark> {
+    let filter = MarkFilter { kind: Some(kind), ipu: None, window: None, limit: usize::MAX };
+    report.marks(&filter).expect("marks")
+}
+
+fn one_of(words: &'static [&'static str]) -> impl Strategy<Value = &'static str> {
+    proptest::sample::select(words)
+}
+
+/// Option sets, sane and not.
+fn any_options() -> impl Strategy<Value = Vec<String>> {
+    let schemes = (
+        one_of(&["pipelined", "sharded", "phased"]),
+        one_of(&["grouped", "interleaved", "sequential"]),
+        one_of(&["popart", "seed"]),
+        one_of(&["none", "auto", "checkpoints", "pipeline"]),
+        one_of(&["full", "single_pipeline", "replica_and_ladder"]),
+        1u32..14,
+        1u32..4,
+    );
+    let rest = (
+        one_of(&["1", "2", "3", "4", "8"]),
+        one_of(&["0", "32", "33", "64"]),
+        one_of(&["none", "inner_loop", "loops"]),
+        one_of(&["all", "final", "sum", "every_n"]),
+        one_of(&["true", "false"]),
+        one_of(&["true", "false"]),
+        one_of(&["none", "async", "sync", "synthetic"]),
+        one_of(&["true", "false"]),
+    );
+    (schemes, rest).prop_map(|(a, b)| {
+        vec![
+            format!("options.execution={}", a.0),
+            format!("options.pipeline_schedule={}", a.1),
+            format!("options.stash_convention={}", a.2),
+            format!("options.recomputation={}", a.3),
+            format!("options.sync_pattern={}", a.4),
+            format!("options.gradient_accumulation={}", a.5),
+            format!("options.device_iterations={}", a.6),
+            format!("options.replication_factor={}", b.0),
+            format!("options.num_io_tiles={}", b.1),
+            format!("options.overlap_io={}", b.2),
+            format!("options.output_mode={}", b.3),
+            format!("options.location.optimizer_state.on_chip={}", b.4),
+            format!("options.location.activations.on_chip={}", b.5),
+            format!("options.host.loader={}", b.6),
+            format!("model.training={}", b.7),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn any_options_are_simulated_by_the_laws_or_refused_with_a_word(overrides in any_options()) {
+        let source = SpecSource::find("tests/data/specs/perceptron.toml", &overrides).expect("spec");
+        let spec = match Spec::build(&source) {
+            Ok(spec) => spec,
+            Err(error) => {
+                prop_assert!(error.to_string().len() > 20, "{}", error);
+                return Ok(());
+            }
+        };
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let path = match tilescope::sim::simulate(&spec, directory.path(), |_| ()) {
+            Ok(path) => path,
+            Err(error) => {
+                prop_assert!(error.to_string().len() > 20, "{}", error);
+                return Ok(());
+            }
+        };
+        let report = Report::open(&path).expect("opens");
+        let options = &spec.options;
+        // Every micro-batch makes every pass of every stage, once.
+        let micro_batches = options.gradient_accumulation * options.device_iterations;
+        let passes = if spec.model.training { 2 } else { 1 };
+        let turns = marks(&report, MarkKind::Stage).len() as u64;
+        prop_assert_eq!(turns, micro_batches * passes * 4);
+        // No step of a lane begins before the one before it ends: nobody waits for ever.
+        let trace = report.trace().expect("readable").expect("executed");
+        for info in trace.lanes() {
+            let lane = trace.lane_of(info.ipu, info.sub_lane).expect("lane");
+            let mut end = 0;
+            for step in lane.steps_in(trace.range(), usize::MAX).expect("steps") {
+                prop_assert!(step.range.start >= end);
+                end = step.range.end;
+            }
+        }
+        // No variable of one IPU lies on two; code and the like do.
+        let compiled = compile(&spec).expect("compiles again");
+        for variable in &compiled.compilation.variables {
+            if variable.shape.is_empty() {
+                continue;
+            }
+            let tiles = compiled.compilation.target.tiles_per_ipu;
+            let mut ipus: Vec<u32> =
+                variable.tiles.iter().map(|(range, _)| range.first / tiles).collect();
+            ipus.dedup();
+            prop_assert_eq!(ipus.len(), 1, "{}", &variable.name);
+        }
+    }
+}
+
+#[test]
+fn dithered_convolutions_lie_on_tiles_of_their_own() {
+    let weights = |dithering: &str| -> Vec<(String, TileRuns<u64>)> {
+        let variables = compiled(&[dithering]).compilation.variables;
+        let convolutions = variables.iter().filter(|each| each.name.ends_with("/conv/weight"));
+        convolutions.map(|each| (each.name.clone(), each.tiles.map(|place| place.bytes))).collect()
+    };
+    let stacked = weights("options.conv_dithering=false");
+    let spread = weights("options.conv_dithering=true");
+    assert!(stacked.len() > 1);
+    for ((name, before), (_, after)) in stacked.iter().zip(&spread) {
+        assert_eq!(before.total(), after.total(), "bytes of {name}");
+        assert_ne!(before, after, "tiles of {name}");
+    }
+}

@@ -1,0 +1,374 @@
+//! The cost model against what Poplar's own IPU Model reported for single operations
+//! (`tests/data/poplar_ipumodel_ops.csv`, from graphcore/poplibs tests/benchmark_results.csv of
+//! March 2021), and the command that does it.
+
+use crate::common::{stderr, stdout, tilescope};
+use serde_json::Value;
+use tilescope::sim::graph::{DType, GraphBuilder, Role, TensorType};
+use tilescope::sim::lower::constants::EXCHANGE_START_CYCLES;
+use tilescope::sim::lower::reduce::Operation;
+use tilescope::sim::lower::{Lowering, PlanningOptions, alone};
+use tilescope::sim::ops::{Conv2d, Embedding, Gru, Lstm, MatMul, Operator, Pool, Product, Reduce};
+use tilescope::sim::planner::{Machine, PlanCache};
+use tilescope::sim::targets::MK2;
+use tilescope::sim::validate::{FAMILIES, Validation, validate};
+
+const ROWS: &str = include_str!("../data/poplar_ipumodel_ops.csv");
+
+/// The head of the file, and the lines that are wanted.
+fn file(wanted: impl Fn(&str) -> bool) -> String {
+    let lines = ROWS.lines().enumerate().filter(|(at, line)| *at == 0 || wanted(line));
+    lines.map(|(_, line)| format!("{line}\n")).collect()
+}
+
+fn family(name: &str) -> Validation {
+    validate(&file(|line| line.contains(&format!(",{name},")))).expect("sane rows")
+}
+
+/// Mean errors in percent: cycles, memory, fullest tile. What is reached, rounded up.
+fn check(name: &str, bounds: [f64; 3]) {
+    let validation = family(name);
+    assert!(validation.skipped.is_empty(), "{:?}", validation.skipped);
+    let errors = &validation.families[name];
+    let found = [errors.cycles_mape, errors.memory_mape, errors.max_tile_mape];
+    for ((error, bound), what) in found.iter().zip(bounds).zip(["cycles", "memory", "max tile"]) {
+        let error = 100.0 * error;
+        assert!(error <= bound, "{name}: {what} {error:.2} % off, {bound} % allowed");
+    }
+}
+
+#[test]
+fn reductions_cost_what_poplar_says() {
+    check("reduction", [3.0, 1.0, 1.5]);
+}
+
+#[test]
+fn poolings_cost_what_poplar_says() {
+    check("pooling", [4.0, 4.0, 1.0]);
+}
+
+#[test]
+fn embeddings_cost_what_poplar_says() {
+    check("embedding", [2.0, 2.0, 1.0]);
+}
+
+#[test]
+fn recurrent_layers_cost_what_poplar_says() {
+    check("lstm", [2.5, 3.0, 0.1]);
+    check("gru", [1.5, 3.5, 0.1]);
+}
+
+#[test]
+fn matrix_products_cost_what_poplar_says() {
+    check("gemm", [1.5, 0.5, 3.0]);
+}
+
+#[test]
+#[ignore = "slow without optimisation: cargo test --release --test validate -- --ignored"]
+fn fully_connected_layers_and_convolutions_cost_what_poplar_says() {
+    check("fc", [3.0, 5.0, 2.0]);
+    check("conv", [3.5, 6.0, 1.5]);
+}
+
+/// All kinds of plans: serial and joint ones, SLIC, expanded and strided kernels, grouped products,
+/// float. Bounds are the errors they have, rounded up to whole percents.
+#[test]
+fn a_dozen_plans_cost_what_poplar_says() {
+    let chosen = [
+        ("gemm_600x512x20000", "mk1", 1.0),
+        ("gemm_1000x512x10000", "mk2", 1.0),
+        ("fc_layer_1440x200x400", "mk1", 1.0),
+        ("fc_layer_4_1000_1000_float", "mk2", 6.0),
+        ("bert_grouped_16x128x64x128", "mk2", 3.0),
+        ("bert_ffn1_128x768x3072", "mk2", 3.0),
+        ("inception_tr_bs4_i1_b5x5", "mk1", 3.0),
+        ("inception_tr_bs4_i5_b1x1", "mk2", 2.0),
+        ("mobilenet_depthwise_3", "mk1", 6.0),
+        ("resnet50_tr_bs4_cnv", "mk2", 2.0),
+        ("resnet50_tr_bs4_bm256L0A0", "mk1", 3.0),
+    ];
+    let is = |line: &str, name: &str, chip: &str| {
+        line.starts_with(&format!("{name},")) && line.contains(&format!(",{chip},"))
+    };
+    let rows = file(|line| chosen.iter().any(|(name, chip, _)| is(line, name, chip)));
+    let validation = validate(&rows).expect("sane rows");
+    assert_eq!(validation.rows.len(), chosen.len());
+    for (name, chip, bound) in chosen {
+        let row = validation.rows.iter().find(|row| row.name == name && row.target == chip);
+        let [cycles, ..] = row.expect("a row of this name").errors();
+        assert!(100.0 * cycles.abs() <= bound, "{name} on {chip}: {:+.2} %", 100.0 * cycles);
+    }
+}
+
+#[test]
+fn a_row_of_every_family_is_simulated() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/few_ops.csv");
+    let output = tilescope(&["validate", file, "--json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let json: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let rows = json["rows"].as_array().expect("rows");
+    assert_eq!((rows.len(), json["skipped"].as_array().map(Vec::len)), (FAMILIES.len(), Some(0)));
+    let keys = [
+        "cycles",
+        "max_tile",
+        "memory_bytes",
+        "name",
+        "simulated_cycles",
+        "simulated_max_tile",
+        "simulated_memory_bytes",
+        "target",
+    ];
+    for row in rows {
+        let mut found: Vec<&String> = row.as_object().expect("a row").keys().collect();
+        found.sort();
+        assert_eq!(found, keys);
+    }
+    for family in FAMILIES {
+        let errors = &json["families"][family.name];
+        assert_eq!(errors["rows"], 1, "{}", family.name);
+        for key in ["cycles_mape", "cycles_worst", "memory_mape", "max_tile_mape"] {
+            assert!(errors[key].as_f64().is_some_and(|error| error < 0.5), "{errors}");
+        }
+    }
+    let text = stdout(&tilescope(&["validate", file]));
+    assert!(text.contains("Mean absolute errors") && text.contains("embedding_small"), "{text}");
+}
+
+const HEAD: &str = "name,family,config,target,cycles,memory_bytes,max_tile_bytes_including_gaps";
+
+fn problem(text: &str) -> String {
+    validate(text).expect_err("refused").to_string()
+}
+
+#[test]
+fn broken_files_are_refused_with_the_line() {
+    let row = |line: &str| format!("{HEAD}\n\nx,gemm,m=1 k=1 n=1,mk2,1,1,1\n{line}\n");
+    let cases = [
+        (String::new(), "line 1: the file is empty"),
+        (format!("{HEAD}\n"), "line 1: the file has no rows"),
+        (HEAD.replace(",target", ""), "line 1: column target is missing"),
+        (row("a,matmul,m=1,mk2,1,1,1"), "line 4: unknown family \"matmul\""),
+        (row("a,gemm,m=1 k=1 n=1,mk9,1,1,1"), "line 4: unknown target \"mk9\""),
+        (row("a,gemm,m=1 k=1 n=1,mk2,1,1"), "line 4: max_tile_bytes_including_gaps is missing"),
+        (row("a,gemm,m=1 k=1 n=1,mk2,many,1,1"), "line 4: cycles"),
+        (row("a,gemm,m=1 k=1 n=1,mk2,0,1,1"), "line 4: cycles"),
+        (row("a,gemm,m=1 k=1,mk2,1,1,1"), "line 4: config lacks n"),
+        (row("a,gemm,m=1 k=1 n=one,mk2,1,1,1"), "line 4: n: a whole number"),
+        (row("a,gemm,\"m=1,mk2,1,1,1"), "line 4: a quote is not closed"),
+        (row("a,gemm,m,mk2,1,1,1"), "line 4: key=value"),
+        (row("a,fc,input-size=8 output-size=8 phase=sideways,mk2,1,1,1"), "line 4: phase: all"),
+        (
+            row(
+                "a,conv,\"field=8,8 kernel-size=1,1,1 input-channels=8 output-channels=8\",mk2,1,1,1",
+            ),
+            "line 4: kernel-size",
+        ),
+    ];
+    for (text, words) in cases {
+        let found = problem(&text);
+        assert!(found.starts_with(words), "{found}");
+    }
+}
+
+#[test]
+fn what_cannot_be_simulated_is_listed() {
+    let rows = [
+        "a,gemm,m=8 k=8 n=8 device-type=Hw,mk2,1,1,1",
+        "b,gemm,m=0 k=8 n=8,mk2,1,1,1",
+        "c,pooling,\"field=2,2 kernel=3 channels=8\",mk1,1,1,1",
+        "d,conv,\"field=2,2,2,2 input-channels=8 output-channels=8\",mk1,1,1,1",
+        "e,gemm,m=4294967296 k=4294967296 n=4294967296,bow,1,1,1",
+        "f,conv,\"field=5,5 kernel-size=7 input-channels=8 output-channels=8\",mk2,1,1,1",
+        "g,embedding,\"shape=0,8 num-indices=4\",mk2,1,1,1",
+        "h,lstm,sequence-size=0 input-size=8 output-size=8,mk2,1,1,1",
+    ];
+    let text = format!("{HEAD}\n{}\n", rows.join("\n"));
+    let validation = validate(&text).expect("sane rows");
+    let names: Vec<&str> = validation.skipped.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(names, ["a", "b", "c", "d", "e", "f", "g", "h"]);
+    assert!(validation.skipped[0].reason.contains("device-type"), "{:?}", validation.skipped[0]);
+    assert!(validation.rows.is_empty() && validation.families.is_empty());
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let output = tilescope(&["validate", "no/such.csv"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("no/such.csv"), "{}", stderr(&output));
+}
+
+/// Shapes nobody measured, of every family and with every option: whatever is asked, the answer is
+/// a cost. Rows of other families do not have these passes.
+#[test]
+fn unseen_shapes_have_costs() {
+    let passes = ["", "phase=fwd", "phase=bwd", "single-phase=wu", "inference-only=1"];
+    let mut rows: Vec<(&str, String)> = Vec::new();
+    for (family, configs) in UNSEEN {
+        for config in configs.iter() {
+            rows.push((family, (*config).to_string()));
+        }
+    }
+    for (family, config) in WITH_PASSES {
+        rows.extend(passes.iter().map(|pass| (*family, format!("{config} {pass}"))));
+    }
+    rows.extend(["fwd", "wu", "both"].map(|pass| {
+        ("embedding", format!("shape=100,7 num-indices=20 pass={pass} data-type=float"))
+    }));
+    let lines = rows.iter().enumerate().map(|(number, (family, config))| {
+        let chip = ["mk1", "mk2", "bow"][number % 3];
+        format!("row{number},{family},\"{config}\",{chip},1,1,1\n")
+    });
+    let validation =
+        validate(&format!("{HEAD}\n{}", lines.collect::<String>())).expect("sane rows");
+    assert!(validation.skipped.is_empty(), "{:?}", validation.skipped);
+    for row in &validation.rows {
+        let costs = [row.simulated_cycles, row.simulated_memory_bytes, row.simulated_max_tile];
+        assert!(costs.iter().all(|cost| *cost > 0), "{row:?}");
+    }
+}
+
+/// Cycles of `operator` on the tiles as a model has it lowered, operands where it wants them.
+fn in_a_model(operator: impl Operator + 'static, operands: &[(&[u64], DType)], train: bool) -> u64 {
+    let mut builder = GraphBuilder::new();
+    builder.block("block");
+    let tensors: Vec<_> = operands
+        .iter()
+        .enumerate()
+        .map(|(number, (shape, dtype))| {
+            let ty = TensorType::new(shape.to_vec(), *dtype);
+            builder.tensor(&format!("operand{number}"), ty, Role::Activation)
+        })
+        .collect();
+    builder.apply_all("node", operator, &tensors).expect("operands fit");
+    let graph = builder.finish();
+    let planning = PlanningOptions {
+        available_memory_proportion: 0.6,
+        partials_type: DType::Float,
+        serialisation: None,
+        conv_dithering: false,
+    };
+    let plans = PlanCache::new();
+    let mut lowering = Lowering::new(&graph, Machine::whole(MK2), train, planning, &plans);
+    alone::cycles(&lowering.lower(&graph.nodes[0]).expect("lowers").work)
+}
+
+/// What is validated is what specs are made of: each operator of a graph takes as long as the row
+/// of its family does, but for the sync that ends the upload.
+#[test]
+fn operators_of_models_cost_what_rows_cost() {
+    use DType::{Float, Half, Int};
+    let fc: &[(&[u64], DType)] = &[(&[24, 100], Half), (&[100, 60], Half)];
+    let dy: &[(&[u64], DType)] = &[(&[24, 60], Half), (&[100, 60], Half)];
+    let image: &[(&[u64], DType)] = &[(&[2, 16, 12, 12], Half), (&[32, 16, 3, 3], Half)];
+    let lstm: &[(&[u64], DType)] = &[(&[3, 4, 32], Half), (&[80, 192], Half), (&[4, 48], Half)];
+    let gru: &[(&[u64], DType)] = &[(&[3, 4, 32], Half), (&[80, 144], Half), (&[3, 48], Half)];
+    let back = MatMul { product: Product::InputGradient, transposed: false };
+    let padded = Conv2d { padding: 1, stride: 2, ..Conv2d::default() };
+    let sum = Reduce { operation: Operation::SquareAdd, axes: vec![1] };
+    let pool = Pool::max(3, 2, 1);
+    let sizes = "batch-size=24 input-size=100 output-size=60";
+    let layer = "batch-size=4 sequence-size=3 input-size=32 output-size=48";
+    let field = "field=12,12 kernel-size=3 stride=2 padding=1 batch-size=2";
+    let cases = [
+        ("fc", format!("{sizes} phase=fwd"), in_a_model(MatMul::default(), fc, true)),
+        ("fc", format!("{sizes} phase=bwd"), in_a_model(back, dy, true)),
+        (
+            "conv",
+            format!("{field} input-channels=16 output-channels=32 phase=fwd"),
+            in_a_model(padded, image, true),
+        ),
+        (
+            "pooling",
+            "field=12,12 kernel=3 stride=2 padding=1 channels=16 batch-size=2 phase=fwd".into(),
+            in_a_model(pool, &image[..1], true),
+        ),
+        (
+            "reduction",
+            "shape=30,50,8 dims=1 type=float operation=SQUARE_ADD".into(),
+            in_a_model(sum, &[(&[30, 50, 8], Float)], true),
+        ),
+        (
+            "embedding",
+            "shape=500,40 num-indices=90 pass=fwd".into(),
+            in_a_model(Embedding::default(), &[(&[500, 40], Half), (&[90], Int)], false),
+        ),
+        ("lstm", format!("{layer} phase=fwd"), in_a_model(Lstm::new(48, false), lstm, false)),
+        ("gru", format!("{layer} phase=fwd"), in_a_model(Gru::new(48, false), gru, false)),
+    ];
+    let rows =
+        cases.iter().map(|(family, config, _)| format!("r,{family},\"{config}\",mk2,1,1,1\n"));
+    let validation = validate(&format!("{HEAD}\n{}", rows.collect::<String>())).expect("sane rows");
+    assert!(validation.skipped.is_empty(), "{:?}", validation.skipped);
+    for (row, (family, config, cycles)) in validation.rows.iter().zip(&cases) {
+        let alone = row.simulated_cycles - EXCHANGE_START_CYCLES;
+        assert_eq!(alone, *cycles, "{family} {config}");
+    }
+}
+
+const UNSEEN: &[(&str, &[&str])] = &[
+    (
+        "gemm",
+        &[
+            "m=1 k=1 n=1",
+            "m=7 k=13 n=17 data-type=float alpha=2 beta=3",
+            "m=1 k=300 n=500 partials-type=half",
+            "m=30 k=20 n=10",
+            "m=64 k=1 n=64 available-memory-proportion=0.1",
+            "m=9 k=3000 n=5 data-type=quarter tiles-per-ipu=4",
+        ],
+    ),
+    (
+        "conv",
+        &[
+            "field=1,1 input-channels=1 output-channels=1",
+            "field=50 kernel-size=3 padding=1 input-channels=20 output-channels=12",
+            "field=3,4,5 kernel-size=1,3,3 padding=0,1,1 stride=1,2,1 input-channels=4 output-channels=6",
+            "field=8,8 kernel-size=3 in-dilation=2 padding-lower=1,0 input-channels=3 output-channels=5",
+            "field=9,9 kernel-size=3 truncation-upper=1 output-padding=0,1 output-truncation-lower=1 input-channels=3 output-channels=5",
+            "field=9,9 kernel-size=2 kernel-padding=0,1 flip-kernel=1 input-channels=4 output-channels=4",
+            "field=6,6 kernel-size=2,2 stride=4 input-channels=1 output-channels=1 conv-groups=30",
+            "field=5,5 kernel-size=3 input-channels=8 output-channels=8 input-type=half output-type=float",
+        ],
+    ),
+    (
+        "pooling",
+        &[
+            "field=1,1 kernel=1 channels=1",
+            "field=7,7 kernel=7 channels=200 batch-size=3",
+            "field=24,24 kernel=2 stride=2 channels=64 pooling-type=avg data-type=float",
+            "field=13,17 kernel=3,5 stride=3,2 channels=13 padding=2",
+            "field=40 kernel=3 channels=8 fwd-chans-per-group=8",
+            "field=4,6,8 kernel=2,3,2 stride=2,1,1 channels=5 pooling-type=sum",
+        ],
+    ),
+    (
+        "reduction",
+        &[
+            "shape=7 dims=0 operation=MAX type=float",
+            "shape=3,1,5,1 dims=0,1,2,3 operation=ADD",
+            "shape=100003 dims=0 operation=SQUARE_ADD",
+            "shape=30,40 dims=1 operation=ADD update=true scale=2.5",
+            "shape=30,40 dims=0 operation=MUL scale=0.5",
+            "shape=2,90,8 dims=1 operation=LOG_ADD type=float update=true",
+        ],
+    ),
+    (
+        "embedding",
+        &[
+            "shape=1,1 num-indices=1",
+            "shape=50257,768 num-indices=1024 data-type=float",
+            "shape=30522,1024 num-indices=128",
+        ],
+    ),
+];
+
+const WITH_PASSES: &[(&str, &str)] = &[
+    ("fc", "batch-size=3 input-size=7 output-size=5 num-groups=2 bias=true"),
+    ("fc", "input-size=100 output-size=90 data-type=float"),
+    ("conv", "field=6,6 kernel-size=3 padding=1 input-channels=20 output-channels=16 bias=1"),
+    ("conv", "field=6,6 kernel-size=3 stride=2 input-channels=1 output-channels=2 conv-groups=8"),
+    ("pooling", "field=9,9 kernel=3 stride=2 channels=12 padding=1"),
+    ("lstm", "sequence-size=2 input-size=1 output-size=1"),
+    ("lstm", "batch-size=3 sequence-size=4 input-size=40 output-size=24 data-type=float"),
+    ("gru", "batch-size=5 sequence-size=3 input-size=17 output-size=33"),
+];

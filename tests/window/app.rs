@@ -1,0 +1,408 @@
+//! The desktop app without a display: every view on every kind of report, told by what readers of
+//! the accessibility tree find, and by what happens when everything is pressed once.
+
+use crate::gui_support::{
+    VARIANTS, Variant, Window, each_pair, says, scaled_window, settle, window,
+};
+use egui::accesskit::{Action, Role};
+use egui::{Event, Key, Modifiers, Vec2};
+use egui_kittest::Harness;
+use egui_kittest::kittest::{NodeT, Queryable};
+use std::sync::Mutex;
+use tilescope::gui::app::App;
+use tilescope::gui::{theme, view_names};
+
+#[test]
+fn every_view_opens_on_every_report() {
+    each_pair(VARIANTS, |variant, view| {
+        let window = window(variant, view, Vec2::new(1200.0, 800.0));
+        for entry in LEAVING {
+            assert!(says(&window, entry), "{} {view}: {entry}", variant.name);
+        }
+        let expected = match view {
+            "execution-trace" => variant.trace,
+            "memory" => variant.memory,
+            "liveness" => variant.liveness,
+            "program-tree" if variant.name == "foreign, bare" => &["Program tree"],
+            "program-tree" => &["Select a step in the program tree", "Show ids"],
+            "operations" if variant.name == "foreign, bare" => &["Operations"],
+            "operations" => &["Layer", "Columns", "Cycles (run)", "All operations"],
+            "operations-graph" if variant.name == "simulated" => {
+                &["Graph of operations", "B1", "Show backward pass"]
+            }
+            "operations-graph" => &["Operations graph"],
+            "insights" => &["What to look at", "Memory in use", "Tiles by memory"],
+            "summary" => &["Target", "Report files"],
+            "exchange-code" => &["Exchange code"],
+            _ => &["Tile mapping"],
+        };
+        for words in expected {
+            assert!(says(&window, words), "{} {view}: {words}", variant.name);
+        }
+        window.check_accessibility();
+    });
+}
+
+/// Screens: width and height in pixels, and how large text is.
+const SCREENS: [(Vec2, f32); 5] = [
+    (Vec2::new(480.0, 360.0), 1.0),
+    (Vec2::new(640.0, 480.0), 1.0),
+    (Vec2::new(3840.0, 2160.0), 1.0),
+    (Vec2::new(1280.0, 800.0), 2.0),
+    (Vec2::new(3840.0, 2160.0), 2.0),
+];
+
+/// Controls of bars along the top, which a screen must hold whatever its size.
+fn outside(window: &Window, size: Vec2) -> Vec<String> {
+    let screen = egui::Rect::from_min_size(egui::Pos2::ZERO, size).expand(1.0);
+    let held = [Role::ComboBox, Role::CheckBox, Role::Tab];
+    let nodes = window.root().children_recursive();
+    let controls = nodes.filter(|node| held.contains(&node.accesskit_node().role()));
+    let gone = controls.filter(|node| !screen.contains_rect(node.rect()));
+    gone.map(|node| format!("{:?} {:?}", node.accesskit_node().label(), node.rect())).collect()
+}
+
+#[test]
+fn views_fit_into_small_and_large_windows() {
+    let problems = Mutex::new(Vec::new());
+    for name in ["simulated", "64 IPUs", "names"] {
+        each_pair(std::slice::from_ref(Variant::named(name)), |variant, view| {
+            for (size, scale) in SCREENS {
+                let mut window = scaled_window(variant, view, size, scale);
+                for control in outside(&window, size / scale) {
+                    let problem = format!("{name} {view} {size:?} x {scale}: {control}");
+                    problems.lock().unwrap().push(problem);
+                }
+                window.set_size(Vec2::new(700.0, 300.0));
+                settle(&mut window);
+            }
+        });
+    }
+    let problems = problems.into_inner().unwrap();
+    assert!(problems.is_empty(), "outside the window:\n{}", problems.join("\n"));
+}
+
+/// Entries of the menu that leave a view.
+const LEAVING: [&str; 11] = [
+    "Close report",
+    "Summary",
+    "Insights",
+    "Memory",
+    "Liveness",
+    "Program tree",
+    "Operations",
+    "Operations graph",
+    "Execution trace",
+    "Exchange code",
+    "Tile mapping",
+];
+
+/// What can be pressed: role and name of each control.
+fn controls(window: &Window) -> Vec<(Role, String)> {
+    let pressable = [
+        Role::Button,
+        Role::CheckBox,
+        Role::ComboBox,
+        Role::Tab,
+        Role::DisclosureTriangle,
+        Role::ColumnHeader,
+    ];
+    let mut found: Vec<(Role, String)> = window
+        .root()
+        .children_recursive()
+        .filter_map(|node| {
+            let node = node.accesskit_node();
+            let role = node.role();
+            let name = node.label().filter(|name| !name.is_empty())?;
+            let held = node.data().supports_action(Action::Click);
+            (pressable.contains(&role) && held && !node.is_disabled()).then_some((role, name))
+        })
+        .collect();
+    found.dedup();
+    found
+}
+
+/// Entries of the menu that do the same in every view: pressed in one of them.
+const SHELL: [&str; 5] = ["Theme", "Keys and help", "Commands", "Reload report", "Hide menu"];
+
+#[test]
+fn every_control_can_be_pressed() {
+    each_pair(VARIANTS, |variant, view| {
+        let mut window = window(variant, view, Vec2::new(1300.0, 850.0));
+        for (role, name) in controls(&window) {
+            // These leave the view, or open a dialog of the system.
+            let leaves = LEAVING.contains(&name.as_str());
+            let shell = SHELL.iter().any(|entry| name.starts_with(entry));
+            if leaves || (shell && view != "summary") {
+                continue;
+            }
+            let node = window
+                .query_all_by_role(role)
+                .find(|node| node.accesskit_node().label().is_some_and(|label| label == name));
+            if let Some(node) = node {
+                node.click();
+            }
+            settle(&mut window);
+            window.event(press(Key::Escape));
+            window.step();
+        }
+        settle(&mut window);
+    });
+}
+
+/// A key going down, in one frame.
+fn press(key: Key) -> Event {
+    let modifiers = Modifiers::NONE;
+    Event::Key { key, physical_key: None, pressed: true, repeat: false, modifiers }
+}
+
+#[test]
+fn every_control_is_reached_by_the_tab_key() {
+    let problems = Mutex::new(Vec::new());
+    each_pair(std::slice::from_ref(Variant::named("small")), |_, view| {
+        let mut window = window(Variant::named("small"), view, Vec2::new(1300.0, 850.0));
+        let all = controls(&window);
+        let mut reached = Vec::new();
+        for _ in 0..2 * all.len() + 80 {
+            window.event(press(Key::Tab));
+            window.run_steps(2);
+            let nodes = window.root().children_recursive();
+            let focused = nodes.map(|node| node.accesskit_node()).find(|node| node.is_focused());
+            reached.extend(focused.and_then(|node| Some((node.role(), node.label()?))));
+        }
+        let missed = all.into_iter().filter(|control| !reached.contains(control));
+        problems.lock().unwrap().extend(missed.map(|missed| format!("{view}: {missed:?}")));
+    });
+    let problems = problems.into_inner().unwrap();
+    assert!(problems.is_empty(), "never in focus:\n{}", problems.join("\n"));
+}
+
+#[test]
+fn hovering_a_derived_figure_shows_how_it_is_worked_out() {
+    let cases = [
+        ("summary", "Memory in use: ", "bytes below the highest used address"),
+        ("memory", "Not overlapped", "bytes at addresses that only one thing ever uses"),
+        ("exchange-code", "Share of memory", "Bytes of code / bytes that tiles use"),
+        ("execution-trace", "Tile balance", "each weighted by its cycles"),
+        ("operations", "Cycles (max)", "the slowest tile of each compute set"),
+        ("tile-mapping", "Imbalance", "Largest part / mean part"),
+        ("insights", "Fullest tiles", "Bytes below the last used address"),
+    ];
+    for (view, name, formula) in cases {
+        let mut window = window(Variant::named("simulated"), view, Vec2::new(1600.0, 1200.0));
+        let nodes: Vec<_> = window.query_all_by_label_contains(name).collect();
+        let node = nodes.last().expect(name);
+        node.hover();
+        window.run_steps(90);
+        assert!(says(&window, formula), "{view}: {name}");
+    }
+}
+
+#[test]
+fn a_bar_is_chosen_by_its_name_and_keys_go_on_from_there() {
+    let mut window = window(&VARIANTS[1], "execution-trace", Vec2::new(1300.0, 850.0));
+    let bars = window.query_all_by_role(Role::Cell);
+    let bar = bars
+        .filter(|node| node.accesskit_node().label().is_some_and(|label| label == "Convolve"))
+        .min_by(|a, b| a.rect().left().total_cmp(&b.rect().left()))
+        .unwrap();
+    bar.click();
+    settle(&mut window);
+    assert!(says(&window, "Cycles"), "details are shown");
+    window.key_press(Key::Escape);
+    settle(&mut window);
+    // Step by step from the first one on the screen.
+    for title in ["DoExchange", "OnTileExecute", "Sync (External)"] {
+        window.key_press(Key::Period);
+        settle(&mut window);
+        if title == "DoExchange" {
+            continue;
+        }
+        assert!(window.state().session().selection.step.is_some(), "{title}");
+    }
+    let chosen = window.state().session().selection.step.unwrap();
+    window.key_press(Key::Comma);
+    settle(&mut window);
+    let before = window.state().session().selection.step.unwrap();
+    assert_eq!(before.position + 1, chosen.position);
+    window.key_press(Key::Escape);
+    settle(&mut window);
+    assert_eq!(window.state().session().selection.step, None);
+}
+
+#[test]
+fn some_ipus_are_shown_alone() {
+    let mut window =
+        window(Variant::named("simulated"), "execution-trace", Vec2::new(1300.0, 1200.0));
+    for (entry, modifiers, shown) in [
+        ("IPU 2", Modifiers::NONE, &[2][..]),
+        ("IPU 0", Modifiers::SHIFT, &[0, 2]),
+        ("IPU 2", Modifiers::SHIFT, &[0]),
+        ("All", Modifiers::NONE, &[0, 1, 2, 3]),
+    ] {
+        window.get_by_role_and_label(Role::ComboBox, "IPU").click();
+        settle(&mut window);
+        let choice = window.query_all_by_role_and_label(Role::Button, entry).last();
+        choice.expect(entry).click_modifiers(modifiers);
+        settle(&mut window);
+        for ipu in 0..4 {
+            let there = says(&window, &format!("Proportions of IPU {ipu}"));
+            assert_eq!(there, shown.contains(&ipu), "{entry}: IPU {ipu}");
+        }
+    }
+}
+
+#[test]
+fn keys_zoom_and_pan_without_end() {
+    for variant in VARIANTS {
+        let mut window = window(variant, "execution-trace", Vec2::new(900.0, 600.0));
+        for (key, times) in [
+            (Key::W, 60),
+            (Key::D, 20),
+            (Key::A, 20),
+            (Key::S, 60),
+            (Key::F, 2),
+            (Key::Period, 20),
+            (Key::F, 2),
+            (Key::Comma, 20),
+        ] {
+            for _ in 0..times {
+                window.event(press(key));
+                window.step();
+            }
+            settle(&mut window);
+        }
+    }
+}
+
+#[test]
+fn tiles_are_chosen_by_number_and_become_columns() {
+    let mut window = window(&VARIANTS[1], "memory", Vec2::new(1300.0, 850.0));
+    window.get_by_label("Select tiles, e.g. 1 or 0,3-5").focus();
+    window.step();
+    window.get_by_label("Select tiles, e.g. 1 or 0,3-5").type_text("2, 4-5");
+    settle(&mut window);
+    assert_eq!(window.state().session().selection.tiles, [2, 4, 5]);
+    window.get_by_role_and_label(Role::Tab, "Variables").click();
+    settle(&mut window);
+    for title in ["Tile 2", "Tile 4", "Tile 5"] {
+        assert!(says(&window, title), "{title}");
+    }
+    assert!(says(&window, "a/conv/weights"));
+}
+
+#[test]
+fn closing_while_questions_are_open_is_safe() {
+    for variant in VARIANTS {
+        let context = egui::Context::default();
+        theme::install(&context);
+        for view in view_names() {
+            let mut app = App::detached(&context, Some(variant.opened()));
+            app.show_view(view);
+            for _ in 0..2 {
+                let output = context.run_ui(egui::RawInput::default(), |ui| {
+                    app.logic(ui.ctx());
+                    app.ui(ui);
+                });
+                output.drop_without_applying_deltas();
+            }
+            drop(app);
+        }
+    }
+}
+
+#[test]
+fn the_list_of_keys_opens_and_closes() {
+    let mut window = window(&VARIANTS[1], "summary", Vec2::new(900.0, 600.0));
+    window.key_press_modifiers(Modifiers::NONE, Key::F1);
+    settle(&mut window);
+    assert!(says(&window, "Zoom around the pointer"));
+    assert!(says(&window, "Ctrl+Shift+P"));
+    window.key_press(Key::Escape);
+    settle(&mut window);
+    assert!(!says(&window, "Zoom around the pointer"));
+}
+
+#[test]
+fn the_home_screen_says_what_can_be_done() {
+    let mut window = Harness::builder()
+        .with_size(Vec2::new(1200.0, 800.0))
+        .with_context_setup(theme::install)
+        .build_ui_state(
+            |ui, app: &mut App| {
+                app.logic(ui.ctx());
+                app.ui(ui);
+            },
+            App::detached(&egui::Context::default(), None),
+        );
+    window.run_steps(4);
+    for words in ["Open a report…", "Path of a report", "Recent", "Simulate"] {
+        let found = window.query_all_by_label_contains(words).next().is_some();
+        assert!(found, "{words}");
+    }
+    window.check_accessibility();
+}
+
+#[test]
+fn a_step_of_liveness_is_chosen_by_keys_and_becomes_a_column() {
+    let mut window = window(&VARIANTS[1], "liveness", Vec2::new(1300.0, 850.0));
+    window.get_by_role_and_label(Role::Tab, "Not always live variables").click();
+    settle(&mut window);
+    assert!(says(&window, "Shift + click adds another step"));
+    window.get_by_label("Choose the peak").click();
+    settle(&mut window);
+    assert!(says(&window, "Step 1") && says(&window, "3,600 B"));
+    window.get_by_label("Liveness by program step").focus();
+    window.key_press_modifiers(Modifiers::SHIFT, Key::ArrowLeft);
+    settle(&mut window);
+    assert!(says(&window, "Step 0") && says(&window, "Step 1"));
+    window.get_by_role_and_label(Role::Row, "a/conv/out").click();
+    settle(&mut window);
+    assert_eq!(window.state().session().selection.variable.map(|id| id.0), Some(1));
+}
+
+#[test]
+fn an_insight_leads_to_the_place_that_shows_it() {
+    let mut window = window(&VARIANTS[0], "insights", Vec2::new(1300.0, 3000.0));
+    let link = window.query_all_by_label("Show in Liveness").next().expect("a finding on memory");
+    link.click();
+    settle(&mut window);
+    assert!(says(&window, "Liveness by program step"));
+    assert!(window.state().session().selection.variable.is_some());
+}
+
+#[test]
+fn a_program_leads_to_its_step_in_the_trace_and_back() {
+    let mut window = window(&VARIANTS[1], "program-tree", Vec2::new(1300.0, 850.0));
+    window.get_by_role_and_label(Role::TreeItem, "OnTileExecute (a/conv/Convolve)").click();
+    settle(&mut window);
+    let program = window.state().session().selection.program.expect("a program");
+    window.get_by_label("Show in Execution trace").click();
+    settle(&mut window);
+    let session = window.state().session();
+    assert_eq!(session.selection.step.map(|step| step.step.0), Some(1));
+    assert!(says(&window, "OnTileExecute (a/conv/Convolve) on IPU 0"));
+    window.key_press(Key::Period);
+    settle(&mut window);
+    window.get_by_role_and_label(Role::Button, "Program tree").click();
+    settle(&mut window);
+    let followed = window.state().session().selection.program.expect("a program");
+    assert_ne!(followed, program, "the tree follows the trace");
+}
+
+#[test]
+fn an_operation_is_chosen_in_all_tabs() {
+    let mut window = window(&VARIANTS[0], "operations", Vec2::new(1300.0, 850.0));
+    window.get_by_role_and_label(Role::Row, "layer2/conv").click();
+    settle(&mut window);
+    assert!(window.state().session().selection.operation.is_some());
+    window.get_by_role_and_label(Role::Tab, "Cycles").click();
+    settle(&mut window);
+    assert!(says(&window, "Cycles by tile"));
+    window.get_by_role_and_label(Role::Tab, "Plan").click();
+    settle(&mut window);
+    assert!(says(&window, "estimate"));
+    window.get_by_role_and_label(Role::Button, "Operations graph").click();
+    settle(&mut window);
+    assert!(says(&window, "Is read by") && says(&window, "layer2/conv/bias"));
+}

@@ -1,0 +1,181 @@
+//! Two reports in one window, and several reports in tabs.
+
+use crate::gui_support::{VARIANTS, Variant, Window, opened_window, says, settle};
+use egui::accesskit::Role;
+use egui::{Key, Modifiers, Vec2, vec2};
+use egui_kittest::kittest::Queryable;
+use tilescope::analysis::compare::{COMPARISONS, comparison};
+use tilescope::gui::{Export, PictureFormat, Theme, picture_file, view_names};
+
+const SIZE: Vec2 = vec2(1280.0, 800.0);
+
+/// A window that compares two kinds of reports.
+fn compared(source: &Variant, target: &Variant, view: &str) -> Window {
+    let mut window = opened_window(source.opened(), view, SIZE);
+    window.state_mut().compare(target.opened());
+    window.state_mut().show_view(view);
+    settle(&mut window);
+    window
+}
+
+#[test]
+fn every_view_has_a_comparison() {
+    let known: Vec<&str> = COMPARISONS.iter().map(|one| one.view).collect();
+    let views: Vec<&str> = view_names();
+    assert!(known.iter().all(|view| views.contains(view)), "{known:?}");
+    assert!(views.iter().all(|view| comparison(view).is_some()), "{views:?}");
+}
+
+/// Every kind of report, compared with itself and with the next kind, in every view.
+#[test]
+fn every_view_compares_every_kind_of_report() {
+    for (at, source) in VARIANTS.iter().enumerate() {
+        for target in [source, &VARIANTS[(at + 1) % VARIANTS.len()]] {
+            let mut window = compared(source, target, view_names()[0]);
+            for view in view_names() {
+                window.state_mut().show_view(view);
+                settle(&mut window);
+                let words = format!("{} / {}: {view}", source.name, target.name);
+                assert!(says(&window, "Source: "), "{words}");
+                assert!(says(&window, "End comparison"), "{words}");
+                assert!(!says(&window, "cannot be compared"), "{words}");
+                assert!(window.state().session().messages.is_empty(), "{words}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_chosen_on_one_side_is_chosen_on_the_other() {
+    let small = Variant::named("small");
+    let window = compared(small, small, "memory");
+    let page = window.state().session().page.as_ref().expect("shown");
+    assert!(page.compared.as_ref().is_some_and(|with| with.selection.tiles.is_empty()));
+    let mut window = compared(small, small, "execution-trace");
+    // The table of changes leads to both places.
+    window.get_by_label("Slower and faster").click();
+    settle(&mut window);
+    let row = window.query_all_by_label_contains("a/conv/Convolve (OnTileExecute)").next();
+    row.expect("listed").click();
+    settle(&mut window);
+    let session = window.state().session();
+    let page = session.page.as_ref().expect("shown");
+    let there = page.compared.as_ref().map(|with| with.selection.program);
+    assert_eq!(there, Some(session.selection.program));
+    assert!(session.selection.program.is_some());
+}
+
+#[test]
+fn traces_zoom_together() {
+    let small = Variant::named("small");
+    let mut window = compared(small, small, "execution-trace");
+    window.hover_at(egui::pos2(500.0, 300.0));
+    settle(&mut window);
+    let cycles = |window: &Window| {
+        let page = window.state().session().page.as_ref().expect("shown");
+        page.compared.as_ref().and_then(|with| with.cycles()).expect("both are shown")
+    };
+    let before = cycles(&window);
+    for _ in 0..4 {
+        window.key_press(Key::W);
+        settle(&mut window);
+    }
+    let after = cycles(&window);
+    assert!(after.0.length() < before.0.length());
+    // Both show the same cycles, as there is no offset.
+    assert_eq!(before.0, before.1);
+    assert_eq!(after.0, after.1);
+}
+
+#[test]
+fn graphs_of_both_lie_over_each_other() {
+    let (source, target) = (Variant::named("simulated"), Variant::named("small"));
+    for view in ["memory", "liveness", "exchange-code"] {
+        let mut window = compared(source, target, view);
+        window.get_by_role_and_label(Role::ComboBox, "Layout").click();
+        settle(&mut window);
+        window.get_by_label("One graph").click();
+        settle(&mut window);
+        assert!(says(&window, "Both reports"), "{view}");
+        assert!(says(&window, "(Source)") || says(&window, "Source: Always live"), "{view}");
+    }
+}
+
+#[test]
+fn sides_are_exchanged_and_a_comparison_ends() {
+    let (source, target) = (Variant::named("simulated"), Variant::named("small"));
+    let mut window = compared(source, target, "memory");
+    window.get_by_label("Swap").click();
+    settle(&mut window);
+    let page = window.state().session().page.as_ref().expect("shown");
+    assert_eq!(page.opened.path, target.opened().path);
+    window.get_by_label("End comparison").click();
+    settle(&mut window);
+    let page = window.state().session().page.as_ref().expect("shown");
+    assert!(page.compared.is_none());
+    assert_eq!((page.opened.path.clone(), page.view), (target.opened().path, "memory"));
+}
+
+#[test]
+fn tabs_hold_several_reports() {
+    let (first, second) = (Variant::named("simulated"), Variant::named("small"));
+    let mut window = opened_window(first.opened(), "memory", SIZE);
+    window.state_mut().session_mut().show(second.opened());
+    window.state_mut().show_view("liveness");
+    settle(&mut window);
+    assert_eq!(window.state().session().tab_titles().len(), 2);
+    let shown = |window: &Window| {
+        let page = window.state().session().page.as_ref();
+        page.map(|page| (page.opened.path.clone(), page.view))
+    };
+    assert_eq!(shown(&window), Some((second.opened().path, "liveness")));
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Tab);
+    settle(&mut window);
+    assert_eq!(shown(&window), Some((first.opened().path, "memory")));
+    // The same report is not opened twice.
+    window.state_mut().session_mut().show(second.opened());
+    settle(&mut window);
+    assert_eq!(window.state().session().tab_titles().len(), 2);
+    assert_eq!(shown(&window), Some((second.opened().path, "liveness")));
+    for left in [1, 0] {
+        window.key_press_modifiers(Modifiers::COMMAND, Key::W);
+        settle(&mut window);
+        assert_eq!(window.state().session().tab_titles().len(), left);
+    }
+    assert!(says(&window, "Open a report"));
+}
+
+#[test]
+fn a_report_that_cannot_be_opened_leaves_the_other_as_it_is() {
+    let mut window = opened_window(Variant::named("small").opened(), "memory", SIZE);
+    window.key_press_modifiers(Modifiers::COMMAND, Key::D);
+    settle(&mut window);
+    let path = window.get_by_label("Path of the report to compare with");
+    path.focus();
+    settle(&mut window);
+    window.get_by_label("Path of the report to compare with").type_text("/nowhere/at/all");
+    settle(&mut window);
+    window.get_by_label("Compare").click();
+    for _ in 0..40 {
+        window.step();
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let session = window.state().session();
+    assert!(session.messages.iter().any(|words| words.contains("/nowhere/at/all")));
+    assert!(session.page.as_ref().is_some_and(|page| page.compared.is_none()));
+}
+
+#[test]
+fn a_comparison_is_the_same_picture_every_time() {
+    let (source, target) = (Variant::named("small").opened(), Variant::named("64 IPUs").opened());
+    for view in ["memory", "execution-trace"] {
+        let picture = |compare: Option<&std::path::Path>| {
+            let (size, theme, format) = ((900, 600), Theme::Light, PictureFormat::Png);
+            let wanted = Export { view, compare, at: None, size, theme, format };
+            picture_file(source.clone(), &wanted).expect("draws")
+        };
+        let both = picture(Some(&target.path));
+        assert_eq!(both, picture(Some(&target.path)), "{view}");
+        assert_ne!(both, picture(None), "{view}");
+    }
+}

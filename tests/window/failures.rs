@@ -1,0 +1,238 @@
+//! What can go wrong in a sitting: it is said in words, and nothing is lost.
+
+use crate::common;
+use crate::gui_support::{Window, link, opened_window, press, says, settle, small};
+use egui::accesskit::Role;
+use egui::{Key, Modifiers, Vec2};
+use egui_kittest::kittest::Queryable;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+use tilescope::gui::{Opened, simulate_with};
+
+const SIZE: Vec2 = Vec2::new(1400.0, 900.0);
+
+/// A program that dies half-way through every simulation, answers questions as the real one does,
+/// and writes down what a window is opened on. The directory it writes to.
+fn dying_program() -> &'static Path {
+    static PLACE: OnceLock<tempfile::TempDir> = OnceLock::new();
+    let make = || {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tilescope");
+        let real = env!("CARGO_BIN_EXE_tilescope");
+        let script = format!(
+            "#!/bin/sh\n\
+             case \"$*\" in\n\
+             specs*|*--check*) exec {real} \"$@\" ;;\n\
+             simulate*) echo progress 40 >&2; echo 'halfway there' >&2; kill -9 $$ ;;\n\
+             *) echo \"$@\" >>\"$0.windows\" ;;\n\
+             esac\n"
+        );
+        std::fs::write(&path, script).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        simulate_with(&path);
+        directory
+    };
+    PLACE.get_or_init(make).path()
+}
+
+fn until(window: &mut Window, words: &str, holds: impl Fn(&Window) -> bool) {
+    for _ in 0..6_000 {
+        window.step();
+        if holds(window) {
+            return settle(window);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("never: {words}");
+}
+
+fn messages(window: &Window) -> String {
+    window.state().session().messages.join("\n")
+}
+
+/// A small simulated report; the directory must outlive it.
+fn simulated() -> (Opened, tempfile::TempDir) {
+    let directory = tempfile::tempdir().unwrap();
+    let spec = common::spec("matmul_chain", &["model.m=64", "model.k=64", "model.n=64"]);
+    common::report_file(&spec, directory.path());
+    (Opened::read(directory.path()).unwrap(), directory)
+}
+
+#[test]
+fn a_child_killed_half_way_is_told_and_loses_nothing() {
+    dying_program();
+    let (opened, directory) = simulated();
+    let before = std::fs::read(directory.path().join("profile.pop")).unwrap();
+    let mut window = opened_window(opened, "memory", SIZE);
+    press(&mut window, Modifiers::CTRL, Key::T);
+    let what_if = window.state_mut().session_mut().what_if.as_mut().unwrap();
+    let changed = what_if.text().replace("m = 64", "m = 128");
+    what_if.set_text(changed.clone());
+    until(&mut window, "checked", |window| {
+        window.state().session().what_if.as_ref().is_some_and(|what_if| what_if.is_sane())
+    });
+    window.get_by_label("Simulate and compare").click();
+    window.step();
+    window.step();
+    until(&mut window, "died", |window| {
+        window.state().session().simulation.is_none() && !messages(window).is_empty()
+    });
+    let said = messages(&window);
+    assert!(said.contains("The simulation failed") && said.contains("halfway there"), "{said}");
+    let session = window.state().session();
+    assert_eq!(session.what_if.as_ref().unwrap().text(), changed, "what was typed stays");
+    let page = session.page.as_ref().unwrap();
+    assert!(page.compared.is_none() && page.view == "memory");
+    assert!(says(&window, "Tick as it was") && !says(&window, "Tick variant 1"));
+    assert_eq!(std::fs::read(directory.path().join("profile.pop")).unwrap(), before);
+}
+
+#[test]
+fn what_was_tried_for_one_report_waits_while_another_is_shown() {
+    dying_program();
+    let ((first, _first), (second, _second)) = (simulated(), simulated());
+    let mut window = opened_window(first.clone(), "summary", SIZE);
+    press(&mut window, Modifiers::CTRL, Key::T);
+    window.state_mut().session_mut().what_if.as_mut().unwrap().set_text("# mine".to_owned());
+    window.state_mut().session_mut().show(second);
+    settle(&mut window);
+    press(&mut window, Modifiers::CTRL, Key::T);
+    assert_ne!(window.state().session().what_if.as_ref().unwrap().text(), "# mine");
+    window.state_mut().session_mut().show(first);
+    settle(&mut window);
+    press(&mut window, Modifiers::CTRL, Key::T);
+    assert_eq!(window.state().session().what_if.as_ref().unwrap().text(), "# mine");
+}
+
+#[test]
+fn a_new_window_opens_on_what_is_shown() {
+    let windows = dying_program().join("tilescope.windows");
+    let (opened, directory) = simulated();
+    let mut window = opened_window(opened, "liveness", SIZE);
+    let wanted = format!("{} --at {}\n", directory.path().display(), link(&window));
+    press(&mut window, Modifiers::CTRL | Modifiers::SHIFT, Key::N);
+    until(&mut window, "opened", |_| windows.is_file());
+    for _ in 0..100 {
+        if std::fs::read_to_string(&windows).unwrap() == wanted {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(std::fs::read_to_string(&windows).unwrap(), wanted);
+    assert_eq!(messages(&window), "");
+}
+
+fn report(directory: &Path) -> Opened {
+    small().write(directory).unwrap();
+    Opened::read(directory).unwrap()
+}
+
+/// Saves what is shown under a path.
+fn save(window: &mut Window, path: &Path) {
+    press(window, Modifiers::CTRL, Key::S);
+    window.get_by_label("File to write").focus();
+    window.step();
+    press(window, Modifiers::CTRL | Modifiers::COMMAND, Key::A);
+    window.get_by_label("File to write").type_text(&path.to_string_lossy());
+    settle(window);
+    window.get_by_role_and_label(Role::Button, "Save").click();
+    window.step();
+    until(window, "saved or not", |window| !window.state().session().messages.is_empty());
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_is_told_and_the_file_stays() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut window = opened_window(report(directory.path()), "memory", SIZE);
+    // Every write to this device fails as on a full disk.
+    save(&mut window, Path::new("/dev/full"));
+    assert!(messages(&window).contains("the disk is full; nothing was changed"));
+    assert!(!Path::new("/dev/full").is_file(), "the device is still one");
+    window.state_mut().session_mut().messages.clear();
+    let kept = directory.path().join("kept.png");
+    std::fs::write(&kept, "old").unwrap();
+    save(&mut window, &directory.path().join("no/such/place.png"));
+    assert!(messages(&window).contains("there is no such directory"));
+    assert_eq!(std::fs::read_to_string(&kept).unwrap(), "old");
+    assert!(says(&window, "Memory by tile"), "the view is still there");
+}
+
+#[test]
+fn garbage_beside_a_report_is_told_kept_and_moved_aside() {
+    let directory = tempfile::tempdir().unwrap();
+    let notes = directory.path().join("tilescope-notes.json");
+    std::fs::write(&notes, "{\"format\": 1, \"bookmarks\": [{\"na").unwrap();
+    let mut window = opened_window(report(directory.path()), "memory", SIZE);
+    assert!(messages(&window).contains("Bookmarks could not be read"));
+    assert!(says(&window, "Memory by tile"));
+    press(&mut window, Modifiers::CTRL, Key::M);
+    assert!(messages(&window).contains("are now in"));
+    let aside = directory.path().join("tilescope-notes.broken-1");
+    assert!(std::fs::read_to_string(aside).unwrap().contains("{\"na"));
+    assert!(std::fs::read_to_string(&notes).unwrap().contains("view=memory"));
+}
+
+#[test]
+fn links_to_what_is_not_there_are_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut window = opened_window(report(directory.path()), "memory", SIZE);
+    let follow = |window: &mut Window, report: &Path, at: &str| {
+        window.state_mut().session_mut().messages.clear();
+        let context = window.ctx.clone();
+        window.state_mut().open_at(&context, Some(report), None, Some(at));
+        until(window, "told", |window| !window.state().session().messages.is_empty());
+        messages(window)
+    };
+    let step = r#"select.step={"ipu":0,"sub_lane":0,"position":9,"step":123456}"#;
+    let cases: &[(PathBuf, String, &str)] = &[
+        (directory.path().into(), format!("tilescope:?view=execution-trace&{step}"), "no step"),
+        (directory.path().into(), "tilescope:?view=nowhere".to_owned(), "does not exist"),
+        (directory.path().into(), "tilescope:?view=%2".to_owned(), "damaged"),
+        (directory.path().into(), "http://example.org".to_owned(), "begins with tilescope:"),
+        ("/nowhere/at/all".into(), "tilescope:?view=memory".to_owned(), "/nowhere/at/all"),
+        (
+            directory.path().into(),
+            "tilescope:?view=memory&compare=/nowhere/either".to_owned(),
+            "/nowhere/either",
+        ),
+    ];
+    for (report, at, words) in cases {
+        let said = follow(&mut window, report, at);
+        assert!(said.contains(words), "{at}: {said}");
+        let page = window.state().session().page.as_ref().unwrap();
+        assert_eq!(page.opened.path, directory.path(), "{at}");
+    }
+}
+
+#[test]
+fn a_file_that_changes_is_read_again_and_the_selection_stays() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut window = {
+        let opened = report(directory.path());
+        let mut window = opened_window(opened.clone(), "execution-trace", SIZE);
+        window.state_mut().session_mut().watches = true;
+        window.state_mut().session_mut().show(opened);
+        settle(&mut window);
+        window
+    };
+    press(&mut window, Modifiers::NONE, Key::Period);
+    let before = window.state().session().selection.clone();
+    assert!(before.step.is_some());
+    // Time for the first look at the file.
+    until(&mut window, "looked at", |_| true);
+    std::thread::sleep(Duration::from_millis(300));
+    window.step();
+    let mut other = small();
+    other.variable("new/variable", tilescope::report::Category::Variable, 0..8, 5_000, None);
+    other.write(directory.path()).unwrap();
+    let variables = |window: &Window| {
+        let page = window.state().session().page.as_ref().unwrap();
+        page.opened.report.variable_count().unwrap()
+    };
+    let known = variables(&window);
+    until(&mut window, "read again", |window| variables(window) > known);
+    assert_eq!(window.state().session().selection, before);
+}

@@ -1,0 +1,27 @@
+//! Tests of the desktop app, driven through its accessibility tree; no display is needed.
+//!
+//! One program, and not one for each file: linking is most of what building tests costs.
+
+#![cfg(feature = "gui")]
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../gui_support/mod.rs"]
+mod gui_support;
+#[path = "../report_support/mod.rs"]
+mod report_support;
+
+mod app;
+mod compare;
+#[cfg(unix)]
+mod failures;
+mod keep;
+mod layout;
+mod numbers;
+mod pairs;
+mod pictures;
+mod tiles;
+mod tour;
+mod tuning_loop;
+mod what_if;

@@ -1,0 +1,216 @@
+//! The figures that views show are those of the analyses: every view on every kind of report.
+
+use crate::gui_support::{VARIANTS, Variant, Window, each_pair, window};
+use egui::Vec2;
+use egui_kittest::kittest::NodeT;
+use std::sync::Mutex;
+use tilescope::analysis::insights::{Facts, memory_picture, ranked};
+use tilescope::analysis::liveness::{Source, always_live, curve};
+use tilescope::analysis::operations::{Layer, OpRow, operations};
+use tilescope::analysis::operations_graph::{GraphKey, graph};
+use tilescope::analysis::program_tree::{groups, tally};
+use tilescope::analysis::tile_mapping::{Measure, SubjectKind, mapping, subjects};
+use tilescope::analysis::{exchange_code, memory, summary, tiles};
+use tilescope::gui::view_names;
+use tilescope::report::{Part, Report, ReportError};
+use tilescope::units::{Bytes, Cycles, exact_bytes, grouped, percent};
+
+/// Names and values of everything a reader of the accessibility tree finds, a line each.
+fn read(window: &Window) -> String {
+    let mut lines = Vec::new();
+    for node in window.root().children_recursive() {
+        let node = node.accesskit_node();
+        lines.extend(node.label());
+        lines.extend(node.value());
+    }
+    lines.join("\n")
+}
+
+/// What must be read in a view; nothing where the report does not say it.
+fn figures(report: &Report, view: &str) -> Result<Vec<String>, ReportError> {
+    match view {
+        "summary" => of_summary(report),
+        "insights" => of_insights(report),
+        "memory" => of_memory(report),
+        "liveness" => of_liveness(report),
+        "program-tree" => of_program_tree(report),
+        "operations" => of_operations(report),
+        "operations-graph" => of_graph(report),
+        "execution-trace" => of_trace(report),
+        "exchange-code" => of_exchange_code(report),
+        _ => of_tile_mapping(report),
+    }
+}
+
+fn of_summary(report: &Report) -> Result<Vec<String>, ReportError> {
+    let found = summary::summary(report)?;
+    let graph = found.graph;
+    let mut figures: Vec<String> =
+        [graph.compute_sets, graph.edges, graph.variables, graph.vertices].map(grouped).into();
+    let memory = found.memory;
+    figures.push(format!("Fullest tile: {}", Bytes(memory.max_tile_including_gaps)));
+    figures.push(format!("Memory in use: {}", Bytes(memory.total_including_gaps)));
+    if let Some(run) = found.execution {
+        figures.push(format!("Run: {} cycles", Cycles(run.total_cycles)));
+        figures.extend(run.samples_per_second.map(|rate| grouped(rate.round() as u64)));
+    }
+    Ok(figures)
+}
+
+fn of_insights(report: &Report) -> Result<Vec<String>, ReportError> {
+    let facts = Facts::gather(report)?;
+    let picture = memory_picture(&facts);
+    let findings = ranked(&facts);
+    let mut figures = vec![format!("All {}", findings.len())];
+    figures.extend(findings.iter().flat_map(|finding| {
+        let sentence: String = finding.sentence.chars().take(600).collect();
+        [sentence, finding.gain.text(), finding.advice.clone()]
+    }));
+    if picture.used > 0 {
+        figures.extend(picture.worst.iter().map(|tile| Bytes(tile.bytes).to_string()));
+        let some = picture.histogram.iter().filter(|bucket| bucket.tiles > 0);
+        figures.extend(some.map(|bucket| grouped(bucket.tiles)));
+    }
+    Ok(figures)
+}
+
+fn of_memory(report: &Report) -> Result<Vec<String>, ReportError> {
+    if memory::curves(report, &memory::CurveKey::default())?.max == 0 {
+        return Ok(Vec::new());
+    }
+    let rows = memory::details(report, &[])?;
+    Ok(rows.iter().map(|row| exact_bytes(row.bytes[0])).collect())
+}
+
+fn of_liveness(report: &Report) -> Result<Vec<String>, ReportError> {
+    let Some(curve) = curve(report, Source::Whole)? else { return Ok(Vec::new()) };
+    let Some(peak) = curve.peak() else { return Ok(Vec::new()) };
+    let mut figures = vec![format!("at most {}", tiles::Unit::Bytes.exact(curve.total(peak)))];
+    if report.has(Part::Variables) {
+        let always = always_live(report, Source::Whole)?;
+        let sum = always.iter().flat_map(|live| &live.bytes).sum();
+        figures.push(exact_bytes(sum));
+    }
+    Ok(figures)
+}
+
+fn of_program_tree(report: &Report) -> Result<Vec<String>, ReportError> {
+    let programs = report.programs()?;
+    let groups = groups(&programs);
+    let Some(first) = groups.first() else { return Ok(Vec::new()) };
+    let tally = tally(&programs, first.root);
+    Ok(tally.iter().flat_map(|(kind, count)| [kind.name().to_owned(), grouped(*count)]).collect())
+}
+
+fn of_operations(report: &Report) -> Result<Vec<String>, ReportError> {
+    // The first layer that a report has is shown.
+    let layers = [Layer::Model, Layer::Library, Layer::Program];
+    let first = if report.operations()?.is_empty() { &layers[1..] } else { &layers[..1] };
+    let mut rows = Vec::new();
+    for layer in first {
+        rows = operations(report, *layer)?.rows;
+        if !rows.is_empty() {
+            break;
+        }
+    }
+    if rows.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sum = |value: fn(&OpRow) -> u64| rows.iter().map(value).sum::<u64>();
+    Ok(vec![
+        grouped(rows.len() as u64),
+        exact_bytes(sum(OpRow::code)),
+        grouped(sum(|row| row.elapsed)),
+        grouped(sum(|row| row.flops)),
+    ])
+}
+
+fn of_graph(report: &Report) -> Result<Vec<String>, ReportError> {
+    let mut key = GraphKey { backward: true, update: false, open: Some(Vec::new()) };
+    let Some(mut found) = graph(report, &key)? else { return Ok(Vec::new()) };
+    let operations: usize = found.nodes.iter().map(|node| node.operations.len()).sum();
+    // What hides too much folded is unfolded.
+    if found.nodes.len() < 3 && operations <= 60 {
+        key.open = None;
+        found = graph(report, &key)?.unwrap_or(found);
+    }
+    Ok(vec![format!("{} nodes, {} arrows", found.nodes.len(), found.edges.len())])
+}
+
+fn of_trace(report: &Report) -> Result<Vec<String>, ReportError> {
+    let Some(run) = summary::summary(report)?.execution else { return Ok(Vec::new()) };
+    let mut figures = vec![format!("Total cycles {}", Cycles(run.total_cycles))];
+    // Further IPUs may be scrolled out of sight.
+    for ipu in run.ipus.iter().take(4) {
+        let shares = ipu.proportions.iter().filter(|(_, share)| *share >= 0.0005);
+        figures.extend(shares.map(|(_, share)| percent(share)));
+    }
+    Ok(figures)
+}
+
+fn of_exchange_code(report: &Report) -> Result<Vec<String>, ReportError> {
+    if !report.has(Part::Exchanges) && !report.has(Part::Categories) {
+        return Ok(Vec::new());
+    }
+    let overview = exchange_code::overview(report)?;
+    let of_link = |link: &exchange_code::LinkTotals| {
+        let mut figures = vec![
+            exact_bytes(link.stored),
+            exact_bytes(link.fullest),
+            grouped(link.programs),
+            grouped(link.messages),
+            Bytes(link.bytes).to_string(),
+        ];
+        figures.extend([link.shared(), link.beside()].into_iter().flatten().map(exact_bytes));
+        figures
+    };
+    Ok(overview.links.iter().flat_map(of_link).collect())
+}
+
+fn of_tile_mapping(report: &Report) -> Result<Vec<String>, ReportError> {
+    let (entries, _) = subjects(report, SubjectKind::Tensors)?;
+    let largest = entries.iter().min_by_key(|entry| std::cmp::Reverse(entry.size));
+    let Some(largest) = largest.filter(|_| report.has(Part::Variables)) else {
+        return Ok(Vec::new());
+    };
+    let Some(found) = mapping(report, largest.subject)? else { return Ok(Vec::new()) };
+    let bytes = found.values(Measure::Bytes);
+    let held = || bytes.iter().filter(|bytes| **bytes > 0);
+    Ok(vec![
+        found.name.chars().take(400).collect(),
+        format!("Total {}", exact_bytes(bytes.iter().sum())),
+        format!("Tiles {}", grouped(held().count() as u64)),
+        format!(
+            "Per tile {} - {}",
+            exact_bytes(held().min().copied().unwrap_or(0)),
+            exact_bytes(held().max().copied().unwrap_or(0))
+        ),
+    ])
+}
+
+#[test]
+fn what_is_shown_is_what_the_analyses_say() {
+    let problems = Mutex::new(Vec::new());
+    each_pair(VARIANTS, |variant, view| {
+        // High enough for all of it to be laid out.
+        let window = window(variant, view, Vec2::new(1600.0, 2600.0));
+        let found = read(&window);
+        let report = &variant.opened().report;
+        for figure in figures(report, view).expect("reads") {
+            if !found.contains(&figure) {
+                let problem = format!("{} {view}: {figure}", variant.name);
+                problems.lock().unwrap().push(problem);
+            }
+        }
+    });
+    let problems = problems.into_inner().unwrap();
+    assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
+}
+
+#[test]
+fn figures_are_looked_for_in_every_view() {
+    let report = Variant::named("simulated").opened().report;
+    for view in view_names() {
+        assert!(!figures(&report, view).expect("reads").is_empty(), "{view}");
+    }
+}

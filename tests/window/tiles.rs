@@ -1,0 +1,229 @@
+//! Views over tiles say what the analyses say: exchange code and who sends to whom, where tensors
+//! lie, the memory of tiles.
+
+use crate::common;
+use egui::accesskit::Role;
+use egui::{Key, Vec2};
+use egui_kittest::Harness;
+use egui_kittest::kittest::{NodeT, Queryable};
+use std::time::Duration;
+use tilescope::analysis::exchange_code;
+use tilescope::gui::app::App;
+use tilescope::gui::{Opened, theme};
+use tilescope::report::Report;
+use tilescope::units::{exact_bytes, grouped};
+
+struct State {
+    app: App,
+    report: Report,
+    _directory: tempfile::TempDir,
+}
+
+type Window = Harness<'static, State>;
+
+/// The MNIST pipeline in a view.
+fn window(view: &str) -> Window {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let path = directory.path().join("report");
+    let spec = common::spec("mnist_pipeline", &["options.device_iterations=1"]);
+    common::report_file(&spec, &path);
+    let opened = Opened::read(&path).expect("opens");
+    let report = Report::open(&path).expect("opens");
+    let mut app = App::detached(&egui::Context::default(), Some(opened));
+    app.show_view(view);
+    let state = State { app, report, _directory: directory };
+    let mut window = Harness::builder()
+        .with_size(Vec2::new(1500.0, 900.0))
+        .with_context_setup(theme::install)
+        .build_ui_state(
+            |ui, state: &mut State| {
+                state.app.logic(ui.ctx());
+                state.app.ui(ui);
+            },
+            state,
+        );
+    settle(&mut window);
+    window
+}
+
+fn settle(window: &mut Window) {
+    let mut calm = 0;
+    for _ in 0..400 {
+        window.step();
+        let workers = window.state().app.session().workers.clone();
+        calm = if workers.busy() { 0 } else { calm + 1 };
+        if calm == 4 {
+            return;
+        }
+        workers.wait(Duration::from_secs(20));
+    }
+    panic!("the window never comes to rest");
+}
+
+fn says(window: &Window, words: &str) -> bool {
+    window.query_all_by_label_contains(words).next().is_some()
+}
+
+fn press(window: &mut Window, role: Role, name: &str) {
+    window.get_by_role_and_label(role, name).click();
+    settle(window);
+}
+
+/// Opens a choice and takes one of its words.
+fn choose(window: &mut Window, choice: &str, words: &str) {
+    press(window, Role::ComboBox, choice);
+    let entries = window.query_all_by_label(words);
+    let entry = entries.last().expect("an entry of the choice");
+    entry.click();
+    settle(window);
+}
+
+#[test]
+fn exchange_code_is_that_of_the_report() {
+    let mut window = window("exchange-code");
+    let overview = exchange_code::overview(&window.state().report).expect("reads");
+    for totals in &overview.links {
+        assert!(says(&window, &exact_bytes(totals.stored)), "{totals:?}");
+        assert!(says(&window, &grouped(totals.programs)), "{totals:?}");
+    }
+    press(&mut window, Role::Tab, "Programs");
+    let programs = exchange_code::programs(&window.state().report, &[]).expect("reads");
+    let largest = programs.iter().max_by_key(|row| row.traffic.code_bytes).expect("programs");
+    assert!(says(&window, &largest.name));
+    let all: u64 = programs.iter().map(|row| row.traffic.code_bytes).sum();
+    assert!(says(&window, &exact_bytes(all)), "the row of totals");
+}
+
+#[test]
+fn choosing_a_program_shows_who_sends_to_whom_in_it() {
+    let mut window = window("exchange-code");
+    choose(&mut window, "Show", "Who sends to whom");
+    let whole = window.get_by_label("Who sends to whom").accesskit_node().value();
+    press(&mut window, Role::Tab, "Programs");
+    press(&mut window, Role::Label, "GlobalExchange: inter-ipu-copies/GlobalPre");
+    let part = window.get_by_label("Who sends to whom").accesskit_node().value();
+    assert_ne!(whole, part);
+    let traffic = exchange_code::programs(&window.state().report, &[]).expect("reads");
+    let copies = traffic.iter().find(|row| row.name.contains("inter-ipu-copies")).expect("copies");
+    assert_eq!(part, Some(format!("{} B in view", grouped(copies.traffic.bytes_in))));
+    press(&mut window, Role::Button, "All programs");
+    assert_eq!(window.get_by_label("Who sends to whom").accesskit_node().value(), whole);
+}
+
+#[test]
+fn a_tensor_is_mapped_as_the_report_says() {
+    use tilescope::analysis::tile_mapping::{Subject, SubjectKind, mapping, subjects};
+    let mut window = window("tile-mapping");
+    let report = &window.state().report;
+    let (entries, whole) = subjects(report, SubjectKind::Tensors).expect("reads");
+    assert!(whole);
+    let largest = entries.iter().max_by_key(|entry| entry.size).expect("tensors").clone();
+    let rearranged = |entry: &&tilescope::analysis::tile_mapping::Entry| {
+        let found = mapping(report, entry.subject).expect("reads").expect("is there");
+        matches!(entry.subject, Subject::Operation(_)) && !found.rearrangements.is_empty()
+    };
+    let (operations, _) = subjects(report, SubjectKind::Operations).expect("reads");
+    let operation = operations.iter().find(rearranged).expect("a rearrangement").clone();
+    assert!(says(&window, &largest.name));
+    assert!(says(&window, &exact_bytes(largest.size)));
+    choose(&mut window, "Map", "Operations");
+    window.get_by_label("Filter by name").focus();
+    window.step();
+    window.get_by_label("Filter by name").type_text(&operation.name);
+    settle(&mut window);
+    let row = window.query_all_by_role_and_label(Role::Label, &operation.name).next();
+    row.expect("the row of the operation").click();
+    settle(&mut window);
+    let chosen = window.state().app.session().selection.operation;
+    assert_eq!(chosen.map(Subject::Operation), Some(operation.subject));
+    let found = mapping(&window.state().report, operation.subject).expect("reads");
+    let count = found.expect("is there").rearrangements.len();
+    press(&mut window, Role::Tab, &format!("Rearrangements ({count})"));
+    assert!(says(&window, "Before: what tiles send") && says(&window, "After: what tiles receive"));
+}
+
+#[test]
+fn memory_shows_the_floor_plan_a_variable_and_compute_sets() {
+    use tilescope::analysis::memory;
+    let mut window = window("memory");
+    choose(&mut window, "Graph", "Tile map");
+    let report = &window.state().report;
+    let most = report.tile_memory().expect("reads").map(|tile| tile.excluding_gaps()).max();
+    let map = window.get_by_label("Memory on the floor plan").accesskit_node().value();
+    assert!(map.is_some_and(|words| words.ends_with(&exact_bytes(most))));
+    press(&mut window, Role::Tab, "Compute sets");
+    let sets = memory::compute_sets(&window.state().report, &[]).expect("reads");
+    let vertices: u64 = sets.rows.iter().map(|row| row.count).sum();
+    assert!(says(&window, &grouped(vertices)), "the row of totals");
+    press(&mut window, Role::Tab, "Variables");
+    choose(&mut window, "Graph", "Chosen variables");
+    assert!(says(&window, "Choose a variable in the table below"));
+    let listing = memory::variables(&window.state().report, &[]).expect("reads");
+    let largest =
+        (0..listing.rows.len()).max_by_key(|at| listing.rows[*at].bytes[0]).expect("some");
+    let row = window.query_all_by_role_and_label(Role::Row, &listing.rows[largest].name).next();
+    row.expect("its row").click();
+    settle(&mut window);
+    let chosen = window.state().app.session().selection.variable;
+    assert_eq!(chosen, Some(listing.variables[largest]));
+    assert!(says(&window, "Memory of the chosen variables by tile"));
+}
+
+#[test]
+fn every_tile_has_its_row_below_the_bars() {
+    let mut window = window("execution-trace");
+    // High enough for the rows of all tiles.
+    window.set_size(Vec2::new(1500.0, 1600.0));
+    settle(&mut window);
+    let label = "Tiles of IPU 0";
+    assert!(!says(&window, label));
+    press(&mut window, Role::CheckBox, "BSP");
+    assert!(says(&window, label));
+    for _ in 0..2 {
+        press(&mut window, Role::Button, "+");
+    }
+    let high = window.get_by_label(label).rect().height();
+    press(&mut window, Role::Button, "−");
+    assert!(window.get_by_label(label).rect().height() < high);
+}
+
+#[test]
+fn the_memory_map_holds_every_variable_of_a_tile() {
+    use tilescope::analysis::bank_map::bank_map;
+    let mut window = window("memory");
+    press(&mut window, Role::Tab, "Variables");
+    window.get_by_label("Memory map").click();
+    settle(&mut window);
+    let label = window.get_by_label("Select tiles, e.g. 1 or 0,3-5");
+    label.focus();
+    window.step();
+    window.get_by_label("Select tiles, e.g. 1 or 0,3-5").type_text("1500");
+    settle(&mut window);
+    let map = bank_map(&window.state().report, 1500).expect("reads");
+    let value = window.get_by_label("Memory map of tile 1,500").accesskit_node().value();
+    assert_eq!(value, Some(format!("{} variables in {} rows", map.placed.len(), map.rows)));
+    let memory = window.state().report.tile_memory().expect("reads");
+    let always = map.placed.iter().filter(|part| part.lifetime.is_none());
+    let bytes: u64 = always.map(|part| part.addresses.end - part.addresses.start).sum();
+    assert_eq!(memory.get(1500).map(|tile| tile.always_live), Some(bytes));
+    window.get_by_label("Memory map of tile 1,500").focus();
+    // Arrows belong to what has had the focus for a frame.
+    window.run_steps(2);
+    window.key_press(Key::ArrowRight);
+    settle(&mut window);
+    assert_eq!(window.state().app.session().selection.variable, Some(map.placed[0].id));
+}
+
+#[test]
+fn floating_point_work_is_that_of_the_operations() {
+    use tilescope::analysis::operations::{Layer, operations};
+    let mut window = window("operations");
+    let rows = operations(&window.state().report, Layer::Model).expect("reads").rows;
+    let row = rows.iter().max_by_key(|row| row.elapsed).expect("operations").clone();
+    window.query_all_by_role_and_label(Role::Row, &row.name).next().expect("its row").click();
+    settle(&mut window);
+    press(&mut window, Role::Tab, "FLOPs");
+    assert!(says(&window, &format!("{} FLOPs", grouped(row.flops * row.executions))));
+    press(&mut window, Role::Tab, "Debug");
+    assert!(says(&window, &row.shapes));
+}

@@ -1,0 +1,202 @@
+//! The walks of docs/tour.md: each question is answered in under ten clicks, and the figure that is
+//! found is that of the analyses.
+
+use crate::common;
+use crate::gui_support;
+use crate::gui_support::{Window, settle};
+use egui::accesskit::Role;
+use egui::{Key, Vec2};
+use egui_kittest::kittest::{NodeT, Queryable};
+use std::path::Path;
+use std::time::Duration;
+use tilescope::analysis::insights::insights;
+use tilescope::analysis::operations::{Layer, operations};
+use tilescope::analysis::{exchange_code, memory};
+use tilescope::gui::{Opened, simulate_with};
+use tilescope::report::Report;
+use tilescope::units::{exact_bytes, grouped};
+
+/// Most clicks for an answer.
+const MOST: usize = 9;
+
+/// Somebody who looks for an answer.
+struct Walk {
+    window: Window,
+    report: Report,
+    clicks: usize,
+}
+
+impl Walk {
+    /// Stands before the summary of a report.
+    fn new(directory: &Path) -> Self {
+        let report = Report::open(directory).unwrap();
+        let opened = Opened::read(directory).unwrap();
+        let window = gui_support::opened_window(opened, "summary", Vec2::new(1280.0, 800.0));
+        Self { window, report, clicks: 0 }
+    }
+
+    fn click(&mut self, role: Role, name: &str) {
+        let node = self.window.query_all_by_role(role).find(|node| {
+            let node = node.accesskit_node();
+            let label = node.label().unwrap_or_default();
+            label == name || (role == Role::Link && label.contains(name))
+        });
+        node.unwrap_or_else(|| panic!("nothing to click is called {name}")).click();
+        self.clicks += 1;
+        settle(&mut self.window);
+    }
+
+    /// Opens a choice and takes one of its entries.
+    fn choose(&mut self, choice: &str, entry: &str) {
+        self.click(Role::ComboBox, choice);
+        self.window.query_all_by_label(entry).last().unwrap().click();
+        self.clicks += 1;
+        settle(&mut self.window);
+    }
+
+    fn type_into(&mut self, label: &str, text: &str) {
+        let node = self.window.query_all_by_label(label).next();
+        node.unwrap_or_else(|| panic!("nothing to type into is called {label}")).focus();
+        self.clicks += 1;
+        self.window.step();
+        self.window.get_by_label(label).type_text(text);
+        settle(&mut self.window);
+    }
+
+    /// Waits for a report that is being opened.
+    fn arrive(&mut self, entry: &str) {
+        let opened =
+            |walk: &Self| walk.window.query_by_role_and_label(Role::Button, entry).is_some();
+        for _ in 0..1000 {
+            self.window.step();
+            if opened(self) {
+                return settle(&mut self.window);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("the report does not open");
+    }
+
+    #[track_caller]
+    fn finds(&self, words: &str) {
+        assert!(gui_support::says(&self.window, words), "not found: {words}");
+        assert!(self.clicks <= MOST, "{} clicks", self.clicks);
+    }
+
+    /// What a rule says about the report.
+    fn sentence(&self, rule: &str) -> String {
+        let findings = insights(&self.report).unwrap();
+        findings.into_iter().find(|finding| finding.rule == rule).expect("a finding").sentence
+    }
+}
+
+fn simulated(name: &str, overrides: &[&str]) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    common::report_file(&common::spec(name, overrides), directory.path());
+    directory
+}
+
+fn pipeline(overrides: &[&str]) -> tempfile::TempDir {
+    let all = [&["options.device_iterations=1"], overrides].concat();
+    simulated("mnist_pipeline", &all)
+}
+
+#[test]
+fn which_stage_is_slowest_and_by_how_much() {
+    let directory = pipeline(&[]);
+    let mut walk = Walk::new(directory.path());
+    walk.click(Role::Button, "Insights");
+    let sentence = walk.sentence("stage_balance");
+    assert!(sentence.contains("times the mean"), "{sentence}");
+    walk.finds(&sentence);
+}
+
+#[test]
+fn what_fills_the_fullest_tile() {
+    let directory = pipeline(&[]);
+    let mut walk = Walk::new(directory.path());
+    walk.click(Role::Button, "Insights");
+    let buttons = walk.window.query_all_by_role(Role::Button);
+    let names = buttons.filter_map(|node| node.accesskit_node().label());
+    let fullest =
+        names.into_iter().find(|name| name.starts_with("Tile ") && name.contains("(IPU")).unwrap();
+    walk.click(Role::Button, &fullest);
+    let tile = walk.window.state().session().selection.tiles[0];
+    walk.finds(&format!("Tile {}", grouped(tile.into())));
+    walk.click(Role::Tab, "Variables");
+    let listing = memory::variables(&walk.report, &[tile]).unwrap();
+    let largest = listing.rows.iter().max_by_key(|row| row.bytes[0]).unwrap();
+    walk.finds(&largest.name);
+    walk.finds(&exact_bytes(largest.bytes[0]));
+}
+
+#[test]
+fn what_share_of_the_time_goes_to_remote_buffers() {
+    let directory = simulated("offload", &[]);
+    let mut walk = Walk::new(directory.path());
+    walk.click(Role::Button, "Insights");
+    walk.finds(&walk.sentence("remote_buffers"));
+    walk.click(Role::Button, "Execution trace");
+    walk.finds("Remote buffers");
+}
+
+#[test]
+fn which_operation_pays_for_prearrange() {
+    let directory = simulated("matmul_chain", &[]);
+    let mut walk = Walk::new(directory.path());
+    walk.click(Role::Button, "Insights");
+    walk.finds(&walk.sentence("rearrangement"));
+    walk.click(Role::Button, "Operations");
+    walk.choose("Layer", "Programs");
+    walk.type_into("Filter operations", "PreArrange");
+    let programs = operations(&walk.report, Layer::Program).unwrap();
+    let arranging = programs.rows.iter().filter(|row| row.name.contains("PreArrange"));
+    let most = arranging.max_by_key(|row| row.elapsed).unwrap();
+    assert!(most.elapsed > 0);
+    walk.finds(&most.name);
+    walk.finds(&grouped(most.elapsed));
+}
+
+#[test]
+fn what_four_replicas_would_add_is_simulated_and_compared() {
+    simulate_with(Path::new(env!("CARGO_BIN_EXE_tilescope")));
+    let (one, four) = (pipeline(&[]), pipeline(&["options.replication_factor=4"]));
+    let mut walk = Walk::new(one.path());
+    walk.click(Role::Button, "Exchange code");
+    walk.click(Role::Button, "Try 4 replicas…");
+    walk.click(Role::Button, "Simulate and compare");
+    for _ in 0..6000 {
+        walk.window.step();
+        let page = walk.window.state().session().page.as_ref().unwrap();
+        if page.compared.is_some() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    settle(&mut walk.window);
+    let links = exchange_code::overview(&Report::open(four.path()).unwrap()).unwrap().links;
+    for link in &links {
+        walk.finds(&exact_bytes(link.stored));
+    }
+}
+
+#[test]
+fn what_four_replicas_add_to_the_exchange_code() {
+    let (one, four) = (pipeline(&[]), pipeline(&["options.replication_factor=4"]));
+    let stored = |report: &Report| {
+        let links = exchange_code::overview(report).unwrap().links;
+        links.iter().map(|link| link.stored).sum::<u64>()
+    };
+    let mut walk = Walk::new(one.path());
+    walk.click(Role::Button, "Exchange code");
+    let before = stored(&walk.report);
+    walk.finds(&exact_bytes(before));
+    walk.click(Role::Button, "Close report");
+    walk.type_into("Path of a report", &four.path().to_string_lossy());
+    walk.window.key_press(Key::Enter);
+    walk.arrive("Exchange code");
+    walk.click(Role::Button, "Exchange code");
+    let after = stored(&Report::open(four.path()).unwrap());
+    assert!(after > before);
+    walk.finds(&exact_bytes(after));
+}

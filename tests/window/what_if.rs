@@ -1,0 +1,131 @@
+//! Changing the spec of a report and simulating it again, with the real program as the child.
+
+use crate::common;
+use crate::gui_support::{Variant, Window, opened_window, says, settle};
+use egui::{Key, Modifiers, Vec2, vec2};
+use egui_kittest::kittest::Queryable;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tilescope::gui::{Opened, simulate_with};
+
+const SIZE: Vec2 = vec2(1400.0, 900.0);
+
+/// A window on a small simulated report with its spec beside it; the directory must outlive it.
+fn window() -> (Window, tempfile::TempDir) {
+    simulate_with(Path::new(env!("CARGO_BIN_EXE_tilescope")));
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let spec = common::spec("matmul_chain", &["model.m=64", "model.k=64", "model.n=64"]);
+    common::report_file(&spec, directory.path());
+    let opened = Opened::read(directory.path()).expect("opens");
+    let mut window = opened_window(opened, "summary", SIZE);
+    window.key_press_modifiers(Modifiers::COMMAND, Key::T);
+    settle(&mut window);
+    (window, directory)
+}
+
+/// Lets a window run until something holds.
+fn until(window: &mut Window, words: &str, holds: impl Fn(&Window) -> bool) {
+    let end = Instant::now() + Duration::from_secs(120);
+    while !holds(window) {
+        assert!(Instant::now() < end, "never: {words}");
+        window.step();
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    settle(window);
+}
+
+fn set_text(window: &mut Window, change: impl Fn(&str) -> String) {
+    let what_if = window.state_mut().session_mut().what_if.as_mut().expect("open");
+    let text = change(what_if.text());
+    what_if.set_text(text);
+    settle(window);
+}
+
+#[test]
+fn a_changed_spec_is_simulated_and_compared() {
+    let (mut window, _directory) = window();
+    assert!(says(&window, "What if") && says(&window, "as it was"));
+    set_text(&mut window, |text| text.replace("m = 64", "m = 128"));
+    window.get_by_label("Simulate and compare").click();
+    until(&mut window, "compared", |window| {
+        let page = window.state().session().page.as_ref();
+        page.is_some_and(|page| page.compared.is_some())
+    });
+    assert!(window.state().session().messages.is_empty());
+    for words in ["variant 1", "model.m = 128", "Tick variant 1", "Tick as it was"] {
+        assert!(says(&window, words), "{words}");
+    }
+    // Any two of those that were tried can be compared.
+    window.get_by_label("Tick variant 1").click();
+    settle(&mut window);
+    window.get_by_label("Tick as it was").click();
+    settle(&mut window);
+    window.get_by_label("Compare ticked").click();
+    until(&mut window, "the other way round", |window| {
+        let page = window.state().session().page.as_ref().expect("shown");
+        page.opened.path.ends_with("variant 1")
+    });
+}
+
+#[test]
+fn other_replicas_are_tried_from_the_exchange_code() {
+    simulate_with(Path::new(env!("CARGO_BIN_EXE_tilescope")));
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let spec = common::spec("mnist_pipeline", &["options.device_iterations=1"]);
+    common::report_file(&spec, directory.path());
+    let opened = Opened::read(directory.path()).expect("opens");
+    let mut window = opened_window(opened, "exchange-code", SIZE);
+    window.get_by_label("Try 4 replicas…").click();
+    settle(&mut window);
+    let session = window.state().session();
+    let text = session.what_if.as_ref().expect("open").text();
+    assert!(text.contains("replication_factor = 4"), "{text}");
+    assert!(says(&window, "Simulate and compare"));
+}
+
+#[test]
+fn nonsense_is_refused_with_its_line() {
+    let (mut window, _directory) = window();
+    for nonsense in ["m = \"seven\"", "m = 7\nmm = 8", "m = = ="] {
+        set_text(&mut window, |text| {
+            let lines = text.lines().filter(|line| !line.starts_with('m'));
+            let kept: Vec<&str> = lines.collect();
+            kept.join("\n").replace("[model]", &format!("[model]\n{nonsense}"))
+        });
+        assert!(says(&window, "Line "), "{nonsense}");
+        window.get_by_label("Simulate and compare").click();
+        settle(&mut window);
+        assert!(window.state().session().simulation.is_none(), "{nonsense}");
+        window.get_by_label("Reset").click();
+        settle(&mut window);
+        assert!(!says(&window, "Line "), "{nonsense}");
+    }
+    let page = window.state().session().page.as_ref().expect("shown");
+    assert!(page.compared.is_none());
+}
+
+#[test]
+fn a_child_that_is_stopped_loses_nothing() {
+    let (mut window, _directory) = window();
+    set_text(&mut window, |text| text.replace("m = 64", "m = 1500"));
+    window.get_by_label("Simulate and compare").click();
+    window.step();
+    window.step();
+    if let Some(simulation) = &window.state().session().simulation {
+        simulation.cancel();
+    }
+    until(&mut window, "stopped", |window| window.state().session().simulation.is_none());
+    let session = window.state().session();
+    assert!(session.page.as_ref().is_some_and(|page| page.compared.is_none()));
+    assert!(session.what_if.as_ref().is_some_and(|what_if| what_if.text().contains("m = 1500")));
+    assert!(!says(&window, "Tick variant 1"));
+}
+
+#[test]
+fn a_report_without_a_spec_says_so() {
+    let mut window = opened_window(Variant::named("foreign").opened(), "summary", SIZE);
+    window.key_press_modifiers(Modifiers::COMMAND, Key::T);
+    settle(&mut window);
+    assert!(says(&window, "does not say which spec it was made from"));
+    assert!(!says(&window, "Simulate and compare"));
+}
