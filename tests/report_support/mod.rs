@@ -1,6 +1,7 @@
 //! Reports made from a seed, and small helpers the report tests share.
 
 #![allow(clippy::unwrap_used)]
+#![allow(dead_code, reason = "each test program uses its own part")]
 
 pub mod foreign;
 
