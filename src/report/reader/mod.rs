@@ -189,7 +189,7 @@ impl Report {
             Part::Operations => any("operations"),
             Part::OperationInputs => column("operation_inputs", "input"),
             Part::Variables => any("vars") || column("vars_info", "tile"),
-            Part::Addresses => column("var_tiles", "offset"),
+            Part::Addresses => column("var_addresses", "data"),
             Part::Lifetimes => column("vars", "first_live"),
             Part::Liveness => any("liveness_steps"),
             Part::TileMemory => column("memory_by_tile", "total") || column("vars_info", "tile"),

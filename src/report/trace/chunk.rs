@@ -18,10 +18,10 @@
 //! Where a report has no rows of steps, a second blob beside the chunk keeps, in the same manner,
 //! the four facts that views of the trace do not need.
 
-use super::codec::{Cursor, apply, difference, pack, put, unpack};
 use super::expect::{Expectations, FACTS, Facts, PROGRAM};
 use super::record::{Class, Details, Record};
 use super::types::Balance;
+use crate::report::codec::{Cursor, apply, difference, pack, put, unpack};
 use crate::report::limits::{MAX_CYCLES, MAX_STEP_BYTES, MAX_STEPS};
 use crate::units::{CycleRange, ProgramId, StepId};
 use std::ops::Range;

@@ -1,8 +1,8 @@
 //! Summaries of consecutive steps, and the blobs that keep them.
 
-use super::codec::{Cursor, pack, put, unpack};
 use super::record::{Class, Record};
 use super::types::{Longest, PerActivity, Totals};
+use crate::report::codec::{Cursor, pack, put, unpack};
 use crate::report::limits::{MAX_CYCLES, MAX_STEPS};
 use crate::units::{CycleRange, ProgramId, StepId};
 
