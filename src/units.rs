@@ -438,6 +438,32 @@ impl<T: Clone + PartialEq> TileRuns<T> {
 }
 
 impl TileRuns<u64> {
+    /// Pairs of values, one pair for each tile that has a value; `others` counts as 0 where it has
+    /// none.
+    pub fn zip<T: Clone + PartialEq>(
+        &self,
+        others: &Self,
+        mut join: impl FnMut(u64, u64) -> T,
+    ) -> TileRuns<T> {
+        let mut joined = TileRuns::empty();
+        let mut others = others.iter().peekable();
+        for (tiles, value) in self.iter() {
+            let mut first = tiles.first;
+            while first < tiles.end {
+                while others.next_if(|(range, _)| range.end <= first).is_some() {}
+                let (end, other) = match others.peek() {
+                    Some((range, other)) if range.first <= first => (range.end, **other),
+                    Some((range, _)) => (range.first, 0),
+                    None => (tiles.end, 0),
+                };
+                let end = end.min(tiles.end);
+                joined.push(TileRange::new(first, end), join(*value, other));
+                first = end;
+            }
+        }
+        joined
+    }
+
     /// Sum over all tiles.
     pub fn total(&self) -> u64 {
         self.runs.iter().map(|(tiles, value)| u64::from(tiles.count()) * value).sum()

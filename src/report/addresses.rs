@@ -9,8 +9,7 @@
 
 use super::codec::{Cursor, apply, difference, put};
 use super::comb::{Comb, combs};
-use super::model::Placement;
-use crate::units::{TileRange, TileRuns};
+use crate::units::TileRuns;
 
 /// The blob of the addresses of a variable.
 pub(super) fn encode(addresses: &TileRuns<u64>) -> Vec<u8> {
@@ -61,27 +60,6 @@ fn next(cursor: &mut Cursor, first: u32, before: u64, tiles: u32) -> Option<(Com
     Some((comb, apply(cursor.take()?, before)))
 }
 
-/// Bytes and addresses together, address 0 where none is known.
-pub(super) fn placed(bytes: &TileRuns<u64>, addresses: &TileRuns<u64>) -> TileRuns<Placement> {
-    let mut placed = TileRuns::empty();
-    let mut known = addresses.iter().peekable();
-    for (tiles, &bytes) in bytes.iter() {
-        let mut at = tiles.first;
-        while at < tiles.end {
-            while known.next_if(|(range, _)| range.end <= at).is_some() {}
-            let (end, offset) = match known.peek() {
-                Some((range, address)) if range.first <= at => (range.end, **address),
-                Some((range, _)) => (range.first, 0),
-                None => (tiles.end, 0),
-            };
-            let end = end.min(tiles.end);
-            placed.push(TileRange::new(at, end), Placement { bytes, offset });
-            at = end;
-        }
-    }
-    placed
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,19 +87,6 @@ mod tests {
         fn any_bytes_are_combs_among_the_tiles(blob in prop::collection::vec(any::<u8>(), 0..60)) {
             for (comb, _) in decode(&blob, 1000).flatten() {
                 prop_assert!(comb.end_of_all() <= 1000);
-            }
-        }
-
-        #[test]
-        fn each_tile_with_bytes_has_its_address(
-            bytes in prop::collection::vec(prop::option::of(1u64..3), 40),
-            addresses in prop::collection::vec(prop::option::of(0u64..3), 40),
-        ) {
-            let placed = placed(&runs(&bytes), &runs(&addresses));
-            for tile in 0..40 {
-                let offset = addresses[tile].unwrap_or(0);
-                let expected = bytes[tile].map(|bytes| Placement { bytes, offset });
-                prop_assert_eq!(placed.get(tile as u32).copied(), expected);
             }
         }
     }

@@ -118,7 +118,8 @@ impl Report {
         let mut runs = RunCollector::default();
         let mut finish = |(id, variable): &mut (VariableId, Variable), runs: RunCollector<u64>| {
             let addresses = addresses.remove(&id.0).unwrap_or_default();
-            variable.tiles = addresses::placed(&runs.finish(&self.db, table), &addresses);
+            let bytes = runs.finish(&self.db, table);
+            variable.tiles = bytes.zip(&addresses, |bytes, offset| Placement { bytes, offset });
         };
         self.db.read(select, |cells| {
             let Some(id) = cells.small(0) else { return Ok(ControlFlow::Continue(())) };
