@@ -9,7 +9,7 @@ use crate::sim::graph::DType;
 use crate::sim::lower::constants::{KERNEL_GATHER_CYCLES_PER_BYTE, WEIGHT_ARRANGE_SHARE};
 use crate::sim::lower::work::{Phase, PhaseKind, VertexUse, Work, WorkItem};
 use crate::sim::planner::estimate::elementwise;
-use crate::sim::planner::{Machine, Plan};
+use crate::sim::planner::{Machine, Plan, TrainingPlans};
 use crate::units::TileRuns;
 
 /// How an operand lies before the pass.
@@ -94,6 +94,14 @@ pub fn lower(machine: &Machine, plan: &Plan, operands: &Operands) -> Lowered {
         used_until.reverse();
     }
     Lowered { work: pass.builder.finish(), used_until, result_from }
+}
+
+/// What turns the weights of the forward pass around for the backward pass, where that is done
+/// once for many of them.
+pub fn turn_weights(machine: &Machine, plans: &TrainingPlans) -> Work {
+    let mut pass = Pass::new(machine, &plans.backward);
+    pass.transpose_weights(&Operands::backward(plans, Source::Planned));
+    pass.builder.finish()
 }
 
 /// The vertices that add a gradient, scaled, to `bytes` of each tile.
