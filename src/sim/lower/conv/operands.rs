@@ -136,28 +136,36 @@ impl Pass<'_> {
         }
         let grain = regroup_grain(self.plan.params.input_type);
         match self.around_channels(operand) {
-            1 => Source::Elsewhere { group: channels },
-            group if group.is_multiple_of(grain) && wanted.is_multiple_of(grain) => {
+            None => Source::Elsewhere { group: channels },
+            Some(group) if group.is_multiple_of(grain) && wanted.is_multiple_of(grain) => {
                 Source::Transposed { group, tiles: self.machine.tiles }
             }
             _ => Source::Elsewhere { group: 1 },
         }
     }
 
-    /// Elements of an operand's dimension around channels that lie in groups of one.
-    fn around_channels(&self, operand: Operand) -> u64 {
+    /// Elements that lie together around channels in groups of one: as many of the innermost other
+    /// dimension as a tile has in a row, if they divide it (poplibs `VarStructure.cpp`
+    /// detectInnermostGrouping); `None` where nothing is around them.
+    fn around_channels(&self, operand: Operand) -> Option<u64> {
         let padded = &self.layout.padded;
-        let innermost_first = padded.dims.iter().rev();
-        let mut sizes: Vec<u64> = match operand {
-            Operand::Input => innermost_first.map(|dim| dim.input).chain([padded.batch]).collect(),
+        let parts = &self.layout.parts;
+        let largest = |of: &dyn Fn(&TilePart) -> u64| parts.iter().map(of).max().unwrap_or(1);
+        let innermost_first = padded.dims.iter().enumerate().rev();
+        let mut sizes: Vec<(u64, u64)> = match operand {
+            Operand::Input => innermost_first
+                .map(|(dim, field)| (field.input, largest(&|part| part.inputs[dim])))
+                .chain([(padded.batch, largest(&|part| part.batch))])
+                .collect(),
             Operand::Weights => {
-                let group =
-                    gcd(self.plan.vertex.out_chans_per_group, self.layout.slice.out_channels);
-                [group].into_iter().chain(innermost_first.map(|dim| dim.kernel)).collect()
+                let wanted = self.plan.vertex.out_chans_per_group;
+                let group = gcd(wanted, self.layout.slice.out_channels);
+                let kernels = innermost_first.map(|(_, field)| (field.kernel, field.kernel));
+                [(group, group)].into_iter().chain(kernels).collect()
             }
         };
-        sizes.retain(|size| *size > 1);
-        sizes.first().copied().unwrap_or(1)
+        sizes.retain(|(size, _)| *size > 1);
+        sizes.first().map(|(size, on_tile)| gcd(*size, *on_tile))
     }
 
     /// Operands with another dimension innermost are turned around where groups allow it.
