@@ -22,7 +22,7 @@ mod temporaries;
 mod vertices;
 
 pub use layout::{Innermost, OperandLayout, PlannedLayouts, planned_layouts};
-pub use pass::{Destination, Lowered, Operands, Source, lower, scaled_add};
+pub use pass::{Destination, Lowered, Operands, Source, lower, scaled_add, turn_weights};
 pub use start::Start;
 
 use crate::sim::lower::work::Work;

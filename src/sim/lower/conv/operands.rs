@@ -6,8 +6,8 @@ use super::pass::{Destination, Operand, Operands, Pass, Rearranged, Source};
 use super::rearrange::{self, Blocks, Transposition, regroup_grain};
 use crate::report::Category;
 use crate::sim::lower::constants::PIECE_GATHER_CYCLES;
-use crate::sim::planner::Plan;
 use crate::sim::planner::ranges::gcd;
+use crate::sim::planner::{Pass as PlanPass, Plan};
 
 /// More users than this, and an operand in another layout is rearranged once before it is sent
 /// to them (poplibs `Convolution.cpp` inViewMaxBroadcastDests).
@@ -103,16 +103,69 @@ impl Pass<'_> {
             self.bring(operands, [true; 2], shares);
             return;
         }
+        let mut operands = *operands;
+        // Backward passes of fully connected layers take what there is: rows with five outputs
+        // show no phase that would turn a gradient around.
+        if self.plan.options.pass != PlanPass::FcTrainingBackward {
+            operands.input = self.as_it_lies(operands.input, Operand::Input);
+            operands.weights = self.as_it_lies(operands.weights, Operand::Weights);
+        }
+        let operands = &operands;
         self.regroup(operands);
         let ragged = self.is_ragged();
         let users = self.users();
         let moves = |source: &Source, users: u64| match source {
-            Source::Transposed { .. } => true,
+            Source::Transposed { .. } | Source::Elsewhere { group: 1 } => true,
             Source::Elsewhere { .. } => users > MOST_VIEW_USERS,
             Source::Planned | Source::ForwardWeights(_) => ragged && users > MOST_VIEW_USERS,
         };
         let moved = [moves(&operands.input, users[0]), moves(&operands.weights, users[1])];
         self.bring(operands, moved, shares);
+    }
+
+    /// How an operand lies that is said to be as planned. Where the groups of the vertex and the
+    /// channels have no common divisor, channels lie in groups of one, and the dimension around
+    /// them is innermost in truth: the operand is turned around in blocks, or copied element by
+    /// element, before it is sent (poplibs `Convolution.cpp` createInputImpl, convolutionImpl).
+    fn as_it_lies<'s>(&self, source: Source<'s>, operand: Operand) -> Source<'s> {
+        let wanted = self.plan.vertex.in_chans_per_group;
+        let channels = self.layout.slice.in_channels;
+        let Source::Planned = source else { return source };
+        if wanted == 1 || gcd(wanted, channels) > 1 {
+            return source;
+        }
+        let grain = regroup_grain(self.plan.params.input_type);
+        match self.around_channels(operand) {
+            None => Source::Elsewhere { group: channels },
+            Some(group) if group.is_multiple_of(grain) && wanted.is_multiple_of(grain) => {
+                Source::Transposed { group, tiles: self.machine.tiles }
+            }
+            _ => Source::Elsewhere { group: 1 },
+        }
+    }
+
+    /// Elements that lie together around channels in groups of one: as many of the innermost other
+    /// dimension as a tile has in a row, if they divide it (poplibs `VarStructure.cpp`
+    /// detectInnermostGrouping); `None` where nothing is around them.
+    fn around_channels(&self, operand: Operand) -> Option<u64> {
+        let padded = &self.layout.padded;
+        let parts = &self.layout.parts;
+        let largest = |of: &dyn Fn(&TilePart) -> u64| parts.iter().map(of).max().unwrap_or(1);
+        let innermost_first = padded.dims.iter().enumerate().rev();
+        let mut sizes: Vec<(u64, u64)> = match operand {
+            Operand::Input => innermost_first
+                .map(|(dim, field)| (field.input, largest(&|part| part.inputs[dim])))
+                .chain([(padded.batch, largest(&|part| part.batch))])
+                .collect(),
+            Operand::Weights => {
+                let wanted = self.plan.vertex.out_chans_per_group;
+                let group = gcd(wanted, self.layout.slice.out_channels);
+                let kernels = innermost_first.map(|(_, field)| (field.kernel, field.kernel));
+                [(group, group)].into_iter().chain(kernels).collect()
+            }
+        };
+        sizes.retain(|(size, _)| *size > 1);
+        sizes.first().map(|(size, on_tile)| gcd(*size, *on_tile))
     }
 
     /// Operands with another dimension innermost are turned around where groups allow it.

@@ -9,7 +9,7 @@ use crate::sim::graph::DType;
 use crate::sim::lower::constants::{KERNEL_GATHER_CYCLES_PER_BYTE, WEIGHT_ARRANGE_SHARE};
 use crate::sim::lower::work::{Phase, PhaseKind, VertexUse, Work, WorkItem};
 use crate::sim::planner::estimate::elementwise;
-use crate::sim::planner::{Machine, Plan};
+use crate::sim::planner::{Machine, Plan, TrainingPlans};
 use crate::units::TileRuns;
 
 /// How an operand lies before the pass.
@@ -94,6 +94,14 @@ pub fn lower(machine: &Machine, plan: &Plan, operands: &Operands) -> Lowered {
         used_until.reverse();
     }
     Lowered { work: pass.builder.finish(), used_until, result_from }
+}
+
+/// What turns the weights of the forward pass around for the backward pass, where that is done
+/// once for many of them.
+pub fn turn_weights(machine: &Machine, plans: &TrainingPlans) -> Work {
+    let mut pass = Pass::new(machine, &plans.backward);
+    pass.transpose_weights(&Operands::backward(plans, Source::Planned));
+    pass.builder.finish()
 }
 
 /// The vertices that add a gradient, scaled, to `bytes` of each tile.
@@ -224,12 +232,13 @@ impl<'a> Pass<'a> {
             .iter()
             .map(|part| {
                 let bytes = self.layout.inputs(part) * self.element_bytes();
-                let held =
-                    if self.in_place[0] { (bytes / split.out_channels).min(even) } else { 0 };
+                // Wherever the operand lies, its share of each tile is sent to all users.
+                let share = (bytes / split.out_channels).min(even);
+                let held = if self.in_place[0] { share } else { 0 };
                 let shared = users > 1 || bytes > held;
                 Flow {
                     received: bytes - held,
-                    sent: held,
+                    sent: share,
                     messages_in: if shared { users } else { 0 },
                     paired,
                     ..Flow::default()
@@ -246,10 +255,11 @@ impl<'a> Pass<'a> {
             .iter()
             .map(|part| {
                 let bytes = self.layout.weights(part) * self.element_bytes();
-                let held = if self.in_place[1] { bytes / users } else { 0 };
+                let share = bytes / users;
+                let held = if self.in_place[1] { share } else { 0 };
                 Flow {
                     received: bytes - held,
-                    sent: held,
+                    sent: share,
                     messages_in: if users > 1 { users } else { 0 },
                     ..Flow::default()
                 }
@@ -275,7 +285,10 @@ impl<'a> Pass<'a> {
     /// Copy vertices of each tile: one for each operand of which the tile holds a part that has to
     /// join what it received.
     fn arranging_copies(&self, flows: &[Vec<Flow>; 2]) -> Vec<u64> {
-        let joins = |flow: &Flow| u64::from(flow.sent > 0 && flow.received > 0);
-        flows[0].iter().zip(&flows[1]).map(|(a, b)| joins(a) + joins(b)).collect()
+        let joins =
+            |flow: &Flow, in_place: bool| u64::from(in_place && flow.sent > 0 && flow.received > 0);
+        let [input, weights] = self.in_place;
+        let both = flows[0].iter().zip(&flows[1]);
+        both.map(|(a, b)| joins(a, input) + joins(b, weights)).collect()
     }
 }

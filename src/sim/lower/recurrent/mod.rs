@@ -323,11 +323,7 @@ impl<'a> Lowered<'a> {
     /// The weights as the backward pass wants them: made once, before the loop.
     fn turned(&self, plans: &Plans) -> Option<Work> {
         let Plans::Training(plans) = plans else { return None };
-        let whole = conv::backward(self.machine, plans, Source::Planned);
-        let product = conv::lower(self.machine, &plans.backward, &PLANNED).work;
-        let before = whole.phases().len().saturating_sub(product.phases().len());
-        let items = whole.items.into_iter().take(before).collect();
-        Some(Work { items, temporaries: Vec::new() })
+        Some(Work { temporaries: Vec::new(), ..conv::turn_weights(self.machine, plans) })
     }
 
     /// One product of the weight update, added to its sum.
