@@ -40,20 +40,22 @@ pub fn save_ui(ui: &mut Ui, overlay: &mut Overlay, session: &Session, commands: 
         typed.request_focus();
     }
     let entered = typed.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
-    let size = ui.ctx().content_rect().size();
+    let zoom = ui.ctx().zoom_factor();
+    let text_percent = (zoom * 100.0).round() as u16;
+    let size = ui.ctx().content_rect().size() * zoom;
     let size = (size.x.round() as u32, size.y.round() as u32);
     let text = match what {
         SaveWhat::Table(_) | SaveWhat::Differences(_) => {
             "The whole table, with plain numbers.".to_owned()
         }
-        _ => format!("{} x {} points, in the colours of the window.", size.0, size.1),
+        _ => format!("{} x {} pixels, in the colours of the window.", size.0, size.1),
     };
     ui.label(RichText::new(text).color(Palette::of(ui.visuals()).weak_text));
     let path = overlay.typed.trim();
     let clicked = ui.add_enabled(!path.is_empty(), egui::Button::new("Save")).clicked();
     if (clicked || entered) && !path.is_empty() {
         let path = PathBuf::from(path);
-        let saving = Saving { what, path, size, theme: ui.ctx().theme() };
+        let saving = Saving { what, path, size, text_percent, theme: ui.ctx().theme() };
         commands.push(Command::Overlay(None));
         commands.push(Command::Save(saving));
     }
