@@ -77,7 +77,9 @@ impl Grip {
 
     fn moved(&mut self, ui: &Ui, response: &Response, scale: f64, offset: i64) -> Option<i64> {
         if response.drag_started() {
-            self.taken = response.interact_pointer_pos().map(|at| (at.x, offset));
+            // From where the button went down: a drag is known as one only some points later.
+            let origin = ui.input(|input| input.pointer.press_origin());
+            self.taken = origin.map(|at| (at.x, offset));
         }
         if response.drag_stopped() {
             self.taken = None;

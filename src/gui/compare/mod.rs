@@ -346,7 +346,7 @@ impl Compared {
         // What keys and menus ask for goes where the pointer is, but arrows move the grip that has
         // the focus.
         let held = self.time.has_focus();
-        let arrow = |wish: &Wish| matches!(wish, Wish::Left | Wish::Right);
+        let arrow = |wish: &Wish| matches!(wish, Wish::Next | Wish::Previous);
         let wishes = context.wishes.iter().filter(|wish| !(held && arrow(wish)));
         let wishes = &*wishes.copied().collect::<Vec<Wish>>();
         let asked = |side: Side| if side == self.active { wishes } else { &[] };

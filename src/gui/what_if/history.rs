@@ -161,18 +161,13 @@ impl History {
         ui.label(RichText::new("Tried").strong());
         ScrollArea::horizontal().id_salt("variants").show(ui, |ui| {
             Grid::new("variants").striped(true).num_columns(8).show(ui, |ui| {
-                for head in ["", "", "Cycles", "Samples/s", "Fullest tile", "Fits", "Changes", ""] {
+                for head in ["", "", "", "Cycles", "Samples/s", "Fullest tile", "Fits", "Changes"] {
                     ui.label(RichText::new(head).color(palette.weak_text).size(12.0));
                 }
                 ui.end_row();
                 let mut forgotten = None;
                 for at in 0..self.variants.len() {
-                    self.row_ui(ui, workers, at, text);
-                    let name = &self.variants[at].name;
-                    // The report itself is no variant that could be forgotten.
-                    if at > 0
-                        && icon_button_ui(ui, Icon::Close, &format!("Forget {name}")).clicked()
-                    {
+                    if self.row_ui(ui, workers, at, text) {
                         forgotten = Some(at);
                     }
                     ui.end_row();
@@ -183,7 +178,8 @@ impl History {
         self.buttons_ui(ui, commands);
     }
 
-    fn row_ui(&mut self, ui: &mut Ui, workers: &Workers, at: usize, text: &mut String) {
+    /// A row; whether its variant is to be taken off the list.
+    fn row_ui(&mut self, ui: &mut Ui, workers: &Workers, at: usize, text: &mut String) -> bool {
         let palette = Palette::of(ui.visuals());
         let variant = &mut self.variants[at];
         let mut ticked = self.ticked.contains(&at);
@@ -200,6 +196,11 @@ impl History {
         if ui.link(&variant.name).on_hover_text("Work on this spec").clicked() {
             *text = variant.spec.clone();
         }
+        // The report itself is no variant that could be forgotten.
+        let forget = match at {
+            0 => ui.label("").clicked(),
+            _ => icon_button_ui(ui, Icon::Close, &format!("Forget {}", variant.name)).clicked(),
+        };
         let path = variant.path.clone();
         let question = move |(): &()| {
             let report = Report::open(&path).map_err(|error| error.to_string())?;
@@ -219,6 +220,7 @@ impl History {
             variant.changes.join(", ")
         };
         ui.label(words);
+        forget
     }
 
     fn buttons_ui(&mut self, ui: &mut Ui, commands: &mut Vec<Command>) {
