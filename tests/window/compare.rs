@@ -125,7 +125,7 @@ fn the_graph_of_both_has_the_line_of_the_memory_and_choices() {
         }
         // A click chooses on both sides; so do the arrow keys.
         window.get_by_role_and_label(Role::Canvas, "Both reports").focus();
-        window.step();
+        settle(&mut window);
         window.key_press(Key::ArrowRight);
         settle(&mut window);
         let session = window.state().session();
@@ -177,7 +177,7 @@ fn the_grip_moves_the_target_in_time() {
     assert!((moved - 120.0).abs() < 3.0, "the grip is where the pointer left it: {moved}");
     // The same with keys: as far back as it takes, or all at once.
     window.get_by_role_and_label(Role::Slider, NAME).focus();
-    window.step();
+    settle(&mut window);
     let dragged = value(&window);
     window.key_press(Key::ArrowRight);
     settle(&mut window);
