@@ -95,7 +95,7 @@ impl ExecutionTrace {
         {
             self.overview_texture = Some((key, Tiled::new(ui.ctx(), "trace overview", image)));
         }
-        let image = self.overview_texture.as_ref().map(|(_, texture)| texture);
+        let image = self.overview_texture.as_ref().map(|(_, texture)| (texture, prepared.range));
         let axis = self.axis.unwrap_or_else(|| Axis::fitting(limits.range, limits.width));
         if let Some(moved) = overview_ui(ui, rect, image, axis, limits, &mut self.grip) {
             self.axis = Some(moved);

@@ -240,7 +240,7 @@ impl StackGraph {
             let image = Pieces::cut(silhouette(stack, size, palette));
             self.strip = Some((key.0, key.1, dark, Tiled::new(ui.ctx(), "stack overview", &image)));
         }
-        let image = self.strip.as_ref().map(|(_, _, _, texture)| texture);
+        let image = self.strip.as_ref().map(|(_, _, _, texture)| (texture, limits.range));
         let axis = self.axis.unwrap_or_else(|| Axis::fitting_exactly(limits.range, limits.width));
         if let Some(moved) = overview_ui(ui, rect, image, axis, limits, &mut self.grip) {
             self.axis = Some(moved);

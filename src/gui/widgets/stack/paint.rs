@@ -8,6 +8,8 @@ use crate::gui::widgets::elided::elided;
 use crate::units::grouped;
 use egui::{Align2, Color32, ColorImage, FontId, Mesh, Painter, Rect, Shape, Stroke, Ui, pos2};
 
+/// Width of the line along the top of a layer.
+const LINE: f32 = 1.3;
 /// Most columns of each of many layers that have a line along their top.
 const MOST_OUTLINED: usize = 400;
 
@@ -27,12 +29,14 @@ pub(super) fn paint(ui: &Ui, places: &Places<'_>, look: &Look<'_>) {
         if places.stack.is_beside() {
             // What is behind shines through.
             fill(&inside, places, &ground, &above, colour.gamma_multiply(0.16));
-            outline(&inside, places, &above, *colour);
+            // Of two that are the same, the one behind shows on both sides.
+            let width = if index < count / 2 { 3.0 } else { LINE };
+            outline(&inside, places, &above, Stroke::new(width, *colour));
             continue;
         }
         fill(&inside, places, &below, &above, mix(*colour, palette.page, paleness));
         if count <= 2 || above.len() <= MOST_OUTLINED {
-            outline(&inside, places, &above, *colour);
+            outline(&inside, places, &above, Stroke::new(LINE, *colour));
         }
         below = above;
     }
@@ -132,7 +136,7 @@ fn veil(painter: &Painter, places: &Places<'_>, matching: &Matching, colour: Col
     painter.add(Shape::mesh(mesh));
 }
 
-fn outline(painter: &Painter, places: &Places<'_>, above: &[(f32, f32, f32)], colour: Color32) {
+fn outline(painter: &Painter, places: &Places<'_>, above: &[(f32, f32, f32)], line: Stroke) {
     let mut points = Vec::with_capacity(above.len() * 2);
     for (left, right, y) in above {
         points.push(pos2(left.max(places.frame.left() - 2.0), *y));
@@ -150,7 +154,7 @@ fn outline(painter: &Painter, places: &Places<'_>, above: &[(f32, f32, f32)], co
         }
         kept.push(point);
     }
-    painter.add(Shape::line(kept, Stroke::new(1.3, colour)));
+    painter.add(Shape::line(kept, line));
 }
 
 fn grid(painter: &Painter, places: &Places<'_>, look: &Look<'_>, palette: &Palette) {
