@@ -7,6 +7,7 @@ use crate::gui::saving::{SaveWhat, Saving};
 use crate::gui::session::Session;
 use crate::gui::theme::Palette;
 use crate::gui::widgets::choice_ui;
+use egui::text::CCursorRange;
 use egui::{Key, RichText, TextEdit, Ui};
 use std::path::PathBuf;
 
@@ -35,9 +36,15 @@ pub fn save_ui(ui: &mut Ui, overlay: &mut Overlay, session: &Session, commands: 
         overlay.typed = what.file_name(&page.opened.name(), page.view);
     }
     let edit = TextEdit::singleline(&mut overlay.typed).desired_width(ui.available_width() - 18.0);
-    let typed = ui.add(edit).accessible_name("File to write");
+    let output = edit.show(ui);
+    let typed = output.response.response.accessible_name("File to write");
     if !overlay.shown {
         typed.request_focus();
+        // What is typed replaces the name that is proposed.
+        let all = CCursorRange::select_all(&output.galley);
+        let mut state = output.state;
+        state.cursor.set_char_range(Some(all));
+        state.store(ui.ctx(), typed.id);
     }
     let entered = typed.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
     let zoom = ui.ctx().zoom_factor();

@@ -13,8 +13,11 @@ use crate::gui::widgets::icon_button_ui;
 use crate::gui::worker::{Asked, Slot, Workers};
 use crate::report::{REPORT_FILE, Report};
 use crate::units::{binary_bytes, grouped};
-use egui::{Grid, RichText, ScrollArea, TextEdit, Ui};
+use egui::{Grid, Label, RichText, ScrollArea, TextEdit, Ui};
 use std::path::{Path, PathBuf};
+
+/// Widest line with what a variant changes, in points; all of it is told by hovering.
+const CHANGES: f32 = 150.0;
 
 /// A spec that was simulated, and its report.
 pub struct Variant {
@@ -160,8 +163,8 @@ impl History {
         let palette = Palette::of(ui.visuals());
         ui.label(RichText::new("Tried").strong());
         ScrollArea::horizontal().id_salt("variants").show(ui, |ui| {
-            Grid::new("variants").striped(true).num_columns(8).show(ui, |ui| {
-                for head in ["", "", "", "Cycles", "Samples/s", "Fullest tile", "Fits", "Changes"] {
+            Grid::new("variants").striped(true).num_columns(7).show(ui, |ui| {
+                for head in ["", "", "", "Cycles", "Samples/s", "Fullest tile", "Fits"] {
                     ui.label(RichText::new(head).color(palette.weak_text).size(12.0));
                 }
                 ui.end_row();
@@ -193,9 +196,19 @@ impl History {
                 self.ticked.drain(..surplus);
             }
         }
-        if ui.link(&variant.name).on_hover_text("Work on this spec").clicked() {
-            *text = variant.spec.clone();
-        }
+        let words = variant.changes.join(", ");
+        ui.vertical(|ui| {
+            ui.spacing_mut().item_spacing.y = 0.0;
+            ui.set_max_width(CHANGES);
+            let hint = format!("Work on this spec\n{words}");
+            if ui.link(&variant.name).on_hover_text(hint.trim_end()).clicked() {
+                *text = variant.spec.clone();
+            }
+            if !words.is_empty() {
+                let small = RichText::new(&words).color(palette.weak_text).size(11.0);
+                ui.add(Label::new(small).truncate());
+            }
+        });
         // The report itself is no variant that could be forgotten.
         let forget = match at {
             0 => ui.label("").clicked(),
@@ -214,12 +227,6 @@ impl History {
             }
             _ => (0..4).for_each(|_| drop(ui.label("…"))),
         }
-        let words = if variant.changes.is_empty() {
-            "nothing".to_owned()
-        } else {
-            variant.changes.join(", ")
-        };
-        ui.label(words);
         forget
     }
 

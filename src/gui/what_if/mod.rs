@@ -23,6 +23,7 @@ use history::{History, Variant};
 use keys::{KeyInfo, Problem};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Below the directory of simulated reports: what was tried.
 const DIRECTORY: &str = "what-if";
@@ -226,9 +227,11 @@ pub fn user_directory() -> PathBuf {
     super::opening::simulated(DIRECTORY)
 }
 
-/// Where variants of a session that remembers nothing are kept.
+/// Where variants of a session that remembers nothing are kept: a place of its own.
 pub fn passing_directory() -> PathBuf {
-    std::env::temp_dir().join(format!("tilescope-{DIRECTORY}-{}", std::process::id()))
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let (process, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    std::env::temp_dir().join(format!("tilescope-{DIRECTORY}-{process}-{number}"))
 }
 
 /// The panel beside the view, if it is open.

@@ -33,7 +33,8 @@ impl ExecutionTrace {
         let mark_rows = if prefs.marks { common + usize::from(prepared.host) } else { 0 };
         let places = places(area, mark_rows);
         self.run = Some(prepared.range);
-        self.lanes = Some(places.lanes.union(places.ruler));
+        // Where there is little room, lanes reach out of it.
+        self.lanes = Some(places.lanes.union(places.ruler).intersect(area));
         let range = self.reach.map_or(prepared.range, |reach| reach.union(prepared.range));
         let limits = Limits { range, width: places.lanes.width() };
         self.keep_axis(limits);

@@ -240,7 +240,15 @@ fn paint_flag(
     let (before, behind) = (x - 8.0 - text.size().x, x + 8.0);
     let fits_before = before >= places.frame.left();
     let fits_behind = behind + text.size().x <= places.frame.right();
-    let left = if !fits_behind || (words_left && fits_before) { before } else { behind };
+    let left = match (fits_before, fits_behind) {
+        (true, true) if words_left => before,
+        (_, true) => behind,
+        (true, false) => before,
+        // In a narrow graph they stand where there is most room.
+        (false, false) => (x - text.size().x / 2.0)
+            .min(places.frame.right() - text.size().x)
+            .max(places.frame.left()),
+    };
     let top = (y - text.size().y / 2.0).max(places.frame.top() + 1.0);
     let ground = Rect::from_min_size(pos2(left, top), text.size()).expand(2.0);
     painter.rect_filled(ground, 3.0, palette.page.gamma_multiply(0.85));
