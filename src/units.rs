@@ -129,6 +129,15 @@ impl ByteUnits {
     /// Every choice.
     pub const ALL: [Self; 3] = [Self::Binary, Self::Si, Self::Bytes];
 
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Binary => "binary",
+            Self::Si => "si",
+            Self::Bytes => "bytes",
+        }
+    }
+
     /// Words for people.
     pub fn title(self) -> &'static str {
         match self {

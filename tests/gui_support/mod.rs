@@ -409,12 +409,10 @@ pub fn picture(window: &mut Window, size: Vec2) -> Picture {
     draw(&context, window.state_mut(), (size.x as u32, size.y as u32))
 }
 
-/// Fails where two windows show different pictures; both are kept to be looked at. Bars of the trace
-/// are rounded to pixels from where panning began: there the link says which cycles are shown.
+/// Fails where two windows show different pictures; both are kept to be looked at.
 pub fn show_the_same(one: &mut Window, other: &mut Window, size: Vec2, words: &str) {
     let pictures = [picture(one, size), picture(other, size)];
-    let trace = one.state().session().page.as_ref().is_some_and(|of| of.view == "execution-trace");
-    if trace || pictures[0] == pictures[1] {
+    if pictures[0] == pictures[1] {
         return;
     }
     let place = Path::new(env!("CARGO_TARGET_TMPDIR"));

@@ -49,7 +49,9 @@ fn until(window: &mut Window, words: &str, holds: impl Fn(&Window) -> bool) {
 }
 
 fn messages(window: &Window) -> String {
-    window.state().session().messages.join("\n")
+    let messages = &window.state().session().messages;
+    let texts: Vec<&str> = messages.iter().map(|message| message.text.as_str()).collect();
+    texts.join("\n")
 }
 
 /// A small simulated report; the directory must outlive it.

@@ -18,6 +18,7 @@ mod compare;
 mod failures;
 mod keep;
 mod layout;
+mod messages;
 mod numbers;
 mod pairs;
 mod pictures;

@@ -9,6 +9,7 @@ use egui::{Event, Key, Modifiers, OutputCommand, Vec2};
 use egui_kittest::kittest::Queryable;
 use std::path::Path;
 use std::time::Duration;
+use tilescope::gui::message::Message;
 use tilescope::gui::{Opened, simulate_with};
 
 /// Lets a window run until something holds.
@@ -132,7 +133,7 @@ fn open_zoom_search_change_compare_bookmark_save_close_and_come_back() {
     if let Some(copied) = copied {
         assert_eq!(copied, link);
     }
-    let said = format!("Saved {}", drawing.display());
+    let said = Message::done(format!("Saved {}", drawing.display()));
     assert_eq!(window.state().session().messages, [said]);
     for _ in 0..2 {
         press(&mut window, Modifiers::CTRL, Key::W);
@@ -144,7 +145,7 @@ fn open_zoom_search_change_compare_bookmark_save_close_and_come_back() {
     again.state_mut().open_at(&context, Some(directory.path()), None, Some(&link));
     until(&mut again, "compared again", is_compared);
     assert_eq!(again.state().session().link().unwrap().to_string(), link);
-    assert_eq!(again.state().session().messages, Vec::<String>::new());
+    assert_eq!(again.state().session().messages, []);
     let shown = picture(&mut again, size);
     assert_eq!((shown.width, shown.height), (1300, 850));
 }

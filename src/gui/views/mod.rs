@@ -22,7 +22,7 @@ use super::session::Selection;
 use super::widgets::axis::Axis;
 use super::worker::Workers;
 use crate::units::CycleRange;
-use egui::Ui;
+use egui::{Rect, Ui};
 pub use jump::TraceJump;
 pub use state::{State, kept, restored};
 
@@ -56,6 +56,8 @@ pub struct Timeline {
     pub axis: Axis,
     /// Points that they take.
     pub width: f32,
+    /// Where they are on the screen, with the ruler above them.
+    pub lanes: Rect,
     /// The run of the report.
     pub run: CycleRange,
 }

@@ -26,11 +26,12 @@ pub enum Grip {
     Window,
 }
 
-/// Shows the strip; what the window is now if the user moved it.
+/// Shows the strip with an image of a part of it, or of all; what the window is now if the user moved
+/// it.
 pub fn overview_ui(
     ui: &mut Ui,
     rect: Rect,
-    image: Option<&Tiled>,
+    image: Option<(&Tiled, CycleRange)>,
     axis: Axis,
     limits: Limits,
     grip: &mut Option<Grip>,
@@ -38,10 +39,13 @@ pub fn overview_ui(
     let palette = Palette::of(ui.visuals());
     let painter = ui.painter_at(rect);
     painter.rect_filled(rect, CornerRadius::same(3), palette.lane);
-    if let Some(image) = image {
-        image.paint(&painter, rect);
-    }
     let whole = Axis::fitting_exactly(limits.range, rect.width());
+    if let Some((image, range)) = image {
+        // Beside a longer run, a run takes only its part of the strip.
+        let [left, right] =
+            [range.start, range.end].map(|cycle| rect.left() + whole.x_from_cycle(cycle));
+        image.paint(&painter, Rect::from_x_y_ranges(left..=right, rect.y_range()));
+    }
     let window = axis.window(limits.width).intersection(limits.range);
     let left = (rect.left() + whole.x_from_cycle(window.start)).clamp(rect.left(), rect.right());
     let right = (rect.left() + whole.x_from_cycle(window.end)).clamp(left, rect.right());

@@ -32,7 +32,7 @@ use crate::gui::worker::{Asked, Slot};
 use crate::report::{Outcome, Report};
 use crate::units::{CycleRange, StepId};
 use chosen::ChosenBar;
-use egui::{CentralPanel, Frame, Id, Margin, Panel, Ui};
+use egui::{CentralPanel, Frame, Id, Margin, Panel, Rect, Ui};
 use scene::{Prepared, Scene, SceneKey, prepare};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -93,9 +93,6 @@ struct ExecutionTrace {
     presses: u64,
     axis: Option<Axis>,
     limits: Option<Limits>,
-    /// What the newest scene was asked for; kept while panning inside of it.
-    #[serde(skip)]
-    wanted: Option<CycleRange>,
     #[serde(skip)]
     textures: Option<(u64, Vec<[Option<Tiled>; 2]>)>,
     #[serde(skip)]
@@ -116,6 +113,9 @@ struct ExecutionTrace {
     /// The cycles of this report.
     #[serde(skip)]
     run: Option<CycleRange>,
+    /// Where lanes and ruler were painted.
+    #[serde(skip)]
+    lanes: Option<Rect>,
     /// Cycles that zooming out reaches, where that is more than the run.
     reach: Option<CycleRange>,
     /// IPUs that are shown; none stands for all of them.
@@ -143,7 +143,7 @@ impl Drop for Cancel {
 impl View for ExecutionTrace {
     fn timeline(&self) -> Option<Timeline> {
         let (axis, limits) = (self.axis?, self.limits?);
-        Some(Timeline { axis, width: limits.width, run: self.run? })
+        Some(Timeline { axis, width: limits.width, lanes: self.lanes?, run: self.run? })
     }
 
     fn show_timeline(&mut self, axis: Axis, reach: CycleRange) {
@@ -461,11 +461,16 @@ fn grouping(prefs: &TracePrefs) -> Grouping {
     Grouping { executions: prefs.group_executions, syncs: prefs.group_syncs }
 }
 
-/// Asks for the scene that a window needs, with more on both sides.
-fn padded(window: CycleRange, limits: Limits) -> CycleRange {
-    let side = window.length() / 4;
-    let start = window.start.saturating_sub(side).max(limits.range.start.saturating_sub(1));
-    CycleRange::new(start, window.end.saturating_add(side))
+/// The cycles of the scene for what is on the screen, with more on both sides: whole blocks, so that
+/// panning inside of one asks for nothing new, and so that what is on the screen has the same pixels
+/// whatever way led there.
+fn padded(axis: Axis, width: f32) -> CycleRange {
+    let length = ((axis.scale() * f64::from(width)).ceil() as u64).max(1);
+    let block = length.div_ceil(4);
+    let window = axis.window(width);
+    let start = (window.start / block * block).saturating_sub(block / 2);
+    let end = start.saturating_add(block.saturating_mul(6)).max(window.end.saturating_add(1));
+    CycleRange::new(start, end)
 }
 
 /// Identifies parts of this view to egui.

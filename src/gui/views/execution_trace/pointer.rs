@@ -3,7 +3,7 @@
 use super::chosen::{self, ChosenBar};
 use super::places::{Band, Block, Places, REACH};
 use super::scene::Prepared;
-use super::{ExecutionTrace, Tab, zoomed_to};
+use super::{ExecutionTrace, Tab, padded, zoomed_to};
 use crate::analysis::trace::{Item, Kind, LaneItems};
 use crate::gui::command::{ChosenStep, Command};
 use crate::gui::prefs::BareDrag;
@@ -55,7 +55,7 @@ impl ExecutionTrace {
                 self.axis = Some(zoomed_to(hit.item.range, limits));
             }
         } else if response.clicked() {
-            let window = self.wanted.unwrap_or(limits.range);
+            let window = padded(axis, limits.width);
             let chosen = hit.map(|hit| choose(&hit, prepared, window));
             self.choose(context, chosen);
         }

@@ -13,7 +13,7 @@ use crate::gui::icons::Icon;
 use crate::gui::prefs::LivenessPrefs;
 use crate::gui::session::Selection;
 use crate::gui::theme::Palette;
-use crate::gui::widgets::stack::{Answer, Layer, Look, Matching, Stack, StackGraph};
+use crate::gui::widgets::stack::{Answer, Flag, Layer, Level, Look, Matching, Stack, StackGraph};
 use crate::gui::widgets::{
     choice_ui, missing_ui, search_ui, tables_height, tabs_ui, toolbar_end_ui, toolbar_ui,
     waiting_ui, weak_ui,
@@ -206,9 +206,16 @@ impl Liveness {
         let chosen: Vec<usize> = self.steps.iter().map(|step| *step as usize).collect();
         let peak = shown.curve.peak();
         let total = |step: usize| shown.stack.total(step);
-        let flag = peak
-            .map(|step| format!("Peak {} at step {}", Bytes(total(step)), grouped(step as u64)));
+        let flag = |place: usize| Flag {
+            place,
+            value: total(place),
+            words: format!("Peak {} at step {}", Bytes(total(place)), grouped(place as u64)),
+        };
+        let flags: Vec<Flag> = peak.map(flag).into_iter().collect();
+        let (value, colour) = (shown.curve.capacity, palette.max_memory);
         let level = self.max_memory(context.prefs.liveness, &shown.curve);
+        let level = level.then_some(Level { value, name: "Memory there is", colour });
+        let levels: Vec<Level> = level.into_iter().collect();
         let colours = [palette.always_live, palette.not_always_live];
         let always = context.prefs.liveness.always_live;
         let label = |step: usize| format!("Program step {}", grouped(step as u64));
@@ -220,8 +227,8 @@ impl Liveness {
             colours: if always { &colours } else { &colours[1..] },
             chosen: &chosen,
             spans: &spans,
-            flag: peak.zip(flag.as_deref()),
-            level: level.then_some((shown.curve.capacity, "Memory there is")),
+            flags: &flags,
+            levels: &levels,
             matching,
         };
         let Answer { hovered, clicked, response } = self.graph.ui(ui, &shown.stack, &look);

@@ -177,8 +177,8 @@ impl Lower {
             colours: if cycles { &shades } else { &code },
             chosen: &chosen,
             spans: &[],
-            flag: None,
-            level: None,
+            flags: &[],
+            levels: &[],
             matching: None,
         };
         let graph = if cycles { &mut self.cycles } else { &mut self.code };

@@ -53,12 +53,34 @@ pub struct Look<'a> {
     pub chosen: &'a [usize],
     /// Places that something covers, with its name.
     pub spans: &'a [(Range<usize>, String)],
-    /// A place with a word beside it.
-    pub flag: Option<(usize, &'a str)>,
-    /// A line across, with its name.
-    pub level: Option<(u64, &'a str)>,
+    /// Places with words beside them.
+    pub flags: &'a [Flag],
+    /// Lines across.
+    pub levels: &'a [Level],
     /// Places that stay bright while the others are veiled; `None` veils nothing.
     pub matching: Option<&'a Matching>,
+}
+
+/// A point of the graph with words beside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flag {
+    /// Its place.
+    pub place: usize,
+    /// Its height.
+    pub value: u64,
+    /// What is there.
+    pub words: String,
+}
+
+/// A line across the graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// Its height.
+    pub value: u64,
+    /// What it stands for.
+    pub name: &'static str,
+    /// Its colour.
+    pub colour: Color32,
 }
 
 /// Places that match something, counted so that a column of pixels knows at once if it has any.
@@ -113,7 +135,7 @@ pub struct Answer {
 }
 
 /// What is zoomed to, and what is drawn already.
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StackGraph {
     axis: Option<Axis>,
@@ -161,6 +183,11 @@ impl StackGraph {
         self.axis = None;
     }
 
+    /// Whether all places are shown.
+    pub fn is_whole(&self) -> bool {
+        self.axis.is_none()
+    }
+
     /// Shows the graph in the room there is.
     pub fn ui(&mut self, ui: &mut Ui, stack: &Arc<Stack>, look: &Look<'_>) -> Answer {
         let area = ui.available_rect_before_wrap();
@@ -176,7 +203,8 @@ impl StackGraph {
         self.strip_ui(ui, stack, strip, limits);
         let axis = self.axis.unwrap_or_else(|| Axis::fitting_exactly(limits.range, width));
         let mut places = Places { stack, frame, axis, top: 1.0 };
-        let highest = stack.highest(places.window()).max(look.level.map_or(0, |level| level.0));
+        let levels = look.levels.iter().map(|level| level.value);
+        let highest = levels.fold(stack.highest(places.window()), u64::max);
         places.top = highest.max(1) as f64 * 1.08;
         let response = ui.interact(frame, ui.scope_id().with(look.name), Sense::click_and_drag());
         paint(ui, &places, look);
@@ -212,7 +240,7 @@ impl StackGraph {
             let image = Pieces::cut(silhouette(stack, size, palette));
             self.strip = Some((key.0, key.1, dark, Tiled::new(ui.ctx(), "stack overview", &image)));
         }
-        let image = self.strip.as_ref().map(|(_, _, _, texture)| texture);
+        let image = self.strip.as_ref().map(|(_, _, _, texture)| (texture, limits.range));
         let axis = self.axis.unwrap_or_else(|| Axis::fitting_exactly(limits.range, limits.width));
         if let Some(moved) = overview_ui(ui, rect, image, axis, limits, &mut self.grip) {
             self.axis = Some(moved);
@@ -316,9 +344,9 @@ fn legends_ui(ui: &mut Ui, rect: Rect, stack: &Stack, look: &Look<'_>) {
                     legend_ui(ui, *colour, title);
                     ui.add_space(8.0);
                 }
-                if let Some((value, name)) = look.level {
-                    legend_ui(ui, palette.max_memory, name);
-                    let text = look.unit.short(value);
+                for Level { value, name, colour } in look.levels {
+                    legend_ui(ui, *colour, name);
+                    let text = look.unit.short(*value);
                     ui.label(RichText::new(text).size(12.0).color(palette.weak_text));
                 }
             });
