@@ -253,6 +253,12 @@ impl FloorPlan {
         (ipu as usize * (self.columns_per_ipu() + 1) + column as usize, row as usize)
     }
 
+    /// Number of a tile on its own chip, counted column by column from the top.
+    pub fn physical(&self, tile: u32) -> u32 {
+        let (column, row) = self.cell(tile % self.tiles_per_ipu);
+        column as u32 * self.rows + row as u32
+    }
+
     /// The tile at a column and row.
     pub fn tile_at(&self, column: usize, row: usize) -> Option<u32> {
         let width = self.columns_per_ipu() + 1;

@@ -10,6 +10,7 @@ use super::session::Session;
 use super::theme::Palette;
 use super::views::VIEWS;
 use super::widgets::{elided::elided, focus_ui, icon_button_ui};
+use crate::units::moment;
 use egui::accesskit::Role;
 use egui::{
     Align, Align2, CentralPanel, CornerRadius, FontId, Frame, Layout, Margin, Rect, Response,
@@ -323,7 +324,8 @@ fn recent_ui(
         ui.painter().galley(rect.min + vec2(8.0, 5.0), title, colour);
         let path = elided(ui.painter(), &place, small, palette.weak_text, room);
         ui.painter().galley(rect.min + vec2(8.0, 24.0), path, palette.weak_text);
-        let shown = recent.path.display().to_string();
+        let opened = moment(recent.opened_unix_seconds);
+        let shown = format!("{}\nOpened {opened}", recent.path.display());
         if response.on_hover_text(shown).clicked() {
             commands.push(Command::Open(recent.path.clone()));
         }

@@ -70,6 +70,12 @@ pub trait View: Send {
 
     /// Shows what a state says, where `selection` is chosen; names of what it does not understand.
     fn restore(&mut self, state: &State, selection: &Selection) -> Vec<String>;
+
+    /// What chooses nothing any more of what can be chosen here.
+    fn clears(&self) -> Vec<Command> {
+        Vec::new()
+    }
+
     /// Which cycles are on the screen, of a view over time that has been painted.
     fn timeline(&self) -> Option<Timeline> {
         None

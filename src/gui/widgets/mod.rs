@@ -13,7 +13,7 @@ pub mod tiled;
 
 use super::fonts::strong;
 use super::icons::{self, Icon};
-use super::theme::Palette;
+use super::theme::{Palette, mix};
 use egui::accesskit::Role;
 use egui::{
     Align, Align2, Color32, CornerRadius, FontId, Id, Layout, Rect, Response, RichText, Sense,
@@ -75,6 +75,17 @@ pub fn focus_ui(ui: &Ui, response: &Response, rect: Rect) {
 
 /// Tabs with a line below the chosen one.
 pub fn tabs_ui<T: Copy + PartialEq>(ui: &mut Ui, tabs: &[(T, &str)], current: &mut T) {
+    waiting_tabs_ui(ui, tabs, current, |_| None);
+}
+
+/// Tabs of which some wait for a selection: those are grey and say what they wait for, and still
+/// open on the sentence that asks for it.
+pub fn waiting_tabs_ui<T: Copy + PartialEq>(
+    ui: &mut Ui,
+    tabs: &[(T, &str)],
+    current: &mut T,
+    waits_for: impl Fn(T) -> Option<&'static str>,
+) {
     let palette = Palette::of(ui.visuals());
     let across = ui.available_rect_before_wrap().x_range();
     let rule = ui.painter().add(Shape::Noop);
@@ -82,7 +93,12 @@ pub fn tabs_ui<T: Copy + PartialEq>(ui: &mut Ui, tabs: &[(T, &str)], current: &m
         ui.spacing_mut().item_spacing = vec2(2.0, 0.0);
         for (tab, text) in tabs {
             let chosen = tab == current;
-            let colour = if chosen { palette.accent } else { palette.weak_text };
+            let wanted = waits_for(*tab);
+            let colour = match (chosen, wanted) {
+                (true, _) => palette.accent,
+                (false, Some(_)) => mix(palette.weak_text, palette.page, 0.4),
+                (false, None) => palette.weak_text,
+            };
             let font = TextStyle::Body.resolve(ui.style());
             let galley = ui.painter().layout_no_wrap((*text).to_owned(), font, colour);
             let size = vec2(galley.size().x + 24.0, 34.0);
@@ -104,6 +120,9 @@ pub fn tabs_ui<T: Copy + PartialEq>(ui: &mut Ui, tabs: &[(T, &str)], current: &m
             }
             if response.clicked() {
                 *current = *tab;
+            }
+            if let Some(wanted) = wanted {
+                response.on_hover_text(wanted);
             }
         }
     });

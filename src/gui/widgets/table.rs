@@ -8,7 +8,9 @@ use crate::gui::theme::Palette;
 use crate::gui::worker::{Slot, Workers};
 use crate::units::{exact_bytes, grouped};
 use egui::accesskit::Role;
-use egui::{Align, Label, Layout, RichText, Sense, TextStyle, Ui, WidgetInfo};
+use egui::{
+    Align, EventFilter, Key, Label, Layout, Response, RichText, Sense, TextStyle, Ui, WidgetInfo,
+};
 use egui_extras::{Column as Width, TableBuilder};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -152,6 +154,15 @@ pub struct TableState {
     sort: Option<(usize, bool)>,
     #[serde(skip)]
     order: Slot<(u64, usize, bool, String), Order>,
+    /// The row that a key has led to, until it has the focus.
+    #[serde(skip)]
+    focus: Option<usize>,
+}
+
+/// Which rows of a table can be chosen, which are, and where a key leads to.
+struct Choice<'a> {
+    chosen: &'a [usize],
+    focus: &'a mut Option<usize>,
 }
 
 impl TableState {
@@ -223,6 +234,7 @@ impl TableState {
         // The order of another table says nothing about the rows of this one.
         let order = asked.answer().filter(|order| order.generation == generation)?;
         let sort = &mut self.sort;
+        let choice = choice.map(|chosen| Choice { chosen, focus: &mut self.focus });
         let frame = egui::Frame::new().inner_margin(egui::Margin {
             left: 14,
             right: 8,
@@ -304,7 +316,7 @@ fn rows_ui(
     order: &Order,
     sorted: (usize, bool),
     sort: &mut Option<(usize, bool)>,
-    choice: Option<&[usize]>,
+    mut choice: Option<Choice<'_>>,
 ) -> Option<usize> {
     let palette = Palette::of(ui.visuals());
     ui.spacing_mut().item_spacing = egui::vec2(12.0, 0.0);
@@ -327,6 +339,11 @@ fn rows_ui(
             (false, _) => Width::exact(NUMBER_WIDTH),
         });
     }
+    let wanted = choice.as_ref().and_then(|choice| *choice.focus);
+    if let Some(index) = wanted.and_then(|place| index_of(order, place)) {
+        builder = builder.scroll_to_row(index + totals, None);
+    }
+    let choosing = choice.is_some();
     let header = builder.header(26.0, |mut row| {
         for (index, column) in table.columns.iter().enumerate() {
             row.col(|ui| header_ui(ui, column, index, sorted, sort));
@@ -342,30 +359,61 @@ fn rows_ui(
                         None if index == 0 => "Total".to_owned(),
                         None => String::new(),
                     };
-                    row.col(|ui| cell_ui(ui, column, strong(text), choice.is_none()));
+                    row.col(|ui| cell_ui(ui, column, strong(text), !choosing));
                 }
                 return;
             }
             let Some(place) = order.rows.get(index - totals).map(|row| *row as usize) else {
                 return;
             };
-            let chosen = choice.is_some_and(|chosen| chosen.contains(&place));
+            let chosen = choice.as_ref().is_some_and(|choice| choice.chosen.contains(&place));
             row.set_selected(chosen);
             for (column, cell) in table.columns.iter().zip(&table.rows[place]) {
                 let text = RichText::new(cell.text());
                 let zero = matches!(cell, Cell::Bytes(0) | Cell::Count(0));
                 let text = if zero { text.color(palette.weak_text) } else { text };
-                row.col(|ui| cell_ui(ui, column, text, choice.is_none()));
+                row.col(|ui| cell_ui(ui, column, text, !choosing));
             }
-            if choice.is_some() {
+            if let Some(choice) = &mut choice {
                 let response = row.response();
                 let name = table.rows[place].first().map(Cell::text).unwrap_or_default();
                 response.widget_info(|| WidgetInfo::selected(Role::Row, true, chosen, &name));
                 clicked = response.clicked().then_some(place).or(clicked);
+                if *choice.focus == Some(place) {
+                    *choice.focus = None;
+                    response.request_focus();
+                }
+                if let Some(next) = neighbour(&response, order, index - totals) {
+                    *choice.focus = Some(next);
+                    clicked = Some(next);
+                }
             }
         });
     });
     clicked
+}
+
+/// Where a row of the table stands among those that are shown.
+fn index_of(order: &Order, place: usize) -> Option<usize> {
+    order.rows.iter().position(|row| *row as usize == place)
+}
+
+/// The row above or below the one that has the focus, where an arrow key asks for it.
+fn neighbour(response: &Response, order: &Order, index: usize) -> Option<usize> {
+    if !response.has_focus() {
+        return None;
+    }
+    let filter = EventFilter { vertical_arrows: true, ..EventFilter::default() };
+    response.ctx.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
+    let (up, down) = response
+        .ctx
+        .input(|input| (input.key_pressed(Key::ArrowUp), input.key_pressed(Key::ArrowDown)));
+    let next = match (up, down) {
+        (true, false) => index.checked_sub(1)?,
+        (false, true) => index + 1,
+        _ => return None,
+    };
+    order.rows.get(next).map(|row| *row as usize)
 }
 
 fn cell_ui(ui: &mut Ui, column: &Column, text: RichText, selectable: bool) {

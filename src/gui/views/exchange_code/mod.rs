@@ -109,6 +109,10 @@ impl View for ExchangeCode {
         });
     }
 
+    fn clears(&self) -> Vec<Command> {
+        vec![Command::SelectTiles(Vec::new()), Command::SelectProgram(None)]
+    }
+
     fn state(&self) -> State {
         kept(self)
     }

@@ -4,6 +4,7 @@ mod arrows;
 mod bsp;
 mod chosen;
 pub(super) mod colours;
+mod details;
 mod lanes;
 mod marks;
 mod paint;
@@ -17,7 +18,7 @@ mod toolbar;
 
 use super::state::{State, kept, restored};
 use super::{Timeline, View, ViewContext, ViewInfo};
-use crate::analysis::trace::{Grouping, StepView, WindowSummary, step_view, window_summary};
+use crate::analysis::trace::{Grouping, StepView, WindowSummary, window_summary};
 use crate::gui::action::Wish;
 use crate::gui::command::{ChosenStep, Command};
 use crate::gui::icons::Icon;
@@ -27,7 +28,7 @@ use crate::gui::theme::Palette;
 use crate::gui::widgets::axis::{Axis, Limits};
 use crate::gui::widgets::overview;
 use crate::gui::widgets::tiled::{Pieces, Tiled};
-use crate::gui::widgets::{missing_ui, tabs_ui, toolbar_ui, waiting_ui};
+use crate::gui::widgets::{missing_ui, toolbar_ui, waiting_tabs_ui, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
 use crate::report::{Outcome, Report};
 use crate::units::{CycleRange, StepId};
@@ -63,6 +64,8 @@ enum Tab {
 struct Neighbour {
     of: ChosenStep,
     forwards: bool,
+    /// Whether it is chosen beside what is chosen already.
+    add: bool,
     /// Tells one key press from the next.
     press: u64,
 }
@@ -84,7 +87,7 @@ struct ExecutionTrace {
     #[serde(skip)]
     summary: Slot<(CycleRange, Vec<u32>), Result<WindowSummary, String>>,
     #[serde(skip)]
-    details: Slot<(StepId, u32, u8), Result<Option<StepView>, String>>,
+    details: Slot<Vec<ChosenStep>, Result<Vec<StepView>, String>>,
     #[serde(skip)]
     neighbour: Slot<Neighbour, Option<(ChosenStep, CycleRange)>>,
     #[serde(skip)]
@@ -109,6 +112,8 @@ struct ExecutionTrace {
     #[serde(skip)]
     range_from: Option<i64>,
     bar: Option<ChosenBar>,
+    /// Steps that are chosen beside the one that all tabs know, in the order in which they were.
+    also: Vec<ChosenStep>,
     /// What the user has marked, in order.
     marks: Vec<CycleRange>,
     #[serde(skip)]
@@ -233,6 +238,7 @@ impl ExecutionTrace {
         }
         if self.seen_step != context.selection.step {
             self.seen_step = context.selection.step;
+            self.also.clear();
             if self.seen_step.is_some() {
                 self.bar = None;
                 self.tab = Tab::Details;
@@ -268,7 +274,9 @@ impl ExecutionTrace {
             [(Tab::Summary, "Summary"), (Tab::Details, "Details"), (Tab::Statistics, "Statistics")];
         ui.horizontal(|ui| {
             ui.add_space(6.0);
-            tabs_ui(ui, &tabs, &mut self.tab);
+            let none = self.bar.is_none() && context.selection.step.is_none();
+            let waits = |tab| (none && tab == Tab::Details).then_some("Waits for a step");
+            waiting_tabs_ui(ui, &tabs, &mut self.tab, waits);
         });
         ui.add_space(2.0);
         match self.tab {
@@ -298,26 +306,6 @@ impl ExecutionTrace {
         }
     }
 
-    fn details_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
-        if let Some(bar) = &self.bar {
-            return panels::bar_ui(ui, bar);
-        }
-        let Some(step) = context.selection.step else {
-            return crate::gui::widgets::hint_ui(ui, "Click on a step to see its details.");
-        };
-        let report = context.opened.report.clone();
-        let key = (step.step, step.ipu, step.sub_lane);
-        let question = move |(step, ipu, sub_lane): &(StepId, u32, u8)| {
-            step_view(&report, *step, *ipu, *sub_lane).map_err(|error| error.to_string())
-        };
-        match self.details.ask(ui.ctx(), context.workers, &key, question).answer() {
-            Some(Ok(Some(view))) => panels::step_ui(ui, view, step.ipu),
-            Some(Ok(None)) => missing_ui(ui, "No details", "This step is not in the report."),
-            Some(Err(problem)) => missing_ui(ui, "The step cannot be read", problem),
-            None => {}
-        }
-    }
-
     /// IPUs that are shown: all of them, or those that are chosen.
     fn shown_ipus(&self, prepared: &Prepared) -> Vec<u32> {
         let all = prepared.ipus.iter().map(|lanes| lanes.ipu);
@@ -337,11 +325,14 @@ impl ExecutionTrace {
             Wish::Left => self.axis = shown(axis.panned(limits.width * 0.08)),
             Wish::Right => self.axis = shown(axis.panned(-limits.width * 0.08)),
             Wish::Focus => self.focus(context, limits),
-            Wish::Next => self.step_on(context, prepared, true),
-            Wish::Previous => self.step_on(context, prepared, false),
+            Wish::Next => self.step_on(context, prepared, (true, false)),
+            Wish::Previous => self.step_on(context, prepared, (false, false)),
+            Wish::AddNext => self.step_on(context, prepared, (true, true)),
+            Wish::AddPrevious => self.step_on(context, prepared, (false, true)),
             Wish::Filter => self.focus_filter = true,
             Wish::Clear => {
                 self.bar = None;
+                self.also.clear();
                 self.marks.clear();
                 self.filter.clear();
                 if context.selection.step.is_some() {
@@ -368,11 +359,16 @@ impl ExecutionTrace {
         });
     }
 
-    fn step_on(&mut self, context: &mut ViewContext<'_>, prepared: &Prepared, forwards: bool) {
+    fn step_on(
+        &mut self,
+        context: &mut ViewContext<'_>,
+        prepared: &Prepared,
+        (forwards, add): (bool, bool),
+    ) {
         self.presses += 1;
         let press = self.presses;
         if let Some(of) = context.selection.step {
-            self.asked_neighbour = Some(Neighbour { of, forwards, press });
+            self.asked_neighbour = Some(Neighbour { of, forwards, add, press });
             return;
         }
         // Nothing is chosen: begin with what is on the screen.
@@ -389,7 +385,7 @@ impl ExecutionTrace {
         match first {
             Some(step) => context.commands.push(Command::SelectStep(Some(step))),
             None => {
-                self.asked_neighbour = fallback().map(|of| Neighbour { of, forwards, press });
+                self.asked_neighbour = fallback().map(|of| Neighbour { of, forwards, add, press });
             }
         }
     }
@@ -408,7 +404,7 @@ impl ExecutionTrace {
                 let found = *found;
                 self.asked_neighbour = None;
                 if let Some((step, range)) = found {
-                    context.commands.push(Command::SelectStep(Some(step)));
+                    self.select_step(context, step, wanted.add);
                     self.bring_into_view(range);
                 }
             }

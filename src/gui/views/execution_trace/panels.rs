@@ -269,6 +269,37 @@ pub fn step_ui(ui: &mut Ui, view: &StepView, ipu: u32) {
     });
 }
 
+/// Several steps beside each other: a row for each name that any of them has, a column for each
+/// step.
+pub fn steps_ui(ui: &mut Ui, views: &[StepView]) {
+    let palette = Palette::of(ui.visuals());
+    let mut names: Vec<(&str, &str)> = Vec::new();
+    for row in views.iter().flat_map(|view| &view.rows) {
+        if !names.iter().any(|(name, _)| *name == row.name) {
+            names.push((row.name, row.formula));
+        }
+    }
+    let together: u64 = views.iter().map(|view| view.range.length()).sum();
+    let title = format!("{} steps, {} cycles in all", views.len(), grouped(together));
+    details_ui(ui, palette.selection, &title, |ui| {
+        ui.label("");
+        for view in views {
+            let title: String = view.title.chars().take(200).collect();
+            ui.add(egui::Label::new(strong(title.clone())).truncate()).on_hover_text(title);
+        }
+        ui.end_row();
+        for (name, formula) in names {
+            ui.label(RichText::new(name).color(palette.weak_text)).on_hover_text(formula);
+            for view in views {
+                let row = view.rows.iter().find(|row| row.name == name);
+                let value = row.map_or("—", |row| row.value.as_str());
+                ui.add(egui::Label::new(value).selectable(true).extend());
+            }
+            ui.end_row();
+        }
+    });
+}
+
 /// A bar that stands for several steps.
 pub fn bar_ui(ui: &mut Ui, bar: &ChosenBar) {
     let palette = Palette::of(ui.visuals());

@@ -57,26 +57,28 @@ impl ExecutionTrace {
         } else if response.clicked() {
             let window = self.wanted.unwrap_or(limits.range);
             let chosen = hit.map(|hit| choose(&hit, prepared, window));
-            self.choose(context, chosen);
+            let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
+            self.choose(context, chosen, add);
         }
         self.drag(ui, places, axis, limits, response);
         self.wheel(ui, places, axis, limits, response);
     }
 
-    fn choose(&mut self, context: &mut ViewContext<'_>, chosen: Option<Choice>) {
+    fn choose(&mut self, context: &mut ViewContext<'_>, chosen: Option<Choice>, add: bool) {
         self.bar = None;
         match chosen {
-            Some(Choice::Step(step)) => {
-                self.tab = Tab::Details;
-                context.commands.push(Command::SelectStep(Some(step)));
-            }
+            Some(Choice::Step(step)) => self.select_step(context, step, add),
             Some(Choice::Bar(bar)) => {
                 self.tab = Tab::Details;
                 self.bar = Some(bar);
+                self.also.clear();
                 self.seen_step = None;
                 context.commands.push(Command::SelectStep(None));
             }
-            None => context.commands.push(Command::SelectStep(None)),
+            None => {
+                self.also.clear();
+                context.commands.push(Command::SelectStep(None));
+            }
         }
     }
 

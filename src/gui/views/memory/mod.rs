@@ -145,6 +145,11 @@ impl View for Memory {
         self.panels_ui(ui, context, &curves);
     }
 
+    fn clears(&self) -> Vec<Command> {
+        let tiles = Command::SelectTiles(Vec::new());
+        vec![tiles, Command::SelectVariable(None), Command::SelectIpu(None)]
+    }
+
     fn state(&self) -> State {
         kept(self)
     }

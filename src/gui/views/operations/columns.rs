@@ -82,6 +82,13 @@ pub static COLUMNS: &[Known] = &[
         true,
         |row| Cell::Bytes(row.code()),
     ),
+    column(
+        "code_most",
+        "Code (max)",
+        "Exchange code and code of its codelets on the tile that has most of both together",
+        false,
+        |row| Cell::Bytes(row.code_most),
+    ),
     column("exchange_code", "Exchange code", "Code of its exchanges", false, |row| {
         Cell::Bytes(row.exchange_code)
     }),
@@ -94,6 +101,13 @@ pub static COLUMNS: &[Known] = &[
     column("memory", "Memory", "Bytes of the variables made for it, over all tiles", true, |row| {
         Cell::Bytes(row.memory)
     }),
+    column(
+        "memory_most",
+        "Memory (max)",
+        "Bytes of the variables made for it on the tile that has most of them, whenever they live",
+        false,
+        |row| Cell::Bytes(row.memory_most),
+    ),
     column("vertices", "Vertices", "Number of vertices", false, |row| Cell::Count(row.vertices)),
     column("programs", "Steps", "Number of its programs", false, |row| {
         Cell::Count(row.programs.len() as u64)

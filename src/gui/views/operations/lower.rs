@@ -15,7 +15,7 @@ use crate::gui::views::ViewContext;
 use crate::gui::views::jump::TraceJump;
 use crate::gui::widgets::stack::{Layer, Look, Stack, StackGraph};
 use crate::gui::widgets::tile_picker::pick;
-use crate::gui::widgets::{hint_ui, missing_ui, tabs_ui, waiting_ui};
+use crate::gui::widgets::{hint_ui, missing_ui, waiting_tabs_ui, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
 use crate::report::{Category, Part, Report};
 use crate::units::{Bytes, OperationId, ProgramId, exact_bytes, grouped, percent};
@@ -83,7 +83,9 @@ impl Lower {
         ];
         ui.horizontal(|ui| {
             ui.add_space(6.0);
-            tabs_ui(ui, &tabs, &mut self.tab);
+            let waits =
+                |tab| (row.is_none() && tab != Tab::Summary).then_some("Waits for an operation");
+            waiting_tabs_ui(ui, &tabs, &mut self.tab, waits);
         });
         ui.add_space(4.0);
         match (self.tab, row) {

@@ -104,6 +104,10 @@ impl View for OperationsView {
         self.panels_ui(ui, context, &shown);
     }
 
+    fn clears(&self) -> Vec<Command> {
+        vec![Command::SelectOperation(None)]
+    }
+
     fn state(&self) -> State {
         kept(self)
     }

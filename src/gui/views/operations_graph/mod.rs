@@ -151,6 +151,10 @@ impl View for OperationsGraph {
         });
     }
 
+    fn clears(&self) -> Vec<Command> {
+        vec![Command::SelectOperation(None)]
+    }
+
     fn state(&self) -> State {
         kept(self)
     }

@@ -9,7 +9,8 @@ use crate::report::{Activity, Program, ProgramKind, Programs};
 use crate::units::{OperationId, ProgramId};
 use egui::accesskit::Role;
 use egui::{
-    Align2, Color32, FontId, Rect, ScrollArea, Sense, TextStyle, Ui, WidgetInfo, pos2, vec2,
+    Align2, Color32, EventFilter, FontId, Key, Rect, Response, ScrollArea, Sense, TextStyle, Ui,
+    WidgetInfo, pos2, vec2,
 };
 use std::collections::BTreeSet;
 
@@ -32,6 +33,8 @@ pub struct Look<'a> {
     pub filter: String,
     /// Whether ids are shown.
     pub ids: bool,
+    /// The line that is to have the focus.
+    pub focus: Option<ProgramId>,
 }
 
 /// What was clicked.
@@ -40,6 +43,8 @@ pub enum Clicked {
     Fold(ProgramId),
     /// A name.
     Choose(ProgramId),
+    /// The name above or below the one with the focus, which is to have it next.
+    Go(ProgramId),
 }
 
 /// Shows the lines, and scrolls to one of them.
@@ -61,7 +66,11 @@ pub fn lines_ui(
         let width = (deepest as f32 * INDENT + 640.0).max(ui.available_width());
         for place in shown {
             let Some(program) = look.programs.get(rows[place].id) else { continue };
-            let line = line_ui(ui, &rows[place], program, look, (place, width));
+            let (response, line) = line_ui(ui, &rows[place], program, look, (place, width));
+            if look.focus == Some(rows[place].id) {
+                response.request_focus();
+            }
+            let line = line.or_else(|| Some(Clicked::Go(neighbour(&response, rows, place)?)));
             clicked = line.or(clicked.take());
         }
     });
@@ -74,7 +83,7 @@ fn line_ui(
     program: &Program,
     look: &Look<'_>,
     (place, width): (usize, f32),
-) -> Option<Clicked> {
+) -> (Response, Option<Clicked>) {
     let palette = Palette::of(ui.visuals());
     let chosen = look.chosen == Some(row.id);
     let mut text = label(program);
@@ -132,18 +141,36 @@ fn line_ui(
     let galley = elided(ui.painter(), &text, font, colour, rect.right() - at.x - 6.0);
     ui.painter().galley(at - vec2(0.0, galley.size().y / 2.0), galley, colour);
     let keys = response.has_focus().then(|| {
-        ui.input(|input| {
-            (input.key_pressed(egui::Key::ArrowLeft), input.key_pressed(egui::Key::ArrowRight))
-        })
+        ui.input(|input| (input.key_pressed(Key::ArrowLeft), input.key_pressed(Key::ArrowRight)))
     });
     let (fold, unfold) = keys.unwrap_or_default();
     if folds || (row.parent && ((fold && open) || (unfold && !open))) {
-        return Some(Clicked::Fold(row.id));
+        return (response, Some(Clicked::Fold(row.id)));
     }
     if row.parent && response.double_clicked() {
-        return Some(Clicked::Fold(row.id));
+        return (response, Some(Clicked::Fold(row.id)));
     }
-    response.clicked().then_some(Clicked::Choose(row.id))
+    let clicked = response.clicked().then_some(Clicked::Choose(row.id));
+    (response, clicked)
+}
+
+/// The line above or below the one that has the focus, where an arrow key asks for it.
+fn neighbour(response: &Response, rows: &[Row], place: usize) -> Option<ProgramId> {
+    if !response.has_focus() {
+        return None;
+    }
+    let filter =
+        EventFilter { vertical_arrows: true, horizontal_arrows: true, ..EventFilter::default() };
+    response.ctx.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
+    let (up, down) = response
+        .ctx
+        .input(|input| (input.key_pressed(Key::ArrowUp), input.key_pressed(Key::ArrowDown)));
+    let next = match (up, down) {
+        (true, false) => place.checked_sub(1)?,
+        (false, true) => place + 1,
+        _ => return None,
+    };
+    rows.get(next).map(|row| row.id)
 }
 
 /// The colour of a node, as the trace paints its steps; what only holds others is green.

@@ -1,5 +1,6 @@
 //! The summary: machine, graph, memory, throughput, options, spec and files, block by block.
 
+mod files;
 mod headline;
 
 use super::state::{State, kept, restored};
@@ -14,8 +15,8 @@ use crate::gui::session::Selection;
 use crate::gui::theme::Palette;
 use crate::gui::widgets::{focus_ui, missing_ui, search_ui, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
-use crate::report::{Batching, FileBeside, Report};
-use crate::units::{Bytes, Cycles, Hertz, exact_bytes, grouped, seconds};
+use crate::report::{Batching, FileBeside, Part, Report};
+use crate::units::{Bytes, Cycles, Hertz, grouped, seconds};
 use egui::accesskit::Role;
 use egui::{
     Align2, CornerRadius, FontId, Frame, Grid, Label, Margin, RichText, ScrollArea, Sense, Stroke,
@@ -157,7 +158,7 @@ fn page_ui(ui: &mut Ui, context: &mut ViewContext<'_>, facts: &Facts, filter: &m
     for (name, lines) in &facts.trees {
         blocks.ui(ui, name, |ui, _| tree_ui(ui, lines));
     }
-    blocks.ui(ui, "Report files", |ui, _| files_ui(ui, opened, facts));
+    blocks.ui(ui, "Report files", |ui, _| files::files_ui(ui, opened, facts));
 }
 
 /// Blocks that can be folded; what is folded is remembered.
@@ -285,7 +286,20 @@ fn target_ui(ui: &mut Ui, opened: &Opened) {
     }
     rows.push(memory("Total memory", ipus, "memory per IPU x IPUs"));
     rows.push(row("Tile clock", known(target.clock.0, Hertz(target.clock.0))));
+    let (level, formula) = instrumentation(&opened.report);
+    rows.push(derived("Compute set instrumentation", level, formula));
     rows_ui(ui, "target", &rows);
+}
+
+/// How finely compute sets were measured, as far as what was recorded tells.
+fn instrumentation(report: &Report) -> (&'static str, &'static str) {
+    if report.has(Part::ComputeSetCycles) {
+        ("Tile", "told from what is recorded: cycles of each tile in each compute set")
+    } else if report.has(Part::Execution) {
+        ("IPU", "told from what is recorded: cycles of each IPU in each step, not of each tile")
+    } else {
+        ("Off", "told from what is recorded: no cycles of compute sets")
+    }
 }
 
 fn graph_ui(ui: &mut Ui, facts: &Facts) {
@@ -348,7 +362,9 @@ fn notes_ui(ui: &mut Ui, facts: &Facts) {
     let notes = facts.notes.iter().map(|text| ("Note", text, palette.weak_text));
     for (kind, text, colour) in warnings.chain(notes) {
         ui.horizontal_top(|ui| {
-            ui.add_sized(vec2(64.0, 18.0), Label::new(RichText::new(kind).color(colour)));
+            let (rect, _) = ui.allocate_exact_size(vec2(64.0, 18.0), Sense::hover());
+            let kind = Label::new(RichText::new(kind).color(colour)).extend();
+            ui.put(rect.with_max_x(rect.left()), kind);
             ui.add(Label::new(text).wrap().selectable(true));
         });
     }
@@ -421,48 +437,4 @@ fn tree_ui(ui: &mut Ui, lines: &Result<Vec<Line>, String>) {
             }
         },
     );
-}
-
-fn files_ui(ui: &mut Ui, opened: &Opened, facts: &Facts) {
-    let palette = Palette::of(ui.visuals());
-    let path = opened.report.path();
-    let directory = path.parent().map_or(String::new(), |parent| parent.display().to_string());
-    ui.add(Label::new(RichText::new(directory).color(palette.weak_text)).wrap().selectable(true));
-    ui.add_space(4.0);
-    Grid::new("files").num_columns(4).min_row_height(18.0).spacing(vec2(14.0, 6.0)).show(
-        ui,
-        |ui| {
-            let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-            let size = exact_bytes(opened.report.file_size().0);
-            file_ui(ui, true, &name.unwrap_or_default(), "The report", &size);
-            for file in &facts.files {
-                let old = facts.written.is_some_and(|written| file.is_older_than(written));
-                let words = |size: Bytes| match old {
-                    true => format!("{}, left of an earlier run", exact_bytes(size.0)),
-                    false => exact_bytes(size.0),
-                };
-                let size = file.found.map(|(size, _)| words(size));
-                let found = size.is_some();
-                file_ui(ui, found, file.name, file.about, size.as_deref().unwrap_or("not there"));
-            }
-        },
-    );
-    if !facts.meta.is_empty() {
-        ui.add_space(6.0);
-        let rows: Vec<Row> = facts.meta.iter().map(|(key, value)| row(key, value)).collect();
-        rows_ui(ui, "meta", &rows);
-    }
-}
-
-fn file_ui(ui: &mut Ui, found: bool, name: &str, about: &str, size: &str) {
-    let palette = Palette::of(ui.visuals());
-    let (mark, colour, text) = match found {
-        true => ("✓", palette.good, palette.text),
-        false => ("?", palette.weak_text, palette.weak_text),
-    };
-    ui.label(RichText::new(mark).color(colour).family(crate::gui::fonts::strong_family()));
-    ui.label(RichText::new(name).color(text));
-    ui.label(RichText::new(about).color(palette.weak_text));
-    ui.label(RichText::new(size).color(palette.weak_text));
-    ui.end_row();
 }

@@ -136,6 +136,10 @@ impl View for TileMapping {
         });
     }
 
+    fn clears(&self) -> Vec<Command> {
+        vec![Command::SelectTiles(Vec::new())]
+    }
+
     fn state(&self) -> State {
         kept(self)
     }

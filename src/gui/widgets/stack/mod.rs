@@ -9,7 +9,7 @@ mod values;
 
 pub use values::{Layer, Stack};
 
-use super::axis::{Axis, Limits};
+use super::axis::{Axis, Limits, count_drag};
 use super::overview::{Grip, overview_ui};
 use super::tiled::{Pieces, Tiled};
 use super::{focus_ui, legend_ui, node_ui};
@@ -174,6 +174,8 @@ impl StackGraph {
         let limits = Limits { range: CycleRange::new(0, stack.places().max(1) as u64), width };
         self.keep_axis(limits);
         self.strip_ui(ui, stack, strip, limits);
+        let beside = Rect::from_x_y_ranges(area.left() + 6.0..=left - 6.0, strip.y_range());
+        self.count_ui(ui, beside, limits, look.axis);
         let axis = self.axis.unwrap_or_else(|| Axis::fitting_exactly(limits.range, width));
         let mut places = Places { stack, frame, axis, top: 1.0 };
         let highest = stack.highest(places.window()).max(look.level.map_or(0, |level| level.0));
@@ -216,6 +218,19 @@ impl StackGraph {
         let axis = self.axis.unwrap_or_else(|| Axis::fitting_exactly(limits.range, limits.width));
         if let Some(moved) = overview_ui(ui, rect, image, axis, limits, &mut self.grip) {
             self.axis = Some(moved);
+        }
+    }
+
+    /// How many places are on the screen.
+    fn count_ui(&mut self, ui: &mut Ui, rect: Rect, limits: Limits, places: &str) {
+        let axis = self.axis.unwrap_or_else(|| Axis::fitting_exactly(limits.range, limits.width));
+        let mut count = axis.count(limits);
+        let name = format!("{places} on the screen");
+        let shown = ui.put(rect.shrink2(vec2(0.0, 3.0)), count_drag(&mut count, limits));
+        let shown = shown.accessible_name(&name);
+        if shown.on_hover_text(format!("{name}: drag, or type how many")).changed() {
+            let whole = count >= limits.range.length();
+            self.axis = (!whole).then(|| axis.showing(count, limits));
         }
     }
 
