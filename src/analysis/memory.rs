@@ -3,7 +3,7 @@
 
 use super::tiles::{Curve, Curves, FloorPlan, Layer, Order, Unit, region_title, spread};
 use crate::report::{
-    Category, CategoryBytes, Placement, Region, Report, ReportError, Target, TileMemory,
+    Category, CategoryBytes, Part, Placement, Region, Report, ReportError, Target, TileMemory,
     VariableFilter,
 };
 use crate::units::{TileRange, TileRuns, VariableId, grouped};
@@ -176,8 +176,8 @@ pub fn details(report: &Report, tiles: &[u32]) -> Result<Vec<TreeRow>, ReportErr
         columns.iter().map(total).collect()
     };
     let mut rows = Vec::new();
-    if !tiles.is_empty() {
-        let plan = FloorPlan::of(&*report.target()?);
+    let plan = FloorPlan::of(&*report.target()?);
+    if !tiles.is_empty() && plan.known {
         let bytes = tiles.iter().map(|tile| plan.physical(*tile).into()).collect();
         let name = "Physical tile id".to_owned();
         rows.push(TreeRow { depth: 0, name, bytes, unit: Unit::Count, formula: PHYSICAL });
@@ -185,11 +185,17 @@ pub fn details(report: &Report, tiles: &[u32]) -> Result<Vec<TreeRow>, ReportErr
     let mut add = |depth, name: &str, bytes, formula| {
         rows.push(TreeRow { depth, name: name.to_owned(), bytes, unit: Unit::Bytes, formula });
     };
-    add(0, "Memory including gaps", of_memory(&|tile| tile.including_gaps), INCLUDING);
+    // Without regions it is not known where on a tile bytes lie.
+    let regions = report.has(Part::Regions);
+    if regions {
+        add(0, "Memory including gaps", of_memory(&|tile| tile.including_gaps), INCLUDING);
+    }
     add(0, "Memory excluding gaps", of_memory(&TileMemory::excluding_gaps), EXCLUDING);
-    add(1, "By memory region", of_memory(&TileMemory::excluding_gaps), "sum of the regions");
-    for region in Region::ALL {
-        add(2, region_title(region), of_memory(&|tile| of_region(tile, region)), "");
+    if regions {
+        add(1, "By memory region", of_memory(&TileMemory::excluding_gaps), "sum of the regions");
+        for region in Region::ALL {
+            add(2, region_title(region), of_memory(&|tile| of_region(tile, region)), "");
+        }
     }
     if categories.is_empty() {
         return Ok(rows);

@@ -225,7 +225,8 @@ fn simulate_card_ui(ui: &mut Ui, session: &mut Session, commands: &mut Vec<Comma
     let specs = session.bundled(ui.ctx()).to_vec();
     for spec in &specs {
         let row = row_ui(ui, Icon::Play, &spec.name, &spec.about, !running);
-        if row.on_hover_text("Simulate this spec and open the report").clicked() {
+        let hint = format!("{}\nSimulate this spec and open the report", spec.about);
+        if row.on_hover_text(hint).clicked() {
             commands.push(Command::Simulate(spec.name.clone()));
         }
     }

@@ -372,6 +372,48 @@ fn an_insight_leads_to_the_place_that_shows_it() {
 }
 
 #[test]
+fn a_vertex_shows_the_compute_sets_that_use_it() {
+    use tilescope::analysis::memory;
+    for width in [1600.0, 700.0] {
+        let size = Vec2::new(width, 1000.0);
+        let mut window = window(Variant::named("simulated"), "insights", size);
+        let report = Variant::named("simulated").opened().report;
+        let vertices = memory::vertices(&report, &[]).expect("reads").rows;
+        let largest = vertices.iter().max_by_key(|row| row.bytes[0]).expect("some");
+        let row = window.query_all_by_role_and_label(Role::Row, &largest.name).next();
+        row.expect("its row").click();
+        settle(&mut window);
+        assert!(says(&window, &format!("Compute sets that use {}", largest.name)));
+        let users = memory::users_of(&report, &largest.name, &[]).expect("reads").rows;
+        assert_eq!(users.iter().map(|row| row.count).sum::<u64>(), largest.count);
+        let most = users.iter().max_by_key(|row| row.bytes[0]).expect("one at least");
+        assert!(says(&window, &most.name), "{}", most.name);
+    }
+}
+
+#[test]
+fn a_report_opened_beside_another_is_looked_at_in_the_same_way() {
+    let mut window = window(Variant::named("simulated"), "memory", Vec2::new(1300.0, 850.0));
+    for (choice, entry) in [("Breakdown", "Category"), ("Tiles", "Hardware order")] {
+        window.get_by_role_and_label(Role::ComboBox, choice).click();
+        settle(&mut window);
+        window.get_by_role_and_label(Role::Button, entry).click();
+        settle(&mut window);
+    }
+    window.get_by_role_and_label(Role::Tab, "Variables").click();
+    settle(&mut window);
+    window.state_mut().session_mut().show(Variant::named("small").opened());
+    window.state_mut().show_view("memory");
+    settle(&mut window);
+    for words in ["Filter variables", "Tiles (hardware order) on the screen"] {
+        assert!(says(&window, words), "{words}");
+    }
+    let breakdown = window.get_by_role_and_label(Role::ComboBox, "Breakdown");
+    assert_eq!(breakdown.accesskit_node().value().as_deref(), Some("Category"));
+    assert_eq!(window.state().session().messages, Vec::<String>::new());
+}
+
+#[test]
 fn a_program_leads_to_its_step_in_the_trace_and_back() {
     let mut window = window(&VARIANTS[1], "program-tree", Vec2::new(1300.0, 850.0));
     window.get_by_role_and_label(Role::TreeItem, "OnTileExecute (a/conv/Convolve)").click();

@@ -1,7 +1,7 @@
 //! What can go wrong in a sitting: it is said in words, and nothing is lost.
 
 use crate::common;
-use crate::gui_support::{Window, link, opened_window, press, says, settle, small};
+use crate::gui_support::{Window, link, opened_window, press, press_role, says, settle, small};
 use egui::accesskit::Role;
 use egui::{Key, Modifiers, Vec2};
 use egui_kittest::kittest::Queryable;
@@ -81,12 +81,51 @@ fn a_child_killed_half_way_is_told_and_loses_nothing() {
     });
     let said = messages(&window);
     assert!(said.contains("The simulation failed") && said.contains("halfway there"), "{said}");
+    for words in ["The simulation failed", "halfway there"] {
+        assert!(says(&window, words), "not on the screen: {words}");
+    }
     let session = window.state().session();
     assert_eq!(session.what_if.as_ref().unwrap().text(), changed, "what was typed stays");
     let page = session.page.as_ref().unwrap();
     assert!(page.compared.is_none() && page.view == "memory");
     assert!(says(&window, "Tick as it was") && !says(&window, "Tick variant 1"));
     assert_eq!(std::fs::read(directory.path().join("profile.pop")).unwrap(), before);
+}
+
+#[test]
+fn the_last_words_of_a_child_are_shown_on_the_home_screen_too() {
+    dying_program();
+    let (opened, _directory) = simulated();
+    let mut window = opened_window(opened, "summary", SIZE);
+    assert!(press_role(&mut window, Role::Button, "Close report"));
+    settle(&mut window);
+    assert!(window.state().session().page.is_none());
+    until(&mut window, "listed", |window| says(window, "adder"));
+    assert!(press_role(&mut window, Role::Button, "adder"));
+    window.step();
+    window.step();
+    until(&mut window, "died", |window| {
+        window.state().session().simulation.is_none() && !messages(window).is_empty()
+    });
+    for words in ["The simulation failed", "halfway there"] {
+        assert!(says(&window, words), "not on the screen: {words}");
+    }
+}
+
+#[test]
+fn a_report_is_closed_while_it_is_asked_about() {
+    for view in tilescope::gui::view_names() {
+        let (opened, _directory) = simulated();
+        let mut window = opened_window(opened, "summary", SIZE);
+        window.state_mut().show_view(view);
+        // Questions are asked in the first frame and answered later.
+        window.step();
+        window.step();
+        assert!(press_role(&mut window, Role::Button, "Close report"));
+        settle(&mut window);
+        assert!(says(&window, "Open a report…"), "{view}");
+        assert_eq!(messages(&window), "", "{view}");
+    }
 }
 
 #[test]

@@ -495,6 +495,8 @@ pub const GESTURES: &[(Group, &[(&str, &str)])] = &[
             ("Alt + wheel", "Scroll the lanes"),
             ("Shift + drag", "Zoom to the range"),
             ("Double-click", "Zoom to a bar"),
+            ("Shift + click", "Choose another step beside the chosen one"),
+            ("← → ↑ ↓", "Move, narrow and widen the window, once the strip has the focus"),
         ],
     ),
     (
@@ -504,7 +506,8 @@ pub const GESTURES: &[(Group, &[(&str, &str)])] = &[
             ("Click", "Choose a tile or a step"),
             ("Shift + click", "Add a tile; add a step as a column"),
             ("Double-click", "Show everything"),
-            ("← →", "Next and previous, once the graph has the focus"),
+            ("← →", "Next and previous, once the graph has the focus; Shift adds"),
+            ("← → ↑ ↓", "Move, narrow and widen the window, once the strip has the focus"),
             ("Enter in a filter", "Go to the next match"),
         ],
     ),
@@ -513,7 +516,7 @@ pub const GESTURES: &[(Group, &[(&str, &str)])] = &[
         &[
             ("Double-click", "Fold or unfold"),
             ("← →", "Fold and unfold the line that has the focus"),
-            ("↑ ↓", "Follow the arrows of the graph"),
+            ("↑ ↓", "Next and previous row or line; in a graph, along its arrows"),
         ],
     ),
     (Group::Window, &[("Ctrl + plus / minus", "Larger and smaller text")]),

@@ -95,11 +95,20 @@ pub struct ViewInfo {
     pub help: &'static str,
     /// Drawing in the menu.
     pub icon: Icon,
+    /// Parts of its state that say how to look rather than at what: a report that is opened beside
+    /// another one is looked at in the same way.
+    pub settings: &'static [&'static str],
     /// Makes its state for a report.
     pub create: fn() -> Box<dyn View>,
 }
 
 impl ViewInfo {
+    /// What of a state is kept for another report.
+    pub fn settings_of(&self, mut state: State) -> State {
+        state.retain(|name, _| self.settings.contains(&name.as_str()));
+        state
+    }
+
     /// The sentence below the heading of its help.
     pub fn about(&self) -> &'static str {
         self.help.split("\n\n").nth(1).unwrap_or_default()

@@ -16,8 +16,8 @@ use super::icons::{self, Icon};
 use super::theme::{Palette, mix};
 use egui::accesskit::Role;
 use egui::{
-    Align, Align2, Color32, CornerRadius, FontId, Id, Layout, Rect, Response, RichText, Sense,
-    Shape, Stroke, StrokeKind, TextEdit, TextStyle, Ui, Vec2, WidgetInfo, vec2,
+    Align, Align2, Color32, CornerRadius, EventFilter, FontId, Id, Key, Layout, Rect, Response,
+    RichText, Sense, Shape, Stroke, StrokeKind, TextEdit, TextStyle, Ui, Vec2, WidgetInfo, vec2,
 };
 
 /// Space between the edge of a page and what is on it.
@@ -70,6 +70,23 @@ pub fn focus_ui(ui: &Ui, response: &Response, rect: Rect) {
     if response.has_focus() {
         let stroke = Stroke::new(2.0, Palette::of(ui.visuals()).accent);
         ui.painter().rect_stroke(rect, CornerRadius::same(6), stroke, StrokeKind::Inside);
+    }
+}
+
+/// The row above or below the one at `place` of a list, where that one has the focus and an arrow
+/// key asks for it. Arrows to the sides are left to the row.
+pub fn neighbour(response: &Response, place: usize, count: usize) -> Option<usize> {
+    if !response.has_focus() {
+        return None;
+    }
+    let filter =
+        EventFilter { vertical_arrows: true, horizontal_arrows: true, ..EventFilter::default() };
+    response.ctx.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
+    let pressed = |key| response.ctx.input(|input| input.key_pressed(key));
+    match (pressed(Key::ArrowUp), pressed(Key::ArrowDown)) {
+        (true, false) => place.checked_sub(1),
+        (false, true) => Some(place + 1).filter(|next| *next < count),
+        _ => None,
     }
 }
 
@@ -157,13 +174,16 @@ pub fn weak_ui(ui: &mut Ui, text: String) {
     ui.add(egui::Label::new(text).extend());
 }
 
-/// Controls at the right end of a strip, the last one first; behind the others where less than
-/// `width` points are left.
+/// Controls at the right end of a strip, the last one first; together in the next line where less
+/// than `width` points are left.
 pub fn toolbar_end_ui(ui: &mut Ui, width: f32, contents: impl FnOnce(&mut Ui)) {
+    let layout = Layout::right_to_left(Align::Center);
     if ui.available_size_before_wrap().x >= width {
-        ui.with_layout(Layout::right_to_left(Align::Center), contents);
+        ui.with_layout(layout, contents);
     } else {
-        contents(ui);
+        ui.end_row();
+        let line = vec2(ui.available_width(), ui.spacing().interact_size.y);
+        ui.allocate_ui_with_layout(line, layout, contents);
     }
 }
 

@@ -7,8 +7,8 @@ use crate::gui::theme::Palette;
 use crate::units::{CycleRange, Cycles};
 use egui::accesskit::Role;
 use egui::{
-    Color32, CornerRadius, CursorIcon, EventFilter, Key, Rect, Response, Sense, Stroke, StrokeKind,
-    Ui, WidgetInfo, pos2, vec2,
+    Color32, CornerRadius, CursorIcon, EventFilter, Id, Key, Rect, Response, Sense, Stroke,
+    StrokeKind, Ui, WidgetInfo, pos2, vec2,
 };
 
 /// Height of the strip.
@@ -30,6 +30,11 @@ pub enum Grip {
     Right,
     /// The window between them.
     Window,
+}
+
+/// Identifies the strip of a part of the window.
+pub fn id(ui: &Ui) -> Id {
+    ui.scope_id().with("overview")
 }
 
 /// Shows the strip; what the window is now if the user moved it.
@@ -54,7 +59,7 @@ pub fn overview_ui(
     // A window of a pixel can still be seen and taken.
     let right = right.max(left + 2.0);
     shade(&painter, rect, left, right, palette);
-    let response = ui.interact(rect, ui.scope_id().with("overview"), Sense::click_and_drag());
+    let response = ui.interact(rect, id(ui), Sense::click_and_drag());
     let text = format!("{} - {}", Cycles(window.start), Cycles(window.end));
     response.widget_info(|| WidgetInfo::labeled(Role::Slider, true, "Overview of the run"));
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(text));

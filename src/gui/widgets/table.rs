@@ -2,15 +2,13 @@
 //! out; sorting and filtering happen off the UI thread.
 
 use super::elided::without_middle;
-use super::{hint_ui, search_ui};
+use super::{hint_ui, neighbour, search_ui};
 use crate::gui::fonts::strong;
 use crate::gui::theme::Palette;
 use crate::gui::worker::{Slot, Workers};
 use crate::units::{exact_bytes, grouped};
 use egui::accesskit::Role;
-use egui::{
-    Align, EventFilter, Key, Label, Layout, Response, RichText, Sense, TextStyle, Ui, WidgetInfo,
-};
+use egui::{Align, Label, Layout, RichText, Sense, TextStyle, Ui, WidgetInfo};
 use egui_extras::{Column as Width, TableBuilder};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -383,7 +381,8 @@ fn rows_ui(
                     *choice.focus = None;
                     response.request_focus();
                 }
-                if let Some(next) = neighbour(&response, order, index - totals) {
+                let next = neighbour(&response, index - totals, order.rows.len());
+                if let Some(next) = next.map(|next| order.rows[next] as usize) {
                     *choice.focus = Some(next);
                     clicked = Some(next);
                 }
@@ -396,24 +395,6 @@ fn rows_ui(
 /// Where a row of the table stands among those that are shown.
 fn index_of(order: &Order, place: usize) -> Option<usize> {
     order.rows.iter().position(|row| *row as usize == place)
-}
-
-/// The row above or below the one that has the focus, where an arrow key asks for it.
-fn neighbour(response: &Response, order: &Order, index: usize) -> Option<usize> {
-    if !response.has_focus() {
-        return None;
-    }
-    let filter = EventFilter { vertical_arrows: true, ..EventFilter::default() };
-    response.ctx.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
-    let (up, down) = response
-        .ctx
-        .input(|input| (input.key_pressed(Key::ArrowUp), input.key_pressed(Key::ArrowDown)));
-    let next = match (up, down) {
-        (true, false) => index.checked_sub(1)?,
-        (false, true) => index + 1,
-        _ => return None,
-    };
-    order.rows.get(next).map(|row| *row as usize)
 }
 
 fn cell_ui(ui: &mut Ui, column: &Column, text: RichText, selectable: bool) {

@@ -32,6 +32,7 @@ pub const VIEW: ViewInfo = ViewInfo {
     title: "Exchange code",
     help: include_str!("../../../../assets/help/exchange-code.md"),
     icon: Icon::Exchange,
+    settings: &["show", "link", "order", "tab"],
     create: || Box::<ExchangeCode>::default(),
 };
 

@@ -46,6 +46,7 @@ pub const VIEW: ViewInfo = ViewInfo {
     title: "Execution trace",
     help: include_str!("../../../../assets/help/execution-trace.md"),
     icon: Icon::Trace,
+    settings: &["tab"],
     create: || Box::<ExecutionTrace>::default(),
 };
 
@@ -131,6 +132,8 @@ struct ExecutionTrace {
     seen_step: Option<ChosenStep>,
     /// Points that the lanes are scrolled down.
     scroll: f64,
+    #[serde(skip)]
+    strip_has_focus: bool,
     #[serde(skip)]
     focus_filter: bool,
 }
@@ -299,7 +302,8 @@ impl ExecutionTrace {
         match asked.answer() {
             Some(Ok(summary)) => {
                 let bytes = context.opened.report.has(crate::report::Part::StepBytes);
-                panels::summary_ui(ui, summary, &context.opened.target, bytes);
+                let known = panels::Known { bytes, balance: prepared.balance };
+                panels::summary_ui(ui, summary, &context.opened.target, known);
             }
             Some(Err(problem)) => missing_ui(ui, "The window cannot be summed up", problem),
             None => {}
@@ -319,6 +323,10 @@ impl ExecutionTrace {
         let x = pointer.map_or(middle, |at| at.x - self.lanes_left(ui));
         let x = if (0.0..=limits.width).contains(&x) { x } else { middle };
         let shown = |axis: Axis| Some(axis.kept(limits));
+        if self.strip_has_focus && arrow_pressed(ui) {
+            // The arrow is meant for the strip.
+            return;
+        }
         match wish {
             Wish::Closer => self.axis = shown(axis.zoomed(1.3, x, limits)),
             Wish::Farther => self.axis = shown(axis.zoomed(1.0 / 1.3, x, limits)),
@@ -422,6 +430,12 @@ impl ExecutionTrace {
             self.axis = Some(axis.panned(-middle).kept(limits));
         }
     }
+}
+
+/// Whether an arrow to a side is pressed.
+fn arrow_pressed(ui: &Ui) -> bool {
+    let arrows = [egui::Key::ArrowLeft, egui::Key::ArrowRight];
+    ui.input(|input| arrows.into_iter().any(|arrow| input.key_pressed(arrow)))
 }
 
 fn first_step(lane: &crate::analysis::trace::LaneItems, window: CycleRange) -> Option<ChosenStep> {

@@ -169,7 +169,7 @@ fn choose(hit: &Hit<'_>, prepared: &Prepared, window: CycleRange) -> Choice {
             let position = hit.item.first_position();
             Choice::Step(ChosenStep { ipu, sub_lane, position, step })
         }
-        None => Choice::Bar(ChosenBar::of(hit.item, &prepared.labels, (ipu, sub_lane), window)),
+        None => Choice::Bar(ChosenBar::of(hit.item, prepared, (ipu, sub_lane), window)),
     }
 }
 
@@ -181,7 +181,7 @@ fn tooltip_ui(response: &Response, hit: &Hit<'_>, prepared: &Prepared) {
         ui.label(crate::gui::fonts::strong(title));
         let length = Cycles(hit.item.range.length());
         let mut text = format!("{length} cycles");
-        if let Some(balance) = hit.item.tile_balance() {
+        if let Some(balance) = hit.item.tile_balance().filter(|_| prepared.balance) {
             text.push_str(&format!(", tile balance {}", crate::units::percent(balance)));
         }
         if hit.item.steps() > 1 && !matches!(hit.item.kind, Kind::Bucket(..)) {

@@ -33,6 +33,7 @@ pub const VIEW: ViewInfo = ViewInfo {
     title: "Liveness",
     help: include_str!("../../../../assets/help/liveness.md"),
     icon: Icon::Steps,
+    settings: &["tab"],
     create: || Box::<Liveness>::default(),
 };
 

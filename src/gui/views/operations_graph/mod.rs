@@ -28,6 +28,7 @@ pub const VIEW: ViewInfo = ViewInfo {
     title: "Operations graph",
     help: include_str!("../../../../assets/help/operations-graph.md"),
     icon: Icon::Graph,
+    settings: &[],
     create: || Box::<OperationsGraph>::default(),
 };
 

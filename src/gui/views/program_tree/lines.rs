@@ -4,13 +4,13 @@ use crate::analysis::program_tree::{Row, label};
 use crate::gui::theme::Palette;
 use crate::gui::views::execution_trace::colours::step_colour;
 use crate::gui::widgets::elided::elided;
-use crate::gui::widgets::focus_ui;
+use crate::gui::widgets::{focus_ui, neighbour};
 use crate::report::{Activity, Program, ProgramKind, Programs};
 use crate::units::{OperationId, ProgramId};
 use egui::accesskit::Role;
 use egui::{
-    Align2, Color32, EventFilter, FontId, Key, Rect, Response, ScrollArea, Sense, TextStyle, Ui,
-    WidgetInfo, pos2, vec2,
+    Align2, Color32, FontId, Key, Rect, Response, ScrollArea, Sense, TextStyle, Ui, WidgetInfo,
+    pos2, vec2,
 };
 use std::collections::BTreeSet;
 
@@ -70,7 +70,8 @@ pub fn lines_ui(
             if look.focus == Some(rows[place].id) {
                 response.request_focus();
             }
-            let line = line.or_else(|| Some(Clicked::Go(neighbour(&response, rows, place)?)));
+            let next = neighbour(&response, place, rows.len());
+            let line = line.or_else(|| next.map(|next| Clicked::Go(rows[next].id)));
             clicked = line.or(clicked.take());
         }
     });
@@ -152,25 +153,6 @@ fn line_ui(
     }
     let clicked = response.clicked().then_some(Clicked::Choose(row.id));
     (response, clicked)
-}
-
-/// The line above or below the one that has the focus, where an arrow key asks for it.
-fn neighbour(response: &Response, rows: &[Row], place: usize) -> Option<ProgramId> {
-    if !response.has_focus() {
-        return None;
-    }
-    let filter =
-        EventFilter { vertical_arrows: true, horizontal_arrows: true, ..EventFilter::default() };
-    response.ctx.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
-    let (up, down) = response
-        .ctx
-        .input(|input| (input.key_pressed(Key::ArrowUp), input.key_pressed(Key::ArrowDown)));
-    let next = match (up, down) {
-        (true, false) => place.checked_sub(1)?,
-        (false, true) => place + 1,
-        _ => return None,
-    };
-    rows.get(next).map(|row| row.id)
 }
 
 /// The colour of a node, as the trace paints its steps; what only holds others is green.

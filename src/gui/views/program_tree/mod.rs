@@ -30,6 +30,7 @@ pub const VIEW: ViewInfo = ViewInfo {
     title: "Program tree",
     help: include_str!("../../../../assets/help/program-tree.md"),
     icon: Icon::Tree,
+    settings: &["ids"],
     create: || Box::<ProgramTree>::default(),
 };
 

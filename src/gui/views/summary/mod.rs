@@ -31,6 +31,7 @@ pub const VIEW: ViewInfo = ViewInfo {
     title: "Summary",
     help: include_str!("../../../../assets/help/summary.md"),
     icon: Icon::List,
+    settings: &[],
     create: || Box::<SummaryView>::default(),
 };
 
@@ -109,7 +110,8 @@ impl View for SummaryView {
         let filter = self.filter.get_or_insert_with(|| context.prefs.option_filter.clone());
         ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
             Frame::new().inner_margin(Margin::symmetric(24, 18)).show(ui, |ui| {
-                ui.set_width(ui.available_width().min(1180.0));
+                let most = if ui.available_width() > THREE_COLUMNS { 2600.0 } else { 1180.0 };
+                ui.set_width(ui.available_width().min(most));
                 page_ui(ui, context, facts, filter);
             });
         });
@@ -131,35 +133,45 @@ fn page_ui(ui: &mut Ui, context: &mut ViewContext<'_>, facts: &Facts, filter: &m
     ui.add_space(10.0);
     headline::headline_ui(ui, context.opened, facts);
     ui.add_space(8.0);
-    let opened = context.opened;
-    let wide = ui.available_width() > 760.0;
+    let count = match ui.available_width() {
+        width if width > THREE_COLUMNS => 3,
+        width if width > TWO_COLUMNS => 2,
+        _ => 1,
+    };
     let mut blocks = Blocks { context };
-    if wide {
-        ui.spacing_mut().item_spacing.x = 40.0;
-        ui.columns(2, |columns| {
-            columns.iter_mut().for_each(|column| column.spacing_mut().item_spacing.x = 8.0);
-            blocks.ui(&mut columns[0], "Target", |ui, _| target_ui(ui, opened));
-            blocks.ui(&mut columns[1], "Graph", |ui, _| graph_ui(ui, facts));
-            blocks.ui(&mut columns[1], "Batching and throughput", |ui, _| batching_ui(ui, facts));
-        });
-        ui.spacing_mut().item_spacing.x = 8.0;
-    } else {
-        blocks.ui(ui, "Target", |ui, _| target_ui(ui, opened));
-        blocks.ui(ui, "Graph", |ui, _| graph_ui(ui, facts));
-        blocks.ui(ui, "Batching and throughput", |ui, _| batching_ui(ui, facts));
+    let mut options = |ui: &mut Ui, blocks: &mut Blocks<'_, '_>| {
+        blocks.ui(ui, "Options", |ui, context| options_ui(ui, context, facts, filter));
+        blocks.inputs_ui(ui, facts);
+    };
+    if count == 1 {
+        blocks.target_ui(ui);
+        blocks.figures_ui(ui, facts);
+        blocks.notes_ui(ui, facts);
+        options(ui, &mut blocks);
+        return blocks.files_ui(ui, facts);
     }
-    if !facts.notes.is_empty() || !facts.warnings.is_empty() {
-        blocks.ui(ui, "Notes", |ui, _| notes_ui(ui, facts));
+    ui.spacing_mut().item_spacing.x = 40.0;
+    ui.columns(count, |columns| {
+        columns.iter_mut().for_each(|column| column.spacing_mut().item_spacing.x = 8.0);
+        blocks.target_ui(&mut columns[0]);
+        blocks.figures_ui(&mut columns[1], facts);
+        if let [left, middle, right] = columns {
+            blocks.files_ui(left, facts);
+            blocks.notes_ui(middle, facts);
+            options(right, &mut blocks);
+        }
+    });
+    ui.spacing_mut().item_spacing.x = 8.0;
+    if count == 2 {
+        blocks.notes_ui(ui, facts);
+        options(ui, &mut blocks);
+        blocks.files_ui(ui, facts);
     }
-    blocks.ui(ui, "Options", |ui, context| options_ui(ui, context, facts, filter));
-    if let Some(spec) = &facts.spec {
-        blocks.ui(ui, "Spec", |ui, _| spec_ui(ui, spec));
-    }
-    for (name, lines) in &facts.trees {
-        blocks.ui(ui, name, |ui, _| tree_ui(ui, lines));
-    }
-    blocks.ui(ui, "Report files", |ui, _| files::files_ui(ui, opened, facts));
 }
+
+/// Room from which on blocks stand in two and in three columns.
+const TWO_COLUMNS: f32 = 760.0;
+const THREE_COLUMNS: f32 = 1900.0;
 
 /// Blocks that can be folded; what is folded is remembered.
 struct Blocks<'a, 'b> {
@@ -167,6 +179,37 @@ struct Blocks<'a, 'b> {
 }
 
 impl<'b> Blocks<'_, 'b> {
+    fn target_ui(&mut self, ui: &mut Ui) {
+        let opened = self.context.opened;
+        self.ui(ui, "Target", |ui, _| target_ui(ui, opened));
+    }
+
+    fn figures_ui(&mut self, ui: &mut Ui, facts: &Facts) {
+        self.ui(ui, "Graph", |ui, _| graph_ui(ui, facts));
+        self.ui(ui, "Batching and throughput", |ui, _| batching_ui(ui, facts));
+    }
+
+    fn notes_ui(&mut self, ui: &mut Ui, facts: &Facts) {
+        if !facts.notes.is_empty() || !facts.warnings.is_empty() {
+            self.ui(ui, "Notes", |ui, _| notes_ui(ui, facts));
+        }
+    }
+
+    /// What the report was made from, and what lies beside it.
+    fn inputs_ui(&mut self, ui: &mut Ui, facts: &Facts) {
+        if let Some(spec) = &facts.spec {
+            self.ui(ui, "Spec", |ui, _| spec_ui(ui, spec));
+        }
+        for (name, lines) in &facts.trees {
+            self.ui(ui, name, |ui, _| tree_ui(ui, lines));
+        }
+    }
+
+    fn files_ui(&mut self, ui: &mut Ui, facts: &Facts) {
+        let opened = self.context.opened;
+        self.ui(ui, "Report files", |ui, _| files::files_ui(ui, opened, facts));
+    }
+
     fn ui(
         &mut self,
         ui: &mut Ui,
@@ -305,10 +348,10 @@ fn instrumentation(report: &Report) -> (&'static str, &'static str) {
 fn graph_ui(ui: &mut Ui, facts: &Facts) {
     let graph = &facts.summary.graph;
     let rows = [
-        row("Number of compute sets", grouped(graph.compute_sets)),
-        row("Number of edges", grouped(graph.edges)),
-        row("Number of variables", grouped(graph.variables)),
-        row("Number of vertices", grouped(graph.vertices)),
+        row("Number of compute sets", known(graph.compute_sets, grouped(graph.compute_sets))),
+        row("Number of edges", known(graph.edges, grouped(graph.edges))),
+        row("Number of variables", known(graph.variables, grouped(graph.variables))),
+        row("Number of vertices", known(graph.vertices, grouped(graph.vertices))),
     ];
     rows_ui(ui, "graph", &rows);
 }

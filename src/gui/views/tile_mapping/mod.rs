@@ -32,6 +32,7 @@ pub const VIEW: ViewInfo = ViewInfo {
     title: "Tile mapping",
     help: include_str!("../../../../assets/help/tile-mapping.md"),
     icon: Icon::Tiles,
+    settings: &["kind", "measure", "powers", "tab"],
     create: || Box::<TileMapping>::default(),
 };
 
