@@ -109,7 +109,7 @@ fn help_card_ui(ui: &mut Ui, commands: &mut Vec<Command>) {
     let entries = [
         (
             "How do I open, capture and compare reports?",
-            "every view and its figures",
+            "every view and its figures, and what is new",
             OverlayKind::Help,
         ),
         ("Keys and gestures", "what the keyboard and the mouse do", OverlayKind::Keys),

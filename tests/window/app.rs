@@ -178,6 +178,45 @@ fn every_control_is_reached_by_the_tab_key() {
 }
 
 #[test]
+fn what_is_painted_is_told_in_parts() {
+    let problems = Mutex::new(Vec::new());
+    each_pair(std::slice::from_ref(Variant::named("simulated")), |variant, view| {
+        let mut window = window(variant, view, Vec2::new(1300.0, 850.0));
+        let shows = match view {
+            "exchange-code" => vec![("Show", "Bytes by tile"), ("Show", "Who sends to whom")],
+            "memory" => vec![("Graph", "Tile map")],
+            _ => Vec::new(),
+        };
+        for show in std::iter::once(None).chain(shows.into_iter().map(Some)) {
+            if let Some((choice, entry)) = show {
+                window.get_by_role_and_label(Role::ComboBox, choice).click();
+                settle(&mut window);
+                window.get_by_role_and_label(Role::Button, entry).click();
+                settle(&mut window);
+            }
+            for canvas in window.query_all_by_role(Role::Canvas) {
+                let parts = window.root().children_recursive().filter(|node| {
+                    let part = [Role::GraphicsObject, Role::Cell];
+                    part.contains(&node.accesskit_node().role())
+                        && canvas.rect().intersects(node.rect())
+                });
+                let told = parts.filter(|node| {
+                    let node = node.accesskit_node();
+                    let words = |text: Option<String>| text.is_some_and(|text| !text.is_empty());
+                    words(node.label()) && words(node.value())
+                });
+                let (told, name) = (told.count(), canvas.accesskit_node().label());
+                if told < 2 {
+                    problems.lock().unwrap().push(format!("{view} {show:?} {name:?}: {told}"));
+                }
+            }
+        }
+    });
+    let problems = problems.into_inner().unwrap();
+    assert!(problems.is_empty(), "canvases without parts:\n{}", problems.join("\n"));
+}
+
+#[test]
 fn hovering_a_derived_figure_shows_how_it_is_worked_out() {
     let cases = [
         ("summary", "Memory in use: ", "bytes below the highest used address"),

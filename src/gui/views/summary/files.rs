@@ -34,7 +34,9 @@ pub fn files_ui(ui: &mut Ui, opened: &Opened, facts: &Facts) {
     );
     if !facts.meta.is_empty() {
         ui.add_space(6.0);
-        let rows: Vec<Row> = facts.meta.iter().map(|(key, value)| row(key, value)).collect();
+        // The spec has a block of its own.
+        let meta = facts.meta.iter().filter(|(key, _)| key != "spec");
+        let rows: Vec<Row> = meta.map(|(key, value)| row(key, value)).collect();
         rows_ui(ui, "meta", &rows);
     }
 }

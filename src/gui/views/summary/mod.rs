@@ -110,7 +110,7 @@ impl View for SummaryView {
         let filter = self.filter.get_or_insert_with(|| context.prefs.option_filter.clone());
         ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
             Frame::new().inner_margin(Margin::symmetric(24, 18)).show(ui, |ui| {
-                let most = if ui.available_width() > THREE_COLUMNS { 2600.0 } else { 1180.0 };
+                let most = if ui.available_width() > THREE_COLUMNS { 2800.0 } else { 1180.0 };
                 ui.set_width(ui.available_width().min(most));
                 page_ui(ui, context, facts, filter);
             });
@@ -171,7 +171,7 @@ fn page_ui(ui: &mut Ui, context: &mut ViewContext<'_>, facts: &Facts, filter: &m
 
 /// Room from which on blocks stand in two and in three columns.
 const TWO_COLUMNS: f32 = 760.0;
-const THREE_COLUMNS: f32 = 1900.0;
+const THREE_COLUMNS: f32 = 2750.0;
 
 /// Blocks that can be folded; what is folded is remembered.
 struct Blocks<'a, 'b> {
@@ -251,6 +251,9 @@ fn triangle(ui: &Ui, centre: egui::Pos2, folded: bool, colour: egui::Color32) {
     ui.painter().add(egui::Shape::convex_polygon(points, colour, Stroke::NONE));
 }
 
+/// Letters of a name that is never cut off.
+const LONGEST_NAME: usize = 48;
+
 /// Names on the left, values on the right.
 fn rows_ui(ui: &mut Ui, id: &str, rows: &[Row]) {
     let palette = Palette::of(ui.visuals());
@@ -261,7 +264,9 @@ fn rows_ui(ui: &mut Ui, id: &str, rows: &[Row]) {
         .spacing(vec2(18.0, 6.0))
         .show(ui, |ui| {
             for Row { name, value, formula } in rows {
-                ui.add(Label::new(RichText::new(name).color(palette.weak_text)).truncate());
+                let label = Label::new(RichText::new(name).color(palette.weak_text));
+                let short = name.chars().count() <= LONGEST_NAME;
+                ui.add(if short { label.extend() } else { label.truncate() });
                 let value = ui.add(Label::new(value).wrap().selectable(true));
                 if !formula.is_empty() {
                     value.on_hover_text(*formula);
@@ -403,14 +408,13 @@ fn notes_ui(ui: &mut Ui, facts: &Facts) {
     let palette = Palette::of(ui.visuals());
     let warnings = facts.warnings.iter().map(|text| ("Warning", text, palette.warning));
     let notes = facts.notes.iter().map(|text| ("Note", text, palette.weak_text));
-    for (kind, text, colour) in warnings.chain(notes) {
-        ui.horizontal_top(|ui| {
-            let (rect, _) = ui.allocate_exact_size(vec2(64.0, 18.0), Sense::hover());
-            let kind = Label::new(RichText::new(kind).color(colour)).extend();
-            ui.put(rect.with_max_x(rect.left()), kind);
+    Grid::new("notes").num_columns(2).min_col_width(56.0).spacing(vec2(12.0, 6.0)).show(ui, |ui| {
+        for (kind, text, colour) in warnings.chain(notes) {
+            ui.label(RichText::new(kind).color(colour));
             ui.add(Label::new(text).wrap().selectable(true));
-        });
-    }
+            ui.end_row();
+        }
+    });
 }
 
 fn options_ui(ui: &mut Ui, context: &mut ViewContext<'_>, facts: &Facts, filter: &mut String) {

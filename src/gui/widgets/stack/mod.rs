@@ -36,6 +36,8 @@ const AXIS_WIDTH: f32 = 74.0;
 const FOOT: f32 = 36.0;
 /// Most places that get a node of their own for readers of the screen.
 const MAX_NODES: usize = 256;
+/// About as many nodes as there are where neighbours share one.
+const SHARED_NODES: usize = 64;
 
 /// How a graph looks and what stands on it.
 pub struct Look<'a> {
@@ -310,14 +312,19 @@ fn nodes_ui(ui: &Ui, places: &Places<'_>, look: &Look<'_>, response: &Response) 
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value));
     focus_ui(ui, response, places.frame);
     let window = places.window();
-    if window.len() > MAX_NODES {
-        return;
-    }
-    for place in window {
-        let rect =
-            Rect::from_x_y_ranges(places.x(place)..=places.x(place + 1), places.frame.y_range());
-        let words = || ((look.label)(place), look.unit.exact(stack.total(place)));
-        node_ui(ui, response.id.with(place), rect, Role::GraphicsObject, words);
+    // Where there are too many of them, neighbours share a node.
+    let shared = if window.len() > MAX_NODES { window.len().div_ceil(SHARED_NODES) } else { 1 };
+    for first in window.clone().step_by(shared) {
+        let end = (first + shared).min(window.end);
+        let rect = Rect::from_x_y_ranges(places.x(first)..=places.x(end), places.frame.y_range());
+        let words = || match end - first {
+            1 => ((look.label)(first), look.unit.exact(stack.total(first))),
+            _ => (
+                format!("{} to {}", (look.label)(first), (look.label)(end - 1)),
+                format!("at most {}", look.unit.exact(stack.highest(first..end))),
+            ),
+        };
+        node_ui(ui, response.id.with(first), rect, Role::GraphicsObject, words);
     }
 }
 
