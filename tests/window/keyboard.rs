@@ -217,8 +217,7 @@ fn several_steps_of_the_trace_stand_beside_each_other() {
     let second = selection(&window).step.expect("the next one");
     assert_eq!(second.position, first.position + 1);
     assert!(says(&window, "2 steps, 600 cycles in all"));
-    for title in ["DoExchange (cs0_a/conv/Convolve/ExchangePre)", "OnTileExecute (a/conv/Convolve)"]
-    {
+    for title in ["Sync (External)", "OnTileExecute (a/conv/Convolve)"] {
         assert!(says(&window, title), "{title}");
     }
     press(&mut window, Modifiers::NONE, Key::Period);
