@@ -5,6 +5,9 @@
 //! [`TileRuns`]: neighbouring tiles with the same value share one entry, because a planned
 //! operation gives the same work to nearly all tiles.
 
+mod moment;
+
+pub use moment::moment;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::hash::{Hash, Hasher};

@@ -159,6 +159,9 @@ impl App {
             }
             let name = page.view;
             if let Some((_, view)) = page.views.iter_mut().find(|(view, _)| *view == name) {
+                if wishes.contains(&action::Wish::Clear) {
+                    context.commands.extend(view.clears());
+                }
                 let frame = egui::Frame::new().fill(ui.visuals().panel_fill);
                 egui::CentralPanel::default().frame(frame).show(ui, |ui| {
                     match &mut page.compared {

@@ -17,6 +17,7 @@ mod compare;
 #[cfg(unix)]
 mod failures;
 mod keep;
+mod keyboard;
 mod layout;
 mod messages;
 mod numbers;

@@ -3,14 +3,13 @@
 
 use crate::common;
 use crate::gui_support;
-use crate::gui_support::{Window, picture, press, says, settle};
+use crate::gui_support::{Window, picture, press, says, settle, simulator};
 use egui::accesskit::Role;
 use egui::{Event, Key, Modifiers, OutputCommand, Vec2};
 use egui_kittest::kittest::Queryable;
-use std::path::Path;
 use std::time::Duration;
+use tilescope::gui::Opened;
 use tilescope::gui::message::Message;
-use tilescope::gui::{Opened, simulate_with};
 
 /// Lets a window run until something holds.
 fn until(window: &mut Window, words: &str, holds: impl Fn(&Window) -> bool) {
@@ -30,7 +29,7 @@ fn is_compared(window: &Window) -> bool {
 
 #[test]
 fn open_zoom_search_change_compare_bookmark_save_close_and_come_back() {
-    simulate_with(Path::new(env!("CARGO_BIN_EXE_tilescope")));
+    simulator();
     let directory = tempfile::tempdir().unwrap();
     let spec = common::spec("mnist_pipeline", &["options.device_iterations=1"]);
     common::report_file(&spec, directory.path());

@@ -1,18 +1,17 @@
 //! Changing the spec of a report and simulating it again, with the real program as the child.
 
 use crate::common;
-use crate::gui_support::{Variant, Window, opened_window, says, settle};
+use crate::gui_support::{Variant, Window, opened_window, says, settle, simulator};
 use egui::{Key, Modifiers, Vec2, vec2};
 use egui_kittest::kittest::Queryable;
-use std::path::Path;
 use std::time::{Duration, Instant};
-use tilescope::gui::{Opened, simulate_with};
+use tilescope::gui::Opened;
 
 const SIZE: Vec2 = vec2(1400.0, 900.0);
 
 /// A window on a small simulated report with its spec beside it; the directory must outlive it.
 fn window() -> (Window, tempfile::TempDir) {
-    simulate_with(Path::new(env!("CARGO_BIN_EXE_tilescope")));
+    simulator();
     let directory = tempfile::tempdir().expect("temporary directory");
     let spec = common::spec("matmul_chain", &["model.m=64", "model.k=64", "model.n=64"]);
     common::report_file(&spec, directory.path());
@@ -125,7 +124,7 @@ fn what_was_tried_is_there_when_the_report_is_opened_again() {
 
 #[test]
 fn other_replicas_are_tried_from_the_exchange_code() {
-    simulate_with(Path::new(env!("CARGO_BIN_EXE_tilescope")));
+    simulator();
     let directory = tempfile::tempdir().expect("temporary directory");
     let spec = common::spec("mnist_pipeline", &["options.device_iterations=1"]);
     common::report_file(&spec, directory.path());

@@ -173,11 +173,14 @@ impl Report {
         let any = |table: &str| self.db.has_rows(table);
         let column = |table: &str, column: &str| self.db.has(table, column) && any(table);
         match part {
-            Part::Execution | Part::TileBalance | Part::StepBytes if self.has_columns() => {
+            Part::Execution | Part::TileBalance | Part::ActiveTiles | Part::StepBytes
+                if self.has_columns() =>
+            {
                 any("trace_lanes")
             }
             Part::Execution => column("steps_by_ipu", "step_id"),
             Part::TileBalance => column("steps_by_ipu", "active_tile_balance"),
+            Part::ActiveTiles => column("steps_by_ipu", "active_tiles"),
             Part::StepBytes => column("steps_by_ipu", "bytes_in"),
             Part::Marks => any("marks"),
             Part::Programs => column("programs", "id"),

@@ -7,7 +7,7 @@ use super::{ExecutionTrace, ask_scene, grouping, id, padded};
 use crate::gui::theme::Palette;
 use crate::gui::views::ViewContext;
 use crate::gui::widgets::axis::{Axis, Limits};
-use crate::gui::widgets::overview::overview_ui;
+use crate::gui::widgets::overview::{self, overview_ui};
 use crate::gui::widgets::tiled::{Pieces, Tiled};
 use crate::gui::worker::Asked;
 use egui::accesskit::Role;
@@ -101,6 +101,7 @@ impl ExecutionTrace {
         if let Some(moved) = overview_ui(ui, rect, image, axis, limits, &mut self.grip) {
             self.axis = Some(moved);
         }
+        self.strip_has_focus = ui.memory(|memory| memory.has_focus(overview::id(ui)));
     }
 
     /// Asks for the scene that is on the screen, unless it is on its way.

@@ -15,7 +15,7 @@ use crate::gui::session::Selection;
 use crate::gui::theme::Palette;
 use crate::gui::widgets::stack::{Answer, Flag, Layer, Level, Look, Matching, Stack, StackGraph};
 use crate::gui::widgets::{
-    choice_ui, missing_ui, search_ui, tables_height, tabs_ui, toolbar_end_ui, toolbar_ui,
+    choice_ui, missing_ui, search_ui, tables_height, toolbar_end_ui, toolbar_ui, waiting_tabs_ui,
     waiting_ui, weak_ui,
 };
 use crate::gui::worker::{Asked, Slot};
@@ -33,6 +33,7 @@ pub const VIEW: ViewInfo = ViewInfo {
     title: "Liveness",
     help: include_str!("../../../../assets/help/liveness.md"),
     icon: Icon::Steps,
+    settings: &["tab"],
     create: || Box::<Liveness>::default(),
 };
 
@@ -110,6 +111,10 @@ impl View for Liveness {
         toolbar_ui(ui, |ui| self.controls_ui(ui, context, &shown));
         self.panels_ui(ui, context, &shown);
         self.jump.update(ui.ctx(), context);
+    }
+
+    fn clears(&self) -> Vec<Command> {
+        vec![Command::SelectProgram(None), Command::SelectVariable(None)]
     }
 
     fn state(&self) -> State {
@@ -275,7 +280,9 @@ impl Liveness {
     fn tables_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &Shown) {
         ui.horizontal(|ui| {
             ui.add_space(6.0);
-            tabs_ui(ui, &Tab::ALL, &mut self.tab);
+            let none = self.steps.is_empty();
+            let waits = |tab| (none && tab != Tab::Always).then_some("Waits for a step");
+            waiting_tabs_ui(ui, &Tab::ALL, &mut self.tab, waits);
         });
         ui.add_space(4.0);
         if self.tab != Tab::Always && self.steps.is_empty() {
