@@ -1,11 +1,13 @@
 //! The one table of what can be done: menus, keys, the list of keys and the command palette are
 //! made from it. A new action is one line in [`table`].
 
+mod asked;
 mod press;
 mod table;
 
+pub use asked::GESTURES;
 pub use press::Press;
-pub use table::{GESTURES, actions};
+pub use table::actions;
 
 use super::command::Command;
 use super::icons::Icon;
