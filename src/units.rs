@@ -5,6 +5,9 @@
 //! [`TileRuns`]: neighbouring tiles with the same value share one entry, because a planned
 //! operation gives the same work to nearly all tiles.
 
+mod moment;
+
+pub use moment::moment;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -128,6 +131,15 @@ pub enum ByteUnits {
 impl ByteUnits {
     /// Every choice.
     pub const ALL: [Self; 3] = [Self::Binary, Self::Si, Self::Bytes];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Binary => "binary",
+            Self::Si => "si",
+            Self::Bytes => "bytes",
+        }
+    }
 
     /// Words for people.
     pub fn title(self) -> &'static str {
@@ -438,6 +450,32 @@ impl<T: Clone + PartialEq> TileRuns<T> {
 }
 
 impl TileRuns<u64> {
+    /// Pairs of values, one pair for each tile that has a value; `others` counts as 0 where it has
+    /// none.
+    pub fn zip<T: Clone + PartialEq>(
+        &self,
+        others: &Self,
+        mut join: impl FnMut(u64, u64) -> T,
+    ) -> TileRuns<T> {
+        let mut joined = TileRuns::empty();
+        let mut others = others.iter().peekable();
+        for (tiles, value) in self.iter() {
+            let mut first = tiles.first;
+            while first < tiles.end {
+                while others.next_if(|(range, _)| range.end <= first).is_some() {}
+                let (end, other) = match others.peek() {
+                    Some((range, other)) if range.first <= first => (range.end, **other),
+                    Some((range, _)) => (range.first, 0),
+                    None => (tiles.end, 0),
+                };
+                let end = end.min(tiles.end);
+                joined.push(TileRange::new(first, end), join(*value, other));
+                first = end;
+            }
+        }
+        joined
+    }
+
     /// Sum over all tiles.
     pub fn total(&self) -> u64 {
         self.runs.iter().map(|(tiles, value)| u64::from(tiles.count()) * value).sum()

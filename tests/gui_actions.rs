@@ -12,9 +12,11 @@ use egui::accesskit::Role;
 use egui::{Event, Key, Modifiers, Vec2};
 use egui_kittest::kittest::Queryable;
 use gui_support::{Variant, link, says, settle, window};
+use std::path::Path;
 use tilescope::gui::action::actions;
 use tilescope::gui::session::Selection;
-use tilescope::units::{ProgramId, VariableId};
+use tilescope::gui::{Look, Opened, PaletteChoice, Theme};
+use tilescope::units::{ByteUnits, ProgramId, VariableId};
 
 #[test]
 fn every_action_is_reached_by_the_palette_and_explained() {
@@ -114,4 +116,92 @@ fn statistics_of_any_selection_are_a_key_away() {
             assert!(says(&window, words), "{text}: {words}");
         }
     }
+}
+
+/// Saves a picture of what is shown under a path.
+fn save(window: &mut gui_support::Window, choice: &str, path: &Path) {
+    window.key_press_modifiers(Modifiers::CTRL, Key::S);
+    settle(window);
+    window.query_all_by_role(Role::ComboBox).last().unwrap().click_accesskit();
+    settle(window);
+    window.query_all_by_label(choice).last().unwrap().click_accesskit();
+    settle(window);
+    window.get_by_label("File to write").focus();
+    settle(window);
+    window.key_press_modifiers(Modifiers::CTRL | Modifiers::COMMAND, Key::A);
+    window.step();
+    window.get_by_label("File to write").type_text(&path.to_string_lossy());
+    settle(window);
+    window.get_by_role_and_label(Role::Button, "Save").click_accesskit();
+    for _ in 0..3_000 {
+        window.step();
+        if path.is_file() && window.state().session().savings.is_empty() {
+            return settle(window);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("not saved: {:?}", window.state().session().messages);
+}
+
+/// Whatever was chosen in the preferences has a name on the command line, which draws the same.
+#[test]
+fn a_window_with_other_preferences_is_drawn_by_the_command_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let spec = common::spec("matmul_chain", &["model.m=64", "model.k=64", "model.n=64"]);
+    common::report_file(&spec, directory.path());
+    let place = |name: &str| directory.path().join(name);
+    let looks = [
+        (ByteUnits::Binary, PaletteChoice::Classic, 100, Theme::Light),
+        (ByteUnits::Si, PaletteChoice::ColourBlindSafe, 150, Theme::Dark),
+        (ByteUnits::Bytes, PaletteChoice::Classic, 80, Theme::Dark),
+        (ByteUnits::Si, PaletteChoice::ColourBlindSafe, 100, Theme::Light),
+    ];
+    let mut seen = Vec::new();
+    for (units, palette, text_percent, theme) in looks {
+        let opened = Opened::read(directory.path()).unwrap();
+        let mut window = gui_support::opened_window(opened, "memory", Vec2::new(1200.0, 800.0));
+        let look = Look { units, palette, text_percent, ..Look::default() };
+        window.state_mut().session_mut().prefs.look = look;
+        look.apply(&window.ctx);
+        window.ctx.set_theme(theme);
+        settle(&mut window);
+        let size = window.ctx.content_rect().size() * window.ctx.zoom_factor();
+        let size = format!("{}x{}", size.x.round(), size.y.round());
+        let (at, percent) = (link(&window), text_percent.to_string());
+        let theme = format!("{theme:?}").to_lowercase();
+        for (choice, format) in [("PNG picture", "png"), ("SVG drawing", "svg")] {
+            let name = format!("{}-{}-{percent}-{theme}.{format}", units.name(), palette.name());
+            let (ours, theirs) = (place(&format!("window-{name}")), place(&name));
+            save(&mut window, choice, &ours);
+            let (report, out) = (directory.path().to_string_lossy(), theirs.to_string_lossy());
+            let output = common::tilescope(&[
+                "export",
+                &report,
+                "--view",
+                "memory",
+                "--format",
+                format,
+                "-o",
+                &out,
+                "--at",
+                &at,
+                "--size",
+                &size,
+                "--theme",
+                &theme,
+                "--units",
+                units.name(),
+                "--palette",
+                palette.name(),
+                "--text-size",
+                &percent,
+            ]);
+            assert!(output.status.success(), "{name}: {}", common::stderr(&output));
+            let bytes = [&ours, &theirs].map(|path| std::fs::read(path).unwrap());
+            assert!(bytes[0] == bytes[1], "{name}: {} and {}", bytes[0].len(), bytes[1].len());
+            assert!(!seen.contains(&bytes[0]), "{name}: no preference has any effect");
+            seen.extend(bytes.into_iter().next());
+        }
+    }
+    Look::default().choose();
 }

@@ -1,9 +1,9 @@
 //! Memory tile by tile: curves over tiles, what fills a tile, which vertices, exchanges and
 //! variables lie on it.
 
-use super::tiles::{Curve, Curves, Layer, Order, Unit, region_title, spread};
+use super::tiles::{Curve, Curves, FloorPlan, Layer, Order, Unit, region_title, spread};
 use crate::report::{
-    Category, CategoryBytes, Placement, Region, Report, ReportError, Target, TileMemory,
+    Category, CategoryBytes, Part, Placement, Region, Report, ReportError, Target, TileMemory,
     VariableFilter,
 };
 use crate::units::{TileRange, TileRuns, VariableId, grouped};
@@ -131,18 +131,23 @@ pub struct TreeRow {
     pub depth: u32,
     /// What it is.
     pub name: String,
-    /// Bytes, one per column.
+    /// Bytes, one per column; in the row of places on the chip, these.
     pub bytes: Vec<u64>,
+    /// What they are: bytes everywhere but in the row of places on the chip.
+    pub unit: Unit,
     /// How they are worked out; empty where that goes without saying.
     pub formula: &'static str,
 }
 
+const PHYSICAL: &str =
+    "place of the tile on its chip, column by column of the floor plan from 0 on";
 const INCLUDING: &str = "bytes below the highest used address of each tile";
 const EXCLUDING: &str = "bytes at addresses that are ever used";
 const NOT_OVERLAPPED: &str = "bytes at addresses that only one thing ever uses";
 const OVERLAPPED: &str = "bytes at addresses that several things share over time, each counted";
 
-/// What fills the tiles: one column for each of `tiles`, or one for all tiles.
+/// What fills the tiles: one column for each of `tiles`, with its place on the chip, or one for all
+/// tiles.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
@@ -171,14 +176,26 @@ pub fn details(report: &Report, tiles: &[u32]) -> Result<Vec<TreeRow>, ReportErr
         columns.iter().map(total).collect()
     };
     let mut rows = Vec::new();
+    let plan = FloorPlan::of(&*report.target()?);
+    if !tiles.is_empty() && plan.known {
+        let bytes = tiles.iter().map(|tile| plan.physical(*tile).into()).collect();
+        let name = "Physical tile id".to_owned();
+        rows.push(TreeRow { depth: 0, name, bytes, unit: Unit::Count, formula: PHYSICAL });
+    }
     let mut add = |depth, name: &str, bytes, formula| {
-        rows.push(TreeRow { depth, name: name.to_owned(), bytes, formula });
+        rows.push(TreeRow { depth, name: name.to_owned(), bytes, unit: Unit::Bytes, formula });
     };
-    add(0, "Memory including gaps", of_memory(&|tile| tile.including_gaps), INCLUDING);
+    // Without regions it is not known where on a tile bytes lie.
+    let regions = report.has(Part::Regions);
+    if regions {
+        add(0, "Memory including gaps", of_memory(&|tile| tile.including_gaps), INCLUDING);
+    }
     add(0, "Memory excluding gaps", of_memory(&TileMemory::excluding_gaps), EXCLUDING);
-    add(1, "By memory region", of_memory(&TileMemory::excluding_gaps), "sum of the regions");
-    for region in Region::ALL {
-        add(2, region_title(region), of_memory(&|tile| of_region(tile, region)), "");
+    if regions {
+        add(1, "By memory region", of_memory(&TileMemory::excluding_gaps), "sum of the regions");
+        for region in Region::ALL {
+            add(2, region_title(region), of_memory(&|tile| of_region(tile, region)), "");
+        }
     }
     if categories.is_empty() {
         return Ok(rows);
@@ -366,6 +383,31 @@ pub fn compute_sets(report: &Report, tiles: &[u32]) -> Result<Listing, ReportErr
     Ok(listing)
 }
 
+/// Compute sets that have vertices of a type, with their number and the bytes of their state; those
+/// without any on `tiles` are left out.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn users_of(report: &Report, vertex_type: &str, tiles: &[u32]) -> Result<Listing, ReportError> {
+    let types = report.vertex_types()?;
+    let mut listing = Listing::default();
+    for (_, set) in report.compute_sets()? {
+        let about = format!("at most {} cycles", grouped(set.cycles.max()));
+        let mut row = Listed { about, name: set.name, count: 0, bytes: vec![0] };
+        for group in &set.vertices {
+            let kind = types.get(group.vertex_type.index());
+            let Some(kind) = kind.filter(|kind| kind.name == vertex_type) else { continue };
+            let count: u64 = columns(&group.count, tiles, |count| *count).iter().sum();
+            row.count += count;
+            row.bytes[0] += count * kind.state_bytes;
+        }
+        if row.count > 0 {
+            listing.rows.push(row);
+        }
+    }
+    Ok(listing)
+}
+
 /// Exchanges and copies with the bytes of their code.
 ///
 /// # Errors
@@ -415,6 +457,11 @@ mod tests {
         );
         let some = compute_sets(&report, &[0, 3]).unwrap();
         assert_eq!(some.rows[0].bytes, [0, 36]);
+        // With one type of vertices, those that use it are all of them.
+        let users = users_of(&report, "v", &[]).unwrap();
+        assert_eq!((users.rows.len(), &users.rows[0]), (1, &all.rows[0]));
+        assert_eq!(users_of(&report, "v", &[0, 3]).unwrap().rows[0].bytes, [36]);
+        assert!(users_of(&report, "w", &[]).unwrap().rows.is_empty());
     }
 
     #[test]

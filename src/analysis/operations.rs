@@ -8,8 +8,8 @@ use crate::analysis::json::{self, Line};
 use crate::analysis::names::uncounted;
 use crate::analysis::trace::{Runs, program_runs};
 use crate::report::{
-    ComputeSet, Operation, Part, Pass, Placement, Program, ProgramKind, Report, ReportError,
-    TileTraffic, VariableFilter, VertexType,
+    ComputeSet, Exchange, Operation, Part, Pass, Placement, Program, ProgramKind, Report,
+    ReportError, TileTraffic, VariableFilter, VertexType,
 };
 use crate::units::{ComputeSetId, OperationId, ProgramId, TileRuns};
 use serde::{Deserialize, Serialize};
@@ -65,6 +65,10 @@ pub struct OpRow {
     pub memory: u64,
     /// Number of vertices.
     pub vertices: u64,
+    /// Code of its exchanges and codelets on the tile that has most of it.
+    pub code_most: u64,
+    /// Bytes of the variables made for it on the tile that has most of them.
+    pub memory_most: u64,
 }
 
 impl OpRow {
@@ -87,19 +91,18 @@ pub struct Operations {
 struct Costs {
     sets: BTreeMap<ComputeSetId, ComputeSet>,
     types: std::sync::Arc<Vec<VertexType>>,
-    exchange_code: BTreeMap<ProgramId, u64>,
+    exchange_code: BTreeMap<ProgramId, TileRuns<u64>>,
     runs: BTreeMap<ProgramId, Runs>,
     complete: bool,
 }
 
 impl Costs {
     fn read(report: &Report) -> Result<Self, ReportError> {
-        let totals = report.exchange_totals()?.into_iter();
         let runs = report.trace()?.map(|trace| program_runs(&trace)).transpose()?;
         Ok(Self {
             sets: report.compute_sets()?.into_iter().collect(),
             types: report.vertex_types()?,
-            exchange_code: totals.map(|(program, of)| (program, of.code_bytes)).collect(),
+            exchange_code: report.exchanges()?.iter().map(code_of).collect(),
             complete: runs.as_ref().is_none_or(|runs| runs.complete),
             runs: runs.map(|runs| runs.by_program()).unwrap_or_default(),
         })
@@ -108,7 +111,10 @@ impl Costs {
     /// Adds a program to an operation.
     fn add(&self, row: &mut OpRow, codelets: &mut Codelets, id: ProgramId, program: &Program) {
         row.programs.push(id);
-        row.exchange_code += self.exchange_code.get(&id).copied().unwrap_or(0);
+        if let Some(code) = self.exchange_code.get(&id) {
+            row.exchange_code += code.total();
+            codelets.exchanges.add(code, |bytes| *bytes);
+        }
         if let Some(set) = program.compute_set.and_then(|set| self.sets.get(&set)) {
             row.cycles_all_tiles += set.cycles.total();
             row.cycles_slowest += set.cycles.max();
@@ -122,30 +128,68 @@ impl Costs {
     }
 }
 
-/// Tiles on which codelets are needed.
+fn code_of(exchange: &Exchange) -> (ProgramId, TileRuns<u64>) {
+    (exchange.program, exchange.tiles.map(|traffic: &TileTraffic| traffic.code_bytes))
+}
+
+/// What tiles have of something, as where it begins and ends to be more: many runs added up cost
+/// no more than there are of them.
 #[derive(Default)]
-struct Codelets(BTreeMap<u32, BTreeSet<(u32, u32)>>);
+struct Heights(BTreeMap<u32, i128>);
+
+impl Heights {
+    fn add<T: Clone + PartialEq>(&mut self, runs: &TileRuns<T>, value: impl Fn(&T) -> u64) {
+        runs.iter().for_each(|(tiles, of)| self.add_range((tiles.first, tiles.end), value(of)));
+    }
+
+    fn add_range(&mut self, (first, end): (u32, u32), value: u64) {
+        *self.0.entry(first).or_default() += i128::from(value);
+        *self.0.entry(end).or_default() -= i128::from(value);
+    }
+
+    /// The most that any tile has.
+    fn most(&self) -> u64 {
+        let mut height = 0;
+        let heights = self.0.values().map(|step| {
+            height += step;
+            height
+        });
+        u64::try_from(heights.max().unwrap_or(0)).unwrap_or(0)
+    }
+}
+
+/// Tiles on which codelets and code of exchanges are needed.
+#[derive(Default)]
+struct Codelets {
+    tiles: BTreeMap<u32, BTreeSet<(u32, u32)>>,
+    exchanges: Heights,
+}
 
 impl Codelets {
     fn add(&mut self, set: &ComputeSet) {
         for group in &set.vertices {
-            let ranges = self.0.entry(group.vertex_type.0).or_default();
+            let ranges = self.tiles.entry(group.vertex_type.0).or_default();
             ranges.extend(group.count.iter().map(|(tiles, _)| (tiles.first, tiles.end)));
         }
     }
 
-    /// Bytes over all tiles: each codelet once per tile.
-    fn bytes(&self, types: &[VertexType]) -> u64 {
-        let sum = |(kind, ranges): (&u32, &BTreeSet<(u32, u32)>)| {
+    /// Bytes of codelets over all tiles, each once per tile, and bytes of these and of exchanges
+    /// on the tile that has most.
+    fn bytes(mut self, types: &[VertexType]) -> (u64, u64) {
+        let mut total = 0;
+        for (kind, ranges) in &self.tiles {
             let code = types.get(*kind as usize).map_or(0, |kind| kind.code_bytes);
-            let (mut covered, mut tiles) = (0u32, 0u64);
+            let mut covered = 0;
             for (first, end) in ranges {
-                tiles += u64::from(end.saturating_sub((*first).max(covered)));
+                let first = (*first).max(covered);
+                if first < *end {
+                    total += u64::from(end - first) * code;
+                    self.exchanges.add_range((first, *end), code);
+                }
                 covered = covered.max(*end);
             }
-            tiles * code
-        };
-        self.0.iter().map(sum).sum()
+        }
+        (total, self.exchanges.most())
     }
 }
 
@@ -175,7 +219,7 @@ pub fn operations(report: &Report, layer: Layer) -> Result<Operations, ReportErr
         costs.add(row, codelets, id, program);
     }
     let finish = |(mut row, codelets): (OpRow, Codelets)| {
-        row.vertex_code = codelets.bytes(&costs.types);
+        (row.vertex_code, row.code_most) = codelets.bytes(&costs.types);
         row
     };
     let mut rows: Vec<OpRow> = rows.into_values().map(finish).collect();
@@ -277,15 +321,18 @@ fn add_memory(report: &Report, rows: &mut [OpRow]) -> Result<(), ReportError> {
         return Ok(());
     }
     let all = VariableFilter { tiles: None, category: None, after: None, limit: usize::MAX };
-    let mut bytes: BTreeMap<OperationId, u64> = BTreeMap::new();
+    let mut bytes: BTreeMap<OperationId, (u64, Heights)> = BTreeMap::new();
     for (_, variable) in report.variables(&all)? {
         if let Some(operation) = variable.operation {
-            let held = variable.tiles.map(|part: &Placement| part.bytes).total();
-            *bytes.entry(operation).or_default() += held;
+            let (total, heights) = bytes.entry(operation).or_default();
+            *total += variable.tiles.map(|part: &Placement| part.bytes).total();
+            heights.add(&variable.tiles, |part: &Placement| part.bytes);
         }
     }
     for row in rows {
-        row.memory = row.operation.and_then(|id| bytes.get(&id).copied()).unwrap_or(0);
+        if let Some((total, heights)) = row.operation.and_then(|id| bytes.get(&id)) {
+            (row.memory, row.memory_most) = (*total, heights.most());
+        }
     }
     Ok(())
 }
@@ -391,9 +438,10 @@ mod tests {
     #[test]
     fn code_of_a_codelet_counts_once_per_tile() {
         let mut codelets = Codelets::default();
-        codelets.0.insert(0, BTreeSet::from([(0, 4), (2, 6), (9, 10)]));
+        codelets.tiles.insert(0, BTreeSet::from([(0, 4), (2, 6), (9, 10)]));
+        codelets.exchanges.add_range((5, 10), 7);
         let kind = VertexType { name: String::new(), code_bytes: 10, state_bytes: 0 };
-        assert_eq!(codelets.bytes(&[kind]), 70);
+        assert_eq!(codelets.bytes(&[kind]), (70, 17));
     }
 
     #[test]

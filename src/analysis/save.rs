@@ -29,6 +29,19 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), String> {
     written.map_err(failed)
 }
 
+/// Gives a file that cannot be understood another name beside it, so that it is not lost when
+/// another one is written: `notes.json` becomes `notes.broken-1`.
+///
+/// # Errors
+/// In words for people, with the path.
+pub fn move_aside(path: &Path) -> Result<PathBuf, String> {
+    let aside = (1..1000)
+        .map(|number| path.with_extension(format!("broken-{number}")))
+        .find(|aside| !aside.exists());
+    let moved = aside.and_then(|aside| std::fs::rename(path, &aside).ok().map(|()| aside));
+    moved.ok_or_else(|| format!("this file is in the way: {}", path.display()))
+}
+
 /// The place of the file until it is whole.
 fn part_of(path: &Path) -> PathBuf {
     let mut name = path.file_name().map_or_else(OsString::new, OsString::from);

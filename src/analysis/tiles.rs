@@ -219,6 +219,9 @@ pub fn spread<T: Clone + PartialEq>(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FloorPlan {
     tiles_per_ipu: u32,
+    /// Whether it is known where tiles lie; without that they stand in the order of their numbers
+    /// in columns that make a square.
+    pub known: bool,
     /// Tiles of a column.
     pub rows: u32,
     /// Chips.
@@ -228,9 +231,11 @@ pub struct FloorPlan {
 impl FloorPlan {
     /// The floor plan of the chips of a replica.
     pub fn of(target: &Target) -> Self {
+        let (tiles_per_ipu, rows) = (target.tiles_per_ipu.max(1), target.tiles_per_column);
         Self {
-            tiles_per_ipu: target.tiles_per_ipu.max(1),
-            rows: target.tiles_per_column.max(1),
+            tiles_per_ipu,
+            known: rows > 0,
+            rows: if rows > 0 { rows } else { tiles_per_ipu.isqrt().max(1) },
             ipus: target.ipus_per_replica.max(1),
         }
     }
@@ -245,12 +250,23 @@ impl FloorPlan {
         (self.columns_per_ipu() + 1) * self.ipus as usize - 1
     }
 
+    /// A row of a column that runs the other way if it is every second one.
+    fn winding(&self, column: u32, row: u32) -> u32 {
+        if column.is_multiple_of(2) || !self.known { row } else { self.rows - 1 - row }
+    }
+
     /// Column and row of a tile.
     pub fn cell(&self, tile: u32) -> (usize, usize) {
         let (ipu, tile) = (tile / self.tiles_per_ipu, tile % self.tiles_per_ipu);
         let (column, row) = (tile / self.rows, tile % self.rows);
-        let row = if column.is_multiple_of(2) { row } else { self.rows - 1 - row };
+        let row = self.winding(column, row);
         (ipu as usize * (self.columns_per_ipu() + 1) + column as usize, row as usize)
+    }
+
+    /// Number of a tile on its own chip, counted column by column from the top.
+    pub fn physical(&self, tile: u32) -> u32 {
+        let (column, row) = self.cell(tile % self.tiles_per_ipu);
+        column as u32 * self.rows + row as u32
     }
 
     /// The tile at a column and row.
@@ -258,7 +274,7 @@ impl FloorPlan {
         let width = self.columns_per_ipu() + 1;
         let (ipu, column) = ((column / width) as u32, (column % width) as u32);
         let row = u32::try_from(row).ok().filter(|row| *row < self.rows)?;
-        let row = if column.is_multiple_of(2) { row } else { self.rows - 1 - row };
+        let row = self.winding(column, row);
         let tile = column.checked_mul(self.rows)?.checked_add(row)?;
         let known = tile < self.tiles_per_ipu && ipu < self.ipus;
         known.then_some(ipu * self.tiles_per_ipu + tile)
@@ -355,6 +371,27 @@ mod tests {
         assert_eq!(&order[16..18], [31, 30]);
         order.sort_unstable();
         assert_eq!(order, (0..128).collect::<Vec<u32>>());
+    }
+
+    #[test]
+    fn physical_ids_count_through_the_hardware_order() {
+        let (target, plan) = (test_target(), FloorPlan::of(&test_target()));
+        for (ipu, chip) in (0..).zip(hardware_order(&target, 128).chunks(64)) {
+            let ids: Vec<u32> = chip.iter().map(|tile| plan.physical(*tile)).collect();
+            assert_eq!(ids, (0..64).collect::<Vec<u32>>(), "IPU {ipu}");
+        }
+    }
+
+    #[test]
+    fn tiles_whose_place_is_not_known_stand_in_their_order() {
+        let target = Target { tiles_per_column: 0, ..test_target() };
+        let plan = FloorPlan::of(&target);
+        assert!(!plan.known && (plan.rows, plan.columns_per_ipu()) == (8, 8));
+        assert_eq!(hardware_order(&target, 128), (0..128).collect::<Vec<u32>>());
+        for tile in 0..128 {
+            let (column, row) = plan.cell(tile);
+            assert_eq!(plan.tile_at(column, row), Some(tile));
+        }
     }
 
     fn test_target() -> Target {

@@ -3,11 +3,15 @@
 use super::{CliError, Command, compare, open_report};
 use crate::analysis::save::write_whole;
 use crate::analysis::tables::{self, TABLES};
+use crate::units::ByteUnits;
 use clap::{Arg, ArgAction, ArgMatches};
 use std::io::Write;
 
 /// `tilescope export`
 pub const COMMAND: Command = Command { name: "export", arguments, run };
+
+/// Names of the palettes; a build without pictures knows them too, so that it can say that.
+const PALETTES: [&str; 2] = ["classic", "colour-blind-safe"];
 
 /// Width and height where the user gives none.
 #[cfg(feature = "gui")]
@@ -19,6 +23,7 @@ Examples:
   tilescope export out --view memory --format svg -o memory.svg
   tilescope export out --view memory --format svg --at 'tilescope:?view=memory&select.tiles=[3]'
   tilescope export out --view operations --format csv --table operations -o costs.csv
+  tilescope export out --view memory --theme dark --palette colour-blind-safe --units si --text-size 150
   tilescope export before --compare after --view execution-trace -o both.png
   tilescope export before --compare after --view memory --format csv --table variables
   tilescope export --list-views
@@ -64,7 +69,31 @@ fn arguments(command: clap::Command) -> clap::Command {
                 .value_name("THEME")
                 .value_parser(["light", "dark"])
                 .default_value("light")
+                .help("Ground of pictures"),
+        )
+        .arg(
+            Arg::new("palette")
+                .long("palette")
+                .value_name("PALETTE")
+                .value_parser(PALETTES)
+                .default_value(PALETTES[0])
                 .help("Colours of pictures"),
+        )
+        .arg(
+            Arg::new("units")
+                .long("units")
+                .value_name("UNITS")
+                .value_parser(ByteUnits::ALL.map(ByteUnits::name))
+                .default_value(ByteUnits::default().name())
+                .help("How pictures write bytes: powers of 1024, powers of 1000, or all digits"),
+        )
+        .arg(
+            Arg::new("text-size")
+                .long("text-size")
+                .value_name("PERCENT")
+                .value_parser(clap::value_parser!(u16).range(50..=300))
+                .default_value("100")
+                .help("Size of text and everything else in pictures"),
         )
         .arg(Arg::new("output").short('o').long("output").value_name("FILE").help("File to write [default: VIEW.FORMAT]"))
         .after_help(EXAMPLES)
@@ -128,11 +157,14 @@ fn picture(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError>
     };
     let file = text("output").map_or_else(|| format!("{view}.{ending}"), str::to_string);
     let theme = if text("theme") == Some("dark") { gui::Theme::Dark } else { gui::Theme::Light };
+    let look = look(matches);
+    look.choose();
     let export = gui::Export {
         view,
         compare: text("compare").map(std::path::Path::new),
         at: text("at"),
         size,
+        text_percent: look.text_percent,
         theme,
         format,
     };
@@ -140,6 +172,23 @@ fn picture(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError>
         .map_err(|error| CliError::Failed(error.to_string()))?;
     writeln!(output, "{file}")?;
     Ok(())
+}
+
+/// Units, colours and text size that the user asks for.
+#[cfg(feature = "gui")]
+fn look(matches: &ArgMatches) -> crate::gui::Look {
+    use crate::gui::{Look, PaletteChoice};
+    let named = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
+    let (units, palette) = (named("units"), named("palette"));
+    Look {
+        units: ByteUnits::ALL.into_iter().find(|one| one.name() == units).unwrap_or_default(),
+        palette: PaletteChoice::ALL
+            .into_iter()
+            .find(|one| one.name() == palette)
+            .unwrap_or_default(),
+        text_percent: matches.get_one::<u16>("text-size").copied().unwrap_or(100),
+        ..Look::default()
+    }
 }
 
 /// Reads `1600x900`.
@@ -151,5 +200,25 @@ fn parse_size(text: &str) -> Result<(u32, u32), CliError> {
         _ => Err(CliError::Usage(format!(
             "a size such as 1600x900 is expected (64 to 16384 pixels), not {text:?}"
         ))),
+    }
+}
+
+#[cfg(all(test, feature = "gui"))]
+mod tests {
+    use super::*;
+    use crate::gui::{PaletteChoice, TEXT_PERCENT};
+
+    #[test]
+    fn every_look_of_the_window_has_a_name_here() {
+        assert_eq!(PaletteChoice::ALL.map(PaletteChoice::name), PALETTES);
+        let command = arguments(clap::Command::new("export"));
+        for percent in [*TEXT_PERCENT.start(), *TEXT_PERCENT.end()] {
+            let words = ["export", "out", "--view", "memory", "--text-size", &percent.to_string()];
+            assert_eq!(look(&command.clone().get_matches_from(words)).text_percent, percent);
+        }
+        for units in ByteUnits::ALL {
+            let words = ["export", "out", "--view", "memory", "--units", units.name()];
+            assert_eq!(look(&command.clone().get_matches_from(words)).units, units);
+        }
     }
 }

@@ -2,11 +2,12 @@
 
 use super::command::Command;
 use super::keep::Link;
+use super::message::Message;
 use super::opening::Opened;
 use super::prefs::Look;
 use super::session::Session;
 use super::views::{VIEWS, ViewContext};
-use super::{action, compare, fonts, home, overlay, shell, tabs, theme, what_if};
+use super::{action, compare, fonts, home, message, overlay, shell, tabs, theme, what_if};
 use egui::{Context, Ui};
 use std::path::{Path, PathBuf};
 
@@ -59,7 +60,7 @@ impl App {
             (report, link) => {
                 self.commands.extend(report.map(|path| Command::Open(path.to_owned())));
                 if let Some(Err(problem)) = link {
-                    self.commands.push(Command::Say(problem.to_string()));
+                    self.commands.push(Command::Say(Message::error(problem.to_string())));
                 }
             }
         }
@@ -143,7 +144,7 @@ impl App {
         what_if::panel_ui(ui, session, commands);
         let wishes = std::mem::take(&mut session.wishes);
         if let Some(page) = &mut session.page {
-            shell::messages_ui(ui, &session.messages, commands);
+            message::messages_ui(ui, &session.messages, commands);
             let mut context = ViewContext {
                 opened: &page.opened,
                 selection: &session.selection,
@@ -158,6 +159,9 @@ impl App {
             }
             let name = page.view;
             if let Some((_, view)) = page.views.iter_mut().find(|(view, _)| *view == name) {
+                if wishes.contains(&action::Wish::Clear) {
+                    context.commands.extend(view.clears());
+                }
                 let frame = egui::Frame::new().fill(ui.visuals().panel_fill);
                 egui::CentralPanel::default().frame(frame).show(ui, |ui| {
                     match &mut page.compared {
@@ -167,7 +171,7 @@ impl App {
                 });
             }
         } else {
-            shell::messages_ui(ui, &session.messages, commands);
+            message::messages_ui(ui, &session.messages, commands);
             home::home_ui(ui, session, commands);
         }
         overlay::overlay_ui(ui.ctx(), &mut self.session, &mut self.commands);

@@ -3,6 +3,7 @@
 
 use super::action::Wish;
 use super::keep::Bookmark;
+use super::message::Message;
 use super::overlay::OverlayKind;
 use super::prefs::{
     GraphPrefs, LivenessPrefs, Look, MemoryPrefs, OperationPrefs, ThemeChoice, TracePrefs,
@@ -140,7 +141,7 @@ pub enum Command {
     /// Change the filter of the options table.
     SetOptionFilter(String),
     /// Tell the user something.
-    Say(String),
+    Say(Message),
     /// The message has been read.
     DismissMessage(usize),
     /// All messages have been read.

@@ -10,6 +10,7 @@ use super::session::Session;
 use super::theme::Palette;
 use super::views::VIEWS;
 use super::widgets::{elided::elided, focus_ui, icon_button_ui};
+use crate::units::moment;
 use egui::accesskit::Role;
 use egui::{
     Align, Align2, CentralPanel, CornerRadius, FontId, Frame, Layout, Margin, Rect, Response,
@@ -108,7 +109,7 @@ fn help_card_ui(ui: &mut Ui, commands: &mut Vec<Command>) {
     let entries = [
         (
             "How do I open, capture and compare reports?",
-            "every view and its figures",
+            "every view and its figures, and what is new",
             OverlayKind::Help,
         ),
         ("Keys and gestures", "what the keyboard and the mouse do", OverlayKind::Keys),
@@ -224,7 +225,8 @@ fn simulate_card_ui(ui: &mut Ui, session: &mut Session, commands: &mut Vec<Comma
     let specs = session.bundled(ui.ctx()).to_vec();
     for spec in &specs {
         let row = row_ui(ui, Icon::Play, &spec.name, &spec.about, !running);
-        if row.on_hover_text("Simulate this spec and open the report").clicked() {
+        let hint = format!("{}\nSimulate this spec and open the report", spec.about);
+        if row.on_hover_text(hint).clicked() {
             commands.push(Command::Simulate(spec.name.clone()));
         }
     }
@@ -323,7 +325,8 @@ fn recent_ui(
         ui.painter().galley(rect.min + vec2(8.0, 5.0), title, colour);
         let path = elided(ui.painter(), &place, small, palette.weak_text, room);
         ui.painter().galley(rect.min + vec2(8.0, 24.0), path, palette.weak_text);
-        let shown = recent.path.display().to_string();
+        let opened = moment(recent.opened_unix_seconds);
+        let shown = format!("{}\nOpened {opened}", recent.path.display());
         if response.on_hover_text(shown).clicked() {
             commands.push(Command::Open(recent.path.clone()));
         }

@@ -51,6 +51,12 @@ pub enum Icon {
     Link,
     /// A camera.
     Camera,
+    /// A tick in a circle.
+    Done,
+    /// An exclamation mark in a triangle.
+    Warning,
+    /// A cross in a circle.
+    Error,
 }
 
 /// Paints `icon` centred in `rect`.
@@ -95,6 +101,20 @@ pub fn paint(painter: &Painter, rect: Rect, icon: Icon, colour: Color32) {
             pen.closed(&[(0.12, 0.3), (0.88, 0.3), (0.88, 0.8), (0.12, 0.8)]);
             pen.line(&[(0.34, 0.3), (0.4, 0.18), (0.6, 0.18), (0.66, 0.3)]);
             pen.circle((0.5, 0.55), 0.15);
+        }
+        Icon::Done => {
+            pen.circle((0.5, 0.5), 0.38);
+            pen.line(&[(0.32, 0.52), (0.45, 0.65), (0.69, 0.37)]);
+        }
+        Icon::Warning => {
+            pen.closed(&[(0.5, 0.12), (0.92, 0.84), (0.08, 0.84)]);
+            pen.line(&[(0.5, 0.38), (0.5, 0.6)]);
+            pen.bar((0.46, 0.68), (0.54, 0.76));
+        }
+        Icon::Error => {
+            pen.circle((0.5, 0.5), 0.38);
+            pen.line(&[(0.36, 0.36), (0.64, 0.64)]);
+            pen.line(&[(0.64, 0.36), (0.36, 0.64)]);
         }
     }
 }

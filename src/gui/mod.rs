@@ -17,6 +17,8 @@ mod home;
 mod icons;
 pub mod keep;
 mod measuring;
+mod merge;
+pub mod message;
 mod opening;
 mod overlay;
 pub mod paint;
@@ -39,6 +41,7 @@ pub use child::simulate_with;
 pub use egui::Theme;
 pub use opening::Opened;
 pub use picture::{Export, PictureFormat, draw, picture, picture_file};
+pub use prefs::{Look, PaletteChoice, TEXT_PERCENT};
 
 use std::path::Path;
 

@@ -6,6 +6,7 @@ use super::app::App;
 use super::keep::{Link, LinkError};
 use super::opening::Opened;
 use super::paint::{Painter, Picture};
+use super::prefs::zoom_factor;
 use egui::{Context, FullOutput, Pos2, RawInput, Rect, Theme, Vec2};
 use std::path::Path;
 use std::time::Duration;
@@ -35,8 +36,10 @@ pub struct Export<'a> {
     pub compare: Option<&'a Path>,
     /// A link to the place in the view; without one, the view as it is at first.
     pub at: Option<&'a str>,
-    /// Width and height in points, which are pixels.
+    /// Width and height in pixels.
     pub size: (u32, u32),
+    /// Size of text and everything else, in percent: 100 is a pixel per point.
+    pub text_percent: u16,
     /// Colours.
     pub theme: Theme,
     /// Kind of file.
@@ -49,6 +52,7 @@ pub struct Export<'a> {
 /// A link that leads nowhere, a picture that cannot be encoded.
 pub fn picture_file(opened: Opened, export: &Export<'_>) -> Result<Vec<u8>, GuiError> {
     let (context, mut app) = prepared(Some(opened), export.view, export.theme);
+    context.set_zoom_factor(zoom_factor(export.text_percent));
     let mut link: Option<Link> = match export.at.map(str::parse) {
         Some(Err(error)) => return Err(GuiError::Link(LinkError::to_string(&error))),
         link => link.and_then(Result::ok),
@@ -66,7 +70,7 @@ pub fn picture_file(opened: Opened, export: &Export<'_>) -> Result<Vec<u8>, GuiE
         app.session_mut().go(&link.place);
         app.show_view(export.view);
         if let Some(problem) = app.session().messages.first() {
-            return Err(GuiError::Link(problem.clone()));
+            return Err(GuiError::Link(problem.text.clone()));
         }
     }
     let (width, height) = export.size;
@@ -75,7 +79,7 @@ pub fn picture_file(opened: Opened, export: &Export<'_>) -> Result<Vec<u8>, GuiE
         PictureFormat::Svg => {
             let svg = rested(&context, &mut app, export.size, |painter, output| {
                 let ground = context.global_style().visuals.panel_fill;
-                painter.svg([width, height], ground, &output.shapes)
+                painter.svg([width, height], output.pixels_per_point, ground, &output.shapes)
             });
             Ok(svg.into_bytes())
         }
@@ -114,12 +118,13 @@ fn rested<T>(
     (width, height): (u32, u32),
     take: impl FnOnce(&Painter, FullOutput) -> T,
 ) -> T {
-    let size = Vec2::new(width as f32, height as f32);
+    let pixels = Vec2::new(width as f32, height as f32);
     let mut painter = Painter::default();
     let (mut calm, mut frame) = (0, 0);
     loop {
+        let points = pixels / context.zoom_factor();
         let input = RawInput {
-            screen_rect: Some(Rect::from_min_size(Pos2::ZERO, size)),
+            screen_rect: Some(Rect::from_min_size(Pos2::ZERO, points)),
             max_texture_side: Some(16_384),
             time: Some(frame as f64),
             ..RawInput::default()

@@ -55,8 +55,10 @@ pub struct Saving {
     pub what: SaveWhat,
     /// Where.
     pub path: PathBuf,
-    /// Width and height of pictures in points.
+    /// Width and height of pictures in pixels.
     pub size: (u32, u32),
+    /// Size of text in pictures, in percent.
+    pub text_percent: u16,
     /// Colours of pictures.
     pub theme: Theme,
 }
@@ -99,9 +101,9 @@ impl Saving {
                 return difference(&opened, compared.as_deref(), view, title);
             }
         };
-        let (size, theme) = (self.size, self.theme);
+        let Self { size, text_percent, theme, .. } = *self;
         let compare = compared.as_deref();
-        let export = Export { view, compare, at: Some(&link), size, theme, format };
+        let export = Export { view, compare, at: Some(&link), size, text_percent, theme, format };
         picture_file(opened, &export).map_err(|error| error.to_string())
     }
 }

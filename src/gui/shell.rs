@@ -8,11 +8,11 @@ use super::icons::Icon;
 use super::session::{ReportPage, Session};
 use super::theme::Palette;
 use super::views::{VIEWS, ViewContext};
-use super::widgets::{MENU_ENTRY, elided::elided, icon_button_ui, menu_entry_ui};
+use super::widgets::{MENU_ENTRY, elided::elided, menu_entry_ui};
 use crate::report::{Origin, Outcome, TargetKind};
 use egui::{
-    Align, Align2, Color32, Context, CornerRadius, FontId, Frame, Id, Layout, Margin, Order, Panel,
-    ProgressBar, RichText, ScrollArea, Stroke, Ui, vec2,
+    Align2, Color32, Context, CornerRadius, FontId, Frame, Id, Margin, Order, Panel, ProgressBar,
+    ScrollArea, Stroke, Ui, vec2,
 };
 
 const WIDE_MENU: f32 = 196.0;
@@ -128,31 +128,6 @@ pub fn find_panel_ui(ui: &mut Ui, finder: &mut Finder, context: &mut ViewContext
             ui.take_available_space();
             finder.ui(ui, context);
         });
-}
-
-/// Messages above the view, each with a cross to close it.
-pub fn messages_ui(ui: &mut Ui, messages: &[String], commands: &mut Vec<Command>) {
-    if messages.is_empty() {
-        return;
-    }
-    let palette = Palette::of(ui.visuals());
-    let frame = Frame::new().fill(palette.raised).inner_margin(Margin::symmetric(12, 6));
-    Panel::top("messages").resizable(false).frame(frame).show(ui, |ui| {
-        let hidden = messages.len().saturating_sub(4);
-        for (index, message) in messages.iter().enumerate().skip(hidden) {
-            ui.horizontal(|ui| {
-                ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-                    if icon_button_ui(ui, Icon::Close, "Dismiss message").clicked() {
-                        commands.push(Command::DismissMessage(index));
-                    }
-                    ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
-                        let text = RichText::new(message).color(palette.error);
-                        ui.add(egui::Label::new(text).wrap().selectable(true));
-                    });
-                });
-            });
-        }
-    });
 }
 
 /// A report being opened or simulated: what, how far, and a way out.

@@ -9,6 +9,7 @@ use super::keep::carried;
 use super::opening::Opened;
 use super::session::{ReportPage, Selection, Session};
 use super::theme::Palette;
+use super::views::{State, VIEWS};
 use super::widgets::elided::elided;
 use super::widgets::{focus_ui, icon_button_ui};
 use egui::accesskit::Role;
@@ -50,6 +51,12 @@ impl ReportPage {
         }
     }
 
+    /// How each view looks at its report, for another report to be looked at in the same way.
+    fn settings(&self) -> Vec<State> {
+        let known = VIEWS.iter().zip(&self.views);
+        known.map(|(info, (_, view))| info.settings_of(view.state())).collect()
+    }
+
     /// Whether it shows this report, or these two.
     fn shows(&self, path: &Path, with: Option<&Path>) -> bool {
         let compared = self.compared.as_ref().map(|compared| compared.target.path.as_path());
@@ -85,6 +92,7 @@ impl Session {
         // A comparison goes on in the view from which it was asked for.
         let same = |page: &&ReportPage| with.is_some() && page.opened.path == opened.path;
         let asked_in = self.page.as_ref().filter(same).map(|page| page.view);
+        let mut settings = Vec::new();
         let at = match known {
             Some(at) => {
                 self.show_tab(Some(at));
@@ -92,6 +100,7 @@ impl Session {
                 at
             }
             None => {
+                settings = self.page.as_ref().map(ReportPage::settings).unwrap_or_default();
                 self.park();
                 self.tabs.parked.push(None);
                 self.tabs.count() - 1
@@ -103,10 +112,13 @@ impl Session {
             None => selection.kept(&opened.target),
         };
         let view = old.as_ref().map(|old| old.view).or(asked_in);
-        let view = view.unwrap_or(super::views::VIEWS[0].name);
+        let view = view.unwrap_or(VIEWS[0].name);
         let mut page = ReportPage::new(opened, view);
         page.compared = with.map(|with| Box::new(Compared::new(with)));
         self.furnish(&mut page, old);
+        for ((_, fresh), settings) in page.views.iter_mut().zip(settings) {
+            fresh.restore(&settings, &self.selection);
+        }
         self.tabs.current = Some(at);
         self.page = Some(page);
     }

@@ -13,7 +13,9 @@
 //!
 //! Text, numbers and laws only: no view, no colour, no opinion on what is good or bad.
 
+mod addresses;
 mod builder;
+mod codec;
 mod comb;
 mod db;
 mod error;

@@ -322,9 +322,17 @@ pub const TABLES: &[Table] = &[
             EVERY,
             TIMES,
             col("bytes", INT, "bytes on each tile"),
-            col("offset", INT, "address, from the start of tile memory"),
         ],
         "var, first_tile",
+    ),
+    table(
+        "var_addresses",
+        "where the parts of a variable lie",
+        &[
+            col("var", KEY, "vars.id"),
+            col("data", BLOB, "addresses from the start of tile memory, as integers in LEB128"),
+        ],
+        "",
     ),
     table(
         "tiles",

@@ -409,12 +409,10 @@ pub fn picture(window: &mut Window, size: Vec2) -> Picture {
     draw(&context, window.state_mut(), (size.x as u32, size.y as u32))
 }
 
-/// Fails where two windows show different pictures; both are kept to be looked at. Bars of the trace
-/// are rounded to pixels from where panning began: there the link says which cycles are shown.
+/// Fails where two windows show different pictures; both are kept to be looked at.
 pub fn show_the_same(one: &mut Window, other: &mut Window, size: Vec2, words: &str) {
     let pictures = [picture(one, size), picture(other, size)];
-    let trace = one.state().session().page.as_ref().is_some_and(|of| of.view == "execution-trace");
-    if trace || pictures[0] == pictures[1] {
+    if pictures[0] == pictures[1] {
         return;
     }
     let place = Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -467,4 +465,45 @@ pub fn look_around(window: &mut Window, view: &str) {
         first.click();
     }
     settle(window);
+}
+
+/// A line of a spec that kills the simulation half-way; so does the bundled spec `adder`.
+pub const DIES: &str = "dies half-way";
+
+/// Names the program that windows start, one for all tests of a process: the real one, except that
+/// some simulations die and that what a window is opened on is only written down. The directory it
+/// is in.
+#[cfg(unix)]
+pub fn simulator() -> &'static Path {
+    use std::os::unix::fs::PermissionsExt;
+    static PLACE: std::sync::OnceLock<tempfile::TempDir> = std::sync::OnceLock::new();
+    let make = || {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("tilescope");
+        let real = env!("CARGO_BIN_EXE_tilescope");
+        let script = format!(
+            "#!/bin/sh\n\
+             case \"$*\" in\n\
+             specs*|*--check*) exec {real} \"$@\" ;;\n\
+             simulate*) if [ \"$2\" = adder ] || grep -qs '{DIES}' \"$2\"; then\n\
+             echo progress 40 >&2; echo 'halfway there' >&2; kill -9 $$\n\
+             fi; exec {real} \"$@\" ;;\n\
+             *) echo \"$@\" >>\"$0.windows\" ;;\n\
+             esac\n"
+        );
+        std::fs::write(&path, script).expect("writes");
+        let may_run = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(&path, may_run).expect("may be started");
+        tilescope::gui::simulate_with(&path);
+        directory
+    };
+    PLACE.get_or_init(make).path()
+}
+
+/// Names the real program.
+#[cfg(not(unix))]
+pub fn simulator() -> &'static Path {
+    let real = Path::new(env!("CARGO_BIN_EXE_tilescope"));
+    tilescope::gui::simulate_with(real);
+    real
 }

@@ -7,8 +7,9 @@ use std::path::Path;
 use std::sync::OnceLock;
 use tempfile::TempDir;
 use tilescope::analysis::compare::{
-    Alignment, COMPARISONS, Cell, Row, Sides, Table, What, comparison,
+    Alignment, COMPARISONS, Cell, Row, Sides, Table, What, comparison, drift,
 };
+use tilescope::report::trace::Lane;
 use tilescope::report::{MarkKind, ProgramKind, Report, ReportBuilder, Step};
 
 /// Writes one kind of report into a directory.
@@ -153,6 +154,40 @@ fn exchanging_source_and_target_turns_every_difference_around() {
             assert_eq!(there.len(), back.len(), "{words}");
         }
     }
+}
+
+/// However a lane is cut into stretches, what they gain and lose is what the target gains and loses.
+#[test]
+fn changes_along_a_lane_add_up_to_the_difference_of_the_lanes() {
+    let reports = reports();
+    let mut lanes = 0;
+    for (a_name, a) in reports {
+        for (b_name, b) in reports {
+            let steps = Alignment::read(a, b).expect("aligns").steps;
+            let traces = a.trace().expect("reads").zip(b.trace().expect("reads"));
+            let (Some(steps), Some((source, target))) = (steps, traces) else { continue };
+            for pair in &steps.lanes {
+                let (Some(of_source), Some(of_target)) = (pair.source, pair.target) else {
+                    continue;
+                };
+                let one = source.lane_of(of_source.ipu, of_source.sub_lane).expect("there");
+                let other = target.lane_of(of_target.ipu, of_target.sub_lane).expect("there");
+                let all = |lane: &Lane<'_>| {
+                    let totals = lane.totals(lane.info().range).expect("reads");
+                    totals.cycles.total() as i64
+                };
+                let difference = all(&other) - all(&one);
+                for pieces in [1, 7, 240] {
+                    let range = of_source.range;
+                    let drifts = drift(pair, &one, Some(&other), range, pieces).expect("reads");
+                    let sum: i64 = drifts.iter().map(|drift| drift.change).sum();
+                    assert_eq!(sum, difference, "{a_name} / {b_name}: {of_source:?}, {pieces}");
+                }
+                lanes += 1;
+            }
+        }
+    }
+    assert!(lanes > 20, "{lanes}");
 }
 
 #[test]

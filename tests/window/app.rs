@@ -178,6 +178,45 @@ fn every_control_is_reached_by_the_tab_key() {
 }
 
 #[test]
+fn what_is_painted_is_told_in_parts() {
+    let problems = Mutex::new(Vec::new());
+    each_pair(std::slice::from_ref(Variant::named("simulated")), |variant, view| {
+        let mut window = window(variant, view, Vec2::new(1300.0, 850.0));
+        let shows = match view {
+            "exchange-code" => vec![("Show", "Bytes by tile"), ("Show", "Who sends to whom")],
+            "memory" => vec![("Graph", "Tile map")],
+            _ => Vec::new(),
+        };
+        for show in std::iter::once(None).chain(shows.into_iter().map(Some)) {
+            if let Some((choice, entry)) = show {
+                window.get_by_role_and_label(Role::ComboBox, choice).click();
+                settle(&mut window);
+                window.get_by_role_and_label(Role::Button, entry).click();
+                settle(&mut window);
+            }
+            for canvas in window.query_all_by_role(Role::Canvas) {
+                let parts = window.root().children_recursive().filter(|node| {
+                    let part = [Role::GraphicsObject, Role::Cell];
+                    part.contains(&node.accesskit_node().role())
+                        && canvas.rect().intersects(node.rect())
+                });
+                let told = parts.filter(|node| {
+                    let node = node.accesskit_node();
+                    let words = |text: Option<String>| text.is_some_and(|text| !text.is_empty());
+                    words(node.label()) && words(node.value())
+                });
+                let (told, name) = (told.count(), canvas.accesskit_node().label());
+                if told < 2 {
+                    problems.lock().unwrap().push(format!("{view} {show:?} {name:?}: {told}"));
+                }
+            }
+        }
+    });
+    let problems = problems.into_inner().unwrap();
+    assert!(problems.is_empty(), "canvases without parts:\n{}", problems.join("\n"));
+}
+
+#[test]
 fn hovering_a_derived_figure_shows_how_it_is_worked_out() {
     let cases = [
         ("summary", "Memory in use: ", "bytes below the highest used address"),
@@ -369,6 +408,48 @@ fn an_insight_leads_to_the_place_that_shows_it() {
     settle(&mut window);
     assert!(says(&window, "Liveness by program step"));
     assert!(window.state().session().selection.variable.is_some());
+}
+
+#[test]
+fn a_vertex_shows_the_compute_sets_that_use_it() {
+    use tilescope::analysis::memory;
+    for width in [1600.0, 700.0] {
+        let size = Vec2::new(width, 1000.0);
+        let mut window = window(Variant::named("simulated"), "insights", size);
+        let report = Variant::named("simulated").opened().report;
+        let vertices = memory::vertices(&report, &[]).expect("reads").rows;
+        let largest = vertices.iter().max_by_key(|row| row.bytes[0]).expect("some");
+        let row = window.query_all_by_role_and_label(Role::Row, &largest.name).next();
+        row.expect("its row").click();
+        settle(&mut window);
+        assert!(says(&window, &format!("Compute sets that use {}", largest.name)));
+        let users = memory::users_of(&report, &largest.name, &[]).expect("reads").rows;
+        assert_eq!(users.iter().map(|row| row.count).sum::<u64>(), largest.count);
+        let most = users.iter().max_by_key(|row| row.bytes[0]).expect("one at least");
+        assert!(says(&window, &most.name), "{}", most.name);
+    }
+}
+
+#[test]
+fn a_report_opened_beside_another_is_looked_at_in_the_same_way() {
+    let mut window = window(Variant::named("simulated"), "memory", Vec2::new(1300.0, 850.0));
+    for (choice, entry) in [("Breakdown", "Category"), ("Tiles", "Hardware order")] {
+        window.get_by_role_and_label(Role::ComboBox, choice).click();
+        settle(&mut window);
+        window.get_by_role_and_label(Role::Button, entry).click();
+        settle(&mut window);
+    }
+    window.get_by_role_and_label(Role::Tab, "Variables").click();
+    settle(&mut window);
+    window.state_mut().session_mut().show(Variant::named("small").opened());
+    window.state_mut().show_view("memory");
+    settle(&mut window);
+    for words in ["Filter variables", "Tiles (hardware order) on the screen"] {
+        assert!(says(&window, words), "{words}");
+    }
+    let breakdown = window.get_by_role_and_label(Role::ComboBox, "Breakdown");
+    assert_eq!(breakdown.accesskit_node().value().as_deref(), Some("Category"));
+    assert_eq!(window.state().session().messages, []);
 }
 
 #[test]

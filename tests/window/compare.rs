@@ -2,8 +2,8 @@
 
 use crate::gui_support::{VARIANTS, Variant, Window, opened_window, says, settle};
 use egui::accesskit::Role;
-use egui::{Key, Modifiers, Vec2, vec2};
-use egui_kittest::kittest::Queryable;
+use egui::{Event, Key, Modifiers, Vec2, vec2};
+use egui_kittest::kittest::{NodeT, Queryable};
 use tilescope::analysis::compare::{COMPARISONS, comparison};
 use tilescope::gui::{Export, PictureFormat, Theme, picture_file, view_names};
 
@@ -97,8 +97,98 @@ fn graphs_of_both_lie_over_each_other() {
         window.get_by_label("One graph").click();
         settle(&mut window);
         assert!(says(&window, "Both reports"), "{view}");
-        assert!(says(&window, "(Source)") || says(&window, "Source: Always live"), "{view}");
+        let curves = ["Tile memory (without gaps)", "Always live", "Exchange code"];
+        let sides = ["Source", "Target"];
+        let both = |curve: &&str| sides.iter().all(|s| says(&window, &format!("{s}: {curve}")));
+        assert!(curves.iter().any(both), "{view}");
     }
+}
+
+/// What one graph shows, the graph of both shows too.
+#[test]
+fn the_graph_of_both_has_the_line_of_the_memory_and_choices() {
+    let (source, target) = (Variant::named("out of memory"), Variant::named("64 IPUs"));
+    for (view, switch) in [("memory", true), ("liveness", true), ("exchange-code", false)] {
+        let mut window = compared(source, target, view);
+        window.get_by_role_and_label(Role::ComboBox, "Layout").click();
+        settle(&mut window);
+        window.get_by_label("One graph").click();
+        settle(&mut window);
+        let known = window.query_by_role_and_label(Role::CheckBox, "Show max memory").is_some();
+        assert_eq!(known, switch, "{view}");
+        let shown = says(&window, "Max memory");
+        assert_eq!(shown, switch, "{view}: it is near, so it is shown");
+        if known {
+            window.get_by_role_and_label(Role::CheckBox, "Show max memory").click();
+            settle(&mut window);
+            assert!(!says(&window, "Max memory"), "{view}");
+        }
+        // A click chooses on both sides; so do the arrow keys.
+        window.get_by_role_and_label(Role::Canvas, "Both reports").focus();
+        settle(&mut window);
+        window.key_press(Key::ArrowRight);
+        settle(&mut window);
+        let session = window.state().session();
+        let with = session.page.as_ref().and_then(|page| page.compared.as_ref()).unwrap();
+        if view == "liveness" {
+            assert!(session.selection.program.is_some(), "{view}");
+        } else {
+            assert_eq!(session.selection.tiles, [0], "{view}");
+            assert_eq!(with.selection.tiles, [0], "{view}");
+        }
+    }
+}
+
+#[test]
+fn the_grip_moves_the_target_in_time() {
+    let small = Variant::named("small");
+    let mut window = compared(small, small, "execution-trace");
+    let cycles = |window: &Window| {
+        let page = window.state().session().page.as_ref().expect("shown");
+        page.compared.as_ref().and_then(|with| with.cycles()).expect("both are shown")
+    };
+    const NAME: &str = "Time offset of the target";
+    let value = |window: &Window| {
+        let node = window.get_by_role_and_label(Role::Slider, NAME);
+        node.accesskit_node().value().unwrap_or_default()
+    };
+    assert_eq!(value(&window), "no offset");
+    let before = cycles(&window);
+    let grip = window.get_by_role_and_label(Role::Slider, NAME).rect();
+    // Dragged to the right, the target shows earlier cycles at the same place.
+    let button = egui::PointerButton::Primary;
+    let event =
+        |pos, pressed| Event::PointerButton { pos, button, pressed, modifiers: Modifiers::NONE };
+    window.hover_at(grip.center());
+    window.step();
+    window.event(event(grip.center(), true));
+    window.step();
+    for part in [20.0, 60.0, 120.0] {
+        window.hover_at(grip.center() + vec2(part, 0.0));
+        window.step();
+    }
+    window.event(event(grip.center() + vec2(120.0, 0.0), false));
+    settle(&mut window);
+    let after = cycles(&window);
+    assert_eq!(after.0, before.0, "the source stays");
+    assert!(value(&window).starts_with('-'), "{}", value(&window));
+    let there = window.get_by_role_and_label(Role::Slider, NAME).rect();
+    let moved = there.center().x - grip.center().x;
+    assert!((moved - 120.0).abs() < 3.0, "the grip is where the pointer left it: {moved}");
+    // The same with keys: as far back as it takes, or all at once.
+    window.get_by_role_and_label(Role::Slider, NAME).focus();
+    settle(&mut window);
+    let dragged = value(&window);
+    window.key_press(Key::ArrowRight);
+    settle(&mut window);
+    assert_ne!(value(&window), dragged);
+    window.key_press(Key::ArrowLeft);
+    settle(&mut window);
+    assert_eq!(value(&window), dragged);
+    window.key_press(Key::Home);
+    settle(&mut window);
+    assert_eq!(value(&window), "no offset");
+    assert_eq!(cycles(&window), before);
 }
 
 #[test]
@@ -161,7 +251,7 @@ fn a_report_that_cannot_be_opened_leaves_the_other_as_it_is() {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     let session = window.state().session();
-    assert!(session.messages.iter().any(|words| words.contains("/nowhere/at/all")));
+    assert!(session.messages.iter().any(|said| said.text.contains("/nowhere/at/all")));
     assert!(session.page.as_ref().is_some_and(|page| page.compared.is_none()));
 }
 
@@ -171,7 +261,7 @@ fn a_comparison_is_the_same_picture_every_time() {
     for view in ["memory", "execution-trace"] {
         let picture = |compare: Option<&std::path::Path>| {
             let (size, theme, format) = ((900, 600), Theme::Light, PictureFormat::Png);
-            let wanted = Export { view, compare, at: None, size, theme, format };
+            let wanted = Export { view, compare, at: None, size, text_percent: 100, theme, format };
             picture_file(source.clone(), &wanted).expect("draws")
         };
         let both = picture(Some(&target.path));

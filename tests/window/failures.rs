@@ -1,41 +1,17 @@
 //! What can go wrong in a sitting: it is said in words, and nothing is lost.
 
 use crate::common;
-use crate::gui_support::{Window, link, opened_window, press, says, settle, small};
+use crate::gui_support::{
+    DIES, Window, link, opened_window, press, press_role, says, settle, simulator, small,
+};
 use egui::accesskit::Role;
 use egui::{Key, Modifiers, Vec2};
 use egui_kittest::kittest::Queryable;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::time::Duration;
-use tilescope::gui::{Opened, simulate_with};
+use tilescope::gui::Opened;
 
 const SIZE: Vec2 = Vec2::new(1400.0, 900.0);
-
-/// A program that dies half-way through every simulation, answers questions as the real one does,
-/// and writes down what a window is opened on. The directory it writes to.
-fn dying_program() -> &'static Path {
-    static PLACE: OnceLock<tempfile::TempDir> = OnceLock::new();
-    let make = || {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("tilescope");
-        let real = env!("CARGO_BIN_EXE_tilescope");
-        let script = format!(
-            "#!/bin/sh\n\
-             case \"$*\" in\n\
-             specs*|*--check*) exec {real} \"$@\" ;;\n\
-             simulate*) echo progress 40 >&2; echo 'halfway there' >&2; kill -9 $$ ;;\n\
-             *) echo \"$@\" >>\"$0.windows\" ;;\n\
-             esac\n"
-        );
-        std::fs::write(&path, script).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-        simulate_with(&path);
-        directory
-    };
-    PLACE.get_or_init(make).path()
-}
 
 fn until(window: &mut Window, words: &str, holds: impl Fn(&Window) -> bool) {
     for _ in 0..6_000 {
@@ -49,7 +25,9 @@ fn until(window: &mut Window, words: &str, holds: impl Fn(&Window) -> bool) {
 }
 
 fn messages(window: &Window) -> String {
-    window.state().session().messages.join("\n")
+    let messages = &window.state().session().messages;
+    let texts: Vec<&str> = messages.iter().map(|message| message.text.as_str()).collect();
+    texts.join("\n")
 }
 
 /// A small simulated report; the directory must outlive it.
@@ -62,13 +40,13 @@ fn simulated() -> (Opened, tempfile::TempDir) {
 
 #[test]
 fn a_child_killed_half_way_is_told_and_loses_nothing() {
-    dying_program();
+    simulator();
     let (opened, directory) = simulated();
     let before = std::fs::read(directory.path().join("profile.pop")).unwrap();
     let mut window = opened_window(opened, "memory", SIZE);
     press(&mut window, Modifiers::CTRL, Key::T);
     let what_if = window.state_mut().session_mut().what_if.as_mut().unwrap();
-    let changed = what_if.text().replace("m = 64", "m = 128");
+    let changed = format!("{}\n# {DIES}\n", what_if.text().replace("m = 64", "m = 128"));
     what_if.set_text(changed.clone());
     until(&mut window, "checked", |window| {
         window.state().session().what_if.as_ref().is_some_and(|what_if| what_if.is_sane())
@@ -81,6 +59,9 @@ fn a_child_killed_half_way_is_told_and_loses_nothing() {
     });
     let said = messages(&window);
     assert!(said.contains("The simulation failed") && said.contains("halfway there"), "{said}");
+    for words in ["The simulation failed", "halfway there"] {
+        assert!(says(&window, words), "not on the screen: {words}");
+    }
     let session = window.state().session();
     assert_eq!(session.what_if.as_ref().unwrap().text(), changed, "what was typed stays");
     let page = session.page.as_ref().unwrap();
@@ -90,8 +71,44 @@ fn a_child_killed_half_way_is_told_and_loses_nothing() {
 }
 
 #[test]
+fn the_last_words_of_a_child_are_shown_on_the_home_screen_too() {
+    simulator();
+    let (opened, _directory) = simulated();
+    let mut window = opened_window(opened, "summary", SIZE);
+    assert!(press_role(&mut window, Role::Button, "Close report"));
+    settle(&mut window);
+    assert!(window.state().session().page.is_none());
+    until(&mut window, "listed", |window| says(window, "adder"));
+    assert!(press_role(&mut window, Role::Button, "adder"));
+    window.step();
+    window.step();
+    until(&mut window, "died", |window| {
+        window.state().session().simulation.is_none() && !messages(window).is_empty()
+    });
+    for words in ["The simulation failed", "halfway there"] {
+        assert!(says(&window, words), "not on the screen: {words}");
+    }
+}
+
+#[test]
+fn a_report_is_closed_while_it_is_asked_about() {
+    for view in tilescope::gui::view_names() {
+        let (opened, _directory) = simulated();
+        let mut window = opened_window(opened, "summary", SIZE);
+        window.state_mut().show_view(view);
+        // Questions are asked in the first frame and answered later.
+        window.step();
+        window.step();
+        assert!(press_role(&mut window, Role::Button, "Close report"));
+        settle(&mut window);
+        assert!(says(&window, "Open a report…"), "{view}");
+        assert_eq!(messages(&window), "", "{view}");
+    }
+}
+
+#[test]
 fn what_was_tried_for_one_report_waits_while_another_is_shown() {
-    dying_program();
+    simulator();
     let ((first, _first), (second, _second)) = (simulated(), simulated());
     let mut window = opened_window(first.clone(), "summary", SIZE);
     press(&mut window, Modifiers::CTRL, Key::T);
@@ -108,7 +125,7 @@ fn what_was_tried_for_one_report_waits_while_another_is_shown() {
 
 #[test]
 fn a_new_window_opens_on_what_is_shown() {
-    let windows = dying_program().join("tilescope.windows");
+    let windows = simulator().join("tilescope.windows");
     let (opened, directory) = simulated();
     let mut window = opened_window(opened, "liveness", SIZE);
     let wanted = format!("{} --at {}\n", directory.path().display(), link(&window));

@@ -31,8 +31,31 @@ fn a_link_restores_the_view_it_was_copied_from() {
         settle(&mut fresh);
         assert_eq!(link(&fresh), copied, "{} {view}", variant.name);
         show_the_same(&mut seen, &mut fresh, SIZE, &format!("{} {view}", variant.name));
-        assert_eq!(fresh.state().session().messages, Vec::<String>::new());
+        assert_eq!(fresh.state().session().messages, []);
     });
+}
+
+/// However a place of the trace was reached, its link leads to the same pixels.
+#[test]
+fn a_link_to_a_trace_that_was_moved_restores_every_pixel() {
+    for name in ["simulated", "small", "far out", "sample of a pipeline"] {
+        let variant = Variant::named(name);
+        let mut seen = window(variant, "execution-trace", SIZE);
+        seen.hover_at(egui::pos2(500.0, 300.0));
+        settle(&mut seen);
+        for keys in ["WWWDDD", "WWDAAD", "SDWWWAA", "WWWWWWDDDDD"] {
+            for key in keys.chars() {
+                let key = Key::from_name(&key.to_string()).unwrap();
+                press(&mut seen, Modifiers::NONE, key);
+            }
+            let copied = link(&seen);
+            let mut fresh = window(variant, "summary", SIZE);
+            let place = copied.parse::<tilescope::gui::keep::Link>().unwrap().place;
+            fresh.state_mut().session_mut().go(&place);
+            settle(&mut fresh);
+            show_the_same(&mut seen, &mut fresh, SIZE, &format!("{name} {keys}"));
+        }
+    }
 }
 
 fn copy(variant: &Variant) -> Variant {
@@ -87,7 +110,7 @@ fn a_link_to_what_does_not_exist_is_told() {
     let session = window.state().session();
     assert_eq!(session.selection.tiles, [3]);
     for words in ["no tile 999999", "no program 77777", "order"] {
-        assert!(session.messages.iter().any(|said| said.contains(words)), "{words}");
+        assert!(session.messages.iter().any(|said| said.text.contains(words)), "{words}");
     }
     assert!(says(&window, "Memory by tile"));
 }
@@ -154,7 +177,15 @@ fn the_window_saves_the_bytes_of_the_command_line() {
         wait_for_saving(&mut window);
         let out = directory.path().join("command-line");
         let size = (SIZE.x as u32, SIZE.y as u32);
-        let wanted = Export { view: "memory", compare: None, at: Some(&at), size, theme, format };
+        let wanted = Export {
+            view: "memory",
+            compare: None,
+            at: Some(&at),
+            size,
+            text_percent: 100,
+            theme,
+            format,
+        };
         export(directory.path(), &wanted, &out).unwrap();
         let (a, b) = (std::fs::read(&from_window).unwrap(), std::fs::read(&out).unwrap());
         assert!(a == b, "{choice}: {} and {} bytes", a.len(), b.len());
@@ -168,8 +199,15 @@ fn every_view_is_drawn_as_shapes_and_text() {
     for view in tilescope::gui::view_names() {
         let out = directory.path().join("view.svg");
         let (size, theme) = ((1000, 700), Theme::Light);
-        let wanted =
-            Export { view, compare: None, at: None, size, theme, format: PictureFormat::Svg };
+        let wanted = Export {
+            view,
+            compare: None,
+            at: None,
+            size,
+            text_percent: 100,
+            theme,
+            format: PictureFormat::Svg,
+        };
         export(directory.path(), &wanted, &out).unwrap();
         let svg = std::fs::read_to_string(&out).unwrap();
         assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"), "{view}");

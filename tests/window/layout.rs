@@ -74,11 +74,19 @@ fn overlaps(words: &[Words]) -> Vec<String> {
 
 /// Roles of controls, all of which must be inside the window unless a scroll area cuts them off.
 const HELD: [Role; 3] = [Role::ComboBox, Role::CheckBox, Role::Tab];
+/// Roles of controls that must be inside as long as they begin in the bars along the top; farther
+/// down, tables cut them off.
+const HELD_ABOVE: [Role; 4] = [Role::Button, Role::TextInput, Role::SpinButton, Role::Slider];
+const BARS: f32 = 150.0;
 
 fn outside(window: &Window, size: Vec2) -> Vec<String> {
     let screen = Rect::from_min_size(egui::Pos2::ZERO, size).expand(1.0);
     let nodes = window.root().children_recursive();
-    let controls = nodes.filter(|node| HELD.contains(&node.accesskit_node().role()));
+    let controls = nodes.filter(|node| {
+        let role = node.accesskit_node().role();
+        let above = HELD_ABOVE.contains(&role) && node.rect().top() < BARS;
+        HELD.contains(&role) || above
+    });
     let gone = controls.filter(|node| !screen.contains_rect(node.rect()));
     gone.map(|node| format!("outside: {:?} {:?}", node.accesskit_node().label(), node.rect()))
         .collect()

@@ -17,7 +17,9 @@ mod compare;
 #[cfg(unix)]
 mod failures;
 mod keep;
+mod keyboard;
 mod layout;
+mod messages;
 mod numbers;
 mod pairs;
 mod pictures;

@@ -117,12 +117,15 @@ fn of_operations(report: &Report) -> Result<Vec<String>, ReportError> {
         return Ok(Vec::new());
     }
     let sum = |value: fn(&OpRow) -> u64| rows.iter().map(value).sum::<u64>();
-    Ok(vec![
-        grouped(rows.len() as u64),
-        exact_bytes(sum(OpRow::code)),
-        grouped(sum(|row| row.elapsed)),
-        grouped(sum(|row| row.flops)),
-    ])
+    // What was not recorded is no figure.
+    let model = report.has(Part::Operations) && first.len() == 1;
+    let known = [
+        (true, grouped(rows.len() as u64)),
+        (report.has(Part::Exchanges), exact_bytes(sum(OpRow::code))),
+        (report.has(Part::Execution), grouped(sum(|row| row.elapsed))),
+        (model, grouped(sum(|row| row.flops))),
+    ];
+    Ok(known.into_iter().filter(|(known, _)| *known).map(|(_, figure)| figure).collect())
 }
 
 fn of_graph(report: &Report) -> Result<Vec<String>, ReportError> {

@@ -51,7 +51,15 @@ fn pictures_become_png_files() {
     two_halves(directory.path());
     let out = directory.path().join("memory.png");
     let (view, size, theme) = ("memory", (320, 200), Theme::Dark);
-    let wanted = Export { view, compare: None, at: None, size, theme, format: PictureFormat::Png };
+    let wanted = Export {
+        view,
+        compare: None,
+        at: None,
+        size,
+        text_percent: 100,
+        theme,
+        format: PictureFormat::Png,
+    };
     export(directory.path(), &wanted, &out).unwrap();
     let decoder = png::Decoder::new(std::io::BufReader::new(std::fs::File::open(&out).unwrap()));
     let reader = decoder.read_info().unwrap();
@@ -65,8 +73,15 @@ fn what_cannot_be_drawn_is_said() {
     let out = directory.path().join("x.png");
     let draw = |report: &std::path::Path, view: &str, out: &std::path::Path| {
         let (size, theme) = ((100, 100), Theme::Light);
-        let wanted =
-            Export { view, compare: None, at: None, size, theme, format: PictureFormat::Png };
+        let wanted = Export {
+            view,
+            compare: None,
+            at: None,
+            size,
+            text_percent: 100,
+            theme,
+            format: PictureFormat::Png,
+        };
         export(report, &wanted, out).unwrap_err().to_string()
     };
     assert!(draw(directory.path(), "nothing", &out).contains("known: summary, insights"));

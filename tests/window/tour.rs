@@ -3,7 +3,7 @@
 
 use crate::common;
 use crate::gui_support;
-use crate::gui_support::{Window, settle};
+use crate::gui_support::{Window, settle, simulator};
 use egui::accesskit::Role;
 use egui::{Key, Vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
@@ -12,7 +12,7 @@ use std::time::Duration;
 use tilescope::analysis::insights::insights;
 use tilescope::analysis::operations::{Layer, operations};
 use tilescope::analysis::{exchange_code, memory};
-use tilescope::gui::{Opened, simulate_with};
+use tilescope::gui::Opened;
 use tilescope::report::Report;
 use tilescope::units::{exact_bytes, grouped};
 
@@ -159,7 +159,7 @@ fn which_operation_pays_for_prearrange() {
 
 #[test]
 fn what_four_replicas_would_add_is_simulated_and_compared() {
-    simulate_with(Path::new(env!("CARGO_BIN_EXE_tilescope")));
+    simulator();
     let (one, four) = (pipeline(&[]), pipeline(&["options.replication_factor=4"]));
     let mut walk = Walk::new(one.path());
     walk.click(Role::Button, "Exchange code");

@@ -3,13 +3,13 @@
 
 use crate::common;
 use crate::gui_support;
-use crate::gui_support::{Window, picture, press, says, settle};
+use crate::gui_support::{Window, picture, press, says, settle, simulator};
 use egui::accesskit::Role;
 use egui::{Event, Key, Modifiers, OutputCommand, Vec2};
 use egui_kittest::kittest::Queryable;
-use std::path::Path;
 use std::time::Duration;
-use tilescope::gui::{Opened, simulate_with};
+use tilescope::gui::Opened;
+use tilescope::gui::message::Message;
 
 /// Lets a window run until something holds.
 fn until(window: &mut Window, words: &str, holds: impl Fn(&Window) -> bool) {
@@ -29,7 +29,7 @@ fn is_compared(window: &Window) -> bool {
 
 #[test]
 fn open_zoom_search_change_compare_bookmark_save_close_and_come_back() {
-    simulate_with(Path::new(env!("CARGO_BIN_EXE_tilescope")));
+    simulator();
     let directory = tempfile::tempdir().unwrap();
     let spec = common::spec("mnist_pipeline", &["options.device_iterations=1"]);
     common::report_file(&spec, directory.path());
@@ -132,7 +132,7 @@ fn open_zoom_search_change_compare_bookmark_save_close_and_come_back() {
     if let Some(copied) = copied {
         assert_eq!(copied, link);
     }
-    let said = format!("Saved {}", drawing.display());
+    let said = Message::done(format!("Saved {}", drawing.display()));
     assert_eq!(window.state().session().messages, [said]);
     for _ in 0..2 {
         press(&mut window, Modifiers::CTRL, Key::W);
@@ -144,7 +144,7 @@ fn open_zoom_search_change_compare_bookmark_save_close_and_come_back() {
     again.state_mut().open_at(&context, Some(directory.path()), None, Some(&link));
     until(&mut again, "compared again", is_compared);
     assert_eq!(again.state().session().link().unwrap().to_string(), link);
-    assert_eq!(again.state().session().messages, Vec::<String>::new());
+    assert_eq!(again.state().session().messages, []);
     let shown = picture(&mut again, size);
     assert_eq!((shown.width, shown.height), (1300, 850));
 }

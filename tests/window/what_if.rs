@@ -1,18 +1,17 @@
 //! Changing the spec of a report and simulating it again, with the real program as the child.
 
 use crate::common;
-use crate::gui_support::{Variant, Window, opened_window, says, settle};
+use crate::gui_support::{Variant, Window, opened_window, says, settle, simulator};
 use egui::{Key, Modifiers, Vec2, vec2};
 use egui_kittest::kittest::Queryable;
-use std::path::Path;
 use std::time::{Duration, Instant};
-use tilescope::gui::{Opened, simulate_with};
+use tilescope::gui::Opened;
 
 const SIZE: Vec2 = vec2(1400.0, 900.0);
 
 /// A window on a small simulated report with its spec beside it; the directory must outlive it.
 fn window() -> (Window, tempfile::TempDir) {
-    simulate_with(Path::new(env!("CARGO_BIN_EXE_tilescope")));
+    simulator();
     let directory = tempfile::tempdir().expect("temporary directory");
     let spec = common::spec("matmul_chain", &["model.m=64", "model.k=64", "model.n=64"]);
     common::report_file(&spec, directory.path());
@@ -67,9 +66,65 @@ fn a_changed_spec_is_simulated_and_compared() {
     });
 }
 
+/// The first variant of the report in a directory.
+fn try_one(window: &mut Window) {
+    set_text(window, |text| text.replace("m = 64", "m = 128"));
+    window.get_by_label("Simulate and compare").click();
+    until(window, "compared", |window| {
+        let page = window.state().session().page.as_ref();
+        page.is_some_and(|page| page.compared.is_some())
+    });
+}
+
+#[test]
+fn what_was_tried_is_there_when_the_report_is_opened_again() {
+    let (mut first, directory) = window();
+    try_one(&mut first);
+    let report = {
+        let page = first.state().session().page.as_ref().expect("shown");
+        page.compared.as_ref().expect("compared").target.path.clone()
+    };
+    drop(first);
+    let open = || {
+        let opened = Opened::read(directory.path()).expect("opens");
+        let mut window = opened_window(opened, "summary", SIZE);
+        window.key_press_modifiers(Modifiers::COMMAND, Key::T);
+        settle(&mut window);
+        window
+    };
+    let mut again = open();
+    for words in ["variant 1", "model.m = 128"] {
+        assert!(says(&again, words), "{words}");
+    }
+    // Its spec is worked on, and its report is compared, as if it had never been closed.
+    again.get_by_label("variant 1").click();
+    settle(&mut again);
+    let text = again.state().session().what_if.as_ref().expect("open").text().to_owned();
+    assert!(text.contains("m = 128"), "{text}");
+    for words in ["Tick as it was", "Tick variant 1", "Compare ticked"] {
+        again.get_by_label(words).click();
+        settle(&mut again);
+    }
+    until(&mut again, "compared", |window| {
+        let page = window.state().session().page.as_ref();
+        page.is_some_and(|page| page.compared.is_some())
+    });
+    assert_eq!(again.state().session().messages, []);
+    drop(again);
+    // A report that was taken away is told; its spec is still there.
+    std::fs::remove_dir_all(&report).expect("removed");
+    let mut third = open();
+    assert!(says(&third, "variant 1") && says(&third, "gone"));
+    third.get_by_label("Forget variant 1").click();
+    settle(&mut third);
+    assert!(!says(&third, "variant 1"));
+    drop(third);
+    assert!(!says(&open(), "variant 1"), "what was forgotten stays so");
+}
+
 #[test]
 fn other_replicas_are_tried_from_the_exchange_code() {
-    simulate_with(Path::new(env!("CARGO_BIN_EXE_tilescope")));
+    simulator();
     let directory = tempfile::tempdir().expect("temporary directory");
     let spec = common::spec("mnist_pipeline", &["options.device_iterations=1"]);
     common::report_file(&spec, directory.path());

@@ -110,7 +110,9 @@ const LOOKED_AT: usize = 4096;
 
 /// The difference between the lengths of steps in `window` of the source and of the same steps in
 /// the target, in at most `pieces` stretches. A step that only one report has counts in full; steps
-/// that only the target has count where they come between those of the source.
+/// that only the target has count where they come between those of the source, and with its first
+/// and its last step where they come before or behind all of them: over a whole lane, the changes add
+/// up to the difference of the lanes.
 ///
 /// O(pieces log n): the length of many steps is the distance between the starts of the first and the
 /// one behind the last.
@@ -158,7 +160,9 @@ fn stretch(
     };
     let range = CycleRange::new(start.range.start, last.range.end);
     let busy = source.totals(range)?.cycles.total();
-    let (from, to) = (standing(pair, first), standing(pair, end));
+    let whole = target.map_or(0, |lane| lane.info().steps);
+    let from = if first == 0 { 0 } else { standing(pair, first) };
+    let to = if end == source.info().steps { whole } else { standing(pair, end) };
     let there = match target {
         Some(lane) if to > from => match (lane.step(from)?, lane.step(to - 1)?) {
             (Some(a), Some(b)) => {

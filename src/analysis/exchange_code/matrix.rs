@@ -59,6 +59,39 @@ impl Matrix {
     }
 }
 
+/// Cells beside each other as one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MatrixPart {
+    /// Tiles that send.
+    pub senders: TileRange,
+    /// Tiles that receive.
+    pub receivers: TileRange,
+    /// What they move.
+    pub bytes: f64,
+}
+
+impl Matrix {
+    /// All cells put together to at most `most` parts along each side.
+    pub fn parts(&self, most: usize) -> Vec<MatrixPart> {
+        let [columns, rows] = self.key.cells;
+        let sizes = [columns, rows].map(|cells| cells.div_ceil(most.max(1)).max(1));
+        let mut parts = Vec::new();
+        for row in (0..rows).step_by(sizes[1]) {
+            for column in (0..columns).step_by(sizes[0]) {
+                let ends = [(column + sizes[0]).min(columns), (row + sizes[1]).min(rows)];
+                let (first, last) = (self.tiles(column, row), self.tiles(ends[0] - 1, ends[1] - 1));
+                let cells = (row..ends[1]).flat_map(|row| (column..ends[0]).map(move |c| (c, row)));
+                parts.push(MatrixPart {
+                    senders: TileRange::new(first.0.first, last.0.end),
+                    receivers: TileRange::new(first.1.first, last.1.end),
+                    bytes: cells.map(|(column, row)| self.get(column, row)).sum(),
+                });
+            }
+        }
+        parts
+    }
+}
+
 /// Cells of a window: the first tile of cell `i` of `n` is `i * tiles / n`, rounded up.
 fn bin_tiles(window: TileRange, bins: usize, bin: usize) -> TileRange {
     let count = window.count() as usize;
@@ -219,6 +252,22 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn parts_hold_every_cell_once(
+            (sent, received) in ends(), cells in 1usize..50, most in 1usize..60,
+        ) {
+            let matrix = whole(&flow(sent, received, true), cells);
+            let parts = matrix.parts(most);
+            let [columns, rows] = matrix.key.cells;
+            prop_assert!(parts.len() <= most.min(columns.max(1)) * most.min(rows.max(1)));
+            let of_parts: f64 = parts.iter().map(|part| part.bytes).sum();
+            let of_cells: f64 = matrix.bytes.iter().sum();
+            prop_assert!((of_parts - of_cells).abs() < 1e-3);
+            let area = |part: &MatrixPart| part.senders.count() * part.receivers.count();
+            let all = matrix.key.senders.count() * matrix.key.receivers.count();
+            prop_assert_eq!(parts.iter().map(area).sum::<u32>(), all);
+        }
+
         #[test]
         fn rows_sum_to_what_is_sent_and_columns_to_what_arrives(
             (sent, received) in ends(), in_order: bool, cells in 1usize..50,

@@ -5,7 +5,7 @@ mod flows;
 mod matrix;
 
 pub use flows::{Flow, Flows};
-pub use matrix::{Matrix, MatrixKey, matrix};
+pub use matrix::{Matrix, MatrixKey, MatrixPart, matrix};
 
 use super::tiles::{Curve, Curves, Layer, Order, Unit, spread};
 use crate::report::{Category, CategoryBytes, ProgramKind, Report, ReportError, TileTraffic};

@@ -83,6 +83,10 @@ pub enum Wish {
     Next,
     /// Choose the thing before.
     Previous,
+    /// Choose the next thing beside what is chosen.
+    AddNext,
+    /// Choose the thing before beside what is chosen.
+    AddPrevious,
     /// Choose nothing, filter nothing.
     Clear,
     /// Type a filter.

@@ -56,6 +56,17 @@ const VIEW_KEYS: [Press; 10] = [
 
 const TRACE: &[&str] = &["execution-trace"];
 const MATRIX: &[&str] = &["exchange-code"];
+/// Views in which something can be chosen.
+const CHOOSING: &[&str] = &[
+    "memory",
+    "liveness",
+    "program-tree",
+    "operations",
+    "operations-graph",
+    "execution-trace",
+    "exchange-code",
+    "tile-mapping",
+];
 const ZOOMED: &[&str] = &["execution-trace", "exchange-code"];
 const FOCUSED: &[&str] = &["execution-trace", "operations-graph"];
 
@@ -406,6 +417,22 @@ const ACTIONS: &[Action] = &[
         ..plain(Group::Trace)
     },
     Action {
+        name: "add-next-step",
+        title: "Add the next step",
+        help: "Choose the step behind the chosen one too, and see both beside each other.",
+        keys: &[Press::key(Key::ArrowRight).shift()],
+        effect: Effect::Ask(Wish::AddNext, TRACE),
+        ..plain(Group::Trace)
+    },
+    Action {
+        name: "add-previous-step",
+        title: "Add the previous step",
+        help: "Choose the step before the chosen one too, and see both beside each other.",
+        keys: &[Press::key(Key::ArrowLeft).shift()],
+        effect: Effect::Ask(Wish::AddPrevious, TRACE),
+        ..plain(Group::Trace)
+    },
+    Action {
         name: "filter",
         title: "Filter steps",
         help: "Type words that the names of steps must hold; others go pale.",
@@ -432,9 +459,9 @@ const ACTIONS: &[Action] = &[
     Action {
         name: "clear",
         title: "Clear selection and filter",
-        help: "Choose nothing and filter nothing.",
+        help: "Choose nothing; in the trace, filter and mark nothing either.",
         keys: &[Press::key(Key::Escape)],
-        effect: Effect::Ask(Wish::Clear, TRACE),
+        effect: Effect::Ask(Wish::Clear, CHOOSING),
         ..plain(Group::Trace)
     },
     Action {
@@ -468,6 +495,8 @@ pub const GESTURES: &[(Group, &[(&str, &str)])] = &[
             ("Alt + wheel", "Scroll the lanes"),
             ("Shift + drag", "Zoom to the range"),
             ("Double-click", "Zoom to a bar"),
+            ("Shift + click", "Choose another step beside the chosen one"),
+            ("← → ↑ ↓", "Move, narrow and widen the window, once the strip has the focus"),
         ],
     ),
     (
@@ -477,7 +506,8 @@ pub const GESTURES: &[(Group, &[(&str, &str)])] = &[
             ("Click", "Choose a tile or a step"),
             ("Shift + click", "Add a tile; add a step as a column"),
             ("Double-click", "Show everything"),
-            ("← →", "Next and previous, once the graph has the focus"),
+            ("← →", "Next and previous, once the graph has the focus; Shift adds"),
+            ("← → ↑ ↓", "Move, narrow and widen the window, once the strip has the focus"),
             ("Enter in a filter", "Go to the next match"),
         ],
     ),
@@ -486,7 +516,7 @@ pub const GESTURES: &[(Group, &[(&str, &str)])] = &[
         &[
             ("Double-click", "Fold or unfold"),
             ("← →", "Fold and unfold the line that has the focus"),
-            ("↑ ↓", "Follow the arrows of the graph"),
+            ("↑ ↓", "Next and previous row or line; in a graph, along its arrows"),
         ],
     ),
     (Group::Window, &[("Ctrl + plus / minus", "Larger and smaller text")]),

@@ -4,6 +4,7 @@
 mod ask;
 mod colours;
 mod delta;
+mod grip;
 mod lower;
 mod mapping;
 mod overlay;
@@ -11,6 +12,7 @@ mod time;
 
 pub use ask::ask_ui;
 
+use super::action::Wish;
 use super::command::Command;
 use super::keep::Beside;
 use super::opening::Opened;
@@ -53,7 +55,7 @@ enum Layout {
 }
 
 /// How both sides are shown, as links have it.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Arrangement {
     layout: Layout,
@@ -196,9 +198,11 @@ impl Compared {
         CentralPanel::default().frame(frame).show(ui, |ui| {
             let overlaid = self.layout == Layout::Overlay && overlay::has(name);
             match (&aligned, overlaid) {
-                (Some(Ok(_)), true) => {
-                    let reports = (context.opened, &self.target);
-                    self.overlay.ui(ui, context.workers, name, reports);
+                (Some(Ok(aligned)), true) => {
+                    let target = (&self.target, &self.selection);
+                    if let Some((side, command)) = self.overlay.ui(ui, name, context, target) {
+                        self.ask_both(context, side, vec![command], Some(aligned));
+                    }
                 }
                 _ => self.panes_ui(ui, name, view, context, &aligned),
             }
@@ -244,7 +248,7 @@ impl Compared {
             self.layout = layout;
         }
         if overlay::has(name) && self.layout == Layout::Overlay {
-            self.overlay.controls_ui(ui);
+            self.overlay.controls_ui(ui, name, context);
         }
         if name == "execution-trace" && self.layout == Layout::SideBySide {
             let selected = match aligned {
@@ -339,8 +343,12 @@ impl Compared {
             self.active = if at.x < middle { Side::Source } else { Side::Target };
         }
         let (mut from_source, mut from_target) = (Vec::new(), Vec::new());
-        // What keys and menus ask for goes where the pointer is.
-        let wishes = context.wishes;
+        // What keys and menus ask for goes where the pointer is, but arrows move the grip that has
+        // the focus.
+        let held = self.time.has_focus();
+        let arrow = |wish: &Wish| matches!(wish, Wish::Next | Wish::Previous);
+        let wishes = context.wishes.iter().filter(|wish| !(held && arrow(wish)));
+        let wishes = &*wishes.copied().collect::<Vec<Wish>>();
         let asked = |side: Side| if side == self.active { wishes } else { &[] };
         let (of_source, of_target) = (asked(Side::Source), asked(Side::Target));
         let mut source =
@@ -357,23 +365,38 @@ impl Compared {
         };
         pane(ui, right, Side::Target, self.active, |ui| other.ui(ui, &mut target));
         self.time.follow(view, other.as_mut());
-        let to_target =
-            aligned.map(|alignment| Other { alignment, from: Side::Source, opened: &self.target });
-        let to_source = aligned.map(|alignment| Other {
-            alignment,
-            from: Side::Target,
-            opened: context.opened,
-        });
-        for command in from_source {
-            let there = to_target.as_ref().and_then(|other| other.command(&command));
-            context.commands.push(command);
-            context.commands.extend(there.map(|there| Command::ToTarget(Box::new(there))));
+        if let Some(timeline) = other.timeline() {
+            self.time.grip_ui(ui, right, timeline);
         }
-        for command in from_target {
-            let there = to_source.as_ref().and_then(|other| other.command(&command));
-            let own = is_choice(&command);
-            context.commands.push(if own { Command::ToTarget(Box::new(command)) } else { command });
-            context.commands.extend(there);
+        self.ask_both(context, Side::Source, from_source, aligned);
+        self.ask_both(context, Side::Target, from_target, aligned);
+    }
+
+    /// Asks for what was asked for on one side, and for the same on the other, where there is the
+    /// same.
+    fn ask_both(
+        &self,
+        context: &mut ViewContext<'_>,
+        from: Side,
+        commands: Vec<Command>,
+        aligned: Option<&Aligned>,
+    ) {
+        let opened = if from == Side::Source { &self.target } else { context.opened };
+        let other = aligned.map(|alignment| Other { alignment, from, opened });
+        let to_target = |command: Command| Command::ToTarget(Box::new(command));
+        for command in commands {
+            let there = other.as_ref().and_then(|other| other.command(&command));
+            match from {
+                Side::Source => {
+                    context.commands.push(command);
+                    context.commands.extend(there.map(to_target));
+                }
+                Side::Target => {
+                    let own = is_choice(&command);
+                    context.commands.push(if own { to_target(command) } else { command });
+                    context.commands.extend(there);
+                }
+            }
         }
     }
 }

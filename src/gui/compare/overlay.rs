@@ -1,19 +1,25 @@
 //! Curves of both reports in one graph: memory and exchange code over tiles, liveness over steps.
 
+use super::Side;
 use super::colours::{self, SideColours};
 use crate::analysis::exchange_code::{self, Measure};
 use crate::analysis::liveness::{Source, curve};
 use crate::analysis::memory::{Breakdown, CurveKey, curves};
-use crate::analysis::tiles::{Curves, Order};
+use crate::analysis::tiles::{Curves, Order, Unit};
+use crate::gui::command::Command;
+use crate::gui::fonts::strong;
 use crate::gui::opening::Opened;
+use crate::gui::prefs::Prefs;
+use crate::gui::session::Selection;
 use crate::gui::theme::Palette;
-use crate::gui::widgets::axis::{Axis, Limits};
-use crate::gui::widgets::{legend_ui, missing_ui, region_ui, waiting_ui};
-use crate::gui::worker::{Asked, Slot, Workers};
+use crate::gui::views::ViewContext;
+use crate::gui::widgets::stack::{Answer as Done, Flag, Layer, Level, Look, Stack, StackGraph};
+use crate::gui::widgets::tile_picker::picked;
+use crate::gui::widgets::{legend_ui, missing_ui, waiting_ui};
+use crate::gui::worker::{Asked, Slot};
 use crate::report::{Report, ReportError};
-use crate::units::{CycleRange, exact_bytes, grouped, short_bytes};
-use egui::accesskit::Role;
-use egui::{Align2, Color32, FontId, Rect, Sense, Shape, Stroke, Ui, Visuals, pos2, vec2};
+use crate::units::{Bytes, ProgramId, exact_bytes, grouped, percent};
+use egui::{Color32, Ui, Visuals};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -25,7 +31,7 @@ pub fn has(view: &str) -> bool {
     VIEWS.contains(&view)
 }
 
-/// Which of the two sides a curve belongs to, and whether it is always-live memory.
+/// What a curve shows, beside whose it is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Which {
     Plain,
@@ -33,55 +39,57 @@ enum Which {
     Live,
 }
 
-/// A curve: values over places.
-struct Series {
-    words: &'static str,
-    which: Which,
-    /// Whether it is of the target.
-    target: bool,
-    values: Vec<u64>,
+/// What is drawn.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Key {
+    view: &'static str,
+    include_gaps: bool,
 }
 
-impl Series {
-    fn colour(&self, visuals: &Visuals) -> Color32 {
-        let SideColours { source, target } = match self.which {
-            Which::Plain => colours::sides(visuals),
-            Which::AlwaysLive => colours::lower(visuals),
-            Which::Live => colours::upper(visuals),
-        };
-        if self.target { target } else { source }
-    }
+/// What one report adds to the graph.
+struct Part {
+    series: Vec<(&'static str, Which, Vec<u64>)>,
+    /// What a place has; 0 where that means nothing.
+    capacity: u64,
+    /// Place and height of the highest point, where that has a name.
+    peak: Option<(usize, u64)>,
+    /// The program of each place, where places are steps.
+    programs: Vec<ProgramId>,
 }
 
-/// The curves of one graph.
+/// The curves of both, ready to be drawn.
 struct Graph {
-    place: &'static str,
-    series: Vec<Series>,
-    places: usize,
+    stack: Arc<Stack>,
+    /// Of each layer.
+    kinds: Vec<(Which, Side)>,
+    /// Of the source and of the target.
+    capacities: [u64; 2],
+    peaks: [Option<(usize, u64)>; 2],
+    /// Of the source and of the target.
+    programs: [Vec<ProgramId>; 2],
 }
 
 type Answer = Result<Arc<Graph>, String>;
 
 /// Which part of which graph is on the screen.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Shown {
     view: String,
-    axis: Option<Axis>,
-    limits: Option<Limits>,
+    graph: StackGraph,
 }
 
 /// State of the graph.
 #[derive(Default)]
 pub struct Overlay {
-    graph: Slot<&'static str, Answer>,
+    graph: Slot<Key, Answer>,
     shown: Shown,
 }
 
 impl Overlay {
-    /// Which part is on the screen.
+    /// Which part is on the screen; the whole graph stays whole in a window of another width.
     pub fn shown(&self) -> Shown {
-        self.shown.clone()
+        if self.shown.graph.is_whole() { Shown::default() } else { self.shown.clone() }
     }
 
     /// Shows that part.
@@ -90,201 +98,258 @@ impl Overlay {
     }
 
     /// Controls beside the name of the reports.
-    pub fn controls_ui(&mut self, ui: &mut Ui) {
+    pub fn controls_ui(&mut self, ui: &mut Ui, view: &str, context: &mut ViewContext<'_>) {
         if ui.button("All").on_hover_text("Show the whole graph").clicked() {
-            self.shown.axis = None;
+            self.shown.graph.reset();
+        }
+        let graph = self.graph.latest().and_then(|graph| graph.as_ref().ok());
+        let prefs = context.prefs;
+        let line = "A line at the memory there is.";
+        let mut shown = graph.is_some_and(|graph| level_shown(view, prefs, graph));
+        match view {
+            "memory" => {
+                let mut memory = prefs.memory;
+                ui.checkbox(&mut memory.include_gaps, "Include gaps")
+                    .on_hover_text("Count what lies unused below the last used address of a tile.");
+                if ui.checkbox(&mut shown, "Show max memory").on_hover_text(line).changed() {
+                    memory.max_memory = Some(shown);
+                }
+                if memory != prefs.memory {
+                    context.commands.push(Command::SetMemoryPrefs(memory));
+                }
+            }
+            "liveness" => {
+                let mut liveness = prefs.liveness;
+                if ui.checkbox(&mut shown, "Show max memory").on_hover_text(line).changed() {
+                    liveness.max_memory = Some(shown);
+                    context.commands.push(Command::SetLivenessPrefs(liveness));
+                }
+            }
+            _ => {}
         }
     }
 
-    /// Shows the graph of a view in all of `ui`.
+    /// Shows the graph of a view in all of `ui`; what was chosen in it, and on which side.
     pub fn ui(
         &mut self,
         ui: &mut Ui,
-        workers: &Workers,
         view: &'static str,
-        (source, target): (&Opened, &Opened),
-    ) {
-        let (a, b) = (source.report.clone(), target.report.clone());
-        let question = move |view: &&'static str| {
-            graph(view, &a, &b).map(Arc::new).map_err(|error| error.to_string())
-        };
-        match self.graph.ask(ui.ctx(), workers, &view, question) {
-            Asked::Fresh(Ok(graph)) if graph.places > 0 => {
-                let graph = graph.clone();
-                self.graph_ui(ui, view, &graph);
-            }
+        context: &ViewContext<'_>,
+        (target, chosen): (&Opened, &Selection),
+    ) -> Option<(Side, Command)> {
+        let (a, b) = (context.opened.report.clone(), target.report.clone());
+        let question =
+            move |key: &Key| graph(*key, &a, &b).map(Arc::new).map_err(|error| error.to_string());
+        let key = Key { view, include_gaps: context.prefs.memory.include_gaps };
+        let graph = match self.graph.ask(ui.ctx(), context.workers, &key, question) {
+            Asked::Fresh(Ok(graph)) if graph.stack.places() > 0 => graph.clone(),
             Asked::Fresh(Ok(_)) => {
                 missing_ui(ui, "Nothing to draw", "Neither report has recorded this.");
+                return None;
             }
-            Asked::Fresh(Err(problem)) => missing_ui(ui, "The graph cannot be read", problem),
-            Asked::Failed => missing_ui(ui, "The graph cannot be read", "Please report this."),
+            Asked::Fresh(Err(problem)) => {
+                missing_ui(ui, "The graph cannot be read", problem);
+                return None;
+            }
+            Asked::Failed => {
+                missing_ui(ui, "The graph cannot be read", "Please report this.");
+                return None;
+            }
             Asked::Stale(_) | Asked::Waiting => {
                 if self.graph.is_slow() {
                     waiting_ui(ui, "Reading both reports…");
                 }
+                return None;
             }
-        }
-    }
-
-    fn graph_ui(&mut self, ui: &mut Ui, view: &'static str, graph: &Graph) {
-        let area = ui.available_rect_before_wrap();
-        let frame = Rect::from_min_max(area.min + vec2(84.0, 12.0), area.max - vec2(14.0, 52.0));
-        if frame.width() < 20.0 || frame.height() < 20.0 {
-            return;
-        }
-        let limits =
-            Limits { range: CycleRange::new(0, graph.places as u64), width: frame.width() };
-        let whole = Axis::fitting_exactly(limits.range, limits.width);
-        let known = self.shown.limits.is_some_and(|old| old.range == limits.range);
-        let axis = self.shown.axis.filter(|_| known && self.shown.view == view).unwrap_or(whole);
-        let response = ui.interact(frame, ui.scope_id().with("overlay"), Sense::click_and_drag());
-        let wheel = if response.hovered() { ui.input(|i| i.smooth_scroll_delta().y) } else { 0.0 };
-        let mut moved = axis;
-        if response.dragged() {
-            moved = moved.panned(response.drag_delta().x).kept(limits);
-        }
-        if let (true, Some(at)) = (wheel != 0.0, response.hover_pos()) {
-            let factor = f64::from(wheel * 0.004).exp();
-            moved = moved.zoomed(factor, at.x - frame.left(), limits).kept(limits);
-        }
-        if response.double_clicked() {
-            moved = whole;
-        }
-        // The whole graph stays whole in a window of another width.
-        self.shown = match moved == whole {
-            true => Shown::default(),
-            false => Shown { view: view.to_owned(), axis: Some(moved), limits: Some(limits) },
         };
-        let top = paint(ui, frame, graph, axis);
-        let words = format!("{} curves, up to {}", graph.series.len(), exact_bytes(top));
-        region_ui(ui, ui.scope_id().with("graph"), frame, Role::Image, "Both reports", &words);
-        legends_ui(ui, area, frame, graph);
-        let place = response.hover_pos().map(|at| axis.cycle_from_x(at.x - frame.left()));
-        let place = place.and_then(|place| usize::try_from(place).ok());
-        if let Some(place) = place.filter(|place| *place < graph.places) {
-            response.on_hover_ui_at_pointer(|ui| call_out_ui(ui, graph, place));
+        if self.shown.view != view {
+            self.shown = Shown { view: view.to_owned(), ..Shown::default() };
         }
+        self.graph_ui(ui, context, &graph, chosen)
     }
-}
 
-fn call_out_ui(ui: &mut Ui, graph: &Graph, place: usize) {
-    ui.label(format!("{} {}", graph.place, grouped(place as u64)));
-    for series in &graph.series {
-        let value = series.values.get(place).map_or_else(|| "—".to_owned(), |v| exact_bytes(*v));
-        ui.horizontal(|ui| {
-            legend_ui(ui, series.colour(ui.visuals()), &format!("{}: {value}", series.words))
-        });
-    }
-}
-
-fn legends_ui(ui: &mut Ui, area: Rect, frame: Rect, graph: &Graph) {
-    let rect = Rect::from_min_max(pos2(frame.left(), frame.bottom() + 26.0), area.max);
-    ui.scope_builder(egui::UiBuilder::new().id_salt("legends").max_rect(rect), |ui| {
-        ui.horizontal(|ui| {
-            for series in &graph.series {
-                legend_ui(ui, series.colour(ui.visuals()), series.words);
-                ui.add_space(10.0);
-            }
-        });
-    });
-}
-
-/// Paints axes and curves; the largest value in view.
-fn paint(ui: &Ui, frame: Rect, graph: &Graph, axis: Axis) -> u64 {
-    let palette = Palette::of(ui.visuals());
-    let window = axis.window(frame.width());
-    let (first, end) = (window.start as usize, (window.end as usize).min(graph.places));
-    let values = graph.series.iter().flat_map(|series| {
-        let end = end.min(series.values.len());
-        series.values.get(first.min(end)..end).unwrap_or_default()
-    });
-    let top = values.copied().max().unwrap_or(0);
-    let scale = (top.max(1) as f64 * 1.08) as f32;
-    let painter = ui.painter();
-    let font = FontId::proportional(11.0);
-    for part in 0..=4u64 {
-        let value = top * part / 4;
-        let y = frame.bottom() - value as f32 / scale * frame.height();
-        painter.hline(frame.x_range(), y, (1.0, palette.rule));
-        let at = pos2(frame.left() - 8.0, y);
-        painter.text(at, Align2::RIGHT_CENTER, short_bytes(value), font.clone(), palette.weak_text);
-    }
-    for (at, align, place) in [
-        (frame.left_bottom(), Align2::LEFT_TOP, first),
-        (frame.right_bottom(), Align2::RIGHT_TOP, end.saturating_sub(1)),
-    ] {
-        let text = format!("{} {}", graph.place, grouped(place as u64));
-        painter.text(at + vec2(0.0, 5.0), align, text, font.clone(), palette.weak_text);
-    }
-    let painter = painter.with_clip_rect(frame);
-    for series in &graph.series {
-        let colour = series.colour(ui.visuals());
-        paint_series(&painter, frame, series, axis, (scale, colour));
-    }
-    top
-}
-
-/// A filled outline: per column of pixels, the largest value in it.
-fn paint_series(
-    painter: &egui::Painter,
-    frame: Rect,
-    series: &Series,
-    axis: Axis,
-    (scale, colour): (f32, Color32),
-) {
-    let fill = colour.gamma_multiply(0.16);
-    let columns = frame.width().ceil() as usize;
-    let mut line = Vec::with_capacity(columns * 2);
-    let mut mesh = egui::Mesh::default();
-    for column in 0..columns {
-        let first = axis.cycle_from_x(column as f32).max(0) as usize;
-        let end = (axis.cycle_from_x(column as f32 + 1.0).max(0) as usize).max(first + 1);
-        let end = end.min(series.values.len());
-        let Some(most) = series.values.get(first..end).and_then(|part| part.iter().max()) else {
-            continue;
+    fn graph_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        graph: &Graph,
+        in_target: &Selection,
+    ) -> Option<(Side, Command)> {
+        let steps = self.shown.view == "liveness";
+        let visuals = ui.visuals();
+        let colour = |(which, side): &(Which, Side)| colour(*which, *side, visuals);
+        let colours: Vec<Color32> = graph.kinds.iter().map(colour).collect();
+        let what = if steps { "Program step" } else { "Tile" };
+        let label = |place: usize| format!("{what} {}", grouped(place as u64));
+        let flags: Vec<Flag> = flags(graph).collect();
+        let shown = level_shown(&self.shown.view, context.prefs, graph);
+        let levels = if shown { levels(graph, visuals) } else { Vec::new() };
+        let chosen = if steps {
+            let place = |programs: &[ProgramId], selection: &Selection| {
+                let chosen = selection.program?;
+                programs.iter().position(|program| *program == chosen)
+            };
+            let [source, target] = &graph.programs;
+            let places = [place(source, context.selection), place(target, in_target)];
+            places.into_iter().flatten().collect()
+        } else {
+            let tiles = context.selection.tiles.iter().chain(&in_target.tiles);
+            let mut places: Vec<usize> = tiles.map(|tile| *tile as usize).collect();
+            places.sort_unstable();
+            places.dedup();
+            places
         };
-        let x = frame.left() + column as f32;
-        let y = frame.bottom() - *most as f32 / scale * frame.height();
-        mesh.add_colored_rect(Rect::from_min_max(pos2(x, y), pos2(x + 1.0, frame.bottom())), fill);
-        line.extend([pos2(x, y), pos2(x + 1.0, y)]);
+        let look = Look {
+            name: "Both reports",
+            axis: if steps { "Program steps" } else { "Tiles (software order)" },
+            label: &label,
+            unit: Unit::Bytes,
+            colours: &colours,
+            chosen: &chosen,
+            spans: &[],
+            flags: &flags,
+            levels: &levels,
+            matching: None,
+        };
+        let Done { response, hovered, clicked } = self.shown.graph.ui(ui, &graph.stack, &look);
+        if let Some(place) = hovered {
+            let title = label(place);
+            response.on_hover_ui_at_pointer(|ui| call_out_ui(ui, graph, &colours, &title, place));
+        }
+        let (place, add) = clicked?;
+        if steps {
+            let known = graph.programs.iter().zip([Side::Source, Side::Target]);
+            let mut found = known.filter_map(|(of, side)| Some((side, *of.get(place)?)));
+            return found.next().map(|(side, id)| (side, Command::SelectProgram(Some(id))));
+        }
+        let tile = u32::try_from(place).ok()?;
+        let here = tile < context.opened.target.tiles_per_replica();
+        let (side, tiles) = match here {
+            true => (Side::Source, &context.selection.tiles),
+            false => (Side::Target, &in_target.tiles),
+        };
+        Some((side, Command::SelectTiles(picked(tiles, tile, add))))
     }
-    painter.add(Shape::mesh(mesh));
-    painter.add(Shape::line(line, Stroke::new(1.3, colour)));
 }
 
-fn graph(view: &str, source: &Report, target: &Report) -> Result<Graph, ReportError> {
-    let mut series = Vec::new();
-    for (report, is_target) in [(source, false), (target, true)] {
-        let words = |source, target| if is_target { target } else { source };
-        let mut add = |words, which, values| {
-            series.push(Series { words, which, target: is_target, values });
-        };
-        match view {
-            "liveness" => {
-                let Some(curve) = curve(report, Source::Whole)? else { continue };
-                let always = vec![curve.always; curve.others.len()];
-                let all = curve.others.iter().map(|bytes| curve.always + bytes).collect();
-                let live = words("Source: Not always live", "Target: Not always live");
-                add(live, Which::Live, all);
-                let always_live = words("Source: Always live", "Target: Always live");
-                add(always_live, Which::AlwaysLive, always);
-            }
-            "exchange-code" => {
-                let curves = exchange_code::curves(report, Measure::Code, Order::default(), false)?;
-                let code = words("Exchange code (Source)", "Exchange code (Target)");
-                add(code, Which::Plain, totals(&curves));
-            }
+/// The colour of a curve.
+fn colour(which: Which, side: Side, visuals: &Visuals) -> Color32 {
+    let SideColours { source, target } = match which {
+        Which::Plain => colours::sides(visuals),
+        Which::AlwaysLive => colours::lower(visuals),
+        Which::Live => colours::upper(visuals),
+    };
+    if side == Side::Target { target } else { source }
+}
+
+/// Whether the lines of the memory there is are shown: as chosen, or where one of them is near.
+fn level_shown(view: &str, prefs: &Prefs, graph: &Graph) -> bool {
+    let chosen = match view {
+        "memory" => prefs.memory.max_memory,
+        "liveness" => prefs.liveness.max_memory,
+        _ => Some(false),
+    };
+    let most = graph.stack.highest(0..graph.stack.places());
+    let near = |capacity: &u64| *capacity > 0 && most.saturating_mul(5) > capacity * 2;
+    chosen.unwrap_or_else(|| graph.capacities.iter().any(near))
+}
+
+/// One line where both have the same memory, else one of each.
+fn levels(graph: &Graph, visuals: &Visuals) -> Vec<Level> {
+    let [source, target] = graph.capacities;
+    if source == target || source == 0 || target == 0 {
+        let (value, colour) = (source.max(target), Palette::of(visuals).max_memory);
+        let level = Level { value, name: "Max memory", colour };
+        return Some(level).filter(|level| level.value > 0).into_iter().collect();
+    }
+    let sides = colours::sides(visuals);
+    let level = |name, value, colour| Level { value, name, colour };
+    vec![
+        level("Max memory (Source)", source, sides.source),
+        level("Max memory (Target)", target, sides.target),
+    ]
+}
+
+fn flags(graph: &Graph) -> impl Iterator<Item = Flag> {
+    let sides = graph.peaks.iter().zip(["Source", "Target"]);
+    sides.filter_map(|(peak, side)| {
+        let (place, value) = (*peak)?;
+        let words = format!("{side}: peak {} at step {}", Bytes(value), grouped(place as u64));
+        Some(Flag { place, value, words })
+    })
+}
+
+fn call_out_ui(ui: &mut Ui, graph: &Graph, colours: &[Color32], title: &str, place: usize) {
+    ui.label(strong(title));
+    for (layer, title) in graph.stack.titles().iter().enumerate() {
+        let value = graph.stack.value(layer, place);
+        let capacity = graph.capacities[usize::from(graph.kinds[layer].1 == Side::Target)];
+        let share = match graph.kinds[layer].0 {
+            Which::AlwaysLive => String::new(),
+            _ if capacity == 0 => String::new(),
             _ => {
-                let key = CurveKey { breakdown: Breakdown::None, ..CurveKey::default() };
-                let memory = words("Tile memory (Source)", "Tile memory (Target)");
-                add(memory, Which::Plain, totals(&curves(report, &key)?));
+                let share = percent(value as f64 / capacity as f64);
+                format!(", {share} of {}", Bytes(capacity))
             }
+        };
+        ui.horizontal(|ui| {
+            legend_ui(ui, colours[layer], &format!("{title}: {}{share}", exact_bytes(value)));
+        });
+    }
+}
+
+fn graph(key: Key, source: &Report, target: &Report) -> Result<Graph, ReportError> {
+    let parts = [part(key, source)?, part(key, target)?];
+    let (mut layers, mut kinds) = (Vec::new(), Vec::new());
+    for (part, side) in parts.iter().zip([Side::Source, Side::Target]) {
+        for (title, which, values) in &part.series {
+            let title = format!("{side:?}: {title}");
+            layers.push(Layer { title, values: values.clone() });
+            kinds.push((*which, side));
         }
     }
-    series.retain(|series| !series.values.is_empty());
-    let places = series.iter().map(|series| series.values.len()).max().unwrap_or(0);
-    let place = if view == "liveness" { "Program step" } else { "Tile" };
-    Ok(Graph { place, series, places })
+    let [a, b] = parts;
+    Ok(Graph {
+        stack: Arc::new(Stack::beside(layers)),
+        kinds,
+        capacities: [a.capacity, b.capacity],
+        peaks: [a.peak, b.peak],
+        programs: [a.programs, b.programs],
+    })
+}
+
+/// What a report adds to the graph of a view.
+fn part(key: Key, report: &Report) -> Result<Part, ReportError> {
+    let mut part = Part { series: Vec::new(), capacity: 0, peak: None, programs: Vec::new() };
+    match key.view {
+        "liveness" => {
+            let Some(curve) = curve(report, Source::Whole)? else { return Ok(part) };
+            let all: Vec<u64> = curve.others.iter().map(|bytes| curve.always + bytes).collect();
+            part.peak = curve.peak().map(|step| (step, curve.total(step)));
+            part.capacity = curve.capacity;
+            let always = vec![curve.always; all.len()];
+            part.series.push(("Not always live", Which::Live, all));
+            part.series.push(("Always live", Which::AlwaysLive, always));
+            part.programs = curve.programs;
+        }
+        "exchange-code" => {
+            let curves = exchange_code::curves(report, Measure::Code, Order::default(), false)?;
+            part.series.push(("Exchange code", Which::Plain, totals(&curves)));
+        }
+        _ => {
+            let Key { include_gaps, .. } = key;
+            let key = CurveKey { breakdown: Breakdown::None, include_gaps, ..CurveKey::default() };
+            let curves = curves(report, &key)?;
+            part.capacity = curves.capacity;
+            let title = match include_gaps {
+                true => "Tile memory (including gaps)",
+                false => "Tile memory (without gaps)",
+            };
+            part.series.push((title, Which::Plain, totals(&curves)));
+        }
+    }
+    part.series.retain(|(_, _, values)| !values.is_empty());
+    Ok(part)
 }
 
 fn totals(curves: &Curves) -> Vec<u64> {

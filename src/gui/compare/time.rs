@@ -1,10 +1,11 @@
 //! Two traces that show the same cycles: zooming or panning one moves the other, the target shifted
 //! against the source by an offset.
 
+use super::grip::Grip;
 use crate::gui::views::{Timeline, View};
 use crate::gui::widgets::axis::Axis;
 use crate::units::CycleRange;
-use egui::{DragValue, RichText, Ui};
+use egui::{DragValue, Rect, RichText, Ui};
 
 /// How two timelines belong together.
 #[derive(Default)]
@@ -17,6 +18,7 @@ pub struct TimeLink {
     shifted: bool,
     /// Whether the source shows what it is to show from the first frame on.
     placed: bool,
+    grip: Grip,
 }
 
 impl TimeLink {
@@ -33,6 +35,18 @@ impl TimeLink {
     /// Shows cycle `source` of one above cycle `target` of the other.
     pub fn line_up(&mut self, source: u64, target: u64) {
         self.set(target as i64 - source as i64);
+    }
+
+    /// Shows the grip on the lanes of the target, which lie in `pane`.
+    pub fn grip_ui(&mut self, ui: &Ui, pane: Rect, target: Timeline) {
+        if let Some(offset) = self.grip.ui(ui, pane, target, self.offset) {
+            self.set(offset);
+        }
+    }
+
+    /// Whether the arrow keys move the grip.
+    pub fn has_focus(&self) -> bool {
+        self.grip.has_focus()
     }
 
     /// What both showed after the last frame.

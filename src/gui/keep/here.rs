@@ -5,6 +5,7 @@ use super::notes::{Bookmark, Notes};
 use super::place::{Place, carried, existing, set_view_prefs, view_prefs};
 use super::watch::Watch;
 use crate::gui::child::new_window;
+use crate::gui::message::Message;
 use crate::gui::saving::{Saving, Shown};
 use crate::gui::session::{ReportPage, Selection, Session};
 use crate::gui::views;
@@ -35,7 +36,7 @@ impl Session {
         let link = self.link();
         let text = link.as_ref().map(Link::to_string).unwrap_or_default();
         let place = link.as_ref().map(|link| (link.report.as_path(), text.as_str()));
-        self.messages.extend(new_window(place).err());
+        self.messages.extend(new_window(place).err().map(Message::error));
     }
 
     /// Shows a place of the open report; what does not exist there is said.
@@ -45,7 +46,7 @@ impl Session {
         page.view = info.name;
         let (selection, gone) = existing(&place.selection, &page.opened);
         self.selection = selection;
-        self.messages.extend(gone);
+        self.messages.extend(gone.into_iter().map(Message::warning));
         let mut strange = set_view_prefs(info.name, &place.prefs, &mut self.prefs);
         if let Some(view) = page.shown() {
             strange.extend(view.restore(&place.state, &self.selection));
@@ -55,18 +56,19 @@ impl Session {
             {
                 Some(compared) => {
                     let (selection, gone) = existing(&beside.selection, &compared.target);
-                    self.messages.extend(gone);
+                    self.messages.extend(gone.into_iter().map(Message::warning));
                     strange.extend(compared.restore(info.name, selection, beside));
                 }
-                None => self.messages.push(format!(
+                None => self.messages.push(Message::warning(format!(
                     "This place is in a comparison with {}, which is not shown.",
                     beside.report.display()
-                )),
+                ))),
             }
         }
         if !strange.is_empty() {
             let words = strange.join(", ");
-            self.messages.push(format!("{} has no settings like these: {words}", info.title));
+            let words = format!("{} has no settings like these: {words}", info.title);
+            self.messages.push(Message::warning(words));
         }
     }
 
@@ -108,7 +110,7 @@ impl Session {
         };
         match saving.start(context, shown) {
             Ok(pending) => self.savings.push(pending),
-            Err(problem) => self.messages.push(problem),
+            Err(problem) => self.messages.push(Message::error(problem)),
         }
     }
 
@@ -116,8 +118,8 @@ impl Session {
     fn keep_notes(&mut self) {
         let Some(page) = &mut self.page else { return };
         match page.notes.save() {
-            Ok(message) => self.messages.extend(message),
-            Err(problem) => self.messages.push(problem),
+            Ok(message) => self.messages.extend(message.map(Message::warning)),
+            Err(problem) => self.messages.push(Message::error(problem)),
         }
     }
 
@@ -134,7 +136,7 @@ impl Session {
         let file = page.opened.report.path().to_owned();
         let (notes, message) = Notes::read(&file);
         page.notes = notes;
-        self.messages.extend(message);
+        self.messages.extend(message.map(Message::warning));
         let target = page.compared.as_ref().map(|with| with.target.report.path());
         let files = std::iter::once(file.as_path()).chain(target);
         page.watches = files.filter(|_| self.watches).map(Watch::new).collect();
@@ -166,9 +168,9 @@ impl Session {
         self.savings.retain(|pending| {
             let Some(ended) = pending.take() else { return true };
             messages.push(match ended {
-                Ok(Ok(path)) => format!("Saved {}", path.display()),
-                Ok(Err(problem)) => problem,
-                Err(()) => "Saving broke down.".to_owned(),
+                Ok(Ok(path)) => Message::done(format!("Saved {}", path.display())),
+                Ok(Err(problem)) => Message::error(problem),
+                Err(()) => Message::error("Saving broke down."),
             });
             false
         });

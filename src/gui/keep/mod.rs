@@ -9,6 +9,6 @@ mod watch;
 
 pub use history::History;
 pub use link::{Link, LinkError};
-pub use notes::{Bookmark, Notes};
+pub use notes::{Bookmark, Notes, Tried};
 pub use place::{Beside, Place, carried};
 pub use watch::Watch;

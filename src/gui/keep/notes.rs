@@ -1,8 +1,9 @@
-//! Bookmarks with notes, in a file beside the report; in the user's data directory where the
-//! report cannot be written to.
+//! What is kept about a report: bookmarks with notes, and what was tried with its spec. In a file
+//! beside the report; in the user's data directory where the report cannot be written to.
 
 use super::link::Link;
-use crate::analysis::save::write_whole;
+use crate::analysis::save::{move_aside, write_whole};
+use crate::gui::merge::merged_list;
 use crate::gui::opening::data_directory;
 use crate::report::REPORT_FILE;
 use serde::{Deserialize, Serialize};
@@ -25,100 +26,112 @@ pub struct Bookmark {
     pub link: String,
 }
 
-#[derive(Debug, Default, Serialize, Deserialize)]
+/// A changed spec that was simulated.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tried {
+    /// `variant 3`
+    pub name: String,
+    /// The whole spec.
+    pub spec: String,
+    /// The report that came out of it.
+    pub report: PathBuf,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Stored {
     format: u32,
     bookmarks: Vec<Bookmark>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tried: Vec<Tried>,
 }
 
-/// The bookmarks of a report.
+/// What is kept about a report.
 #[derive(Debug, Default)]
 pub struct Notes {
-    /// They, oldest first.
+    /// Bookmarks, oldest first.
     pub bookmarks: Vec<Bookmark>,
+    /// Specs that were tried, oldest first.
+    pub tried: Vec<Tried>,
     /// Where they are kept, the best place first.
     places: Vec<PathBuf>,
-    /// A file that could not be understood; it is moved aside before another one is written.
-    broken: Option<PathBuf>,
     /// What was last read or written.
-    known: Vec<Bookmark>,
+    known: Stored,
 }
 
 impl Notes {
     /// What is kept about a report, and a message if that could not be understood.
     pub fn read(report: &Path) -> (Self, Option<String>) {
         let mut notes = Self { places: places(report), ..Self::default() };
+        let mut message = None;
         for place in notes.places.clone() {
             match read_file(&place) {
                 Ok(None) => {}
-                Ok(Some(bookmarks)) => {
-                    notes.known = bookmarks.clone();
-                    notes.bookmarks = bookmarks;
-                    return (notes, None);
+                Ok(Some(stored)) => {
+                    notes.take(stored);
+                    break;
                 }
                 Err(problem) => {
                     let path = place.display();
-                    let message = format!(
-                        "Bookmarks could not be read: {problem}: {path}\n\
-                         The file is kept; a new bookmark moves it aside first."
-                    );
-                    notes.broken = Some(place);
-                    return (notes, Some(message));
+                    message = message.or_else(|| {
+                        Some(format!(
+                            "Bookmarks could not be read: {problem}: {path}\n\
+                             The file is kept; a new bookmark moves it aside first."
+                        ))
+                    });
                 }
             }
         }
-        (notes, None)
+        (notes, message)
     }
 
-    /// Writes the bookmarks, together with those that another window has written since.
+    /// Writes everything, together with what another window has written since.
     ///
     /// # Errors
-    /// In words for people, if they can be kept nowhere; a message if a broken file was moved.
+    /// In words for people, if it can be kept nowhere; a message if a broken file was moved.
     pub fn save(&mut self) -> Result<Option<String>, String> {
-        let moved = self.set_aside()?;
         let mut problem = "there is no place for them".to_owned();
         for place in self.places.clone() {
-            if let Ok(Some(there)) = read_file(&place) {
-                let new = there.into_iter().filter(|bookmark| !self.known.contains(bookmark));
-                let new: Vec<Bookmark> =
-                    new.filter(|bookmark| !self.bookmarks.contains(bookmark)).collect();
-                self.bookmarks.extend(new);
-            }
-            let stored = Stored { format: FORMAT, bookmarks: self.bookmarks.clone() };
-            let text = serde_json::to_string_pretty(&stored).map_err(|error| error.to_string())?;
-            if let Some(directory) = place.parent().filter(|_| !place.ends_with(FILE)) {
-                // If that fails, so does writing.
-                let _ = std::fs::create_dir_all(directory);
-            }
-            match write_whole(&place, text.as_bytes()) {
-                Ok(()) => {
-                    self.known = self.bookmarks.clone();
-                    return Ok(moved);
-                }
+            match self.save_in(&place) {
+                Ok(message) => return Ok(message),
                 Err(words) => problem = words,
             }
         }
         Err(format!("Bookmarks cannot be kept: {problem}"))
     }
 
-    /// Moves a file that could not be understood out of the way.
-    fn set_aside(&mut self) -> Result<Option<String>, String> {
-        let Some(broken) = self.broken.take() else { return Ok(None) };
-        let aside = (1..1000)
-            .map(|number| broken.with_extension(format!("broken-{number}")))
-            .find(|aside| !aside.exists());
-        let moved = aside.and_then(|aside| std::fs::rename(&broken, &aside).ok().map(|()| aside));
-        match moved {
-            Some(aside) => Ok(Some(format!(
-                "The bookmarks that could not be read are now in {}",
-                aside.display()
-            ))),
-            None => {
-                let path = broken.display().to_string();
-                self.broken = Some(broken);
-                Err(format!("Bookmarks cannot be kept: this file is in the way: {path}"))
+    fn save_in(&mut self, place: &Path) -> Result<Option<String>, String> {
+        let mut message = None;
+        let there = match read_file(place) {
+            Ok(there) => there,
+            Err(_) if place.is_file() => {
+                let aside = move_aside(place)?;
+                let aside = aside.display();
+                message = Some(format!("The bookmarks that could not be read are now in {aside}"));
+                None
             }
+            Err(problem) => return Err(problem),
+        };
+        let mut stored =
+            Stored { format: FORMAT, bookmarks: self.bookmarks.clone(), tried: self.tried.clone() };
+        if let Some(there) = there {
+            let known = &self.known;
+            stored.bookmarks = merged_list(&known.bookmarks, &self.bookmarks, &there.bookmarks);
+            stored.tried = merged_list(&known.tried, &self.tried, &there.tried);
         }
+        let text = serde_json::to_string_pretty(&stored).map_err(|error| error.to_string())?;
+        if let Some(directory) = place.parent().filter(|_| !place.ends_with(FILE)) {
+            // If that fails, so does writing.
+            let _ = std::fs::create_dir_all(directory);
+        }
+        write_whole(place, text.as_bytes())?;
+        self.take(stored);
+        Ok(message)
+    }
+
+    fn take(&mut self, stored: Stored) {
+        self.bookmarks.clone_from(&stored.bookmarks);
+        self.tried.clone_from(&stored.tried);
+        self.known = stored;
     }
 
     /// Keeps a place under a name.
@@ -127,7 +140,7 @@ impl Notes {
     }
 }
 
-fn read_file(path: &Path) -> Result<Option<Vec<Bookmark>>, String> {
+fn read_file(path: &Path) -> Result<Option<Stored>, String> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -137,7 +150,7 @@ fn read_file(path: &Path) -> Result<Option<Vec<Bookmark>>, String> {
     if stored.format > FORMAT {
         return Err("a newer tilescope has written it".to_owned());
     }
-    Ok(Some(stored.bookmarks))
+    Ok(Some(stored))
 }
 
 /// Beside the report, and in the user's data directory under a number made of its path.
@@ -191,7 +204,7 @@ mod tests {
         assert_eq!(second.save(), Ok(None));
         let (read, _) = notes(directory.path());
         let names: Vec<&str> = read.bookmarks.iter().map(|of| of.name.as_str()).collect();
-        assert_eq!(names, ["two", "one"]);
+        assert_eq!(names, ["two", "one"], "those of the window that writes come first");
     }
 
     #[test]
@@ -218,5 +231,29 @@ mod tests {
         found.add("new".to_owned(), &link());
         assert_eq!(found.save(), Ok(None));
         assert!(directory.path().join("data/own.json").is_file());
+    }
+
+    #[test]
+    fn what_was_tried_and_what_was_marked_do_not_undo_each_other() {
+        let directory = tempfile::tempdir().unwrap();
+        let tried = |name: &str| Tried {
+            name: name.to_owned(),
+            spec: "[model]\n".to_owned(),
+            report: directory.path().join(name),
+        };
+        let (mut marking, _) = notes(directory.path());
+        let (mut trying, _) = notes(directory.path());
+        trying.tried.push(tried("variant 1"));
+        trying.tried.push(tried("variant 2"));
+        assert_eq!(trying.save(), Ok(None));
+        marking.add("one".to_owned(), &link());
+        assert_eq!(marking.save(), Ok(None));
+        trying.tried.remove(0);
+        assert_eq!(trying.save(), Ok(None));
+        marking.add("two".to_owned(), &link());
+        assert_eq!(marking.save(), Ok(None));
+        let (read, _) = notes(directory.path());
+        assert_eq!(read.tried, [tried("variant 2")], "what one takes away, the other leaves away");
+        assert_eq!(read.bookmarks.len(), 2);
     }
 }

@@ -9,11 +9,15 @@ use crate::gui::widgets::search_ui;
 use egui::{RichText, ScrollArea, Ui};
 
 /// Pages beside those of the views.
-const PAGES: [&str; 4] = [
+const PAGES: [&str; 5] = [
     include_str!("../../../assets/help/opening.md"),
     include_str!("../../../assets/help/finding.md"),
     include_str!("../../../assets/help/keeping.md"),
     include_str!("../../../assets/help/saving.md"),
+    concat!(
+        "# What is new\n\nWhat each version has brought, the oldest first.\n\n",
+        include_str!("../../../CHANGELOG.md"),
+    ),
 ];
 
 /// Every page, those of the views first.
@@ -58,7 +62,9 @@ pub fn help_ui(ui: &mut Ui, overlay: &mut Overlay, session: &Session) {
 /// Headings, paragraphs and tables of Markdown, as our pages use them.
 fn page_ui(ui: &mut Ui, page: &str) {
     for block in page.split("\n\n") {
-        if let Some(heading) = block.strip_prefix("# ") {
+        if let Some(heading) = block.strip_prefix("## ") {
+            ui.label(strong(heading.trim()));
+        } else if let Some(heading) = block.strip_prefix("# ") {
             ui.add_space(4.0);
             ui.label(strong(heading.trim()).size(16.0));
         } else if block.starts_with('|') {

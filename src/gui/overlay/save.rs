@@ -7,6 +7,7 @@ use crate::gui::saving::{SaveWhat, Saving};
 use crate::gui::session::Session;
 use crate::gui::theme::Palette;
 use crate::gui::widgets::choice_ui;
+use egui::text::CCursorRange;
 use egui::{Key, RichText, TextEdit, Ui};
 use std::path::PathBuf;
 
@@ -35,25 +36,33 @@ pub fn save_ui(ui: &mut Ui, overlay: &mut Overlay, session: &Session, commands: 
         overlay.typed = what.file_name(&page.opened.name(), page.view);
     }
     let edit = TextEdit::singleline(&mut overlay.typed).desired_width(ui.available_width() - 18.0);
-    let typed = ui.add(edit).accessible_name("File to write");
+    let output = edit.show(ui);
+    let typed = output.response.response.accessible_name("File to write");
     if !overlay.shown {
         typed.request_focus();
+        // What is typed replaces the name that is proposed.
+        let all = CCursorRange::select_all(&output.galley);
+        let mut state = output.state;
+        state.cursor.set_char_range(Some(all));
+        state.store(ui.ctx(), typed.id);
     }
     let entered = typed.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
-    let size = ui.ctx().content_rect().size();
+    let zoom = ui.ctx().zoom_factor();
+    let text_percent = (zoom * 100.0).round() as u16;
+    let size = ui.ctx().content_rect().size() * zoom;
     let size = (size.x.round() as u32, size.y.round() as u32);
     let text = match what {
         SaveWhat::Table(_) | SaveWhat::Differences(_) => {
             "The whole table, with plain numbers.".to_owned()
         }
-        _ => format!("{} x {} points, in the colours of the window.", size.0, size.1),
+        _ => format!("{} x {} pixels, in the colours of the window.", size.0, size.1),
     };
     ui.label(RichText::new(text).color(Palette::of(ui.visuals()).weak_text));
     let path = overlay.typed.trim();
     let clicked = ui.add_enabled(!path.is_empty(), egui::Button::new("Save")).clicked();
     if (clicked || entered) && !path.is_empty() {
         let path = PathBuf::from(path);
-        let saving = Saving { what, path, size, theme: ui.ctx().theme() };
+        let saving = Saving { what, path, size, text_percent, theme: ui.ctx().theme() };
         commands.push(Command::Overlay(None));
         commands.push(Command::Save(saving));
     }

@@ -15,10 +15,11 @@ use std::fmt::Write;
 const MAX_TRIANGLES: usize = 20_000;
 
 impl Painter {
-    /// One frame, on a ground of one colour; lengths are points.
+    /// One frame of so many pixels, on a ground of one colour; lengths are points.
     pub fn svg(
         &self,
         [width, height]: [u32; 2],
+        pixels_per_point: f32,
         ground: Color32,
         shapes: &[ClippedShape],
     ) -> String {
@@ -27,9 +28,10 @@ impl Painter {
             svg.clipped(clipped);
         }
         svg.end_clip();
+        let [wide, high] = [width, height].map(|pixels| pixels as f32 / pixels_per_point);
         let mut text = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-             viewBox=\"0 0 {width} {height}\" font-family=\"Inter, sans-serif\">\n<defs>\n"
+             viewBox=\"0 0 {wide} {high}\" font-family=\"Inter, sans-serif\">\n<defs>\n"
         );
         for (index, rect) in svg.clips.iter().enumerate() {
             let _ = writeln!(text, "<clipPath id=\"c{index}\"><rect {}/></clipPath>", place(*rect));
@@ -461,7 +463,7 @@ mod tests {
         });
         let mut painter = Painter::default();
         painter.update(&mut output.textures_delta);
-        let svg = painter.svg([200, 100], Color32::WHITE, &output.shapes);
+        let svg = painter.svg([200, 100], 1.0, Color32::WHITE, &output.shapes);
         assert!(svg.contains(">Reduce&lt;half&gt; &amp; more</text>"), "{svg}");
         assert!(svg.contains("<rect x=\"3\" y=\"4\" width=\"5\" height=\"6\" fill=\"#010203\"/>"));
         assert_eq!(svg.matches("<g").count(), svg.matches("</g>").count());

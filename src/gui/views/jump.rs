@@ -3,6 +3,7 @@
 use super::ViewContext;
 use crate::analysis::trace::{Found, first_run};
 use crate::gui::command::{ChosenStep, Command};
+use crate::gui::message::Message;
 use crate::gui::worker::{Asked, Slot};
 use crate::report::Report;
 use crate::units::ProgramId;
@@ -46,9 +47,9 @@ impl TraceJump {
             }
             Ok(None) => {
                 let words = "This program was not executed in the steps that were recorded.";
-                context.commands.push(Command::Say(words.to_owned()));
+                context.commands.push(Command::Say(Message::warning(words)));
             }
-            Err(problem) => context.commands.push(Command::Say(problem)),
+            Err(problem) => context.commands.push(Command::Say(Message::error(problem))),
         }
     }
 }

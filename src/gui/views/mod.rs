@@ -22,7 +22,7 @@ use super::session::Selection;
 use super::widgets::axis::Axis;
 use super::worker::Workers;
 use crate::units::CycleRange;
-use egui::Ui;
+use egui::{Rect, Ui};
 pub use jump::TraceJump;
 pub use state::{State, kept, restored};
 
@@ -56,6 +56,8 @@ pub struct Timeline {
     pub axis: Axis,
     /// Points that they take.
     pub width: f32,
+    /// Where they are on the screen, with the ruler above them.
+    pub lanes: Rect,
     /// The run of the report.
     pub run: CycleRange,
 }
@@ -70,6 +72,12 @@ pub trait View: Send {
 
     /// Shows what a state says, where `selection` is chosen; names of what it does not understand.
     fn restore(&mut self, state: &State, selection: &Selection) -> Vec<String>;
+
+    /// What chooses nothing any more of what can be chosen here.
+    fn clears(&self) -> Vec<Command> {
+        Vec::new()
+    }
+
     /// Which cycles are on the screen, of a view over time that has been painted.
     fn timeline(&self) -> Option<Timeline> {
         None
@@ -89,11 +97,20 @@ pub struct ViewInfo {
     pub help: &'static str,
     /// Drawing in the menu.
     pub icon: Icon,
+    /// Parts of its state that say how to look rather than at what: a report that is opened beside
+    /// another one is looked at in the same way.
+    pub settings: &'static [&'static str],
     /// Makes its state for a report.
     pub create: fn() -> Box<dyn View>,
 }
 
 impl ViewInfo {
+    /// What of a state is kept for another report.
+    pub fn settings_of(&self, mut state: State) -> State {
+        state.retain(|name, _| self.settings.contains(&name.as_str()));
+        state
+    }
+
     /// The sentence below the heading of its help.
     pub fn about(&self) -> &'static str {
         self.help.split("\n\n").nth(1).unwrap_or_default()

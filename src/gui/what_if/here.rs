@@ -2,6 +2,7 @@
 
 use super::WhatIf;
 use super::spec_text::with_value;
+use crate::gui::message::Message;
 use crate::gui::session::Session;
 use egui::Context;
 
@@ -17,7 +18,7 @@ impl Session {
         let known = self.other_what_ifs.iter().position(is_about);
         self.what_if = Some(Box::new(match known {
             Some(at) => self.other_what_ifs.remove(at),
-            None => WhatIf::new(&opened.path, opened.report.spec(), &self.variants_in),
+            None => WhatIf::new(opened, &self.variants_in),
         }));
     }
 
@@ -33,6 +34,12 @@ impl Session {
         }
     }
 
+    /// Keeps what was tried.
+    pub(in crate::gui) fn keep_tried(&mut self) {
+        let told: Vec<Message> = self.what_ifs().filter_map(WhatIf::keep).collect();
+        self.messages.extend(told);
+    }
+
     pub(in crate::gui) fn what_ifs(&mut self) -> impl Iterator<Item = &mut WhatIf> {
         self.what_if.as_deref_mut().into_iter().chain(&mut self.other_what_ifs)
     }
@@ -40,12 +47,12 @@ impl Session {
     pub(in crate::gui) fn simulate_variant(&mut self, context: &Context) {
         let Some(what_if) = &mut self.what_if else { return };
         if self.simulation.is_some() {
-            self.messages.push("A simulation is running already.".to_owned());
+            self.messages.push(Message::warning("A simulation is running already."));
             return;
         }
         match what_if.start(context) {
             Ok(simulation) => self.simulation = Some(simulation),
-            Err(problem) => self.messages.push(problem),
+            Err(problem) => self.messages.push(Message::error(problem)),
         }
     }
 }

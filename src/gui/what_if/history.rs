@@ -5,12 +5,19 @@ use super::keys::KeyInfo;
 use super::spec_text::{changes, values};
 use crate::analysis::summary::{Summary, summary};
 use crate::gui::command::Command;
+use crate::gui::icons::Icon;
+use crate::gui::keep::Tried;
+use crate::gui::message::Message;
 use crate::gui::theme::Palette;
+use crate::gui::widgets::icon_button_ui;
 use crate::gui::worker::{Asked, Slot, Workers};
 use crate::report::{REPORT_FILE, Report};
 use crate::units::{binary_bytes, grouped};
-use egui::{Grid, RichText, ScrollArea, TextEdit, Ui};
+use egui::{Grid, Label, RichText, ScrollArea, TextEdit, Ui};
 use std::path::{Path, PathBuf};
+
+/// Widest line with what a variant changes, in points; all of it is told by hovering.
+const CHANGES: f32 = 150.0;
 
 /// A spec that was simulated, and its report.
 pub struct Variant {
@@ -47,8 +54,14 @@ impl Figures {
 
 impl Variant {
     /// The report that everything began with.
-    pub fn base(path: &Path, spec: &str) -> Self {
+    fn base(path: &Path, spec: &str) -> Self {
         Self::new("as it was".to_owned(), spec, spec, path.to_owned())
+    }
+
+    /// What is kept of it.
+    fn tried(&self) -> Tried {
+        let Self { name, spec, path, .. } = self;
+        Tried { name: name.clone(), spec: spec.clone(), report: path.clone() }
     }
 
     /// A spec that changes the original one.
@@ -66,12 +79,44 @@ pub struct History {
     ticked: Vec<usize>,
     /// Where a variant is saved.
     save_to: String,
+    /// Whether there is something to be kept.
+    changed: bool,
 }
 
 impl History {
+    /// Everything that began with a report.
+    pub fn new(base: &Path, spec: &str, tried: &[Tried]) -> Self {
+        let mut history = Self { variants: vec![Variant::base(base, spec)], ..Self::default() };
+        history.show(spec, tried);
+        history
+    }
+
     /// Adds a variant.
     pub fn add(&mut self, variant: Variant) {
         self.variants.push(variant);
+        self.changed = true;
+    }
+
+    /// Adds what was tried elsewhere, as changes of the original spec.
+    pub fn show(&mut self, original: &str, tried: &[Tried]) {
+        for Tried { name, spec, report } in tried {
+            if !self.has(report) {
+                self.variants.push(Variant::new(name.clone(), original, spec, report.clone()));
+            }
+        }
+    }
+
+    /// What is to be kept, if that has changed since it was last asked for.
+    pub fn take_changed(&mut self) -> Option<Vec<Tried>> {
+        let changed = std::mem::take(&mut self.changed);
+        changed.then(|| self.variants.iter().skip(1).map(Variant::tried).collect())
+    }
+
+    /// Takes a variant off the list; its spec and report stay where they are.
+    fn forget(&mut self, at: usize) {
+        self.variants.remove(at);
+        self.ticked.clear();
+        self.changed = true;
     }
 
     /// Whether a report is one of them.
@@ -81,7 +126,11 @@ impl History {
 
     /// A name that none of them has.
     pub fn next_name(&self) -> String {
-        format!("variant {}", self.variants.len())
+        let name = |number: usize| format!("variant {number}");
+        let taken = |wanted: &str| self.variants.iter().any(|variant| variant.name == wanted);
+        let last = (1..=self.variants.len()).rev().find(|number| taken(&name(*number)));
+        let first = last.map_or(1, |last| last + 1);
+        (first..).map(name).find(|name| !taken(name)).unwrap_or_default()
     }
 
     /// What each value of a key that was tried has cost: cycles and the fullest tile, and how much
@@ -115,20 +164,25 @@ impl History {
         ui.label(RichText::new("Tried").strong());
         ScrollArea::horizontal().id_salt("variants").show(ui, |ui| {
             Grid::new("variants").striped(true).num_columns(7).show(ui, |ui| {
-                for head in ["", "", "Cycles", "Samples/s", "Fullest tile", "Fits", "Changes"] {
+                for head in ["", "", "", "Cycles", "Samples/s", "Fullest tile", "Fits"] {
                     ui.label(RichText::new(head).color(palette.weak_text).size(12.0));
                 }
                 ui.end_row();
+                let mut forgotten = None;
                 for at in 0..self.variants.len() {
-                    self.row_ui(ui, workers, at, text);
+                    if self.row_ui(ui, workers, at, text) {
+                        forgotten = Some(at);
+                    }
                     ui.end_row();
                 }
+                forgotten.into_iter().for_each(|at| self.forget(at));
             });
         });
         self.buttons_ui(ui, commands);
     }
 
-    fn row_ui(&mut self, ui: &mut Ui, workers: &Workers, at: usize, text: &mut String) {
+    /// A row; whether its variant is to be taken off the list.
+    fn row_ui(&mut self, ui: &mut Ui, workers: &Workers, at: usize, text: &mut String) -> bool {
         let palette = Palette::of(ui.visuals());
         let variant = &mut self.variants[at];
         let mut ticked = self.ticked.contains(&at);
@@ -142,9 +196,24 @@ impl History {
                 self.ticked.drain(..surplus);
             }
         }
-        if ui.link(&variant.name).on_hover_text("Work on this spec").clicked() {
-            *text = variant.spec.clone();
-        }
+        let words = variant.changes.join(", ");
+        ui.vertical(|ui| {
+            ui.spacing_mut().item_spacing.y = 0.0;
+            ui.set_max_width(CHANGES);
+            let hint = format!("Work on this spec\n{words}");
+            if ui.link(&variant.name).on_hover_text(hint.trim_end()).clicked() {
+                *text = variant.spec.clone();
+            }
+            if !words.is_empty() {
+                let small = RichText::new(&words).color(palette.weak_text).size(11.0);
+                ui.add(Label::new(small).truncate());
+            }
+        });
+        // The report itself is no variant that could be forgotten.
+        let forget = match at {
+            0 => ui.label("").clicked(),
+            _ => icon_button_ui(ui, Icon::Close, &format!("Forget {}", variant.name)).clicked(),
+        };
         let path = variant.path.clone();
         let question = move |(): &()| {
             let report = Report::open(&path).map_err(|error| error.to_string())?;
@@ -158,12 +227,7 @@ impl History {
             }
             _ => (0..4).for_each(|_| drop(ui.label("…"))),
         }
-        let words = if variant.changes.is_empty() {
-            "nothing".to_owned()
-        } else {
-            variant.changes.join(", ")
-        };
-        ui.label(words);
+        forget
     }
 
     fn buttons_ui(&mut self, ui: &mut Ui, commands: &mut Vec<Command>) {
@@ -183,8 +247,10 @@ impl History {
                 && let [variant] = ticked.as_slice()
             {
                 commands.push(Command::Say(match save(variant, &path) {
-                    Ok(()) => format!("Saved {} to {}", variant.name, path.display()),
-                    Err(error) => format!("Not saved: {error}: {}", path.display()),
+                    Ok(()) => {
+                        Message::done(format!("Saved {} to {}", variant.name, path.display()))
+                    }
+                    Err(error) => Message::error(format!("Not saved: {error}: {}", path.display())),
                 }));
             }
         });

@@ -11,6 +11,9 @@ mod spec_text;
 use super::child::Simulation;
 use super::command::Command;
 use super::icons::Icon;
+use super::keep::Notes;
+use super::message::Message;
+use super::opening::Opened;
 use super::session::Session;
 use super::theme::Palette;
 use super::widgets::{hint_ui, icon_button_ui};
@@ -20,6 +23,7 @@ use history::{History, Variant};
 use keys::{KeyInfo, Problem};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Below the directory of simulated reports: what was tried.
 const DIRECTORY: &str = "what-if";
@@ -39,17 +43,19 @@ pub struct WhatIf {
     checked: Slot<String, Checked>,
     editor: editor::Editor,
     history: History,
+    /// Where what was tried is kept.
+    notes: Notes,
     /// The variant that is being simulated.
     running: Option<Variant>,
 }
 
 impl WhatIf {
-    /// The spec of a report, to be changed.
-    pub fn new(base: &Path, spec: Option<&str>, directory: &Path) -> Self {
-        let mut history = History::default();
-        if let Some(spec) = spec {
-            history.add(Variant::base(base, spec));
-        }
+    /// The spec of a report, to be changed, with what was tried before.
+    pub fn new(opened: &Opened, directory: &Path) -> Self {
+        let (base, spec) = (opened.path.as_path(), opened.report.spec());
+        // What cannot be read there was told when the report was opened.
+        let (notes, _) = Notes::read(opened.report.path());
+        let history = spec.map(|spec| History::new(base, spec, &notes.tried)).unwrap_or_default();
         Self {
             base: base.to_owned(),
             original: spec.map(str::to_owned),
@@ -59,6 +65,7 @@ impl WhatIf {
             checked: Slot::default(),
             editor: editor::Editor::default(),
             history,
+            notes,
             running: None,
         }
     }
@@ -105,6 +112,19 @@ impl WhatIf {
         let variant = self.running.take_if(|variant| variant.path == path)?;
         self.history.add(variant);
         Some(self.base.clone())
+    }
+
+    /// Keeps what was tried, if that has changed; a message if something is to be told.
+    pub fn keep(&mut self) -> Option<Message> {
+        self.notes.tried = self.history.take_changed()?;
+        let told = match self.notes.save() {
+            Ok(message) => message.map(Message::warning),
+            Err(problem) => Some(Message::error(problem)),
+        };
+        // What another window has tried since is among it.
+        let original = self.original.as_deref().unwrap_or_default();
+        self.history.show(original, &self.notes.tried);
+        told
     }
 
     /// A simulation has ended without a report.
@@ -207,9 +227,11 @@ pub fn user_directory() -> PathBuf {
     super::opening::simulated(DIRECTORY)
 }
 
-/// Where variants of a session that remembers nothing are kept.
+/// Where variants of a session that remembers nothing are kept: a place of its own.
 pub fn passing_directory() -> PathBuf {
-    std::env::temp_dir().join(format!("tilescope-{DIRECTORY}-{}", std::process::id()))
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let (process, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    std::env::temp_dir().join(format!("tilescope-{DIRECTORY}-{process}-{number}"))
 }
 
 /// The panel beside the view, if it is open.

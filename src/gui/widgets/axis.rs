@@ -3,7 +3,8 @@
 //! Cycles are integers up to 2^63, places are 32-bit floats: the origin is taken off as an integer
 //! before anything is scaled, so that bars stay where they are at any zoom, however long the run.
 
-use crate::units::CycleRange;
+use crate::units::{CycleRange, grouped};
+use egui::DragValue;
 use serde::{Deserialize, Serialize};
 
 /// Most points that one cycle is drawn on.
@@ -66,6 +67,19 @@ impl Axis {
         let start = self.origin.max(0) as u64;
         let end = self.cycle_from_x(width).saturating_add(1).max(0) as u64;
         CycleRange::new(start, end.max(start + 1))
+    }
+
+    /// How many cycles are on the screen.
+    pub fn count(&self, limits: Limits) -> u64 {
+        let shown = (self.scale * f64::from(limits.width)).round() as u64;
+        shown.clamp(1, limits.range.length().max(1))
+    }
+
+    /// So many cycles around the middle of what is shown.
+    pub fn showing(self, cycles: u64, limits: Limits) -> Self {
+        let shown = self.scale * f64::from(limits.width);
+        let factor = shown / cycles.max(1) as f64;
+        self.zoomed(factor, limits.width / 2.0, limits).kept(limits)
     }
 
     fn moved(self, cycles: f64) -> Self {
@@ -137,9 +151,34 @@ pub fn tick_step(scale: f64, points: f32) -> u64 {
     (step.unwrap_or(10.0) * power).round().max(1.0) as u64
 }
 
+/// A box for how many cycles (or tiles, or steps) are on the screen: to read, to drag, to type.
+pub fn count_drag(count: &mut u64, limits: Limits) -> DragValue<'_> {
+    let speed = *count as f64 * 0.005;
+    DragValue::new(count)
+        .range(1..=limits.range.length().max(1))
+        .speed(speed)
+        .custom_formatter(|count, _| grouped(count as u64))
+        .custom_parser(|text| text.replace([',', ' '], "").parse().ok())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn as_many_cycles_are_shown_as_were_asked_for() {
+        let limits = Limits { range: CycleRange::new(0, 100_000), width: 830.0 };
+        let whole = Axis::fitting_exactly(limits.range, limits.width);
+        assert_eq!(whole.count(limits), 100_000);
+        for count in [100_000, 50_000, 1_472, 333, 21] {
+            let shown = whole.showing(count, limits);
+            assert_eq!(shown.count(limits), count);
+            let middle = (shown.cycle_from_x(limits.width / 2.0) - 50_000).unsigned_abs();
+            assert!(middle <= 1, "{count}: {middle} from the middle");
+        }
+        // A cycle is never wider than it is useful to see.
+        assert_eq!(whole.showing(1, limits).count(limits), 21);
+    }
 
     const LIMITS: Limits = Limits { range: CycleRange { start: 0, end: 1 << 60 }, width: 1600.0 };
 

@@ -1,9 +1,9 @@
 //! A value per tile on the floor plan of the chips: the chips of a replica side by side, every
 //! tile a cell, brightness is the value. A click chooses a tile.
 
-use super::focus_ui;
 use super::heat::log_share;
 use super::tile_picker::pick;
+use super::{focus_ui, node_ui};
 use crate::analysis::tiles::{FloorPlan, Unit};
 use crate::gui::theme::Palette;
 use crate::gui::views::ViewContext;
@@ -56,8 +56,21 @@ type Drawn = (u64, u64, bool, bool);
 pub struct FloorMap {
     chips: Option<(Drawn, Vec<TextureHandle>)>,
     /// The values in words, and which values those are.
-    words: (u64, String),
+    words: (u64, Words),
 }
+
+/// Values for readers of the accessibility tree.
+#[derive(Default)]
+struct Words {
+    /// All of them.
+    all: String,
+    /// Name and value of every column of tiles, by IPU and column; of whole chips, where there are
+    /// too many columns.
+    parts: Vec<(u32, Option<usize>, String, String)>,
+}
+
+/// Most columns with a node of their own.
+const MAX_COLUMNS: usize = 256;
 
 /// Where chips lie.
 struct Places {
@@ -121,6 +134,39 @@ impl Places {
     }
 }
 
+impl Words {
+    fn of(shown: Shown<'_>, plan: FloorPlan) -> Self {
+        let used = shown.values.iter().filter(|value| **value > 0).count();
+        let most = shown.values.iter().max().copied().unwrap_or(0);
+        let all = format!("{} tiles, at most {}", grouped(used as u64), shown.unit.exact(most));
+        let columns = plan.columns_per_ipu();
+        let apart = columns * plan.ipus as usize <= MAX_COLUMNS;
+        let mut parts = Vec::new();
+        for ipu in 0..plan.ipus {
+            for part in 0..if apart { columns } else { 1 } {
+                let held = if apart { part..part + 1 } else { 0..columns };
+                let first = ipu as usize * (columns + 1);
+                let cells = held.flat_map(|column| (0..plan.rows).map(move |row| (column, row)));
+                let tiles: Vec<u32> = cells
+                    .filter_map(|(column, row)| plan.tile_at(first + column, row as usize))
+                    .collect();
+                let values =
+                    || tiles.iter().filter_map(|tile| shown.values.get(*tile as usize).copied());
+                let (Some(low), Some(high)) = (tiles.iter().min(), tiles.iter().max()) else {
+                    continue;
+                };
+                let (low, high) = (grouped((*low).into()), grouped((*high).into()));
+                let name = format!("IPU {ipu}, tiles {low} - {high}");
+                let (sum, most) = (values().sum(), values().max().unwrap_or(0));
+                let value =
+                    format!("{} in all, at most {}", shown.unit.exact(sum), shown.unit.exact(most));
+                parts.push((ipu, apart.then_some(part), name, value));
+            }
+        }
+        Self { all, parts }
+    }
+}
+
 impl FloorMap {
     /// Shows the chips in all the room there is.
     pub fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: Shown<'_>) {
@@ -148,7 +194,7 @@ impl FloorMap {
         for tile in context.selection.tiles.iter().filter(exists) {
             painter.rect_stroke(places.tile(*tile), 0.0, stroke, StrokeKind::Outside);
         }
-        self.name_ui(ui, &response, shown);
+        self.name_ui(ui, &response, shown, &places);
         focus_ui(ui, &response, rect);
         let hovered = response.hover_pos().and_then(|at| places.tile_at(at));
         if let Some(tile) = hovered {
@@ -167,17 +213,26 @@ impl FloorMap {
     }
 
     /// What readers of the accessibility tree find. Counting goes over all tiles: once per map.
-    fn name_ui(&mut self, ui: &Ui, response: &Response, shown: Shown<'_>) {
-        if self.words.0 != shown.generation || self.words.1.is_empty() {
-            let used = shown.values.iter().filter(|value| **value > 0).count();
-            let most = shown.values.iter().max().copied().unwrap_or(0);
-            let words =
-                format!("{} tiles, at most {}", grouped(used as u64), shown.unit.exact(most));
-            self.words = (shown.generation, words);
+    fn name_ui(&mut self, ui: &Ui, response: &Response, shown: Shown<'_>, places: &Places) {
+        if self.words.0 != shown.generation || self.words.1.all.is_empty() {
+            self.words = (shown.generation, Words::of(shown, places.plan));
         }
+        let words = &self.words.1;
         response.widget_info(|| WidgetInfo::labeled(Role::Canvas, true, shown.name));
-        let value = self.words.1.as_str();
-        ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value));
+        ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(words.all.as_str()));
+        for (ipu, column, name, value) in &words.parts {
+            let chip = places.chip(*ipu as usize);
+            let width = chip.width() / places.plan.columns_per_ipu().max(1) as f32;
+            let rect = match column {
+                Some(column) => Rect::from_min_size(
+                    chip.min + vec2(*column as f32 * width, 0.0),
+                    vec2(width, chip.height()),
+                ),
+                None => chip,
+            };
+            let told = || (name.clone(), value.clone());
+            node_ui(ui, response.id.with((ipu, column)), rect, Role::Cell, told);
+        }
     }
 
     fn draw(&mut self, ui: &Ui, plan: FloorPlan, shown: Shown<'_>, palette: &Palette) {

@@ -13,11 +13,11 @@ pub mod tiled;
 
 use super::fonts::strong;
 use super::icons::{self, Icon};
-use super::theme::Palette;
+use super::theme::{Palette, mix};
 use egui::accesskit::Role;
 use egui::{
-    Align, Align2, Color32, CornerRadius, FontId, Id, Layout, Rect, Response, RichText, Sense,
-    Shape, Stroke, StrokeKind, TextEdit, TextStyle, Ui, Vec2, WidgetInfo, vec2,
+    Align, Align2, Color32, CornerRadius, EventFilter, FontId, Id, Key, Layout, Rect, Response,
+    RichText, Sense, Shape, Stroke, StrokeKind, TextEdit, TextStyle, Ui, Vec2, WidgetInfo, vec2,
 };
 
 /// Space between the edge of a page and what is on it.
@@ -73,8 +73,36 @@ pub fn focus_ui(ui: &Ui, response: &Response, rect: Rect) {
     }
 }
 
+/// The row above or below the one at `place` of a list, where that one has the focus and an arrow
+/// key asks for it. Arrows to the sides are left to the row.
+pub fn neighbour(response: &Response, place: usize, count: usize) -> Option<usize> {
+    if !response.has_focus() {
+        return None;
+    }
+    let filter =
+        EventFilter { vertical_arrows: true, horizontal_arrows: true, ..EventFilter::default() };
+    response.ctx.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
+    let pressed = |key| response.ctx.input(|input| input.key_pressed(key));
+    match (pressed(Key::ArrowUp), pressed(Key::ArrowDown)) {
+        (true, false) => place.checked_sub(1),
+        (false, true) => Some(place + 1).filter(|next| *next < count),
+        _ => None,
+    }
+}
+
 /// Tabs with a line below the chosen one.
 pub fn tabs_ui<T: Copy + PartialEq>(ui: &mut Ui, tabs: &[(T, &str)], current: &mut T) {
+    waiting_tabs_ui(ui, tabs, current, |_| None);
+}
+
+/// Tabs of which some wait for a selection: those are grey and say what they wait for, and still
+/// open on the sentence that asks for it.
+pub fn waiting_tabs_ui<T: Copy + PartialEq>(
+    ui: &mut Ui,
+    tabs: &[(T, &str)],
+    current: &mut T,
+    waits_for: impl Fn(T) -> Option<&'static str>,
+) {
     let palette = Palette::of(ui.visuals());
     let across = ui.available_rect_before_wrap().x_range();
     let rule = ui.painter().add(Shape::Noop);
@@ -82,7 +110,12 @@ pub fn tabs_ui<T: Copy + PartialEq>(ui: &mut Ui, tabs: &[(T, &str)], current: &m
         ui.spacing_mut().item_spacing = vec2(2.0, 0.0);
         for (tab, text) in tabs {
             let chosen = tab == current;
-            let colour = if chosen { palette.accent } else { palette.weak_text };
+            let wanted = waits_for(*tab);
+            let colour = match (chosen, wanted) {
+                (true, _) => palette.accent,
+                (false, Some(_)) => mix(palette.weak_text, palette.page, 0.4),
+                (false, None) => palette.weak_text,
+            };
             let font = TextStyle::Body.resolve(ui.style());
             let galley = ui.painter().layout_no_wrap((*text).to_owned(), font, colour);
             let size = vec2(galley.size().x + 24.0, 34.0);
@@ -104,6 +137,9 @@ pub fn tabs_ui<T: Copy + PartialEq>(ui: &mut Ui, tabs: &[(T, &str)], current: &m
             }
             if response.clicked() {
                 *current = *tab;
+            }
+            if let Some(wanted) = wanted {
+                response.on_hover_text(wanted);
             }
         }
     });
@@ -138,13 +174,16 @@ pub fn weak_ui(ui: &mut Ui, text: String) {
     ui.add(egui::Label::new(text).extend());
 }
 
-/// Controls at the right end of a strip, the last one first; behind the others where less than
-/// `width` points are left.
+/// Controls at the right end of a strip, the last one first; together in the next line where less
+/// than `width` points are left.
 pub fn toolbar_end_ui(ui: &mut Ui, width: f32, contents: impl FnOnce(&mut Ui)) {
+    let layout = Layout::right_to_left(Align::Center);
     if ui.available_size_before_wrap().x >= width {
-        ui.with_layout(Layout::right_to_left(Align::Center), contents);
+        ui.with_layout(layout, contents);
     } else {
-        contents(ui);
+        ui.end_row();
+        let line = vec2(ui.available_width(), ui.spacing().interact_size.y);
+        ui.allocate_ui_with_layout(line, layout, contents);
     }
 }
 

@@ -7,13 +7,19 @@ use crate::gui::theme::Palette;
 use crate::units::{CycleRange, Cycles};
 use egui::accesskit::Role;
 use egui::{
-    Color32, CornerRadius, CursorIcon, Rect, Sense, Stroke, StrokeKind, Ui, WidgetInfo, pos2, vec2,
+    Color32, CornerRadius, CursorIcon, EventFilter, Id, Key, Rect, Response, Sense, Stroke,
+    StrokeKind, Ui, WidgetInfo, pos2, vec2,
 };
 
 /// Height of the strip.
 pub const HEIGHT: f32 = 46.0;
 /// How near a handle the pointer must be to take it.
 const REACH: f32 = 7.0;
+
+/// What one press of a key zooms by.
+const KEY_ZOOM: f32 = 1.3;
+/// Share of the window that one press of a key moves it by.
+const KEY_PAN: f32 = 0.08;
 
 /// What is being dragged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,11 +32,17 @@ pub enum Grip {
     Window,
 }
 
-/// Shows the strip; what the window is now if the user moved it.
+/// Identifies the strip of a part of the window.
+pub fn id(ui: &Ui) -> Id {
+    ui.scope_id().with("overview")
+}
+
+/// Shows the strip with an image of a part of it, or of all; what the window is now if the user moved
+/// it.
 pub fn overview_ui(
     ui: &mut Ui,
     rect: Rect,
-    image: Option<&Tiled>,
+    image: Option<(&Tiled, CycleRange)>,
     axis: Axis,
     limits: Limits,
     grip: &mut Option<Grip>,
@@ -38,21 +50,27 @@ pub fn overview_ui(
     let palette = Palette::of(ui.visuals());
     let painter = ui.painter_at(rect);
     painter.rect_filled(rect, CornerRadius::same(3), palette.lane);
-    if let Some(image) = image {
-        image.paint(&painter, rect);
-    }
     let whole = Axis::fitting_exactly(limits.range, rect.width());
+    if let Some((image, range)) = image {
+        // Beside a longer run, a run takes only its part of the strip.
+        let [left, right] =
+            [range.start, range.end].map(|cycle| rect.left() + whole.x_from_cycle(cycle));
+        image.paint(&painter, Rect::from_x_y_ranges(left..=right, rect.y_range()));
+    }
     let window = axis.window(limits.width).intersection(limits.range);
     let left = (rect.left() + whole.x_from_cycle(window.start)).clamp(rect.left(), rect.right());
     let right = (rect.left() + whole.x_from_cycle(window.end)).clamp(left, rect.right());
     // A window of a pixel can still be seen and taken.
     let right = right.max(left + 2.0);
     shade(&painter, rect, left, right, palette);
-    let response = ui.interact(rect, ui.scope_id().with("overview"), Sense::click_and_drag());
+    let response = ui.interact(rect, id(ui), Sense::click_and_drag());
     let text = format!("{} - {}", Cycles(window.start), Cycles(window.end));
     response.widget_info(|| WidgetInfo::labeled(Role::Slider, true, "Overview of the run"));
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(text));
     focus_ui(ui, &response, rect);
+    if let Some(moved) = keys(ui, &response, axis, limits) {
+        return Some(moved);
+    }
     let near = |x: f32| {
         let pick = if (x - left).abs() <= REACH && (x - left).abs() <= (x - right).abs() {
             Grip::Left
@@ -98,6 +116,29 @@ pub fn overview_ui(
         }
     };
     Some(Axis::fitting_exactly(moved, limits.width))
+}
+
+/// With the focus, arrows move the window, and those up and down make it narrower and wider.
+fn keys(ui: &Ui, response: &Response, axis: Axis, limits: Limits) -> Option<Axis> {
+    if !response.has_focus() {
+        return None;
+    }
+    let filter =
+        EventFilter { horizontal_arrows: true, vertical_arrows: true, ..Default::default() };
+    ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
+    let (right, up) = ui.input(|input| {
+        let pressed = |key| input.num_presses(key) as f32;
+        (
+            pressed(Key::ArrowRight) - pressed(Key::ArrowLeft),
+            pressed(Key::ArrowUp) - pressed(Key::ArrowDown),
+        )
+    });
+    if right == 0.0 && up == 0.0 {
+        return None;
+    }
+    let factor = f64::from(KEY_ZOOM.powf(up));
+    let zoomed = axis.zoomed(factor, limits.width / 2.0, limits);
+    Some(zoomed.panned(-right * limits.width * KEY_PAN).kept(limits))
 }
 
 fn shade(painter: &egui::Painter, rect: Rect, left: f32, right: f32, palette: &Palette) {

@@ -2,7 +2,7 @@
 //! out; sorting and filtering happen off the UI thread.
 
 use super::elided::without_middle;
-use super::{hint_ui, search_ui};
+use super::{hint_ui, neighbour, search_ui};
 use crate::gui::fonts::strong;
 use crate::gui::theme::Palette;
 use crate::gui::worker::{Slot, Workers};
@@ -152,6 +152,15 @@ pub struct TableState {
     sort: Option<(usize, bool)>,
     #[serde(skip)]
     order: Slot<(u64, usize, bool, String), Order>,
+    /// The row that a key has led to, until it has the focus.
+    #[serde(skip)]
+    focus: Option<usize>,
+}
+
+/// Which rows of a table can be chosen, which are, and where a key leads to.
+struct Choice<'a> {
+    chosen: &'a [usize],
+    focus: &'a mut Option<usize>,
 }
 
 impl TableState {
@@ -223,6 +232,7 @@ impl TableState {
         // The order of another table says nothing about the rows of this one.
         let order = asked.answer().filter(|order| order.generation == generation)?;
         let sort = &mut self.sort;
+        let choice = choice.map(|chosen| Choice { chosen, focus: &mut self.focus });
         let frame = egui::Frame::new().inner_margin(egui::Margin {
             left: 14,
             right: 8,
@@ -304,7 +314,7 @@ fn rows_ui(
     order: &Order,
     sorted: (usize, bool),
     sort: &mut Option<(usize, bool)>,
-    choice: Option<&[usize]>,
+    mut choice: Option<Choice<'_>>,
 ) -> Option<usize> {
     let palette = Palette::of(ui.visuals());
     ui.spacing_mut().item_spacing = egui::vec2(12.0, 0.0);
@@ -327,6 +337,11 @@ fn rows_ui(
             (false, _) => Width::exact(NUMBER_WIDTH),
         });
     }
+    let wanted = choice.as_ref().and_then(|choice| *choice.focus);
+    if let Some(index) = wanted.and_then(|place| index_of(order, place)) {
+        builder = builder.scroll_to_row(index + totals, None);
+    }
+    let choosing = choice.is_some();
     let header = builder.header(26.0, |mut row| {
         for (index, column) in table.columns.iter().enumerate() {
             row.col(|ui| header_ui(ui, column, index, sorted, sort));
@@ -342,30 +357,44 @@ fn rows_ui(
                         None if index == 0 => "Total".to_owned(),
                         None => String::new(),
                     };
-                    row.col(|ui| cell_ui(ui, column, strong(text), choice.is_none()));
+                    row.col(|ui| cell_ui(ui, column, strong(text), !choosing));
                 }
                 return;
             }
             let Some(place) = order.rows.get(index - totals).map(|row| *row as usize) else {
                 return;
             };
-            let chosen = choice.is_some_and(|chosen| chosen.contains(&place));
+            let chosen = choice.as_ref().is_some_and(|choice| choice.chosen.contains(&place));
             row.set_selected(chosen);
             for (column, cell) in table.columns.iter().zip(&table.rows[place]) {
                 let text = RichText::new(cell.text());
                 let zero = matches!(cell, Cell::Bytes(0) | Cell::Count(0));
                 let text = if zero { text.color(palette.weak_text) } else { text };
-                row.col(|ui| cell_ui(ui, column, text, choice.is_none()));
+                row.col(|ui| cell_ui(ui, column, text, !choosing));
             }
-            if choice.is_some() {
+            if let Some(choice) = &mut choice {
                 let response = row.response();
                 let name = table.rows[place].first().map(Cell::text).unwrap_or_default();
                 response.widget_info(|| WidgetInfo::selected(Role::Row, true, chosen, &name));
                 clicked = response.clicked().then_some(place).or(clicked);
+                if *choice.focus == Some(place) {
+                    *choice.focus = None;
+                    response.request_focus();
+                }
+                let next = neighbour(&response, index - totals, order.rows.len());
+                if let Some(next) = next.map(|next| order.rows[next] as usize) {
+                    *choice.focus = Some(next);
+                    clicked = Some(next);
+                }
             }
         });
     });
     clicked
+}
+
+/// Where a row of the table stands among those that are shown.
+fn index_of(order: &Order, place: usize) -> Option<usize> {
+    order.rows.iter().position(|row| *row as usize == place)
 }
 
 fn cell_ui(ui: &mut Ui, column: &Column, text: RichText, selectable: bool) {

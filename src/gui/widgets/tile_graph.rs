@@ -1,7 +1,7 @@
 //! A graph over tiles or IPUs: curves that stand on each other, a call-out at the pointer, and
 //! clicks that choose.
 
-use super::stack::{Answer, Layer, Look as StackLook, Stack, StackGraph};
+use super::stack::{Answer, Layer, Level, Look as StackLook, Stack, StackGraph};
 use super::tile_picker::pick;
 use crate::analysis::tiles::{Curve, Curves, Layer as Of, Order};
 use crate::gui::command::Command;
@@ -82,8 +82,10 @@ impl TileGraph {
             (false, tile) if ipus <= 1 => format!("Tile {}", grouped(tile.into())),
             (false, tile) => format!("Tile {} (IPU {})", grouped(tile.into()), tile / per_ipu),
         };
-        let level =
-            (look.max_memory && curves.capacity > 0).then_some((curves.capacity, "Max memory"));
+        let (value, colour) = (curves.capacity, palette.max_memory);
+        let level = Level { value, name: "Max memory", colour };
+        let level = (look.max_memory && curves.capacity > 0).then_some(level);
+        let levels: Vec<Level> = level.into_iter().collect();
         let stack_look = StackLook {
             name: look.name,
             axis,
@@ -92,8 +94,8 @@ impl TileGraph {
             colours: &colours,
             chosen: &chosen,
             spans: &[],
-            flag: None,
-            level,
+            flags: &[],
+            levels: &levels,
             matching: None,
         };
         let Answer { response, hovered, clicked } = self.0.ui(ui, &shown.stack, &stack_look);

@@ -47,10 +47,16 @@ impl TilePicker {
 
 /// Chooses a tile alone, or adds it to those chosen; a chosen one is taken out.
 pub fn pick(context: &mut ViewContext<'_>, tile: u32, add: bool) {
-    let mut tiles = if add { context.selection.tiles.clone() } else { Vec::new() };
+    let tiles = picked(&context.selection.tiles, tile, add);
+    context.commands.push(Command::SelectTiles(tiles));
+}
+
+/// The tiles that are chosen after a click on one, where `chosen` are chosen.
+pub fn picked(chosen: &[u32], tile: u32, add: bool) -> Vec<u32> {
+    let mut tiles = if add { chosen.to_vec() } else { Vec::new() };
     match tiles.iter().position(|known| *known == tile) {
         Some(at) => drop(tiles.remove(at)),
         None => tiles.push(tile),
     }
-    context.commands.push(Command::SelectTiles(tiles));
+    tiles
 }

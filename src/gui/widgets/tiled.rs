@@ -35,6 +35,7 @@ impl Pieces {
 }
 
 /// An image on the graphics card.
+#[derive(Clone)]
 pub struct Tiled {
     size: [usize; 2],
     pieces: Vec<([usize; 2], [usize; 2], TextureHandle)>,

@@ -173,11 +173,14 @@ impl Report {
         let any = |table: &str| self.db.has_rows(table);
         let column = |table: &str, column: &str| self.db.has(table, column) && any(table);
         match part {
-            Part::Execution | Part::TileBalance | Part::StepBytes if self.has_columns() => {
+            Part::Execution | Part::TileBalance | Part::ActiveTiles | Part::StepBytes
+                if self.has_columns() =>
+            {
                 any("trace_lanes")
             }
             Part::Execution => column("steps_by_ipu", "step_id"),
             Part::TileBalance => column("steps_by_ipu", "active_tile_balance"),
+            Part::ActiveTiles => column("steps_by_ipu", "active_tiles"),
             Part::StepBytes => column("steps_by_ipu", "bytes_in"),
             Part::Marks => any("marks"),
             Part::Programs => column("programs", "id"),
@@ -189,7 +192,7 @@ impl Report {
             Part::Operations => any("operations"),
             Part::OperationInputs => column("operation_inputs", "input"),
             Part::Variables => any("vars") || column("vars_info", "tile"),
-            Part::Addresses => column("var_tiles", "offset"),
+            Part::Addresses => column("var_addresses", "data"),
             Part::Lifetimes => column("vars", "first_live"),
             Part::Liveness => any("liveness_steps"),
             Part::TileMemory => column("memory_by_tile", "total") || column("vars_info", "tile"),

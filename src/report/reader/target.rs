@@ -12,13 +12,26 @@ use std::sync::Arc;
 struct Generation {
     architecture: &'static str,
     tiles: u32,
+    tiles_per_column: u32,
     bytes_per_tile: u64,
 }
 
-/// Tiles and memory of an IPU, from the data sheets of GC2 and GC200; Bow has those of GC200.
+/// Tiles and memory of an IPU, from the data sheets of GC2 and GC200; Bow has those of GC200. Both
+/// have columns of 64 tiles: 19 on GC2 (memory plots in hardware order dip every 64 tiles), 23 on
+/// GC200 (topology notes of osmarks/ipu-stack).
 const GENERATIONS: [Generation; 2] = [
-    Generation { architecture: "Mk2", tiles: 1472, bytes_per_tile: 624 * 1024 },
-    Generation { architecture: "Mk1", tiles: 1216, bytes_per_tile: 256 * 1024 },
+    Generation {
+        architecture: "Mk2",
+        tiles: 1472,
+        tiles_per_column: 64,
+        bytes_per_tile: 624 * 1024,
+    },
+    Generation {
+        architecture: "Mk1",
+        tiles: 1216,
+        tiles_per_column: 64,
+        bytes_per_tile: 256 * 1024,
+    },
 ];
 
 const COLUMNS: [&str; 13] = [
@@ -97,7 +110,7 @@ impl Report {
             ipus_per_replica: ipus,
             memory_element_bytes: Bytes(0),
             interleaved_offset: Bytes(0),
-            tiles_per_column: 0,
+            tiles_per_column: generation.map_or(0, |known| known.tiles_per_column),
         })
     }
 

@@ -22,6 +22,8 @@ pub enum Part {
     /// How well the active tiles of a step were balanced; without it, balance is the share of
     /// active tiles.
     TileBalance,
+    /// How many tiles are active in each step; without it nothing is known of balance.
+    ActiveTiles,
     /// Bytes that steps move.
     StepBytes,
     /// Runs, iterations, stages.
@@ -66,9 +68,10 @@ pub enum Part {
 
 impl Part {
     /// Every part, in the order of the enum.
-    pub const ALL: [Part; 22] = [
+    pub const ALL: [Part; 23] = [
         Self::Execution,
         Self::TileBalance,
+        Self::ActiveTiles,
         Self::StepBytes,
         Self::Marks,
         Self::Programs,

@@ -2,12 +2,13 @@
 
 use super::runs::{COMB, RunCollector, comb};
 use super::{Report, VariableFilter};
+use crate::report::addresses;
 use crate::report::db::{Cells, Select};
 use crate::report::error::ReportError;
 use crate::report::limits::MAX_TILE_BYTES;
 use crate::report::model::{Category, Placement, Variable};
 use crate::units::{OperationId, TileRange, TileRuns, VariableId};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
@@ -102,36 +103,63 @@ impl Report {
     /// Fills in where variables lie; `found` is in order of ids.
     fn place(&self, found: &mut [(VariableId, Variable)]) -> Result<(), ReportError> {
         let (Some(first), Some(last)) = (found.first(), found.last()) else { return Ok(()) };
+        let ids = [i64::from(first.0.0), i64::from(last.0.0)];
+        let mut addresses = self.addresses(ids)?;
         let table = "var_tiles";
         let tiles = self.target()?.tiles_per_replica();
         if !self.db.has(table, "var") || !self.db.has(table, "first_tile") {
             return Ok(());
         }
-        let columns = ["var", "first_tile", "end_tile", "every", "times", "bytes", "offset"];
-        let params = [i64::from(first.0.0), i64::from(last.0.0)];
+        let columns = ["var", "first_tile", "end_tile", "every", "times", "bytes"];
         let select = Select::all(table, &columns)
             .rest("WHERE var BETWEEN ?1 AND ?2 ORDER BY var, first_tile")
-            .params(&params);
+            .params(&ids);
         let mut at = 0;
         let mut runs = RunCollector::default();
+        let mut finish = |(id, variable): &mut (VariableId, Variable), runs: RunCollector<u64>| {
+            let addresses = addresses.remove(&id.0).unwrap_or_default();
+            let bytes = runs.finish(&self.db, table);
+            variable.tiles = bytes.zip(&addresses, |bytes, offset| Placement { bytes, offset });
+        };
         self.db.read(select, |cells| {
             let Some(id) = cells.small(0) else { return Ok(ControlFlow::Continue(())) };
             while found.get(at).is_some_and(|(at, _)| at.0 < id) {
-                found[at].1.tiles = std::mem::take(&mut runs).finish(&self.db, table);
+                finish(&mut found[at], std::mem::take(&mut runs));
                 at += 1;
             }
             if found.get(at).is_some_and(|(at, _)| at.0 == id) {
-                let bytes = cells.count(5, MAX_TILE_BYTES).unwrap_or(0);
-                let offset = cells.count(6, MAX_TILE_BYTES).unwrap_or(0);
-                let placement = Placement { bytes, offset };
-                runs.push(comb(cells, 1, tiles), placement);
+                runs.push(comb(cells, 1, tiles), cells.count(5, MAX_TILE_BYTES).unwrap_or(0));
             }
             Ok(ControlFlow::Continue(()))
         })?;
-        if let Some((_, variable)) = found.get_mut(at) {
-            variable.tiles = runs.finish(&self.db, table);
+        if let Some(last) = found.get_mut(at) {
+            finish(last, runs);
         }
         Ok(())
+    }
+
+    /// Addresses of the parts of the variables with these first and last ids.
+    fn addresses(&self, ids: [i64; 2]) -> Result<HashMap<u32, TileRuns<u64>>, ReportError> {
+        let table = "var_addresses";
+        let tiles = self.target()?.tiles_per_replica();
+        let select =
+            Select::all(table, &["var", "data"]).rest("WHERE var BETWEEN ?1 AND ?2").params(&ids);
+        let mut addresses = HashMap::new();
+        if !self.db.has(table, "var") {
+            return Ok(addresses);
+        }
+        self.db.read(select, |cells| {
+            let mut runs = RunCollector::default();
+            for part in addresses::decode(cells.blob(1).unwrap_or_default(), tiles) {
+                let known = part.filter(|(_, address)| *address <= MAX_TILE_BYTES);
+                runs.push(known.map(|(comb, _)| comb), known.map_or(0, |(_, address)| address));
+            }
+            if let Some(id) = cells.small(0) {
+                addresses.insert(id, runs.finish(&self.db, table));
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(addresses)
     }
 
     fn variables_per_tile(

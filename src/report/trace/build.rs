@@ -6,7 +6,8 @@ use super::record::{Details, Record};
 use crate::report::limits::MAX_SUB_LANES;
 use crate::units::CycleRange;
 
-/// A finished piece of the index, to be stored under its key.
+/// A finished piece of the index, to be packed and stored under its key: packing takes long, and
+/// whoever stores has the time.
 pub(in crate::report) enum Blob {
     /// Chunk of steps.
     Chunk(i64, Vec<u8>),

@@ -18,10 +18,10 @@
 //! Where a report has no rows of steps, a second blob beside the chunk keeps, in the same manner,
 //! the four facts that views of the trace do not need.
 
-use super::codec::{Cursor, apply, difference, pack, put, unpack};
 use super::expect::{Expectations, FACTS, Facts, PROGRAM};
 use super::record::{Class, Details, Record};
 use super::types::Balance;
+use crate::report::codec::{Cursor, apply, difference, put, unpack};
 use crate::report::limits::{MAX_CYCLES, MAX_STEP_BYTES, MAX_STEPS};
 use crate::units::{CycleRange, ProgramId, StepId};
 use std::ops::Range;
@@ -115,7 +115,8 @@ impl Columns {
         self.unexpected.push(differs);
     }
 
-    fn pack(&self, before: Position) -> Vec<u8> {
+    /// The columns one behind the other, not packed yet.
+    fn raw(&self, before: Position) -> Vec<u8> {
         let mut raw = Vec::with_capacity(self.unexpected.len() * 2 + 64);
         put(&mut raw, self.unexpected.len() as u64);
         put(&mut raw, before.step);
@@ -123,7 +124,7 @@ impl Columns {
         self.differences.iter().for_each(|column| put(&mut raw, column.len() as u64));
         raw.extend_from_slice(&self.unexpected);
         self.differences.iter().for_each(|column| raw.extend_from_slice(column));
-        pack(&raw)
+        raw
     }
 }
 
@@ -177,7 +178,8 @@ impl ChunkEncoder {
         Self { expected: Expectations::default(), before: Position::default() }
     }
 
-    /// One chunk, and the blob beside it if there are `details`, one per record. Records follow
+    /// One chunk, and what lies beside it if there are `details`, one per record; both are yet to
+    /// be packed. Records follow
     /// each other and the chunk before: ids do not fall, ranges do not overlap. `room` is how many
     /// more expectations may be learnt.
     pub(super) fn encode(
@@ -205,7 +207,7 @@ impl ChunkEncoder {
             position = Position::after(record);
         }
         let before = std::mem::replace(&mut self.before, position);
-        (main.pack(before), (!details.is_empty()).then(|| beside.pack(before)))
+        (main.raw(before), (!details.is_empty()).then(|| beside.raw(before)))
     }
 
     pub(super) fn expectations(&self) -> &Expectations {
@@ -262,6 +264,7 @@ pub(super) fn decode_details(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::codec::pack;
     use crate::report::model::{ProgramKind, StreamEnd};
     use proptest::prelude::*;
 
@@ -295,8 +298,8 @@ mod tests {
             .collect();
         let expected = Expectations::decode(&encoder.expectations().encode()).unwrap();
         for (part, (main, beside)) in chunks {
-            assert_eq!(decode(&main, part.len(), &expected).unwrap(), part);
-            let read = decode_details(&beside.unwrap(), part, &expected).unwrap();
+            assert_eq!(decode(&pack(&main), part.len(), &expected).unwrap(), part);
+            let read = decode_details(&pack(&beside.unwrap()), part, &expected).unwrap();
             assert_eq!(read, details(part));
         }
     }
@@ -305,7 +308,8 @@ mod tests {
     fn a_loop_costs_next_to_nothing() {
         let records: Vec<_> = (0..4096).map(|i| record(i, i * 10, 10, (i % 3) as u32)).collect();
         let (main, beside) = ChunkEncoder::new().encode(&records, &[], &mut 100);
-        assert!(main.len() < 80, "{} B for 4,096 equal steps", main.len());
+        let packed = pack(&main).len();
+        assert!(packed < 80, "{packed} B for 4,096 equal steps");
         assert_eq!(beside, None);
     }
 

@@ -1,6 +1,6 @@
 //! What the programs of a lane are expected to be like: as they were the first time.
 
-use super::codec::{Cursor, pack, put, unpack};
+use crate::report::codec::{Cursor, pack, put, unpack};
 use std::collections::HashMap;
 
 /// Most programs a lane keeps expectations of.

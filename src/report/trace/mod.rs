@@ -36,7 +36,6 @@
 
 mod build;
 mod chunk;
-mod codec;
 mod expect;
 mod node;
 mod query;

@@ -1,8 +1,8 @@
 //! Summaries of consecutive steps, and the blobs that keep them.
 
-use super::codec::{Cursor, pack, put, unpack};
 use super::record::{Class, Record};
 use super::types::{Longest, PerActivity, Totals};
+use crate::report::codec::{Cursor, put, unpack};
 use crate::report::limits::{MAX_CYCLES, MAX_STEPS};
 use crate::units::{CycleRange, ProgramId, StepId};
 
@@ -61,7 +61,7 @@ pub(super) fn level_count(steps: u64) -> u32 {
     (1..MAX_LEVELS).find(|&level| node_count(steps, level) <= FAN_OUT).unwrap_or(MAX_LEVELS)
 }
 
-/// A blob of nodes: column after column, each only where some node has a value.
+/// A blob of nodes, not packed yet: column after column, each only where some node has a value.
 pub(super) fn encode(nodes: &[Node]) -> Vec<u8> {
     let rows = rows(nodes);
     let used: Vec<usize> = (0..COLUMNS).filter(|&c| rows.iter().any(|row| row[c] != 0)).collect();
@@ -71,7 +71,7 @@ pub(super) fn encode(nodes: &[Node]) -> Vec<u8> {
     for column in used {
         rows.iter().for_each(|row| put(&mut raw, row[column]));
     }
-    pack(&raw)
+    raw
 }
 
 fn rows(nodes: &[Node]) -> Vec<[u64; COLUMNS]> {

@@ -46,7 +46,8 @@ impl Balance {
 
     /// The nearest balance to a share of one; shares outside 0 to 1 are cut.
     pub fn from_share(share: f64) -> Self {
-        Self((share.clamp(0.0, 1.0) * Self::ONE).round() as u16)
+        // Rounds; `round` itself would be a call, for every executed step.
+        Self((share.clamp(0.0, 1.0) * Self::ONE + 0.5) as u16)
     }
 
     /// The balance as a share of one.

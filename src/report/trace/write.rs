@@ -2,6 +2,7 @@
 
 use super::build::{Blob, LaneBuilder, lane_number};
 use super::record::{Details, Record};
+use crate::report::codec::pack;
 use crate::report::error::ReportError;
 use crate::report::rows::Rows;
 use rusqlite::params;
@@ -69,12 +70,13 @@ impl IndexWriter {
 }
 
 impl Blob {
-    /// Stores the piece.
+    /// Packs and stores the piece.
     pub(in crate::report) fn insert(self, rows: &Rows) -> Result<(), ReportError> {
-        match self {
-            Self::Chunk(key, data) => rows.insert("trace_chunks", params![key, data]),
-            Self::Details(key, data) => rows.insert("trace_details", params![key, data]),
-            Self::Nodes(key, data) => rows.insert("trace_nodes", params![key, data]),
-        }
+        let (table, key, raw) = match self {
+            Self::Chunk(key, raw) => ("trace_chunks", key, raw),
+            Self::Details(key, raw) => ("trace_details", key, raw),
+            Self::Nodes(key, raw) => ("trace_nodes", key, raw),
+        };
+        rows.insert(table, params![key, pack(&raw)])
     }
 }

@@ -1,5 +1,6 @@
 //! The compiled program as rows.
 
+use crate::report::addresses;
 use crate::report::comb::{Comb, combs};
 use crate::report::error::ReportError;
 use crate::report::limits::{
@@ -290,14 +291,15 @@ fn variables(rows: &Rows, compilation: &Compilation) -> Done {
                 live.map(|steps| steps.end),
             ],
         )?;
-        for (comb, placement) in combs(&variable.tiles) {
+        for (comb, bytes) in combs(&variable.tiles.map(|part| part.bytes)) {
             on_replica(&comb, tile_count, || of("part"))?;
-            let bytes = fit(placement.bytes, MAX_TILE_BYTES, || of("size"))?;
-            let offset = fit(placement.offset, MAX_TILE_BYTES, || of("offset"))?;
+            let bytes = fit(bytes, MAX_TILE_BYTES, || of("size"))?;
             let Comb { first, every, times, .. } = comb;
-            let row = params![id as i64, first, comb.end(), every, times, bytes, offset];
-            var_tiles.insert(row)?;
+            var_tiles.insert(params![id as i64, first, comb.end(), every, times, bytes])?;
         }
+        let addresses = variable.tiles.map(|part| part.offset);
+        fit(addresses.max(), MAX_TILE_BYTES, || of("address"))?;
+        rows.insert("var_addresses", params![id as i64, addresses::encode(&addresses)])?;
     }
     Ok(())
 }

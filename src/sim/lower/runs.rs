@@ -11,30 +11,6 @@ pub fn per_tile(values: impl IntoIterator<Item = (u32, u64)>) -> TileRuns<u64> {
     runs
 }
 
-/// Pairs of values, one pair for each tile of `a`; `b` counts as 0 where it has no value.
-pub fn zip<T: Clone + PartialEq>(
-    a: &TileRuns<u64>,
-    b: &TileRuns<u64>,
-    mut join: impl FnMut(u64, u64) -> T,
-) -> TileRuns<T> {
-    let mut joined = TileRuns::empty();
-    let mut others = b.iter().peekable();
-    for (tiles, value) in a.iter() {
-        let mut first = tiles.first;
-        while first < tiles.end {
-            while others.next_if(|(range, _)| range.end <= first).is_some() {}
-            let (end, other) = match others.peek() {
-                Some((range, other)) if range.first <= first => (range.end.min(tiles.end), **other),
-                Some((range, _)) => (range.first.min(tiles.end), 0),
-                None => (tiles.end, 0),
-            };
-            joined.push(TileRange::new(first, end), join(*value, other));
-            first = end;
-        }
-    }
-    joined
-}
-
 /// Sum of two values on each tile that has any.
 pub fn add(a: &TileRuns<u64>, b: &TileRuns<u64>) -> TileRuns<u64> {
     either(a, b, |a, b| a + b)
@@ -116,7 +92,7 @@ mod tests {
                 let value = |runs: &TileRuns<u64>| runs.get(tile).copied().unwrap_or(0);
                 prop_assert_eq!(value(&sum), value(&a) + value(&b));
             }
-            prop_assert_eq!(zip(&a, &b, |a, _| a), a);
+            prop_assert_eq!(a.zip(&b, |a, _| a), a);
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::sim::lower::exchange;
 use crate::sim::lower::layout::{Layout, Order};
 use crate::sim::lower::reduce::{self, Dim, Operation, Reduction, ResultUse};
 use crate::sim::lower::work::{Phase, Place, Temporary, Work};
-use crate::sim::lower::{LowerError, Lowering, runs};
+use crate::sim::lower::{LowerError, Lowering};
 use crate::units::TileRuns;
 
 /// A tensor on the tiles, seen as rows along some axes: one value belongs to each row.
@@ -96,7 +96,7 @@ impl Rows {
             Some(length) => cycles::with_inner_vector(operation, dtype, elements, length.min(rows)),
             None => cycles::with_outer_vector(operation, dtype, elements, rows),
         };
-        let cycles = runs::zip(&self.layout.elements, &self.held, tile);
+        let cycles = self.layout.elements.zip(&self.held, tile);
         let form = if inner.is_some() {
             "BroadcastVectorInnerInPlaceSupervisor"
         } else {

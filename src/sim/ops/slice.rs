@@ -3,7 +3,7 @@
 use super::{Operator, Reuse, expect_operands};
 use crate::sim::graph::{Backward, GraphError, Node, TensorId, TensorType};
 use crate::sim::lower::elementwise;
-use crate::sim::lower::{LowerError, Lowering, runs, work::Work};
+use crate::sim::lower::{LowerError, Lowering, work::Work};
 use std::ops::Range;
 
 /// The elements whose index along `axis` is in `range`.
@@ -82,7 +82,7 @@ impl Operator for SliceGradient {
         let place = whole.slice(&self.ty.shape, self.slice.axis, self.slice.range.clone());
         let mut work = lowering.bring(node.inputs[0], &place, "SliceGrad");
         work.push(elementwise::cast("SliceGrad/OnTileCopy", dtype, dtype, &place.elements));
-        let zeros = runs::zip(&whole.elements, &place.elements, |all, kept| all - kept.min(all));
+        let zeros = whole.elements.zip(&place.elements, |all, kept| all - kept.min(all));
         work.push(elementwise::fill("SliceGrad/zero", dtype, &zeros));
         Ok(work)
     }

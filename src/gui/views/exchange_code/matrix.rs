@@ -1,6 +1,6 @@
 //! The matrix of senders and receivers: rows send, columns receive.
 
-use crate::analysis::exchange_code::{Flows, Link, Matrix, MatrixKey, matrix};
+use crate::analysis::exchange_code::{Flows, Link, Matrix, MatrixKey, MatrixPart, matrix};
 use crate::gui::action::Wish;
 use crate::gui::command::Command;
 use crate::gui::theme::Palette;
@@ -8,7 +8,7 @@ use crate::gui::views::ViewContext;
 use crate::gui::widgets::axis::{Axis, Limits, tick_step};
 use crate::gui::widgets::heat::{log_share, scale_ui};
 use crate::gui::widgets::tiled::{Pieces, Tiled};
-use crate::gui::widgets::{focus_ui, missing_ui, waiting_ui};
+use crate::gui::widgets::{focus_ui, missing_ui, node_ui, waiting_ui};
 use crate::gui::worker::Slot;
 use crate::units::{CycleRange, ProgramId, TileRange, exact_bytes, grouped, percent};
 use egui::accesskit::Role;
@@ -41,7 +41,13 @@ pub struct MatrixView {
     /// The matrix that was drawn, by its address, and whether in dark colours.
     #[serde(skip)]
     texture: Option<((usize, bool), Tiled)>,
+    /// The same matrix in words: senders and receivers, what they move, and their tiles.
+    #[serde(skip)]
+    words: Vec<(String, String, MatrixPart)>,
 }
+
+/// Most parts of the matrix along each side that readers of the screen are told about.
+const TOLD: usize = 12;
 
 impl MatrixView {
     /// Shows all tiles again.
@@ -109,6 +115,11 @@ impl MatrixView {
         let value = format!("{} B in view", grouped(found.total.round() as u64));
         response.widget_info(|| WidgetInfo::labeled(Role::Canvas, true, "Who sends to whom"));
         ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value));
+        for (at, (name, bytes, part)) in self.words.iter().enumerate() {
+            let rect = part_rect(part, frame, x, y).intersect(frame);
+            let told = || (name.clone(), bytes.clone());
+            node_ui(ui, response.id.with(at), rect, Role::Cell, told);
+        }
         focus_ui(ui, &response, frame);
         self.pointer_ui(ui, context, &response, &found, drawn, (frame, [across, down]));
         self.foot_ui(ui, &found, Rect::from_min_max(frame.left_bottom(), area.max));
@@ -149,6 +160,7 @@ impl MatrixView {
         if self.texture.as_ref().is_none_or(|(known, _)| *known != id) {
             let pieces = Pieces::cut(image(found, palette));
             self.texture = Some((id, Tiled::new(ui.ctx(), "who sends to whom", &pieces)));
+            self.words = found.parts(TOLD).into_iter().map(in_words).collect();
         }
     }
 
@@ -295,8 +307,19 @@ fn image(found: &Matrix, palette: &Palette) -> ColorImage {
     ColorImage::new(found.key.cells, pixels)
 }
 
+/// Name and value of a part of the matrix.
+fn in_words(part: MatrixPart) -> (String, String, MatrixPart) {
+    let name = format!("from {} to {}", range_text(part.senders), range_text(part.receivers));
+    (name, exact_bytes(part.bytes.round() as u64), part)
+}
+
 fn image_rect(found: &Matrix, frame: Rect, x: Axis, y: Axis) -> Rect {
     let MatrixKey { senders, receivers, .. } = found.key;
+    part_rect(&MatrixPart { senders, receivers, bytes: found.total }, frame, x, y)
+}
+
+fn part_rect(part: &MatrixPart, frame: Rect, x: Axis, y: Axis) -> Rect {
+    let MatrixPart { senders, receivers, .. } = part;
     let across = |tile: u32| frame.left() + x.x_from_cycle(tile.into());
     let down = |tile: u32| frame.top() + y.x_from_cycle(tile.into());
     Rect::from_min_max(

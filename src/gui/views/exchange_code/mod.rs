@@ -32,6 +32,7 @@ pub const VIEW: ViewInfo = ViewInfo {
     title: "Exchange code",
     help: include_str!("../../../../assets/help/exchange-code.md"),
     icon: Icon::Exchange,
+    settings: &["show", "link", "order", "tab"],
     create: || Box::<ExchangeCode>::default(),
 };
 
@@ -107,6 +108,10 @@ impl View for ExchangeCode {
             Show::Curves(measure) => self.curves_ui(ui, context, measure),
             Show::Matrix => self.matrix_ui(ui, context),
         });
+    }
+
+    fn clears(&self) -> Vec<Command> {
+        vec![Command::SelectTiles(Vec::new()), Command::SelectProgram(None)]
     }
 
     fn state(&self) -> State {

@@ -228,6 +228,9 @@ fn overview_grid_ui(ui: &mut Ui, context: &mut ViewContext<'_>, overview: &Overv
     });
 }
 
+/// What stands for figures that a report does not have.
+const NOT_RECORDED: &str = "not recorded";
+
 fn link_ui(ui: &mut Ui, totals: &LinkTotals, used: u64) {
     let palette = Palette::of(ui.visuals());
     ui.horizontal(|ui| {
@@ -235,7 +238,9 @@ fn link_ui(ui: &mut Ui, totals: &LinkTotals, used: u64) {
         ui.painter().rect_filled(dot, 2.0, palette.category(totals.link.category()));
         ui.label(totals.link.title());
     });
-    let unknown = || "not recorded".to_owned();
+    let known = totals.of_programs.is_some();
+    let unknown = || NOT_RECORDED.to_owned();
+    let told = |text: String| if known { text } else { unknown() };
     let cells = [
         exact_bytes(totals.stored),
         share(totals.stored, used),
@@ -243,9 +248,9 @@ fn link_ui(ui: &mut Ui, totals: &LinkTotals, used: u64) {
         totals.of_programs.map_or_else(unknown, exact_bytes),
         totals.shared().map_or_else(unknown, exact_bytes),
         totals.beside().map_or_else(unknown, exact_bytes),
-        grouped(totals.programs),
-        grouped(totals.messages),
-        Bytes(totals.bytes).to_string(),
+        told(grouped(totals.programs)),
+        told(grouped(totals.messages)),
+        told(Bytes(totals.bytes).to_string()),
     ];
     for cell in cells {
         ui.label(cell);
@@ -259,17 +264,19 @@ fn share(part: u64, all: u64) -> String {
 
 fn total_ui(ui: &mut Ui, overview: &Overview) {
     let sum = |value: fn(&LinkTotals) -> u64| overview.links.iter().map(value).sum::<u64>();
+    let known = overview.links.iter().any(|totals| totals.of_programs.is_some());
+    let told = |text: String| strong(if known { text } else { NOT_RECORDED.to_owned() });
     ui.label(strong("All"));
     let stored = sum(|totals| totals.stored);
     ui.label(strong(exact_bytes(stored)));
     ui.label(strong(share(stored, overview.used)));
     ui.label("");
-    ui.label(strong(exact_bytes(sum(|totals| totals.of_programs.unwrap_or(0)))));
-    ui.label(strong(exact_bytes(sum(|totals| totals.shared().unwrap_or(0)))));
-    ui.label(strong(exact_bytes(sum(|totals| totals.beside().unwrap_or(0)))));
-    ui.label(strong(grouped(sum(|totals| totals.programs))));
-    ui.label(strong(grouped(sum(|totals| totals.messages))));
-    ui.label(strong(Bytes(sum(|totals| totals.bytes)).to_string()));
+    ui.label(told(exact_bytes(sum(|totals| totals.of_programs.unwrap_or(0)))));
+    ui.label(told(exact_bytes(sum(|totals| totals.shared().unwrap_or(0)))));
+    ui.label(told(exact_bytes(sum(|totals| totals.beside().unwrap_or(0)))));
+    ui.label(told(grouped(sum(|totals| totals.programs))));
+    ui.label(told(grouped(sum(|totals| totals.messages))));
+    ui.label(told(Bytes(sum(|totals| totals.bytes)).to_string()));
     ui.end_row();
 }
 

@@ -1,6 +1,6 @@
 //! What is chosen in the trace: a step, which every tab knows, or a bar that stands for several.
 
-use super::scene::Scene;
+use super::scene::{Prepared, Scene};
 use crate::analysis::trace::{Item, Kind, Labels};
 use crate::gui::command::ChosenStep;
 use crate::report::Activity;
@@ -28,12 +28,12 @@ impl ChosenBar {
     /// Describes a bar.
     pub fn of(
         item: &Item,
-        labels: &Labels,
+        prepared: &Prepared,
         (ipu, sub_lane): (u32, u8),
         window: CycleRange,
     ) -> Self {
         let Item { range, row, .. } = *item;
-        let mut rows = rows(item);
+        let mut rows = rows(item, prepared.balance);
         let hint = match item.kind {
             Kind::Step(_) | Kind::Parent(..) => "the bars below it",
             Kind::Operation(..) => "switch off Group executions to see them",
@@ -45,7 +45,7 @@ impl ChosenBar {
         if range.start <= window.start || window.end <= range.end {
             rows.push(("Part".to_owned(), "goes on beyond what is shown: zoom out".to_owned()));
         }
-        Self { ipu, sub_lane, row, range, title: title(item, labels), rows }
+        Self { ipu, sub_lane, row, range, title: title(item, &prepared.labels), rows }
     }
 }
 
@@ -66,12 +66,12 @@ pub fn title(item: &Item, labels: &Labels) -> String {
 }
 
 /// Names and values about a bar of several steps.
-pub fn rows(item: &Item) -> Vec<(String, String)> {
+fn rows(item: &Item, balance: bool) -> Vec<(String, String)> {
     let range = item.range;
     let span =
         format!("{} : {} - {}", Cycles(range.length()), Cycles(range.start), Cycles(range.end));
     let mut rows = vec![("Cycles".to_owned(), span), ("Steps".to_owned(), grouped(item.steps()))];
-    if let Some(balance) = item.tile_balance() {
+    if let Some(balance) = item.tile_balance().filter(|_| balance) {
         rows.push(("Tile balance".to_owned(), percent(balance)));
     }
     if let Kind::Bucket(totals, _) = &item.kind {

@@ -7,7 +7,7 @@ use super::{ExecutionTrace, ask_scene, grouping, id, padded};
 use crate::gui::theme::Palette;
 use crate::gui::views::ViewContext;
 use crate::gui::widgets::axis::{Axis, Limits};
-use crate::gui::widgets::overview::overview_ui;
+use crate::gui::widgets::overview::{self, overview_ui};
 use crate::gui::widgets::tiled::{Pieces, Tiled};
 use crate::gui::worker::Asked;
 use egui::accesskit::Role;
@@ -33,6 +33,8 @@ impl ExecutionTrace {
         let mark_rows = if prefs.marks { common + usize::from(prepared.host) } else { 0 };
         let places = places(area, mark_rows);
         self.run = Some(prepared.range);
+        // Where there is little room, lanes reach out of it.
+        self.lanes = Some(places.lanes.union(places.ruler).intersect(area));
         let range = self.reach.map_or(prepared.range, |reach| reach.union(prepared.range));
         let limits = Limits { range, width: places.lanes.width() };
         self.keep_axis(limits);
@@ -94,11 +96,12 @@ impl ExecutionTrace {
         {
             self.overview_texture = Some((key, Tiled::new(ui.ctx(), "trace overview", image)));
         }
-        let image = self.overview_texture.as_ref().map(|(_, texture)| texture);
+        let image = self.overview_texture.as_ref().map(|(_, texture)| (texture, prepared.range));
         let axis = self.axis.unwrap_or_else(|| Axis::fitting(limits.range, limits.width));
         if let Some(moved) = overview_ui(ui, rect, image, axis, limits, &mut self.grip) {
             self.axis = Some(moved);
         }
+        self.strip_has_focus = ui.memory(|memory| memory.has_focus(overview::id(ui)));
     }
 
     /// Asks for the scene that is on the screen, unless it is on its way.
@@ -113,16 +116,8 @@ impl ExecutionTrace {
     ) {
         let Some(axis) = self.axis else { return };
         let ppp = ui.pixels_per_point();
-        let window = axis.window(limits.width);
         let cycles_per_pixel = axis.scale() / f64::from(ppp);
-        let fits = |wanted: crate::units::CycleRange| {
-            let inside = wanted.start <= window.start && window.end <= wanted.end;
-            let length = padded(window, limits).length() as f64;
-            inside && (wanted.length() as f64 / length - 1.0).abs() < 0.02
-        };
-        let wanted = self.wanted.filter(|wanted| fits(*wanted));
-        let wanted = wanted.unwrap_or_else(|| padded(window, limits));
-        self.wanted = Some(wanted);
+        let wanted = padded(axis, limits.width);
         let prefs = context.prefs.trace;
         let on_screen = |block: &&Block<'_>| {
             let top = (block.top - self.scroll) as f32;

@@ -31,7 +31,7 @@ impl ExecutionTrace {
     /// The cycles of what is chosen.
     pub(super) fn chosen_range(&self, context: &ViewContext<'_>) -> Option<CycleRange> {
         self.bar.as_ref().map(|bar| bar.range).or_else(|| {
-            let details: &StepView = self.details.latest()?.as_ref().ok()?.as_ref()?;
+            let details: &StepView = self.details.latest()?.as_ref().ok()?.last()?;
             context.selection.step.filter(|step| step.step == details.step)?;
             Some(details.range)
         })

@@ -4,6 +4,7 @@ mod arrows;
 mod bsp;
 mod chosen;
 pub(super) mod colours;
+mod details;
 mod lanes;
 mod marks;
 mod paint;
@@ -17,7 +18,7 @@ mod toolbar;
 
 use super::state::{State, kept, restored};
 use super::{Timeline, View, ViewContext, ViewInfo};
-use crate::analysis::trace::{Grouping, StepView, WindowSummary, step_view, window_summary};
+use crate::analysis::trace::{Grouping, StepView, WindowSummary, window_summary};
 use crate::gui::action::Wish;
 use crate::gui::command::{ChosenStep, Command};
 use crate::gui::icons::Icon;
@@ -27,12 +28,12 @@ use crate::gui::theme::Palette;
 use crate::gui::widgets::axis::{Axis, Limits};
 use crate::gui::widgets::overview;
 use crate::gui::widgets::tiled::{Pieces, Tiled};
-use crate::gui::widgets::{missing_ui, tabs_ui, toolbar_ui, waiting_ui};
+use crate::gui::widgets::{missing_ui, toolbar_ui, waiting_tabs_ui, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
 use crate::report::{Outcome, Report};
 use crate::units::{CycleRange, StepId};
 use chosen::ChosenBar;
-use egui::{CentralPanel, Frame, Id, Margin, Panel, Ui};
+use egui::{CentralPanel, Frame, Id, Margin, Panel, Rect, Ui};
 use scene::{Prepared, Scene, SceneKey, prepare};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -45,6 +46,7 @@ pub const VIEW: ViewInfo = ViewInfo {
     title: "Execution trace",
     help: include_str!("../../../../assets/help/execution-trace.md"),
     icon: Icon::Trace,
+    settings: &["tab"],
     create: || Box::<ExecutionTrace>::default(),
 };
 
@@ -63,6 +65,8 @@ enum Tab {
 struct Neighbour {
     of: ChosenStep,
     forwards: bool,
+    /// Whether it is chosen beside what is chosen already.
+    add: bool,
     /// Tells one key press from the next.
     press: u64,
 }
@@ -84,7 +88,7 @@ struct ExecutionTrace {
     #[serde(skip)]
     summary: Slot<(CycleRange, Vec<u32>), Result<WindowSummary, String>>,
     #[serde(skip)]
-    details: Slot<(StepId, u32, u8), Result<Option<StepView>, String>>,
+    details: Slot<Vec<ChosenStep>, Result<Vec<StepView>, String>>,
     #[serde(skip)]
     neighbour: Slot<Neighbour, Option<(ChosenStep, CycleRange)>>,
     #[serde(skip)]
@@ -93,9 +97,6 @@ struct ExecutionTrace {
     presses: u64,
     axis: Option<Axis>,
     limits: Option<Limits>,
-    /// What the newest scene was asked for; kept while panning inside of it.
-    #[serde(skip)]
-    wanted: Option<CycleRange>,
     #[serde(skip)]
     textures: Option<(u64, Vec<[Option<Tiled>; 2]>)>,
     #[serde(skip)]
@@ -109,6 +110,8 @@ struct ExecutionTrace {
     #[serde(skip)]
     range_from: Option<i64>,
     bar: Option<ChosenBar>,
+    /// Steps that are chosen beside the one that all tabs know, in the order in which they were.
+    also: Vec<ChosenStep>,
     /// What the user has marked, in order.
     marks: Vec<CycleRange>,
     #[serde(skip)]
@@ -116,6 +119,9 @@ struct ExecutionTrace {
     /// The cycles of this report.
     #[serde(skip)]
     run: Option<CycleRange>,
+    /// Where lanes and ruler were painted.
+    #[serde(skip)]
+    lanes: Option<Rect>,
     /// Cycles that zooming out reaches, where that is more than the run.
     reach: Option<CycleRange>,
     /// IPUs that are shown; none stands for all of them.
@@ -126,6 +132,8 @@ struct ExecutionTrace {
     seen_step: Option<ChosenStep>,
     /// Points that the lanes are scrolled down.
     scroll: f64,
+    #[serde(skip)]
+    strip_has_focus: bool,
     #[serde(skip)]
     focus_filter: bool,
 }
@@ -143,7 +151,7 @@ impl Drop for Cancel {
 impl View for ExecutionTrace {
     fn timeline(&self) -> Option<Timeline> {
         let (axis, limits) = (self.axis?, self.limits?);
-        Some(Timeline { axis, width: limits.width, run: self.run? })
+        Some(Timeline { axis, width: limits.width, lanes: self.lanes?, run: self.run? })
     }
 
     fn show_timeline(&mut self, axis: Axis, reach: CycleRange) {
@@ -233,6 +241,7 @@ impl ExecutionTrace {
         }
         if self.seen_step != context.selection.step {
             self.seen_step = context.selection.step;
+            self.also.clear();
             if self.seen_step.is_some() {
                 self.bar = None;
                 self.tab = Tab::Details;
@@ -268,7 +277,9 @@ impl ExecutionTrace {
             [(Tab::Summary, "Summary"), (Tab::Details, "Details"), (Tab::Statistics, "Statistics")];
         ui.horizontal(|ui| {
             ui.add_space(6.0);
-            tabs_ui(ui, &tabs, &mut self.tab);
+            let none = self.bar.is_none() && context.selection.step.is_none();
+            let waits = |tab| (none && tab == Tab::Details).then_some("Waits for a step");
+            waiting_tabs_ui(ui, &tabs, &mut self.tab, waits);
         });
         ui.add_space(2.0);
         match self.tab {
@@ -291,29 +302,10 @@ impl ExecutionTrace {
         match asked.answer() {
             Some(Ok(summary)) => {
                 let bytes = context.opened.report.has(crate::report::Part::StepBytes);
-                panels::summary_ui(ui, summary, &context.opened.target, bytes);
+                let known = panels::Known { bytes, balance: prepared.balance };
+                panels::summary_ui(ui, summary, &context.opened.target, known);
             }
             Some(Err(problem)) => missing_ui(ui, "The window cannot be summed up", problem),
-            None => {}
-        }
-    }
-
-    fn details_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
-        if let Some(bar) = &self.bar {
-            return panels::bar_ui(ui, bar);
-        }
-        let Some(step) = context.selection.step else {
-            return crate::gui::widgets::hint_ui(ui, "Click on a step to see its details.");
-        };
-        let report = context.opened.report.clone();
-        let key = (step.step, step.ipu, step.sub_lane);
-        let question = move |(step, ipu, sub_lane): &(StepId, u32, u8)| {
-            step_view(&report, *step, *ipu, *sub_lane).map_err(|error| error.to_string())
-        };
-        match self.details.ask(ui.ctx(), context.workers, &key, question).answer() {
-            Some(Ok(Some(view))) => panels::step_ui(ui, view, step.ipu),
-            Some(Ok(None)) => missing_ui(ui, "No details", "This step is not in the report."),
-            Some(Err(problem)) => missing_ui(ui, "The step cannot be read", problem),
             None => {}
         }
     }
@@ -331,17 +323,24 @@ impl ExecutionTrace {
         let x = pointer.map_or(middle, |at| at.x - self.lanes_left(ui));
         let x = if (0.0..=limits.width).contains(&x) { x } else { middle };
         let shown = |axis: Axis| Some(axis.kept(limits));
+        if self.strip_has_focus && arrow_pressed(ui) {
+            // The arrow is meant for the strip.
+            return;
+        }
         match wish {
             Wish::Closer => self.axis = shown(axis.zoomed(1.3, x, limits)),
             Wish::Farther => self.axis = shown(axis.zoomed(1.0 / 1.3, x, limits)),
             Wish::Left => self.axis = shown(axis.panned(limits.width * 0.08)),
             Wish::Right => self.axis = shown(axis.panned(-limits.width * 0.08)),
             Wish::Focus => self.focus(context, limits),
-            Wish::Next => self.step_on(context, prepared, true),
-            Wish::Previous => self.step_on(context, prepared, false),
+            Wish::Next => self.step_on(context, prepared, (true, false)),
+            Wish::Previous => self.step_on(context, prepared, (false, false)),
+            Wish::AddNext => self.step_on(context, prepared, (true, true)),
+            Wish::AddPrevious => self.step_on(context, prepared, (false, true)),
             Wish::Filter => self.focus_filter = true,
             Wish::Clear => {
                 self.bar = None;
+                self.also.clear();
                 self.marks.clear();
                 self.filter.clear();
                 if context.selection.step.is_some() {
@@ -368,11 +367,16 @@ impl ExecutionTrace {
         });
     }
 
-    fn step_on(&mut self, context: &mut ViewContext<'_>, prepared: &Prepared, forwards: bool) {
+    fn step_on(
+        &mut self,
+        context: &mut ViewContext<'_>,
+        prepared: &Prepared,
+        (forwards, add): (bool, bool),
+    ) {
         self.presses += 1;
         let press = self.presses;
         if let Some(of) = context.selection.step {
-            self.asked_neighbour = Some(Neighbour { of, forwards, press });
+            self.asked_neighbour = Some(Neighbour { of, forwards, add, press });
             return;
         }
         // Nothing is chosen: begin with what is on the screen.
@@ -389,7 +393,7 @@ impl ExecutionTrace {
         match first {
             Some(step) => context.commands.push(Command::SelectStep(Some(step))),
             None => {
-                self.asked_neighbour = fallback().map(|of| Neighbour { of, forwards, press });
+                self.asked_neighbour = fallback().map(|of| Neighbour { of, forwards, add, press });
             }
         }
     }
@@ -408,7 +412,7 @@ impl ExecutionTrace {
                 let found = *found;
                 self.asked_neighbour = None;
                 if let Some((step, range)) = found {
-                    context.commands.push(Command::SelectStep(Some(step)));
+                    self.select_step(context, step, wanted.add);
                     self.bring_into_view(range);
                 }
             }
@@ -426,6 +430,12 @@ impl ExecutionTrace {
             self.axis = Some(axis.panned(-middle).kept(limits));
         }
     }
+}
+
+/// Whether an arrow to a side is pressed.
+fn arrow_pressed(ui: &Ui) -> bool {
+    let arrows = [egui::Key::ArrowLeft, egui::Key::ArrowRight];
+    ui.input(|input| arrows.into_iter().any(|arrow| input.key_pressed(arrow)))
 }
 
 fn first_step(lane: &crate::analysis::trace::LaneItems, window: CycleRange) -> Option<ChosenStep> {
@@ -461,11 +471,16 @@ fn grouping(prefs: &TracePrefs) -> Grouping {
     Grouping { executions: prefs.group_executions, syncs: prefs.group_syncs }
 }
 
-/// Asks for the scene that a window needs, with more on both sides.
-fn padded(window: CycleRange, limits: Limits) -> CycleRange {
-    let side = window.length() / 4;
-    let start = window.start.saturating_sub(side).max(limits.range.start.saturating_sub(1));
-    CycleRange::new(start, window.end.saturating_add(side))
+/// The cycles of the scene for what is on the screen, with more on both sides: whole blocks, so that
+/// panning inside of one asks for nothing new, and so that what is on the screen has the same pixels
+/// whatever way led there.
+fn padded(axis: Axis, width: f32) -> CycleRange {
+    let length = ((axis.scale() * f64::from(width)).ceil() as u64).max(1);
+    let block = length.div_ceil(4);
+    let window = axis.window(width);
+    let start = (window.start / block * block).saturating_sub(block / 2);
+    let end = start.saturating_add(block.saturating_mul(6)).max(window.end.saturating_add(1));
+    CycleRange::new(start, end)
 }
 
 /// Identifies parts of this view to egui.

@@ -8,6 +8,7 @@ use super::ruler::{MARK_HEIGHT, marks_ui};
 use super::scene::{Prepared, Scene};
 use super::{ExecutionTrace, id};
 use crate::analysis::trace::Item;
+use crate::gui::command::ChosenStep;
 use crate::gui::theme::{Palette, mix};
 use crate::gui::views::ViewContext;
 use crate::gui::widgets::axis::Axis;
@@ -108,8 +109,9 @@ impl ExecutionTrace {
             self.common_marks(ui, places, axis, scene);
             let step = context.selection.step.map(|step| step.step);
             self.arrows_ui(ui, scene, blocks, (places, axis), step);
-            if let Some(chosen) = &chosen {
-                self.paint_chosen(&painter, prepared, blocks, places, axis, chosen, palette);
+            let also = self.also.iter().filter_map(|step| place_of(scene, step));
+            for chosen in also.chain(chosen) {
+                self.paint_chosen(&painter, prepared, blocks, places, axis, &chosen, palette);
             }
         }
         self.paint_range(ui, &painter, places, axis, palette);
@@ -185,16 +187,7 @@ impl ExecutionTrace {
             let full_height = item.is_some_and(|item| item.full_height);
             return Some(Chosen { ipu, sub_lane, row, range, full_height, item });
         }
-        let step = context.selection.step?;
-        let item = chosen::find(scene?, &step)?;
-        Some(Chosen {
-            ipu: step.ipu,
-            sub_lane: step.sub_lane,
-            row: item.row,
-            range: item.range,
-            full_height: item.full_height,
-            item: Some(item),
-        })
+        place_of(scene?, &context.selection.step?)
     }
 
     #[expect(clippy::too_many_arguments, reason = "a frame's worth of places")]
@@ -366,4 +359,12 @@ fn kind_title(kind: MarkKind) -> &'static str {
         MarkKind::Loader => "Host loader",
         MarkKind::Callback => "Host callbacks",
     }
+}
+
+/// The bar of a step and its place among the lanes.
+fn place_of<'a>(scene: &'a Scene, step: &ChosenStep) -> Option<Chosen<'a>> {
+    let item = chosen::find(scene, step)?;
+    let (row, range, full_height) = (item.row, item.range, item.full_height);
+    let ChosenStep { ipu, sub_lane, .. } = *step;
+    Some(Chosen { ipu, sub_lane, row, range, full_height, item: Some(item) })
 }

@@ -15,8 +15,17 @@ use egui::{
 
 const LEFT: f32 = 14.0;
 
+/// What is known beside cycles.
+#[derive(Clone, Copy)]
+pub struct Known {
+    /// Bytes that steps move.
+    pub bytes: bool,
+    /// How many tiles work in a step.
+    pub balance: bool,
+}
+
 /// What the visible window adds up to.
-pub fn summary_ui(ui: &mut Ui, summary: &WindowSummary, target: &Target, bytes: bool) {
+pub fn summary_ui(ui: &mut Ui, summary: &WindowSummary, target: &Target, known: Known) {
     let widths = widths(ui.available_width() - 10.0);
     ScrollArea::both().auto_shrink(false).id_salt("window summary").show(ui, |ui| {
         ui.add_space(6.0);
@@ -49,7 +58,7 @@ pub fn summary_ui(ui: &mut Ui, summary: &WindowSummary, target: &Target, bytes: 
                 pos2(rect.left() + LEFT, top + index as f32 * height),
                 vec2(all.x, height),
             );
-            ipu_ui(ui, row, &widths, totals, bytes);
+            ipu_ui(ui, row, &widths, totals, known);
         }
     });
 }
@@ -68,13 +77,15 @@ const COLUMNS: [(&str, f32, &str); 6] = [
     ("StreamCopy host (Rx/Tx)", 165.0, "Bytes of the window's stream copies from and to the host"),
     (
         "StreamCopy remote buffer (Rx/Tx)",
-        205.0,
+        220.0,
         "Bytes of the window's stream copies from and to remote buffers",
     ),
     ("GlobalExchange (Rx/Tx)", 160.0, "Bytes of the window's exchanges with other IPUs"),
 ];
 /// Most room for proportions.
-const MOST_PROPORTIONS: f32 = 690.0;
+const MOST_PROPORTIONS: f32 = 860.0;
+/// Height of a row whose shares stand in two lines.
+const TWO_LINES: f32 = 60.0;
 
 /// Widths of the columns in the room there is.
 fn widths(room: f32) -> [f32; 6] {
@@ -86,7 +97,7 @@ fn widths(room: f32) -> [f32; 6] {
 
 /// Height of a row of the summary: shares stand in one line where there is room, else in two.
 fn row_height(widths: &[f32; 6]) -> f32 {
-    if widths[1] < MOST_PROPORTIONS { 60.0 } else { 42.0 }
+    if widths[1] < MOST_PROPORTIONS { TWO_LINES } else { 42.0 }
 }
 
 /// A cell of a row: its left edge is that of the column.
@@ -120,7 +131,7 @@ fn header_ui(ui: &mut Ui, widths: &[f32; 6]) {
     }
 }
 
-fn ipu_ui(ui: &mut Ui, row: Rect, widths: &[f32; 6], totals: &IpuTotals, bytes: bool) {
+fn ipu_ui(ui: &mut Ui, row: Rect, widths: &[f32; 6], totals: &IpuTotals, known: Known) {
     let palette = Palette::of(ui.visuals());
     let place = |column: usize| (Some(totals.ipu), column);
     cell_ui(ui, row, widths, place(0), |ui| {
@@ -130,10 +141,11 @@ fn ipu_ui(ui: &mut Ui, row: Rect, widths: &[f32; 6], totals: &IpuTotals, bytes: 
         ui.vertical(|ui| {
             ui.add_space(3.0);
             ui.spacing_mut().item_spacing.y = 3.0;
-            proportions_ui(ui, totals);
+            proportions_ui(ui, totals, row.height());
         });
     });
     cell_ui(ui, row, widths, place(2), |ui| match totals.tile_balance {
+        _ if !known.balance => drop(ui.label("not recorded")),
         Some(share) => balance_ui(ui, share),
         None => {
             ui.label("-");
@@ -141,7 +153,7 @@ fn ipu_ui(ui: &mut Ui, row: Rect, widths: &[f32; 6], totals: &IpuTotals, bytes: 
     });
     for (column, traffic) in (3..).zip([totals.host, totals.remote_buffer, totals.global_exchange])
     {
-        let text = if bytes { traffic_text(traffic) } else { "not recorded".to_owned() };
+        let text = if known.bytes { traffic_text(traffic) } else { "not recorded".to_owned() };
         let none = traffic == StreamTraffic::default();
         let colour = if none { palette.weak_text } else { palette.text };
         cell_ui(ui, row, widths, place(column), |ui| {
@@ -175,8 +187,8 @@ fn parts(palette: &Palette, shares: &Proportions) -> Vec<(Color32, &'static str,
 /// Size of the words below the bar of shares.
 const WORDS: f32 = 11.5;
 
-/// Shares as a bar and as text.
-fn proportions_ui(ui: &mut Ui, totals: &IpuTotals) {
+/// Shares as a bar and as text, in a row this high.
+fn proportions_ui(ui: &mut Ui, totals: &IpuTotals, height: f32) {
     let palette = Palette::of(ui.visuals());
     let parts = parts(palette, &totals.proportions);
     let text: Vec<String> =
@@ -204,7 +216,8 @@ fn proportions_ui(ui: &mut Ui, totals: &IpuTotals) {
     // Lines as high as their words: two of them fit below the bar, hovering tells the rest.
     ui.spacing_mut().interact_size.y = WORDS + 3.0;
     let mut shown = 0;
-    for _ in 0..2 {
+    let lines = if height < TWO_LINES { 1 } else { 2 };
+    for _ in 0..lines {
         if shown == parts.len() {
             break;
         }
@@ -265,6 +278,37 @@ pub fn step_ui(ui: &mut Ui, view: &StepView, ipu: u32) {
         }
         if view.kind == ProgramKind::StreamCopyBegin && view.stream == StreamEnd::Host {
             row_ui(ui, "Hint", "A long begin means that the host was not ready.", "");
+        }
+    });
+}
+
+/// Several steps beside each other: a row for each name that any of them has, a column for each
+/// step.
+pub fn steps_ui(ui: &mut Ui, views: &[StepView]) {
+    let palette = Palette::of(ui.visuals());
+    let mut names: Vec<(&str, &str)> = Vec::new();
+    for row in views.iter().flat_map(|view| &view.rows) {
+        if !names.iter().any(|(name, _)| *name == row.name) {
+            names.push((row.name, row.formula));
+        }
+    }
+    let together: u64 = views.iter().map(|view| view.range.length()).sum();
+    let title = format!("{} steps, {} cycles in all", views.len(), grouped(together));
+    details_ui(ui, palette.selection, &title, |ui| {
+        ui.label("");
+        for view in views {
+            let title: String = view.title.chars().take(80).collect();
+            ui.add(egui::Label::new(strong(title)).extend());
+        }
+        ui.end_row();
+        for (name, formula) in names {
+            ui.label(RichText::new(name).color(palette.weak_text)).on_hover_text(formula);
+            for view in views {
+                let row = view.rows.iter().find(|row| row.name == name);
+                let value = row.map_or("—", |row| row.value.as_str());
+                ui.add(egui::Label::new(value).selectable(true).extend());
+            }
+            ui.end_row();
         }
     });
 }

@@ -3,7 +3,7 @@
 use super::chosen::{self, ChosenBar};
 use super::places::{Band, Block, Places, REACH};
 use super::scene::Prepared;
-use super::{ExecutionTrace, Tab, zoomed_to};
+use super::{ExecutionTrace, Tab, padded, zoomed_to};
 use crate::analysis::trace::{Item, Kind, LaneItems};
 use crate::gui::command::{ChosenStep, Command};
 use crate::gui::prefs::BareDrag;
@@ -55,28 +55,30 @@ impl ExecutionTrace {
                 self.axis = Some(zoomed_to(hit.item.range, limits));
             }
         } else if response.clicked() {
-            let window = self.wanted.unwrap_or(limits.range);
+            let window = padded(axis, limits.width);
             let chosen = hit.map(|hit| choose(&hit, prepared, window));
-            self.choose(context, chosen);
+            let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
+            self.choose(context, chosen, add);
         }
         self.drag(ui, places, axis, limits, response);
         self.wheel(ui, places, axis, limits, response);
     }
 
-    fn choose(&mut self, context: &mut ViewContext<'_>, chosen: Option<Choice>) {
+    fn choose(&mut self, context: &mut ViewContext<'_>, chosen: Option<Choice>, add: bool) {
         self.bar = None;
         match chosen {
-            Some(Choice::Step(step)) => {
-                self.tab = Tab::Details;
-                context.commands.push(Command::SelectStep(Some(step)));
-            }
+            Some(Choice::Step(step)) => self.select_step(context, step, add),
             Some(Choice::Bar(bar)) => {
                 self.tab = Tab::Details;
                 self.bar = Some(bar);
+                self.also.clear();
                 self.seen_step = None;
                 context.commands.push(Command::SelectStep(None));
             }
-            None => context.commands.push(Command::SelectStep(None)),
+            None => {
+                self.also.clear();
+                context.commands.push(Command::SelectStep(None));
+            }
         }
     }
 
@@ -167,7 +169,7 @@ fn choose(hit: &Hit<'_>, prepared: &Prepared, window: CycleRange) -> Choice {
             let position = hit.item.first_position();
             Choice::Step(ChosenStep { ipu, sub_lane, position, step })
         }
-        None => Choice::Bar(ChosenBar::of(hit.item, &prepared.labels, (ipu, sub_lane), window)),
+        None => Choice::Bar(ChosenBar::of(hit.item, prepared, (ipu, sub_lane), window)),
     }
 }
 
@@ -179,7 +181,7 @@ fn tooltip_ui(response: &Response, hit: &Hit<'_>, prepared: &Prepared) {
         ui.label(crate::gui::fonts::strong(title));
         let length = Cycles(hit.item.range.length());
         let mut text = format!("{length} cycles");
-        if let Some(balance) = hit.item.tile_balance() {
+        if let Some(balance) = hit.item.tile_balance().filter(|_| prepared.balance) {
             text.push_str(&format!(", tile balance {}", crate::units::percent(balance)));
         }
         if hit.item.steps() > 1 && !matches!(hit.item.kind, Kind::Bucket(..)) {

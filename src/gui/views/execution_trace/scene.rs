@@ -11,7 +11,7 @@ use crate::gui::theme::Palette;
 use crate::gui::widgets::tiled::Pieces;
 use crate::report::trace::Trace;
 use crate::report::{
-    Activity, Mark, MarkFilter, MarkKind, ProgramKind, Report, ReportError, Target,
+    Activity, Mark, MarkFilter, MarkKind, Part, ProgramKind, Report, ReportError, Target,
 };
 use crate::units::{CycleRange, StepId};
 use rayon::prelude::*;
@@ -59,6 +59,8 @@ pub struct Prepared {
     pub target: Arc<Target>,
     /// Whether anything is copied from or to the host.
     pub host: bool,
+    /// Whether it is known how many tiles work in a step.
+    pub balance: bool,
     /// What each tile does; read when it is first shown.
     tile_times: OnceLock<TileTimes>,
 }
@@ -111,6 +113,7 @@ pub fn prepare(
         links: Links::read(report)?,
         target: report.target()?,
         host,
+        balance: report.has(Part::ActiveTiles),
         range,
         trace,
         labels,

@@ -7,9 +7,9 @@ use crate::gui::command::Command;
 use crate::gui::prefs::TracePrefs;
 use crate::gui::theme::Palette;
 use crate::gui::views::ViewContext;
-use crate::gui::widgets::axis::Axis;
+use crate::gui::widgets::axis::count_drag;
 use crate::gui::widgets::{choice_ui, legend_ui, search_ui, toolbar_end_ui, weak_ui};
-use crate::units::{CycleRange, Cycles, grouped, seconds};
+use crate::units::{Cycles, seconds};
 use egui::{RichText, Ui};
 use std::collections::BTreeSet;
 
@@ -92,25 +92,16 @@ impl ExecutionTrace {
     /// How many cycles are on the screen: to read, to drag, or to type.
     fn magnification_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
         let (Some(axis), Some(limits)) = (self.axis, self.limits) else { return };
-        let window = axis.window(limits.width).intersection(limits.range);
-        let time = Cycles(window.length()).seconds_at(context.opened.target.clock);
+        let mut cycles = axis.count(limits);
+        let time = Cycles(cycles).seconds_at(context.opened.target.clock);
         if time > 0.0 {
             let text = format!("= {}", seconds(time));
             weak_ui(ui, text);
         }
-        let mut cycles = window.length();
-        let drag = egui::DragValue::new(&mut cycles)
-            .range(1..=limits.range.length().max(1))
-            .speed(window.length() as f64 * 0.005)
-            .custom_formatter(|cycles, _| grouped(cycles as u64))
-            .custom_parser(|text| text.replace([',', ' '], "").parse().ok())
-            .suffix(" cycles");
-        let shown = ui.add(drag).on_hover_text("Cycles on the screen: drag, or type how many");
-        if shown.changed() {
-            let middle = window.start + window.length() / 2;
-            let start = middle.saturating_sub(cycles / 2);
-            let range = CycleRange::new(start, start.saturating_add(cycles));
-            self.axis = Some(Axis::fitting_exactly(range, limits.width).kept(limits));
+        let drag = count_drag(&mut cycles, limits).suffix(" cycles");
+        let shown = ui.add(drag).accessible_name("Cycles on the screen");
+        if shown.on_hover_text("Cycles on the screen: drag, or type how many").changed() {
+            self.axis = Some(axis.showing(cycles, limits));
         }
     }
 }

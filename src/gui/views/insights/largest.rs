@@ -2,6 +2,8 @@
 
 use crate::analysis::liveness::{Live, Source, always_live, curve, live_at};
 use crate::analysis::memory::{self, Listing};
+use crate::gui::fonts::strong;
+use crate::gui::theme::Palette;
 use crate::gui::views::ViewContext;
 use crate::gui::widgets::table::{Cell, Column, Table, TableState};
 use crate::gui::widgets::{choice_ui, hint_ui, missing_ui, tabs_ui, waiting_ui};
@@ -50,6 +52,11 @@ pub struct Largest {
     #[serde(skip)]
     listed: Slot<(Tab, Source, TileRange), Listed>,
     states: [TableState; 4],
+    /// The vertex type whose compute sets are listed beside it.
+    vertex: Option<String>,
+    #[serde(skip)]
+    users: Slot<(String, TileRange), Listed>,
+    users_state: TableState,
 }
 
 /// Width in which tabs and choice have room beside each other.
@@ -128,10 +135,7 @@ impl Largest {
             if *tab == Tab::Peak {
                 return live_at_peak(&report, *source).map_err(|error| error.to_string());
             }
-            // No tiles stand for all of them, which is quicker.
-            let tiles =
-                if tiles.count() == all { Vec::new() } else { (tiles.first..tiles.end).collect() };
-            listed(&report, *tab, &tiles).map_err(|error| error.to_string())
+            listed(&report, *tab, &listed_tiles(*tiles, all)).map_err(|error| error.to_string())
         };
         let key = (self.tab, source, tiles);
         let (generation, table) = match self.listed.ask(ui.ctx(), context.workers, &key, question) {
@@ -150,10 +154,110 @@ impl Largest {
             }
         };
         let hint = format!("Filter {what}");
+        if self.tab == Tab::Vertices {
+            return self.vertices_ui(ui, context, (generation, &table), tiles);
+        }
         ui.push_id(index, |ui| {
             self.states[index].ui(ui, context.workers, &table, generation, &hint);
         });
     }
+
+    /// Vertex types, and beside the chosen one the compute sets that use it.
+    fn vertices_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        (generation, table): (u64, &Arc<Table>),
+        tiles: TileRange,
+    ) {
+        let name = |row: &Vec<Cell>| row.first().map(Cell::text);
+        let place = table.rows.iter().position(|row| name(row) == self.vertex);
+        let Some(vertex) = self.vertex.clone().filter(|_| place.is_some()) else {
+            return self.types_ui(ui, context, (generation, table), None);
+        };
+        if ui.available_width() < ONE_LINE {
+            ui.horizontal(|ui| {
+                ui.add_space(8.0);
+                if ui.button("All vertices").clicked() {
+                    self.vertex = None;
+                }
+            });
+            return self.users_ui(ui, context, vertex, tiles);
+        }
+        let frame = egui::Frame::new().fill(Palette::of(ui.visuals()).page);
+        let half = ui.available_width() * 0.45;
+        let panel = egui::Panel::right("compute sets of a vertex").default_size(half).frame(frame);
+        panel.show(ui, |ui| {
+            ui.take_available_space();
+            self.users_ui(ui, context, vertex, tiles);
+        });
+        egui::CentralPanel::default().frame(frame).show(ui, |ui| {
+            self.types_ui(ui, context, (generation, table), place);
+        });
+    }
+
+    fn types_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        (generation, table): (u64, &Arc<Table>),
+        chosen: Option<usize>,
+    ) {
+        let (state, workers) = (&mut self.states[0], context.workers);
+        let clicked = ui.push_id(0, |ui| {
+            state.choose_ui(ui, workers, table, generation, "Filter vertices", chosen.as_slice())
+        });
+        if let Some(row) = clicked.inner {
+            let again = chosen == Some(row);
+            let name = table.rows[row].first().map(Cell::text);
+            self.vertex = name.filter(|_| !again);
+        }
+    }
+
+    /// The compute sets that use a vertex type.
+    fn users_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        vertex: String,
+        tiles: TileRange,
+    ) {
+        ui.horizontal(|ui| {
+            ui.add_space(8.0);
+            let title = strong(format!("Compute sets that use {vertex}"));
+            ui.add(egui::Label::new(title).truncate());
+        });
+        let report = context.opened.report.clone();
+        let all = context.opened.target.tiles_per_replica();
+        let question = move |(vertex, tiles): &(String, TileRange)| {
+            users(&report, vertex, &listed_tiles(*tiles, all)).map_err(|error| error.to_string())
+        };
+        let (generation, table) =
+            match self.users.ask(ui.ctx(), context.workers, &(vertex, tiles), question) {
+                Asked::Fresh(Ok(answer)) => answer.clone(),
+                Asked::Fresh(Err(problem)) => {
+                    return missing_ui(ui, "The list cannot be read", problem);
+                }
+                Asked::Failed => {
+                    return missing_ui(ui, "The list cannot be read", "Please report this.");
+                }
+                Asked::Stale(_) | Asked::Waiting => return,
+            };
+        ui.push_id("users", |ui| {
+            let hint = "Filter compute sets";
+            self.users_state.ui(ui, context.workers, &table, generation, hint);
+        });
+    }
+}
+
+/// Tiles as lists are asked for them: none stand for all of them, which is quicker.
+fn listed_tiles(tiles: TileRange, all: u32) -> Vec<u32> {
+    if tiles.count() == all { Vec::new() } else { (tiles.first..tiles.end).collect() }
+}
+
+fn users(report: &Report, vertex: &str, tiles: &[u32]) -> Result<(u64, Arc<Table>), ReportError> {
+    let listing = memory::users_of(report, vertex, tiles)?;
+    Ok(made(listing, "Compute set", "State", "Vertices"))
 }
 
 /// What is live at the step with most live bytes, always-live variables among it.
@@ -200,6 +304,11 @@ fn listed(report: &Report, tab: Tab, tiles: &[u32]) -> Result<(u64, Arc<Table>),
             (memory::variables(report, tiles)?, "Variable", "Size", "Tiles")
         }
     };
+    Ok(made(listing, name, bytes, count))
+}
+
+/// A table of a list, one column of bytes.
+fn made(listing: Listing, name: &str, bytes: &str, count: &str) -> (u64, Arc<Table>) {
     let columns = vec![
         Column::text(name),
         Column::text("About"),
@@ -217,5 +326,5 @@ fn listed(report: &Report, tab: Tab, tiles: &[u32]) -> Result<(u64, Arc<Table>),
     };
     let rows = listing.rows.into_iter().map(row).collect();
     let table = Table { columns, rows, totals: true };
-    Ok((next_generation(), Arc::new(table)))
+    (next_generation(), Arc::new(table))
 }

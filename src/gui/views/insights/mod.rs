@@ -30,6 +30,7 @@ pub const VIEW: ViewInfo = ViewInfo {
     title: "Insights",
     help: include_str!("../../../../assets/help/insights.md"),
     icon: Icon::Bulb,
+    settings: &["wanted"],
     create: || Box::<Insights>::default(),
 };
 
@@ -38,6 +39,10 @@ struct Shown {
     findings: Vec<Finding>,
     picture: MemoryPicture,
 }
+
+/// Least width of findings beside each other, and the greatest of one.
+const COLUMN: f32 = 900.0;
+const WIDEST: f32 = 1280.0;
 
 /// Which findings are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,7 +118,8 @@ impl Insights {
     fn page_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &Shown) {
         ScrollArea::vertical().auto_shrink(false).id_salt("findings").show(ui, |ui| {
             Frame::new().inner_margin(Margin::symmetric(20, 14)).show(ui, |ui| {
-                ui.set_width(ui.available_width().min(1280.0));
+                let columns = ((ui.available_width() / COLUMN) as usize).clamp(1, 3);
+                ui.set_width(ui.available_width().min(columns as f32 * WIDEST));
                 // In a narrow window the panels would push the findings off the screen.
                 let wide = ui.available_width() > charts::ALL_BESIDE;
                 if wide {
@@ -126,12 +132,11 @@ impl Insights {
                     Wanted::All => true,
                     Wanted::Only(subject) => finding.subject == subject,
                 };
-                let mut count = 0;
-                for finding in shown.findings.iter().filter(holds) {
-                    count += 1;
-                    ui.push_id(count, |ui| finding_ui(ui, context, finding, count));
+                let found: Vec<&Finding> = shown.findings.iter().filter(holds).collect();
+                for (row, findings) in (0..).zip(found.chunks(columns)) {
+                    findings_ui(ui, context, findings, (1 + row * columns, columns));
                 }
-                if count == 0 {
+                if found.is_empty() {
                     let text = "No rule found anything worth a word in what was recorded.";
                     ui.label(RichText::new(text).color(Palette::of(ui.visuals()).weak_text));
                 }
@@ -165,6 +170,27 @@ impl Insights {
         });
         ui.add_space(4.0);
     }
+}
+
+/// Findings beside each other, numbered from `first` on.
+fn findings_ui(
+    ui: &mut Ui,
+    context: &mut ViewContext<'_>,
+    findings: &[&Finding],
+    (first, columns): (usize, usize),
+) {
+    let one = |ui: &mut Ui, context: &mut ViewContext<'_>, number: usize| {
+        let finding = findings[number - first];
+        ui.push_id(number, |ui| finding_ui(ui, context, finding, number));
+    };
+    if columns == 1 {
+        return (first..first + findings.len()).for_each(|number| one(ui, context, number));
+    }
+    ui.columns(columns, |columns| {
+        for (number, ui) in (first..first + findings.len()).zip(columns) {
+            one(ui, context, number);
+        }
+    });
 }
 
 /// One finding: number, what may be gained, the sentence, the advice, the link.

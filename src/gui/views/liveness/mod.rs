@@ -13,9 +13,9 @@ use crate::gui::icons::Icon;
 use crate::gui::prefs::LivenessPrefs;
 use crate::gui::session::Selection;
 use crate::gui::theme::Palette;
-use crate::gui::widgets::stack::{Answer, Layer, Look, Matching, Stack, StackGraph};
+use crate::gui::widgets::stack::{Answer, Flag, Layer, Level, Look, Matching, Stack, StackGraph};
 use crate::gui::widgets::{
-    choice_ui, missing_ui, search_ui, tables_height, tabs_ui, toolbar_end_ui, toolbar_ui,
+    choice_ui, missing_ui, search_ui, tables_height, toolbar_end_ui, toolbar_ui, waiting_tabs_ui,
     waiting_ui, weak_ui,
 };
 use crate::gui::worker::{Asked, Slot};
@@ -33,6 +33,7 @@ pub const VIEW: ViewInfo = ViewInfo {
     title: "Liveness",
     help: include_str!("../../../../assets/help/liveness.md"),
     icon: Icon::Steps,
+    settings: &["tab"],
     create: || Box::<Liveness>::default(),
 };
 
@@ -110,6 +111,10 @@ impl View for Liveness {
         toolbar_ui(ui, |ui| self.controls_ui(ui, context, &shown));
         self.panels_ui(ui, context, &shown);
         self.jump.update(ui.ctx(), context);
+    }
+
+    fn clears(&self) -> Vec<Command> {
+        vec![Command::SelectProgram(None), Command::SelectVariable(None)]
     }
 
     fn state(&self) -> State {
@@ -206,9 +211,16 @@ impl Liveness {
         let chosen: Vec<usize> = self.steps.iter().map(|step| *step as usize).collect();
         let peak = shown.curve.peak();
         let total = |step: usize| shown.stack.total(step);
-        let flag = peak
-            .map(|step| format!("Peak {} at step {}", Bytes(total(step)), grouped(step as u64)));
+        let flag = |place: usize| Flag {
+            place,
+            value: total(place),
+            words: format!("Peak {} at step {}", Bytes(total(place)), grouped(place as u64)),
+        };
+        let flags: Vec<Flag> = peak.map(flag).into_iter().collect();
+        let (value, colour) = (shown.curve.capacity, palette.max_memory);
         let level = self.max_memory(context.prefs.liveness, &shown.curve);
+        let level = level.then_some(Level { value, name: "Memory there is", colour });
+        let levels: Vec<Level> = level.into_iter().collect();
         let colours = [palette.always_live, palette.not_always_live];
         let always = context.prefs.liveness.always_live;
         let label = |step: usize| format!("Program step {}", grouped(step as u64));
@@ -220,8 +232,8 @@ impl Liveness {
             colours: if always { &colours } else { &colours[1..] },
             chosen: &chosen,
             spans: &spans,
-            flag: peak.zip(flag.as_deref()),
-            level: level.then_some((shown.curve.capacity, "Memory there is")),
+            flags: &flags,
+            levels: &levels,
             matching,
         };
         let Answer { hovered, clicked, response } = self.graph.ui(ui, &shown.stack, &look);
@@ -268,7 +280,9 @@ impl Liveness {
     fn tables_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &Shown) {
         ui.horizontal(|ui| {
             ui.add_space(6.0);
-            tabs_ui(ui, &Tab::ALL, &mut self.tab);
+            let none = self.steps.is_empty();
+            let waits = |tab| (none && tab != Tab::Always).then_some("Waits for a step");
+            waiting_tabs_ui(ui, &Tab::ALL, &mut self.tab, waits);
         });
         ui.add_space(4.0);
         if self.tab != Tab::Always && self.steps.is_empty() {

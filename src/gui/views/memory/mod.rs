@@ -35,6 +35,7 @@ pub const VIEW: ViewInfo = ViewInfo {
     title: "Memory",
     help: include_str!("../../../../assets/help/memory.md"),
     icon: Icon::Chip,
+    settings: &["show", "breakdown", "order", "powers", "tab"],
     create: || Box::<Memory>::default(),
 };
 
@@ -143,6 +144,11 @@ impl View for Memory {
             return missing_ui(ui, "No memory recorded", sentence);
         }
         self.panels_ui(ui, context, &curves);
+    }
+
+    fn clears(&self) -> Vec<Command> {
+        let tiles = Command::SelectTiles(Vec::new());
+        vec![tiles, Command::SelectVariable(None), Command::SelectIpu(None)]
     }
 
     fn state(&self) -> State {
@@ -259,6 +265,18 @@ impl Memory {
     }
 }
 
+/// How the memory of a report can be split.
+fn breakdowns(report: &Report) -> Vec<(Breakdown, &'static str)> {
+    let all = [
+        (Breakdown::None, "None", None),
+        (Breakdown::Region, "Region", Some(Part::Regions)),
+        (Breakdown::Category, "Category", Some(Part::Categories)),
+        (Breakdown::Liveness, "Liveness", Some(Part::Lifetimes)),
+    ];
+    let known = all.into_iter().filter(|(_, _, part)| part.is_none_or(|part| report.has(part)));
+    known.map(|(breakdown, name, _)| (breakdown, name)).collect()
+}
+
 /// What the only curve is called.
 fn total_title(key: &CurveKey) -> &'static str {
     match (key.per_ipu, key.include_gaps) {
@@ -373,12 +391,10 @@ impl Memory {
             self.show = show;
             self.graph.reset();
         }
-        let breakdowns = [
-            (Breakdown::None, "None"),
-            (Breakdown::Region, "Region"),
-            (Breakdown::Category, "Category"),
-            (Breakdown::Liveness, "Liveness"),
-        ];
+        let breakdowns = breakdowns(&context.opened.report);
+        if !breakdowns.iter().any(|(breakdown, _)| *breakdown == self.breakdown) {
+            self.breakdown = Breakdown::None;
+        }
         let map = matches!(self.show, Show::Map(_));
         if self.show == Show::Total
             && let Some(breakdown) = choice_ui(ui, "Breakdown", &breakdowns, self.breakdown)

@@ -2,6 +2,7 @@
 
 use super::Tab;
 use crate::analysis::memory::{self, Listing, TreeRow};
+use crate::analysis::tiles::Unit;
 use crate::gui::fonts::strong;
 use crate::gui::theme::Palette;
 use crate::gui::views::ViewContext;
@@ -9,7 +10,7 @@ use crate::gui::widgets::table::{Cell, Column, Table, TableState};
 use crate::gui::widgets::{focus_ui, hint_ui, missing_ui, region_ui, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
 use crate::report::{Part, Report};
-use crate::units::{VariableId, exact_bytes, grouped};
+use crate::units::{VariableId, grouped};
 use egui::accesskit::Role;
 use egui::{
     Align2, Rect, RichText, ScrollArea, Sense, Stroke, TextStyle, Ui, WidgetInfo, pos2, vec2,
@@ -205,7 +206,7 @@ fn tree_row_ui(ui: &mut Ui, row: &TreeRow, parent: bool, folded: bool, striped: 
     let size = vec2(names + row.bytes.len() as f32 * VALUE_WIDTH + 16.0, ROW_HEIGHT);
     let sense = if parent { Sense::click() } else { Sense::hover() };
     let (rect, response) = ui.allocate_exact_size(size, sense);
-    let values: Vec<String> = row.bytes.iter().map(|bytes| exact_bytes(*bytes)).collect();
+    let values: Vec<String> = row.bytes.iter().map(|value| row.unit.exact(*value)).collect();
     let role = if parent { Role::DisclosureTriangle } else { Role::Row };
     response.widget_info(|| WidgetInfo::selected(role, true, parent && !folded, &row.name));
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(values.join(", ")));
@@ -240,7 +241,8 @@ fn tree_row_ui(ui: &mut Ui, row: &TreeRow, parent: bool, folded: bool, striped: 
     ui.painter().galley(at, galley, palette.text);
     for (column, (value, bytes)) in values.iter().zip(&row.bytes).enumerate() {
         let at = value_rect(rect, names, column).right_center();
-        let colour = if *bytes == 0 { palette.weak_text } else { palette.text };
+        let nothing = *bytes == 0 && row.unit == Unit::Bytes;
+        let colour = if nothing { palette.weak_text } else { palette.text };
         ui.painter().text(at, Align2::RIGHT_CENTER, value, body.clone(), colour);
     }
     let clicked = response.clicked();

@@ -5,7 +5,9 @@ use super::columns::{COLUMNS, pass_title};
 use super::lists::{debug_ui, flops_ui};
 use crate::analysis::json::Line;
 use crate::analysis::operation_debug::debug_lines;
-use crate::analysis::operations::{OpRow, PerTile, PlanLine, per_tile, plan_lines};
+use crate::analysis::operations::{
+    Layer as OpLayer, OpRow, PerTile, PlanLine, per_tile, plan_lines,
+};
 use crate::analysis::program_tree::label;
 use crate::analysis::tiles::Unit;
 use crate::gui::command::Command;
@@ -14,8 +16,9 @@ use crate::gui::theme::Palette;
 use crate::gui::views::ViewContext;
 use crate::gui::views::jump::TraceJump;
 use crate::gui::widgets::stack::{Layer, Look, Stack, StackGraph};
+use crate::gui::widgets::table::Cell;
 use crate::gui::widgets::tile_picker::pick;
-use crate::gui::widgets::{hint_ui, missing_ui, tabs_ui, waiting_ui};
+use crate::gui::widgets::{hint_ui, missing_ui, waiting_tabs_ui, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
 use crate::report::{Category, Part, Report};
 use crate::units::{Bytes, OperationId, ProgramId, exact_bytes, grouped, percent};
@@ -62,13 +65,13 @@ pub struct Lower {
 }
 
 impl Lower {
-    /// Shows it; `rows` are all operations, `row` the chosen one. The place of the one that is
+    /// Shows it; `rows` are all operations of the layer, `row` the chosen one. The place of the one that is
     /// chosen here.
     pub fn ui(
         &mut self,
         ui: &mut Ui,
         context: &mut ViewContext<'_>,
-        rows: &[OpRow],
+        (layer, rows): (OpLayer, &[OpRow]),
         row: Option<&OpRow>,
     ) -> Option<usize> {
         let mut chosen = None;
@@ -83,13 +86,15 @@ impl Lower {
         ];
         ui.horizontal(|ui| {
             ui.add_space(6.0);
-            tabs_ui(ui, &tabs, &mut self.tab);
+            let waits =
+                |tab| (row.is_none() && tab != Tab::Summary).then_some("Waits for an operation");
+            waiting_tabs_ui(ui, &tabs, &mut self.tab, waits);
         });
         ui.add_space(4.0);
         match (self.tab, row) {
-            (Tab::Summary, None) => totals_ui(ui, rows),
+            (Tab::Summary, None) => totals_ui(ui, &context.opened.report, (layer, rows)),
             (_, None) => hint_ui(ui, "Click on an operation above to display its details."),
-            (Tab::Summary, Some(row)) => summary_ui(ui, context, row),
+            (Tab::Summary, Some(row)) => summary_ui(ui, context, layer, row),
             (Tab::Programs, Some(row)) => self.programs_ui(ui, context, row),
             (Tab::Code | Tab::Cycles, Some(row)) => self.graphs_ui(ui, context, row),
             (Tab::Plan, Some(row)) => plan_ui(ui, context, row),
@@ -177,8 +182,8 @@ impl Lower {
             colours: if cycles { &shades } else { &code },
             chosen: &chosen,
             spans: &[],
-            flag: None,
-            level: None,
+            flags: &[],
+            levels: &[],
             matching: None,
         };
         let graph = if cycles { &mut self.cycles } else { &mut self.code };
@@ -232,7 +237,11 @@ fn page_ui(ui: &mut Ui, title: &str, links: impl FnOnce(&mut Ui), rows: impl FnO
     });
 }
 
-fn totals_ui(ui: &mut Ui, rows: &[OpRow]) {
+/// What stands for figures that a report does not have.
+const NOT_RECORDED: &str = "not recorded";
+
+fn totals_ui(ui: &mut Ui, report: &Report, (layer, rows): (OpLayer, &[OpRow])) {
+    let known = |holds: bool, text: String| if holds { text } else { NOT_RECORDED.to_owned() };
     let sum = |value: fn(&OpRow) -> u64| rows.iter().map(value).fold(0, u64::saturating_add);
     page_ui(
         ui,
@@ -242,17 +251,24 @@ fn totals_ui(ui: &mut Ui, rows: &[OpRow]) {
             row_ui(ui, "Operations", &grouped(rows.len() as u64), "Rows of this layer");
             let code = sum(OpRow::code);
             let about = "Sum over operations; codelets that several share count for each";
-            row_ui(ui, "Code", &format!("{} ({})", Bytes(code), exact_bytes(code)), about);
+            let text = format!("{} ({})", Bytes(code), exact_bytes(code));
+            row_ui(ui, "Code", &known(report.has(Part::Exchanges), text), about);
             let about = "Sum over tiles of one execution of each; not elapsed time";
-            row_ui(ui, "Cycles, all tiles", &grouped(sum(|row| row.cycles_all_tiles)), about);
+            let text = grouped(sum(|row| row.cycles_all_tiles));
+            let holds = report.has(Part::ComputeSetCycles);
+            row_ui(ui, "Cycles, all tiles", &known(holds, text), about);
             let about = "Steps of the run added up over IPUs";
-            row_ui(ui, "Cycles in the run", &grouped(sum(|row| row.elapsed)), about);
-            row_ui(ui, "FLOPs", &grouped(sum(|row| row.flops)), "One execution of each");
+            let text = grouped(sum(|row| row.elapsed));
+            row_ui(ui, "Cycles in the run", &known(report.has(Part::Execution), text), about);
+            let holds = report.has(Part::Operations) && layer == OpLayer::Model;
+            let text = known(holds, grouped(sum(|row| row.flops)));
+            row_ui(ui, "FLOPs", &text, "One execution of each operation of the model");
         },
     );
 }
 
-fn summary_ui(ui: &mut Ui, context: &mut ViewContext<'_>, row: &OpRow) {
+fn summary_ui(ui: &mut Ui, context: &mut ViewContext<'_>, layer: OpLayer, row: &OpRow) {
+    let report = context.opened.report.clone();
     let links = |ui: &mut Ui| {
         ui.horizontal(|ui| {
             if let Some(first) = row.programs.first()
@@ -277,12 +293,13 @@ fn summary_ui(ui: &mut Ui, context: &mut ViewContext<'_>, row: &OpRow) {
         for (name, value) in words.into_iter().filter(|(_, value)| !value.is_empty()) {
             row_ui(ui, name, value, name);
         }
-        let numbers = COLUMNS.iter().filter_map(|known| match (known.cell)(row) {
-            crate::gui::widgets::table::Cell::Text(_) => None,
-            cell => Some((known, cell)),
+        let numbers = COLUMNS.iter().filter_map(|known| match known.cell(row, &report, layer) {
+            Cell::Text(_) => None,
+            Cell::Missing => Some((known, NOT_RECORDED.to_owned())),
+            cell => Some((known, cell.text())),
         });
-        for (known, cell) in numbers {
-            row_ui(ui, known.title, &cell.text(), known.about);
+        for (known, text) in numbers {
+            row_ui(ui, known.title, &text, known.about);
         }
         if row.elapsed > 0 && row.flops > 0 {
             let rate = row.flops as f64 * row.executions as f64 / row.elapsed as f64;

@@ -29,6 +29,7 @@ pub const VIEW: ViewInfo = ViewInfo {
     title: "Operations",
     help: include_str!("../../../../assets/help/operations.md"),
     icon: Icon::Table,
+    settings: &["layer"],
     create: || Box::<OperationsView>::default(),
 };
 
@@ -75,7 +76,8 @@ impl View for OperationsView {
         let question = move |(layer, switched): &(Layer, Vec<String>)| {
             static NEXT: AtomicU64 = AtomicU64::new(1);
             let found = operations(&report, *layer).map_err(|error| error.to_string())?;
-            let rows = found.rows.iter().map(|row| columns::cells(row, switched)).collect();
+            let cells = |row| columns::cells(row, switched, &report, *layer);
+            let rows = found.rows.iter().map(cells).collect();
             let table = Table { columns: columns::titles(switched), rows, totals: true };
             Ok(Arc::new(Shown {
                 generation: NEXT.fetch_add(1, Ordering::Relaxed),
@@ -102,6 +104,10 @@ impl View for OperationsView {
         };
         self.follow(context, &shown);
         self.panels_ui(ui, context, &shown);
+    }
+
+    fn clears(&self) -> Vec<Command> {
+        vec![Command::SelectOperation(None)]
     }
 
     fn state(&self) -> State {
@@ -173,7 +179,7 @@ impl OperationsView {
             .show(ui, |ui| {
                 ui.take_available_space();
                 let row = chosen.and_then(|row| shown.rows.get(row));
-                if let Some(place) = self.lower.ui(ui, context, &shown.rows, row) {
+                if let Some(place) = self.lower.ui(ui, context, (shown.layer, &shown.rows), row) {
                     self.chosen = Some((shown.layer, place));
                     self.seen = shown.rows.get(place).and_then(|row| row.operation);
                     context.commands.push(Command::SelectOperation(self.seen));

@@ -1,6 +1,6 @@
 //! The chosen operation: what it costs, what it reads, who reads it.
 
-use crate::analysis::operations::OpRow;
+use crate::analysis::operations::{Layer, OpRow};
 use crate::analysis::operations_graph::OpGraph;
 use crate::gui::command::Command;
 use crate::gui::fonts::strong;
@@ -116,6 +116,7 @@ fn facts_ui(ui: &mut Ui, context: &mut ViewContext<'_>, row: &OpRow) {
             context.commands.push(Command::ShowView("program-tree"));
         }
     });
+    let report = context.opened.report.clone();
     Grid::new("graph facts").num_columns(2).min_row_height(17.0).spacing(vec2(20.0, 4.0)).show(
         ui,
         |ui| {
@@ -126,7 +127,8 @@ fn facts_ui(ui: &mut Ui, context: &mut ViewContext<'_>, row: &OpRow) {
                 ui.end_row();
             }
             for known in COLUMNS {
-                if let cell @ (Cell::Bytes(_) | Cell::Count(_)) = (known.cell)(row) {
+                let cell = known.cell(row, &report, Layer::Model);
+                if let Cell::Bytes(_) | Cell::Count(_) = cell {
                     let name = RichText::new(known.title).color(palette.weak_text);
                     ui.label(name).on_hover_text(known.about);
                     ui.label(cell.text());

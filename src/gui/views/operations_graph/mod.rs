@@ -28,6 +28,7 @@ pub const VIEW: ViewInfo = ViewInfo {
     title: "Operations graph",
     help: include_str!("../../../../assets/help/operations-graph.md"),
     icon: Icon::Graph,
+    settings: &[],
     create: || Box::<OperationsGraph>::default(),
 };
 
@@ -149,6 +150,10 @@ impl View for OperationsGraph {
                 None => {}
             }
         });
+    }
+
+    fn clears(&self) -> Vec<Command> {
+        vec![Command::SelectOperation(None)]
     }
 
     fn state(&self) -> State {

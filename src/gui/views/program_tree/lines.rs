@@ -4,12 +4,13 @@ use crate::analysis::program_tree::{Row, label};
 use crate::gui::theme::Palette;
 use crate::gui::views::execution_trace::colours::step_colour;
 use crate::gui::widgets::elided::elided;
-use crate::gui::widgets::focus_ui;
+use crate::gui::widgets::{focus_ui, neighbour};
 use crate::report::{Activity, Program, ProgramKind, Programs};
 use crate::units::{OperationId, ProgramId};
 use egui::accesskit::Role;
 use egui::{
-    Align2, Color32, FontId, Rect, ScrollArea, Sense, TextStyle, Ui, WidgetInfo, pos2, vec2,
+    Align2, Color32, FontId, Key, Rect, Response, ScrollArea, Sense, TextStyle, Ui, WidgetInfo,
+    pos2, vec2,
 };
 use std::collections::BTreeSet;
 
@@ -32,6 +33,8 @@ pub struct Look<'a> {
     pub filter: String,
     /// Whether ids are shown.
     pub ids: bool,
+    /// The line that is to have the focus.
+    pub focus: Option<ProgramId>,
 }
 
 /// What was clicked.
@@ -40,6 +43,8 @@ pub enum Clicked {
     Fold(ProgramId),
     /// A name.
     Choose(ProgramId),
+    /// The name above or below the one with the focus, which is to have it next.
+    Go(ProgramId),
 }
 
 /// Shows the lines, and scrolls to one of them.
@@ -61,7 +66,12 @@ pub fn lines_ui(
         let width = (deepest as f32 * INDENT + 640.0).max(ui.available_width());
         for place in shown {
             let Some(program) = look.programs.get(rows[place].id) else { continue };
-            let line = line_ui(ui, &rows[place], program, look, (place, width));
+            let (response, line) = line_ui(ui, &rows[place], program, look, (place, width));
+            if look.focus == Some(rows[place].id) {
+                response.request_focus();
+            }
+            let next = neighbour(&response, place, rows.len());
+            let line = line.or_else(|| next.map(|next| Clicked::Go(rows[next].id)));
             clicked = line.or(clicked.take());
         }
     });
@@ -74,7 +84,7 @@ fn line_ui(
     program: &Program,
     look: &Look<'_>,
     (place, width): (usize, f32),
-) -> Option<Clicked> {
+) -> (Response, Option<Clicked>) {
     let palette = Palette::of(ui.visuals());
     let chosen = look.chosen == Some(row.id);
     let mut text = label(program);
@@ -132,18 +142,17 @@ fn line_ui(
     let galley = elided(ui.painter(), &text, font, colour, rect.right() - at.x - 6.0);
     ui.painter().galley(at - vec2(0.0, galley.size().y / 2.0), galley, colour);
     let keys = response.has_focus().then(|| {
-        ui.input(|input| {
-            (input.key_pressed(egui::Key::ArrowLeft), input.key_pressed(egui::Key::ArrowRight))
-        })
+        ui.input(|input| (input.key_pressed(Key::ArrowLeft), input.key_pressed(Key::ArrowRight)))
     });
     let (fold, unfold) = keys.unwrap_or_default();
     if folds || (row.parent && ((fold && open) || (unfold && !open))) {
-        return Some(Clicked::Fold(row.id));
+        return (response, Some(Clicked::Fold(row.id)));
     }
     if row.parent && response.double_clicked() {
-        return Some(Clicked::Fold(row.id));
+        return (response, Some(Clicked::Fold(row.id)));
     }
-    response.clicked().then_some(Clicked::Choose(row.id))
+    let clicked = response.clicked().then_some(Clicked::Choose(row.id));
+    (response, clicked)
 }
 
 /// The colour of a node, as the trace paints its steps; what only holds others is green.

@@ -30,6 +30,7 @@ pub const VIEW: ViewInfo = ViewInfo {
     title: "Program tree",
     help: include_str!("../../../../assets/help/program-tree.md"),
     icon: Icon::Tree,
+    settings: &["ids"],
     create: || Box::<ProgramTree>::default(),
 };
 
@@ -87,6 +88,9 @@ struct ProgramTree {
     /// The program to scroll to, once its line is there.
     #[serde(skip)]
     wanted: Option<ProgramId>,
+    /// The program whose line is to have the focus.
+    #[serde(skip)]
+    focus: Option<ProgramId>,
     #[serde(skip)]
     details: Details,
     #[serde(skip)]
@@ -122,6 +126,10 @@ impl View for ProgramTree {
         toolbar_ui(ui, |ui| self.controls_ui(ui, context, &forest, lines.as_deref()));
         self.panels_ui(ui, context, &forest, lines.as_deref());
         self.jump.update(ui.ctx(), context);
+    }
+
+    fn clears(&self) -> Vec<Command> {
+        vec![Command::SelectProgram(None)]
     }
 
     fn state(&self) -> State {
@@ -326,6 +334,7 @@ impl ProgramTree {
             folded: &self.folded,
             filter: self.filter.trim().to_lowercase(),
             ids: self.ids,
+            focus: self.focus.take(),
         };
         let place = self.wanted.and_then(|id| lines.rows.iter().position(|row| row.id == id));
         if place.is_some() {
@@ -339,6 +348,10 @@ impl ProgramTree {
                 }
             }
             Some(lines::Clicked::Choose(id)) => self.choose(context, id),
+            Some(lines::Clicked::Go(id)) => {
+                self.choose(context, id);
+                (self.wanted, self.focus) = (Some(id), Some(id));
+            }
             None => {}
         }
     }

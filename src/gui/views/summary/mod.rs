@@ -1,5 +1,6 @@
 //! The summary: machine, graph, memory, throughput, options, spec and files, block by block.
 
+mod files;
 mod headline;
 
 use super::state::{State, kept, restored};
@@ -14,8 +15,8 @@ use crate::gui::session::Selection;
 use crate::gui::theme::Palette;
 use crate::gui::widgets::{focus_ui, missing_ui, search_ui, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
-use crate::report::{Batching, FileBeside, Report};
-use crate::units::{Bytes, Cycles, Hertz, exact_bytes, grouped, seconds};
+use crate::report::{Batching, FileBeside, Part, Report};
+use crate::units::{Bytes, Cycles, Hertz, grouped, seconds};
 use egui::accesskit::Role;
 use egui::{
     Align2, CornerRadius, FontId, Frame, Grid, Label, Margin, RichText, ScrollArea, Sense, Stroke,
@@ -30,6 +31,7 @@ pub const VIEW: ViewInfo = ViewInfo {
     title: "Summary",
     help: include_str!("../../../../assets/help/summary.md"),
     icon: Icon::List,
+    settings: &[],
     create: || Box::<SummaryView>::default(),
 };
 
@@ -108,7 +110,8 @@ impl View for SummaryView {
         let filter = self.filter.get_or_insert_with(|| context.prefs.option_filter.clone());
         ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
             Frame::new().inner_margin(Margin::symmetric(24, 18)).show(ui, |ui| {
-                ui.set_width(ui.available_width().min(1180.0));
+                let most = if ui.available_width() > THREE_COLUMNS { 2800.0 } else { 1180.0 };
+                ui.set_width(ui.available_width().min(most));
                 page_ui(ui, context, facts, filter);
             });
         });
@@ -130,35 +133,45 @@ fn page_ui(ui: &mut Ui, context: &mut ViewContext<'_>, facts: &Facts, filter: &m
     ui.add_space(10.0);
     headline::headline_ui(ui, context.opened, facts);
     ui.add_space(8.0);
-    let opened = context.opened;
-    let wide = ui.available_width() > 760.0;
+    let count = match ui.available_width() {
+        width if width > THREE_COLUMNS => 3,
+        width if width > TWO_COLUMNS => 2,
+        _ => 1,
+    };
     let mut blocks = Blocks { context };
-    if wide {
-        ui.spacing_mut().item_spacing.x = 40.0;
-        ui.columns(2, |columns| {
-            columns.iter_mut().for_each(|column| column.spacing_mut().item_spacing.x = 8.0);
-            blocks.ui(&mut columns[0], "Target", |ui, _| target_ui(ui, opened));
-            blocks.ui(&mut columns[1], "Graph", |ui, _| graph_ui(ui, facts));
-            blocks.ui(&mut columns[1], "Batching and throughput", |ui, _| batching_ui(ui, facts));
-        });
-        ui.spacing_mut().item_spacing.x = 8.0;
-    } else {
-        blocks.ui(ui, "Target", |ui, _| target_ui(ui, opened));
-        blocks.ui(ui, "Graph", |ui, _| graph_ui(ui, facts));
-        blocks.ui(ui, "Batching and throughput", |ui, _| batching_ui(ui, facts));
+    let mut options = |ui: &mut Ui, blocks: &mut Blocks<'_, '_>| {
+        blocks.ui(ui, "Options", |ui, context| options_ui(ui, context, facts, filter));
+        blocks.inputs_ui(ui, facts);
+    };
+    if count == 1 {
+        blocks.target_ui(ui);
+        blocks.figures_ui(ui, facts);
+        blocks.notes_ui(ui, facts);
+        options(ui, &mut blocks);
+        return blocks.files_ui(ui, facts);
     }
-    if !facts.notes.is_empty() || !facts.warnings.is_empty() {
-        blocks.ui(ui, "Notes", |ui, _| notes_ui(ui, facts));
+    ui.spacing_mut().item_spacing.x = 40.0;
+    ui.columns(count, |columns| {
+        columns.iter_mut().for_each(|column| column.spacing_mut().item_spacing.x = 8.0);
+        blocks.target_ui(&mut columns[0]);
+        blocks.figures_ui(&mut columns[1], facts);
+        if let [left, middle, right] = columns {
+            blocks.files_ui(left, facts);
+            blocks.notes_ui(middle, facts);
+            options(right, &mut blocks);
+        }
+    });
+    ui.spacing_mut().item_spacing.x = 8.0;
+    if count == 2 {
+        blocks.notes_ui(ui, facts);
+        options(ui, &mut blocks);
+        blocks.files_ui(ui, facts);
     }
-    blocks.ui(ui, "Options", |ui, context| options_ui(ui, context, facts, filter));
-    if let Some(spec) = &facts.spec {
-        blocks.ui(ui, "Spec", |ui, _| spec_ui(ui, spec));
-    }
-    for (name, lines) in &facts.trees {
-        blocks.ui(ui, name, |ui, _| tree_ui(ui, lines));
-    }
-    blocks.ui(ui, "Report files", |ui, _| files_ui(ui, opened, facts));
 }
+
+/// Room from which on blocks stand in two and in three columns.
+const TWO_COLUMNS: f32 = 760.0;
+const THREE_COLUMNS: f32 = 2750.0;
 
 /// Blocks that can be folded; what is folded is remembered.
 struct Blocks<'a, 'b> {
@@ -166,6 +179,37 @@ struct Blocks<'a, 'b> {
 }
 
 impl<'b> Blocks<'_, 'b> {
+    fn target_ui(&mut self, ui: &mut Ui) {
+        let opened = self.context.opened;
+        self.ui(ui, "Target", |ui, _| target_ui(ui, opened));
+    }
+
+    fn figures_ui(&mut self, ui: &mut Ui, facts: &Facts) {
+        self.ui(ui, "Graph", |ui, _| graph_ui(ui, facts));
+        self.ui(ui, "Batching and throughput", |ui, _| batching_ui(ui, facts));
+    }
+
+    fn notes_ui(&mut self, ui: &mut Ui, facts: &Facts) {
+        if !facts.notes.is_empty() || !facts.warnings.is_empty() {
+            self.ui(ui, "Notes", |ui, _| notes_ui(ui, facts));
+        }
+    }
+
+    /// What the report was made from, and what lies beside it.
+    fn inputs_ui(&mut self, ui: &mut Ui, facts: &Facts) {
+        if let Some(spec) = &facts.spec {
+            self.ui(ui, "Spec", |ui, _| spec_ui(ui, spec));
+        }
+        for (name, lines) in &facts.trees {
+            self.ui(ui, name, |ui, _| tree_ui(ui, lines));
+        }
+    }
+
+    fn files_ui(&mut self, ui: &mut Ui, facts: &Facts) {
+        let opened = self.context.opened;
+        self.ui(ui, "Report files", |ui, _| files::files_ui(ui, opened, facts));
+    }
+
     fn ui(
         &mut self,
         ui: &mut Ui,
@@ -207,6 +251,9 @@ fn triangle(ui: &Ui, centre: egui::Pos2, folded: bool, colour: egui::Color32) {
     ui.painter().add(egui::Shape::convex_polygon(points, colour, Stroke::NONE));
 }
 
+/// Letters of a name that is never cut off.
+const LONGEST_NAME: usize = 48;
+
 /// Names on the left, values on the right.
 fn rows_ui(ui: &mut Ui, id: &str, rows: &[Row]) {
     let palette = Palette::of(ui.visuals());
@@ -217,7 +264,9 @@ fn rows_ui(ui: &mut Ui, id: &str, rows: &[Row]) {
         .spacing(vec2(18.0, 6.0))
         .show(ui, |ui| {
             for Row { name, value, formula } in rows {
-                ui.add(Label::new(RichText::new(name).color(palette.weak_text)).truncate());
+                let label = Label::new(RichText::new(name).color(palette.weak_text));
+                let short = name.chars().count() <= LONGEST_NAME;
+                ui.add(if short { label.extend() } else { label.truncate() });
                 let value = ui.add(Label::new(value).wrap().selectable(true));
                 if !formula.is_empty() {
                     value.on_hover_text(*formula);
@@ -285,16 +334,29 @@ fn target_ui(ui: &mut Ui, opened: &Opened) {
     }
     rows.push(memory("Total memory", ipus, "memory per IPU x IPUs"));
     rows.push(row("Tile clock", known(target.clock.0, Hertz(target.clock.0))));
+    let (level, formula) = instrumentation(&opened.report);
+    rows.push(derived("Compute set instrumentation", level, formula));
     rows_ui(ui, "target", &rows);
+}
+
+/// How finely compute sets were measured, as far as what was recorded tells.
+fn instrumentation(report: &Report) -> (&'static str, &'static str) {
+    if report.has(Part::ComputeSetCycles) {
+        ("Tile", "told from what is recorded: cycles of each tile in each compute set")
+    } else if report.has(Part::Execution) {
+        ("IPU", "told from what is recorded: cycles of each IPU in each step, not of each tile")
+    } else {
+        ("Off", "told from what is recorded: no cycles of compute sets")
+    }
 }
 
 fn graph_ui(ui: &mut Ui, facts: &Facts) {
     let graph = &facts.summary.graph;
     let rows = [
-        row("Number of compute sets", grouped(graph.compute_sets)),
-        row("Number of edges", grouped(graph.edges)),
-        row("Number of variables", grouped(graph.variables)),
-        row("Number of vertices", grouped(graph.vertices)),
+        row("Number of compute sets", known(graph.compute_sets, grouped(graph.compute_sets))),
+        row("Number of edges", known(graph.edges, grouped(graph.edges))),
+        row("Number of variables", known(graph.variables, grouped(graph.variables))),
+        row("Number of vertices", known(graph.vertices, grouped(graph.vertices))),
     ];
     rows_ui(ui, "graph", &rows);
 }
@@ -346,12 +408,13 @@ fn notes_ui(ui: &mut Ui, facts: &Facts) {
     let palette = Palette::of(ui.visuals());
     let warnings = facts.warnings.iter().map(|text| ("Warning", text, palette.warning));
     let notes = facts.notes.iter().map(|text| ("Note", text, palette.weak_text));
-    for (kind, text, colour) in warnings.chain(notes) {
-        ui.horizontal_top(|ui| {
-            ui.add_sized(vec2(64.0, 18.0), Label::new(RichText::new(kind).color(colour)));
+    Grid::new("notes").num_columns(2).min_col_width(56.0).spacing(vec2(12.0, 6.0)).show(ui, |ui| {
+        for (kind, text, colour) in warnings.chain(notes) {
+            ui.label(RichText::new(kind).color(colour));
             ui.add(Label::new(text).wrap().selectable(true));
-        });
-    }
+            ui.end_row();
+        }
+    });
 }
 
 fn options_ui(ui: &mut Ui, context: &mut ViewContext<'_>, facts: &Facts, filter: &mut String) {
@@ -421,48 +484,4 @@ fn tree_ui(ui: &mut Ui, lines: &Result<Vec<Line>, String>) {
             }
         },
     );
-}
-
-fn files_ui(ui: &mut Ui, opened: &Opened, facts: &Facts) {
-    let palette = Palette::of(ui.visuals());
-    let path = opened.report.path();
-    let directory = path.parent().map_or(String::new(), |parent| parent.display().to_string());
-    ui.add(Label::new(RichText::new(directory).color(palette.weak_text)).wrap().selectable(true));
-    ui.add_space(4.0);
-    Grid::new("files").num_columns(4).min_row_height(18.0).spacing(vec2(14.0, 6.0)).show(
-        ui,
-        |ui| {
-            let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-            let size = exact_bytes(opened.report.file_size().0);
-            file_ui(ui, true, &name.unwrap_or_default(), "The report", &size);
-            for file in &facts.files {
-                let old = facts.written.is_some_and(|written| file.is_older_than(written));
-                let words = |size: Bytes| match old {
-                    true => format!("{}, left of an earlier run", exact_bytes(size.0)),
-                    false => exact_bytes(size.0),
-                };
-                let size = file.found.map(|(size, _)| words(size));
-                let found = size.is_some();
-                file_ui(ui, found, file.name, file.about, size.as_deref().unwrap_or("not there"));
-            }
-        },
-    );
-    if !facts.meta.is_empty() {
-        ui.add_space(6.0);
-        let rows: Vec<Row> = facts.meta.iter().map(|(key, value)| row(key, value)).collect();
-        rows_ui(ui, "meta", &rows);
-    }
-}
-
-fn file_ui(ui: &mut Ui, found: bool, name: &str, about: &str, size: &str) {
-    let palette = Palette::of(ui.visuals());
-    let (mark, colour, text) = match found {
-        true => ("✓", palette.good, palette.text),
-        false => ("?", palette.weak_text, palette.weak_text),
-    };
-    ui.label(RichText::new(mark).color(colour).family(crate::gui::fonts::strong_family()));
-    ui.label(RichText::new(name).color(text));
-    ui.label(RichText::new(about).color(palette.weak_text));
-    ui.label(RichText::new(size).color(palette.weak_text));
-    ui.end_row();
 }

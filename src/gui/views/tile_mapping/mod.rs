@@ -32,6 +32,7 @@ pub const VIEW: ViewInfo = ViewInfo {
     title: "Tile mapping",
     help: include_str!("../../../../assets/help/tile-mapping.md"),
     icon: Icon::Tiles,
+    settings: &["kind", "measure", "powers", "tab"],
     create: || Box::<TileMapping>::default(),
 };
 
@@ -134,6 +135,10 @@ impl View for TileMapping {
         CentralPanel::default().frame(frame).show(ui, |ui| {
             self.mapping_ui(ui, context, &listed, false);
         });
+    }
+
+    fn clears(&self) -> Vec<Command> {
+        vec![Command::SelectTiles(Vec::new())]
     }
 
     fn state(&self) -> State {

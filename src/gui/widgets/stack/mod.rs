@@ -9,7 +9,7 @@ mod values;
 
 pub use values::{Layer, Stack};
 
-use super::axis::{Axis, Limits};
+use super::axis::{Axis, Limits, count_drag};
 use super::overview::{Grip, overview_ui};
 use super::tiled::{Pieces, Tiled};
 use super::{focus_ui, legend_ui, node_ui};
@@ -36,6 +36,8 @@ const AXIS_WIDTH: f32 = 74.0;
 const FOOT: f32 = 36.0;
 /// Most places that get a node of their own for readers of the screen.
 const MAX_NODES: usize = 256;
+/// About as many nodes as there are where neighbours share one.
+const SHARED_NODES: usize = 64;
 
 /// How a graph looks and what stands on it.
 pub struct Look<'a> {
@@ -53,12 +55,34 @@ pub struct Look<'a> {
     pub chosen: &'a [usize],
     /// Places that something covers, with its name.
     pub spans: &'a [(Range<usize>, String)],
-    /// A place with a word beside it.
-    pub flag: Option<(usize, &'a str)>,
-    /// A line across, with its name.
-    pub level: Option<(u64, &'a str)>,
+    /// Places with words beside them.
+    pub flags: &'a [Flag],
+    /// Lines across.
+    pub levels: &'a [Level],
     /// Places that stay bright while the others are veiled; `None` veils nothing.
     pub matching: Option<&'a Matching>,
+}
+
+/// A point of the graph with words beside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flag {
+    /// Its place.
+    pub place: usize,
+    /// Its height.
+    pub value: u64,
+    /// What is there.
+    pub words: String,
+}
+
+/// A line across the graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// Its height.
+    pub value: u64,
+    /// What it stands for.
+    pub name: &'static str,
+    /// Its colour.
+    pub colour: Color32,
 }
 
 /// Places that match something, counted so that a column of pixels knows at once if it has any.
@@ -113,7 +137,7 @@ pub struct Answer {
 }
 
 /// What is zoomed to, and what is drawn already.
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StackGraph {
     axis: Option<Axis>,
@@ -161,6 +185,11 @@ impl StackGraph {
         self.axis = None;
     }
 
+    /// Whether all places are shown.
+    pub fn is_whole(&self) -> bool {
+        self.axis.is_none()
+    }
+
     /// Shows the graph in the room there is.
     pub fn ui(&mut self, ui: &mut Ui, stack: &Arc<Stack>, look: &Look<'_>) -> Answer {
         let area = ui.available_rect_before_wrap();
@@ -174,9 +203,12 @@ impl StackGraph {
         let limits = Limits { range: CycleRange::new(0, stack.places().max(1) as u64), width };
         self.keep_axis(limits);
         self.strip_ui(ui, stack, strip, limits);
+        let beside = Rect::from_x_y_ranges(area.left() + 6.0..=left - 6.0, strip.y_range());
+        self.count_ui(ui, beside, limits, look.axis);
         let axis = self.axis.unwrap_or_else(|| Axis::fitting_exactly(limits.range, width));
         let mut places = Places { stack, frame, axis, top: 1.0 };
-        let highest = stack.highest(places.window()).max(look.level.map_or(0, |level| level.0));
+        let levels = look.levels.iter().map(|level| level.value);
+        let highest = levels.fold(stack.highest(places.window()), u64::max);
         places.top = highest.max(1) as f64 * 1.08;
         let response = ui.interact(frame, ui.scope_id().with(look.name), Sense::click_and_drag());
         paint(ui, &places, look);
@@ -212,10 +244,23 @@ impl StackGraph {
             let image = Pieces::cut(silhouette(stack, size, palette));
             self.strip = Some((key.0, key.1, dark, Tiled::new(ui.ctx(), "stack overview", &image)));
         }
-        let image = self.strip.as_ref().map(|(_, _, _, texture)| texture);
+        let image = self.strip.as_ref().map(|(_, _, _, texture)| (texture, limits.range));
         let axis = self.axis.unwrap_or_else(|| Axis::fitting_exactly(limits.range, limits.width));
         if let Some(moved) = overview_ui(ui, rect, image, axis, limits, &mut self.grip) {
             self.axis = Some(moved);
+        }
+    }
+
+    /// How many places are on the screen.
+    fn count_ui(&mut self, ui: &mut Ui, rect: Rect, limits: Limits, places: &str) {
+        let axis = self.axis.unwrap_or_else(|| Axis::fitting_exactly(limits.range, limits.width));
+        let mut count = axis.count(limits);
+        let name = format!("{places} on the screen");
+        let shown = ui.put(rect.shrink2(vec2(0.0, 3.0)), count_drag(&mut count, limits));
+        let shown = shown.accessible_name(&name);
+        if shown.on_hover_text(format!("{name}: drag, or type how many")).changed() {
+            let whole = count >= limits.range.length();
+            self.axis = (!whole).then(|| axis.showing(count, limits));
         }
     }
 
@@ -295,14 +340,19 @@ fn nodes_ui(ui: &Ui, places: &Places<'_>, look: &Look<'_>, response: &Response) 
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value));
     focus_ui(ui, response, places.frame);
     let window = places.window();
-    if window.len() > MAX_NODES {
-        return;
-    }
-    for place in window {
-        let rect =
-            Rect::from_x_y_ranges(places.x(place)..=places.x(place + 1), places.frame.y_range());
-        let words = || ((look.label)(place), look.unit.exact(stack.total(place)));
-        node_ui(ui, response.id.with(place), rect, Role::GraphicsObject, words);
+    // Where there are too many of them, neighbours share a node.
+    let shared = if window.len() > MAX_NODES { window.len().div_ceil(SHARED_NODES) } else { 1 };
+    for first in window.clone().step_by(shared) {
+        let end = (first + shared).min(window.end);
+        let rect = Rect::from_x_y_ranges(places.x(first)..=places.x(end), places.frame.y_range());
+        let words = || match end - first {
+            1 => ((look.label)(first), look.unit.exact(stack.total(first))),
+            _ => (
+                format!("{} to {}", (look.label)(first), (look.label)(end - 1)),
+                format!("at most {}", look.unit.exact(stack.highest(first..end))),
+            ),
+        };
+        node_ui(ui, response.id.with(first), rect, Role::GraphicsObject, words);
     }
 }
 
@@ -316,9 +366,9 @@ fn legends_ui(ui: &mut Ui, rect: Rect, stack: &Stack, look: &Look<'_>) {
                     legend_ui(ui, *colour, title);
                     ui.add_space(8.0);
                 }
-                if let Some((value, name)) = look.level {
-                    legend_ui(ui, palette.max_memory, name);
-                    let text = look.unit.short(value);
+                for Level { value, name, colour } in look.levels {
+                    legend_ui(ui, *colour, name);
+                    let text = look.unit.short(*value);
                     ui.label(RichText::new(text).size(12.0).color(palette.weak_text));
                 }
             });

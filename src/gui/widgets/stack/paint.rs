@@ -1,13 +1,15 @@
 //! How a graph of stacked values is painted.
 
 use super::values::{Stack, mark_step};
-use super::{Look, Matching, Places};
+use super::{Flag, Look, Matching, Places};
 use crate::gui::theme::{Palette, mix};
 use crate::gui::widgets::axis::tick_step;
 use crate::gui::widgets::elided::elided;
 use crate::units::grouped;
 use egui::{Align2, Color32, ColorImage, FontId, Mesh, Painter, Rect, Shape, Stroke, Ui, pos2};
 
+/// Width of the line along the top of a layer.
+const LINE: f32 = 1.3;
 /// Most columns of each of many layers that have a line along their top.
 const MOST_OUTLINED: usize = 400;
 
@@ -17,15 +19,24 @@ pub(super) fn paint(ui: &Ui, places: &Places<'_>, look: &Look<'_>) {
     let painter = ui.painter();
     grid(painter, places, look, palette);
     let inside = ui.painter_at(places.frame);
-    let mut below = columns(places, None);
+    let ground = columns(places, None);
+    let mut below = ground.clone();
     let count = places.stack.titles().len();
     // A few layers are pale with a line along their top; many are told apart by their colours.
     let paleness = [0.85, 0.75].get(count.saturating_sub(1)).copied().unwrap_or(0.25);
     for (index, colour) in look.colours.iter().enumerate().take(count) {
         let above = columns(places, Some(index));
+        if places.stack.is_beside() {
+            // What is behind shines through.
+            fill(&inside, places, &ground, &above, colour.gamma_multiply(0.16));
+            // Of two that are the same, the one behind shows on both sides.
+            let width = if index < count / 2 { 3.0 } else { LINE };
+            outline(&inside, places, &above, Stroke::new(width, *colour));
+            continue;
+        }
         fill(&inside, places, &below, &above, mix(*colour, palette.page, paleness));
         if count <= 2 || above.len() <= MOST_OUTLINED {
-            outline(&inside, places, &above, *colour);
+            outline(&inside, places, &above, Stroke::new(LINE, *colour));
         }
         below = above;
     }
@@ -42,11 +53,14 @@ pub(super) fn paint(ui: &Ui, places: &Places<'_>, look: &Look<'_>) {
         }
         inside.vline(middle, places.frame.y_range(), Stroke::new(1.5, palette.selection));
     }
-    if let Some((value, _)) = look.level {
-        let line = Stroke::new(1.5, palette.max_memory);
-        inside.hline(places.frame.x_range(), places.y(value), line);
+    for level in look.levels {
+        let line = Stroke::new(1.5, level.colour);
+        inside.hline(places.frame.x_range(), places.y(level.value), line);
     }
-    flag(&inside, places, look, palette);
+    for (index, flag) in look.flags.iter().enumerate() {
+        // Two of them may be at one place: their words stand on either side.
+        paint_flag(&inside, places, flag, index % 2 == 1, palette);
+    }
     painter.hline(places.frame.x_range(), places.frame.bottom(), Stroke::new(1.0, palette.outline));
 }
 
@@ -122,7 +136,7 @@ fn veil(painter: &Painter, places: &Places<'_>, matching: &Matching, colour: Col
     painter.add(Shape::mesh(mesh));
 }
 
-fn outline(painter: &Painter, places: &Places<'_>, above: &[(f32, f32, f32)], colour: Color32) {
+fn outline(painter: &Painter, places: &Places<'_>, above: &[(f32, f32, f32)], line: Stroke) {
     let mut points = Vec::with_capacity(above.len() * 2);
     for (left, right, y) in above {
         points.push(pos2(left.max(places.frame.left() - 2.0), *y));
@@ -140,7 +154,7 @@ fn outline(painter: &Painter, places: &Places<'_>, above: &[(f32, f32, f32)], co
         }
         kept.push(point);
     }
-    painter.add(Shape::line(kept, Stroke::new(1.3, colour)));
+    painter.add(Shape::line(kept, line));
 }
 
 fn grid(painter: &Painter, places: &Places<'_>, look: &Look<'_>, palette: &Palette) {
@@ -202,13 +216,18 @@ fn spans(painter: &Painter, places: &Places<'_>, look: &Look<'_>, palette: &Pale
     }
 }
 
-fn flag(painter: &Painter, places: &Places<'_>, look: &Look<'_>, palette: &Palette) {
-    let Some((place, word)) = look.flag else { return };
-    let x = (places.x(place) + places.x(place + 1)) / 2.0;
+fn paint_flag(
+    painter: &Painter,
+    places: &Places<'_>,
+    flag: &Flag,
+    words_left: bool,
+    palette: &Palette,
+) {
+    let x = (places.x(flag.place) + places.x(flag.place + 1)) / 2.0;
     if !places.frame.x_range().contains(x) {
         return;
     }
-    let y = places.y(places.stack.total(place));
+    let y = places.y(flag.value);
     let dashes = Shape::dashed_line(
         &[pos2(x, places.frame.bottom()), pos2(x, y)],
         Stroke::new(1.0, palette.text),
@@ -217,9 +236,19 @@ fn flag(painter: &Painter, places: &Places<'_>, look: &Look<'_>, palette: &Palet
     );
     painter.extend(dashes);
     painter.circle_filled(pos2(x, y), 3.0, palette.text);
-    let text = painter.layout_no_wrap(word.to_owned(), FontId::proportional(11.5), palette.text);
-    let right = x + 8.0 + text.size().x > places.frame.right();
-    let left = if right { x - 8.0 - text.size().x } else { x + 8.0 };
+    let text = painter.layout_no_wrap(flag.words.clone(), FontId::proportional(11.5), palette.text);
+    let (before, behind) = (x - 8.0 - text.size().x, x + 8.0);
+    let fits_before = before >= places.frame.left();
+    let fits_behind = behind + text.size().x <= places.frame.right();
+    let left = match (fits_before, fits_behind) {
+        (true, true) if words_left => before,
+        (_, true) => behind,
+        (true, false) => before,
+        // In a narrow graph they stand where there is most room.
+        (false, false) => (x - text.size().x / 2.0)
+            .min(places.frame.right() - text.size().x)
+            .max(places.frame.left()),
+    };
     let top = (y - text.size().y / 2.0).max(places.frame.top() + 1.0);
     let ground = Rect::from_min_size(pos2(left, top), text.size()).expand(2.0);
     painter.rect_filled(ground, 3.0, palette.page.gamma_multiply(0.85));

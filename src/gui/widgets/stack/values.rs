@@ -60,9 +60,11 @@ impl Maxima {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stack {
     titles: Vec<String>,
-    /// Sums of the first layers, place by place: one list per layer.
+    /// How high each layer reaches, place by place.
     sums: Vec<Maxima>,
     places: usize,
+    /// Whether all layers stand on the ground instead of on each other.
+    beside: bool,
 }
 
 impl Stack {
@@ -81,6 +83,20 @@ impl Stack {
         stack
     }
 
+    /// Layers that all stand on the ground, one behind the other: the values of several things that
+    /// are compared, not the parts of one.
+    pub fn beside(layers: Vec<Layer>) -> Self {
+        let places = layers.iter().map(|layer| layer.values.len()).max().unwrap_or(0);
+        let titles = layers.iter().map(|layer| layer.title.clone()).collect();
+        let sums = layers.into_iter().map(|layer| Maxima::new(layer.values)).collect();
+        Self { titles, sums, places, beside: true }
+    }
+
+    /// Whether all layers stand on the ground.
+    pub(super) fn is_beside(&self) -> bool {
+        self.beside
+    }
+
     /// Number of places.
     pub fn places(&self) -> usize {
         self.places
@@ -91,23 +107,31 @@ impl Stack {
         &self.titles
     }
 
-    /// Sum of all layers at a place.
+    /// How high the layers reach at a place: their sum, or the largest of those that are compared.
     pub fn total(&self, place: usize) -> u64 {
-        self.sums.last().map_or(0, |sums| sums.get(place))
+        self.reaching().iter().map(|sums| sums.get(place)).max().unwrap_or(0)
+    }
+
+    /// The layers that reach highest: the last one of those that stand on each other, any of those
+    /// that do not.
+    fn reaching(&self) -> &[Maxima] {
+        let first = if self.beside { 0 } else { self.sums.len().saturating_sub(1) };
+        self.sums.get(first..).unwrap_or_default()
     }
 
     /// Value of one layer at a place.
     pub fn value(&self, layer: usize, place: usize) -> u64 {
         let upto = |layer: usize| self.sums.get(layer).map_or(0, |sums| sums.get(place));
-        upto(layer) - layer.checked_sub(1).map_or(0, upto)
+        let below = layer.checked_sub(1).filter(|_| !self.beside);
+        upto(layer) - below.map_or(0, upto)
     }
 
-    /// The largest sum in a range of places.
+    /// How high the layers reach in a range of places.
     pub fn highest(&self, places: Range<usize>) -> u64 {
-        self.sums.last().map_or(0, |sums| sums.highest(places))
+        self.reaching().iter().map(|sums| sums.highest(places.clone())).max().unwrap_or(0)
     }
 
-    /// The largest sum of the layers up to one of them in a range of places.
+    /// How high one of the layers reaches in a range of places.
     pub(super) fn highest_upto(&self, layer: usize, places: Range<usize>) -> u64 {
         self.sums.get(layer).map_or(0, |sums| sums.highest(places))
     }
@@ -136,6 +160,18 @@ mod tests {
         assert_eq!([0, 1, 2, 3].map(|place| stack.value(1, place)), [0, 7, 1, 0]);
         assert_eq!(stack.highest(0..9), 12);
         assert_eq!(stack.highest(2..3), 6);
+    }
+
+    #[test]
+    fn layers_beside_each_other_keep_their_own_values() {
+        let layer = |values: &[u64]| Layer { title: String::new(), values: values.to_vec() };
+        let stack = Stack::beside(vec![layer(&[5, 5, 5]), layer(&[0, 7, 1, 2])]);
+        assert_eq!(stack.places(), 4);
+        assert_eq!([0, 1, 2, 3].map(|place| stack.total(place)), [5, 7, 5, 2]);
+        assert_eq!([0, 1, 2, 3].map(|place| stack.value(1, place)), [0, 7, 1, 2]);
+        assert_eq!(stack.highest(0..9), 7);
+        assert_eq!(stack.highest(2..4), 5);
+        assert_eq!(Stack::beside(Vec::new()).highest(0..9), 0);
     }
 
     #[test]

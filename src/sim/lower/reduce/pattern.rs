@@ -5,6 +5,7 @@
 //! form a group, which one vertex can reduce (poplibs lib/popops/reduction/
 //! ReductionIntrospection.cpp).
 
+use super::partials::merged;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
@@ -111,6 +112,16 @@ pub fn groups(dims: &[Dim], range: Range<u64>) -> Vec<Group> {
         Some(inner) if inner.reduced => join(columns_in_runs(&pieces(dims, range))),
         Some(_) => join(columns_side_by_side(&pieces(dims, range))),
     }
+}
+
+/// Number of different columns in `range` of a tensor with these collapsed dimensions.
+pub fn columns(dims: &[Dim], range: Range<u64>) -> u64 {
+    let Some(inner) = dims.last() else { return 1 };
+    let found = pieces(dims, range).into_iter().map(|piece| {
+        let length = if inner.reduced { 1 } else { piece.length };
+        piece.column..piece.column + length
+    });
+    width(&merged(found.collect()))
 }
 
 fn group_of(columns: Range<u64>, patterns: Vec<Pattern>) -> Group {
@@ -308,6 +319,8 @@ mod tests {
             }
             seen.sort_unstable();
             prop_assert_eq!(seen, (0..range.end - range.start).collect::<Vec<_>>());
+            let all = merged(groups.iter().flat_map(|group| group.columns.clone()).collect());
+            prop_assert_eq!(columns(&collapse(&dims), range), width(&all));
         }
     }
 }

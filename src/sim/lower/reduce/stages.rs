@@ -1,6 +1,7 @@
 //! The stages of a reduction: on the tiles, between tiles, to the result (poplibs
 //! lib/popops/reduction/ReductionStages.cpp and ReductionPlan.cpp).
 
+use super::cycles::Kind;
 use super::operation::Operation;
 use super::partials::{Partials, Sources, joined, merged};
 use super::pattern::{Dim, groups, width};
@@ -441,7 +442,7 @@ impl<'a> Stages<'a> {
         let start = work.phases().len();
         for (set, suffix) in ["Reduce", "Reduce_Second_Stage"].into_iter().enumerate() {
             let busy = stage.tiles.iter().filter(|(_, tile)| !tile.sets[set].is_empty());
-            let cycles = per_tile(busy.map(|(tile, work)| (*tile, tile_cycles(&work.sets[set]))));
+            let cycles = per_tile(busy.map(|(tile, work)| (*tile, work.cycles[set])));
             if cycles.is_empty() {
                 continue;
             }
@@ -470,7 +471,7 @@ pub fn columns_on_tiles(dims: &[Dim], input: &TileRuns<u64>) -> TileRuns<u64> {
     per_tile(stretches_of_memory(input).map(|(tile, range)| {
         let count = *known
             .entry((range.start % period, range.end - range.start))
-            .or_insert_with(|| groups(dims, range).iter().map(pattern::Group::width).sum());
+            .or_insert_with(|| pattern::columns(dims, range));
         (tile, count)
     }))
 }
@@ -554,24 +555,22 @@ fn final_regions(duties: &[Duty], grain: u64) -> Vec<Region> {
         .collect()
 }
 
-/// Cycles of the busiest worker, which gets every sixth cycle.
-fn tile_cycles(vertices: &[Vertex]) -> u64 {
-    let mut workers = [0; WORKERS as usize];
-    for vertex in vertices {
-        if let Some(least) = workers.iter_mut().min() {
-            *least += vertex.cycles;
-        }
-    }
-    WORKERS * workers.into_iter().max().unwrap_or(0)
-}
-
 /// The vertices of one compute set by type and number of edges.
 fn vertex_uses(stage: &StageWork, set: usize) -> Vec<VertexUse> {
+    let mut types: HashMap<(Form, Kind), String> = HashMap::new();
     let mut counts: BTreeMap<(String, u64), BTreeMap<u32, u64>> = BTreeMap::new();
-    for (tile, work) in &stage.tiles {
+    for (work, tiles) in by_work(stage) {
+        let mut mine: BTreeMap<(&str, u64), u64> = BTreeMap::new();
         for vertex in &work.sets[set] {
-            let uses = counts.entry((vertex_type(vertex), vertex.edges)).or_default();
-            *uses.entry(*tile).or_default() += 1;
+            types.entry((vertex.form, vertex.kind)).or_insert_with(|| vertex_type(vertex));
+        }
+        for vertex in &work.sets[set] {
+            let name = &types[&(vertex.form, vertex.kind)];
+            *mine.entry((name, vertex.edges)).or_default() += 1;
+        }
+        for ((name, edges), count) in mine {
+            let uses = counts.entry((name.to_owned(), edges)).or_default();
+            uses.extend(tiles.iter().map(|tile| (*tile, count)));
         }
     }
     counts
@@ -584,6 +583,20 @@ fn vertex_uses(stage: &StageWork, set: usize) -> Vec<VertexUse> {
             constant_bytes: 0,
         })
         .collect()
+}
+
+/// What tiles do, with all tiles that do just that.
+fn by_work(stage: &StageWork) -> Vec<(&TileWork, Vec<u32>)> {
+    let mut known: HashMap<*const TileWork, usize> = HashMap::new();
+    let mut found: Vec<(&TileWork, Vec<u32>)> = Vec::new();
+    for (tile, work) in &stage.tiles {
+        let at = *known.entry(Rc::as_ptr(work)).or_insert(found.len());
+        if at == found.len() {
+            found.push((work, Vec::new()));
+        }
+        found[at].1.push(*tile);
+    }
+    found
 }
 
 fn vertex_type(vertex: &Vertex) -> String {

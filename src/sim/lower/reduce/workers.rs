@@ -13,6 +13,8 @@ use crate::sim::lower::elementwise::{WORKERS, vector_width};
 pub struct TileWork {
     /// Vertices of the first compute set, then of the second.
     pub sets: [Vec<Vertex>; 2],
+    /// Cycles of the busiest worker of each compute set, which gets every sixth cycle.
+    pub cycles: [u64; 2],
     /// Elements that the first set leaves for the second.
     pub scratch_elements: u64,
 }
@@ -70,7 +72,19 @@ pub fn deal(stage: Stage, regions: Vec<Region>) -> TileWork {
     if !rest.is_empty() {
         dealer.share(rest);
     }
-    dealer.work
+    let mut work = dealer.work;
+    work.cycles = work.sets.each_ref().map(|vertices| tile_cycles(vertices));
+    work
+}
+
+fn tile_cycles(vertices: &[Vertex]) -> u64 {
+    let mut workers = [0; WORKERS as usize];
+    for vertex in vertices {
+        if let Some(least) = workers.iter_mut().min() {
+            *least += vertex.cycles;
+        }
+    }
+    WORKERS * workers.into_iter().max().unwrap_or(0)
 }
 
 impl Dealer {

@@ -1,4 +1,4 @@
-//! Bytes of the trace index: variable-length integers inside a checked, compressed envelope.
+//! Bytes of blobs: variable-length integers, and a checked, compressed envelope for many of them.
 
 use miniz_oxide::deflate::compress_to_vec_zlib;
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;

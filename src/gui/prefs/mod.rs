@@ -1,16 +1,14 @@
 //! What is remembered between two starts: theme, recent reports, choices of views.
-//!
-//! One JSON file below the user's configuration directory. Nothing here may fail the app: garbage
-//! means defaults, a directory that cannot be written means nothing is remembered, and both are
-//! said once.
 
-use crate::analysis::save::write_whole;
+mod store;
+
 use crate::analysis::trace::Style;
 use crate::units::{ByteUnits, set_byte_units};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
+pub use store::Store;
 
 /// Most recent reports that are remembered.
 const MAX_RECENT: usize = 64;
@@ -75,6 +73,14 @@ impl PaletteChoice {
     /// Every choice.
     pub const ALL: [Self; 2] = [Self::Classic, Self::ColourBlindSafe];
 
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Classic => "classic",
+            Self::ColourBlindSafe => "colour-blind-safe",
+        }
+    }
+
     /// Words for people.
     pub fn title(self) -> &'static str {
         match self {
@@ -133,14 +139,27 @@ impl Default for Look {
     }
 }
 
+/// Least and most percent that text may have.
+pub const TEXT_PERCENT: std::ops::RangeInclusive<u16> = 50..=300;
+
 impl Look {
     /// Makes it so, for everything that is painted from now on.
     pub fn apply(self, context: &egui::Context) {
+        self.choose();
+        super::theme::install_styles(context);
+        context.set_zoom_factor(zoom_factor(self.text_percent));
+    }
+
+    /// Chooses what is the same for all windows and pictures of the process: units and colours.
+    pub fn choose(self) {
         set_byte_units(self.units);
         super::theme::choose(self.palette);
-        super::theme::install_styles(context);
-        context.set_zoom_factor(f32::from(self.text_percent.clamp(50, 300)) / 100.0);
     }
+}
+
+/// Pixels per point where text has so many percent.
+pub fn zoom_factor(text_percent: u16) -> f32 {
+    f32::from(text_percent.clamp(*TEXT_PERCENT.start(), *TEXT_PERCENT.end())) / 100.0
 }
 
 /// A report that was open.
@@ -327,132 +346,5 @@ impl Prefs {
     /// Takes a report off the list.
     pub fn forget(&mut self, path: &Path) {
         self.recent.retain(|recent| recent.path != path);
-    }
-}
-
-/// The file that preferences live in, and what was last written to it.
-pub struct Store {
-    path: Option<PathBuf>,
-    written: Prefs,
-}
-
-impl Store {
-    /// Preferences that are kept nowhere, for pictures and tests.
-    pub fn nowhere() -> (Self, Prefs) {
-        (Self { path: None, written: Prefs::default() }, Prefs::default())
-    }
-
-    /// The user's file, what it says, and a message if it could not be understood.
-    pub fn open() -> (Self, Prefs, Option<String>) {
-        match directory() {
-            Some(directory) => Self::open_file(directory.join("preferences.json")),
-            None => {
-                let (store, prefs) = Self::nowhere();
-                (store, prefs, None)
-            }
-        }
-    }
-
-    fn open_file(path: PathBuf) -> (Self, Prefs, Option<String>) {
-        let read = match std::fs::read_to_string(&path) {
-            Ok(text) => serde_json::from_str(&text).map_err(|error| {
-                let path = path.display();
-                format!("Preferences could not be read, defaults are used: {error}: {path}")
-            }),
-            Err(_) => Ok(Prefs::default()),
-        };
-        let (mut prefs, message) = match read {
-            Ok(prefs) => (prefs, None),
-            Err(message) => (Prefs::default(), Some(message)),
-        };
-        prefs.recent.truncate(MAX_RECENT);
-        (Self { path: Some(path), written: prefs.clone() }, prefs, message)
-    }
-
-    /// Writes what has changed; a message if that was not possible.
-    pub fn save(&mut self, prefs: &Prefs) -> Option<String> {
-        if self.written == *prefs {
-            return None;
-        }
-        self.written = prefs.clone();
-        let path = self.path.clone()?;
-        write(&path, prefs).err().map(|problem| {
-            // Once is enough: what cannot be written now cannot be written later either.
-            self.path = None;
-            format!("Preferences cannot be kept: {problem}")
-        })
-    }
-}
-
-fn write(path: &Path, prefs: &Prefs) -> Result<(), String> {
-    if let Some(directory) = path.parent() {
-        std::fs::create_dir_all(directory).map_err(|error| error.to_string())?;
-    }
-    let text = serde_json::to_string_pretty(prefs).map_err(|error| error.to_string())?;
-    write_whole(path, text.as_bytes())
-}
-
-fn directory() -> Option<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let base = set("XDG_CONFIG_HOME")
-        .map(PathBuf::from)
-        .filter(|path| path.is_absolute())
-        .or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".config")))?;
-    Some(base.join("tilescope"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn preferences_come_back() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("deep/preferences.json");
-        let (mut store, mut prefs, message) = Store::open_file(path.clone());
-        assert_eq!(message, None);
-        prefs.theme = ThemeChoice::Dark;
-        prefs.remember(Path::new("a"));
-        prefs.remember(Path::new("b"));
-        prefs.remember(Path::new("a"));
-        assert_eq!(store.save(&prefs), None);
-        let (_, read, _) = Store::open_file(path);
-        assert_eq!(read, prefs);
-        let order: Vec<&Path> = read.recent.iter().map(|recent| recent.path.as_path()).collect();
-        assert_eq!(order, [Path::new("a"), Path::new("b")]);
-    }
-
-    #[test]
-    fn garbage_means_defaults_and_a_message() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("preferences.json");
-        for garbage in ["", "[7", "{\"theme\": 7}", "\u{0}\u{1}"] {
-            std::fs::write(&path, garbage).unwrap();
-            let (_, prefs, message) = Store::open_file(path.clone());
-            assert_eq!(prefs, Prefs::default());
-            assert!(message.is_some(), "{garbage:?}");
-        }
-    }
-
-    #[test]
-    fn a_place_that_cannot_be_written_is_said_once() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("file");
-        std::fs::write(&file, "").unwrap();
-        let (mut store, mut prefs, _) = Store::open_file(file.join("preferences.json"));
-        prefs.narrow_menu = true;
-        assert!(store.save(&prefs).is_some());
-        prefs.narrow_menu = false;
-        assert!(store.save(&prefs).is_none());
-    }
-
-    #[test]
-    fn the_list_of_recent_reports_is_bounded() {
-        let mut prefs = Prefs::default();
-        for i in 0..100 {
-            prefs.remember(Path::new(&i.to_string()));
-        }
-        assert_eq!(prefs.recent.len(), MAX_RECENT);
-        assert_eq!(prefs.recent[0].path, Path::new("99"));
     }
 }

@@ -1,0 +1,133 @@
+//! The colours of each theme.
+
+use super::{Palette, rgb};
+
+/// Colours on a light ground.
+pub static LIGHT: Palette = LIGHT_COLOURS;
+
+const LIGHT_COLOURS: Palette = Palette {
+    page: rgb(0xffffff),
+    raised: rgb(0xf5f6f8),
+    stripe: rgb(0xf8f9fb),
+    hover: rgb(0xeceff4),
+    chosen: rgb(0xdfeafb),
+    rule: rgb(0xe1e4e9),
+    outline: rgb(0xc7ccd4),
+    text: rgb(0x1f2430),
+    weak_text: rgb(0x5b6472),
+    accent: rgb(0x1661c9),
+    good: rgb(0x1a7f43),
+    warning: rgb(0x8f5a00),
+    error: rgb(0xc0262d),
+    lane: rgb(0xeeeff1),
+    shade: rgb(0xffffff),
+    compute: rgb(0xf66271),
+    group: rgb(0xfbbecb),
+    internal_exchange: rgb(0xa3d9e2),
+    global_exchange: rgb(0xa9baa9),
+    internal_sync: rgb(0xf6e6a1),
+    external_sync: rgb(0xcfd2d6),
+    stream_copy: rgb(0xfcd3c0),
+    stream_begin: rgb(0xdcdcdc),
+    stream_mid: rgb(0xf0b09a),
+    remote_mid: rgb(0xd9a3d6),
+    stream_end: rgb(0xf2dc82),
+    other: rgb(0xc5c0d0),
+    run: rgb(0x383838),
+    mark: rgb(0xd5dbe6),
+    forward: rgb(0xbcd7f8),
+    backward: rgb(0xd3c8f5),
+    update: rgb(0xbfe3c9),
+    selection: rgb(0x0b6fdc),
+    balance: rgb(0x508ffe),
+    memory_line: rgb(0xe4586b),
+    max_memory: rgb(0x303642),
+    always_live: rgb(0xf37584),
+    not_always_live: rgb(0x7e71ed),
+    heat: [rgb(0xf9e4bd), rgb(0xf6bd8a), rgb(0xe98b7c), rgb(0xb4477f), rgb(0x4b1d6b)],
+    dimming: 0.5,
+    ink: rgb(0x1d2026),
+    chalk: rgb(0xffffff),
+};
+
+/// Colours on a dark ground.
+pub static DARK: Palette = DARK_COLOURS;
+
+const DARK_COLOURS: Palette = Palette {
+    page: rgb(0x1a1c20),
+    raised: rgb(0x212429),
+    stripe: rgb(0x1e2025),
+    hover: rgb(0x2b2f36),
+    chosen: rgb(0x243a5a),
+    rule: rgb(0x31353d),
+    outline: rgb(0x484e59),
+    text: rgb(0xe6e8ec),
+    weak_text: rgb(0xa0a8b4),
+    accent: rgb(0x6eaefc),
+    good: rgb(0x5cc98a),
+    warning: rgb(0xe8b55a),
+    error: rgb(0xff7b80),
+    lane: rgb(0x111214),
+    shade: rgb(0x1a1c20),
+    compute: rgb(0xff6874),
+    group: rgb(0xffb8c4),
+    internal_exchange: rgb(0xa6e0e7),
+    global_exchange: rgb(0x95a595),
+    internal_sync: rgb(0xfde4a5),
+    external_sync: rgb(0x757575),
+    stream_copy: rgb(0xfac9b3),
+    stream_begin: rgb(0x8a8a8a),
+    stream_mid: rgb(0xf7b89c),
+    remote_mid: rgb(0xd9a3d6),
+    stream_end: rgb(0xe8cf7a),
+    other: rgb(0x9a94a8),
+    run: rgb(0xf0f0f0),
+    mark: rgb(0x3a4250),
+    forward: rgb(0x35557c),
+    backward: rgb(0x51467e),
+    update: rgb(0x33604a),
+    selection: rgb(0x4aa3ff),
+    balance: rgb(0x1a94fa),
+    memory_line: rgb(0xff7d8b),
+    max_memory: rgb(0xf2f2f2),
+    always_live: rgb(0xff7d8b),
+    not_always_live: rgb(0x9d92ff),
+    heat: [rgb(0x33254a), rgb(0x5f2d73), rgb(0xa83b74), rgb(0xee7d5e), rgb(0xfce9a6)],
+    dimming: 0.62,
+    ink: rgb(0x14161a),
+    chalk: rgb(0xffffff),
+};
+
+/// Colours on a light ground that can be told apart with any kind of colour vision.
+pub static LIGHT_SAFE: Palette = Palette {
+    compute: rgb(0xf9b41d),
+    group: rgb(0xfde3b0),
+    internal_exchange: rgb(0x86adfc),
+    global_exchange: rgb(0x2848c8),
+    internal_sync: rgb(0xe3e5e9),
+    external_sync: rgb(0xc4c7cc),
+    stream_mid: rgb(0xf2ff49),
+    remote_mid: rgb(0x9d6dff),
+    other: rgb(0x16a031),
+    memory_line: rgb(0xb46a00),
+    always_live: rgb(0xf0932b),
+    not_always_live: rgb(0x2848c8),
+    ..LIGHT_COLOURS
+};
+
+/// The same on a dark ground.
+pub static DARK_SAFE: Palette = Palette {
+    compute: rgb(0xc66a09),
+    group: rgb(0xe6b98c),
+    internal_exchange: rgb(0x86ffce),
+    global_exchange: rgb(0x6f567a),
+    internal_sync: rgb(0xb9bcc2),
+    external_sync: rgb(0x8f9296),
+    stream_mid: rgb(0xf0ff46),
+    remote_mid: rgb(0xc1c6ff),
+    other: rgb(0x09a3ff),
+    memory_line: rgb(0xf5a13c),
+    always_live: rgb(0xf5a13c),
+    not_always_live: rgb(0x5a8cff),
+    ..DARK_COLOURS
+};

@@ -1,0 +1,93 @@
+//! Where the parts of a variable lie, as one blob.
+//!
+//! What an allocator puts before a variable differs from tile to tile, so that its parts lie at
+//! hundreds of addresses although they are of two or three sizes: as rows they would be most of a
+//! report. A blob is a list of combs in the order of their first tiles, each four or six integers:
+//! tiles since the first of the comb before, twice the length (plus one if there are several runs,
+//! and then also how much their distance is longer than that, and their number), and the
+//! difference to the address of the comb before.
+
+use super::codec::{Cursor, apply, difference, put};
+use super::comb::{Comb, combs};
+use crate::units::TileRuns;
+
+/// The blob of the addresses of a variable.
+pub(super) fn encode(addresses: &TileRuns<u64>) -> Vec<u8> {
+    let mut out = Vec::new();
+    let (mut first, mut before) = (0, 0);
+    for (comb, address) in combs(addresses) {
+        let several = comb.times > 1;
+        put(&mut out, u64::from(comb.first - first));
+        put(&mut out, u64::from(comb.length) << 1 | u64::from(several));
+        if several {
+            put(&mut out, u64::from(comb.every - comb.length));
+            put(&mut out, u64::from(comb.times));
+        }
+        put(&mut out, difference(address, before));
+        (first, before) = (comb.first, address);
+    }
+    out
+}
+
+/// The combs of a blob and their addresses; a `None` where it is no comb among `tiles` tiles, and
+/// the last thing there is.
+pub(super) fn decode(blob: &[u8], tiles: u32) -> impl Iterator<Item = Option<(Comb, u64)>> {
+    let mut cursor = Cursor::new(blob);
+    let (mut first, mut before, mut broken) = (0u32, 0, false);
+    std::iter::from_fn(move || {
+        if broken || cursor.is_done() {
+            return None;
+        }
+        let found = next(&mut cursor, first, before, tiles);
+        match found {
+            Some((comb, address)) => (first, before) = (comb.first, address),
+            None => broken = true,
+        }
+        Some(found)
+    })
+}
+
+fn next(cursor: &mut Cursor, first: u32, before: u64, tiles: u32) -> Option<(Comb, u64)> {
+    let mut take = || u32::try_from(cursor.take()?).ok();
+    let first = first.checked_add(take()?)?;
+    let packed = take()?;
+    let length = packed >> 1;
+    let (every, times) = match packed & 1 {
+        0 => (length, 1),
+        _ => (length.checked_add(take()?)?, take()?),
+    };
+    let comb = Comb::checked(first, first.checked_add(length)?, every, times, tiles)?;
+    Some((comb, apply(cursor.take()?, before)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn runs(values: &[Option<u64>]) -> TileRuns<u64> {
+        TileRuns::from_tiles(0, values.iter().copied())
+    }
+
+    proptest! {
+        #[test]
+        fn addresses_come_back(values in prop::collection::vec(prop::option::of(0u64..5), 0..120)) {
+            let tiles = values.len() as u32;
+            let mut back = vec![None; values.len()];
+            for part in decode(&encode(&runs(&values)), tiles) {
+                let (comb, address) = part.expect("a comb");
+                for range in comb.ranges() {
+                    back[range.first as usize..range.end as usize].fill(Some(address));
+                }
+            }
+            prop_assert_eq!(back, values);
+        }
+
+        #[test]
+        fn any_bytes_are_combs_among_the_tiles(blob in prop::collection::vec(any::<u8>(), 0..60)) {
+            for (comb, _) in decode(&blob, 1000).flatten() {
+                prop_assert!(comb.end_of_all() <= 1000);
+            }
+        }
+    }
+}
