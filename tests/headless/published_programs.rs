@@ -136,7 +136,7 @@ fn an_image_blur() {
         within(&format!("{precision}: a sweep with all"), sweep + halo + copied, published, 20.0);
         within(&format!("{precision}: compute"), sweep, compute, 20.0);
         within(&format!("{precision}: exchange"), halo, exchange, 20.0);
-        within(&format!("{precision}: copies"), copied, copies, 30.0);
+        within(&format!("{precision}: copies"), copied, copies, 20.0);
     }
 }
 

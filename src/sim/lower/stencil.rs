@@ -194,12 +194,13 @@ impl Field {
         work
     }
 
-    /// Cycles to copy `bytes` in so many pieces on a tile.
+    /// Cycles to copy `bytes` in so many pieces on a tile. Pieces are whole cells: those of whole
+    /// words are copied by double words.
     fn copied(&self, bytes: u64, pieces: u64) -> u64 {
-        let moved = if self.dtype.bytes() < WORD_BYTES {
-            bytes as f64 * REARRANGE_CYCLES_PER_BYTE
-        } else {
+        let moved = if self.cell_bytes().is_multiple_of(WORD_BYTES) {
             copy_cycles(bytes, WORD_BYTES) as f64
+        } else {
+            bytes as f64 * REARRANGE_CYCLES_PER_BYTE
         };
         (moved + pieces as f64 * PIECE_GATHER_CYCLES).ceil() as u64
     }

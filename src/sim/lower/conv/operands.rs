@@ -351,3 +351,25 @@ fn weight_blocks(forward: &Plan, backward: &Plan) -> Option<Blocks> {
     let rows = if out_group.is_multiple_of(wanted) { wanted } else { out_group };
     (rows > 1).then_some(Blocks { from: in_group, to: rows })
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::sim::graph::DType;
+    use crate::sim::lower::conv::{self, Source};
+    use crate::sim::planner::{ConvParams, Machine, Pass, PlanOptions, plan};
+    use crate::sim::targets::MK2;
+
+    /// Phases of a product that transpose operands where they lie as planned.
+    fn transposes(channels: u64) -> usize {
+        let machine = Machine::whole(MK2);
+        let params = ConvParams::matmul(DType::Half, 1, 1024, channels, 1024);
+        let plan = plan(&machine, &params, &PlanOptions::new(Pass::MatMul)).expect("a plan");
+        let work = conv::forward(&machine, &plan, Source::Planned, Source::Planned);
+        work.phases().iter().filter(|(phase, _)| phase.name.contains("Transpose")).count()
+    }
+
+    #[test]
+    fn channels_that_no_group_divides_are_turned_around_first() {
+        assert_eq!([1024, 1025, 1026].map(transposes), [0, 1, 0]);
+    }
+}

@@ -5,7 +5,10 @@
 //! last stage makes the results on few tiles. Which vertices a tile uses follows from how the
 //! elements lie in its memory.
 
+mod compute_sets;
+mod cuts;
 mod cycles;
+mod duty;
 mod operation;
 mod partials;
 mod pattern;

@@ -1,20 +1,21 @@
 //! The stages of a reduction: on the tiles, between tiles, to the result (poplibs
 //! lib/popops/reduction/ReductionStages.cpp and ReductionPlan.cpp).
 
-use super::cycles::Kind;
+use super::compute_sets::StageWork;
+use super::duty::{Duty, final_regions, senders};
 use super::operation::Operation;
 use super::partials::{Partials, Sources, joined, merged};
 use super::pattern::{Dim, groups, width};
-use super::region::{Operands, Region, Vertex};
+use super::region::Region;
 use super::workers::{Stage, TileWork, deal};
-use super::{Form, Reduction, ResultUse, pattern};
+use super::{Reduction, ResultUse, pattern};
 use crate::report::Category;
 use crate::sim::graph::DType;
 use crate::sim::lower::elementwise::{WORKERS, vector_width};
 use crate::sim::lower::rearrange::{copy_vertex, on_tile_copies};
 use crate::sim::lower::runs::per_tile;
 use crate::sim::lower::split::{self, Bounds};
-use crate::sim::lower::work::{Phase, PhaseKind, Place, Temporary, VertexUse, Work};
+use crate::sim::lower::work::{Place, Temporary, Work};
 use crate::sim::lower::{elementwise, exchange};
 use crate::units::TileRuns;
 use std::cell::RefCell;
@@ -50,12 +51,6 @@ struct Seen {
     groups: Vec<pattern::Group>,
     /// Columns of all groups, in order.
     columns: Vec<Range<u64>>,
-}
-
-/// What each tile does in one stage.
-#[derive(Default)]
-struct StageWork {
-    tiles: Vec<(u32, Rc<TileWork>)>,
 }
 
 /// Bytes of a partial result of an element type on each tile.
@@ -100,13 +95,13 @@ impl<'a> Stages<'a> {
             let name = format!("{}/ReduceOnTile/InToOutNoExchange", self.reduction.name);
             let Reduction { output, result, .. } = *self.reduction;
             let (_, _, tiles) = self.on_tiles(Stage { output, result, ..partial });
-            self.compute(work, &name, &tiles);
+            tiles.add_to(work, &name, self.accumulator);
             return per_tile(held.tiles.iter().map(|(tile, columns)| (*tile, width(columns))));
         }
         if several {
             let name = format!("{}/ReduceOnTile/InToIntermediateNoExchange", self.reduction.name);
             let start = work.phases().len();
-            self.compute(work, &name, &tiles);
+            tiles.add_to(work, &name, self.accumulator);
             self.advance();
             let rotated = self.rotated_bytes();
             if !rotated.is_empty() {
@@ -296,7 +291,7 @@ impl<'a> Stages<'a> {
                 .collect(),
         };
         let start = work.phases().len();
-        self.compute(work, name, &done);
+        done.add_to(work, name, self.accumulator);
         self.keep_messages(work, name, received, start);
         self.advance();
         self.keep(work, &next, start, "tile_data2", Place::Any);
@@ -364,7 +359,7 @@ impl<'a> Stages<'a> {
         let regions = |duties: &[Duty]| final_regions(duties, grain);
         let (received, done) = self.gather(work, &name, held, &duties, stage, regions);
         let start = work.phases().len();
-        self.compute(work, &name, &done);
+        done.add_to(work, &name, self.accumulator);
         self.keep_messages(work, &name, received, start);
         results
     }
@@ -436,32 +431,6 @@ impl<'a> Stages<'a> {
             live: start.saturating_sub(1)..work.phases().len(),
         });
     }
-
-    /// Adds the compute sets of a stage and the elements between them.
-    fn compute(&self, work: &mut Work, name: &str, stage: &StageWork) {
-        let start = work.phases().len();
-        for (set, suffix) in ["Reduce", "Reduce_Second_Stage"].into_iter().enumerate() {
-            let busy = stage.tiles.iter().filter(|(_, tile)| !tile.sets[set].is_empty());
-            let cycles = per_tile(busy.map(|(tile, work)| (*tile, work.cycles[set])));
-            if cycles.is_empty() {
-                continue;
-            }
-            let kind = PhaseKind::Compute { cycles, vertices: vertex_uses(stage, set) };
-            work.push(Phase { name: format!("{name}/{suffix}"), kind });
-        }
-        let bytes = self.accumulator.bytes();
-        let scratch =
-            per_tile(stage.tiles.iter().map(|(tile, work)| (*tile, work.scratch_elements * bytes)));
-        if !scratch.is_empty() {
-            work.temporaries.push(Temporary {
-                name: format!("{name}/secondStagePartials"),
-                category: Category::Variable,
-                bytes: scratch,
-                place: Place::Any,
-                live: start..work.phases().len(),
-            });
-        }
-    }
 }
 
 /// Number of different columns that each tile holds elements of.
@@ -474,27 +443,6 @@ pub fn columns_on_tiles(dims: &[Dim], input: &TileRuns<u64>) -> TileRuns<u64> {
             .or_insert_with(|| pattern::columns(dims, range));
         (tile, count)
     }))
-}
-
-/// Columns that a tile reduces from some source tiles.
-struct Duty {
-    columns: Range<u64>,
-    sources: Vec<u32>,
-}
-
-impl Duty {
-    fn width(&self) -> u64 {
-        self.columns.end - self.columns.start
-    }
-}
-
-/// Tiles other than `tile` that send to it: what one of them sends for neighbouring columns lies
-/// together and is one message.
-fn senders(duties: &[Duty], tile: u32) -> u64 {
-    let mut sources: Vec<u32> = duties.iter().flat_map(|duty| &duty.sources).copied().collect();
-    sources.sort_unstable();
-    sources.dedup();
-    sources.len() as u64 - u64::from(sources.binary_search(&tile).is_ok())
 }
 
 /// Each tile with the stretch of memory it holds.
@@ -519,107 +467,4 @@ fn in_order(columns: &[Range<u64>], held: &[Range<u64>]) -> bool {
         let next = held.get(at + usize::from(end_of_range));
         next.is_some_and(|range| range.start == pair[1].start)
     })
-}
-
-/// Regions of one tile in the last stage: one stretch of rows where all are alike.
-fn final_regions(duties: &[Duty], grain: u64) -> Vec<Region> {
-    let ranges: Vec<Range<u64>> = duties.iter().map(|duty| duty.columns.clone()).collect();
-    let bounds = Bounds { grain, most: WORKERS, least: 1 };
-    let rows_of = |columns: &Range<u64>| {
-        let at = ranges.partition_point(|range| range.end <= columns.start);
-        duties[at].sources.len() as u64
-    };
-    let parts: Vec<(Range<u64>, u64)> = split::stretches(&ranges, bounds)
-        .into_iter()
-        .flatten()
-        .map(|columns| (columns.clone(), rows_of(&columns)))
-        .collect();
-    let alike = parts.iter().all(|(columns, rows)| {
-        *rows == parts[0].1 && (columns.end - columns.start).is_multiple_of(grain)
-    });
-    let stride = parts.iter().map(|(columns, _)| columns.end - columns.start).sum();
-    let mut offset = 0;
-    parts
-        .into_iter()
-        .map(|(columns, rows)| {
-            let outputs = columns.end - columns.start;
-            let at = offset;
-            offset += outputs;
-            let region = Region::of_pieces(columns, rows);
-            if alike {
-                Region { operands: Operands::Regular { offset: at, stride }, ..region }
-            } else {
-                region
-            }
-        })
-        .collect()
-}
-
-/// The vertices of one compute set by type and number of edges.
-fn vertex_uses(stage: &StageWork, set: usize) -> Vec<VertexUse> {
-    let mut types: HashMap<(Form, Kind), String> = HashMap::new();
-    let mut counts: BTreeMap<(String, u64), BTreeMap<u32, u64>> = BTreeMap::new();
-    for (work, tiles) in by_work(stage) {
-        let mut mine: BTreeMap<(&str, u64), u64> = BTreeMap::new();
-        for vertex in &work.sets[set] {
-            types.entry((vertex.form, vertex.kind)).or_insert_with(|| vertex_type(vertex));
-        }
-        for vertex in &work.sets[set] {
-            let name = &types[&(vertex.form, vertex.kind)];
-            *mine.entry((name, vertex.edges)).or_default() += 1;
-        }
-        for ((name, edges), count) in mine {
-            let uses = counts.entry((name.to_owned(), edges)).or_default();
-            uses.extend(tiles.iter().map(|tile| (*tile, count)));
-        }
-    }
-    counts
-        .into_iter()
-        .map(|((vertex_type, edges), tiles)| VertexUse {
-            vertex_type,
-            count: per_tile(tiles),
-            edges,
-            field_bytes: 0,
-            constant_bytes: 0,
-        })
-        .collect()
-}
-
-/// What tiles do, with all tiles that do just that.
-fn by_work(stage: &StageWork) -> Vec<(&TileWork, Vec<u32>)> {
-    let mut known: HashMap<*const TileWork, usize> = HashMap::new();
-    let mut found: Vec<(&TileWork, Vec<u32>)> = Vec::new();
-    for (tile, work) in &stage.tiles {
-        let at = *known.entry(Rc::as_ptr(work)).or_insert(found.len());
-        if at == found.len() {
-            found.push((work, Vec::new()));
-        }
-        found[at].1.push(*tile);
-    }
-    found
-}
-
-fn vertex_type(vertex: &Vertex) -> String {
-    let kind = vertex.kind;
-    let (operation, input, output, update) = (
-        kind.operation.vertex_name(),
-        kind.input.poplar_name(),
-        kind.output.poplar_name(),
-        kind.result.update,
-    );
-    let scaled = if kind.result.scaled { "Scaled" } else { "" };
-    let form = match vertex.form {
-        Form::Continuous => {
-            return format!(
-                "popops::{scaled}ContinuousReduce<popops::{operation},{input},{output},{update}>"
-            );
-        }
-        Form::Default => "DEFAULT",
-        Form::ScalarOutputs => "SCALAR_OUTPUT_REGIONS",
-        Form::SingleInput => "SCALAR_OUTPUT_SINGLE_INPUT",
-        Form::Strided => "STRIDED_REDUCE",
-    };
-    format!(
-        "popops::{scaled}Reduce<popops::{operation},{input},{output},{update},popops::ReductionSpecialisation::{form}>"
-    )
 }
