@@ -346,7 +346,8 @@ impl Compared {
         // What keys and menus ask for goes where the pointer is, but arrows move the grip that has
         // the focus.
         let held = self.time.has_focus();
-        let arrow = |wish: &Wish| matches!(wish, Wish::Next | Wish::Previous);
+        let arrows = [Wish::Next, Wish::Previous, Wish::AddNext, Wish::AddPrevious];
+        let arrow = |wish: &Wish| arrows.contains(wish);
         let wishes = context.wishes.iter().filter(|wish| !(held && arrow(wish)));
         let wishes = &*wishes.copied().collect::<Vec<Wish>>();
         let asked = |side: Side| if side == self.active { wishes } else { &[] };
