@@ -449,7 +449,7 @@ fn a_report_opened_beside_another_is_looked_at_in_the_same_way() {
     }
     let breakdown = window.get_by_role_and_label(Role::ComboBox, "Breakdown");
     assert_eq!(breakdown.accesskit_node().value().as_deref(), Some("Category"));
-    assert_eq!(window.state().session().messages, []);
+    assert!(window.state().session().messages.is_empty());
 }
 
 #[test]

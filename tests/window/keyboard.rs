@@ -220,7 +220,7 @@ fn several_steps_of_the_trace_stand_beside_each_other() {
     for title in ["Sync (External)", "OnTileExecute (a/conv/Convolve)"] {
         assert!(says(&window, title), "{title}");
     }
-    press(&mut window, Modifiers::NONE, Key::Period);
+    press(&mut window, Modifiers::NONE, Key::Comma);
     assert!(!says(&window, "cycles in all"), "one alone again");
     press(&mut window, Modifiers::SHIFT, Key::ArrowLeft);
     assert!(says(&window, "2 steps, "));
