@@ -143,6 +143,7 @@ fn parts_are_told_apart() {
     let recorded: Vec<Part> = Part::ALL.into_iter().filter(|part| report.has(*part)).collect();
     let expected = [
         Part::Execution,
+        Part::ActiveTiles,
         Part::Programs,
         Part::ComputeSets,
         Part::Variables,
