@@ -4,7 +4,7 @@ use super::layout::Layout;
 use super::serialise::Serialisation;
 use super::work::Work;
 use crate::sim::graph::{DType, Graph, Node, Role, TensorId, TensorType};
-use crate::sim::planner::{Machine, PlanCache};
+use crate::sim::planner::{Machine, Pass, PlanCache, PlanOptions};
 use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};
 
@@ -29,6 +29,19 @@ pub struct PlanningOptions {
     pub serialisation: Option<Serialisation>,
     /// Whether each convolution begins at a tile of its own.
     pub conv_dithering: bool,
+}
+
+/// What an operation alone is planned with.
+impl Default for PlanningOptions {
+    fn default() -> Self {
+        let planned = PlanOptions::new(Pass::MatMul);
+        Self {
+            available_memory_proportion: planned.available_memory_proportion,
+            partials_type: planned.partials,
+            serialisation: None,
+            conv_dithering: false,
+        }
+    }
 }
 
 /// When operands and results of an operation exist, in phases of its work; by default all the time.

@@ -1,7 +1,7 @@
 //! One operator of a graph, lowered as those of a model are.
 
 use super::config::Problem;
-use crate::sim::graph::{DType, GraphBuilder, Role, TensorType};
+use crate::sim::graph::{GraphBuilder, Role, TensorType};
 use crate::sim::lower::layout::Layout;
 use crate::sim::lower::work::Work;
 use crate::sim::lower::{Lowering, PlanningOptions};
@@ -22,12 +22,7 @@ pub fn lowered(
     }
     let result = builder.apply("operation", operator, &tensors).map_err(Problem::refused)?;
     let graph = builder.finish();
-    let planning = PlanningOptions {
-        available_memory_proportion: 0.6,
-        partials_type: DType::Float,
-        serialisation: None,
-        conv_dithering: false,
-    };
+    let planning = PlanningOptions::default();
     let plans = PlanCache::new();
     let mut lowering = Lowering::new(&graph, *machine, true, planning, &plans);
     for (tensor, (_, layout)) in tensors.into_iter().zip(operands) {
