@@ -2,16 +2,16 @@
 //! operation beats the machine, what it holds is counted, what is sent arrives, larger ones cost
 //! more. Laws of plans are in `tests/headless/planner_properties.rs`.
 
+use crate::common;
 use proptest::prelude::*;
-use tilescope::sim::graph::{DType, GraphBuilder, Role, TensorType};
+use tilescope::sim::graph::{DType, Role};
 use tilescope::sim::lower::reduce::Operation;
 use tilescope::sim::lower::stencil::Neighbours;
 use tilescope::sim::lower::work::{PhaseKind, Work};
-use tilescope::sim::lower::{Lowering, PlanningOptions};
 use tilescope::sim::ops::{
     Conv2d, Embedding, Gru, Lstm, MatMul, MatVec, Operator, Pool, Reduce, Stencil,
 };
-use tilescope::sim::planner::{Machine, PlanCache};
+use tilescope::sim::planner::Machine;
 use tilescope::sim::targets::{CHIPS, chip};
 use tilescope::sim::validate::{RowCosts, validate};
 
@@ -226,27 +226,7 @@ fn lowered(
     operator: impl Operator + 'static,
     operands: &[(Vec<u64>, DType)],
 ) -> Work {
-    let mut builder = GraphBuilder::new();
-    builder.block("block");
-    let tensors: Vec<_> = operands
-        .iter()
-        .enumerate()
-        .map(|(number, (shape, dtype))| {
-            let ty = TensorType::new(shape.clone(), *dtype);
-            builder.tensor(&format!("operand{number}"), ty, Role::Input)
-        })
-        .collect();
-    builder.apply_all("node", operator, &tensors).expect("operands fit");
-    let graph = builder.finish();
-    let planning = PlanningOptions {
-        available_memory_proportion: 0.6,
-        partials_type: DType::Float,
-        serialisation: None,
-        conv_dithering: false,
-    };
-    let plans = PlanCache::new();
-    let mut lowering = Lowering::new(&graph, machine, true, planning, &plans);
-    lowering.lower(&graph.nodes[0]).expect("lowers").work
+    common::lowered(machine, Role::Input, operator, operands, true)
 }
 
 /// What all tiles receive, all tiles send, once per receiver; and every tile that takes part is a

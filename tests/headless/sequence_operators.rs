@@ -33,12 +33,7 @@ fn model(layer: impl Operator + 'static, units: u64, parts: u64) -> Result<Graph
 
 fn lowered(graph: &Graph, name: &str) -> Vec<(String, Work)> {
     let machine = Machine::whole(*chip(name).expect("a chip"));
-    let planning = PlanningOptions {
-        available_memory_proportion: 0.6,
-        partials_type: DType::Float,
-        serialisation: None,
-        conv_dithering: false,
-    };
+    let planning = PlanningOptions::default();
     let plans = PlanCache::new();
     let mut lowering = Lowering::new(graph, machine, true, planning, &plans);
     let lower = |node: &tilescope::sim::graph::Node| {

@@ -2,14 +2,14 @@
 //! (`tests/data/poplar_ipumodel_ops.csv`, from graphcore/poplibs tests/benchmark_results.csv of
 //! March 2021), and the command that does it.
 
-use crate::common::{stderr, stdout, tilescope};
+use crate::common::{lowered, stderr, stdout, tilescope};
 use serde_json::Value;
-use tilescope::sim::graph::{DType, GraphBuilder, Role, TensorType};
+use tilescope::sim::graph::{DType, Role};
+use tilescope::sim::lower::alone;
 use tilescope::sim::lower::constants::EXCHANGE_START_CYCLES;
 use tilescope::sim::lower::reduce::Operation;
-use tilescope::sim::lower::{Lowering, PlanningOptions, alone};
 use tilescope::sim::ops::{Conv2d, Embedding, Gru, Lstm, MatMul, Operator, Pool, Product, Reduce};
-use tilescope::sim::planner::{Machine, PlanCache};
+use tilescope::sim::planner::Machine;
 use tilescope::sim::targets::MK2;
 use tilescope::sim::validate::{FAMILIES, Validation, validate};
 
@@ -229,27 +229,8 @@ fn unseen_shapes_have_costs() {
 
 /// Cycles of `operator` on the tiles as a model has it lowered, operands where it wants them.
 fn in_a_model(operator: impl Operator + 'static, operands: &[(&[u64], DType)], train: bool) -> u64 {
-    let mut builder = GraphBuilder::new();
-    builder.block("block");
-    let tensors: Vec<_> = operands
-        .iter()
-        .enumerate()
-        .map(|(number, (shape, dtype))| {
-            let ty = TensorType::new(shape.to_vec(), *dtype);
-            builder.tensor(&format!("operand{number}"), ty, Role::Activation)
-        })
-        .collect();
-    builder.apply_all("node", operator, &tensors).expect("operands fit");
-    let graph = builder.finish();
-    let planning = PlanningOptions {
-        available_memory_proportion: 0.6,
-        partials_type: DType::Float,
-        serialisation: None,
-        conv_dithering: false,
-    };
-    let plans = PlanCache::new();
-    let mut lowering = Lowering::new(&graph, Machine::whole(MK2), train, planning, &plans);
-    alone::cycles(&lowering.lower(&graph.nodes[0]).expect("lowers").work)
+    let machine = Machine::whole(MK2);
+    alone::cycles(&lowered(machine, Role::Activation, operator, operands, train))
 }
 
 /// What is validated is what specs are made of: each operator of a graph takes as long as the row
