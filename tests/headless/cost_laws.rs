@@ -9,7 +9,7 @@ use tilescope::sim::lower::reduce::Operation;
 use tilescope::sim::lower::stencil::Neighbours;
 use tilescope::sim::lower::work::{PhaseKind, Work};
 use tilescope::sim::ops::{
-    Conv2d, Embedding, Gru, Lstm, MatMul, MatVec, Operator, Pool, Reduce, Stencil,
+    Convolution, Embedding, MatMul, MatVec, Operator, Pool, Recurrent, Reduce, Stencil,
 };
 use tilescope::sim::planner::Machine;
 use tilescope::sim::targets::{CHIPS, chip};
@@ -258,18 +258,18 @@ proptest! {
     ) {
         use DType::{Float, Half, Int};
         let machine = Machine { tiles, ..Machine::whole(*CHIPS[index as usize]) };
-        let square = Reduce { operation: Operation::SquareAdd, axes: vec![0, 2] };
+        let square = Reduce::new(Operation::SquareAdd, vec![0, 2]);
         let image = vec![d, c, a + 2, b + 2];
         let works = [
             lowered(machine, MatMul::default(), &[(vec![a, b], Half), (vec![b, c], Half)]),
-            lowered(machine, Conv2d::default(), &[(image.clone(), Half), (vec![c, c, 3, 3], Half)]),
+            lowered(machine, Convolution::square(1, 0), &[(image.clone(), Half), (vec![c, c, 3, 3], Half)]),
             lowered(machine, Pool::max(3, 2, 1), &[(image, Half)]),
             lowered(machine, square, &[(vec![a, b, c], Float)]),
             lowered(machine, Embedding::default(), &[(vec![a * b, c], Half), (vec![d], Int)]),
-            lowered(machine, Lstm::new(b, false), &[
+            lowered(machine, Recurrent::lstm(b, false), &[
                 (vec![d, 2, c], Half), (vec![b + c, 4 * b], Half), (vec![4, b], Half),
             ]),
-            lowered(machine, Gru::new(b, false), &[
+            lowered(machine, Recurrent::gru(b, false), &[
                 (vec![d, 2, c], Half), (vec![b + c, 3 * b], Half), (vec![3, b], Half),
             ]),
             lowered(machine, Stencil(Neighbours::Square), &[(vec![a, b, d], Half)]),

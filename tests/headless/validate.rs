@@ -8,7 +8,9 @@ use tilescope::sim::graph::{DType, Role};
 use tilescope::sim::lower::alone;
 use tilescope::sim::lower::constants::EXCHANGE_START_CYCLES;
 use tilescope::sim::lower::reduce::Operation;
-use tilescope::sim::ops::{Conv2d, Embedding, Gru, Lstm, MatMul, Operator, Pool, Product, Reduce};
+use tilescope::sim::ops::{
+    Convolution, Embedding, MatMul, Operator, Pool, Product, Recurrent, Reduce,
+};
 use tilescope::sim::planner::Machine;
 use tilescope::sim::targets::MK2;
 use tilescope::sim::validate::{FAMILIES, Validation, validate};
@@ -244,8 +246,8 @@ fn operators_of_models_cost_what_rows_cost() {
     let lstm: &[(&[u64], DType)] = &[(&[3, 4, 32], Half), (&[80, 192], Half), (&[4, 48], Half)];
     let gru: &[(&[u64], DType)] = &[(&[3, 4, 32], Half), (&[80, 144], Half), (&[3, 48], Half)];
     let back = MatMul { product: Product::InputGradient, transposed: false };
-    let padded = Conv2d { padding: 1, stride: 2, ..Conv2d::default() };
-    let sum = Reduce { operation: Operation::SquareAdd, axes: vec![1] };
+    let padded = Convolution::square(2, 1);
+    let sum = Reduce::new(Operation::SquareAdd, vec![1]);
     let pool = Pool::max(3, 2, 1);
     let sizes = "batch-size=24 input-size=100 output-size=60";
     let layer = "batch-size=4 sequence-size=3 input-size=32 output-size=48";
@@ -273,8 +275,8 @@ fn operators_of_models_cost_what_rows_cost() {
             "shape=500,40 num-indices=90 pass=fwd".into(),
             in_a_model(Embedding::default(), &[(&[500, 40], Half), (&[90], Int)], false),
         ),
-        ("lstm", format!("{layer} phase=fwd"), in_a_model(Lstm::new(48, false), lstm, false)),
-        ("gru", format!("{layer} phase=fwd"), in_a_model(Gru::new(48, false), gru, false)),
+        ("lstm", format!("{layer} phase=fwd"), in_a_model(Recurrent::lstm(48, false), lstm, false)),
+        ("gru", format!("{layer} phase=fwd"), in_a_model(Recurrent::gru(48, false), gru, false)),
     ];
     let rows =
         cases.iter().map(|(family, config, _)| format!("r,{family},\"{config}\",mk2,1,1,1\n"));
