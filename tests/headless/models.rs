@@ -2,9 +2,13 @@
 
 use tilescope::report::Pass;
 use tilescope::sim::compile::compile;
-use tilescope::sim::graph::Graph;
+use tilescope::sim::graph::{Graph, Training};
+use tilescope::sim::lower::{Lowering, PlanningOptions};
 use tilescope::sim::model;
+use tilescope::sim::ops::Optimizer;
+use tilescope::sim::planner::{Machine, PlanCache};
 use tilescope::sim::spec::{Spec, SpecSource};
+use tilescope::sim::targets::MK2;
 
 fn spec(text: &str) -> Spec {
     Spec::build(&SpecSource::from_text("test", text)).expect("valid spec")
@@ -163,6 +167,31 @@ fn small(model: &str) -> &'static str {
         }
         "classification" => "image_size = 32\nbatch_size = 2",
         _ => "",
+    }
+}
+
+/// A layout has as many elements as its tensor: none is lost where parts are uneven or a stride
+/// leaves zeros, none is counted twice.
+#[test]
+fn every_tensor_of_every_model_lies_somewhere_as_a_whole() {
+    let training = Training { optimizer: Optimizer::Adam, accumulate: true, loss_scaling: 1.0 };
+    for name in model::names() {
+        let graph = graph(&format!("name = \"{name}\"\n{}", small(name)));
+        let trained = !graph.losses.is_empty();
+        let graph = if trained { graph.train(training).expect("trains") } else { graph };
+        let (machine, plans) = (Machine::whole(MK2), PlanCache::new());
+        let mut lowering =
+            Lowering::new(&graph, machine, trained, PlanningOptions::default(), &plans);
+        lowering.plan_ahead();
+        for node in &graph.nodes {
+            lowering.lower(node).expect("lowers");
+            for tensor in node.inputs.iter().chain(&node.outputs) {
+                let (tensor, ty) = (*tensor, lowering.ty(*tensor));
+                let held = lowering.layout(tensor).map(|layout| layout.elements.total());
+                let what = &graph.tensor(tensor).name;
+                assert_eq!(held, Some(ty.elements()), "{name}: {what} after {}", node.name);
+            }
+        }
     }
 }
 
