@@ -1,0 +1,186 @@
+//! Executed steps, and what is marked beside them.
+
+use super::{Pass, ProgramKind, StreamEnd};
+use crate::units::{CycleRange, ProgramId, StepId};
+use std::ops::Range;
+
+/// What a step spends its cycles on: the things a pixel of a trace can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Activity {
+    /// Vertices.
+    Compute,
+    /// Exchange between tiles of one IPU.
+    InternalExchange,
+    /// Exchange between IPUs.
+    GlobalExchange,
+    /// Stream copies from and to the host.
+    Host,
+    /// Stream copies from and to remote buffers.
+    RemoteBuffer,
+    /// Waiting for other tiles, IPUs or the host.
+    Sync,
+    /// Steps of unknown kind.
+    Other,
+}
+
+impl Activity {
+    /// Every activity, in the order of the enum.
+    pub const ALL: [Activity; 7] = [
+        Self::Compute,
+        Self::InternalExchange,
+        Self::GlobalExchange,
+        Self::Host,
+        Self::RemoteBuffer,
+        Self::Sync,
+        Self::Other,
+    ];
+
+    /// Key in JSON and name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Compute => "compute",
+            Self::InternalExchange => "internal_exchange",
+            Self::GlobalExchange => "global_exchange",
+            Self::Host => "host",
+            Self::RemoteBuffer => "remote_buffer",
+            Self::Sync => "sync",
+            Self::Other => "other",
+        }
+    }
+
+    /// What a step of `kind` that ends at `stream` (for stream copies) spends its time on.
+    pub fn of(kind: ProgramKind, stream: StreamEnd) -> Self {
+        match kind {
+            ProgramKind::OnTileExecute => Self::Compute,
+            ProgramKind::DoExchange => Self::InternalExchange,
+            ProgramKind::GlobalExchange => Self::GlobalExchange,
+            ProgramKind::StreamCopyBegin
+            | ProgramKind::StreamCopyMid
+            | ProgramKind::StreamCopyEnd => match stream {
+                StreamEnd::Host => Self::Host,
+                StreamEnd::RemoteBuffer => Self::RemoteBuffer,
+            },
+            ProgramKind::Sync => Self::Sync,
+            ProgramKind::Sequence
+            | ProgramKind::Repeat
+            | ProgramKind::Switch
+            | ProgramKind::Call
+            | ProgramKind::WriteUndef
+            | ProgramKind::Unknown => Self::Other,
+        }
+    }
+}
+
+/// An executed step, seen from one IPU.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StepOnIpu {
+    /// IPU of the replica.
+    pub ipu: u32,
+    /// 0 for compute tiles; higher where I/O tiles work beside them.
+    pub sub_lane: u8,
+    /// When the first active tile starts.
+    pub from_min: u64,
+    /// When the last active tile starts: the left edge of the bar.
+    pub from_max: u64,
+    /// When the first active tile ends.
+    pub to_min: u64,
+    /// When the last active tile ends: the right edge of the bar.
+    pub to_max: u64,
+    /// Tiles that do something.
+    pub active_tiles: u32,
+    /// Mean active duration divided by the longest, 0 to 1.
+    pub active_tile_balance: f32,
+    /// Bytes received by the tiles of this IPU.
+    pub bytes_in: u64,
+    /// Bytes sent by the tiles of this IPU.
+    pub bytes_out: u64,
+}
+
+impl StepOnIpu {
+    /// The drawn bar.
+    pub fn range(&self) -> CycleRange {
+        CycleRange::new(self.from_max, self.to_max)
+    }
+}
+
+/// One executed step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// The leaf program that ran.
+    pub program: ProgramId,
+    /// What it did on each IPU that took part, by IPU.
+    pub ipus: Vec<StepOnIpu>,
+}
+
+/// What a mark on the trace stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MarkKind {
+    /// One host call: `Engine::run #0`.
+    Run,
+    /// One weight update, or one pass over the loop of an inference program.
+    Iteration,
+    /// Ramp-up, main or ramp-down of a pipeline.
+    Phase,
+    /// One slot of a pipeline: every stage works on one micro-batch.
+    Slot,
+    /// One pass of one stage for one micro-batch on one IPU.
+    Stage,
+    /// A weight update on one IPU.
+    Update,
+    /// A host loader prepares the samples of a call.
+    Loader,
+    /// A host callback fills the stream buffers of a micro-batch.
+    Callback,
+}
+
+impl MarkKind {
+    /// Every kind, from the widest to the narrowest.
+    pub const ALL: [MarkKind; 8] = [
+        Self::Run,
+        Self::Iteration,
+        Self::Phase,
+        Self::Slot,
+        Self::Stage,
+        Self::Update,
+        Self::Loader,
+        Self::Callback,
+    ];
+
+    /// The name in the file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Iteration => "iteration",
+            Self::Phase => "phase",
+            Self::Slot => "slot",
+            Self::Stage => "stage",
+            Self::Update => "update",
+            Self::Loader => "loader",
+            Self::Callback => "callback",
+        }
+    }
+
+    /// The kind of a name in a file.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// A stretch of the trace with a meaning.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mark {
+    /// What it stands for.
+    pub kind: MarkKind,
+    /// Words for people: `B1 forward`.
+    pub label: String,
+    /// IPU it belongs to; `None` for all of them.
+    pub ipu: Option<u32>,
+    /// Pass of a stage.
+    pub pass: Option<Pass>,
+    /// Micro-batch of a stage, counted over the whole run; index of an iteration or slot.
+    pub index: u64,
+    /// Executed steps it covers, half-open.
+    pub steps: Range<StepId>,
+    /// Cycles it covers.
+    pub cycles: CycleRange,
+}

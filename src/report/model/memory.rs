@@ -1,0 +1,241 @@
+//! Variables, where they lie, and what memory holds.
+
+use crate::units::{OperationId, ProgramId, TileRuns};
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// Memory categories, as libpva spells them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Category {
+    /// Tensors of the model and temporaries of operations.
+    Variable,
+    /// Constants of the program, worklists among them.
+    Constant,
+    /// Packet headers of host copies.
+    HostExchangePacketHeader,
+    /// Packet headers of copies between IPUs.
+    GlobalExchangePacketHeader,
+    /// Worker and supervisor stacks.
+    Stack,
+    /// State of vertices.
+    VertexInstanceState,
+    /// Fields of copy vertices.
+    CopyDescriptor,
+    /// Descriptors of vectors of lists.
+    VectorListDescriptor,
+    /// Arrays that vertex fields point to.
+    VertexFieldData,
+    /// Tables of the control program.
+    ControlTable,
+    /// Program flow.
+    ControlCode,
+    /// Switch variables and sync ids.
+    ControlId,
+    /// Codelets.
+    VertexCode,
+    /// Exchange programs between tiles.
+    InternalExchangeCode,
+    /// Exchange programs with the host.
+    HostExchangeCode,
+    /// Exchange programs between IPUs.
+    GlobalExchangeCode,
+    /// Cycle counters of the profiler.
+    InstrumentationResults,
+    /// Receive buffers of exchanges.
+    Message,
+    /// Temporaries of layout changes.
+    Rearrangement,
+    /// Code shared between programs.
+    SharedCodeStorage,
+    /// Data shared between programs.
+    SharedDataStorage,
+    /// Something this version does not know, in a file of another tool.
+    Unknown,
+}
+
+impl Category {
+    /// Every category, in the order reports list them.
+    pub const ALL: [Category; 22] = [
+        Self::Variable,
+        Self::Constant,
+        Self::HostExchangePacketHeader,
+        Self::GlobalExchangePacketHeader,
+        Self::Stack,
+        Self::VertexInstanceState,
+        Self::CopyDescriptor,
+        Self::VectorListDescriptor,
+        Self::VertexFieldData,
+        Self::ControlTable,
+        Self::ControlCode,
+        Self::ControlId,
+        Self::VertexCode,
+        Self::InternalExchangeCode,
+        Self::HostExchangeCode,
+        Self::GlobalExchangeCode,
+        Self::InstrumentationResults,
+        Self::Message,
+        Self::Rearrangement,
+        Self::SharedCodeStorage,
+        Self::SharedDataStorage,
+        Self::Unknown,
+    ];
+
+    /// The name in the file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Variable => "variable",
+            Self::Constant => "constant",
+            Self::HostExchangePacketHeader => "hostExchangePacketHeader",
+            Self::GlobalExchangePacketHeader => "globalExchangePacketHeader",
+            Self::Stack => "stack",
+            Self::VertexInstanceState => "vertexInstanceState",
+            Self::CopyDescriptor => "copyDescriptor",
+            Self::VectorListDescriptor => "vectorListDescriptor",
+            Self::VertexFieldData => "vertexFieldData",
+            Self::ControlTable => "controlTable",
+            Self::ControlCode => "controlCode",
+            Self::ControlId => "controlId",
+            Self::VertexCode => "vertexCode",
+            Self::InternalExchangeCode => "internalExchangeCode",
+            Self::HostExchangeCode => "hostExchangeCode",
+            Self::GlobalExchangeCode => "globalExchangeCode",
+            Self::InstrumentationResults => "instrumentationResults",
+            Self::Message => "message",
+            Self::Rearrangement => "rearrangement",
+            Self::SharedCodeStorage => "sharedCodeStorage",
+            Self::SharedDataStorage => "sharedDataStorage",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Words for people: `Internal exchange code`.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Variable => "Variables",
+            Self::Constant => "Constants",
+            Self::HostExchangePacketHeader => "Host exchange packet headers",
+            Self::GlobalExchangePacketHeader => "Global exchange packet headers",
+            Self::Stack => "Stack",
+            Self::VertexInstanceState => "Vertex instances",
+            Self::CopyDescriptor => "Copy descriptors",
+            Self::VectorListDescriptor => "Vector list descriptors",
+            Self::VertexFieldData => "Vertex field data",
+            Self::ControlTable => "Control table",
+            Self::ControlCode => "Control code",
+            Self::ControlId => "Control ids",
+            Self::VertexCode => "Vertex code",
+            Self::InternalExchangeCode => "Internal exchange code",
+            Self::HostExchangeCode => "Host exchange code",
+            Self::GlobalExchangeCode => "Global exchange code",
+            Self::InstrumentationResults => "Instrumentation results",
+            Self::Message => "Messages",
+            Self::Rearrangement => "Rearrangement",
+            Self::SharedCodeStorage => "Shared code storage",
+            Self::SharedDataStorage => "Shared data storage",
+            Self::Unknown => "Unknown",
+        }
+    }
+
+    /// The category of a name in a file; [`Category::Unknown`] for names of other tools.
+    pub fn from_name(name: &str) -> Self {
+        Self::ALL.into_iter().find(|category| category.name() == name).unwrap_or(Self::Unknown)
+    }
+}
+
+/// Parts of a tile's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Region {
+    /// Lower part: data and code, 64 bits at a time.
+    NonInterleaved,
+    /// Upper part: data only, pairs of banks, 128 bits at a time.
+    Interleaved,
+    /// Beyond the end: what does not fit.
+    Overflowed,
+}
+
+impl Region {
+    /// Every region, from low to high addresses.
+    pub const ALL: [Region; 3] = [Self::NonInterleaved, Self::Interleaved, Self::Overflowed];
+
+    /// Key in the file and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NonInterleaved => "non_interleaved",
+            Self::Interleaved => "interleaved",
+            Self::Overflowed => "overflowed",
+        }
+    }
+}
+
+/// The part of a variable that one tile holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Placement {
+    /// Bytes on the tile.
+    pub bytes: u64,
+    /// Address, counted from the start of tile memory.
+    pub offset: u64,
+}
+
+/// A variable as the compiler placed it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Variable {
+    /// `layer1/conv/weights`.
+    pub name: String,
+    /// What it is for.
+    pub category: Category,
+    /// Operation it was made for.
+    pub operation: Option<OperationId>,
+    /// Element type and shape in words, `float32[10,1,5,5]`; empty for code and the like.
+    pub shape: String,
+    /// Liveness steps it is live in; `None` means always.
+    pub lifetime: Option<Range<u32>>,
+    /// Where it lies, tile by tile.
+    pub tiles: TileRuns<Placement>,
+}
+
+/// Bytes of one tile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TileMemory {
+    /// Address behind the last used byte: everything below counts.
+    pub including_gaps: u64,
+    /// Bytes of non-interleaved memory that are ever used.
+    pub non_interleaved: u64,
+    /// Bytes of interleaved memory that are ever used.
+    pub interleaved: u64,
+    /// Bytes used beyond the end of memory.
+    pub overflowed: u64,
+    /// Bytes that are always live.
+    pub always_live: u64,
+    /// Most bytes of other variables live at any one liveness step.
+    pub peak_not_always_live: u64,
+}
+
+impl TileMemory {
+    /// Bytes ever used, whatever lies between them: the sum of the regions.
+    pub fn excluding_gaps(&self) -> u64 {
+        self.non_interleaved + self.interleaved + self.overflowed
+    }
+}
+
+/// Used bytes of a tile, split by what owns them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CategoryBytes {
+    /// The owner's category. Bytes that several categories share over time go to the largest user.
+    pub category: Category,
+    /// The region they lie in.
+    pub region: Region,
+    /// Whether several variables use the same addresses at different times.
+    pub overlapped: bool,
+    /// Bytes on each tile of the run.
+    pub bytes: u64,
+}
+
+/// One step of the liveness walk over the compiled program, in program order, loop bodies once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LivenessStep {
+    /// The leaf program.
+    pub program: ProgramId,
+    /// Bytes of not-always-live variables over all tiles.
+    pub bytes: u64,
+}

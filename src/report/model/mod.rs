@@ -1,0 +1,55 @@
+//! What a report says, as plain data: the machine, the compiled program, memory, execution.
+//!
+//! The writer takes these types and the reader gives them back; names follow libpva where it has
+//! one. A report describes one replica: tiles are numbered over its IPUs
+//! (`ipu * tiles_per_ipu + tile`), and figures are multiplied by the replicas only where that is
+//! said.
+
+mod execution;
+mod memory;
+mod program;
+mod target;
+
+pub use execution::*;
+pub use memory::*;
+pub use program::*;
+pub use target::*;
+
+use crate::units::{ProgramId, TileRuns};
+
+/// The compiled program: all that is known without running it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compilation {
+    /// The machine.
+    pub target: Target,
+    /// Sizes.
+    pub graph: GraphCounts,
+    /// Options in effect, as key and value.
+    pub options: Vec<(String, String)>,
+    /// Batching, where a model was run in batches.
+    pub batching: Option<Batching>,
+    /// The model's operations; [`OperationId`] counts into this.
+    pub operations: Vec<Operation>,
+    /// Program nodes; [`ProgramId`] counts into this.
+    pub programs: Vec<Program>,
+    /// Roots of the program tree: the control programs.
+    pub roots: Vec<ProgramId>,
+    /// Compute sets; [`ComputeSetId`] counts into this.
+    pub compute_sets: Vec<ComputeSet>,
+    /// Vertex types; [`VertexTypeId`] counts into this.
+    pub vertex_types: Vec<VertexType>,
+    /// Traffic of exchanges and copies.
+    pub exchanges: Vec<Exchange>,
+    /// Who sends to whom, where that is known.
+    pub routes: Vec<Route>,
+    /// Variables; [`VariableId`](crate::units::VariableId) counts into this.
+    pub variables: Vec<Variable>,
+    /// Memory of each tile of the replica.
+    pub tile_memory: TileRuns<TileMemory>,
+    /// Memory of each tile by category; runs with the same owner list.
+    pub tile_categories: TileRuns<Vec<CategoryBytes>>,
+    /// Liveness walk.
+    pub liveness: Vec<LivenessStep>,
+    /// What the reader should know: warnings of the compiler.
+    pub notes: Vec<String>,
+}

@@ -1,0 +1,266 @@
+//! Operations, programs, compute sets and exchanges.
+
+use crate::units::{ComputeSetId, OperationId, ProgramId, TileRange, TileRuns, VertexTypeId};
+
+/// The side of training an operation belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Pass {
+    /// Forward pass, or inference.
+    Forward,
+    /// Gradients.
+    Backward,
+    /// Optimiser.
+    Update,
+}
+
+impl Pass {
+    /// Every pass, in the order they run.
+    pub const ALL: [Pass; 3] = [Self::Forward, Self::Backward, Self::Update];
+
+    /// The name in the file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Forward => "forward",
+            Self::Backward => "backward",
+            Self::Update => "update",
+        }
+    }
+
+    /// The pass of a name in a file.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|pass| pass.name() == name)
+    }
+}
+
+/// One operation of the model: what people mean when they say "this conv".
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operation {
+    /// Path of names: `layer1/conv`.
+    pub name: String,
+    /// Operator: `conv2d`.
+    pub kind: String,
+    /// Forward, backward or update.
+    pub pass: Pass,
+    /// Block of the model it was annotated with, if any: `B1`.
+    pub block: Option<String>,
+    /// IPU of the replica it runs on.
+    pub ipu: u32,
+    /// Floating point operations of one execution.
+    pub flops: u64,
+    /// Shapes in words: `[40,1,28,28] x [10,1,5,5] -> [40,10,24,24]`.
+    pub shapes: String,
+    /// The planner's choice as a JSON object (method, splits, estimated phases), where it has one.
+    pub plan: Option<String>,
+    /// Earlier operations whose results it reads, without repetition, in the order of its operands.
+    pub inputs: Vec<OperationId>,
+}
+
+/// Kinds of compiled programs and executed steps, as libpva spells them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ProgramKind {
+    /// Children one after the other.
+    Sequence,
+    /// Children again and again.
+    Repeat,
+    /// One of several children.
+    Switch,
+    /// A call of a function.
+    Call,
+    /// A compute set.
+    OnTileExecute,
+    /// Internal exchange, between tiles of one IPU.
+    DoExchange,
+    /// Exchange between IPUs.
+    GlobalExchange,
+    /// Handshake before a host copy.
+    StreamCopyBegin,
+    /// Transfer of a host copy.
+    StreamCopyMid,
+    /// End of a host copy.
+    StreamCopyEnd,
+    /// Wait for the tiles of an IPU (name `Internal`) or for other IPUs or the host (`External`).
+    Sync,
+    /// Marks a variable as not live.
+    WriteUndef,
+    /// Something this version does not know; kept under the name it came with.
+    Unknown,
+}
+
+impl ProgramKind {
+    /// Every kind, in the order of the enum.
+    pub const ALL: [ProgramKind; 13] = [
+        Self::Sequence,
+        Self::Repeat,
+        Self::Switch,
+        Self::Call,
+        Self::OnTileExecute,
+        Self::DoExchange,
+        Self::GlobalExchange,
+        Self::StreamCopyBegin,
+        Self::StreamCopyMid,
+        Self::StreamCopyEnd,
+        Self::Sync,
+        Self::WriteUndef,
+        Self::Unknown,
+    ];
+
+    /// The name in the file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sequence => "Sequence",
+            Self::Repeat => "Repeat",
+            Self::Switch => "Switch",
+            Self::Call => "Call",
+            Self::OnTileExecute => "OnTileExecute",
+            Self::DoExchange => "DoExchange",
+            Self::GlobalExchange => "GlobalExchange",
+            Self::StreamCopyBegin => "StreamCopyBegin",
+            Self::StreamCopyMid => "StreamCopyMid",
+            Self::StreamCopyEnd => "StreamCopyEnd",
+            Self::Sync => "Sync",
+            Self::WriteUndef => "WriteUndef",
+            Self::Unknown => "Unknown",
+        }
+    }
+
+    /// The kind of a name in a file; [`ProgramKind::Unknown`] for names of other tools.
+    pub fn from_name(name: &str) -> Self {
+        Self::ALL.into_iter().find(|kind| kind.name() == name).unwrap_or(Self::Unknown)
+    }
+}
+
+/// Where a stream copy goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StreamEnd {
+    /// Host memory, through a callback.
+    Host,
+    /// A remote buffer in streaming memory.
+    RemoteBuffer,
+}
+
+impl StreamEnd {
+    /// Both ends.
+    pub const ALL: [StreamEnd; 2] = [Self::Host, Self::RemoteBuffer];
+
+    /// The name in the file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::RemoteBuffer => "remote_buffer",
+        }
+    }
+
+    /// The end of a name in a file.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|end| end.name() == name)
+    }
+}
+
+/// A node of the compiled program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Program {
+    /// What it does.
+    pub kind: ProgramKind,
+    /// Debug name: `cs0_layer1/conv/Conv_1/Convolve/ExchangePre`.
+    pub name: String,
+    /// Children in order; empty for leaves.
+    pub children: Vec<ProgramId>,
+    /// IPU it runs on; `None` where it concerns several.
+    pub ipu: Option<u32>,
+    /// Compute set of an [`ProgramKind::OnTileExecute`].
+    pub compute_set: Option<ComputeSetId>,
+    /// Operation it was made for.
+    pub operation: Option<OperationId>,
+    /// Other end of a stream copy.
+    pub stream: StreamEnd,
+    /// Iterations of an [`ProgramKind::Repeat`]; 1 for everything else.
+    pub repeats: u64,
+}
+
+/// A kind of vertex: one codelet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VertexType {
+    /// `poplin::ConvPartial1x1Out<float,float,true,false>`.
+    pub name: String,
+    /// Code on each tile that has at least one instance; 0 on an IPU Model.
+    pub code_bytes: u64,
+    /// State of one instance.
+    pub state_bytes: u64,
+}
+
+/// Equal vertices of one compute set.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VertexGroup {
+    /// Their type.
+    pub vertex_type: VertexTypeId,
+    /// Instances per tile.
+    pub count: TileRuns<u64>,
+    /// Edges of one instance.
+    pub edges: u64,
+}
+
+/// Vertices that run together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ComputeSet {
+    /// `layer1/conv/Conv_1/Convolve`.
+    pub name: String,
+    /// Cycles of each tile that takes part, measured once and reused by all executions.
+    pub cycles: TileRuns<u64>,
+    /// Its vertices.
+    pub vertices: Vec<VertexGroup>,
+}
+
+/// What one tile does in an exchange or copy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TileTraffic {
+    /// Bytes received.
+    pub bytes_in: u64,
+    /// Bytes sent, a multicast counted once.
+    pub bytes_out: u64,
+    /// Bytes of the sent messages times their receivers: `sum(bytes_in) = sum(bytes_delivered)`.
+    pub bytes_delivered: u64,
+    /// Messages received.
+    pub messages_in: u64,
+    /// Messages sent, a multicast counted once.
+    pub messages_out: u64,
+    /// Exchange code of this program on the tile.
+    pub code_bytes: u64,
+}
+
+impl TileTraffic {
+    /// What a tile does that does both.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            bytes_in: self.bytes_in + other.bytes_in,
+            bytes_out: self.bytes_out + other.bytes_out,
+            bytes_delivered: self.bytes_delivered + other.bytes_delivered,
+            messages_in: self.messages_in + other.messages_in,
+            messages_out: self.messages_out + other.messages_out,
+            code_bytes: self.code_bytes + other.code_bytes,
+        }
+    }
+}
+
+/// The traffic of one exchange or copy program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Exchange {
+    /// The `DoExchange`, `GlobalExchange` or `StreamCopyMid` program.
+    pub program: ProgramId,
+    /// What each tile that takes part does.
+    pub tiles: TileRuns<TileTraffic>,
+}
+
+/// Who sends to whom in an exchange: the tiles `from` send `bytes` to the tiles `to`, in order. What
+/// the first of them sends first is what the first receiver gets first. In an exchange without
+/// routes that order is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The exchange or copy program.
+    pub program: ProgramId,
+    /// Senders.
+    pub from: TileRange,
+    /// Receivers.
+    pub to: TileRange,
+    /// Bytes that arrive.
+    pub bytes: u64,
+}

@@ -1,0 +1,111 @@
+//! What a program was compiled for, and how large it is.
+
+use crate::units::{Bytes, Hertz, TileRange};
+
+/// What the program was compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetKind {
+    /// Hardware: programs carry code, the host takes its time.
+    Ipu,
+    /// Poplar's IPU Model: no code is generated, the host answers at once.
+    IpuModel,
+}
+
+impl TargetKind {
+    /// Both kinds.
+    pub const ALL: [TargetKind; 2] = [Self::Ipu, Self::IpuModel];
+
+    /// The name in the file, as Poplar spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ipu => "IPU",
+            Self::IpuModel => "IPU_MODEL",
+        }
+    }
+
+    /// The kind of a name in a file.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// The machine a report was made for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    /// Hardware or IPU Model.
+    pub kind: TargetKind,
+    /// Name a spec uses: `mk2`.
+    pub name: String,
+    /// Generation: `Mk1`, `Mk2`, `Bow`.
+    pub architecture: String,
+    /// IPUs over all replicas.
+    pub num_ipus: u32,
+    /// Tiles of one IPU.
+    pub tiles_per_ipu: u32,
+    /// Tiles of one IPU set aside for I/O; the last ones in software order.
+    pub io_tiles_per_ipu: u32,
+    /// Memory of one tile.
+    pub bytes_per_tile: Bytes,
+    /// Tile clock.
+    pub clock: Hertz,
+    /// Copies of the program that run side by side.
+    pub replicas: u32,
+    /// IPUs of one replica; the lanes and tiles of this report.
+    pub ipus_per_replica: u32,
+    /// Size of one element (bank) of non-interleaved tile memory.
+    pub memory_element_bytes: Bytes,
+    /// Offset where interleaved memory begins, counted from the start of tile memory.
+    pub interleaved_offset: Bytes,
+    /// Tiles of one column of the chip's floor plan.
+    pub tiles_per_column: u32,
+}
+
+impl Target {
+    /// Tiles of one replica.
+    pub fn tiles_per_replica(&self) -> u32 {
+        self.tiles_per_ipu * self.ipus_per_replica
+    }
+
+    /// Tiles of one IPU that run the model.
+    pub fn compute_tiles_per_ipu(&self) -> u32 {
+        self.tiles_per_ipu - self.io_tiles_per_ipu
+    }
+
+    /// All tiles of one IPU of the replica.
+    pub fn tiles_of_ipu(&self, ipu: u32) -> TileRange {
+        TileRange::new(ipu * self.tiles_per_ipu, (ipu + 1) * self.tiles_per_ipu)
+    }
+}
+
+/// Size of the compiled graph of one replica.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GraphCounts {
+    /// Number of compute sets.
+    pub compute_sets: u64,
+    /// Number of vertex instances over all tiles.
+    pub vertices: u64,
+    /// Number of edges from vertices to variables.
+    pub edges: u64,
+    /// Number of lowered variables over all tiles.
+    pub variables: u64,
+}
+
+/// How many samples one host call moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Batching {
+    /// Samples of one forward (and backward) pass.
+    pub micro_batch: u64,
+    /// Micro-batches per weight update.
+    pub gradient_accumulation: u64,
+    /// Replicas that work side by side.
+    pub replicas: u64,
+    /// Weight updates (or inference loops) per host call.
+    pub device_iterations: u64,
+}
+
+impl Batching {
+    /// Samples per host call: micro-batch x accumulation x replicas x device iterations.
+    pub fn samples_per_call(&self) -> u64 {
+        self.micro_batch * self.gradient_accumulation * self.replicas * self.device_iterations
+    }
+}
