@@ -145,7 +145,7 @@ fn pieces(dims: &[Dim], range: Range<u64>) -> Vec<Piece> {
 }
 
 /// Column that an index over `dims` belongs to.
-fn column(dims: &[Dim], index: u64) -> u64 {
+pub fn column(dims: &[Dim], index: u64) -> u64 {
     let (mut rest, mut column, mut scale) = (index, 0, 1);
     for dim in dims.iter().rev() {
         let at = rest % dim.size;
@@ -258,7 +258,7 @@ fn following(group: &Group, all: &[Group], by_offset: &HashMap<u64, usize>) -> O
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use proptest::prelude::*;
 
@@ -295,17 +295,23 @@ mod tests {
         assert_eq!(shapes, [(3, 1, 5, 2), (1, 10, 2, 2)]);
     }
 
-    fn dims() -> impl Strategy<Value = Vec<Dim>> {
+    /// Up to four dimensions.
+    pub fn dims() -> impl Strategy<Value = Vec<Dim>> {
         prop::collection::vec((1u64..9, any::<bool>()), 1..5)
             .prop_map(|dims| dims.into_iter().map(|(size, reduced)| dim(size, reduced)).collect())
+    }
+
+    /// A stretch of the memory of a tensor, between any two elements.
+    pub fn stretch(dims: &[Dim], from: u64, to: u64) -> Range<u64> {
+        let total: u64 = dims.iter().map(|dim| dim.size).product();
+        let (from, to) = (from % (total + 1), to % (total + 1));
+        from.min(to)..from.max(to)
     }
 
     proptest! {
         #[test]
         fn every_element_is_in_one_group(dims in dims(), from in 0u64..1000, to in 0u64..1000) {
-            let total: u64 = dims.iter().map(|dim| dim.size).product();
-            let (from, to) = (from % (total + 1), to % (total + 1));
-            let range = from.min(to)..from.max(to);
+            let range = stretch(&dims, from, to);
             prop_assume!(!range.is_empty());
             let groups = groups(&collapse(&dims), range.clone());
             let mut seen: Vec<u64> = Vec::new();
