@@ -1,4 +1,5 @@
-//! The search is exact: it finds what looking at every split finds.
+//! The search is exact: it finds what looking at every split finds. What a split is made of adds
+//! up to the operation.
 
 use super::candidates;
 use super::model::{Model, PartSize};
@@ -93,9 +94,12 @@ fn cheapest(task: &Task, memory: u64) -> Option<(u64, u64)> {
     best
 }
 
+/// One of each kind that differs.
+const PASSES: &[Pass] = &[Pass::MatMul, Pass::TrainingForward, Pass::TrainingWeightUpdate];
+
 prop_compose! {
     fn small_dim()(
-        input in 1..12u64,
+        input in prop_oneof![1..12u64, 20..80u64],
         kernel in 1..4u64,
         [lower, upper] in [0..2u64, 0..2u64],
         stride in 1..3u64,
@@ -109,7 +113,7 @@ prop_compose! {
     fn small_shape()(
         half in any::<bool>(),
         [batch, conv_groups] in [1..4u64, 1..3u64],
-        [in_channels, out_channels] in [1..40u64, 1..40u64],
+        [in_channels, out_channels] in [1..70u64, 1..70u64],
         dims in prop::collection::vec(small_dim(), 1..=2),
     ) -> ConvParams {
         let input_type = if half { DType::Half } else { DType::Float };
@@ -126,13 +130,13 @@ prop_compose! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 160, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn nothing_beats_what_the_search_finds(
         params in small_shape(),
         tiles in 1..9u64,
-        pass in prop::sample::select(vec![Pass::MatMul, Pass::TrainingForward, Pass::TrainingWeightUpdate]),
+        pass in prop::sample::select(PASSES),
         tight in any::<bool>(),
     ) {
         let machine = Machine { tiles, ..Machine::whole(MK2) };
@@ -144,5 +148,46 @@ proptest! {
         let found = task.search(MemoryBound::Within(memory)).expect("a small search");
         let found = found.map(|found| (found.best.total_cycles, found.best.temp_bytes));
         prop_assert_eq!(found, cheapest(&task, memory));
+    }
+}
+
+/// The models of every candidate for a shape.
+fn models(task: &Task) -> Vec<Candidate> {
+    let transformed = transforms::candidates(&task.params, &task.options, false);
+    let of_transform = |transformed: &Transformed| {
+        let shape = &transformed.shape;
+        let vertices = candidates::candidates(shape, task.machine, &task.options, false);
+        let made = vertices.into_iter().map(|vertex| task.candidate(transformed, vertex));
+        made.filter_map(|candidate| candidate.expect("a shape")).collect::<Vec<_>>()
+    };
+    transformed.iter().flat_map(of_transform).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The whole as one part has all elements, the parts of a split no fewer.
+    #[test]
+    fn parts_hold_the_whole(params in small_shape(), pass in prop::sample::select(PASSES)) {
+        let machine = Machine { tiles: 8, ..Machine::whole(MK2) };
+        let plain = |dim: &FieldDim| FieldDim::new(dim.input, dim.kernel);
+        let params = ConvParams { dims: params.dims.iter().map(plain).collect(), ..params };
+        let options = PlanOptions::new(pass);
+        let task = Task::new(&machine, &params, &options).expect("a sane shape");
+        for candidate in models(&task) {
+            let model = &candidate.model;
+            let (all, shape) = (model.elements(&model.whole), &model.padded);
+            prop_assert_eq!(all.inputs, shape.input_elements());
+            prop_assert_eq!(all.weights, shape.weight_elements());
+            prop_assert!(all.outputs >= shape.output_elements() && all.partials >= all.outputs);
+            for split in splits(&candidate, machine.tiles) {
+                let part = model.elements(&model.part_size(&split));
+                let times = split.tiles() * split.serial();
+                let users = [split.out_channels * split.out_channels_serial, split.batch * split.field_parts()];
+                prop_assert!(part.inputs * (times / users[0]) >= all.inputs / split.kernel_parts());
+                prop_assert!(part.weights * (times / users[1]) >= all.weights);
+                prop_assert!(part.outputs * times / split.reduction_depth() >= all.outputs);
+            }
+        }
     }
 }
