@@ -187,6 +187,22 @@ proptest! {
         }
     }
 
+    /// Vertices of a product take what the planner expects: there is no padding that a tile could
+    /// be spared.
+    #[test]
+    fn products_take_what_was_planned(machine in any_machine(), params in any_matmul()) {
+        let plan = plan(&machine, &params, &PlanOptions::new(Pass::MatMul)).expect("a plan");
+        let work = conv::forward(&machine, &plan, Source::Planned, Source::Planned);
+        let phases = work.phases();
+        let vertices = phases.iter().find(|(phase, _)| phase.name.ends_with("/Convolve"));
+        let cycles = match vertices.map(|(phase, _)| &phase.kind) {
+            Some(PhaseKind::Compute { cycles, .. }) => cycles.max(),
+            _ => 0,
+        };
+        let planned = plan.estimate.calculate;
+        prop_assert!(cycles <= planned && 10 * cycles >= 9 * planned, "{cycles} of {planned}");
+    }
+
     #[test]
     fn fully_connected_layers_lower_too(machine in any_machine(), params in any_matmul()) {
         let options = PlanOptions::new(Pass::FcTrainingForward);
