@@ -199,25 +199,82 @@ proptest! {
         prop_assert!(cycles(&found[1]) > 0.75 * cycles(&found[0]), "{found:?}");
     }
 
-    /// Rows and columns of a field may trade places. Vertices walk along rows and kernels are not
-    /// split along them, so that both cost the same only with kernels of one; others differ by
-    /// what Poplar's own do, within a factor of two.
+    /// Rows and columns of a field may trade places, each with its kernel and stride. Passes over a
+    /// kernel of one cost the same then. Others do not, in Poplar neither: vertices walk along
+    /// columns, the engine packs kernel rows, and kernels are split along rows only (poplibs
+    /// lib/poplin/ConvPlan.cpp). Of some thousand pairs none with whole groups of channels differs
+    /// by more than 1.21, and one in a hundred by more than 1.19; odd channels differ more.
     #[test]
     fn turned_convolutions_cost_about_the_same(
         [height, width] in [8..48u64, 8..48u64],
         [tall, wide] in [1..6u64, 1..6u64],
+        [down, along] in [1..3u64, 1..3u64],
         [inputs, outputs] in [whole(), whole()],
     ) {
-        let config = |field: [u64; 2], kernel: [u64; 2]| format!(
-            "field={},{} kernel-size={},{} input-channels={inputs} output-channels={outputs}",
-            field[0], field[1], kernel[0], kernel[1],
+        let config = |field: [u64; 2], kernel: [u64; 2], stride: [u64; 2]| format!(
+            "field={},{} kernel-size={},{} stride={},{} input-channels={inputs} \
+             output-channels={outputs}",
+            field[0], field[1], kernel[0], kernel[1], stride[0], stride[1],
         );
-        let turned = [config([height, width], [tall, wide]), config([width, height], [wide, tall])];
-        let found = costs("conv", "mk2", &turned);
-        let cycles = |row: &RowCosts| row.simulated_cycles as f64;
-        let ratio = cycles(&found[0]) / cycles(&found[1]);
-        prop_assert!(ratio > 0.5 && ratio < 2.0, "{ratio} {found:?}");
+        let ratio = ratio("conv", [
+            config([height, width], [tall, wide], [down, along]),
+            config([width, height], [wide, tall], [along, down]),
+        ]);
+        prop_assert!(ratio < 1.35, "{ratio}");
     }
+
+    /// The same of poolings: their vertex walks along columns too, in lists of windows of one row
+    /// (poplibs lib/popnn/PoolVertices.cpp), which strides along columns break up. Of four thousand
+    /// pairs none differs by more than 1.84.
+    #[test]
+    fn turned_poolings_cost_about_the_same(
+        [height, width] in [8..60u64, 8..60u64],
+        [tall, wide] in [1..8u64, 1..8u64],
+        [down, along] in [1..5u64, 1..5u64],
+        [channels, batch] in [1..600u64, 1..5u64],
+    ) {
+        let config = |field: [u64; 2], kernel: [u64; 2], stride: [u64; 2]| format!(
+            "field={},{} kernel={},{} stride={},{} channels={channels} batch-size={batch}",
+            field[0], field[1], kernel[0], kernel[1], stride[0], stride[1],
+        );
+        let ratio = ratio("pooling", [
+            config([height, width], [tall, wide], [down, along]),
+            config([width, height], [wide, tall], [along, down]),
+        ]);
+        prop_assert!(ratio < 2.0, "{ratio}");
+    }
+
+    /// Rows and columns of a product may trade places: the planner swaps the operands. They lie as
+    /// the swapped product wants them, so that the other one rearranges more (poplibs
+    /// lib/poplin/ConvModel.cpp, addTransformCycleEstimate). Of 400 pairs of whole sizes none
+    /// differs by more than 1.12; products with a single column differ up to five times.
+    #[test]
+    fn turned_products_cost_about_the_same([m, k, n] in [whole(), whole(), whole()]) {
+        let config = |m: u64, n: u64| format!("m={m} k={k} n={n}");
+        let ratio = ratio("gemm", [config(m, n), config(n, m)]);
+        prop_assert!(ratio < 1.2, "{ratio}");
+    }
+
+    /// Neighbouring dimensions that are both reduced, or both kept, are one dimension to a
+    /// reduction.
+    #[test]
+    fn neighbours_of_a_reduction_trade_places(
+        [outer, one, other, inner] in [1..20u64, 1..60u64, 1..60u64, 1..60u64],
+        reduced in prop::sample::select(vec!["1,2", "0,3", "1,2,3", "0"]),
+    ) {
+        let config = |one: u64, other: u64| {
+            format!("shape={outer},{one},{other},{inner} dims={reduced} operation=ADD type=float")
+        };
+        let ratio = ratio("reduction", [config(one, other), config(other, one)]);
+        prop_assert_eq!(ratio, 1.0);
+    }
+}
+
+/// How many times as long one of two operations takes as the other, whichever is longer.
+fn ratio(family: &str, configs: [String; 2]) -> f64 {
+    let found = costs(family, "mk2", &configs);
+    let [one, other] = [0, 1].map(|row: usize| found[row].simulated_cycles as f64);
+    one.max(other) / one.min(other)
 }
 
 /// Lowers one operator alone.

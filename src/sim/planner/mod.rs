@@ -321,3 +321,6 @@ impl<'a> Task<'a> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

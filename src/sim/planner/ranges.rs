@@ -314,6 +314,26 @@ mod tests {
             }
         }
 
+        /// What a part reads was planned for, wherever the part lies.
+        #[test]
+        fn plans_count_all_inputs_of_a_part(
+            [input, kernel, stride, dilation] in [1..40u64, 1..8u64, 1..4u64, 1..3u64],
+            [lower, upper] in [0..3u64, 0..3u64],
+            [outputs, kernels] in [[0.0..1.0, 0.0..1.0], [0.0..1.0, 0.0..1.0]],
+        ) {
+            let mut dim = FieldDim::new(input.max(kernel), kernel).padded(lower, upper).strided(stride);
+            dim.input_transform.dilation = dilation;
+            let part = |size: u64, [one, other]: [f64; 2]| {
+                let [one, other] = [one, other].map(|share: f64| (share * size as f64) as u64);
+                one.min(other)..one.max(other) + 1
+            };
+            let (outputs, kernels) = (part(dim.output(), outputs), part(kernel, kernels));
+            let read = dim.inputs_of(&outputs, kernels.clone());
+            let [outputs, kernels] = [outputs, kernels].map(|range| range.end - range.start);
+            let planned = dim.planned_inputs(outputs, kernels, dim.needed_inputs());
+            prop_assert!(read.end - read.start <= planned, "{read:?} {planned}");
+        }
+
         #[test]
         fn contiguous_inputs_are_those_of_a_walk(dim in any_dim(), cut in 0.0..1.0) {
             let outputs = (dim.output() as f64 * cut) as u64..dim.output();

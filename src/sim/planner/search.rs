@@ -18,6 +18,7 @@ use super::estimate::fewest_cycles;
 use super::model::{Model, PartElements, PartSize};
 use super::params::PlanError;
 use super::plan::{Estimate, Machine, Partition};
+use std::ops::Range;
 
 /// Most split points, partial ones included, that one plan may look at: some ten seconds. A large
 /// convolution visits 10^7.
@@ -238,7 +239,8 @@ impl Loops<'_> {
                 if split.tiles() > self.tiles {
                     break;
                 }
-                self.over_field(split, PartSize { batch: batch.size, ..size }, 0)?;
+                let (mut split, mut size) = (split, PartSize { batch: batch.size, ..size });
+                self.over_field(&mut split, &mut size, 0)?;
             }
         }
         Ok(())
@@ -247,8 +249,8 @@ impl Loops<'_> {
     /// Loops over the splits of dimension `dim` and all inner ones.
     fn over_field(
         &mut self,
-        split: Partition,
-        size: PartSize,
+        split: &mut Partition,
+        size: &mut PartSize,
         dim: usize,
     ) -> Result<(), PlanError> {
         self.search.points += 1;
@@ -256,24 +258,39 @@ impl Loops<'_> {
             return Err(PlanError::SearchTooLarge { limit: MAX_POINTS });
         }
         if dim == self.model.dims {
-            return self.point(split, size);
-        }
-        let remaining = size.field[dim..self.model.dims].iter().product();
-        if !self.may_win(&split, &size, dim, remaining) {
+            self.point(split, size);
             return Ok(());
         }
-        let used = split.tiles();
-        for index in 0..self.field[dim].len() {
+        let remaining = size.field[dim..self.model.dims].iter().product();
+        if !self.may_win(split, size, dim, remaining) {
+            return Ok(());
+        }
+        for index in self.promising(split, size, dim) {
             let Split { parallel, size: largest, .. } = self.field[dim][index];
-            if used * parallel > self.tiles {
-                break;
-            }
-            let (mut split, mut size) = (split, size);
-            split.field[dim] = parallel;
-            size.field[dim] = largest;
+            (split.field[dim], size.field[dim]) = (parallel, largest);
             self.over_field(split, size, dim + 1)?;
         }
+        (split.field[dim], size.field[dim]) = (1, self.model.whole.field[dim]);
         Ok(())
+    }
+
+    /// Splits of dimension `dim` that enough tiles are left for; of the innermost one, those with
+    /// so few outputs that they may win. Whatever [`Loops::exceeds`] counts but the weights, which
+    /// are fewest before the split, only gets less with fewer outputs.
+    fn promising(&self, split: &Partition, size: &PartSize, dim: usize) -> Range<usize> {
+        let splits = &self.field[dim];
+        let tiles = self.tiles / split.tiles();
+        let end = splits.partition_point(|split| split.parallel <= tiles);
+        if dim + 1 < self.model.dims {
+            return 0..end;
+        }
+        let most = self.most_cycles();
+        let mut size = *size;
+        let too_large = |at: &Split| {
+            size.field[dim] = at.size;
+            self.exceeds(split, &size, &self.model.elements(&size), most)
+        };
+        splits[..end].partition_point(too_large)..end
     }
 
     /// Whether any split of groups, batch and field may win.
@@ -316,27 +333,27 @@ impl Loops<'_> {
     }
 
     /// Looks at one complete split.
-    fn point(&mut self, split: Partition, size: PartSize) -> Result<(), PlanError> {
+    fn point(&mut self, split: &Partition, size: &PartSize) {
         let most = self.most_cycles();
-        let elements = self.model.elements(&size);
-        if self.exceeds(&split, &size, &elements, most) {
-            return Ok(());
+        let elements = self.model.elements(size);
+        if self.exceeds(split, size, &elements, most) {
+            return;
         }
-        let Some(calculate) = self.model.calculate(&split, &size) else { return Ok(()) };
+        let Some(calculate) = self.model.calculate(split, size) else { return };
         if split.serial().saturating_mul(calculate) > most {
-            return Ok(());
+            return;
         }
-        let estimate = self.model.estimate(&split, &size, calculate);
+        let estimate = self.model.estimate(split, size, calculate);
         let mut best = Best {
-            partition: split,
+            partition: *split,
             estimate,
             total_cycles: estimate.total_cycles,
             temp_bytes: estimate.temp_bytes,
         };
         for other in &self.candidate.others {
             let (split, size) =
-                ((other.partition)(&split, self.model.dims), (other.size)(&size, self.model.dims));
-            let Some(calculate) = other.model.calculate(&split, &size) else { return Ok(()) };
+                ((other.partition)(split, self.model.dims), (other.size)(size, self.model.dims));
+            let Some(calculate) = other.model.calculate(&split, &size) else { return };
             let estimate = other.model.estimate(&split, &size, calculate);
             best.total_cycles += estimate.total_cycles;
             best.temp_bytes = best.temp_bytes.max(estimate.temp_bytes);
@@ -346,7 +363,6 @@ impl Loops<'_> {
         if best.temp_bytes <= self.memory_bound && wins {
             *self.best = Some(best);
         }
-        Ok(())
     }
 
     /// Whether memory or the parts of the cost that are quick to tell rule a split out.

@@ -9,6 +9,7 @@ mod compute_sets;
 mod cuts;
 mod cycles;
 mod duty;
+mod memory;
 mod operation;
 mod partials;
 mod pattern;
@@ -104,7 +105,7 @@ pub fn dims(shape: &[u64], order: Order, reduced: &[usize]) -> Vec<Dim> {
 
 /// Number of different columns that each tile holds elements of.
 pub fn columns_on_tiles(dims: &[Dim], input: &TileRuns<u64>) -> TileRuns<u64> {
-    stages::columns_on_tiles(&pattern::collapse(dims), input)
+    memory::columns_on_tiles(&pattern::collapse(dims), input)
 }
 
 /// Adds the phases of a reduction to `work`; the result's elements per tile are returned.

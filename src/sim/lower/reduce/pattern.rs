@@ -6,7 +6,7 @@
 //! ReductionIntrospection.cpp).
 
 use super::partials::merged;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ops::Range;
 
 /// One dimension of a tensor, in the order of its memory.
@@ -95,57 +95,53 @@ pub fn collapse(dims: &[Dim]) -> Vec<Dim> {
     joined
 }
 
-/// A run of elements of the innermost dimension.
+/// Elements that lie together: the same number of each of some neighbouring columns.
 struct Piece {
-    /// Column of its first element.
-    column: u64,
+    /// The columns.
+    columns: Range<u64>,
     /// Elements of the tile before it.
     offset: u64,
-    /// Length.
-    length: u64,
+    /// Elements of each column.
+    inner: u64,
 }
 
 /// Groups of columns in `range` of a tensor with these collapsed dimensions.
 pub fn groups(dims: &[Dim], range: Range<u64>) -> Vec<Group> {
-    match dims.last() {
-        None => vec![group_of(0..1, vec![Pattern { inner: 1, offset: 0, stride: 1, outer: 1 }])],
-        Some(inner) if inner.reduced => join(columns_in_runs(&pieces(dims, range))),
-        Some(_) => join(columns_side_by_side(&pieces(dims, range))),
-    }
+    join(columns_side_by_side(&pieces(dims, range)))
 }
 
 /// Number of different columns in `range` of a tensor with these collapsed dimensions.
 pub fn columns(dims: &[Dim], range: Range<u64>) -> u64 {
-    let Some(inner) = dims.last() else { return 1 };
-    let found = pieces(dims, range).into_iter().map(|piece| {
-        let length = if inner.reduced { 1 } else { piece.length };
-        piece.column..piece.column + length
-    });
-    width(&merged(found.collect()))
+    width(&merged(pieces(dims, range).into_iter().map(|piece| piece.columns).collect()))
 }
 
-fn group_of(columns: Range<u64>, patterns: Vec<Pattern>) -> Group {
-    Group { columns: vec![columns], patterns }
-}
-
-/// The range cut where the innermost dimension starts over.
+/// The range cut where the dimension starts over that tells neighbouring columns apart: the
+/// innermost one, or the one around it.
 fn pieces(dims: &[Dim], range: Range<u64>) -> Vec<Piece> {
-    let Some((inner, outer)) = dims.split_last() else { return Vec::new() };
+    let single = Dim { size: 1, reduced: false };
+    let (inner, outer) = dims.split_last().unwrap_or((&single, &[]));
+    let around = outer.last().unwrap_or(&single).size;
     let mut found = Vec::new();
     let mut start = range.start;
     while start < range.end {
         let (row, within) = (start / inner.size, start % inner.size);
-        let length = (inner.size - within).min(range.end - start);
+        let rest = range.end - start;
         let base = column(outer, row);
-        let column = if inner.reduced { base } else { base * inner.size + within };
-        found.push(Piece { column, offset: start - range.start, length });
-        start += length;
+        let part = (inner.size - within).min(rest);
+        let (first, count, elements) = match inner.reduced {
+            false => (base * inner.size + within, part, 1),
+            true if part < inner.size => (base, 1, part),
+            true => (base, (around - row % around).min(rest / inner.size), inner.size),
+        };
+        let columns = first..first + count;
+        found.push(Piece { columns, offset: start - range.start, inner: elements });
+        start += count * elements;
     }
     found
 }
 
 /// Column that an index over `dims` belongs to.
-fn column(dims: &[Dim], index: u64) -> u64 {
+pub fn column(dims: &[Dim], index: u64) -> u64 {
     let (mut rest, mut column, mut scale) = (index, 0, 1);
     for dim in dims.iter().rev() {
         let at = rest % dim.size;
@@ -158,35 +154,29 @@ fn column(dims: &[Dim], index: u64) -> u64 {
     column
 }
 
-/// Groups where the innermost dimension is reduced: every piece belongs to one column.
-fn columns_in_runs(pieces: &[Piece]) -> Vec<Group> {
-    let mut runs: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
-    for piece in pieces {
-        runs.entry(piece.column).or_default().push((piece.offset, piece.length));
-    }
-    runs.into_iter().map(|(column, runs)| group_of(column..column + 1, patterns(&runs))).collect()
-}
-
-/// Groups where the innermost dimension stays: every piece is a row of columns.
+/// Groups of columns that lie in the same pieces.
 fn columns_side_by_side(pieces: &[Piece]) -> Vec<Group> {
     let mut borders: Vec<u64> =
-        pieces.iter().flat_map(|piece| [piece.column, piece.column + piece.length]).collect();
+        pieces.iter().flat_map(|piece| [piece.columns.start, piece.columns.end]).collect();
     borders.sort_unstable();
     borders.dedup();
-    let mut offsets: Vec<Vec<(u64, u64)>> = vec![Vec::new(); borders.len()];
-    for piece in pieces {
-        let first = borders.partition_point(|border| *border < piece.column);
+    let mut runs: Vec<Vec<(u64, u64)>> = vec![Vec::new(); borders.len()];
+    for Piece { columns, offset, inner } in pieces {
+        let first = borders.partition_point(|border| *border < columns.start);
         for (at, border) in borders.iter().enumerate().skip(first) {
-            if *border >= piece.column + piece.length {
+            if *border >= columns.end {
                 break;
             }
-            offsets[at].push((piece.offset + border - piece.column, 1));
+            runs[at].push((offset + (border - columns.start) * inner, *inner));
         }
     }
-    let columns = borders.windows(2).zip(offsets);
+    let columns = borders.windows(2).zip(runs);
     columns
         .filter(|(_, runs)| !runs.is_empty())
-        .map(|(pair, runs)| group_of(pair[0]..pair[1], patterns(&runs)))
+        .map(|(pair, runs)| {
+            let columns = std::iter::once(pair[0]..pair[1]).collect();
+            Group { columns, patterns: patterns(&runs) }
+        })
         .collect()
 }
 
@@ -258,7 +248,7 @@ fn following(group: &Group, all: &[Group], by_offset: &HashMap<u64, usize>) -> O
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use proptest::prelude::*;
 
@@ -295,17 +285,23 @@ mod tests {
         assert_eq!(shapes, [(3, 1, 5, 2), (1, 10, 2, 2)]);
     }
 
-    fn dims() -> impl Strategy<Value = Vec<Dim>> {
+    /// Up to four dimensions.
+    pub fn dims() -> impl Strategy<Value = Vec<Dim>> {
         prop::collection::vec((1u64..9, any::<bool>()), 1..5)
             .prop_map(|dims| dims.into_iter().map(|(size, reduced)| dim(size, reduced)).collect())
+    }
+
+    /// A stretch of the memory of a tensor, between any two elements.
+    pub fn stretch(dims: &[Dim], from: u64, to: u64) -> Range<u64> {
+        let total: u64 = dims.iter().map(|dim| dim.size).product();
+        let (from, to) = (from % (total + 1), to % (total + 1));
+        from.min(to)..from.max(to)
     }
 
     proptest! {
         #[test]
         fn every_element_is_in_one_group(dims in dims(), from in 0u64..1000, to in 0u64..1000) {
-            let total: u64 = dims.iter().map(|dim| dim.size).product();
-            let (from, to) = (from % (total + 1), to % (total + 1));
-            let range = from.min(to)..from.max(to);
+            let range = stretch(&dims, from, to);
             prop_assume!(!range.is_empty());
             let groups = groups(&collapse(&dims), range.clone());
             let mut seen: Vec<u64> = Vec::new();

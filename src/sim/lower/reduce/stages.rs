@@ -3,9 +3,10 @@
 
 use super::compute_sets::StageWork;
 use super::duty::{Duty, final_regions, senders};
+use super::memory::{self, Shape};
 use super::operation::Operation;
 use super::partials::{Partials, Sources, joined, merged};
-use super::pattern::{Dim, groups, width};
+use super::pattern::{Dim, width};
 use super::region::Region;
 use super::workers::{Stage, TileWork, deal};
 use super::{Reduction, ResultUse, pattern};
@@ -39,15 +40,12 @@ pub struct Stages<'a> {
     accumulator: DType,
     /// Phases of the work before this reduction.
     first_phase: usize,
-    /// Stretches of memory that were looked at, by where they begin in the period and how long
-    /// they are.
-    seen: RefCell<HashMap<(u64, u64), Rc<Seen>>>,
+    /// Stretches of memory that were looked at.
+    seen: RefCell<HashMap<Shape, Rc<Seen>>>,
 }
 
-/// A stretch of memory that many tiles hold alike, as it is on the first of them.
+/// What many tiles hold alike, with columns counted from where their stretch of memory begins.
 struct Seen {
-    /// Whole periods before it.
-    turns: u64,
     groups: Vec<pattern::Group>,
     /// Columns of all groups, in order.
     columns: Vec<Range<u64>>,
@@ -161,19 +159,17 @@ impl<'a> Stages<'a> {
     /// What each tile reduces of what it holds: columns per tile, whether any tile holds several
     /// elements of a column, and the vertices.
     fn on_tiles(&self, stage: Stage) -> (Partials, bool, StageWork) {
-        let mut known: HashMap<(u64, u64), Rc<TileWork>> = HashMap::new();
+        let mut known: HashMap<Shape, Rc<TileWork>> = HashMap::new();
         let (mut held, mut several) = (Partials::default(), false);
         let mut work = StageWork::default();
-        let (period, shift) = self.period();
-        for (tile, range) in stretches_of_memory(self.reduction.input) {
-            let seen = self.seen(&range);
-            let moved = (range.start / period - seen.turns) * shift;
+        for (tile, range) in memory::stretches(self.reduction.input) {
+            let (shape, first) = Shape::of(self.dims, &range);
+            let seen = self.seen(shape);
             let columns: Vec<Range<u64>> =
-                seen.columns.iter().map(|at| at.start + moved..at.end + moved).collect();
+                seen.columns.iter().map(|at| at.start + first..at.end + first).collect();
             several |= width(&columns) < range.end - range.start;
-            let key = (range.start % period, range.end - range.start);
             let vertices = known
-                .entry(key)
+                .entry(shape)
                 .or_insert_with(|| Rc::new(deal(stage, self.regions(seen.groups.clone()))));
             work.tiles.push((tile, vertices.clone()));
             held.tiles.push((tile, columns));
@@ -181,24 +177,14 @@ impl<'a> Stages<'a> {
         (held, several, work)
     }
 
-    /// What a stretch of memory holds.
-    fn seen(&self, range: &Range<u64>) -> Rc<Seen> {
-        let (period, _) = self.period();
-        let key = (range.start % period, range.end - range.start);
+    /// What stretches of memory of one shape hold.
+    fn seen(&self, shape: Shape) -> Rc<Seen> {
         let look = || {
-            let groups = groups(self.dims, range.clone());
+            let groups = shape.groups(self.dims);
             let columns = merged(groups.iter().flat_map(|group| group.columns.clone()).collect());
-            Rc::new(Seen { turns: range.start / period, groups, columns })
+            Rc::new(Seen { groups, columns })
         };
-        self.seen.borrow_mut().entry(key).or_insert_with(look).clone()
-    }
-
-    /// Elements after which the tensor's structure repeats, and by how many columns it then moved.
-    fn period(&self) -> (u64, u64) {
-        let Some((outer, inner)) = self.dims.split_first() else { return (1, 0) };
-        let elements = inner.iter().map(|dim| dim.size).product();
-        let columns = inner.iter().filter(|dim| !dim.reduced).map(|dim| dim.size).product();
-        (elements, if outer.reduced { 0 } else { columns })
+        self.seen.borrow_mut().entry(shape).or_insert_with(look).clone()
     }
 
     /// Groups of a tile cut so that every worker has some columns (dividePartials).
@@ -227,12 +213,11 @@ impl<'a> Stages<'a> {
 
     /// Bytes of results that vertices write in another order than they are kept.
     fn rotated_bytes(&self) -> TileRuns<u64> {
-        let (period, _) = self.period();
-        let mut known: HashMap<(u64, u64), u64> = HashMap::new();
-        per_tile(stretches_of_memory(self.reduction.input).map(|(tile, range)| {
-            let key = (range.start % period, range.end - range.start);
+        let mut known: HashMap<Shape, u64> = HashMap::new();
+        per_tile(memory::stretches(self.reduction.input).map(|(tile, range)| {
+            let (shape, _) = Shape::of(self.dims, &range);
             let outputs =
-                known.entry(key).or_insert_with(|| self.rotated_outputs(&self.seen(&range)));
+                known.entry(shape).or_insert_with(|| self.rotated_outputs(&self.seen(shape)));
             (tile, *outputs * self.accumulator.bytes())
         }))
     }
@@ -335,7 +320,7 @@ impl<'a> Stages<'a> {
         let width = vector_width(self.dtype);
         let bounds = Bounds { grain: width, most: self.tiles(), least: 4 * width };
         let parts: Vec<(u32, Range<u64>)> = match self.reduction.onto {
-            Some(wanted) => stretches_of_memory(wanted).collect(),
+            Some(wanted) => memory::stretches(wanted).collect(),
             None => (0u32..).zip(split::parts(self.columns(), bounds)).collect(),
         };
         let stretches = joined(&held.stretches());
@@ -431,32 +416,6 @@ impl<'a> Stages<'a> {
             live: start.saturating_sub(1)..work.phases().len(),
         });
     }
-}
-
-/// Number of different columns that each tile holds elements of.
-pub fn columns_on_tiles(dims: &[Dim], input: &TileRuns<u64>) -> TileRuns<u64> {
-    let mut known: HashMap<(u64, u64), u64> = HashMap::new();
-    let period = dims.iter().skip(1).map(|dim| dim.size).product::<u64>().max(1);
-    per_tile(stretches_of_memory(input).map(|(tile, range)| {
-        let count = *known
-            .entry((range.start % period, range.end - range.start))
-            .or_insert_with(|| pattern::columns(dims, range));
-        (tile, count)
-    }))
-}
-
-/// Each tile with the stretch of memory it holds.
-fn stretches_of_memory(input: &TileRuns<u64>) -> impl Iterator<Item = (u32, Range<u64>)> {
-    let mut next = 0;
-    input
-        .iter()
-        .flat_map(|(tiles, elements)| (tiles.first..tiles.end).map(move |tile| (tile, *elements)))
-        .filter(|(_, elements)| *elements > 0)
-        .map(move |(tile, elements)| {
-            let start = next;
-            next += elements;
-            (tile, start..next)
-        })
 }
 
 /// Whether columns lie one behind the other among the sorted ones a tile holds.
