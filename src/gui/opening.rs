@@ -3,7 +3,7 @@
 use crate::report::{Outcome, Report, Target};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
 /// A report and what every view needs to know of it.
@@ -74,6 +74,15 @@ impl<T: Send + 'static> Pending<T> {
             Ok(result) => Some(Ok(result)),
             Err(TryRecvError::Empty) => None,
             Err(TryRecvError::Disconnected) => Some(Err(())),
+        }
+    }
+
+    /// Waits so long for the result, where that is more important than the next frame.
+    pub fn wait(&self, time: Duration) -> Option<Result<T, ()>> {
+        match self.receiver.recv_timeout(time) {
+            Ok(result) => Some(Ok(result)),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(Err(())),
         }
     }
 
