@@ -18,7 +18,8 @@ use super::keep::Beside;
 use super::opening::Opened;
 use super::session::Selection;
 use super::views::{self, State, View, ViewContext, kept, restored};
-use super::widgets::{choice_ui, legend_ui, missing_ui, tables_height, toolbar_ui};
+use super::widgets::toolbar::{Bar, toolbar_ui};
+use super::widgets::{missing_ui, tables_height};
 use super::worker::{Asked, Slot};
 use crate::analysis::compare::Alignment;
 use crate::analysis::insights::Place;
@@ -176,7 +177,7 @@ impl Compared {
         context: &mut ViewContext<'_>,
     ) {
         let aligned = self.align(ui, context);
-        toolbar_ui(ui, |ui| self.controls_ui(ui, name, context, &aligned));
+        toolbar_ui(ui, "comparison", |bar| self.controls_ui(bar, name, context, &aligned));
         let page = super::theme::Palette::of(ui.visuals()).page;
         let frame = Frame::new().fill(page).inner_margin(Margin::same(0));
         if self.layout == Layout::Tables {
@@ -225,15 +226,14 @@ impl Compared {
 
     fn controls_ui(
         &mut self,
-        ui: &mut Ui,
+        bar: &mut Bar<'_>,
         name: &'static str,
         context: &mut ViewContext<'_>,
         aligned: &Option<Result<Aligned, String>>,
     ) {
-        let colours = colours::sides(ui.visuals());
-        legend_ui(ui, colours.source, &format!("Source: {}", context.opened.name()));
-        legend_ui(ui, colours.target, &format!("Target: {}", self.target.name()));
-        ui.separator();
+        let (source, target) = (context.opened.name(), self.target.name());
+        bar.add("Source", |ui| colours::side_ui(ui, Side::Source, &source));
+        bar.add("Target", |ui| colours::side_ui(ui, Side::Target, &target));
         let mut layouts = vec![(Layout::SideBySide, "Side by side")];
         if overlay::has(name) {
             layouts.push((Layout::Overlay, "One graph"));
@@ -244,28 +244,30 @@ impl Compared {
         } else {
             Layout::SideBySide
         };
-        if let Some(layout) = choice_ui(ui, "Layout", &layouts, shown) {
+        if let Some(layout) = bar.choice("Layout", &layouts, shown) {
             self.layout = layout;
         }
         if overlay::has(name) && self.layout == Layout::Overlay {
-            self.overlay.controls_ui(ui, name, context);
+            self.overlay.controls_ui(bar, name, context);
         }
         if name == "execution-trace" && self.layout == Layout::SideBySide {
             let selected = match aligned {
                 Some(Ok(_)) => self.selected_starts(context),
                 _ => None,
             };
-            self.time.ui(ui, selected);
+            self.time.controls_ui(bar, selected);
         }
-        if ui.button("Swap").on_hover_text("Exchange source and target").clicked() {
+        if bar.button("Swap", "Exchange source and target") {
             context.commands.push(Command::SwapSides);
         }
-        if ui.button("End comparison").on_hover_text("Show the source alone").clicked() {
+        if bar.button("End comparison", "Show the source alone") {
             context.commands.push(Command::EndComparison);
         }
         if aligned.is_none() && self.alignment.is_slow() {
-            ui.spinner();
-            ui.label("Aligning…");
+            bar.add("Aligning", |ui| {
+                ui.spinner();
+                ui.label("Aligning…");
+            });
         }
     }
 

@@ -28,7 +28,8 @@ use crate::gui::theme::Palette;
 use crate::gui::widgets::axis::{Axis, Limits};
 use crate::gui::widgets::overview;
 use crate::gui::widgets::tiled::{Pieces, Tiled};
-use crate::gui::widgets::{missing_ui, toolbar_ui, waiting_tabs_ui, waiting_ui};
+use crate::gui::widgets::toolbar::toolbar_ui;
+use crate::gui::widgets::{missing_ui, waiting_tabs_ui, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
 use crate::report::{Outcome, Report};
 use crate::units::{CycleRange, StepId};
@@ -250,7 +251,7 @@ impl ExecutionTrace {
     }
 
     fn trace_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, prepared: &Arc<Prepared>) {
-        toolbar_ui(ui, |ui| self.controls_ui(ui, context, prepared));
+        toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context, prepared));
         let palette = Palette::of(ui.visuals());
         let height = ui.available_height();
         let frame = Frame::new().fill(palette.page).inner_margin(Margin::same(0));
