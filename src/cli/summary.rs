@@ -77,8 +77,11 @@ fn labelled(note: &str) -> (&'static str, &str) {
 }
 
 fn execution_line(execution: &ExecutionSummary) -> String {
-    let mut line =
-        format!("{} cycles = {}", grouped(execution.total_cycles), seconds(execution.seconds));
+    let mut line = format!("{} cycles", grouped(execution.total_cycles));
+    match execution.seconds > 0.0 {
+        true => line.push_str(&format!(" = {}", seconds(execution.seconds))),
+        false => line.push_str(", clock unknown"),
+    }
     if let (Some(samples), Some(rate)) = (execution.samples, execution.samples_per_second) {
         line.push_str(&format!(
             ", {} samples, {} per second",
@@ -104,7 +107,11 @@ fn print(report: &Report, figures: &Summary, output: &mut dyn Write) -> Result<(
     }
     table.row("Tiles per IPU", &grouped(target.tiles_per_ipu.into()))?;
     table.row("Memory per tile", &binary_bytes(target.bytes_per_tile))?;
-    table.row("Clock", &format!("{} MHz", grouped(target.clock_hz / 1_000_000)))?;
+    let clock = match target.clock_hz {
+        0 => "not recorded".to_owned(),
+        clock => format!("{} MHz", grouped(clock / 1_000_000)),
+    };
+    table.row("Clock", &clock)?;
     table.head("Graph")?;
     for (name, count) in [
         ("Compute sets", figures.graph.compute_sets),

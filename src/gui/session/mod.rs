@@ -131,7 +131,7 @@ impl Session {
         let (store, prefs, message) = Store::open();
         let mut session = Self::new(store, prefs);
         session.messages.extend(message.map(Message::warning));
-        session.variants_in = Some(what_if::user_directory());
+        session.keep_variants_in(what_if::user_directory());
         what_if::sweep();
         session.demos = demos();
         session.watches = true;
@@ -173,6 +173,11 @@ impl Session {
     /// Shows a report that is open already.
     pub fn show(&mut self, opened: Opened) {
         self.show_page(opened, None);
+    }
+
+    /// Keeps reports of changed specs in a directory; without one they end with the session.
+    pub fn keep_variants_in(&mut self, directory: PathBuf) {
+        self.variants_in = Some(directory);
     }
 
     /// Keeps preferences that have changed, and what was tried.

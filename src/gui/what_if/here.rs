@@ -41,8 +41,11 @@ impl Session {
         }
     }
 
-    /// Keeps what was tried.
+    /// Keeps what was tried, if its reports are kept.
     pub(in crate::gui) fn keep_tried(&mut self) {
+        if self.variants_in.is_none() {
+            return;
+        }
         let told: Vec<Message> = self.what_ifs().filter_map(WhatIf::keep).collect();
         self.messages.extend(told);
     }

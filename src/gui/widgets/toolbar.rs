@@ -1,5 +1,5 @@
-//! Strips of controls. A strip is one row; controls that find no room in it wait behind a button
-//! that unfolds the strip into as many rows as they need.
+//! Strips of controls. A strip has one row, or more where the view below is high; controls that find
+//! no room in them wait behind a button that unfolds the strip into as many rows as they need.
 
 use super::{MARGIN, choice_ui};
 use crate::gui::theme::Palette;
@@ -12,6 +12,8 @@ use egui::{
 const BUTTON: f32 = 30.0;
 /// Space between the rows of an unfolded strip.
 const BETWEEN_ROWS: f32 = 6.0;
+/// Height of a view for each row of its strip.
+const PER_ROW: f32 = 320.0;
 /// What a group may take that is measured; none is as wide.
 const WIDE: f32 = 4000.0;
 
@@ -31,9 +33,20 @@ impl Known {
         self.widths.iter().find(|(known, _)| *known == name).map_or(0.0, |(_, width)| *width)
     }
 
-    fn fits(&self, width: f32, between: f32) -> bool {
-        let all: f32 = self.widths.iter().map(|(_, width)| width + between).sum();
-        all - between <= width
+    /// How groups are arranged in rows of a width, where as many as `most` rows are no waste.
+    fn arranged(&self, width: f32, between: f32, most: usize) -> Arrangement {
+        let (mut rows, mut at) = (1, 0.0);
+        for (_, group) in &self.widths {
+            if at > 0.0 && at + group > width {
+                (rows, at) = (rows + 1, 0.0);
+            }
+            at += group + between;
+        }
+        match rows {
+            1 => Arrangement::Whole,
+            _ if rows <= most => Arrangement::Rows { folded: false, button: false },
+            _ => Arrangement::Rows { folded: !self.unfolded, button: true },
+        }
     }
 }
 
@@ -42,10 +55,13 @@ impl Known {
 enum Arrangement {
     /// In one row, with room between those at its start and those at its end.
     Whole,
-    /// As many as find room in one row, then the button.
-    Folded,
     /// In several rows.
-    Unfolded,
+    Rows {
+        /// Whether those are left out that do not fit in as many rows as there may be.
+        folded: bool,
+        /// Whether there is a button to unfold and fold them.
+        button: bool,
+    },
 }
 
 /// A strip that is being filled, the most important controls first.
@@ -62,7 +78,9 @@ pub struct Bar<'a> {
     /// Where groups at the end of the row end.
     end: f32,
     at_end: bool,
-    first_row: bool,
+    /// The row that is being filled, and how many there may be.
+    row: usize,
+    most: usize,
     hidden: Vec<&'static str>,
 }
 
@@ -70,17 +88,14 @@ impl Bar<'_> {
     /// Adds controls that stay together; not called where there is no room for them.
     pub fn add(&mut self, name: &'static str, contents: impl FnOnce(&mut Ui)) {
         let known = self.before.width(name);
-        let crowded = self.at.x + known > self.limit();
-        let hidden = match self.arrangement {
-            Arrangement::Whole => false,
-            Arrangement::Folded => crowded || !self.hidden.is_empty(),
-            Arrangement::Unfolded => {
-                if crowded && self.at.x > self.left {
-                    self.next_row();
-                }
-                false
+        let mut hidden = false;
+        if let Arrangement::Rows { folded, .. } = self.arrangement {
+            let crowded = self.at.x > self.left && self.at.x + known > self.limit();
+            hidden = folded && (crowded && self.row >= self.most || !self.hidden.is_empty());
+            if crowded && !hidden {
+                self.next_row();
             }
-        };
+        }
         if hidden {
             self.hidden.push(name);
             self.now.widths.push((name, known));
@@ -134,8 +149,8 @@ impl Bar<'_> {
     /// Shows all controls, as one of those that may be hidden is asked for.
     pub fn unfold(&mut self) {
         self.now.unfolded = true;
-        if self.arrangement == Arrangement::Folded {
-            self.arrangement = Arrangement::Unfolded;
+        if let Arrangement::Rows { folded, .. } = &mut self.arrangement {
+            *folded = false;
         }
     }
 
@@ -146,7 +161,7 @@ impl Bar<'_> {
 
     fn place(&mut self, name: &'static str, contents: impl FnOnce(&mut Ui)) {
         let between = self.ui.spacing().item_spacing.x;
-        let height = self.before.height.max(self.ui.spacing().interact_size.y);
+        let height = self.height();
         let (from, to, layout) = if self.at_end {
             (self.at.x, self.end, Layout::right_to_left(Align::Center))
         } else {
@@ -168,29 +183,35 @@ impl Bar<'_> {
 
     /// Where groups of this row have to end.
     fn limit(&self) -> f32 {
-        let button = BUTTON + self.ui.spacing().item_spacing.x;
-        if self.first_row { self.right - button } else { self.right }
+        match self.arrangement {
+            Arrangement::Rows { button: true, .. } if self.row == 1 => {
+                self.right - BUTTON - self.ui.spacing().item_spacing.x
+            }
+            _ => self.right,
+        }
     }
 
     fn next_row(&mut self) {
-        self.at = pos2(self.left, self.at.y + self.row() + BETWEEN_ROWS);
-        self.first_row = false;
+        self.at = pos2(self.left, self.at.y + self.height() + BETWEEN_ROWS);
+        self.row += 1;
     }
 
-    fn row(&self) -> f32 {
+    /// Height of a row.
+    fn height(&self) -> f32 {
         self.before.height.max(self.now.height).max(self.ui.spacing().interact_size.y)
     }
 
     /// The button that unfolds the strip, or folds it again.
-    fn button_ui(&mut self, top: f32) {
-        let unfolded = self.arrangement == Arrangement::Unfolded;
+    fn button_ui(&mut self, top: f32, unfolded: bool) {
         let (name, hint): (_, WidgetText) = if unfolded {
-            ("Fewer controls", "Show the first row alone".into())
+            ("Fewer controls", "Leave the view more room".into())
         } else {
             ("More controls", self.hidden.join(", ").into())
         };
-        let rect =
-            Rect::from_min_max(pos2(self.right - BUTTON, top), pos2(self.right, top + self.row()));
+        let rect = Rect::from_min_max(
+            pos2(self.right - BUTTON, top),
+            pos2(self.right, top + self.height()),
+        );
         let button = Button::new("…").selected(unfolded).min_size(vec2(BUTTON, 0.0));
         let shown = self.ui.put(rect, button).accessible_name(name).on_hover_text(hint);
         if shown.clicked() {
@@ -220,11 +241,8 @@ fn rows_ui(ui: &mut Ui, id: Id, contents: impl FnOnce(&mut Bar<'_>)) {
     let before: Known = ui.data(|data| data.get_temp(id)).unwrap_or_default();
     let area = ui.available_rect_before_wrap();
     let between = ui.spacing().item_spacing.x;
-    let arrangement = match (before.fits(area.width(), between), before.unfolded) {
-        (true, _) => Arrangement::Whole,
-        (false, false) => Arrangement::Folded,
-        (false, true) => Arrangement::Unfolded,
-    };
+    let most = ((area.height() / PER_ROW) as usize).clamp(1, 3);
+    let arrangement = before.arranged(area.width(), between, most);
     let mut bar = Bar {
         ui,
         arrangement,
@@ -235,17 +253,18 @@ fn rows_ui(ui: &mut Ui, id: Id, contents: impl FnOnce(&mut Bar<'_>)) {
         at: area.min,
         end: area.right(),
         at_end: false,
-        first_row: true,
+        row: 1,
+        most,
         hidden: Vec::new(),
     };
     contents(&mut bar);
-    if arrangement != Arrangement::Whole {
-        bar.button_ui(area.top());
+    if let Arrangement::Rows { folded, button: true } = bar.arrangement {
+        bar.button_ui(area.top(), !folded);
     }
-    let (bottom, now) = (bar.at.y + bar.row(), bar.now);
+    let (bottom, now) = (bar.at.y + bar.height(), bar.now);
     ui.advance_cursor_after_rect(Rect::from_min_max(area.min, pos2(area.right(), bottom)));
     // Something has become wider, or is seen for the first time: the frame is laid out again.
-    if now.fits(area.width(), between) != (arrangement == Arrangement::Whole) {
+    if now.arranged(area.width(), between, most) != arrangement {
         ui.ctx().request_discard("controls have found their places");
     }
     ui.data_mut(|data| data.insert_temp(id, now));

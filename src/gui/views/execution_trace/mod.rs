@@ -220,7 +220,7 @@ fn why_empty(outcome: Outcome) -> (&'static str, &'static str) {
         Outcome::OutOfMemory { .. } => (
             "Nothing was executed",
             "Some tiles need more memory than they have, so the program could not run. \
-             The Memory tab shows which tiles, and what fills them.",
+             The Memory view shows which tiles, and what fills them.",
         ),
         Outcome::CompiledOnly => (
             "Nothing was executed",

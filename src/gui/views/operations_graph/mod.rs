@@ -116,7 +116,7 @@ impl View for OperationsGraph {
         };
         let Some(shown) = shown else {
             let sentence = "This report does not say which operation reads whose results, so there \
-                            is no graph to draw. The Operations tab lists what they cost.";
+                            is no graph to draw. The Operations view lists what they cost.";
             return missing_ui(ui, "No graph recorded", sentence);
         };
         if !std::mem::replace(&mut self.judged, true) && hides_too_much(&shown) {

@@ -17,7 +17,7 @@ use crate::gui::worker::{Asked, Slot};
 use crate::report::{ProgramKind, Programs, Report};
 use crate::units::{ProgramId, StepId, grouped};
 use details::Details;
-use egui::{CentralPanel, Frame, Key, Panel, RichText, ScrollArea, Ui};
+use egui::{Button, CentralPanel, Frame, Key, Panel, RichText, ScrollArea, Ui};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -303,7 +303,7 @@ impl ProgramTree {
 
     fn groups_ui(&mut self, ui: &mut Ui, forest: &Forest) {
         let palette = Palette::of(ui.visuals());
-        ScrollArea::both().auto_shrink(false).id_salt("groups").show(ui, |ui| {
+        ScrollArea::vertical().auto_shrink(false).id_salt("groups").show(ui, |ui| {
             ui.spacing_mut().item_spacing.y = 2.0;
             for (function, title) in [(false, "Control programs"), (true, "Functions")] {
                 let own =
@@ -320,7 +320,8 @@ impl ProgramTree {
                     ui.horizontal(|ui| {
                         ui.add_space(8.0);
                         let title: String = group.title.chars().take(120).collect();
-                        if ui.selectable_label(self.group == index, title).clicked() {
+                        let row = Button::selectable(self.group == index, title).truncate();
+                        if ui.add(row).clicked() {
                             self.group = index;
                         }
                     });
