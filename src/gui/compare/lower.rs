@@ -58,7 +58,7 @@ impl Lower {
         workers: &Workers,
         view: &'static str,
         (source, target): (&Opened, &Opened),
-        aligned: &Aligned,
+        (aligned, open): (&Aligned, &mut bool),
     ) -> Option<[Option<Place>; 2]> {
         let (source, target) = (source.report.clone(), target.report.clone());
         let alignment = aligned.clone();
@@ -94,14 +94,18 @@ impl Lower {
         let mut chosen = self.chosen(view).unwrap_or(first).min(tables.len() - 1);
         let titles: Vec<(usize, &str)> =
             tables.iter().enumerate().map(|(at, table)| (at, table.title)).collect();
+        let before = chosen;
         ui.horizontal(|ui| {
             ui.add_space(6.0);
-            let before = chosen;
             tabs_ui(ui, &titles, &mut chosen);
-            if chosen != before {
-                self.chosen.insert(view, chosen);
-            }
         });
+        if chosen != before {
+            self.chosen.insert(view, chosen);
+        }
+        if !*open {
+            *open = chosen != before;
+            return None;
+        }
         ui.add_space(2.0);
         let at = chosen;
         let shown = &tables[at];

@@ -18,13 +18,14 @@ use super::keep::Beside;
 use super::opening::Opened;
 use super::session::Selection;
 use super::views::{self, State, View, ViewContext, kept, restored};
+use super::widgets::below::Below;
 use super::widgets::toolbar::{Bar, toolbar_ui};
 use super::widgets::{missing_ui, tables_height};
 use super::worker::{Asked, Slot};
 use crate::analysis::compare::Alignment;
 use crate::analysis::insights::Place;
 use crate::units::CycleRange;
-use egui::{CentralPanel, Event, Frame, Margin, Panel, Rect, Ui, UiBuilder, pos2};
+use egui::{CentralPanel, Event, Frame, Margin, Rect, Ui, UiBuilder, pos2};
 use mapping::{Other, is_choice};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -78,6 +79,7 @@ pub struct Compared {
     alignment: Slot<(), Result<Aligned, String>>,
     layout: Layout,
     lower: lower::Lower,
+    below: Below,
     overlay: overlay::Overlay,
     delta: delta::Delta,
     time: time::TimeLink,
@@ -96,6 +98,7 @@ impl Compared {
             alignment: Slot::default(),
             layout: Layout::default(),
             lower: lower::Lower::default(),
+            below: Below::default(),
             overlay: overlay::Overlay::default(),
             delta: delta::Delta::default(),
             time: time::TimeLink::default(),
@@ -182,20 +185,15 @@ impl Compared {
         let frame = Frame::new().fill(page).inner_margin(Margin::same(0));
         if self.layout == Layout::Tables {
             CentralPanel::default().frame(frame).show(ui, |ui| {
-                self.lower_ui(ui, name, context, &aligned);
+                self.lower_ui(ui, name, context, &aligned, &mut true);
             });
             return;
         }
-        let height = ui.available_height();
-        Panel::bottom("differences")
-            .resizable(true)
-            .default_size(tables_height(ui, 0.28))
-            .size_range(60.0..=(height - 160.0).max(61.0))
-            .frame(frame)
-            .show(ui, |ui| {
-                ui.take_available_space();
-                self.lower_ui(ui, name, context, &aligned);
-            });
+        let mut below = std::mem::take(&mut self.below);
+        below.ui(ui, "differences", tables_height(ui, 0.28), |ui, open| {
+            self.lower_ui(ui, name, context, &aligned, open);
+        });
+        self.below = below;
         CentralPanel::default().frame(frame).show(ui, |ui| {
             let overlaid = self.layout == Layout::Overlay && overlay::has(name);
             match (&aligned, overlaid) {
@@ -288,13 +286,14 @@ impl Compared {
         name: &'static str,
         context: &mut ViewContext<'_>,
         aligned: &Option<Result<Aligned, String>>,
+        open: &mut bool,
     ) {
         match aligned {
             None => {}
             Some(Err(problem)) => missing_ui(ui, "The reports cannot be compared", problem),
             Some(Ok(aligned)) => {
                 let reports = (context.opened, &self.target);
-                let clicked = self.lower.ui(ui, context.workers, name, reports, aligned);
+                let clicked = self.lower.ui(ui, context.workers, name, reports, (aligned, open));
                 if let Some(places) = clicked {
                     self.show(&places, context);
                 }

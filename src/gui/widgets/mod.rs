@@ -1,6 +1,7 @@
 //! Parts that several views share.
 
 pub mod axis;
+pub mod below;
 pub mod elided;
 pub mod floor_plan;
 pub mod heat;

@@ -1,0 +1,63 @@
+//! A panel of tables below a graph. Where the graph would have too little room, the panel begins as
+//! no more than its tabs; a button opens and closes it.
+
+use super::icon_button_ui;
+use crate::gui::icons::Icon;
+use crate::gui::theme::Palette;
+use egui::{Frame, Panel, Rect, Ui, UiBuilder, vec2};
+
+/// Height of tabs alone.
+const TABS: f32 = 36.0;
+/// Height of graph and panel together below which the panel begins closed.
+const LOW: f32 = 420.0;
+/// Least height of the panel when it is open, and of the graph above it.
+const LEAST: f32 = 60.0;
+const LEAST_ABOVE: f32 = 120.0;
+/// Side of the button.
+const BUTTON: f32 = 26.0;
+
+/// A panel, and whether the user has opened or closed it.
+#[derive(Default)]
+pub struct Below {
+    open: Option<bool>,
+}
+
+impl Below {
+    /// Shows the panel at the bottom of `ui`, at first as high as `height`. `contents` is told
+    /// whether there is more than tabs, and says so to open it.
+    pub fn ui(
+        &mut self,
+        ui: &mut Ui,
+        name: &'static str,
+        height: f32,
+        contents: impl FnOnce(&mut Ui, &mut bool),
+    ) {
+        let room = ui.available_height();
+        let open = self.open.unwrap_or(room >= LOW);
+        let panel = if open {
+            let most = (room - LEAST_ABOVE).max(LEAST + 1.0);
+            Panel::bottom(name).resizable(true).default_size(height).size_range(LEAST..=most)
+        } else {
+            // The size that the user has given to the open one is not touched.
+            Panel::bottom((name, "tabs")).resizable(false).exact_size(TABS)
+        };
+        let mut wanted = open;
+        let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
+        panel.frame(frame).show(ui, |ui| {
+            ui.take_available_space();
+            let area = ui.max_rect();
+            contents(ui, &mut wanted);
+            let corner = area.right_top() + vec2(-BUTTON - 6.0, 4.0);
+            let rect = Rect::from_min_size(corner, vec2(BUTTON, BUTTON));
+            let mut corner = ui.new_child(UiBuilder::new().max_rect(rect));
+            let (icon, words) =
+                if open { (Icon::Down, "Hide tables") } else { (Icon::Up, "Show tables") };
+            if icon_button_ui(&mut corner, icon, words).clicked() {
+                wanted = !open;
+            }
+        });
+        if wanted != open {
+            self.open = Some(wanted);
+        }
+    }
+}
