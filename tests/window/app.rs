@@ -219,7 +219,7 @@ fn what_is_painted_is_told_in_parts() {
 #[test]
 fn hovering_a_derived_figure_shows_how_it_is_worked_out() {
     let cases = [
-        ("summary", "Memory in use: ", "bytes below the highest used address"),
+        ("summary", "Memory in use: ", "bytes in use on all tiles of a replica"),
         ("memory", "Not overlapped", "bytes at addresses that only one thing ever uses"),
         ("exchange-code", "Share of memory", "Bytes of code / bytes that tiles use"),
         ("execution-trace", "Tile balance", "each weighted by its cycles"),

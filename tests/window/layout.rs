@@ -158,8 +158,10 @@ fn two_reports_find_room_in_a_small_window() {
         settle(&mut window);
         found.extend(wrong(&window, size).into_iter().map(|words| format!("{view}: {words}")));
         if view == "execution-trace" {
-            let lanes: Vec<f32> =
-                window.query_all_by_label("Lanes").map(|node| node.rect().height()).collect();
+            let lanes: Vec<f32> = window
+                .query_all_by_role_and_label(Role::Canvas, "Lanes")
+                .map(|node| node.rect().height())
+                .collect();
             assert!(lanes.len() == 2 && lanes.iter().all(|lane| *lane >= LANES), "{lanes:?}");
         }
     }

@@ -4,6 +4,7 @@ use super::{Aligned, Side};
 use crate::analysis::compare::{Cell as Value, Row, Sides, Table as Compared, comparison};
 use crate::analysis::insights::Place;
 use crate::gui::opening::Opened;
+use crate::gui::widgets::below::tabs_row_ui;
 use crate::gui::widgets::table::{Cell, Column, Table, TableState};
 use crate::gui::widgets::{hint_ui, missing_ui, tabs_ui, waiting_ui};
 use crate::gui::worker::{Asked, Slot, Workers};
@@ -95,10 +96,7 @@ impl Lower {
         let titles: Vec<(usize, &str)> =
             tables.iter().enumerate().map(|(at, table)| (at, table.title)).collect();
         let before = chosen;
-        ui.horizontal(|ui| {
-            ui.add_space(6.0);
-            tabs_ui(ui, &titles, &mut chosen);
-        });
+        tabs_row_ui(ui, |ui| tabs_ui(ui, &titles, &mut chosen));
         if chosen != before {
             self.chosen.insert(view, chosen);
         }

@@ -190,7 +190,7 @@ impl Compared {
             return;
         }
         let mut below = std::mem::take(&mut self.below);
-        below.ui(ui, "differences", tables_height(ui, 0.28), |ui, open| {
+        below.ui(ui, "differences", (tables_height(ui, 0.28), 560.0), |ui, open| {
             self.lower_ui(ui, name, context, &aligned, open);
         });
         self.below = below;

@@ -163,11 +163,11 @@ impl Bar<'_> {
         let between = self.ui.spacing().item_spacing.x;
         let height = self.height();
         let (from, to, layout) = if self.at_end {
-            (self.at.x, self.end, Layout::right_to_left(Align::Center))
+            (self.end - WIDE, self.end, Layout::right_to_left(Align::Center))
         } else {
             (self.at.x, self.at.x + WIDE, Layout::left_to_right(Align::Center))
         };
-        let rect = Rect::from_min_size(pos2(from, self.at.y), vec2((to - from).max(0.0), height));
+        let rect = Rect::from_min_size(pos2(from, self.at.y), vec2(to - from, height));
         let builder = UiBuilder::new().id_salt(name).max_rect(rect).layout(layout);
         let mut group = self.ui.new_child(builder);
         contents(&mut group);

@@ -4,6 +4,7 @@ use super::scene::Prepared;
 use super::{ExecutionTrace, Tab, panels};
 use crate::analysis::trace::window_summary;
 use crate::gui::views::ViewContext;
+use crate::gui::widgets::below::tabs_row_ui;
 use crate::gui::widgets::{missing_ui, waiting_tabs_ui};
 use crate::units::CycleRange;
 use egui::Ui;
@@ -21,8 +22,7 @@ impl ExecutionTrace {
         let before = self.tab;
         let tabs =
             [(Tab::Summary, "Summary"), (Tab::Details, "Details"), (Tab::Statistics, "Statistics")];
-        ui.horizontal(|ui| {
-            ui.add_space(6.0);
+        tabs_row_ui(ui, |ui| {
             let none = self.bar.is_none() && context.selection.step.is_none();
             let waits = |tab| (none && tab == Tab::Details).then_some("Waits for a step");
             waiting_tabs_ui(ui, &tabs, &mut self.tab, waits);

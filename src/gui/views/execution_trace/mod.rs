@@ -261,7 +261,7 @@ impl ExecutionTrace {
         let frame = Frame::new().fill(palette.page).inner_margin(Margin::same(0));
         let mut below = std::mem::take(&mut self.below);
         let size = (height * 0.32).clamp(90.0, 300.0);
-        below.ui(ui, "trace details", size, |ui, open| {
+        below.ui(ui, "trace details", (size, 420.0), |ui, open| {
             self.tables_ui(ui, context, prepared, open);
         });
         self.below = below;
