@@ -2,7 +2,7 @@
 
 use super::{CliError, Command, json_argument, open_report, report_argument};
 use crate::analysis::summary::{ExecutionSummary, Summary, summary};
-use crate::report::{Batching, Report};
+use crate::report::{Batching, Part, Report};
 use crate::units::{binary_bytes, exact_bytes, grouped, percent, seconds};
 use clap::ArgMatches;
 use std::io::Write;
@@ -141,7 +141,7 @@ fn print(report: &Report, figures: &Summary, output: &mut dyn Write) -> Result<(
     table.head("Execution")?;
     match &figures.execution {
         None => table.row("None", "the program was compiled but not run")?,
-        Some(execution) => print_execution(execution, &mut table)?,
+        Some(execution) => print_execution(report, execution, &mut table)?,
     }
     if let Some(batching) = report.batching().map_err(failed)? {
         table.row("Samples per call", &samples_line(&batching))?;
@@ -163,8 +163,13 @@ fn samples_line(batching: &Batching) -> String {
     )
 }
 
-fn print_execution(execution: &ExecutionSummary, table: &mut Table) -> Result<(), CliError> {
+fn print_execution(
+    report: &Report,
+    execution: &ExecutionSummary,
+    table: &mut Table,
+) -> Result<(), CliError> {
     table.row("Run", &execution_line(execution))?;
+    let balanced = report.has(Part::ActiveTiles);
     for (index, ipu) in execution.ipus.iter().enumerate() {
         let shares: Vec<String> = ipu
             .proportions
@@ -177,7 +182,7 @@ fn print_execution(execution: &ExecutionSummary, table: &mut Table) -> Result<()
             &format!(
                 "{} steps, tile balance {}: {}",
                 grouped(ipu.steps),
-                percent(ipu.tile_balance),
+                if balanced { percent(ipu.tile_balance) } else { "not recorded".to_owned() },
                 shares.join(", "),
             ),
         )?;

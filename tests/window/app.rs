@@ -380,6 +380,14 @@ fn the_home_screen_says_what_can_be_done() {
         assert!(found, "{words}");
     }
     window.check_accessibility();
+    // Rows of a list end below each other.
+    for name in ["one", "another", "a third"] {
+        window.state_mut().session_mut().prefs.remember(std::path::Path::new(name));
+    }
+    window.run_steps(4);
+    let buttons = window.query_all_by_label("Remove from recent reports");
+    let ends: Vec<f32> = buttons.map(|button| button.rect().right()).collect();
+    assert!(ends.len() == 3 && ends.iter().all(|end| *end == ends[0]), "{ends:?}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A panel of tables below a graph. Where the graph would have too little room, the panel begins as
 //! no more than its tabs; a button opens and closes it.
 
-use super::icon_button_ui;
+use super::{ICON_BUTTON, icon_button_ui};
 use crate::gui::icons::Icon;
 use crate::gui::theme::Palette;
 use egui::{Frame, Panel, Rect, Ui, UiBuilder, vec2};
@@ -11,8 +11,6 @@ const TABS: f32 = 36.0;
 /// Least height of the panel when it is open, and of the graph above it.
 const LEAST: f32 = 60.0;
 const LEAST_ABOVE: f32 = 120.0;
-/// Side of the button.
-const BUTTON: f32 = 26.0;
 
 /// A panel, and whether the user has opened or closed it.
 #[derive(Default)]
@@ -48,8 +46,8 @@ impl Below {
             }
             let area = ui.max_rect();
             contents(ui, &mut wanted);
-            let corner = area.right_top() + vec2(-BUTTON - 6.0, 4.0);
-            let rect = Rect::from_min_size(corner, vec2(BUTTON, BUTTON));
+            let corner = area.right_top() + vec2(-ICON_BUTTON - 6.0, 4.0);
+            let rect = Rect::from_min_size(corner, vec2(ICON_BUTTON, ICON_BUTTON));
             let mut corner = ui.new_child(UiBuilder::new().max_rect(rect));
             let (icon, words) =
                 if open { (Icon::Down, "Hide tables") } else { (Icon::Up, "Show tables") };
@@ -66,7 +64,7 @@ impl Below {
 /// Tabs at the top of such a panel; the button is beside them.
 pub fn tabs_row_ui(ui: &mut Ui, tabs: impl FnOnce(&mut Ui)) {
     ui.horizontal(|ui| {
-        ui.set_max_width(ui.available_width() - BUTTON - 8.0);
+        ui.set_max_width(ui.available_width() - ICON_BUTTON - 8.0);
         ui.add_space(6.0);
         tabs(ui);
     });

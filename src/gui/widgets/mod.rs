@@ -53,9 +53,12 @@ pub fn menu_entry_ui(ui: &mut Ui, icon: Icon, text: &str, chosen: bool, narrow: 
     response
 }
 
+/// Side of a small square button.
+pub const ICON_BUTTON: f32 = 26.0;
+
 /// A small square button with a drawing; `text` is its name and its hint.
 pub fn icon_button_ui(ui: &mut Ui, icon: Icon, text: &str) -> Response {
-    let (rect, response) = ui.allocate_exact_size(Vec2::splat(26.0), Sense::click());
+    let (rect, response) = ui.allocate_exact_size(Vec2::splat(ICON_BUTTON), Sense::click());
     response.widget_info(|| WidgetInfo::labeled(Role::Button, ui.is_enabled(), text));
     let palette = Palette::of(ui.visuals());
     if response.hovered() {

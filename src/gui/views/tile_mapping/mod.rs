@@ -5,7 +5,7 @@ mod panels;
 use super::state::{State, kept, restored};
 use super::{View, ViewContext, ViewInfo};
 use crate::analysis::tile_mapping::{
-    Balance, Entry, Mapping, Measure, Subject, SubjectKind, mapping, subjects,
+    Balance, Entry, MAX_VARIABLES, Mapping, Measure, Subject, SubjectKind, mapping, subjects,
 };
 use crate::gui::command::Command;
 use crate::gui::icons::Icon;
@@ -257,7 +257,8 @@ impl TileMapping {
 
     fn list_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, listed: &Arc<Listed>) {
         if !listed.whole {
-            let text = "There are more variables than are listed.";
+            let most = grouped(MAX_VARIABLES as u64);
+            let text = format!("Of the first {most} variables only: what is mapped may go on.");
             ui.label(RichText::new(text).color(Palette::of(ui.visuals()).warning));
         }
         let wanted = self.subject_in(listed);
