@@ -80,6 +80,22 @@ pub fn lower(visuals: &Visuals) -> SideColours {
     colours(visuals).lower
 }
 
+/// Colour and name of a report.
+pub fn side_ui(ui: &mut Ui, side: Side, name: &str) {
+    let sides = sides(ui.visuals());
+    let (colour, text) = match side {
+        Side::Source => (sides.source, format!("Source: {name}")),
+        Side::Target => (sides.target, format!("Target: {name}")),
+    };
+    let (font, ink) = (FontId::proportional(12.0), ui.visuals().text_color());
+    match without_middle(ui.painter(), &text, font, ink, NAMES) {
+        Some(short) => {
+            ui.scope(|ui| legend_ui(ui, colour, &short)).response.on_hover_text(text);
+        }
+        None => legend_ui(ui, colour, &text),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,21 +110,5 @@ mod tests {
             let difference = least_difference(&curves);
             assert!(difference >= 0.1, "{difference}");
         }
-    }
-}
-
-/// Colour and name of a report.
-pub fn side_ui(ui: &mut Ui, side: Side, name: &str) {
-    let sides = sides(ui.visuals());
-    let (colour, text) = match side {
-        Side::Source => (sides.source, format!("Source: {name}")),
-        Side::Target => (sides.target, format!("Target: {name}")),
-    };
-    let (font, ink) = (FontId::proportional(12.0), ui.visuals().text_color());
-    match without_middle(ui.painter(), &text, font, ink, NAMES) {
-        Some(short) => {
-            ui.scope(|ui| legend_ui(ui, colour, &short)).response.on_hover_text(text);
-        }
-        None => legend_ui(ui, colour, &text),
     }
 }
