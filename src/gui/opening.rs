@@ -28,9 +28,14 @@ impl Opened {
         Ok(Self { path: path.to_owned(), report: Arc::new(report), target, outcome })
     }
 
+    /// Where it is, whichever directory a window is started in.
+    pub fn place(&self) -> PathBuf {
+        std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone())
+    }
+
     /// A short name: that of its directory, or of the file if it has a name of its own.
     pub fn name(&self) -> String {
-        let path = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
+        let path = self.place();
         let file = path.file_name().map(|name| name.to_string_lossy().into_owned());
         match file {
             Some(name) if name != crate::report::REPORT_FILE => name,

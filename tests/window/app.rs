@@ -388,6 +388,18 @@ fn the_home_screen_says_what_can_be_done() {
     let buttons = window.query_all_by_label("Remove from recent reports");
     let ends: Vec<f32> = buttons.map(|button| button.rect().right()).collect();
     assert!(ends.len() == 3 && ends.iter().all(|end| *end == ends[0]), "{ends:?}");
+    // A report is found again from any directory.
+    let (context, report) = (window.ctx.clone(), std::path::Path::new("sample_reports/too_large"));
+    window.state_mut().open_at(&context, Some(report), None, None);
+    for _ in 0..2_000 {
+        window.step();
+        if window.state().session().page.is_some() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let recent = window.state().session().prefs.recent.first().expect("remembered");
+    assert!(recent.path.is_absolute() && recent.path.ends_with(report), "{:?}", recent.path);
 }
 
 #[test]
