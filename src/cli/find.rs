@@ -82,7 +82,7 @@ fn json(query: &Query, found: &Found, limit: usize) -> Value {
 
 fn print(found: &Found, limit: usize, output: &mut dyn Write) -> Result<(), CliError> {
     if found.hits.is_empty() {
-        writeln!(output, "Nothing in this report is called that.")?;
+        writeln!(output, "Nothing in this report fits that.")?;
     }
     let number = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), grouped);
     let bytes = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), binary_bytes);

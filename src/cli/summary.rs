@@ -2,7 +2,7 @@
 
 use super::{CliError, Command, json_argument, open_report, report_argument};
 use crate::analysis::summary::{ExecutionSummary, Summary, summary};
-use crate::report::{Batching, Report};
+use crate::report::{Batching, Part, Report};
 use crate::units::{binary_bytes, exact_bytes, grouped, percent, seconds};
 use clap::ArgMatches;
 use std::io::Write;
@@ -77,8 +77,11 @@ fn labelled(note: &str) -> (&'static str, &str) {
 }
 
 fn execution_line(execution: &ExecutionSummary) -> String {
-    let mut line =
-        format!("{} cycles = {}", grouped(execution.total_cycles), seconds(execution.seconds));
+    let mut line = format!("{} cycles", grouped(execution.total_cycles));
+    match execution.seconds > 0.0 {
+        true => line.push_str(&format!(" = {}", seconds(execution.seconds))),
+        false => line.push_str(", clock unknown"),
+    }
     if let (Some(samples), Some(rate)) = (execution.samples, execution.samples_per_second) {
         line.push_str(&format!(
             ", {} samples, {} per second",
@@ -104,7 +107,11 @@ fn print(report: &Report, figures: &Summary, output: &mut dyn Write) -> Result<(
     }
     table.row("Tiles per IPU", &grouped(target.tiles_per_ipu.into()))?;
     table.row("Memory per tile", &binary_bytes(target.bytes_per_tile))?;
-    table.row("Clock", &format!("{} MHz", grouped(target.clock_hz / 1_000_000)))?;
+    let clock = match target.clock_hz {
+        0 => "not recorded".to_owned(),
+        clock => format!("{} MHz", grouped(clock / 1_000_000)),
+    };
+    table.row("Clock", &clock)?;
     table.head("Graph")?;
     for (name, count) in [
         ("Compute sets", figures.graph.compute_sets),
@@ -134,7 +141,7 @@ fn print(report: &Report, figures: &Summary, output: &mut dyn Write) -> Result<(
     table.head("Execution")?;
     match &figures.execution {
         None => table.row("None", "the program was compiled but not run")?,
-        Some(execution) => print_execution(execution, &mut table)?,
+        Some(execution) => print_execution(report, execution, &mut table)?,
     }
     if let Some(batching) = report.batching().map_err(failed)? {
         table.row("Samples per call", &samples_line(&batching))?;
@@ -156,8 +163,13 @@ fn samples_line(batching: &Batching) -> String {
     )
 }
 
-fn print_execution(execution: &ExecutionSummary, table: &mut Table) -> Result<(), CliError> {
+fn print_execution(
+    report: &Report,
+    execution: &ExecutionSummary,
+    table: &mut Table,
+) -> Result<(), CliError> {
     table.row("Run", &execution_line(execution))?;
+    let balanced = report.has(Part::ActiveTiles);
     for (index, ipu) in execution.ipus.iter().enumerate() {
         let shares: Vec<String> = ipu
             .proportions
@@ -170,7 +182,7 @@ fn print_execution(execution: &ExecutionSummary, table: &mut Table) -> Result<()
             &format!(
                 "{} steps, tile balance {}: {}",
                 grouped(ipu.steps),
-                percent(ipu.tile_balance),
+                if balanced { percent(ipu.tile_balance) } else { "not recorded".to_owned() },
                 shares.join(", "),
             ),
         )?;

@@ -17,6 +17,8 @@ pub struct App {
     commands: Vec<Command>,
     /// What the window is called.
     title: String,
+    /// What its frames have in common.
+    context: Context,
 }
 
 impl App {
@@ -83,7 +85,7 @@ impl App {
         context.set_theme(session.prefs.theme.preference());
         // Pointing at a bar and turning the wheel zooms the trace, not the window.
         context.options_mut(|options| options.zoom_with_keyboard = true);
-        Self { session, commands: Vec::new(), title: String::new() }
+        Self { session, commands: Vec::new(), title: String::new(), context: context.clone() }
     }
 
     /// Compares the open report with another one, in the tab that shows it.
@@ -126,7 +128,7 @@ impl App {
             self.session.apply(context, command);
         }
         self.session.notice(context);
-        self.session.save();
+        self.session.save(context);
         let report = self.session.page.as_ref().map(|page| page.title());
         let title = report.map_or_else(|| "tilescope".to_owned(), |r| format!("{r} - tilescope"));
         if title != self.title {
@@ -196,5 +198,9 @@ impl eframe::App for App {
 
     fn ui(&mut self, ui: &mut Ui, _: &mut eframe::Frame) {
         self.ui(ui);
+    }
+
+    fn on_exit(&mut self, _: Option<&eframe::glow::Context>) {
+        self.session.finish(&self.context);
     }
 }

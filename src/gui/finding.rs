@@ -339,7 +339,7 @@ fn error_ui(ui: &mut Ui, text: &str, error: &QueryError) {
 fn totals_ui(ui: &mut Ui, found: &Found) {
     let palette = Palette::of(ui.visuals());
     if found.hits.is_empty() {
-        ui.label("Nothing is called that.");
+        ui.label("Nothing fits that.");
     }
     for (source, totals) in &found.totals {
         let mut text = format!("{} {}", grouped(totals.things), source.name());

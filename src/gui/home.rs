@@ -9,7 +9,7 @@ use super::prefs::Recent;
 use super::session::Session;
 use super::theme::Palette;
 use super::views::VIEWS;
-use super::widgets::{elided::elided, focus_ui, icon_button_ui};
+use super::widgets::{ICON_BUTTON, elided::elided, focus_ui, icon_button_ui};
 use crate::units::moment;
 use egui::accesskit::Role;
 use egui::{
@@ -305,7 +305,8 @@ fn recent_ui(
         if tick.on_hover_text("Tick two reports to compare them").clicked() {
             commands.push(Command::Tick(recent.path.clone()));
         }
-        let width = ui.available_width() - 68.0;
+        let icons = 2.0 * (ICON_BUTTON + ui.spacing().item_spacing.x);
+        let width = ui.available_width() - icons;
         let (rect, response) = ui.allocate_exact_size(vec2(width, 44.0), Sense::click());
         response.widget_info(|| WidgetInfo::labeled(Role::Button, true, format!("Open {name}")));
         if response.hovered() {

@@ -25,6 +25,10 @@ pub enum Icon {
     Collapse,
     /// An arrow to the right.
     Expand,
+    /// An arrow upwards.
+    Up,
+    /// An arrow downwards.
+    Down,
     /// A folder.
     Folder,
     /// A triangle to start something.
@@ -78,6 +82,8 @@ pub fn paint(painter: &Painter, rect: Rect, icon: Icon, colour: Color32) {
         Icon::Help => pen.help(),
         Icon::Collapse => pen.line(&[(0.6, 0.25), (0.35, 0.5), (0.6, 0.75)]),
         Icon::Expand => pen.line(&[(0.4, 0.25), (0.65, 0.5), (0.4, 0.75)]),
+        Icon::Up => pen.line(&[(0.25, 0.6), (0.5, 0.35), (0.75, 0.6)]),
+        Icon::Down => pen.line(&[(0.25, 0.4), (0.5, 0.65), (0.75, 0.4)]),
         Icon::Folder => pen.folder(),
         Icon::Play => pen.fill(&[(0.3, 0.2), (0.8, 0.5), (0.3, 0.8)]),
         Icon::Theme => pen.theme(),

@@ -3,7 +3,7 @@
 use crate::report::{Outcome, Report, Target};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
 /// A report and what every view needs to know of it.
@@ -28,9 +28,14 @@ impl Opened {
         Ok(Self { path: path.to_owned(), report: Arc::new(report), target, outcome })
     }
 
+    /// Where it is, whichever directory a window is started in.
+    pub fn place(&self) -> PathBuf {
+        std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone())
+    }
+
     /// A short name: that of its directory, or of the file if it has a name of its own.
     pub fn name(&self) -> String {
-        let path = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
+        let path = self.place();
         let file = path.file_name().map(|name| name.to_string_lossy().into_owned());
         match file {
             Some(name) if name != crate::report::REPORT_FILE => name,
@@ -74,6 +79,15 @@ impl<T: Send + 'static> Pending<T> {
             Ok(result) => Some(Ok(result)),
             Err(TryRecvError::Empty) => None,
             Err(TryRecvError::Disconnected) => Some(Err(())),
+        }
+    }
+
+    /// Waits so long for the result, where that is more important than the next frame.
+    pub fn wait(&self, time: Duration) -> Option<Result<T, ()>> {
+        match self.receiver.recv_timeout(time) {
+            Ok(result) => Some(Ok(result)),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(Err(())),
         }
     }
 

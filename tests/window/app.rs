@@ -219,7 +219,7 @@ fn what_is_painted_is_told_in_parts() {
 #[test]
 fn hovering_a_derived_figure_shows_how_it_is_worked_out() {
     let cases = [
-        ("summary", "Memory in use: ", "bytes below the highest used address"),
+        ("summary", "Memory in use: ", "bytes in use on all tiles of a replica"),
         ("memory", "Not overlapped", "bytes at addresses that only one thing ever uses"),
         ("exchange-code", "Share of memory", "Bytes of code / bytes that tiles use"),
         ("execution-trace", "Tile balance", "each weighted by its cycles"),
@@ -380,6 +380,26 @@ fn the_home_screen_says_what_can_be_done() {
         assert!(found, "{words}");
     }
     window.check_accessibility();
+    // Rows of a list end below each other.
+    for name in ["one", "another", "a third"] {
+        window.state_mut().session_mut().prefs.remember(std::path::Path::new(name));
+    }
+    window.run_steps(4);
+    let buttons = window.query_all_by_label("Remove from recent reports");
+    let ends: Vec<f32> = buttons.map(|button| button.rect().right()).collect();
+    assert!(ends.len() == 3 && ends.iter().all(|end| *end == ends[0]), "{ends:?}");
+    // A report is found again from any directory.
+    let (context, report) = (window.ctx.clone(), std::path::Path::new("sample_reports/too_large"));
+    window.state_mut().open_at(&context, Some(report), None, None);
+    for _ in 0..2_000 {
+        window.step();
+        if window.state().session().page.is_some() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let recent = window.state().session().prefs.recent.first().expect("remembered");
+    assert!(recent.path.is_absolute() && recent.path.ends_with(report), "{:?}", recent.path);
 }
 
 #[test]

@@ -66,6 +66,7 @@ fn copy(variant: &Variant) -> Variant {
 fn undo_then_redo_is_identity_in_a_window() {
     let mut window = window(Variant::named("simulated"), "execution-trace", SIZE);
     let rest = |window: &mut Window| {
+        settle(window);
         for _ in 0..6 {
             window.step();
         }

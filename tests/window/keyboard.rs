@@ -209,6 +209,28 @@ fn graphs_are_zoomed_and_moved_by_keys_and_by_typing() {
 }
 
 #[test]
+fn controls_without_room_are_a_key_away() {
+    let mut window =
+        window(Variant::named("simulated"), "execution-trace", Vec2::new(640.0, 480.0));
+    let last = (Role::SpinButton, "Cycles on the screen");
+    assert!(!tab_to(&mut window, last), "there is room for it");
+    assert!(tab_to(&mut window, (Role::Button, "More controls")));
+    press(&mut window, Modifiers::NONE, Key::Enter);
+    for wanted in [(Role::CheckBox, "Tile balance"), (Role::Button, "Whole run"), last] {
+        assert!(tab_to(&mut window, wanted), "{}", wanted.1);
+    }
+    assert!(tab_to(&mut window, (Role::Button, "Fewer controls")));
+    press(&mut window, Modifiers::NONE, Key::Enter);
+    assert!(!says(&window, "Whole run"));
+    // What is asked for by a key is shown, wherever it is.
+    press(&mut window, Modifiers::CTRL, Key::F);
+    settle(&mut window);
+    let nodes = window.root().children_recursive();
+    let focused = nodes.map(|node| node.accesskit_node()).find(|node| node.is_focused());
+    assert_eq!(focused.and_then(|node| node.label()).as_deref(), Some("Filter steps"));
+}
+
+#[test]
 fn several_steps_of_the_trace_stand_beside_each_other() {
     let mut window = window(&VARIANTS[1], "execution-trace", Vec2::new(1300.0, 850.0));
     press(&mut window, Modifiers::NONE, Key::Period);

@@ -1,11 +1,14 @@
 //! Nothing is painted over other words, and no control leaves the window: every view on every
 //! kind of report, in small and large windows, with text of the usual size and twice as large.
 
-use crate::gui_support::{VARIANTS, Window, each_pair, press_role, scaled_window, settle};
+use crate::gui_support::{
+    VARIANTS, Variant, Window, each_pair, opened_window, press_role, scaled_window, settle,
+};
 use egui::accesskit::Role;
 use egui::{Rect, Shape, Vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
 use std::sync::Mutex;
+use tilescope::gui::view_names;
 
 /// Screens: width and height in pixels, and how large text is.
 const SCREENS: [(Vec2, f32); 4] = [
@@ -22,6 +25,8 @@ const SLACK: Vec2 = Vec2::new(1.5, 1.5);
 struct Words {
     text: String,
     rect: Rect,
+    /// Whether their beginning cannot be seen.
+    headless: bool,
 }
 
 /// Words that can be seen in the last frame, in the order of painting.
@@ -44,10 +49,11 @@ fn collect(shape: &Shape, clip: Rect, seen: &mut Vec<Words>) {
         Shape::Text(text) => {
             for row in &text.galley.rows {
                 let ink = row.row.visuals.mesh_bounds;
-                let rect = ink.translate((text.pos + row.pos.to_vec2()).to_vec2()).intersect(clip);
-                let words = row.text();
+                let whole = ink.translate((text.pos + row.pos.to_vec2()).to_vec2());
+                let (rect, words) = (whole.intersect(clip), row.text());
+                let headless = whole.left() + 1.0 < clip.left();
                 if rect.is_positive() && !words.trim().is_empty() {
-                    seen.push(Words { text: words, rect });
+                    seen.push(Words { text: words, rect, headless });
                 }
             }
         }
@@ -69,6 +75,23 @@ fn overlaps(words: &[Words]) -> Vec<String> {
             }
         }
     }
+    found
+}
+
+/// Large numbers without their first digits: they read as other numbers.
+fn cut(words: &[Words]) -> Vec<String> {
+    let number = |text: &str| text.contains(',') && text.starts_with(|c: char| c.is_ascii_digit());
+    let cut = words.iter().filter(|words| words.headless && number(&words.text));
+    cut.map(|words| format!("cut: {:?} at {:?}", words.text, words.rect)).collect()
+}
+
+/// Everything that is wrong with what is on the screen.
+fn wrong(window: &Window, size: Vec2) -> Vec<String> {
+    let words = words(window);
+    let mut found = overlaps(&words);
+    found.extend(cut(&words));
+    found.extend(outside(window, size));
+    found.truncate(4);
     found
 }
 
@@ -99,9 +122,7 @@ fn words_lie_beside_each_other_and_controls_inside_the_window() {
         for (size, scale) in SCREENS {
             let mut window = scaled_window(variant, view, size, scale);
             let check = |window: &Window, tab: &str| {
-                let mut found = overlaps(&words(window));
-                found.extend(outside(window, size / scale));
-                found.truncate(4);
+                let found = wrong(window, size / scale);
                 let place = format!("{} {view} {tab} {size:?} x {scale}", variant.name);
                 let mut problems = problems.lock().unwrap();
                 problems.extend(found.into_iter().map(|problem| format!("{place}: {problem}")));
@@ -113,10 +134,38 @@ fn words_lie_beside_each_other_and_controls_inside_the_window() {
                     check(&window, &tab);
                 }
             }
+            if press_role(&mut window, Role::Button, "More controls") {
+                settle(&mut window);
+                check(&window, "all controls");
+            }
         }
     });
     let problems = problems.into_inner().unwrap();
     assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
+}
+
+/// Height that lanes of a trace need to be read.
+const LANES: f32 = 70.0;
+
+#[test]
+fn two_reports_find_room_in_a_small_window() {
+    let size = SCREENS[0].0;
+    let (source, target) = (Variant::named("simulated"), Variant::named("small"));
+    let mut found = Vec::new();
+    for view in view_names() {
+        let mut window = opened_window(source.opened(), view, size);
+        window.state_mut().compare(target.opened());
+        settle(&mut window);
+        found.extend(wrong(&window, size).into_iter().map(|words| format!("{view}: {words}")));
+        if view == "execution-trace" {
+            let lanes: Vec<f32> = window
+                .query_all_by_role_and_label(Role::Canvas, "Lanes")
+                .map(|node| node.rect().height())
+                .collect();
+            assert!(lanes.len() == 2 && lanes.iter().all(|lane| *lane >= LANES), "{lanes:?}");
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
 fn tabs(window: &Window) -> Vec<String> {

@@ -49,7 +49,7 @@ fn of_summary(report: &Report) -> Result<Vec<String>, ReportError> {
         [graph.compute_sets, graph.edges, graph.variables, graph.vertices].map(grouped).into();
     let memory = found.memory;
     figures.push(format!("Fullest tile: {}", Bytes(memory.max_tile_including_gaps)));
-    figures.push(format!("Memory in use: {}", Bytes(memory.total_including_gaps)));
+    figures.push(format!("Memory in use: {}", Bytes(memory.total_excluding_gaps)));
     if let Some(run) = found.execution {
         figures.push(format!("Run: {} cycles", Cycles(run.total_cycles)));
         figures.extend(run.samples_per_second.map(|rate| grouped(rate.round() as u64)));

@@ -17,9 +17,15 @@ fn window() -> (Window, tempfile::TempDir) {
     common::report_file(&spec, directory.path());
     let opened = Opened::read(directory.path()).expect("opens");
     let mut window = opened_window(opened, "summary", SIZE);
+    keep_variants(&mut window, &directory);
     window.key_press_modifiers(Modifiers::COMMAND, Key::T);
     settle(&mut window);
     (window, directory)
+}
+
+/// Keeps what is tried beside the report, as a user's session keeps it in the user's directory.
+fn keep_variants(window: &mut Window, directory: &tempfile::TempDir) {
+    window.state_mut().session_mut().keep_variants_in(directory.path().join("what-if"));
 }
 
 /// Lets a window run until something holds.
@@ -88,6 +94,7 @@ fn what_was_tried_is_there_when_the_report_is_opened_again() {
     let open = || {
         let opened = Opened::read(directory.path()).expect("opens");
         let mut window = opened_window(opened, "summary", SIZE);
+        keep_variants(&mut window, &directory);
         window.key_press_modifiers(Modifiers::COMMAND, Key::T);
         settle(&mut window);
         window

@@ -23,14 +23,14 @@ fn find(facts: &Facts) -> Vec<Finding> {
         return Vec::new();
     }
     let names: Vec<String> = worst.iter().map(|(tile, _)| tile.to_string()).collect();
+    let ends = [Bytes(*least).to_string(), Bytes(*most).to_string()];
+    let held = if ends[0] == ends[1] { ends[1].clone() } else { ends.join(" to ") };
     vec![Finding {
         rule: RULE.name,
         subject: Subject::Memory,
         sentence: format!(
-            "The five fullest tiles ({}) hold {} to {}, {times:.1} times the mean of {}.",
+            "The five fullest tiles ({}) hold {held}, {times:.1} times the mean of {}.",
             names.join(", "),
-            Bytes(*least),
-            Bytes(*most),
             Bytes(mean as u64),
         ),
         advice: "Tensors that are mapped unevenly, or code that only some tiles need, fill them."

@@ -1,7 +1,13 @@
 //! Colours of the two sides.
 
+use super::Side;
 use crate::gui::theme::is_safe;
-use egui::{Color32, Visuals};
+use crate::gui::widgets::elided::without_middle;
+use crate::gui::widgets::legend_ui;
+use egui::{Color32, FontId, Ui, Visuals};
+
+/// Widest name of a report in a strip of controls, in points; all of it is told by hovering.
+const NAMES: f32 = 190.0;
 
 /// Colours of what one side shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +78,22 @@ pub fn upper(visuals: &Visuals) -> SideColours {
 /// What is always live.
 pub fn lower(visuals: &Visuals) -> SideColours {
     colours(visuals).lower
+}
+
+/// Colour and name of a report.
+pub fn side_ui(ui: &mut Ui, side: Side, name: &str) {
+    let sides = sides(ui.visuals());
+    let (colour, text) = match side {
+        Side::Source => (sides.source, format!("Source: {name}")),
+        Side::Target => (sides.target, format!("Target: {name}")),
+    };
+    let (font, ink) = (FontId::proportional(12.0), ui.visuals().text_color());
+    match without_middle(ui.painter(), &text, font, ink, NAMES) {
+        Some(short) => {
+            ui.scope(|ui| legend_ui(ui, colour, &short)).response.on_hover_text(text);
+        }
+        None => legend_ui(ui, colour, &text),
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use super::{Aligned, Side};
 use crate::analysis::compare::{Cell as Value, Row, Sides, Table as Compared, comparison};
 use crate::analysis::insights::Place;
 use crate::gui::opening::Opened;
+use crate::gui::widgets::below::tabs_row_ui;
 use crate::gui::widgets::table::{Cell, Column, Table, TableState};
 use crate::gui::widgets::{hint_ui, missing_ui, tabs_ui, waiting_ui};
 use crate::gui::worker::{Asked, Slot, Workers};
@@ -58,7 +59,7 @@ impl Lower {
         workers: &Workers,
         view: &'static str,
         (source, target): (&Opened, &Opened),
-        aligned: &Aligned,
+        (aligned, open): (&Aligned, &mut bool),
     ) -> Option<[Option<Place>; 2]> {
         let (source, target) = (source.report.clone(), target.report.clone());
         let alignment = aligned.clone();
@@ -94,14 +95,15 @@ impl Lower {
         let mut chosen = self.chosen(view).unwrap_or(first).min(tables.len() - 1);
         let titles: Vec<(usize, &str)> =
             tables.iter().enumerate().map(|(at, table)| (at, table.title)).collect();
-        ui.horizontal(|ui| {
-            ui.add_space(6.0);
-            let before = chosen;
-            tabs_ui(ui, &titles, &mut chosen);
-            if chosen != before {
-                self.chosen.insert(view, chosen);
-            }
-        });
+        let before = chosen;
+        tabs_row_ui(ui, |ui| tabs_ui(ui, &titles, &mut chosen));
+        if chosen != before {
+            self.chosen.insert(view, chosen);
+        }
+        if !*open {
+            *open = chosen != before;
+            return None;
+        }
         ui.add_space(2.0);
         let at = chosen;
         let shown = &tables[at];

@@ -18,12 +18,14 @@ use super::keep::Beside;
 use super::opening::Opened;
 use super::session::Selection;
 use super::views::{self, State, View, ViewContext, kept, restored};
-use super::widgets::{choice_ui, legend_ui, missing_ui, tables_height, toolbar_ui};
+use super::widgets::below::Below;
+use super::widgets::toolbar::{Bar, toolbar_ui};
+use super::widgets::{missing_ui, tables_height};
 use super::worker::{Asked, Slot};
 use crate::analysis::compare::Alignment;
 use crate::analysis::insights::Place;
 use crate::units::CycleRange;
-use egui::{CentralPanel, Event, Frame, Margin, Panel, Rect, Ui, UiBuilder, pos2};
+use egui::{CentralPanel, Event, Frame, Margin, Rect, Ui, UiBuilder, pos2};
 use mapping::{Other, is_choice};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -77,6 +79,7 @@ pub struct Compared {
     alignment: Slot<(), Result<Aligned, String>>,
     layout: Layout,
     lower: lower::Lower,
+    below: Below,
     overlay: overlay::Overlay,
     delta: delta::Delta,
     time: time::TimeLink,
@@ -95,6 +98,7 @@ impl Compared {
             alignment: Slot::default(),
             layout: Layout::default(),
             lower: lower::Lower::default(),
+            below: Below::default(),
             overlay: overlay::Overlay::default(),
             delta: delta::Delta::default(),
             time: time::TimeLink::default(),
@@ -176,25 +180,20 @@ impl Compared {
         context: &mut ViewContext<'_>,
     ) {
         let aligned = self.align(ui, context);
-        toolbar_ui(ui, |ui| self.controls_ui(ui, name, context, &aligned));
+        toolbar_ui(ui, "comparison", |bar| self.controls_ui(bar, name, context, &aligned));
         let page = super::theme::Palette::of(ui.visuals()).page;
         let frame = Frame::new().fill(page).inner_margin(Margin::same(0));
         if self.layout == Layout::Tables {
             CentralPanel::default().frame(frame).show(ui, |ui| {
-                self.lower_ui(ui, name, context, &aligned);
+                self.lower_ui(ui, name, context, &aligned, &mut true);
             });
             return;
         }
-        let height = ui.available_height();
-        Panel::bottom("differences")
-            .resizable(true)
-            .default_size(tables_height(ui, 0.28))
-            .size_range(60.0..=(height - 160.0).max(61.0))
-            .frame(frame)
-            .show(ui, |ui| {
-                ui.take_available_space();
-                self.lower_ui(ui, name, context, &aligned);
-            });
+        let mut below = std::mem::take(&mut self.below);
+        below.ui(ui, "differences", (tables_height(ui, 0.28), 560.0), |ui, open| {
+            self.lower_ui(ui, name, context, &aligned, open);
+        });
+        self.below = below;
         CentralPanel::default().frame(frame).show(ui, |ui| {
             let overlaid = self.layout == Layout::Overlay && overlay::has(name);
             match (&aligned, overlaid) {
@@ -225,15 +224,14 @@ impl Compared {
 
     fn controls_ui(
         &mut self,
-        ui: &mut Ui,
+        bar: &mut Bar<'_>,
         name: &'static str,
         context: &mut ViewContext<'_>,
         aligned: &Option<Result<Aligned, String>>,
     ) {
-        let colours = colours::sides(ui.visuals());
-        legend_ui(ui, colours.source, &format!("Source: {}", context.opened.name()));
-        legend_ui(ui, colours.target, &format!("Target: {}", self.target.name()));
-        ui.separator();
+        let (source, target) = (context.opened.name(), self.target.name());
+        bar.add("Source", |ui| colours::side_ui(ui, Side::Source, &source));
+        bar.add("Target", |ui| colours::side_ui(ui, Side::Target, &target));
         let mut layouts = vec![(Layout::SideBySide, "Side by side")];
         if overlay::has(name) {
             layouts.push((Layout::Overlay, "One graph"));
@@ -244,28 +242,30 @@ impl Compared {
         } else {
             Layout::SideBySide
         };
-        if let Some(layout) = choice_ui(ui, "Layout", &layouts, shown) {
+        if let Some(layout) = bar.choice("Layout", &layouts, shown) {
             self.layout = layout;
         }
         if overlay::has(name) && self.layout == Layout::Overlay {
-            self.overlay.controls_ui(ui, name, context);
+            self.overlay.controls_ui(bar, name, context);
         }
         if name == "execution-trace" && self.layout == Layout::SideBySide {
             let selected = match aligned {
                 Some(Ok(_)) => self.selected_starts(context),
                 _ => None,
             };
-            self.time.ui(ui, selected);
+            self.time.controls_ui(bar, selected);
         }
-        if ui.button("Swap").on_hover_text("Exchange source and target").clicked() {
+        if bar.button("Swap", "Exchange source and target") {
             context.commands.push(Command::SwapSides);
         }
-        if ui.button("End comparison").on_hover_text("Show the source alone").clicked() {
+        if bar.button("End comparison", "Show the source alone") {
             context.commands.push(Command::EndComparison);
         }
         if aligned.is_none() && self.alignment.is_slow() {
-            ui.spinner();
-            ui.label("Aligning…");
+            bar.add("Aligning", |ui| {
+                ui.spinner();
+                ui.label("Aligning…");
+            });
         }
     }
 
@@ -286,13 +286,14 @@ impl Compared {
         name: &'static str,
         context: &mut ViewContext<'_>,
         aligned: &Option<Result<Aligned, String>>,
+        open: &mut bool,
     ) {
         match aligned {
             None => {}
             Some(Err(problem)) => missing_ui(ui, "The reports cannot be compared", problem),
             Some(Ok(aligned)) => {
                 let reports = (context.opened, &self.target);
-                let clicked = self.lower.ui(ui, context.workers, name, reports, aligned);
+                let clicked = self.lower.ui(ui, context.workers, name, reports, (aligned, open));
                 if let Some(places) = clicked {
                     self.show(&places, context);
                 }

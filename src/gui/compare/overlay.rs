@@ -17,6 +17,7 @@ use crate::gui::widgets::stack::{
     Answer as Done, Flag, Layer, Level, Look, Stack, StackGraph, is_near,
 };
 use crate::gui::widgets::tile_picker::picked;
+use crate::gui::widgets::toolbar::Bar;
 use crate::gui::widgets::{legend_ui, missing_ui, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
 use crate::report::{Report, ReportError};
@@ -100,8 +101,8 @@ impl Overlay {
     }
 
     /// Controls beside the name of the reports.
-    pub fn controls_ui(&mut self, ui: &mut Ui, view: &str, context: &mut ViewContext<'_>) {
-        if ui.button("All").on_hover_text("Show the whole graph").clicked() {
+    pub fn controls_ui(&mut self, bar: &mut Bar<'_>, view: &str, context: &mut ViewContext<'_>) {
+        if bar.button("All", "Show the whole graph") {
             self.shown.graph.reset();
         }
         let graph = self.graph.latest().and_then(|graph| graph.as_ref().ok());
@@ -111,9 +112,9 @@ impl Overlay {
         match view {
             "memory" => {
                 let mut memory = prefs.memory;
-                ui.checkbox(&mut memory.include_gaps, "Include gaps")
-                    .on_hover_text("Count what lies unused below the last used address of a tile.");
-                if ui.checkbox(&mut shown, "Show max memory").on_hover_text(line).changed() {
+                let hint = "Count what lies unused below the last used address of a tile.";
+                bar.tick("Include gaps", &mut memory.include_gaps, hint);
+                if bar.tick("Show max memory", &mut shown, line) {
                     memory.max_memory = Some(shown);
                 }
                 if memory != prefs.memory {
@@ -122,7 +123,7 @@ impl Overlay {
             }
             "liveness" => {
                 let mut liveness = prefs.liveness;
-                if ui.checkbox(&mut shown, "Show max memory").on_hover_text(line).changed() {
+                if bar.tick("Show max memory", &mut shown, line) {
                     liveness.max_memory = Some(shown);
                     context.commands.push(Command::SetLivenessPrefs(liveness));
                 }

@@ -4,6 +4,7 @@
 use super::grip::Grip;
 use crate::gui::views::{Timeline, View};
 use crate::gui::widgets::axis::Axis;
+use crate::gui::widgets::toolbar::Bar;
 use crate::units::CycleRange;
 use egui::{DragValue, Rect, RichText, Ui};
 
@@ -62,23 +63,24 @@ impl TimeLink {
     }
 
     /// The offset, to be dragged or typed; `selected` are the starts of the steps that are chosen.
-    pub fn ui(&mut self, ui: &mut Ui, selected: Option<(u64, u64)>) {
+    pub fn controls_ui(&mut self, bar: &mut Bar<'_>, selected: Option<(u64, u64)>) {
         let scale = self.last.as_ref().map_or(1.0, |(source, _)| source.axis.scale());
         let mut offset = self.offset;
-        ui.label(RichText::new("Offset").weak());
-        let drag = DragValue::new(&mut offset).speed(scale).suffix(" cycles");
-        let drag = ui.add(drag).on_hover_text("Drag to move the target against the source");
-        if drag.changed() {
-            self.set(offset);
-        }
-        let line_up = ui.add_enabled(selected.is_some(), egui::Button::new("Line up"));
+        bar.add("Offset", |ui| {
+            ui.label(RichText::new("Offset").weak());
+            let drag = DragValue::new(&mut offset).speed(scale).suffix(" cycles");
+            let drag = ui.add(drag).accessible_name("Offset");
+            if drag.on_hover_text("Drag to move the target against the source").changed() {
+                self.set(offset);
+            }
+        });
         let hint = "Show the selected step and the same step of the target above each other";
-        if line_up.on_hover_text(hint).clicked()
+        if bar.button_if(selected.is_some(), "Line up", hint)
             && let Some((source, target)) = selected
         {
             self.line_up(source, target);
         }
-        if self.offset != 0 && ui.button("No offset").clicked() {
+        if bar.button_if(self.offset != 0, "No offset", "Show the same cycles on both sides") {
             self.set(0);
         }
     }

@@ -155,7 +155,7 @@ impl Session {
         let Some(page) = &mut self.page else { return };
         let Some(compared) = page.compared.take() else { return };
         let (source, target) = (page.opened.clone(), compared.target.clone());
-        self.prefs.remember_comparison(&target.path, &source.path);
+        self.prefs.remember_comparison(&target.place(), &source.place());
         let mut fresh = ReportPage::new(target, page.view);
         let mut with = Box::new(Compared::new(source));
         with.selection = std::mem::replace(&mut self.selection, compared.selection.clone());

@@ -18,7 +18,7 @@ use super::prefs::{Prefs, Store};
 use super::saving::Saved;
 use super::tabs::Tabs;
 use super::views::{self, View};
-use super::what_if::{self, WhatIf};
+use super::what_if::{self, Passing, WhatIf};
 use super::worker::{Asked, Slot, Workers};
 use egui::Context;
 pub use selection::Selection;
@@ -83,8 +83,8 @@ pub struct Session {
     pub(super) other_what_ifs: Vec<WhatIf>,
     /// Whether it is shown.
     pub what_if_open: bool,
-    /// Where reports of changed specs are written.
-    pub(super) variants_in: PathBuf,
+    /// Where reports of changed specs are written; without one, where they end with the session.
+    pub(super) variants_in: Option<PathBuf>,
     /// Two reports being opened to be compared.
     opening_both: Option<(PathBuf, PathBuf, PendingPair)>,
     /// A report being opened.
@@ -95,6 +95,8 @@ pub struct Session {
     pub dialog: Option<Pending<Option<PathBuf>>>,
     /// A simulation under way.
     pub simulation: Option<Simulation>,
+    /// Files that end with the session; after the simulation, which may be writing some.
+    pub(super) passing: Passing,
     /// Things to tell the user, oldest first.
     pub messages: Vec<Message>,
     /// What lies over the view.
@@ -129,7 +131,8 @@ impl Session {
         let (store, prefs, message) = Store::open();
         let mut session = Self::new(store, prefs);
         session.messages.extend(message.map(Message::warning));
-        session.variants_in = what_if::user_directory();
+        session.keep_variants_in(what_if::user_directory());
+        what_if::sweep();
         session.demos = demos();
         session.watches = true;
         session
@@ -147,12 +150,13 @@ impl Session {
             what_if: None,
             other_what_ifs: Vec::new(),
             what_if_open: false,
-            variants_in: what_if::passing_directory(),
+            variants_in: None,
             opening_both: None,
             opening: None,
             savings: Vec::new(),
             dialog: None,
             simulation: None,
+            passing: Passing::default(),
             messages: Vec::new(),
             overlay: None,
             wishes: Vec::new(),
@@ -171,11 +175,23 @@ impl Session {
         self.show_page(opened, None);
     }
 
+    /// Keeps reports of changed specs in a directory; without one they end with the session.
+    pub fn keep_variants_in(&mut self, directory: PathBuf) {
+        self.variants_in = Some(directory);
+    }
+
     /// Keeps preferences that have changed, and what was tried.
-    pub fn save(&mut self) {
+    pub fn save(&mut self, context: &Context) {
         self.keep_tried();
-        let message = self.store.save(&mut self.prefs);
+        let message = self.store.save(context, &mut self.prefs);
         self.messages.extend(message.map(Message::warning));
+    }
+
+    /// Keeps what is not kept yet, before the window is gone.
+    pub fn finish(&mut self, context: &Context) {
+        self.keep_tried();
+        // Nobody is there any more to be told.
+        let _ = self.store.finish(context, &mut self.prefs);
     }
 
     /// Asks for the list of bundled specs.

@@ -31,7 +31,7 @@ impl Session {
         self.opening = None;
         match result {
             Ok(Ok(opened)) => {
-                self.prefs.remember(&opened.path);
+                self.prefs.remember(&opened.place());
                 self.show(opened);
                 self.go_where_asked();
             }
@@ -46,7 +46,7 @@ impl Session {
         self.opening_both = None;
         match result {
             Ok(Ok((source, target))) => {
-                self.prefs.remember_comparison(&source.path, &target.path);
+                self.prefs.remember_comparison(&source.place(), &target.place());
                 self.show_page(source, Some(target));
                 self.go_where_asked();
             }

@@ -9,6 +9,10 @@ use egui::Context;
 impl Session {
     /// Opens the spec of the report that is shown, with what was tried before if it is about that.
     pub(in crate::gui) fn toggle_what_if(&mut self) {
+        let passing = match self.passing.directory() {
+            Ok(passing) => passing,
+            Err(problem) => return self.messages.push(Message::error(problem)),
+        };
         let Some(page) = &self.page else { return };
         let opened = &page.opened;
         let is_about = |of: &WhatIf| of.is_about(&opened.path);
@@ -18,7 +22,10 @@ impl Session {
         let known = self.other_what_ifs.iter().position(is_about);
         self.what_if = Some(Box::new(match known {
             Some(at) => self.other_what_ifs.remove(at),
-            None => WhatIf::new(opened, &self.variants_in),
+            None => {
+                let directory = self.variants_in.clone().unwrap_or_else(|| passing.clone());
+                WhatIf::new(opened, directory, passing)
+            }
         }));
     }
 
@@ -34,8 +41,11 @@ impl Session {
         }
     }
 
-    /// Keeps what was tried.
+    /// Keeps what was tried, if its reports are kept.
     pub(in crate::gui) fn keep_tried(&mut self) {
+        if self.variants_in.is_none() {
+            return;
+        }
         let told: Vec<Message> = self.what_ifs().filter_map(WhatIf::keep).collect();
         self.messages.extend(told);
     }

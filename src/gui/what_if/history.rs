@@ -272,7 +272,7 @@ fn figures_ui(ui: &mut Ui, figures: &Figures) {
     let palette = Palette::of(ui.visuals());
     let dash = || "—".to_owned();
     ui.label(figures.cycles.map_or_else(dash, grouped));
-    ui.label(figures.samples_per_second.map_or_else(dash, |rate| format!("{rate:.1}")));
+    ui.label(figures.samples_per_second.map_or_else(dash, |rate| grouped(rate.round() as u64)));
     ui.label(binary_bytes(figures.fullest));
     if figures.fits {
         ui.label("yes");

@@ -5,6 +5,7 @@ mod editor;
 mod here;
 mod history;
 mod keys;
+mod passing;
 mod sliders;
 mod spec_text;
 
@@ -21,6 +22,7 @@ use super::worker::{Asked, Slot, Workers};
 use egui::{Align, Button, Context, Frame, Layout, Margin, Panel, RichText, ScrollArea, Ui};
 use history::{History, Variant};
 use keys::{KeyInfo, Problem};
+pub use passing::{Passing, sweep};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -39,6 +41,8 @@ pub struct WhatIf {
     text: String,
     /// Where specs and reports of variants are written.
     directory: PathBuf,
+    /// Where specs are written that are only checked: no other window writes there.
+    passing: PathBuf,
     keys: Slot<(), Result<Arc<Vec<KeyInfo>>, String>>,
     checked: Slot<String, Checked>,
     editor: editor::Editor,
@@ -50,8 +54,9 @@ pub struct WhatIf {
 }
 
 impl WhatIf {
-    /// The spec of a report, to be changed, with what was tried before.
-    pub fn new(opened: &Opened, directory: &Path) -> Self {
+    /// The spec of a report, to be changed, with what was tried before; variants are written to
+    /// `directory`, specs that are only checked to `passing`.
+    pub fn new(opened: &Opened, directory: PathBuf, passing: PathBuf) -> Self {
         let (base, spec) = (opened.path.as_path(), opened.report.spec());
         // What cannot be read there was told when the report was opened.
         let (notes, _) = Notes::read(opened.report.path());
@@ -60,7 +65,8 @@ impl WhatIf {
             base: base.to_owned(),
             original: spec.map(str::to_owned),
             text: spec.unwrap_or_default().to_owned(),
-            directory: directory.to_owned(),
+            directory,
+            passing,
             keys: Slot::default(),
             checked: Slot::default(),
             editor: editor::Editor::default(),
@@ -99,6 +105,7 @@ impl WhatIf {
         let name = self.history.next_name();
         let place = free_place(&self.directory, &name);
         let spec = place.with_extension("toml");
+        std::fs::create_dir_all(&self.directory).map_err(|error| words(&error, &spec))?;
         write(&spec, &self.text)?;
         let mut simulation =
             Simulation::start(&spec.display().to_string(), place.clone(), context)?;
@@ -143,10 +150,17 @@ impl WhatIf {
 
     /// What is wrong with the text, as far as that is known.
     fn ask_check(&mut self, ui: &Ui, workers: &Workers) -> Option<Checked> {
-        let file = self.directory.join("check.toml");
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let directory = self.passing.clone();
         let question = move |text: &String| {
+            // What is checked meanwhile for another text or report has a file of its own.
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let file = directory.join(format!("check-{number}.toml"));
             write(&file, text)?;
-            keys::check(&file)
+            let checked = keys::check(&file);
+            // The directory goes with the session; so would the file.
+            let _ = std::fs::remove_file(&file);
+            checked
         };
         match self.checked.ask(ui.ctx(), workers, &self.text.clone(), question) {
             Asked::Fresh(checked) => Some(checked.clone()),
@@ -215,23 +229,16 @@ fn free_place(directory: &Path, name: &str) -> PathBuf {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), String> {
-    let words = |error| format!("The spec cannot be written: {error}: {}", path.display());
-    if let Some(directory) = path.parent() {
-        std::fs::create_dir_all(directory).map_err(words)?;
-    }
-    std::fs::write(path, text).map_err(words)
+    std::fs::write(path, text).map_err(|error| words(&error, path))
+}
+
+fn words(error: &std::io::Error, path: &Path) -> String {
+    format!("The spec cannot be written: {error}: {}", path.display())
 }
 
 /// Where variants of the user's session are kept.
 pub fn user_directory() -> PathBuf {
     super::opening::simulated(DIRECTORY)
-}
-
-/// Where variants of a session that remembers nothing are kept: a place of its own.
-pub fn passing_directory() -> PathBuf {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let (process, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-    std::env::temp_dir().join(format!("tilescope-{DIRECTORY}-{process}-{number}"))
 }
 
 /// The panel beside the view, if it is open.

@@ -1,6 +1,7 @@
 //! Parts that several views share.
 
 pub mod axis;
+pub mod below;
 pub mod elided;
 pub mod floor_plan;
 pub mod heat;
@@ -10,6 +11,7 @@ pub mod table;
 pub mod tile_graph;
 pub mod tile_picker;
 pub mod tiled;
+pub mod toolbar;
 
 use super::fonts::strong;
 use super::icons::{self, Icon};
@@ -51,9 +53,12 @@ pub fn menu_entry_ui(ui: &mut Ui, icon: Icon, text: &str, chosen: bool, narrow: 
     response
 }
 
+/// Side of a small square button.
+pub const ICON_BUTTON: f32 = 26.0;
+
 /// A small square button with a drawing; `text` is its name and its hint.
 pub fn icon_button_ui(ui: &mut Ui, icon: Icon, text: &str) -> Response {
-    let (rect, response) = ui.allocate_exact_size(Vec2::splat(26.0), Sense::click());
+    let (rect, response) = ui.allocate_exact_size(Vec2::splat(ICON_BUTTON), Sense::click());
     response.widget_info(|| WidgetInfo::labeled(Role::Button, ui.is_enabled(), text));
     let palette = Palette::of(ui.visuals());
     if response.hovered() {
@@ -147,46 +152,6 @@ pub fn waiting_tabs_ui<T: Copy + PartialEq>(
     ui.painter().set(rule, line);
 }
 
-/// A strip of controls along the top of a view.
-pub fn toolbar_ui(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
-    let palette = Palette::of(ui.visuals());
-    let frame = egui::Frame::new()
-        .fill(palette.raised)
-        .inner_margin(egui::Margin::symmetric(MARGIN as i8, 6));
-    let spacing = std::mem::take(&mut ui.spacing_mut().item_spacing);
-    frame.show(ui, |ui| {
-        ui.spacing_mut().item_spacing = spacing;
-        ui.set_min_width(ui.available_width());
-        ui.horizontal_wrapped(|ui| {
-            ui.spacing_mut().item_spacing.y = 6.0;
-            contents(ui);
-        });
-    });
-    let line = ui.cursor().top();
-    let width = ui.max_rect().x_range();
-    ui.painter().hline(width, line - 0.5, Stroke::new(1.0, palette.rule));
-    ui.spacing_mut().item_spacing = spacing;
-}
-
-/// Words of less weight in a strip of controls; they are never broken in the middle.
-pub fn weak_ui(ui: &mut Ui, text: String) {
-    let text = RichText::new(text).color(Palette::of(ui.visuals()).weak_text);
-    ui.add(egui::Label::new(text).extend());
-}
-
-/// Controls at the right end of a strip, the last one first; together in the next line where less
-/// than `width` points are left.
-pub fn toolbar_end_ui(ui: &mut Ui, width: f32, contents: impl FnOnce(&mut Ui)) {
-    let layout = Layout::right_to_left(Align::Center);
-    if ui.available_size_before_wrap().x >= width {
-        ui.with_layout(layout, contents);
-    } else {
-        ui.end_row();
-        let line = vec2(ui.available_width(), ui.spacing().interact_size.y);
-        ui.allocate_ui_with_layout(line, layout, contents);
-    }
-}
-
 /// Height of the tables below a graph: what `share` of the room is, as long as the graph keeps
 /// enough to be read.
 pub fn tables_height(ui: &Ui, share: f32) -> f32 {
@@ -217,10 +182,6 @@ pub fn choice_ui<T: Copy + PartialEq>(
 
 /// A box to type a filter into; whether it changed.
 pub fn search_ui(ui: &mut Ui, text: &mut String, hint: &str, width: f32) -> Response {
-    // A box that is cut off tells less than one in the next line.
-    if ui.layout().main_wrap && ui.available_size_before_wrap().x < width + 16.0 {
-        ui.end_row();
-    }
     let edit = TextEdit::singleline(text)
         .hint_text(RichText::new(hint).color(Palette::of(ui.visuals()).weak_text))
         .desired_width(width)

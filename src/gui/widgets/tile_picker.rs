@@ -5,7 +5,7 @@ use crate::analysis::tiles::{parse_tiles, tiles_text};
 use crate::gui::command::Command;
 use crate::gui::theme::Palette;
 use crate::gui::views::ViewContext;
-use egui::{RichText, Ui};
+use egui::{Button, RichText, Ui};
 
 /// What is typed.
 #[derive(Default)]
@@ -17,14 +17,16 @@ pub struct TilePicker {
 }
 
 impl TilePicker {
-    /// Shows the box; in a row from right to left it stands left of what comes before.
+    /// Shows the box and a button that empties it.
     pub fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         if context.selection.tiles != self.tiles {
             self.tiles = context.selection.tiles.clone();
             self.text = tiles_text(&self.tiles);
             self.problem = None;
         }
-        let clear = !self.tiles.is_empty() && ui.button("Clear").clicked();
+        let some = !self.tiles.is_empty();
+        let clear = ui.add_enabled(some, Button::new("Clear")).on_hover_text("Choose no tile");
+        let clear = clear.clicked();
         let edited = search_ui(ui, &mut self.text, "Select tiles, e.g. 1 or 0,3-5", 180.0);
         if clear {
             self.text.clear();
@@ -39,8 +41,9 @@ impl TilePicker {
                 Err(problem) => self.problem = Some(problem),
             }
         }
+        // Below the box: in the row it would push other controls away.
         if let Some(problem) = &self.problem {
-            ui.label(RichText::new(problem).color(Palette::of(ui.visuals()).error));
+            edited.show_tooltip_text(RichText::new(problem).color(Palette::of(ui.visuals()).error));
         }
     }
 }

@@ -14,9 +14,8 @@ use crate::gui::session::Selection;
 use crate::gui::theme::Palette;
 use crate::gui::widgets::tile_graph::{Look, TileCurves, TileGraph};
 use crate::gui::widgets::tile_picker::TilePicker;
-use crate::gui::widgets::{
-    choice_ui, missing_ui, tables_height, tabs_ui, toolbar_end_ui, toolbar_ui, waiting_ui,
-};
+use crate::gui::widgets::toolbar::{Bar, toolbar_ui};
+use crate::gui::widgets::{missing_ui, tables_height, tabs_ui, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
 use crate::report::{Part, Report, TargetKind};
 use crate::units::ProgramId;
@@ -92,7 +91,7 @@ impl View for ExchangeCode {
         }
         self.notice_program(context);
         self.jump.update(ui.ctx(), context);
-        toolbar_ui(ui, |ui| self.controls_ui(ui, context));
+        toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context));
         let height = ui.available_height();
         let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
         Panel::bottom("exchange tables")
@@ -146,55 +145,54 @@ impl ExchangeCode {
         self.program = program;
     }
 
-    fn controls_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn controls_ui(&mut self, bar: &mut Bar<'_>, context: &mut ViewContext<'_>) {
         let shows = [
             (Show::Curves(Measure::Code), "Code by tile"),
             (Show::Curves(Measure::Traffic), "Bytes by tile"),
             (Show::Curves(Measure::Messages), "Messages by tile"),
             (Show::Matrix, "Who sends to whom"),
         ];
-        if let Some(show) = choice_ui(ui, "Show", &shows, self.show) {
+        if let Some(show) = bar.choice("Show", &shows, self.show) {
             self.show = show;
         }
         if self.show == Show::Matrix {
-            self.matrix_controls_ui(ui, context);
+            self.matrix_controls_ui(bar, context);
         } else {
             let orders = [(Order::Software, "Software order"), (Order::Hardware, "Hardware order")];
-            if let Some(order) = choice_ui(ui, "Tiles", &orders, self.order) {
+            if let Some(order) = bar.choice("Tiles", &orders, self.order) {
                 self.order = order;
                 self.graph.reset();
             }
             if context.opened.target.ipus_per_replica > 1
-                && ui.checkbox(&mut self.per_ipu, "Per IPU").changed()
+                && bar.tick("Per IPU", &mut self.per_ipu, "A graph per IPU, above each other.")
             {
                 self.graph.reset();
             }
         }
-        toolbar_end_ui(ui, 380.0, |ui| {
-            if ui.button("Whole chip").on_hover_text("Show all tiles").clicked() {
-                self.graph.reset();
-                self.matrix.reset();
-            }
-            self.picker.ui(ui, context);
-        });
+        bar.end();
+        if bar.button("Whole chip", "Show all tiles") {
+            self.graph.reset();
+            self.matrix.reset();
+        }
+        bar.add("Select tiles", |ui| self.picker.ui(ui, context));
     }
 
-    fn matrix_controls_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn matrix_controls_ui(&mut self, bar: &mut Bar<'_>, context: &mut ViewContext<'_>) {
         let links = [
             (None, "All links"),
             (Some(Link::Internal), "Inside IPUs"),
             (Some(Link::Global), "Between IPUs"),
         ];
-        if let Some(link) = choice_ui(ui, "Link", &links, self.link) {
+        if let Some(link) = bar.choice("Link", &links, self.link) {
             self.link = link;
         }
         let Some(program) = context.selection.program else { return };
         let hint = "The matrix shows the program that is chosen; show all of them";
-        if ui.button("All programs").on_hover_text(hint).clicked() {
+        if bar.button("All programs", hint) {
             context.commands.push(Command::SelectProgram(None));
         }
         let hint = "Where the chosen program ran first";
-        if ui.button("Show in trace").on_hover_text(hint).clicked() {
+        if bar.button("Show in trace", hint) {
             self.jump.start(program);
         }
     }

@@ -8,33 +8,31 @@ use super::scene::Prepared;
 use crate::analysis::trace::{Item, Kind, Labels, TileTimes};
 use crate::gui::prefs::TracePrefs;
 use crate::gui::theme::{Palette, mix};
+use crate::gui::widgets::toolbar::Bar;
 use crate::report::trace::{LaneStep, Span};
 use crate::report::{Activity, ProgramKind};
 use crate::units::{CycleRange, TileRange};
-use egui::{Color32, ColorImage, Pos2, Rect, Ui, pos2};
+use egui::{Color32, ColorImage, Pos2, Rect, pos2};
 use std::ops::Range;
 
 /// Heights of the raster that can be chosen, in points.
 pub const HEIGHTS: [u16; 5] = [60, 120, 240, 480, 960];
 
 /// Switches the raster on, and makes it higher or lower.
-pub fn controls_ui(ui: &mut Ui, prefs: &mut TracePrefs) {
-    ui.checkbox(&mut prefs.tiles, "BSP")
-        .on_hover_text("A row per tile below the bars: what each tile does at each cycle.");
+pub fn controls_ui(bar: &mut Bar<'_>, prefs: &mut TracePrefs) {
+    let hint = "A row per tile below the bars: what each tile does at each cycle.";
+    bar.tick("BSP", &mut prefs.tiles, hint);
     if !prefs.tiles {
         return;
     }
     let at = HEIGHTS.iter().position(|height| *height >= prefs.tiles_height).unwrap_or(0);
-    let lower = ui.add_enabled(at > 0, egui::Button::new("−")).on_hover_text("Lower rows of tiles");
-    if lower.clicked() {
+    if bar.button_if(at > 0, "−", "Lower rows of tiles") {
         prefs.tiles_height = HEIGHTS[at - 1];
     }
-    let more = at + 1 < HEIGHTS.len();
-    let higher = ui.add_enabled(more, egui::Button::new("+")).on_hover_text("Higher rows of tiles");
-    if higher.clicked() {
+    if bar.button_if(at + 1 < HEIGHTS.len(), "+", "Higher rows of tiles") {
         prefs.tiles_height = HEIGHTS[at + 1];
     }
-    if ui.button("100 %").on_hover_text("Rows of tiles as high as at first").clicked() {
+    if bar.button("100 %", "Rows of tiles as high as at first") {
         prefs.tiles_height = TracePrefs::default().tiles_height;
     }
 }

@@ -6,6 +6,7 @@ mod chosen;
 pub(super) mod colours;
 mod details;
 mod lanes;
+mod lower;
 mod marks;
 mod paint;
 mod panels;
@@ -18,7 +19,7 @@ mod toolbar;
 
 use super::state::{State, kept, restored};
 use super::{Timeline, View, ViewContext, ViewInfo};
-use crate::analysis::trace::{Grouping, StepView, WindowSummary, window_summary};
+use crate::analysis::trace::{Grouping, StepView, WindowSummary};
 use crate::gui::action::Wish;
 use crate::gui::command::{ChosenStep, Command};
 use crate::gui::icons::Icon;
@@ -26,14 +27,16 @@ use crate::gui::prefs::{BareDrag, TracePrefs};
 use crate::gui::session::Selection;
 use crate::gui::theme::Palette;
 use crate::gui::widgets::axis::{Axis, Limits};
+use crate::gui::widgets::below::Below;
 use crate::gui::widgets::overview;
 use crate::gui::widgets::tiled::{Pieces, Tiled};
-use crate::gui::widgets::{missing_ui, toolbar_ui, waiting_tabs_ui, waiting_ui};
+use crate::gui::widgets::toolbar::toolbar_ui;
+use crate::gui::widgets::{missing_ui, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
 use crate::report::{Outcome, Report};
 use crate::units::{CycleRange, StepId};
 use chosen::ChosenBar;
-use egui::{CentralPanel, Frame, Id, Margin, Panel, Rect, Ui};
+use egui::{CentralPanel, Frame, Id, Margin, Rect, Ui};
 use scene::{Prepared, Scene, SceneKey, prepare};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -136,6 +139,8 @@ struct ExecutionTrace {
     strip_has_focus: bool,
     #[serde(skip)]
     focus_filter: bool,
+    #[serde(skip)]
+    below: Below,
 }
 
 /// Tells who reads the trace that nobody waits for it any more.
@@ -219,7 +224,7 @@ fn why_empty(outcome: Outcome) -> (&'static str, &'static str) {
         Outcome::OutOfMemory { .. } => (
             "Nothing was executed",
             "Some tiles need more memory than they have, so the program could not run. \
-             The Memory tab shows which tiles, and what fills them.",
+             The Memory view shows which tiles, and what fills them.",
         ),
         Outcome::CompiledOnly => (
             "Nothing was executed",
@@ -250,19 +255,16 @@ impl ExecutionTrace {
     }
 
     fn trace_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, prepared: &Arc<Prepared>) {
-        toolbar_ui(ui, |ui| self.controls_ui(ui, context, prepared));
+        toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context, prepared));
         let palette = Palette::of(ui.visuals());
         let height = ui.available_height();
         let frame = Frame::new().fill(palette.page).inner_margin(Margin::same(0));
-        Panel::bottom("trace details")
-            .resizable(true)
-            .default_size((height * 0.32).clamp(90.0, 300.0))
-            .size_range(60.0..=(height - 120.0).max(61.0))
-            .frame(frame)
-            .show(ui, |ui| {
-                ui.take_available_space();
-                self.tables_ui(ui, context, prepared);
-            });
+        let mut below = std::mem::take(&mut self.below);
+        let size = (height * 0.32).clamp(90.0, 300.0);
+        below.ui(ui, "trace details", (size, 420.0), |ui, open| {
+            self.tables_ui(ui, context, prepared, open);
+        });
+        self.below = below;
         CentralPanel::default().frame(frame).show(ui, |ui| {
             self.lanes_ui(ui, context, prepared);
         });
@@ -270,44 +272,6 @@ impl ExecutionTrace {
             self.grant(ui, context, prepared, *wish);
         }
         self.look_up_neighbour(ui, context, prepared);
-    }
-
-    fn tables_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, prepared: &Arc<Prepared>) {
-        let tabs =
-            [(Tab::Summary, "Summary"), (Tab::Details, "Details"), (Tab::Statistics, "Statistics")];
-        ui.horizontal(|ui| {
-            ui.add_space(6.0);
-            let none = self.bar.is_none() && context.selection.step.is_none();
-            let waits = |tab| (none && tab == Tab::Details).then_some("Waits for a step");
-            waiting_tabs_ui(ui, &tabs, &mut self.tab, waits);
-        });
-        ui.add_space(2.0);
-        match self.tab {
-            Tab::Summary => self.summary_ui(ui, context, prepared),
-            Tab::Details => self.details_ui(ui, context),
-            Tab::Statistics => self.statistics_ui(ui, context, prepared),
-        }
-    }
-
-    fn summary_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, prepared: &Arc<Prepared>) {
-        let (Some(axis), Some(limits)) = (self.axis, self.limits) else { return };
-        // Beside a longer run, there is more on the screen than this one.
-        let window = axis.window(limits.width).intersection(prepared.range);
-        let ipus = self.shown_ipus(prepared);
-        let shared = prepared.clone();
-        let question = move |(window, ipus): &(CycleRange, Vec<u32>)| {
-            window_summary(&shared.trace, *window, ipus).map_err(|error| error.to_string())
-        };
-        let asked = self.summary.ask(ui.ctx(), context.workers, &(window, ipus), question);
-        match asked.answer() {
-            Some(Ok(summary)) => {
-                let bytes = context.opened.report.has(crate::report::Part::StepBytes);
-                let known = panels::Known { bytes, balance: prepared.balance };
-                panels::summary_ui(ui, summary, &context.opened.target, known);
-            }
-            Some(Err(problem)) => missing_ui(ui, "The window cannot be summed up", problem),
-            None => {}
-        }
     }
 
     /// IPUs that are shown: all of them, or those that are chosen.

@@ -12,6 +12,8 @@ use egui::{Painter, Rect, Shape, Stroke, pos2};
 
 /// Width of the names left of the lanes.
 pub(super) const GUTTER: f32 = 84.0;
+/// Lanes with strip and ruler are low below this height.
+const LOW: f32 = 300.0;
 /// Least height of a row of the flame.
 pub(super) const FLAME_ROW: f32 = 19.0;
 /// Most height of a row of the flame, where there is room.
@@ -154,7 +156,12 @@ pub(super) fn places(area: Rect, mark_rows: usize) -> Places {
     let strip = |top: f32, height: f32| {
         Rect::from_min_max(pos2(left, top), pos2(right.max(left + 20.0), top + height))
     };
-    let overview = strip(area.top() + 10.0, overview::HEIGHT);
+    // In a low view the lanes need the room more.
+    let (space, height) = match area.height() < LOW {
+        true => (4.0, overview::HEIGHT / 2.0),
+        false => (10.0, overview::HEIGHT),
+    };
+    let overview = strip(area.top() + space, height);
     let ruler = strip(overview.bottom() + 2.0, ruler::HEIGHT);
     let marks = strip(ruler.bottom() + 3.0, mark_rows as f32 * MARK_HEIGHT);
     let lanes = strip(marks.bottom() + 3.0, (area.bottom() - marks.bottom() - 5.0).max(10.0));

@@ -8,7 +8,8 @@ use crate::gui::prefs::TracePrefs;
 use crate::gui::theme::Palette;
 use crate::gui::views::ViewContext;
 use crate::gui::widgets::axis::count_drag;
-use crate::gui::widgets::{choice_ui, legend_ui, search_ui, toolbar_end_ui, weak_ui};
+use crate::gui::widgets::toolbar::{Bar, weak_ui};
+use crate::gui::widgets::{legend_ui, search_ui};
 use crate::units::{Cycles, seconds};
 use egui::{RichText, Ui};
 use std::collections::BTreeSet;
@@ -16,39 +17,40 @@ use std::collections::BTreeSet;
 impl ExecutionTrace {
     pub(super) fn controls_ui(
         &mut self,
-        ui: &mut Ui,
+        bar: &mut Bar<'_>,
         context: &mut ViewContext<'_>,
         prepared: &Prepared,
     ) {
         let old = context.prefs.trace;
         let mut prefs = old;
         let styles = [(Style::Flame, "Flame"), (Style::Flat, "Flat")];
-        if let Some(style) = choice_ui(ui, "View", &styles, prefs.style) {
+        if let Some(style) = bar.choice("View", &styles, prefs.style) {
             prefs.style = style;
         }
         if prepared.ipus.len() > 1 {
-            self.ipus_ui(ui, prepared);
+            bar.add("IPU", |ui| self.ipus_ui(ui, prepared));
         }
-        let filter = search_ui(ui, &mut self.filter, "Filter steps", 150.0);
-        if std::mem::take(&mut self.focus_filter) {
-            filter.request_focus();
+        if self.focus_filter {
+            bar.unfold();
         }
-        ui.separator();
+        bar.add("Filter steps", |ui| {
+            let filter = search_ui(ui, &mut self.filter, "Filter steps", 150.0);
+            if std::mem::take(&mut self.focus_filter) {
+                filter.request_focus();
+            }
+        });
         let marked = !prepared.mark_kinds.is_empty() || prepared.host;
-        toggles_ui(ui, &mut prefs, marked, prepared.ipus.len() > 1);
-        bsp::controls_ui(ui, &mut prefs);
-        ui.menu_button("Key", key_ui);
+        toggles_ui(bar, &mut prefs, marked, prepared.ipus.len() > 1);
+        bsp::controls_ui(bar, &mut prefs);
+        bar.add("Key", |ui| drop(ui.menu_button("Key", key_ui)));
         if prefs != old {
             context.commands.push(Command::SetTracePrefs(prefs));
         }
-        toolbar_end_ui(ui, 320.0, |ui| {
-            let all =
-                ui.button("Whole run").on_hover_text("Show everything (F without a selection)");
-            if all.clicked() {
-                self.axis = None;
-            }
-            self.magnification_ui(ui, context);
-        });
+        bar.end();
+        if bar.button("Whole run", "Show everything (F without a selection)") {
+            self.axis = None;
+        }
+        self.magnification_ui(bar, context);
     }
 
     /// Which IPUs are shown: a click shows one alone, Shift + click adds it or takes it away.
@@ -90,39 +92,41 @@ impl ExecutionTrace {
     }
 
     /// How many cycles are on the screen: to read, to drag, or to type.
-    fn magnification_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
+    fn magnification_ui(&mut self, bar: &mut Bar<'_>, context: &ViewContext<'_>) {
         let (Some(axis), Some(limits)) = (self.axis, self.limits) else { return };
         let mut cycles = axis.count(limits);
         let time = Cycles(cycles).seconds_at(context.opened.target.clock);
-        if time > 0.0 {
-            let text = format!("= {}", seconds(time));
-            weak_ui(ui, text);
-        }
-        let drag = count_drag(&mut cycles, limits).suffix(" cycles");
-        let shown = ui.add(drag).accessible_name("Cycles on the screen");
-        if shown.on_hover_text("Cycles on the screen: drag, or type how many").changed() {
-            self.axis = Some(axis.showing(cycles, limits));
-        }
+        bar.add("Cycles on the screen", |ui| {
+            if time > 0.0 {
+                weak_ui(ui, format!("= {}", seconds(time)));
+            }
+            let drag = count_drag(&mut cycles, limits).suffix(" cycles");
+            let shown = ui.add(drag).accessible_name("Cycles on the screen");
+            if shown.on_hover_text("Cycles on the screen: drag, or type how many").changed() {
+                self.axis = Some(axis.showing(cycles, limits));
+            }
+        });
     }
 }
 
-fn toggles_ui(ui: &mut Ui, prefs: &mut TracePrefs, marks: bool, several: bool) {
-    ui.checkbox(&mut prefs.group_executions, "Group executions").on_hover_text(
+fn toggles_ui(bar: &mut Bar<'_>, prefs: &mut TracePrefs, marks: bool, several: bool) {
+    bar.tick(
+        "Group executions",
+        &mut prefs.group_executions,
         "Show the exchange, arrangement and vertices of an operation as one bar. \
          Switch it off to see what PreArrange costs.",
     );
-    ui.checkbox(&mut prefs.group_syncs, "Group syncs")
-        .on_hover_text("Show syncs that follow one another as one bar.");
-    ui.checkbox(&mut prefs.tile_balance, "Tile balance").on_hover_text(
-        "Bright is the share of the tiles' time that is used; the rest of a bar is dim.",
-    );
+    let hint = "Show syncs that follow one another as one bar.";
+    bar.tick("Group syncs", &mut prefs.group_syncs, hint);
+    let hint = "Bright is the share of the tiles' time that is used; the rest of a bar is dim.";
+    bar.tick("Tile balance", &mut prefs.tile_balance, hint);
     if marks {
-        ui.checkbox(&mut prefs.marks, "Marks")
-            .on_hover_text("Rows for runs, iterations, pipeline phases and stages, and the host.");
+        let hint = "Rows for runs, iterations, pipeline phases and stages, and the host.";
+        bar.tick("Marks", &mut prefs.marks, hint);
     }
     if several {
-        ui.checkbox(&mut prefs.arrows, "Arrows")
-            .on_hover_text("From exchanges between IPUs to the steps that use what arrives.");
+        let hint = "From exchanges between IPUs to the steps that use what arrives.";
+        bar.tick("Arrows", &mut prefs.arrows, hint);
     }
 }
 

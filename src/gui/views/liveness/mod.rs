@@ -16,10 +16,8 @@ use crate::gui::theme::Palette;
 use crate::gui::widgets::stack::{
     Answer, Flag, Layer, Level, Look, Matching, Stack, StackGraph, is_near,
 };
-use crate::gui::widgets::{
-    choice_ui, missing_ui, search_ui, tables_height, toolbar_end_ui, toolbar_ui, waiting_tabs_ui,
-    waiting_ui, weak_ui,
-};
+use crate::gui::widgets::toolbar::{Bar, toolbar_ui, weak_ui};
+use crate::gui::widgets::{missing_ui, search_ui, tables_height, waiting_tabs_ui, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
 use crate::report::{ProgramKind, Report, ReportError};
 use crate::units::{Bytes, ProgramId, VariableId, exact_bytes, grouped, percent};
@@ -110,7 +108,7 @@ impl View for Liveness {
             return missing_ui(ui, "No liveness recorded", sentence);
         };
         self.notice_selection(context, &shown.curve);
-        toolbar_ui(ui, |ui| self.controls_ui(ui, context, &shown));
+        toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context, &shown));
         self.panels_ui(ui, context, &shown);
         self.jump.update(ui.ctx(), context);
     }
@@ -320,36 +318,51 @@ impl Liveness {
         });
     }
 
-    fn controls_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &Arc<Shown>) {
-        self.source_ui(ui, context);
+    fn controls_ui(
+        &mut self,
+        bar: &mut Bar<'_>,
+        context: &mut ViewContext<'_>,
+        shown: &Arc<Shown>,
+    ) {
+        self.source_ui(bar, context);
+        self.filter_ui(bar, context, shown);
         let old = context.prefs.liveness;
         let mut prefs = old;
-        ui.checkbox(&mut prefs.always_live, "Include always live")
-            .on_hover_text("Show always-live memory as a band below the rest.");
+        let hint = "Show always-live memory as a band below the rest.";
+        bar.tick("Include always live", &mut prefs.always_live, hint);
         let mut level = self.max_memory(old, &shown.curve);
         let hint = "A line at the memory of the tiles that are shown: bytes per tile x tiles.";
-        if ui.checkbox(&mut level, "Show max memory").on_hover_text(hint).changed() {
+        if bar.tick("Show max memory", &mut level, hint) {
             prefs.max_memory = Some(level);
         }
         if prefs != old {
             context.commands.push(Command::SetLivenessPrefs(prefs));
         }
-        toolbar_end_ui(ui, 330.0, |ui| {
-            if ui.button("All steps").on_hover_text("Show the whole program").clicked() {
-                self.graph.reset();
-            }
-            if ui.button("Peak").on_hover_text("Choose the step with most live bytes").clicked()
-                && let Some(peak) = shown.curve.peak()
-            {
-                self.choose(context, &shown.curve, peak as u32, false);
-            }
-            self.filter_ui(ui, context, shown);
-        });
+        bar.end();
+        if bar.button("All steps", "Show the whole program") {
+            self.graph.reset();
+        }
+        if bar.button("Peak", "Choose the step with most live bytes")
+            && let Some(peak) = shown.curve.peak()
+        {
+            self.choose(context, &shown.curve, peak as u32, false);
+        }
     }
 
     /// The box that finds steps by name, the others are veiled; Enter goes from one to the next.
-    fn filter_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &Arc<Shown>) {
-        let box_ui = search_ui(ui, &mut self.filter, "Filter steps", 160.0);
+    fn filter_ui(&mut self, bar: &mut Bar<'_>, context: &mut ViewContext<'_>, shown: &Arc<Shown>) {
+        let wanted = !self.filter.trim().is_empty();
+        let mut next = false;
+        bar.add("Filter steps", |ui| {
+            let box_ui = search_ui(ui, &mut self.filter, "Filter steps", 160.0);
+            let button = ui.add_enabled(wanted, egui::Button::new("Next"));
+            let pressed = button.on_hover_text("Go to the next of them (Enter)").clicked();
+            let entered = box_ui.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
+            next = pressed || entered;
+            if next {
+                box_ui.request_focus();
+            }
+        });
         let wanted = self.filter.trim().to_lowercase();
         if wanted.is_empty() {
             return;
@@ -359,22 +372,17 @@ impl Liveness {
             let holds = |label: &String| label.to_lowercase().contains(wanted);
             Arc::new(Matching::new(shared.labels.iter().map(holds)))
         };
-        let asked = self.matching.ask(ui.ctx(), context.workers, &key, question);
+        let asked = self.matching.ask(bar.context(), context.workers, &key, question);
         let Some(matching) = asked.answer().cloned() else { return };
-        let next = ui.button("Next").on_hover_text("Go to the next of them (Enter)").clicked();
-        let entered = box_ui.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
         let text = format!("{} steps", grouped(matching.count().into()));
-        weak_ui(ui, text);
-        if next || entered {
-            let last = self.steps.last().map(|step| *step as usize);
-            if let Some(step) = matching.next(last) {
-                self.choose(context, &shown.curve, step as u32, false);
-            }
-            box_ui.request_focus();
+        bar.add("Found", |ui| weak_ui(ui, text));
+        let last = self.steps.last().map(|step| *step as usize);
+        if next && let Some(step) = matching.next(last) {
+            self.choose(context, &shown.curve, step as u32, false);
         }
     }
 
-    fn source_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn source_ui(&mut self, bar: &mut Bar<'_>, context: &mut ViewContext<'_>) {
         let mut sources = vec![(Source::Whole, "Whole program".to_owned())];
         let ipus = context.opened.target.ipus_per_replica;
         if ipus > 1 {
@@ -389,7 +397,7 @@ impl Liveness {
         }
         let names: Vec<(Source, &str)> =
             sources.iter().map(|(source, name)| (*source, name.as_str())).collect();
-        if let Some(source) = choice_ui(ui, "Source", &names, self.source) {
+        if let Some(source) = bar.choice("Source", &names, self.source) {
             self.source = source;
             if let Source::Ipu(ipu) = source {
                 context.commands.push(Command::SelectIpu(Some(ipu)));
@@ -397,12 +405,13 @@ impl Liveness {
         }
         let tiles = context.opened.target.tiles_per_replica();
         let mut tile = if let Source::Tile(tile) = self.source { tile } else { 0 };
-        let drag = egui::DragValue::new(&mut tile).range(0..=tiles.saturating_sub(1)).speed(0.2);
-        let shown =
-            ui.add(drag.prefix("Tile ")).on_hover_text("Show one tile: drag, or type its number");
-        if shown.changed() {
-            self.source = Source::Tile(tile);
-        }
+        bar.add("Tile", |ui| {
+            let drag = egui::DragValue::new(&mut tile).prefix("Tile ").speed(0.2);
+            let drag = ui.add(drag.range(0..=tiles.saturating_sub(1))).accessible_name("Tile");
+            if drag.on_hover_text("Show one tile: drag, or type its number").changed() {
+                self.source = Source::Tile(tile);
+            }
+        });
     }
 }
 

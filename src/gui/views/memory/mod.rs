@@ -18,9 +18,8 @@ use crate::gui::widgets::heat::scale_ui;
 use crate::gui::widgets::stack::is_near;
 use crate::gui::widgets::tile_graph::{Look, TileCurves, TileGraph};
 use crate::gui::widgets::tile_picker::TilePicker;
-use crate::gui::widgets::{
-    choice_ui, hint_ui, missing_ui, tabs_ui, toolbar_end_ui, toolbar_ui, waiting_ui,
-};
+use crate::gui::widgets::toolbar::{Bar, toolbar_ui};
+use crate::gui::widgets::{hint_ui, missing_ui, tabs_ui, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
 use crate::report::{Category, Part, Report};
 use crate::units::{VariableId, grouped};
@@ -102,7 +101,7 @@ struct Memory {
 impl View for Memory {
     fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         self.notice_selection(context);
-        toolbar_ui(ui, |ui| self.controls_ui(ui, context));
+        toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context));
         let prefs = context.prefs.memory;
         let plain = CurveKey { include_gaps: prefs.include_gaps, ..CurveKey::default() };
         let key = match self.show {
@@ -377,7 +376,7 @@ impl Memory {
         context.commands.push(Command::SelectVariable(self.variables.last().copied()));
     }
 
-    fn controls_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn controls_ui(&mut self, bar: &mut Bar<'_>, context: &mut ViewContext<'_>) {
         let mut shows = vec![
             (Show::Total, "Total memory"),
             (Show::Variables, "Chosen variables"),
@@ -386,7 +385,7 @@ impl Memory {
         if context.opened.report.has(Part::Categories) {
             shows.extend(Category::ALL.map(|c| (Show::Map(Some(c)), c.title())));
         }
-        if let Some(show) = choice_ui(ui, "Graph", &shows, self.show) {
+        if let Some(show) = bar.choice("Graph", &shows, self.show) {
             self.show = show;
             self.graph.reset();
         }
@@ -396,29 +395,25 @@ impl Memory {
         }
         let map = matches!(self.show, Show::Map(_));
         if self.show == Show::Total
-            && let Some(breakdown) = choice_ui(ui, "Breakdown", &breakdowns, self.breakdown)
+            && let Some(breakdown) = bar.choice("Breakdown", &breakdowns, self.breakdown)
         {
             self.breakdown = breakdown;
         }
         let orders = [(Order::Software, "Software order"), (Order::Hardware, "Hardware order")];
-        if !map && let Some(order) = choice_ui(ui, "Tiles", &orders, self.order) {
+        if !map && let Some(order) = bar.choice("Tiles", &orders, self.order) {
             self.order = order;
             self.graph.reset();
         }
         if map {
-            ui.checkbox(&mut self.powers, "Colours by powers")
-                .on_hover_text("Tell small values apart too: colours go by the logarithm.");
+            let hint = "Tell small values apart too: colours go by the logarithm.";
+            bar.tick("Colours by powers", &mut self.powers, hint);
         }
         let old = context.prefs.memory;
         let mut prefs: MemoryPrefs = old;
-        ui.checkbox(&mut prefs.include_gaps, "Include gaps")
-            .on_hover_text("Count what lies unused below the last used address of a tile.");
+        let hint = "Count what lies unused below the last used address of a tile.";
+        bar.tick("Include gaps", &mut prefs.include_gaps, hint);
         let mut shown = self.max_memory(old);
-        if ui
-            .checkbox(&mut shown, "Show max memory")
-            .on_hover_text("A line at the memory that a tile has.")
-            .changed()
-        {
+        if bar.tick("Show max memory", &mut shown, "A line at the memory that a tile has.") {
             prefs.max_memory = Some(shown);
         }
         if prefs != old {
@@ -426,15 +421,14 @@ impl Memory {
         }
         if !map
             && context.opened.target.ipus_per_replica > 1
-            && ui.checkbox(&mut self.per_ipu, "Per IPU").changed()
+            && bar.tick("Per IPU", &mut self.per_ipu, "A graph per IPU, above each other.")
         {
             self.graph.reset();
         }
-        toolbar_end_ui(ui, 380.0, |ui| {
-            if ui.button("Whole chip").on_hover_text("Show all tiles").clicked() {
-                self.graph.reset();
-            }
-            self.picker.ui(ui, context);
-        });
+        bar.end();
+        if bar.button("Whole chip", "Show all tiles") {
+            self.graph.reset();
+        }
+        bar.add("Select tiles", |ui| self.picker.ui(ui, context));
     }
 }

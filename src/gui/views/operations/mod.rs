@@ -13,7 +13,8 @@ use crate::gui::prefs::OperationPrefs;
 use crate::gui::session::Selection;
 use crate::gui::theme::Palette;
 use crate::gui::widgets::table::{Table, TableState};
-use crate::gui::widgets::{choice_ui, missing_ui, tables_height, toolbar_ui, waiting_ui};
+use crate::gui::widgets::toolbar::{Bar, toolbar_ui};
+use crate::gui::widgets::{missing_ui, tables_height, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
 use crate::report::Part;
 use crate::units::OperationId;
@@ -70,7 +71,7 @@ impl View for OperationsView {
         if !context.opened.report.has(Part::Operations) && self.layer == Layer::Model {
             self.layer = Layer::Library;
         }
-        toolbar_ui(ui, |ui| self.controls_ui(ui, context));
+        toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context));
         let report = context.opened.report.clone();
         let key = (self.layer, context.prefs.operations.switched.clone());
         let question = move |(layer, switched): &(Layer, Vec<String>)| {
@@ -133,37 +134,24 @@ impl OperationsView {
         }
     }
 
-    fn controls_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn controls_ui(&mut self, bar: &mut Bar<'_>, context: &mut ViewContext<'_>) {
         let mut layers = vec![(Layer::Library, "Library calls"), (Layer::Program, "Programs")];
         if context.opened.report.has(Part::Operations) {
             layers.insert(0, (Layer::Model, "Model operations"));
         }
-        if let Some(layer) = choice_ui(ui, "Layer", &layers, self.layer) {
+        if let Some(layer) = bar.choice("Layer", &layers, self.layer) {
             self.layer = layer;
         }
-        ui.menu_button("Columns", |ui| {
-            let mut switched = context.prefs.operations.switched.clone();
-            for known in columns::COLUMNS {
-                let mut shown = columns::is_shown(known, &switched);
-                let title = if known.title == "IPU" { "On IPU" } else { known.title };
-                if ui.checkbox(&mut shown, title).on_hover_text(known.about).changed() {
-                    match switched.iter().position(|key| key == known.key) {
-                        Some(at) => drop(switched.remove(at)),
-                        None => switched.push(known.key.to_owned()),
-                    }
-                }
-            }
-            if switched != context.prefs.operations.switched {
-                context.commands.push(Command::SetOperationPrefs(OperationPrefs { switched }));
-            }
-        });
+        bar.add("Columns", |ui| drop(ui.menu_button("Columns", |ui| columns_ui(ui, context))));
         if let Some(Ok(shown)) = self.shown.latest()
             && !shown.complete
         {
-            let text = "Cycles of the run: of its first steps only";
-            let palette = Palette::of(ui.visuals());
-            ui.label(RichText::new(text).color(palette.warning))
-                .on_hover_text("This run has more steps than can be added up in an instant.");
+            bar.add("First steps only", |ui| {
+                let text = "Cycles of the run: of its first steps only";
+                let palette = Palette::of(ui.visuals());
+                ui.label(RichText::new(text).color(palette.warning))
+                    .on_hover_text("This run has more steps than can be added up in an instant.");
+            });
         }
     }
 
@@ -203,5 +191,23 @@ impl OperationsView {
                 context.commands.push(Command::SelectOperation(self.seen));
             }
         });
+    }
+}
+
+/// Which columns are shown.
+fn columns_ui(ui: &mut Ui, context: &mut ViewContext<'_>) {
+    let mut switched = context.prefs.operations.switched.clone();
+    for known in columns::COLUMNS {
+        let mut shown = columns::is_shown(known, &switched);
+        let title = if known.title == "IPU" { "On IPU" } else { known.title };
+        if ui.checkbox(&mut shown, title).on_hover_text(known.about).changed() {
+            match switched.iter().position(|key| key == known.key) {
+                Some(at) => drop(switched.remove(at)),
+                None => switched.push(known.key.to_owned()),
+            }
+        }
+    }
+    if switched != context.prefs.operations.switched {
+        context.commands.push(Command::SetOperationPrefs(OperationPrefs { switched }));
     }
 }

@@ -74,8 +74,10 @@ fn overview_ui(ui: &mut Ui, context: &mut ViewContext<'_>, graph: &OpGraph) {
                     ui.end_row();
                     for (ipu, (count, flops, cycles)) in &ipus {
                         ui.label(ipu.map_or_else(|| "?".to_owned(), |ipu| ipu.to_string()));
-                        for value in [count, flops, cycles] {
-                            ui.label(grouped(*value));
+                        // Without a run no operation has cycles of it.
+                        let cycles = Some(*cycles).filter(|_| !longest.is_empty());
+                        for value in [Some(*count), Some(*flops), cycles] {
+                            ui.label(value.map_or_else(|| "not recorded".to_owned(), grouped));
                         }
                         ui.end_row();
                     }

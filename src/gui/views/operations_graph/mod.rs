@@ -13,9 +13,8 @@ use crate::gui::icons::Icon;
 use crate::gui::prefs::{GraphMetric as Metric, GraphPrefs};
 use crate::gui::session::Selection;
 use crate::gui::theme::Palette;
-use crate::gui::widgets::{
-    choice_ui, missing_ui, tables_height, toolbar_end_ui, toolbar_ui, waiting_ui,
-};
+use crate::gui::widgets::toolbar::{Bar, toolbar_ui};
+use crate::gui::widgets::{missing_ui, tables_height, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
 use canvas::{Canvas, Event};
 use egui::{CentralPanel, Frame, Panel, Ui};
@@ -117,13 +116,13 @@ impl View for OperationsGraph {
         };
         let Some(shown) = shown else {
             let sentence = "This report does not say which operation reads whose results, so there \
-                            is no graph to draw. The Operations tab lists what they cost.";
+                            is no graph to draw. The Operations view lists what they cost.";
             return missing_ui(ui, "No graph recorded", sentence);
         };
         if !std::mem::replace(&mut self.judged, true) && hides_too_much(&shown) {
             self.open = None;
         }
-        toolbar_ui(ui, |ui| self.controls_ui(ui, context));
+        toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context));
         let height = ui.available_height();
         let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
         Panel::bottom("graph details")
@@ -184,34 +183,33 @@ impl OperationsGraph {
         open.dedup();
     }
 
-    fn controls_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn controls_ui(&mut self, bar: &mut Bar<'_>, context: &mut ViewContext<'_>) {
         let old = context.prefs.operations_graph;
         let mut prefs: GraphPrefs = old;
-        if let Some(metric) = choice_ui(ui, "Colour", &Metric::ALL, prefs.metric) {
+        if let Some(metric) = bar.choice("Colour", &Metric::ALL, prefs.metric) {
             prefs.metric = metric;
         }
-        ui.checkbox(&mut prefs.backward, "Show backward pass");
-        ui.checkbox(&mut prefs.updates, "Show weight updates");
+        bar.tick("Show backward pass", &mut prefs.backward, "");
+        bar.tick("Show weight updates", &mut prefs.updates, "");
         if (prefs.backward, prefs.updates) != (old.backward, old.updates) {
             self.canvas.fit();
         }
-        ui.checkbox(&mut prefs.edge_labels, "Edge labels")
-            .on_hover_text("Shapes of what arrows carry, where there is room for words.");
+        let hint = "Shapes of what arrows carry, where there is room for words.";
+        bar.tick("Edge labels", &mut prefs.edge_labels, hint);
         if prefs != old {
             context.commands.push(Command::SetGraphPrefs(prefs));
         }
-        toolbar_end_ui(ui, 260.0, |ui| {
-            if ui.button("Whole graph").on_hover_text("Make everything fit (F)").clicked() {
-                self.canvas.fit();
-            }
-            if ui.button("Unfold all").on_hover_text("Show every operation").clicked() {
-                self.open = None;
-                self.canvas.fit();
-            }
-            if ui.button("Fold all").on_hover_text("Show blocks as one node per pass").clicked() {
-                self.open = Some(Vec::new());
-                self.canvas.fit();
-            }
-        });
+        bar.end();
+        if bar.button("Whole graph", "Make everything fit (F)") {
+            self.canvas.fit();
+        }
+        if bar.button("Unfold all", "Show every operation") {
+            self.open = None;
+            self.canvas.fit();
+        }
+        if bar.button("Fold all", "Show blocks as one node per pass") {
+            self.open = Some(Vec::new());
+            self.canvas.fit();
+        }
     }
 }

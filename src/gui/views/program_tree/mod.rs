@@ -11,15 +11,13 @@ use crate::gui::command::Command;
 use crate::gui::icons::Icon;
 use crate::gui::session::Selection;
 use crate::gui::theme::Palette;
-use crate::gui::widgets::{
-    choice_ui, missing_ui, search_ui, tables_height, toolbar_end_ui, toolbar_ui, waiting_ui,
-    weak_ui,
-};
+use crate::gui::widgets::toolbar::{Bar, toolbar_ui, weak_ui};
+use crate::gui::widgets::{missing_ui, search_ui, tables_height, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
 use crate::report::{ProgramKind, Programs, Report};
 use crate::units::{ProgramId, StepId, grouped};
 use details::Details;
-use egui::{CentralPanel, Frame, Key, Panel, RichText, ScrollArea, Ui};
+use egui::{Button, CentralPanel, Frame, Key, Panel, RichText, ScrollArea, Ui};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -34,8 +32,8 @@ pub const VIEW: ViewInfo = ViewInfo {
     create: || Box::<ProgramTree>::default(),
 };
 
-/// In a narrower window the programs are a choice, not a list.
-const NARROW: f32 = 620.0;
+/// In a narrower view the programs are a choice, not a list.
+const NARROW: f32 = 540.0;
 
 /// All programs, and the trees they make.
 struct Forest {
@@ -123,7 +121,13 @@ impl View for ProgramTree {
         self.group = self.group.min(forest.groups.len() - 1);
         self.follow(ui, context, &forest);
         let lines = self.lines(ui, context, &forest);
-        toolbar_ui(ui, |ui| self.controls_ui(ui, context, &forest, lines.as_deref()));
+        let narrow = ui.available_width() < NARROW;
+        toolbar_ui(ui, VIEW.name, |bar| {
+            if narrow {
+                self.group_ui(bar, &forest);
+            }
+            self.controls_ui(bar, context, lines.as_deref());
+        });
         self.panels_ui(ui, context, &forest, lines.as_deref());
         self.jump.update(ui.ctx(), context);
     }
@@ -202,43 +206,50 @@ impl ProgramTree {
 
     fn controls_ui(
         &mut self,
-        ui: &mut Ui,
+        bar: &mut Bar<'_>,
         context: &mut ViewContext<'_>,
-        forest: &Forest,
         lines: Option<&Lines>,
     ) {
-        if ui.ctx().content_rect().width() < NARROW {
-            let titles = forest.groups.iter().map(|group| group.title.as_str()).enumerate();
-            let titles: Vec<(usize, &str)> = titles.collect();
-            if let Some(group) = choice_ui(ui, "Program", &titles, self.group) {
-                self.group = group;
-            }
-        }
-        let box_ui = search_ui(ui, &mut self.filter, "Search for steps", 200.0);
-        let wanted = !self.filter.trim().is_empty();
-        if let Some(lines) = lines.filter(|_| wanted) {
-            let text = format!("{} found", grouped(lines.matches.len() as u64));
-            weak_ui(ui, text);
-            let next = ui.button("Next").on_hover_text("Go to the next of them (Enter)").clicked();
+        let found = lines.filter(|_| !self.filter.trim().is_empty());
+        let mut next = false;
+        bar.add("Search for steps", |ui| {
+            let box_ui = search_ui(ui, &mut self.filter, "Search for steps", 200.0);
+            let button = ui.add_enabled(found.is_some(), egui::Button::new("Next"));
+            let pressed = button.on_hover_text("Go to the next of them (Enter)").clicked();
             let entered = box_ui.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
-            if next || entered {
-                self.go_on(context, lines);
+            next = pressed || entered;
+            if next {
                 box_ui.request_focus();
             }
-        }
-        ui.checkbox(&mut self.ids, "Show ids").on_hover_text("Repeat (Id: 12)");
-        toolbar_end_ui(ui, 230.0, |ui| {
-            if ui.button("Unfold all").clicked() {
-                self.folded = Arc::default();
-            }
-            if ui.button("Fold all").on_hover_text("Leave the first level open").clicked()
-                && let Some(lines) = lines
-            {
-                let inner = lines.rows.iter().filter(|row| row.parent && row.depth > 0);
-                let folded: BTreeSet<ProgramId> = inner.map(|row| row.id).collect();
-                self.folded = Arc::new(folded);
-            }
         });
+        if let Some(lines) = found {
+            if next {
+                self.go_on(context, lines);
+            }
+            let text = format!("{} found", grouped(lines.matches.len() as u64));
+            bar.add("Found", |ui| weak_ui(ui, text));
+        }
+        bar.tick("Show ids", &mut self.ids, "Repeat (Id: 12)");
+        bar.end();
+        if bar.button("Unfold all", "Show every level") {
+            self.folded = Arc::default();
+        }
+        if bar.button("Fold all", "Leave the first level open")
+            && let Some(lines) = lines
+        {
+            let inner = lines.rows.iter().filter(|row| row.parent && row.depth > 0);
+            let folded: BTreeSet<ProgramId> = inner.map(|row| row.id).collect();
+            self.folded = Arc::new(folded);
+        }
+    }
+
+    /// Which program is shown.
+    fn group_ui(&mut self, bar: &mut Bar<'_>, forest: &Forest) {
+        let titles = forest.groups.iter().map(|group| group.title.as_str()).enumerate();
+        let titles: Vec<(usize, &str)> = titles.collect();
+        if let Some(group) = bar.choice("Program", &titles, self.group) {
+            self.group = group;
+        }
     }
 
     /// Chooses the next line that matches, after the one that is chosen.
@@ -277,7 +288,7 @@ impl ProgramTree {
                 let tally = forest.tallies.get(self.group).map_or(&[][..], Vec::as_slice);
                 self.details.ui(ui, context, &forest.programs, tally, &mut self.jump);
             });
-        if ui.ctx().content_rect().width() >= NARROW {
+        if ui.available_width() >= NARROW {
             Panel::left("program groups").default_size(180.0).frame(frame).show(ui, |ui| {
                 ui.take_available_space();
                 self.groups_ui(ui, forest);
@@ -292,7 +303,7 @@ impl ProgramTree {
 
     fn groups_ui(&mut self, ui: &mut Ui, forest: &Forest) {
         let palette = Palette::of(ui.visuals());
-        ScrollArea::both().auto_shrink(false).id_salt("groups").show(ui, |ui| {
+        ScrollArea::vertical().auto_shrink(false).id_salt("groups").show(ui, |ui| {
             ui.spacing_mut().item_spacing.y = 2.0;
             for (function, title) in [(false, "Control programs"), (true, "Functions")] {
                 let own =
@@ -309,7 +320,8 @@ impl ProgramTree {
                     ui.horizontal(|ui| {
                         ui.add_space(8.0);
                         let title: String = group.title.chars().take(120).collect();
-                        if ui.selectable_label(self.group == index, title).clicked() {
+                        let row = Button::selectable(self.group == index, title).truncate();
+                        if ui.add(row).clicked() {
                             self.group = index;
                         }
                     });

@@ -84,9 +84,9 @@ fn of_memory(memory: &MemorySummary, target: &Target) -> [Card; 2] {
     let share = memory.max_tile_including_gaps as f64 / target.bytes_per_tile.0.max(1) as f64;
     let about = match target.bytes_per_tile.0 {
         0 => "tile memory unknown".to_owned(),
-        _ => format!("{} of {}", percent(share), target.bytes_per_tile),
+        _ => format!("{} of {}, with gaps", percent(share), target.bytes_per_tile),
     };
-    let without = Bytes(memory.total_excluding_gaps);
+    let with_gaps = Bytes(memory.total_including_gaps);
     [
         Card {
             title: "Fullest tile",
@@ -97,9 +97,10 @@ fn of_memory(memory: &MemorySummary, target: &Target) -> [Card; 2] {
         },
         Card {
             title: "Memory in use",
-            value: Bytes(memory.total_including_gaps).to_string(),
-            about: format!("{without} without gaps"),
-            formula: "bytes below the highest used address of each tile, summed over a replica",
+            value: Bytes(memory.total_excluding_gaps).to_string(),
+            about: format!("{with_gaps} with gaps"),
+            formula: "bytes in use on all tiles of a replica; with gaps: bytes below the highest \
+                      used address of each tile",
             bad: false,
         },
     ]

@@ -5,7 +5,7 @@ mod panels;
 use super::state::{State, kept, restored};
 use super::{View, ViewContext, ViewInfo};
 use crate::analysis::tile_mapping::{
-    Balance, Entry, Mapping, Measure, Subject, SubjectKind, mapping, subjects,
+    Balance, Entry, MAX_VARIABLES, Mapping, Measure, Subject, SubjectKind, mapping, subjects,
 };
 use crate::gui::command::Command;
 use crate::gui::icons::Icon;
@@ -15,9 +15,8 @@ use crate::gui::widgets::floor_plan::{FloorMap, Shown};
 use crate::gui::widgets::heat::scale_ui;
 use crate::gui::widgets::table::{Cell, Column, Table, TableState};
 use crate::gui::widgets::tile_picker::TilePicker;
-use crate::gui::widgets::{
-    choice_ui, hint_ui, missing_ui, tables_height, tabs_ui, toolbar_end_ui, toolbar_ui, waiting_ui,
-};
+use crate::gui::widgets::toolbar::{Bar, toolbar_ui};
+use crate::gui::widgets::{hint_ui, missing_ui, tables_height, tabs_ui, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
 use crate::report::{Part, Report};
 use crate::units::{exact_bytes, grouped, percent};
@@ -90,7 +89,7 @@ fn chosen(selection: &Selection) -> Option<Subject> {
 impl View for TileMapping {
     fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         self.notice_selection(context);
-        toolbar_ui(ui, |ui| self.controls_ui(ui, context));
+        toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context));
         if !recorded(&context.opened.report, self.kind) {
             let (heading, sentence) = why_empty(self.kind);
             return missing_ui(ui, heading, sentence);
@@ -228,23 +227,24 @@ impl TileMapping {
         }
     }
 
-    fn controls_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    fn controls_ui(&mut self, bar: &mut Bar<'_>, context: &mut ViewContext<'_>) {
         let kinds = [
             (SubjectKind::Tensors, "Tensors"),
             (SubjectKind::Operations, "Operations"),
             (SubjectKind::ComputeSets, "Compute sets"),
         ];
-        if let Some(kind) = choice_ui(ui, "Map", &kinds, self.kind) {
+        if let Some(kind) = bar.choice("Map", &kinds, self.kind) {
             self.kind = kind;
             self.subject = None;
         }
         let measures = self.measures();
-        if let Some(measure) = choice_ui(ui, "Show", &measures, self.measure) {
+        if let Some(measure) = bar.choice("Show", &measures, self.measure) {
             self.measure = measure;
         }
-        ui.checkbox(&mut self.powers, "Colours by powers")
-            .on_hover_text("Tell small values apart too: colours go by the logarithm.");
-        toolbar_end_ui(ui, 330.0, |ui| self.picker.ui(ui, context));
+        let hint = "Tell small values apart too: colours go by the logarithm.";
+        bar.tick("Colours by powers", &mut self.powers, hint);
+        bar.end();
+        bar.add("Select tiles", |ui| self.picker.ui(ui, context));
     }
 
     /// Measures that the mapped thing has.
@@ -257,7 +257,8 @@ impl TileMapping {
 
     fn list_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, listed: &Arc<Listed>) {
         if !listed.whole {
-            let text = "There are more variables than are listed.";
+            let most = grouped(MAX_VARIABLES as u64);
+            let text = format!("Of the first {most} variables only: what is mapped may go on.");
             ui.label(RichText::new(text).color(Palette::of(ui.visuals()).warning));
         }
         let wanted = self.subject_in(listed);

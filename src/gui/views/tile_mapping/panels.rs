@@ -7,6 +7,7 @@ use crate::gui::theme::Palette;
 use crate::gui::views::ViewContext;
 use crate::gui::widgets::hint_ui;
 use crate::gui::widgets::table::{Cell, Column, Table, TableState};
+use crate::report::Part;
 use crate::units::{TileRange, exact_bytes, grouped};
 use egui::{RichText, Ui};
 use serde::{Deserialize, Serialize};
@@ -56,7 +57,8 @@ impl Tables {
         (subject, generation): (Subject, u64),
     ) {
         if self.made.as_ref().is_none_or(|(known, _)| *known != generation) {
-            self.made = Some((generation, tables(mapping)));
+            let addresses = context.opened.report.has(Part::Addresses);
+            self.made = Some((generation, tables(mapping, addresses)));
         }
         self.rearrangement.take_if(|(of, _)| *of != subject);
         let Some((_, made)) = &self.made else { return };
@@ -98,8 +100,8 @@ fn nothing(tab: Tab) -> &'static str {
     }
 }
 
-fn tables(mapping: &Mapping) -> [Arc<Table>; 3] {
-    [regions(mapping), vertices(mapping), rearrangements(mapping)].map(Arc::new)
+fn tables(mapping: &Mapping, addresses: bool) -> [Arc<Table>; 3] {
+    [regions(mapping, addresses), vertices(mapping), rearrangements(mapping)].map(Arc::new)
 }
 
 fn tiles_text(tiles: TileRange) -> String {
@@ -109,7 +111,7 @@ fn tiles_text(tiles: TileRange) -> String {
     }
 }
 
-fn regions(mapping: &Mapping) -> Table {
+fn regions(mapping: &Mapping, addresses: bool) -> Table {
     let columns = vec![
         Column::text("Tiles"),
         Column::text("Variable"),
@@ -123,7 +125,7 @@ fn regions(mapping: &Mapping) -> Table {
             Cell::Text(region.variable.clone()),
             Cell::Text(region.part()),
             Cell::Bytes(region.bytes),
-            Cell::Count(region.offset),
+            if addresses { Cell::Count(region.offset) } else { Cell::Missing },
         ]
     };
     Table { columns, rows: mapping.regions.iter().map(row).collect(), totals: false }

@@ -22,7 +22,8 @@ use egui::{
     pos2, vec2,
 };
 use paint::{paint, silhouette};
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Serialize, Serializer};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -143,7 +144,7 @@ pub struct Answer {
 }
 
 /// What is zoomed to, and what is drawn already.
-#[derive(Clone, Default, Serialize, Deserialize)]
+#[derive(Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct StackGraph {
     axis: Option<Axis>,
@@ -152,6 +153,17 @@ pub struct StackGraph {
     grip: Option<Grip>,
     #[serde(skip)]
     strip: Option<(usize, usize, bool, Tiled)>,
+}
+
+impl Serialize for StackGraph {
+    /// A graph that shows all places is the same place before and after it is drawn.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let limits = self.limits.filter(|_| !self.is_whole());
+        let mut kept = serializer.serialize_struct("StackGraph", 2)?;
+        kept.serialize_field("axis", &self.axis)?;
+        kept.serialize_field("limits", &limits)?;
+        kept.end()
+    }
 }
 
 /// Where things are in this frame.

@@ -1,15 +1,18 @@
 //! Tables: sortable columns, a filter box, a row of totals. Only the rows on the screen are laid
 //! out; sorting and filtering happen off the UI thread.
 
+mod order;
+
 use super::elided::without_middle;
 use super::{hint_ui, neighbour, search_ui};
-use crate::gui::fonts::strong;
+use crate::gui::fonts::{strong, strong_family};
 use crate::gui::theme::Palette;
 use crate::gui::worker::{Slot, Workers};
 use crate::units::{exact_bytes, grouped};
 use egui::accesskit::Role;
-use egui::{Align, Label, Layout, RichText, Sense, TextStyle, Ui, WidgetInfo};
+use egui::{Align, FontId, Label, Layout, RichText, Sense, TextStyle, Ui, WidgetInfo};
 use egui_extras::{Column as Width, TableBuilder};
+use order::{Order, order};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -18,6 +21,8 @@ const ROW_HEIGHT: f32 = 24.0;
 const NUMBER_WIDTH: f32 = 112.0;
 const WORDS_WIDTH: f32 = 120.0;
 const SHORT_WIDTH: f32 = 72.0;
+/// Space between columns.
+const BETWEEN: f32 = 12.0;
 
 /// What a cell holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,12 +110,21 @@ impl Column {
         Self { title: title.into(), wide: false, short: false, about: "" }
     }
 
-    /// Narrowest that can be read, with the space beside it.
-    fn least_width(&self) -> f32 {
-        12.0 + match (self.wide, self.short) {
-            (true, true) => SHORT_WIDTH,
-            (true, false) => WORDS_WIDTH,
-            (false, _) => NUMBER_WIDTH,
+    /// Narrowest that can be read, where `widest` is its widest number: of numbers all digits are
+    /// shown, or they are others.
+    fn least_width(&self, ui: &Ui, widest: Option<&Cell>) -> f32 {
+        match (self.wide, self.short, widest) {
+            (true, true, _) => SHORT_WIDTH,
+            (true, false, _) => WORDS_WIDTH,
+            (false, _, None) => NUMBER_WIDTH,
+            (false, _, Some(cell)) => {
+                // As totals are written.
+                let font = FontId::new(TextStyle::Body.resolve(ui.style()).size, strong_family());
+                let colour = ui.visuals().text_color();
+                let galley = ui.painter().layout_no_wrap(cell.text(), font, colour);
+                // Signs are not all as wide as each other.
+                (galley.size().x.ceil() + 4.0).max(NUMBER_WIDTH)
+            }
         }
     }
 
@@ -129,16 +143,6 @@ pub struct Table {
     pub rows: Vec<Vec<Cell>>,
     /// Whether a row of sums makes sense.
     pub totals: bool,
-}
-
-/// Which rows are shown, in which order.
-#[derive(Default)]
-struct Order {
-    /// The table that it orders.
-    generation: u64,
-    rows: Vec<u32>,
-    /// Sums over these rows; `None` for columns of words.
-    sums: Vec<Option<Cell>>,
 }
 
 /// How the user looks at a table.
@@ -241,14 +245,18 @@ impl TableState {
         let sorted = (column, descending);
         frame
             .show(ui, |ui| {
-                let needed: f32 = table.columns.iter().map(Column::least_width).sum();
+                let columns = table.columns.iter().zip(&order.widest);
+                let widths =
+                    columns.map(|(column, widest)| column.least_width(ui, widest.as_ref()));
+                let widths: Vec<f32> = widths.collect();
+                let needed: f32 = widths.iter().map(|width| width + BETWEEN).sum();
                 if needed <= ui.available_width() {
-                    return rows_ui(ui, table, order, sorted, sort, choice);
+                    return rows_ui(ui, (table, &widths), order, sorted, sort, choice);
                 }
                 let area = egui::ScrollArea::horizontal().auto_shrink(false).id_salt("columns");
                 area.show(ui, |ui| {
                     ui.set_width(needed);
-                    rows_ui(ui, table, order, sorted, sort, choice)
+                    rows_ui(ui, (table, &widths), order, sorted, sort, choice)
                 })
                 .inner
             })
@@ -267,57 +275,16 @@ impl TableState {
     }
 }
 
-fn order(table: &Table, column: usize, descending: bool, filter: &str) -> Order {
-    let holds = |row: &Vec<Cell>| {
-        let mut words = row.iter().filter_map(|cell| match cell {
-            Cell::Text(text) => Some(text),
-            _ => None,
-        });
-        filter.is_empty() || words.any(|text| text.to_lowercase().contains(filter))
-    };
-    let mut rows: Vec<u32> =
-        (0..).zip(&table.rows).filter(|(_, row)| holds(row)).map(|(index, _)| index).collect();
-    rows.sort_by(|a, b| {
-        let cells = |row: &u32| table.rows[*row as usize].get(column);
-        let ordering = match (cells(a), cells(b)) {
-            (Some(a), Some(b)) => a.compare(b),
-            (a, b) => a.is_some().cmp(&b.is_some()),
-        };
-        // Equal rows keep their order whichever way the column is sorted.
-        if descending { ordering.reverse() } else { ordering }
-    });
-    let sums = (0..table.columns.len()).map(|column| sum(table, &rows, column)).collect();
-    Order { generation: 0, rows, sums }
-}
-
-fn sum(table: &Table, rows: &[u32], column: usize) -> Option<Cell> {
-    let mut total: Option<Cell> = None;
-    for row in rows {
-        total = match (table.rows[*row as usize].get(column)?, total) {
-            (Cell::Text(_) | Cell::Share(_), _) => return None,
-            (Cell::Missing, sum) => sum,
-            (cell, None) => Some(cell.clone()),
-            (Cell::Bytes(value), Some(Cell::Bytes(sum))) => Some(Cell::Bytes(sum + value)),
-            (Cell::Count(value), Some(Cell::Count(sum))) => Some(Cell::Count(sum + value)),
-            (Cell::Change { change, bytes }, Some(Cell::Change { change: sum, .. })) => {
-                Some(Cell::Change { change: change + sum, bytes: *bytes })
-            }
-            (_, Some(_)) => return None,
-        };
-    }
-    total
-}
-
 fn rows_ui(
     ui: &mut Ui,
-    table: &Table,
+    (table, widths): (&Table, &[f32]),
     order: &Order,
     sorted: (usize, bool),
     sort: &mut Option<(usize, bool)>,
     mut choice: Option<Choice<'_>>,
 ) -> Option<usize> {
     let palette = Palette::of(ui.visuals());
-    ui.spacing_mut().item_spacing = egui::vec2(12.0, 0.0);
+    ui.spacing_mut().item_spacing = egui::vec2(BETWEEN, 0.0);
     let totals = usize::from(table.totals && !order.rows.is_empty());
     let mut clicked = None;
     let sense = if choice.is_some() { Sense::click() } else { Sense::hover() };
@@ -330,15 +297,15 @@ fn rows_ui(
     // From left to right, so that what a cell holds does not make its row higher.
     let across = Layout::left_to_right(Align::Center);
     let mut builder = builder.sense(sense).cell_layout(across);
-    for column in &table.columns {
+    for (column, width) in table.columns.iter().zip(widths) {
         builder = builder.column(match (column.wide, column.short) {
-            (true, true) => Width::exact(SHORT_WIDTH).clip(true),
-            (true, false) => Width::remainder().at_least(WORDS_WIDTH).clip(true),
-            (false, _) => Width::exact(NUMBER_WIDTH),
+            (true, true) => Width::exact(*width).clip(true),
+            (true, false) => Width::remainder().at_least(*width).clip(true),
+            (false, _) => Width::exact(*width),
         });
     }
     let wanted = choice.as_ref().and_then(|choice| *choice.focus);
-    if let Some(index) = wanted.and_then(|place| index_of(order, place)) {
+    if let Some(index) = wanted.and_then(|place| order.place_of(place)) {
         builder = builder.scroll_to_row(index + totals, None);
     }
     let choosing = choice.is_some();
@@ -390,11 +357,6 @@ fn rows_ui(
         });
     });
     clicked
-}
-
-/// Where a row of the table stands among those that are shown.
-fn index_of(order: &Order, place: usize) -> Option<usize> {
-    order.rows.iter().position(|row| *row as usize == place)
 }
 
 fn cell_ui(ui: &mut Ui, column: &Column, text: RichText, selectable: bool) {
@@ -458,32 +420,4 @@ fn header_ui(
             *sort = Some((index, if chosen { !descending } else { first }));
         }
     });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn table() -> Table {
-        let row = |name: &str, bytes| vec![Cell::Text(name.to_owned()), Cell::Bytes(bytes)];
-        Table {
-            columns: vec![Column::text("Variable"), Column::number("Size")],
-            rows: vec![row("beta", 7), row("alpha", 40), row("Alphabet", 2)],
-            totals: true,
-        }
-    }
-
-    #[test]
-    fn rows_are_sorted_by_numbers_not_by_letters() {
-        assert_eq!(order(&table(), 1, true, "").rows, [1, 0, 2]);
-        assert_eq!(order(&table(), 1, false, "").rows, [2, 0, 1]);
-        assert_eq!(order(&table(), 0, false, "").rows, [2, 1, 0]);
-    }
-
-    #[test]
-    fn the_total_is_that_of_the_rows_shown() {
-        let order = order(&table(), 1, true, "alpha");
-        assert_eq!(order.rows, [1, 2]);
-        assert_eq!(order.sums, [None, Some(Cell::Bytes(42))]);
-    }
 }
