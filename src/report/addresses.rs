@@ -2,7 +2,7 @@
 //!
 //! What an allocator puts before a variable differs from tile to tile, so that its parts lie at
 //! hundreds of addresses although they are of two or three sizes: as rows they would be most of a
-//! report. A blob is a list of combs in the order of their first tiles, each four or six integers:
+//! report. A blob is a list of combs in the order of their first tiles, each three or five integers:
 //! tiles since the first of the comb before, twice the length (plus one if there are several runs,
 //! and then also how much their distance is longer than that, and their number), and the
 //! difference to the address of the comb before.

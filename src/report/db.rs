@@ -79,6 +79,8 @@ pub(super) struct Db {
     path: PathBuf,
     most_rows: u64,
     budget: Budget,
+    /// Whether tables that were asked about hold anything.
+    filled: Mutex<BTreeMap<String, bool>>,
     pub(super) warnings: Arc<Warnings>,
 }
 
@@ -124,7 +126,8 @@ impl Db {
             .map_err(|e| ReportError::sqlite_reading(&e, "list of tables", path))?;
         let connection = Mutex::new(connection);
         let path = path.to_owned();
-        Ok(Self { connection, tables, path, most_rows: bytes / 4 + 16, budget, warnings })
+        let (most_rows, filled) = (bytes / 4 + 16, Mutex::default());
+        Ok(Self { connection, tables, path, most_rows, budget, filled, warnings })
     }
 
     /// Setting this flag makes the query that runs stop with an error.
@@ -157,13 +160,20 @@ impl Db {
         self.has_table(table) && lock(&self.connection).prepare(&sql).is_ok()
     }
 
-    /// Whether the file has this table, and it holds anything.
+    /// Whether the file has this table, and it holds anything. Read once: views ask for every frame,
+    /// and another query may hold the connection. What failed is read again.
     pub(super) fn has_rows(&self, table: &str) -> bool {
+        if let Some(&known) = lock(&self.filled).get(table) {
+            return known;
+        }
         let mut any = false;
         let found = self.read(Select::all(table, &[]).rest("LIMIT 1"), |_| {
             any = true;
             Ok(ControlFlow::Break(()))
         });
+        if found.is_ok() {
+            lock(&self.filled).insert(table.to_owned(), any);
+        }
         found.is_ok() && any
     }
 

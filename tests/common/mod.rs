@@ -5,6 +5,11 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tilescope::report::Report;
+use tilescope::sim::graph::{DType, GraphBuilder, Role, TensorType};
+use tilescope::sim::lower::work::Work;
+use tilescope::sim::lower::{Lowering, PlanningOptions};
+use tilescope::sim::ops::Operator;
+use tilescope::sim::planner::{Machine, PlanCache};
 use tilescope::sim::simulate;
 use tilescope::sim::spec::{Spec, SpecSource};
 
@@ -25,6 +30,32 @@ pub fn report(name: &str, overrides: &[&str]) -> (Report, tempfile::TempDir) {
     let directory = tempfile::tempdir().expect("temporary directory");
     let file = report_file(&spec(name, overrides), directory.path());
     (Report::open(&file).expect("opens"), directory)
+}
+
+/// What one operator alone does to operands of these shapes and types, all with one role.
+pub fn lowered(
+    machine: Machine,
+    role: Role,
+    operator: impl Operator + 'static,
+    operands: &[(impl AsRef<[u64]>, DType)],
+    training: bool,
+) -> Work {
+    let mut builder = GraphBuilder::new();
+    builder.block("block");
+    let tensors: Vec<_> = operands
+        .iter()
+        .enumerate()
+        .map(|(number, (shape, dtype))| {
+            let ty = TensorType::new(shape.as_ref().to_vec(), *dtype);
+            builder.tensor(&format!("operand{number}"), ty, role)
+        })
+        .collect();
+    builder.apply_all("node", operator, &tensors).expect("operands fit");
+    let graph = builder.finish();
+    let plans = PlanCache::new();
+    let planning = PlanningOptions::default();
+    let mut lowering = Lowering::new(&graph, machine, training, planning, &plans);
+    lowering.lower(&graph.nodes[0]).expect("lowers").work
 }
 
 /// Runs the program without a display.

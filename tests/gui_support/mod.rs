@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tilescope::gui::app::App;
 use tilescope::gui::paint::Picture;
-use tilescope::gui::{Opened, draw, theme, view_names};
+use tilescope::gui::{Export, Opened, PictureFormat, Theme, draw, theme, view_names};
 use tilescope::report::ReportBuilder;
 use tilescope::report::{Category, MarkKind, ProgramKind, Step, StepOnIpu};
 
@@ -304,6 +304,34 @@ pub fn scaled_window(variant: &Variant, view: &str, size: Vec2, scale: f32) -> W
 /// A window on a report that is open, come to rest.
 pub fn opened_window(opened: Opened, view: &str, size: Vec2) -> Window {
     show(opened, view, size, 1.0)
+}
+
+/// Size of windows that compare.
+pub const COMPARING: Vec2 = Vec2::new(1280.0, 800.0);
+
+/// A window that compares two kinds of reports, come to rest.
+pub fn compared(source: &Variant, target: &Variant, view: &str) -> Window {
+    let mut window = opened_window(source.opened(), view, COMPARING);
+    window.state_mut().compare(target.opened());
+    window.state_mut().show_view(view);
+    settle(&mut window);
+    window
+}
+
+/// Types a path into the form for saving, and saves.
+pub fn save_under(window: &mut Window, path: &Path) {
+    window.get_by_label("File to write").focus();
+    window.step();
+    press(window, Modifiers::CTRL | Modifiers::COMMAND, Key::A);
+    window.get_by_label("File to write").type_text(&path.to_string_lossy());
+    settle(window);
+    window.get_by_role_and_label(Role::Button, "Save").click();
+    window.step();
+}
+
+/// A picture of a view as it is at first, on its own, a pixel per point.
+pub fn picture_of(view: &str, size: (u32, u32), theme: Theme, format: PictureFormat) -> Export<'_> {
+    Export { view, compare: None, at: None, size, text_percent: 100, theme, format }
 }
 
 fn show(opened: Opened, view: &str, size: Vec2, pixels_per_point: f32) -> Window {

@@ -2,16 +2,16 @@
 //! operation beats the machine, what it holds is counted, what is sent arrives, larger ones cost
 //! more. Laws of plans are in `tests/headless/planner_properties.rs`.
 
+use crate::common;
 use proptest::prelude::*;
-use tilescope::sim::graph::{DType, GraphBuilder, Role, TensorType};
+use tilescope::sim::graph::{DType, Role};
 use tilescope::sim::lower::reduce::Operation;
 use tilescope::sim::lower::stencil::Neighbours;
 use tilescope::sim::lower::work::{PhaseKind, Work};
-use tilescope::sim::lower::{Lowering, PlanningOptions};
 use tilescope::sim::ops::{
-    Conv2d, Embedding, Gru, Lstm, MatMul, MatVec, Operator, Pool, Reduce, Stencil,
+    Convolution, Embedding, MatMul, MatVec, Operator, Pool, Recurrent, Reduce, Stencil,
 };
-use tilescope::sim::planner::{Machine, PlanCache};
+use tilescope::sim::planner::Machine;
 use tilescope::sim::targets::{CHIPS, chip};
 use tilescope::sim::validate::{RowCosts, validate};
 
@@ -283,27 +283,7 @@ fn lowered(
     operator: impl Operator + 'static,
     operands: &[(Vec<u64>, DType)],
 ) -> Work {
-    let mut builder = GraphBuilder::new();
-    builder.block("block");
-    let tensors: Vec<_> = operands
-        .iter()
-        .enumerate()
-        .map(|(number, (shape, dtype))| {
-            let ty = TensorType::new(shape.clone(), *dtype);
-            builder.tensor(&format!("operand{number}"), ty, Role::Input)
-        })
-        .collect();
-    builder.apply_all("node", operator, &tensors).expect("operands fit");
-    let graph = builder.finish();
-    let planning = PlanningOptions {
-        available_memory_proportion: 0.6,
-        partials_type: DType::Float,
-        serialisation: None,
-        conv_dithering: false,
-    };
-    let plans = PlanCache::new();
-    let mut lowering = Lowering::new(&graph, machine, true, planning, &plans);
-    lowering.lower(&graph.nodes[0]).expect("lowers").work
+    common::lowered(machine, Role::Input, operator, operands, true)
 }
 
 /// What all tiles receive, all tiles send, once per receiver; and every tile that takes part is a
@@ -335,18 +315,18 @@ proptest! {
     ) {
         use DType::{Float, Half, Int};
         let machine = Machine { tiles, ..Machine::whole(*CHIPS[index as usize]) };
-        let square = Reduce { operation: Operation::SquareAdd, axes: vec![0, 2] };
+        let square = Reduce::new(Operation::SquareAdd, vec![0, 2]);
         let image = vec![d, c, a + 2, b + 2];
         let works = [
             lowered(machine, MatMul::default(), &[(vec![a, b], Half), (vec![b, c], Half)]),
-            lowered(machine, Conv2d::default(), &[(image.clone(), Half), (vec![c, c, 3, 3], Half)]),
+            lowered(machine, Convolution::square(1, 0), &[(image.clone(), Half), (vec![c, c, 3, 3], Half)]),
             lowered(machine, Pool::max(3, 2, 1), &[(image, Half)]),
             lowered(machine, square, &[(vec![a, b, c], Float)]),
             lowered(machine, Embedding::default(), &[(vec![a * b, c], Half), (vec![d], Int)]),
-            lowered(machine, Lstm::new(b, false), &[
+            lowered(machine, Recurrent::lstm(b, false), &[
                 (vec![d, 2, c], Half), (vec![b + c, 4 * b], Half), (vec![4, b], Half),
             ]),
-            lowered(machine, Gru::new(b, false), &[
+            lowered(machine, Recurrent::gru(b, false), &[
                 (vec![d, 2, c], Half), (vec![b + c, 3 * b], Half), (vec![3, b], Half),
             ]),
             lowered(machine, Stencil(Neighbours::Square), &[(vec![a, b, d], Half)]),

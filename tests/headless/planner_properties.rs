@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use tilescope::sim::graph::DType;
-use tilescope::sim::lower::conv::{self, Source};
+use tilescope::sim::lower::conv::{self, Operands, Source};
 use tilescope::sim::lower::work::{PhaseKind, Work};
 use tilescope::sim::planner::{
     ConvParams, FieldDim, Machine, MemoryBound, OperandTransform, OutputTransform, Pass, Plan,
@@ -99,10 +99,11 @@ fn works(machine: &Machine, plans: &TrainingPlans) -> [Work; 3] {
     let elsewhere = Source::Elsewhere { group: 16 };
     let transposed = Source::Transposed { group: 16, tiles: machine.tiles };
     [
-        conv::forward(machine, &plans.forward, transposed, elsewhere),
-        conv::backward(machine, plans, elsewhere),
-        conv::weight_update(machine, plans),
+        (&plans.forward, Operands::forward(transposed, elsewhere)),
+        (&plans.backward, Operands::backward(plans, elsewhere)),
+        (&plans.update, Operands::weight_update(plans)),
     ]
+    .map(|(plan, operands)| conv::lower(machine, plan, &operands).work)
 }
 
 /// Whether the transform keeps every multiply-accumulate: it neither turns padding into operands

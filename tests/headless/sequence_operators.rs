@@ -3,7 +3,7 @@
 use tilescope::sim::graph::{DType, Graph, GraphBuilder, GraphError, Role, TensorType, Training};
 use tilescope::sim::lower::work::{PhaseKind, Work};
 use tilescope::sim::lower::{Lowering, PlanningOptions};
-use tilescope::sim::ops::{CrossEntropy, Embedding, Gru, Lstm, Operator, Optimizer, Reshape};
+use tilescope::sim::ops::{CrossEntropy, Embedding, Operator, Optimizer, Recurrent, Reshape};
 use tilescope::sim::planner::{Machine, PlanCache};
 use tilescope::sim::targets::chip;
 
@@ -33,12 +33,7 @@ fn model(layer: impl Operator + 'static, units: u64, parts: u64) -> Result<Graph
 
 fn lowered(graph: &Graph, name: &str) -> Vec<(String, Work)> {
     let machine = Machine::whole(*chip(name).expect("a chip"));
-    let planning = PlanningOptions {
-        available_memory_proportion: 0.6,
-        partials_type: DType::Float,
-        serialisation: None,
-        conv_dithering: false,
-    };
+    let planning = PlanningOptions::default();
     let plans = PlanCache::new();
     let mut lowering = Lowering::new(graph, machine, true, planning, &plans);
     let lower = |node: &tilescope::sim::graph::Node| {
@@ -69,29 +64,29 @@ fn check(graph: &Graph) {
 
 #[test]
 fn layers_are_trained_from_words_to_loss() {
-    check(&model(Lstm::new(OUTPUT, true), 4, 1).expect("sane"));
-    check(&model(Gru::new(OUTPUT, true), 3, 1).expect("sane"));
+    check(&model(Recurrent::lstm(OUTPUT, true), 4, 1).expect("sane"));
+    check(&model(Recurrent::gru(OUTPUT, true), 3, 1).expect("sane"));
 }
 
 #[test]
 fn lookups_may_be_serialised() {
-    let graph = model(Gru::new(OUTPUT, true), 3, 4).expect("sane");
+    let graph = model(Recurrent::gru(OUTPUT, true), 3, 4).expect("sane");
     check(&graph);
     let peak = |parts| {
-        let graph = model(Gru::new(OUTPUT, true), 3, parts).expect("sane");
+        let graph = model(Recurrent::gru(OUTPUT, true), 3, parts).expect("sane");
         let works = lowered(&graph, "mk2");
         let (_, work) = works.iter().find(|(kind, _)| kind == "embedding").expect("an embedding");
         work.temporaries.iter().map(|each| each.bytes.total()).sum::<u64>()
     };
     assert!(peak(4) <= peak(1));
-    let problem = model(Gru::new(OUTPUT, true), 3, 3).expect_err("20 lookups in 3 parts");
+    let problem = model(Recurrent::gru(OUTPUT, true), 3, 3).expect_err("20 lookups in 3 parts");
     assert!(problem.to_string().contains("3 parts"), "{problem}");
 }
 
 #[test]
 fn operands_that_do_not_fit_are_refused() {
-    let problem = model(Lstm::new(OUTPUT, true), 3, 1).expect_err("weights of a GRU");
+    let problem = model(Recurrent::lstm(OUTPUT, true), 3, 1).expect_err("weights of a GRU");
     assert!(problem.to_string().contains("layer"), "{problem}");
-    let problem = model(Lstm::new(OUTPUT, false), 4, 1).expect_err("nothing was kept");
+    let problem = model(Recurrent::lstm(OUTPUT, false), 4, 1).expect_err("nothing was kept");
     assert!(problem.to_string().contains("keep"), "{problem}");
 }

@@ -2,14 +2,16 @@
 //! (`tests/data/poplar_ipumodel_ops.csv`, from graphcore/poplibs tests/benchmark_results.csv of
 //! March 2021), and the command that does it.
 
-use crate::common::{stderr, stdout, tilescope};
+use crate::common::{lowered, stderr, stdout, tilescope};
 use serde_json::Value;
-use tilescope::sim::graph::{DType, GraphBuilder, Role, TensorType};
+use tilescope::sim::graph::{DType, Role};
+use tilescope::sim::lower::alone;
 use tilescope::sim::lower::constants::EXCHANGE_START_CYCLES;
 use tilescope::sim::lower::reduce::Operation;
-use tilescope::sim::lower::{Lowering, PlanningOptions, alone};
-use tilescope::sim::ops::{Conv2d, Embedding, Gru, Lstm, MatMul, Operator, Pool, Product, Reduce};
-use tilescope::sim::planner::{Machine, PlanCache};
+use tilescope::sim::ops::{
+    Convolution, Embedding, MatMul, Operator, Pool, Product, Recurrent, Reduce,
+};
+use tilescope::sim::planner::Machine;
 use tilescope::sim::targets::MK2;
 use tilescope::sim::validate::{FAMILIES, Validation, validate};
 
@@ -229,27 +231,8 @@ fn unseen_shapes_have_costs() {
 
 /// Cycles of `operator` on the tiles as a model has it lowered, operands where it wants them.
 fn in_a_model(operator: impl Operator + 'static, operands: &[(&[u64], DType)], train: bool) -> u64 {
-    let mut builder = GraphBuilder::new();
-    builder.block("block");
-    let tensors: Vec<_> = operands
-        .iter()
-        .enumerate()
-        .map(|(number, (shape, dtype))| {
-            let ty = TensorType::new(shape.to_vec(), *dtype);
-            builder.tensor(&format!("operand{number}"), ty, Role::Activation)
-        })
-        .collect();
-    builder.apply_all("node", operator, &tensors).expect("operands fit");
-    let graph = builder.finish();
-    let planning = PlanningOptions {
-        available_memory_proportion: 0.6,
-        partials_type: DType::Float,
-        serialisation: None,
-        conv_dithering: false,
-    };
-    let plans = PlanCache::new();
-    let mut lowering = Lowering::new(&graph, Machine::whole(MK2), train, planning, &plans);
-    alone::cycles(&lowering.lower(&graph.nodes[0]).expect("lowers").work)
+    let machine = Machine::whole(MK2);
+    alone::cycles(&lowered(machine, Role::Activation, operator, operands, train))
 }
 
 /// What is validated is what specs are made of: each operator of a graph takes as long as the row
@@ -263,8 +246,8 @@ fn operators_of_models_cost_what_rows_cost() {
     let lstm: &[(&[u64], DType)] = &[(&[3, 4, 32], Half), (&[80, 192], Half), (&[4, 48], Half)];
     let gru: &[(&[u64], DType)] = &[(&[3, 4, 32], Half), (&[80, 144], Half), (&[3, 48], Half)];
     let back = MatMul { product: Product::InputGradient, transposed: false };
-    let padded = Conv2d { padding: 1, stride: 2, ..Conv2d::default() };
-    let sum = Reduce { operation: Operation::SquareAdd, axes: vec![1] };
+    let padded = Convolution::square(2, 1);
+    let sum = Reduce::new(Operation::SquareAdd, vec![1]);
     let pool = Pool::max(3, 2, 1);
     let sizes = "batch-size=24 input-size=100 output-size=60";
     let layer = "batch-size=4 sequence-size=3 input-size=32 output-size=48";
@@ -292,8 +275,8 @@ fn operators_of_models_cost_what_rows_cost() {
             "shape=500,40 num-indices=90 pass=fwd".into(),
             in_a_model(Embedding::default(), &[(&[500, 40], Half), (&[90], Int)], false),
         ),
-        ("lstm", format!("{layer} phase=fwd"), in_a_model(Lstm::new(48, false), lstm, false)),
-        ("gru", format!("{layer} phase=fwd"), in_a_model(Gru::new(48, false), gru, false)),
+        ("lstm", format!("{layer} phase=fwd"), in_a_model(Recurrent::lstm(48, false), lstm, false)),
+        ("gru", format!("{layer} phase=fwd"), in_a_model(Recurrent::gru(48, false), gru, false)),
     ];
     let rows =
         cases.iter().map(|(family, config, _)| format!("r,{family},\"{config}\",mk2,1,1,1\n"));

@@ -1,22 +1,13 @@
 //! Two reports in one window, and several reports in tabs.
 
-use crate::gui_support::{VARIANTS, Variant, Window, opened_window, says, settle};
+use crate::gui_support::{
+    COMPARING, VARIANTS, Variant, Window, compared, opened_window, picture_of, says, settle,
+};
 use egui::accesskit::Role;
-use egui::{Event, Key, Modifiers, Vec2, vec2};
+use egui::{Event, Key, Modifiers, vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
 use tilescope::analysis::compare::{COMPARISONS, comparison};
 use tilescope::gui::{Export, PictureFormat, Theme, picture_file, view_names};
-
-const SIZE: Vec2 = vec2(1280.0, 800.0);
-
-/// A window that compares two kinds of reports.
-fn compared(source: &Variant, target: &Variant, view: &str) -> Window {
-    let mut window = opened_window(source.opened(), view, SIZE);
-    window.state_mut().compare(target.opened());
-    window.state_mut().show_view(view);
-    settle(&mut window);
-    window
-}
 
 #[test]
 fn every_view_has_a_comparison() {
@@ -209,7 +200,7 @@ fn sides_are_exchanged_and_a_comparison_ends() {
 #[test]
 fn tabs_hold_several_reports() {
     let (first, second) = (Variant::named("simulated"), Variant::named("small"));
-    let mut window = opened_window(first.opened(), "memory", SIZE);
+    let mut window = opened_window(first.opened(), "memory", COMPARING);
     window.state_mut().session_mut().show(second.opened());
     window.state_mut().show_view("liveness");
     settle(&mut window);
@@ -237,7 +228,7 @@ fn tabs_hold_several_reports() {
 
 #[test]
 fn a_report_that_cannot_be_opened_leaves_the_other_as_it_is() {
-    let mut window = opened_window(Variant::named("small").opened(), "memory", SIZE);
+    let mut window = opened_window(Variant::named("small").opened(), "memory", COMPARING);
     window.key_press_modifiers(Modifiers::COMMAND, Key::D);
     settle(&mut window);
     let path = window.get_by_label("Path of the report to compare with");
@@ -260,8 +251,8 @@ fn a_comparison_is_the_same_picture_every_time() {
     let (source, target) = (Variant::named("small").opened(), Variant::named("64 IPUs").opened());
     for view in ["memory", "execution-trace"] {
         let picture = |compare: Option<&std::path::Path>| {
-            let (size, theme, format) = ((900, 600), Theme::Light, PictureFormat::Png);
-            let wanted = Export { view, compare, at: None, size, text_percent: 100, theme, format };
+            let alone = picture_of(view, (900, 600), Theme::Light, PictureFormat::Png);
+            let wanted = Export { compare, ..alone };
             picture_file(source.clone(), &wanted).expect("draws")
         };
         let both = picture(Some(&target.path));

@@ -2,7 +2,8 @@
 
 use crate::common;
 use crate::gui_support::{
-    DIES, Window, link, opened_window, press, press_role, says, settle, simulator, small,
+    DIES, Window, link, opened_window, press, press_role, save_under, says, settle, simulator,
+    small,
 };
 use egui::accesskit::Role;
 use egui::{Key, Modifiers, Vec2};
@@ -149,13 +150,7 @@ fn report(directory: &Path) -> Opened {
 /// Saves what is shown under a path.
 fn save(window: &mut Window, path: &Path) {
     press(window, Modifiers::CTRL, Key::S);
-    window.get_by_label("File to write").focus();
-    window.step();
-    press(window, Modifiers::CTRL | Modifiers::COMMAND, Key::A);
-    window.get_by_label("File to write").type_text(&path.to_string_lossy());
-    settle(window);
-    window.get_by_role_and_label(Role::Button, "Save").click();
-    window.step();
+    save_under(window, path);
     until(window, "saved or not", |window| !window.state().session().messages.is_empty());
 }
 

@@ -3,8 +3,8 @@
 use crate::common;
 use crate::gui_support;
 use crate::gui_support::{
-    VARIANTS, Variant, Window, each_pair, link, look_around, opened_window, press, says, settle,
-    show_the_same, window,
+    VARIANTS, Variant, Window, each_pair, link, look_around, opened_window, picture_of, press,
+    save_under, says, settle, show_the_same, window,
 };
 use egui::accesskit::Role;
 use egui::{Key, Modifiers, Vec2};
@@ -165,27 +165,12 @@ fn the_window_saves_the_bytes_of_the_command_line() {
             settle(&mut window);
         }
         let from_window = directory.path().join(format!("window-{choice}"));
-        let field = window.get_by_label("File to write");
-        field.focus();
-        window.step();
-        press(&mut window, Modifiers::CTRL | Modifiers::COMMAND, Key::A);
-        window.get_by_label("File to write").type_text(&from_window.to_string_lossy());
-        settle(&mut window);
-        window.get_by_role_and_label(Role::Button, "Save").click();
-        window.step();
+        save_under(&mut window, &from_window);
         window.step();
         wait_for_saving(&mut window);
         let out = directory.path().join("command-line");
         let size = (SIZE.x as u32, SIZE.y as u32);
-        let wanted = Export {
-            view: "memory",
-            compare: None,
-            at: Some(&at),
-            size,
-            text_percent: 100,
-            theme,
-            format,
-        };
+        let wanted = Export { at: Some(&at), ..picture_of("memory", size, theme, format) };
         export(directory.path(), &wanted, &out).unwrap();
         let (a, b) = (std::fs::read(&from_window).unwrap(), std::fs::read(&out).unwrap());
         assert!(a == b, "{choice}: {} and {} bytes", a.len(), b.len());
@@ -198,16 +183,7 @@ fn every_view_is_drawn_as_shapes_and_text() {
     report(directory.path());
     for view in tilescope::gui::view_names() {
         let out = directory.path().join("view.svg");
-        let (size, theme) = ((1000, 700), Theme::Light);
-        let wanted = Export {
-            view,
-            compare: None,
-            at: None,
-            size,
-            text_percent: 100,
-            theme,
-            format: PictureFormat::Svg,
-        };
+        let wanted = picture_of(view, (1000, 700), Theme::Light, PictureFormat::Svg);
         export(directory.path(), &wanted, &out).unwrap();
         let svg = std::fs::read_to_string(&out).unwrap();
         assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"), "{view}");
@@ -239,13 +215,7 @@ fn save_choice(window: &mut Window, choice: &str, path: &Path) {
     // Entries far down the list are not on the screen.
     window.query_all_by_label(choice).last().unwrap().click_accesskit();
     settle(window);
-    window.get_by_label("File to write").focus();
-    window.step();
-    press(window, Modifiers::CTRL | Modifiers::COMMAND, Key::A);
-    window.get_by_label("File to write").type_text(&path.to_string_lossy());
-    settle(window);
-    window.get_by_role_and_label(Role::Button, "Save").click();
-    window.step();
+    save_under(window, path);
     window.step();
     wait_for_saving(window);
 }

@@ -3,18 +3,16 @@
 
 use crate::common;
 use crate::gui_support::{
-    Variant, Window, link, look_around, opened_window, says, settle, show_the_same,
+    COMPARING, Variant, Window, compared, link, look_around, opened_window, says, settle,
+    show_the_same,
 };
 use egui::accesskit::Role;
-use egui::{Vec2, vec2};
 use egui_kittest::kittest::Queryable;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tilescope::analysis::compare::{Table, comparison, differences};
 use tilescope::gui::view_names;
-
-const SIZE: Vec2 = vec2(1280.0, 800.0);
 
 /// A kind of report that is not among those every view is tried on.
 const fn kind(name: &'static str, write: fn(&Path)) -> Variant {
@@ -71,14 +69,6 @@ fn each_pair_in_each_view(check: impl Fn(&Variant, &Variant, &'static str) + Syn
     });
 }
 
-fn compared(source: &Variant, target: &Variant, view: &str) -> Window {
-    let mut window = opened_window(source.opened(), view, SIZE);
-    window.state_mut().compare(target.opened());
-    window.state_mut().show_view(view);
-    settle(&mut window);
-    window
-}
-
 /// Chooses a layout, where the view has it.
 fn lay_out(window: &mut Window, layout: &str) -> bool {
     window.get_by_role_and_label(Role::ComboBox, "Layout").click();
@@ -133,7 +123,7 @@ fn a_link_restores_the_comparison_it_was_copied_from() {
             lay_out(&mut seen, "One graph");
         }
         let copied = link(&seen);
-        let mut fresh = opened_window(Variant::named("small").opened(), "summary", SIZE);
+        let mut fresh = opened_window(Variant::named("small").opened(), "summary", COMPARING);
         let (context, path) = (fresh.ctx.clone(), source.opened().path);
         fresh.state_mut().open_at(&context, Some(&path), None, Some(&copied));
         while fresh.state().session().opening_path().is_some() {
@@ -149,6 +139,6 @@ fn a_link_restores_the_comparison_it_was_copied_from() {
         settle(&mut fresh);
         fresh.key_press_modifiers(egui::Modifiers::COMMAND, egui::Key::W);
         settle(&mut fresh);
-        show_the_same(&mut seen, &mut fresh, SIZE, &words);
+        show_the_same(&mut seen, &mut fresh, COMPARING, &words);
     });
 }

@@ -1,7 +1,8 @@
 //! Pictures drawn without a display: the right colours in the right places, the same every time.
 
+use crate::gui_support::picture_of;
 use tilescope::gui::theme::{DARK, LIGHT};
-use tilescope::gui::{Export, Opened, PictureFormat, Theme, export, picture, view_names};
+use tilescope::gui::{Opened, PictureFormat, Theme, export, picture, view_names};
 use tilescope::report::ProgramKind;
 use tilescope::report::ReportBuilder;
 
@@ -50,16 +51,7 @@ fn pictures_become_png_files() {
     let directory = tempfile::tempdir().unwrap();
     two_halves(directory.path());
     let out = directory.path().join("memory.png");
-    let (view, size, theme) = ("memory", (320, 200), Theme::Dark);
-    let wanted = Export {
-        view,
-        compare: None,
-        at: None,
-        size,
-        text_percent: 100,
-        theme,
-        format: PictureFormat::Png,
-    };
+    let wanted = picture_of("memory", (320, 200), Theme::Dark, PictureFormat::Png);
     export(directory.path(), &wanted, &out).unwrap();
     let decoder = png::Decoder::new(std::io::BufReader::new(std::fs::File::open(&out).unwrap()));
     let reader = decoder.read_info().unwrap();
@@ -72,16 +64,7 @@ fn what_cannot_be_drawn_is_said() {
     two_halves(directory.path());
     let out = directory.path().join("x.png");
     let draw = |report: &std::path::Path, view: &str, out: &std::path::Path| {
-        let (size, theme) = ((100, 100), Theme::Light);
-        let wanted = Export {
-            view,
-            compare: None,
-            at: None,
-            size,
-            text_percent: 100,
-            theme,
-            format: PictureFormat::Png,
-        };
+        let wanted = picture_of(view, (100, 100), Theme::Light, PictureFormat::Png);
         export(report, &wanted, out).unwrap_err().to_string()
     };
     assert!(draw(directory.path(), "nothing", &out).contains("known: summary, insights"));

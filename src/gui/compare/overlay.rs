@@ -13,7 +13,9 @@ use crate::gui::prefs::Prefs;
 use crate::gui::session::Selection;
 use crate::gui::theme::Palette;
 use crate::gui::views::ViewContext;
-use crate::gui::widgets::stack::{Answer as Done, Flag, Layer, Level, Look, Stack, StackGraph};
+use crate::gui::widgets::stack::{
+    Answer as Done, Flag, Layer, Level, Look, Stack, StackGraph, is_near,
+};
 use crate::gui::widgets::tile_picker::picked;
 use crate::gui::widgets::{legend_ui, missing_ui, waiting_ui};
 use crate::gui::worker::{Asked, Slot};
@@ -250,7 +252,7 @@ fn level_shown(view: &str, prefs: &Prefs, graph: &Graph) -> bool {
         _ => Some(false),
     };
     let most = graph.stack.highest(0..graph.stack.places());
-    let near = |capacity: &u64| *capacity > 0 && most.saturating_mul(5) > capacity * 2;
+    let near = |capacity: &u64| *capacity > 0 && is_near(*capacity, most);
     chosen.unwrap_or_else(|| graph.capacities.iter().any(near))
 }
 
@@ -299,16 +301,15 @@ fn call_out_ui(ui: &mut Ui, graph: &Graph, colours: &[Color32], title: &str, pla
 }
 
 fn graph(key: Key, source: &Report, target: &Report) -> Result<Graph, ReportError> {
-    let parts = [part(key, source)?, part(key, target)?];
+    let [mut a, mut b] = [part(key, source)?, part(key, target)?];
     let (mut layers, mut kinds) = (Vec::new(), Vec::new());
-    for (part, side) in parts.iter().zip([Side::Source, Side::Target]) {
-        for (title, which, values) in &part.series {
+    for (part, side) in [(&mut a, Side::Source), (&mut b, Side::Target)] {
+        for (title, which, values) in part.series.drain(..) {
             let title = format!("{side:?}: {title}");
-            layers.push(Layer { title, values: values.clone() });
-            kinds.push((*which, side));
+            layers.push(Layer { title, values });
+            kinds.push((which, side));
         }
     }
-    let [a, b] = parts;
     Ok(Graph {
         stack: Arc::new(Stack::beside(layers)),
         kinds,

@@ -104,7 +104,7 @@ impl Report {
     fn place(&self, found: &mut [(VariableId, Variable)]) -> Result<(), ReportError> {
         let (Some(first), Some(last)) = (found.first(), found.last()) else { return Ok(()) };
         let ids = [i64::from(first.0.0), i64::from(last.0.0)];
-        let mut addresses = self.addresses(ids)?;
+        let mut addresses = self.addresses(ids, found)?;
         let table = "var_tiles";
         let tiles = self.target()?.tiles_per_replica();
         if !self.db.has(table, "var") || !self.db.has(table, "first_tile") {
@@ -138,8 +138,12 @@ impl Report {
         Ok(())
     }
 
-    /// Addresses of the parts of the variables with these first and last ids.
-    fn addresses(&self, ids: [i64; 2]) -> Result<HashMap<u32, TileRuns<u64>>, ReportError> {
+    /// Addresses of the parts of `wanted` variables, in order of ids, with these first and last ids.
+    fn addresses(
+        &self,
+        ids: [i64; 2],
+        wanted: &[(VariableId, Variable)],
+    ) -> Result<HashMap<u32, TileRuns<u64>>, ReportError> {
         let table = "var_addresses";
         let tiles = self.target()?.tiles_per_replica();
         let select =
@@ -149,14 +153,15 @@ impl Report {
             return Ok(addresses);
         }
         self.db.read(select, |cells| {
+            let id = cells.small(0).map(VariableId);
+            let id = id.filter(|id| wanted.binary_search_by_key(id, |(id, _)| *id).is_ok());
+            let Some(VariableId(id)) = id else { return Ok(ControlFlow::Continue(())) };
             let mut runs = RunCollector::default();
             for part in addresses::decode(cells.blob(1).unwrap_or_default(), tiles) {
                 let known = part.filter(|(_, address)| *address <= MAX_TILE_BYTES);
                 runs.push(known.map(|(comb, _)| comb), known.map_or(0, |(_, address)| address));
             }
-            if let Some(id) = cells.small(0) {
-                addresses.insert(id, runs.finish(&self.db, table));
-            }
+            addresses.insert(id, runs.finish(&self.db, table));
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(addresses)

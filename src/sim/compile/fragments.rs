@@ -209,17 +209,19 @@ impl Maker<'_> {
             return items;
         }
         let step = |phase: usize| steps.get(phase).copied();
-        let until = lives.inputs_until.into_iter().chain(std::iter::repeat(None));
-        let inputs = node.inputs.iter().zip(until).map(|(tensor, until)| {
-            let end =
-                until.and_then(|phase| step(phase.checked_sub(1)?)).map_or(end, |last| last + 1);
-            (*tensor, first..end)
-        });
-        let from = step(lives.outputs_from).unwrap_or(first);
-        let outputs = node.outputs.iter().map(|tensor| (*tensor, from..end));
-        for (tensor, used) in inputs.chain(outputs) {
-            let home = self.tensors.home(tensor, stage, ipu, pass);
+        let span = |live: Range<usize>| {
+            let last = live.end.checked_sub(1).filter(|_| live.end < steps.len()).and_then(step);
+            step(live.start).unwrap_or(first)..last.map_or(end, |last| last + 1)
+        };
+        let inputs = node.inputs.iter().zip(lives.of_inputs(steps.len()));
+        let outputs = node.outputs.iter().zip(lives.of_outputs(steps.len()));
+        let inputs = inputs.map(|(tensor, live)| (tensor, first..span(live).end, lives.inputs_in));
+        let outputs =
+            outputs.map(|(tensor, live)| (tensor, span(live).start..end, lives.outputs_in));
+        for (tensor, used, place) in inputs.chain(outputs) {
+            let home = self.tensors.home(*tensor, stage, ipu, pass);
             self.lifetimes.touch(home, used);
+            self.lifetimes.place(home, place);
         }
         self.keep_temporaries(&work, operation, &name, ipu, &steps);
         if !shared {

@@ -56,12 +56,11 @@ pub fn place(maker: &mut Maker, chip: &Chip, tiles: u32) -> Memory {
 /// Tensors of the graph: kept ones on their IPU always, others while they are in use.
 fn tensor_variables(maker: &mut Maker) -> Vec<Extra> {
     let steps = maker.tables.next_step();
-    let homes: Vec<(Home, Range<u32>)> =
-        maker.lifetimes.iter().map(|(home, span)| (*home, span.clone())).collect();
+    let homes: Vec<(Home, Range<u32>, Place)> = maker.lifetimes.iter().collect();
     let mut mapper = LinearMapper::new(maker);
     homes
         .into_iter()
-        .map(|(home, span)| {
+        .map(|(home, span, place)| {
             let tensor = maker.graph.tensor(home.tensor);
             let kept = tensor.role.is_persistent() && !maker.is_off_chip(home.tensor);
             let always = kept || span.end > steps;
@@ -75,7 +74,7 @@ fn tensor_variables(maker: &mut Maker) -> Vec<Extra> {
                 operation: None,
                 shape: tensor.ty.to_string(),
                 lifetime: (!always).then_some(span),
-                place: Place::Any,
+                place,
                 bytes: mapper.bytes(maker, home, kept),
             }
         })

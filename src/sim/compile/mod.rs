@@ -226,7 +226,6 @@ fn block_costs(spec: &Spec, graph: &Graph, plans: &PlanCache) -> Vec<u64> {
     let mut lowering = lowering(spec, graph, plans);
     lowering.plan_ahead();
     let mut costs = vec![0; graph.blocks.len()];
-    lowering.plan_ahead();
     for node in graph.nodes.iter().filter(|node| node.pass != Pass::Update) {
         if let Ok(lowered) = lowering.lower(node) {
             costs[node.block.0] += alone::cycles(&lowered.work);

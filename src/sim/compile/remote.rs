@@ -132,7 +132,7 @@ impl Maker<'_> {
     pub(super) fn upload_code(&mut self) {
         let target = self.tables.kind;
         let graph = self.graph;
-        let homes: Vec<Home> = self.lifetimes.iter().map(|(home, _)| *home).collect();
+        let homes: Vec<Home> = self.lifetimes.iter().map(|(home, ..)| home).collect();
         for home in homes {
             let role = graph.tensor(home.tensor).role;
             if !matches!(role, Role::Parameter | Role::State) || self.is_off_chip(home.tensor) {

@@ -2,6 +2,7 @@
 
 use crate::report::Pass;
 use crate::sim::graph::{BlockId, Graph, NodeId, Role, TensorId};
+use crate::sim::lower::work::Place;
 use crate::sim::ops::Reuse;
 use crate::sim::schedule::{Copying, Placement};
 use crate::sim::spec::Recomputation;
@@ -300,10 +301,11 @@ fn share(graph: &Graph, placement: &Placement, readers: &[usize]) -> Vec<TensorI
     root
 }
 
-/// Liveness steps each home is used in.
+/// Liveness steps each home is used in, and what vertices need of its place.
 #[derive(Debug, Default)]
 pub struct Lifetimes {
     spans: BTreeMap<Home, Range<u32>>,
+    places: BTreeMap<Home, Place>,
 }
 
 impl Lifetimes {
@@ -313,8 +315,17 @@ impl Lifetimes {
         *span = span.start.min(steps.start)..span.end.max(steps.end);
     }
 
-    /// All homes with their lives, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&Home, &Range<u32>)> {
-        self.spans.iter()
+    /// Notes what vertices that use `home` need of its place; the strictest wish counts.
+    pub fn place(&mut self, home: Home, place: Place) {
+        if place != Place::Any {
+            let known = self.places.entry(home).or_default();
+            *known = place.max(*known);
+        }
+    }
+
+    /// All homes with their lives and places, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (Home, Range<u32>, Place)> {
+        let place = |home: &Home| self.places.get(home).copied().unwrap_or_default();
+        self.spans.iter().map(move |(home, span)| (*home, span.clone(), place(home)))
     }
 }

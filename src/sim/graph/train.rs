@@ -183,7 +183,7 @@ fn accumulate(
             }
         };
         builder.at(Pass::Backward, node.block);
-        builder.apply_all(&name, Accumulate, &[accumulator, gradient])?;
+        builder.apply_all(&name, Accumulate::default(), &[accumulator, gradient])?;
         builder.run_early(gradient);
     }
     *found = first_uses;

@@ -9,13 +9,15 @@ use super::constants::{
     COMPUTE_START_CYCLES, EXCHANGE_START_CYCLES, MODEL_FIRST_TILE_BYTES, MODEL_TILE_BYTES,
     REARRANGING_CODE_BYTES,
 };
+use super::context::{Lives, LowerError, Lowered, Lowering};
 use super::runs;
 use super::work::{PhaseKind, Place, Temporary, VertexUse, Work};
 use crate::report::{Category, TargetKind, TileMemory};
-use crate::sim::planner::Machine;
+use crate::sim::graph::{Graph, Node, NodeId, Role, TensorId};
+use crate::sim::ops::Reuse;
 use crate::sim::targets::Chip;
 use crate::units::{TileRange, TileRuns};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// What one operation costs.
@@ -48,40 +50,56 @@ pub fn state_bytes(chip: &Chip, vertex: &VertexUse) -> u64 {
 
 /// A tensor that a program reads or writes.
 #[derive(Clone, Debug)]
-pub struct Operand {
+struct Operand {
     /// Bytes on each tile.
-    pub bytes: TileRuns<u64>,
+    bytes: TileRuns<u64>,
     /// What vertices need of its place.
-    pub place: Place,
+    place: Place,
     /// Phases of the program it lives in; always, if the host reads or writes it.
-    pub live: Option<Range<u32>>,
-}
-
-impl Operand {
-    /// A tensor that the host reads or writes.
-    pub fn always(bytes: TileRuns<u64>, place: Place) -> Self {
-        Self { bytes, place, live: None }
-    }
+    live: Option<Range<u32>>,
 }
 
 /// What a tool runs between upload and download.
 #[derive(Clone, Debug)]
 pub struct Program {
     /// Tiles of the IPU that are used.
-    pub tiles: u32,
+    tiles: u32,
     /// What happens, in order.
-    pub works: Vec<Work>,
+    works: Vec<Work>,
     /// Operands and results.
-    pub tensors: Vec<Operand>,
+    tensors: Vec<Operand>,
     /// Whether the tool compiles code; others leave it out of memory.
-    pub code: bool,
+    code: bool,
 }
 
 impl Program {
-    /// A program that does nothing.
-    pub fn new(machine: &Machine) -> Self {
-        let tiles = machine.tiles as u32;
-        Self { tiles, works: Vec::new(), tensors: Vec::new(), code: false }
+    /// The operations of a graph one after the other, lowered as those of a model are. Those of
+    /// `idle` are not run: they only say how tensors lie. `code` tells whether the tool compiles
+    /// code. Between passes the host reads and writes every tensor but the activations that are no
+    /// outputs of the graph.
+    ///
+    /// # Errors
+    /// An operation that cannot be lowered.
+    pub fn new(
+        mut lowering: Lowering,
+        idle: &BTreeSet<NodeId>,
+        code: bool,
+    ) -> Result<Self, LowerError> {
+        lowering.plan_ahead();
+        let graph = lowering.graph;
+        let mut uses = Uses::new(graph);
+        let mut works = Vec::new();
+        for (index, node) in graph.nodes.iter().enumerate() {
+            let Lowered { work, lives, .. } = lowering.lower(node)?;
+            if idle.contains(&NodeId(index)) {
+                uses.idle(node, &lives);
+            } else {
+                uses.add(node, &lives, work.phases().len());
+                works.push(work);
+            }
+        }
+        let tiles = lowering.tiles;
+        Ok(Self { tiles, works, tensors: uses.operands(&mut lowering), code })
     }
 
     fn vertices(&self) -> impl Iterator<Item = &VertexUse> {
@@ -90,6 +108,76 @@ impl Program {
             PhaseKind::Compute { vertices, .. } => vertices.as_slice(),
             PhaseKind::Exchange { .. } => &[],
         })
+    }
+}
+
+/// When each tensor of a graph is used, and what vertices need of its place.
+struct Uses<'a> {
+    graph: &'a Graph,
+    /// The tensor whose memory each uses: views and results in place share it.
+    owners: Vec<TensorId>,
+    live: BTreeMap<TensorId, Range<u32>>,
+    places: BTreeMap<TensorId, Place>,
+    phases: u32,
+}
+
+impl<'a> Uses<'a> {
+    fn new(graph: &'a Graph) -> Self {
+        let mut owners: Vec<TensorId> = (0..graph.tensors.len()).map(TensorId).collect();
+        for node in &graph.nodes {
+            if let Reuse::View(input) | Reuse::InPlace(input) = node.operator.reuses() {
+                for output in &node.outputs {
+                    owners[output.0] = owners[node.inputs[input].0];
+                }
+            }
+        }
+        Self { graph, owners, live: BTreeMap::new(), places: BTreeMap::new(), phases: 0 }
+    }
+
+    fn note(&mut self, tensor: TensorId, place: Place, live: Range<u32>) {
+        let owner = self.owners[tensor.0];
+        let known = self.places.entry(owner).or_default();
+        *known = place.max(*known);
+        let span = self.live.entry(owner).or_insert_with(|| live.clone());
+        *span = span.start.min(live.start)..span.end.max(live.end);
+    }
+
+    /// An operation of so many phases.
+    fn add(&mut self, node: &Node, lives: &Lives, phases: usize) {
+        let first = self.phases;
+        let inputs = node.inputs.iter().zip(lives.of_inputs(phases));
+        let outputs = node.outputs.iter().zip(lives.of_outputs(phases));
+        let inputs = inputs.map(|(tensor, live)| (tensor, live, lives.inputs_in));
+        let outputs = outputs.map(|(tensor, live)| (tensor, live, lives.outputs_in));
+        for (tensor, live, place) in inputs.chain(outputs) {
+            self.note(*tensor, place, first + live.start as u32..first + live.end as u32);
+        }
+        self.phases += phases as u32;
+    }
+
+    /// An operation that is not run.
+    fn idle(&mut self, node: &Node, lives: &Lives) {
+        let none = self.phases..self.phases;
+        for input in &node.inputs {
+            self.note(*input, lives.inputs_in, none.clone());
+        }
+        for output in &node.outputs {
+            self.note(*output, lives.outputs_in, none.clone());
+        }
+    }
+
+    fn operands(self, lowering: &mut Lowering) -> Vec<Operand> {
+        let kept = |tensor: TensorId| self.graph.tensor(tensor).role != Role::Activation;
+        let outputs = self.graph.outputs.iter().map(|output| self.owners[output.0]);
+        let outputs: BTreeSet<TensorId> = outputs.collect();
+        let operand = |(tensor, live): (TensorId, Range<u32>)| Operand {
+            bytes: lowering
+                .layout_or_linear(tensor)
+                .bytes(self.graph.tensor(tensor).ty.dtype.bytes()),
+            place: self.places.get(&tensor).copied().unwrap_or_default(),
+            live: (!kept(tensor) && !outputs.contains(&tensor)).then_some(live),
+        };
+        self.live.into_iter().map(operand).collect()
     }
 }
 

@@ -2,11 +2,12 @@
 
 use super::layout::Layout;
 use super::serialise::Serialisation;
-use super::work::Work;
+use super::work::{Place, Work};
 use crate::sim::graph::{DType, Graph, Node, Role, TensorId, TensorType};
-use crate::sim::planner::{Machine, PlanCache};
+use crate::sim::planner::{Machine, Pass, PlanCache, PlanOptions};
 use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 /// An operation that cannot be lowered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,14 +32,47 @@ pub struct PlanningOptions {
     pub conv_dithering: bool,
 }
 
-/// When operands and results of an operation exist, in phases of its work; by default all the time.
+/// What an operation alone is planned with.
+impl Default for PlanningOptions {
+    fn default() -> Self {
+        let planned = PlanOptions::new(Pass::MatMul);
+        Self {
+            available_memory_proportion: planned.available_memory_proportion,
+            partials_type: planned.partials,
+            serialisation: None,
+            conv_dithering: false,
+        }
+    }
+}
+
+/// When operands and results of an operation exist, in phases of its work, and what its vertices
+/// need of their places. By default they exist all the time, anywhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lives {
     /// For each input: the phase from which on it is not read any more. Inputs that are not listed
     /// are read until the end.
     pub inputs_until: Vec<Option<usize>>,
-    /// The first phase that writes outputs.
-    pub outputs_from: usize,
+    /// For each output: the first phase that writes it. Outputs that are not listed are written
+    /// from the beginning.
+    pub outputs_from: Vec<usize>,
+    /// Where inputs must be.
+    pub inputs_in: Place,
+    /// Where outputs must be.
+    pub outputs_in: Place,
+}
+
+impl Lives {
+    /// For each input the phases it is needed in, of a work of so many.
+    pub fn of_inputs(&self, phases: usize) -> impl Iterator<Item = Range<usize>> {
+        let listed = self.inputs_until.iter().copied().chain(std::iter::repeat(None));
+        listed.map(move |until| 0..until.unwrap_or(phases))
+    }
+
+    /// For each output the phases it exists in, of a work of so many.
+    pub fn of_outputs(&self, phases: usize) -> impl Iterator<Item = Range<usize>> {
+        let listed = self.outputs_from.iter().copied().chain(std::iter::repeat(0));
+        listed.map(move |from| from..phases)
+    }
 }
 
 /// Lowers the operations of one graph, one after the other.

@@ -4,16 +4,16 @@
 //! or in another order, is rearranged, and that is part of the operation's work.
 
 use super::context::{Lives, LowerError, Lowering};
-use super::conv::{self, Innermost, OperandLayout, Operands, Source, Start, planned_layouts};
+use super::conv::{
+    self, Innermost, OperandLayout, Operands, Source, Start, planned_layouts, result_place,
+};
 use super::layout::{Layout, Order};
+use super::runs;
 use super::serialise::Cut;
 use super::work::{Place, Work};
-use crate::sim::graph::{Node, TensorId, TensorType};
-use crate::sim::ops::{Conv2d, MatMul, Product, Sizes};
-use crate::sim::planner::candidates::Method;
-use crate::sim::planner::{
-    ConvParams, FieldDim, Pass, Plan, PlanError, PlanOptions, TrainingPlans,
-};
+use crate::sim::graph::{Node, Role, TensorId, TensorType};
+use crate::sim::ops::{Convolution, MatMul, Product, Sizes};
+use crate::sim::planner::{ConvParams, Pass, Plan, PlanError, PlanOptions, TrainingPlans};
 use crate::units::{TileRange, TileRuns};
 use std::sync::Arc;
 
@@ -102,7 +102,9 @@ impl Lowering<'_> {
             let plans = self.plans.fully_connected(&self.machine, &params, &options);
             return explain(node, plans).map(|plans| (Planned::Training(plans), cut));
         }
-        let plan = self.plans.plan(&self.machine, &params, &self.plan_options(Pass::MatMul));
+        let layer = self.graph.tensor(node.inputs[1]).role == Role::Parameter;
+        let pass = if layer { Pass::FcInferenceForward } else { Pass::MatMul };
+        let plan = self.plans.plan(&self.machine, &params, &self.plan_options(pass));
         explain(node, plan).map(|plan| (Planned::Inference(plan), cut))
     }
 
@@ -164,14 +166,14 @@ impl Lowering<'_> {
 
     /// Makes the plans of a convolution, for later; returns how its weights will have to lie.
     /// Whoever lowers the node hears of errors.
-    pub fn plan_conv(&self, node: &Node, conv: &Conv2d) -> Option<Layout> {
+    pub fn plan_conv(&self, node: &Node, conv: &Convolution) -> Option<Layout> {
         let planned = self.conv_forward_plans(node, conv).ok()?;
         Some(self.weights(node, &planned, self.conv_form(node, conv)))
     }
 
     /// Plans a convolution from its forward pass.
-    fn conv_forward_plans(&self, node: &Node, conv: &Conv2d) -> Result<Planned, LowerError> {
-        let params = conv_params(conv, self.ty(node.inputs[0]), self.ty(node.inputs[1]));
+    fn conv_forward_plans(&self, node: &Node, conv: &Convolution) -> Result<Planned, LowerError> {
+        let params = conv.params(self.ty(node.inputs[0]), self.ty(node.inputs[1]));
         if self.training {
             return self.conv_plans(node, &params).map(Planned::Training);
         }
@@ -183,7 +185,7 @@ impl Lowering<'_> {
     ///
     /// # Errors
     /// Where no plan exists.
-    pub fn conv_forward(&mut self, node: &Node, conv: &Conv2d) -> Result<Work, LowerError> {
+    pub fn conv_forward(&mut self, node: &Node, conv: &Convolution) -> Result<Work, LowerError> {
         let form = self.conv_form(node, conv);
         match self.conv_forward_plans(node, conv)? {
             Planned::Inference(plan) => self.forward(node, &plan, form),
@@ -195,8 +197,12 @@ impl Lowering<'_> {
     ///
     /// # Errors
     /// Where no plan exists.
-    pub fn conv_input_gradient(&mut self, node: &Node, conv: &Conv2d) -> Result<Work, LowerError> {
-        let params = conv_params(conv, self.ty(node.outputs[0]), self.ty(node.inputs[1]));
+    pub fn conv_input_gradient(
+        &mut self,
+        node: &Node,
+        conv: &Convolution,
+    ) -> Result<Work, LowerError> {
+        let params = conv.params(self.ty(node.outputs[0]), self.ty(node.inputs[1]));
         let plans = self.conv_plans(node, &params)?;
         let form = self.form_of(&params);
         self.input_gradient(node, &plans, form)
@@ -206,8 +212,12 @@ impl Lowering<'_> {
     ///
     /// # Errors
     /// Where no plan exists.
-    pub fn conv_weight_gradient(&mut self, node: &Node, conv: &Conv2d) -> Result<Work, LowerError> {
-        let params = conv_params(conv, self.ty(node.inputs[0]), self.ty(node.outputs[0]));
+    pub fn conv_weight_gradient(
+        &mut self,
+        node: &Node,
+        conv: &Convolution,
+    ) -> Result<Work, LowerError> {
+        let params = conv.params(self.ty(node.inputs[0]), self.ty(node.outputs[0]));
         let plans = self.conv_plans(node, &params)?;
         let form = self.form_of(&params);
         self.weight_gradient(node, &plans, form)
@@ -299,8 +309,8 @@ impl Lowering<'_> {
         Form { axes: CONV, cut: Cut::NONE, start }
     }
 
-    fn conv_form(&self, node: &Node, conv: &Conv2d) -> Form {
-        self.form_of(&conv_params(conv, self.ty(node.inputs[0]), self.ty(node.inputs[1])))
+    fn conv_form(&self, node: &Node, conv: &Convolution) -> Form {
+        self.form_of(&conv.params(self.ty(node.inputs[0]), self.ty(node.inputs[1])))
     }
 
     fn first_tile(&self) -> Start {
@@ -312,13 +322,21 @@ impl Lowering<'_> {
         self.note_plan(plan.describe().to_string());
         self.note_lives(Lives {
             inputs_until: lowered.used_until.to_vec(),
-            outputs_from: lowered.result_from,
+            outputs_from: vec![lowered.result_from],
+            inputs_in: Place::Any,
+            outputs_in: result_place(plan),
         });
         start.work(lowered.work)
     }
 
+    /// Lays a result out as its plan leaves it. Zeros that a stride leaves between are no result of
+    /// the plan: they are spread over all tiles.
     fn place_result(&mut self, tensor: TensorId, layout: &OperandLayout, axes: Axes, start: Start) {
-        let layout = start.layout(from_planned(layout, axes, self.ty(tensor)));
+        let ty = self.ty(tensor);
+        let mut layout = start.layout(from_planned(layout, axes, ty));
+        let zeros = ty.elements().saturating_sub(layout.elements.total());
+        let spread = Layout::linear(zeros, ty.dtype.bytes(), self.tiles);
+        layout.elements = runs::add(&layout.elements, &spread.elements);
         self.lay_out(tensor, layout);
     }
 
@@ -349,11 +367,6 @@ impl Lowering<'_> {
     }
 }
 
-/// How activations of type `ty`, channels second, lie that a plan lays out so.
-pub fn activations(layout: &OperandLayout, ty: &TensorType) -> Layout {
-    from_planned(layout, ACTIVATIONS, ty)
-}
-
 /// A layout of the planner as a layout of the graph. The planner counts largest parts; what that
 /// is more than the tensor has, the last tiles do not hold.
 fn from_planned(layout: &OperandLayout, axes: Axes, ty: &TensorType) -> Layout {
@@ -375,38 +388,6 @@ fn from_planned(layout: &OperandLayout, axes: Axes, ty: &TensorType) -> Layout {
     }
     let order = Order::Grouped { axis: axes.of(layout.innermost), group: layout.group };
     Layout { elements, order }
-}
-
-/// Where the result of a plan must lie: the matrix engine and SLIC vertices want interleaved memory
-/// for what they write, which is the result itself where nothing is to be added up or cast.
-pub fn result_place(plan: &Plan) -> Place {
-    let split = &plan.partition;
-    let direct = split.reduction_depth() == 1
-        && split.serial() == 1
-        && plan.partial_type() == plan.params.output_type;
-    match plan.vertex.method {
-        Method::Amp { .. } | Method::Slic { .. } if direct => Place::Interleaved,
-        _ => Place::Any,
-    }
-}
-
-/// The planner's view of a convolution of `x` with `w`.
-fn conv_params(conv: &Conv2d, x: &TensorType, w: &TensorType) -> ConvParams {
-    let dim = |axis: usize| {
-        FieldDim::new(x.shape[axis], w.shape[axis])
-            .padded(conv.padding, conv.padding)
-            .kernel_dilated(conv.dilation)
-            .strided(conv.stride)
-    };
-    ConvParams {
-        input_type: x.dtype,
-        output_type: x.dtype,
-        batch: x.shape[0],
-        conv_groups: conv.groups,
-        in_channels: x.shape[1] / conv.groups,
-        out_channels: w.shape[0] / conv.groups,
-        dims: vec![dim(2), dim(3)],
-    }
 }
 
 fn explain<T>(node: &Node, planned: Result<T, PlanError>) -> Result<T, LowerError> {

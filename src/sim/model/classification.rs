@@ -4,7 +4,7 @@
 use super::layers::Layers;
 use super::{ModelDef, size};
 use crate::sim::graph::{Graph, GraphError};
-use crate::sim::ops::{Activation, Conv2d, GroupNorm, NegativeLogLikelihood, Pool, Softmax};
+use crate::sim::ops::{Activation, Convolution, GroupNorm, NegativeLogLikelihood, Pool, Softmax};
 use crate::sim::spec::{Key, ModelSpec};
 
 const SIZES: &[Key] = &[
@@ -28,11 +28,11 @@ fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
     let mut model = Layers::new(spec);
     model.block("main");
     let x = model.input("image", &[batch, 1, side, side], model.dtype);
-    let x = model.conv("conv1", x, 5, 3, Conv2d::default())?;
+    let x = model.conv("conv1", x, 5, 3, Convolution::square(1, 0))?;
     let x = model.bias("conv1", x, 5)?;
     let x = model.apply("conv1/relu", Activation::RELU, &[x])?;
     let x = model.apply("pool", Pool::max(2, 2, 0), &[x])?;
-    let x = model.conv("conv2", x, 12, 5, Conv2d::default())?;
+    let x = model.conv("conv2", x, 12, 5, Convolution::square(1, 0))?;
     let x = model.bias("conv2", x, 12)?;
     let x = model.apply("conv2/relu", Activation::RELU, &[x])?;
     let [scale, shift] = model.affine("norm", 12)?;

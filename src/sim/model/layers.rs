@@ -2,7 +2,7 @@
 
 use crate::sim::graph::{DType, Graph, GraphBuilder, GraphError, Role, TensorId, TensorType};
 use crate::sim::ops::{
-    Activation, BatchNorm, BiasAdd, BinaryOp, Cast, Conv2d, CrossEntropy, Dropout, LayerNorm,
+    Activation, BatchNorm, BiasAdd, BinaryOp, Cast, Convolution, CrossEntropy, Dropout, LayerNorm,
     MatMul, Operator, Reshape, Scale, Softmax, Split, Transpose,
 };
 use crate::sim::spec::ModelSpec;
@@ -134,7 +134,7 @@ impl Layers {
         x: TensorId,
         filters: u64,
         kernel: u64,
-        conv: Conv2d,
+        conv: Convolution,
     ) -> Result<TensorId, GraphError> {
         let channels = self.ty(x).shape.get(1).copied().unwrap_or(1);
         let shape = [filters, channels / conv.groups.max(1), kernel, kernel];

@@ -6,7 +6,7 @@
 use super::layers::Layers;
 use super::{ModelDef, size};
 use crate::sim::graph::{DType, Graph, GraphError};
-use crate::sim::ops::{Embedding, Lstm, Slice};
+use crate::sim::ops::{Embedding, Recurrent, Slice};
 use crate::sim::spec::{Key, ModelSpec};
 
 const SIZES: &[Key] = &[
@@ -41,7 +41,7 @@ fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
     model.block("lstm");
     let weights = model.parameter("lstm/weight", &[width + hidden, 4 * hidden])?;
     let bias = model.parameter("lstm/bias", &[4, hidden])?;
-    let lstm = Lstm::new(hidden, spec.training);
+    let lstm = Recurrent::lstm(hidden, spec.training);
     let x = model.apply_all("lstm", lstm, &[x, weights, bias])?[0];
     model.block("head");
     let last = Slice { axis: 0, range: steps - 1..steps };

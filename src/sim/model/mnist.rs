@@ -4,7 +4,7 @@
 use super::ModelDef;
 use super::layers::Layers;
 use crate::sim::graph::{Graph, GraphError, TensorId};
-use crate::sim::ops::{Activation, Conv2d, Pool};
+use crate::sim::ops::{Activation, Convolution, Pool};
 use crate::sim::spec::ModelSpec;
 
 /// Images are 28 x 28 in one channel; ten classes.
@@ -47,7 +47,7 @@ fn conv_layer(
     filters: u64,
 ) -> Result<TensorId, GraphError> {
     let conv = format!("{name}/conv");
-    let x = model.conv(&conv, x, filters, 5, Conv2d::default())?;
+    let x = model.conv(&conv, x, filters, 5, Convolution::square(1, 0))?;
     let x = model.bias(&conv, x, filters)?;
     let x = model.apply(&format!("{name}/pool"), Pool::max(2, 2, 0), &[x])?;
     model.apply(&format!("{name}/relu"), Activation::RELU, &[x])

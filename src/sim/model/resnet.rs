@@ -6,7 +6,7 @@
 use super::layers::Layers;
 use super::{ModelDef, size};
 use crate::sim::graph::{Graph, GraphError, TensorId};
-use crate::sim::ops::{Activation, BinaryOp, Conv2d, Pool};
+use crate::sim::ops::{Activation, BinaryOp, Convolution, Pool};
 use crate::sim::spec::{Key, ModelSpec};
 
 const SIZES: &[Key] = &[
@@ -90,7 +90,7 @@ struct Conv {
 
 fn conv(model: &mut Layers, name: &str, x: TensorId, conv: Conv) -> Result<TensorId, GraphError> {
     let Conv { filters, kernel, stride, relu } = conv;
-    let operator = Conv2d { stride, padding: kernel / 2, ..Conv2d::default() };
+    let operator = Convolution::square(stride, kernel / 2);
     let x = model.conv(name, x, filters, kernel, operator)?;
     let x = model.batch_norm(&format!("{name}/bn"), x)?;
     if relu { model.apply(&format!("{name}/relu"), Activation::RELU, &[x]) } else { Ok(x) }

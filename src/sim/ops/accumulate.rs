@@ -6,8 +6,11 @@ use crate::sim::lower::elementwise;
 use crate::sim::lower::{LowerError, Lowering, work::Work};
 
 /// `accumulator += gradient`
-#[derive(Clone, Copy, Debug)]
-pub struct Accumulate;
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Accumulate {
+    /// Whether the accumulator is scaled first.
+    pub scaled: bool,
+}
 
 impl Operator for Accumulate {
     fn kind(&self) -> &'static str {
@@ -34,7 +37,8 @@ impl Operator for Accumulate {
         }
         let layout = lowering.layout_or_linear(accumulator);
         let mut work = lowering.bring(gradient, &layout, "AddToAccl");
-        work.push(elementwise::scaled_add("AddToAccl", dtype, &layout.elements));
+        let add = if self.scaled { elementwise::axpby } else { elementwise::scaled_add };
+        work.push(add("AddToAccl", dtype, &layout.elements));
         Ok(work)
     }
 }

@@ -49,7 +49,7 @@ fn collect(
     if axes.is_empty() {
         return Ok(gradient);
     }
-    let sum = Reduce { operation: Operation::Add, axes: axes.to_vec() };
+    let sum = Reduce::new(Operation::Add, axes.to_vec());
     let sum = backward.apply("grad/reduce", sum, &[gradient])?;
     backward.apply("grad/reshape", Reshape { shape: ty.shape.clone() }, &[sum])
 }

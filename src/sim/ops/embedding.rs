@@ -1,11 +1,11 @@
 //! Rows of a table, looked up by index.
 
-use super::{Operator, expect_operands};
+use super::{Operator, expect_operands, expect_same};
 use crate::sim::graph::{Backward, DType, GraphError, Node, TensorId, TensorType};
 use crate::sim::lower::embedding::{self, Lowered};
 use crate::sim::lower::layout::Layout;
 use crate::sim::lower::work::WorkItem;
-use crate::sim::lower::{LowerError, Lowering, elementwise, runs, work::Work};
+use crate::sim::lower::{Lives, LowerError, Lowering, elementwise, runs, work::Work};
 
 /// `table[rows, width]` at `indices[..]`: a tensor of the shape of the indices, and the width.
 #[derive(Clone, Copy, Debug)]
@@ -104,6 +104,7 @@ impl Operator for Embedding {
         let indices_layout = fitted(self.whole(lowered.indices()), lowering.ty(indices));
         let mut work = lowering.place_or_bring(indices, indices_layout, "multiSlice/indices");
         work.append(self.serialised(lowered.gather()));
+        let made = work.phases().len() - 1;
         match lowering.layout(table) {
             None => lowering.lay_out(table, wanted),
             // Of a table that lies for another operation, only the chosen rows are moved.
@@ -116,6 +117,50 @@ impl Operator for Embedding {
             Some(_) => {}
         }
         lowering.lay_out(node.outputs[0], slices);
+        // Parts are put where the result is one after the other; else the last phase makes it.
+        let from = if self.serialisation > 1 { 0 } else { made };
+        lowering.note_lives(Lives { outputs_from: vec![from], ..Lives::default() });
+        Ok(work)
+    }
+}
+
+/// Adds a row to each row of a table that an index names, in place: table, indices, rows.
+#[derive(Clone, Copy, Debug)]
+pub struct MultiUpdateAdd;
+
+impl Operator for MultiUpdateAdd {
+    fn kind(&self) -> &'static str {
+        "multi_update_add"
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+        expect_operands(inputs, 3)?;
+        let rows = Embedding::default().infer(&inputs[..2])?;
+        expect_same(&inputs[2], &rows[0])?;
+        Ok(Vec::new())
+    }
+
+    fn flops(&self, inputs: &[TensorType], _: &[TensorType]) -> u64 {
+        inputs[2].elements()
+    }
+
+    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+        let [table, indices, rows] = [node.inputs[0], node.inputs[1], node.inputs[2]];
+        let part = Embedding::default().part(lowering.ty(table), lowering.ty(indices));
+        let machine = lowering.machine;
+        let plan = embedding::plan(&part, machine.tiles, lowering.training);
+        let lowered = Lowered::new(&machine, part, plan);
+        let wanted =
+            [(table, lowered.table()), (indices, lowered.indices()), (rows, lowered.slices())];
+        let mut work = Work::default();
+        for (tensor, layout) in wanted {
+            let layout = fitted(layout, lowering.ty(tensor));
+            work.append(lowering.place_or_bring(tensor, layout, "multiUpdateAdd/operands"));
+        }
+        work.append(lowered.update().map_err(|error| LowerError {
+            operation: node.name.clone(),
+            problem: error.to_string(),
+        })?);
         Ok(work)
     }
 }

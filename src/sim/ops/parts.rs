@@ -23,6 +23,8 @@ pub struct Rows {
     held: TileRuns<u64>,
     /// Where one value for each row goes, if that is decided beforehand.
     values: Option<TileRuns<u64>>,
+    /// What becomes of the values of a reduction.
+    result: ResultUse,
 }
 
 impl Rows {
@@ -30,12 +32,17 @@ impl Rows {
     pub fn new(ty: &TensorType, layout: Layout, axes: &[usize]) -> Self {
         let dims = reduce::dims(&ty.shape, layout.order, axes);
         let held = reduce::columns_on_tiles(&dims, &layout.elements);
-        Self { dtype: ty.dtype, layout, dims, held, values: None }
+        Self { dtype: ty.dtype, layout, dims, held, values: None, result: ResultUse::PLAIN }
     }
 
     /// The same rows, whose reductions leave their values so.
     pub fn with_values(self, values: Layout) -> Self {
         Self { values: Some(values.elements), ..self }
+    }
+
+    /// The same rows, whose reductions use their values so.
+    pub fn with_result(self, result: ResultUse) -> Self {
+        Self { result, ..self }
     }
 
     /// Where one value for each row goes, if that is decided beforehand.
@@ -60,7 +67,7 @@ impl Rows {
             input: &self.layout.elements,
             dtype: self.dtype,
             output,
-            result: ResultUse::PLAIN,
+            result: self.result,
             onto: self.values.as_ref(),
             tiles: lowering.tiles,
             bytes_per_cycle: lowering.exchange_speed(),

@@ -4,54 +4,81 @@ use super::{Operator, expect_operands, expect_same};
 use crate::sim::graph::{Backward, GraphError, Node, TensorId, TensorType};
 use crate::sim::lower::layout::{Layout, Order};
 use crate::sim::lower::pool::{self, Axis, Kind, Pass, Pooling};
-use crate::sim::lower::{LowerError, Lowering, work::Work};
+use crate::sim::lower::work::{Place, Work};
+use crate::sim::lower::{Lives, LowerError, Lowering};
 
-/// One value for each window of a `[batch, channels, height, width]` tensor.
-#[derive(Clone, Copy, Debug)]
+/// One value for each window of a `[batch, channels, field..]` tensor.
+#[derive(Clone, Debug)]
 pub struct Pool {
     /// What is made of a window.
     pub kind: Kind,
-    /// Height and width of a window.
-    pub kernel: [u64; 2],
-    /// Distance of neighbouring windows.
-    pub stride: u64,
-    /// Elements around the input that no window counts.
-    pub padding: u64,
+    /// Windows along each of one to three dimensions of the field.
+    pub windows: Vec<PoolWindow>,
 }
 
+/// The windows along one dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolWindow {
+    /// Elements of a window.
+    pub kernel: u64,
+    /// Distance of neighbouring windows.
+    pub stride: u64,
+    /// Elements before the input that no window counts.
+    pub before: u64,
+    /// The same behind it.
+    pub behind: u64,
+}
+
+/// Most elements of a window: a tile has a list for every position in it.
+const MOST_POSITIONS: u64 = 1 << 16;
+
 impl Pool {
+    /// The same windows along height and width.
+    fn square(kind: Kind, kernel: u64, stride: u64, padding: u64) -> Self {
+        let window = PoolWindow { kernel, stride, before: padding, behind: padding };
+        Self { kind, windows: vec![window; 2] }
+    }
+
     /// The largest of each square window.
     pub fn max(kernel: u64, stride: u64, padding: u64) -> Self {
-        Self { kind: Kind::Max, kernel: [kernel; 2], stride, padding }
+        Self::square(Kind::Max, kernel, stride, padding)
     }
 
     /// The mean of each square window.
     pub fn average(kernel: u64, stride: u64) -> Self {
-        Self { kind: Kind::Average, kernel: [kernel; 2], stride, padding: 0 }
+        Self::square(Kind::Average, kernel, stride, 0)
     }
 
     /// The mean of all `height` x `width` elements of a channel.
     pub fn global_average(height: u64, width: u64) -> Self {
-        Self { kind: Kind::Average, kernel: [height, width], stride: 1, padding: 0 }
+        let window = |kernel| PoolWindow { kernel, stride: 1, before: 0, behind: 0 };
+        Self { kind: Kind::Average, windows: vec![window(height), window(width)] }
     }
 
-    /// Height (0) or width (1) of `input`.
-    fn axis(&self, input: &TensorType, axis: usize) -> Axis {
-        Axis {
-            elements: input.shape[2 + axis],
-            kernel: self.kernel[axis],
-            stride: self.stride,
-            before: self.padding,
-            behind: self.padding,
+    /// Planes, rows and columns of `input`, of which the last are there.
+    fn axes(&self, input: &TensorType) -> [Axis; 3] {
+        let mut axes = [Axis::NONE; 3];
+        let last = axes.iter_mut().rev().zip(self.windows.iter().rev());
+        for ((axis, window), elements) in last.zip(input.shape.iter().rev()) {
+            let PoolWindow { kernel, stride, before, behind } = *window;
+            *axis = Axis { elements: *elements, kernel, stride, before, behind };
         }
+        axes
     }
 
     fn window_elements(&self) -> u64 {
-        self.kernel[0].saturating_mul(self.kernel[1])
+        self.windows.iter().fold(1, |count, window| count.saturating_mul(window.kernel))
+    }
+
+    /// The gradient of its input: of input, output and gradient of the output where it takes the
+    /// largest, else of that gradient alone.
+    pub fn gradient(&self, input: TensorType) -> impl Operator + use<> {
+        PoolGradient { pool: self.clone(), input }
     }
 
     fn refuse(&self, input: &TensorType) -> String {
-        format!("a window of {}x{} does not fit into {input}", self.kernel[0], self.kernel[1])
+        let kernel: Vec<String> = self.windows.iter().map(|at| at.kernel.to_string()).collect();
+        format!("a window of {} does not fit into {input}", kernel.join("x"))
     }
 
     /// The phases of one direction; `input` is what the forward pass pools.
@@ -73,7 +100,7 @@ impl Pool {
             dtype: input.dtype,
             batch: input.shape[0],
             channels: input.shape[1],
-            axes: [Axis::NONE, self.axis(input, 0), self.axis(input, 1)],
+            axes: self.axes(input),
             grouping: operands.last().map_or(1, group),
             forward_grouping: operands.first().map_or(1, group),
         };
@@ -82,6 +109,11 @@ impl Pool {
             problem: self.refuse(input),
         })?;
         lowering.lay_out(node.outputs[0], pooled.1);
+        lowering.note_lives(Lives {
+            inputs_in: Place::OwnElement,
+            outputs_in: Place::OwnElement,
+            ..Lives::default()
+        });
         Ok(pooled.0)
     }
 }
@@ -97,16 +129,25 @@ impl Operator for Pool {
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
         expect_operands(inputs, 1)?;
-        let [batch, channels, _, _] = inputs[0].shape[..] else {
-            return Err(format!("[batch, channels, height, width] is expected, not {}", inputs[0]));
-        };
-        let along = |axis| self.axis(&inputs[0], axis).windows();
-        match (along(0), along(1)) {
-            (Some(height), Some(width)) => {
-                Ok(vec![TensorType::new([batch, channels, height, width], inputs[0].dtype)])
-            }
-            _ => Err(self.refuse(&inputs[0])),
+        let rank = 2 + self.windows.len();
+        if !(3..=5).contains(&rank) || inputs[0].shape.len() != rank {
+            return Err(format!(
+                "[batch, channels, field..] of {} dimensions is expected, not {}",
+                self.windows.len(),
+                inputs[0]
+            ));
         }
+        if self.window_elements() > MOST_POSITIONS {
+            return Err(format!(
+                "windows of more than {MOST_POSITIONS} elements are not simulated"
+            ));
+        }
+        let axes = self.axes(&inputs[0]);
+        let field = axes[3 - self.windows.len()..].iter().map(|axis| axis.windows());
+        let field: Vec<u64> =
+            field.collect::<Option<_>>().ok_or_else(|| self.refuse(&inputs[0]))?;
+        let shape = [&inputs[0].shape[..2], &field].concat();
+        Ok(vec![TensorType::new(shape, inputs[0].dtype)])
     }
 
     fn flops(&self, _: &[TensorType], outputs: &[TensorType]) -> u64 {
@@ -116,7 +157,7 @@ impl Operator for Pool {
     fn differentiate(&self, backward: &mut Backward) -> Result<Vec<Option<TensorId>>, GraphError> {
         let gradient = backward.gradient()?;
         let (input, output) = (backward.node.inputs[0], backward.node.outputs[0]);
-        let operator = PoolGradient { pool: *self, input: backward.input_type(0) };
+        let operator = self.gradient(backward.input_type(0));
         // Only a maximum has to know where it came from.
         let operands = match self.kind {
             Kind::Max => vec![input, output, gradient],
@@ -162,6 +203,12 @@ impl Operator for PoolGradient {
     }
 
     fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+        if let [_, output, gradient] = node.inputs[..]
+            && lowering.layout(gradient).is_none()
+        {
+            let layout = lowering.layout_or_linear(output);
+            lowering.lay_out(gradient, layout);
+        }
         self.pool.lower(lowering, node, &self.input, true)
     }
 }

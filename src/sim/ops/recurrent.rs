@@ -1,4 +1,4 @@
-//! What LSTM and GRU layers have in common as operators.
+//! Long short-term memory and gated recurrent units: one layer over a sequence.
 //!
 //! Operands: a sequence `[steps, batch, input]`, weights `[input + output, units * output]` and a
 //! bias `[units, output]`. Results: the sequence of outputs and, in training, what the backward pass
@@ -10,7 +10,7 @@ use crate::sim::graph::{Backward, GraphError, Node, TensorId, TensorType};
 use crate::sim::lower::layout::{Layout, Order};
 use crate::sim::lower::recurrent::{Cell, Layer, Lowered, STATE_GRAIN};
 use crate::sim::lower::work::{Place, Temporary, Work};
-use crate::sim::lower::{LowerError, Lowering};
+use crate::sim::lower::{Lives, LowerError, Lowering};
 use crate::sim::planner::{Machine, Pass, PlanOptions};
 use crate::units::TileRuns;
 
@@ -26,6 +26,16 @@ pub struct Recurrent {
 }
 
 impl Recurrent {
+    /// Long short-term memory with outputs of this size; `training` keeps what the gradient needs.
+    pub fn lstm(output: u64, training: bool) -> Self {
+        Self { cell: Cell::Lstm, output, keep: training }
+    }
+
+    /// Gated recurrent units, in the same way.
+    pub fn gru(output: u64, training: bool) -> Self {
+        Self { cell: Cell::Gru, output, keep: training }
+    }
+
     fn layer(&self, x: &TensorType) -> Result<Layer, String> {
         let [steps, batch, input] = x.shape[..] else {
             return Err(format!("[steps, batch, input] is expected, not {x}"));
@@ -44,41 +54,10 @@ impl Recurrent {
         Ok(layer)
     }
 
-    /// Types of the results.
-    pub fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
-        let layer = self.check(inputs)?;
-        let Layer { steps, batch, dtype, .. } = layer;
-        let mut results = vec![TensorType::new([steps, batch, self.output], dtype)];
-        if self.keep {
-            let kept = self.cell.kept();
-            results.push(TensorType::new([steps, kept, batch, self.output], dtype));
-        }
-        Ok(results)
-    }
-
-    /// Multiply-accumulates times two.
-    pub fn flops(&self, inputs: &[TensorType]) -> u64 {
-        self.check(inputs).map_or(0, |layer| {
-            let inner = layer.input + layer.output;
-            2 * layer.steps * layer.batch * inner * self.cell.units() * layer.output
-        })
-    }
-
-    /// One operator makes the gradients of input, weights and bias.
-    pub fn differentiate(
-        &self,
-        backward: &mut Backward,
-    ) -> Result<Vec<Option<TensorId>>, GraphError> {
-        let gradient = backward.gradient()?;
-        if !self.keep {
-            let problem = "the layer does not keep what its gradient needs".to_string();
-            return Err(GraphError { node: backward.node.name.clone(), problem });
-        }
-        let (inputs, outputs) = (&backward.node.inputs, &backward.node.outputs);
-        let operands = [gradient, inputs[0], inputs[1], inputs[2], outputs[0], outputs[1]];
-        let operator = RecurrentGradient { layer: *self };
-        let made = backward.apply_all("grad", operator, &operands)?;
-        Ok(made.into_iter().map(Some).collect())
+    /// The gradient of its input and, if they are trained, of weights and bias: of the gradient of
+    /// the outputs, input, weights, bias, outputs, and what the forward pass kept.
+    pub fn gradient(self, trained: bool) -> impl Operator {
+        RecurrentGradient { layer: self, trained }
     }
 
     fn lowered<'a>(
@@ -98,9 +77,45 @@ impl Recurrent {
         Lowered::new(machine, layer, self.keep, options, lowering.plans)
             .map_err(|error| explain(error.to_string()))
     }
+}
 
-    /// The forward pass.
-    pub fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+impl Operator for Recurrent {
+    fn kind(&self) -> &'static str {
+        self.cell.name()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+        let layer = self.check(inputs)?;
+        let Layer { steps, batch, dtype, .. } = layer;
+        let mut results = vec![TensorType::new([steps, batch, self.output], dtype)];
+        if self.keep {
+            let kept = self.cell.kept();
+            results.push(TensorType::new([steps, kept, batch, self.output], dtype));
+        }
+        Ok(results)
+    }
+
+    fn flops(&self, inputs: &[TensorType], _: &[TensorType]) -> u64 {
+        self.check(inputs).map_or(0, |layer| {
+            let inner = layer.input + layer.output;
+            2 * layer.steps * layer.batch * inner * self.cell.units() * layer.output
+        })
+    }
+
+    fn differentiate(&self, backward: &mut Backward) -> Result<Vec<Option<TensorId>>, GraphError> {
+        let gradient = backward.gradient()?;
+        if !self.keep {
+            let problem = "the layer does not keep what its gradient needs".to_string();
+            return Err(GraphError { node: backward.node.name.clone(), problem });
+        }
+        let (inputs, outputs) = (&backward.node.inputs, &backward.node.outputs);
+        let operands = [gradient, inputs[0], inputs[1], inputs[2], outputs[0], outputs[1]];
+        let operator = self.gradient(backward.wants(1));
+        let made = backward.apply_all("grad", operator, &operands)?;
+        Ok(made.into_iter().map(Some).chain([None, None]).take(3).collect())
+    }
+
+    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
         let machine = lowering.machine;
         let [x, weights, bias] = [node.inputs[0], node.inputs[1], node.inputs[2]];
         let lowered = self.lowered(lowering, &machine, node, x)?;
@@ -128,11 +143,11 @@ fn sequence(held: &TileRuns<u64>, element_bytes: u64, axis: usize) -> Layout {
     Layout { elements, order: Order::Grouped { axis, group: STATE_GRAIN } }
 }
 
-/// Gradients of input, weights and bias. Operands: gradient of the outputs, input, weights, bias,
-/// outputs, and what the forward pass kept.
+/// See [`Recurrent::gradient`].
 #[derive(Clone, Copy, Debug)]
 struct RecurrentGradient {
     layer: Recurrent,
+    trained: bool,
 }
 
 impl Operator for RecurrentGradient {
@@ -147,11 +162,11 @@ impl Operator for RecurrentGradient {
         expect_operands(inputs, 6)?;
         expect_same(&inputs[0], &inputs[4])?;
         self.layer.check(&inputs[1..4])?;
-        Ok(inputs[1..4].to_vec())
+        Ok(inputs[1..if self.trained { 4 } else { 2 }].to_vec())
     }
 
     fn flops(&self, inputs: &[TensorType], _: &[TensorType]) -> u64 {
-        2 * self.layer.flops(&inputs[1..4])
+        2 * self.layer.flops(&inputs[1..4], &[])
     }
 
     fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
@@ -164,7 +179,17 @@ impl Operator for RecurrentGradient {
         let mut work = lowering.place_or_bring(gradient, wanted, self.layer.cell.name());
         let start = work.phases().len();
         work.append(lowered.backward());
-        work.append(lowered.weight_update());
+        let update = work.phases().len();
+        let mut lives = Lives { outputs_from: vec![start], ..Lives::default() };
+        lowering.lay_out(node.outputs[0], sequence(&lowered.inputs(), bytes, 2));
+        if let [_, of_weights, of_bias] = node.outputs[..] {
+            work.append(lowered.weight_update());
+            for (tensor, like) in [(of_weights, weights), (of_bias, bias)] {
+                let layout = lowering.layout_or_linear(like);
+                lowering.lay_out(tensor, layout);
+                lives.outputs_from.push(update);
+            }
+        }
         work.temporaries.push(Temporary {
             name: "bwdIntermediates".to_string(),
             category: Category::Variable,
@@ -172,11 +197,11 @@ impl Operator for RecurrentGradient {
             place: Place::Any,
             live: start..work.phases().len(),
         });
-        lowering.lay_out(node.outputs[0], sequence(&lowered.inputs(), bytes, 2));
-        let layout = lowering.layout_or_linear(weights);
-        lowering.lay_out(node.outputs[1], layout);
-        let layout = lowering.layout_or_linear(bias);
-        lowering.lay_out(node.outputs[2], layout);
+        if self.layer.cell == Cell::Lstm {
+            // The weight update of a GRU reads what its forward pass kept, that of an LSTM does not.
+            lives.inputs_until = vec![None, None, None, None, None, Some(update)];
+        }
+        lowering.note_lives(lives);
         Ok(work)
     }
 }

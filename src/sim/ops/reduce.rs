@@ -1,9 +1,9 @@
 //! Reductions over some axes.
 
 use super::parts::Rows;
-use super::{Operator, Repeat, expect_operands};
+use super::{Operator, Repeat, Reuse, expect_operands, expect_same};
 use crate::sim::graph::{Backward, GraphError, Node, TensorId, TensorType};
-use crate::sim::lower::reduce::Operation;
+use crate::sim::lower::reduce::{Operation, ResultUse};
 use crate::sim::lower::{LowerError, Lowering, work::Work};
 
 /// One value of all elements along some axes, which the result does not have.
@@ -13,6 +13,15 @@ pub struct Reduce {
     pub operation: Operation,
     /// Axes that go.
     pub axes: Vec<usize>,
+    /// What becomes of the values. Where they are added to a tensor, that is the second operand.
+    pub result: ResultUse,
+}
+
+impl Reduce {
+    /// The values themselves.
+    pub fn new(operation: Operation, axes: Vec<usize>) -> Self {
+        Self { operation, axes, result: ResultUse::PLAIN }
+    }
 }
 
 impl Operator for Reduce {
@@ -21,14 +30,16 @@ impl Operator for Reduce {
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
-        expect_operands(inputs, 1)?;
+        expect_operands(inputs, if self.result.update { 2 } else { 1 })?;
         let shape = &inputs[0].shape;
         if let Some(axis) = self.axes.iter().find(|axis| **axis >= shape.len()) {
             return Err(format!("{} has no axis {axis}", inputs[0]));
         }
         let kept = (0..shape.len()).filter(|axis| !self.axes.contains(axis));
         let kept: Vec<u64> = kept.map(|axis| shape[axis]).collect();
-        Ok(vec![TensorType::new(kept, inputs[0].dtype)])
+        let values = TensorType::new(kept, inputs[0].dtype);
+        inputs.get(1).map_or(Ok(()), |base| expect_same(base, &values))?;
+        Ok(vec![values])
     }
 
     fn flops(&self, inputs: &[TensorType], _: &[TensorType]) -> u64 {
@@ -36,7 +47,7 @@ impl Operator for Reduce {
     }
 
     fn differentiate(&self, backward: &mut Backward) -> Result<Vec<Option<TensorId>>, GraphError> {
-        if self.operation != Operation::Add {
+        if self.operation != Operation::Add || self.result != ResultUse::PLAIN {
             return Err(backward.no_gradient());
         }
         let gradient = backward.gradient()?;
@@ -52,9 +63,16 @@ impl Operator for Reduce {
         let ty = lowering.ty(node.inputs[0]).clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = Work::default();
-        let rows = Rows::new(&ty, layout, &self.axes);
+        let rows = Rows::new(&ty, layout, &self.axes).with_result(self.result);
         let values = rows.reduce(lowering, node, &mut work, "Reduce", self.operation, ty.dtype)?;
+        if let Some(base) = node.inputs.get(1) {
+            lowering.lay_out(*base, values.clone());
+        }
         lowering.lay_out(node.outputs[0], values);
         Ok(work)
+    }
+
+    fn reuses(&self) -> Reuse {
+        if self.result.update { Reuse::InPlace(1) } else { Reuse::Nothing }
     }
 }

@@ -38,7 +38,7 @@ impl Operator for Repeat {
 
     fn differentiate(&self, backward: &mut Backward) -> Result<Vec<Option<TensorId>>, GraphError> {
         let gradient = backward.gradient()?;
-        let sum = Reduce { operation: Operation::Add, axes: self.axes.clone() };
+        let sum = Reduce::new(Operation::Add, self.axes.clone());
         Ok(vec![Some(backward.apply("grad", sum, &[gradient])?)])
     }
 

@@ -1,6 +1,7 @@
 //! The kinds of operations a file may have: parameters of each, and what a benchmark tool runs for
 //! it (poplibs tools/).
 
+use super::case::Case;
 use super::config::{Config, Problem};
 use super::{passes, products, recurrent, tensors};
 use crate::sim::lower::alone::Program;
@@ -17,8 +18,8 @@ pub struct Family {
     pub keys: &'static [&'static str],
     /// Whether it has passes that can be run alone.
     pub has_passes: bool,
-    /// The program of one operation.
-    pub(super) program: fn(&Config, &'static Chip) -> Result<Program, Problem>,
+    /// The graph of one row.
+    pub(super) case: fn(&Config, &'static Chip) -> Result<Case, Problem>,
 }
 
 /// Every kind of operation.
@@ -37,7 +38,7 @@ pub const FAMILIES: &[Family] = &[
             "available-memory-proportion",
         ],
         has_passes: false,
-        program: products::gemm,
+        case: products::gemm,
     },
     Family {
         name: "fc",
@@ -53,7 +54,7 @@ pub const FAMILIES: &[Family] = &[
             "bias",
         ],
         has_passes: true,
-        program: products::fully_connected,
+        case: products::fully_connected,
     },
     Family {
         name: "conv",
@@ -96,7 +97,7 @@ pub const FAMILIES: &[Family] = &[
             "bias",
         ],
         has_passes: true,
-        program: products::convolution,
+        case: products::convolution,
     },
     Family {
         name: "pooling",
@@ -115,35 +116,35 @@ pub const FAMILIES: &[Family] = &[
             "data-type",
         ],
         has_passes: true,
-        program: tensors::pooling,
+        case: tensors::pooling,
     },
     Family {
         name: "reduction",
         about: "reduction of some dimensions",
         keys: &["shape", "dims", "operation", "type", "data-type", "scale", "update"],
         has_passes: false,
-        program: tensors::reduction,
+        case: tensors::reduction,
     },
     Family {
         name: "embedding",
         about: "gather of rows of a table, then their update, or one of them",
         keys: &["shape", "num-indices", "data-type"],
         has_passes: true,
-        program: tensors::embedding,
+        case: tensors::embedding,
     },
     Family {
         name: "lstm",
         about: "LSTM layer: forward pass, one of the others, or all",
         keys: RECURRENT_KEYS,
         has_passes: true,
-        program: recurrent::lstm,
+        case: recurrent::lstm,
     },
     Family {
         name: "gru",
         about: "GRU layer: forward pass, one of the others, or all",
         keys: RECURRENT_KEYS,
         has_passes: true,
-        program: recurrent::gru,
+        case: recurrent::gru,
     },
 ];
 
@@ -182,6 +183,6 @@ impl Family {
                 self.name
             )));
         }
-        (self.program)(config, chip)
+        (self.case)(config, chip)?.program()
     }
 }

@@ -1,16 +1,16 @@
 //! The cost model against measured rows.
 //!
 //! A file has one operation per line: what it was, on which chip, and what it cost there. Each
-//! operation becomes a small program of its own, is planned and lowered as the operations of a
-//! model are, and its cycles and bytes are set against the measured ones.
+//! becomes a graph of the operators that models are made of, is planned, laid out and lowered as
+//! the graph of a model is, and its cycles and bytes are set against the measured ones.
 //!
 //! Columns, in any order: `name`, `family` (one of [`FAMILIES`]), `config` (words of `key=value`,
 //! lists separated by commas), `target` (the name of a chip), `cycles`, `memory_bytes` and
 //! `max_tile_bytes_including_gaps`.
 
+mod case;
 mod config;
 mod families;
-mod node;
 mod passes;
 mod products;
 mod recurrent;

@@ -13,7 +13,9 @@ use crate::gui::icons::Icon;
 use crate::gui::prefs::LivenessPrefs;
 use crate::gui::session::Selection;
 use crate::gui::theme::Palette;
-use crate::gui::widgets::stack::{Answer, Flag, Layer, Level, Look, Matching, Stack, StackGraph};
+use crate::gui::widgets::stack::{
+    Answer, Flag, Layer, Level, Look, Matching, Stack, StackGraph, is_near,
+};
 use crate::gui::widgets::{
     choice_ui, missing_ui, search_ui, tables_height, toolbar_end_ui, toolbar_ui, waiting_tabs_ui,
     waiting_ui, weak_ui,
@@ -273,7 +275,7 @@ impl Liveness {
     /// Whether the line of the memory there is is shown: as chosen, or where it is near.
     fn max_memory(&self, prefs: LivenessPrefs, curve: &Curve) -> bool {
         let most = curve.peak().map_or(0, |step| curve.total(step));
-        let near = prefs.always_live && most.saturating_mul(5) > curve.capacity.saturating_mul(2);
+        let near = prefs.always_live && is_near(curve.capacity, most);
         curve.capacity > 0 && prefs.max_memory.unwrap_or(near)
     }
 

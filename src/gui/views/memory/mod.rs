@@ -15,6 +15,7 @@ use crate::gui::session::Selection;
 use crate::gui::theme::Palette;
 use crate::gui::widgets::floor_plan::{FloorMap, Shown};
 use crate::gui::widgets::heat::scale_ui;
+use crate::gui::widgets::stack::is_near;
 use crate::gui::widgets::tile_graph::{Look, TileCurves, TileGraph};
 use crate::gui::widgets::tile_picker::TilePicker;
 use crate::gui::widgets::{
@@ -309,9 +310,7 @@ impl Memory {
     /// Whether the line of a tile's capacity is shown: as chosen, or where it is near.
     fn max_memory(&self, prefs: MemoryPrefs) -> bool {
         let latest = self.curves.latest().and_then(|curves| curves.as_ref().ok());
-        let near = latest.is_some_and(|shown| {
-            shown.curves.max.saturating_mul(5) > shown.curves.capacity.saturating_mul(2)
-        });
+        let near = latest.is_some_and(|shown| is_near(shown.curves.capacity, shown.curves.max));
         prefs.max_memory.unwrap_or(near)
     }
 

@@ -85,6 +85,12 @@ pub struct Level {
     pub colour: Color32,
 }
 
+/// Whether a line at `capacity` is near values of which `most` is the highest: where it is far above
+/// them, it would only flatten the graph.
+pub fn is_near(capacity: u64, most: u64) -> bool {
+    most.saturating_mul(5) > capacity.saturating_mul(2)
+}
+
 /// Places that match something, counted so that a column of pixels knows at once if it has any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matching {

@@ -14,7 +14,8 @@
 //! 5. always-live data of uneven size fill what is left, so that they do not move all else to
 //!    other addresses on every tile.
 //!
-//! What does not fit is placed beyond the end: overflowing is a result to look at, not an error.
+//! Where that does not fit, variables of step 3 take their turn by size in step 4 instead, if this
+//! ends lower. What does not fit is placed beyond the end: overflowing is a result to look at, not an error.
 //! The order inside these steps is assumed; Poplar's allocator is closed.
 //!
 //! Tiles that hold the same variables in the same sizes get the same addresses, so the work is
@@ -273,6 +274,13 @@ mod tests {
     fn an_element_of_its_own_starts_above_what_was_there() {
         let tile = memory(&[wanted(1320, None, false), placed(32, Some(1..2), Place::OwnElement)]);
         assert_eq!(tile.including_gaps, 16_384 + 24 + 32);
+    }
+
+    /// A small variable at the bottom of interleaved memory leaves no room for a large one.
+    #[test]
+    fn another_order_is_tried_before_memory_overflows() {
+        let [small, large] = [wanted(10_000, Some(0..3), true), wanted(420_000, Some(0..3), false)];
+        assert_eq!(memory(&[small, large]).including_gaps, 430_000);
     }
 
     #[test]

@@ -17,6 +17,36 @@ pub const ABSENT: u64 = u64::MAX;
 
 /// Addresses on one tile, slot by slot; [`ABSENT`] where the size is 0.
 pub fn place(chip: &Chip, slots: &[Slot], meetings: &Meetings, sizes: &[u64]) -> Vec<u64> {
+    let first = placed(chip, slots, meetings, sizes, Order::ByPlace);
+    if extent(&first, sizes) <= chip.bytes_per_tile {
+        return first;
+    }
+    let second = placed(chip, slots, meetings, sizes, Order::BySize);
+    if extent(&second, sizes) < extent(&first, sizes) { second } else { first }
+}
+
+/// Which of the variables that pass is placed first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// Those that need most of their place, and of these the largest.
+    ByPlace,
+    /// The largest: leaves smaller gaps where most variables need interleaved memory.
+    BySize,
+}
+
+/// End of the highest address in use.
+fn extent(offsets: &[u64], sizes: &[u64]) -> u64 {
+    let held = offsets.iter().zip(sizes).filter(|(offset, _)| **offset != ABSENT);
+    held.map(|(offset, size)| offset + size).max().unwrap_or(0)
+}
+
+fn placed(
+    chip: &Chip,
+    slots: &[Slot],
+    meetings: &Meetings,
+    sizes: &[u64],
+    order: Order,
+) -> Vec<u64> {
     let mut tile = Tile { sizes, offsets: vec![ABSENT; slots.len()], placed: Vec::new() };
     let by_rank = |rank: Rank| -> Vec<usize> {
         (0..slots.len()).filter(|slot| sizes[*slot] > 0 && slots[*slot].rank == rank).collect()
@@ -25,8 +55,10 @@ pub fn place(chip: &Chip, slots: &[Slot], meetings: &Meetings, sizes: &[u64]) ->
     let (mut passing, uneven) = (by_rank(Rank::Passing), by_rank(Rank::Uneven));
     let code_end = tile.stack_up(&code, 0);
     let steady_end = tile.stack_up(&steady, code_end.next_multiple_of(chip.memory_element_bytes));
-    // Those that need most of their place first.
-    passing.sort_by_key(|slot| (Reverse(slots[*slot].place), Reverse(sizes[*slot]), *slot));
+    passing.sort_by_key(|slot| {
+        let place = (order == Order::ByPlace).then_some(slots[*slot].place);
+        (Reverse(place), Reverse(sizes[*slot]), *slot)
+    });
     for slot in passing {
         let lowest = lowest_address(chip, slots[slot].place, steady_end);
         let stays = |slot: usize| slots[slot].is_always_live();

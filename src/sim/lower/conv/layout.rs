@@ -6,6 +6,8 @@
 use super::build::runs;
 use super::parts::Layout;
 use super::rearrange::spread;
+use crate::sim::lower::work::Place;
+use crate::sim::planner::candidates::Method;
 use crate::sim::planner::ranges::gcd;
 use crate::sim::planner::{Machine, Plan};
 use crate::units::TileRuns;
@@ -97,19 +99,37 @@ fn grain_bytes(plan: &Plan, as_weights: bool) -> u64 {
     grain * least.div_ceil(grain)
 }
 
-/// The result lies where the last stage of the reduction leaves it: evenly over the tiles that
-/// made its partial sums.
+/// The result lies where the last stage of the reduction leaves it.
 fn output_layout(plan: &Plan) -> OperandLayout {
+    let shares = result_shares(plan).into_iter().map(|bytes| (bytes > 0).then_some(bytes));
+    let innermost =
+        if plan.transform().swap_operands { Innermost::Batch } else { Innermost::OutChannels };
+    OperandLayout { bytes: runs(shares), innermost, group: plan.vertex.out_chans_per_group }
+}
+
+/// Bytes of the result of `plan` on each tile: shared out evenly to the tiles that made the partial
+/// sums of a part.
+pub fn result_shares(plan: &Plan) -> Vec<u64> {
     let layout = Layout::of(plan);
     let depth = plan.partition.reduction_depth();
     let element = plan.params.output_type.bytes();
     let serial = plan.partition.out_channels_serial;
-    let shares = layout.parts.iter().map(|part| {
+    let share = layout.parts.iter().map(|part| {
         let real = part.field_elements() * part.batch * part.out_channels.real * part.groups.real;
-        let bytes = (real * serial).div_ceil(depth) * element;
-        (bytes > 0).then_some(bytes)
+        (real * serial).div_ceil(depth) * element
     });
-    let innermost =
-        if plan.transform().swap_operands { Innermost::Batch } else { Innermost::OutChannels };
-    OperandLayout { bytes: runs(shares), innermost, group: plan.vertex.out_chans_per_group }
+    share.collect()
+}
+
+/// Where the result of a plan must lie: the matrix engine and SLIC vertices want interleaved memory
+/// for what they write, which is the result itself where nothing is to be added up or cast.
+pub fn result_place(plan: &Plan) -> Place {
+    let split = &plan.partition;
+    let direct = split.reduction_depth() == 1
+        && split.serial() == 1
+        && plan.partial_type() == plan.params.output_type;
+    match plan.vertex.method {
+        Method::Amp { .. } | Method::Slic { .. } if direct => Place::Interleaved,
+        _ => Place::Any,
+    }
 }

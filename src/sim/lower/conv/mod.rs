@@ -21,8 +21,8 @@ mod start;
 mod temporaries;
 mod vertices;
 
-pub use layout::{Innermost, OperandLayout, PlannedLayouts, planned_layouts};
-pub use pass::{Destination, Lowered, Operands, Source, lower, scaled_add, turn_weights};
+pub use layout::{Innermost, OperandLayout, PlannedLayouts, planned_layouts, result_place};
+pub use pass::{Destination, Lowered, Operands, Source, lower, turn_weights};
 pub use start::Start;
 
 use crate::sim::lower::work::Work;
@@ -62,16 +62,6 @@ impl<'a> Operands<'a> {
 /// The forward pass of operands that lie as said.
 pub fn forward(machine: &Machine, plan: &Plan, input: Source, weights: Source) -> Work {
     lower(machine, plan, &Operands::forward(input, weights)).work
-}
-
-/// The backward pass.
-pub fn backward(machine: &Machine, plans: &TrainingPlans, gradient: Source) -> Work {
-    lower(machine, &plans.backward, &Operands::backward(plans, gradient)).work
-}
-
-/// The weight update.
-pub fn weight_update(machine: &Machine, plans: &TrainingPlans) -> Work {
-    lower(machine, &plans.update, &Operands::weight_update(plans)).work
 }
 
 /// Multiply-accumulates that the vertices of all tiles do for the operation, padding left out.

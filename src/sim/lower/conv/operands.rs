@@ -1,11 +1,12 @@
 //! Operands that lie otherwise than the vertices need them, before and after a pass.
 
-use super::layout::weight_shares;
+use super::layout::{result_place, result_shares, weight_shares};
 use super::parts::TilePart;
 use super::pass::{Destination, Operand, Operands, Pass, Rearranged, Source};
 use super::rearrange::{self, Blocks, Transposition, regroup_grain};
 use crate::report::Category;
 use crate::sim::lower::constants::PIECE_GATHER_CYCLES;
+use crate::sim::lower::work::Place;
 use crate::sim::planner::ranges::gcd;
 use crate::sim::planner::{Pass as PlanPass, Plan};
 
@@ -310,7 +311,7 @@ impl Pass<'_> {
         }
         let data_type = self.plan.params.output_type;
         let shares = weight_shares(self.machine, forward);
-        let start = self.builder.position();
+        let made = self.builder.position().saturating_sub(1);
         // Accumulating matrix products turn their result around (poplibs `MatMul.cpp` matMulAcc);
         // weight updates of convolutions with a scale tensor do not.
         let turns =
@@ -328,7 +329,9 @@ impl Pass<'_> {
         }
         let name = format!("{}/weightDeltas", self.name);
         rearrange::relocate(&mut self.builder, self.machine, &name, data_type, &shares, false);
-        rearrange::temporary(&mut self.builder, name, start, &shares);
+        let interleaved = result_place(self.plan) == Place::Interleaved;
+        let result = result_shares(self.plan);
+        self.builder.temporary(name, Category::Variable, interleaved, made, &result);
     }
 }
 

@@ -5,12 +5,9 @@ use super::operands::piece_cycles;
 use super::parts::{Layout, TilePart};
 use super::rearrange::spread;
 use super::vertices;
-use crate::sim::graph::DType;
 use crate::sim::lower::constants::{KERNEL_GATHER_CYCLES_PER_BYTE, WEIGHT_ARRANGE_SHARE};
-use crate::sim::lower::work::{Phase, PhaseKind, VertexUse, Work, WorkItem};
-use crate::sim::planner::estimate::elementwise;
+use crate::sim::lower::work::Work;
 use crate::sim::planner::{Machine, Plan, TrainingPlans};
-use crate::units::TileRuns;
 
 /// How an operand lies before the pass.
 #[derive(Clone, Copy, Debug)]
@@ -102,28 +99,6 @@ pub fn turn_weights(machine: &Machine, plans: &TrainingPlans) -> Work {
     let mut pass = Pass::new(machine, &plans.backward);
     pass.transpose_weights(&Operands::backward(plans, Source::Planned));
     pass.builder.finish()
-}
-
-/// The vertices that add a gradient, scaled, to `bytes` of each tile.
-pub fn scaled_add(
-    machine: &Machine,
-    name: String,
-    data_type: DType,
-    bytes: &TileRuns<u64>,
-) -> WorkItem {
-    let cycles =
-        bytes.map(|bytes| elementwise::scaled_add(machine, bytes / data_type.bytes(), data_type));
-    let element = data_type.poplar_name();
-    let vertex = VertexUse {
-        vertex_type: format!(
-            "popops::ScaledAddSupervisor<{element},{element},{element},true,false>"
-        ),
-        count: bytes.map(|_| 1),
-        edges: 2,
-        field_bytes: 0,
-        constant_bytes: 0,
-    };
-    WorkItem::Phase(Phase { name, kind: PhaseKind::Compute { cycles, vertices: vec![vertex] } })
 }
 
 /// A pass that is being lowered.

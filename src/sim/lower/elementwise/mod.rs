@@ -135,7 +135,7 @@ pub fn broadcast_in_place(
 pub fn scaled_add(name: &str, dtype: DType, elements: &TileRuns<u64>) -> Phase {
     let ty = dtype.poplar_name();
     let vertex = format!("popops::ScaledAddSupervisor<{ty},{ty},{ty},true,false>");
-    phase(name, vertex, 3, elements, |count| cycles::scaled_add(dtype, dtype, *count))
+    phase(name, vertex, 2, elements, |count| cycles::scaled_add(dtype, dtype, *count))
 }
 
 /// A phase of `target = a target + b source`.

@@ -9,8 +9,8 @@ mod gru;
 mod lstm;
 mod step;
 
-use super::conv::{self, Destination, Operands, Source, planned_layouts};
-use super::products::result_place;
+use super::conv::{self, Destination, Operands, Source, planned_layouts, result_place};
+use super::elementwise;
 use super::reduce::{self, Dim, Operation, Reduction, ResultUse};
 use super::runs::per_tile;
 use super::work::{Phase, Place, Temporary, Work, WorkItem};
@@ -243,7 +243,8 @@ impl<'a> Lowered<'a> {
         self.repeat(step, &turned)
     }
 
-    /// The weight update: products of activations and gradients, summed up over the steps.
+    /// The weight update: products of activations and gradients, summed up over the steps where
+    /// the gradient of the weights lies.
     pub fn weight_update(&self) -> Work {
         let mut step = self.options();
         step.slice("prevLayerActs", &self.spread(self.layer.input));
@@ -251,24 +252,16 @@ impl<'a> Lowered<'a> {
         step.slice("bwdIntermediates", &self.units(self.layer.cell.units()));
         if self.layer.cell == Cell::Gru {
             step.slice("fwdIntermediates", &self.units(self.layer.cell.kept()));
-            step.binary("h_prev*r", super::elementwise::Binary::Multiply, 1);
+            step.binary("h_prev*r", elementwise::Binary::Multiply, 1);
         }
         for plans in &self.plans {
             if let Plans::Training(plans) = plans {
                 step.append(self.accumulated(plans));
             }
         }
-        step.in_place("Bias", super::elementwise::Binary::Add, self.layer.cell.units());
+        step.in_place("Bias", elementwise::Binary::Add, self.layer.cell.units());
         step.count();
         let mut work = self.repeat(step, &[]);
-        let sums = self.weights();
-        work.temporaries.push(Temporary {
-            name: "weightsDeltaAcc".to_string(),
-            category: Category::Variable,
-            bytes: sums,
-            place: Place::Any,
-            live: 0..work.phases().len(),
-        });
         self.reduce_bias(&mut work);
         work
     }
@@ -330,8 +323,8 @@ impl<'a> Lowered<'a> {
     fn accumulated(&self, plans: &TrainingPlans) -> Work {
         let mut work = conv::lower(self.machine, &plans.update, &PLANNED).work;
         let bytes = planned_layouts(self.machine, &plans.update).output.bytes;
-        let name = "AccumulateWeights".to_string();
-        work.items.push(conv::scaled_add(self.machine, name, self.layer.dtype, &bytes));
+        let elements = bytes.map(|bytes| bytes / self.layer.dtype.bytes());
+        work.push(elementwise::scaled_add("AccumulateWeights", self.layer.dtype, &elements));
         // The product's result is a tensor of its own, made by its last phase.
         let end = work.phases().len();
         let place = result_place(&plans.update);

@@ -30,24 +30,6 @@ pub fn zero(machine: &Machine, elements: u64, data_type: DType) -> u64 {
     elements.div_ceil(per_loop) * machine.workers()
 }
 
-/// Cycles to add `elements` of a tile, scaled, to others (`ScaledAddSupervisor`). The inner loop
-/// takes 2 cycles: the published benchmarks assume both operands in interleaved memory.
-pub fn scaled_add(machine: &Machine, elements: u64, data_type: DType) -> u64 {
-    let width = machine.vector_width(data_type);
-    let (vectors, tail) = (elements / width, elements % width);
-    let supervisor = 21 + SUPERVISOR + if tail == 0 { 7 } else { 13 } + 12 + 6;
-    let per_worker = vectors / machine.workers();
-    let inner = if per_worker == 0 { 0 } else { 6 + 2 * (per_worker - 1) };
-    let tail_cycles = match (tail, data_type) {
-        (0, _) => 0,
-        (_, DType::Float) => 8,
-        (1, _) => 5,
-        (2, _) => 12,
-        _ => 18,
-    };
-    supervisor + (15 + inner + 2 + 1 + tail_cycles + 1) * machine.workers()
-}
-
 /// Cycles to transpose `count` blocks of `rows` x `columns` on one tile (popops
 /// `Transpose` vertices): small or single blocks run on one worker, others are dealt out.
 pub fn transpose(machine: &Machine, count: u64, rows: u64, columns: u64, data_type: DType) -> u64 {
