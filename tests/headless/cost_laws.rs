@@ -5,14 +5,15 @@
 use crate::common;
 use proptest::prelude::*;
 use tilescope::sim::graph::{DType, Role};
+use tilescope::sim::lower::pool::Kind;
 use tilescope::sim::lower::reduce::Operation;
 use tilescope::sim::lower::stencil::Neighbours;
-use tilescope::sim::lower::work::{PhaseKind, Work};
+use tilescope::sim::lower::work::{Phase, PhaseKind, Work};
 use tilescope::sim::ops::{
-    Convolution, Embedding, MatMul, MatVec, Operator, Pool, Recurrent, Reduce, Stencil,
+    Convolution, Embedding, MatMul, MatVec, Operator, Pool, PoolWindow, Recurrent, Reduce, Stencil,
 };
 use tilescope::sim::planner::Machine;
-use tilescope::sim::targets::{CHIPS, chip};
+use tilescope::sim::targets::{CHIPS, MK2, chip};
 use tilescope::sim::validate::{RowCosts, validate};
 
 /// Costs of rows of one family on one chip.
@@ -317,6 +318,29 @@ fn check_exchanges(machine: &Machine, work: &Work) -> Result<(), TestCaseError> 
         }
     }
     Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Windows that touch but do not overlap read each element once, wherever tiles meet.
+    #[test]
+    fn poolings_receive_what_they_read(
+        [height, width, size] in [1..12u64, 1..12u64, 1..5u64],
+        [groups, batch] in [1..12u64, 1..4u64],
+        kind in prop::sample::select(vec![Kind::Max, Kind::Average, Kind::Sum]),
+    ) {
+        let window = PoolWindow { kernel: size, stride: size, before: 0, behind: 0 };
+        let pool = Pool { kind, windows: vec![window; 2] };
+        let image = vec![batch, 16 * groups, height * size, width * size];
+        let bytes = image.iter().product::<u64>() * DType::Half.bytes();
+        let work = lowered(Machine::whole(MK2), pool, &[(image, DType::Half)]);
+        let received = |(phase, _): (&Phase, u64)| match &phase.kind {
+            PhaseKind::Exchange { traffic, .. } => traffic.map(|tile| tile.bytes_in).total(),
+            PhaseKind::Compute { .. } => 0,
+        };
+        prop_assert_eq!(work.phases().into_iter().map(received).sum::<u64>(), bytes);
+    }
 }
 
 proptest! {

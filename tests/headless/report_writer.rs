@@ -115,6 +115,7 @@ fn places_that_cannot_be_written_are_named() {
             text.starts_with("cannot write: ") && text.contains(place.to_str().unwrap()),
             "{text}"
         );
+        assert_eq!(text.contains("this is a file"), place == file, "{text}");
     }
     // A directory where the report should go.
     fs::create_dir_all(directory.path().join("profile.pop/sub")).unwrap();

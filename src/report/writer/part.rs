@@ -17,6 +17,10 @@ impl PartFile {
     /// Starts `profile.pop.part` in `directory`, over one left behind by a killed process.
     pub(super) fn create(directory: &Path) -> Result<Self, ReportError> {
         let failed = |e, path: &Path| ReportError::writing(&e, path);
+        if directory.is_file() {
+            let problem = "a report is a directory, and this is a file".to_owned();
+            return Err(ReportError::Write { problem, path: directory.to_owned() });
+        }
         fs::create_dir_all(directory).map_err(|e| failed(e, directory))?;
         let place = directory.join(REPORT_FILE);
         let part = beside(&place, ".part");
