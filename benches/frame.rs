@@ -6,15 +6,15 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use egui::{Context, Event, Key, Modifiers, MouseWheelUnit, Pos2, RawInput, Rect, Vec2, pos2};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use tilescope::analysis::compare::Alignment;
-use tilescope::analysis::find::{Catalogue, Query, find};
-use tilescope::gui::app::App;
-use tilescope::gui::{Opened, theme, view_names};
-use tilescope::report::{
+use tilescope_analysis::compare::Alignment;
+use tilescope_analysis::find::{Catalogue, Query, find};
+use tilescope_gui::app::App;
+use tilescope_gui::{Opened, theme, view_names};
+use tilescope_report::units::{OperationId, TileRange, TileRuns, VertexTypeId};
+use tilescope_report::{
     Category, MarkKind, Operation, Pass, ProgramKind, ReportBuilder, Step, TileTraffic,
     VertexGroup, VertexType,
 };
-use tilescope::units::{OperationId, TileRange, TileRuns, VertexTypeId};
 
 const IPUS: u32 = 64;
 const TILES: u32 = 1472;

@@ -6,8 +6,8 @@
 use std::fs;
 use std::time::{Duration, Instant};
 use tempfile::tempdir;
-use tilescope::report::*;
-use tilescope::units::*;
+use tilescope_report::units::*;
+use tilescope_report::*;
 
 /// Programs of one iteration of a pipeline: as many as a real one compiles to.
 const PROGRAMS: u64 = 3000;

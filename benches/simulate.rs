@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
-use tilescope::sim::compile::compile;
-use tilescope::sim::simulate;
-use tilescope::sim::spec::{BUNDLED, Spec, SpecSource};
+use tilescope_sim::compile::compile;
+use tilescope_sim::simulate;
+use tilescope_sim::spec::{BUNDLED, Spec, SpecSource};
 
 fn spec(name: &str) -> Spec {
     let source = SpecSource::find(name, &[]).expect("bundled spec");

@@ -1,7 +1,9 @@
 //! The `tilescope` program: arguments in, exit code out.
 
+mod cli;
+
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    tilescope::cli::run(std::env::args_os())
+    cli::run(std::env::args_os())
 }

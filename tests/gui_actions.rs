@@ -13,10 +13,10 @@ use egui::{Event, Key, Modifiers, Vec2};
 use egui_kittest::kittest::Queryable;
 use gui_support::{Variant, link, says, settle, window};
 use std::path::Path;
-use tilescope::gui::action::actions;
-use tilescope::gui::session::Selection;
-use tilescope::gui::{Look, Opened, PaletteChoice, Theme};
-use tilescope::units::{ByteUnits, ProgramId, VariableId};
+use tilescope_gui::action::actions;
+use tilescope_gui::session::Selection;
+use tilescope_gui::{Look, Opened, PaletteChoice, Theme};
+use tilescope_report::units::{ByteUnits, ProgramId, VariableId};
 
 #[test]
 fn every_action_is_reached_by_the_palette_and_explained() {

@@ -1,16 +1,16 @@
 //! `compare`: two reports side by side, and a gate for jobs that watch cycles and memory.
 
 use super::{CliError, Command, json_argument, open_path};
-use crate::analysis::compare::{
-    Alignment, COMPARISONS, Cell, Sides, Table, comparison, differences, table_named,
-};
-use crate::analysis::summary::{Summary, summary};
-use crate::analysis::tables::Rows;
-use crate::report::{Report, ReportError};
-use crate::units::grouped;
 use clap::{Arg, ArgMatches};
 use serde_json::{Map, Value};
 use std::io::Write;
+use tilescope_analysis::compare::{
+    Alignment, COMPARISONS, Cell, Sides, Table, comparison, differences, table_named,
+};
+use tilescope_analysis::summary::{Summary, summary};
+use tilescope_analysis::tables::Rows;
+use tilescope_report::units::grouped;
+use tilescope_report::{Report, ReportError};
 
 /// `tilescope compare`
 pub const COMMAND: Command = Command { name: "compare", arguments, run };

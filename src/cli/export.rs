@@ -1,11 +1,11 @@
 //! `export`: a view of a report as a picture, or one of its tables, without a display.
 
 use super::{CliError, Command, compare, open_report};
-use crate::analysis::save::write_whole;
-use crate::analysis::tables::{self, TABLES};
-use crate::units::ByteUnits;
 use clap::{Arg, ArgAction, ArgMatches};
 use std::io::Write;
+use tilescope_analysis::save::write_whole;
+use tilescope_analysis::tables::{self, TABLES};
+use tilescope_report::units::ByteUnits;
 
 /// `tilescope export`
 pub const COMMAND: Command = Command { name: "export", arguments, run };
@@ -137,7 +137,7 @@ fn picture(_: &ArgMatches, _: &mut dyn Write) -> Result<(), CliError> {
 
 #[cfg(feature = "gui")]
 fn picture(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
-    use crate::gui;
+    use tilescope_gui as gui;
     if matches.get_flag("list-views") {
         for view in gui::view_names() {
             writeln!(output, "{view}")?;
@@ -176,8 +176,8 @@ fn picture(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError>
 
 /// Units, colours and text size that the user asks for.
 #[cfg(feature = "gui")]
-fn look(matches: &ArgMatches) -> crate::gui::Look {
-    use crate::gui::{Look, PaletteChoice};
+fn look(matches: &ArgMatches) -> tilescope_gui::Look {
+    use tilescope_gui::{Look, PaletteChoice};
     let named = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
     let (units, palette) = (named("units"), named("palette"));
     Look {
@@ -206,7 +206,7 @@ fn parse_size(text: &str) -> Result<(u32, u32), CliError> {
 #[cfg(all(test, feature = "gui"))]
 mod tests {
     use super::*;
-    use crate::gui::{PaletteChoice, TEXT_PERCENT};
+    use tilescope_gui::{PaletteChoice, TEXT_PERCENT};
 
     #[test]
     fn every_look_of_the_window_has_a_name_here() {

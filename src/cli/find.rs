@@ -1,12 +1,12 @@
 //! `find`: things of a report by name, and by a small typed filter.
 
 use super::{CliError, Command, json_argument, open_report, report_argument};
-use crate::analysis::find::{Catalogue, Found, Query, find};
-use crate::report::ReportError;
-use crate::units::{binary_bytes, grouped};
 use clap::{Arg, ArgMatches, value_parser};
 use serde_json::{Value, json};
 use std::io::Write;
+use tilescope_analysis::find::{Catalogue, Found, Query, find};
+use tilescope_report::ReportError;
+use tilescope_report::units::{binary_bytes, grouped};
 
 /// `tilescope find`
 pub const COMMAND: Command = Command { name: "find", arguments, run };
@@ -41,7 +41,7 @@ fn arguments(command: clap::Command) -> clap::Command {
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let text = matches.get_one::<String>("query").map_or("", String::as_str);
-    let query: Query = text.parse().map_err(|error: crate::analysis::find::QueryError| {
+    let query: Query = text.parse().map_err(|error: tilescope_analysis::find::QueryError| {
         let pointer = " ".repeat(error.at);
         CliError::Usage(format!("{}\n  {text}\n  {pointer}^", error.problem))
     })?;

@@ -1,9 +1,9 @@
 //! `insights`: what is worth doing about a program.
 
 use super::{CliError, Command, json_argument, open_report, report_argument};
-use crate::analysis::insights::{Subject, insights};
 use clap::ArgMatches;
 use std::io::Write;
+use tilescope_analysis::insights::{Subject, insights};
 
 /// `tilescope insights`
 pub const COMMAND: Command = Command { name: "insights", arguments, run };

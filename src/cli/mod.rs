@@ -179,14 +179,14 @@ fn json_argument() -> Arg {
 }
 
 /// Opens the report an argument names; warnings go to stderr.
-fn open_report(matches: &ArgMatches) -> Result<crate::report::Report, CliError> {
+fn open_report(matches: &ArgMatches) -> Result<tilescope_report::Report, CliError> {
     open_path(matches.get_one::<String>("report").map_or("", String::as_str))
 }
 
 /// Opens a report; warnings go to stderr.
-fn open_path(path: &str) -> Result<crate::report::Report, CliError> {
-    let report =
-        crate::report::Report::open(path).map_err(|error| CliError::Failed(error.to_string()))?;
+fn open_path(path: &str) -> Result<tilescope_report::Report, CliError> {
+    let report = tilescope_report::Report::open(path)
+        .map_err(|error| CliError::Failed(error.to_string()))?;
     for warning in report.warnings() {
         let _ = writeln!(io::stderr(), "warning: {warning}");
     }

@@ -6,7 +6,6 @@ mod measure;
 
 use super::progress::Progress;
 use super::{CliError, Command};
-use crate::units::percent;
 use applications::APPLICATIONS;
 use clap::{Arg, ArgAction, ArgMatches};
 use figures::{FIGURES, FITTED, Figure, Kind, Tolerance};
@@ -17,6 +16,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tilescope_report::units::percent;
 
 /// `tilescope seeds`
 pub const COMMAND: Command = Command { name: "seeds", arguments, run };
@@ -194,7 +194,7 @@ impl Tolerance {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sim::spec::bundled;
+    use tilescope_sim::spec::bundled;
 
     #[test]
     fn every_figure_has_its_own_name_and_a_bundled_spec() {

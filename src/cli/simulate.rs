@@ -2,12 +2,12 @@
 
 use super::progress::Progress;
 use super::{CliError, Command};
-use crate::sim::spec::{Spec, SpecSource};
-use crate::sim::{SimulateError, compile, simulate};
-use crate::units::{exact_bytes, grouped};
 use clap::{Arg, ArgAction, ArgMatches};
 use std::io::Write;
 use std::path::Path;
+use tilescope_report::units::{exact_bytes, grouped};
+use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::{SimulateError, compile, simulate};
 
 /// The spec of `--headless` without a name.
 pub const DEFAULT_SPEC: &str = "mnist_pipeline";
@@ -114,7 +114,7 @@ pub fn headless(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliE
     )
 }
 
-fn usage(error: crate::sim::spec::SpecError) -> CliError {
+fn usage(error: tilescope_sim::spec::SpecError) -> CliError {
     CliError::Usage(error.to_string())
 }
 

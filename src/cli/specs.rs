@@ -1,13 +1,13 @@
 //! `specs`: lists the bundled specs, prints one, or lists the keys of specs.
 
 use super::{CliError, Command};
-use crate::sim::model::MODELS;
-use crate::sim::spec::BUNDLED;
-use crate::sim::spec::SpecSource;
-use crate::sim::spec::keys::{Form, KEYS, Key};
 use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::{Value, json};
 use std::io::Write;
+use tilescope_sim::model::MODELS;
+use tilescope_sim::spec::BUNDLED;
+use tilescope_sim::spec::SpecSource;
+use tilescope_sim::spec::keys::{Form, KEYS, Key};
 
 /// `tilescope specs`
 pub const COMMAND: Command = Command { name: "specs", arguments, run };

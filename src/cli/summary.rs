@@ -1,12 +1,12 @@
 //! `summary`: the figures of a report.
 
 use super::{CliError, Command, json_argument, open_report, report_argument};
-use crate::analysis::summary::{ExecutionSummary, Summary, summary};
-use crate::report::{Batching, Part, Report};
-use crate::units::{binary_bytes, exact_bytes, grouped, percent, seconds};
 use clap::ArgMatches;
 use std::io::Write;
 use std::path::Path;
+use tilescope_analysis::summary::{ExecutionSummary, Summary, summary};
+use tilescope_report::units::{binary_bytes, exact_bytes, grouped, percent, seconds};
+use tilescope_report::{Batching, Part, Report};
 
 /// `tilescope summary`
 pub const COMMAND: Command = Command { name: "summary", arguments, run };
@@ -35,7 +35,7 @@ fn figures(report: &Report) -> Result<Summary, CliError> {
     summary(report).map_err(failed)
 }
 
-fn failed(error: crate::report::ReportError) -> CliError {
+fn failed(error: tilescope_report::ReportError) -> CliError {
     CliError::Failed(error.to_string())
 }
 

@@ -1,10 +1,10 @@
 //! `validate`: the cost model against measured rows.
 
 use super::{CliError, Command, json_argument};
-use crate::sim::validate::{Validation, validate};
-use crate::units::grouped;
 use clap::{Arg, ArgMatches};
 use std::io::Write;
+use tilescope_report::units::grouped;
+use tilescope_sim::validate::{Validation, validate};
 
 /// `tilescope validate`
 pub const COMMAND: Command = Command { name: "validate", arguments, run };

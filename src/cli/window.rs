@@ -7,7 +7,7 @@ use super::CliError;
 #[cfg(feature = "gui")]
 pub fn open(report: Option<&str>, compare: Option<&str>, at: Option<&str>) -> Result<(), CliError> {
     let path = |text: Option<&'_ str>| text.map(std::path::PathBuf::from);
-    crate::gui::run(path(report).as_deref(), path(compare).as_deref(), at)
+    tilescope_gui::run(path(report).as_deref(), path(compare).as_deref(), at)
         .map_err(|error| CliError::Failed(error.to_string()))
 }
 

@@ -4,14 +4,14 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use tilescope::report::Report;
-use tilescope::sim::graph::{DType, GraphBuilder, Role, TensorType};
-use tilescope::sim::lower::work::Work;
-use tilescope::sim::lower::{Lowering, PlanningOptions};
-use tilescope::sim::ops::Operator;
-use tilescope::sim::planner::{Machine, PlanCache};
-use tilescope::sim::simulate;
-use tilescope::sim::spec::{Spec, SpecSource};
+use tilescope_report::Report;
+use tilescope_sim::graph::{DType, GraphBuilder, Role, TensorType};
+use tilescope_sim::lower::work::Work;
+use tilescope_sim::lower::{Lowering, PlanningOptions};
+use tilescope_sim::ops::Operator;
+use tilescope_sim::planner::{Machine, PlanCache};
+use tilescope_sim::simulate;
+use tilescope_sim::spec::{Spec, SpecSource};
 
 /// A spec by name or file, with overrides.
 pub fn spec(name: &str, overrides: &[&str]) -> Spec {

@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use tilescope::gui::app::App;
-use tilescope::gui::paint::Picture;
-use tilescope::gui::{Export, Opened, PictureFormat, Theme, draw, theme, view_names};
-use tilescope::report::ReportBuilder;
-use tilescope::report::{Category, MarkKind, ProgramKind, Step, StepOnIpu};
+use tilescope_gui::app::App;
+use tilescope_gui::paint::Picture;
+use tilescope_gui::{Export, Opened, PictureFormat, Theme, draw, theme, view_names};
+use tilescope_report::ReportBuilder;
+use tilescope_report::{Category, MarkKind, ProgramKind, Step, StepOnIpu};
 
 /// Kinds of reports, and what each view says about them.
 pub struct Variant {
@@ -522,7 +522,7 @@ pub fn simulator() -> &'static Path {
         std::fs::write(&path, script).expect("writes");
         let may_run = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(&path, may_run).expect("may be started");
-        tilescope::gui::simulate_with(&path);
+        tilescope_gui::simulate_with(&path);
         directory
     };
     PLACE.get_or_init(make).path()
@@ -532,6 +532,6 @@ pub fn simulator() -> &'static Path {
 #[cfg(not(unix))]
 pub fn simulator() -> &'static Path {
     let real = Path::new(env!("CARGO_BIN_EXE_tilescope"));
-    tilescope::gui::simulate_with(real);
+    tilescope_gui::simulate_with(real);
     real
 }

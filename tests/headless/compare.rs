@@ -6,11 +6,11 @@ use crate::report_support::random_report;
 use std::path::Path;
 use std::sync::OnceLock;
 use tempfile::TempDir;
-use tilescope::analysis::compare::{
+use tilescope_analysis::compare::{
     Alignment, COMPARISONS, Cell, Row, Sides, Table, What, comparison, drift,
 };
-use tilescope::report::trace::Lane;
-use tilescope::report::{MarkKind, ProgramKind, Report, ReportBuilder, Step};
+use tilescope_report::trace::Lane;
+use tilescope_report::{MarkKind, ProgramKind, Report, ReportBuilder, Step};
 
 /// Writes one kind of report into a directory.
 type Write = fn(&Path);

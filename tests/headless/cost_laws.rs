@@ -4,17 +4,17 @@
 
 use crate::common;
 use proptest::prelude::*;
-use tilescope::sim::graph::{DType, Role};
-use tilescope::sim::lower::pool::Kind;
-use tilescope::sim::lower::reduce::Operation;
-use tilescope::sim::lower::stencil::Neighbours;
-use tilescope::sim::lower::work::{Phase, PhaseKind, Work};
-use tilescope::sim::ops::{
+use tilescope_sim::graph::{DType, Role};
+use tilescope_sim::lower::pool::Kind;
+use tilescope_sim::lower::reduce::Operation;
+use tilescope_sim::lower::stencil::Neighbours;
+use tilescope_sim::lower::work::{Phase, PhaseKind, Work};
+use tilescope_sim::ops::{
     Convolution, Embedding, MatMul, MatVec, Operator, Pool, PoolWindow, Recurrent, Reduce, Stencil,
 };
-use tilescope::sim::planner::Machine;
-use tilescope::sim::targets::{CHIPS, MK2, chip};
-use tilescope::sim::validate::{RowCosts, validate};
+use tilescope_sim::planner::Machine;
+use tilescope_sim::targets::{CHIPS, MK2, chip};
+use tilescope_sim::validate::{RowCosts, validate};
 
 /// Costs of rows of one family on one chip.
 fn costs(family: &str, target: &str, configs: &[String]) -> Vec<RowCosts> {

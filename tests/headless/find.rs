@@ -3,11 +3,11 @@
 use crate::common;
 use crate::common::{stderr, stdout, tilescope};
 use std::sync::LazyLock;
-use tilescope::analysis::find::{
+use tilescope_analysis::find::{
     Amount, Catalogue, Found, Item, Query, Source, Thing, find, values,
 };
-use tilescope::analysis::measure::{Statistics, spread};
-use tilescope::report::Report;
+use tilescope_analysis::measure::{Statistics, spread};
+use tilescope_report::Report;
 
 struct Pipeline {
     report: Report,

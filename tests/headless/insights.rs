@@ -2,12 +2,12 @@
 
 use crate::common;
 use std::collections::BTreeSet;
-use tilescope::analysis::insights::{Finding, Gain, RULES, insights};
-use tilescope::report::{
+use tilescope_analysis::insights::{Finding, Gain, RULES, insights};
+use tilescope_report::units::{TileRange, TileRuns, VertexTypeId};
+use tilescope_report::{
     Batching, Category, CategoryBytes, MarkKind, ProgramKind, Region, Report, ReportBuilder,
     StreamEnd, TileMemory, VertexGroup, VertexType,
 };
-use tilescope::units::{TileRange, TileRuns, VertexTypeId};
 
 const KIB: u64 = 1024;
 
@@ -138,7 +138,7 @@ fn check(report: &Report, found: &[Finding]) {
         let variable = place.variable.map(|id| report.variable(id).expect("reads"));
         assert!(variable.is_none_or(|found| found.is_some()), "{finding:?}");
         #[cfg(feature = "gui")]
-        assert!(tilescope::gui::view_names().contains(&place.view), "{finding:?}");
+        assert!(tilescope_gui::view_names().contains(&place.view), "{finding:?}");
     }
 }
 

@@ -1,22 +1,43 @@
-//! The layer table in the docs of `src/lib.rs`, enforced.
+//! The table of crates in ARCHITECTURE.md, held against the manifests that the compiler enforces.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Layer -> layers it may import, as the table says.
-fn layer_table() -> BTreeMap<String, BTreeSet<String>> {
-    let lib = std::fs::read_to_string(root().join("src/lib.rs")).expect("src/lib.rs");
-    let rows = lib.lines().filter_map(|line| line.strip_prefix("//! | `"));
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Crate -> crates of this workspace it may know, as ARCHITECTURE.md says.
+fn crate_table() -> BTreeMap<String, BTreeSet<String>> {
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let (_, rows) = text.split_once("| crate | may know |").expect("the table of crates");
+    let rows = rows.lines().skip(2).map_while(|line| line.strip_prefix("| `"));
     rows.map(|row| {
-        let (layer, imports) = row.split_once("` | ").expect("a table row");
-        let imports = imports.split('`').skip(1).step_by(2).map(str::to_string).collect();
-        (layer.to_string(), imports)
+        let mut names = row.split('`').step_by(2).map(str::to_owned);
+        let name = names.next().expect("a name");
+        let known = row.split('`').skip(2).step_by(2).map(str::to_owned).collect();
+        (name, known)
     })
     .collect()
 }
 
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+/// Crate -> crates of this workspace its manifest depends on, tests left out.
+fn manifests() -> BTreeMap<String, BTreeSet<String>> {
+    let crates = std::fs::read_dir(root().join("crates")).expect("crates");
+    let mut directories: Vec<PathBuf> = crates.map(|entry| entry.expect("entry").path()).collect();
+    directories.push(root().to_owned());
+    directories
+        .into_iter()
+        .map(|directory| {
+            let text = std::fs::read_to_string(directory.join("Cargo.toml")).expect("a manifest");
+            let name = text.split("\nname = \"").nth(1).and_then(|rest| rest.split('"').next());
+            let (_, rest) = text.split_once("\n[dependencies]\n").expect("dependencies");
+            let known = rest.lines().take_while(|line| !line.starts_with('['));
+            let known = known.filter(|line| line.starts_with("tilescope-"));
+            let known = known.map(|line| line.split(['.', ' ']).next().unwrap_or("").to_owned());
+            (name.expect("a name").to_owned(), known.collect())
+        })
+        .collect()
 }
 
 fn sources(directory: &Path) -> Vec<PathBuf> {
@@ -33,92 +54,22 @@ fn sources(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The layer a file belongs to: the first part of its path below `src`.
-fn layer(file: &Path) -> String {
-    let below = file.strip_prefix(root().join("src")).expect("below src");
-    let first = below.components().next().expect("a component").as_os_str().to_string_lossy();
-    first.trim_end_matches(".rs").to_string()
-}
-
-/// Layers that a source text names after `crate::`, comments left out.
-fn imports(text: &str, layers: &BTreeSet<&String>) -> BTreeSet<String> {
-    let code: Vec<&str> = text.lines().map(|line| line.split("//").next().unwrap_or("")).collect();
-    let code = code.join("\n");
-    let mut found = BTreeSet::new();
-    for part in code.split("crate::").skip(1) {
-        let group = match part.strip_prefix('{') {
-            Some(group) => group.split("};").next().unwrap_or(group),
-            None => part.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or(""),
-        };
-        for word in group.split(|c: char| !c.is_alphanumeric() && c != '_') {
-            if layers.contains(&word.to_string()) {
-                found.insert(word.to_string());
-            }
-        }
-    }
-    found
+fn all_sources() -> Vec<PathBuf> {
+    [sources(&root().join("src")), sources(&root().join("crates"))].concat()
 }
 
 #[test]
-fn layers_import_only_what_the_table_allows() {
-    let table = layer_table();
-    let layers: BTreeSet<&String> = table.keys().collect();
-    assert!(layers.len() >= 5, "the table was read: {layers:?}");
-    let mut wrong = Vec::new();
-    for file in sources(&root().join("src")) {
-        let layer = layer(&file);
-        let Some(allowed) = table.get(&layer) else { continue };
-        let text = std::fs::read_to_string(&file).expect("source");
-        for import in imports(&text, &layers) {
-            if import != layer && !allowed.contains(&import) {
-                wrong.push(format!("{}: {layer} may not import {import}", file.display()));
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-#[test]
-fn every_layer_of_the_table_exists_and_no_other() {
-    let table = layer_table();
-    let below_src: BTreeSet<String> = sources(&root().join("src"))
-        .iter()
-        .map(|file| layer(file))
-        .filter(|layer| layer != "lib" && layer != "main")
-        .collect();
-    assert_eq!(below_src, table.keys().cloned().collect());
-}
-
-#[test]
-fn the_scanner_sees_plain_and_grouped_imports() {
-    let names = ["sim".to_string(), "gui".to_string()];
-    let layers: BTreeSet<&String> = names.iter().collect();
-    assert!(imports("use crate::{report::X, sim::Y};", &layers).contains("sim"));
-    assert!(imports("let a = crate::gui::run();", &layers).contains("gui"));
-    assert!(imports("// crate::gui\nuse crate::report::sim;", &layers).is_empty());
+fn crates_know_only_what_the_table_allows() {
+    let table = crate_table();
+    assert!(table.len() >= 5, "the table was read: {table:?}");
+    assert_eq!(table, manifests());
 }
 
 #[test]
 fn every_source_file_says_what_it_is_for() {
-    for file in sources(&root().join("src")) {
+    for file in all_sources() {
         let text = std::fs::read_to_string(&file).expect("source");
         let tests_only = file.file_name().is_some_and(|name| name == "tests.rs");
         assert!(tests_only || text.starts_with("//!"), "{} has no module doc", file.display());
-    }
-}
-
-#[test]
-fn egui_stays_inside_gui() {
-    for file in sources(&root().join("src")) {
-        if layer(&file) == "gui" {
-            continue;
-        }
-        let text = std::fs::read_to_string(&file).expect("source");
-        for word in ["egui", "eframe", "rfd::"] {
-            let used = text
-                .lines()
-                .any(|line| !line.trim_start().starts_with("//") && line.contains(word));
-            assert!(!used, "{} uses {word}", file.display());
-        }
     }
 }

@@ -1,10 +1,10 @@
 //! Where operands lie and how large products are computed: what the memory guide says it changes.
 
 use crate::common;
-use tilescope::analysis::summary::{Summary, summary};
-use tilescope::report::{MarkFilter, MarkKind};
-use tilescope::sim::compile::compile;
-use tilescope::sim::spec::{Spec, SpecSource};
+use tilescope_analysis::summary::{Summary, summary};
+use tilescope_report::{MarkFilter, MarkKind};
+use tilescope_sim::compile::compile;
+use tilescope_sim::spec::{Spec, SpecSource};
 
 /// Vertices that copy, by name, of a bundled spec.
 fn copies(overrides: &[&str]) -> Vec<(String, u64)> {

@@ -1,8 +1,8 @@
 //! Laws of liveness figures, on simulated reports.
 
 use crate::common;
-use tilescope::analysis::liveness::{Source, always_live, curve, enclosing, live_at};
-use tilescope::report::Report;
+use tilescope_analysis::liveness::{Source, always_live, curve, enclosing, live_at};
+use tilescope_report::Report;
 
 fn check(report: &Report) {
     let target = report.target().expect("target");

@@ -4,9 +4,9 @@
 
 use crate::common;
 use rusqlite::{Connection, OpenFlags};
-use tilescope::analysis::liveness::{Curve, Source, curve};
-use tilescope::analysis::summary::{Summary, summary};
-use tilescope::report::Report;
+use tilescope_analysis::liveness::{Curve, Source, curve};
+use tilescope_analysis::summary::{Summary, summary};
+use tilescope_report::Report;
 
 /// A step's program and its cycles.
 type Step = (String, f64);

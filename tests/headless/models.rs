@@ -1,14 +1,14 @@
 //! Built-in models against their literature, and all of them compiled at a small size.
 
-use tilescope::report::Pass;
-use tilescope::sim::compile::compile;
-use tilescope::sim::graph::{Graph, Training};
-use tilescope::sim::lower::{Lowering, PlanningOptions};
-use tilescope::sim::model;
-use tilescope::sim::ops::Optimizer;
-use tilescope::sim::planner::{Machine, PlanCache};
-use tilescope::sim::spec::{Spec, SpecSource};
-use tilescope::sim::targets::MK2;
+use tilescope_report::Pass;
+use tilescope_sim::compile::compile;
+use tilescope_sim::graph::{Graph, Training};
+use tilescope_sim::lower::{Lowering, PlanningOptions};
+use tilescope_sim::model;
+use tilescope_sim::ops::Optimizer;
+use tilescope_sim::planner::{Machine, PlanCache};
+use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::targets::MK2;
 
 fn spec(text: &str) -> Spec {
     Spec::build(&SpecSource::from_text("test", text)).expect("valid spec")

@@ -2,7 +2,7 @@
 
 use crate::common;
 use std::collections::BTreeMap;
-use tilescope::report::{Mark, MarkFilter, MarkKind, Pass, Report};
+use tilescope_report::{Mark, MarkFilter, MarkKind, Pass, Report};
 
 fn marks(report: &Report, kind: MarkKind) -> Vec<Mark> {
     let filter = MarkFilter { kind: Some(kind), ipu: None, window: None, limit: usize::MAX };

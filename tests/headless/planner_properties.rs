@@ -1,14 +1,14 @@
 //! What must hold for every plan and everything lowered from it, on random shapes.
 
 use proptest::prelude::*;
-use tilescope::sim::graph::DType;
-use tilescope::sim::lower::conv::{self, Operands, Source};
-use tilescope::sim::lower::work::{PhaseKind, Work};
-use tilescope::sim::planner::{
+use tilescope_sim::graph::DType;
+use tilescope_sim::lower::conv::{self, Operands, Source};
+use tilescope_sim::lower::work::{PhaseKind, Work};
+use tilescope_sim::planner::{
     ConvParams, FieldDim, Machine, MemoryBound, OperandTransform, OutputTransform, Pass, Plan,
     PlanCache, PlanOptions, TrainingPlans, plan, plan_convolution, plan_fully_connected,
 };
-use tilescope::sim::targets::{CHIPS, chip};
+use tilescope_sim::targets::{CHIPS, chip};
 
 fn machine(name: &str) -> Machine {
     Machine::whole(*chip(name).expect("a chip"))
@@ -124,7 +124,7 @@ fn check_work(machine: &Machine, work: &Work) -> Result<(), TestCaseError> {
     for (phase, _) in &phases {
         match &phase.kind {
             PhaseKind::Exchange { traffic, cycles, .. } => {
-                let sum = |of: fn(&tilescope::report::TileTraffic) -> u64| traffic.map(of).total();
+                let sum = |of: fn(&tilescope_report::TileTraffic) -> u64| traffic.map(of).total();
                 let received = sum(|tile| tile.bytes_in);
                 prop_assert_eq!(received, sum(|tile| tile.bytes_delivered), "{}", phase.name);
                 let sent = sum(|tile| tile.bytes_out);

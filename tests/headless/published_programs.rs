@@ -3,8 +3,8 @@
 
 use crate::common;
 use rusqlite::{Connection, OpenFlags};
-use tilescope::analysis::summary::{Summary, summary};
-use tilescope::report::Report;
+use tilescope_analysis::summary::{Summary, summary};
+use tilescope_report::Report;
 
 /// A simulated spec.
 struct Run {

@@ -1,7 +1,7 @@
 //! The documents tell the truth about keys and models.
 
-use tilescope::sim::model::MODELS;
-use tilescope::sim::spec::keys::KEYS;
+use tilescope_sim::model::MODELS;
+use tilescope_sim::spec::keys::KEYS;
 
 fn readme() -> String {
     std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).expect("README.md")

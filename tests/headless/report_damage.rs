@@ -8,8 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::tempdir;
-use tilescope::report::*;
-use tilescope::units::*;
+use tilescope_report::units::*;
+use tilescope_report::*;
 
 /// Asks for everything and takes any answer.
 fn ask(path: &Path) -> Vec<String> {

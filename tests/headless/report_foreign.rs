@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::{TempDir, tempdir};
-use tilescope::report::trace::*;
-use tilescope::report::*;
-use tilescope::units::*;
+use tilescope_report::trace::*;
+use tilescope_report::units::*;
+use tilescope_report::*;
 
 /// A foreign report in its own directory, and a cache directory elsewhere.
 struct Place {

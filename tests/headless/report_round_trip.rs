@@ -3,8 +3,8 @@
 use crate::report_support::*;
 use proptest::prelude::*;
 use tempfile::tempdir;
-use tilescope::report::*;
-use tilescope::units::*;
+use tilescope_report::units::*;
+use tilescope_report::*;
 
 fn check_round_trip(report: &ReportBuilder) {
     let directory = tempdir().unwrap();

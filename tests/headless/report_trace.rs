@@ -4,9 +4,9 @@ use crate::report_support::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use tempfile::tempdir;
-use tilescope::report::trace::*;
-use tilescope::report::*;
-use tilescope::units::*;
+use tilescope_report::trace::*;
+use tilescope_report::units::*;
+use tilescope_report::*;
 
 /// A report with its steps, lane by lane, as they were written.
 struct Sample {

@@ -6,8 +6,8 @@ use rusqlite::Connection;
 use std::fs;
 use std::path::Path;
 use tempfile::tempdir;
-use tilescope::report::*;
-use tilescope::units::*;
+use tilescope_report::units::*;
+use tilescope_report::*;
 
 fn names_in(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).unwrap();

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OpenFlags};
 use std::path::{Path, PathBuf};
-use tilescope::report::Report;
+use tilescope_report::Report;
 
 const SAMPLES: [&str; 3] = ["matmul_chain", "mnist_pipeline", "too_large"];
 
@@ -86,7 +86,7 @@ fn exchange_code_adds_up_per_tile() {
              WHERE c.name = 'internalExchangeCode' GROUP BY v.tile ORDER BY v.tile",
         );
         let total: i64 = code.iter().map(|[_, bytes]| bytes).sum();
-        let summary = tilescope::analysis::summary::summary(&report).expect(name);
+        let summary = tilescope_analysis::summary::summary(&report).expect(name);
         let category = summary.memory.by_category.get("internalExchangeCode").copied().unwrap_or(0);
         assert_eq!(total as u64, category, "{name}");
     }

@@ -4,11 +4,11 @@
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
-use tilescope::report::{Mark, MarkKind, Pass, ProgramKind, Step};
-use tilescope::sim::compile::{Compiled, compile};
-use tilescope::sim::run::{Sink, rehearse, run};
-use tilescope::sim::spec::{Execution, Schedule, Spec, SpecSource, SyncPattern};
-use tilescope::units::CycleRange;
+use tilescope_report::units::CycleRange;
+use tilescope_report::{Mark, MarkKind, Pass, ProgramKind, Step};
+use tilescope_sim::compile::{Compiled, compile};
+use tilescope_sim::run::{Sink, rehearse, run};
+use tilescope_sim::spec::{Execution, Schedule, Spec, SpecSource, SyncPattern};
 
 /// Steps and marks of a run.
 #[derive(Default)]

@@ -4,11 +4,11 @@
 use crate::common;
 use proptest::prelude::*;
 use std::cmp::Ordering::{self, Equal, Greater, Less};
-use tilescope::analysis::summary::{Summary, summary};
-use tilescope::report::{Mark, MarkFilter, MarkKind, Report};
-use tilescope::sim::compile::{Compiled, compile};
-use tilescope::sim::spec::{Spec, SpecSource};
-use tilescope::units::TileRuns;
+use tilescope_analysis::summary::{Summary, summary};
+use tilescope_report::units::TileRuns;
+use tilescope_report::{Mark, MarkFilter, MarkKind, Report};
+use tilescope_sim::compile::{Compiled, compile};
+use tilescope_sim::spec::{Spec, SpecSource};
 
 /// A mechanism, switched on by some overrides.
 struct Scheme {
@@ -447,7 +447,7 @@ proptest! {
             }
         };
         let directory = tempfile::tempdir().expect("temporary directory");
-        let path = match tilescope::sim::simulate(&spec, directory.path(), |_| ()) {
+        let path = match tilescope_sim::simulate(&spec, directory.path(), |_| ()) {
             Ok(path) => path,
             Err(error) => {
                 prop_assert!(error.to_string().len() > 20, "{}", error);

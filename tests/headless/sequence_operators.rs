@@ -1,11 +1,11 @@
 //! Embeddings and recurrent layers as operators of a graph: shapes, gradients, conservation.
 
-use tilescope::sim::graph::{DType, Graph, GraphBuilder, GraphError, Role, TensorType, Training};
-use tilescope::sim::lower::work::{PhaseKind, Work};
-use tilescope::sim::lower::{Lowering, PlanningOptions};
-use tilescope::sim::ops::{CrossEntropy, Embedding, Operator, Optimizer, Recurrent, Reshape};
-use tilescope::sim::planner::{Machine, PlanCache};
-use tilescope::sim::targets::chip;
+use tilescope_sim::graph::{DType, Graph, GraphBuilder, GraphError, Role, TensorType, Training};
+use tilescope_sim::lower::work::{PhaseKind, Work};
+use tilescope_sim::lower::{Lowering, PlanningOptions};
+use tilescope_sim::ops::{CrossEntropy, Embedding, Operator, Optimizer, Recurrent, Reshape};
+use tilescope_sim::planner::{Machine, PlanCache};
+use tilescope_sim::targets::chip;
 
 const STEPS: u64 = 5;
 const BATCH: u64 = 4;
@@ -36,7 +36,7 @@ fn lowered(graph: &Graph, name: &str) -> Vec<(String, Work)> {
     let planning = PlanningOptions::default();
     let plans = PlanCache::new();
     let mut lowering = Lowering::new(graph, machine, true, planning, &plans);
-    let lower = |node: &tilescope::sim::graph::Node| {
+    let lower = |node: &tilescope_sim::graph::Node| {
         let work = node.operator.lower(&mut lowering, node).expect("a plan");
         for output in &node.outputs {
             let held = lowering.layout(*output).expect("laid out").elements.total();

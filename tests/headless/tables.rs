@@ -4,8 +4,8 @@
 use crate::common;
 use crate::common::{stderr, stdout, tilescope};
 use crate::report_support;
-use tilescope::analysis::tables::{Cell, TABLES, named};
-use tilescope::report::Report;
+use tilescope_analysis::tables::{Cell, TABLES, named};
+use tilescope_report::Report;
 
 fn pipeline() -> (tempfile::TempDir, Report) {
     let directory = tempfile::tempdir().unwrap();

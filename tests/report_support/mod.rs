@@ -6,8 +6,8 @@
 pub mod foreign;
 
 use std::collections::BTreeSet;
-use tilescope::report::*;
-use tilescope::units::*;
+use tilescope_report::units::*;
+use tilescope_report::*;
 
 /// A small random number generator (xorshift64*), the same on every machine.
 pub struct Dice(u64);

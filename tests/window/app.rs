@@ -9,8 +9,8 @@ use egui::{Event, Key, Modifiers, Vec2};
 use egui_kittest::Harness;
 use egui_kittest::kittest::{NodeT, Queryable};
 use std::sync::Mutex;
-use tilescope::gui::app::App;
-use tilescope::gui::{theme, view_names};
+use tilescope_gui::app::App;
+use tilescope_gui::{theme, view_names};
 
 #[test]
 fn every_view_opens_on_every_report() {
@@ -432,7 +432,7 @@ fn an_insight_leads_to_the_place_that_shows_it() {
 
 #[test]
 fn a_vertex_shows_the_compute_sets_that_use_it() {
-    use tilescope::analysis::memory;
+    use tilescope_analysis::memory;
     for width in [1600.0, 700.0] {
         let size = Vec2::new(width, 1000.0);
         let mut window = window(Variant::named("simulated"), "insights", size);

@@ -6,8 +6,8 @@ use crate::gui_support::{
 use egui::accesskit::Role;
 use egui::{Event, Key, Modifiers, vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
-use tilescope::analysis::compare::{COMPARISONS, comparison};
-use tilescope::gui::{Export, PictureFormat, Theme, picture_file, view_names};
+use tilescope_analysis::compare::{COMPARISONS, comparison};
+use tilescope_gui::{Export, PictureFormat, Theme, picture_file, view_names};
 
 #[test]
 fn every_view_has_a_comparison() {

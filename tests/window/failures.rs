@@ -10,7 +10,7 @@ use egui::{Key, Modifiers, Vec2};
 use egui_kittest::kittest::Queryable;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tilescope::gui::Opened;
+use tilescope_gui::Opened;
 
 const SIZE: Vec2 = Vec2::new(1400.0, 900.0);
 
@@ -93,7 +93,7 @@ fn the_last_words_of_a_child_are_shown_on_the_home_screen_too() {
 
 #[test]
 fn a_report_is_closed_while_it_is_asked_about() {
-    for view in tilescope::gui::view_names() {
+    for view in tilescope_gui::view_names() {
         let (opened, _directory) = simulated();
         let mut window = opened_window(opened, "summary", SIZE);
         window.state_mut().show_view(view);
@@ -238,7 +238,7 @@ fn a_file_that_changes_is_read_again_and_the_selection_stays() {
     std::thread::sleep(Duration::from_millis(300));
     window.step();
     let mut other = small();
-    other.variable("new/variable", tilescope::report::Category::Variable, 0..8, 5_000, None);
+    other.variable("new/variable", tilescope_report::Category::Variable, 0..8, 5_000, None);
     other.write(directory.path()).unwrap();
     let variables = |window: &Window| {
         let page = window.state().session().page.as_ref().unwrap();

@@ -11,8 +11,8 @@ use egui::{Key, Modifiers, Vec2};
 use egui_kittest::kittest::Queryable;
 use std::path::Path;
 use std::time::Duration;
-use tilescope::analysis::compare::Table;
-use tilescope::gui::{Export, Opened, PictureFormat, Theme, export};
+use tilescope_analysis::compare::Table;
+use tilescope_gui::{Export, Opened, PictureFormat, Theme, export};
 
 const SIZE: Vec2 = Vec2::new(1200.0, 800.0);
 
@@ -26,7 +26,7 @@ fn a_link_restores_the_view_it_was_copied_from() {
         look_around(&mut seen, view);
         let copied = link(&seen);
         let mut fresh = window(variant, "summary", SIZE);
-        let place = copied.parse::<tilescope::gui::keep::Link>().unwrap().place;
+        let place = copied.parse::<tilescope_gui::keep::Link>().unwrap().place;
         fresh.state_mut().session_mut().go(&place);
         settle(&mut fresh);
         assert_eq!(link(&fresh), copied, "{} {view}", variant.name);
@@ -50,7 +50,7 @@ fn a_link_to_a_trace_that_was_moved_restores_every_pixel() {
             }
             let copied = link(&seen);
             let mut fresh = window(variant, "summary", SIZE);
-            let place = copied.parse::<tilescope::gui::keep::Link>().unwrap().place;
+            let place = copied.parse::<tilescope_gui::keep::Link>().unwrap().place;
             fresh.state_mut().session_mut().go(&place);
             settle(&mut fresh);
             show_the_same(&mut seen, &mut fresh, SIZE, &format!("{name} {keys}"));
@@ -105,7 +105,7 @@ fn report(directory: &Path) -> Opened {
 fn a_link_to_what_does_not_exist_is_told() {
     let mut window = window(Variant::named("small"), "summary", SIZE);
     let text = "tilescope:?view=memory&select.tiles=[3,999999]&select.program=77777&order=banana";
-    let place = text.parse::<tilescope::gui::keep::Link>().unwrap().place;
+    let place = text.parse::<tilescope_gui::keep::Link>().unwrap().place;
     window.state_mut().session_mut().go(&place);
     settle(&mut window);
     let session = window.state().session();
@@ -182,7 +182,7 @@ fn the_window_saves_the_bytes_of_the_command_line() {
 fn every_view_is_drawn_as_shapes_and_text() {
     let directory = tempfile::tempdir().unwrap();
     report(directory.path());
-    for view in tilescope::gui::view_names() {
+    for view in tilescope_gui::view_names() {
         let out = directory.path().join("view.svg");
         let wanted = picture_of(view, (1000, 700), Theme::Light, PictureFormat::Svg);
         export(directory.path(), &wanted, &out).unwrap();

@@ -6,8 +6,8 @@ use egui::accesskit::Role;
 use egui::{Key, Modifiers, Vec2};
 use egui_kittest::kittest::NodeT;
 use std::sync::Mutex;
-use tilescope::gui::session::Selection;
-use tilescope::gui::view_names;
+use tilescope_gui::session::Selection;
+use tilescope_gui::view_names;
 
 /// How a view is used without a pointer.
 struct Path {

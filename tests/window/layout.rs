@@ -8,7 +8,7 @@ use egui::accesskit::Role;
 use egui::{Rect, Shape, Vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
 use std::sync::Mutex;
-use tilescope::gui::view_names;
+use tilescope_gui::view_names;
 
 /// Screens: width and height in pixels, and how large text is.
 const SCREENS: [(Vec2, f32); 4] = [

@@ -4,7 +4,7 @@ use crate::gui_support::{Variant, picture, says, settle, window};
 use egui::accesskit::{Live, Role};
 use egui::{Vec2, vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
-use tilescope::gui::message::{Kind, Message};
+use tilescope_gui::message::{Kind, Message};
 
 const SIZE: Vec2 = vec2(900.0, 600.0);
 

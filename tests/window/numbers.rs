@@ -4,16 +4,16 @@ use crate::gui_support::{VARIANTS, Variant, Window, each_pair, window};
 use egui::Vec2;
 use egui_kittest::kittest::NodeT;
 use std::sync::Mutex;
-use tilescope::analysis::insights::{Facts, memory_picture, ranked};
-use tilescope::analysis::liveness::{Source, always_live, curve};
-use tilescope::analysis::operations::{Layer, OpRow, operations};
-use tilescope::analysis::operations_graph::{GraphKey, graph};
-use tilescope::analysis::program_tree::{groups, tally};
-use tilescope::analysis::tile_mapping::{Measure, SubjectKind, mapping, subjects};
-use tilescope::analysis::{exchange_code, memory, summary, tiles};
-use tilescope::gui::view_names;
-use tilescope::report::{Part, Report, ReportError};
-use tilescope::units::{Bytes, Cycles, exact_bytes, grouped, percent};
+use tilescope_analysis::insights::{Facts, memory_picture, ranked};
+use tilescope_analysis::liveness::{Source, always_live, curve};
+use tilescope_analysis::operations::{Layer, OpRow, operations};
+use tilescope_analysis::operations_graph::{GraphKey, graph};
+use tilescope_analysis::program_tree::{groups, tally};
+use tilescope_analysis::tile_mapping::{Measure, SubjectKind, mapping, subjects};
+use tilescope_analysis::{exchange_code, memory, summary, tiles};
+use tilescope_gui::view_names;
+use tilescope_report::units::{Bytes, Cycles, exact_bytes, grouped, percent};
+use tilescope_report::{Part, Report, ReportError};
 
 /// Names and values of everything a reader of the accessibility tree finds, a line each.
 fn read(window: &Window) -> String {

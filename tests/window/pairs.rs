@@ -11,8 +11,8 @@ use egui_kittest::kittest::Queryable;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tilescope::analysis::compare::{Table, comparison, differences};
-use tilescope::gui::view_names;
+use tilescope_analysis::compare::{Table, comparison, differences};
+use tilescope_gui::view_names;
 
 /// A kind of report that is not among those every view is tried on.
 const fn kind(name: &'static str, write: fn(&Path)) -> Variant {

@@ -7,11 +7,11 @@ use egui::{Key, Vec2};
 use egui_kittest::Harness;
 use egui_kittest::kittest::{NodeT, Queryable};
 use std::time::Duration;
-use tilescope::analysis::exchange_code;
-use tilescope::gui::app::App;
-use tilescope::gui::{Opened, theme};
-use tilescope::report::Report;
-use tilescope::units::{exact_bytes, grouped};
+use tilescope_analysis::exchange_code;
+use tilescope_gui::app::App;
+use tilescope_gui::{Opened, theme};
+use tilescope_report::Report;
+use tilescope_report::units::{exact_bytes, grouped};
 
 struct State {
     app: App,
@@ -112,13 +112,13 @@ fn choosing_a_program_shows_who_sends_to_whom_in_it() {
 
 #[test]
 fn a_tensor_is_mapped_as_the_report_says() {
-    use tilescope::analysis::tile_mapping::{Subject, SubjectKind, mapping, subjects};
+    use tilescope_analysis::tile_mapping::{Subject, SubjectKind, mapping, subjects};
     let mut window = window("tile-mapping");
     let report = &window.state().report;
     let (entries, whole) = subjects(report, SubjectKind::Tensors).expect("reads");
     assert!(whole);
     let largest = entries.iter().max_by_key(|entry| entry.size).expect("tensors").clone();
-    let rearranged = |entry: &&tilescope::analysis::tile_mapping::Entry| {
+    let rearranged = |entry: &&tilescope_analysis::tile_mapping::Entry| {
         let found = mapping(report, entry.subject).expect("reads").expect("is there");
         matches!(entry.subject, Subject::Operation(_)) && !found.rearrangements.is_empty()
     };
@@ -144,7 +144,7 @@ fn a_tensor_is_mapped_as_the_report_says() {
 
 #[test]
 fn memory_shows_the_floor_plan_a_variable_and_compute_sets() {
-    use tilescope::analysis::memory;
+    use tilescope_analysis::memory;
     let mut window = window("memory");
     choose(&mut window, "Graph", "Tile map");
     let report = &window.state().report;
@@ -189,7 +189,7 @@ fn every_tile_has_its_row_below_the_bars() {
 
 #[test]
 fn the_memory_map_holds_every_variable_of_a_tile() {
-    use tilescope::analysis::bank_map::bank_map;
+    use tilescope_analysis::bank_map::bank_map;
     let mut window = window("memory");
     press(&mut window, Role::Tab, "Variables");
     window.get_by_label("Memory map").click();
@@ -216,7 +216,7 @@ fn the_memory_map_holds_every_variable_of_a_tile() {
 
 #[test]
 fn floating_point_work_is_that_of_the_operations() {
-    use tilescope::analysis::operations::{Layer, operations};
+    use tilescope_analysis::operations::{Layer, operations};
     let mut window = window("operations");
     let rows = operations(&window.state().report, Layer::Model).expect("reads").rows;
     let row = rows.iter().max_by_key(|row| row.elapsed).expect("operations").clone();

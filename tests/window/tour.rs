@@ -9,12 +9,12 @@ use egui::{Key, Vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
 use std::path::Path;
 use std::time::Duration;
-use tilescope::analysis::insights::insights;
-use tilescope::analysis::operations::{Layer, operations};
-use tilescope::analysis::{exchange_code, memory};
-use tilescope::gui::Opened;
-use tilescope::report::Report;
-use tilescope::units::{exact_bytes, grouped};
+use tilescope_analysis::insights::insights;
+use tilescope_analysis::operations::{Layer, operations};
+use tilescope_analysis::{exchange_code, memory};
+use tilescope_gui::Opened;
+use tilescope_report::Report;
+use tilescope_report::units::{exact_bytes, grouped};
 
 /// Most clicks for an answer.
 const MOST: usize = 9;

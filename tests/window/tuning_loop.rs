@@ -8,8 +8,8 @@ use egui::accesskit::Role;
 use egui::{Event, Key, Modifiers, OutputCommand, Vec2};
 use egui_kittest::kittest::Queryable;
 use std::time::Duration;
-use tilescope::gui::Opened;
-use tilescope::gui::message::Message;
+use tilescope_gui::Opened;
+use tilescope_gui::message::Message;
 
 /// Lets a window run until something holds.
 fn until(window: &mut Window, words: &str, holds: impl Fn(&Window) -> bool) {

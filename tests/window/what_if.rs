@@ -5,7 +5,7 @@ use crate::gui_support::{Variant, Window, opened_window, says, settle, simulator
 use egui::{Key, Modifiers, Vec2, vec2};
 use egui_kittest::kittest::Queryable;
 use std::time::{Duration, Instant};
-use tilescope::gui::Opened;
+use tilescope_gui::Opened;
 
 const SIZE: Vec2 = vec2(1400.0, 900.0);
 

@@ -2,7 +2,7 @@
 
 use super::figures::{Figure, GUIDE, Kind, Tolerance, figure, first, of_kind};
 use super::measure::{Program, Simulated, program};
-use crate::report::Category;
+use tilescope_report::Category;
 
 /// Graphcore's performance results (Bow Pod16) and its ResNet-50 inference benchmark (C600).
 const RATES: &str = "published rates";

@@ -1,7 +1,7 @@
 //! The figures: what was published, how close the simulation claims to come, and how to measure it.
 
 use super::measure::{Program, Simulated, program};
-use crate::units::grouped;
+use tilescope_report::units::grouped;
 
 /// What a figure says about the simulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

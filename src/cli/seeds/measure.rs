@@ -1,12 +1,12 @@
 //! Simulates a program in memory and takes figures from its run.
 
 use super::CliError;
-use crate::report::{Category, Mark, MarkKind, ProgramKind, Step, StreamEnd};
-use crate::sim::compile::{Compiled, compile};
-use crate::sim::run::{Rehearsal, Sink, call_size, loader_seconds, rehearse, run};
-use crate::sim::spec::{Spec, SpecSource};
-use crate::units::CycleRange;
 use std::convert::Infallible;
+use tilescope_report::units::CycleRange;
+use tilescope_report::{Category, Mark, MarkKind, ProgramKind, Step, StreamEnd};
+use tilescope_sim::compile::{Compiled, compile};
+use tilescope_sim::run::{Rehearsal, Sink, call_size, loader_seconds, rehearse, run};
+use tilescope_sim::spec::{Spec, SpecSource};
 
 /// A bundled spec with overrides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -133,7 +133,7 @@ impl Simulated {
         let tiles = self.compiled.compilation.target.tiles_of_ipu(ipu);
         let variables = &self.compiled.compilation.variables;
         let bytes = |name: &str| -> Option<u64> {
-            let here = |variable: &&crate::report::Variable| {
+            let here = |variable: &&tilescope_report::Variable| {
                 let first = variable.tiles.iter().next();
                 variable.name == name && first.is_some_and(|(run, _)| tiles.contains(run.first))
             };
@@ -149,7 +149,7 @@ impl Simulated {
 
     /// Cycles of the first step whose name ends so.
     pub fn step_cycles(&self, suffix: &str) -> Option<f64> {
-        let ids = (0..).map(crate::units::ProgramId);
+        let ids = (0..).map(tilescope_report::units::ProgramId);
         let mut programs = ids.zip(&self.compiled.compilation.programs);
         let (id, _) = programs.find(|(id, program)| {
             program.name.ends_with(suffix) && self.compiled.costs.contains_key(id)

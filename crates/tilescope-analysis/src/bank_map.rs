@@ -1,0 +1,144 @@
+//! What lies where in the memory of a tile: every variable with its addresses, in rows so that
+//! what shares addresses at different times stands below each other.
+
+use std::ops::Range;
+use tilescope_report::units::{TileRange, VariableId};
+use tilescope_report::{Category, Report, ReportError, VariableFilter};
+
+/// Most variables of a tile that are placed.
+pub const MAX_PLACED: usize = 20_000;
+
+/// A variable on a tile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// The variable.
+    pub id: VariableId,
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub category: Category,
+    /// Bytes from the start of tile memory, half-open.
+    pub addresses: Range<u64>,
+    /// Liveness steps it is live in; `None` means always.
+    pub lifetime: Option<Range<u32>>,
+    /// Row, counted from the top: 0 for what is always live.
+    pub row: u32,
+}
+
+/// The memory of one tile.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BankMap {
+    /// The tile.
+    pub tile: u32,
+    /// What lies there, by row and address.
+    pub placed: Vec<Placed>,
+    /// Number of rows.
+    pub rows: u32,
+    /// Bytes of a tile.
+    pub capacity: u64,
+    /// Where interleaved memory begins.
+    pub interleaved: u64,
+    /// Bytes of a bank.
+    pub bank: u64,
+    /// Whether there are more variables than were read.
+    pub cut: bool,
+}
+
+/// Reads what lies on a tile.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn bank_map(report: &Report, tile: u32) -> Result<BankMap, ReportError> {
+    let target = report.target()?;
+    let range = TileRange::new(tile, tile.saturating_add(1));
+    let filter =
+        VariableFilter { tiles: Some(range), category: None, after: None, limit: MAX_PLACED };
+    let variables = report.variables(&filter)?;
+    let cut = variables.len() >= MAX_PLACED;
+    let place = |(id, variable): (VariableId, tilescope_report::Variable)| {
+        let part = *variable.tiles.get(tile).filter(|part| part.bytes > 0)?;
+        Some(Placed {
+            id,
+            name: variable.name,
+            category: variable.category,
+            addresses: part.offset..part.offset.saturating_add(part.bytes),
+            lifetime: variable.lifetime,
+            row: 0,
+        })
+    };
+    let mut placed: Vec<Placed> = variables.into_iter().filter_map(place).collect();
+    let rows = put_in_rows(&mut placed);
+    placed.sort_by_key(|part| (part.row, part.addresses.start));
+    Ok(BankMap {
+        tile,
+        placed,
+        rows,
+        capacity: target.bytes_per_tile.0,
+        interleaved: target.interleaved_offset.0,
+        bank: target.memory_element_bytes.0,
+        cut,
+    })
+}
+
+/// Gives each part the first row in which its addresses are free, always-live ones first; the
+/// number of rows. O(n log n + n rows).
+fn put_in_rows(placed: &mut [Placed]) -> u32 {
+    placed.sort_by(|a, b| {
+        let key = |part: &Placed| (part.lifetime.is_some(), part.addresses.start, part.id.0);
+        key(a).cmp(&key(b))
+    });
+    // Where each row ends; what comes begins where the last one did, or later, except that
+    // not-always-live parts begin anew.
+    let mut ends: Vec<u64> = Vec::new();
+    let always = placed.iter().take_while(|part| part.lifetime.is_none()).count();
+    let mut base = 0;
+    for (group, parts) in [0..always, always..placed.len()].into_iter().enumerate() {
+        if group == 1 {
+            base = ends.len();
+        }
+        for part in &mut placed[parts] {
+            let free = ends[base..].iter().position(|end| *end <= part.addresses.start);
+            let row = base + free.unwrap_or(ends.len() - base);
+            if row == ends.len() {
+                ends.push(0);
+            }
+            ends[row] = part.addresses.end;
+            part.row = row as u32;
+        }
+    }
+    ends.len() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(id: u32, addresses: Range<u64>, lifetime: Option<Range<u32>>) -> Placed {
+        let (name, category) = (String::new(), Category::Variable);
+        Placed { id: VariableId(id), name, category, addresses, lifetime, row: 9 }
+    }
+
+    #[test]
+    fn parts_of_a_row_do_not_share_addresses() {
+        let mut placed = vec![
+            part(0, 50..90, Some(0..2)),
+            part(1, 0..40, None),
+            part(2, 40..50, None),
+            part(3, 60..70, Some(2..3)),
+            part(4, 90..95, Some(1..2)),
+        ];
+        assert_eq!(put_in_rows(&mut placed), 3);
+        let rows: Vec<(u32, u32)> = placed.iter().map(|part| (part.id.0, part.row)).collect();
+        assert_eq!(rows, [(1, 0), (2, 0), (0, 1), (3, 2), (4, 1)]);
+        for row in 0..3 {
+            let own: Vec<&Placed> = placed.iter().filter(|part| part.row == row).collect();
+            let apart = |pair: &[&Placed]| pair[0].addresses.end <= pair[1].addresses.start;
+            assert!(own.windows(2).all(apart), "{own:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_has_no_rows() {
+        assert_eq!(put_in_rows(&mut []), 0);
+    }
+}

@@ -1,0 +1,71 @@
+//! Exchange code and traffic by link, program and tile.
+
+use super::memory::numbered;
+use super::programs::title;
+use super::table::{Cell, Row, Table};
+use super::{Comparison, Sides};
+use crate::exchange_code::{LinkTotals, Overview, overview, programs, tiles};
+use crate::insights::Place;
+use std::collections::BTreeMap;
+use tilescope_report::units::ProgramId;
+use tilescope_report::{Report, ReportError, TileTraffic};
+
+pub(super) const COMPARISON: Comparison = Comparison { view: "exchange-code", tables };
+
+fn tables(sides: &Sides<'_>) -> Result<Vec<Table>, ReportError> {
+    let (source, target) = sides.both(overview)?;
+    let code = sides.both(|report| {
+        let rows = tiles(report)?.into_iter();
+        Ok(rows.map(|row| (row.tile, row.code.iter().sum())).collect::<BTreeMap<u32, u64>>())
+    })?;
+    let place = |tile| Some(Place { tiles: vec![tile], ..Place::view("exchange-code") });
+    Ok(vec![
+        links("Code", &source, &target, |link| Cell::Bytes(link.stored)),
+        links("Bytes moved", &source, &target, |link| Cell::Bytes(link.bytes)),
+        links("Messages", &source, &target, |link| Cell::Count(link.messages)),
+        of_programs(sides)?,
+        numbered("Tiles", "Tile", &code.0, &code.1, place),
+    ])
+}
+
+fn links(
+    title: &'static str,
+    source: &Overview,
+    target: &Overview,
+    value: fn(&LinkTotals) -> Cell,
+) -> Table {
+    // Every overview has every link, in one order.
+    let rows = source
+        .links
+        .iter()
+        .zip(&target.links)
+        .map(|(a, b)| Row::new(a.link.title(), Some(value(a)), Some(value(b))));
+    Table::new(title, "Link", rows.collect())
+}
+
+/// Code of each exchange and copy program over all tiles.
+fn of_programs(sides: &Sides<'_>) -> Result<Table, ReportError> {
+    let code = |report: &Report| -> Result<BTreeMap<ProgramId, TileTraffic>, ReportError> {
+        Ok(programs(report, &[])?.into_iter().map(|row| (row.program, row.traffic)).collect())
+    };
+    let (source, target) = sides.both(code)?;
+    let (of_source, of_target) = sides.both(|report| report.programs())?;
+    let place = |id: ProgramId| Place { program: Some(id), ..Place::view("exchange-code") };
+    let mut rows = Vec::new();
+    for pair in &sides.alignment.programs.pairs {
+        let in_source = pair.source.filter(|id| source.contains_key(id));
+        let in_target = pair.target.filter(|id| target.contains_key(id));
+        let program = in_source.and_then(|id| of_source.get(id));
+        let program = program.or_else(|| in_target.and_then(|id| of_target.get(id)));
+        let Some(program) = program else { continue };
+        let cell = |id: Option<ProgramId>, known: &BTreeMap<ProgramId, TileTraffic>| {
+            Some(Cell::Bytes(known.get(&id?)?.code_bytes))
+        };
+        rows.push(Row {
+            source_place: in_source.map(place),
+            target_place: in_target.map(place),
+            ..Row::new(title(program), cell(in_source, &source), cell(in_target, &target))
+        });
+    }
+    Ok(Table::new("Programs", "Code of program", rows).by_larger())
+}

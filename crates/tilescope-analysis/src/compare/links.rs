@@ -1,0 +1,153 @@
+//! Which operation and which variable of one report is which of the other: by name, in order.
+
+use super::table::{Cell, Row, Table, joined};
+use crate::insights::Place;
+use std::collections::BTreeMap;
+use tilescope_report::units::{OperationId, VariableId};
+use tilescope_report::{Category, Placement, Report, ReportError, Variable, VariableFilter};
+
+/// Operations and variables that belong together.
+#[derive(Clone, Debug, Default)]
+pub struct Links {
+    operations: Both<OperationId>,
+    variables: Both<VariableId>,
+}
+
+#[derive(Clone, Debug)]
+struct Both<T> {
+    to_target: BTreeMap<T, T>,
+    to_source: BTreeMap<T, T>,
+}
+
+impl<T> Default for Both<T> {
+    fn default() -> Self {
+        Self { to_target: BTreeMap::new(), to_source: BTreeMap::new() }
+    }
+}
+
+impl<T: Ord + Copy> Both<T> {
+    fn new(pairs: Vec<(Option<T>, Option<T>)>) -> Self {
+        let mut both = Self::default();
+        for (source, target) in pairs {
+            if let (Some(source), Some(target)) = (source, target) {
+                both.to_target.insert(source, target);
+                both.to_source.insert(target, source);
+            }
+        }
+        both
+    }
+}
+
+impl Links {
+    /// Reads the operations and variables of two reports.
+    ///
+    /// # Errors
+    /// Parts of the files that cannot be read.
+    pub fn read(source: &Report, target: &Report) -> Result<Self, ReportError> {
+        let operations = |report: &Report| -> Result<Vec<_>, ReportError> {
+            let all = report.operations()?;
+            let named = all.iter().enumerate().map(|(at, operation)| {
+                let key = (operation.name.clone(), operation.kind.clone(), operation.pass);
+                (key, OperationId(at as u32))
+            });
+            Ok(named.collect())
+        };
+        let variables = |report: &Report| -> Result<Vec<_>, ReportError> {
+            let all = report.variables(&everything())?.into_iter();
+            Ok(all.map(|(id, variable)| ((variable.name, variable.category), id)).collect())
+        };
+        Ok(Self {
+            operations: Both::new(joined(operations(source)?, operations(target)?)),
+            variables: Both::new(joined(variables(source)?, variables(target)?)),
+        })
+    }
+
+    /// The operation of the target that is this one of the source.
+    pub fn operation_to_target(&self, id: OperationId) -> Option<OperationId> {
+        self.operations.to_target.get(&id).copied()
+    }
+
+    /// The operation of the source that is this one of the target.
+    pub fn operation_to_source(&self, id: OperationId) -> Option<OperationId> {
+        self.operations.to_source.get(&id).copied()
+    }
+
+    /// The variable of the target that is this one of the source.
+    pub fn variable_to_target(&self, id: VariableId) -> Option<VariableId> {
+        self.variables.to_target.get(&id).copied()
+    }
+
+    /// The variable of the source that is this one of the target.
+    pub fn variable_to_source(&self, id: VariableId) -> Option<VariableId> {
+        self.variables.to_source.get(&id).copied()
+    }
+}
+
+fn everything() -> VariableFilter {
+    VariableFilter { tiles: None, category: None, after: None, limit: usize::MAX }
+}
+
+/// Variables of one name and category.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Named {
+    /// Bytes over all tiles.
+    pub(super) bytes: u64,
+    /// (variable, tile) pairs.
+    pub(super) tiles: u64,
+    /// One of them.
+    pub(super) id: Option<VariableId>,
+}
+
+/// Variables of a report by category and name; files of other tools have one per tile.
+pub(super) type ByName = BTreeMap<(Category, String), Named>;
+
+/// The variables `wanted`, summed over all tiles.
+pub(super) fn variables_by_name(
+    report: &Report,
+    wanted: impl Fn(&Variable) -> bool,
+) -> Result<ByName, ReportError> {
+    let mut names = ByName::new();
+    let all = report.variables(&everything())?.into_iter();
+    for (id, variable) in all.filter(|(_, variable)| wanted(variable)) {
+        let bytes = variable.tiles.map(|part: &Placement| part.bytes).total();
+        let tiles = variable.tiles.tile_count();
+        let known = names.entry((variable.category, variable.name)).or_default();
+        known.bytes += bytes;
+        known.tiles += tiles;
+        known.id = known.id.or(Some(id));
+    }
+    Ok(names)
+}
+
+/// Bytes of variables by name, with links into `view`.
+pub(super) fn variable_table(
+    title: &'static str,
+    view: &'static str,
+    source: ByName,
+    target: ByName,
+) -> Table {
+    let sum = |of: &ByName| Some(Cell::Bytes(of.values().map(|named| named.bytes).sum()));
+    let total = (sum(&source), sum(&target));
+    let keyed = |of: ByName| of.into_iter().map(|(key, named)| (key.clone(), (key, named)));
+    let place = |side: &Option<(_, Named)>| {
+        let variable = side.as_ref()?.1.id;
+        Some(Place { variable, ..Place::view(view) })
+    };
+    let rows = joined(keyed(source), keyed(target)).into_iter().map(|(source, target)| {
+        let name = source.as_ref().or(target.as_ref()).map(|((category, name), _)| {
+            if *category == Category::Variable {
+                name.clone()
+            } else {
+                format!("{name} ({})", category.title())
+            }
+        });
+        let cell = |side: &Option<(_, Named)>| side.as_ref().map(|(_, n)| Cell::Bytes(n.bytes));
+        Row {
+            source_place: place(&source),
+            target_place: place(&target),
+            ..Row::new(name.unwrap_or_default(), cell(&source), cell(&target))
+        }
+    });
+    let table = Table::new(title, "Variable", rows.collect());
+    table.by_larger().with_total(total.0, total.1)
+}

@@ -1,0 +1,134 @@
+//! Memory by region, category, variable, IPU and tile.
+
+use super::links::variables_by_name;
+use super::table::{Cell, Row, Table, joined};
+use super::{Comparison, Sides};
+use crate::insights::Place;
+use crate::memory::details;
+use crate::summary::summary;
+use std::collections::BTreeMap;
+use tilescope_report::{Report, ReportError, TileMemory};
+
+pub(super) const COMPARISON: Comparison = Comparison { view: "memory", tables };
+
+fn tables(sides: &Sides<'_>) -> Result<Vec<Table>, ReportError> {
+    Ok(vec![tree(sides)?, categories(sides)?, variables(sides)?, ipus(sides)?, tiles(sides)?])
+}
+
+/// The tree of details over all tiles, as the memory view shows it.
+fn tree(sides: &Sides<'_>) -> Result<Table, ReportError> {
+    let (source, target) = sides.both(|report| details(report, &[]))?;
+    let keyed = |rows: Vec<crate::memory::TreeRow>| {
+        let mut above: Vec<String> = Vec::new();
+        let keyed = move |row: crate::memory::TreeRow| {
+            above.truncate(row.depth as usize);
+            above.push(row.name.clone());
+            (above.join("\n"), row)
+        };
+        rows.into_iter().map(keyed).collect::<Vec<_>>()
+    };
+    let (source, target) = (keyed(source), keyed(target));
+    let bytes = |rows: &[(String, crate::memory::TreeRow)]| -> BTreeMap<String, u64> {
+        let sum = |row: &crate::memory::TreeRow| row.bytes.iter().sum();
+        rows.iter().map(|(path, row)| (path.clone(), sum(row))).collect()
+    };
+    let (of_source, of_target) = (bytes(&source), bytes(&target));
+    // Both lists are in the order of regions and categories; the merged one is too.
+    let mut order: Vec<&(String, crate::memory::TreeRow)> = Vec::new();
+    let mut rest = target.iter().peekable();
+    for row in &source {
+        if of_target.contains_key(&row.0) {
+            while let Some(other) = rest.next_if(|other| other.0 != row.0) {
+                order.push(other);
+            }
+            rest.next();
+        }
+        order.push(row);
+    }
+    order.extend(rest);
+    let mut seen = std::collections::BTreeSet::new();
+    let rows =
+        order.into_iter().filter(|(path, _)| seen.insert(path.clone())).map(|(path, row)| {
+            let cell = |known: &BTreeMap<String, u64>| known.get(path).map(|b| Cell::Bytes(*b));
+            let (source, target) = (cell(&of_source), cell(&of_target));
+            Row { depth: row.depth, ..Row::new(row.name.clone(), source, target) }
+        });
+    Ok(Table::new("Details", "Memory of all tiles", rows.collect()))
+}
+
+fn categories(sides: &Sides<'_>) -> Result<Table, ReportError> {
+    let (source, target) = sides.both(|report| Ok(summary(report)?.memory.by_category))?;
+    let sum = |of: &BTreeMap<&str, u64>| Some(Cell::Bytes(of.values().sum()));
+    let total = (sum(&source), sum(&target));
+    let named = |of: BTreeMap<&'static str, u64>| of.into_iter().map(|one| (one.0, one));
+    let rows = joined(named(source), named(target)).into_iter().map(|(source, target)| {
+        let name = source.or(target).map_or("", |(name, _)| name);
+        let cell = |side: Option<(&str, u64)>| side.map(|(_, bytes)| Cell::Bytes(bytes));
+        Row::new(name, cell(source), cell(target))
+    });
+    let table = Table::new("Categories", "Category", rows.collect());
+    Ok(table.by_larger().with_total(total.0, total.1))
+}
+
+fn variables(sides: &Sides<'_>) -> Result<Table, ReportError> {
+    let (source, target) = sides.both(|report| variables_by_name(report, |_| true))?;
+    Ok(super::links::variable_table("Variables", "memory", source, target))
+}
+
+/// Used bytes of each IPU.
+fn ipus(sides: &Sides<'_>) -> Result<Table, ReportError> {
+    let per_ipu = |report: &Report| -> Result<BTreeMap<u32, u64>, ReportError> {
+        let (target, memory) = (report.target()?, report.tile_memory()?);
+        let mut bytes = BTreeMap::new();
+        for (tiles, of) in memory.iter() {
+            for tile in tiles.first..tiles.end {
+                let ipu = tile / target.tiles_per_ipu.max(1);
+                *bytes.entry(ipu).or_default() += TileMemory::excluding_gaps(of);
+            }
+        }
+        Ok(bytes)
+    };
+    let (source, target) = sides.both(per_ipu)?;
+    Ok(numbered("IPUs", "IPU", &source, &target, |_| None))
+}
+
+/// Bytes of each tile, gaps included.
+fn tiles(sides: &Sides<'_>) -> Result<Table, ReportError> {
+    let per_tile = |report: &Report| -> Result<BTreeMap<u32, u64>, ReportError> {
+        let memory = report.tile_memory()?;
+        let runs = memory.iter();
+        let tiles = runs.flat_map(|(tiles, of)| {
+            (tiles.first..tiles.end).map(move |tile| (tile, of.including_gaps))
+        });
+        Ok(tiles.collect())
+    };
+    let (source, target) = sides.both(per_tile)?;
+    let place = |tile| Some(Place { tiles: vec![tile], ..Place::view("memory") });
+    Ok(numbered("Tiles", "Tile", &source, &target, place))
+}
+
+/// One row per IPU or tile; numbers mean the same in both reports.
+pub(super) fn numbered(
+    title: &'static str,
+    what: &'static str,
+    source: &BTreeMap<u32, u64>,
+    target: &BTreeMap<u32, u64>,
+    place: impl Fn(u32) -> Option<Place>,
+) -> Table {
+    let mut all: Vec<u32> = source.keys().chain(target.keys()).copied().collect();
+    all.sort_unstable();
+    all.dedup();
+    let cell =
+        |of: &BTreeMap<u32, u64>, number: u32| of.get(&number).map(|bytes| Cell::Bytes(*bytes));
+    let row = |number: u32| {
+        let (source, target) = (cell(source, number), cell(target, number));
+        let link = |side: &Option<Cell>| side.as_ref().and_then(|_| place(number));
+        let (source_place, target_place) = (link(&source), link(&target));
+        let name = format!("{what} {number}");
+        Row { source_place, target_place, ..Row::new(name, source, target) }
+    };
+    let sum = |of: &BTreeMap<u32, u64>| Some(Cell::Bytes(of.values().sum()));
+    let total = (sum(source), sum(target));
+    let rows = all.into_iter().map(row).collect();
+    Table::new(title, what, rows).by_larger().with_total(total.0, total.1)
+}

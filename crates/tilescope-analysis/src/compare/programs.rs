@@ -1,0 +1,179 @@
+//! Which program of one report is which of the other.
+//!
+//! Programs are known by kind, name and IPU, in the order of the program tree, loop bodies and
+//! functions once. Numbers that compilers count through (`cs12_`, `copy3_`) are no part of a name:
+//! one more compute set would change all that follow.
+
+use super::align::align;
+use crate::names::uncounted;
+use std::collections::{BTreeMap, BTreeSet};
+use tilescope_report::units::ProgramId;
+use tilescope_report::{Program, ProgramKind, Programs, Report, ReportError};
+
+/// A program of both reports, or of one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pair {
+    /// The program in the source.
+    pub source: Option<ProgramId>,
+    /// The program in the target.
+    pub target: Option<ProgramId>,
+}
+
+/// The programs of two reports, side by side.
+#[derive(Clone, Debug, Default)]
+pub struct ProgramPairs {
+    /// In the order of source, then what only the target has.
+    pub pairs: Vec<Pair>,
+    of_source: BTreeMap<ProgramId, u32>,
+    of_target: BTreeMap<ProgramId, u32>,
+}
+
+impl ProgramPairs {
+    /// Aligns the programs of two reports. O(n log n).
+    ///
+    /// # Errors
+    /// Parts of the files that cannot be read.
+    pub fn read(source: &Report, target: &Report) -> Result<Self, ReportError> {
+        let (source, target) = (source.programs()?, target.programs()?);
+        Ok(Self::new(&source, &target))
+    }
+
+    /// Aligns programs.
+    pub fn new(source: &Programs, target: &Programs) -> Self {
+        let (a, b) = (in_order(source), in_order(target));
+        let mut partner = vec![None; a.len()];
+        let mut taken = vec![false; b.len()];
+        // First where nothing has moved to another IPU, then without regard to IPUs.
+        for with_ipu in [true, false] {
+            let rest_a: Vec<usize> = (0..a.len()).filter(|at| partner[*at].is_none()).collect();
+            let rest_b: Vec<usize> = (0..b.len()).filter(|at| !taken[*at]).collect();
+            let keys_a = rest_a.iter().map(|at| key(source, a[*at], with_ipu));
+            let keys_b = rest_b.iter().map(|at| key(target, b[*at], with_ipu));
+            let (keys_a, keys_b) = numbered(keys_a.collect(), keys_b.collect());
+            for (at_a, at_b) in paired(&keys_a, &keys_b) {
+                partner[rest_a[at_a]] = Some(rest_b[at_b]);
+                taken[rest_b[at_b]] = true;
+            }
+        }
+        let mut all = Self::default();
+        for (id, partner) in a.iter().zip(&partner) {
+            all.add(Pair { source: Some(*id), target: partner.map(|at| b[at]) });
+        }
+        for (id, _) in b.iter().zip(&taken).filter(|(_, taken)| !**taken) {
+            all.add(Pair { source: None, target: Some(*id) });
+        }
+        all
+    }
+
+    fn add(&mut self, pair: Pair) {
+        let at = self.pairs.len() as u32;
+        self.of_source.extend(pair.source.map(|id| (id, at)));
+        self.of_target.extend(pair.target.map(|id| (id, at)));
+        self.pairs.push(pair);
+    }
+
+    /// Place in `pairs` of a program of the source.
+    pub fn place_of_source(&self, id: ProgramId) -> Option<u32> {
+        self.of_source.get(&id).copied()
+    }
+
+    /// Place in `pairs` of a program of the target.
+    pub fn place_of_target(&self, id: ProgramId) -> Option<u32> {
+        self.of_target.get(&id).copied()
+    }
+
+    /// The program of the target that is this one of the source.
+    pub fn to_target(&self, id: ProgramId) -> Option<ProgramId> {
+        self.pairs[self.place_of_source(id)? as usize].target
+    }
+
+    /// The program of the source that is this one of the target.
+    pub fn to_source(&self, id: ProgramId) -> Option<ProgramId> {
+        self.pairs[self.place_of_target(id)? as usize].source
+    }
+}
+
+type Key<'a> = (ProgramKind, &'a str, Option<u32>);
+
+fn key(programs: &Programs, id: ProgramId, with_ipu: bool) -> Key<'_> {
+    let program = programs.get(id);
+    let kind = program.map_or(ProgramKind::Unknown, |program| program.kind);
+    let name = program.map_or("", |program| uncounted(&program.name));
+    (kind, name, program.and_then(|program| program.ipu).filter(|_| with_ipu))
+}
+
+/// A program as tables name it: its kind and its plain name.
+pub fn title(program: &Program) -> String {
+    match uncounted(&program.name) {
+        "" => program.kind.name().to_owned(),
+        name => format!("{name} ({})", program.kind.name()),
+    }
+}
+
+/// All programs, each once, in the order of the tree; those outside of it last.
+fn in_order(programs: &Programs) -> Vec<ProgramId> {
+    let mut seen = BTreeSet::new();
+    let mut order = Vec::with_capacity(programs.len());
+    let mut open: Vec<ProgramId> = programs.roots().iter().rev().copied().collect();
+    while let Some(id) = open.pop() {
+        if seen.insert(id) {
+            order.push(id);
+            let children = programs.get(id).map_or(&[][..], |program| &program.children);
+            open.extend(children.iter().rev().filter(|child| !seen.contains(child)));
+        }
+    }
+    order.extend(programs.iter().map(|(id, _)| id).filter(|id| !seen.contains(id)));
+    order
+}
+
+/// Small numbers for keys, the same for equal keys, in the order of keys.
+fn numbered<K: Ord + Copy>(a: Vec<K>, b: Vec<K>) -> (Vec<u32>, Vec<u32>) {
+    let mut all: Vec<K> = a.iter().chain(&b).copied().collect();
+    all.sort_unstable();
+    all.dedup();
+    // Every key is in the list it was put into.
+    let number = |key: &K| all.partition_point(|known| known < key) as u32;
+    (a.iter().map(number).collect(), b.iter().map(number).collect())
+}
+
+/// Aligned entries; then equal ones that the alignment left over between two aligned ones of their
+/// kind, in order, wherever they went.
+fn paired(a: &[u32], b: &[u32]) -> Vec<(usize, usize)> {
+    let mut pairs: Vec<(usize, usize)> =
+        align(a, b).into_iter().map(|(a, b)| (a as usize, b as usize)).collect();
+    let leftover = |kinds: &[u32], matched: &mut dyn Iterator<Item = usize>| {
+        let mut rest: BTreeMap<(u32, u32), Vec<usize>> = BTreeMap::new();
+        let mut found = vec![false; kinds.len()];
+        matched.for_each(|at| found[at] = true);
+        let mut passed: BTreeMap<u32, u32> = BTreeMap::new();
+        for (at, kind) in kinds.iter().enumerate() {
+            let passed = passed.entry(*kind).or_default();
+            if found[at] {
+                *passed += 1;
+            } else {
+                rest.entry((*kind, *passed)).or_default().push(at);
+            }
+        }
+        rest
+    };
+    let rest_a = leftover(a, &mut pairs.iter().map(|pair| pair.0));
+    let rest_b = leftover(b, &mut pairs.iter().map(|pair| pair.1));
+    for (kind, in_a) in rest_a {
+        let in_b = rest_b.get(&kind).map_or(&[][..], Vec::as_slice);
+        pairs.extend(in_a.into_iter().zip(in_b.iter().copied()));
+    }
+    pairs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_moved_is_found_again() {
+        // 7 moved from the front to the back.
+        let mut pairs = paired(&[7, 1, 2, 3, 4], &[1, 2, 3, 4, 7]);
+        pairs.sort_unstable();
+        assert_eq!(pairs, [(0, 4), (1, 0), (2, 1), (3, 2), (4, 3)]);
+    }
+}

@@ -1,0 +1,356 @@
+//! The executed steps of two reports, side by side.
+//!
+//! Lanes belong together by IPU and group of tiles. Two steps are the same if they ran the same
+//! program (see [`ProgramPairs`]); which execution of it is which is found by aligning the lanes,
+//! step by step, so that inserted and removed steps leave the rest in place.
+
+use super::align::align;
+use super::programs::{Pair, ProgramPairs, title};
+use crate::trace::scan;
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use tilescope_report::trace::{Lane, LaneInfo, LaneStep, Trace};
+use tilescope_report::units::{CycleRange, ProgramId};
+use tilescope_report::{Activity, ProgramKind, Programs, Report, ReportError};
+
+/// Most steps of a report, over all lanes, that are aligned one by one.
+pub const MAX_STEPS: u64 = 4_000_000;
+
+/// A step of a lane, as a link shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spot {
+    /// IPU of the replica.
+    pub ipu: u32,
+    /// Its group of tiles.
+    pub sub_lane: u8,
+    /// The step.
+    pub step: LaneStep,
+}
+
+/// What the steps of one report add up to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sum {
+    /// Number of steps.
+    pub steps: u64,
+    /// Cycles of all lanes.
+    pub cycles: u64,
+    /// One of them.
+    pub spot: Option<Spot>,
+}
+
+/// What a row of changes stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum What {
+    /// A place in [`ProgramPairs::pairs`].
+    Program(u32),
+    /// Steps of a kind whose program is not known.
+    Kind(ProgramKind),
+    /// Cycles of lanes in which no step ran, up to the end of the run.
+    Idle,
+    /// Steps behind the last one that was aligned.
+    Rest,
+}
+
+/// What became slower or faster.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// What it is.
+    pub what: What,
+    /// Words for it.
+    pub name: String,
+    /// Its steps in the source.
+    pub source: Sum,
+    /// Its steps in the target.
+    pub target: Sum,
+}
+
+impl Change {
+    /// Cycles that the target takes more.
+    pub fn cycles(&self) -> i128 {
+        i128::from(self.target.cycles) - i128::from(self.source.cycles)
+    }
+}
+
+/// Steps that follow each other on both sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Position of the first in the source.
+    pub source: u64,
+    /// Position of the first in the target.
+    pub target: u64,
+    /// Number of steps.
+    pub count: u64,
+}
+
+/// The alignment of one lane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LanePair {
+    /// IPU of the replica.
+    pub ipu: u32,
+    /// Its group of tiles.
+    pub sub_lane: u8,
+    /// The lane in the source.
+    pub source: Option<LaneInfo>,
+    /// The lane in the target.
+    pub target: Option<LaneInfo>,
+    /// What belongs together, rising on both sides.
+    pub runs: Vec<Run>,
+}
+
+impl LanePair {
+    /// Position in the target of a step of the source.
+    pub fn to_target(&self, position: u64) -> Option<u64> {
+        let at = self.runs.partition_point(|run| run.source <= position).checked_sub(1)?;
+        let run = self.runs[at];
+        (position < run.source + run.count).then(|| run.target + (position - run.source))
+    }
+
+    /// Position in the source of a step of the target.
+    pub fn to_source(&self, position: u64) -> Option<u64> {
+        let at = self.runs.partition_point(|run| run.target <= position).checked_sub(1)?;
+        let run = self.runs[at];
+        (position < run.target + run.count).then(|| run.source + (position - run.target))
+    }
+
+    /// Steps that are in both.
+    pub fn matched(&self) -> u64 {
+        self.runs.iter().map(|run| run.count).sum()
+    }
+}
+
+/// The executed steps of two reports.
+#[derive(Clone, Debug, Default)]
+pub struct Steps {
+    /// Lanes of both, by IPU and group of tiles.
+    pub lanes: Vec<LanePair>,
+    /// What changed, the largest difference first. Cycles add up to [`Steps::lane_cycles`].
+    pub changes: Vec<Change>,
+    /// Cycles of the run, in the source and the target.
+    pub run: (u64, u64),
+    /// Cycles of the run times lanes, in the source and the target.
+    pub lane_cycles: (u64, u64),
+    /// Whether every step was aligned.
+    pub complete: bool,
+}
+
+impl Steps {
+    /// Aligns the steps of two reports; `None` if one of them was not executed.
+    ///
+    /// # Errors
+    /// Parts of the files that cannot be read.
+    pub fn read(
+        source: &Report,
+        target: &Report,
+        pairs: &ProgramPairs,
+    ) -> Result<Option<Self>, ReportError> {
+        let (Some(a), Some(b)) = (source.trace()?, target.trace()?) else { return Ok(None) };
+        let work = Work { pairs, limits: (limit(&a), limit(&b)), traces: (&a, &b) };
+        let mut keys: Vec<(u32, u8)> =
+            a.lanes().iter().chain(b.lanes()).map(|lane| (lane.ipu, lane.sub_lane)).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let aligned: Result<Vec<Aligned>, ReportError> =
+            keys.par_iter().map(|key| work.lane(*key)).collect();
+        let mut sums: BTreeMap<What, (Sum, Sum)> = BTreeMap::new();
+        let mut lanes = Vec::new();
+        for lane in aligned? {
+            for (what, (source, target)) in lane.sums {
+                let sum = sums.entry(what).or_default();
+                add(&mut sum.0, source);
+                add(&mut sum.1, target);
+            }
+            lanes.push(lane.lane);
+        }
+        let run = (a.range().length(), b.range().length());
+        let lane_cycles = (run.0 * a.lanes().len() as u64, run.1 * b.lanes().len() as u64);
+        let busy = |side: fn(&(Sum, Sum)) -> Sum| -> u64 {
+            sums.values().map(|sums| side(sums).cycles).sum()
+        };
+        let idle =
+            |cycles: u64, busy: u64| Sum { cycles: cycles.saturating_sub(busy), ..Sum::default() };
+        let idle = (idle(lane_cycles.0, busy(|s| s.0)), idle(lane_cycles.1, busy(|s| s.1)));
+        sums.insert(What::Idle, idle);
+        let names = Names { pairs, programs: (&*source.programs()?, &*target.programs()?) };
+        let mut changes: Vec<Change> = sums
+            .into_iter()
+            .map(|(what, (source, target))| Change { what, name: names.of(what), source, target })
+            .collect();
+        changes.sort_by(|a, b| {
+            let size = |change: &Change| change.cycles().unsigned_abs();
+            size(b).cmp(&size(a)).then_with(|| a.name.cmp(&b.name)).then(a.what.cmp(&b.what))
+        });
+        let complete = [(&a, work.limits.0), (&b, work.limits.1)]
+            .iter()
+            .all(|(trace, limit)| trace.lanes().iter().all(|lane| lane.steps <= *limit));
+        Ok(Some(Self { lanes, changes, run, lane_cycles, complete }))
+    }
+
+    /// The alignment of a lane.
+    pub fn lane(&self, ipu: u32, sub_lane: u8) -> Option<&LanePair> {
+        self.lanes.iter().find(|lane| (lane.ipu, lane.sub_lane) == (ipu, sub_lane))
+    }
+}
+
+/// Steps of each lane that are looked at.
+fn limit(trace: &Trace) -> u64 {
+    MAX_STEPS / trace.lanes().len().max(1) as u64
+}
+
+fn add(sum: &mut Sum, more: Sum) {
+    sum.steps += more.steps;
+    sum.cycles += more.cycles;
+    sum.spot = sum.spot.or(more.spot);
+}
+
+struct Names<'a> {
+    pairs: &'a ProgramPairs,
+    programs: (&'a Programs, &'a Programs),
+}
+
+impl Names<'_> {
+    fn of(&self, what: What) -> String {
+        match what {
+            What::Program(place) => {
+                let Pair { source, target } = self.pairs.pairs[place as usize];
+                let in_source = source.and_then(|id| self.programs.0.get(id));
+                let in_target = target.and_then(|id| self.programs.1.get(id));
+                in_source.or(in_target).map_or_else(String::new, title)
+            }
+            What::Kind(kind) => format!("{} of unknown program", kind.name()),
+            What::Idle => "Idle".to_owned(),
+            What::Rest => "Steps behind those that were aligned".to_owned(),
+        }
+    }
+}
+
+struct Work<'a> {
+    pairs: &'a ProgramPairs,
+    limits: (u64, u64),
+    traces: (&'a Trace, &'a Trace),
+}
+
+/// A lane with the sums of what ran on it.
+struct Aligned {
+    lane: LanePair,
+    sums: BTreeMap<What, (Sum, Sum)>,
+}
+
+/// Steps of one side of a lane.
+#[derive(Default)]
+struct Side {
+    info: Option<LaneInfo>,
+    whats: Vec<What>,
+    steps: Vec<LaneStep>,
+    rest: Sum,
+}
+
+impl Side {
+    fn read(
+        lane: Option<Lane<'_>>,
+        limit: u64,
+        what: impl Fn(ProgramId) -> Option<u32>,
+    ) -> Result<Self, ReportError> {
+        let Some(lane) = lane else { return Ok(Self::default()) };
+        let info = lane.info();
+        let mut side = Self { info: Some(info), ..Self::default() };
+        scan(&lane, limit, |step| {
+            let place = step.program.and_then(&what);
+            side.whats.push(place.map_or(What::Kind(step.kind), What::Program));
+            side.steps.push(*step);
+            ControlFlow::Continue(())
+        })?;
+        if let Some(last) = side.steps.last().filter(|last| last.position + 1 < info.steps) {
+            let behind = lane.totals(CycleRange::new(last.range.end, info.range.end + 1))?;
+            let cycles = behind.cycles.total();
+            side.rest = Sum { steps: info.steps - last.position - 1, cycles, spot: None };
+        }
+        Ok(side)
+    }
+}
+
+impl Work<'_> {
+    fn lane(&self, (ipu, sub_lane): (u32, u8)) -> Result<Aligned, ReportError> {
+        let (a, b) = (self.traces.0.lane_of(ipu, sub_lane), self.traces.1.lane_of(ipu, sub_lane));
+        let source = Side::read(a, self.limits.0, |id| self.pairs.place_of_source(id))?;
+        let target = Side::read(b, self.limits.1, |id| self.pairs.place_of_target(id))?;
+        let pairs = align(&numbers(&source.whats), &numbers(&target.whats));
+        let mut sums: BTreeMap<What, (Sum, Sum)> = BTreeMap::new();
+        let spot = |step: &LaneStep| Some(Spot { ipu, sub_lane, step: *step });
+        // Links lead to the executions that differ most; without one, to the first.
+        let mut most: BTreeMap<What, (u64, u32, u32)> = BTreeMap::new();
+        for (at_a, at_b) in &pairs {
+            let (step_a, step_b) = (&source.steps[*at_a as usize], &target.steps[*at_b as usize]);
+            let apart = step_a.range.length().abs_diff(step_b.range.length());
+            let known = most.entry(source.whats[*at_a as usize]).or_insert((apart, *at_a, *at_b));
+            if apart > known.0 {
+                *known = (apart, *at_a, *at_b);
+            }
+        }
+        for (what, (_, at_a, at_b)) in most {
+            let sum = sums.entry(what).or_default();
+            sum.0.spot = spot(&source.steps[at_a as usize]);
+            sum.1.spot = spot(&target.steps[at_b as usize]);
+        }
+        for (what, step) in source.whats.iter().zip(&source.steps) {
+            let one = Sum { steps: 1, cycles: step.range.length(), spot: spot(step) };
+            add(&mut sums.entry(*what).or_default().0, one);
+        }
+        for (what, step) in target.whats.iter().zip(&target.steps) {
+            let one = Sum { steps: 1, cycles: step.range.length(), spot: spot(step) };
+            add(&mut sums.entry(*what).or_default().1, one);
+        }
+        if source.rest.steps + target.rest.steps > 0 {
+            sums.insert(What::Rest, (source.rest, target.rest));
+        }
+        let runs = runs(&pairs);
+        let lane = LanePair { ipu, sub_lane, source: source.info, target: target.info, runs };
+        Ok(Aligned { lane, sums })
+    }
+}
+
+/// Numbers for the aligner: equal for what is the same in both reports.
+fn numbers(whats: &[What]) -> Vec<u32> {
+    const KINDS: u32 = ProgramKind::ALL.len() as u32;
+    let number = |what: &What| match what {
+        What::Program(place) => KINDS + place,
+        What::Kind(kind) => *kind as u32,
+        // Not steps.
+        What::Idle | What::Rest => 0,
+    };
+    whats.iter().map(number).collect()
+}
+
+fn runs(pairs: &[(u32, u32)]) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    for (source, target) in pairs.iter().map(|(a, b)| (u64::from(*a), u64::from(*b))) {
+        match runs.last_mut() {
+            Some(run) if (source, target) == (run.source + run.count, run.target + run.count) => {
+                run.count += 1;
+            }
+            _ => runs.push(Run { source, target, count: 1 }),
+        }
+    }
+    runs
+}
+
+/// Activities with the cycles of all lanes of a run spent on them; what is left is idle time.
+///
+/// # Errors
+/// A trace that cannot be read.
+pub fn activity_cycles(trace: &Trace) -> Result<Vec<(&'static str, u64)>, ReportError> {
+    let mut cycles: Vec<(&'static str, u64)> =
+        Activity::ALL.iter().map(|activity| (activity.name(), 0)).collect();
+    let whole = trace.range();
+    for index in 0..trace.lanes().len() {
+        let Some(lane) = trace.lane(index) else { continue };
+        let totals = lane.totals(CycleRange::new(whole.start, whole.end + 1))?;
+        for (sum, (_, value)) in cycles.iter_mut().zip(totals.cycles.iter()) {
+            sum.1 += value;
+        }
+    }
+    let all = whole.length() * trace.lanes().len() as u64;
+    let busy: u64 = cycles.iter().map(|(_, cycles)| cycles).sum();
+    cycles.push(("idle", all.saturating_sub(busy)));
+    Ok(cycles)
+}

@@ -1,0 +1,275 @@
+//! Values of two reports side by side.
+
+use crate::insights::Place;
+use crate::tables::{self, Rows};
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+use tilescope_report::units::{exact_bytes, grouped, percent};
+
+/// A value of one report.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[serde(untagged)]
+pub enum Cell {
+    /// Bytes.
+    Bytes(u64),
+    /// Things, or cycles.
+    Count(u64),
+    /// A share of one.
+    Share(f64),
+    /// A measured or derived number.
+    Real(f64),
+    /// Anything else.
+    Words(String),
+}
+
+impl Cell {
+    /// As a number, for whatever has one.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Self::Bytes(value) | Self::Count(value) => Some(*value as f64),
+            Self::Share(value) | Self::Real(value) => Some(*value),
+            Self::Words(_) => None,
+        }
+    }
+
+    /// The value in full.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Bytes(value) => exact_bytes(*value),
+            Self::Count(value) => grouped(*value),
+            Self::Share(value) => percent(*value),
+            Self::Real(value) => format!("{value:.2}"),
+            Self::Words(words) => words.clone(),
+        }
+    }
+
+    /// A whole number, for bytes and counts.
+    fn whole(&self) -> Option<i128> {
+        match self {
+            Self::Bytes(value) | Self::Count(value) => Some(i128::from(*value)),
+            Self::Share(_) | Self::Real(_) | Self::Words(_) => None,
+        }
+    }
+}
+
+/// One thing in both reports, or in one of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Row {
+    /// What it is.
+    pub name: String,
+    /// Number of rows it stands below.
+    pub depth: u32,
+    /// Its value in the source; `None` where it is missing there.
+    pub source: Option<Cell>,
+    /// Its value in the target; `None` where it is missing there.
+    pub target: Option<Cell>,
+    /// Where it can be seen in the source.
+    pub source_place: Option<Place>,
+    /// Where it can be seen in the target.
+    pub target_place: Option<Place>,
+}
+
+impl Row {
+    /// A row without links.
+    pub fn new(name: impl Into<String>, source: Option<Cell>, target: Option<Cell>) -> Self {
+        Self { name: name.into(), source, target, ..Self::default() }
+    }
+
+    /// Target less source as a number; a missing side counts as nothing. `None` for words.
+    pub fn change(&self) -> Option<f64> {
+        match self.whole_change() {
+            Some(change) => Some(change as f64),
+            None => Some(number(&self.target)? - number(&self.source)?),
+        }
+    }
+
+    /// Target less source of bytes and counts, exactly.
+    pub fn whole_change(&self) -> Option<i128> {
+        let whole = |side: &Option<Cell>| side.as_ref().map_or(Some(0), Cell::whole);
+        Some(whole(&self.target)? - whole(&self.source)?)
+    }
+
+    /// The change as a share of the larger side, from -1 to 1; `None` for words.
+    pub fn share(&self) -> Option<f64> {
+        let (change, larger) = (self.change()?, self.larger());
+        Some(if larger > 0.0 { change / larger } else { 0.0 })
+    }
+
+    /// The larger of both values; nothing for words.
+    pub fn larger(&self) -> f64 {
+        let side = |side: &Option<Cell>| number(side).map_or(0.0, f64::abs);
+        side(&self.source).max(side(&self.target))
+    }
+
+    /// Whether both reports say the same.
+    pub fn is_same(&self) -> bool {
+        self.source == self.target
+    }
+
+    /// The change in words: `+1,024 B (12.50 %)`; a dash where words differ.
+    pub fn change_text(&self) -> String {
+        let Some(change) = self.change() else {
+            return if self.is_same() { String::new() } else { "differs".to_owned() };
+        };
+        let sign = if change > 0.0 { "+" } else { "" };
+        let kind = self.source.as_ref().or(self.target.as_ref());
+        let number = match (kind, self.whole_change()) {
+            (Some(Cell::Bytes(_)), Some(change)) => format!("{sign}{} B", signed(change)),
+            (_, Some(change)) => format!("{sign}{}", signed(change)),
+            (Some(Cell::Share(_)), None) => {
+                return format!("{sign}{:.1} points", change * 100.0);
+            }
+            (_, None) => format!("{sign}{change:.2}"),
+        };
+        format!("{number} ({:.2} %)", self.share().unwrap_or(0.0).abs() * 100.0)
+    }
+
+    /// The same with source and target exchanged.
+    pub fn swapped(self) -> Self {
+        Self {
+            source: self.target,
+            target: self.source,
+            source_place: self.target_place,
+            target_place: self.source_place,
+            ..self
+        }
+    }
+}
+
+fn number(side: &Option<Cell>) -> Option<f64> {
+    side.as_ref().map_or(Some(0.0), Cell::number)
+}
+
+fn signed(value: i128) -> String {
+    let magnitude = u64::try_from(value.unsigned_abs()).unwrap_or(u64::MAX);
+    format!("{}{}", if value < 0 { "-" } else { "" }, grouped(magnitude))
+}
+
+impl Serialize for Row {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut row = serializer.serialize_struct("Row", 5)?;
+        row.serialize_field("name", &self.name)?;
+        row.serialize_field("source", &self.source)?;
+        row.serialize_field("target", &self.target)?;
+        match self.whole_change().and_then(|change| i64::try_from(change).ok()) {
+            Some(change) => row.serialize_field("diff", &change)?,
+            None => row.serialize_field("diff", &self.change())?,
+        }
+        row.serialize_field("share", &self.share())?;
+        row.end()
+    }
+}
+
+/// Things of one kind, in both reports.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+pub struct Table {
+    /// Words above it.
+    pub title: &'static str,
+    /// What a row is.
+    pub column: &'static str,
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// Sums over all rows, where they can be summed: the rows' changes add up to its change.
+    pub total: Option<Row>,
+    /// Whether the rows are all there is.
+    pub complete: bool,
+}
+
+impl Table {
+    /// A table of `rows` as they come.
+    pub fn new(title: &'static str, column: &'static str, rows: Vec<Row>) -> Self {
+        Self { title, column, rows, total: None, complete: true }
+    }
+
+    /// A table without rows, of a title.
+    pub fn named(title: &'static str) -> Self {
+        Self::new(title, "", Vec::new())
+    }
+
+    /// Its title as the command line spells it: `slower-and-faster`.
+    pub fn name(&self) -> String {
+        self.title.to_lowercase().replace(' ', "-").replace(',', "")
+    }
+
+    /// Its rows as columns of source, target, difference and share of the larger side.
+    pub fn as_rows(&self) -> Rows {
+        let cell = |side: &Option<Cell>| match side {
+            None => tables::Cell::Nothing,
+            Some(Cell::Bytes(value) | Cell::Count(value)) => tables::Cell::Number(*value),
+            Some(Cell::Share(value) | Cell::Real(value)) => tables::Cell::Fraction(*value),
+            Some(Cell::Words(words)) => tables::Cell::Text(words.clone()),
+        };
+        let row = |row: &Row| {
+            vec![
+                tables::Cell::Text(row.name.clone()),
+                cell(&row.source),
+                cell(&row.target),
+                row.change().into(),
+                row.share().into(),
+            ]
+        };
+        let columns = vec![self.column, "source", "target", "target - source", "share of larger"];
+        Rows { columns, rows: self.rows.iter().map(row).collect() }
+    }
+
+    /// The same with the larger side first; names decide among equals.
+    pub fn by_larger(mut self) -> Self {
+        self.rows
+            .sort_by(|a, b| b.larger().total_cmp(&a.larger()).then_with(|| a.name.cmp(&b.name)));
+        self
+    }
+
+    /// The same with a total row.
+    pub fn with_total(mut self, source: Option<Cell>, target: Option<Cell>) -> Self {
+        self.total = Some(Row::new("Total", source, target));
+        self
+    }
+}
+
+/// Joins the entries of two lists that have the same key; the k-th of several with one key belongs
+/// to the k-th. Rows come in the order of keys.
+pub(super) fn joined<K: Ord, T>(
+    source: impl IntoIterator<Item = (K, T)>,
+    target: impl IntoIterator<Item = (K, T)>,
+) -> Vec<(Option<T>, Option<T>)> {
+    type Lists<T> = (Vec<T>, Vec<T>);
+    let mut known: std::collections::BTreeMap<K, Lists<T>> = std::collections::BTreeMap::new();
+    source.into_iter().for_each(|(key, of)| known.entry(key).or_default().0.push(of));
+    target.into_iter().for_each(|(key, of)| known.entry(key).or_default().1.push(of));
+    let mut rows = Vec::new();
+    for (source, target) in known.into_values() {
+        let count = source.len().max(target.len());
+        let (mut source, mut target) = (source.into_iter(), target.into_iter());
+        rows.extend((0..count).map(|_| (source.next(), target.next())));
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_told_against_the_larger_side() {
+        let row = |source, target| Row::new("a", source, target);
+        let bytes = |value| Some(Cell::Bytes(value));
+        let cases = [
+            (row(bytes(700), bytes(1000)), "+300 B (30.00 %)"),
+            (row(bytes(1000), bytes(700)), "-300 B (30.00 %)"),
+            (row(None, bytes(5)), "+5 B (100.00 %)"),
+            (row(bytes(5), None), "-5 B (100.00 %)"),
+            (row(bytes(0), bytes(0)), "0 B (0.00 %)"),
+            (row(Some(Cell::Share(0.5)), Some(Cell::Share(0.25))), "-25.0 points"),
+            (row(Some(Cell::Words("a".into())), None), "differs"),
+        ];
+        for (row, text) in cases {
+            assert_eq!(row.change_text(), text);
+        }
+    }
+
+    #[test]
+    fn equal_keys_belong_together_in_order() {
+        let rows = joined([("a", 1), ("b", 2), ("a", 3)], [("a", 10), ("c", 20)]);
+        let expected = [(Some(1), Some(10)), (Some(3), None), (Some(2), None), (None, Some(20))];
+        assert_eq!(rows, expected);
+    }
+}

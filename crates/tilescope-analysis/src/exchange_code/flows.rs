@@ -1,0 +1,112 @@
+//! Who sends to whom. A report says what every tile sends and receives in each exchange, and for
+//! some exchanges the order; what it does not say is taken in proportion.
+
+use super::Link;
+use std::collections::BTreeMap;
+use tilescope_report::units::{ProgramId, TileRange, TileRuns};
+use tilescope_report::{Exchange, Report, ReportError, Route};
+
+/// Senders and receivers of one exchange, or of one part of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Flow {
+    /// The program.
+    pub program: ProgramId,
+    /// Where it sends.
+    pub link: Link,
+    /// Bytes that each sender delivers, a multicast once per receiver.
+    pub sent: TileRuns<u64>,
+    /// Bytes that each receiver gets.
+    pub received: TileRuns<u64>,
+    /// Bytes of the flow.
+    pub bytes: u64,
+    /// Whether what is sent first arrives first; otherwise every sender serves every receiver in
+    /// proportion.
+    pub in_order: bool,
+}
+
+/// All flows of a report between tiles.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Flows {
+    /// The flows.
+    pub flows: Vec<Flow>,
+    /// Tiles of the replica.
+    pub tiles: u32,
+}
+
+impl Flows {
+    /// Reads who takes part in what.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn read(report: &Report) -> Result<Self, ReportError> {
+        let programs = report.programs()?;
+        let mut routes: BTreeMap<ProgramId, Vec<Route>> = BTreeMap::new();
+        for route in report.routes()? {
+            routes.entry(route.program).or_default().push(route);
+        }
+        let mut flows = Vec::new();
+        for exchange in report.exchanges()? {
+            let kind = programs.get(exchange.program).map(|program| program.kind);
+            let link = kind.map_or(Link::Internal, Link::of);
+            // The other end of a host copy is no tile.
+            if link == Link::Host {
+                continue;
+            }
+            match routes.get(&exchange.program) {
+                Some(routes) => {
+                    flows.extend(routes.iter().map(|route| along(&exchange, link, route)));
+                }
+                None => flows.push(in_proportion(&exchange, link)),
+            }
+        }
+        flows.retain(|flow| flow.bytes > 0);
+        Ok(Self { flows, tiles: report.target()?.tiles_per_replica() })
+    }
+
+    /// The smallest range of tiles that holds all senders and receivers of a program.
+    pub fn tiles_of(&self, program: ProgramId) -> Option<TileRange> {
+        let own = self.flows.iter().filter(|flow| flow.program == program);
+        let ends = own.flat_map(|flow| [&flow.sent, &flow.received]);
+        let ranges = ends.flat_map(|tiles| tiles.iter().map(|(range, _)| range));
+        ranges
+            .reduce(|all, range| TileRange::new(all.first.min(range.first), all.end.max(range.end)))
+    }
+}
+
+fn in_proportion(exchange: &Exchange, link: Link) -> Flow {
+    let received = present(&exchange.tiles.map(|tile| tile.bytes_in));
+    Flow {
+        program: exchange.program,
+        link,
+        sent: present(&exchange.tiles.map(|tile| tile.bytes_delivered)),
+        bytes: received.total(),
+        received,
+        in_order: false,
+    }
+}
+
+fn along(exchange: &Exchange, link: Link, route: &Route) -> Flow {
+    let sent = within(&exchange.tiles.map(|tile| tile.bytes_delivered), route.from);
+    let received = within(&exchange.tiles.map(|tile| tile.bytes_in), route.to);
+    Flow { program: exchange.program, link, sent, received, bytes: route.bytes, in_order: true }
+}
+
+fn present(values: &TileRuns<u64>) -> TileRuns<u64> {
+    let mut kept = TileRuns::empty();
+    values
+        .iter()
+        .filter(|(_, value)| **value > 0)
+        .for_each(|(range, value)| kept.push(range, *value));
+    kept
+}
+
+fn within(values: &TileRuns<u64>, tiles: TileRange) -> TileRuns<u64> {
+    let mut kept = TileRuns::empty();
+    for (range, value) in values.iter().filter(|(_, value)| **value > 0) {
+        let (first, end) = (range.first.max(tiles.first), range.end.min(tiles.end));
+        if first < end {
+            kept.push(TileRange::new(first, end), *value);
+        }
+    }
+    kept
+}

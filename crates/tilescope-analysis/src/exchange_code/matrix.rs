@@ -1,0 +1,334 @@
+//! The matrix of senders and receivers, at the resolution of the screen.
+//!
+//! A cell sums the bytes from its senders to its receivers when each exchange runs once. Flows
+//! whose order is known go along a staircase; of the others, a receiver gets from each sender the
+//! share that this sender has in all that is sent.
+
+use super::Link;
+use super::flows::{Flow, Flows};
+use tilescope_report::units::{ProgramId, TileRange, TileRuns};
+
+/// Which part of the matrix, and in how many cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MatrixKey {
+    /// Rows: tiles that send.
+    pub senders: TileRange,
+    /// Columns: tiles that receive.
+    pub receivers: TileRange,
+    /// Columns and rows of cells; never more than tiles.
+    pub cells: [usize; 2],
+    /// Only this link.
+    pub link: Option<Link>,
+    /// Only this program.
+    pub program: Option<ProgramId>,
+}
+
+impl MatrixKey {
+    fn wants(&self, flow: &Flow) -> bool {
+        self.link.is_none_or(|link| link == flow.link)
+            && self.program.is_none_or(|program| program == flow.program)
+    }
+}
+
+/// Bytes by sender and receiver.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Matrix {
+    /// What was asked for, with the number of cells that there are.
+    pub key: MatrixKey,
+    /// Bytes, row by row.
+    pub bytes: Vec<f64>,
+    /// Bytes of the largest cell.
+    pub max: f64,
+    /// Bytes of all cells.
+    pub total: f64,
+    /// Share of the bytes, of all tiles, whose sender and receiver are recorded.
+    pub known: f64,
+}
+
+impl Matrix {
+    /// Bytes of a cell.
+    pub fn get(&self, column: usize, row: usize) -> f64 {
+        let place = row * self.key.cells[0] + column;
+        self.bytes.get(place).copied().unwrap_or(0.0)
+    }
+
+    /// Tiles of a column and a row.
+    pub fn tiles(&self, column: usize, row: usize) -> (TileRange, TileRange) {
+        let [columns, rows] = self.key.cells;
+        (bin_tiles(self.key.senders, rows, row), bin_tiles(self.key.receivers, columns, column))
+    }
+}
+
+/// Cells beside each other as one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MatrixPart {
+    /// Tiles that send.
+    pub senders: TileRange,
+    /// Tiles that receive.
+    pub receivers: TileRange,
+    /// What they move.
+    pub bytes: f64,
+}
+
+impl Matrix {
+    /// All cells put together to at most `most` parts along each side.
+    pub fn parts(&self, most: usize) -> Vec<MatrixPart> {
+        let [columns, rows] = self.key.cells;
+        let sizes = [columns, rows].map(|cells| cells.div_ceil(most.max(1)).max(1));
+        let mut parts = Vec::new();
+        for row in (0..rows).step_by(sizes[1]) {
+            for column in (0..columns).step_by(sizes[0]) {
+                let ends = [(column + sizes[0]).min(columns), (row + sizes[1]).min(rows)];
+                let (first, last) = (self.tiles(column, row), self.tiles(ends[0] - 1, ends[1] - 1));
+                let cells = (row..ends[1]).flat_map(|row| (column..ends[0]).map(move |c| (c, row)));
+                parts.push(MatrixPart {
+                    senders: TileRange::new(first.0.first, last.0.end),
+                    receivers: TileRange::new(first.1.first, last.1.end),
+                    bytes: cells.map(|(column, row)| self.get(column, row)).sum(),
+                });
+            }
+        }
+        parts
+    }
+}
+
+/// Cells of a window: the first tile of cell `i` of `n` is `i * tiles / n`, rounded up.
+fn bin_tiles(window: TileRange, bins: usize, bin: usize) -> TileRange {
+    let count = window.count() as usize;
+    let edge = |bin: usize| window.first + (bin * count).div_ceil(bins.max(1)) as u32;
+    TileRange::new(edge(bin), edge(bin + 1).min(window.end).max(edge(bin)))
+}
+
+/// The cell of a tile inside the window.
+fn bin_of(window: TileRange, bins: usize, tile: u32) -> usize {
+    let place = (tile - window.first) as usize;
+    place * bins / (window.count() as usize).max(1)
+}
+
+/// Fills the matrix.
+pub fn matrix(flows: &Flows, key: &MatrixKey) -> Matrix {
+    let [columns, rows] = [
+        key.cells[0].clamp(1, (key.receivers.count() as usize).max(1)),
+        key.cells[1].clamp(1, (key.senders.count() as usize).max(1)),
+    ];
+    let key = MatrixKey { cells: [columns, rows], ..*key };
+    let mut cells = Cells { key, bytes: vec![0.0; columns * rows] };
+    let (mut known, mut all) = (0.0, 0.0f64);
+    for flow in flows.flows.iter().filter(|flow| key.wants(flow)) {
+        all += flow.bytes as f64;
+        if flow.in_order {
+            known += flow.bytes as f64;
+            cells.staircase(flow);
+        } else {
+            cells.product(flow);
+        }
+    }
+    let max = cells.bytes.iter().copied().fold(0.0, f64::max);
+    let total = cells.bytes.iter().sum();
+    Matrix { key, bytes: cells.bytes, max, total, known: known / all.max(1.0) }
+}
+
+struct Cells {
+    key: MatrixKey,
+    bytes: Vec<f64>,
+}
+
+impl Cells {
+    /// Every sender serves every receiver in proportion.
+    fn product(&mut self, flow: &Flow) {
+        let MatrixKey { senders, receivers, cells: [columns, rows], .. } = self.key;
+        let all = flow.sent.total() as f64;
+        if all == 0.0 {
+            return;
+        }
+        let rows = binned(&flow.sent, senders, rows);
+        let columns_of = binned(&flow.received, receivers, columns);
+        for (row, sent) in rows {
+            let line = &mut self.bytes[row * columns..(row + 1) * columns];
+            for (column, received) in &columns_of {
+                line[*column] += sent * received / all;
+            }
+        }
+    }
+
+    /// What is sent first arrives first. Both ends are stretched to the bytes of the flow: a tile
+    /// may send the same bytes along several routes.
+    fn staircase(&mut self, flow: &Flow) {
+        let scale = |values: &TileRuns<u64>| flow.bytes as f64 / (values.total() as f64).max(1.0);
+        let (send, receive) = (scale(&flow.sent), scale(&flow.received));
+        let mut senders = tiles(&flow.sent).map(|(tile, bytes)| (tile, bytes * send));
+        let mut receivers = tiles(&flow.received).map(|(tile, bytes)| (tile, bytes * receive));
+        let (mut from, mut to) = (senders.next(), receivers.next());
+        while let (Some((sender, left)), Some((receiver, room))) = (&mut from, &mut to) {
+            let bytes = left.min(*room);
+            self.add(*sender, *receiver, bytes);
+            *left -= bytes;
+            *room -= bytes;
+            // What rounding leaves is less than any byte.
+            let (empty, full) = (*left < 1e-6, *room < 1e-6);
+            if empty {
+                from = senders.next();
+            }
+            if full {
+                to = receivers.next();
+            }
+        }
+    }
+
+    fn add(&mut self, sender: u32, receiver: u32, bytes: f64) {
+        let MatrixKey { senders, receivers, cells: [columns, rows], .. } = self.key;
+        if senders.contains(sender) && receivers.contains(receiver) {
+            let (row, column) =
+                (bin_of(senders, rows, sender), bin_of(receivers, columns, receiver));
+            self.bytes[row * columns + column] += bytes;
+        }
+    }
+}
+
+fn tiles(values: &TileRuns<u64>) -> impl Iterator<Item = (u32, f64)> {
+    values
+        .iter()
+        .flat_map(|(range, value)| (range.first..range.end).map(move |tile| (tile, *value as f64)))
+}
+
+/// Sums of the bins that have any, in order.
+fn binned(values: &TileRuns<u64>, window: TileRange, bins: usize) -> Vec<(usize, f64)> {
+    let mut sums: Vec<(usize, f64)> = Vec::new();
+    for (range, value) in values.iter() {
+        let (mut tile, end) = (range.first.max(window.first), range.end.min(window.end));
+        while tile < end {
+            let bin = bin_of(window, bins, tile);
+            let edge = bin_tiles(window, bins, bin).end.min(end).max(tile + 1);
+            let bytes = f64::from(edge - tile) * *value as f64;
+            match sums.last_mut() {
+                Some((last, sum)) if *last == bin => *sum += bytes,
+                _ => sums.push((bin, bytes)),
+            }
+            tile = edge;
+        }
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn flow(sent: Vec<u64>, received: Vec<u64>, in_order: bool) -> Flows {
+        let runs = |values: Vec<u64>| {
+            TileRuns::from_tiles(0, values.into_iter().map(|v| (v > 0).then_some(v)))
+        };
+        let tiles = sent.len().max(received.len()) as u32;
+        let (sent, received) = (runs(sent), runs(received));
+        let bytes = received.total();
+        let flow =
+            Flow { program: ProgramId(0), link: Link::Internal, sent, received, bytes, in_order };
+        Flows { flows: vec![flow], tiles }
+    }
+
+    fn whole(flows: &Flows, cells: usize) -> Matrix {
+        let all = TileRange::new(0, flows.tiles);
+        let key = MatrixKey {
+            senders: all,
+            receivers: all,
+            cells: [cells; 2],
+            link: None,
+            program: None,
+        };
+        matrix(flows, &key)
+    }
+
+    /// Two lists with the same sum.
+    fn ends() -> impl Strategy<Value = (Vec<u64>, Vec<u64>)> {
+        (prop::collection::vec(0u64..50, 1..40), prop::collection::vec(0u64..50, 1..40)).prop_map(
+            |(mut a, mut b)| {
+                let (left, right): (u64, u64) = (a.iter().sum(), b.iter().sum());
+                a[0] += right.saturating_sub(left);
+                b[0] += left.saturating_sub(right);
+                (a, b)
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn parts_hold_every_cell_once(
+            (sent, received) in ends(), cells in 1usize..50, most in 1usize..60,
+        ) {
+            let matrix = whole(&flow(sent, received, true), cells);
+            let parts = matrix.parts(most);
+            let [columns, rows] = matrix.key.cells;
+            prop_assert!(parts.len() <= most.min(columns.max(1)) * most.min(rows.max(1)));
+            let of_parts: f64 = parts.iter().map(|part| part.bytes).sum();
+            let of_cells: f64 = matrix.bytes.iter().sum();
+            prop_assert!((of_parts - of_cells).abs() < 1e-3);
+            let area = |part: &MatrixPart| part.senders.count() * part.receivers.count();
+            let all = matrix.key.senders.count() * matrix.key.receivers.count();
+            prop_assert_eq!(parts.iter().map(area).sum::<u32>(), all);
+        }
+
+        #[test]
+        fn rows_sum_to_what_is_sent_and_columns_to_what_arrives(
+            (sent, received) in ends(), in_order: bool, cells in 1usize..50,
+        ) {
+            let total: u64 = received.iter().sum();
+            let flows = flow(sent.clone(), received.clone(), in_order);
+            let matrix = whole(&flows, cells);
+            let [columns, rows] = matrix.key.cells;
+            prop_assert!((matrix.total - total as f64).abs() <= 1e-6 * total as f64 + 1e-6);
+            for at in 0..rows {
+                let row: f64 = (0..columns).map(|column| matrix.get(column, at)).sum();
+                let tiles = matrix.tiles(0, at).0;
+                let wanted: u64 = (tiles.first..tiles.end)
+                    .map(|tile| sent.get(tile as usize).copied().unwrap_or(0)).sum();
+                prop_assert!((row - wanted as f64).abs() < 1e-3, "row {at}: {row} {wanted}");
+            }
+            for at in 0..columns {
+                let column: f64 = (0..rows).map(|row| matrix.get(at, row)).sum();
+                let tiles = matrix.tiles(at, 0).1;
+                let wanted: u64 = (tiles.first..tiles.end)
+                    .map(|tile| received.get(tile as usize).copied().unwrap_or(0)).sum();
+                prop_assert!((column - wanted as f64).abs() < 1e-3, "column {at}");
+            }
+        }
+
+        #[test]
+        fn a_part_of_the_matrix_is_what_the_whole_has_there(
+            (sent, received) in ends(), in_order: bool, first in 0u32..20, count in 1u32..20,
+        ) {
+            let flows = flow(sent, received, in_order);
+            let window = TileRange::new(first, first + count);
+            let whole = whole(&flows, flows.tiles as usize);
+            let key = MatrixKey {
+                senders: window, receivers: window, cells: [count as usize; 2], ..whole.key
+            };
+            let part = matrix(&flows, &key);
+            for row in 0..count as usize {
+                for column in 0..count as usize {
+                    let (at, to) = (first as usize + column, first as usize + row);
+                    let inside = at < flows.tiles as usize && to < flows.tiles as usize;
+                    let wanted = if inside { whole.get(at, to) } else { 0.0 };
+                    prop_assert!((part.get(column, row) - wanted).abs() < 1e-6);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn data_in_order_stays_near_the_diagonal() {
+        let matrix = whole(&flow(vec![10; 8], vec![10; 8], true), 8);
+        for row in 0..8 {
+            for column in 0..8 {
+                let wanted = if row == column { 10.0 } else { 0.0 };
+                assert!((matrix.get(column, row) - wanted).abs() < 1e-9);
+            }
+        }
+    }
+
+    #[test]
+    fn a_broadcast_reaches_every_receiver() {
+        let matrix = whole(&flow(vec![32, 0, 0, 0], vec![8; 4], false), 4);
+        assert!((0..4).all(|column| (matrix.get(column, 0) - 8.0).abs() < 1e-9));
+    }
+}

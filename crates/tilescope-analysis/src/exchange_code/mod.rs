@@ -1,0 +1,378 @@
+//! Exchange code: how much of it every tile holds, which programs it belongs to, what they move,
+//! and who sends to whom.
+
+mod flows;
+mod matrix;
+
+pub use flows::{Flow, Flows};
+pub use matrix::{Matrix, MatrixKey, MatrixPart, matrix};
+
+use super::tiles::{Curve, Curves, Layer, Order, Unit, spread};
+use serde::{Deserialize, Serialize};
+use tilescope_report::units::{OperationId, ProgramId};
+use tilescope_report::{Category, CategoryBytes, ProgramKind, Report, ReportError, TileTraffic};
+
+/// Where code sends data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Link {
+    /// Between tiles of one IPU.
+    Internal,
+    /// To and from the host and its memory.
+    Host,
+    /// Between IPUs.
+    Global,
+}
+
+impl Link {
+    /// Every link, in the order reports list them.
+    pub const ALL: [Self; 3] = [Self::Internal, Self::Host, Self::Global];
+
+    /// Words for people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Internal => "Internal",
+            Self::Host => "Host",
+            Self::Global => "Global",
+        }
+    }
+
+    /// The memory category of its code.
+    pub fn category(self) -> Category {
+        match self {
+            Self::Internal => Category::InternalExchangeCode,
+            Self::Host => Category::HostExchangeCode,
+            Self::Global => Category::GlobalExchangeCode,
+        }
+    }
+
+    /// The link that a program uses.
+    pub fn of(kind: ProgramKind) -> Self {
+        match kind {
+            ProgramKind::GlobalExchange => Self::Global,
+            ProgramKind::StreamCopyBegin
+            | ProgramKind::StreamCopyMid
+            | ProgramKind::StreamCopyEnd => Self::Host,
+            _ => Self::Internal,
+        }
+    }
+}
+
+/// What curves over tiles show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// Bytes of code by link.
+    #[default]
+    Code,
+    /// Bytes received and sent.
+    Traffic,
+    /// Messages received and sent.
+    Messages,
+}
+
+/// Curves of a measure over the tiles of the replica; empty layers where nothing was recorded.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn curves(
+    report: &Report,
+    measure: Measure,
+    order: Order,
+    per_ipu: bool,
+) -> Result<Curves, ReportError> {
+    let target = report.target()?;
+    let tiles = target.tiles_per_replica() as usize;
+    let (layers, unit) = match measure {
+        Measure::Code => {
+            let parts = report.tile_categories()?;
+            let of = |link: Link| {
+                let category = link.category();
+                let sum = |parts: &Vec<CategoryBytes>| code_of(parts, category);
+                Curve { layer: Layer::Category(category), values: spread(&parts, tiles, sum) }
+            };
+            (Link::ALL.map(of).to_vec(), Unit::Bytes)
+        }
+        Measure::Traffic => {
+            let layers = [(Layer::Received, Field::BytesIn), (Layer::Sent, Field::BytesOut)];
+            (traffic(report, layers)?, Unit::Bytes)
+        }
+        Measure::Messages => {
+            let layers =
+                [(Layer::MessagesIn, Field::MessagesIn), (Layer::MessagesOut, Field::MessagesOut)];
+            (traffic(report, layers)?, Unit::Count)
+        }
+    };
+    let mut curves = Curves::stacked(layers, unit);
+    curves.layers.retain(|curve| curve.values.iter().any(|value| *value > 0));
+    Ok(curves.arranged(&target, order, per_ipu))
+}
+
+fn code_of(parts: &[CategoryBytes], category: Category) -> u64 {
+    parts.iter().filter(|part| part.category == category).map(|part| part.bytes).sum()
+}
+
+/// A figure of [`TileTraffic`].
+#[derive(Clone, Copy)]
+enum Field {
+    BytesIn,
+    BytesOut,
+    MessagesIn,
+    MessagesOut,
+}
+
+impl Field {
+    fn of(self, traffic: &TileTraffic) -> u64 {
+        match self {
+            Self::BytesIn => traffic.bytes_in,
+            Self::BytesOut => traffic.bytes_out,
+            Self::MessagesIn => traffic.messages_in,
+            Self::MessagesOut => traffic.messages_out,
+        }
+    }
+}
+
+fn traffic(report: &Report, layers: [(Layer, Field); 2]) -> Result<Vec<Curve>, ReportError> {
+    let tiles = report.traffic_by_tile()?;
+    let curve = |(layer, field): (Layer, Field)| {
+        let values = tiles.iter().map(|tile| field.of(tile)).collect();
+        Curve { layer, values }
+    };
+    Ok(layers.map(curve).to_vec())
+}
+
+/// The code of one link over all tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkTotals {
+    /// Where it sends.
+    pub link: Link,
+    /// Bytes in the memory of the tiles.
+    pub stored: u64,
+    /// Bytes of the fullest tile.
+    pub fullest: u64,
+    /// Bytes of all programs, each counted by itself; `None` where programs were not recorded.
+    pub of_programs: Option<u64>,
+    /// Number of programs.
+    pub programs: u64,
+    /// Messages sent, a multicast once, when each program runs once.
+    pub messages: u64,
+    /// Bytes that arrive, when each program runs once.
+    pub bytes: u64,
+}
+
+impl LinkTotals {
+    /// Bytes that programs share with each other: those of all programs less those stored.
+    pub fn shared(&self) -> Option<u64> {
+        self.of_programs.map(|bytes| bytes.saturating_sub(self.stored))
+    }
+
+    /// Bytes in memory that belong to no program: those stored less those of all programs.
+    pub fn beside(&self) -> Option<u64> {
+        self.of_programs.map(|bytes| self.stored.saturating_sub(bytes))
+    }
+}
+
+/// The code of all links.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Overview {
+    /// By link.
+    pub links: Vec<LinkTotals>,
+    /// Copies of the program that run side by side.
+    pub replicas: u32,
+    /// Bytes of all memory that tiles use, for the share that is exchange code.
+    pub used: u64,
+}
+
+/// Sums over tiles and programs.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn overview(report: &Report) -> Result<Overview, ReportError> {
+    let parts = report.tile_categories()?;
+    let programs = report.programs()?;
+    let mut links: Vec<LinkTotals> = Link::ALL
+        .into_iter()
+        .map(|link| {
+            let code = parts.map(|parts| code_of(parts, link.category()));
+            LinkTotals {
+                link,
+                stored: code.total(),
+                fullest: code.max(),
+                of_programs: None,
+                programs: 0,
+                messages: 0,
+                bytes: 0,
+            }
+        })
+        .collect();
+    for (program, traffic) in report.exchange_totals()? {
+        let link = programs.get(program).map_or(Link::Internal, |program| Link::of(program.kind));
+        if let Some(totals) = links.iter_mut().find(|totals| totals.link == link) {
+            totals.of_programs = Some(totals.of_programs.unwrap_or(0) + traffic.code_bytes);
+            totals.programs += 1;
+            totals.messages += traffic.messages_out.max(host_messages(link, &traffic));
+            totals.bytes += moved(link, &traffic);
+        }
+    }
+    let used = report.tile_memory()?.map(|tile| tile.excluding_gaps()).total();
+    Ok(Overview { links, replicas: report.target()?.replicas, used })
+}
+
+/// Bytes that a program moves: what tiles receive, and what goes to the host.
+fn moved(link: Link, traffic: &TileTraffic) -> u64 {
+    match link {
+        Link::Host => traffic.bytes_in + traffic.bytes_out,
+        Link::Internal | Link::Global => traffic.bytes_in,
+    }
+}
+
+/// What the host sends was sent by no tile.
+fn host_messages(link: Link, traffic: &TileTraffic) -> u64 {
+    if link == Link::Host { traffic.messages_in } else { 0 }
+}
+
+/// One program that moves data.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProgramRow {
+    /// The program.
+    pub program: ProgramId,
+    /// Its name.
+    pub name: String,
+    /// Its kind.
+    pub kind: ProgramKind,
+    /// Where it sends.
+    pub link: Link,
+    /// The operation it was made for.
+    pub operation: Option<OperationId>,
+    /// Tiles that take part.
+    pub tiles: u64,
+    /// Figures summed over the tiles that were asked for.
+    pub traffic: TileTraffic,
+}
+
+/// Programs that move data, summed over `tiles`, or over all tiles if that is empty. Programs in
+/// which none of them takes part are left out.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn programs(report: &Report, tiles: &[u32]) -> Result<Vec<ProgramRow>, ReportError> {
+    let programs = report.programs()?;
+    let mut rows = Vec::new();
+    for exchange in report.exchanges()? {
+        let mut sum = TileTraffic::default();
+        let mut count = 0;
+        let wanted = |range: tilescope_report::units::TileRange| match tiles {
+            [] => u64::from(range.count()),
+            tiles => tiles.iter().filter(|tile| range.contains(**tile)).count() as u64,
+        };
+        for (range, traffic) in exchange.tiles.iter() {
+            let times = wanted(range);
+            count += times;
+            sum.bytes_in += traffic.bytes_in * times;
+            sum.bytes_out += traffic.bytes_out * times;
+            sum.bytes_delivered += traffic.bytes_delivered * times;
+            sum.messages_in += traffic.messages_in * times;
+            sum.messages_out += traffic.messages_out * times;
+            sum.code_bytes += traffic.code_bytes * times;
+        }
+        if count == 0 {
+            continue;
+        }
+        let program = programs.get(exchange.program);
+        let kind = program.map_or(ProgramKind::Unknown, |program| program.kind);
+        rows.push(ProgramRow {
+            program: exchange.program,
+            name: program.map_or_else(|| "unknown".to_owned(), |program| program.name.clone()),
+            kind,
+            link: Link::of(kind),
+            operation: program.and_then(|program| program.operation),
+            tiles: count,
+            traffic: sum,
+        });
+    }
+    Ok(rows)
+}
+
+/// One tile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TileRow {
+    /// The tile.
+    pub tile: u32,
+    /// Bytes of code, by link.
+    pub code: [u64; 3],
+    /// Figures summed over programs.
+    pub traffic: TileTraffic,
+}
+
+/// Every tile of the replica that holds exchange code or takes part in an exchange.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn tiles(report: &Report) -> Result<Vec<TileRow>, ReportError> {
+    let parts = report.tile_categories()?;
+    let traffic = report.traffic_by_tile()?;
+    let row = |(tile, traffic): (u32, &TileTraffic)| {
+        let code = |link: Link| parts.get(tile).map_or(0, |parts| code_of(parts, link.category()));
+        TileRow { tile, code: Link::ALL.map(code), traffic: *traffic }
+    };
+    let rows = (0..).zip(&traffic).map(row);
+    Ok(rows.filter(|row| row.code != [0; 3] || row.traffic != TileTraffic::default()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilescope_report::ReportBuilder;
+
+    fn opened(builder: &ReportBuilder) -> Report {
+        let directory = tempfile::tempdir().unwrap();
+        Report::open(builder.write(directory.path()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn sums_over_tiles_programs_and_links_agree() {
+        let mut builder = ReportBuilder::new(2, 8);
+        builder.exchange("a/ExchangePre", 24);
+        builder.exchange("b/ExchangePre", 100);
+        let code = 2 * 16;
+        builder.variable("code", Category::InternalExchangeCode, 0..16, code, None);
+        let report = opened(&builder);
+        let overview = overview(&report).unwrap();
+        let internal = overview.links[0];
+        let programs = programs(&report, &[]).unwrap();
+        let tiles = tiles(&report).unwrap();
+        assert_eq!(internal.programs as usize, programs.len());
+        let of = |value: fn(&TileTraffic) -> u64| -> [u64; 2] {
+            [
+                programs.iter().map(|row| value(&row.traffic)).sum(),
+                tiles.iter().map(|row| value(&row.traffic)).sum(),
+            ]
+        };
+        assert_eq!(of(|traffic| traffic.bytes_in), [internal.bytes; 2]);
+        assert_eq!(of(|traffic| traffic.messages_out), [internal.messages; 2]);
+        assert_eq!(of(|traffic| traffic.code_bytes), [internal.of_programs.unwrap(); 2]);
+        assert_eq!(internal.stored, tiles.iter().map(|row| row.code[0]).sum::<u64>());
+        assert_eq!((internal.shared(), internal.beside()), (Some(0), Some(0)));
+        let curves = curves(&report, Measure::Code, Order::Software, false).unwrap();
+        assert_eq!((0..16).map(|tile| curves.total(tile)).sum::<u64>(), internal.stored);
+    }
+
+    #[test]
+    fn programs_of_all_tiles_are_the_sum_of_those_of_each() {
+        let mut builder = ReportBuilder::new(1, 8);
+        builder.exchange("a/ExchangePre", 24);
+        let report = opened(&builder);
+        let every: Vec<u32> = (0..8).collect();
+        assert_eq!(programs(&report, &[]).unwrap(), programs(&report, &every).unwrap());
+        assert_eq!(programs(&report, &[3]).unwrap()[0].traffic.bytes_in, 24);
+    }
+
+    #[test]
+    fn every_kind_of_program_has_a_link_and_every_link_a_category() {
+        let links: Vec<Link> = ProgramKind::ALL.into_iter().map(Link::of).collect();
+        assert!(Link::ALL.iter().all(|link| links.contains(link)));
+        let mut categories = Link::ALL.map(Link::category).to_vec();
+        categories.dedup();
+        assert_eq!(categories.len(), 3);
+    }
+}

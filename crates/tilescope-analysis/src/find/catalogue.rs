@@ -1,0 +1,197 @@
+//! Everything in a report that has a name.
+
+use super::query::Source;
+use crate::tile_mapping::is_tensor;
+use crate::trace::{ProgramRuns, Runs, program_runs};
+use std::collections::BTreeMap;
+use tilescope_report::units::{OperationId, ProgramId, VariableId, VertexTypeId};
+use tilescope_report::{Report, ReportError, VariableFilter};
+
+/// Most variables that are looked through.
+const MAX_VARIABLES: usize = 1_000_000;
+
+/// Something that can be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Thing {
+    /// The executed steps of a program.
+    Steps(ProgramId),
+    /// A node of the compiled program.
+    Program(ProgramId),
+    /// An operation of the model.
+    Operation(OperationId),
+    /// A variable.
+    Variable(VariableId),
+    /// A variable that holds data of the model.
+    Tensor(VariableId),
+    /// A vertex type.
+    Vertex(VertexTypeId),
+}
+
+impl Thing {
+    /// The list it is in.
+    pub fn source(self) -> Source {
+        match self {
+            Self::Steps(_) => Source::Steps,
+            Self::Program(_) => Source::Programs,
+            Self::Operation(_) => Source::Operations,
+            Self::Variable(_) => Source::Variables,
+            Self::Tensor(_) => Source::Tensors,
+            Self::Vertex(_) => Source::Vertices,
+        }
+    }
+
+    /// Its number in its table.
+    pub fn id(self) -> u32 {
+        match self {
+            Self::Steps(id) | Self::Program(id) => id.0,
+            Self::Operation(id) => id.0,
+            Self::Variable(id) | Self::Tensor(id) => id.0,
+            Self::Vertex(id) => id.0,
+        }
+    }
+}
+
+/// A named thing, with the figures that are the same for every query.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item {
+    /// What it is.
+    pub thing: Thing,
+    /// Its name.
+    pub name: String,
+    /// What kind of thing: a program kind, an operation's kind, a memory category.
+    pub kind: String,
+    /// Its IPU, where it has one only.
+    pub ipu: Option<u32>,
+    /// Executions of a program, of an operation's most frequent program; tiles of a variable;
+    /// instances of a vertex type.
+    pub count: u64,
+    /// Cycles of all executions, added over IPUs.
+    pub cycles: Option<u64>,
+    /// Bytes: moved by all executions; of a variable, over all tiles; of a vertex type's code and
+    /// state.
+    pub bytes: Option<u64>,
+}
+
+/// All named things of a report.
+#[derive(Debug)]
+pub struct Catalogue {
+    /// They, in the order of [`Source::ALL`] and of their ids.
+    pub items: Vec<Item>,
+    /// Executions of programs, by IPU.
+    pub runs: ProgramRuns,
+    /// Programs of each operation.
+    pub(super) programs: BTreeMap<OperationId, Vec<ProgramId>>,
+}
+
+impl Catalogue {
+    /// Reads the names, and sums the trace up.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn read(report: &Report) -> Result<Self, ReportError> {
+        let runs = report.trace()?.map(|trace| program_runs(&trace)).transpose()?;
+        let runs = runs.unwrap_or_default();
+        let mut catalogue = Self { items: Vec::new(), runs, programs: BTreeMap::new() };
+        let programs = report.programs()?;
+        for (id, program) in programs.iter() {
+            if let Some(operation) = program.operation {
+                catalogue.programs.entry(operation).or_default().push(id);
+            }
+        }
+        catalogue.add_programs(report)?;
+        catalogue.add_operations(report)?;
+        catalogue.add_variables(report)?;
+        catalogue.add_vertices(report)?;
+        let place =
+            |item: &Item| Source::ALL.iter().position(|source| *source == item.thing.source());
+        catalogue.items.sort_by_key(|item| (place(item), item.thing));
+        Ok(catalogue)
+    }
+
+    fn add_programs(&mut self, report: &Report) -> Result<(), ReportError> {
+        let runs = self.runs.by_program();
+        for (id, program) in report.programs()?.iter() {
+            let item = |thing, of: Option<&Runs>| Item {
+                thing,
+                name: program.name.clone(),
+                kind: program.kind.name().to_owned(),
+                ipu: program.ipu,
+                count: of.map_or(0, |of| of.steps),
+                cycles: of.map(|of| of.cycles),
+                bytes: of.map(|of| of.bytes),
+            };
+            let of = runs.get(&id);
+            self.items.extend(of.map(|of| item(Thing::Steps(id), Some(of))));
+            self.items.push(item(Thing::Program(id), of));
+        }
+        Ok(())
+    }
+
+    fn add_operations(&mut self, report: &Report) -> Result<(), ReportError> {
+        let runs = self.runs.by_program();
+        for (index, operation) in report.operations()?.iter().enumerate() {
+            let id = OperationId(index as u32);
+            let programs = self.programs.get(&id).map_or(&[][..], Vec::as_slice);
+            let of = programs.iter().filter_map(|program| runs.get(program));
+            let (count, cycles) =
+                of.fold((0, 0), |(count, cycles), of| (of.steps.max(count), cycles + of.cycles));
+            self.items.push(Item {
+                thing: Thing::Operation(id),
+                name: operation.name.clone(),
+                kind: operation.kind.clone(),
+                ipu: Some(operation.ipu),
+                count,
+                cycles: (count > 0).then_some(cycles),
+                bytes: None,
+            });
+        }
+        Ok(())
+    }
+
+    fn add_variables(&mut self, report: &Report) -> Result<(), ReportError> {
+        let filter =
+            VariableFilter { tiles: None, category: None, after: None, limit: MAX_VARIABLES };
+        for (id, variable) in report.variables(&filter)? {
+            let bytes = variable.tiles.map(|part| part.bytes).total();
+            let item = |thing| Item {
+                thing,
+                name: variable.name.clone(),
+                kind: variable.category.name().to_owned(),
+                ipu: None,
+                count: variable.tiles.tile_count(),
+                cycles: None,
+                bytes: Some(bytes),
+            };
+            if is_tensor(variable.category) {
+                self.items.push(item(Thing::Tensor(id)));
+            }
+            self.items.push(item(Thing::Variable(id)));
+        }
+        Ok(())
+    }
+
+    fn add_vertices(&mut self, report: &Report) -> Result<(), ReportError> {
+        let mut instances: BTreeMap<VertexTypeId, u64> = BTreeMap::new();
+        for (_, set) in report.compute_sets()? {
+            for group in &set.vertices {
+                *instances.entry(group.vertex_type).or_default() += group.count.total();
+            }
+        }
+        for (index, vertex) in report.vertex_types()?.iter().enumerate() {
+            let id = VertexTypeId(index as u32);
+            let count = instances.get(&id).copied().unwrap_or(0);
+            self.items.push(Item {
+                thing: Thing::Vertex(id),
+                name: vertex.name.clone(),
+                kind: "Vertex".to_owned(),
+                ipu: None,
+                count,
+                cycles: None,
+                bytes: Some(
+                    vertex.code_bytes.saturating_add(vertex.state_bytes.saturating_mul(count)),
+                ),
+            });
+        }
+        Ok(())
+    }
+}

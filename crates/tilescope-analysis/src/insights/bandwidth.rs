@@ -1,0 +1,43 @@
+//! Host copies that are bound by the link.
+
+use super::facts::activity;
+use super::{Facts, Finding, Gain, Place, Rule, Subject};
+use tilescope_report::units::percent;
+use tilescope_report::{Activity, Program, ProgramKind};
+
+pub const RULE: Rule = Rule {
+    name: "bandwidth",
+    looks_for: "time spent moving data from and to the host (StreamCopyMid)",
+    find,
+};
+
+/// Smaller shares need no I/O tiles.
+const WORTH: f64 = 0.02;
+
+fn moves(program: &Program) -> bool {
+    program.kind == ProgramKind::StreamCopyMid && activity(program) == Activity::Host
+}
+
+fn find(facts: &Facts) -> Vec<Finding> {
+    let Some((share, ipu)) = facts.busiest_share(moves).filter(|(share, _)| *share >= WORTH) else {
+        return Vec::new();
+    };
+    let longest = facts.longest(ipu, moves).map(|(program, _)| program);
+    let name = longest.map_or_else(String::new, |id| format!(", most of it {}", facts.name(id)));
+    let overlap = match facts.target.io_tiles_per_ipu {
+        0 => "set num_io_tiles to overlap copies with compute, or ",
+        _ => "",
+    };
+    vec![Finding {
+        rule: RULE.name,
+        subject: Subject::Time,
+        sentence: format!(
+            "IPU {ipu} moves data from and to the host for {} of the run{name}.",
+            percent(share)
+        ),
+        advice: format!("The link is the limit: {overlap}send less, e.g. uint8 or half inputs."),
+        formula: "cycles of StreamCopyMid with the host on that IPU / cycles of the run",
+        gain: Gain::Time(share),
+        place: Place { program: longest, ..Place::view("execution-trace") },
+    }]
+}

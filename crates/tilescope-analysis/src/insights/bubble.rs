@@ -1,0 +1,56 @@
+//! Slots of a pipeline in which not all stages work.
+
+use super::{Facts, Finding, Gain, Place, Rule, Subject};
+use tilescope_report::units::percent;
+use tilescope_report::{Mark, MarkKind};
+
+pub const RULE: Rule =
+    Rule { name: "bubble", looks_for: "time that a pipeline spends filling and draining", find };
+
+/// A smaller share is not worth more latency and stash.
+const WORTH: f64 = 0.03;
+
+fn find(facts: &Facts) -> Vec<Finding> {
+    let steps = facts.batching.map_or(0, |batching| batching.gradient_accumulation);
+    let Some(share) = bubble(facts, steps).filter(|share| *share >= WORTH) else {
+        return Vec::new();
+    };
+    let ramp = facts.marks_of(MarkKind::Phase).find(|mark| mark.label.contains("ramp"));
+    vec![Finding {
+        rule: RULE.name,
+        subject: Subject::Time,
+        sentence: format!(
+            "Filling and draining the pipeline costs {} of the run, with {steps} micro-batches per \
+             update.",
+            percent(share),
+        ),
+        advice: format!(
+            "With gradient_accumulation = {} instead of {steps} it would fill and drain half as \
+             often per sample.",
+            steps * 2
+        ),
+        formula: "1 - micro-batches x mean slot of the main phase / cycles of all phases, as a \
+                  share of the run; gain: half of it",
+        gain: Gain::Time(share / 2.0),
+        place: Place { cycles: ramp.map(|mark| mark.cycles), ..Place::view("execution-trace") },
+    }]
+}
+
+/// What the phases take beyond one main slot per micro-batch, as a share of the run: in a pipeline
+/// that is full, a micro-batch costs one slot.
+fn bubble(facts: &Facts, steps: u64) -> Option<f64> {
+    let phases: Vec<&Mark> = facts.marks_of(MarkKind::Phase).collect();
+    let main: Vec<&Mark> =
+        phases.iter().copied().filter(|mark| !mark.label.contains("ramp")).collect();
+    let inside = |slot: &&Mark| main.iter().any(|phase| phase.cycles.overlaps(slot.cycles));
+    let slots: Vec<u64> =
+        facts.marks_of(MarkKind::Slot).filter(inside).map(|slot| slot.cycles.length()).collect();
+    if slots.is_empty() || steps == 0 || main.len() == phases.len() {
+        return None;
+    }
+    let mean = slots.iter().sum::<u64>() as f64 / slots.len() as f64;
+    let all: u64 = phases.iter().map(|mark| mark.cycles.length()).sum();
+    // Every iteration has one main phase.
+    let full = mean * steps as f64 * main.len() as f64;
+    Some(((all as f64 - full) / facts.cycles().max(1) as f64).clamp(0.0, 1.0))
+}

@@ -1,0 +1,215 @@
+//! What rules look at, read from a report once.
+
+use crate::liveness::{self, Live, Source};
+use crate::trace::{ProgramRuns, program_runs};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tilescope_report::units::{ComputeSetId, CycleRange, ProgramId, TileRuns};
+use tilescope_report::{
+    Activity, Batching, Category, CategoryBytes, ComputeSet, Mark, MarkFilter, MarkKind, Operation,
+    Outcome, Part, Program, Programs, Report, ReportError, Target, TileMemory, VertexType,
+};
+
+/// Most marks of a kind that are read.
+const MAX_MARKS: usize = 100_000;
+
+/// What lives on the fullest tile when most does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Peak {
+    /// The fullest tile.
+    pub tile: u32,
+    /// The liveness step.
+    pub step: u32,
+    /// Its program.
+    pub program: ProgramId,
+    /// Bytes live then.
+    pub bytes: u64,
+    /// The variables with bytes on the tile, the largest first.
+    pub variables: Vec<Live>,
+}
+
+/// Everything that rules look at.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// The machine.
+    pub target: Arc<Target>,
+    /// How far the program got.
+    pub outcome: Outcome,
+    /// Options in effect.
+    pub options: BTreeMap<String, String>,
+    /// Batch sizes.
+    pub batching: Option<Batching>,
+    /// Memory of each tile.
+    pub memory: Arc<TileRuns<TileMemory>>,
+    /// Memory of each tile by category.
+    pub categories: Arc<TileRuns<Vec<CategoryBytes>>>,
+    /// Program nodes.
+    pub programs: Arc<Programs>,
+    /// Operations of the model.
+    pub operations: Arc<Vec<Operation>>,
+    /// Compute sets with cycles and vertices.
+    pub compute_sets: BTreeMap<ComputeSetId, ComputeSet>,
+    /// Codelets.
+    pub vertex_types: Arc<Vec<VertexType>>,
+    /// Bytes of stashes over all tiles, by variable.
+    pub stashes: Vec<Live>,
+    /// Executions of each program.
+    pub runs: Option<ProgramRuns>,
+    /// Phases, slots, stages and updates of the run.
+    pub marks: Vec<Mark>,
+    /// The fullest tile at its fullest.
+    pub peak: Option<Peak>,
+}
+
+impl Facts {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn gather(report: &Report) -> Result<Self, ReportError> {
+        let runs = report.trace()?.map(|trace| program_runs(&trace)).transpose()?;
+        let memory = report.tile_memory()?;
+        let always = liveness::always_live(report, Source::Whole)?;
+        let stashes = always.into_iter().filter(|live| live.name.ends_with("/stash")).collect();
+        Ok(Self {
+            target: report.target()?,
+            outcome: report.outcome()?,
+            options: report.options()?.into_iter().collect(),
+            batching: report.batching()?,
+            peak: peak(report, &memory)?,
+            memory,
+            categories: report.tile_categories()?,
+            programs: report.programs()?,
+            operations: report.operations()?,
+            compute_sets: report.compute_sets()?.into_iter().collect(),
+            vertex_types: report.vertex_types()?,
+            stashes,
+            runs,
+            marks: marks(report)?,
+        })
+    }
+
+    /// An option, whatever table of the spec it stands in.
+    pub fn option(&self, name: &str) -> Option<&str> {
+        let found = self.options.iter().find(|(key, _)| key.rsplit('.').next() == Some(name));
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// Length of the part of the run that was looked at.
+    pub fn cycles(&self) -> u64 {
+        self.runs.as_ref().map_or(0, |runs| runs.window.length())
+    }
+
+    /// Cycles of the programs that `holds` is true of, on the IPU that has most of them, as a share
+    /// of the run; and that IPU. `None` if there are none.
+    pub fn busiest_share(&self, holds: impl Fn(&Program) -> bool) -> Option<(f64, u32)> {
+        let runs = self.runs.as_ref()?;
+        let mut sums: BTreeMap<u32, u64> = BTreeMap::new();
+        for ((ipu, program), of) in &runs.runs {
+            if self.programs.get(*program).is_some_and(&holds) {
+                *sums.entry(*ipu).or_default() += of.cycles;
+            }
+        }
+        let (ipu, cycles) =
+            sums.into_iter().max_by_key(|(ipu, cycles)| (*cycles, u32::MAX - ipu))?;
+        (cycles > 0).then(|| (self.share(cycles), ipu))
+    }
+
+    /// The program of those `holds` is true of that takes most cycles on an IPU.
+    pub fn longest(&self, ipu: u32, holds: impl Fn(&Program) -> bool) -> Option<(ProgramId, u64)> {
+        let runs = self.runs.as_ref()?;
+        let own = runs
+            .runs
+            .iter()
+            .filter(|((on, id), _)| *on == ipu && self.programs.get(*id).is_some_and(&holds));
+        own.map(|((_, id), of)| (*id, of.cycles)).max_by_key(|(_, cycles)| *cycles)
+    }
+
+    /// Cycles as a share of the run.
+    pub fn share(&self, cycles: u64) -> f64 {
+        cycles as f64 / self.cycles().max(1) as f64
+    }
+
+    /// Bytes ever used over all tiles.
+    pub fn used_bytes(&self) -> u64 {
+        self.memory.map(TileMemory::excluding_gaps).total()
+    }
+
+    /// Bytes of some categories over all tiles.
+    pub fn bytes_of(&self, wanted: &[Category]) -> u64 {
+        let sum = |parts: &Vec<CategoryBytes>| -> u64 {
+            let own = parts.iter().filter(|part| wanted.contains(&part.category));
+            own.map(|part| part.bytes).sum()
+        };
+        self.categories.map(sum).total()
+    }
+
+    /// The tiles that use most, the fullest first.
+    pub fn fullest(&self, count: usize) -> Vec<(u32, u64)> {
+        let mut tiles: Vec<(u32, u64)> = Vec::new();
+        for (range, memory) in self.memory.iter() {
+            let bytes = memory.including_gaps;
+            // More tiles of one run than are asked for cannot make a difference.
+            let end = range.end.min(range.first.saturating_add(count as u32));
+            tiles.extend((range.first..end).map(|tile| (tile, bytes)));
+        }
+        tiles.sort_by_key(|(tile, bytes)| (u64::MAX - bytes, *tile));
+        tiles.truncate(count);
+        tiles
+    }
+
+    /// Words for a program: its name, or its kind.
+    pub fn name(&self, program: ProgramId) -> String {
+        match self.programs.get(program) {
+            Some(program) if !program.name.is_empty() => program.name.clone(),
+            Some(program) => program.kind.name().to_owned(),
+            None => "an unknown program".to_owned(),
+        }
+    }
+
+    /// Marks of a kind.
+    pub fn marks_of(&self, kind: MarkKind) -> impl Iterator<Item = &Mark> {
+        self.marks.iter().filter(move |mark| mark.kind == kind)
+    }
+
+    /// Cycles that the run covers.
+    pub fn window(&self) -> CycleRange {
+        self.runs.as_ref().map_or_else(CycleRange::default, |runs| runs.window)
+    }
+}
+
+/// What a program spends its time on.
+pub fn activity(program: &Program) -> Activity {
+    Activity::of(program.kind, program.stream)
+}
+
+fn marks(report: &Report) -> Result<Vec<Mark>, ReportError> {
+    let mut found = Vec::new();
+    for kind in [MarkKind::Phase, MarkKind::Slot, MarkKind::Stage, MarkKind::Update] {
+        let filter = MarkFilter { kind: Some(kind), ipu: None, window: None, limit: MAX_MARKS };
+        found.extend(report.marks(&filter)?);
+    }
+    Ok(found)
+}
+
+fn peak(report: &Report, memory: &TileRuns<TileMemory>) -> Result<Option<Peak>, ReportError> {
+    let needs = |tile: &TileMemory| tile.always_live.saturating_add(tile.peak_not_always_live);
+    let mut fullest: Option<(u32, u64)> = None;
+    for (range, tile) in memory.iter() {
+        if fullest.is_none_or(|(_, most)| needs(tile) > most) {
+            fullest = Some((range.first, needs(tile)));
+        }
+    }
+    let Some((tile, bytes)) = fullest.filter(|_| report.has(Part::Liveness)) else {
+        return Ok(None);
+    };
+    let source = Source::Tile(tile);
+    let Some(curve) = liveness::curve(report, source)? else { return Ok(None) };
+    let Some(step) = curve.peak() else { return Ok(None) };
+    let mut variables = liveness::always_live(report, source)?;
+    variables.extend(liveness::live_at(report, source, &[step as u32])?);
+    variables.retain(|live| live.bytes.iter().any(|bytes| *bytes > 0));
+    variables.sort_by_key(|live| u64::MAX - live.bytes.iter().sum::<u64>());
+    let program = curve.programs[step];
+    Ok(Some(Peak { tile, step: step as u32, program, bytes, variables }))
+}

@@ -1,0 +1,32 @@
+//! Tiles that are nearly full: the next larger batch will not fit.
+
+use super::{Facts, Finding, Gain, Place, Rule, Subject};
+use tilescope_report::units::{Bytes, percent};
+
+pub const RULE: Rule = Rule { name: "full_tiles", looks_for: "tiles that are nearly full", find };
+
+/// A tile this full leaves no room to try anything.
+const NEARLY_FULL: f64 = 0.9;
+
+fn find(facts: &Facts) -> Vec<Finding> {
+    let capacity = facts.target.bytes_per_tile.0;
+    let Some((tile, bytes)) = facts.fullest(1).first().copied() else { return Vec::new() };
+    let share = bytes as f64 / capacity.max(1) as f64;
+    if capacity == 0 || !(NEARLY_FULL..=1.0).contains(&share) {
+        return Vec::new();
+    }
+    vec![Finding {
+        rule: RULE.name,
+        subject: Subject::Memory,
+        sentence: format!(
+            "The fullest tile, {tile}, is {} full: {} of {}.",
+            percent(share),
+            Bytes(bytes),
+            facts.target.bytes_per_tile,
+        ),
+        advice: "It fits, but a larger micro-batch will not; see what fills this tile.".to_owned(),
+        formula: "memory of the tile including gaps / memory it has",
+        gain: Gain::Unknown,
+        place: Place { tiles: vec![tile], ..Place::view("memory") },
+    }]
+}

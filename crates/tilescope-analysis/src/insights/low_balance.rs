@@ -1,0 +1,57 @@
+//! Compute sets in which most tiles wait for a few.
+
+use super::{Facts, Finding, Gain, Place, Rule, Subject};
+use tilescope_report::ComputeSet;
+use tilescope_report::units::{ProgramId, percent};
+
+pub const RULE: Rule = Rule {
+    name: "low_balance",
+    looks_for: "compute sets in which most tiles wait for a few",
+    find,
+};
+
+/// Idle time that is not worth a line.
+const WORTH: f64 = 0.01;
+/// Most compute sets that are named.
+const MOST: usize = 3;
+
+fn find(facts: &Facts) -> Vec<Finding> {
+    let Some(runs) = &facts.runs else { return Vec::new() };
+    let tiles = facts.target.tiles_per_ipu.max(1);
+    let mut found: Vec<(ProgramId, f64, f64)> = Vec::new();
+    for ((_, id), of) in &runs.runs {
+        let set = facts.programs.get(*id).and_then(|program| program.compute_set);
+        let Some(set) = set.and_then(|id| facts.compute_sets.get(&id)) else { continue };
+        let Some(balance) = balance(set, tiles) else { continue };
+        let idle = facts.share(of.cycles) * (1.0 - balance);
+        if idle >= WORTH {
+            found.push((*id, balance, idle));
+        }
+    }
+    found.sort_by(|a, b| b.2.total_cmp(&a.2));
+    found.truncate(MOST);
+    let finding = |(id, balance, idle): (ProgramId, f64, f64)| Finding {
+        rule: RULE.name,
+        subject: Subject::Time,
+        sentence: format!(
+            "{} keeps its tiles busy only {} of the time it takes.",
+            facts.name(id),
+            percent(balance)
+        ),
+        advice: "Other tiles wait for the busiest one: sizes that divide evenly over the tiles, \
+                 or a larger micro-batch, spread the work."
+            .to_owned(),
+        formula: "tile balance: mean cycles of all tiles of the IPU / cycles of the slowest tile; \
+                  gain: (1 - tile balance) x share of the run",
+        gain: Gain::Time(idle),
+        place: Place { program: Some(id), ..Place::view("program-tree") },
+    };
+    found.into_iter().map(finding).collect()
+}
+
+/// Mean cycles over the tiles of an IPU divided by those of the slowest.
+fn balance(set: &ComputeSet, tiles: u32) -> Option<f64> {
+    let slowest = set.cycles.max();
+    let mean = set.cycles.total() as f64 / f64::from(tiles);
+    (slowest > 0).then(|| (mean / slowest as f64).min(1.0))
+}

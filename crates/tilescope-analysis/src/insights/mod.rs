@@ -1,0 +1,189 @@
+//! Insights: what is worth doing about a program, ranked by what it may gain.
+//!
+//! Each rule is a file and a line in [`RULES`]: a pure function from the [`Facts`] of a report to
+//! findings. A finding is one sentence with the figure that proves it, what may be gained at most,
+//! how that is worked out, and the place that shows it. A rule that has nothing to say, or whose
+//! facts were not recorded, finds nothing.
+
+mod accumulation;
+mod bandwidth;
+mod bubble;
+mod exchange_code;
+mod facts;
+mod float32;
+mod full_tiles;
+mod host_wait;
+mod low_balance;
+mod out_of_memory;
+mod peak;
+mod picture;
+mod prefetch;
+mod rearrangement;
+mod recomputation;
+mod remote_buffers;
+mod replication;
+mod stage_balance;
+mod strided_copies;
+mod unused_tiles;
+mod waiting;
+mod worst_tiles;
+
+pub use facts::{Facts, Peak};
+pub use picture::{Bucket, MemoryPicture, WorstTile, memory_picture};
+
+use serde::{Deserialize, Serialize};
+use tilescope_report::units::{CycleRange, OperationId, ProgramId, VariableId, percent};
+use tilescope_report::{Report, ReportError};
+
+/// What a finding is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Subject {
+    /// Whether and how the program fits.
+    Memory,
+    /// How long it takes.
+    Time,
+}
+
+/// What may be gained at most.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "of", content = "share")]
+pub enum Gain {
+    /// Without it, the program does not run at all.
+    Everything,
+    /// A share of the run's time.
+    Time(f64),
+    /// A share of the memory of the tiles concerned.
+    Memory(f64),
+    /// Nothing that could be put into a number.
+    Unknown,
+}
+
+impl Gain {
+    /// Larger is more important. Memory counts as much as the fullest tile is full: where there is
+    /// plenty, less of it gains nothing.
+    pub fn rank(self, fullness: f64) -> f64 {
+        match self {
+            Self::Everything => f64::INFINITY,
+            Self::Time(share) => share,
+            Self::Memory(share) => share * fullness.clamp(0.0, 1.0),
+            Self::Unknown => 0.0,
+        }
+    }
+
+    /// Words for people: `up to 12.3 % of the time`.
+    pub fn text(self) -> String {
+        match self {
+            Self::Everything => "makes it run".to_owned(),
+            Self::Time(share) => format!("up to {} of the time", percent(share)),
+            Self::Memory(share) => format!("up to {} of the memory", percent(share)),
+            Self::Unknown => "not estimated".to_owned(),
+        }
+    }
+}
+
+/// Where a finding can be seen: a view, and what to choose there.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Place {
+    /// Name of the view, as the command line spells it.
+    pub view: &'static str,
+    /// Tiles to choose.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tiles: Vec<u32>,
+    /// Program to choose.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<ProgramId>,
+    /// Operation to choose.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<OperationId>,
+    /// Variable to choose.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variable: Option<VariableId>,
+    /// Cycles to show.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cycles: Option<CycleRange>,
+}
+
+impl Place {
+    /// A view as it is.
+    pub fn view(view: &'static str) -> Self {
+        Self { view, ..Self::default() }
+    }
+}
+
+/// Something worth knowing.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// Name of the rule.
+    pub rule: &'static str,
+    /// What it is about.
+    pub subject: Subject,
+    /// One sentence with the figure that proves it.
+    pub sentence: String,
+    /// What to do about it.
+    pub advice: String,
+    /// How the figures are worked out.
+    pub formula: &'static str,
+    /// What may be gained.
+    pub gain: Gain,
+    /// Where to look.
+    pub place: Place,
+}
+
+/// A rule.
+pub struct Rule {
+    /// Short key: `out_of_memory`.
+    pub name: &'static str,
+    /// What it looks for, in words.
+    pub looks_for: &'static str,
+    /// Looks.
+    pub find: fn(&Facts) -> Vec<Finding>,
+}
+
+/// Every rule.
+pub static RULES: &[Rule] = &[
+    out_of_memory::RULE,
+    full_tiles::RULE,
+    peak::RULE,
+    worst_tiles::RULE,
+    stage_balance::RULE,
+    bubble::RULE,
+    accumulation::RULE,
+    host_wait::RULE,
+    prefetch::RULE,
+    bandwidth::RULE,
+    remote_buffers::RULE,
+    rearrangement::RULE,
+    strided_copies::RULE,
+    exchange_code::RULE,
+    low_balance::RULE,
+    float32::RULE,
+    replication::RULE,
+    unused_tiles::RULE,
+    recomputation::RULE,
+    waiting::RULE,
+];
+
+/// All findings of all rules, the most important first.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn insights(report: &Report) -> Result<Vec<Finding>, ReportError> {
+    let facts = Facts::gather(report)?;
+    Ok(ranked(&facts))
+}
+
+/// All findings about some facts, the most important first; rules among equals keep their order.
+pub fn ranked(facts: &Facts) -> Vec<Finding> {
+    let mut found: Vec<Finding> = RULES.iter().flat_map(|rule| (rule.find)(facts)).collect();
+    let most = facts.fullest(1).first().map_or(0, |(_, bytes)| *bytes);
+    let fullness = most as f64 / facts.target.bytes_per_tile.0.max(1) as f64;
+    found.sort_by(|a, b| b.gain.rank(fullness).total_cmp(&a.gain.rank(fullness)));
+    found
+}
+
+/// `1 tile`, `7 tiles`
+fn counted(count: u64, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {what}{plural}", tilescope_report::units::grouped(count))
+}

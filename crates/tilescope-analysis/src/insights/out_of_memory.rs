@@ -1,0 +1,37 @@
+//! Tiles that need more than they have, so that nothing runs.
+
+use super::{Facts, Finding, Gain, Place, Rule, Subject, counted};
+use tilescope_report::TileMemory;
+use tilescope_report::units::Bytes;
+
+pub const RULE: Rule =
+    Rule { name: "out_of_memory", looks_for: "tiles that need more memory than they have", find };
+
+fn find(facts: &Facts) -> Vec<Finding> {
+    let over = facts.memory.map(|tile| u64::from(tile.overflowed > 0)).total();
+    if over == 0 {
+        return Vec::new();
+    }
+    let need = |tile: &TileMemory| tile.overflowed;
+    let worst =
+        facts.memory.iter().max_by_key(|(range, tile)| (need(tile), u32::MAX - range.first));
+    let Some((range, tile)) = worst else { return Vec::new() };
+    let sentence = format!(
+        "{} need more memory than the {} a tile has; tile {} is worst and needs {} more.",
+        counted(over, "tile"),
+        facts.target.bytes_per_tile,
+        range.first,
+        Bytes(tile.overflowed),
+    );
+    vec![Finding {
+        rule: RULE.name,
+        subject: Subject::Memory,
+        sentence,
+        advice: "Spread the model over more IPUs, make the micro-batch smaller, or lower \
+                 available_memory_proportion."
+            .to_owned(),
+        formula: "tiles with bytes beyond the end of their memory",
+        gain: Gain::Everything,
+        place: Place { tiles: vec![range.first], ..Place::view("memory") },
+    }]
+}

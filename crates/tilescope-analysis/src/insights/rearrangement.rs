@@ -1,0 +1,71 @@
+//! Time that goes to changing layouts.
+
+use super::{Facts, Finding, Gain, Place, Rule, Subject};
+use std::collections::BTreeMap;
+use tilescope_report::Program;
+use tilescope_report::units::{OperationId, percent};
+
+pub const RULE: Rule =
+    Rule { name: "rearrangement", looks_for: "time spent changing layouts", find };
+
+/// Smaller shares are the usual price of plans that differ.
+const WORTH: f64 = 0.03;
+
+/// Parts of names that tell steps which only change a layout, as Poplar's libraries spell them.
+const PARTS: [&str; 8] = [
+    "PreArrange",
+    "OnTileCopy",
+    "actsRearranged",
+    "weightsRearranged",
+    "preRegroup",
+    "Regroup",
+    "partialTranspose",
+    "Transpose",
+];
+
+/// Whether a program only changes a layout.
+pub fn rearranges(program: &Program) -> bool {
+    PARTS.iter().any(|part| program.name.contains(part))
+}
+
+fn find(facts: &Facts) -> Vec<Finding> {
+    let found = facts.busiest_share(rearranges);
+    let Some((share, ipu)) = found.filter(|(share, _)| *share >= WORTH) else { return Vec::new() };
+    let (operation, of_it) = worst_operation(facts);
+    let name = operation.and_then(|id| facts.operations.get(id.index()));
+    let most = name.map_or_else(String::new, |operation| {
+        format!("; {} pays most ({} of it)", operation.name, percent(of_it))
+    });
+    vec![Finding {
+        rule: RULE.name,
+        subject: Subject::Time,
+        sentence: format!("IPU {ipu} changes layouts for {} of the run{most}.", percent(share)),
+        advice: "Operands lie differently from what the plan wants: reorder dimensions in the \
+                 model, or choose sizes that are multiples of 16 and 8."
+            .to_owned(),
+        formula: "cycles of steps named PreArrange, OnTileCopy, Transpose, regroup or rearranged, \
+                  with their exchanges, on that IPU / cycles of the run",
+        gain: Gain::Time(share),
+        place: Place { operation, ..Place::view("operations") },
+    }]
+}
+
+/// The operation with most cycles of rearrangement, and its share of all of them.
+fn worst_operation(facts: &Facts) -> (Option<OperationId>, f64) {
+    let mut sums: BTreeMap<OperationId, u64> = BTreeMap::new();
+    let mut all = 0;
+    for ((_, id), of) in facts.runs.iter().flat_map(|runs| &runs.runs) {
+        let Some(program) = facts.programs.get(*id).filter(|program| rearranges(program)) else {
+            continue;
+        };
+        all += of.cycles;
+        if let Some(operation) = program.operation {
+            *sums.entry(operation).or_default() += of.cycles;
+        }
+    }
+    let worst = sums.into_iter().max_by_key(|(id, cycles)| (*cycles, u32::MAX - id.0));
+    match worst {
+        Some((id, cycles)) => (Some(id), cycles as f64 / all.max(1) as f64),
+        None => (None, 0.0),
+    }
+}

@@ -1,0 +1,38 @@
+//! What replicas cost each of them.
+
+use super::{Facts, Finding, Gain, Place, Rule, Subject};
+use tilescope_report::units::{Bytes, percent};
+use tilescope_report::{Category, ProgramKind};
+
+pub const RULE: Rule =
+    Rule { name: "replication", looks_for: "what replicas cost each of them", find };
+
+fn find(facts: &Facts) -> Vec<Finding> {
+    let replicas = facts.target.replicas;
+    if replicas < 2 {
+        return Vec::new();
+    }
+    let code = facts.bytes_of(&[Category::GlobalExchangeCode]);
+    let share_of_code = code as f64 / facts.used_bytes().max(1) as f64;
+    let exchange = facts.busiest_share(|program| program.kind == ProgramKind::GlobalExchange);
+    let time = match exchange {
+        Some((share, _)) => format!(", and exchange between IPUs {} of the run", percent(share)),
+        None => String::new(),
+    };
+    vec![Finding {
+        rule: RULE.name,
+        subject: Subject::Time,
+        sentence: format!(
+            "With {replicas} replicas, global exchange code takes {} per replica ({} of the memory \
+             in use){time}.",
+            Bytes(code),
+            percent(share_of_code),
+        ),
+        advice: "More gradient accumulation reduces gradients across replicas less often."
+            .to_owned(),
+        formula: "bytes of global exchange code of one replica; cycles of GlobalExchange on the IPU \
+                  with most of them / cycles of the run",
+        gain: exchange.map_or(Gain::Unknown, |(share, _)| Gain::Time(share / 2.0)),
+        place: Place::view("exchange-code"),
+    }]
+}

@@ -1,0 +1,54 @@
+//! Compute sets made of very many strided copies.
+
+use super::{Facts, Finding, Gain, Place, Rule, Subject};
+use tilescope_report::ProgramKind;
+use tilescope_report::units::{ProgramId, grouped, percent};
+
+pub const RULE: Rule =
+    Rule { name: "strided_copies", looks_for: "the longest strided copies", find };
+
+/// Copies that take less do not matter.
+const WORTH: f64 = 0.01;
+
+fn find(facts: &Facts) -> Vec<Finding> {
+    let Some((program, count, cycles)) = worst(facts) else { return Vec::new() };
+    let share = facts.share(cycles);
+    if share < WORTH {
+        return Vec::new();
+    }
+    vec![Finding {
+        rule: RULE.name,
+        subject: Subject::Time,
+        sentence: format!(
+            "{} runs {} strided copy vertices and takes {} of the run.",
+            facts.name(program),
+            grouped(count),
+            percent(share),
+        ),
+        advice: "Many small strided copies are a sign of a layout that does not suit the next \
+                 operation."
+            .to_owned(),
+        formula: "cycles of the compute set with StridedCopy vertices that takes longest / cycles \
+                  of the run",
+        gain: Gain::Time(share),
+        place: Place { program: Some(program), ..Place::view("program-tree") },
+    }]
+}
+
+/// The program whose strided copies take longest, with their number and its cycles.
+fn worst(facts: &Facts) -> Option<(ProgramId, u64, u64)> {
+    let runs = facts.runs.as_ref()?;
+    let copies = |id: ProgramId| -> u64 {
+        let program = facts.programs.get(id);
+        let set = program.filter(|program| program.kind == ProgramKind::OnTileExecute);
+        let set = set.and_then(|program| facts.compute_sets.get(&program.compute_set?));
+        let groups = set.map_or(&[][..], |set| &set.vertices);
+        let strided = groups.iter().filter(|group| {
+            let kind = facts.vertex_types.get(group.vertex_type.index());
+            kind.is_some_and(|kind| kind.name.contains("StridedCopy"))
+        });
+        strided.map(|group| group.count.total()).sum()
+    };
+    let with_copies = runs.runs.iter().map(|((_, id), of)| (*id, copies(*id), of.cycles));
+    with_copies.filter(|(_, count, _)| *count > 0).max_by_key(|(_, _, cycles)| *cycles)
+}

@@ -1,0 +1,45 @@
+//! IPUs that wait for other IPUs.
+
+use super::{Facts, Finding, Gain, Place, Rule, Subject};
+use std::collections::BTreeMap;
+use tilescope_report::ProgramKind;
+use tilescope_report::units::{ProgramId, percent};
+
+pub const RULE: Rule =
+    Rule { name: "waiting", looks_for: "IPUs that wait for other IPUs or the host", find };
+
+/// Less is the price of working in step.
+const WORTH: f64 = 0.1;
+
+fn find(facts: &Facts) -> Vec<Finding> {
+    let Some(runs) = &facts.runs else { return Vec::new() };
+    let external = |id: &ProgramId| {
+        let program = facts.programs.get(*id);
+        program.is_some_and(|p| p.kind == ProgramKind::Sync && p.name != "Internal")
+    };
+    let mut ipus: BTreeMap<u32, u64> = BTreeMap::new();
+    for ((ipu, _), of) in runs.runs.iter().filter(|((_, id), _)| external(id)) {
+        *ipus.entry(*ipu).or_default() += of.cycles;
+    }
+    let most = ipus.iter().max_by_key(|(ipu, cycles)| (**cycles, u32::MAX - **ipu));
+    let Some((ipu, cycles)) = most.filter(|(_, cycles)| facts.share(**cycles) >= WORTH) else {
+        return Vec::new();
+    };
+    let share = facts.share(*cycles);
+    let mean = ipus.values().sum::<u64>() as f64 / f64::from(facts.target.ipus_per_replica.max(1));
+    vec![Finding {
+        rule: RULE.name,
+        subject: Subject::Time,
+        sentence: format!(
+            "IPU {ipu} waits in external syncs for {} of the run; all IPUs on average {}.",
+            percent(share),
+            percent(facts.share(mean as u64)),
+        ),
+        advice: "Waiting is what is left when stages differ, pipelines fill and drain, and the \
+                 host is late: see the other findings."
+            .to_owned(),
+        formula: "cycles of external syncs on an IPU / cycles of the run",
+        gain: Gain::Unknown,
+        place: Place { cycles: Some(facts.window()), ..Place::view("execution-trace") },
+    }]
+}

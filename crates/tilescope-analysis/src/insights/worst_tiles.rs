@@ -1,0 +1,45 @@
+//! A few tiles that are much fuller than the rest.
+
+use super::{Facts, Finding, Gain, Place, Rule, Subject};
+use tilescope_report::TileMemory;
+use tilescope_report::units::Bytes;
+
+pub const RULE: Rule =
+    Rule { name: "worst_tiles", looks_for: "a few tiles that are much fuller than the rest", find };
+
+/// Less than this many times the mean is no imbalance worth a word.
+const MUCH: f64 = 1.25;
+
+fn find(facts: &Facts) -> Vec<Finding> {
+    let worst = facts.fullest(5);
+    let (Some((_, most)), Some((_, least))) = (worst.first(), worst.last()) else {
+        return Vec::new();
+    };
+    let tiles = facts.memory.tile_count().max(1);
+    let mean =
+        facts.memory.map(|tile: &TileMemory| tile.including_gaps).total() as f64 / tiles as f64;
+    let times = *most as f64 / mean.max(1.0);
+    if times < MUCH {
+        return Vec::new();
+    }
+    let names: Vec<String> = worst.iter().map(|(tile, _)| tile.to_string()).collect();
+    let ends = [Bytes(*least).to_string(), Bytes(*most).to_string()];
+    let held = if ends[0] == ends[1] { ends[1].clone() } else { ends.join(" to ") };
+    vec![Finding {
+        rule: RULE.name,
+        subject: Subject::Memory,
+        sentence: format!(
+            "The five fullest tiles ({}) hold {held}, {times:.1} times the mean of {}.",
+            names.join(", "),
+            Bytes(mean as u64),
+        ),
+        advice: "Tensors that are mapped unevenly, or code that only some tiles need, fill them."
+            .to_owned(),
+        formula: "(fullest tile - mean of all tiles) / fullest tile, gaps included",
+        gain: Gain::Memory(1.0 - mean / (*most as f64).max(1.0)),
+        place: Place {
+            tiles: worst.iter().map(|(tile, _)| *tile).collect(),
+            ..Place::view("memory")
+        },
+    }]
+}

@@ -1,0 +1,93 @@
+//! JSON as lines of keys and values, for tables.
+
+use serde_json::Value;
+
+/// A key with its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Number of parents.
+    pub depth: u32,
+    /// Key, or place in a list.
+    pub name: String,
+    /// Value; empty for what holds others.
+    pub value: String,
+}
+
+/// Most lines of a text.
+const MAX_LINES: usize = 20_000;
+
+/// A JSON text line by line: keys in the order of the alphabet, lists of plain values in one line.
+///
+/// # Errors
+/// What is wrong with the text, in words.
+pub fn lines(text: &str) -> Result<Vec<Line>, String> {
+    let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let mut lines = Vec::new();
+    add(&mut lines, 0, "", &value);
+    Ok(lines)
+}
+
+fn add(lines: &mut Vec<Line>, depth: u32, name: &str, value: &Value) {
+    if lines.len() >= MAX_LINES {
+        return;
+    }
+    let line = |value: String| Line { depth, name: name.to_owned(), value };
+    let below = if name.is_empty() { depth } else { depth + 1 };
+    match value {
+        Value::Object(parts) => {
+            if !name.is_empty() {
+                lines.push(line(String::new()));
+            }
+            parts.iter().for_each(|(name, value)| add(lines, below, name, value));
+        }
+        Value::Array(values)
+            if values.iter().any(|value| value.is_object() || value.is_array()) =>
+        {
+            if !name.is_empty() {
+                lines.push(line(String::new()));
+            }
+            let parts = values.iter().enumerate();
+            parts.for_each(|(place, value)| add(lines, below, &place.to_string(), value));
+        }
+        Value::Array(values) => {
+            let words: Vec<String> = values.iter().map(plain).collect();
+            lines.push(line(words.join(", ")));
+        }
+        value => lines.push(line(plain(value))),
+    }
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => {
+            number.as_u64().map_or_else(|| number.to_string(), tilescope_report::units::grouped)
+        }
+        value => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nested_values_are_set_in() {
+        let found = lines(r#"{"b": [1, "x"], "a": {"c": 12345}, "d": [{"e": null}]}"#).unwrap();
+        let words: Vec<_> = found
+            .iter()
+            .map(|line| (line.depth, line.name.as_str(), line.value.as_str()))
+            .collect();
+        let expected = [
+            (0, "a", ""),
+            (1, "c", "12,345"),
+            (0, "b", "1, x"),
+            (0, "d", ""),
+            (1, "0", ""),
+            (2, "e", "null"),
+        ];
+        assert_eq!(words, expected);
+        assert!(lines("{").is_err());
+        assert_eq!(lines("{}"), Ok(vec![]));
+    }
+}

@@ -1,0 +1,325 @@
+//! Liveness: what lives when, step by step of the compiled program.
+//!
+//! Steps are those of the liveness walk: the leaves of the compiled program in program order, loop
+//! bodies once. Always-live bytes lie below all of them; the rest stands on top. A report tells of
+//! one replica: figures of the whole system are that times the replicas.
+
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+use tilescope_report::units::{ProgramId, TileRange, TileRuns, VariableId};
+use tilescope_report::{
+    Part, Placement, Programs, Report, ReportError, Target, TileMemory, Variable, VariableFilter,
+};
+
+/// Which tiles are looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// All tiles of the replica.
+    #[default]
+    Whole,
+    /// The tiles of one IPU.
+    Ipu(u32),
+    /// One tile.
+    Tile(u32),
+}
+
+impl Source {
+    /// Its tiles.
+    pub fn tiles(self, target: &Target) -> TileRange {
+        match self {
+            Self::Whole => TileRange::new(0, target.tiles_per_replica()),
+            Self::Ipu(ipu) => target.tiles_of_ipu(ipu),
+            Self::Tile(tile) => TileRange::new(tile, tile + 1),
+        }
+    }
+}
+
+/// Bytes live at each step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Curve {
+    /// Bytes that are always live.
+    pub always: u64,
+    /// Other bytes, one value per step.
+    pub others: Vec<u64>,
+    /// The program of each step.
+    pub programs: Vec<ProgramId>,
+    /// Memory of the tiles.
+    pub capacity: u64,
+}
+
+impl Curve {
+    /// The step at which most is live; the first among equals.
+    pub fn peak(&self) -> Option<usize> {
+        let most = self.others.iter().max()?;
+        self.others.iter().position(|bytes| bytes == most)
+    }
+
+    /// Bytes live at a step.
+    pub fn total(&self, step: usize) -> u64 {
+        self.always + self.others.get(step).copied().unwrap_or(0)
+    }
+}
+
+/// The curve of a source; `None` where the report has no liveness walk.
+///
+/// O(variables + steps).
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn curve(report: &Report, source: Source) -> Result<Option<Curve>, ReportError> {
+    if !report.has(Part::Liveness) {
+        return Ok(None);
+    }
+    let target = report.target()?;
+    let steps = report.liveness()?;
+    let tiles = source.tiles(&target);
+    let others = match source {
+        Source::Whole => steps.iter().map(|step| step.bytes).collect(),
+        Source::Ipu(_) | Source::Tile(_) => {
+            let lives = variables(report, tiles)?;
+            let lives = lives.iter().filter_map(|(_, variable)| {
+                Some((variable.lifetime.clone()?, bytes_on(&variable.tiles, tiles)))
+            });
+            sums(lives, steps.len())
+        }
+    };
+    let always = report.tile_memory()?.map(|tile: &TileMemory| tile.always_live);
+    let capacity = target.bytes_per_tile.0.saturating_mul(tiles.count().into());
+    let always = sum_over(&always, tiles, |bytes| *bytes);
+    Ok(Some(Curve {
+        always,
+        others,
+        programs: steps.iter().map(|s| s.program).collect(),
+        capacity,
+    }))
+}
+
+/// Bytes live at each of `steps` steps, from lifetimes with their bytes.
+fn sums(lives: impl Iterator<Item = (Range<u32>, u64)>, steps: usize) -> Vec<u64> {
+    let mut born = vec![0u64; steps + 1];
+    let mut gone = vec![0u64; steps + 1];
+    for (life, bytes) in lives {
+        let (start, end) = ((life.start as usize).min(steps), (life.end as usize).min(steps));
+        if start < end {
+            born[start] = born[start].saturating_add(bytes);
+            gone[end] = gone[end].saturating_add(bytes);
+        }
+    }
+    let mut live = 0u64;
+    let step = |(born, gone): (&u64, &u64)| {
+        live = live.saturating_add(*born).saturating_sub(*gone);
+        live
+    };
+    born.iter().zip(&gone).map(step).take(steps).collect()
+}
+
+fn sum_over<T: Clone + PartialEq>(
+    runs: &TileRuns<T>,
+    tiles: TileRange,
+    value: impl Fn(&T) -> u64,
+) -> u64 {
+    let inside = |(run, of): (TileRange, &T)| {
+        let shared = run.end.min(tiles.end).saturating_sub(run.first.max(tiles.first));
+        u64::from(shared).saturating_mul(value(of))
+    };
+    runs.iter().map(inside).fold(0, u64::saturating_add)
+}
+
+/// Bytes of a variable on some tiles.
+pub fn bytes_on(placed: &TileRuns<Placement>, tiles: TileRange) -> u64 {
+    sum_over(placed, tiles, |part| part.bytes)
+}
+
+fn variables(
+    report: &Report,
+    tiles: TileRange,
+) -> Result<Vec<(VariableId, Variable)>, ReportError> {
+    let all = report.target()?.tiles_per_replica();
+    let tiles = (tiles.count() < all).then_some(tiles);
+    report.variables(&VariableFilter { tiles, category: None, after: None, limit: usize::MAX })
+}
+
+/// A variable with one value per column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Live {
+    /// Which variable.
+    pub id: VariableId,
+    /// Its name.
+    pub name: String,
+    /// Category and shape in words.
+    pub about: String,
+    /// Liveness steps it is live in; `None` means always.
+    pub lifetime: Option<Range<u32>>,
+    /// Bytes, one per column.
+    pub bytes: Vec<u64>,
+}
+
+/// Variables of a source that are always live: one column.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn always_live(report: &Report, source: Source) -> Result<Vec<Live>, ReportError> {
+    let tiles = source.tiles(report.target()?.as_ref());
+    let found = variables(report, tiles)?.into_iter();
+    let always = found.filter(|(_, variable)| variable.lifetime.is_none());
+    Ok(always.map(|(id, variable)| live(id, variable, |of| vec![bytes_on(of, tiles)])).collect())
+}
+
+/// Variables of a source that are live at any of `steps`: one column per step, 0 where they are
+/// not live.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn live_at(report: &Report, source: Source, steps: &[u32]) -> Result<Vec<Live>, ReportError> {
+    let tiles = source.tiles(report.target()?.as_ref());
+    let mut found = Vec::new();
+    for (id, variable) in variables(report, tiles)? {
+        let Some(life) = variable.lifetime.clone() else { continue };
+        if steps.iter().any(|step| life.contains(step)) {
+            let columns = |placed: &TileRuns<Placement>| {
+                let bytes = bytes_on(placed, tiles);
+                steps.iter().map(|step| if life.contains(step) { bytes } else { 0 }).collect()
+            };
+            found.push(live(id, variable, columns));
+        }
+    }
+    Ok(found)
+}
+
+fn live(
+    id: VariableId,
+    variable: Variable,
+    columns: impl FnOnce(&TileRuns<Placement>) -> Vec<u64>,
+) -> Live {
+    let about = match variable.shape.as_str() {
+        "" => variable.category.title().to_owned(),
+        shape => format!("{}, {shape}", variable.category.title()),
+    };
+    let bytes = columns(&variable.tiles);
+    Live { id, name: variable.name, about, lifetime: variable.lifetime, bytes }
+}
+
+/// Vertices of one type, with one value per step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepVertices {
+    /// Codelet.
+    pub name: String,
+    /// Instances on the tiles of the source, one value per step.
+    pub counts: Vec<u64>,
+    /// Bytes of state of one instance.
+    pub state_bytes: u64,
+}
+
+/// The vertices of the compute sets of `steps`.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn vertices(
+    report: &Report,
+    source: Source,
+    steps: &[ProgramId],
+) -> Result<Vec<StepVertices>, ReportError> {
+    let tiles = source.tiles(report.target()?.as_ref());
+    let types = report.vertex_types()?;
+    let programs = report.programs()?;
+    let mut found: Vec<StepVertices> = Vec::new();
+    for (column, step) in steps.iter().enumerate() {
+        let set = programs.get(*step).and_then(|program| program.compute_set);
+        let Some(set) = set.map(|id| report.compute_set(id)).transpose()?.flatten() else {
+            continue;
+        };
+        for group in &set.vertices {
+            let Some(kind) = types.get(group.vertex_type.index()) else { continue };
+            let count = sum_over(&group.count, tiles, |count| *count);
+            let known = found.iter().position(|vertices| vertices.name == kind.name);
+            let place = known.unwrap_or_else(|| {
+                let (name, counts) = (kind.name.clone(), vec![0; steps.len()]);
+                found.push(StepVertices { name, counts, state_bytes: kind.state_bytes });
+                found.len() - 1
+            });
+            found[place].counts[column] += count;
+        }
+    }
+    found.retain(|vertices| vertices.counts.iter().any(|count| *count > 0));
+    Ok(found)
+}
+
+/// Cycles of one tile, one value per step; `None` where it takes no part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TileCycles {
+    /// The tile.
+    pub tile: u32,
+    /// Cycles, one per step.
+    pub cycles: Vec<Option<u64>>,
+}
+
+/// What the compute sets of `steps` take on each tile of a source that takes part in any of them.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn cycles(
+    report: &Report,
+    source: Source,
+    steps: &[ProgramId],
+) -> Result<Vec<TileCycles>, ReportError> {
+    let tiles = source.tiles(report.target()?.as_ref());
+    let programs = report.programs()?;
+    let mut columns: Vec<TileRuns<u64>> = Vec::new();
+    for step in steps {
+        let set = programs.get(*step).and_then(|program| program.compute_set);
+        let set = set.map(|id| report.compute_set(id)).transpose()?.flatten();
+        columns.push(set.map_or_else(TileRuns::empty, |set| set.cycles));
+    }
+    let row = |tile: u32| TileCycles {
+        tile,
+        cycles: columns.iter().map(|cycles| cycles.get(tile).copied()).collect(),
+    };
+    let rows = (tiles.first..tiles.end).map(row);
+    Ok(rows.filter(|row| row.cycles.iter().any(Option::is_some)).collect())
+}
+
+/// The path of programs from a root down to `program`, the root first, by the first way found;
+/// empty if no root leads there.
+pub fn enclosing(programs: &Programs, program: ProgramId) -> Vec<ProgramId> {
+    let mut seen = std::collections::BTreeSet::new();
+    for root in programs.roots() {
+        let mut path = vec![(*root, 0)];
+        seen.insert(*root);
+        while let Some((id, next)) = path.pop() {
+            if id == program {
+                let above = path.into_iter().map(|(id, _)| id);
+                return above.chain([id]).collect();
+            }
+            let children = programs.get(id).map_or(&[][..], |program| &program.children);
+            if let Some(child) = children.get(next) {
+                path.push((id, next + 1));
+                if seen.insert(*child) {
+                    path.push((*child, 0));
+                }
+            }
+        }
+    }
+    Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lifetimes_are_half_open() {
+        let lives = [(0..2, 10), (1..3, 5), (2..9, 1), (7..9, 100)];
+        assert_eq!(sums(lives.into_iter(), 4), [10, 15, 6, 1]);
+        assert_eq!(sums([(Range { start: 3, end: 1 }, 9)].into_iter(), 2), [0, 0]);
+        assert_eq!(sums(std::iter::empty(), 0), [0u64; 0]);
+    }
+
+    #[test]
+    fn the_peak_is_the_first_of_the_highest_steps() {
+        let curve = Curve { always: 3, others: vec![1, 8, 8, 2], ..Curve::default() };
+        assert_eq!(curve.peak(), Some(1));
+        assert_eq!(curve.total(1), 11);
+        assert_eq!(Curve::default().peak(), None);
+    }
+}

@@ -1,0 +1,234 @@
+//! Statistics of figures: of steps in a range, of what a search has found.
+
+use super::find::{Item, Thing};
+use super::trace::{ProgramRuns, each_step};
+use std::collections::{BTreeMap, BTreeSet};
+use tilescope_report::units::{ComputeSetId, CycleRange, ProgramId, TileRuns};
+use tilescope_report::{ComputeSet, Report, ReportError};
+
+/// Most bars of a histogram.
+const MAX_BARS: usize = 32;
+
+/// What a list of figures looks like.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Statistics {
+    /// How many figures.
+    pub count: u64,
+    /// Their sum.
+    pub sum: u128,
+    /// The smallest.
+    pub min: u64,
+    /// Half of them are no larger.
+    pub p50: u64,
+    /// 90 % of them are no larger.
+    pub p90: u64,
+    /// 99 % of them are no larger.
+    pub p99: u64,
+    /// The largest.
+    pub max: u64,
+    /// Sum / count; 0 where there are none.
+    pub mean: f64,
+    /// Standard deviation of all of them (not of a sample).
+    pub deviation: f64,
+}
+
+impl Statistics {
+    /// Looks at figures in any order, and sorts them.
+    pub fn of(values: &mut [u64]) -> Self {
+        values.sort_unstable();
+        let (Some(min), Some(max)) = (values.first().copied(), values.last().copied()) else {
+            return Self::default();
+        };
+        let count = values.len();
+        let sum: u128 = values.iter().map(|value| u128::from(*value)).sum();
+        let mean = sum as f64 / count as f64;
+        let squares = values.iter().map(|value| (*value as f64 - mean).powi(2)).sum::<f64>();
+        // The nearest rank: the smallest figure that so many are no larger than.
+        let rank = |percent: usize| values[(count * percent).div_ceil(100).max(1) - 1];
+        Self {
+            count: count as u64,
+            sum,
+            min,
+            p50: rank(50),
+            p90: rank(90),
+            p99: rank(99),
+            max,
+            mean,
+            deviation: (squares / count as f64).sqrt(),
+        }
+    }
+
+    /// Names and figures, in the order of lists; means are rounded.
+    pub fn rows(&self) -> [(&'static str, u128); 9] {
+        [
+            ("Count", self.count.into()),
+            ("Sum", self.sum),
+            ("Min", self.min.into()),
+            ("Mean", self.mean.round() as u128),
+            ("p50", self.p50.into()),
+            ("p90", self.p90.into()),
+            ("p99", self.p99.into()),
+            ("Max", self.max.into()),
+            ("Standard deviation", self.deviation.round() as u128),
+        ]
+    }
+}
+
+/// A bar of a histogram: how many figures are `first` to `last`, both among them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bar {
+    /// The smallest figure that counts here.
+    pub first: u64,
+    /// The largest one.
+    pub last: u64,
+    /// How many there are.
+    pub count: u64,
+}
+
+/// Bars over sorted figures, without gaps: equally wide, or by powers of two where the largest
+/// figure is more than a thousand times the smallest.
+pub fn histogram(sorted: &[u64]) -> Vec<Bar> {
+    let (Some(min), Some(max)) = (sorted.first().copied(), sorted.last().copied()) else {
+        return Vec::new();
+    };
+    let mut bars = Vec::new();
+    let (mut first, mut from) = (min, 0);
+    let width = (max - min) / MAX_BARS as u64 + 1;
+    let powers = max / min.max(1) > 1000;
+    loop {
+        let last = match first.checked_next_power_of_two().and_then(|p| p.checked_mul(2)) {
+            Some(next) if powers => (next - 1).max(first),
+            None if powers => u64::MAX,
+            _ => first.saturating_add(width - 1),
+        };
+        let last = last.min(max);
+        let to = sorted.partition_point(|value| *value <= last);
+        bars.push(Bar { first, last, count: (to - from) as u64 });
+        if last == max {
+            return bars;
+        }
+        (first, from) = (last + 1, to);
+    }
+}
+
+/// Lengths in cycles of the steps that lie in `window`, whole or in part, on some IPUs; and whether
+/// all steps of the trace were looked at.
+///
+/// # Errors
+/// A trace that cannot be read.
+pub fn step_lengths(
+    report: &Report,
+    window: CycleRange,
+    ipus: &[u32],
+) -> Result<(Vec<u64>, bool), ReportError> {
+    let Some(trace) = report.trace()? else { return Ok((Vec::new(), true)) };
+    let mut lengths = Vec::new();
+    let complete = each_step(&trace, |lane, step| {
+        if ipus.contains(&lane.ipu) && step.range.overlaps(window) {
+            lengths.push(step.range.length());
+        }
+    })?;
+    Ok((lengths, complete))
+}
+
+/// How much of the things lies on each tile: bytes of variables, instances of vertices, cycles of
+/// steps, programs and operations over all their executions.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn spread(
+    report: &Report,
+    runs: &ProgramRuns,
+    things: &[Item],
+) -> Result<Vec<u64>, ReportError> {
+    let target = report.target()?;
+    let mut tiles = vec![0u64; target.tiles_per_replica() as usize];
+    let programs = report.programs()?;
+    let sets: BTreeMap<ComputeSetId, ComputeSet> = report.compute_sets()?.into_iter().collect();
+    let mut add = |of: &TileRuns<u64>, times: &dyn Fn(u32) -> u64| {
+        for (range, value) in of.iter() {
+            for tile in range.first..range.end {
+                if let Some(sum) = tiles.get_mut(tile as usize) {
+                    *sum = sum.saturating_add(value.saturating_mul(times(tile)));
+                }
+            }
+        }
+    };
+    let mut executed: BTreeSet<ProgramId> = BTreeSet::new();
+    for item in things {
+        match item.thing {
+            Thing::Steps(id) | Thing::Program(id) => drop(executed.insert(id)),
+            Thing::Operation(operation) => {
+                let own = programs.iter().filter(|(_, of)| of.operation == Some(operation));
+                executed.extend(own.map(|(id, _)| id));
+            }
+            Thing::Variable(id) | Thing::Tensor(id) => {
+                if let Some(variable) = report.variable(id)? {
+                    add(&variable.tiles.map(|part| part.bytes), &|_| 1);
+                }
+            }
+            Thing::Vertex(id) => {
+                let groups = sets.values().flat_map(|set| &set.vertices);
+                groups.filter(|of| of.vertex_type == id).for_each(|of| add(&of.count, &|_| 1));
+            }
+        }
+    }
+    let per_ipu = target.tiles_per_ipu.max(1);
+    for id in executed {
+        let set = programs.get(id).and_then(|program| sets.get(&program.compute_set?));
+        if let Some(set) = set {
+            add(&set.cycles, &|tile| runs.runs.get(&(tile / per_ipu, id)).map_or(0, |of| of.steps));
+        }
+    }
+    Ok(tiles)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn figures_are_in_order_and_add_up(mut values in proptest::collection::vec(any::<u64>(), 0..200)) {
+            let of = Statistics::of(&mut values);
+            prop_assert_eq!(of.count, values.len() as u64);
+            prop_assert_eq!(of.sum, values.iter().map(|value| u128::from(*value)).sum::<u128>());
+            let order = [of.min, of.p50, of.p90, of.p99, of.max];
+            prop_assert!(order.is_sorted());
+            prop_assert!(of.mean >= of.min as f64 * (1.0 - 1e-12));
+            prop_assert!(of.mean <= of.max as f64 * (1.0 + 1e-12) || values.is_empty());
+            // No list spreads wider than one half at each end.
+            prop_assert!(of.deviation <= (of.max - of.min) as f64 / 2.0 * (1.0 + 1e-9) + 1.0);
+        }
+
+        #[test]
+        fn bars_hold_every_figure_once(mut values in proptest::collection::vec(
+            prop_oneof![any::<u64>(), 0u64..5000], 1..200))
+        {
+            values.sort_unstable();
+            let bars = histogram(&values);
+            prop_assert!(bars.len() <= 65);
+            prop_assert_eq!(bars.iter().map(|bar| bar.count).sum::<u64>(), values.len() as u64);
+            prop_assert_eq!(bars.first().map(|bar| bar.first), values.first().copied());
+            prop_assert_eq!(bars.last().map(|bar| bar.last), values.last().copied());
+            for pair in bars.windows(2) {
+                prop_assert_eq!(pair[0].last + 1, pair[1].first);
+            }
+            for bar in bars {
+                let inside = values.iter().filter(|value| (bar.first..=bar.last).contains(value));
+                prop_assert_eq!(inside.count() as u64, bar.count);
+            }
+        }
+    }
+
+    #[test]
+    fn figures_of_a_known_list() {
+        let mut values: Vec<u64> = (1..=100).rev().collect();
+        let of = Statistics::of(&mut values);
+        assert_eq!((of.p50, of.p90, of.p99, of.max), (50, 90, 99, 100));
+        assert_eq!((of.mean, of.sum), (50.5, 5050));
+        assert!((of.deviation - 28.866).abs() < 0.001);
+        assert_eq!(Statistics::of(&mut []), Statistics::default());
+    }
+}

@@ -1,0 +1,477 @@
+//! Memory tile by tile: curves over tiles, what fills a tile, which vertices, exchanges and
+//! variables lie on it.
+
+use super::tiles::{Curve, Curves, FloorPlan, Layer, Order, Unit, region_title, spread};
+use serde::{Deserialize, Serialize};
+use tilescope_report::units::{TileRange, TileRuns, VariableId, grouped};
+use tilescope_report::{
+    Category, CategoryBytes, Part, Placement, Region, Report, ReportError, Target, TileMemory,
+    VariableFilter,
+};
+
+/// Most variables that are listed.
+pub const MAX_VARIABLES: usize = 50_000;
+
+/// How a tile's memory is split.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Breakdown {
+    /// Not at all.
+    #[default]
+    None,
+    /// By region of memory.
+    Region,
+    /// By what it is for.
+    Category,
+    /// By how long it is live.
+    Liveness,
+}
+
+/// What the user asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CurveKey {
+    /// How it is split.
+    pub breakdown: Breakdown,
+    /// Whether gaps count.
+    pub include_gaps: bool,
+    /// In which order tiles stand.
+    pub order: Order,
+    /// One value per IPU instead of one per tile: the sum of its tiles.
+    pub per_ipu: bool,
+}
+
+/// The curves of a report.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn curves(report: &Report, key: &CurveKey) -> Result<Curves, ReportError> {
+    let target = report.target()?;
+    let memory = report.tile_memory()?;
+    let tiles = tile_count(&target, &memory);
+    let mut layers = layers(report, key.breakdown, &memory, tiles)?;
+    if key.include_gaps {
+        add_gaps(&mut layers, &memory, key.breakdown, tiles);
+    }
+    layers
+        .retain(|curve| curve.layer == Layer::Total || curve.values.iter().any(|bytes| *bytes > 0));
+    let curves =
+        Curves { capacity: target.bytes_per_tile.0, ..Curves::stacked(layers, Unit::Bytes) };
+    Ok(curves.arranged(&target, key.order, key.per_ipu))
+}
+
+fn tile_count(target: &Target, memory: &TileRuns<TileMemory>) -> usize {
+    let recorded = memory.iter().map(|(range, _)| range.end).max().unwrap_or(0);
+    target.tiles_per_replica().max(recorded) as usize
+}
+
+fn layers(
+    report: &Report,
+    breakdown: Breakdown,
+    memory: &TileRuns<TileMemory>,
+    tiles: usize,
+) -> Result<Vec<Curve>, ReportError> {
+    let curve = |layer, value: &dyn Fn(&TileMemory) -> u64| Curve {
+        layer,
+        values: spread(memory, tiles, value),
+    };
+    Ok(match breakdown {
+        Breakdown::None => vec![curve(Layer::Total, &TileMemory::excluding_gaps)],
+        Breakdown::Region => Region::ALL
+            .into_iter()
+            .map(|region| curve(Layer::Region(region), &|tile| of_region(tile, region)))
+            .collect(),
+        Breakdown::Liveness => vec![
+            curve(Layer::AlwaysLive, &|tile| tile.always_live),
+            curve(Layer::NotAlwaysLive, &|tile| tile.peak_not_always_live),
+        ],
+        Breakdown::Category => {
+            let parts = report.tile_categories()?;
+            let of = |category: Category| {
+                let sum = |parts: &Vec<CategoryBytes>| {
+                    let own = parts.iter().filter(|part| part.category == category);
+                    own.map(|part| part.bytes).sum()
+                };
+                Curve { layer: Layer::Category(category), values: spread(&parts, tiles, sum) }
+            };
+            Category::ALL.into_iter().map(of).collect()
+        }
+    })
+}
+
+fn of_region(tile: &TileMemory, region: Region) -> u64 {
+    match region {
+        Region::NonInterleaved => tile.non_interleaved,
+        Region::Interleaved => tile.interleaved,
+        Region::Overflowed => tile.overflowed,
+    }
+}
+
+fn add_gaps(
+    layers: &mut Vec<Curve>,
+    memory: &TileRuns<TileMemory>,
+    breakdown: Breakdown,
+    tiles: usize,
+) {
+    let gaps =
+        spread(memory, tiles, |tile| tile.including_gaps.saturating_sub(tile.excluding_gaps()));
+    match (breakdown, layers.first_mut()) {
+        (Breakdown::None, Some(total)) => {
+            total.values.iter_mut().zip(gaps).for_each(|(bytes, gap)| *bytes += gap);
+        }
+        // Gaps have no lifetime.
+        (Breakdown::Liveness, _) => {}
+        _ => layers.push(Curve { layer: Layer::Gaps, values: gaps }),
+    }
+}
+
+/// A line of the tree of details: what it is, how deep it stands, and one value per column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeRow {
+    /// Number of parents.
+    pub depth: u32,
+    /// What it is.
+    pub name: String,
+    /// Bytes, one per column; in the row of places on the chip, these.
+    pub bytes: Vec<u64>,
+    /// What they are: bytes everywhere but in the row of places on the chip.
+    pub unit: Unit,
+    /// How they are worked out; empty where that goes without saying.
+    pub formula: &'static str,
+}
+
+const PHYSICAL: &str =
+    "place of the tile on its chip, column by column of the floor plan from 0 on";
+const INCLUDING: &str = "bytes below the highest used address of each tile";
+const EXCLUDING: &str = "bytes at addresses that are ever used";
+const NOT_OVERLAPPED: &str = "bytes at addresses that only one thing ever uses";
+const OVERLAPPED: &str = "bytes at addresses that several things share over time, each counted";
+
+/// What fills the tiles: one column for each of `tiles`, with its place on the chip, or one for all
+/// tiles.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn details(report: &Report, tiles: &[u32]) -> Result<Vec<TreeRow>, ReportError> {
+    let memory = report.tile_memory()?;
+    let categories = report.tile_categories()?;
+    let columns: Vec<Option<u32>> = match tiles {
+        [] => vec![None],
+        tiles => tiles.iter().map(|tile| Some(*tile)).collect(),
+    };
+    let of_memory = |value: &dyn Fn(&TileMemory) -> u64| -> Vec<u64> {
+        let total = |tile: &Option<u32>| match tile {
+            Some(tile) => memory.get(*tile).map_or(0, value),
+            None => memory.map(value).total(),
+        };
+        columns.iter().map(total).collect()
+    };
+    let of_parts = |holds: &dyn Fn(&CategoryBytes) -> bool| -> Vec<u64> {
+        let sum = |parts: &Vec<CategoryBytes>| -> u64 {
+            parts.iter().filter(|part| holds(part)).map(|part| part.bytes).sum()
+        };
+        let total = |tile: &Option<u32>| match tile {
+            Some(tile) => categories.get(*tile).map_or(0, sum),
+            None => categories.map(sum).total(),
+        };
+        columns.iter().map(total).collect()
+    };
+    let mut rows = Vec::new();
+    let plan = FloorPlan::of(&*report.target()?);
+    if !tiles.is_empty() && plan.known {
+        let bytes = tiles.iter().map(|tile| plan.physical(*tile).into()).collect();
+        let name = "Physical tile id".to_owned();
+        rows.push(TreeRow { depth: 0, name, bytes, unit: Unit::Count, formula: PHYSICAL });
+    }
+    let mut add = |depth, name: &str, bytes, formula| {
+        rows.push(TreeRow { depth, name: name.to_owned(), bytes, unit: Unit::Bytes, formula });
+    };
+    // Without regions it is not known where on a tile bytes lie.
+    let regions = report.has(Part::Regions);
+    if regions {
+        add(0, "Memory including gaps", of_memory(&|tile| tile.including_gaps), INCLUDING);
+    }
+    add(0, "Memory excluding gaps", of_memory(&TileMemory::excluding_gaps), EXCLUDING);
+    if regions {
+        add(1, "By memory region", of_memory(&TileMemory::excluding_gaps), "sum of the regions");
+        for region in Region::ALL {
+            add(2, region_title(region), of_memory(&|tile| of_region(tile, region)), "");
+        }
+    }
+    if categories.is_empty() {
+        return Ok(rows);
+    }
+    add(1, "By data type", of_parts(&|_| true), "not overlapped + overlapped");
+    let halves = [(false, "Not overlapped", NOT_OVERLAPPED), (true, "Overlapped", OVERLAPPED)];
+    for (overlapped, title, formula) in halves {
+        add(2, title, of_parts(&|part| part.overlapped == overlapped), formula);
+        for category in Category::ALL {
+            let own =
+                |part: &CategoryBytes| part.overlapped == overlapped && part.category == category;
+            let bytes = of_parts(&own);
+            if bytes.iter().any(|bytes| *bytes > 0) {
+                add(3, category.title(), bytes, "");
+            }
+        }
+    }
+    Ok(rows)
+}
+
+/// A name with one value per column, and a number beside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// What it is.
+    pub name: String,
+    /// More about it.
+    pub about: String,
+    /// How many, over all columns.
+    pub count: u64,
+    /// Bytes, one per column.
+    pub bytes: Vec<u64>,
+}
+
+/// A list, and whether it is all there is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// The entries.
+    pub rows: Vec<Listed>,
+    /// The variable of each entry, where entries are variables.
+    pub variables: Vec<VariableId>,
+    /// Whether there are more than were read.
+    pub cut: bool,
+}
+
+/// One value for each of `tiles`, or one for all tiles.
+fn columns<T: Clone + PartialEq>(
+    runs: &TileRuns<T>,
+    tiles: &[u32],
+    value: impl Fn(&T) -> u64,
+) -> Vec<u64> {
+    match tiles {
+        [] => vec![runs.map(value).total()],
+        tiles => tiles.iter().map(|tile| runs.get(*tile).map_or(0, &value)).collect(),
+    }
+}
+
+/// Variables with their bytes, the parts on each tile.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn variables(report: &Report, tiles: &[u32]) -> Result<Listing, ReportError> {
+    let mut listing = Listing::default();
+    let mut seen: std::collections::BTreeSet<VariableId> = std::collections::BTreeSet::new();
+    let ranges: Vec<Option<TileRange>> = match tiles {
+        [] => vec![None],
+        tiles => tiles.iter().map(|tile| Some(TileRange::new(*tile, tile + 1))).collect(),
+    };
+    for range in ranges {
+        let limit = MAX_VARIABLES.saturating_sub(listing.rows.len());
+        let filter = VariableFilter { tiles: range, category: None, after: None, limit };
+        let found = report.variables(&filter)?;
+        listing.cut |= found.len() >= limit;
+        for (id, variable) in found {
+            if !seen.insert(id) {
+                continue;
+            }
+            let live = match &variable.lifetime {
+                None => "always live".to_owned(),
+                Some(steps) => format!("live in steps {} - {}", steps.start, steps.end),
+            };
+            let shape = match variable.shape.as_str() {
+                "" => variable.category.title().to_owned(),
+                shape => format!("{}, {shape}", variable.category.title()),
+            };
+            listing.variables.push(id);
+            listing.rows.push(Listed {
+                name: variable.name,
+                about: format!("{shape}, {live}"),
+                count: variable.tiles.tile_count(),
+                bytes: columns(&variable.tiles, tiles, |part: &Placement| part.bytes),
+            });
+        }
+    }
+    Ok(listing)
+}
+
+/// Vertex types with their number and the bytes of their state and code.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn vertices(report: &Report, tiles: &[u32]) -> Result<Listing, ReportError> {
+    let types = report.vertex_types()?;
+    let width = tiles.len().max(1);
+    let mut found: Vec<(u64, Vec<u64>)> = vec![(0, vec![0; width]); types.len()];
+    let mut present: Vec<std::collections::BTreeMap<u32, u32>> =
+        vec![Default::default(); types.len()];
+    for (_, set) in report.compute_sets()? {
+        for group in &set.vertices {
+            let Some(kind) = types.get(group.vertex_type.index()) else { continue };
+            let (count, bytes) = &mut found[group.vertex_type.index()];
+            let counts = columns(&group.count, tiles, |count| *count);
+            *count += counts.iter().sum::<u64>();
+            for (sum, count) in bytes.iter_mut().zip(&counts) {
+                *sum += count * kind.state_bytes;
+            }
+            for (range, _) in group.count.iter() {
+                let end = present[group.vertex_type.index()].entry(range.first).or_insert(0);
+                *end = (*end).max(range.end);
+            }
+        }
+    }
+    let mut listing = Listing::default();
+    for ((kind, (count, mut bytes)), present) in types.iter().zip(found).zip(present) {
+        add_code(&mut bytes, kind.code_bytes, &present, tiles);
+        if count > 0 {
+            let about =
+                format!("state {} B each, code {} B per tile", kind.state_bytes, kind.code_bytes);
+            listing.rows.push(Listed { name: kind.name.clone(), about, count, bytes });
+        }
+    }
+    Ok(listing)
+}
+
+/// Adds a codelet's code once for every tile that has a vertex of the type.
+fn add_code(
+    bytes: &mut [u64],
+    code: u64,
+    present: &std::collections::BTreeMap<u32, u32>,
+    tiles: &[u32],
+) {
+    let (mut covered, mut count) = (0u32, 0u64);
+    for (first, end) in present {
+        let start = (*first).max(covered);
+        count += u64::from(end.saturating_sub(start));
+        covered = covered.max(*end);
+    }
+    let holds = |tile: u32| present.iter().any(|(first, end)| (*first..*end).contains(&tile));
+    match tiles {
+        [] => bytes[0] += count * code,
+        tiles => {
+            for (sum, tile) in bytes.iter_mut().zip(tiles) {
+                *sum += if holds(*tile) { code } else { 0 };
+            }
+        }
+    }
+}
+
+/// Compute sets with their vertices and the bytes of their state; those without any on `tiles` are
+/// left out.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn compute_sets(report: &Report, tiles: &[u32]) -> Result<Listing, ReportError> {
+    let types = report.vertex_types()?;
+    let mut listing = Listing::default();
+    for (_, set) in report.compute_sets()? {
+        let mut row = Listed {
+            about: format!("at most {} cycles", grouped(set.cycles.max())),
+            name: set.name,
+            count: 0,
+            bytes: vec![0; tiles.len().max(1)],
+        };
+        for group in &set.vertices {
+            let state = types.get(group.vertex_type.index()).map_or(0, |kind| kind.state_bytes);
+            let counts = columns(&group.count, tiles, |count| *count);
+            row.count += counts.iter().sum::<u64>();
+            for (sum, count) in row.bytes.iter_mut().zip(&counts) {
+                *sum += count * state;
+            }
+        }
+        if row.count > 0 {
+            listing.rows.push(row);
+        }
+    }
+    Ok(listing)
+}
+
+/// Compute sets that have vertices of a type, with their number and the bytes of their state; those
+/// without any on `tiles` are left out.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn users_of(report: &Report, vertex_type: &str, tiles: &[u32]) -> Result<Listing, ReportError> {
+    let types = report.vertex_types()?;
+    let mut listing = Listing::default();
+    for (_, set) in report.compute_sets()? {
+        let about = format!("at most {} cycles", grouped(set.cycles.max()));
+        let mut row = Listed { about, name: set.name, count: 0, bytes: vec![0] };
+        for group in &set.vertices {
+            let kind = types.get(group.vertex_type.index());
+            let Some(kind) = kind.filter(|kind| kind.name == vertex_type) else { continue };
+            let count: u64 = columns(&group.count, tiles, |count| *count).iter().sum();
+            row.count += count;
+            row.bytes[0] += count * kind.state_bytes;
+        }
+        if row.count > 0 {
+            listing.rows.push(row);
+        }
+    }
+    Ok(listing)
+}
+
+/// Exchanges and copies with the bytes of their code.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn exchanges(report: &Report, tiles: &[u32]) -> Result<Listing, ReportError> {
+    let programs = report.programs()?;
+    let mut listing = Listing::default();
+    for exchange in report.exchanges()? {
+        let bytes = columns(&exchange.tiles, tiles, |traffic| traffic.code_bytes);
+        let moved: u64 = columns(&exchange.tiles, tiles, |traffic| traffic.bytes_in).iter().sum();
+        let touched: u64 =
+            columns(&exchange.tiles, tiles, |traffic| traffic.messages_in).iter().sum();
+        if bytes.iter().all(|bytes| *bytes == 0) && moved == 0 {
+            continue;
+        }
+        let program = programs.get(exchange.program);
+        let name = program.map_or_else(|| "unknown".to_owned(), |program| program.name.clone());
+        let kind = program.map_or("", |program| program.kind.name());
+        let about = format!("{kind}, receives {}", tilescope_report::units::Bytes(moved));
+        listing.rows.push(Listed { name, about, count: touched, bytes });
+    }
+    Ok(listing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compute_sets_have_all_the_state_of_their_vertices() {
+        use tilescope_report::units::VertexTypeId;
+        use tilescope_report::{ReportBuilder, VertexGroup, VertexType};
+        let mut builder = ReportBuilder::new(1, 8);
+        builder.compute("a", 10);
+        builder.compute("nothing", 10);
+        let kind = VertexType { name: "v".to_owned(), code_bytes: 40, state_bytes: 12 };
+        builder.parts.vertex_types.push(kind);
+        let count = TileRuns::uniform(TileRange::new(2, 6), 3);
+        let group = VertexGroup { vertex_type: VertexTypeId(0), count, edges: 1 };
+        builder.parts.compute_sets[0].vertices.push(group);
+        let directory = tempfile::tempdir().unwrap();
+        let report = Report::open(builder.write(directory.path()).unwrap()).unwrap();
+        let all = compute_sets(&report, &[]).unwrap();
+        assert_eq!(
+            (all.rows.len(), all.rows[0].count, &all.rows[0].bytes[..]),
+            (1, 12, &[144][..])
+        );
+        let some = compute_sets(&report, &[0, 3]).unwrap();
+        assert_eq!(some.rows[0].bytes, [0, 36]);
+        // With one type of vertices, those that use it are all of them.
+        let users = users_of(&report, "v", &[]).unwrap();
+        assert_eq!((users.rows.len(), &users.rows[0]), (1, &all.rows[0]));
+        assert_eq!(users_of(&report, "v", &[0, 3]).unwrap().rows[0].bytes, [36]);
+        assert!(users_of(&report, "w", &[]).unwrap().rows.is_empty());
+    }
+
+    #[test]
+    fn code_counts_once_for_every_tile_that_needs_it() {
+        let present = [(0, 4), (2, 6), (9, 10)].into_iter().collect();
+        let mut bytes = [0];
+        add_code(&mut bytes, 10, &present, &[]);
+        assert_eq!(bytes, [70]);
+        let mut bytes = [1, 1];
+        add_code(&mut bytes, 10, &present, &[5, 7]);
+        assert_eq!(bytes, [11, 1]);
+    }
+}

@@ -1,0 +1,92 @@
+//! Everything that a report has recorded of an operation, line by line and as it stands there.
+
+use super::json::{self, Line};
+use tilescope_report::units::{OperationId, ProgramId, grouped};
+use tilescope_report::{Report, ReportError};
+
+/// Most programs or operands that are listed.
+const MOST: usize = 2_000;
+
+/// The lines of an operation and of the programs it is made of.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn debug_lines(
+    report: &Report,
+    operation: Option<OperationId>,
+    programs: &[ProgramId],
+) -> Result<Vec<Line>, ReportError> {
+    let mut lines = Lines(Vec::new());
+    let known = report.operations()?;
+    if let Some((id, of)) = operation.and_then(|id| Some((id, known.get(id.index())?))) {
+        lines.add(0, "operation", String::new());
+        lines.add(1, "id", id.0.to_string());
+        lines.add(1, "name", of.name.clone());
+        lines.add(1, "operator", of.kind.clone());
+        lines.add(1, "pass", of.pass.name().to_owned());
+        lines.add(1, "block", of.block.clone().unwrap_or_else(|| "none".to_owned()));
+        lines.add(1, "IPU", of.ipu.to_string());
+        lines.add(1, "shapes", of.shapes.clone());
+        lines.add(1, "FLOPs", grouped(of.flops));
+        lines.add(1, "inputs", if of.inputs.is_empty() { "none" } else { "" }.to_owned());
+        for input in of.inputs.iter().take(MOST) {
+            let name = known.get(input.index()).map_or("unknown", |input| input.name.as_str());
+            lines.add(2, &input.0.to_string(), name.to_owned());
+        }
+        if let Some(plan) = &of.plan {
+            lines.add(1, "plan", String::new());
+            let parts = json::lines(plan).unwrap_or_else(|problem| {
+                vec![Line { depth: 0, name: "not JSON".to_owned(), value: problem }]
+            });
+            lines.0.extend(parts.into_iter().map(|line| Line { depth: line.depth + 2, ..line }));
+        }
+    }
+    let all = report.programs()?;
+    lines.add(0, "programs", String::new());
+    for id in programs.iter().take(MOST) {
+        let Some(program) = all.get(*id) else { continue };
+        lines.add(1, &id.0.to_string(), format!("{} {}", program.kind.name(), program.name));
+        if let Some(set) = program.compute_set {
+            lines.add(2, "compute set", set.0.to_string());
+        }
+    }
+    if programs.len() > MOST {
+        lines.add(1, "and more", grouped((programs.len() - MOST) as u64));
+    }
+    Ok(lines.0)
+}
+
+struct Lines(Vec<Line>);
+
+impl Lines {
+    fn add(&mut self, depth: u32, name: &str, value: String) {
+        self.0.push(Line { depth, name: name.to_owned(), value });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilescope_report::{ProgramKind, ReportBuilder};
+
+    #[test]
+    fn programs_are_listed_as_they_stand_in_the_report() {
+        let mut report = ReportBuilder::new(1, 4);
+        let work = report.compute("a/b", 50);
+        report.root(ProgramKind::Sequence, "main", &[work]);
+        let directory = tempfile::tempdir().unwrap();
+        let report = Report::open(report.write(directory.path()).unwrap()).unwrap();
+        let lines = debug_lines(&report, None, &[work]).unwrap();
+        let told: Vec<String> = lines
+            .iter()
+            .map(|line| format!("{} {} {}", line.depth, line.name, line.value))
+            .collect();
+        let id = work.0;
+        let expected = [
+            "0 programs ".to_owned(),
+            format!("1 {id} OnTileExecute a/b"),
+            "2 compute set 0".to_owned(),
+        ];
+        assert_eq!(told, expected);
+    }
+}

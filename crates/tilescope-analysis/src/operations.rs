@@ -1,0 +1,458 @@
+//! What each operation costs: code, cycles, floating point operations, memory.
+//!
+//! Operations are seen in three layers: those of the model, the library calls they are made of,
+//! and single programs. Cycles of vertices are known tile by tile and once per compute set, so sums
+//! over tiles are of one execution; elapsed cycles come from the run and add up all executions.
+
+use crate::json::{self, Line};
+use crate::names::uncounted;
+use crate::trace::{Runs, program_runs};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use tilescope_report::units::{ComputeSetId, OperationId, ProgramId, TileRuns};
+use tilescope_report::{
+    ComputeSet, Exchange, Operation, Part, Pass, Placement, Program, ProgramKind, Report,
+    ReportError, TileTraffic, VariableFilter, VertexType,
+};
+
+/// What counts as one operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Layer {
+    /// An operation of the model.
+    #[default]
+    Model,
+    /// A call of a library: `layer1/conv/Conv_5x5`.
+    Library,
+    /// A program.
+    Program,
+}
+
+/// One operation with everything it costs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OpRow {
+    /// `layer1/conv`
+    pub name: String,
+    /// Operator, or kind of program.
+    pub kind: String,
+    /// The operation of the model it belongs to.
+    pub operation: Option<OperationId>,
+    /// Forward, backward or update.
+    pub pass: Option<Pass>,
+    /// Block of the model.
+    pub block: String,
+    /// IPU of the replica.
+    pub ipu: Option<u32>,
+    /// Shapes in words.
+    pub shapes: String,
+    /// The programs it is made of, in the order of the compiled program.
+    pub programs: Vec<ProgramId>,
+    /// Exchange code of its programs over all tiles.
+    pub exchange_code: u64,
+    /// Code of its codelets, once per tile and codelet, other operations may share it.
+    pub vertex_code: u64,
+    /// Cycles of one execution summed over tiles.
+    pub cycles_all_tiles: u64,
+    /// Cycles of one execution, the slowest tile of each compute set.
+    pub cycles_slowest: u64,
+    /// Executions of its most frequent program.
+    pub executions: u64,
+    /// Cycles of all its steps in the run, exchanges included.
+    pub elapsed: u64,
+    /// Floating point operations of one execution.
+    pub flops: u64,
+    /// Bytes of variables made for it over all tiles.
+    pub memory: u64,
+    /// Number of vertices.
+    pub vertices: u64,
+    /// Code of its exchanges and codelets on the tile that has most of it.
+    pub code_most: u64,
+    /// Bytes of the variables made for it on the tile that has most of them.
+    pub memory_most: u64,
+}
+
+impl OpRow {
+    /// Code over all tiles.
+    pub fn code(&self) -> u64 {
+        self.exchange_code + self.vertex_code
+    }
+}
+
+/// All operations of a layer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Operations {
+    /// The operations.
+    pub rows: Vec<OpRow>,
+    /// Whether all steps of the run were counted.
+    pub complete: bool,
+}
+
+/// What programs cost, whoever they belong to.
+struct Costs {
+    sets: BTreeMap<ComputeSetId, ComputeSet>,
+    types: std::sync::Arc<Vec<VertexType>>,
+    exchange_code: BTreeMap<ProgramId, TileRuns<u64>>,
+    runs: BTreeMap<ProgramId, Runs>,
+    complete: bool,
+}
+
+impl Costs {
+    fn read(report: &Report) -> Result<Self, ReportError> {
+        let runs = report.trace()?.map(|trace| program_runs(&trace)).transpose()?;
+        Ok(Self {
+            sets: report.compute_sets()?.into_iter().collect(),
+            types: report.vertex_types()?,
+            exchange_code: report.exchanges()?.iter().map(code_of).collect(),
+            complete: runs.as_ref().is_none_or(|runs| runs.complete),
+            runs: runs.map(|runs| runs.by_program()).unwrap_or_default(),
+        })
+    }
+
+    /// Adds a program to an operation.
+    fn add(&self, row: &mut OpRow, codelets: &mut Codelets, id: ProgramId, program: &Program) {
+        row.programs.push(id);
+        if let Some(code) = self.exchange_code.get(&id) {
+            row.exchange_code += code.total();
+            codelets.exchanges.add(code, |bytes| *bytes);
+        }
+        if let Some(set) = program.compute_set.and_then(|set| self.sets.get(&set)) {
+            row.cycles_all_tiles += set.cycles.total();
+            row.cycles_slowest += set.cycles.max();
+            row.vertices += set.vertices.iter().map(|group| group.count.total()).sum::<u64>();
+            codelets.add(set);
+        }
+        if let Some(of) = self.runs.get(&id) {
+            row.executions = row.executions.max(of.steps);
+            row.elapsed += of.cycles;
+        }
+    }
+}
+
+fn code_of(exchange: &Exchange) -> (ProgramId, TileRuns<u64>) {
+    (exchange.program, exchange.tiles.map(|traffic: &TileTraffic| traffic.code_bytes))
+}
+
+/// What tiles have of something, as where it begins and ends to be more: many runs added up cost
+/// no more than there are of them.
+#[derive(Default)]
+struct Heights(BTreeMap<u32, i128>);
+
+impl Heights {
+    fn add<T: Clone + PartialEq>(&mut self, runs: &TileRuns<T>, value: impl Fn(&T) -> u64) {
+        runs.iter().for_each(|(tiles, of)| self.add_range((tiles.first, tiles.end), value(of)));
+    }
+
+    fn add_range(&mut self, (first, end): (u32, u32), value: u64) {
+        *self.0.entry(first).or_default() += i128::from(value);
+        *self.0.entry(end).or_default() -= i128::from(value);
+    }
+
+    /// The most that any tile has.
+    fn most(&self) -> u64 {
+        let mut height = 0;
+        let heights = self.0.values().map(|step| {
+            height += step;
+            height
+        });
+        u64::try_from(heights.max().unwrap_or(0)).unwrap_or(0)
+    }
+}
+
+/// Tiles on which codelets and code of exchanges are needed.
+#[derive(Default)]
+struct Codelets {
+    tiles: BTreeMap<u32, BTreeSet<(u32, u32)>>,
+    exchanges: Heights,
+}
+
+impl Codelets {
+    fn add(&mut self, set: &ComputeSet) {
+        for group in &set.vertices {
+            let ranges = self.tiles.entry(group.vertex_type.0).or_default();
+            ranges.extend(group.count.iter().map(|(tiles, _)| (tiles.first, tiles.end)));
+        }
+    }
+
+    /// Bytes of codelets over all tiles, each once per tile, and bytes of these and of exchanges
+    /// on the tile that has most.
+    fn bytes(mut self, types: &[VertexType]) -> (u64, u64) {
+        let mut total = 0;
+        for (kind, ranges) in &self.tiles {
+            let code = types.get(*kind as usize).map_or(0, |kind| kind.code_bytes);
+            let mut covered = 0;
+            for (first, end) in ranges {
+                let first = (*first).max(covered);
+                if first < *end {
+                    total += u64::from(end - first) * code;
+                    self.exchanges.add_range((first, *end), code);
+                }
+                covered = covered.max(*end);
+            }
+        }
+        (total, self.exchanges.most())
+    }
+}
+
+/// Everything that a layer's operations cost.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn operations(report: &Report, layer: Layer) -> Result<Operations, ReportError> {
+    let (known, programs) = (report.operations()?, report.programs()?);
+    let costs = Costs::read(report)?;
+    let mut rows: BTreeMap<Key, (OpRow, Codelets)> = BTreeMap::new();
+    if layer == Layer::Model {
+        for (index, operation) in known.iter().enumerate() {
+            rows.insert(
+                Key::Operation(index as u32),
+                (model_row(index, operation), Codelets::default()),
+            );
+        }
+    }
+    let leaves = programs.iter().filter(|(_, program)| counts(program));
+    for (id, program) in leaves {
+        let operation = program.operation.and_then(|of| Some((of, known.get(of.index())?)));
+        let Some(key) = key(layer, id, program, operation) else { continue };
+        let (row, codelets) = rows.entry(key).or_insert_with_key(|key| {
+            (row_of(layer, key, program, operation), Codelets::default())
+        });
+        costs.add(row, codelets, id, program);
+    }
+    let finish = |(mut row, codelets): (OpRow, Codelets)| {
+        (row.vertex_code, row.code_most) = codelets.bytes(&costs.types);
+        row
+    };
+    let mut rows: Vec<OpRow> = rows.into_values().map(finish).collect();
+    if layer == Layer::Model {
+        add_memory(report, &mut rows)?;
+    }
+    Ok(Operations { rows, complete: costs.complete })
+}
+
+/// What rows are told apart by, in the order in which they come.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    Operation(u32),
+    Name(String),
+    Program(ProgramId),
+}
+
+/// Whether a program does anything for an operation.
+fn counts(program: &Program) -> bool {
+    let waits = program.kind == ProgramKind::Sync;
+    !waits && program.children.is_empty() && program.kind != ProgramKind::WriteUndef
+}
+
+fn key(
+    layer: Layer,
+    id: ProgramId,
+    program: &Program,
+    operation: Option<(OperationId, &Operation)>,
+) -> Option<Key> {
+    match layer {
+        Layer::Model => operation.map(|(id, _)| Key::Operation(id.0)),
+        Layer::Library => {
+            let name = library_name(&program.name, operation.map(|(_, of)| of.name.as_str()));
+            (!name.is_empty()).then_some(Key::Name(name))
+        }
+        Layer::Program => Some(Key::Program(id)),
+    }
+}
+
+/// The library call a program was made by: one name more than its operation's, or all but the last
+/// name where that is not known. `cs3_` in front of exchanges is left out.
+fn library_name(program: &str, operation: Option<&str>) -> String {
+    let name = plain_name(program);
+    let rest = operation.and_then(|of| Some((of, name.strip_prefix(of)?.strip_prefix('/')?)));
+    match (rest, operation) {
+        (Some((of, rest)), _) => format!("{of}/{}", rest.split('/').next().unwrap_or(rest)),
+        (None, Some(of)) => of.to_owned(),
+        (None, None) => name.rsplit_once('/').map_or(name, |(above, _)| above).to_owned(),
+    }
+}
+
+/// A name without the number of its compute set or copy and without `/ExchangePre`.
+fn plain_name(name: &str) -> &str {
+    uncounted(name.strip_suffix("/ExchangePre").unwrap_or(name))
+}
+
+fn model_row(index: usize, operation: &Operation) -> OpRow {
+    OpRow {
+        name: operation.name.clone(),
+        kind: operation.kind.clone(),
+        operation: Some(OperationId(index as u32)),
+        pass: Some(operation.pass),
+        block: operation.block.clone().unwrap_or_default(),
+        ipu: Some(operation.ipu),
+        shapes: operation.shapes.clone(),
+        flops: operation.flops,
+        ..OpRow::default()
+    }
+}
+
+fn row_of(
+    layer: Layer,
+    key: &Key,
+    program: &Program,
+    operation: Option<(OperationId, &Operation)>,
+) -> OpRow {
+    let name = match key {
+        Key::Name(name) => name.clone(),
+        Key::Operation(_) | Key::Program(_) => program.name.clone(),
+    };
+    let kind = match (layer, operation) {
+        (Layer::Program, _) => program.kind.name().to_owned(),
+        (_, Some((_, of))) => of.kind.clone(),
+        (_, None) => String::new(),
+    };
+    OpRow {
+        name,
+        kind,
+        operation: operation.map(|(id, _)| id),
+        pass: operation.map(|(_, of)| of.pass),
+        block: operation.and_then(|(_, of)| of.block.clone()).unwrap_or_default(),
+        ipu: program.ipu,
+        ..OpRow::default()
+    }
+}
+
+fn add_memory(report: &Report, rows: &mut [OpRow]) -> Result<(), ReportError> {
+    if !report.has(Part::Variables) {
+        return Ok(());
+    }
+    let all = VariableFilter { tiles: None, category: None, after: None, limit: usize::MAX };
+    let mut bytes: BTreeMap<OperationId, (u64, Heights)> = BTreeMap::new();
+    for (_, variable) in report.variables(&all)? {
+        if let Some(operation) = variable.operation {
+            let (total, heights) = bytes.entry(operation).or_default();
+            *total += variable.tiles.map(|part: &Placement| part.bytes).total();
+            heights.add(&variable.tiles, |part: &Placement| part.bytes);
+        }
+    }
+    for row in rows {
+        if let Some((total, heights)) = row.operation.and_then(|id| bytes.get(&id)) {
+            (row.memory, row.memory_most) = (*total, heights.most());
+        }
+    }
+    Ok(())
+}
+
+/// What an operation costs on each tile of the replica.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PerTile {
+    /// Cycles of one execution: compute sets with their names.
+    pub cycles: Vec<(String, Vec<u64>)>,
+    /// Code of its codelets.
+    pub vertex_code: Vec<u64>,
+    /// Code of its exchanges.
+    pub exchange_code: Vec<u64>,
+}
+
+/// Most compute sets that are told apart; the rest counts as one.
+const MAX_SETS: usize = 8;
+
+/// What programs cost on each tile.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn per_tile(report: &Report, programs: &[ProgramId]) -> Result<PerTile, ReportError> {
+    let tiles = report.target()?.tiles_per_replica() as usize;
+    let (known, types) = (report.programs()?, report.vertex_types()?);
+    let mut found =
+        PerTile { cycles: Vec::new(), vertex_code: vec![0; tiles], exchange_code: vec![0; tiles] };
+    let mut holds: BTreeMap<u32, Vec<bool>> = BTreeMap::new();
+    for id in programs {
+        let set = known.get(*id).and_then(|program| program.compute_set);
+        if let Some(set) = set.map(|set| report.compute_set(set)).transpose()?.flatten() {
+            if found.cycles.len() == MAX_SETS {
+                found.cycles.push(("Other compute sets".to_owned(), vec![0; tiles]));
+            } else if found.cycles.len() < MAX_SETS {
+                found.cycles.push((set.name.clone(), vec![0; tiles]));
+            }
+            if let Some((_, sums)) = found.cycles.last_mut() {
+                add_runs(sums, &set.cycles, |cycles| *cycles);
+            }
+            for group in &set.vertices {
+                let on = holds.entry(group.vertex_type.0).or_insert_with(|| vec![false; tiles]);
+                for (range, _) in group.count.iter() {
+                    let end = (range.end as usize).min(tiles);
+                    on[(range.first as usize).min(end)..end].fill(true);
+                }
+            }
+        }
+        if let Some(exchange) = report.exchange(*id)? {
+            add_runs(&mut found.exchange_code, &exchange.tiles, |of: &TileTraffic| of.code_bytes);
+        }
+    }
+    for (kind, on) in holds {
+        let code = types.get(kind as usize).map_or(0, |kind| kind.code_bytes);
+        let tiles = found.vertex_code.iter_mut().zip(on).filter(|(_, on)| *on);
+        tiles.for_each(|(sum, _)| *sum += code);
+    }
+    Ok(found)
+}
+
+fn add_runs<T: Clone + PartialEq>(sums: &mut [u64], runs: &TileRuns<T>, value: impl Fn(&T) -> u64) {
+    for (range, of) in runs.iter() {
+        let end = (range.end as usize).min(sums.len());
+        let start = (range.first as usize).min(end);
+        sums[start..end].iter_mut().for_each(|sum| *sum = sum.saturating_add(value(of)));
+    }
+}
+
+/// A line of the planner's choice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanLine {
+    /// Key and value.
+    pub line: Line,
+    /// The value, where it is a number of cycles of a phase.
+    pub cycles: Option<u64>,
+}
+
+/// The planner's choice, line by line; estimated phases without cycles are left out. What is not
+/// JSON is one line.
+pub fn plan_lines(plan: &str) -> Vec<PlanLine> {
+    let plain = |_| vec![Line { depth: 0, name: "Plan".to_owned(), value: plan.to_owned() }];
+    let lines = json::lines(plan).unwrap_or_else(plain);
+    let cycles = |line: &Line| {
+        line.name.ends_with("Cycles").then(|| line.value.replace(',', "").parse().ok()).flatten()
+    };
+    let lines = lines.into_iter().map(|line| PlanLine { cycles: cycles(&line), line });
+    lines.filter(|plan| plan.cycles != Some(0)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn library_calls_are_one_name_below_their_operation() {
+        let name = |program: &str, operation: Option<&str>| library_name(program, operation);
+        assert_eq!(name("cs3_a/conv/Conv_1/Convolve/ExchangePre", Some("a/conv")), "a/conv/Conv_1");
+        assert_eq!(name("a/conv/Conv_1/Reduce0", Some("a/conv")), "a/conv/Conv_1");
+        assert_eq!(name("a/conv/Conv_1/Reduce0", None), "a/conv/Conv_1");
+        assert_eq!(name("elsewhere", Some("a/conv")), "a/conv");
+        assert_eq!(name("csv_file/x", None), "csv_file");
+    }
+
+    #[test]
+    fn code_of_a_codelet_counts_once_per_tile() {
+        let mut codelets = Codelets::default();
+        codelets.tiles.insert(0, BTreeSet::from([(0, 4), (2, 6), (9, 10)]));
+        codelets.exchanges.add_range((5, 10), 7);
+        let kind = VertexType { name: String::new(), code_bytes: 10, state_bytes: 0 };
+        assert_eq!(codelets.bytes(&[kind]), (70, 17));
+    }
+
+    #[test]
+    fn plans_are_read_line_by_line() {
+        let lines = plan_lines(r#"{"method":"AMP","estimate":{"aCycles":0,"bCycles":1200}}"#);
+        let words: Vec<_> = lines
+            .iter()
+            .map(|PlanLine { line, .. }| (line.depth, line.name.as_str(), line.value.as_str()))
+            .collect();
+        assert_eq!(words, [(0, "estimate", ""), (1, "bCycles", "1,200"), (0, "method", "AMP")]);
+        assert_eq!(lines[1].cycles, Some(1200));
+        assert_eq!(plan_lines("not json")[0].line.value, "not json");
+    }
+}

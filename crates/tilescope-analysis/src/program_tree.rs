@@ -1,0 +1,335 @@
+//! The compiled program as a tree: control programs, the functions they call, and what each node
+//! does.
+//!
+//! A call is shown as a leaf that names its function; functions are trees of their own, so that a
+//! body that is called from many places is listed once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use tilescope_report::units::{Bytes, ProgramId, exact_bytes, grouped, percent};
+use tilescope_report::{
+    ComputeSet, Part, Program, ProgramKind, Programs, Report, ReportError, StreamEnd, TileTraffic,
+};
+
+/// A program that is called, or that is run from the host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Its root; `None` is the list of all programs, where the tree was not recorded.
+    pub root: Option<ProgramId>,
+    /// Words for people.
+    pub title: String,
+    /// Whether it is called by others.
+    pub function: bool,
+}
+
+/// Control programs in their order, then functions in the order of their first call. Where the
+/// tree was not recorded, all programs are one list.
+pub fn groups(programs: &Programs) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    if programs.roots().is_empty() && !programs.is_empty() {
+        let title = "All programs".to_owned();
+        groups.push(Group { root: None, title, function: false });
+    }
+    for (index, root) in programs.roots().iter().enumerate() {
+        let name = programs.get(*root).map_or("", |program| program.name.as_str());
+        let title = if name.is_empty() { index.to_string() } else { format!("{index}: {name}") };
+        groups.push(Group { root: Some(*root), title, function: false });
+    }
+    let mut seen = BTreeSet::new();
+    for (_, program) in programs.iter().filter(|(_, program)| program.kind == ProgramKind::Call) {
+        for root in &program.children {
+            if seen.insert(*root) {
+                let name = programs.get(*root).map_or("", |program| program.name.as_str());
+                let title =
+                    if name.is_empty() { format!("Function {}", root.0) } else { name.to_owned() };
+                groups.push(Group { root: Some(*root), title, function: true });
+            }
+        }
+    }
+    groups
+}
+
+/// The children that are shown below a node.
+fn shown_children(program: &Program) -> &[ProgramId] {
+    if program.kind == ProgramKind::Call { &[] } else { &program.children }
+}
+
+/// A line of the tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Its program.
+    pub id: ProgramId,
+    /// Number of parents.
+    pub depth: u32,
+    /// Whether something is below it.
+    pub parent: bool,
+}
+
+/// Most lines of a tree.
+pub const MAX_ROWS: usize = 500_000;
+
+/// The lines of a tree, without those below `folded` nodes.
+pub fn rows(
+    programs: &Programs,
+    root: Option<ProgramId>,
+    folded: &BTreeSet<ProgramId>,
+) -> Vec<Row> {
+    let Some(root) = root else {
+        let row = |(id, _)| Row { id, depth: 0, parent: false };
+        return programs.iter().map(row).take(MAX_ROWS).collect();
+    };
+    let mut rows = Vec::new();
+    let mut open = vec![(root, 0)];
+    while let Some((id, depth)) = open.pop() {
+        let Some(program) = programs.get(id) else { continue };
+        let children = shown_children(program);
+        rows.push(Row { id, depth, parent: !children.is_empty() });
+        if rows.len() == MAX_ROWS {
+            break;
+        }
+        if !folded.contains(&id) {
+            open.extend(children.iter().rev().map(|child| (*child, depth + 1)));
+        }
+    }
+    rows
+}
+
+/// How many nodes of each kind a tree has, the most frequent first.
+pub fn tally(programs: &Programs, root: Option<ProgramId>) -> Vec<(ProgramKind, u64)> {
+    let mut counts: BTreeMap<ProgramKind, u64> = BTreeMap::new();
+    for row in rows(programs, root, &BTreeSet::new()) {
+        if let Some(program) = programs.get(row.id) {
+            *counts.entry(program.kind).or_default() += 1;
+        }
+    }
+    let mut tally: Vec<(ProgramKind, u64)> = counts.into_iter().collect();
+    tally.sort_by_key(|(kind, count)| (std::cmp::Reverse(*count), *kind));
+    tally
+}
+
+/// The group in which a program is found, and the nodes above it there, which must not be folded.
+pub fn find(
+    programs: &Programs,
+    groups: &[Group],
+    wanted: ProgramId,
+) -> Option<(usize, Vec<ProgramId>)> {
+    let mut seen = BTreeSet::new();
+    for (index, group) in groups.iter().enumerate() {
+        let Some(root) = group.root else {
+            if programs.get(wanted).is_some() {
+                return Some((index, Vec::new()));
+            }
+            continue;
+        };
+        let mut path: Vec<(ProgramId, usize)> = vec![(root, 0)];
+        while let Some((id, next)) = path.pop() {
+            if id == wanted {
+                return Some((index, path.into_iter().map(|(id, _)| id).collect()));
+            }
+            let children = programs.get(id).map_or(&[][..], shown_children);
+            if let Some(child) = children.get(next) {
+                path.push((id, next + 1));
+                if seen.insert(*child) {
+                    path.push((*child, 0));
+                }
+            }
+        }
+    }
+    None
+}
+
+/// `OnTileExecute (layer1/conv/Convolve)`
+pub fn label(program: &Program) -> String {
+    let mut text = program.kind.name().to_owned();
+    if !program.name.is_empty() {
+        text = format!("{text} ({})", program.name);
+    }
+    if program.kind == ProgramKind::Repeat {
+        text = format!("{text} x {}", grouped(program.repeats));
+    }
+    text
+}
+
+/// A name with a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fact {
+    /// What it is.
+    pub name: &'static str,
+    /// How much.
+    pub value: String,
+    /// How it is worked out, where it is derived.
+    pub formula: Option<&'static str>,
+}
+
+/// Everything known about a node.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn facts(report: &Report, id: ProgramId) -> Result<Vec<Fact>, ReportError> {
+    let programs = report.programs()?;
+    let Some(program) = programs.get(id) else { return Ok(Vec::new()) };
+    let mut facts = Facts::default();
+    facts.add("Id", id.0.to_string());
+    if let Some(ipu) = program.ipu {
+        facts.add("IPU", ipu.to_string());
+    }
+    match program.kind {
+        ProgramKind::Repeat => facts.add("Iterations", grouped(program.repeats)),
+        ProgramKind::StreamCopyBegin | ProgramKind::StreamCopyMid | ProgramKind::StreamCopyEnd => {
+            let end = match program.stream {
+                StreamEnd::Host => "Host",
+                StreamEnd::RemoteBuffer => "Remote buffer",
+            };
+            facts.add("Other end", end.to_owned());
+        }
+        _ => {}
+    }
+    if !program.children.is_empty() {
+        facts.add("Children", grouped(program.children.len() as u64));
+    }
+    let operation = program.operation.and_then(|operation| {
+        report
+            .operations()
+            .ok()?
+            .get(operation.index())
+            .map(|op| format!("{} ({})", op.name, op.kind))
+    });
+    if let Some(operation) = operation {
+        facts.add("Operation", operation);
+    }
+    if let Some(set) = program.compute_set {
+        match report.compute_set(set)? {
+            Some(set) => compute_set(report, &set, &mut facts)?,
+            None => facts.add("Compute set", "not recorded".to_owned()),
+        }
+    }
+    if let Some(exchange) = report.exchange(id)? {
+        traffic(
+            &exchange.tiles.iter().map(|(r, t)| (r.count(), *t)).collect::<Vec<_>>(),
+            &mut facts,
+        );
+    } else if moves_data(program.kind) && !report.has(Part::Exchanges) {
+        facts.add("Traffic", "not recorded".to_owned());
+    }
+    Ok(facts.0)
+}
+
+fn moves_data(kind: ProgramKind) -> bool {
+    matches!(
+        kind,
+        ProgramKind::DoExchange | ProgramKind::GlobalExchange | ProgramKind::StreamCopyMid
+    )
+}
+
+#[derive(Default)]
+struct Facts(Vec<Fact>);
+
+impl Facts {
+    fn add(&mut self, name: &'static str, value: String) {
+        self.0.push(Fact { name, value, formula: None });
+    }
+
+    fn derived(&mut self, name: &'static str, value: String, formula: &'static str) {
+        self.0.push(Fact { name, value, formula: Some(formula) });
+    }
+}
+
+fn compute_set(report: &Report, set: &ComputeSet, facts: &mut Facts) -> Result<(), ReportError> {
+    facts.add("Compute set", set.name.clone());
+    let tiles = set.cycles.tile_count();
+    if tiles > 0 {
+        let (most, all) = (set.cycles.max(), set.cycles.total());
+        facts.add("Tiles that take part", grouped(tiles));
+        facts.add("Cycles, slowest tile", grouped(most));
+        let mean = all / tiles;
+        facts.derived("Cycles, mean", grouped(mean), "cycles of all tiles / tiles that take part");
+        facts.derived("Cycles, all tiles", grouped(all), "sum over tiles, not elapsed time");
+        let per_ipu = u64::from(report.target()?.tiles_per_ipu).max(1);
+        let balance = all as f64 / (most.max(1) * per_ipu) as f64;
+        let formula = "cycles of all tiles / (slowest tile x tiles of an IPU)";
+        facts.derived("Tile balance", percent(balance.min(1.0)), formula);
+    }
+    let types = report.vertex_types()?;
+    let count: u64 = set.vertices.iter().map(|group| group.count.total()).sum();
+    if count > 0 {
+        facts.add("Vertices", grouped(count));
+    }
+    let mut groups: Vec<(u64, &str)> = Vec::new();
+    for group in &set.vertices {
+        let name = types.get(group.vertex_type.index()).map_or("unknown", |kind| &kind.name);
+        match groups.iter_mut().find(|(_, known)| *known == name) {
+            Some((count, _)) => *count += group.count.total(),
+            None => groups.push((group.count.total(), name)),
+        }
+    }
+    groups.sort_by_key(|(count, _)| u64::MAX - count);
+    for (count, name) in groups {
+        facts.add("", format!("{} x {name}", grouped(count)));
+    }
+    Ok(())
+}
+
+/// Sums of what tiles send and receive; runs of tiles with the same traffic.
+fn traffic(runs: &[(u32, TileTraffic)], facts: &mut Facts) {
+    let sum = |value: fn(&TileTraffic) -> u64| -> u64 {
+        let parts = runs.iter().map(|(tiles, of)| u64::from(*tiles).saturating_mul(value(of)));
+        parts.fold(0, u64::saturating_add)
+    };
+    let tiles = |value: fn(&TileTraffic) -> u64| -> u64 {
+        runs.iter().filter(|(_, of)| value(of) > 0).map(|(tiles, _)| u64::from(*tiles)).sum()
+    };
+    type Bytewise = fn(&TileTraffic) -> u64;
+    let sides: [(&'static str, Bytewise, &str); 2] =
+        [("Received", |of| of.bytes_in, "to"), ("Sent", |of| of.bytes_out, "by")];
+    for (name, value, word) in sides {
+        let count = tiles(value);
+        if count > 0 {
+            let (bytes, count) = (sum(value), grouped(count));
+            let text = format!("{} ({}) {word} {count} tiles", Bytes(bytes), exact_bytes(bytes));
+            facts.add(name, text);
+        }
+    }
+    let messages = sum(|of| of.messages_in);
+    if messages > 0 {
+        facts.add("Messages received", grouped(messages));
+    }
+    facts.add("Exchange code", exact_bytes(sum(|of| of.code_bytes)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilescope_report::ReportBuilder;
+
+    fn programs() -> (Programs, [ProgramId; 5]) {
+        let mut report = ReportBuilder::new(1, 4);
+        let work = report.compute("a", 10);
+        let function = report.program(ProgramKind::Sequence, "f");
+        report.parts.programs[function.index()].children = vec![work];
+        let call = report.program(ProgramKind::Call, "f");
+        report.parts.programs[call.index()].children = vec![function];
+        let body = report.program(ProgramKind::Repeat, "");
+        report.parts.programs[body.index()].children = vec![call, call];
+        let root = report.root(ProgramKind::Sequence, "main", &[body]);
+        let directory = tempfile::tempdir().unwrap();
+        report.write(directory.path()).unwrap();
+        let report = Report::open(directory.path()).unwrap();
+        let programs = report.programs().unwrap().as_ref().clone();
+        (programs, [root, body, call, function, work])
+    }
+
+    #[test]
+    fn functions_are_trees_of_their_own() {
+        let (programs, [root, body, call, function, work]) = programs();
+        let groups = groups(&programs);
+        let found: Vec<_> = groups.iter().map(|group| (group.root, group.function)).collect();
+        assert_eq!(found, [(Some(root), false), (Some(function), true)]);
+        let line = |row: &Row| (row.id, row.depth, row.parent);
+        let main: Vec<_> = rows(&programs, Some(root), &BTreeSet::new()).iter().map(line).collect();
+        assert_eq!(main, [(root, 0, true), (body, 1, true), (call, 2, false), (call, 2, false)]);
+        let folded = BTreeSet::from([body]);
+        assert_eq!(rows(&programs, Some(root), &folded).len(), 2);
+        assert_eq!(find(&programs, &groups, work), Some((1, vec![function])));
+        assert_eq!(find(&programs, &groups, call), Some((0, vec![root, body])));
+        assert_eq!(find(&programs, &groups, ProgramId(99)), None);
+    }
+}

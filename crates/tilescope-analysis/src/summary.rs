@@ -1,0 +1,262 @@
+//! The figures of a report at a glance: what `tilescope summary` prints and the Summary tab shows.
+
+use serde::Serialize;
+use std::collections::BTreeMap;
+use tilescope_report::units::{CycleRange, Cycles};
+use tilescope_report::{
+    Activity, Batching, GraphCounts, Region, Report, ReportError, Target, TargetKind, TileMemory,
+};
+
+/// Everything at a glance.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// The machine.
+    pub target: TargetSummary,
+    /// The compiled graph.
+    pub graph: GraphSummary,
+    /// Memory over all tiles of the replica, in bytes.
+    pub memory: MemorySummary,
+    /// The run; `None` where the program was only compiled.
+    pub execution: Option<ExecutionSummary>,
+}
+
+/// The machine.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TargetSummary {
+    /// `ipu` or `ipu_model`.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// Generation: `Mk2`.
+    pub architecture: String,
+    /// IPUs over all replicas.
+    pub num_ipus: u32,
+    /// Tiles of one IPU.
+    pub tiles_per_ipu: u32,
+    /// Copies of the program.
+    pub replicas: u32,
+    /// IPUs of one replica.
+    pub ipus_per_replica: u32,
+    /// Memory of one tile.
+    pub bytes_per_tile: u64,
+    /// Tile clock.
+    pub clock_hz: u64,
+}
+
+/// Size of the compiled graph of one replica.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GraphSummary {
+    /// Number of compute sets.
+    pub compute_sets: u64,
+    /// Number of vertices.
+    pub vertices: u64,
+    /// Number of edges.
+    pub edges: u64,
+    /// Number of lowered variables.
+    pub variables: u64,
+}
+
+/// Memory over all tiles of the replica, in bytes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct MemorySummary {
+    /// Bytes that are ever used.
+    pub total_excluding_gaps: u64,
+    /// Bytes below the highest used address of each tile.
+    pub total_including_gaps: u64,
+    /// The fullest tile.
+    pub max_tile_including_gaps: u64,
+    /// Used bytes of each region.
+    pub by_region: BTreeMap<&'static str, u64>,
+    /// Used bytes of each category.
+    pub by_category: BTreeMap<&'static str, u64>,
+    /// Bytes that are always live.
+    pub always_live: u64,
+    /// Most other bytes live at one step of the program.
+    pub peak_not_always_live: u64,
+    /// Sum over tiles of the most other bytes live on that tile.
+    pub sum_of_tile_peaks: u64,
+    /// Tiles that need more than they have.
+    pub out_of_memory_tiles: u64,
+}
+
+/// The run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ExecutionSummary {
+    /// Cycles from the first step to the end of the last.
+    pub total_cycles: u64,
+    /// The same at the target's clock.
+    pub seconds: f64,
+    /// Samples worked on, where the model works on batches.
+    pub samples: Option<u64>,
+    /// Samples per second of device time.
+    pub samples_per_second: Option<f64>,
+    /// Each IPU of the replica.
+    pub ipus: Vec<IpuSummary>,
+}
+
+/// What one IPU spends its time on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct IpuSummary {
+    /// Executed steps.
+    pub steps: u64,
+    /// Shares of the run; they add up to 1.
+    pub proportions: Proportions,
+    /// Mean share of tiles that work while the IPU does not wait.
+    pub tile_balance: f64,
+}
+
+/// Shares of a stretch of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Proportions {
+    /// Vertices.
+    pub compute: f64,
+    /// Exchange between tiles.
+    pub internal_exchange: f64,
+    /// Exchange between IPUs.
+    pub global_exchange: f64,
+    /// Host copies.
+    pub host: f64,
+    /// Remote buffer copies.
+    pub remote_buffer: f64,
+    /// Waiting for a sync.
+    pub sync: f64,
+    /// Steps of unknown kind.
+    pub other: f64,
+    /// Nothing.
+    pub idle: f64,
+}
+
+impl Proportions {
+    /// Names and shares, in the order in which views show them.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        [
+            ("compute", self.compute),
+            ("internal_exchange", self.internal_exchange),
+            ("global_exchange", self.global_exchange),
+            ("host", self.host),
+            ("remote_buffer", self.remote_buffer),
+            ("sync", self.sync),
+            ("other", self.other),
+            ("idle", self.idle),
+        ]
+        .into_iter()
+    }
+
+    /// The shares of `window` that `cycles` of each activity make; the rest is idle.
+    pub fn new(cycles: impl Fn(Activity) -> u64, window: CycleRange) -> Self {
+        let length = window.length().max(1) as f64;
+        let share = |activity: Activity| cycles(activity) as f64 / length;
+        let busy: f64 = Activity::ALL.into_iter().map(share).sum();
+        Self {
+            compute: share(Activity::Compute),
+            internal_exchange: share(Activity::InternalExchange),
+            global_exchange: share(Activity::GlobalExchange),
+            host: share(Activity::Host),
+            remote_buffer: share(Activity::RemoteBuffer),
+            sync: share(Activity::Sync),
+            other: share(Activity::Other),
+            idle: (1.0 - busy).max(0.0),
+        }
+    }
+}
+
+/// Activities during which tiles work; waiting for a sync is not among them.
+pub const WORKING: [Activity; 6] = [
+    Activity::Compute,
+    Activity::InternalExchange,
+    Activity::GlobalExchange,
+    Activity::Host,
+    Activity::RemoteBuffer,
+    Activity::Other,
+];
+
+/// Sums a report up.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn summary(report: &Report) -> Result<Summary, ReportError> {
+    let target = report.target()?;
+    Ok(Summary {
+        target: target_summary(&target),
+        graph: graph_summary(report.graph()?),
+        memory: memory(report)?,
+        execution: execution(report, &target)?,
+    })
+}
+
+fn target_summary(target: &Target) -> TargetSummary {
+    TargetSummary {
+        kind: match target.kind {
+            TargetKind::Ipu => "ipu",
+            TargetKind::IpuModel => "ipu_model",
+        },
+        architecture: target.architecture.clone(),
+        num_ipus: target.num_ipus,
+        tiles_per_ipu: target.tiles_per_ipu,
+        replicas: target.replicas,
+        ipus_per_replica: target.ipus_per_replica,
+        bytes_per_tile: target.bytes_per_tile.0,
+        clock_hz: target.clock.0,
+    }
+}
+
+fn graph_summary(graph: GraphCounts) -> GraphSummary {
+    GraphSummary {
+        compute_sets: graph.compute_sets,
+        vertices: graph.vertices,
+        edges: graph.edges,
+        variables: graph.variables,
+    }
+}
+
+fn memory(report: &Report) -> Result<MemorySummary, ReportError> {
+    let tiles = report.tile_memory()?;
+    let sum = |bytes: fn(&TileMemory) -> u64| tiles.map(bytes).total();
+    let mut memory = MemorySummary {
+        total_excluding_gaps: sum(TileMemory::excluding_gaps),
+        total_including_gaps: sum(|tile| tile.including_gaps),
+        max_tile_including_gaps: tiles.map(|tile| tile.including_gaps).max(),
+        always_live: sum(|tile| tile.always_live),
+        sum_of_tile_peaks: sum(|tile| tile.peak_not_always_live),
+        peak_not_always_live: report.liveness()?.iter().map(|step| step.bytes).max().unwrap_or(0),
+        out_of_memory_tiles: tiles.map(|tile| u64::from(tile.overflowed > 0)).total(),
+        ..MemorySummary::default()
+    };
+    memory.by_region = BTreeMap::from([
+        (Region::NonInterleaved.name(), sum(|tile| tile.non_interleaved)),
+        (Region::Interleaved.name(), sum(|tile| tile.interleaved)),
+        (Region::Overflowed.name(), sum(|tile| tile.overflowed)),
+    ]);
+    for (range, parts) in report.tile_categories()?.iter() {
+        for part in parts {
+            let bytes = part.bytes * u64::from(range.count());
+            *memory.by_category.entry(part.category.name()).or_default() += bytes;
+        }
+    }
+    Ok(memory)
+}
+
+fn execution(report: &Report, target: &Target) -> Result<Option<ExecutionSummary>, ReportError> {
+    let Some(trace) = report.trace()? else { return Ok(None) };
+    let window = trace.range();
+    let mut ipus = Vec::new();
+    for ipu in 0..target.ipus_per_replica {
+        let Some(lane) = trace.lane_of(ipu, 0) else { continue };
+        let totals = lane.totals(window)?;
+        ipus.push(IpuSummary {
+            steps: totals.steps,
+            proportions: Proportions::new(|activity| totals.cycles[activity], window),
+            tile_balance: totals.tile_balance(&WORKING).unwrap_or(0.0),
+        });
+    }
+    let cycles = Cycles(window.length());
+    let seconds = cycles.seconds_at(target.clock);
+    let runs = report.runs()?.len().max(1) as u64;
+    let samples = report.batching()?.map(|batching: Batching| batching.samples_per_call() * runs);
+    Ok(Some(ExecutionSummary {
+        total_cycles: cycles.0,
+        seconds,
+        samples,
+        samples_per_second: samples.map(|samples| samples as f64 / seconds.max(f64::MIN_POSITIVE)),
+        ipus,
+    }))
+}

@@ -1,0 +1,169 @@
+//! The tables of every view as names, columns and rows: what is saved as CSV.
+
+mod list;
+
+pub use list::TABLES;
+
+use std::fmt::Write;
+use tilescope_report::{Report, ReportError};
+
+/// One value of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// Words.
+    Text(String),
+    /// A whole number, in the unit that the head of its column names.
+    Number(u64),
+    /// A share or another fraction.
+    Fraction(f64),
+    /// Nothing is known.
+    Nothing,
+}
+
+impl From<u64> for Cell {
+    fn from(value: u64) -> Self {
+        Self::Number(value)
+    }
+}
+
+impl From<u32> for Cell {
+    fn from(value: u32) -> Self {
+        Self::Number(value.into())
+    }
+}
+
+impl From<usize> for Cell {
+    fn from(value: usize) -> Self {
+        Self::Number(value as u64)
+    }
+}
+
+impl From<f64> for Cell {
+    fn from(value: f64) -> Self {
+        Self::Fraction(value)
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl<T: Into<Self>> From<Option<T>> for Cell {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Nothing, Into::into)
+    }
+}
+
+/// Heads and rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rows {
+    /// Heads of columns, with units.
+    pub columns: Vec<&'static str>,
+    /// Rows, each as long as there are columns.
+    pub rows: Vec<Vec<Cell>>,
+}
+
+/// A table that a report can give.
+#[derive(Debug)]
+pub struct Table {
+    /// Name of the view it belongs to.
+    pub view: &'static str,
+    /// Its name within the view.
+    pub name: &'static str,
+    /// What it lists.
+    pub about: &'static str,
+    /// Makes it.
+    pub read: fn(&Report) -> Result<Rows, ReportError>,
+}
+
+/// The tables of a view, the most important first.
+pub fn of_view(view: &str) -> impl Iterator<Item = &'static Table> {
+    TABLES.iter().filter(move |table| table.view == view)
+}
+
+/// The table of this name, or the first one of the view; what there is if there is no such table.
+///
+/// # Errors
+/// In words for people.
+pub fn named(view: &str, name: Option<&str>) -> Result<&'static Table, String> {
+    let found = of_view(view).find(|table| name.is_none_or(|name| name == table.name));
+    found.ok_or_else(|| {
+        let known: Vec<&str> = of_view(view).map(|table| table.name).collect();
+        match (name, known.is_empty()) {
+            (_, true) => format!("the view {view:?} has no tables"),
+            (Some(name), _) => {
+                format!("the view {view:?} has no table {name:?}; it has: {}", known.join(", "))
+            }
+            (None, _) => format!("the view {view:?} has no table"),
+        }
+    })
+}
+
+impl Rows {
+    /// As RFC 4180 writes tables, with plain line ends.
+    pub fn csv(&self) -> String {
+        let mut text = self.columns.iter().map(|head| quoted(head)).collect::<Vec<_>>().join(",");
+        text.push('\n');
+        for row in &self.rows {
+            for (at, cell) in row.iter().enumerate() {
+                if at > 0 {
+                    text.push(',');
+                }
+                // Writing into a text cannot fail.
+                let _ = match cell {
+                    Cell::Text(words) => write!(text, "{}", quoted(words)),
+                    Cell::Number(value) => write!(text, "{value}"),
+                    Cell::Fraction(value) => write!(text, "{value}"),
+                    Cell::Nothing => Ok(()),
+                };
+            }
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// Text in quotes where a comma, a quote or a line end makes that necessary.
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_quoted_only_where_they_must_be() {
+        let rows = Rows {
+            columns: vec!["name", "bytes"],
+            rows: vec![
+                vec!["a,b \"c\"".into(), 7u64.into()],
+                vec!["plain".into(), Cell::Nothing],
+                vec![0.25.into(), 1u32.into()],
+            ],
+        };
+        let csv = "name,bytes\n\"a,b \"\"c\"\"\",7\nplain,\n0.25,1\n";
+        assert_eq!(rows.csv(), csv);
+    }
+
+    #[test]
+    fn names_are_unique_within_a_view() {
+        for (at, table) in TABLES.iter().enumerate() {
+            let same = |other: &Table| other.view == table.view && other.name == table.name;
+            assert!(!TABLES[..at].iter().any(same), "{} {}", table.view, table.name);
+        }
+        assert!(named("memory", Some("nonsense")).unwrap_err().contains("variables"));
+    }
+}

@@ -1,0 +1,440 @@
+//! Which tiles hold what: regions of a tensor, the variables, vertices and cycles of an operation
+//! or a compute set, and how data lies before and after it is rearranged.
+
+mod parts;
+
+pub use parts::{Balance, Rearrangement, Region, VertexRow, is_strided_copy};
+
+use super::tiles::{Unit, spread};
+use parts::{element_bytes, rearrangements};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use tilescope_report::units::{ComputeSetId, OperationId, TileRange, TileRuns, VariableId};
+use tilescope_report::{
+    Category, ComputeSet, Placement, Program, Report, ReportError, Variable, VariableFilter,
+};
+
+/// Most variables that are looked through.
+pub const MAX_VARIABLES: usize = 100_000;
+/// Most regions that are listed.
+pub const MAX_REGIONS: usize = 20_000;
+
+/// Kinds of things that are mapped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SubjectKind {
+    /// Variables.
+    #[default]
+    Tensors,
+    /// Operations of the model.
+    Operations,
+    /// Compute sets.
+    ComputeSets,
+}
+
+/// Something that is mapped to tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Subject {
+    /// A variable; in files with one row per tile, the first of those with its name.
+    Tensor(VariableId),
+    /// An operation.
+    Operation(OperationId),
+    /// A compute set.
+    ComputeSet(ComputeSetId),
+}
+
+/// What a map shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// Bytes of variables.
+    #[default]
+    Bytes,
+    /// Vertex instances.
+    Vertices,
+    /// Cycles of one execution.
+    Cycles,
+}
+
+impl Measure {
+    /// What it is counted in.
+    pub fn unit(self) -> Unit {
+        if self == Self::Bytes { Unit::Bytes } else { Unit::Count }
+    }
+}
+
+/// A line of the list of subjects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// What it is.
+    pub subject: Subject,
+    /// Its name.
+    pub name: String,
+    /// Bytes, or cycles of the slowest tile.
+    pub size: u64,
+    /// Tiles that hold a part.
+    pub tiles: u64,
+}
+
+/// Everything of a kind that can be mapped, and whether that is all there is.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn subjects(report: &Report, kind: SubjectKind) -> Result<(Vec<Entry>, bool), ReportError> {
+    match kind {
+        SubjectKind::Tensors => tensors(report),
+        SubjectKind::Operations => Ok((operations(report)?, true)),
+        SubjectKind::ComputeSets => Ok((compute_sets(report)?, true)),
+    }
+}
+
+fn all_variables(report: &Report) -> Result<Vec<(VariableId, Variable)>, ReportError> {
+    let filter = VariableFilter { tiles: None, category: None, after: None, limit: MAX_VARIABLES };
+    report.variables(&filter)
+}
+
+/// Whether variables of a category are data of the model, not code or what code needs.
+pub(super) fn is_tensor(category: Category) -> bool {
+    let data = [Category::Variable, Category::Constant, Category::Message, Category::Rearrangement];
+    data.contains(&category) || category == Category::Unknown
+}
+
+fn bytes_of(tiles: &TileRuns<Placement>) -> TileRuns<u64> {
+    tiles.map(|part| part.bytes)
+}
+
+fn tensors(report: &Report) -> Result<(Vec<Entry>, bool), ReportError> {
+    let variables = all_variables(report)?;
+    let whole = variables.len() < MAX_VARIABLES;
+    let mut entries: Vec<Entry> = Vec::new();
+    // Files with one row per tile repeat the name; ours have each variable once.
+    let mut known: BTreeMap<(String, Category), usize> = BTreeMap::new();
+    let per_tile = !report.has(tilescope_report::Part::Lifetimes);
+    for (id, variable) in variables.into_iter().filter(|(_, v)| is_tensor(v.category)) {
+        let (size, tiles) = (bytes_of(&variable.tiles).total(), variable.tiles.tile_count());
+        let at = per_tile
+            .then(|| known.get(&(variable.name.clone(), variable.category)).copied())
+            .flatten();
+        if let Some(at) = at {
+            entries[at].size += size;
+            entries[at].tiles += tiles;
+            continue;
+        }
+        known.insert((variable.name.clone(), variable.category), entries.len());
+        let subject = Subject::Tensor(id);
+        entries.push(Entry { subject, name: variable.name, size, tiles });
+    }
+    Ok((entries, whole))
+}
+
+fn operations(report: &Report) -> Result<Vec<Entry>, ReportError> {
+    let operations = report.operations()?;
+    let mut tiles: Vec<Vec<TileRange>> = vec![Vec::new(); operations.len()];
+    let mut sizes = vec![0u64; operations.len()];
+    for (_, variable) in all_variables(report)? {
+        let Some(index) = variable.operation.map(OperationId::index) else { continue };
+        if let (Some(tiles), Some(size)) = (tiles.get_mut(index), sizes.get_mut(index)) {
+            tiles.extend(variable.tiles.iter().map(|(range, _)| range));
+            *size += bytes_of(&variable.tiles).total();
+        }
+    }
+    for (program, set) in sets_of_programs(report)? {
+        let index = program.operation.map(OperationId::index);
+        if let Some(tiles) = index.and_then(|index| tiles.get_mut(index)) {
+            tiles.extend(set.cycles.iter().map(|(range, _)| range));
+        }
+    }
+    let entry = |(index, operation): (usize, &tilescope_report::Operation)| Entry {
+        subject: Subject::Operation(OperationId(index as u32)),
+        name: operation.name.clone(),
+        size: sizes[index],
+        tiles: covered(&mut tiles[index].clone()),
+    };
+    Ok(operations.iter().enumerate().map(entry).collect())
+}
+
+/// Number of tiles in any of the ranges.
+fn covered(ranges: &mut [TileRange]) -> u64 {
+    ranges.sort_unstable();
+    let (mut count, mut end) = (0, 0);
+    for range in ranges {
+        count += u64::from(range.end.saturating_sub(range.first.max(end)));
+        end = end.max(range.end);
+    }
+    count
+}
+
+fn compute_sets(report: &Report) -> Result<Vec<Entry>, ReportError> {
+    let entry = |(id, set): (ComputeSetId, ComputeSet)| Entry {
+        subject: Subject::ComputeSet(id),
+        name: set.name.clone(),
+        size: set.cycles.max(),
+        tiles: set.cycles.tile_count(),
+    };
+    Ok(report.compute_sets()?.into_iter().map(entry).collect())
+}
+
+/// Compute sets with a program that executes each.
+fn sets_of_programs(report: &Report) -> Result<Vec<(Program, ComputeSet)>, ReportError> {
+    let sets: BTreeMap<ComputeSetId, ComputeSet> = report.compute_sets()?.into_iter().collect();
+    let programs = report.programs()?;
+    let found = programs.iter().filter_map(|(_, program)| {
+        let set = sets.get(&program.compute_set?)?;
+        Some((program.clone(), set.clone()))
+    });
+    Ok(found.collect())
+}
+
+/// All about one subject.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Mapping {
+    /// Its name.
+    pub name: String,
+    /// More about it.
+    pub about: String,
+    /// Bytes by tile.
+    pub bytes: Vec<u64>,
+    /// Vertices by tile.
+    pub vertices: Vec<u64>,
+    /// Cycles of one execution by tile.
+    pub cycles: Vec<u64>,
+    /// Where its variables lie.
+    pub regions: Vec<Region>,
+    /// Whether there are more regions than are listed.
+    pub cut: bool,
+    /// Its vertices, the most frequent first.
+    pub vertex_types: Vec<VertexRow>,
+    /// Its rearrangements, in program order.
+    pub rearrangements: Vec<Rearrangement>,
+}
+
+impl Mapping {
+    /// One value per tile.
+    pub fn values(&self, measure: Measure) -> &[u64] {
+        match measure {
+            Measure::Bytes => &self.bytes,
+            Measure::Vertices => &self.vertices,
+            Measure::Cycles => &self.cycles,
+        }
+    }
+
+    /// Whether any tile has some of it.
+    pub fn has(&self, measure: Measure) -> bool {
+        self.values(measure).iter().any(|value| *value > 0)
+    }
+
+    fn add_variable(&mut self, variable: &Variable) {
+        let element = element_bytes(&variable.shape);
+        let mut start = 0;
+        for (tiles, part) in variable.tiles.iter() {
+            for value in &mut self.bytes[tiles.first as usize..tiles.end as usize] {
+                *value += part.bytes;
+            }
+            if self.regions.len() < MAX_REGIONS {
+                self.regions.push(Region {
+                    tiles,
+                    variable: variable.name.clone(),
+                    bytes: part.bytes,
+                    offset: part.offset,
+                    start,
+                    element,
+                });
+            } else {
+                self.cut = true;
+            }
+            start += part.bytes * u64::from(tiles.count());
+        }
+    }
+
+    fn add_set(&mut self, set: &ComputeSet, counts: &mut BTreeMap<usize, Vec<u64>>) {
+        let tiles = self.cycles.len();
+        for (sum, cycles) in self.cycles.iter_mut().zip(spread(&set.cycles, tiles, |c| *c)) {
+            *sum += cycles;
+        }
+        for group in &set.vertices {
+            let of_type = counts.entry(group.vertex_type.index()).or_insert_with(|| vec![0; tiles]);
+            let own = spread(&group.count, tiles, |count| *count);
+            for (at, count) in own.into_iter().enumerate() {
+                of_type[at] += count;
+                self.vertices[at] += count;
+            }
+        }
+    }
+
+    fn name_vertices(
+        &mut self,
+        report: &Report,
+        counts: BTreeMap<usize, Vec<u64>>,
+    ) -> Result<(), ReportError> {
+        let types = report.vertex_types()?;
+        let row = |(index, counts): (usize, Vec<u64>)| {
+            let name = types.get(index)?.name.clone();
+            Some(VertexRow {
+                strided_copy: is_strided_copy(&name),
+                count: counts.iter().sum(),
+                tiles: counts.iter().filter(|count| **count > 0).count() as u64,
+                most: counts.iter().copied().max().unwrap_or(0),
+                name,
+            })
+        };
+        self.vertex_types = counts.into_iter().filter_map(row).collect();
+        self.vertex_types.sort_by_key(|row| std::cmp::Reverse(row.count));
+        Ok(())
+    }
+}
+
+/// Looks a subject up; `None` if it is not in the report.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn mapping(report: &Report, subject: Subject) -> Result<Option<Mapping>, ReportError> {
+    let tiles = report.target()?.tiles_per_replica() as usize;
+    let mut mapping = Mapping {
+        bytes: vec![0; tiles],
+        vertices: vec![0; tiles],
+        cycles: vec![0; tiles],
+        ..Mapping::default()
+    };
+    let found = match subject {
+        Subject::Tensor(id) => tensor(report, id, &mut mapping)?,
+        Subject::Operation(id) => operation(report, id, &mut mapping)?,
+        Subject::ComputeSet(id) => compute_set(report, id, &mut mapping)?,
+    };
+    Ok(found.then_some(mapping))
+}
+
+fn tensor(report: &Report, id: VariableId, mapping: &mut Mapping) -> Result<bool, ReportError> {
+    let Some(variable) = report.variable(id)? else { return Ok(false) };
+    let live = match &variable.lifetime {
+        None => "always live".to_owned(),
+        Some(steps) => format!("live in steps {} - {}", steps.start, steps.end),
+    };
+    let shape = if variable.shape.is_empty() { "" } else { ", " };
+    mapping.about = format!("{}{shape}{}, {live}", variable.category.title(), variable.shape);
+    if report.has(tilescope_report::Part::Lifetimes) {
+        mapping.add_variable(&variable);
+    } else {
+        // One row per tile: the variable is all rows of its name.
+        mapping.about = variable.category.title().to_owned();
+        let all = all_variables(report)?.into_iter().map(|(_, other)| other);
+        let own = all.filter(|o| o.name == variable.name && o.category == variable.category);
+        own.for_each(|part| mapping.add_variable(&part));
+    }
+    if let Some(operation) = variable.operation {
+        mapping.rearrangements = rearrangements(report, operation)?;
+    }
+    mapping.name = variable.name;
+    Ok(true)
+}
+
+fn operation(report: &Report, id: OperationId, mapping: &mut Mapping) -> Result<bool, ReportError> {
+    let operations = report.operations()?;
+    let Some(operation) = operations.get(id.index()) else { return Ok(false) };
+    mapping.name = operation.name.clone();
+    mapping.about = format!("{} {}, IPU {}", operation.kind, operation.shapes, operation.ipu);
+    for (_, variable) in all_variables(report)? {
+        if variable.operation == Some(id) {
+            mapping.add_variable(&variable);
+        }
+    }
+    let mut counts = BTreeMap::new();
+    for (program, set) in sets_of_programs(report)? {
+        if program.operation == Some(id) {
+            mapping.add_set(&set, &mut counts);
+        }
+    }
+    mapping.name_vertices(report, counts)?;
+    mapping.rearrangements = rearrangements(report, id)?;
+    Ok(true)
+}
+
+fn compute_set(
+    report: &Report,
+    id: ComputeSetId,
+    mapping: &mut Mapping,
+) -> Result<bool, ReportError> {
+    let Some(set) = report.compute_set(id)? else { return Ok(false) };
+    let mut counts = BTreeMap::new();
+    mapping.add_set(&set, &mut counts);
+    mapping.name_vertices(report, counts)?;
+    let programs = report.programs()?;
+    let own = programs.iter().find(|(_, program)| program.compute_set == Some(id));
+    let operation = own.and_then(|(_, program)| program.operation);
+    if let Some(operation) = operation {
+        let all = rearrangements(report, operation)?;
+        mapping.rearrangements = all.into_iter().filter(|one| one.name == set.name).collect();
+    }
+    mapping.about = "compute set".to_owned();
+    mapping.name = set.name;
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilescope_report::ReportBuilder;
+
+    fn opened(builder: &ReportBuilder) -> Report {
+        let directory = tempfile::tempdir().unwrap();
+        Report::open(builder.write(directory.path()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn regions_cover_a_tensor_once_and_in_order() {
+        let mut builder = ReportBuilder::new(2, 8);
+        let id = builder.variable("weights", Category::Variable, 2..6, 64, None);
+        builder.parts.variables[id.index()].shape = "float32[64]".to_owned();
+        let report = opened(&builder);
+        let mapping = mapping(&report, Subject::Tensor(id)).unwrap().unwrap();
+        let mut start = 0;
+        for region in &mapping.regions {
+            assert_eq!(region.start, start);
+            start += region.bytes * u64::from(region.tiles.count());
+        }
+        assert_eq!(start, mapping.bytes.iter().sum::<u64>());
+        assert_eq!(mapping.regions[0].part(), "elements 0 - 63");
+        let balance = Balance::of(&mapping.bytes, &report.target().unwrap());
+        assert_eq!((balance.tiles, balance.around, balance.grain), (4, 8, 64));
+        assert!((balance.imbalance() - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_list_and_the_map_of_every_subject_agree() {
+        let mut builder = ReportBuilder::new(1, 8);
+        builder.compute("a/Convolve", 40);
+        builder.variable("x", Category::Variable, 0..3, 10, None);
+        builder.variable("y", Category::Constant, 1..8, 6, None);
+        let report = opened(&builder);
+        let kinds = [SubjectKind::Tensors, SubjectKind::Operations, SubjectKind::ComputeSets];
+        for kind in kinds {
+            let (entries, whole) = subjects(&report, kind).unwrap();
+            assert!(whole);
+            for entry in entries {
+                let mapping = mapping(&report, entry.subject).unwrap().unwrap();
+                let most = mapping.cycles.iter().copied().max().unwrap_or(0);
+                let sum: u64 = mapping.bytes.iter().sum();
+                let size = if kind == SubjectKind::ComputeSets { most } else { sum };
+                assert_eq!((entry.name, entry.size), (mapping.name, size));
+            }
+        }
+    }
+
+    #[test]
+    fn a_rearrangement_is_the_exchange_before_it() {
+        let mut builder = ReportBuilder::new(1, 8);
+        let operation = builder.operation("a", "conv2d");
+        let exchange = builder.exchange("cs0_a/ExchangePre", 24);
+        let arrange = builder.compute("a/PreArrange-0", 12);
+        let work = builder.compute("a/Convolve", 40);
+        for program in [exchange, arrange, work] {
+            builder.parts.programs[program.index()].operation = Some(operation);
+        }
+        let report = opened(&builder);
+        let mapping = mapping(&report, Subject::Operation(operation)).unwrap().unwrap();
+        let [one] = &mapping.rearrangements[..] else { panic!("one rearrangement") };
+        assert_eq!((one.exchange, one.cycles), (exchange, 12));
+        assert_eq!((one.before.total(), one.after.total()), (8 * 24, 8 * 24));
+        assert_eq!(mapping.cycles[0], 52);
+    }
+}

@@ -1,0 +1,203 @@
+//! The parts that a mapping lists: regions, vertices, rearrangements; and how parts compare.
+
+use tilescope_report::units::{OperationId, ProgramId, TileRange, TileRuns, grouped};
+use tilescope_report::{Exchange, Program, ProgramKind, Report, ReportError, Target};
+
+/// A part of a variable on equal tiles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// The tiles.
+    pub tiles: TileRange,
+    /// Name of the variable.
+    pub variable: String,
+    /// Bytes on each tile.
+    pub bytes: u64,
+    /// Address on each tile.
+    pub offset: u64,
+    /// First byte of the variable that lies here, counted in the order in which it is laid over
+    /// the tiles.
+    pub start: u64,
+    /// Bytes of an element, where the shape says so.
+    pub element: Option<u64>,
+}
+
+impl Region {
+    /// What part of the variable all these tiles hold: elements, or bytes where the type is not
+    /// known.
+    pub fn part(&self) -> String {
+        let bytes = self.bytes * u64::from(self.tiles.count());
+        let (unit, name) = match self.element {
+            Some(bytes) if bytes > 0 => (bytes, "elements"),
+            _ => (1, "bytes"),
+        };
+        let (first, end) = (self.start / unit, (self.start + bytes) / unit);
+        format!("{name} {} - {}", grouped(first), grouped(end.saturating_sub(1).max(first)))
+    }
+}
+
+/// Vertices of a type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VertexRow {
+    /// Codelet.
+    pub name: String,
+    /// Instances over all tiles.
+    pub count: u64,
+    /// Tiles that have any.
+    pub tiles: u64,
+    /// Most instances on one tile.
+    pub most: u64,
+    /// Whether it only moves data about: a strided copy.
+    pub strided_copy: bool,
+}
+
+/// How data lies before and after a rearrangement: what each tile gives to the exchange before
+/// it, and what each tile gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rearrangement {
+    /// Name of the arranging compute set, or of the exchange where nothing is arranged after it.
+    pub name: String,
+    /// The exchange.
+    pub exchange: ProgramId,
+    /// Bytes that each tile sends.
+    pub before: TileRuns<u64>,
+    /// Bytes that each tile receives.
+    pub after: TileRuns<u64>,
+    /// Cycles of the slowest tile while it arranges.
+    pub cycles: u64,
+}
+
+/// How parts compare.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Balance {
+    /// Tiles that hold a part.
+    pub tiles: u64,
+    /// Sum.
+    pub total: u64,
+    /// The smallest part.
+    pub least: u64,
+    /// The largest part.
+    pub most: u64,
+    /// Largest amount that every part is a multiple of.
+    pub grain: u64,
+    /// Tiles of the IPUs that hold any part.
+    pub around: u64,
+}
+
+impl Balance {
+    /// Figures of one value per tile.
+    pub fn of(values: &[u64], target: &Target) -> Self {
+        let mut balance = Self::default();
+        let per_ipu = target.tiles_per_ipu.max(1) as usize;
+        for ipu in values.chunks(per_ipu) {
+            let parts = || ipu.iter().copied().filter(|value| *value > 0);
+            if parts().next().is_some() {
+                balance.around += ipu.len() as u64;
+            }
+            for value in parts() {
+                balance.tiles += 1;
+                balance.total += value;
+                balance.least = if balance.tiles == 1 { value } else { balance.least.min(value) };
+                balance.most = balance.most.max(value);
+                balance.grain = gcd(balance.grain, value);
+            }
+        }
+        balance
+    }
+
+    /// Largest part / mean part, over the tiles that hold one.
+    pub fn imbalance(&self) -> f64 {
+        let mean = self.total as f64 / (self.tiles as f64).max(1.0);
+        if mean > 0.0 { self.most as f64 / mean } else { 0.0 }
+    }
+
+    /// Share of the tiles of its IPUs that hold a part.
+    pub fn used_share(&self) -> f64 {
+        self.tiles as f64 / (self.around as f64).max(1.0)
+    }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Codelets that copy data in strides: `poplar_rt::DstStridedCopy64BitMultiAccess`,
+/// `poplar_rt::DstLongStridedCopy`, …
+pub fn is_strided_copy(vertex_type: &str) -> bool {
+    vertex_type.contains("StridedCopy")
+}
+
+/// Bytes of an element of `float32[10,1,5,5]`; `None` where the shape does not begin with a type.
+pub(super) fn element_bytes(shape: &str) -> Option<u64> {
+    let (before, _) = shape.split_once('[')?;
+    let name = before.rsplit(' ').next()?;
+    let bits: String = name.chars().skip_while(|c| !c.is_ascii_digit()).collect();
+    match (name, bits.parse::<u64>()) {
+        ("bool", _) => Some(1),
+        (_, Ok(bits)) => Some(bits / 8).filter(|bytes| *bytes > 0),
+        ("float" | "int" | "unsigned", _) => Some(4),
+        ("half", _) => Some(2),
+        _ => None,
+    }
+}
+
+/// Compute sets whose names say that they only arrange data.
+fn arranges(name: &str) -> bool {
+    ["PreArrange", "OnTileCopy", "preRegroup", "Transpose"].iter().any(|part| name.contains(part))
+}
+
+/// Exchanges of an operation with the arranging compute set that follows each.
+pub(super) fn rearrangements(
+    report: &Report,
+    operation: OperationId,
+) -> Result<Vec<Rearrangement>, ReportError> {
+    let programs = report.programs()?;
+    let mut found: Vec<Rearrangement> = Vec::new();
+    let mut last: Option<(ProgramId, &Program)> = None;
+    for (id, program) in programs.iter().filter(|(_, p)| p.operation == Some(operation)) {
+        match program.kind {
+            ProgramKind::DoExchange => last = Some((id, program)),
+            ProgramKind::OnTileExecute if arranges(&program.name) => {
+                let Some((exchange, _)) = last.take() else { continue };
+                let Some(Exchange { tiles, .. }) = report.exchange(exchange)? else { continue };
+                let set = program.compute_set.map(|set| report.compute_set(set)).transpose()?;
+                found.push(Rearrangement {
+                    name: program.name.clone(),
+                    exchange,
+                    before: tiles.map(|tile| tile.bytes_out),
+                    after: tiles.map(|tile| tile.bytes_in),
+                    cycles: set.flatten().map_or(0, |set| set.cycles.max()),
+                });
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_have_their_sizes() {
+        for (shape, bytes) in [
+            ("float32[1,2]", Some(4)),
+            ("float16[3]", Some(2)),
+            ("int32[]", Some(4)),
+            ("4 x float32[8]", Some(4)),
+            ("half[2]", Some(2)),
+            ("", None),
+            ("odd", None),
+        ] {
+            assert_eq!(element_bytes(shape), bytes, "{shape}");
+        }
+    }
+
+    #[test]
+    fn strided_copies_are_known_by_their_names() {
+        for name in ["poplar_rt::DstStridedCopyDA32", "poplar_rt::DstLongStridedCopy"] {
+            assert!(is_strided_copy(name));
+        }
+        assert!(!is_strided_copy("poplar_rt::ShortMemcpy"));
+    }
+}

@@ -1,0 +1,430 @@
+//! One value per tile: curves that stand on each other, the order in which tiles stand, and how
+//! people write tile numbers.
+
+use serde::{Deserialize, Serialize};
+use tilescope_report::units::{TileRuns, exact_bytes, grouped, short_bytes};
+use tilescope_report::{Category, Region, Target};
+
+/// In which order tiles stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// As programs number them.
+    #[default]
+    Software,
+    /// As they lie on the chip: column by column, every second one from the other end.
+    Hardware,
+}
+
+/// What a curve shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Layer {
+    /// All of it.
+    Total,
+    /// One region.
+    Region(Region),
+    /// One category.
+    Category(Category),
+    /// Always-live bytes.
+    AlwaysLive,
+    /// Most other bytes live at once.
+    NotAlwaysLive,
+    /// Unused bytes below the last used address.
+    Gaps,
+    /// Bytes received in exchanges and copies.
+    Received,
+    /// Bytes sent in exchanges and copies.
+    Sent,
+    /// Messages received.
+    MessagesIn,
+    /// Messages sent.
+    MessagesOut,
+    /// Vertex instances.
+    Vertices,
+    /// Clock cycles.
+    Cycles,
+    /// One of several things beside each other, by its place among them.
+    Nth(u8),
+}
+
+impl Layer {
+    /// Words for people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Total => "Tile memory",
+            Self::Region(region) => region_title(region),
+            Self::Category(category) => category.title(),
+            Self::AlwaysLive => "Always live",
+            Self::NotAlwaysLive => "Not always live (peak)",
+            Self::Gaps => "Gaps",
+            Self::Received => "Received",
+            Self::Sent => "Sent",
+            Self::MessagesIn => "Messages received",
+            Self::MessagesOut => "Messages sent",
+            Self::Vertices => "Vertices",
+            Self::Cycles => "Cycles",
+            Self::Nth(_) => "One of several",
+        }
+    }
+}
+
+/// Words for a region.
+pub fn region_title(region: Region) -> &'static str {
+    match region {
+        Region::NonInterleaved => "Non-interleaved",
+        Region::Interleaved => "Interleaved",
+        Region::Overflowed => "Overflowed",
+    }
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Unit {
+    /// Bytes.
+    #[default]
+    Bytes,
+    /// Things.
+    Count,
+    /// Clock cycles.
+    Cycles,
+}
+
+impl Unit {
+    /// A value in three figures, or in full where that is no longer.
+    pub fn short(self, value: u64) -> String {
+        match self {
+            Self::Bytes => short_bytes(value),
+            Self::Count | Self::Cycles => grouped(value),
+        }
+    }
+
+    /// A value in full.
+    pub fn exact(self, value: u64) -> String {
+        match self {
+            Self::Bytes => exact_bytes(value),
+            Self::Count => grouped(value),
+            Self::Cycles => format!("{} cycles", grouped(value)),
+        }
+    }
+}
+
+/// One value per place on the axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve {
+    /// What it shows.
+    pub layer: Layer,
+    /// Values, by place.
+    pub values: Vec<u64>,
+}
+
+/// Curves that stand on each other.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Curves {
+    /// The curves, from the bottom to the top.
+    pub layers: Vec<Curve>,
+    /// Number of places: tiles or IPUs.
+    pub places: usize,
+    /// The tile at each place, where it is not the place itself.
+    pub tiles: Option<Vec<u32>>,
+    /// Sum of the fullest place.
+    pub max: u64,
+    /// What a place has; 0 where that means nothing.
+    pub capacity: u64,
+    /// What is counted.
+    pub unit: Unit,
+}
+
+impl Curves {
+    /// Curves of so many places that stand on each other; `None` in `order` leaves them as they
+    /// are.
+    pub fn stacked(layers: Vec<Curve>, unit: Unit) -> Self {
+        let places = layers.iter().map(|curve| curve.values.len()).max().unwrap_or(0);
+        let mut curves = Self { layers, places, unit, ..Self::default() };
+        curves.find_max();
+        curves
+    }
+
+    /// Finds the fullest place.
+    pub fn find_max(&mut self) {
+        self.max = (0..self.places).map(|place| self.total(place)).max().unwrap_or(0);
+    }
+
+    /// Puts tiles in another order, or adds those of an IPU up.
+    pub fn arranged(mut self, target: &Target, order: Order, per_ipu: bool) -> Self {
+        if per_ipu {
+            self.sum_per_ipu(target);
+        } else if order == Order::Hardware {
+            self.reorder(hardware_order(target, self.places));
+        }
+        self.find_max();
+        self
+    }
+
+    fn sum_per_ipu(&mut self, target: &Target) {
+        let tiles = (target.tiles_per_ipu as usize).max(1);
+        for curve in &mut self.layers {
+            curve.values = curve.values.chunks(tiles).map(|ipu| ipu.iter().sum()).collect();
+        }
+        self.places = self.places.div_ceil(tiles);
+        self.capacity *= tiles as u64;
+    }
+
+    fn reorder(&mut self, order: Vec<u32>) {
+        for curve in &mut self.layers {
+            let values = order.iter().map(|tile| curve.values.get(*tile as usize).copied());
+            curve.values = values.map(Option::unwrap_or_default).collect();
+        }
+        self.tiles = Some(order);
+    }
+
+    /// The tile (or IPU) at a place.
+    pub fn tile_at(&self, place: usize) -> u32 {
+        let tile = self.tiles.as_ref().and_then(|tiles| tiles.get(place));
+        tile.copied().unwrap_or(place as u32)
+    }
+
+    /// The place of a tile (or IPU).
+    pub fn place_of(&self, tile: u32) -> Option<usize> {
+        match &self.tiles {
+            Some(tiles) => tiles.iter().position(|known| *known == tile),
+            None => Some(tile as usize).filter(|place| *place < self.places),
+        }
+    }
+
+    /// Sum of all layers at a place.
+    pub fn total(&self, place: usize) -> u64 {
+        self.layers.iter().filter_map(|curve| curve.values.get(place)).sum()
+    }
+}
+
+/// What `value` makes of the runs, tile by tile.
+pub fn spread<T: Clone + PartialEq>(
+    runs: &TileRuns<T>,
+    tiles: usize,
+    value: impl Fn(&T) -> u64,
+) -> Vec<u64> {
+    let mut values = vec![0; tiles];
+    for (range, of) in runs.iter() {
+        let (first, end) = (range.first as usize, (range.end as usize).min(tiles));
+        if first < end {
+            values[first..end].fill(value(of));
+        }
+    }
+    values
+}
+
+/// Where tiles lie: columns of tiles, the chips of a replica beside each other with a gap of one
+/// column. Tiles are numbered along a winding line through the chip, so every second column runs
+/// the other way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FloorPlan {
+    tiles_per_ipu: u32,
+    /// Whether it is known where tiles lie; without that they stand in the order of their numbers
+    /// in columns that make a square.
+    pub known: bool,
+    /// Tiles of a column.
+    pub rows: u32,
+    /// Chips.
+    pub ipus: u32,
+}
+
+impl FloorPlan {
+    /// The floor plan of the chips of a replica.
+    pub fn of(target: &Target) -> Self {
+        let (tiles_per_ipu, rows) = (target.tiles_per_ipu.max(1), target.tiles_per_column);
+        Self {
+            tiles_per_ipu,
+            known: rows > 0,
+            rows: if rows > 0 { rows } else { tiles_per_ipu.isqrt().max(1) },
+            ipus: target.ipus_per_replica.max(1),
+        }
+    }
+
+    /// Columns of one chip.
+    pub fn columns_per_ipu(&self) -> usize {
+        self.tiles_per_ipu.div_ceil(self.rows) as usize
+    }
+
+    /// Columns of all chips and of the gaps between them.
+    pub fn columns(&self) -> usize {
+        (self.columns_per_ipu() + 1) * self.ipus as usize - 1
+    }
+
+    /// A row of a column that runs the other way if it is every second one.
+    fn winding(&self, column: u32, row: u32) -> u32 {
+        if column.is_multiple_of(2) || !self.known { row } else { self.rows - 1 - row }
+    }
+
+    /// Column and row of a tile.
+    pub fn cell(&self, tile: u32) -> (usize, usize) {
+        let (ipu, tile) = (tile / self.tiles_per_ipu, tile % self.tiles_per_ipu);
+        let (column, row) = (tile / self.rows, tile % self.rows);
+        let row = self.winding(column, row);
+        (ipu as usize * (self.columns_per_ipu() + 1) + column as usize, row as usize)
+    }
+
+    /// Number of a tile on its own chip, counted column by column from the top.
+    pub fn physical(&self, tile: u32) -> u32 {
+        let (column, row) = self.cell(tile % self.tiles_per_ipu);
+        column as u32 * self.rows + row as u32
+    }
+
+    /// The tile at a column and row.
+    pub fn tile_at(&self, column: usize, row: usize) -> Option<u32> {
+        let width = self.columns_per_ipu() + 1;
+        let (ipu, column) = ((column / width) as u32, (column % width) as u32);
+        let row = u32::try_from(row).ok().filter(|row| *row < self.rows)?;
+        let row = self.winding(column, row);
+        let tile = column.checked_mul(self.rows)?.checked_add(row)?;
+        let known = tile < self.tiles_per_ipu && ipu < self.ipus;
+        known.then_some(ipu * self.tiles_per_ipu + tile)
+    }
+}
+
+/// Tiles as they lie on the chips, column by column.
+pub fn hardware_order(target: &Target, tiles: usize) -> Vec<u32> {
+    let plan = FloorPlan::of(target);
+    let mut order: Vec<u32> = (0..tiles as u32).collect();
+    order.sort_by_key(|tile| plan.cell(*tile));
+    order
+}
+
+/// Reads `1, 3-5`: tile numbers and ranges, below `tiles`.
+///
+/// # Errors
+/// What cannot be meant, in words.
+pub fn parse_tiles(text: &str, tiles: u32) -> Result<Vec<u32>, String> {
+    const MOST: usize = 64;
+    let mut found: Vec<u32> = Vec::new();
+    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let number = |text: &str| {
+            let tile: u32 = text
+                .trim()
+                .parse()
+                .map_err(|_| format!("{:?} is not a tile number", text.trim()))?;
+            if tile < tiles { Ok(tile) } else { Err(format!("there is no tile {tile}")) }
+        };
+        let (first, last) = match part.split_once('-') {
+            Some((first, last)) => (number(first)?, number(last)?),
+            None => (number(part)?, number(part)?),
+        };
+        if first > last {
+            return Err(format!("{part:?} runs backwards"));
+        }
+        for tile in first..=last {
+            if found.len() >= MOST {
+                return Err(format!("at most {MOST} tiles can be shown beside each other"));
+            }
+            if !found.contains(&tile) {
+                found.push(tile);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Writes tiles as [`parse_tiles`] reads them.
+pub fn tiles_text(tiles: &[u32]) -> String {
+    let mut parts: Vec<(u32, u32)> = Vec::new();
+    for tile in tiles {
+        match parts.last_mut() {
+            Some((_, last)) if *last + 1 == *tile => *last = *tile,
+            _ => parts.push((*tile, *tile)),
+        }
+    }
+    let words: Vec<String> = parts
+        .into_iter()
+        .map(|(first, last)| match last - first {
+            0 => first.to_string(),
+            _ => format!("{first}-{last}"),
+        })
+        .collect();
+    words.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_are_numbers_and_ranges() {
+        assert_eq!(parse_tiles("1 or", 9), Err("\"1 or\" is not a tile number".to_owned()));
+        assert_eq!(parse_tiles("0,3-5, 4", 9), Ok(vec![0, 3, 4, 5]));
+        assert_eq!(parse_tiles("", 9), Ok(vec![]));
+        assert_eq!(parse_tiles(" , ", 9), Ok(vec![]));
+        for wrong in ["9", "5-3", "-1", "a", "0-99999999", "1-"] {
+            assert!(parse_tiles(wrong, 9).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn tiles_are_written_as_they_are_read() {
+        for tiles in [vec![], vec![7], vec![0, 3, 4, 5], vec![5, 4, 3]] {
+            assert_eq!(parse_tiles(&tiles_text(&tiles), 9), Ok(tiles));
+        }
+    }
+
+    #[test]
+    fn every_tile_has_one_place_on_the_chip() {
+        let mut order = hardware_order(&test_target(), 128);
+        assert_eq!(&order[..3], [0, 1, 2]);
+        assert_eq!(&order[16..18], [31, 30]);
+        order.sort_unstable();
+        assert_eq!(order, (0..128).collect::<Vec<u32>>());
+    }
+
+    #[test]
+    fn physical_ids_count_through_the_hardware_order() {
+        let (target, plan) = (test_target(), FloorPlan::of(&test_target()));
+        for (ipu, chip) in (0..).zip(hardware_order(&target, 128).chunks(64)) {
+            let ids: Vec<u32> = chip.iter().map(|tile| plan.physical(*tile)).collect();
+            assert_eq!(ids, (0..64).collect::<Vec<u32>>(), "IPU {ipu}");
+        }
+    }
+
+    #[test]
+    fn tiles_whose_place_is_not_known_stand_in_their_order() {
+        let target = Target { tiles_per_column: 0, ..test_target() };
+        let plan = FloorPlan::of(&target);
+        assert!(!plan.known && (plan.rows, plan.columns_per_ipu()) == (8, 8));
+        assert_eq!(hardware_order(&target, 128), (0..128).collect::<Vec<u32>>());
+        for tile in 0..128 {
+            let (column, row) = plan.cell(tile);
+            assert_eq!(plan.tile_at(column, row), Some(tile));
+        }
+    }
+
+    fn test_target() -> Target {
+        use tilescope_report::TargetKind;
+        use tilescope_report::units::{Bytes, Hertz};
+        Target {
+            kind: TargetKind::Ipu,
+            name: "test".to_owned(),
+            architecture: "Test".to_owned(),
+            num_ipus: 2,
+            tiles_per_ipu: 64,
+            io_tiles_per_ipu: 0,
+            bytes_per_tile: Bytes(1024),
+            clock: Hertz(1),
+            replicas: 1,
+            ipus_per_replica: 2,
+            memory_element_bytes: Bytes(16),
+            interleaved_offset: Bytes(512),
+            tiles_per_column: 16,
+        }
+    }
+
+    #[test]
+    fn the_floor_plan_has_one_cell_for_every_tile() {
+        let plan = FloorPlan::of(&test_target());
+        let mut cells: Vec<(usize, usize)> = (0..128).map(|tile| plan.cell(tile)).collect();
+        assert!((0..128).all(|tile| {
+            let (column, row) = plan.cell(tile);
+            plan.tile_at(column, row) == Some(tile)
+        }));
+        cells.sort_unstable();
+        cells.dedup();
+        assert_eq!(cells.len(), 128);
+        assert_eq!(plan.tile_at(4, 0), None, "the gap between two chips");
+    }
+}

@@ -1,0 +1,175 @@
+//! Data that goes from one IPU to another: which step sends it, and which step works on it next.
+
+use std::collections::BTreeMap;
+use tilescope_report::trace::{LaneStep, Trace};
+use tilescope_report::units::{CycleRange, ProgramId, StepId};
+use tilescope_report::{ProgramKind, Report, ReportError};
+
+/// Steps behind an exchange among which the one that uses the data is sought.
+const REACH: usize = 16;
+
+/// Bytes that a program moves from one IPU to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// IPU that sends.
+    pub from: u32,
+    /// IPU that receives.
+    pub to: u32,
+    /// Bytes; `None` where only who takes part is known.
+    pub bytes: Option<u64>,
+}
+
+/// What programs move between IPUs, as far as a report names both ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Links(BTreeMap<ProgramId, Vec<Link>>);
+
+impl Links {
+    /// Reads the routes of all programs.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn read(report: &Report) -> Result<Self, ReportError> {
+        let tiles = report.target()?.tiles_per_ipu.max(1);
+        let mut links: BTreeMap<ProgramId, Vec<Link>> = BTreeMap::new();
+        for route in report.routes()? {
+            let (from, to) = (route.from.first / tiles, route.to.first / tiles);
+            if from == to {
+                continue;
+            }
+            let known = links.entry(route.program).or_default();
+            match known.iter_mut().find(|link| (link.from, link.to) == (from, to)) {
+                Some(link) => link.bytes = link.bytes.map(|bytes| bytes + route.bytes),
+                None => known.push(Link { from, to, bytes: Some(route.bytes) }),
+            }
+        }
+        Ok(Self(links))
+    }
+
+    /// What a program moves, where the report names both ends.
+    pub fn named(&self, program: ProgramId) -> &[Link] {
+        self.0.get(&program).map_or(&[], Vec::as_slice)
+    }
+
+    /// Links of a step; where the report does not name them, from every IPU that sends in it to
+    /// every other one that receives.
+    fn of(&self, program: Option<ProgramId>, parts: &BTreeMap<u32, LaneStep>) -> Vec<Link> {
+        if let Some(known) = program.and_then(|program| self.0.get(&program)) {
+            return known.clone();
+        }
+        let senders = parts.iter().filter(|(_, part)| part.bytes_out > 0).map(|(ipu, _)| *ipu);
+        let receivers = || parts.iter().filter(|(_, part)| part.bytes_in > 0).map(|(ipu, _)| *ipu);
+        let pairs = senders.flat_map(|from| receivers().map(move |to| (from, to)));
+        pairs
+            .filter(|(from, to)| from != to)
+            .map(|(from, to)| Link { from, to, bytes: None })
+            .collect()
+    }
+}
+
+/// Data on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrow {
+    /// The exchange.
+    pub step: StepId,
+    /// Who sends how much to whom.
+    pub link: Link,
+    /// The exchange on the IPU that sends.
+    pub sent: CycleRange,
+    /// The step on the IPU that receives which is the first to work after it; the exchange itself
+    /// where none is near.
+    pub used: CycleRange,
+}
+
+/// The arrows of exchanges between IPUs.
+///
+/// # Errors
+/// Parts of the trace that cannot be read.
+pub fn arrows(trace: &Trace, links: &Links, steps: &[StepId]) -> Result<Vec<Arrow>, ReportError> {
+    let mut arrows = Vec::new();
+    for step in steps {
+        let mut parts: BTreeMap<u32, LaneStep> = BTreeMap::new();
+        for info in trace.lanes().iter().filter(|lane| lane.sub_lane == 0) {
+            let lane = trace.lane_of(info.ipu, 0);
+            let part = lane.map(|lane| lane.find(*step)).transpose()?.flatten();
+            if let Some(part) = part.filter(|part| part.kind == ProgramKind::GlobalExchange) {
+                parts.insert(info.ipu, part);
+            }
+        }
+        let program = parts.values().find_map(|part| part.program);
+        for link in links.of(program, &parts) {
+            let (Some(from), Some(to)) = (parts.get(&link.from), parts.get(&link.to)) else {
+                continue;
+            };
+            let used = user(trace, link.to, to)?.unwrap_or(to.range);
+            arrows.push(Arrow { step: *step, link, sent: from.range, used });
+        }
+    }
+    Ok(arrows)
+}
+
+/// The first step behind another one that computes or moves data within its IPU.
+fn user(trace: &Trace, ipu: u32, step: &LaneStep) -> Result<Option<CycleRange>, ReportError> {
+    let Some(lane) = trace.lane_of(ipu, 0) else { return Ok(None) };
+    let mut position = step.position;
+    for _ in 0..REACH {
+        let Some(next) = lane.next(position)? else { return Ok(None) };
+        if matches!(next.kind, ProgramKind::OnTileExecute | ProgramKind::DoExchange) {
+            return Ok(Some(next.range));
+        }
+        position = next.position;
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilescope_report::{ReportBuilder, Step, StepOnIpu};
+
+    /// IPU 0 sends to IPU 1, which waits and then works.
+    fn sent() -> (Report, tempfile::TempDir) {
+        let mut report = ReportBuilder::new(2, 4);
+        let copy = report.program(ProgramKind::GlobalExchange, "inter-ipu-copy");
+        let sync = report.program(ProgramKind::Sync, "External");
+        let work = report.compute("a", 50);
+        report.root(ProgramKind::Sequence, "main", &[copy, sync, work]);
+        let (mut from, mut to) = (report.bar(0, 10..20), report.bar(1, 10..20));
+        (from.bytes_out, to.bytes_in) = (64, 64);
+        report.steps.push(Step { program: copy, ipus: vec![from, to] });
+        for ipu in 0..2 {
+            report.run_on(sync, ipu, 20..25);
+            report.run_on(work, ipu, 25..75);
+        }
+        let directory = tempfile::tempdir().unwrap();
+        (Report::open(report.write(directory.path()).unwrap()).unwrap(), directory)
+    }
+
+    #[test]
+    fn an_arrow_leads_to_the_first_step_that_works() {
+        let (report, _directory) = sent();
+        let trace = report.trace().unwrap().unwrap();
+        let links = Links::read(&report).unwrap();
+        let found = arrows(&trace, &links, &[StepId(0)]).unwrap();
+        let link = Link { from: 0, to: 1, bytes: None };
+        let (sent, used) = (CycleRange::new(10, 20), CycleRange::new(25, 75));
+        assert_eq!(found, [Arrow { step: StepId(0), link, sent, used }]);
+        assert_eq!(arrows(&trace, &links, &[StepId(1)]).unwrap(), []);
+    }
+
+    #[test]
+    fn a_step_on_one_ipu_has_no_arrow() {
+        let step = |bytes_in| StepOnIpu { bytes_in, bytes_out: 5, ..sample() };
+        let mut report = ReportBuilder::new(1, 4);
+        let copy = report.program(ProgramKind::GlobalExchange, "copy");
+        report.root(ProgramKind::Sequence, "main", &[copy]);
+        report.steps.push(Step { program: copy, ipus: vec![step(5)] });
+        let directory = tempfile::tempdir().unwrap();
+        let report = Report::open(report.write(directory.path()).unwrap()).unwrap();
+        let trace = report.trace().unwrap().unwrap();
+        assert_eq!(arrows(&trace, &Links::default(), &[StepId(0)]).unwrap(), []);
+    }
+
+    fn sample() -> StepOnIpu {
+        ReportBuilder::new(1, 4).bar(0, 0..9)
+    }
+}

@@ -1,0 +1,268 @@
+//! Everything known about one executed step on one IPU, as rows of words.
+//!
+//! The definitions follow the Graph Analyser: a bar runs from the start of the last tile to the
+//! end of the last one; what earlier tiles do before that overlaps with the previous step; balance
+//! is a share of the tiles' time between the first and last cycle.
+
+use super::arrows::Links;
+use tilescope_report::units::{Bytes, CycleRange, Cycles, ProgramId, StepId, grouped, percent};
+use tilescope_report::{Part, ProgramKind, Report, ReportError, StreamEnd, TileTraffic};
+
+const CYCLES: &str = "end of the last tile - start of the last tile; \
+                      overlapped: start of the last tile - start of the first";
+const TILE_BALANCE: &str = "active tile balance x active tiles / tiles of the IPU";
+const ACTIVE_BALANCE: &str = "mean cycles of the active tiles / cycles of the longest";
+const DATA: &str = "bytes received + bytes sent, over tiles; a multicast is sent once";
+const DATA_BALANCE: &str = "mean bytes of all tiles of the IPU / bytes of the busiest tile";
+
+/// A row of details.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Detail {
+    /// What it is: `Tile balance`.
+    pub name: &'static str,
+    /// How much: `2.4 %`.
+    pub value: String,
+    /// How it is worked out, for figures that are derived; otherwise empty.
+    pub formula: &'static str,
+}
+
+/// Vertices of one type in a compute set, on the tiles of one IPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VertexCount {
+    /// Codelet.
+    pub name: String,
+    /// Number of vertices.
+    pub count: u64,
+}
+
+/// One step on one IPU.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StepView {
+    /// Which step.
+    pub step: StepId,
+    /// What it was.
+    pub kind: ProgramKind,
+    /// Where it copied to or from, for stream copies.
+    pub stream: StreamEnd,
+    /// `DoExchange (cs1_appendLatest/ExchangePre)`
+    pub title: String,
+    /// The drawn bar.
+    pub range: CycleRange,
+    /// What is known; rows that are not known are left out.
+    pub rows: Vec<Detail>,
+    /// Vertices of a compute set, the most frequent first.
+    pub vertices: Vec<VertexCount>,
+}
+
+/// Looks a step up; `None` if it did not run on that IPU.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn step_view(
+    report: &Report,
+    step: StepId,
+    ipu: u32,
+    sub_lane: u8,
+) -> Result<Option<StepView>, ReportError> {
+    let Some(details) = report.step(step)? else { return Ok(None) };
+    let here = details.ipus.iter().find(|on| (on.ipu, on.sub_lane) == (ipu, sub_lane));
+    let Some(here) = here.or_else(|| details.ipus.iter().find(|on| on.ipu == ipu)) else {
+        return Ok(None);
+    };
+    let tiles = u64::from(report.target()?.tiles_per_ipu);
+    let programs = report.programs()?;
+    let program = details.program.and_then(|id| programs.get(id));
+    let name = program.map_or("", |program| program.name.as_str());
+    let title = if name.is_empty() {
+        details.kind_name.clone()
+    } else {
+        format!("{} ({name})", details.kind_name)
+    };
+    let mut rows = Rows(Vec::new());
+    let range = here.range();
+    let overlap = here.from_max.saturating_sub(here.from_min);
+    rows.derived("Cycles", cycles_row(range, overlap), CYCLES);
+    if here.active_tiles > 0 {
+        rows.push("Active tiles", grouped(u64::from(here.active_tiles)));
+    }
+    let active_share = u64::from(here.active_tiles) as f64 / tiles.max(1) as f64;
+    if report.has(Part::TileBalance) {
+        let balance = f64::from(here.active_tile_balance);
+        rows.derived("Tile balance", percent(balance * active_share), TILE_BALANCE);
+        rows.derived("Active tile balance", percent(balance), ACTIVE_BALANCE);
+    } else if here.active_tiles > 0 && tiles > 0 {
+        rows.derived("Active tile share", percent(active_share), "active tiles / tiles of the IPU");
+    }
+    if report.has(Part::StepBytes) && here.bytes_in + here.bytes_out > 0 {
+        rows.derived("Data total : (Rx/Tx)", data_row(here.bytes_in, here.bytes_out), DATA);
+    }
+    if let Some(program) = details.program {
+        exchange_rows(report, program, ipu, &mut rows)?;
+    }
+    if let Some(program) = details.program.filter(|_| details.kind == ProgramKind::GlobalExchange) {
+        route_rows(report, program, ipu, &mut rows)?;
+    }
+    if let Some(program) = program
+        && details.kind.name().starts_with("StreamCopy")
+    {
+        let end = match program.stream {
+            StreamEnd::Host => "Host",
+            StreamEnd::RemoteBuffer => "Remote buffer",
+        };
+        rows.push("Other end", end.to_owned());
+    }
+    if let Some(operation) = program.and_then(|program| program.operation)
+        && let Some(operation) = report.operations()?.get(operation.index())
+    {
+        rows.push("Operation", format!("{} ({})", operation.name, operation.kind));
+    }
+    if report.has(Part::TileBalance) && here.active_tiles > 0 {
+        let spread = |min: u64, max: u64| format!("{} - {}", grouped(min), grouped(max));
+        rows.push("Active tiles start", spread(here.from_min, here.from_max));
+        rows.push("Active tiles end", spread(here.to_min, here.to_max));
+    }
+    let vertices = match details.compute_set {
+        Some(id) if report.has(Part::Vertices) => vertices(report, id, ipu)?,
+        _ => Vec::new(),
+    };
+    Ok(Some(StepView {
+        step,
+        kind: details.kind,
+        stream: program.map_or(StreamEnd::Host, |program| program.stream),
+        title,
+        range,
+        rows: rows.0,
+        vertices,
+    }))
+}
+
+struct Rows(Vec<Detail>);
+
+impl Rows {
+    fn push(&mut self, name: &'static str, value: String) {
+        self.derived(name, value, "");
+    }
+
+    fn derived(&mut self, name: &'static str, value: String, formula: &'static str) {
+        self.0.push(Detail { name, value, formula });
+    }
+}
+
+/// `88 : 173,493 - 173,581 (14 overlapped with previous)`
+fn cycles_row(range: CycleRange, overlap: u64) -> String {
+    let length = Cycles(range.length());
+    let (start, end) = (Cycles(range.start), Cycles(range.end));
+    let mut text = format!("{length} : {start} - {end}");
+    if overlap > 0 {
+        text.push_str(&format!(" ({} overlapped with previous)", Cycles(overlap)));
+    }
+    text
+}
+
+/// `120 B : (116 B/4 B)`
+fn data_row(received: u64, sent: u64) -> String {
+    format!("{} : ({}/{})", Bytes(received + sent), Bytes(received), Bytes(sent))
+}
+
+fn exchange_rows(
+    report: &Report,
+    program: ProgramId,
+    ipu: u32,
+    rows: &mut Rows,
+) -> Result<(), ReportError> {
+    if !report.has(Part::Exchanges) {
+        return Ok(());
+    }
+    let Some(exchange) = report.exchange(program)? else { return Ok(()) };
+    let on_ipu = report.target()?.tiles_of_ipu(ipu);
+    let moved = |traffic: &TileTraffic| traffic.bytes_in + traffic.bytes_out;
+    let (mut total, mut busiest, mut code) = (0u64, 0u64, 0u64);
+    for (tiles, traffic) in exchange.tiles.iter() {
+        let (first, end) = (tiles.first.max(on_ipu.first), tiles.end.min(on_ipu.end));
+        let count = u64::from(end.saturating_sub(first));
+        if count > 0 {
+            total += moved(traffic) * count;
+            code += traffic.code_bytes * count;
+            busiest = busiest.max(moved(traffic));
+        }
+    }
+    if busiest > 0 {
+        let mean = total as f64 / f64::from(on_ipu.count().max(1));
+        rows.derived("Data balance", percent(mean / busiest as f64), DATA_BALANCE);
+    }
+    if code > 0 {
+        rows.derived("Exchange code", Bytes(code).to_string(), "sum over the tiles of the IPU");
+    }
+    Ok(())
+}
+
+/// Other IPUs that an exchange sends to or receives from.
+fn route_rows(
+    report: &Report,
+    program: ProgramId,
+    ipu: u32,
+    rows: &mut Rows,
+) -> Result<(), ReportError> {
+    let links = Links::read(report)?;
+    let (mut sends, mut receives) = (Vec::new(), Vec::new());
+    for link in links.named(program) {
+        let bytes = link.bytes.map_or_else(String::new, |bytes| format!(" ({})", Bytes(bytes)));
+        if link.from == ipu {
+            sends.push(format!("IPU {}{bytes}", link.to));
+        }
+        if link.to == ipu {
+            receives.push(format!("IPU {}{bytes}", link.from));
+        }
+    }
+    for (name, ends) in [("Sends to", sends), ("Receives from", receives)] {
+        if !ends.is_empty() {
+            rows.push(name, ends.join(", "));
+        }
+    }
+    Ok(())
+}
+
+fn vertices(
+    report: &Report,
+    id: tilescope_report::units::ComputeSetId,
+    ipu: u32,
+) -> Result<Vec<VertexCount>, ReportError> {
+    let Some(set) = report.compute_set(id)? else { return Ok(Vec::new()) };
+    let types = report.vertex_types()?;
+    let on_ipu = report.target()?.tiles_of_ipu(ipu);
+    let mut counts: Vec<VertexCount> = Vec::new();
+    for group in &set.vertices {
+        let inside = group.count.iter().map(|(tiles, count)| {
+            let shared = tiles.end.min(on_ipu.end).saturating_sub(tiles.first.max(on_ipu.first));
+            u64::from(shared) * count
+        });
+        let count = inside.sum();
+        let name = types
+            .get(group.vertex_type.index())
+            .map_or_else(|| "unknown".to_owned(), |kind| kind.name.clone());
+        match counts.iter_mut().find(|known| known.name == name) {
+            Some(known) => known.count += count,
+            None => counts.push(VertexCount { name, count }),
+        }
+    }
+    counts.retain(|vertex| vertex.count > 0);
+    counts.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
+    Ok(counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cycles_read_as_the_graph_analyser_prints_them() {
+        let row = cycles_row(CycleRange::new(173_493, 173_581), 14);
+        assert_eq!(row, "88 : 173,493 - 173,581 (14 overlapped with previous)");
+        assert_eq!(cycles_row(CycleRange::new(5, 9), 0), "4 : 5 - 9");
+    }
+
+    #[test]
+    fn data_totals_are_split_by_direction() {
+        assert_eq!(data_row(116, 4), "120 B : (116 B/4 B)");
+    }
+}

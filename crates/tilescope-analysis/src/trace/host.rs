@@ -1,0 +1,111 @@
+//! What the host does, seen from the IPUs: when they wait for it, and when it moves data.
+
+use tilescope_report::trace::{Span, Trace};
+use tilescope_report::units::CycleRange;
+use tilescope_report::{Activity, ProgramKind, ReportError};
+
+/// What IPUs have to do with the host at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HostWork {
+    /// Several steps in one pixel, some of them copies.
+    Mixed,
+    /// An IPU has begun a copy and waits for the host.
+    Awaited,
+    /// Data moves.
+    Moving,
+}
+
+/// The host's lane in a window: parts that follow one another, gaps between them left out.
+///
+/// Where IPUs differ, data that moves counts before an IPU that waits.
+///
+/// # Errors
+/// Parts of the trace that cannot be read.
+pub fn host_lane(
+    trace: &Trace,
+    window: CycleRange,
+    pixels: u32,
+) -> Result<Vec<(CycleRange, HostWork)>, ReportError> {
+    let mut columns: Vec<Option<HostWork>> = vec![None; pixels.max(1) as usize];
+    let length = window.length().max(1) as u128;
+    let column = |cycle: u64| {
+        let offset = cycle.clamp(window.start, window.end) - window.start;
+        (u128::from(offset) * columns_of(pixels) / length) as usize
+    };
+    for info in trace.lanes() {
+        let Some(lane) = trace.lane_of(info.ipu, info.sub_lane) else { continue };
+        for span in lane.spans(window, pixels)? {
+            let Some(work) = work(&span) else { continue };
+            let (first, last) = (column(span.range().start), column(span.range().end));
+            let end = last.max(first + 1).min(columns.len());
+            for place in columns.iter_mut().take(end).skip(first) {
+                *place = (*place).max(Some(work));
+            }
+        }
+    }
+    Ok(joined(&columns, window))
+}
+
+fn columns_of(pixels: u32) -> u128 {
+    u128::from(pixels.max(1))
+}
+
+fn work(span: &Span) -> Option<HostWork> {
+    match span {
+        Span::Step(step) if step.activity != Activity::Host => None,
+        Span::Step(step) if step.kind == ProgramKind::StreamCopyBegin => Some(HostWork::Awaited),
+        Span::Step(_) => Some(HostWork::Moving),
+        Span::Bucket(bucket) => {
+            (bucket.totals.cycles[Activity::Host] > 0).then_some(HostWork::Mixed)
+        }
+    }
+}
+
+/// Neighbouring columns of the same work as one range.
+fn joined(columns: &[Option<HostWork>], window: CycleRange) -> Vec<(CycleRange, HostWork)> {
+    let cycle = |column: usize| {
+        let share = u128::from(window.length()) * column as u128 / columns.len() as u128;
+        window.start + share as u64
+    };
+    let mut parts: Vec<(CycleRange, HostWork)> = Vec::new();
+    for (column, work) in columns.iter().enumerate() {
+        let Some(work) = work else { continue };
+        let range = CycleRange::new(cycle(column), cycle(column + 1));
+        match parts.last_mut() {
+            Some((last, known)) if last.end == range.start && known == work => last.end = range.end,
+            _ => parts.push((range, *work)),
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilescope_report::{Report, ReportBuilder};
+
+    #[test]
+    fn the_host_is_awaited_and_then_moves_data() {
+        let mut report = ReportBuilder::new(2, 4);
+        let begin = report.program(ProgramKind::StreamCopyBegin, "copyFromHost");
+        let middle = report.program(ProgramKind::StreamCopyMid, "copyFromHost");
+        let work = report.compute("a", 50);
+        report.root(ProgramKind::Sequence, "main", &[begin, middle, work]);
+        for ipu in 0..2u64 {
+            report.run_on(begin, ipu as u32, 0..20 + 10 * ipu);
+            report.run_on(middle, ipu as u32, 20 + 10 * ipu..40);
+            report.run_on(work, ipu as u32, 40..100);
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let report = Report::open(report.write(directory.path()).unwrap()).unwrap();
+        let trace = report.trace().unwrap().unwrap();
+        let lane = host_lane(&trace, CycleRange::new(0, 100), 100).unwrap();
+        let expected = [
+            (CycleRange::new(0, 20), HostWork::Awaited),
+            (CycleRange::new(20, 40), HostWork::Moving),
+        ];
+        assert_eq!(lane, expected);
+        let one = host_lane(&trace, CycleRange::new(0, 100), 1).unwrap();
+        assert_eq!(one.len(), 1, "{one:?}");
+    }
+}

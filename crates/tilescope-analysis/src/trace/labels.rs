@@ -1,0 +1,270 @@
+//! Names of programs, taken apart for the flame view.
+//!
+//! `cs0_m4/Conv_1/Convolve/ExchangePre` is the exchange before the compute set
+//! `m4/Conv_1/Convolve`: below `m4`, `Conv_1` and `Convolve`, a leaf `ExchangePre`. Paths are kept
+//! as a tree of names, so that "same parent" is a comparison of two numbers.
+
+use std::collections::HashMap;
+use tilescope_report::units::ProgramId;
+use tilescope_report::{Program, ProgramKind, Programs};
+
+/// A node of the tree of names: a path without its leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u32);
+
+/// How a program is called in the trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// The parents' path; `None` for a program without one.
+    pub parent: Option<NodeId>,
+    /// Last part of the name.
+    pub leaf: String,
+    /// The named operation it is a part of: what its exchange, arrangement and vertices share.
+    pub operation: Option<NodeId>,
+    /// Whether it concerns several IPUs, so that it fills the lane from top to bottom.
+    pub full_height: bool,
+}
+
+struct Node {
+    parent: Option<NodeId>,
+    name: String,
+    depth: u32,
+}
+
+/// Labels of all programs of a report.
+#[derive(Default)]
+pub struct Labels {
+    nodes: Vec<Node>,
+    children: HashMap<(Option<NodeId>, String), NodeId>,
+    labels: HashMap<ProgramId, Label>,
+    names: HashMap<ProgramId, String>,
+}
+
+impl Labels {
+    /// Takes the names of all programs apart.
+    pub fn new(programs: &Programs) -> Self {
+        let mut labels = Self::default();
+        for (id, program) in programs.iter().filter(|(_, program)| program.children.is_empty()) {
+            labels.add(id, program);
+        }
+        labels
+    }
+
+    fn add(&mut self, id: ProgramId, program: &Program) {
+        let label = self.label_of(program);
+        self.labels.insert(id, label);
+        self.names.insert(id, program.name.clone());
+    }
+
+    fn label_of(&mut self, program: &Program) -> Label {
+        let stream =
+            [ProgramKind::StreamCopyBegin, ProgramKind::StreamCopyMid, ProgramKind::StreamCopyEnd];
+        if stream.contains(&program.kind) {
+            let parent = Some(self.node(None, "StreamCopy"));
+            let leaf = program.kind.name().to_owned();
+            return Label { parent, leaf, operation: None, full_height: false };
+        }
+        if program.kind == ProgramKind::Sync {
+            let full_height = program.name != "Internal";
+            let leaf = format!("{} sync", if full_height { "External" } else { "Internal" });
+            return Label { parent: None, leaf, operation: None, full_height };
+        }
+        let full_height = program.kind == ProgramKind::GlobalExchange;
+        let parts = path_parts(&program.name);
+        let Some((leaf, path)) = parts.split_last() else {
+            let leaf = program.kind.name().to_owned();
+            return Label { parent: None, leaf, operation: None, full_height };
+        };
+        let parent = path.iter().fold(None, |parent, part| Some(self.node(parent, part)));
+        let operation = if is_auxiliary(leaf) || path.is_empty() && full_height {
+            parent
+        } else {
+            Some(self.node(parent, leaf))
+        };
+        Label { parent, leaf: (*leaf).to_owned(), operation, full_height }
+    }
+
+    fn node(&mut self, parent: Option<NodeId>, name: &str) -> NodeId {
+        let key = (parent, name.to_owned());
+        if let Some(node) = self.children.get(&key) {
+            return *node;
+        }
+        let id = NodeId(self.nodes.len() as u32);
+        let depth = parent.map_or(0, |parent| self.depth(parent) + 1);
+        self.nodes.push(Node { parent, name: name.to_owned(), depth });
+        self.children.insert(key, id);
+        id
+    }
+
+    /// The label of a program that runs steps.
+    pub fn get(&self, program: ProgramId) -> Option<&Label> {
+        self.labels.get(&program)
+    }
+
+    /// The full name of a program that runs steps.
+    pub fn program_name(&self, program: ProgramId) -> Option<&str> {
+        self.names.get(&program).map(String::as_str)
+    }
+
+    /// Last part of a node's path.
+    pub fn node_name(&self, node: NodeId) -> &str {
+        self.nodes.get(node.0 as usize).map_or("", |node| &node.name)
+    }
+
+    /// All parts of a node's path, joined.
+    pub fn node_path(&self, node: NodeId) -> String {
+        let names: Vec<&str> = self.path(Some(node)).map(|node| self.node_name(node)).collect();
+        names.join("/")
+    }
+
+    /// The node above.
+    pub fn parent(&self, node: NodeId) -> Option<NodeId> {
+        self.nodes.get(node.0 as usize).and_then(|node| node.parent)
+    }
+
+    /// Number of nodes above.
+    pub fn depth(&self, node: NodeId) -> u32 {
+        self.nodes.get(node.0 as usize).map_or(0, |node| node.depth)
+    }
+
+    /// The nodes from the root down to `node`.
+    pub fn path(&self, node: Option<NodeId>) -> impl Iterator<Item = NodeId> {
+        let mut nodes: Vec<NodeId> =
+            std::iter::successors(node, |node| self.parent(*node)).collect();
+        nodes.reverse();
+        nodes.into_iter()
+    }
+
+    /// Rows of the flame view that the deepest program needs.
+    pub fn rows(&self) -> u32 {
+        let rows = |label: &Label| label.parent.map_or(1, |parent| self.depth(parent) + 2);
+        self.labels.values().map(rows).max().unwrap_or(1)
+    }
+
+    /// Programs whose name, or kind, holds `text`, in any case.
+    pub fn matching(&self, text: &str) -> Vec<ProgramId> {
+        let wanted = text.to_lowercase();
+        let mut found: Vec<ProgramId> = self
+            .labels
+            .iter()
+            .filter(|(id, label)| {
+                let name = self.names.get(id).map_or("", String::as_str);
+                name.to_lowercase().contains(&wanted) || label.leaf.to_lowercase().contains(&wanted)
+            })
+            .map(|(id, _)| *id)
+            .collect();
+        found.sort_unstable();
+        found
+    }
+}
+
+/// Whether the last part of a name is a step towards an operation rather than its own work.
+fn is_auxiliary(leaf: &str) -> bool {
+    ["ExchangePre", "ExchangePost", "PreArrange", "PostArrange", "OnTileCopy", "GlobalPre"]
+        .iter()
+        .any(|auxiliary| leaf.starts_with(auxiliary))
+}
+
+/// The parts of a debug name: compiler prefixes taken off, split at `/` outside of braces.
+fn path_parts(name: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut start, mut depth) = (0, 0u32);
+    let name = without_prefix(name);
+    for (at, letter) in name.char_indices() {
+        match letter {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            '/' if depth == 0 => {
+                parts.push(&name[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&name[start..]);
+    parts.retain(|part| !part.is_empty());
+    parts
+}
+
+/// `m4/Convolve/ExchangePre` of `cs0_m4/Convolve/ExchangePre`, and
+/// `m4/Conv_1/preRegroup/ExchangePre` of `copy6_Copy_{a,b}_to_m4/Conv_1/preRegroup/ExchangePre`.
+fn without_prefix(name: &str) -> &str {
+    let numbered = |prefix: &str| {
+        let rest = name.strip_prefix(prefix)?;
+        let digits = rest.find(|letter: char| !letter.is_ascii_digit()).filter(|at| *at > 0)?;
+        rest[digits..].strip_prefix('_')
+    };
+    if let Some(rest) = numbered("cs") {
+        return rest;
+    }
+    match numbered("copy") {
+        Some(rest) => rest.rsplit_once("_to_").map_or(rest, |(_, target)| target),
+        None => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compiler_prefixes_come_off() {
+        let cases = [
+            ("cs0_m4/Conv_1/Convolve/ExchangePre", "m4|Conv_1|Convolve|ExchangePre"),
+            ("m4/Conv_1/Convolve", "m4|Conv_1|Convolve"),
+            (
+                "copy6_Copy_{ValuePadder/padding,m2}_to_m4/Conv_1/preRegroup/ExchangePre",
+                "m4|Conv_1|preRegroup|ExchangePre",
+            ),
+            ("copy7_switchControlBroadcast7/ExchangePre", "switchControlBroadcast7|ExchangePre"),
+            ("a/{b/c,d}/e", "a|{b/c,d}|e"),
+            ("csv_loader/read", "csv_loader|read"),
+            ("copyFromHost", "copyFromHost"),
+            ("/", ""),
+            ("", ""),
+            ("卷积/前向", "卷积|前向"),
+        ];
+        for (name, parts) in cases {
+            assert_eq!(path_parts(name).join("|"), parts, "{name}");
+        }
+    }
+
+    #[test]
+    fn parts_of_an_operation_share_a_node() {
+        let mut labels = Labels::default();
+        let mut operation = |kind, name: &str| {
+            labels.label_of(&test_program(kind, name)).operation.map(|node| labels.node_path(node))
+        };
+        let expected = Some("m4/Conv_1/Convolve".to_owned());
+        let names = [
+            (ProgramKind::DoExchange, "cs0_m4/Conv_1/Convolve/ExchangePre"),
+            (ProgramKind::OnTileExecute, "m4/Conv_1/Convolve/PreArrange-0"),
+            (ProgramKind::OnTileExecute, "m4/Conv_1/Convolve"),
+        ];
+        for (kind, name) in names {
+            assert_eq!(operation(kind, name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn syncs_between_chips_fill_the_lane() {
+        let mut labels = Labels::default();
+        let mut label = |kind, name: &str| labels.label_of(&test_program(kind, name));
+        assert!(!label(ProgramKind::Sync, "Internal").full_height);
+        assert!(label(ProgramKind::Sync, "External").full_height);
+        assert!(label(ProgramKind::GlobalExchange, "a/GlobalPre").full_height);
+    }
+
+    fn test_program(kind: ProgramKind, name: &str) -> Program {
+        Program {
+            kind,
+            name: name.to_owned(),
+            children: Vec::new(),
+            ipu: None,
+            compute_set: None,
+            operation: None,
+            stream: tilescope_report::StreamEnd::Host,
+            repeats: 1,
+        }
+    }
+}

@@ -1,0 +1,430 @@
+//! What to draw of a lane: render items from spans, a pure function.
+//!
+//! The flame view puts each part of a name one row deeper and joins neighbours below one parent;
+//! the flat view puts every step in the first row. Nothing narrower than a pixel is dropped: such
+//! steps come as buckets, and a bucket stands below the parents of its longest step.
+
+use super::items::{Item, Kind, LaneItems, Several};
+use super::labels::{Label, Labels, NodeId};
+use tilescope_report::trace::{Span, Trace};
+use tilescope_report::units::CycleRange;
+use tilescope_report::{ProgramKind, ReportError};
+
+/// Rows of a flame that are told apart; deeper names end in the last one.
+pub const MAX_ROWS: u32 = 8;
+
+/// How steps are arranged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum Style {
+    /// One row per part of a name.
+    #[default]
+    Flame,
+    /// One row.
+    Flat,
+}
+
+/// What is shown as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grouping {
+    /// Exchange, arrangement and vertices of one operation.
+    pub executions: bool,
+    /// Syncs that follow one another.
+    pub syncs: bool,
+}
+
+/// Reads and arranges one lane.
+///
+/// # Errors
+/// Parts of the file that cannot be read.
+pub fn lane_items(
+    trace: &Trace,
+    labels: &Labels,
+    (ipu, sub_lane): (u32, u8),
+    window: CycleRange,
+    pixels: u32,
+    (style, grouping): (Style, Grouping),
+) -> Result<LaneItems, ReportError> {
+    let spans = match trace.lane_of(ipu, sub_lane) {
+        Some(lane) => lane.spans(window, pixels)?,
+        None => Vec::new(),
+    };
+    let pixel_cycles = window.length().div_ceil(u64::from(pixels.max(1))).max(1);
+    let items = arrange(&spans, labels, style, grouping, pixel_cycles);
+    Ok(LaneItems { ipu, sub_lane, items })
+}
+
+/// Arranges the spans of a lane: at most one bar per span and row.
+pub fn arrange(
+    spans: &[Span],
+    labels: &Labels,
+    style: Style,
+    grouping: Grouping,
+    pixel_cycles: u64,
+) -> Vec<Item> {
+    let blocks = blocks(spans, labels, grouping);
+    let mut flame = Flame { labels, style, break_cycles: 3 * pixel_cycles, ..Flame::new(labels) };
+    for block in blocks {
+        flame.add(block);
+    }
+    flame.finish()
+}
+
+/// A leaf of the flame, before it has a row.
+struct Block {
+    range: CycleRange,
+    parent: Option<NodeId>,
+    full_height: bool,
+    /// A sync inside an IPU: it does not part what lies around it.
+    passes: bool,
+    sums: Several,
+    kind: Kind,
+}
+
+fn label<'a>(span: &Span, labels: &'a Labels) -> Option<&'a Label> {
+    let program = match span {
+        Span::Step(step) => step.program,
+        Span::Bucket(bucket) => bucket.totals.longest.and_then(|longest| longest.program),
+    };
+    program.and_then(|program| labels.get(program))
+}
+
+fn single(span: &Span, labels: &Labels) -> Block {
+    let label = label(span, labels);
+    let (kind, full_height, passes) = match span {
+        Span::Step(step) => {
+            let full = match step.kind {
+                ProgramKind::Sync => label.is_none_or(|label| label.full_height),
+                kind => kind == ProgramKind::GlobalExchange,
+            };
+            let passes = step.kind == ProgramKind::Sync && !full;
+            (Kind::Step(*step), full, passes)
+        }
+        Span::Bucket(bucket) => (Kind::Bucket(bucket.totals, bucket.first_position), false, false),
+    };
+    Block {
+        range: span.range(),
+        parent: label.and_then(|label| label.parent),
+        full_height,
+        passes,
+        sums: Several::of(span),
+        kind,
+    }
+}
+
+/// Spans as leaves, those that are shown as one put together.
+fn blocks(spans: &[Span], labels: &Labels, grouping: Grouping) -> Vec<Block> {
+    let mut blocks = Vec::with_capacity(spans.len());
+    let mut at = 0;
+    while at < spans.len() {
+        let count = match &spans[at] {
+            Span::Bucket(_) => 1,
+            Span::Step(step) if step.kind == ProgramKind::Sync => {
+                if grouping.syncs {
+                    run_of_syncs(&spans[at..])
+                } else {
+                    1
+                }
+            }
+            Span::Step(_) if grouping.executions => run_of_operation(&spans[at..], labels),
+            Span::Step(_) => 1,
+        };
+        blocks.push(joined(&spans[at..at + count], labels));
+        at += count;
+    }
+    blocks
+}
+
+fn is_sync(span: &Span) -> bool {
+    matches!(span, Span::Step(step) if step.kind == ProgramKind::Sync)
+}
+
+fn run_of_syncs(spans: &[Span]) -> usize {
+    spans.iter().take_while(|span| is_sync(span)).count()
+}
+
+/// Number of steps from the first one on that belong to its operation, syncs between them
+/// included.
+fn run_of_operation(spans: &[Span], labels: &Labels) -> usize {
+    let operation = |span: &Span| match span {
+        Span::Step(step)
+            if matches!(step.kind, ProgramKind::OnTileExecute | ProgramKind::DoExchange) =>
+        {
+            label(span, labels).and_then(|label| label.operation)
+        }
+        _ => None,
+    };
+    let Some(wanted) = operation(&spans[0]) else { return 1 };
+    let mut count = 1;
+    for (at, span) in spans.iter().enumerate().skip(1) {
+        if operation(span) == Some(wanted) {
+            count = at + 1;
+        } else if !is_internal_sync(span, labels) {
+            break;
+        }
+    }
+    count
+}
+
+fn is_internal_sync(span: &Span, labels: &Labels) -> bool {
+    is_sync(span) && label(span, labels).is_some_and(|label| !label.full_height)
+}
+
+fn joined(spans: &[Span], labels: &Labels) -> Block {
+    let mut block = single(&spans[0], labels);
+    if spans.len() == 1 {
+        return block;
+    }
+    let syncs = is_sync(&spans[0]);
+    for span in &spans[1..] {
+        block.range = block.range.union(span.range());
+        // What syncs add to an operation is time, not work.
+        if syncs || !is_sync(span) {
+            block.sums.add(&Several::of(span));
+        }
+        block.full_height &= !syncs || single(span, labels).full_height;
+    }
+    let operation = label(&spans[0], labels).and_then(|label| label.operation);
+    match operation.filter(|_| !syncs) {
+        Some(node) => {
+            block.parent = labels.parent(node);
+            block.kind = Kind::Operation(node, block.sums);
+        }
+        None => {
+            block.passes = !block.full_height;
+            block.kind = Kind::Syncs(block.sums);
+        }
+    }
+    block
+}
+
+/// The parents that are open while walking along a lane.
+struct Flame<'a> {
+    labels: &'a Labels,
+    style: Style,
+    /// A gap this long ends parents.
+    break_cycles: u64,
+    open: Vec<(NodeId, CycleRange, Several)>,
+    /// Syncs inside an IPU since the last leaf; their row depends on what follows.
+    waiting: Vec<Block>,
+    items: Vec<Item>,
+}
+
+impl<'a> Flame<'a> {
+    fn new(labels: &'a Labels) -> Self {
+        Self {
+            labels,
+            style: Style::Flame,
+            break_cycles: 0,
+            open: Vec::new(),
+            waiting: Vec::new(),
+            items: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, block: Block) {
+        if self.style == Style::Flat {
+            self.put(block, 0);
+        } else if block.passes {
+            self.waiting.push(block);
+        } else {
+            self.add_leaf(block);
+        }
+    }
+
+    fn add_leaf(&mut self, block: Block) {
+        let path: Vec<NodeId> =
+            self.labels.path(block.parent).take(MAX_ROWS as usize - 1).collect();
+        let before = self.open.last().map(|(_, range, _)| range.end);
+        let reached = self.waiting.last().map(|sync| sync.range.end).or(before);
+        let gap = reached
+            .is_some_and(|end| block.range.start.saturating_sub(end) >= self.break_cycles.max(1));
+        let shared = if gap || block.full_height {
+            0
+        } else {
+            self.open.iter().zip(&path).take_while(|(open, node)| open.0 == **node).count()
+        };
+        self.close(shared);
+        for sync in std::mem::take(&mut self.waiting) {
+            self.put(sync, shared as u32);
+        }
+        if block.full_height {
+            self.put(block, 0);
+            return;
+        }
+        for (_, range, sums) in &mut self.open {
+            *range = range.union(block.range);
+            sums.add(&block.sums);
+        }
+        for node in &path[shared..] {
+            self.open.push((*node, block.range, block.sums));
+        }
+        self.put(block, path.len() as u32);
+    }
+
+    /// Ends all parents below row `depth`.
+    fn close(&mut self, depth: usize) {
+        for (row, (node, range, sums)) in self.open.drain(depth..).enumerate() {
+            let row = (depth + row) as u32;
+            let kind = Kind::Parent(node, sums);
+            self.items.push(Item { range, row, full_height: false, kind });
+        }
+    }
+
+    fn put(&mut self, block: Block, row: u32) {
+        let Block { range, full_height, kind, .. } = block;
+        self.items.push(Item { range, row, full_height, kind });
+    }
+
+    fn finish(mut self) -> Vec<Item> {
+        self.close(0);
+        for sync in std::mem::take(&mut self.waiting) {
+            self.put(sync, 0);
+        }
+        self.items.sort_by_key(|item| (item.row, item.range.start));
+        self.items
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilescope_report::units::ProgramId;
+    use tilescope_report::{Report, ReportBuilder};
+
+    const SINGLE: Grouping = Grouping { executions: false, syncs: false };
+    const GROUPED: Grouping = Grouping { executions: true, syncs: true };
+
+    /// Everything of IPU 0 on `pixels` pixels.
+    fn arranged(
+        report: &ReportBuilder,
+        pixels: u32,
+        style: Style,
+        grouping: Grouping,
+    ) -> (Vec<Item>, Labels) {
+        let directory = tempfile::tempdir().unwrap();
+        let report = Report::open(report.write(directory.path()).unwrap()).unwrap();
+        let trace = report.trace().unwrap().unwrap();
+        let labels = Labels::new(&report.programs().unwrap());
+        let range = trace.range();
+        let lane = lane_items(&trace, &labels, (0, 0), range, pixels, (style, grouping)).unwrap();
+        (lane.items, labels)
+    }
+
+    /// `row name start-end` of every bar.
+    fn told((items, labels): &(Vec<Item>, Labels)) -> Vec<String> {
+        let line = |item: &Item| {
+            let CycleRange { start, end } = item.range;
+            format!("{} {} {start}-{end}", item.row, item.text(labels))
+        };
+        items.iter().map(line).collect()
+    }
+
+    /// One operation with its exchange and arrangement, a sync between each, and a second one.
+    fn two_operations() -> ReportBuilder {
+        let mut report = ReportBuilder::new(1, 4);
+        let exchange = report.exchange("cs0_a/conv/Convolve/ExchangePre", 8);
+        let arrange = report.compute("a/conv/Convolve/PreArrange-0", 10);
+        let convolve = report.compute("a/conv/Convolve", 50);
+        let reduce = report.compute("a/conv/Reduce0", 20);
+        let sync = report.program(ProgramKind::Sync, "Internal");
+        report.root(ProgramKind::Sequence, "main", &[exchange, arrange, convolve, reduce, sync]);
+        report.run(exchange, 0..10).run(sync, 10..12).run(arrange, 12..22).run(sync, 22..24);
+        report.run(convolve, 24..74).run(sync, 74..76).run(reduce, 76..96);
+        report
+    }
+
+    #[test]
+    fn parts_of_names_are_rows_and_neighbours_share_parents() {
+        let told = told(&arranged(&two_operations(), 1000, Style::Flame, SINGLE));
+        let expected = [
+            "0 a 0-96",
+            "1 conv 0-96",
+            "2 Convolve 0-22",
+            "2 Internal sync 22-24",
+            "2 Convolve 24-74",
+            "2 Internal sync 74-76",
+            "2 Reduce0 76-96",
+            "3 ExchangePre 0-10",
+            "3 Internal sync 10-12",
+            "3 PreArrange-0 12-22",
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn grouped_executions_show_an_operation_as_one() {
+        let told = told(&arranged(&two_operations(), 1000, Style::Flame, GROUPED));
+        let expected = [
+            "0 a 0-96",
+            "1 conv 0-96",
+            "2 Convolve 0-74",
+            "2 Internal sync 74-76",
+            "2 Reduce0 76-96",
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn the_flat_view_has_one_row() {
+        let (items, _) = arranged(&two_operations(), 1000, Style::Flat, SINGLE);
+        assert_eq!(items.len(), 7);
+        assert!(items.iter().all(|item| item.row == 0));
+    }
+
+    #[test]
+    fn syncs_that_follow_one_another_become_one() {
+        let mut report = ReportBuilder::new(1, 4);
+        let sync = report.program(ProgramKind::Sync, "External");
+        report.root(ProgramKind::Sequence, "main", &[sync]);
+        report.run(sync, 0..10).run(sync, 10..30).run(sync, 30..40);
+        let (items, _) = arranged(&report, 100, Style::Flame, GROUPED);
+        assert_eq!(items.len(), 1);
+        assert!(items[0].full_height && items[0].steps() == 3);
+        let (items, _) = arranged(&report, 100, Style::Flame, SINGLE);
+        assert_eq!(items.len(), 3);
+    }
+
+    #[test]
+    fn a_pause_ends_a_parent() {
+        let mut report = ReportBuilder::new(1, 4);
+        let (first, second) = (report.compute("a/x", 10), report.compute("a/y", 10));
+        report.root(ProgramKind::Sequence, "main", &[first, second]);
+        report.run(first, 0..10).run(second, 500..510);
+        let told = told(&arranged(&report, 500, Style::Flame, SINGLE));
+        assert_eq!(told, ["0 a 0-10", "0 a 500-510", "1 x 0-10", "1 y 500-510"]);
+    }
+
+    #[test]
+    fn there_are_never_more_bars_than_pixels_can_show() {
+        let mut report = ReportBuilder::new(1, 4);
+        let names = ["a/b/c/d", "a/b/c/e", "a/f", "g/h/i"];
+        let mut programs: Vec<ProgramId> =
+            names.iter().map(|name| report.compute(name, 1)).collect();
+        programs.push(report.program(ProgramKind::Sync, "Internal"));
+        report.root(ProgramKind::Sequence, "main", &programs);
+        for i in 0..20_000u64 {
+            report.run(programs[(i * 7 % 5) as usize], i * 3..i * 3 + 2);
+        }
+        for pixels in [1, 10, 64, 300] {
+            for style in [Style::Flame, Style::Flat] {
+                let (items, _) = arranged(&report, pixels, style, SINGLE);
+                for row in 0..MAX_ROWS {
+                    let count = items.iter().filter(|item| item.row == row).count();
+                    assert!(count as u32 <= 2 * pixels + 1, "{count} on {pixels}");
+                }
+                let leaves = items.iter().filter(|item| !matches!(item.kind, Kind::Parent(..)));
+                assert_eq!(leaves.map(Item::steps).sum::<u64>(), 20_000);
+            }
+        }
+    }
+
+    #[test]
+    fn bars_of_a_row_do_not_overlap() {
+        for pixels in [5, 50, 1000] {
+            let (items, _) = arranged(&two_operations(), pixels, Style::Flame, GROUPED);
+            for pair in items.windows(2).filter(|pair| pair[0].row == pair[1].row) {
+                assert!(pair[0].range.end <= pair[1].range.start, "{pair:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Which tiles work in a step, and for how long: the rows of the raster below the lanes.
+//!
+//! A report holds the cycles of each tile once per compute set, and what each tile moves once per
+//! exchange. A step takes as long as its slowest tile; the others end earlier: a tile works for
+//! `step cycles x its own cycles / the most of any tile`, in exchanges with bytes in place of
+//! cycles.
+
+use std::collections::BTreeMap;
+use tilescope_report::units::{ComputeSetId, ProgramId, TileRange, TileRuns};
+use tilescope_report::{Report, ReportError};
+
+/// What each tile does in the programs of a report.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TileTimes {
+    sets: BTreeMap<ComputeSetId, Work>,
+    programs: BTreeMap<ProgramId, Source>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Source {
+    Set(ComputeSetId),
+    Own(Work),
+}
+
+/// Work of tiles, and the most of any of them.
+#[derive(Clone, Debug, PartialEq)]
+struct Work {
+    tiles: TileRuns<u64>,
+    most: u64,
+}
+
+impl Work {
+    fn of(tiles: TileRuns<u64>) -> Option<Self> {
+        let most = tiles.max();
+        (most > 0).then_some(Self { tiles, most })
+    }
+}
+
+impl TileTimes {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// Parts of the file that cannot be read.
+    pub fn read(report: &Report) -> Result<Self, ReportError> {
+        let sets = report.compute_sets()?.into_iter();
+        let sets = sets.filter_map(|(id, set)| Some((id, Work::of(set.cycles)?))).collect();
+        let mut times = Self { sets, programs: BTreeMap::new() };
+        for (id, program) in report.programs()?.iter() {
+            if let Some(set) = program.compute_set {
+                times.programs.insert(id, Source::Set(set));
+            }
+        }
+        for exchange in report.exchanges()? {
+            let moved = exchange.tiles.map(|tile| tile.bytes_in.max(tile.bytes_out));
+            if let Some(work) = Work::of(moved) {
+                times.programs.insert(exchange.program, Source::Own(work));
+            }
+        }
+        Ok(times)
+    }
+
+    /// For each of `rows` rows of `tiles`, the mean share of a step of `program` that its tiles
+    /// work; `None` where that was not recorded.
+    pub fn rows(&self, program: ProgramId, tiles: TileRange, rows: usize) -> Option<Vec<f32>> {
+        let work = match self.programs.get(&program)? {
+            Source::Own(work) => work,
+            Source::Set(set) => self.sets.get(set)?,
+        };
+        let count = tiles.count() as usize;
+        let mut sums = vec![0.0f32; rows];
+        for (range, value) in work.tiles.iter() {
+            let (first, end) = (range.first.max(tiles.first), range.end.min(tiles.end));
+            let share = *value as f32 / work.most as f32;
+            for tile in first..end.max(first) {
+                let place = (tile - tiles.first) as usize;
+                let (top, bottom) = bounds(place, count, rows);
+                sums[top..bottom].iter_mut().for_each(|sum| *sum += share);
+            }
+        }
+        for (row, sum) in sums.iter_mut().enumerate() {
+            *sum /= tiles_of_row(row, count, rows).max(1) as f32;
+        }
+        Some(sums)
+    }
+}
+
+/// The rows of a tile: one row for several tiles, or several rows for one.
+fn bounds(place: usize, tiles: usize, rows: usize) -> (usize, usize) {
+    let top = place * rows / tiles.max(1);
+    let bottom = ((place + 1) * rows / tiles.max(1)).max(top + 1);
+    (top.min(rows), bottom.min(rows))
+}
+
+/// Number of tiles that are added up in a row.
+fn tiles_of_row(row: usize, tiles: usize, rows: usize) -> usize {
+    if rows >= tiles {
+        return 1;
+    }
+    // Tiles whose first row this is: `row <= place x rows / tiles < row + 1`.
+    let first = (row * tiles).div_ceil(rows);
+    ((row + 1) * tiles).div_ceil(rows) - first
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilescope_report::ReportBuilder;
+
+    fn times(builder: &ReportBuilder) -> TileTimes {
+        let directory = tempfile::tempdir().unwrap();
+        let report = Report::open(builder.write(directory.path()).unwrap()).unwrap();
+        TileTimes::read(&report).unwrap()
+    }
+
+    #[test]
+    fn the_slowest_tile_works_all_the_time_and_rows_hold_means() {
+        let mut builder = ReportBuilder::new(1, 8);
+        let work = builder.compute("a", 100);
+        let half = TileRuns::from_tiles(0, (0..8u64).map(|tile| Some(100 - 10 * tile)));
+        builder.parts.compute_sets[0].cycles = half;
+        let times = times(&builder);
+        let all = TileRange::new(0, 8);
+        let every = times.rows(work, all, 8).unwrap();
+        assert!((every[0] - 1.0).abs() < 1e-6 && (every[7] - 0.3).abs() < 1e-6);
+        for rows in [1, 2, 3, 5, 8, 16, 100] {
+            let shares = times.rows(work, all, rows).unwrap();
+            assert_eq!(shares.len(), rows);
+            assert!(shares.iter().all(|share| (0.29..=1.001).contains(share)), "{rows} {shares:?}");
+        }
+        let halves = times.rows(work, all, 2).unwrap();
+        assert!((halves[0] - 0.85).abs() < 1e-6 && (halves[1] - 0.45).abs() < 1e-6);
+    }
+
+    #[test]
+    fn every_tile_has_a_row_and_every_row_a_tile() {
+        for tiles in [1usize, 3, 64, 1472] {
+            for rows in [1usize, 2, 63, 160, 1472, 3000] {
+                let covered = (0..tiles).map(|place| bounds(place, tiles, rows));
+                assert!(covered.clone().all(|(top, bottom)| top < bottom && bottom <= rows));
+                if rows <= tiles {
+                    let counts: usize = (0..rows).map(|row| tiles_of_row(row, tiles, rows)).sum();
+                    assert_eq!(counts, tiles);
+                    for row in 0..rows {
+                        let here = covered.clone().filter(|(top, _)| *top == row).count();
+                        assert_eq!(here, tiles_of_row(row, tiles, rows));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn programs_without_tiles_have_no_rows() {
+        let mut builder = ReportBuilder::new(1, 8);
+        let sync = builder.program(tilescope_report::ProgramKind::Sync, "External");
+        assert_eq!(times(&builder).rows(sync, TileRange::new(0, 8), 4), None);
+    }
+}

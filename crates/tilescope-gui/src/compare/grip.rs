@@ -1,0 +1,170 @@
+//! The grip on the lanes of the target: it stands where the run of the target begins, and dragging
+//! it along the time axis moves the target against the source.
+
+use crate::theme::Palette;
+use crate::views::Timeline;
+use crate::widgets::focus_ui;
+use egui::accesskit::{Action, Role};
+use egui::{
+    CornerRadius, CursorIcon, EventFilter, Key, Rect, Response, Sense, Shape, Stroke, StrokeKind,
+    Ui, WidgetInfo, pos2, vec2,
+};
+use tilescope_report::units::grouped;
+
+/// Width and height of the tab that is taken hold of, in points.
+const TAB: (f32, f32) = (18.0, 20.0);
+/// How far the tab may reach out of the lanes.
+const OUTSIDE: f32 = 9.0;
+/// Points that an arrow key moves; ten times as many with Shift.
+const STEP: f64 = 4.0;
+
+const HINT: &str = "Drag to move the target against the source in time.\n\
+                    With the keyboard: arrows, with Shift farther, Home for no offset.";
+
+/// State of the grip.
+#[derive(Default)]
+pub struct Grip {
+    /// Where the pointer took it, and the offset at that time.
+    taken: Option<(f32, i64)>,
+    focused: bool,
+}
+
+impl Grip {
+    /// Whether the arrow keys move it.
+    pub fn has_focus(&self) -> bool {
+        self.focused
+    }
+
+    /// Shows the grip over a pane; the offset it was moved to.
+    pub fn ui(&mut self, ui: &Ui, pane: Rect, target: Timeline, offset: i64) -> Option<i64> {
+        let Timeline { axis, lanes, run, .. } = target;
+        let start = lanes.left() + axis.x_from_cycle(run.start);
+        let line = start.clamp(lanes.left(), lanes.right().max(lanes.left()));
+        let left = (line - TAB.0).max(lanes.left() - OUTSIDE);
+        let tab = Rect::from_min_size(pos2(left, lanes.top() - 2.0), vec2(TAB.0, TAB.1));
+        let response = ui.interact(tab, ui.scope_id().with("time offset"), Sense::click_and_drag());
+        let words = offset_words(offset);
+        response
+            .widget_info(|| WidgetInfo::labeled(Role::Slider, true, "Time offset of the target"));
+        ui.ctx().accesskit_node_builder(response.id, |node| {
+            node.set_value(words.clone());
+            node.set_numeric_value(offset as f64);
+            node.add_action(Action::Increment);
+            node.add_action(Action::Decrement);
+        });
+        let painter_ui = ui.painter().with_clip_rect(pane);
+        let palette = Palette::of(ui.visuals());
+        let held = response.dragged() || response.hovered() || response.has_focus();
+        let colour = if held { palette.accent } else { palette.weak_text };
+        let rule = Stroke::new(if held { 2.0 } else { 1.0 }, colour);
+        // Beside the screen there is no line to show.
+        if line == start {
+            painter_ui.vline(line, tab.bottom()..=lanes.bottom(), rule);
+        }
+        paint_tab(&painter_ui, tab, rule, palette);
+        focus_ui(ui, &response, tab.expand(2.0));
+        self.focused = response.has_focus();
+        if response.clicked() {
+            response.request_focus();
+        }
+        let moved = self.moved(ui, &response, axis.scale(), offset);
+        if held {
+            ui.ctx().set_cursor_icon(CursorIcon::ResizeHorizontal);
+            response.on_hover_text(format!("{words}\n{HINT}"));
+        }
+        moved.filter(|moved| *moved != offset)
+    }
+
+    fn moved(&mut self, ui: &Ui, response: &Response, scale: f64, offset: i64) -> Option<i64> {
+        if response.drag_started() {
+            // From where the button went down: a drag is known as one only some points later.
+            let origin = ui.input(|input| input.pointer.press_origin());
+            self.taken = origin.map(|at| (at.x, offset));
+        }
+        if response.drag_stopped() {
+            self.taken = None;
+        }
+        if let (true, Some((from, before)), Some(at)) =
+            (response.dragged(), self.taken, response.interact_pointer_pos())
+        {
+            return Some(shifted(before, f64::from(at.x - from), scale));
+        }
+        let steps = keys(ui, response)?;
+        Some(if steps == 0.0 { 0 } else { shifted(offset, steps * STEP, scale) })
+    }
+}
+
+/// The offset after the target was moved to the right by so many points; never the same for a move,
+/// however far the lanes are zoomed in.
+fn shifted(offset: i64, points: f64, cycles_per_point: f64) -> i64 {
+    let cycles = (points * cycles_per_point).round();
+    let least = if points == 0.0 { 0.0 } else { points.signum() };
+    let cycles = if cycles == 0.0 { least } else { cycles };
+    offset.saturating_sub(cycles as i64)
+}
+
+/// Steps to the right that keys and readers of the screen ask for; 0 for no offset at all.
+fn keys(ui: &Ui, response: &Response) -> Option<f64> {
+    let asked = |action| ui.input(|input| input.num_accesskit_action_requests(response.id, action));
+    // More offset shows later cycles of the target: it moves to the left.
+    let asked = asked(Action::Decrement) as f64 - asked(Action::Increment) as f64;
+    if asked != 0.0 {
+        return Some(asked);
+    }
+    if !response.has_focus() {
+        return None;
+    }
+    let filter = EventFilter { horizontal_arrows: true, ..EventFilter::default() };
+    ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
+    ui.input(|input| {
+        let far = if input.modifiers.shift { 10.0 } else { 1.0 };
+        let count = |key| input.num_presses(key) as f64 * far;
+        let steps = count(Key::ArrowRight) - count(Key::ArrowLeft);
+        (steps != 0.0).then_some(steps).or(input.key_pressed(Key::Home).then_some(0.0))
+    })
+}
+
+fn offset_words(offset: i64) -> String {
+    match offset {
+        0 => "no offset".to_owned(),
+        _ => {
+            let sign = if offset > 0 { '+' } else { '-' };
+            format!("{sign}{} cycles", grouped(offset.unsigned_abs()))
+        }
+    }
+}
+
+/// A tab with an arrow to either side.
+fn paint_tab(painter: &egui::Painter, tab: Rect, line: Stroke, palette: &Palette) {
+    painter.rect(tab, CornerRadius::same(4), palette.page, line, StrokeKind::Inside);
+    let middle = tab.center();
+    let pen = Stroke::new(1.5, line.color);
+    for side in [-1.0, 1.0] {
+        let at = |x: f32, y: f32| middle + vec2(side * x, y);
+        painter.add(Shape::line(vec![at(2.5, -4.0), at(6.0, 0.0), at(2.5, 4.0)], pen));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moving_to_the_right_and_back_changes_nothing() {
+        for scale in [0.025, 0.7, 1.0, 123.4, 1e7] {
+            for points in [1.0, 4.0, 40.0, 333.0] {
+                let there = shifted(17, points, scale);
+                assert!(there < 17, "{scale} {points}");
+                assert_eq!(shifted(there, -points, scale), 17, "{scale} {points}");
+            }
+            assert_eq!(shifted(17, 0.0, scale), 17);
+        }
+    }
+
+    #[test]
+    fn an_offset_says_its_direction() {
+        assert_eq!(offset_words(0), "no offset");
+        assert_eq!(offset_words(1234), "+1,234 cycles");
+        assert_eq!(offset_words(-1234), "-1,234 cycles");
+    }
+}

@@ -1,0 +1,120 @@
+//! Two traces that show the same cycles: zooming or panning one moves the other, the target shifted
+//! against the source by an offset.
+
+use super::grip::Grip;
+use crate::views::{Timeline, View};
+use crate::widgets::axis::Axis;
+use crate::widgets::toolbar::Bar;
+use egui::{DragValue, Rect, RichText, Ui};
+use tilescope_report::units::CycleRange;
+
+/// How two timelines belong together.
+#[derive(Default)]
+pub struct TimeLink {
+    /// Cycles that the target is ahead: what is at cycle 0 of the source is shown above this cycle
+    /// of the target.
+    offset: i64,
+    /// What both showed after the last frame.
+    last: Option<(Timeline, Timeline)>,
+    shifted: bool,
+    /// Whether the source shows what it is to show from the first frame on.
+    placed: bool,
+    grip: Grip,
+}
+
+impl TimeLink {
+    /// A link with an offset, of a source that shows what it is to show.
+    pub fn placed(offset: i64) -> Self {
+        Self { offset, placed: true, ..Self::default() }
+    }
+
+    /// Cycles that the target is ahead.
+    pub fn offset(&self) -> i64 {
+        self.offset
+    }
+
+    /// Shows cycle `source` of one above cycle `target` of the other.
+    pub fn line_up(&mut self, source: u64, target: u64) {
+        self.set(target as i64 - source as i64);
+    }
+
+    /// Shows the grip on the lanes of the target, which lie in `pane`.
+    pub fn grip_ui(&mut self, ui: &Ui, pane: Rect, target: Timeline) {
+        if let Some(offset) = self.grip.ui(ui, pane, target, self.offset) {
+            self.set(offset);
+        }
+    }
+
+    /// Whether the arrow keys move the grip.
+    pub fn has_focus(&self) -> bool {
+        self.grip.has_focus()
+    }
+
+    /// What both showed after the last frame.
+    pub fn windows(&self) -> Option<(CycleRange, CycleRange)> {
+        let (source, target) = self.last?;
+        let window = |of: Timeline| of.axis.window(of.width);
+        Some((window(source), window(target)))
+    }
+
+    fn set(&mut self, offset: i64) {
+        self.shifted |= self.offset != offset;
+        self.offset = offset;
+    }
+
+    /// The offset, to be dragged or typed; `selected` are the starts of the steps that are chosen.
+    pub fn controls_ui(&mut self, bar: &mut Bar<'_>, selected: Option<(u64, u64)>) {
+        let scale = self.last.as_ref().map_or(1.0, |(source, _)| source.axis.scale());
+        let mut offset = self.offset;
+        bar.add("Offset", |ui| {
+            ui.label(RichText::new("Offset").weak());
+            let drag = DragValue::new(&mut offset).speed(scale).suffix(" cycles");
+            let drag = ui.add(drag).accessible_name("Offset");
+            if drag.on_hover_text("Drag to move the target against the source").changed() {
+                self.set(offset);
+            }
+        });
+        let hint = "Show the selected step and the same step of the target above each other";
+        if bar.button_if(selected.is_some(), "Line up", hint)
+            && let Some((source, target)) = selected
+        {
+            self.line_up(source, target);
+        }
+        if bar.button_if(self.offset != 0, "No offset", "Show the same cycles on both sides") {
+            self.set(0);
+        }
+    }
+
+    /// Lets the side follow that the user did not move.
+    pub fn follow(&mut self, source: &mut dyn View, target: &mut dyn View) {
+        let (Some(a), Some(b)) = (source.timeline(), target.timeline()) else { return };
+        let reach =
+            (a.run.union(moved(b.run, -self.offset)), b.run.union(moved(a.run, self.offset)));
+        match self.last {
+            Some((_, last)) if b.axis != last.axis && !self.shifted => {
+                source.show_timeline(b.axis.shifted(-self.offset), reach.0);
+            }
+            Some((last, _)) if a.axis == last.axis && !self.shifted => {}
+            // What the user moved leads.
+            Some(_) => target.show_timeline(a.axis.shifted(self.offset), reach.1),
+            None if self.placed => {
+                source.show_timeline(a.axis, reach.0);
+                target.show_timeline(a.axis.shifted(self.offset), reach.1);
+            }
+            // At first, all of both is shown.
+            None => {
+                let axis = Axis::fitting(reach.0, a.width);
+                source.show_timeline(axis, reach.0);
+                target.show_timeline(axis.shifted(self.offset), reach.1);
+            }
+        }
+        self.shifted = false;
+        self.last = source.timeline().zip(target.timeline());
+    }
+}
+
+/// A range moved by an offset, without what would lie before the first cycle.
+fn moved(range: CycleRange, offset: i64) -> CycleRange {
+    let at = |cycle: u64| cycle.saturating_add_signed(offset);
+    CycleRange::new(at(range.start), at(range.end))
+}

@@ -1,0 +1,161 @@
+//! The desktop app and the pictures it can draw without a display.
+//!
+//! One way for everything: views show what the [`session`] knows and push commands, and
+//! `Session::apply` acts on them before the next frame. Views ask [`tilescope_analysis`] off the UI
+//! thread through a [`worker::Slot`], arrange plain items, then paint; a frame costs what fits on
+//! the screen. This layer never simulates: it starts the program as a child process and opens the
+//! report that comes out.
+
+pub mod action;
+pub mod app;
+mod child;
+mod command;
+pub mod compare;
+mod finding;
+mod fonts;
+mod home;
+mod icons;
+pub mod keep;
+mod measuring;
+mod merge;
+pub mod message;
+mod opening;
+mod overlay;
+pub mod paint;
+mod path_box;
+mod picture;
+mod prefs;
+mod saving;
+pub mod session;
+mod shell;
+pub mod tabs;
+pub mod theme;
+mod views;
+#[cfg(test)]
+mod vision;
+pub mod what_if;
+mod widgets;
+pub mod worker;
+
+pub use child::simulate_with;
+pub use egui::Theme;
+pub use opening::Opened;
+pub use picture::{Export, PictureFormat, draw, picture, picture_file};
+pub use prefs::{Look, PaletteChoice, TEXT_PERCENT};
+
+use std::path::Path;
+
+/// Why the app or a picture could not be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum GuiError {
+    /// There is no display to open a window on.
+    #[error(
+        "no display: neither WAYLAND_DISPLAY nor DISPLAY is set; \
+         pictures need none: tilescope export REPORT --view execution-trace -o trace.png"
+    )]
+    NoDisplay,
+    /// The window could not be opened.
+    #[error(
+        "the window cannot be opened: {0}\n\
+         a window needs OpenGL and a few libraries; on Debian and Ubuntu: apt install \
+         libgl1 libegl1 libgl1-mesa-dri libx11-xcb1 libxcursor1 libxi6 libxkbcommon-x11-0"
+    )]
+    Window(String),
+    /// The report could not be opened.
+    #[error("{0}")]
+    Report(String),
+    /// There is no such view.
+    #[error("there is no view {0:?}; known: {known}", known = view_names().join(", "))]
+    UnknownView(String),
+    /// The picture could not be made.
+    #[error("{0}")]
+    Png(#[from] paint::PngError),
+    /// The picture could not be written, in words for people.
+    #[error("{0}")]
+    Write(String),
+    /// The link to what is to be drawn means nothing.
+    #[error("{0}")]
+    Link(String),
+}
+
+/// Names of all views, as the command line spells them.
+pub fn view_names() -> Vec<&'static str> {
+    views::VIEWS.iter().map(|view| view.name).collect()
+}
+
+/// Draws a view of a report into a file.
+///
+/// # Errors
+/// A report that cannot be opened, an unknown view, a file that cannot be written.
+pub fn export(report: &Path, export: &Export<'_>, out: &Path) -> Result<(), GuiError> {
+    if !view_names().contains(&export.view) {
+        return Err(GuiError::UnknownView(export.view.to_owned()));
+    }
+    let opened = Opened::read(report).map_err(GuiError::Report)?;
+    let bytes = picture_file(opened, export)?;
+    tilescope_analysis::save::write_whole(out, &bytes).map_err(GuiError::Write)
+}
+
+/// Opens the window and returns when it is closed: on a report, on a place in it that a link leads
+/// to, on two of them compared, or on the home screen.
+///
+/// # Errors
+/// No display, or none that a window can be opened on.
+pub fn run(
+    report: Option<&Path>,
+    compare: Option<&Path>,
+    at: Option<&str>,
+) -> Result<(), GuiError> {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let unix = cfg!(all(unix, not(target_os = "macos")));
+    if unix && !set("DISPLAY") && !set("WAYLAND_DISPLAY") {
+        return Err(GuiError::NoDisplay);
+    }
+    // Without it the app still shows reports, and says why it cannot simulate.
+    let _known = child::simulate_with_this_program();
+    let viewport = egui::ViewportBuilder::default()
+        .with_title("tilescope")
+        .with_app_id("tilescope")
+        .with_inner_size([1440.0, 900.0])
+        .with_min_inner_size([480.0, 360.0])
+        .with_icon(icon());
+    let options = eframe::NativeOptions {
+        viewport,
+        renderer: eframe::Renderer::Glow,
+        // The same pixels as in exported pictures.
+        dithering: false,
+        ..eframe::NativeOptions::default()
+    };
+    let create: eframe::AppCreator<'_> = Box::new(|creation| {
+        Ok(Box::new(app::App::of_user(&creation.egui_ctx, report, compare, at)))
+    });
+    // Opening the display's libraries by name may panic deep inside the windowing crates.
+    let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        eframe::run_native("tilescope", options, create)
+    }));
+    match opened {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(GuiError::Window(error.to_string())),
+        Err(panic) => Err(GuiError::Window(words(&panic))),
+    }
+}
+
+/// What a panic said.
+fn words(panic: &Box<dyn std::any::Any + Send>) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("unknown reason").to_owned()
+}
+
+/// The mark of the program: four tiles, one of them open.
+fn icon() -> egui::IconData {
+    const SIDE: u32 = 64;
+    let inside = |at: u32| (6..28).contains(&at) || (36..58).contains(&at);
+    let hollow = |x: u32, y: u32| (40..54).contains(&x) && (40..54).contains(&y);
+    let pixel = |x: u32, y: u32| {
+        let painted = inside(x) && inside(y) && !hollow(x, y);
+        let [r, g, b, _] = theme::LIGHT.compute.to_array();
+        if painted { [r, g, b, 255] } else { [0; 4] }
+    };
+    let rgba = (0..SIDE * SIDE).flat_map(|i| pixel(i % SIDE, i / SIDE)).collect();
+    egui::IconData { rgba, width: SIDE, height: SIDE }
+}

@@ -1,0 +1,81 @@
+//! Which colour a bar has.
+
+use crate::theme::{Palette, mix};
+use egui::Color32;
+use tilescope_analysis::trace::{Item, Kind, Labels, NodeId};
+use tilescope_report::trace::Totals;
+use tilescope_report::units::ProgramId;
+use tilescope_report::{Activity, ProgramKind};
+
+/// The colour of a bar, where all of it is used.
+pub fn colour(palette: &Palette, labels: &Labels, item: &Item) -> Color32 {
+    match &item.kind {
+        Kind::Step(step) => step_colour(palette, step.kind, step.activity, item.full_height),
+        Kind::Operation(_, several) => palette.activity(several.activity()),
+        Kind::Syncs(_) if item.full_height => palette.external_sync,
+        Kind::Syncs(_) => palette.internal_sync,
+        Kind::Parent(node, _) => parent_colour(palette, labels, *node),
+        Kind::Bucket(totals, _) => blended(palette, totals),
+    }
+}
+
+/// The colour of a single step.
+pub fn step_colour(
+    palette: &Palette,
+    kind: ProgramKind,
+    activity: Activity,
+    external: bool,
+) -> Color32 {
+    match kind {
+        ProgramKind::OnTileExecute => palette.compute,
+        ProgramKind::DoExchange => palette.internal_exchange,
+        ProgramKind::GlobalExchange => palette.global_exchange,
+        ProgramKind::StreamCopyBegin => palette.stream_begin,
+        ProgramKind::StreamCopyMid if activity == Activity::RemoteBuffer => palette.remote_mid,
+        ProgramKind::StreamCopyMid => palette.stream_mid,
+        ProgramKind::StreamCopyEnd => palette.stream_end,
+        ProgramKind::Sync if external => palette.external_sync,
+        ProgramKind::Sync => palette.internal_sync,
+        ProgramKind::Sequence
+        | ProgramKind::Repeat
+        | ProgramKind::Switch
+        | ProgramKind::Call
+        | ProgramKind::WriteUndef
+        | ProgramKind::Unknown => palette.other,
+    }
+}
+
+fn parent_colour(palette: &Palette, labels: &Labels, node: NodeId) -> Color32 {
+    let stream = labels.depth(node) == 0 && labels.node_name(node) == "StreamCopy";
+    if stream { palette.stream_copy } else { palette.group }
+}
+
+/// Activities in their shares: what a pixel looks like that holds many steps.
+pub fn blended(palette: &Palette, totals: &Totals) -> Color32 {
+    let mut colour: Option<(Color32, u64)> = None;
+    for (activity, cycles) in totals.cycles.iter().filter(|(_, cycles)| *cycles > 0) {
+        let next = palette.activity(activity);
+        colour = Some(match colour {
+            None => (next, cycles),
+            Some((mixed, so_far)) => {
+                let share = cycles as f32 / (so_far + cycles) as f32;
+                (mix(mixed, next, share), so_far + cycles)
+            }
+        });
+    }
+    colour.map_or(palette.other, |(colour, _)| colour)
+}
+
+/// Whether a bar belongs to what is searched for. A parent does if its own name says so.
+pub fn matches(item: &Item, labels: &Labels, wanted: &[ProgramId], text: &str) -> bool {
+    let found = |program: Option<ProgramId>| {
+        program.is_some_and(|program| wanted.binary_search(&program).is_ok())
+    };
+    match &item.kind {
+        Kind::Step(_) | Kind::Bucket(..) => found(item.program()),
+        Kind::Operation(node, _) | Kind::Parent(node, _) => {
+            labels.node_path(*node).to_lowercase().contains(text)
+        }
+        Kind::Syncs(_) => "sync".contains(text),
+    }
+}

@@ -1,0 +1,185 @@
+//! The lanes: what is on the screen, and what has to be read for it.
+
+use super::places::{Block, FLAME_ROW, GUTTER, Places, SCROLL_BAR, SUB_LANE_GAP, blocks, places};
+use super::ruler::paint_ruler;
+use super::scene::{COMMON_MARKS, IpuScene, Prepared, SceneKey};
+use super::{ExecutionTrace, ask_scene, grouping, id, padded};
+use crate::theme::Palette;
+use crate::views::ViewContext;
+use crate::widgets::axis::{Axis, Limits};
+use crate::widgets::overview::{self, overview_ui};
+use crate::widgets::tiled::{Pieces, Tiled};
+use crate::worker::Asked;
+use egui::accesskit::Role;
+use egui::{Align2, CornerRadius, FontId, Rect, Response, Sense, Ui, WidgetInfo, pos2, vec2};
+use std::sync::Arc;
+
+impl ExecutionTrace {
+    /// Left edge of the lanes.
+    pub(super) fn lanes_left(&self, ui: &Ui) -> f32 {
+        ui.max_rect().left() + GUTTER
+    }
+
+    pub(super) fn lanes_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        prepared: &Arc<Prepared>,
+    ) {
+        let area = ui.available_rect_before_wrap();
+        ui.allocate_rect(area, Sense::hover());
+        let prefs = context.prefs.trace;
+        let common = COMMON_MARKS.iter().filter(|kind| prepared.mark_kinds.contains(kind)).count();
+        let mark_rows = if prefs.marks { common + usize::from(prepared.host) } else { 0 };
+        let places = places(area, mark_rows);
+        self.run = Some(prepared.range);
+        // Where there is little room, lanes reach out of it.
+        self.lanes = Some(places.lanes.union(places.ruler).intersect(area));
+        let range = self.reach.map_or(prepared.range, |reach| reach.union(prepared.range));
+        let limits = Limits { range, width: places.lanes.width() };
+        self.keep_axis(limits);
+        let palette = Palette::of(ui.visuals());
+        self.strip_ui(ui, context, prepared, places.overview, limits);
+        let axis = self.axis.unwrap_or_else(|| Axis::fitting(limits.range, limits.width));
+        paint_ruler(ui.painter(), places.ruler, axis, palette);
+        let gutter = pos2(area.left() + GUTTER - 10.0, places.ruler.center().y);
+        let font = FontId::proportional(11.0);
+        ui.painter().text(gutter, Align2::RIGHT_CENTER, "Cycles", font, palette.weak_text);
+
+        let shown = self.shown_ipus(prepared);
+        let tiles = if prefs.tiles { f32::from(prefs.tiles_height) } else { 0.0 };
+        let room = places.lanes.height();
+        let blocks = blocks(prepared, &shown, prefs.style, prefs.marks, tiles, room);
+        let total = blocks.last().map_or(0.0, |block| block.top + f64::from(block.height()));
+        self.scroll = self.scroll.clamp(0.0, (total - f64::from(places.lanes.height())).max(0.0));
+        self.ask(ui, context, prepared, &blocks, &places, limits);
+        let response = lanes_response(ui, places.lanes);
+        self.paint(ui, context, prepared, &blocks, &places, axis, &response);
+        self.paint_marks(ui, context, &places, axis);
+        self.pointer_ui(ui, context, prepared, &blocks, &places, limits, &response);
+        self.scroll_bar_ui(ui, places.lanes, total);
+    }
+
+    /// Sets the axis up, or fits it to a window of another size.
+    fn keep_axis(&mut self, limits: Limits) {
+        let resized = self.limits.is_some_and(|old| (old.width - limits.width).abs() > 0.5);
+        self.axis = match (self.axis, self.limits) {
+            (Some(axis), Some(old)) if resized => {
+                let window = axis.window(old.width);
+                Some(Axis::fitting_exactly(window, limits.width).kept(limits))
+            }
+            (axis, _) => axis.or_else(|| Some(Axis::fitting(limits.range, limits.width))),
+        };
+        self.limits = Some(limits);
+    }
+
+    fn strip_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        prepared: &Arc<Prepared>,
+        rect: Rect,
+        limits: Limits,
+    ) {
+        let ppp = ui.pixels_per_point();
+        let count = prepared.ipus.len().max(1);
+        let row_height = ((rect.height() * ppp) as usize / count).max(2);
+        let key = ((rect.width() * ppp).max(1.0) as usize, row_height, ui.visuals().dark_mode);
+        let shared = prepared.clone();
+        let question = move |(width, row, dark): &(usize, usize, bool)| {
+            super::scene::overview(&shared, (*width, *row), *dark).map_err(|e| e.to_string())
+        };
+        let known = self.overview_texture.as_ref().is_some_and(|(drawn, _)| *drawn == key);
+        if let Asked::Fresh(Ok(image)) =
+            self.overview.ask(ui.ctx(), context.workers, &key, question)
+            && !known
+        {
+            self.overview_texture = Some((key, Tiled::new(ui.ctx(), "trace overview", image)));
+        }
+        let image = self.overview_texture.as_ref().map(|(_, texture)| (texture, prepared.range));
+        let axis = self.axis.unwrap_or_else(|| Axis::fitting(limits.range, limits.width));
+        if let Some(moved) = overview_ui(ui, rect, image, axis, limits, &mut self.grip) {
+            self.axis = Some(moved);
+        }
+        self.strip_has_focus = ui.memory(|memory| memory.has_focus(overview::id(ui)));
+    }
+
+    /// Asks for the scene that is on the screen, unless it is on its way.
+    fn ask(
+        &mut self,
+        ui: &Ui,
+        context: &ViewContext<'_>,
+        prepared: &Arc<Prepared>,
+        blocks: &[Block<'_>],
+        places: &Places,
+        limits: Limits,
+    ) {
+        let Some(axis) = self.axis else { return };
+        let ppp = ui.pixels_per_point();
+        let cycles_per_pixel = axis.scale() / f64::from(ppp);
+        let wanted = padded(axis, limits.width);
+        let prefs = context.prefs.trace;
+        let on_screen = |block: &&Block<'_>| {
+            let top = (block.top - self.scroll) as f32;
+            top < places.lanes.height() + 200.0 && top + block.height() > -200.0
+        };
+        let row_height = blocks.first().map_or(FLAME_ROW, |block| block.row_height);
+        let key = SceneKey {
+            window: wanted,
+            width: ((wanted.length() as f64 / cycles_per_pixel).ceil() as usize).clamp(1, 32_768),
+            ipus: blocks.iter().filter(on_screen).map(|block| block.lanes.ipu).collect(),
+            style: prefs.style,
+            grouping: grouping(&prefs),
+            tile_balance: prefs.tile_balance,
+            marks: prefs.marks,
+            arrows: prefs.arrows,
+            chosen: context.selection.step.map(|step| step.step),
+            filter: self.filter.trim().to_lowercase(),
+            dark: ui.visuals().dark_mode,
+            row_height: (row_height * ppp).round() as usize,
+            gap: (SUB_LANE_GAP * ppp).round() as usize,
+            tiles: if prefs.tiles { (f32::from(prefs.tiles_height) * ppp) as usize } else { 0 },
+        };
+        let question = ask_scene(context.opened.report.clone(), prepared.clone());
+        let asked = self.scene.ask(ui.ctx(), context.workers, &key, question);
+        if let Some(Ok(scene)) = asked.answer()
+            && self.textures.as_ref().is_none_or(|(id, _)| *id != scene.id)
+        {
+            let texture = |image: &Pieces| Tiled::new(ui.ctx(), "lanes", image);
+            let both =
+                |ipu: &IpuScene| [Some(&ipu.image), ipu.tiles.as_ref()].map(|i| i.map(texture));
+            let textures = scene.ipus.iter().map(both).collect();
+            self.textures = Some((scene.id, textures));
+        }
+    }
+
+    fn scroll_bar_ui(&mut self, ui: &Ui, lanes: Rect, total: f64) {
+        let shown = f64::from(lanes.height());
+        if total <= shown {
+            return;
+        }
+        let palette = Palette::of(ui.visuals());
+        let track = Rect::from_min_max(
+            pos2(lanes.right() + 2.0, lanes.top()),
+            pos2(lanes.right() + SCROLL_BAR, lanes.bottom()),
+        );
+        let height = ((shown / total) as f32 * track.height()).max(24.0);
+        let free = f64::from(track.height() - height);
+        let share = self.scroll / (total - shown);
+        let top = track.top() + (share * free) as f32;
+        let handle = Rect::from_min_size(pos2(track.left(), top), vec2(track.width(), height));
+        let response = ui.interact(track, id(ui, "scroll"), Sense::drag());
+        response.widget_info(|| WidgetInfo::labeled(Role::ScrollBar, true, "Scroll lanes"));
+        if response.dragged() {
+            self.scroll += f64::from(response.drag_delta().y) / free.max(1.0) * (total - shown);
+        }
+        let colour = if response.hovered() { palette.weak_text } else { palette.outline };
+        ui.painter().rect_filled(handle, CornerRadius::same(4), colour);
+    }
+}
+
+fn lanes_response(ui: &Ui, rect: Rect) -> Response {
+    let response = ui.interact(rect, id(ui, "lanes"), Sense::click_and_drag());
+    response.widget_info(|| WidgetInfo::labeled(Role::Canvas, true, "Lanes"));
+    response
+}

@@ -1,0 +1,62 @@
+//! What is below the lanes: the window in figures, what is chosen, and statistics.
+
+use super::scene::Prepared;
+use super::{ExecutionTrace, Tab, panels};
+use crate::views::ViewContext;
+use crate::widgets::below::tabs_row_ui;
+use crate::widgets::{missing_ui, waiting_tabs_ui};
+use egui::Ui;
+use std::sync::Arc;
+use tilescope_analysis::trace::window_summary;
+use tilescope_report::units::CycleRange;
+
+impl ExecutionTrace {
+    /// Tabs, and what is behind the chosen one if the panel is open.
+    pub(super) fn tables_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        prepared: &Arc<Prepared>,
+        open: &mut bool,
+    ) {
+        let before = self.tab;
+        let tabs =
+            [(Tab::Summary, "Summary"), (Tab::Details, "Details"), (Tab::Statistics, "Statistics")];
+        tabs_row_ui(ui, |ui| {
+            let none = self.bar.is_none() && context.selection.step.is_none();
+            let waits = |tab| (none && tab == Tab::Details).then_some("Waits for a step");
+            waiting_tabs_ui(ui, &tabs, &mut self.tab, waits);
+        });
+        if !*open {
+            *open = self.tab != before;
+            return;
+        }
+        ui.add_space(2.0);
+        match self.tab {
+            Tab::Summary => self.summary_ui(ui, context, prepared),
+            Tab::Details => self.details_ui(ui, context),
+            Tab::Statistics => self.statistics_ui(ui, context, prepared),
+        }
+    }
+
+    fn summary_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, prepared: &Arc<Prepared>) {
+        let (Some(axis), Some(limits)) = (self.axis, self.limits) else { return };
+        // Beside a longer run, there is more on the screen than this one.
+        let window = axis.window(limits.width).intersection(prepared.range);
+        let ipus = self.shown_ipus(prepared);
+        let shared = prepared.clone();
+        let question = move |(window, ipus): &(CycleRange, Vec<u32>)| {
+            window_summary(&shared.trace, *window, ipus).map_err(|error| error.to_string())
+        };
+        let asked = self.summary.ask(ui.ctx(), context.workers, &(window, ipus), question);
+        match asked.answer() {
+            Some(Ok(summary)) => {
+                let bytes = context.opened.report.has(tilescope_report::Part::StepBytes);
+                let known = panels::Known { bytes, balance: prepared.balance };
+                panels::summary_ui(ui, summary, &context.opened.target, known);
+            }
+            Some(Err(problem)) => missing_ui(ui, "The window cannot be summed up", problem),
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,465 @@
+//! The execution trace: what every IPU did, cycle by cycle.
+
+mod arrows;
+mod bsp;
+mod chosen;
+pub(super) mod colours;
+mod details;
+mod lanes;
+mod lower;
+mod marks;
+mod paint;
+mod panels;
+mod places;
+mod pointer;
+mod raster;
+mod ruler;
+mod scene;
+mod toolbar;
+
+use super::state::{State, kept, restored};
+use super::{Timeline, View, ViewContext, ViewInfo};
+use crate::action::Wish;
+use crate::command::{ChosenStep, Command};
+use crate::icons::Icon;
+use crate::prefs::{BareDrag, TracePrefs};
+use crate::session::Selection;
+use crate::theme::Palette;
+use crate::widgets::axis::{Axis, Limits};
+use crate::widgets::below::Below;
+use crate::widgets::overview;
+use crate::widgets::tiled::{Pieces, Tiled};
+use crate::widgets::toolbar::toolbar_ui;
+use crate::widgets::{missing_ui, waiting_ui};
+use crate::worker::{Asked, Slot};
+use chosen::ChosenBar;
+use egui::{CentralPanel, Frame, Id, Margin, Rect, Ui};
+use scene::{Prepared, Scene, SceneKey, prepare};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tilescope_analysis::trace::{Grouping, StepView, WindowSummary};
+use tilescope_report::units::{CycleRange, StepId};
+use tilescope_report::{Outcome, Report};
+
+/// This view, for the list.
+pub const VIEW: ViewInfo = ViewInfo {
+    name: "execution-trace",
+    title: "Execution trace",
+    help: include_str!("../../../../../assets/help/execution-trace.md"),
+    icon: Icon::Trace,
+    settings: &["tab"],
+    create: || Box::<ExecutionTrace>::default(),
+};
+
+/// The tables below the lanes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Tab {
+    #[default]
+    Summary,
+    Details,
+    Statistics,
+}
+
+/// A step to look up beside another one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Neighbour {
+    of: ChosenStep,
+    forwards: bool,
+    /// Whether it is chosen beside what is chosen already.
+    add: bool,
+    /// Tells one key press from the next.
+    press: u64,
+}
+
+/// State of the view.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct ExecutionTrace {
+    #[serde(skip)]
+    prepared: Slot<(), Result<Option<Arc<Prepared>>, String>>,
+    #[serde(skip)]
+    progress: Arc<AtomicU64>,
+    #[serde(skip)]
+    cancel: Cancel,
+    #[serde(skip)]
+    scene: Slot<SceneKey, Result<Scene, String>>,
+    #[serde(skip)]
+    overview: Slot<(usize, usize, bool), Result<Pieces, String>>,
+    #[serde(skip)]
+    summary: Slot<(CycleRange, Vec<u32>), Result<WindowSummary, String>>,
+    #[serde(skip)]
+    details: Slot<Vec<ChosenStep>, Result<Vec<StepView>, String>>,
+    #[serde(skip)]
+    neighbour: Slot<Neighbour, Option<(ChosenStep, CycleRange)>>,
+    #[serde(skip)]
+    asked_neighbour: Option<Neighbour>,
+    #[serde(skip)]
+    presses: u64,
+    axis: Option<Axis>,
+    limits: Option<Limits>,
+    #[serde(skip)]
+    textures: Option<(u64, Vec<[Option<Tiled>; 2]>)>,
+    #[serde(skip)]
+    overview_texture: Option<((usize, usize, bool), Tiled)>,
+    #[serde(skip)]
+    grip: Option<overview::Grip>,
+    /// What dragging without Shift does.
+    #[serde(skip)]
+    drag: BareDrag,
+    /// First point of a range being drawn.
+    #[serde(skip)]
+    range_from: Option<i64>,
+    bar: Option<ChosenBar>,
+    /// Steps that are chosen beside the one that all tabs know, in the order in which they were.
+    also: Vec<ChosenStep>,
+    /// What the user has marked, in order.
+    marks: Vec<CycleRange>,
+    #[serde(skip)]
+    measured: Slot<marks::MeasureKey, marks::Measured>,
+    /// The cycles of this report.
+    #[serde(skip)]
+    run: Option<CycleRange>,
+    /// Where lanes and ruler were painted.
+    #[serde(skip)]
+    lanes: Option<Rect>,
+    /// Cycles that zooming out reaches, where that is more than the run.
+    reach: Option<CycleRange>,
+    /// IPUs that are shown; none stands for all of them.
+    ipus: BTreeSet<u32>,
+    filter: String,
+    tab: Tab,
+    #[serde(skip)]
+    seen_step: Option<ChosenStep>,
+    /// Points that the lanes are scrolled down.
+    scroll: f64,
+    #[serde(skip)]
+    strip_has_focus: bool,
+    #[serde(skip)]
+    focus_filter: bool,
+    #[serde(skip)]
+    below: Below,
+}
+
+/// Tells who reads the trace that nobody waits for it any more.
+#[derive(Default)]
+struct Cancel(Arc<AtomicBool>);
+
+impl Drop for Cancel {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+impl View for ExecutionTrace {
+    fn timeline(&self) -> Option<Timeline> {
+        let (axis, limits) = (self.axis?, self.limits?);
+        Some(Timeline { axis, width: limits.width, lanes: self.lanes?, run: self.run? })
+    }
+
+    fn show_timeline(&mut self, axis: Axis, reach: CycleRange) {
+        self.axis = Some(axis);
+        self.reach = Some(reach);
+    }
+
+    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+        let report = context.opened.report.clone();
+        let (progress, cancel) = (self.progress.clone(), self.cancel.0.clone());
+        let question = move |(): &()| {
+            let prepared = prepare(&report, &progress, &cancel);
+            prepared.map(|found| found.map(Arc::new)).map_err(|error| error.to_string())
+        };
+        let prepared = match self.prepared.ask(ui.ctx(), context.workers, &(), question) {
+            Asked::Fresh(Ok(Some(prepared))) => prepared.clone(),
+            Asked::Fresh(Ok(None)) => {
+                let (heading, sentence) = why_empty(context.opened.outcome);
+                return missing_ui(ui, heading, sentence);
+            }
+            Asked::Fresh(Err(problem)) => {
+                return missing_ui(ui, "The trace cannot be read", problem);
+            }
+            Asked::Failed => return missing_ui(ui, "The trace cannot be read", BROKEN),
+            Asked::Stale(_) | Asked::Waiting => {
+                let share = self.progress.load(Ordering::Relaxed) as f64 / 1000.0;
+                let words = match share {
+                    0.0 => "Reading the trace…".to_owned(),
+                    share => format!("Indexing this trace once: {:.0} %", share * 100.0),
+                };
+                ui.ctx().request_repaint_after_secs(0.1);
+                if self.prepared.is_slow() {
+                    waiting_ui(ui, &words);
+                    if ui.vertical_centered(|ui| ui.button("Cancel")).inner.clicked() {
+                        // Coming back to this view begins anew.
+                        self.cancel = Cancel::default();
+                        self.prepared = Slot::default();
+                        context.commands.push(Command::ShowView("summary"));
+                    }
+                }
+                return;
+            }
+        };
+        self.drag = context.prefs.look.drag;
+        self.notice_selection(context);
+        self.trace_ui(ui, context, &prepared);
+    }
+
+    fn state(&self) -> State {
+        kept(self)
+    }
+
+    fn restore(&mut self, state: &State, selection: &Selection) -> Vec<String> {
+        let strange;
+        (*self, strange) = restored(state);
+        self.seen_step = selection.step;
+        strange
+    }
+}
+
+const BROKEN: &str = "Something in this program broke down while reading it; please report this.";
+
+fn why_empty(outcome: Outcome) -> (&'static str, &'static str) {
+    match outcome {
+        Outcome::OutOfMemory { .. } => (
+            "Nothing was executed",
+            "Some tiles need more memory than they have, so the program could not run. \
+             The Memory view shows which tiles, and what fills them.",
+        ),
+        Outcome::CompiledOnly => (
+            "Nothing was executed",
+            "This report holds the compiled program only. Profile a run to see its trace: \
+             with Poplar, switch on autoReport.outputExecutionProfile.",
+        ),
+        Outcome::Executed => {
+            ("No steps", "The program was executed, but no step of it was recorded.")
+        }
+    }
+}
+
+impl ExecutionTrace {
+    /// A step chosen elsewhere, or by a key, is shown with its details.
+    fn notice_selection(&mut self, context: &mut ViewContext<'_>) {
+        if let (Some(range), Some(limits)) = (context.selection.cycles, self.limits) {
+            self.axis = Some(zoomed_to(range, limits));
+            context.commands.push(Command::ShowCycles(None));
+        }
+        if self.seen_step != context.selection.step {
+            self.seen_step = context.selection.step;
+            self.also.clear();
+            if self.seen_step.is_some() {
+                self.bar = None;
+                self.tab = Tab::Details;
+            }
+        }
+    }
+
+    fn trace_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, prepared: &Arc<Prepared>) {
+        toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context, prepared));
+        let palette = Palette::of(ui.visuals());
+        let height = ui.available_height();
+        let frame = Frame::new().fill(palette.page).inner_margin(Margin::same(0));
+        let mut below = std::mem::take(&mut self.below);
+        let size = (height * 0.32).clamp(90.0, 300.0);
+        below.ui(ui, "trace details", (size, 420.0), |ui, open| {
+            self.tables_ui(ui, context, prepared, open);
+        });
+        self.below = below;
+        CentralPanel::default().frame(frame).show(ui, |ui| {
+            self.lanes_ui(ui, context, prepared);
+        });
+        for wish in context.wishes {
+            self.grant(ui, context, prepared, *wish);
+        }
+        self.look_up_neighbour(ui, context, prepared);
+    }
+
+    /// IPUs that are shown: all of them, or those that are chosen.
+    fn shown_ipus(&self, prepared: &Prepared) -> Vec<u32> {
+        let all = prepared.ipus.iter().map(|lanes| lanes.ipu);
+        all.filter(|ipu| self.ipus.is_empty() || self.ipus.contains(ipu)).collect()
+    }
+
+    fn grant(&mut self, ui: &Ui, context: &mut ViewContext<'_>, prepared: &Prepared, wish: Wish) {
+        let (Some(axis), Some(limits)) = (self.axis, self.limits) else { return };
+        let pointer = ui.input(|i| i.pointer.hover_pos());
+        let middle = limits.width / 2.0;
+        let x = pointer.map_or(middle, |at| at.x - self.lanes_left(ui));
+        let x = if (0.0..=limits.width).contains(&x) { x } else { middle };
+        let shown = |axis: Axis| Some(axis.kept(limits));
+        if self.strip_has_focus && arrow_pressed(ui) {
+            // The arrow is meant for the strip.
+            return;
+        }
+        match wish {
+            Wish::Closer => self.axis = shown(axis.zoomed(1.3, x, limits)),
+            Wish::Farther => self.axis = shown(axis.zoomed(1.0 / 1.3, x, limits)),
+            Wish::Left => self.axis = shown(axis.panned(limits.width * 0.08)),
+            Wish::Right => self.axis = shown(axis.panned(-limits.width * 0.08)),
+            Wish::Focus => self.focus(context, limits),
+            Wish::Next => self.step_on(context, prepared, (true, false)),
+            Wish::Previous => self.step_on(context, prepared, (false, false)),
+            Wish::AddNext => self.step_on(context, prepared, (true, true)),
+            Wish::AddPrevious => self.step_on(context, prepared, (false, true)),
+            Wish::Filter => self.focus_filter = true,
+            Wish::Clear => {
+                self.bar = None;
+                self.also.clear();
+                self.marks.clear();
+                self.filter.clear();
+                if context.selection.step.is_some() {
+                    context.commands.push(Command::SelectStep(None));
+                }
+            }
+            Wish::Mark | Wish::KeepMark => {
+                let at = pointer.map(|at| at.x - self.lanes_left(ui));
+                let at = at.filter(|x| (0.0..=limits.width).contains(x));
+                let under = at.map(|x| axis.cycle_from_x(x).max(0) as u64);
+                self.mark(context, under, wish == Wish::KeepMark);
+            }
+            Wish::Up | Wish::Down => {}
+        }
+    }
+
+    /// Zooms to the selection; to the whole run if there is none, or if it is shown already.
+    fn focus(&mut self, context: &ViewContext<'_>, limits: Limits) {
+        let chosen = self.chosen_range(context);
+        self.axis = chosen.and_then(|range| {
+            let target = zoomed_to(range, limits);
+            let there = self.axis.is_some_and(|axis| axis == target);
+            (!there).then_some(target)
+        });
+    }
+
+    fn step_on(
+        &mut self,
+        context: &mut ViewContext<'_>,
+        prepared: &Prepared,
+        (forwards, add): (bool, bool),
+    ) {
+        self.presses += 1;
+        let press = self.presses;
+        if let Some(of) = context.selection.step {
+            self.asked_neighbour = Some(Neighbour { of, forwards, add, press });
+            return;
+        }
+        // Nothing is chosen: begin with what is on the screen.
+        let first = self.scene.latest().and_then(|scene| scene.as_ref().ok()).and_then(|scene| {
+            let window = self.axis?.window(self.limits?.width);
+            let lanes = scene.ipus.iter().flat_map(|ipu| &ipu.lanes);
+            lanes.filter_map(|lane| first_step(lane, window)).next()
+        });
+        let fallback = || {
+            let lanes = prepared.ipus.first()?;
+            let sub_lane = *lanes.sub_lanes.first()?;
+            Some(ChosenStep { ipu: lanes.ipu, sub_lane, position: 0, step: StepId(0) })
+        };
+        match first {
+            Some(step) => context.commands.push(Command::SelectStep(Some(step))),
+            None => {
+                self.asked_neighbour = fallback().map(|of| Neighbour { of, forwards, add, press });
+            }
+        }
+    }
+
+    fn look_up_neighbour(
+        &mut self,
+        ui: &Ui,
+        context: &mut ViewContext<'_>,
+        prepared: &Arc<Prepared>,
+    ) {
+        let Some(wanted) = self.asked_neighbour else { return };
+        let shared = prepared.clone();
+        let question = move |wanted: &Neighbour| neighbour(&shared, wanted);
+        match self.neighbour.ask(ui.ctx(), context.workers, &wanted, question) {
+            Asked::Fresh(found) => {
+                let found = *found;
+                self.asked_neighbour = None;
+                if let Some((step, range)) = found {
+                    self.select_step(context, step, wanted.add);
+                    self.bring_into_view(range);
+                }
+            }
+            Asked::Failed => self.asked_neighbour = None,
+            Asked::Stale(_) | Asked::Waiting => {}
+        }
+    }
+
+    /// Pans so that a step chosen by a key is on the screen.
+    fn bring_into_view(&mut self, range: CycleRange) {
+        let (Some(axis), Some(limits)) = (self.axis, self.limits) else { return };
+        let (left, right) = (axis.x_from_cycle(range.start), axis.x_from_cycle(range.end));
+        if left < 0.0 || right > limits.width {
+            let middle = (left + right.min(left + limits.width)) / 2.0 - limits.width / 2.0;
+            self.axis = Some(axis.panned(-middle).kept(limits));
+        }
+    }
+}
+
+/// Whether an arrow to a side is pressed.
+fn arrow_pressed(ui: &Ui) -> bool {
+    let arrows = [egui::Key::ArrowLeft, egui::Key::ArrowRight];
+    ui.input(|input| arrows.into_iter().any(|arrow| input.key_pressed(arrow)))
+}
+
+fn first_step(
+    lane: &tilescope_analysis::trace::LaneItems,
+    window: CycleRange,
+) -> Option<ChosenStep> {
+    let inside = |item: &&tilescope_analysis::trace::Item| item.range.start >= window.start;
+    let (item, step) = lane
+        .items
+        .iter()
+        .filter(inside)
+        .filter_map(|item| item.step().map(|step| (item, step)))
+        .min_by_key(|(item, _)| item.range.start)?;
+    let position = item.first_position();
+    Some(ChosenStep { ipu: lane.ipu, sub_lane: lane.sub_lane, position, step })
+}
+
+fn neighbour(prepared: &Prepared, wanted: &Neighbour) -> Option<(ChosenStep, CycleRange)> {
+    let ChosenStep { ipu, sub_lane, position, .. } = wanted.of;
+    let lane = prepared.trace.lane_of(ipu, sub_lane)?;
+    let found = if wanted.forwards { lane.next(position) } else { lane.previous(position) };
+    let found = found.ok().flatten()?;
+    let step = ChosenStep { ipu, sub_lane, position: found.position, step: found.step };
+    Some((step, found.range))
+}
+
+/// The axis that shows a bar with what is around it.
+fn zoomed_to(range: CycleRange, limits: Limits) -> Axis {
+    let around = range.length() / 6 + 1;
+    let wider = CycleRange::new(range.start.saturating_sub(around), range.end + around);
+    Axis::fitting(wider, limits.width).kept(limits)
+}
+
+/// How the parts of an operation are put together.
+fn grouping(prefs: &TracePrefs) -> Grouping {
+    Grouping { executions: prefs.group_executions, syncs: prefs.group_syncs }
+}
+
+/// The cycles of the scene for what is on the screen, with more on both sides: whole blocks, so that
+/// panning inside of one asks for nothing new, and so that what is on the screen has the same pixels
+/// whatever way led there.
+fn padded(axis: Axis, width: f32) -> CycleRange {
+    let length = ((axis.scale() * f64::from(width)).ceil() as u64).max(1);
+    let block = length.div_ceil(4);
+    let window = axis.window(width);
+    let start = (window.start / block * block).saturating_sub(block / 2);
+    let end = start.saturating_add(block.saturating_mul(6)).max(window.end.saturating_add(1));
+    CycleRange::new(start, end)
+}
+
+/// Identifies parts of this view to egui.
+fn id(ui: &Ui, part: &'static str) -> Id {
+    ui.scope_id().with(("execution trace", part))
+}
+
+type SceneAnswer = Result<Scene, String>;
+
+fn ask_scene(
+    report: Arc<Report>,
+    prepared: Arc<Prepared>,
+) -> impl FnOnce(&SceneKey) -> SceneAnswer {
+    move |key| scene::scene(&report, &prepared, key).map_err(|error| error.to_string())
+}

@@ -1,0 +1,362 @@
+//! The tables below the lanes: what the window adds up to, and what one step did.
+
+use super::chosen::{ChosenBar, activity_title};
+use super::colours::step_colour;
+use crate::fonts::strong;
+use crate::theme::Palette;
+use egui::accesskit::Role;
+use egui::{
+    Color32, CornerRadius, Grid, Rect, RichText, ScrollArea, Sense, Ui, WidgetInfo, pos2, vec2,
+};
+use tilescope_analysis::summary::Proportions;
+use tilescope_analysis::trace::{IpuTotals, StepView, StreamTraffic, WindowSummary};
+use tilescope_report::units::{Cycles, grouped, percent, seconds};
+use tilescope_report::{Activity, ProgramKind, StreamEnd, Target};
+
+const LEFT: f32 = 14.0;
+
+/// What is known beside cycles.
+#[derive(Clone, Copy)]
+pub struct Known {
+    /// Bytes that steps move.
+    pub bytes: bool,
+    /// How many tiles work in a step.
+    pub balance: bool,
+}
+
+/// What the visible window adds up to.
+pub fn summary_ui(ui: &mut Ui, summary: &WindowSummary, target: &Target, known: Known) {
+    let widths = widths(ui.available_width() - 10.0);
+    ScrollArea::both().auto_shrink(false).id_salt("window summary").show(ui, |ui| {
+        ui.add_space(6.0);
+        ui.horizontal(|ui| {
+            ui.add_space(LEFT);
+            let cycles = Cycles(summary.window.length());
+            ui.label(strong(format!("Total cycles {cycles}")));
+            let time = cycles.seconds_at(target.clock);
+            let palette = Palette::of(ui.visuals());
+            let place =
+                format!("{} - {}", Cycles(summary.window.start), Cycles(summary.window.end));
+            let text = if time > 0.0 {
+                format!("visible range {place}, {} at {}", seconds(time), target.clock)
+            } else {
+                format!("visible range {place}")
+            };
+            ui.label(RichText::new(text).color(palette.weak_text));
+        });
+        ui.add_space(4.0);
+        header_ui(ui, &widths);
+        // Rows that are scrolled out of sight are not laid out.
+        let (count, height) = (summary.ipus.len(), row_height(&widths));
+        let top = ui.cursor().top();
+        let all = vec2(widths.iter().sum::<f32>(), count as f32 * height);
+        let seen = |y: f32| (((y - top) / height).max(0.0) as usize).min(count);
+        let rows = seen(ui.clip_rect().top())..(seen(ui.clip_rect().bottom()) + 1).min(count);
+        let (rect, _) = ui.allocate_exact_size(all + vec2(LEFT, 8.0), Sense::hover());
+        for (index, totals) in summary.ipus.iter().enumerate().take(rows.end).skip(rows.start) {
+            let row = Rect::from_min_size(
+                pos2(rect.left() + LEFT, top + index as f32 * height),
+                vec2(all.x, height),
+            );
+            ipu_ui(ui, row, &widths, totals, known);
+        }
+    });
+}
+
+/// Titles and widths of the columns of the summary, and how their figures are worked out; the
+/// second one takes the room that is left.
+const COLUMNS: [(&str, f32, &str); 6] = [
+    ("IPU", 40.0, "IPU of the replica"),
+    ("Proportions", 400.0, "Cycles of each kind of step in the window / cycles of the window"),
+    (
+        "Tile balance",
+        140.0,
+        "Mean tile balance of the steps in the window, each weighted by its cycles; \
+         steps that only wait for a sync do not count",
+    ),
+    ("StreamCopy host (Rx/Tx)", 165.0, "Bytes of the window's stream copies from and to the host"),
+    (
+        "StreamCopy remote buffer (Rx/Tx)",
+        220.0,
+        "Bytes of the window's stream copies from and to remote buffers",
+    ),
+    ("GlobalExchange (Rx/Tx)", 160.0, "Bytes of the window's exchanges with other IPUs"),
+];
+/// Most room for proportions.
+const MOST_PROPORTIONS: f32 = 860.0;
+/// Height of a row whose shares stand in two lines.
+const TWO_LINES: f32 = 60.0;
+
+/// Widths of the columns in the room there is.
+fn widths(room: f32) -> [f32; 6] {
+    let mut widths = COLUMNS.map(|(_, width, _)| width);
+    let others = widths.iter().sum::<f32>() - widths[1];
+    widths[1] = (room - others - LEFT).clamp(widths[1], MOST_PROPORTIONS);
+    widths
+}
+
+/// Height of a row of the summary: shares stand in one line where there is room, else in two.
+fn row_height(widths: &[f32; 6]) -> f32 {
+    if widths[1] < MOST_PROPORTIONS { TWO_LINES } else { 42.0 }
+}
+
+/// A cell of a row: its left edge is that of the column.
+fn cell_ui(
+    ui: &mut Ui,
+    row: Rect,
+    widths: &[f32; 6],
+    (ipu, column): (Option<u32>, usize),
+    contents: impl FnOnce(&mut Ui),
+) {
+    let left: f32 = widths[..column].iter().sum();
+    let corner = pos2(row.left() + left, row.top());
+    let rect = Rect::from_min_size(corner, vec2(widths[column] - 12.0, row.height()));
+    let layout = egui::Layout::left_to_right(egui::Align::Center);
+    let builder = egui::UiBuilder::new().id_salt(("window totals", ipu, column)).layout(layout);
+    let mut cell = ui.new_child(builder.max_rect(rect));
+    cell.set_clip_rect(ui.clip_rect().intersect(rect));
+    contents(&mut cell);
+}
+
+fn header_ui(ui: &mut Ui, widths: &[f32; 6]) {
+    let palette = Palette::of(ui.visuals());
+    let width: f32 = widths.iter().sum();
+    let (row, _) = ui.allocate_exact_size(vec2(LEFT + width, 20.0), Sense::hover());
+    let row = row.with_min_x(row.left() + LEFT);
+    for (column, (title, _, formula)) in COLUMNS.iter().enumerate() {
+        cell_ui(ui, row, widths, (None, column), |ui| {
+            let text = RichText::new(*title).color(palette.weak_text).size(12.0);
+            ui.add(egui::Label::new(text).extend()).on_hover_text(*formula);
+        });
+    }
+}
+
+fn ipu_ui(ui: &mut Ui, row: Rect, widths: &[f32; 6], totals: &IpuTotals, known: Known) {
+    let palette = Palette::of(ui.visuals());
+    let place = |column: usize| (Some(totals.ipu), column);
+    cell_ui(ui, row, widths, place(0), |ui| {
+        ui.label(strong(totals.ipu.to_string()));
+    });
+    cell_ui(ui, row, widths, place(1), |ui| {
+        ui.vertical(|ui| {
+            ui.add_space(3.0);
+            ui.spacing_mut().item_spacing.y = 3.0;
+            proportions_ui(ui, totals, row.height());
+        });
+    });
+    cell_ui(ui, row, widths, place(2), |ui| match totals.tile_balance {
+        _ if !known.balance => drop(ui.label("not recorded")),
+        Some(share) => balance_ui(ui, share),
+        None => {
+            ui.label("-");
+        }
+    });
+    for (column, traffic) in (3..).zip([totals.host, totals.remote_buffer, totals.global_exchange])
+    {
+        let text = if known.bytes { traffic_text(traffic) } else { "not recorded".to_owned() };
+        let none = traffic == StreamTraffic::default();
+        let colour = if none { palette.weak_text } else { palette.text };
+        cell_ui(ui, row, widths, place(column), |ui| {
+            ui.add(egui::Label::new(RichText::new(text).color(colour)).extend());
+        });
+    }
+}
+
+fn traffic_text(traffic: StreamTraffic) -> String {
+    format!("{} / {}", traffic.received, traffic.sent)
+}
+
+/// Shares with their colour and name, without those of nothing.
+fn parts(palette: &Palette, shares: &Proportions) -> Vec<(Color32, &'static str, f64)> {
+    let of = |activity: Activity, share: f64| {
+        (palette.activity(activity), activity_title(activity), share)
+    };
+    let all = [
+        of(Activity::Compute, shares.compute),
+        of(Activity::InternalExchange, shares.internal_exchange),
+        of(Activity::GlobalExchange, shares.global_exchange),
+        of(Activity::Host, shares.host),
+        of(Activity::RemoteBuffer, shares.remote_buffer),
+        of(Activity::Sync, shares.sync),
+        of(Activity::Other, shares.other),
+        (palette.lane, "Idle", shares.idle),
+    ];
+    all.into_iter().filter(|(_, _, share)| *share >= 0.0005).collect()
+}
+
+/// Size of the words below the bar of shares.
+const WORDS: f32 = 11.5;
+
+/// Shares as a bar and as text, in a row this high.
+fn proportions_ui(ui: &mut Ui, totals: &IpuTotals, height: f32) {
+    let palette = Palette::of(ui.visuals());
+    let parts = parts(palette, &totals.proportions);
+    let text: Vec<String> =
+        parts.iter().map(|(_, name, share)| format!("{name} {}", percent(*share))).collect();
+    let size = vec2(ui.available_width() - 16.0, 13.0);
+    let (rect, response) = ui.allocate_exact_size(size, Sense::hover());
+    let name = format!("Proportions of IPU {}", totals.ipu);
+    response.widget_info(|| WidgetInfo::labeled(Role::Image, true, &name));
+    ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(text.join(", ")));
+    response.on_hover_text(text.join("\n"));
+    ui.painter().rect_filled(rect, CornerRadius::same(2), palette.lane);
+    let mut left = rect.left();
+    for (colour, _, share) in &parts {
+        let right = (left + *share as f32 * rect.width()).min(rect.right());
+        let part = Rect::from_min_max(pos2(left, rect.top()), pos2(right, rect.bottom()));
+        ui.painter().rect_filled(part, 0.0, *colour);
+        left = right;
+    }
+    let width = |text: &String| {
+        let font = egui::FontId::proportional(WORDS);
+        ui.painter().layout_no_wrap(text.clone(), font, palette.text).size().x + 21.0
+    };
+    let widths: Vec<f32> = text.iter().map(width).collect();
+    let room = ui.available_width();
+    // Lines as high as their words: two of them fit below the bar, hovering tells the rest.
+    ui.spacing_mut().interact_size.y = WORDS + 3.0;
+    let mut shown = 0;
+    let lines = if height < TWO_LINES { 1 } else { 2 };
+    for _ in 0..lines {
+        if shown == parts.len() {
+            break;
+        }
+        let mut taken = 0.0;
+        let fits = widths[shown..].iter().take_while(|width| {
+            taken += **width;
+            taken <= room
+        });
+        let end = shown + fits.count().max(1);
+        ui.horizontal(|ui| {
+            for ((colour, _, _), text) in parts[shown..end].iter().zip(&text[shown..end]) {
+                share_ui(ui, *colour, text);
+            }
+        });
+        shown = end;
+    }
+}
+
+/// A share: its colour and its words.
+fn share_ui(ui: &mut Ui, colour: Color32, text: &str) {
+    let palette = Palette::of(ui.visuals());
+    ui.spacing_mut().item_spacing.x = 4.0;
+    let (dot, _) = ui.allocate_exact_size(vec2(8.0, 8.0), Sense::hover());
+    let line = egui::Stroke::new(1.0, palette.outline);
+    let inside = egui::StrokeKind::Inside;
+    let line = if colour == palette.lane { line } else { egui::Stroke::NONE };
+    ui.painter().rect(dot, CornerRadius::same(2), colour, line, inside);
+    ui.label(RichText::new(text).size(WORDS));
+    ui.add_space(5.0);
+}
+
+fn balance_ui(ui: &mut Ui, share: f64) {
+    let palette = Palette::of(ui.visuals());
+    ui.horizontal(|ui| {
+        let (rect, _) = ui.allocate_exact_size(vec2(64.0, 14.0), Sense::hover());
+        ui.painter().rect_filled(rect, CornerRadius::same(2), palette.lane);
+        let width = rect.width() * share.clamp(0.0, 1.0) as f32;
+        let filled = Rect::from_min_size(rect.min, vec2(width, rect.height()));
+        ui.painter().rect_filled(filled, CornerRadius::same(2), palette.balance);
+        ui.label(percent(share));
+    });
+}
+
+/// One step.
+pub fn step_ui(ui: &mut Ui, view: &StepView, ipu: u32) {
+    let activity = Activity::of(view.kind, view.stream);
+    let external = view.kind == ProgramKind::Sync && !view.title.contains("Internal");
+    let palette = Palette::of(ui.visuals());
+    let colour = step_colour(palette, view.kind, activity, external);
+    let title = format!("{} on IPU {ipu}", view.title);
+    details_ui(ui, colour, &title, |ui| {
+        for row in &view.rows {
+            row_ui(ui, row.name, &row.value, row.formula);
+        }
+        for (index, vertex) in view.vertices.iter().enumerate() {
+            let name = if index == 0 { "Vertices" } else { "" };
+            row_ui(ui, name, &format!("{} x {}", grouped(vertex.count), vertex.name), "");
+        }
+        if view.kind == ProgramKind::StreamCopyBegin && view.stream == StreamEnd::Host {
+            row_ui(ui, "Hint", "A long begin means that the host was not ready.", "");
+        }
+    });
+}
+
+/// Several steps beside each other: a row for each name that any of them has, a column for each
+/// step.
+pub fn steps_ui(ui: &mut Ui, views: &[StepView]) {
+    let palette = Palette::of(ui.visuals());
+    let mut names: Vec<(&str, &str)> = Vec::new();
+    for row in views.iter().flat_map(|view| &view.rows) {
+        if !names.iter().any(|(name, _)| *name == row.name) {
+            names.push((row.name, row.formula));
+        }
+    }
+    let together: u64 = views.iter().map(|view| view.range.length()).sum();
+    let title = format!("{} steps, {} cycles in all", views.len(), grouped(together));
+    details_ui(ui, palette.selection, &title, |ui| {
+        ui.label("");
+        for view in views {
+            let title: String = view.title.chars().take(80).collect();
+            ui.add(egui::Label::new(strong(title)).extend());
+        }
+        ui.end_row();
+        for (name, formula) in names {
+            ui.label(RichText::new(name).color(palette.weak_text)).on_hover_text(formula);
+            for view in views {
+                let row = view.rows.iter().find(|row| row.name == name);
+                let value = row.map_or("—", |row| row.value.as_str());
+                ui.add(egui::Label::new(value).selectable(true).extend());
+            }
+            ui.end_row();
+        }
+    });
+}
+
+/// A bar that stands for several steps.
+pub fn bar_ui(ui: &mut Ui, bar: &ChosenBar) {
+    let palette = Palette::of(ui.visuals());
+    let title = format!("{} on IPU {}", bar.title, bar.ipu);
+    details_ui(ui, palette.group, &title, |ui| {
+        for (name, value) in &bar.rows {
+            row_ui(ui, name, value, "");
+        }
+    });
+}
+
+/// A title with an edge in a colour, and rows below it.
+fn details_ui(ui: &mut Ui, colour: Color32, title: &str, rows: impl FnOnce(&mut Ui)) {
+    ScrollArea::both().auto_shrink(false).id_salt("step details").show(ui, |ui| {
+        ui.add_space(6.0);
+        let top = ui.cursor().top();
+        ui.horizontal_top(|ui| {
+            ui.add_space(LEFT + 10.0);
+            ui.vertical(|ui| {
+                let title: String = title.chars().take(600).collect();
+                ui.add(egui::Label::new(strong(title)).selectable(true).extend());
+                ui.add_space(2.0);
+                Grid::new("details")
+                    .num_columns(2)
+                    .min_row_height(17.0)
+                    .spacing(vec2(24.0, 5.0))
+                    .show(ui, rows);
+            });
+        });
+        let bottom = ui.cursor().top() - 4.0;
+        let left = ui.min_rect().left() + LEFT;
+        let edge = Rect::from_min_max(pos2(left, top), pos2(left + 4.0, bottom));
+        ui.painter().rect_filled(edge, CornerRadius::same(2), colour);
+        ui.add_space(8.0);
+    });
+}
+
+/// A name and a value; how the value is worked out, if it is derived, shows on hovering.
+fn row_ui(ui: &mut Ui, name: &str, value: &str, formula: &str) {
+    let palette = Palette::of(ui.visuals());
+    ui.label(RichText::new(name).color(palette.weak_text));
+    let label = ui.add(egui::Label::new(value).selectable(true).extend());
+    if !formula.is_empty() {
+        label.on_hover_text(formula);
+    }
+    ui.end_row();
+}

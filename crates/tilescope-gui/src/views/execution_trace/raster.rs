@@ -1,0 +1,220 @@
+//! Fills the lanes of one IPU into an image: as many bars as there are pixels cost no more than
+//! the image itself.
+//!
+//! A bar at least a pixel wide is a rectangle; its upper part, as high as its tile balance, is
+//! bright. Narrower bars share their pixel column by the part of it that they cover, but never
+//! less than a quarter, so that nothing disappears; columns that stand for several steps get a
+//! dotted line at the foot.
+
+use super::colours::{colour, matches};
+use crate::theme::{Palette, mix};
+use egui::{Color32, ColorImage};
+use tilescope_analysis::trace::{Item, Kind, Labels, LaneItems};
+use tilescope_report::units::{CycleRange, ProgramId};
+
+/// Least part of a column that a narrow bar shows on.
+const LEAST_COVER: f32 = 0.25;
+/// How far bars that do not match the filter are mixed with the lane.
+const FILTERED_OUT: f32 = 0.78;
+
+/// How lanes are filled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fill {
+    /// The cycles that the image covers.
+    pub window: CycleRange,
+    /// Columns of the image.
+    pub width: usize,
+    /// Height of a row, in pixels.
+    pub row_height: usize,
+    /// Rows of each sub-lane, from the top.
+    pub rows: Vec<u32>,
+    /// Rows of pixels between sub-lanes.
+    pub gap: usize,
+    /// Whether bars are shaded by tile balance.
+    pub tile_balance: bool,
+}
+
+impl Fill {
+    /// Height of the image.
+    pub fn height(&self) -> usize {
+        let rows: usize = self.rows.iter().map(|rows| *rows as usize).sum();
+        rows * self.row_height + self.gap * self.rows.len().saturating_sub(1)
+    }
+
+    /// First pixel row of a sub-lane.
+    pub fn top(&self, sub_lane: usize) -> usize {
+        let above: usize = self.rows[..sub_lane].iter().map(|rows| *rows as usize).sum();
+        above * self.row_height + self.gap * sub_lane
+    }
+}
+
+/// What is searched for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Filter {
+    /// In small letters; empty matches everything.
+    pub text: String,
+    /// Programs that match.
+    pub programs: Vec<ProgramId>,
+}
+
+/// Fills the lanes of one IPU.
+pub fn raster(
+    lanes: &[LaneItems],
+    labels: &Labels,
+    fill: &Fill,
+    filter: &Filter,
+    palette: &Palette,
+) -> ColorImage {
+    let size = [fill.width, fill.height().max(1)];
+    let mut image = ColorImage::filled(size, palette.lane);
+    for (index, lane) in lanes.iter().enumerate().take(fill.rows.len()) {
+        let mut narrow = Narrow::new(fill.rows[index], fill.width);
+        for item in &lane.items {
+            let look = look(item, labels, filter, palette);
+            let wide = Bar { image: &mut image, fill, sub_lane: index, palette };
+            wide.put(item, look, &mut narrow);
+        }
+        narrow.put(&mut image, fill, index, palette);
+    }
+    image
+}
+
+/// Colour and bright share of a bar.
+fn look(item: &Item, labels: &Labels, filter: &Filter, palette: &Palette) -> (Color32, f32) {
+    let full = colour(palette, labels, item);
+    let balance = item.tile_balance().map_or(1.0, |share| share as f32);
+    let all = filter.text.is_empty();
+    if all || matches(item, labels, &filter.programs, &filter.text) {
+        (full, balance)
+    } else {
+        (mix(full, palette.lane, FILTERED_OUT), balance)
+    }
+}
+
+struct Bar<'a> {
+    image: &'a mut ColorImage,
+    fill: &'a Fill,
+    sub_lane: usize,
+    palette: &'a Palette,
+}
+
+impl Bar<'_> {
+    fn put(self, item: &Item, (colour, balance): (Color32, f32), narrow: &mut Narrow) {
+        let fill = self.fill;
+        let scale = fill.width as f64 / fill.window.length().max(1) as f64;
+        let place = |cycle: u64| {
+            let offset = cycle as i64 - fill.window.start as i64;
+            (offset as f64 * scale).clamp(-4.0, fill.width as f64 + 4.0)
+        };
+        let (left, right) = (place(item.range.start), place(item.range.end));
+        if right <= 0.0 || left >= fill.width as f64 {
+            return;
+        }
+        let row = item.row.min(fill.rows[self.sub_lane].saturating_sub(1));
+        let bucket = matches!(item.kind, Kind::Bucket(..));
+        if bucket || right - left < 1.0 {
+            let busy = busy_share(item);
+            narrow.add(row, (left, right), busy, colour, balance, item.steps() > 1);
+            return;
+        }
+        let from = left.round().max(0.0) as usize;
+        let to = (right.round() as usize).clamp(from + 1, fill.width.max(from + 1));
+        // A gap tells neighbours apart where there is room for it.
+        let to = if to - from >= 4 { to - 1 } else { to };
+        let rows = if item.full_height { fill.rows[self.sub_lane] - row } else { 1 };
+        let top = fill.top(self.sub_lane) + row as usize * fill.row_height;
+        let height = rows as usize * fill.row_height - 1;
+        let bright =
+            if fill.tile_balance { (balance * height as f32).round() as usize } else { height };
+        let dim = self.palette.dimmed(colour);
+        for y in 0..height {
+            let pixel = if y < bright { colour } else { dim };
+            let start = (top + y) * fill.width;
+            let end = to.min(fill.width);
+            if from < end {
+                self.image.pixels[start + from..start + end].fill(pixel);
+            }
+        }
+    }
+}
+
+/// Share of a bar in which something runs.
+fn busy_share(item: &Item) -> f32 {
+    match &item.kind {
+        Kind::Bucket(totals, _) => {
+            let length = item.range.length().max(1) as f32;
+            (totals.cycles.total() as f32 / length).min(1.0)
+        }
+        _ => 1.0,
+    }
+}
+
+/// What narrow bars leave in the columns of a sub-lane, row by row.
+struct Narrow {
+    width: usize,
+    columns: Vec<Column>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Column {
+    colour: [f32; 3],
+    balance: f32,
+    cover: f32,
+    several: bool,
+}
+
+impl Narrow {
+    fn new(rows: u32, width: usize) -> Self {
+        Self { width, columns: vec![Column::default(); rows as usize * width] }
+    }
+
+    fn add(
+        &mut self,
+        row: u32,
+        (left, right): (f64, f64),
+        busy: f32,
+        colour: Color32,
+        balance: f32,
+        several: bool,
+    ) {
+        let first = left.max(0.0).floor() as usize;
+        let end = (right.ceil() as usize).clamp(first + 1, self.width.max(first + 1));
+        for x in first..end.min(self.width) {
+            let inside = (right.min(x as f64 + 1.0) - left.max(x as f64)).max(0.0) as f32;
+            let cover = inside * busy;
+            let column = &mut self.columns[row as usize * self.width + x];
+            let [r, g, b, _] = colour.to_array().map(f32::from);
+            // A weight above nothing, so that steps of no cycles show as well.
+            let weight = cover.max(1e-3);
+            for (sum, value) in column.colour.iter_mut().zip([r, g, b]) {
+                *sum += value * weight;
+            }
+            column.balance += balance * weight;
+            column.cover += weight;
+            // The first column of a bar says that it is several.
+            column.several |= several;
+        }
+    }
+
+    fn put(&self, image: &mut ColorImage, fill: &Fill, sub_lane: usize, palette: &Palette) {
+        let foot = (fill.row_height / 18).max(1);
+        for (index, column) in self.columns.iter().enumerate().filter(|(_, c)| c.cover > 0.0) {
+            let (row, x) = (index / self.width, index % self.width);
+            let [r, g, b] = column.colour.map(|sum| (sum / column.cover) as u8);
+            let own = Color32::from_rgb(r, g, b);
+            let strength = column.cover.clamp(LEAST_COVER, 1.0);
+            let balance = if fill.tile_balance { column.balance / column.cover } else { 1.0 };
+            let top = fill.top(sub_lane) + row * fill.row_height;
+            let height = fill.row_height - 1;
+            let bright = (balance * height as f32).round() as usize;
+            let upper = mix(palette.lane, own, strength);
+            let lower = mix(palette.lane, palette.dimmed(own), strength);
+            for y in 0..height {
+                let dotted = column.several && y + foot >= height && (x / 2).is_multiple_of(2);
+                let pixel = if y < bright { upper } else { lower };
+                let pixel = if dotted { mix(pixel, palette.text, 0.4) } else { pixel };
+                image.pixels[(top + y) * self.width + x] = pixel;
+            }
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! What is read and drawn in the background: once per report what never changes, and for each
+//! window the bars, their image and the marks above them.
+
+use super::bsp::Raster;
+use super::raster::{Fill, Filter, raster};
+use crate::theme::Palette;
+use crate::widgets::tiled::Pieces;
+use rayon::prelude::*;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use tilescope_analysis::trace::{
+    Arrow, Grouping, HostWork, Kind, Labels, LaneItems, Links, MAX_ROWS, Style, TileTimes, arrows,
+    host_lane, lane_items,
+};
+use tilescope_report::trace::Trace;
+use tilescope_report::units::{CycleRange, StepId};
+use tilescope_report::{
+    Activity, Mark, MarkFilter, MarkKind, Part, ProgramKind, Report, ReportError, Target,
+};
+
+/// Marks of one kind that are read for a window.
+const MAX_MARKS: usize = 1_500;
+
+/// Pixels from which on an exchange has arrows without being chosen.
+const LEAST_SENDER: f64 = 10.0;
+/// Most exchanges of a window that have arrows.
+const MAX_SENDERS: usize = 64;
+/// Pixels from which on a bar may get a name, were the window shown a little closer.
+const LEAST_WIDE: f64 = 16.0;
+
+/// One IPU of the trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IpuLanes {
+    /// IPU of the replica.
+    pub ipu: u32,
+    /// Its groups of tiles.
+    pub sub_lanes: Vec<u8>,
+    /// Executed steps on all of them.
+    pub steps: u64,
+    /// Rows of the flame, for each group of tiles.
+    pub flame_rows: Vec<u32>,
+}
+
+/// What never changes while a report is open.
+pub struct Prepared {
+    /// The trace.
+    pub trace: Trace,
+    /// Names of programs.
+    pub labels: Labels,
+    /// From the first cycle to the last.
+    pub range: CycleRange,
+    /// The IPUs.
+    pub ipus: Vec<IpuLanes>,
+    /// Kinds of marks there are.
+    pub mark_kinds: Vec<MarkKind>,
+    /// What programs move between IPUs.
+    links: Links,
+    /// The machine.
+    pub target: Arc<Target>,
+    /// Whether anything is copied from or to the host.
+    pub host: bool,
+    /// Whether it is known how many tiles work in a step.
+    pub balance: bool,
+    /// What each tile does; read when it is first shown.
+    tile_times: OnceLock<TileTimes>,
+}
+
+impl Prepared {
+    /// What each tile does in each program, once the raster of tiles has asked for it.
+    pub fn known_tile_times(&self) -> Option<&TileTimes> {
+        self.tile_times.get()
+    }
+
+    fn tile_times(&self, report: &Report) -> Result<&TileTimes, ReportError> {
+        match self.tile_times.get() {
+            Some(times) => Ok(times),
+            None => {
+                let times = TileTimes::read(report)?;
+                Ok(self.tile_times.get_or_init(|| times))
+            }
+        }
+    }
+}
+
+/// Reads what never changes; `None` if nothing was executed.
+pub fn prepare(
+    report: &Report,
+    progress: &Arc<AtomicU64>,
+    cancel: &Arc<AtomicBool>,
+) -> Result<Option<Prepared>, ReportError> {
+    let mut tell = |share: f64| progress.store((share * 1000.0) as u64, Ordering::Relaxed);
+    report.prepare_trace(&mut tell, cancel)?;
+    let Some(trace) = report.trace()? else { return Ok(None) };
+    if trace.bars() == 0 {
+        return Ok(None);
+    }
+    let labels = Labels::new(&*report.programs()?);
+    let mut mark_kinds = Vec::new();
+    for kind in MarkKind::ALL {
+        let filter = MarkFilter { kind: Some(kind), ipu: None, window: None, limit: 1 };
+        if !report.marks(&filter)?.is_empty() {
+            mark_kinds.push(kind);
+        }
+    }
+    let ipus = ipu_lanes(&trace, &labels);
+    let (range, mut host) = (trace.range(), false);
+    for info in trace.lanes() {
+        let lane = trace.lane_of(info.ipu, info.sub_lane);
+        let totals = lane.map(|lane| lane.totals(range)).transpose()?;
+        host |= totals.is_some_and(|totals| totals.cycles[Activity::Host] > 0);
+    }
+    Ok(Some(Prepared {
+        links: Links::read(report)?,
+        target: report.target()?,
+        host,
+        balance: report.has(Part::ActiveTiles),
+        range,
+        trace,
+        labels,
+        ipus,
+        mark_kinds,
+        tile_times: OnceLock::new(),
+    }))
+}
+
+fn ipu_lanes(trace: &Trace, labels: &Labels) -> Vec<IpuLanes> {
+    let mut ipus: Vec<IpuLanes> = Vec::new();
+    for lane in trace.lanes() {
+        if ipus.last().is_none_or(|ipu| ipu.ipu != lane.ipu) {
+            let (sub_lanes, flame_rows) = (Vec::new(), Vec::new());
+            ipus.push(IpuLanes { ipu: lane.ipu, sub_lanes, steps: 0, flame_rows });
+        }
+        if let Some(ipu) = ipus.last_mut() {
+            ipu.sub_lanes.push(lane.sub_lane);
+            ipu.steps += lane.steps;
+            // Other tiles than the compute tiles only copy: a parent and its parts.
+            let rows = if lane.sub_lane == 0 { labels.rows().clamp(2, MAX_ROWS) } else { 2 };
+            ipu.flame_rows.push(rows);
+        }
+    }
+    ipus
+}
+
+/// What a scene shows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SceneKey {
+    /// Cycles; more than are on the screen, so that panning finds them there.
+    pub window: CycleRange,
+    /// Pixels for them.
+    pub width: usize,
+    /// IPUs that are on the screen.
+    pub ipus: Vec<u32>,
+    /// Flame or flat.
+    pub style: Style,
+    /// What is shown as one.
+    pub grouping: Grouping,
+    /// Whether bars are shaded by tile balance.
+    pub tile_balance: bool,
+    /// Whether there are rows of marks.
+    pub marks: bool,
+    /// Whether there are arrows between IPUs.
+    pub arrows: bool,
+    /// The chosen step, which has arrows however narrow it is.
+    pub chosen: Option<StepId>,
+    /// What is searched for, in small letters.
+    pub filter: String,
+    /// Whether colours are those on a dark ground.
+    pub dark: bool,
+    /// Height of a row in pixels.
+    pub row_height: usize,
+    /// Pixels between sub-lanes.
+    pub gap: usize,
+    /// Height of the raster of tiles in pixels; 0 without one.
+    pub tiles: usize,
+}
+
+/// Marks of one row.
+#[derive(Clone, Debug, Default)]
+pub struct MarkRow {
+    /// The marks, by start.
+    pub marks: Vec<Mark>,
+    /// Whether there are more than were read.
+    pub more: bool,
+}
+
+/// One IPU in a window.
+pub struct IpuScene {
+    /// IPU of the replica.
+    pub ipu: u32,
+    /// Bars of its groups of tiles.
+    pub lanes: Vec<LaneItems>,
+    /// Places of the bars among them that may be wide enough for a name, group by group.
+    pub wide: Vec<Vec<u32>>,
+    /// The bars as an image.
+    pub image: Pieces,
+    /// What every tile does, as an image.
+    pub tiles: Option<Pieces>,
+    /// Its stages and updates.
+    pub marks: MarkRow,
+}
+
+/// A window of the trace, ready to paint.
+pub struct Scene {
+    /// Different for every scene.
+    pub id: u64,
+    /// What it shows.
+    pub key: SceneKey,
+    /// The IPUs.
+    pub ipus: Vec<IpuScene>,
+    /// Marks that concern all IPUs, by kind.
+    pub marks: Vec<(MarkKind, MarkRow)>,
+    /// What the host does.
+    pub host: Vec<(CycleRange, HostWork)>,
+    /// Data on its way between IPUs.
+    pub arrows: Vec<Arrow>,
+}
+
+/// Kinds of marks that concern all IPUs.
+pub const COMMON_MARKS: [MarkKind; 6] = [
+    MarkKind::Run,
+    MarkKind::Iteration,
+    MarkKind::Phase,
+    MarkKind::Slot,
+    MarkKind::Loader,
+    MarkKind::Callback,
+];
+
+/// Number of rows of each group of tiles.
+pub fn rows_of(lanes: &IpuLanes, style: Style) -> Vec<u32> {
+    match style {
+        Style::Flame => lanes.flame_rows.clone(),
+        Style::Flat => vec![1; lanes.sub_lanes.len()],
+    }
+}
+
+/// Reads, arranges and fills a window.
+pub fn scene(report: &Report, prepared: &Prepared, key: &SceneKey) -> Result<Scene, ReportError> {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let filter = Filter {
+        text: key.filter.clone(),
+        programs: match key.filter.as_str() {
+            "" => Vec::new(),
+            text => prepared.labels.matching(text),
+        },
+    };
+    let shown: Vec<&IpuLanes> =
+        prepared.ipus.iter().filter(|lanes| key.ipus.contains(&lanes.ipu)).collect();
+    let ipus: Result<Vec<IpuScene>, ReportError> =
+        shown.par_iter().map(|lanes| ipu_scene(report, prepared, key, &filter, lanes)).collect();
+    let mut marks = Vec::new();
+    for kind in COMMON_MARKS {
+        if key.marks && prepared.mark_kinds.contains(&kind) {
+            marks.push((kind, mark_row(report, kind, None, key.window)?));
+        }
+    }
+    let host = match key.marks && prepared.host {
+        true => host_lane(&prepared.trace, key.window, key.width as u32)?,
+        false => Vec::new(),
+    };
+    let ipus = ipus?;
+    let arrows = match key.arrows && prepared.ipus.len() > 1 {
+        true => arrows(&prepared.trace, &prepared.links, &exchanges(&ipus, key))?,
+        false => Vec::new(),
+    };
+    let id = NEXT.fetch_add(1, Ordering::Relaxed);
+    Ok(Scene { id, key: key.clone(), ipus, marks, host, arrows })
+}
+
+/// The widest exchanges between IPUs, wide enough to begin an arrow in.
+fn exchanges(ipus: &[IpuScene], key: &SceneKey) -> Vec<StepId> {
+    let least = (key.window.length() as f64 / key.width.max(1) as f64 * LEAST_SENDER) as u64;
+    let items = ipus.iter().flat_map(|ipu| &ipu.lanes).flat_map(|lane| &lane.items);
+    let mut found: Vec<(u64, StepId)> = items
+        .filter(|item| item.range.length() >= least.max(1))
+        .filter_map(|item| match item.kind {
+            Kind::Step(step) if step.kind == ProgramKind::GlobalExchange => {
+                Some((item.range.length(), step.step))
+            }
+            _ => None,
+        })
+        .collect();
+    found.sort_unstable_by_key(|(length, step)| (std::cmp::Reverse(*length), *step));
+    found.dedup_by_key(|(_, step)| *step);
+    found.truncate(MAX_SENDERS);
+    let mut steps: Vec<StepId> = found.into_iter().map(|(_, step)| step).collect();
+    steps.extend(key.chosen);
+    steps.sort_unstable();
+    steps.dedup();
+    steps
+}
+
+fn ipu_scene(
+    report: &Report,
+    prepared: &Prepared,
+    key: &SceneKey,
+    filter: &Filter,
+    shown: &IpuLanes,
+) -> Result<IpuScene, ReportError> {
+    let Prepared { trace, labels, .. } = prepared;
+    let lanes: Result<Vec<LaneItems>, ReportError> = shown
+        .sub_lanes
+        .iter()
+        .map(|sub_lane| {
+            let looks = (key.style, key.grouping);
+            lane_items(trace, labels, (shown.ipu, *sub_lane), key.window, key.width as u32, looks)
+        })
+        .collect();
+    let lanes = lanes?;
+    let fill = Fill {
+        window: key.window,
+        width: key.width,
+        row_height: key.row_height,
+        rows: rows_of(shown, key.style),
+        gap: key.gap,
+        tile_balance: key.tile_balance,
+    };
+    let palette = Palette::on(key.dark);
+    let image = Pieces::cut(raster(&lanes, labels, &fill, filter, palette));
+    let tiles = match key.tiles {
+        0 => None,
+        rows => Some(tiles_image(report, prepared, key, shown, (rows, palette))?),
+    };
+    let mut marks = MarkRow::default();
+    for kind in [MarkKind::Stage, MarkKind::Update] {
+        if key.marks && prepared.mark_kinds.contains(&kind) {
+            let row = mark_row(report, kind, Some(shown.ipu), key.window)?;
+            marks.more |= row.more;
+            marks.marks.extend(row.marks);
+        }
+    }
+    marks.marks.sort_by_key(|mark| mark.cycles.start);
+    let least = (key.window.length() as f64 / key.width.max(1) as f64 * LEAST_WIDE) as u64;
+    let wide = lanes.iter().map(|lane| wide(lane, least)).collect();
+    Ok(IpuScene { ipu: shown.ipu, lanes, wide, image, tiles, marks })
+}
+
+/// Places of the bars of at least so many cycles.
+fn wide(lane: &LaneItems, least: u64) -> Vec<u32> {
+    let bars = (0..).zip(&lane.items);
+    bars.filter(|(_, item)| item.range.length() >= least.max(1)).map(|(at, _)| at).collect()
+}
+
+/// What every tile of an IPU does in a window.
+fn tiles_image(
+    report: &Report,
+    prepared: &Prepared,
+    key: &SceneKey,
+    shown: &IpuLanes,
+    (rows, palette): (usize, &Palette),
+) -> Result<Pieces, ReportError> {
+    let target = report.target()?;
+    let raster = Raster {
+        times: prepared.tile_times(report)?,
+        labels: &prepared.labels,
+        palette,
+        window: key.window,
+        size: [key.width, rows],
+        tiles: target.tiles_of_ipu(shown.ipu),
+        io_tiles: target.io_tiles_per_ipu,
+    };
+    let mut lanes = Vec::new();
+    for sub_lane in &shown.sub_lanes {
+        let spans = match prepared.trace.lane_of(shown.ipu, *sub_lane) {
+            Some(lane) => lane.spans(key.window, key.width as u32)?,
+            None => Vec::new(),
+        };
+        lanes.push((*sub_lane, spans));
+    }
+    Ok(Pieces::cut(raster.fill(&lanes)))
+}
+
+fn mark_row(
+    report: &Report,
+    kind: MarkKind,
+    ipu: Option<u32>,
+    window: CycleRange,
+) -> Result<MarkRow, ReportError> {
+    let filter = MarkFilter { kind: Some(kind), ipu, window: Some(window), limit: MAX_MARKS };
+    let marks = report.marks(&filter)?;
+    Ok(MarkRow { more: marks.len() >= MAX_MARKS, marks })
+}
+
+/// The whole run as a strip: one row per IPU.
+pub fn overview(
+    prepared: &Prepared,
+    (width, row_height): (usize, usize),
+    dark: bool,
+) -> Result<Pieces, ReportError> {
+    let Prepared { trace, labels, range, ipus, .. } = prepared;
+    let grouping = Grouping { executions: false, syncs: false };
+    let lanes: Result<Vec<LaneItems>, ReportError> = ipus
+        .par_iter()
+        .map(|ipu| {
+            lane_items(trace, labels, (ipu.ipu, 0), *range, width as u32, (Style::Flat, grouping))
+        })
+        .collect();
+    let fill = Fill {
+        window: *range,
+        width,
+        row_height,
+        rows: vec![1; ipus.len()],
+        gap: 0,
+        tile_balance: false,
+    };
+    let palette = Palette::on(dark);
+    Ok(Pieces::cut(raster(&lanes?, labels, &fill, &Filter::default(), palette)))
+}

@@ -1,0 +1,159 @@
+//! The strip of controls above the lanes.
+
+use super::scene::Prepared;
+use super::{ExecutionTrace, arrows, bsp};
+use crate::command::Command;
+use crate::prefs::TracePrefs;
+use crate::theme::Palette;
+use crate::views::ViewContext;
+use crate::widgets::axis::count_drag;
+use crate::widgets::toolbar::{Bar, weak_ui};
+use crate::widgets::{legend_ui, search_ui};
+use egui::{RichText, Ui};
+use std::collections::BTreeSet;
+use tilescope_analysis::trace::{HostWork, Style};
+use tilescope_report::units::{Cycles, seconds};
+
+impl ExecutionTrace {
+    pub(super) fn controls_ui(
+        &mut self,
+        bar: &mut Bar<'_>,
+        context: &mut ViewContext<'_>,
+        prepared: &Prepared,
+    ) {
+        let old = context.prefs.trace;
+        let mut prefs = old;
+        let styles = [(Style::Flame, "Flame"), (Style::Flat, "Flat")];
+        if let Some(style) = bar.choice("View", &styles, prefs.style) {
+            prefs.style = style;
+        }
+        if prepared.ipus.len() > 1 {
+            bar.add("IPU", |ui| self.ipus_ui(ui, prepared));
+        }
+        if self.focus_filter {
+            bar.unfold();
+        }
+        bar.add("Filter steps", |ui| {
+            let filter = search_ui(ui, &mut self.filter, "Filter steps", 150.0);
+            if std::mem::take(&mut self.focus_filter) {
+                filter.request_focus();
+            }
+        });
+        let marked = !prepared.mark_kinds.is_empty() || prepared.host;
+        toggles_ui(bar, &mut prefs, marked, prepared.ipus.len() > 1);
+        bsp::controls_ui(bar, &mut prefs);
+        bar.add("Key", |ui| drop(ui.menu_button("Key", key_ui)));
+        if prefs != old {
+            context.commands.push(Command::SetTracePrefs(prefs));
+        }
+        bar.end();
+        if bar.button("Whole run", "Show everything (F without a selection)") {
+            self.axis = None;
+        }
+        self.magnification_ui(bar, context);
+    }
+
+    /// Which IPUs are shown: a click shows one alone, Shift + click adds it or takes it away.
+    fn ipus_ui(&mut self, ui: &mut Ui, prepared: &Prepared) {
+        let title = match self.ipus.len() {
+            0 => "All".to_owned(),
+            1..=3 => {
+                let ipus: Vec<String> = self.ipus.iter().map(u32::to_string).collect();
+                format!("IPU {}", ipus.join(", "))
+            }
+            count => format!("{count} IPUs"),
+        };
+        weak_ui(ui, "IPU".to_owned());
+        let before = self.ipus.clone();
+        let shown = egui::ComboBox::from_id_salt("IPU").selected_text(title).show_ui(ui, |ui| {
+            if ui.selectable_label(self.ipus.is_empty(), "All").clicked() {
+                self.ipus.clear();
+            }
+            for ipu in prepared.ipus.iter().map(|lanes| lanes.ipu) {
+                let chosen = self.ipus.contains(&ipu);
+                let entry = ui.selectable_label(chosen, format!("IPU {ipu}"));
+                let entry = entry.on_hover_text("Shift + click shows several");
+                if !entry.clicked() {
+                    continue;
+                }
+                if !ui.input(|input| input.modifiers.shift || input.modifiers.command) {
+                    self.ipus = BTreeSet::from([ipu]);
+                } else if chosen {
+                    self.ipus.remove(&ipu);
+                } else {
+                    self.ipus.insert(ipu);
+                }
+            }
+        });
+        shown.response.accessible_name("IPU");
+        if self.ipus != before {
+            self.scroll = 0.0;
+        }
+    }
+
+    /// How many cycles are on the screen: to read, to drag, or to type.
+    fn magnification_ui(&mut self, bar: &mut Bar<'_>, context: &ViewContext<'_>) {
+        let (Some(axis), Some(limits)) = (self.axis, self.limits) else { return };
+        let mut cycles = axis.count(limits);
+        let time = Cycles(cycles).seconds_at(context.opened.target.clock);
+        bar.add("Cycles on the screen", |ui| {
+            if time > 0.0 {
+                weak_ui(ui, format!("= {}", seconds(time)));
+            }
+            let drag = count_drag(&mut cycles, limits).suffix(" cycles");
+            let shown = ui.add(drag).accessible_name("Cycles on the screen");
+            if shown.on_hover_text("Cycles on the screen: drag, or type how many").changed() {
+                self.axis = Some(axis.showing(cycles, limits));
+            }
+        });
+    }
+}
+
+fn toggles_ui(bar: &mut Bar<'_>, prefs: &mut TracePrefs, marks: bool, several: bool) {
+    bar.tick(
+        "Group executions",
+        &mut prefs.group_executions,
+        "Show the exchange, arrangement and vertices of an operation as one bar. \
+         Switch it off to see what PreArrange costs.",
+    );
+    let hint = "Show syncs that follow one another as one bar.";
+    bar.tick("Group syncs", &mut prefs.group_syncs, hint);
+    let hint = "Bright is the share of the tiles' time that is used; the rest of a bar is dim.";
+    bar.tick("Tile balance", &mut prefs.tile_balance, hint);
+    if marks {
+        let hint = "Rows for runs, iterations, pipeline phases and stages, and the host.";
+        bar.tick("Marks", &mut prefs.marks, hint);
+    }
+    if several {
+        let hint = "From exchanges between IPUs to the steps that use what arrives.";
+        bar.tick("Arrows", &mut prefs.arrows, hint);
+    }
+}
+
+/// What colours mean.
+fn key_ui(ui: &mut Ui) {
+    let palette = Palette::of(ui.visuals());
+    let entries = [
+        (palette.compute, "Compute set (OnTileExecute)"),
+        (palette.group, "Everything below a name"),
+        (palette.internal_exchange, "Exchange inside an IPU (DoExchange)"),
+        (palette.global_exchange, "Exchange between IPUs (GlobalExchange)"),
+        (palette.internal_sync, "Sync inside an IPU"),
+        (palette.external_sync, "Sync with other IPUs or the host"),
+        (palette.stream_copy, "Stream copy"),
+        (palette.stream_begin, "Its begin: waiting for the host"),
+        (palette.stream_mid, "Its middle: moving data, host"),
+        (palette.remote_mid, "Its middle: moving data, remote buffer"),
+        (palette.stream_end, "Its end"),
+    ];
+    for (colour, text) in entries {
+        ui.horizontal(|ui| legend_ui(ui, colour, text));
+    }
+    for work in [HostWork::Awaited, HostWork::Mixed, HostWork::Moving] {
+        let (colour, text) = (arrows::host_colour(palette, work), arrows::host_words(work));
+        ui.horizontal(|ui| legend_ui(ui, colour, text));
+    }
+    ui.separator();
+    let text = "Dotted foot: several steps in one pixel; the colour is their mixture.";
+    ui.label(RichText::new(text).color(palette.weak_text).size(12.0));
+}

@@ -1,0 +1,330 @@
+//! The largest vertices, exchanges and variables, of the model, an IPU or the fullest tile.
+
+use crate::fonts::strong;
+use crate::theme::Palette;
+use crate::views::ViewContext;
+use crate::widgets::table::{Cell, Column, Table, TableState};
+use crate::widgets::{choice_ui, hint_ui, missing_ui, tabs_ui, waiting_ui};
+use crate::worker::{Asked, Slot};
+use egui::Ui;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tilescope_analysis::liveness::{Live, Source, always_live, curve, live_at};
+use tilescope_analysis::memory::{self, Listing};
+use tilescope_report::units::{TileRange, grouped};
+use tilescope_report::{Part, Report, ReportError, Target};
+
+/// What is listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Tab {
+    #[default]
+    Vertices,
+    Exchanges,
+    Variables,
+    /// Variables that are live at the step with most live bytes.
+    Peak,
+}
+
+/// Where it is listed from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Scope {
+    /// All tiles of the replica.
+    #[default]
+    Model,
+    /// The tiles of one IPU.
+    Ipu(u32),
+    /// The fullest tile.
+    Tile,
+}
+
+/// A table, with what tells it from the next.
+type Listed = Result<(u64, Arc<Table>), String>;
+
+/// State of the tables.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Largest {
+    tab: Tab,
+    scope: Scope,
+    #[serde(skip)]
+    listed: Slot<(Tab, Source, TileRange), Listed>,
+    states: [TableState; 4],
+    /// The vertex type whose compute sets are listed beside it.
+    vertex: Option<String>,
+    #[serde(skip)]
+    users: Slot<(String, TileRange), Listed>,
+    users_state: TableState,
+}
+
+/// Width in which tabs and choice have room beside each other.
+const ONE_LINE: f32 = 760.0;
+
+impl Largest {
+    fn scope_ui(&mut self, ui: &mut Ui, ipus: u32, fullest: Option<u32>) {
+        let mut scopes = vec![(Scope::Model, "Whole model".to_owned())];
+        if ipus > 1 {
+            scopes.extend((0..ipus).map(|ipu| (Scope::Ipu(ipu), format!("IPU {ipu}"))));
+        }
+        if let Some(tile) = fullest {
+            scopes.push((Scope::Tile, format!("Fullest tile, {}", grouped(tile.into()))));
+        }
+        let scopes: Vec<(Scope, &str)> =
+            scopes.iter().map(|(scope, name)| (*scope, name.as_str())).collect();
+        if let Some(scope) = choice_ui(ui, "Of", &scopes, self.scope) {
+            self.scope = scope;
+        }
+    }
+
+    /// The tiles that are asked about.
+    fn tiles(&self, target: &Target, fullest: Option<u32>) -> TileRange {
+        let all = TileRange::new(0, target.tiles_per_replica());
+        match (self.scope, fullest) {
+            (Scope::Ipu(ipu), _) if ipu < target.ipus_per_replica => target.tiles_of_ipu(ipu),
+            (Scope::Tile, Some(tile)) => TileRange::new(tile, tile + 1),
+            _ => all,
+        }
+    }
+
+    /// Shows the tables.
+    pub fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, fullest: Option<u32>) {
+        let tabs = [
+            (Tab::Vertices, "Largest vertices"),
+            (Tab::Exchanges, "Largest exchanges"),
+            (Tab::Variables, "Largest variables"),
+            (Tab::Peak, "Live at the peak"),
+        ];
+        let narrow = ui.available_width() < ONE_LINE;
+        ui.horizontal(|ui| {
+            ui.add_space(6.0);
+            tabs_ui(ui, &tabs, &mut self.tab);
+            if !narrow {
+                self.scope_ui(ui, context.opened.target.ipus_per_replica, fullest);
+            }
+        });
+        if narrow {
+            ui.horizontal(|ui| {
+                ui.add_space(6.0);
+                self.scope_ui(ui, context.opened.target.ipus_per_replica, fullest);
+            });
+        }
+        ui.add_space(4.0);
+        let (part, index, what) = match self.tab {
+            Tab::Vertices => (Part::Vertices, 0, "vertices"),
+            Tab::Exchanges => (Part::Exchanges, 1, "exchanges"),
+            Tab::Variables => (Part::Variables, 2, "variables"),
+            Tab::Peak => (Part::Liveness, 3, "variables"),
+        };
+        if !context.opened.report.has(part) {
+            return hint_ui(
+                ui,
+                &format!("The {what} of each tile were not recorded in this report."),
+            );
+        }
+        let report = context.opened.report.clone();
+        let all = context.opened.target.tiles_per_replica();
+        let tiles = self.tiles(&context.opened.target, fullest);
+        let source = match self.scope {
+            Scope::Model => Source::Whole,
+            Scope::Ipu(ipu) => Source::Ipu(ipu),
+            Scope::Tile => Source::Tile(tiles.first),
+        };
+        let question = move |(tab, source, tiles): &(Tab, Source, TileRange)| {
+            if *tab == Tab::Peak {
+                return live_at_peak(&report, *source).map_err(|error| error.to_string());
+            }
+            listed(&report, *tab, &listed_tiles(*tiles, all)).map_err(|error| error.to_string())
+        };
+        let key = (self.tab, source, tiles);
+        let (generation, table) = match self.listed.ask(ui.ctx(), context.workers, &key, question) {
+            Asked::Fresh(Ok(answer)) => answer.clone(),
+            Asked::Fresh(Err(problem)) => {
+                return missing_ui(ui, "The list cannot be read", problem);
+            }
+            Asked::Failed => {
+                return missing_ui(ui, "The list cannot be read", "Please report this.");
+            }
+            Asked::Stale(_) | Asked::Waiting => {
+                if self.listed.is_slow() {
+                    waiting_ui(ui, "Reading…");
+                }
+                return;
+            }
+        };
+        let hint = format!("Filter {what}");
+        if self.tab == Tab::Vertices {
+            return self.vertices_ui(ui, context, (generation, &table), tiles);
+        }
+        ui.push_id(index, |ui| {
+            self.states[index].ui(ui, context.workers, &table, generation, &hint);
+        });
+    }
+
+    /// Vertex types, and beside the chosen one the compute sets that use it.
+    fn vertices_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        (generation, table): (u64, &Arc<Table>),
+        tiles: TileRange,
+    ) {
+        let name = |row: &Vec<Cell>| row.first().map(Cell::text);
+        let place = table.rows.iter().position(|row| name(row) == self.vertex);
+        let Some(vertex) = self.vertex.clone().filter(|_| place.is_some()) else {
+            return self.types_ui(ui, context, (generation, table), None);
+        };
+        if ui.available_width() < ONE_LINE {
+            ui.horizontal(|ui| {
+                ui.add_space(8.0);
+                if ui.button("All vertices").clicked() {
+                    self.vertex = None;
+                }
+            });
+            return self.users_ui(ui, context, vertex, tiles);
+        }
+        let frame = egui::Frame::new().fill(Palette::of(ui.visuals()).page);
+        let half = ui.available_width() * 0.45;
+        let panel = egui::Panel::right("compute sets of a vertex").default_size(half).frame(frame);
+        panel.show(ui, |ui| {
+            ui.take_available_space();
+            self.users_ui(ui, context, vertex, tiles);
+        });
+        egui::CentralPanel::default().frame(frame).show(ui, |ui| {
+            self.types_ui(ui, context, (generation, table), place);
+        });
+    }
+
+    fn types_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        (generation, table): (u64, &Arc<Table>),
+        chosen: Option<usize>,
+    ) {
+        let (state, workers) = (&mut self.states[0], context.workers);
+        let clicked = ui.push_id(0, |ui| {
+            state.choose_ui(ui, workers, table, generation, "Filter vertices", chosen.as_slice())
+        });
+        if let Some(row) = clicked.inner {
+            let again = chosen == Some(row);
+            let name = table.rows[row].first().map(Cell::text);
+            self.vertex = name.filter(|_| !again);
+        }
+    }
+
+    /// The compute sets that use a vertex type.
+    fn users_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &ViewContext<'_>,
+        vertex: String,
+        tiles: TileRange,
+    ) {
+        ui.horizontal(|ui| {
+            ui.add_space(8.0);
+            let title = strong(format!("Compute sets that use {vertex}"));
+            ui.add(egui::Label::new(title).truncate());
+        });
+        let report = context.opened.report.clone();
+        let all = context.opened.target.tiles_per_replica();
+        let question = move |(vertex, tiles): &(String, TileRange)| {
+            users(&report, vertex, &listed_tiles(*tiles, all)).map_err(|error| error.to_string())
+        };
+        let (generation, table) =
+            match self.users.ask(ui.ctx(), context.workers, &(vertex, tiles), question) {
+                Asked::Fresh(Ok(answer)) => answer.clone(),
+                Asked::Fresh(Err(problem)) => {
+                    return missing_ui(ui, "The list cannot be read", problem);
+                }
+                Asked::Failed => {
+                    return missing_ui(ui, "The list cannot be read", "Please report this.");
+                }
+                Asked::Stale(_) | Asked::Waiting => return,
+            };
+        ui.push_id("users", |ui| {
+            let hint = "Filter compute sets";
+            self.users_state.ui(ui, context.workers, &table, generation, hint);
+        });
+    }
+}
+
+/// Tiles as lists are asked for them: none stand for all of them, which is quicker.
+fn listed_tiles(tiles: TileRange, all: u32) -> Vec<u32> {
+    if tiles.count() == all { Vec::new() } else { (tiles.first..tiles.end).collect() }
+}
+
+fn users(report: &Report, vertex: &str, tiles: &[u32]) -> Result<(u64, Arc<Table>), ReportError> {
+    let listing = memory::users_of(report, vertex, tiles)?;
+    Ok(made(listing, "Compute set", "State", "Vertices"))
+}
+
+/// What is live at the step with most live bytes, always-live variables among it.
+fn live_at_peak(report: &Report, source: Source) -> Result<(u64, Arc<Table>), ReportError> {
+    let peak = curve(report, source)?.and_then(|curve| curve.peak());
+    let mut live = always_live(report, source)?;
+    if let Some(peak) = peak {
+        live.extend(live_at(report, source, &[peak as u32])?);
+    }
+    live.retain(|live| live.bytes.iter().any(|bytes| *bytes > 0));
+    let size = peak.map_or_else(|| "Size".to_owned(), |p| format!("At step {}", grouped(p as u64)));
+    let columns = vec![
+        Column::text("Variable"),
+        Column::text("About"),
+        Column::short("Live"),
+        Column::number(size),
+    ];
+    let row = |live: Live| {
+        let always = if live.lifetime.is_none() { "always" } else { "now" };
+        vec![
+            Cell::Text(live.name),
+            Cell::Text(live.about),
+            Cell::Text(always.to_owned()),
+            Cell::Bytes(live.bytes.iter().sum()),
+        ]
+    };
+    let table = Table { columns, rows: live.into_iter().map(row).collect(), totals: true };
+    Ok((next_generation(), Arc::new(table)))
+}
+
+/// Tells a table from the next.
+fn next_generation() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+fn listed(report: &Report, tab: Tab, tiles: &[u32]) -> Result<(u64, Arc<Table>), ReportError> {
+    let (listing, name, bytes, count): (Listing, _, _, _) = match tab {
+        Tab::Vertices => {
+            (memory::vertices(report, tiles)?, "Vertex type", "State and code", "Vertices")
+        }
+        Tab::Exchanges => (memory::exchanges(report, tiles)?, "Exchange", "Code", "Messages"),
+        Tab::Variables | Tab::Peak => {
+            (memory::variables(report, tiles)?, "Variable", "Size", "Tiles")
+        }
+    };
+    Ok(made(listing, name, bytes, count))
+}
+
+/// A table of a list, one column of bytes.
+fn made(listing: Listing, name: &str, bytes: &str, count: &str) -> (u64, Arc<Table>) {
+    let columns = vec![
+        Column::text(name),
+        Column::text("About"),
+        Column::number(bytes),
+        Column::number(count),
+    ];
+    let row = |listed: memory::Listed| {
+        let bytes = listed.bytes.iter().sum();
+        vec![
+            Cell::Text(listed.name),
+            Cell::Text(listed.about),
+            Cell::Bytes(bytes),
+            Cell::Count(listed.count),
+        ]
+    };
+    let rows = listing.rows.into_iter().map(row).collect();
+    let table = Table { columns, rows, totals: true };
+    (next_generation(), Arc::new(table))
+}

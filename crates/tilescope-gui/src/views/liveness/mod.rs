@@ -1,0 +1,456 @@
+//! Liveness: what lives at each step of the compiled program.
+
+mod tables;
+
+use super::jump::TraceJump;
+use super::state::{State, kept, restored};
+use super::{View, ViewContext, ViewInfo};
+use crate::command::Command;
+use crate::fonts::strong;
+use crate::icons::Icon;
+use crate::prefs::LivenessPrefs;
+use crate::session::Selection;
+use crate::theme::Palette;
+use crate::widgets::stack::{
+    Answer, Flag, Layer, Level, Look, Matching, Stack, StackGraph, is_near,
+};
+use crate::widgets::toolbar::{Bar, toolbar_ui, weak_ui};
+use crate::widgets::{missing_ui, search_ui, tables_height, waiting_tabs_ui, waiting_ui};
+use crate::worker::{Asked, Slot};
+use egui::{CentralPanel, Frame, Key, Panel, RichText, Ui};
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+use std::sync::Arc;
+use tables::{Tab, Tables};
+use tilescope_analysis::liveness::{Curve, Source, curve};
+use tilescope_analysis::tiles::Unit;
+use tilescope_report::units::{Bytes, ProgramId, VariableId, exact_bytes, grouped, percent};
+use tilescope_report::{ProgramKind, Report, ReportError};
+
+/// This view, for the list.
+pub const VIEW: ViewInfo = ViewInfo {
+    name: "liveness",
+    title: "Liveness",
+    help: include_str!("../../../../../assets/help/liveness.md"),
+    icon: Icon::Steps,
+    settings: &["tab"],
+    create: || Box::<Liveness>::default(),
+};
+
+/// Most steps that are columns beside each other.
+const MAX_COLUMNS: usize = 8;
+
+/// The curve of a source, ready to be drawn.
+struct Shown {
+    curve: Curve,
+    stack: Arc<Stack>,
+    /// What each step is, in words.
+    labels: Vec<String>,
+}
+
+/// A curve, if there is one.
+type Answered = Result<Option<Arc<Shown>>, String>;
+/// A variable's name and the steps it is live in; `None` means always.
+type Lifetime = (String, Option<Range<u32>>);
+
+/// State of the view.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Liveness {
+    source: Source,
+    #[serde(skip)]
+    curve: Slot<(Source, bool), Answered>,
+    graph: StackGraph,
+    tables: Tables,
+    tab: Tab,
+    /// Steps that are chosen, in the order in which they were.
+    steps: Vec<u32>,
+    /// The program of the last of them, as the selection knows it.
+    #[serde(skip)]
+    program: Option<ProgramId>,
+    #[serde(skip)]
+    lifetime: Slot<VariableId, Result<Option<Lifetime>, String>>,
+    filter: String,
+    /// Steps that the filter finds.
+    #[serde(skip)]
+    matching: Slot<(u64, String), Arc<Matching>>,
+    #[serde(skip)]
+    jump: TraceJump,
+}
+
+impl View for Liveness {
+    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+        self.source = existing(self.source, context);
+        let report = context.opened.report.clone();
+        let key = (self.source, context.prefs.liveness.always_live);
+        let question = move |(source, always): &(Source, bool)| {
+            let shown = shown(&report, *source, *always);
+            shown.map(|found| found.map(Arc::new)).map_err(|error| error.to_string())
+        };
+        let shown = match self.curve.ask(ui.ctx(), context.workers, &key, question) {
+            Asked::Fresh(Ok(shown)) | Asked::Stale(Ok(shown)) => shown.clone(),
+            Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
+                return missing_ui(ui, "Liveness cannot be read", problem);
+            }
+            Asked::Failed => {
+                return missing_ui(ui, "Liveness cannot be read", "Please report this.");
+            }
+            Asked::Waiting => {
+                if self.curve.is_slow() {
+                    waiting_ui(ui, "Reading liveness…");
+                }
+                return;
+            }
+        };
+        let Some(shown) = shown.filter(|shown| shown.stack.places() > 0) else {
+            let sentence = "This report does not say which variables are live at which step of \
+                            the program, so there is no curve to draw.";
+            return missing_ui(ui, "No liveness recorded", sentence);
+        };
+        self.notice_selection(context, &shown.curve);
+        toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context, &shown));
+        self.panels_ui(ui, context, &shown);
+        self.jump.update(ui.ctx(), context);
+    }
+
+    fn clears(&self) -> Vec<Command> {
+        vec![Command::SelectProgram(None), Command::SelectVariable(None)]
+    }
+
+    fn state(&self) -> State {
+        kept(self)
+    }
+
+    fn restore(&mut self, state: &State, selection: &Selection) -> Vec<String> {
+        let strange;
+        (*self, strange) = restored(state);
+        self.program = selection.program;
+        strange
+    }
+}
+
+/// A source that this report has.
+fn existing(source: Source, context: &ViewContext<'_>) -> Source {
+    let target = &context.opened.target;
+    match source {
+        Source::Ipu(ipu) if ipu >= target.ipus_per_replica => Source::Whole,
+        Source::Tile(tile) if tile >= target.tiles_per_replica() => Source::Whole,
+        source => source,
+    }
+}
+
+fn shown(report: &Report, source: Source, always: bool) -> Result<Option<Shown>, ReportError> {
+    let Some(curve) = curve(report, source)? else { return Ok(None) };
+    let programs = report.programs()?;
+    let label = |id: &ProgramId| match programs.get(*id) {
+        Some(program) if program.name.is_empty() => program.kind.name().to_owned(),
+        Some(program) => format!("{} ({})", program.kind.name(), program.name),
+        None => "Unknown program".to_owned(),
+    };
+    let labels = curve.programs.iter().map(label).collect();
+    let below = if always { curve.always } else { 0 };
+    let layers = vec![
+        Layer { title: "Always live".to_owned(), values: vec![below; curve.others.len()] },
+        Layer { title: "Not always live".to_owned(), values: curve.others.clone() },
+    ];
+    let stack = Arc::new(Stack::new(if always { layers } else { layers[1..].to_vec() }));
+    Ok(Some(Shown { curve, stack, labels }))
+}
+
+impl Liveness {
+    /// A program chosen elsewhere is shown by its step.
+    fn notice_selection(&mut self, context: &ViewContext<'_>, curve: &Curve) {
+        let count = curve.others.len() as u32;
+        self.steps.retain(|step| *step < count);
+        if self.program == context.selection.program {
+            return;
+        }
+        self.program = context.selection.program;
+        let step = curve.programs.iter().position(|program| Some(*program) == self.program);
+        self.steps = step.map(|step| step as u32).into_iter().collect();
+    }
+
+    fn choose(&mut self, context: &mut ViewContext<'_>, curve: &Curve, step: u32, add: bool) {
+        match self.steps.iter().position(|known| *known == step) {
+            Some(at) if add => drop(self.steps.remove(at)),
+            _ if add => {
+                self.steps.truncate(MAX_COLUMNS - 1);
+                self.steps.push(step);
+            }
+            _ => self.steps = vec![step],
+        }
+        if self.tab == Tab::Always {
+            self.tab = Tab::Others;
+        }
+        let last = self.steps.last().and_then(|step| curve.programs.get(*step as usize));
+        self.program = last.copied();
+        context.commands.push(Command::SelectProgram(self.program));
+    }
+
+    fn panels_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &Shown) {
+        let height = ui.available_height();
+        let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
+        Panel::bottom("liveness tables")
+            .resizable(true)
+            .default_size(tables_height(ui, 0.44))
+            .size_range(60.0..=(height - 120.0).max(61.0))
+            .frame(frame)
+            .show(ui, |ui| {
+                ui.take_available_space();
+                self.tables_ui(ui, context, shown);
+            });
+        CentralPanel::default().frame(frame).show(ui, |ui| self.graph_ui(ui, context, shown));
+    }
+
+    fn graph_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &Shown) {
+        let palette = Palette::of(ui.visuals());
+        let wanted = !self.filter.trim().is_empty();
+        let matching = self.matching.latest().filter(|_| wanted).cloned();
+        let matching = matching.as_deref();
+        let spans = self.lifetimes(ui, context, shown.curve.others.len());
+        let chosen: Vec<usize> = self.steps.iter().map(|step| *step as usize).collect();
+        let peak = shown.curve.peak();
+        let total = |step: usize| shown.stack.total(step);
+        let flag = |place: usize| Flag {
+            place,
+            value: total(place),
+            words: format!("Peak {} at step {}", Bytes(total(place)), grouped(place as u64)),
+        };
+        let flags: Vec<Flag> = peak.map(flag).into_iter().collect();
+        let (value, colour) = (shown.curve.capacity, palette.max_memory);
+        let level = self.max_memory(context.prefs.liveness, &shown.curve);
+        let level = level.then_some(Level { value, name: "Memory there is", colour });
+        let levels: Vec<Level> = level.into_iter().collect();
+        let colours = [palette.always_live, palette.not_always_live];
+        let always = context.prefs.liveness.always_live;
+        let label = |step: usize| format!("Program step {}", grouped(step as u64));
+        let look = Look {
+            name: "Liveness by program step",
+            axis: "Program steps",
+            label: &label,
+            unit: Unit::Bytes,
+            colours: if always { &colours } else { &colours[1..] },
+            chosen: &chosen,
+            spans: &spans,
+            flags: &flags,
+            levels: &levels,
+            matching,
+        };
+        let Answer { hovered, clicked, response } = self.graph.ui(ui, &shown.stack, &look);
+        if let Some(step) = hovered {
+            response.on_hover_ui_at_pointer(|ui| call_out_ui(ui, shown, step));
+        }
+        if let Some((step, add)) = clicked {
+            self.choose(context, &shown.curve, step as u32, add);
+        }
+    }
+
+    /// The lifetime of the chosen variable, as a range of places.
+    fn lifetimes(
+        &mut self,
+        ui: &Ui,
+        context: &ViewContext<'_>,
+        steps: usize,
+    ) -> Vec<(Range<usize>, String)> {
+        let Some(variable) = context.selection.variable else { return Vec::new() };
+        let report = context.opened.report.clone();
+        let question = move |id: &VariableId| {
+            let found = report.variable(*id).map_err(|error| error.to_string())?;
+            Ok(found.map(|variable| (variable.name, variable.lifetime)))
+        };
+        match self.lifetime.ask(ui.ctx(), context.workers, &variable, question) {
+            Asked::Fresh(Ok(Some((name, life)))) => {
+                let range = match life {
+                    Some(life) => life.start as usize..life.end as usize,
+                    None => 0..steps,
+                };
+                vec![(range, name.clone())]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether the line of the memory there is is shown: as chosen, or where it is near.
+    fn max_memory(&self, prefs: LivenessPrefs, curve: &Curve) -> bool {
+        let most = curve.peak().map_or(0, |step| curve.total(step));
+        let near = prefs.always_live && is_near(curve.capacity, most);
+        curve.capacity > 0 && prefs.max_memory.unwrap_or(near)
+    }
+
+    fn tables_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &Shown) {
+        ui.horizontal(|ui| {
+            ui.add_space(6.0);
+            let none = self.steps.is_empty();
+            let waits = |tab| (none && tab != Tab::Always).then_some("Waits for a step");
+            waiting_tabs_ui(ui, &Tab::ALL, &mut self.tab, waits);
+        });
+        ui.add_space(4.0);
+        if self.tab != Tab::Always && self.steps.is_empty() {
+            return self.ask_for_step_ui(ui, context, shown);
+        }
+        if self.tab == Tab::Step {
+            let programs = self.steps.iter().filter_map(|step| {
+                shown.curve.programs.get(*step as usize).map(|program| (*step, *program))
+            });
+            let programs: Vec<(u32, ProgramId)> = programs.collect();
+            return tables::steps_ui(ui, context, &programs, &shown.curve, &mut self.jump);
+        }
+        let key = tables::Key {
+            tab: self.tab,
+            source: self.source,
+            steps: if self.tab == Tab::Always { Vec::new() } else { self.steps.clone() },
+        };
+        self.tables.ui(ui, context, key);
+    }
+
+    fn ask_for_step_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &Shown) {
+        let palette = Palette::of(ui.visuals());
+        ui.vertical_centered(|ui| {
+            ui.add_space(20.0);
+            let text = "Click on a step in the graph to see what is live there; \
+                        Shift + click adds another step as a column.";
+            ui.label(RichText::new(text).color(palette.weak_text));
+            if let Some(peak) = shown.curve.peak()
+                && ui.button("Choose the peak").clicked()
+            {
+                self.choose(context, &shown.curve, peak as u32, false);
+            }
+        });
+    }
+
+    fn controls_ui(
+        &mut self,
+        bar: &mut Bar<'_>,
+        context: &mut ViewContext<'_>,
+        shown: &Arc<Shown>,
+    ) {
+        self.source_ui(bar, context);
+        self.filter_ui(bar, context, shown);
+        let old = context.prefs.liveness;
+        let mut prefs = old;
+        let hint = "Show always-live memory as a band below the rest.";
+        bar.tick("Include always live", &mut prefs.always_live, hint);
+        let mut level = self.max_memory(old, &shown.curve);
+        let hint = "A line at the memory of the tiles that are shown: bytes per tile x tiles.";
+        if bar.tick("Show max memory", &mut level, hint) {
+            prefs.max_memory = Some(level);
+        }
+        if prefs != old {
+            context.commands.push(Command::SetLivenessPrefs(prefs));
+        }
+        bar.end();
+        if bar.button("All steps", "Show the whole program") {
+            self.graph.reset();
+        }
+        if bar.button("Peak", "Choose the step with most live bytes")
+            && let Some(peak) = shown.curve.peak()
+        {
+            self.choose(context, &shown.curve, peak as u32, false);
+        }
+    }
+
+    /// The box that finds steps by name, the others are veiled; Enter goes from one to the next.
+    fn filter_ui(&mut self, bar: &mut Bar<'_>, context: &mut ViewContext<'_>, shown: &Arc<Shown>) {
+        let wanted = !self.filter.trim().is_empty();
+        let mut next = false;
+        bar.add("Filter steps", |ui| {
+            let box_ui = search_ui(ui, &mut self.filter, "Filter steps", 160.0);
+            let button = ui.add_enabled(wanted, egui::Button::new("Next"));
+            let pressed = button.on_hover_text("Go to the next of them (Enter)").clicked();
+            let entered = box_ui.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
+            next = pressed || entered;
+            if next {
+                box_ui.request_focus();
+            }
+        });
+        let wanted = self.filter.trim().to_lowercase();
+        if wanted.is_empty() {
+            return;
+        }
+        let (shared, key) = (shown.clone(), (Arc::as_ptr(shown) as u64, wanted));
+        let question = move |(_, wanted): &(u64, String)| {
+            let holds = |label: &String| label.to_lowercase().contains(wanted);
+            Arc::new(Matching::new(shared.labels.iter().map(holds)))
+        };
+        let asked = self.matching.ask(bar.context(), context.workers, &key, question);
+        let Some(matching) = asked.answer().cloned() else { return };
+        let text = format!("{} steps", grouped(matching.count().into()));
+        bar.add("Found", |ui| weak_ui(ui, text));
+        let last = self.steps.last().map(|step| *step as usize);
+        if next && let Some(step) = matching.next(last) {
+            self.choose(context, &shown.curve, step as u32, false);
+        }
+    }
+
+    fn source_ui(&mut self, bar: &mut Bar<'_>, context: &mut ViewContext<'_>) {
+        let mut sources = vec![(Source::Whole, "Whole program".to_owned())];
+        let ipus = context.opened.target.ipus_per_replica;
+        if ipus > 1 {
+            sources.extend((0..ipus).map(|ipu| (Source::Ipu(ipu), format!("IPU {ipu}"))));
+        }
+        let tile = |tile: u32| (Source::Tile(tile), format!("Tile {}", grouped(tile.into())));
+        sources.extend(context.selection.tiles.iter().map(|known| tile(*known)));
+        if let Source::Tile(shown) = self.source
+            && !context.selection.tiles.contains(&shown)
+        {
+            sources.push(tile(shown));
+        }
+        let names: Vec<(Source, &str)> =
+            sources.iter().map(|(source, name)| (*source, name.as_str())).collect();
+        if let Some(source) = bar.choice("Source", &names, self.source) {
+            self.source = source;
+            if let Source::Ipu(ipu) = source {
+                context.commands.push(Command::SelectIpu(Some(ipu)));
+            }
+        }
+        let tiles = context.opened.target.tiles_per_replica();
+        let mut tile = if let Source::Tile(tile) = self.source { tile } else { 0 };
+        bar.add("Tile", |ui| {
+            let drag = egui::DragValue::new(&mut tile).prefix("Tile ").speed(0.2);
+            let drag = ui.add(drag.range(0..=tiles.saturating_sub(1))).accessible_name("Tile");
+            if drag.on_hover_text("Show one tile: drag, or type its number").changed() {
+                self.source = Source::Tile(tile);
+            }
+        });
+    }
+}
+
+fn call_out_ui(ui: &mut Ui, shown: &Shown, step: usize) {
+    let palette = Palette::of(ui.visuals());
+    let label: String =
+        shown.labels.get(step).map_or("", String::as_str).chars().take(160).collect();
+    ui.label(strong(format!("Step {}", grouped(step as u64))));
+    ui.label(label);
+    let curve = &shown.curve;
+    let others = curve.others.get(step).copied().unwrap_or(0);
+    egui::Grid::new("liveness call-out").num_columns(2).show(ui, |ui| {
+        for (name, bytes) in [
+            ("Not always live", others),
+            ("Always live", curve.always),
+            ("Together", curve.total(step)),
+        ] {
+            ui.label(name);
+            ui.label(exact_bytes(bytes));
+            ui.end_row();
+        }
+    });
+    if curve.capacity > 0 {
+        let share = percent(curve.total(step) as f64 / curve.capacity as f64);
+        let text = format!("{share} of {}", Bytes(curve.capacity));
+        ui.label(RichText::new(text).color(palette.weak_text));
+    }
+}
+
+/// Words for a kind of program that runs vertices or moves data.
+fn does(kind: ProgramKind) -> &'static str {
+    match kind {
+        ProgramKind::OnTileExecute => "runs vertices",
+        ProgramKind::DoExchange => "moves data between tiles",
+        ProgramKind::GlobalExchange => "moves data between IPUs",
+        ProgramKind::StreamCopyBegin | ProgramKind::StreamCopyMid | ProgramKind::StreamCopyEnd => {
+            "moves data from or to the host"
+        }
+        ProgramKind::Sync => "waits",
+        _ => "steers the program",
+    }
+}

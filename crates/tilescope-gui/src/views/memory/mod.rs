@@ -1,0 +1,434 @@
+//! Memory: how full every tile is, and what fills it.
+
+mod banks;
+mod tables;
+
+use super::state::{State, kept, restored};
+use super::{View, ViewContext, ViewInfo};
+use crate::command::Command;
+use crate::icons::Icon;
+use crate::prefs::MemoryPrefs;
+use crate::session::Selection;
+use crate::theme::Palette;
+use crate::widgets::floor_plan::{FloorMap, Shown};
+use crate::widgets::heat::scale_ui;
+use crate::widgets::stack::is_near;
+use crate::widgets::tile_graph::{Look, TileCurves, TileGraph};
+use crate::widgets::tile_picker::TilePicker;
+use crate::widgets::toolbar::{Bar, toolbar_ui};
+use crate::widgets::{hint_ui, missing_ui, tabs_ui, waiting_ui};
+use crate::worker::{Asked, Slot};
+use banks::Banks;
+use egui::{CentralPanel, Frame, Panel, Ui};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use tables::Tables;
+use tilescope_analysis::memory::{Breakdown, CurveKey, curves};
+use tilescope_analysis::tile_mapping::{Subject, mapping};
+use tilescope_analysis::tiles::{Curve, Curves, Layer, Order, Unit};
+use tilescope_report::units::{VariableId, grouped};
+use tilescope_report::{Category, Part, Report};
+
+/// This view, for the list.
+pub const VIEW: ViewInfo = ViewInfo {
+    name: "memory",
+    title: "Memory",
+    help: include_str!("../../../../../assets/help/memory.md"),
+    icon: Icon::Chip,
+    settings: &["show", "breakdown", "order", "powers", "tab"],
+    create: || Box::<Memory>::default(),
+};
+
+/// Most variables that are shown over tiles at once.
+const MAX_CHOSEN: usize = 8;
+
+/// The tables below the graph.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Tab {
+    #[default]
+    Details,
+    Variables,
+    Vertices,
+    Exchanges,
+    ComputeSets,
+}
+
+/// What the upper half shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Show {
+    /// Memory over tiles.
+    #[default]
+    Total,
+    /// The chosen variables over tiles.
+    Variables,
+    /// Memory on the floor plan, all of it or one category.
+    Map(Option<Category>),
+}
+
+/// Which variables are shown over tiles, and how tiles stand.
+type VariableKey = (Vec<VariableId>, Order, bool);
+
+/// State of the view.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Memory {
+    #[serde(skip)]
+    curves: Slot<CurveKey, Result<Arc<TileCurves>, String>>,
+    show: Show,
+    /// Variables that are chosen, in the order in which they were.
+    variables: Vec<VariableId>,
+    #[serde(skip)]
+    variable: Slot<VariableKey, Result<Arc<TileCurves>, String>>,
+    #[serde(skip)]
+    map: FloorMap,
+    /// Whether colours of the map go by powers.
+    powers: bool,
+    /// Bytes of the map's strongest colour; not chosen means: those of the fullest tile.
+    strongest: Option<u64>,
+    breakdown: Breakdown,
+    order: Order,
+    per_ipu: bool,
+    graph: TileGraph,
+    tables: Tables,
+    banks: Banks,
+    tab: Tab,
+    #[serde(skip)]
+    picker: TilePicker,
+}
+
+impl View for Memory {
+    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+        self.notice_selection(context);
+        toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context));
+        let prefs = context.prefs.memory;
+        let plain = CurveKey { include_gaps: prefs.include_gaps, ..CurveKey::default() };
+        let key = match self.show {
+            Show::Map(None) => plain,
+            Show::Map(Some(_)) => CurveKey { breakdown: Breakdown::Category, ..plain },
+            Show::Total | Show::Variables => CurveKey {
+                breakdown: self.breakdown,
+                order: self.order,
+                per_ipu: self.per_ipu,
+                ..plain
+            },
+        };
+        let report = context.opened.report.clone();
+        let question = move |key: &CurveKey| {
+            let total = total_title(key);
+            let title = |layer: Layer| match layer {
+                Layer::Total => total.to_owned(),
+                layer => layer.title().to_owned(),
+            };
+            let ready = |curves| Arc::new(TileCurves::new(curves, title));
+            curves(&report, key).map(ready).map_err(|error| error.to_string())
+        };
+        let asked = self.curves.ask(ui.ctx(), context.workers, &key, question);
+        let curves = match asked {
+            Asked::Fresh(Ok(curves)) | Asked::Stale(Ok(curves)) => curves.clone(),
+            Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
+                return missing_ui(ui, "Memory cannot be read", problem);
+            }
+            Asked::Failed => return missing_ui(ui, "Memory cannot be read", "Please report this."),
+            Asked::Waiting => {
+                if self.curves.is_slow() {
+                    waiting_ui(ui, "Reading memory…");
+                }
+                return;
+            }
+        };
+        if curves.curves.max == 0 {
+            let sentence = "This report does not say how much memory its tiles use. \
+                            With Poplar, switch on autoReport.outputGraphProfile.";
+            return missing_ui(ui, "No memory recorded", sentence);
+        }
+        self.panels_ui(ui, context, &curves);
+    }
+
+    fn clears(&self) -> Vec<Command> {
+        let tiles = Command::SelectTiles(Vec::new());
+        vec![tiles, Command::SelectVariable(None), Command::SelectIpu(None)]
+    }
+
+    fn state(&self) -> State {
+        kept(self)
+    }
+
+    fn restore(&mut self, state: &State, _: &Selection) -> Vec<String> {
+        let strange;
+        (*self, strange) = restored(state);
+        strange
+    }
+}
+
+impl Memory {
+    fn panels_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, curves: &Arc<TileCurves>) {
+        let height = ui.available_height();
+        let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
+        Panel::bottom("memory tables")
+            .resizable(true)
+            .default_size((height * 0.46).clamp(120.0, 420.0))
+            .size_range(60.0..=(height - 120.0).max(61.0))
+            .frame(frame)
+            .show(ui, |ui| {
+                ui.take_available_space();
+                self.tables_ui(ui, context);
+            });
+        CentralPanel::default().frame(frame).show(ui, |ui| match self.show {
+            Show::Total => self.total_ui(ui, context, curves),
+            Show::Variables => self.variables_ui(ui, context),
+            Show::Map(category) => self.map_ui(ui, context, curves, category),
+        });
+    }
+
+    fn total_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, curves: &Arc<TileCurves>) {
+        let look = Look {
+            name: "Memory by tile",
+            order: self.order,
+            per_ipu: self.per_ipu,
+            max_memory: self.max_memory(context.prefs.memory),
+        };
+        self.graph.ui(ui, context, curves, look);
+    }
+
+    /// The bytes of the chosen variables.
+    fn variables_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+        if self.variables.is_empty() {
+            let sentence = "Choose a variable in the table below to see where it lies; \
+                            Shift + click adds another one.";
+            return hint_ui(ui, sentence);
+        }
+        let report = context.opened.report.clone();
+        let key = (self.variables.clone(), self.order, self.per_ipu);
+        let question = move |key: &VariableKey| of_variables(&report, key).map(Arc::new);
+        let curves = match self.variable.ask(ui.ctx(), context.workers, &key, question).answer() {
+            Some(Ok(curves)) => curves.clone(),
+            Some(Err(problem)) => return missing_ui(ui, "The variable cannot be read", problem),
+            None => return,
+        };
+        let name = "Memory of the chosen variables by tile";
+        let look = Look { name, order: self.order, per_ipu: self.per_ipu, max_memory: false };
+        self.graph.ui(ui, context, &curves, look);
+    }
+
+    /// Memory on the floor plan.
+    fn map_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        curves: &Arc<TileCurves>,
+        category: Option<Category>,
+    ) {
+        let layer = category.map_or(Layer::Total, Layer::Category);
+        let generation = Arc::as_ptr(curves) as u64;
+        let curves = &curves.curves;
+        let Some(curve) = curves.layers.iter().find(|curve| curve.layer == layer) else {
+            return hint_ui(ui, "No tile has memory of this kind.");
+        };
+        let (values, unit) = (&curve.values[..], curves.unit);
+        let most = values.iter().max().copied().unwrap_or(0);
+        let max = self.strongest.unwrap_or(most);
+        ui.add_space(6.0);
+        ui.horizontal(|ui| {
+            ui.add_space(12.0);
+            scale_ui(ui, "1 B", &unit.exact(max));
+            self.strongest_ui(ui, most);
+            ui.label(layer.title());
+        });
+        let place = category.and_then(|c| Category::ALL.iter().position(|known| *known == c));
+        let generation = generation.wrapping_add(place.map_or(0, |at| 1 + at as u64));
+        let name = "Memory on the floor plan";
+        let shown = Shown { name, values, generation, max, powers: self.powers, unit };
+        self.map.ui(ui, context, shown);
+    }
+}
+
+impl Memory {
+    /// From how many bytes on a tile has the strongest colour.
+    fn strongest_ui(&mut self, ui: &mut Ui, most: u64) {
+        let mut strongest = self.strongest.unwrap_or(most);
+        let drag = egui::DragValue::new(&mut strongest)
+            .range(1..=u64::MAX)
+            .speed(most as f64 * 0.005)
+            .custom_formatter(|bytes, _| grouped(bytes as u64))
+            .custom_parser(|text| text.replace([',', ' '], "").parse().ok())
+            .prefix("Strongest from ")
+            .suffix(" B");
+        let hint = "Tiles with this many bytes or more have the strongest colour: drag, or type";
+        if ui.add(drag).on_hover_text(hint).changed() {
+            self.strongest = Some(strongest);
+        }
+        if self.strongest.is_some() && ui.button("As the fullest tile").clicked() {
+            self.strongest = None;
+        }
+    }
+}
+
+/// How the memory of a report can be split.
+fn breakdowns(report: &Report) -> Vec<(Breakdown, &'static str)> {
+    let all = [
+        (Breakdown::None, "None", None),
+        (Breakdown::Region, "Region", Some(Part::Regions)),
+        (Breakdown::Category, "Category", Some(Part::Categories)),
+        (Breakdown::Liveness, "Liveness", Some(Part::Lifetimes)),
+    ];
+    let known = all.into_iter().filter(|(_, _, part)| part.is_none_or(|part| report.has(part)));
+    known.map(|(breakdown, name, _)| (breakdown, name)).collect()
+}
+
+/// What the only curve is called.
+fn total_title(key: &CurveKey) -> &'static str {
+    match (key.per_ipu, key.include_gaps) {
+        (false, false) => "Tile memory (without gaps)",
+        (false, true) => "Tile memory (including gaps)",
+        (true, false) => "IPU memory (without gaps)",
+        (true, true) => "IPU memory (including gaps)",
+    }
+}
+
+/// One layer per variable.
+fn of_variables(report: &Report, key: &VariableKey) -> Result<TileCurves, String> {
+    let (ids, order, per_ipu) = key;
+    let (mut layers, mut titles) = (Vec::new(), Vec::new());
+    for (place, id) in (0u8..).zip(ids) {
+        let found = mapping(report, Subject::Tensor(*id)).map_err(|error| error.to_string())?;
+        let Some(mapping) = found else { continue };
+        layers.push(Curve { layer: Layer::Nth(place), values: mapping.bytes });
+        titles.push((Layer::Nth(place), mapping.name));
+    }
+    let target = report.target().map_err(|error| error.to_string())?;
+    let curves = Curves::stacked(layers, Unit::Bytes).arranged(&target, *order, *per_ipu);
+    Ok(TileCurves::new(curves, |layer| {
+        let named = titles.iter().find(|(known, _)| *known == layer);
+        named.map_or_else(String::new, |(_, title)| title.clone())
+    }))
+}
+
+impl Memory {
+    /// Whether the line of a tile's capacity is shown: as chosen, or where it is near.
+    fn max_memory(&self, prefs: MemoryPrefs) -> bool {
+        let latest = self.curves.latest().and_then(|curves| curves.as_ref().ok());
+        let near = latest.is_some_and(|shown| is_near(shown.curves.capacity, shown.curves.max));
+        prefs.max_memory.unwrap_or(near)
+    }
+
+    fn tables_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+        let tabs = [
+            (Tab::Details, "Details"),
+            (Tab::ComputeSets, "Compute sets"),
+            (Tab::Variables, "Variables"),
+            (Tab::Vertices, "Vertices"),
+            (Tab::Exchanges, "Exchanges"),
+        ];
+        ui.horizontal(|ui| {
+            ui.add_space(6.0);
+            tabs_ui(ui, &tabs, &mut self.tab);
+        });
+        ui.add_space(4.0);
+        if self.tab == Tab::Variables && context.opened.report.has(Part::Variables) {
+            self.variables_look_ui(ui, context);
+            if context.prefs.memory.variable_map {
+                if let Some(variable) = self.banks.ui(ui, context, &self.variables) {
+                    let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
+                    self.choose(context, variable, add);
+                }
+                return;
+            }
+        }
+        if let Some((variable, add)) = self.tables.ui(ui, context, self.tab, &self.variables) {
+            self.choose(context, variable, add);
+        }
+    }
+
+    /// Whether variables are a table or a map; remembered.
+    fn variables_look_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+        let mut prefs = context.prefs.memory;
+        ui.horizontal(|ui| {
+            ui.add_space(12.0);
+            for (map, text) in [(false, "Table"), (true, "Memory map")] {
+                if ui.selectable_label(prefs.variable_map == map, text).clicked() {
+                    prefs.variable_map = map;
+                }
+            }
+        });
+        if prefs != context.prefs.memory {
+            context.commands.push(Command::SetMemoryPrefs(prefs));
+        }
+    }
+
+    /// A variable chosen elsewhere is the only one.
+    fn notice_selection(&mut self, context: &ViewContext<'_>) {
+        if context.selection.variable != self.variables.last().copied() {
+            self.variables = context.selection.variable.into_iter().collect();
+        }
+    }
+
+    fn choose(&mut self, context: &mut ViewContext<'_>, variable: VariableId, add: bool) {
+        match self.variables.iter().position(|known| *known == variable) {
+            Some(at) if add => drop(self.variables.remove(at)),
+            _ if add => {
+                self.variables.truncate(MAX_CHOSEN - 1);
+                self.variables.push(variable);
+            }
+            _ => self.variables = vec![variable],
+        }
+        context.commands.push(Command::SelectVariable(self.variables.last().copied()));
+    }
+
+    fn controls_ui(&mut self, bar: &mut Bar<'_>, context: &mut ViewContext<'_>) {
+        let mut shows = vec![
+            (Show::Total, "Total memory"),
+            (Show::Variables, "Chosen variables"),
+            (Show::Map(None), "Tile map"),
+        ];
+        if context.opened.report.has(Part::Categories) {
+            shows.extend(Category::ALL.map(|c| (Show::Map(Some(c)), c.title())));
+        }
+        if let Some(show) = bar.choice("Graph", &shows, self.show) {
+            self.show = show;
+            self.graph.reset();
+        }
+        let breakdowns = breakdowns(&context.opened.report);
+        if !breakdowns.iter().any(|(breakdown, _)| *breakdown == self.breakdown) {
+            self.breakdown = Breakdown::None;
+        }
+        let map = matches!(self.show, Show::Map(_));
+        if self.show == Show::Total
+            && let Some(breakdown) = bar.choice("Breakdown", &breakdowns, self.breakdown)
+        {
+            self.breakdown = breakdown;
+        }
+        let orders = [(Order::Software, "Software order"), (Order::Hardware, "Hardware order")];
+        if !map && let Some(order) = bar.choice("Tiles", &orders, self.order) {
+            self.order = order;
+            self.graph.reset();
+        }
+        if map {
+            let hint = "Tell small values apart too: colours go by the logarithm.";
+            bar.tick("Colours by powers", &mut self.powers, hint);
+        }
+        let old = context.prefs.memory;
+        let mut prefs: MemoryPrefs = old;
+        let hint = "Count what lies unused below the last used address of a tile.";
+        bar.tick("Include gaps", &mut prefs.include_gaps, hint);
+        let mut shown = self.max_memory(old);
+        if bar.tick("Show max memory", &mut shown, "A line at the memory that a tile has.") {
+            prefs.max_memory = Some(shown);
+        }
+        if prefs != old {
+            context.commands.push(Command::SetMemoryPrefs(prefs));
+        }
+        if !map
+            && context.opened.target.ipus_per_replica > 1
+            && bar.tick("Per IPU", &mut self.per_ipu, "A graph per IPU, above each other.")
+        {
+            self.graph.reset();
+        }
+        bar.end();
+        if bar.button("Whole chip", "Show all tiles") {
+            self.graph.reset();
+        }
+        bar.add("Select tiles", |ui| self.picker.ui(ui, context));
+    }
+}

@@ -1,0 +1,304 @@
+//! The tables below the graph: the tree of details, variables, vertices, exchanges.
+
+use super::Tab;
+use crate::fonts::strong;
+use crate::theme::Palette;
+use crate::views::ViewContext;
+use crate::widgets::table::{Cell, Column, Table, TableState};
+use crate::widgets::{focus_ui, hint_ui, missing_ui, region_ui, waiting_ui};
+use crate::worker::{Asked, Slot};
+use egui::accesskit::Role;
+use egui::{
+    Align2, Rect, RichText, ScrollArea, Sense, Stroke, TextStyle, Ui, WidgetInfo, pos2, vec2,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tilescope_analysis::memory::{self, Listing, TreeRow};
+use tilescope_analysis::tiles::Unit;
+use tilescope_report::units::{VariableId, grouped};
+use tilescope_report::{Part, Report};
+
+const ROW_HEIGHT: f32 = 23.0;
+const VALUE_WIDTH: f32 = 150.0;
+
+/// A table, what tells it from others, the variables of its rows, and whether there are more.
+#[derive(Clone)]
+struct Made {
+    generation: u64,
+    table: Arc<Table>,
+    variables: Arc<Vec<VariableId>>,
+    cut: bool,
+}
+
+type TableAnswer = Result<Made, String>;
+
+/// State of all tables.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tables {
+    #[serde(skip)]
+    details: Slot<Vec<u32>, Result<Vec<TreeRow>, String>>,
+    folded: BTreeSet<String>,
+    #[serde(skip)]
+    listed: Slot<(Tab, Vec<u32>), TableAnswer>,
+    states: [TableState; 4],
+}
+
+impl Tables {
+    /// Shows a table; the variable that was clicked, and whether it is to be added to those
+    /// chosen before.
+    pub(super) fn ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        tab: Tab,
+        chosen: &[VariableId],
+    ) -> Option<(VariableId, bool)> {
+        let (part, index) = match tab {
+            Tab::Details => {
+                self.details_ui(ui, context);
+                return None;
+            }
+            Tab::Variables => (Part::Variables, 0),
+            Tab::Vertices => (Part::Vertices, 1),
+            Tab::Exchanges => (Part::Exchanges, 2),
+            Tab::ComputeSets => (Part::Vertices, 3),
+        };
+        if !context.opened.report.has(part) {
+            let what = ["variables", "vertices", "exchanges", "compute sets"][index];
+            let sentence = format!("The {what} of each tile were not recorded in this report.");
+            hint_ui(ui, &sentence);
+            return None;
+        }
+        let report = context.opened.report.clone();
+        let key = (tab, context.selection.tiles.clone());
+        let question = move |(tab, tiles): &(Tab, Vec<u32>)| listed(&report, *tab, tiles);
+        let asked = self.listed.ask(ui.ctx(), context.workers, &key, question);
+        let answer = match asked {
+            Asked::Fresh(answer) => Some(answer.clone()),
+            // The table of another tab is no stand-in.
+            Asked::Stale(_) | Asked::Waiting => None,
+            Asked::Failed => {
+                missing_ui(ui, "The list cannot be read", "Please report this.");
+                return None;
+            }
+        };
+        match answer {
+            Some(Ok(Made { generation, table, variables, cut })) => {
+                if cut {
+                    let most = grouped(memory::MAX_VARIABLES as u64);
+                    let text = format!(
+                        "Only the first {most} are listed; select tiles to see all of theirs."
+                    );
+                    ui.horizontal(|ui| {
+                        ui.add_space(8.0);
+                        ui.label(RichText::new(text).color(Palette::of(ui.visuals()).warning));
+                    });
+                }
+                let hint = [
+                    "Filter variables",
+                    "Filter vertices",
+                    "Filter exchanges",
+                    "Filter compute sets",
+                ][index];
+                let (state, workers) = (&mut self.states[index], context.workers);
+                let clicked = ui.push_id(index, |ui| {
+                    if tab != Tab::Variables {
+                        state.ui(ui, workers, &table, generation, hint);
+                        return None;
+                    }
+                    let place = |id: &VariableId| variables.iter().position(|own| own == id);
+                    let chosen: Vec<usize> = chosen.iter().filter_map(place).collect();
+                    state.choose_ui(ui, workers, &table, generation, hint, &chosen)
+                });
+                let id = clicked.inner.and_then(|row| variables.get(row))?;
+                let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
+                return Some((*id, add));
+            }
+            Some(Err(problem)) => missing_ui(ui, "The list cannot be read", &problem),
+            None if self.listed.is_slow() => waiting_ui(ui, "Reading…"),
+            None => {}
+        }
+        None
+    }
+
+    fn details_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>) {
+        let tiles = context.selection.tiles.clone();
+        let report = context.opened.report.clone();
+        let question = move |tiles: &Vec<u32>| {
+            memory::details(&report, tiles).map_err(|error| error.to_string())
+        };
+        let rows = match self.details.ask(ui.ctx(), context.workers, &tiles, question).answer() {
+            Some(Ok(rows)) => rows,
+            Some(Err(problem)) => return missing_ui(ui, "Details cannot be read", problem),
+            None => return,
+        };
+        let columns = rows.first().map_or(1, |row| row.bytes.len());
+        // While details of other tiles are on their way, titles must not run ahead of them.
+        let titles: Vec<String> = match (tiles.is_empty(), tiles.len() == columns) {
+            (false, true) => {
+                tiles.iter().map(|tile| format!("Tile {}", grouped((*tile).into()))).collect()
+            }
+            _ => vec!["All tiles".to_owned()],
+        };
+        let folded = &mut self.folded;
+        ScrollArea::both().auto_shrink(false).id_salt("memory details").show(ui, |ui| {
+            ui.spacing_mut().item_spacing.y = 0.0;
+            tree_header_ui(ui, &titles);
+            let mut hidden_below: Option<u32> = None;
+            let mut shown = 0;
+            for (index, row) in rows.iter().enumerate() {
+                if hidden_below.is_some_and(|depth| row.depth > depth) {
+                    continue;
+                }
+                hidden_below = None;
+                let parent = rows.get(index + 1).is_some_and(|next| next.depth > row.depth);
+                let is_folded = parent && folded.contains(&row.name);
+                if is_folded {
+                    hidden_below = Some(row.depth);
+                }
+                shown += 1;
+                if tree_row_ui(ui, row, parent, is_folded, shown % 2 == 0) {
+                    if is_folded {
+                        folded.remove(&row.name)
+                    } else {
+                        folded.insert(row.name.clone())
+                    };
+                }
+            }
+            ui.add_space(8.0);
+        });
+    }
+}
+
+fn value_rect(row: Rect, name_width: f32, column: usize) -> Rect {
+    let left = row.left() + name_width + column as f32 * VALUE_WIDTH;
+    Rect::from_min_size(pos2(left, row.top()), vec2(VALUE_WIDTH, row.height()))
+}
+
+fn name_width(ui: &Ui) -> f32 {
+    (ui.clip_rect().width() * 0.4).clamp(220.0, 360.0)
+}
+
+fn tree_header_ui(ui: &mut Ui, titles: &[String]) {
+    let palette = Palette::of(ui.visuals());
+    let names = name_width(ui);
+    let size = vec2(names + titles.len() as f32 * VALUE_WIDTH + 16.0, ROW_HEIGHT);
+    let (rect, _) = ui.allocate_exact_size(size, Sense::hover());
+    let font = egui::FontId::proportional(12.0);
+    for (column, title) in titles.iter().enumerate() {
+        let place = value_rect(rect, names, column);
+        let at = place.right_center();
+        ui.painter().text(at, Align2::RIGHT_CENTER, title, font.clone(), palette.weak_text);
+        let id = ui.scope_id().with(("column", column));
+        region_ui(ui, id, place, Role::ColumnHeader, title, "");
+    }
+    let line = Stroke::new(1.0, palette.rule);
+    ui.painter().hline(ui.clip_rect().x_range(), rect.bottom() - 0.5, line);
+}
+
+/// One line of the tree; whether it was clicked to fold or unfold it.
+fn tree_row_ui(ui: &mut Ui, row: &TreeRow, parent: bool, folded: bool, striped: bool) -> bool {
+    let palette = Palette::of(ui.visuals());
+    let names = name_width(ui);
+    let size = vec2(names + row.bytes.len() as f32 * VALUE_WIDTH + 16.0, ROW_HEIGHT);
+    let sense = if parent { Sense::click() } else { Sense::hover() };
+    let (rect, response) = ui.allocate_exact_size(size, sense);
+    let values: Vec<String> = row.bytes.iter().map(|value| row.unit.exact(*value)).collect();
+    let role = if parent { Role::DisclosureTriangle } else { Role::Row };
+    response.widget_info(|| WidgetInfo::selected(role, true, parent && !folded, &row.name));
+    ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(values.join(", ")));
+    let across = Rect::from_x_y_ranges(ui.clip_rect().x_range(), rect.y_range());
+    if parent && response.hovered() {
+        ui.painter().rect_filled(across, 0.0, palette.hover);
+    } else if striped {
+        ui.painter().rect_filled(across, 0.0, palette.stripe);
+    }
+    focus_ui(ui, &response, rect);
+    let left = rect.left() + 14.0 + row.depth as f32 * 18.0;
+    if parent {
+        let mark = if folded { "▶" } else { "▼" };
+        let font = egui::FontId::proportional(9.0);
+        ui.painter().text(
+            pos2(left, rect.center().y),
+            Align2::LEFT_CENTER,
+            mark,
+            font,
+            palette.weak_text,
+        );
+    }
+    let name = if row.depth < 3 && parent { strong(&row.name) } else { RichText::new(&row.name) };
+    let body = TextStyle::Body.resolve(ui.style());
+    let galley = egui::WidgetText::from(name).into_galley(
+        ui,
+        Some(egui::TextWrapMode::Truncate),
+        names - (left - rect.left()) - 22.0,
+        TextStyle::Body,
+    );
+    let at = pos2(left + 16.0, rect.center().y - galley.size().y / 2.0);
+    ui.painter().galley(at, galley, palette.text);
+    for (column, (value, bytes)) in values.iter().zip(&row.bytes).enumerate() {
+        let at = value_rect(rect, names, column).right_center();
+        let nothing = *bytes == 0 && row.unit == Unit::Bytes;
+        let colour = if nothing { palette.weak_text } else { palette.text };
+        ui.painter().text(at, Align2::RIGHT_CENTER, value, body.clone(), colour);
+    }
+    let clicked = response.clicked();
+    if !row.formula.is_empty() {
+        response.on_hover_text(row.formula);
+    }
+    clicked
+}
+
+fn listed(report: &Report, tab: Tab, tiles: &[u32]) -> TableAnswer {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let words = |error: tilescope_report::ReportError| error.to_string();
+    let (listing, name, count, bytes) = match tab {
+        Tab::Details => (Listing::default(), "", "", ""),
+        Tab::Variables => {
+            (memory::variables(report, tiles).map_err(words)?, "Variable", "Tiles", "Size")
+        }
+        Tab::Vertices => (
+            memory::vertices(report, tiles).map_err(words)?,
+            "Vertex type",
+            "Vertices",
+            "State and code",
+        ),
+        Tab::ComputeSets => (
+            memory::compute_sets(report, tiles).map_err(words)?,
+            "Compute set",
+            "Vertices",
+            "State",
+        ),
+        Tab::Exchanges => {
+            (memory::exchanges(report, tiles).map_err(words)?, "Exchange", "Messages", "Code")
+        }
+    };
+    let table = table(&listing, tiles, name, count, bytes);
+    Ok(Made {
+        generation: NEXT.fetch_add(1, Ordering::Relaxed),
+        table: Arc::new(table),
+        variables: Arc::new(listing.variables),
+        cut: listing.cut,
+    })
+}
+
+fn table(listing: &Listing, tiles: &[u32], name: &str, count: &str, bytes: &str) -> Table {
+    let mut columns = vec![Column::text(name), Column::text("About")];
+    match tiles {
+        [] => columns.push(Column::number(bytes)),
+        tiles => columns.extend(
+            tiles.iter().map(|tile| Column::number(format!("Tile {}", grouped((*tile).into())))),
+        ),
+    }
+    columns.push(Column::number(count));
+    let row = |listed: &memory::Listed| {
+        let mut cells = vec![Cell::Text(listed.name.clone()), Cell::Text(listed.about.clone())];
+        cells.extend(listed.bytes.iter().map(|bytes| Cell::Bytes(*bytes)));
+        cells.push(Cell::Count(listed.count));
+        cells
+    };
+    Table { columns, rows: listing.rows.iter().map(row).collect(), totals: true }
+}

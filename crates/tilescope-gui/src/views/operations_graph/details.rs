@@ -1,0 +1,168 @@
+//! The chosen operation: what it costs, what it reads, who reads it.
+
+use crate::command::Command;
+use crate::fonts::strong;
+use crate::theme::Palette;
+use crate::views::ViewContext;
+use crate::views::operations::columns::{COLUMNS, pass_title};
+use crate::widgets::table::Cell;
+use egui::{Grid, Label, RichText, ScrollArea, Ui, vec2};
+use std::collections::BTreeMap;
+use tilescope_analysis::operations::{Layer, OpRow};
+use tilescope_analysis::operations_graph::OpGraph;
+use tilescope_report::units::{OperationId, grouped};
+
+/// Most operations that are listed on one side.
+const MOST: usize = 40;
+/// Operations that are offered where none is chosen.
+const LONGEST: usize = 8;
+
+/// Shows them.
+pub fn details_ui(ui: &mut Ui, context: &mut ViewContext<'_>, graph: &OpGraph) {
+    let chosen = context.selection.operation;
+    let row = chosen.and_then(|id| graph.rows.iter().find(|row| row.operation == Some(id)));
+    let Some((id, row)) = chosen.zip(row) else {
+        return overview_ui(ui, context, graph);
+    };
+    // Operations were read when the graph was.
+    let Ok(operations) = context.opened.report.operations() else { return };
+    let reads = operations.get(id.index()).map(|of| of.inputs.clone()).unwrap_or_default();
+    let is_reader = |of: &&OpRow| {
+        let operation = of.operation.and_then(|other| operations.get(other.index()));
+        operation.is_some_and(|operation| operation.inputs.contains(&id))
+    };
+    let readers: Vec<OperationId> =
+        graph.rows.iter().filter(is_reader).filter_map(|row| row.operation).collect();
+    ScrollArea::both().auto_shrink(false).id_salt("graph details").show(ui, |ui| {
+        ui.add_space(8.0);
+        ui.horizontal_top(|ui| {
+            ui.add_space(14.0);
+            ui.vertical(|ui| facts_ui(ui, context, row));
+            ui.add_space(30.0);
+            ui.vertical(|ui| links_ui(ui, context, graph, "Reads", &reads));
+            ui.add_space(30.0);
+            ui.vertical(|ui| links_ui(ui, context, graph, "Is read by", &readers));
+        });
+        ui.add_space(8.0);
+    });
+}
+
+/// Where nothing is chosen: what there is on each IPU, and what takes longest.
+fn overview_ui(ui: &mut Ui, context: &mut ViewContext<'_>, graph: &OpGraph) {
+    let palette = Palette::of(ui.visuals());
+    let mut ipus: BTreeMap<Option<u32>, (u64, u64, u64)> = BTreeMap::new();
+    for row in &graph.rows {
+        let (count, flops, cycles) = ipus.entry(row.ipu).or_default();
+        *count += 1;
+        *flops = flops.saturating_add(row.flops);
+        *cycles = cycles.saturating_add(row.elapsed);
+    }
+    let mut longest: Vec<&OpRow> = graph.rows.iter().filter(|row| row.elapsed > 0).collect();
+    longest.sort_by_key(|row| (std::cmp::Reverse(row.elapsed), row.operation));
+    ScrollArea::both().auto_shrink(false).id_salt("graph overview").show(ui, |ui| {
+        ui.add_space(8.0);
+        ui.horizontal_top(|ui| {
+            ui.add_space(14.0);
+            ui.vertical(|ui| {
+                let text = "Click on an operation to display its details.";
+                ui.label(RichText::new(text).color(palette.weak_text));
+                let grid = Grid::new("graph ipus").num_columns(4).min_row_height(17.0);
+                grid.spacing(vec2(24.0, 4.0)).show(ui, |ui| {
+                    for title in ["IPU", "Operations", "FLOPs", "Cycles in the run"] {
+                        ui.label(RichText::new(title).color(palette.weak_text).size(12.0));
+                    }
+                    ui.end_row();
+                    for (ipu, (count, flops, cycles)) in &ipus {
+                        ui.label(ipu.map_or_else(|| "?".to_owned(), |ipu| ipu.to_string()));
+                        // Without a run no operation has cycles of it.
+                        let cycles = Some(*cycles).filter(|_| !longest.is_empty());
+                        for value in [Some(*count), Some(*flops), cycles] {
+                            ui.label(value.map_or_else(|| "not recorded".to_owned(), grouped));
+                        }
+                        ui.end_row();
+                    }
+                });
+            });
+            if longest.is_empty() {
+                return;
+            }
+            ui.add_space(30.0);
+            ui.vertical(|ui| {
+                ui.label(RichText::new("Most cycles in the run").color(palette.weak_text));
+                for row in longest.iter().take(LONGEST) {
+                    let name: String = row.name.chars().take(80).collect();
+                    let text = format!("{name}: {}", grouped(row.elapsed));
+                    ui.push_id(row.operation, |ui| {
+                        if ui.link(text).clicked() {
+                            context.commands.push(Command::SelectOperation(row.operation));
+                        }
+                    });
+                }
+            });
+        });
+    });
+}
+
+fn facts_ui(ui: &mut Ui, context: &mut ViewContext<'_>, row: &OpRow) {
+    let palette = Palette::of(ui.visuals());
+    let title: String = row.name.chars().take(300).collect();
+    ui.add(Label::new(strong(title)).selectable(true).extend());
+    ui.horizontal(|ui| {
+        if ui.link("Show in Operations").clicked() {
+            context.commands.push(Command::ShowView("operations"));
+        }
+        if let Some(first) = row.programs.first()
+            && ui.link("Show in Program tree").clicked()
+        {
+            context.commands.push(Command::SelectProgram(Some(*first)));
+            context.commands.push(Command::ShowView("program-tree"));
+        }
+    });
+    let report = context.opened.report.clone();
+    Grid::new("graph facts").num_columns(2).min_row_height(17.0).spacing(vec2(20.0, 4.0)).show(
+        ui,
+        |ui| {
+            let words = [("Pass", pass_title(row.pass)), ("Shapes", row.shapes.as_str())];
+            for (name, value) in words.into_iter().filter(|(_, value)| !value.is_empty()) {
+                ui.label(RichText::new(name).color(palette.weak_text));
+                ui.add(Label::new(value).selectable(true).extend());
+                ui.end_row();
+            }
+            for known in COLUMNS {
+                let cell = known.cell(row, &report, Layer::Model);
+                if let Cell::Bytes(_) | Cell::Count(_) = cell {
+                    let name = RichText::new(known.title).color(palette.weak_text);
+                    ui.label(name).on_hover_text(known.about);
+                    ui.label(cell.text());
+                    ui.end_row();
+                }
+            }
+        },
+    );
+}
+
+fn links_ui(
+    ui: &mut Ui,
+    context: &mut ViewContext<'_>,
+    graph: &OpGraph,
+    title: &str,
+    operations: &[OperationId],
+) {
+    let palette = Palette::of(ui.visuals());
+    ui.label(RichText::new(title).color(palette.weak_text));
+    if operations.is_empty() {
+        ui.label("nothing that is an operation");
+    }
+    for id in operations.iter().take(MOST) {
+        let name = graph.rows.get(id.index()).map_or("unknown", |row| row.name.as_str());
+        let name: String = name.chars().take(80).collect();
+        ui.push_id(id.0, |ui| {
+            if ui.link(name).clicked() {
+                context.commands.push(Command::SelectOperation(Some(*id)));
+            }
+        });
+    }
+    if operations.len() > MOST {
+        ui.label(format!("and {} more", operations.len() - MOST));
+    }
+}

@@ -1,0 +1,215 @@
+//! The operations graph: the model as nodes and arrows, one lane per IPU.
+
+mod canvas;
+mod details;
+
+use super::state::{State, kept, restored};
+use super::{View, ViewContext, ViewInfo};
+use crate::action::Wish;
+use crate::command::Command;
+use crate::icons::Icon;
+use crate::prefs::{GraphMetric as Metric, GraphPrefs};
+use crate::session::Selection;
+use crate::theme::Palette;
+use crate::widgets::toolbar::{Bar, toolbar_ui};
+use crate::widgets::{missing_ui, tables_height, waiting_ui};
+use crate::worker::{Asked, Slot};
+use canvas::{Canvas, Event};
+use egui::{CentralPanel, Frame, Panel, Ui};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use tilescope_analysis::operations::OpRow;
+use tilescope_analysis::operations_graph::{GraphKey, Node, OpGraph, graph};
+
+/// This view, for the list.
+pub const VIEW: ViewInfo = ViewInfo {
+    name: "operations-graph",
+    title: "Operations graph",
+    help: include_str!("../../../../../assets/help/operations-graph.md"),
+    icon: Icon::Graph,
+    settings: &[],
+    create: || Box::<OperationsGraph>::default(),
+};
+
+impl Metric {
+    /// Every metric with its words.
+    const ALL: [(Self, &'static str); 5] = [
+        (Self::Pass, "Pass"),
+        (Self::Elapsed, "Cycles in the run"),
+        (Self::Code, "Code"),
+        (Self::Flops, "FLOPs"),
+        (Self::Memory, "Memory"),
+    ];
+
+    /// The figure of one operation; `None` where the colour is no figure.
+    fn value(self, row: &OpRow) -> Option<u64> {
+        match self {
+            Self::Pass => None,
+            Self::Elapsed => Some(row.elapsed),
+            Self::Code => Some(row.code()),
+            Self::Flops => Some(row.flops),
+            Self::Memory => Some(row.memory),
+        }
+    }
+
+    /// The figure of a node: the sum of its operations'.
+    fn of(self, graph: &OpGraph, node: &Node) -> Option<u64> {
+        let rows = node.operations.iter().filter_map(|index| graph.rows.get(*index));
+        rows.map(|row| self.value(row))
+            .try_fold(0u64, |sum, value| Some(sum.saturating_add(value?)))
+    }
+}
+
+/// State of the view.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct OperationsGraph {
+    #[serde(skip)]
+    graph: Slot<GraphKey, Result<Option<Arc<OpGraph>>, String>>,
+    /// Blocks that are unfolded; `None` shows every operation.
+    open: Option<Vec<String>>,
+    /// Whether blocks have been folded at first.
+    folded: bool,
+    /// Whether it has been seen if that hides too much.
+    judged: bool,
+    canvas: Canvas,
+}
+
+/// Fewer blocks than these show nothing of how operations depend on each other.
+const FEW_BLOCKS: usize = 3;
+/// More operations than these are hard to take in at once.
+const MANY_OPERATIONS: usize = 60;
+
+/// Whether a folded graph is better shown unfolded.
+fn hides_too_much(graph: &OpGraph) -> bool {
+    let operations: usize = graph.nodes.iter().map(|node| node.operations.len()).sum();
+    graph.nodes.len() < FEW_BLOCKS && operations <= MANY_OPERATIONS
+}
+
+impl View for OperationsGraph {
+    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+        if !std::mem::replace(&mut self.folded, true) {
+            self.open = Some(Vec::new());
+        }
+        let report = context.opened.report.clone();
+        let prefs = context.prefs.operations_graph;
+        let key =
+            GraphKey { backward: prefs.backward, update: prefs.updates, open: self.open.clone() };
+        let question = move |key: &GraphKey| {
+            let found = graph(&report, key).map_err(|error| error.to_string())?;
+            Ok(found.map(Arc::new))
+        };
+        let shown = match self.graph.ask(ui.ctx(), context.workers, &key, question) {
+            Asked::Fresh(Ok(shown)) | Asked::Stale(Ok(shown)) => shown.clone(),
+            Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
+                return missing_ui(ui, "The graph cannot be read", problem);
+            }
+            Asked::Failed => {
+                return missing_ui(ui, "The graph cannot be read", "Please report this.");
+            }
+            Asked::Waiting => {
+                if self.graph.is_slow() {
+                    waiting_ui(ui, "Laying the graph out…");
+                }
+                return;
+            }
+        };
+        let Some(shown) = shown else {
+            let sentence = "This report does not say which operation reads whose results, so there \
+                            is no graph to draw. The Operations view lists what they cost.";
+            return missing_ui(ui, "No graph recorded", sentence);
+        };
+        if !std::mem::replace(&mut self.judged, true) && hides_too_much(&shown) {
+            self.open = None;
+        }
+        toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context));
+        let height = ui.available_height();
+        let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
+        Panel::bottom("graph details")
+            .resizable(true)
+            .default_size(tables_height(ui, 0.3))
+            .size_range(60.0..=(height - 120.0).max(61.0))
+            .frame(frame)
+            .show(ui, |ui| {
+                ui.take_available_space();
+                details::details_ui(ui, context, &shown);
+            });
+        CentralPanel::default().frame(frame).show(ui, |ui| {
+            let chosen = context.selection.operation;
+            if context.wishes.contains(&Wish::Focus) {
+                self.canvas.fit();
+            }
+            match self.canvas.ui(ui, &shown, prefs, chosen) {
+                Some(Event::Choose(node)) => {
+                    let row = node.and_then(|node| shown.nodes.get(node)?.operations.first());
+                    let operation = row.and_then(|row| shown.rows.get(*row)?.operation);
+                    context.commands.push(Command::SelectOperation(operation));
+                }
+                Some(Event::Toggle(node)) => self.toggle(&shown, node),
+                None => {}
+            }
+        });
+    }
+
+    fn clears(&self) -> Vec<Command> {
+        vec![Command::SelectOperation(None)]
+    }
+
+    fn state(&self) -> State {
+        kept(self)
+    }
+
+    fn restore(&mut self, state: &State, _: &Selection) -> Vec<String> {
+        let strange;
+        (*self, strange) = restored(state);
+        strange
+    }
+}
+
+impl OperationsGraph {
+    /// Shows the operations of a block, or the block as one.
+    fn toggle(&mut self, graph: &OpGraph, node: usize) {
+        let Some(block) = graph.nodes.get(node).map(|node| node.block.clone()) else { return };
+        if block.is_empty() {
+            return;
+        }
+        let all = || graph.nodes.iter().map(|node| node.block.clone()).collect::<Vec<_>>();
+        let open = self.open.get_or_insert_with(all);
+        match open.contains(&block) {
+            true => open.retain(|known| *known != block),
+            false => open.push(block),
+        }
+        open.sort_unstable();
+        open.dedup();
+    }
+
+    fn controls_ui(&mut self, bar: &mut Bar<'_>, context: &mut ViewContext<'_>) {
+        let old = context.prefs.operations_graph;
+        let mut prefs: GraphPrefs = old;
+        if let Some(metric) = bar.choice("Colour", &Metric::ALL, prefs.metric) {
+            prefs.metric = metric;
+        }
+        bar.tick("Show backward pass", &mut prefs.backward, "");
+        bar.tick("Show weight updates", &mut prefs.updates, "");
+        if (prefs.backward, prefs.updates) != (old.backward, old.updates) {
+            self.canvas.fit();
+        }
+        let hint = "Shapes of what arrows carry, where there is room for words.";
+        bar.tick("Edge labels", &mut prefs.edge_labels, hint);
+        if prefs != old {
+            context.commands.push(Command::SetGraphPrefs(prefs));
+        }
+        bar.end();
+        if bar.button("Whole graph", "Make everything fit (F)") {
+            self.canvas.fit();
+        }
+        if bar.button("Unfold all", "Show every operation") {
+            self.open = None;
+            self.canvas.fit();
+        }
+        if bar.button("Fold all", "Show blocks as one node per pass") {
+            self.open = Some(Vec::new());
+            self.canvas.fit();
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! What is known of the chosen node, and the ways from it to other tabs.
+
+use super::lines::kind_colour;
+use crate::command::Command;
+use crate::fonts::strong;
+use crate::theme::Palette;
+use crate::views::ViewContext;
+use crate::views::jump::TraceJump;
+use crate::widgets::missing_ui;
+use crate::worker::Slot;
+use egui::{CornerRadius, Grid, Label, Rect, RichText, ScrollArea, Ui, pos2, vec2};
+use tilescope_analysis::program_tree::{Fact, facts, label};
+use tilescope_report::units::{OperationId, ProgramId, grouped};
+use tilescope_report::{Part, ProgramKind, Programs};
+
+/// State of the details.
+#[derive(Default)]
+pub struct Details {
+    facts: Slot<ProgramId, Result<Vec<Fact>, String>>,
+}
+
+impl Details {
+    /// Shows them; where nothing is chosen, how many nodes of each kind the tree has.
+    pub fn ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        programs: &Programs,
+        tally: &[(ProgramKind, u64)],
+        jump: &mut TraceJump,
+    ) {
+        let chosen = context.selection.program;
+        let Some((id, program)) = chosen.and_then(|id| Some((id, programs.get(id)?))) else {
+            return tally_ui(ui, tally);
+        };
+        let report = context.opened.report.clone();
+        let question = move |id: &ProgramId| facts(&report, *id).map_err(|error| error.to_string());
+        let asked = self.facts.ask(ui.ctx(), context.workers, &id, question);
+        let palette = Palette::of(ui.visuals());
+        ScrollArea::both().auto_shrink(false).id_salt("program details").show(ui, |ui| {
+            ui.add_space(8.0);
+            let top = ui.cursor().top();
+            ui.horizontal_top(|ui| {
+                ui.add_space(24.0);
+                ui.vertical(|ui| {
+                    let title: String = label(program).chars().take(600).collect();
+                    ui.add(Label::new(strong(title)).selectable(true).extend());
+                    let target = program.children.first().copied();
+                    let function = target.filter(|_| program.kind == ProgramKind::Call);
+                    links_ui(ui, context, (id, function), program.operation, jump);
+                    match asked.answer() {
+                        Some(Ok(facts)) => facts_ui(ui, facts),
+                        Some(Err(problem)) => missing_ui(ui, "The node cannot be read", problem),
+                        None => {}
+                    }
+                });
+            });
+            let bottom = ui.cursor().top() - 4.0;
+            let edge = Rect::from_min_max(
+                pos2(ui.min_rect().left() + 14.0, top),
+                pos2(ui.min_rect().left() + 18.0, bottom),
+            );
+            ui.painter().rect_filled(edge, CornerRadius::same(2), kind_colour(palette, program));
+            ui.add_space(8.0);
+        });
+    }
+}
+
+/// A sentence and what there is to choose from.
+fn tally_ui(ui: &mut Ui, tally: &[(ProgramKind, u64)]) {
+    let palette = Palette::of(ui.visuals());
+    ScrollArea::both().auto_shrink(false).id_salt("program tally").show(ui, |ui| {
+        ui.add_space(8.0);
+        ui.horizontal_top(|ui| {
+            ui.add_space(14.0);
+            ui.vertical(|ui| {
+                let text = "Select a step in the program tree to see details.";
+                ui.label(RichText::new(text).color(palette.weak_text));
+                ui.add_space(4.0);
+                let all: u64 = tally.iter().map(|(_, count)| count).sum();
+                let grid = Grid::new("program tally").num_columns(2).min_row_height(17.0);
+                grid.spacing(vec2(24.0, 4.0)).show(ui, |ui| {
+                    ui.label(strong("Nodes of this program"));
+                    ui.label(strong(grouped(all)));
+                    ui.end_row();
+                    for (kind, count) in tally {
+                        ui.label(kind.name());
+                        ui.label(grouped(*count));
+                        ui.end_row();
+                    }
+                });
+            });
+        });
+    });
+}
+
+fn links_ui(
+    ui: &mut Ui,
+    context: &mut ViewContext<'_>,
+    (id, function): (ProgramId, Option<ProgramId>),
+    operation: Option<OperationId>,
+    jump: &mut TraceJump,
+) {
+    ui.horizontal(|ui| {
+        if let Some(function) = function
+            && ui.link("Go to the function").clicked()
+        {
+            context.commands.push(Command::SelectProgram(Some(function)));
+        }
+        if context.opened.report.has(Part::Execution)
+            && ui.link("Show in Execution trace").clicked()
+        {
+            jump.start(id);
+        }
+        if context.opened.report.has(Part::Liveness) && ui.link("Show in Liveness").clicked() {
+            context.commands.push(Command::ShowView("liveness"));
+        }
+        if operation.is_some() && ui.link("Show in Operations").clicked() {
+            context.commands.push(Command::SelectOperation(operation));
+            context.commands.push(Command::ShowView("operations"));
+        }
+    });
+}
+
+fn facts_ui(ui: &mut Ui, facts: &[Fact]) {
+    let palette = Palette::of(ui.visuals());
+    Grid::new("program facts").num_columns(2).min_row_height(17.0).spacing(vec2(24.0, 4.0)).show(
+        ui,
+        |ui| {
+            for fact in facts {
+                ui.label(RichText::new(fact.name).color(palette.weak_text));
+                let value = ui.add(Label::new(&fact.value).selectable(true).extend());
+                if let Some(formula) = fact.formula {
+                    value.on_hover_text(formula);
+                }
+                ui.end_row();
+            }
+        },
+    );
+}

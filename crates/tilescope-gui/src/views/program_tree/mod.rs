@@ -1,0 +1,384 @@
+//! The program tree: what the compiled program consists of, and what each node does.
+
+mod details;
+mod lines;
+
+use super::jump::TraceJump;
+use super::state::{State, kept, restored};
+use super::{View, ViewContext, ViewInfo};
+use crate::command::Command;
+use crate::icons::Icon;
+use crate::session::Selection;
+use crate::theme::Palette;
+use crate::widgets::toolbar::{Bar, toolbar_ui, weak_ui};
+use crate::widgets::{missing_ui, search_ui, tables_height, waiting_ui};
+use crate::worker::{Asked, Slot};
+use details::Details;
+use egui::{Button, CentralPanel, Frame, Key, Panel, RichText, ScrollArea, Ui};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tilescope_analysis::program_tree::{Group, Row, find, groups, label, rows, tally};
+use tilescope_report::units::{ProgramId, StepId, grouped};
+use tilescope_report::{ProgramKind, Programs, Report};
+
+/// This view, for the list.
+pub const VIEW: ViewInfo = ViewInfo {
+    name: "program-tree",
+    title: "Program tree",
+    help: include_str!("../../../../../assets/help/program-tree.md"),
+    icon: Icon::Tree,
+    settings: &["ids"],
+    create: || Box::<ProgramTree>::default(),
+};
+
+/// In a narrower view the programs are a choice, not a list.
+const NARROW: f32 = 540.0;
+
+/// All programs, and the trees they make.
+struct Forest {
+    programs: Arc<Programs>,
+    groups: Vec<Group>,
+    /// How many nodes of each kind each group has.
+    tallies: Vec<Vec<(ProgramKind, u64)>>,
+}
+
+/// Which lines are shown: a group, without what is below folded nodes; and which of them match.
+#[derive(Clone, PartialEq)]
+struct LinesKey {
+    group: usize,
+    folded: Arc<BTreeSet<ProgramId>>,
+    filter: String,
+}
+
+/// Lines, and the places of those that match the filter.
+struct Lines {
+    rows: Vec<Row>,
+    matches: Vec<usize>,
+}
+
+/// The group a program is in, and what must be unfolded to see it.
+type Found = Option<(usize, Vec<ProgramId>)>;
+
+/// State of the view.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct ProgramTree {
+    #[serde(skip)]
+    forest: Slot<(), Result<Arc<Forest>, String>>,
+    #[serde(skip)]
+    lines: Slot<LinesKey, Arc<Lines>>,
+    group: usize,
+    #[serde(with = "super::state::shared")]
+    folded: Arc<BTreeSet<ProgramId>>,
+    filter: String,
+    ids: bool,
+    /// The program that was last made visible.
+    #[serde(skip)]
+    seen: Option<ProgramId>,
+    #[serde(skip)]
+    found: Slot<ProgramId, Found>,
+    /// The step whose program was last taken over.
+    #[serde(skip)]
+    seen_step: Option<StepId>,
+    #[serde(skip)]
+    step: Slot<StepId, Option<ProgramId>>,
+    /// The program to scroll to, once its line is there.
+    #[serde(skip)]
+    wanted: Option<ProgramId>,
+    /// The program whose line is to have the focus.
+    #[serde(skip)]
+    focus: Option<ProgramId>,
+    #[serde(skip)]
+    details: Details,
+    #[serde(skip)]
+    jump: TraceJump,
+}
+
+impl View for ProgramTree {
+    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+        let report = context.opened.report.clone();
+        let question = move |(): &()| forest(&report).map(Arc::new);
+        let forest = match self.forest.ask(ui.ctx(), context.workers, &(), question) {
+            Asked::Fresh(Ok(forest)) | Asked::Stale(Ok(forest)) => forest.clone(),
+            Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
+                return missing_ui(ui, "The program cannot be read", problem);
+            }
+            Asked::Failed => {
+                return missing_ui(ui, "The program cannot be read", "Please report this.");
+            }
+            Asked::Waiting => {
+                if self.forest.is_slow() {
+                    waiting_ui(ui, "Reading the program…");
+                }
+                return;
+            }
+        };
+        if forest.groups.is_empty() {
+            let sentence = "This report does not hold the compiled program, so there is no tree.";
+            return missing_ui(ui, "No program recorded", sentence);
+        }
+        self.group = self.group.min(forest.groups.len() - 1);
+        self.follow(ui, context, &forest);
+        let lines = self.lines(ui, context, &forest);
+        let narrow = ui.available_width() < NARROW;
+        toolbar_ui(ui, VIEW.name, |bar| {
+            if narrow {
+                self.group_ui(bar, &forest);
+            }
+            self.controls_ui(bar, context, lines.as_deref());
+        });
+        self.panels_ui(ui, context, &forest, lines.as_deref());
+        self.jump.update(ui.ctx(), context);
+    }
+
+    fn clears(&self) -> Vec<Command> {
+        vec![Command::SelectProgram(None)]
+    }
+
+    fn state(&self) -> State {
+        kept(self)
+    }
+
+    fn restore(&mut self, state: &State, selection: &Selection) -> Vec<String> {
+        let strange;
+        (*self, strange) = restored(state);
+        self.seen = selection.program;
+        self.wanted = selection.program;
+        self.seen_step = selection.step.map(|step| step.step);
+        strange
+    }
+}
+
+fn forest(report: &Report) -> Result<Forest, String> {
+    let programs = report.programs().map_err(|error| error.to_string())?;
+    let groups = groups(&programs);
+    let tallies = groups.iter().map(|group| tally(&programs, group.root)).collect();
+    Ok(Forest { programs, groups, tallies })
+}
+
+impl ProgramTree {
+    /// Shows what was chosen elsewhere: a step's program, or a program.
+    fn follow(&mut self, ui: &Ui, context: &mut ViewContext<'_>, forest: &Arc<Forest>) {
+        let step = context.selection.step.map(|step| step.step);
+        if let Some(step) = step.filter(|_| step != self.seen_step) {
+            let report = context.opened.report.clone();
+            let question = move |step: &StepId| report.step(*step).ok().flatten()?.program;
+            if let Asked::Fresh(program) = self.step.ask(ui.ctx(), context.workers, &step, question)
+            {
+                self.seen_step = Some(step);
+                if program.is_some() && *program != context.selection.program {
+                    context.commands.push(Command::SelectProgram(*program));
+                }
+            }
+        }
+        let Some(program) = context.selection.program.filter(|id| self.seen != Some(*id)) else {
+            return;
+        };
+        let shared = forest.clone();
+        let question = move |id: &ProgramId| find(&shared.programs, &shared.groups, *id);
+        if let Asked::Fresh(found) = self.found.ask(ui.ctx(), context.workers, &program, question) {
+            self.seen = Some(program);
+            if let Some((group, above)) = found {
+                self.group = *group;
+                let folded = Arc::make_mut(&mut self.folded);
+                folded.retain(|id| !above.contains(id));
+                self.wanted = Some(program);
+            }
+        }
+    }
+
+    fn lines(
+        &mut self,
+        ui: &Ui,
+        context: &ViewContext<'_>,
+        forest: &Arc<Forest>,
+    ) -> Option<Arc<Lines>> {
+        let key = LinesKey {
+            group: self.group,
+            folded: self.folded.clone(),
+            filter: self.filter.trim().to_lowercase(),
+        };
+        let forest = forest.clone();
+        let question = move |key: &LinesKey| Arc::new(lines(&forest, key));
+        self.lines.ask(ui.ctx(), context.workers, &key, question).answer().cloned()
+    }
+
+    fn controls_ui(
+        &mut self,
+        bar: &mut Bar<'_>,
+        context: &mut ViewContext<'_>,
+        lines: Option<&Lines>,
+    ) {
+        let found = lines.filter(|_| !self.filter.trim().is_empty());
+        let mut next = false;
+        bar.add("Search for steps", |ui| {
+            let box_ui = search_ui(ui, &mut self.filter, "Search for steps", 200.0);
+            let button = ui.add_enabled(found.is_some(), egui::Button::new("Next"));
+            let pressed = button.on_hover_text("Go to the next of them (Enter)").clicked();
+            let entered = box_ui.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
+            next = pressed || entered;
+            if next {
+                box_ui.request_focus();
+            }
+        });
+        if let Some(lines) = found {
+            if next {
+                self.go_on(context, lines);
+            }
+            let text = format!("{} found", grouped(lines.matches.len() as u64));
+            bar.add("Found", |ui| weak_ui(ui, text));
+        }
+        bar.tick("Show ids", &mut self.ids, "Repeat (Id: 12)");
+        bar.end();
+        if bar.button("Unfold all", "Show every level") {
+            self.folded = Arc::default();
+        }
+        if bar.button("Fold all", "Leave the first level open")
+            && let Some(lines) = lines
+        {
+            let inner = lines.rows.iter().filter(|row| row.parent && row.depth > 0);
+            let folded: BTreeSet<ProgramId> = inner.map(|row| row.id).collect();
+            self.folded = Arc::new(folded);
+        }
+    }
+
+    /// Which program is shown.
+    fn group_ui(&mut self, bar: &mut Bar<'_>, forest: &Forest) {
+        let titles = forest.groups.iter().map(|group| group.title.as_str()).enumerate();
+        let titles: Vec<(usize, &str)> = titles.collect();
+        if let Some(group) = bar.choice("Program", &titles, self.group) {
+            self.group = group;
+        }
+    }
+
+    /// Chooses the next line that matches, after the one that is chosen.
+    fn go_on(&mut self, context: &mut ViewContext<'_>, lines: &Lines) {
+        let chosen = context.selection.program;
+        let at = lines.rows.iter().position(|row| Some(row.id) == chosen);
+        let later = lines.matches.iter().find(|place| at.is_none_or(|at| **place > at));
+        let next = later.or(lines.matches.first()).and_then(|place| lines.rows.get(*place));
+        if let Some(row) = next {
+            self.choose(context, row.id);
+            self.wanted = Some(row.id);
+        }
+    }
+
+    fn choose(&mut self, context: &mut ViewContext<'_>, program: ProgramId) {
+        self.seen = Some(program);
+        context.commands.push(Command::SelectProgram(Some(program)));
+    }
+
+    fn panels_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        forest: &Arc<Forest>,
+        lines: Option<&Lines>,
+    ) {
+        let height = ui.available_height();
+        let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
+        Panel::bottom("program details")
+            .resizable(true)
+            .default_size(tables_height(ui, 0.36))
+            .size_range(60.0..=(height - 120.0).max(61.0))
+            .frame(frame)
+            .show(ui, |ui| {
+                ui.take_available_space();
+                let tally = forest.tallies.get(self.group).map_or(&[][..], Vec::as_slice);
+                self.details.ui(ui, context, &forest.programs, tally, &mut self.jump);
+            });
+        if ui.available_width() >= NARROW {
+            Panel::left("program groups").default_size(180.0).frame(frame).show(ui, |ui| {
+                ui.take_available_space();
+                self.groups_ui(ui, forest);
+            });
+        }
+        CentralPanel::default().frame(frame).show(ui, |ui| match lines {
+            Some(lines) => self.lines_ui(ui, context, forest, lines),
+            None if self.lines.is_slow() => waiting_ui(ui, "Laying the tree out…"),
+            None => {}
+        });
+    }
+
+    fn groups_ui(&mut self, ui: &mut Ui, forest: &Forest) {
+        let palette = Palette::of(ui.visuals());
+        ScrollArea::vertical().auto_shrink(false).id_salt("groups").show(ui, |ui| {
+            ui.spacing_mut().item_spacing.y = 2.0;
+            for (function, title) in [(false, "Control programs"), (true, "Functions")] {
+                let own =
+                    || forest.groups.iter().enumerate().filter(|(_, g)| g.function == function);
+                if own().next().is_none() {
+                    continue;
+                }
+                ui.add_space(8.0);
+                ui.horizontal(|ui| {
+                    ui.add_space(10.0);
+                    ui.label(RichText::new(title).color(palette.weak_text).size(12.0));
+                });
+                for (index, group) in own() {
+                    ui.horizontal(|ui| {
+                        ui.add_space(8.0);
+                        let title: String = group.title.chars().take(120).collect();
+                        let row = Button::selectable(self.group == index, title).truncate();
+                        if ui.add(row).clicked() {
+                            self.group = index;
+                        }
+                    });
+                }
+            }
+        });
+    }
+
+    fn lines_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        forest: &Forest,
+        lines: &Lines,
+    ) {
+        let chosen = context.selection.program;
+        let operation = chosen.and_then(|id| forest.programs.get(id)).and_then(|p| p.operation);
+        let look = lines::Look {
+            programs: &forest.programs,
+            chosen,
+            operation,
+            folded: &self.folded,
+            filter: self.filter.trim().to_lowercase(),
+            ids: self.ids,
+            focus: self.focus.take(),
+        };
+        let place = self.wanted.and_then(|id| lines.rows.iter().position(|row| row.id == id));
+        if place.is_some() {
+            self.wanted = None;
+        }
+        match lines::lines_ui(ui, &lines.rows, &look, place) {
+            Some(lines::Clicked::Fold(id)) => {
+                let folded = Arc::make_mut(&mut self.folded);
+                if !folded.remove(&id) {
+                    folded.insert(id);
+                }
+            }
+            Some(lines::Clicked::Choose(id)) => self.choose(context, id),
+            Some(lines::Clicked::Go(id)) => {
+                self.choose(context, id);
+                (self.wanted, self.focus) = (Some(id), Some(id));
+            }
+            None => {}
+        }
+    }
+}
+
+fn lines(forest: &Forest, key: &LinesKey) -> Lines {
+    let root = forest.groups.get(key.group).and_then(|group| group.root);
+    let rows = rows(&forest.programs, root, &key.folded);
+    let holds = |row: &Row| {
+        let program = forest.programs.get(row.id);
+        program.is_some_and(|program| label(program).to_lowercase().contains(&key.filter))
+    };
+    let matches = match key.filter.as_str() {
+        "" => Vec::new(),
+        _ => (0..rows.len()).filter(|place| holds(&rows[*place])).collect(),
+    };
+    Lines { rows, matches }
+}

@@ -1,0 +1,66 @@
+//! The files that a report is made of.
+
+use super::{Facts, Row, row, rows_ui};
+use crate::opening::Opened;
+use crate::theme::Palette;
+use egui::{Grid, Label, RichText, Ui, vec2};
+use std::time::UNIX_EPOCH;
+use tilescope_report::units::{Bytes, exact_bytes, moment};
+
+/// The report and the files beside it, with a tick or a question mark.
+pub fn files_ui(ui: &mut Ui, opened: &Opened, facts: &Facts) {
+    let palette = Palette::of(ui.visuals());
+    let path = opened.report.path();
+    let directory = path.parent().map_or(String::new(), |parent| parent.display().to_string());
+    ui.add(Label::new(RichText::new(directory).color(palette.weak_text)).wrap().selectable(true));
+    ui.add_space(4.0);
+    Grid::new("files").num_columns(4).min_row_height(18.0).spacing(vec2(14.0, 6.0)).show(
+        ui,
+        |ui| {
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+            let size = written_size(opened, facts);
+            file_ui(ui, true, &name.unwrap_or_default(), "The report", &size);
+            for file in &facts.files {
+                let old = facts.written.is_some_and(|written| file.is_older_than(written));
+                let words = |size: Bytes| match old {
+                    true => format!("{}, left of an earlier run", exact_bytes(size.0)),
+                    false => exact_bytes(size.0),
+                };
+                let size = file.found.map(|(size, _)| words(size));
+                let found = size.is_some();
+                file_ui(ui, found, file.name, file.about, size.as_deref().unwrap_or("not there"));
+            }
+        },
+    );
+    if !facts.meta.is_empty() {
+        ui.add_space(6.0);
+        // The spec has a block of its own.
+        let meta = facts.meta.iter().filter(|(key, _)| key != "spec");
+        let rows: Vec<Row> = meta.map(|(key, value)| row(key, value)).collect();
+        rows_ui(ui, "meta", &rows);
+    }
+}
+
+/// Bytes of the report, and when it was written as far as the disk knows: reports themselves hold
+/// no time, so that equal programs give equal files.
+fn written_size(opened: &Opened, facts: &Facts) -> String {
+    let size = exact_bytes(opened.report.file_size().0);
+    let since = facts.written.and_then(|written| written.duration_since(UNIX_EPOCH).ok());
+    match since {
+        Some(since) => format!("{size}, written {}", moment(since.as_secs())),
+        None => size,
+    }
+}
+
+fn file_ui(ui: &mut Ui, found: bool, name: &str, about: &str, size: &str) {
+    let palette = Palette::of(ui.visuals());
+    let (mark, colour, text) = match found {
+        true => ("✓", palette.good, palette.text),
+        false => ("?", palette.weak_text, palette.weak_text),
+    };
+    ui.label(RichText::new(mark).color(colour).family(crate::fonts::strong_family()));
+    ui.label(RichText::new(name).color(text));
+    ui.label(RichText::new(about).color(palette.weak_text));
+    ui.label(RichText::new(size).color(palette.weak_text));
+    ui.end_row();
+}

@@ -1,0 +1,130 @@
+//! The figures people look for first, as large as they are important.
+
+use super::Facts;
+use crate::opening::Opened;
+use crate::theme::Palette;
+use crate::widgets::elided::elided;
+use egui::accesskit::Role;
+use egui::{CornerRadius, FontId, Sense, Stroke, Ui, WidgetInfo, vec2};
+use tilescope_analysis::summary::{ExecutionSummary, MemorySummary};
+use tilescope_report::units::{Bytes, Cycles, grouped, percent, seconds};
+use tilescope_report::{Outcome, Target};
+
+/// Narrower than this, figures stand in rows of two.
+const ONE_ROW: f32 = 640.0;
+/// Height of a figure.
+const HEIGHT: f32 = 78.0;
+/// Room between figures.
+const GAP: f32 = 12.0;
+
+/// One figure.
+struct Card {
+    title: &'static str,
+    value: String,
+    about: String,
+    formula: &'static str,
+    /// Whether it is what keeps the program from running.
+    bad: bool,
+}
+
+/// Shows them side by side.
+pub fn headline_ui(ui: &mut Ui, opened: &Opened, facts: &Facts) {
+    let mut cards = match (&facts.summary.execution, opened.outcome) {
+        (Some(run), _) => of_run(run),
+        (None, Outcome::OutOfMemory { tiles }) => vec![Card {
+            title: "Out of memory",
+            value: format!("{} tiles", grouped(tiles)),
+            about: "need more memory than they have; nothing was executed".to_owned(),
+            formula: "tiles with more bytes in use, or overflowed, than a tile has",
+            bad: true,
+        }],
+        (None, _) => vec![Card {
+            title: "Run",
+            value: "none".to_owned(),
+            about: "compiled only".to_owned(),
+            formula: "",
+            bad: false,
+        }],
+    };
+    cards.extend(of_memory(&facts.summary.memory, &opened.target));
+    let columns = if ui.available_width() > ONE_ROW { cards.len() } else { 2 };
+    let width = (ui.available_width() - GAP * (columns as f32 - 1.0)) / columns as f32;
+    for row in cards.chunks(columns) {
+        ui.horizontal(|ui| {
+            ui.spacing_mut().item_spacing.x = GAP;
+            row.iter().for_each(|card| card_ui(ui, width, card));
+        });
+        ui.add_space(6.0);
+    }
+}
+
+fn of_run(run: &ExecutionSummary) -> Vec<Card> {
+    let time = match run.seconds > 0.0 {
+        true => seconds(run.seconds),
+        false => "clock unknown".to_owned(),
+    };
+    let mut cards = vec![Card {
+        title: "Run",
+        value: format!("{} cycles", Cycles(run.total_cycles)),
+        about: time,
+        formula: "end of the last step - start of the first; time = cycles / tile clock",
+        bad: false,
+    }];
+    cards.extend(run.samples_per_second.map(|rate| Card {
+        title: "Throughput",
+        value: grouped(rate.round() as u64),
+        about: format!("samples per second, {} samples", grouped(run.samples.unwrap_or(0))),
+        formula: "samples of all host calls in the run / time on the device",
+        bad: false,
+    }));
+    cards
+}
+
+fn of_memory(memory: &MemorySummary, target: &Target) -> [Card; 2] {
+    let share = memory.max_tile_including_gaps as f64 / target.bytes_per_tile.0.max(1) as f64;
+    let about = match target.bytes_per_tile.0 {
+        0 => "tile memory unknown".to_owned(),
+        _ => format!("{} of {}, with gaps", percent(share), target.bytes_per_tile),
+    };
+    let with_gaps = Bytes(memory.total_including_gaps);
+    [
+        Card {
+            title: "Fullest tile",
+            value: Bytes(memory.max_tile_including_gaps).to_string(),
+            about,
+            formula: "most bytes below the highest used address of any tile / bytes of a tile",
+            bad: target.bytes_per_tile.0 > 0 && share > 1.0,
+        },
+        Card {
+            title: "Memory in use",
+            value: Bytes(memory.total_excluding_gaps).to_string(),
+            about: format!("{with_gaps} with gaps"),
+            formula: "bytes in use on all tiles of a replica; with gaps: bytes below the highest \
+                      used address of each tile",
+            bad: false,
+        },
+    ]
+}
+
+fn card_ui(ui: &mut Ui, width: f32, card: &Card) {
+    let Card { title, value, about, formula, bad } = card;
+    let palette = Palette::of(ui.visuals());
+    let (rect, response) = ui.allocate_exact_size(vec2(width, HEIGHT), Sense::hover());
+    response.widget_info(|| WidgetInfo::labeled(Role::Label, true, format!("{title}: {value}")));
+    let stroke = Stroke::new(1.0, if *bad { palette.error } else { palette.rule });
+    let corner = CornerRadius::same(8);
+    ui.painter().rect(rect, corner, palette.raised, stroke, egui::StrokeKind::Inside);
+    let inner = rect.shrink2(vec2(14.0, 10.0));
+    let room = inner.width();
+    let line = |text: &str, font: FontId, colour| elided(ui.painter(), text, font, colour, room);
+    let name = line(title, FontId::proportional(12.0), palette.weak_text);
+    ui.painter().galley(inner.min, name, palette.weak_text);
+    let colour = if *bad { palette.error } else { palette.text };
+    let figure = line(value, FontId::new(18.0, crate::fonts::strong_family()), colour);
+    ui.painter().galley(inner.min + vec2(0.0, 16.0), figure, colour);
+    let words = line(about, FontId::proportional(11.5), palette.weak_text);
+    ui.painter().galley(inner.min + vec2(0.0, 42.0), words, palette.weak_text);
+    if !formula.is_empty() {
+        response.on_hover_text(*formula);
+    }
+}

@@ -1,0 +1,487 @@
+//! The summary: machine, graph, memory, throughput, options, spec and files, block by block.
+
+mod files;
+mod headline;
+
+use super::state::{State, kept, restored};
+use super::{View, ViewContext, ViewInfo};
+use crate::command::Command;
+use crate::fonts::strong;
+use crate::icons::Icon;
+use crate::opening::Opened;
+use crate::session::Selection;
+use crate::theme::Palette;
+use crate::widgets::{focus_ui, missing_ui, search_ui, waiting_ui};
+use crate::worker::{Asked, Slot};
+use egui::accesskit::Role;
+use egui::{
+    Align2, CornerRadius, FontId, Frame, Grid, Label, Margin, RichText, ScrollArea, Sense, Stroke,
+    Ui, WidgetInfo, vec2,
+};
+use serde::{Deserialize, Serialize};
+use std::time::SystemTime;
+use tilescope_analysis::json::{self, Line};
+use tilescope_analysis::summary::{Summary, summary};
+use tilescope_report::units::{Bytes, Cycles, Hertz, grouped, seconds};
+use tilescope_report::{Batching, FileBeside, Part, Report};
+
+/// This view, for the list.
+pub const VIEW: ViewInfo = ViewInfo {
+    name: "summary",
+    title: "Summary",
+    help: include_str!("../../../../../assets/help/summary.md"),
+    icon: Icon::List,
+    settings: &[],
+    create: || Box::<SummaryView>::default(),
+};
+
+/// Everything on the page.
+struct Facts {
+    summary: Summary,
+    batching: Option<Batching>,
+    options: Vec<(String, String)>,
+    notes: Vec<String>,
+    warnings: Vec<String>,
+    spec: Option<String>,
+    files: Vec<FileBeside>,
+    /// When the report was written.
+    written: Option<SystemTime>,
+    /// What applications and frameworks wrote down, or why it cannot be read.
+    trees: Vec<(&'static str, Result<Vec<Line>, String>)>,
+    meta: Vec<(String, String)>,
+}
+
+/// Files whose contents are shown, if they are there.
+const TREES: [&str; 2] = ["app.json", "framework.json"];
+
+/// State of the view.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct SummaryView {
+    #[serde(skip)]
+    facts: Slot<(), Result<Box<Facts>, String>>,
+    filter: Option<String>,
+}
+
+fn facts(report: &Report) -> Result<Box<Facts>, String> {
+    let words = |error: tilescope_report::ReportError| error.to_string();
+    let summary = summary(report).map_err(words)?;
+    Ok(Box::new(Facts {
+        summary,
+        batching: report.batching().map_err(words)?,
+        options: report.options().map_err(words)?,
+        notes: report.notes().map_err(words)?,
+        warnings: report.warnings(),
+        spec: report.spec().map(str::to_owned),
+        files: report.files_beside(),
+        written: report.modified(),
+        trees: TREES.into_iter().filter_map(|name| Some((name, tree(report, name)?))).collect(),
+        meta: report.meta().iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
+    }))
+}
+
+/// A JSON file beside the report, line by line; `None` if there is none.
+fn tree(report: &Report, name: &str) -> Option<Result<Vec<Line>, String>> {
+    match report.text_beside(name) {
+        Ok(text) => Some(json::lines(&text?)),
+        Err(error) => Some(Err(error.to_string())),
+    }
+}
+
+impl View for SummaryView {
+    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+        let report = context.opened.report.clone();
+        let asked = self.facts.ask(ui.ctx(), context.workers, &(), move |()| facts(&report));
+        let facts = match asked {
+            Asked::Fresh(Ok(facts)) | Asked::Stale(Ok(facts)) => facts,
+            Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
+                return missing_ui(ui, "The report cannot be summed up", problem);
+            }
+            Asked::Failed => {
+                return missing_ui(ui, "The report cannot be summed up", "Please report this.");
+            }
+            Asked::Waiting => {
+                if self.facts.is_slow() {
+                    waiting_ui(ui, "Reading the report…");
+                }
+                return;
+            }
+        };
+        let filter = self.filter.get_or_insert_with(|| context.prefs.option_filter.clone());
+        ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+            Frame::new().inner_margin(Margin::symmetric(24, 18)).show(ui, |ui| {
+                let most = if ui.available_width() > THREE_COLUMNS { 2800.0 } else { 1180.0 };
+                ui.set_width(ui.available_width().min(most));
+                page_ui(ui, context, facts, filter);
+            });
+        });
+    }
+
+    fn state(&self) -> State {
+        kept(self)
+    }
+
+    fn restore(&mut self, state: &State, _: &Selection) -> Vec<String> {
+        let strange;
+        (*self, strange) = restored(state);
+        strange
+    }
+}
+
+fn page_ui(ui: &mut Ui, context: &mut ViewContext<'_>, facts: &Facts, filter: &mut String) {
+    ui.label(strong("Program information").size(19.0));
+    ui.add_space(10.0);
+    headline::headline_ui(ui, context.opened, facts);
+    ui.add_space(8.0);
+    let count = match ui.available_width() {
+        width if width > THREE_COLUMNS => 3,
+        width if width > TWO_COLUMNS => 2,
+        _ => 1,
+    };
+    let mut blocks = Blocks { context };
+    let mut options = |ui: &mut Ui, blocks: &mut Blocks<'_, '_>| {
+        blocks.ui(ui, "Options", |ui, context| options_ui(ui, context, facts, filter));
+        blocks.inputs_ui(ui, facts);
+    };
+    if count == 1 {
+        blocks.target_ui(ui);
+        blocks.figures_ui(ui, facts);
+        blocks.notes_ui(ui, facts);
+        options(ui, &mut blocks);
+        return blocks.files_ui(ui, facts);
+    }
+    ui.spacing_mut().item_spacing.x = 40.0;
+    ui.columns(count, |columns| {
+        columns.iter_mut().for_each(|column| column.spacing_mut().item_spacing.x = 8.0);
+        blocks.target_ui(&mut columns[0]);
+        blocks.figures_ui(&mut columns[1], facts);
+        if let [left, middle, right] = columns {
+            blocks.files_ui(left, facts);
+            blocks.notes_ui(middle, facts);
+            options(right, &mut blocks);
+        }
+    });
+    ui.spacing_mut().item_spacing.x = 8.0;
+    if count == 2 {
+        blocks.notes_ui(ui, facts);
+        options(ui, &mut blocks);
+        blocks.files_ui(ui, facts);
+    }
+}
+
+/// Room from which on blocks stand in two and in three columns.
+const TWO_COLUMNS: f32 = 760.0;
+const THREE_COLUMNS: f32 = 2750.0;
+
+/// Blocks that can be folded; what is folded is remembered.
+struct Blocks<'a, 'b> {
+    context: &'a mut ViewContext<'b>,
+}
+
+impl<'b> Blocks<'_, 'b> {
+    fn target_ui(&mut self, ui: &mut Ui) {
+        let opened = self.context.opened;
+        self.ui(ui, "Target", |ui, _| target_ui(ui, opened));
+    }
+
+    fn figures_ui(&mut self, ui: &mut Ui, facts: &Facts) {
+        self.ui(ui, "Graph", |ui, _| graph_ui(ui, facts));
+        self.ui(ui, "Batching and throughput", |ui, _| batching_ui(ui, facts));
+    }
+
+    fn notes_ui(&mut self, ui: &mut Ui, facts: &Facts) {
+        if !facts.notes.is_empty() || !facts.warnings.is_empty() {
+            self.ui(ui, "Notes", |ui, _| notes_ui(ui, facts));
+        }
+    }
+
+    /// What the report was made from, and what lies beside it.
+    fn inputs_ui(&mut self, ui: &mut Ui, facts: &Facts) {
+        if let Some(spec) = &facts.spec {
+            self.ui(ui, "Spec", |ui, _| spec_ui(ui, spec));
+        }
+        for (name, lines) in &facts.trees {
+            self.ui(ui, name, |ui, _| tree_ui(ui, lines));
+        }
+    }
+
+    fn files_ui(&mut self, ui: &mut Ui, facts: &Facts) {
+        let opened = self.context.opened;
+        self.ui(ui, "Report files", |ui, _| files::files_ui(ui, opened, facts));
+    }
+
+    fn ui(
+        &mut self,
+        ui: &mut Ui,
+        title: &'static str,
+        contents: impl FnOnce(&mut Ui, &mut ViewContext<'b>),
+    ) {
+        let palette = Palette::of(ui.visuals());
+        let folded = self.context.prefs.folded_blocks.iter().any(|block| block == title);
+        ui.add_space(8.0);
+        let (rect, response) =
+            ui.allocate_exact_size(vec2(ui.available_width(), 28.0), Sense::click());
+        response
+            .widget_info(|| WidgetInfo::selected(Role::DisclosureTriangle, true, !folded, title));
+        let colour = if response.hovered() { palette.accent } else { palette.text };
+        let font = FontId::new(14.5, crate::fonts::strong_family());
+        let at = rect.left_center() + vec2(20.0, 0.0);
+        ui.painter().text(at, Align2::LEFT_CENTER, title, font, colour);
+        triangle(ui, rect.left_center() + vec2(7.0, 0.0), folded, colour);
+        let line = Stroke::new(1.0, palette.rule);
+        ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, line);
+        focus_ui(ui, &response, rect);
+        if response.clicked() {
+            self.context.commands.push(Command::ToggleBlock(title));
+        }
+        if !folded {
+            ui.add_space(4.0);
+            ui.push_id(title, |ui| contents(ui, self.context));
+            ui.add_space(6.0);
+        }
+    }
+}
+
+fn triangle(ui: &Ui, centre: egui::Pos2, folded: bool, colour: egui::Color32) {
+    let points = match folded {
+        true => [vec2(-3.0, -5.0), vec2(4.0, 0.0), vec2(-3.0, 5.0)],
+        false => [vec2(-5.0, -3.0), vec2(5.0, -3.0), vec2(0.0, 4.0)],
+    };
+    let points = points.into_iter().map(|offset| centre + offset).collect();
+    ui.painter().add(egui::Shape::convex_polygon(points, colour, Stroke::NONE));
+}
+
+/// Letters of a name that is never cut off.
+const LONGEST_NAME: usize = 48;
+
+/// Names on the left, values on the right.
+fn rows_ui(ui: &mut Ui, id: &str, rows: &[Row]) {
+    let palette = Palette::of(ui.visuals());
+    Grid::new(id)
+        .num_columns(2)
+        .min_col_width(190.0)
+        .min_row_height(18.0)
+        .spacing(vec2(18.0, 6.0))
+        .show(ui, |ui| {
+            for Row { name, value, formula } in rows {
+                let label = Label::new(RichText::new(name).color(palette.weak_text));
+                let short = name.chars().count() <= LONGEST_NAME;
+                ui.add(if short { label.extend() } else { label.truncate() });
+                let value = ui.add(Label::new(value).wrap().selectable(true));
+                if !formula.is_empty() {
+                    value.on_hover_text(*formula);
+                }
+                ui.end_row();
+            }
+        });
+}
+
+/// A fact.
+struct Row {
+    name: String,
+    value: String,
+    /// How it is worked out; empty for what is read off the report.
+    formula: &'static str,
+}
+
+fn row(name: &str, value: impl ToString) -> Row {
+    derived(name, value, "")
+}
+
+fn derived(name: &str, value: impl ToString, formula: &'static str) -> Row {
+    Row { name: name.to_owned(), value: value.to_string(), formula }
+}
+
+/// A number that foreign files may not give.
+fn known(value: u64, text: impl ToString) -> String {
+    if value == 0 { "not recorded".to_owned() } else { text.to_string() }
+}
+
+fn target_ui(ui: &mut Ui, opened: &Opened) {
+    let target = &opened.target;
+    let kind = match target.kind {
+        tilescope_report::TargetKind::Ipu => "IPU",
+        tilescope_report::TargetKind::IpuModel => "IPU Model",
+    };
+    let tiles = u64::from(target.tiles_per_ipu);
+    let (ipus, bytes) = (u64::from(target.num_ipus), target.bytes_per_tile.0);
+    let architecture = match target.architecture.as_str() {
+        "" => "not recorded",
+        architecture => architecture,
+    };
+    let mut rows = vec![
+        row("Type", kind),
+        row("Architecture", architecture),
+        row("Tiles per IPU", known(tiles, grouped(tiles))),
+        derived("Total tiles", known(tiles * ipus, grouped(tiles * ipus)), "tiles per IPU x IPUs"),
+        row("Total IPUs", known(ipus, grouped(ipus))),
+    ];
+    if target.replicas > 1 {
+        rows.push(row("IPUs per replica", target.ipus_per_replica));
+        rows.push(row("Number of replicas", target.replicas));
+    }
+    if target.io_tiles_per_ipu > 0 {
+        rows.push(row("I/O tiles per IPU", target.io_tiles_per_ipu));
+    }
+    rows.push(row("Memory per tile", known(bytes, target.bytes_per_tile)));
+    let memory = |name, ipus: u64, formula| {
+        derived(name, known(bytes, Bytes(bytes * tiles * ipus)), formula)
+    };
+    rows.push(memory("Memory per IPU", 1, "memory per tile x tiles per IPU"));
+    if target.replicas > 1 {
+        let ipus = u64::from(target.ipus_per_replica);
+        rows.push(memory("Memory per replica", ipus, "memory per IPU x IPUs per replica"));
+    }
+    rows.push(memory("Total memory", ipus, "memory per IPU x IPUs"));
+    rows.push(row("Tile clock", known(target.clock.0, Hertz(target.clock.0))));
+    let (level, formula) = instrumentation(&opened.report);
+    rows.push(derived("Compute set instrumentation", level, formula));
+    rows_ui(ui, "target", &rows);
+}
+
+/// How finely compute sets were measured, as far as what was recorded tells.
+fn instrumentation(report: &Report) -> (&'static str, &'static str) {
+    if report.has(Part::ComputeSetCycles) {
+        ("Tile", "told from what is recorded: cycles of each tile in each compute set")
+    } else if report.has(Part::Execution) {
+        ("IPU", "told from what is recorded: cycles of each IPU in each step, not of each tile")
+    } else {
+        ("Off", "told from what is recorded: no cycles of compute sets")
+    }
+}
+
+fn graph_ui(ui: &mut Ui, facts: &Facts) {
+    let graph = &facts.summary.graph;
+    let rows = [
+        row("Number of compute sets", known(graph.compute_sets, grouped(graph.compute_sets))),
+        row("Number of edges", known(graph.edges, grouped(graph.edges))),
+        row("Number of variables", known(graph.variables, grouped(graph.variables))),
+        row("Number of vertices", known(graph.vertices, grouped(graph.vertices))),
+    ];
+    rows_ui(ui, "graph", &rows);
+}
+
+/// A product with its factors: `10 x 40 = 400`.
+fn product(factors: &[u64]) -> String {
+    let words: Vec<String> = factors.iter().map(|factor| grouped(*factor)).collect();
+    let value = factors.iter().copied().fold(1, u64::saturating_mul);
+    format!("{} = {}", words.join(" x "), grouped(value))
+}
+
+fn batching_ui(ui: &mut Ui, facts: &Facts) {
+    let mut rows = Vec::new();
+    if let Some(batching) = &facts.batching {
+        let Batching { micro_batch, gradient_accumulation, replicas, device_iterations } =
+            *batching;
+        let factors = [micro_batch, gradient_accumulation, replicas, device_iterations];
+        rows.push(row("Micro-batch", grouped(micro_batch)));
+        rows.push(row("Gradient accumulation", grouped(gradient_accumulation)));
+        rows.push(derived("Replica batch", product(&factors[..2]), "micro-batch x accumulation"));
+        rows.push(row("Replicas", grouped(replicas)));
+        rows.push(derived("Global batch", product(&factors[..3]), "replica batch x replicas"));
+        rows.push(row("Device iterations", grouped(device_iterations)));
+        let formula = "global batch x device iterations";
+        rows.push(derived("Samples per host call", product(&factors), formula));
+    }
+    if let Some(run) = &facts.summary.execution {
+        let formula = "end of the last step - start of the first";
+        rows.push(derived("Total cycles", Cycles(run.total_cycles), formula));
+        if run.seconds > 0.0 {
+            let formula = "total cycles / tile clock";
+            rows.push(derived("Time on the device", seconds(run.seconds), formula));
+        }
+        if let Some(rate) = run.samples_per_second {
+            let formula = "samples of all host calls in the run / time on the device";
+            rows.push(derived("Samples per second", grouped(rate.round() as u64), formula));
+        }
+        let steps: u64 = run.ipus.iter().map(|ipu| ipu.steps).sum();
+        rows.push(row("Executed steps, all IPUs", grouped(steps)));
+    }
+    if rows.is_empty() {
+        let text = "Neither batch sizes nor an execution were recorded.";
+        ui.label(RichText::new(text).color(Palette::of(ui.visuals()).weak_text));
+    }
+    rows_ui(ui, "batching", &rows);
+}
+
+fn notes_ui(ui: &mut Ui, facts: &Facts) {
+    let palette = Palette::of(ui.visuals());
+    let warnings = facts.warnings.iter().map(|text| ("Warning", text, palette.warning));
+    let notes = facts.notes.iter().map(|text| ("Note", text, palette.weak_text));
+    Grid::new("notes").num_columns(2).min_col_width(56.0).spacing(vec2(12.0, 6.0)).show(ui, |ui| {
+        for (kind, text, colour) in warnings.chain(notes) {
+            ui.label(RichText::new(kind).color(colour));
+            ui.add(Label::new(text).wrap().selectable(true));
+            ui.end_row();
+        }
+    });
+}
+
+fn options_ui(ui: &mut Ui, context: &mut ViewContext<'_>, facts: &Facts, filter: &mut String) {
+    if facts.options.is_empty() {
+        let text = "This report has no options on record.";
+        ui.label(RichText::new(text).color(Palette::of(ui.visuals()).weak_text));
+        return;
+    }
+    if search_ui(ui, filter, "Filter options", 240.0).changed() {
+        context.commands.push(Command::SetOptionFilter(filter.clone()));
+    }
+    ui.add_space(4.0);
+    let wanted = filter.trim().to_lowercase();
+    let holds = |text: &str| text.to_lowercase().contains(&wanted);
+    let options = facts.options.iter().filter(|(key, value)| holds(key) || holds(value));
+    let rows: Vec<Row> = options.map(|(key, value)| row(key, value)).collect();
+    if rows.is_empty() {
+        ui.label(RichText::new("No option matches.").color(Palette::of(ui.visuals()).weak_text));
+    }
+    rows_ui(ui, "options", &rows);
+}
+
+fn spec_ui(ui: &mut Ui, spec: &str) {
+    let palette = Palette::of(ui.visuals());
+    Frame::new()
+        .fill(palette.raised)
+        .corner_radius(CornerRadius::same(6))
+        .inner_margin(Margin::same(12))
+        .show(ui, |ui| {
+            ui.set_width(ui.available_width());
+            ScrollArea::horizontal().show(ui, |ui| {
+                let text = RichText::new(spec.trim_end()).monospace();
+                ui.add(Label::new(text).extend().selectable(true));
+            });
+        });
+}
+
+/// Keys and values, set in as deep as they stand.
+fn tree_ui(ui: &mut Ui, lines: &Result<Vec<Line>, String>) {
+    let palette = Palette::of(ui.visuals());
+    let lines = match lines {
+        Ok(lines) => lines,
+        Err(problem) => {
+            let text = format!("This file cannot be read: {problem}");
+            ui.add(Label::new(RichText::new(text).color(palette.warning)).wrap());
+            return;
+        }
+    };
+    if lines.is_empty() {
+        ui.label(RichText::new("This file says nothing.").color(palette.weak_text));
+    }
+    let height = (lines.len() as f32 * 20.0).min(420.0);
+    ScrollArea::both().max_height(height).auto_shrink([false, true]).id_salt("tree").show_rows(
+        ui,
+        18.0,
+        lines.len(),
+        |ui, shown| {
+            for line in &lines[shown] {
+                ui.horizontal(|ui| {
+                    ui.set_height(16.0);
+                    ui.add_space(line.depth as f32 * 18.0);
+                    let name: String = line.name.chars().take(200).collect();
+                    ui.label(RichText::new(name).color(palette.weak_text));
+                    let value: String = line.value.chars().take(400).collect();
+                    ui.add(Label::new(value).selectable(true).extend());
+                });
+            }
+        },
+    );
+}

@@ -1,0 +1,481 @@
+//! Tile mapping: which tiles hold which part of a tensor, an operation or a compute set.
+
+mod panels;
+
+use super::state::{State, kept, restored};
+use super::{View, ViewContext, ViewInfo};
+use crate::command::Command;
+use crate::icons::Icon;
+use crate::session::Selection;
+use crate::theme::Palette;
+use crate::widgets::floor_plan::{FloorMap, Shown};
+use crate::widgets::heat::scale_ui;
+use crate::widgets::table::{Cell, Column, Table, TableState};
+use crate::widgets::tile_picker::TilePicker;
+use crate::widgets::toolbar::{Bar, toolbar_ui};
+use crate::widgets::{hint_ui, missing_ui, tables_height, tabs_ui, waiting_ui};
+use crate::worker::{Asked, Slot};
+use egui::{CentralPanel, Frame, Panel, RichText, Ui};
+use panels::{Tab, Tables};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use tilescope_analysis::tile_mapping::{
+    Balance, Entry, MAX_VARIABLES, Mapping, Measure, Subject, SubjectKind, mapping, subjects,
+};
+use tilescope_report::units::{exact_bytes, grouped, percent};
+use tilescope_report::{Part, Report};
+
+/// This view, for the list.
+pub const VIEW: ViewInfo = ViewInfo {
+    name: "tile-mapping",
+    title: "Tile mapping",
+    help: include_str!("../../../../../assets/help/tile-mapping.md"),
+    icon: Icon::Tiles,
+    settings: &["kind", "measure", "powers", "tab"],
+    create: || Box::<TileMapping>::default(),
+};
+
+/// Everything of a kind, as a table.
+struct Listed {
+    entries: Vec<Entry>,
+    table: Arc<Table>,
+    whole: bool,
+}
+
+/// A mapping, and what tells it from others.
+struct Mapped {
+    subject: Subject,
+    mapping: Mapping,
+    balances: [Balance; 3],
+}
+
+/// Narrower than this, there is no room for the list beside the map.
+const NARROW: f32 = 640.0;
+
+const MEASURES: [(Measure, &str); 3] =
+    [(Measure::Bytes, "Bytes"), (Measure::Vertices, "Vertices"), (Measure::Cycles, "Cycles")];
+
+/// State of the view.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct TileMapping {
+    kind: SubjectKind,
+    #[serde(skip)]
+    listed: Slot<SubjectKind, Result<Arc<Listed>, String>>,
+    list: TableState,
+    /// What is mapped; the largest of the list until something is chosen.
+    subject: Option<Subject>,
+    /// What was chosen elsewhere in the last frame.
+    #[serde(skip)]
+    seen: Option<Subject>,
+    #[serde(skip)]
+    mapped: Slot<Subject, Result<Option<Arc<Mapped>>, String>>,
+    measure: Measure,
+    powers: bool,
+    #[serde(skip)]
+    maps: [FloorMap; 2],
+    tables: Tables,
+    tab: Tab,
+    #[serde(skip)]
+    picker: TilePicker,
+}
+
+/// What was chosen in any tab, as this view maps it.
+fn chosen(selection: &Selection) -> Option<Subject> {
+    let operation = selection.operation.map(Subject::Operation);
+    selection.variable.map(Subject::Tensor).or(operation)
+}
+
+impl View for TileMapping {
+    fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+        self.notice_selection(context);
+        toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context));
+        if !recorded(&context.opened.report, self.kind) {
+            let (heading, sentence) = why_empty(self.kind);
+            return missing_ui(ui, heading, sentence);
+        }
+        let report = context.opened.report.clone();
+        let question = move |kind: &SubjectKind| listed(&report, *kind);
+        let listed = match self.listed.ask(ui.ctx(), context.workers, &self.kind, question) {
+            Asked::Fresh(Ok(listed)) => listed.clone(),
+            Asked::Fresh(Err(problem)) => {
+                return missing_ui(ui, "The list cannot be read", problem);
+            }
+            Asked::Failed => {
+                return missing_ui(ui, "The list cannot be read", "Please report this.");
+            }
+            Asked::Stale(_) | Asked::Waiting => {
+                if self.listed.is_slow() {
+                    waiting_ui(ui, "Reading…");
+                }
+                return;
+            }
+        };
+        let width = ui.available_width();
+        let palette = Palette::of(ui.visuals());
+        let frame = Frame::new().fill(palette.page);
+        if width < NARROW {
+            CentralPanel::default().frame(frame).show(ui, |ui| {
+                self.mapping_ui(ui, context, &listed, true);
+            });
+            return;
+        }
+        self.tab = if self.tab == Tab::List { Tab::Regions } else { self.tab };
+        Panel::left("subjects")
+            .resizable(true)
+            .default_size((width * 0.34).clamp(190.0, 470.0))
+            .size_range(150.0..=(width - 160.0).max(151.0))
+            .frame(frame.inner_margin(egui::Margin { right: 10, ..egui::Margin::ZERO }))
+            .show(ui, |ui| {
+                ui.take_available_space();
+                ui.add_space(6.0);
+                self.list_ui(ui, context, &listed);
+            });
+        CentralPanel::default().frame(frame).show(ui, |ui| {
+            self.mapping_ui(ui, context, &listed, false);
+        });
+    }
+
+    fn clears(&self) -> Vec<Command> {
+        vec![Command::SelectTiles(Vec::new())]
+    }
+
+    fn state(&self) -> State {
+        kept(self)
+    }
+
+    fn restore(&mut self, state: &State, selection: &Selection) -> Vec<String> {
+        let strange;
+        (*self, strange) = restored(state);
+        self.seen = chosen(selection);
+        strange
+    }
+}
+
+fn recorded(report: &Report, kind: SubjectKind) -> bool {
+    report.has(match kind {
+        SubjectKind::Tensors => Part::Variables,
+        SubjectKind::Operations => Part::Operations,
+        SubjectKind::ComputeSets => Part::ComputeSetCycles,
+    })
+}
+
+fn why_empty(kind: SubjectKind) -> (&'static str, &'static str) {
+    match kind {
+        SubjectKind::Tensors => {
+            ("No variables recorded", "This report does not say which variables lie on which tile.")
+        }
+        SubjectKind::Operations => (
+            "No operations recorded",
+            "This report does not say which operations the program was made of. \
+             With Poplar, switch on autoReport.outputDebugInfo.",
+        ),
+        SubjectKind::ComputeSets => (
+            "No compute sets recorded",
+            "This report does not say how long each tile works in a compute set.",
+        ),
+    }
+}
+
+fn listed(report: &Report, kind: SubjectKind) -> Result<Arc<Listed>, String> {
+    let (entries, whole) = subjects(report, kind).map_err(|error| error.to_string())?;
+    let (name, size) = match kind {
+        SubjectKind::Tensors => ("Tensor", "Bytes"),
+        SubjectKind::Operations => ("Operation", "Bytes"),
+        SubjectKind::ComputeSets => ("Compute set", "Cycles"),
+    };
+    let columns = vec![Column::text(name), Column::number(size)];
+    let row = |entry: &Entry| {
+        let size = match kind {
+            SubjectKind::ComputeSets => Cell::Count(entry.size),
+            _ => Cell::Bytes(entry.size),
+        };
+        vec![Cell::Text(entry.name.clone()), size]
+    };
+    let rows = entries.iter().map(row).collect();
+    let table = Arc::new(Table { columns, rows, totals: false });
+    Ok(Arc::new(Listed { entries, table, whole }))
+}
+
+impl TileMapping {
+    /// What is chosen in another tab is mapped here.
+    fn notice_selection(&mut self, context: &ViewContext<'_>) {
+        let chosen = chosen(context.selection);
+        if self.seen != chosen {
+            self.seen = chosen;
+            if let Some(subject) = chosen {
+                self.kind = match subject {
+                    Subject::Tensor(_) => SubjectKind::Tensors,
+                    Subject::Operation(_) => SubjectKind::Operations,
+                    Subject::ComputeSet(_) => SubjectKind::ComputeSets,
+                };
+                self.subject = chosen;
+            }
+        }
+    }
+
+    fn choose(&mut self, context: &mut ViewContext<'_>, subject: Subject) {
+        self.subject = Some(subject);
+        let (variable, operation) = match subject {
+            Subject::Tensor(variable) => (Some(variable), None),
+            Subject::Operation(operation) => (None, Some(operation)),
+            Subject::ComputeSet(_) => return,
+        };
+        context.commands.push(Command::SelectVariable(variable));
+        if operation.is_some() {
+            context.commands.push(Command::SelectOperation(operation));
+        }
+    }
+
+    fn controls_ui(&mut self, bar: &mut Bar<'_>, context: &mut ViewContext<'_>) {
+        let kinds = [
+            (SubjectKind::Tensors, "Tensors"),
+            (SubjectKind::Operations, "Operations"),
+            (SubjectKind::ComputeSets, "Compute sets"),
+        ];
+        if let Some(kind) = bar.choice("Map", &kinds, self.kind) {
+            self.kind = kind;
+            self.subject = None;
+        }
+        let measures = self.measures();
+        if let Some(measure) = bar.choice("Show", &measures, self.measure) {
+            self.measure = measure;
+        }
+        let hint = "Tell small values apart too: colours go by the logarithm.";
+        bar.tick("Colours by powers", &mut self.powers, hint);
+        bar.end();
+        bar.add("Select tiles", |ui| self.picker.ui(ui, context));
+    }
+
+    /// Measures that the mapped thing has.
+    fn measures(&self) -> Vec<(Measure, &'static str)> {
+        let latest = self.mapped.latest().and_then(|answer| answer.as_ref().ok()?.clone());
+        let has = |measure| latest.as_ref().is_none_or(|mapped| mapped.mapping.has(measure));
+        let found: Vec<_> = MEASURES.into_iter().filter(|(measure, _)| has(*measure)).collect();
+        if found.is_empty() { MEASURES[..1].to_vec() } else { found }
+    }
+
+    fn list_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, listed: &Arc<Listed>) {
+        if !listed.whole {
+            let most = grouped(MAX_VARIABLES as u64);
+            let text = format!("Of the first {most} variables only: what is mapped may go on.");
+            ui.label(RichText::new(text).color(Palette::of(ui.visuals()).warning));
+        }
+        let wanted = self.subject_in(listed);
+        let chosen = listed.entries.iter().position(|entry| Some(entry.subject) == wanted);
+        let generation = Arc::as_ptr(&listed.table) as u64;
+        let clicked = self.list.choose_ui(
+            ui,
+            context.workers,
+            &listed.table,
+            generation,
+            "Filter by name",
+            chosen.as_slice(),
+        );
+        if let Some(row) = clicked {
+            self.choose(context, listed.entries[row].subject);
+        }
+    }
+
+    /// What is chosen, or the largest of the list.
+    fn subject_in(&self, listed: &Listed) -> Option<Subject> {
+        // Of equals the first, as the table lists them.
+        let largest = || listed.entries.iter().min_by_key(|entry| std::cmp::Reverse(entry.size));
+        self.subject.or_else(|| largest().map(|entry| entry.subject))
+    }
+
+    fn mapping_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        listed: &Arc<Listed>,
+        narrow: bool,
+    ) {
+        let Some(subject) = self.subject_in(listed) else {
+            return hint_ui(ui, "There is nothing of this kind in the report.");
+        };
+        let report = context.opened.report.clone();
+        let question = move |subject: &Subject| mapped(&report, *subject);
+        let mapped = match self.mapped.ask(ui.ctx(), context.workers, &subject, question) {
+            Asked::Fresh(Ok(Some(mapped))) | Asked::Stale(Ok(Some(mapped))) => mapped.clone(),
+            Asked::Fresh(Ok(None)) => {
+                return missing_ui(ui, "Not in this report", "Choose something else on the left.");
+            }
+            Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
+                return missing_ui(ui, "The mapping cannot be read", problem);
+            }
+            Asked::Failed => {
+                return missing_ui(ui, "The mapping cannot be read", "Please report this.");
+            }
+            Asked::Stale(Ok(None)) | Asked::Waiting => {
+                if self.mapped.is_slow() {
+                    waiting_ui(ui, "Reading…");
+                }
+                return;
+            }
+        };
+        if !mapped.mapping.has(self.measure) {
+            let other = MEASURES.into_iter().find(|(measure, _)| mapped.mapping.has(*measure));
+            self.measure = other.map_or(Measure::Bytes, |(measure, _)| measure);
+        }
+        let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
+        Panel::bottom("mapping tables")
+            .resizable(true)
+            .default_size(tables_height(ui, 0.4))
+            .size_range(60.0..=(ui.available_height() - 120.0).max(61.0))
+            .frame(frame)
+            .show(ui, |ui| {
+                ui.take_available_space();
+                self.tables_ui(ui, context, &mapped, narrow.then_some(listed));
+            });
+        CentralPanel::default().frame(frame).show(ui, |ui| {
+            self.head_ui(ui, &mapped);
+            self.maps_ui(ui, context, &mapped);
+        });
+    }
+
+    /// What is mapped, and how evenly.
+    fn head_ui(&self, ui: &mut Ui, mapped: &Mapped) {
+        let palette = Palette::of(ui.visuals());
+        let weak = |text: String| RichText::new(text).color(palette.weak_text).size(12.0);
+        Frame::new().inner_margin(egui::Margin { left: 12, right: 12, top: 8, bottom: 2 }).show(
+            ui,
+            |ui| {
+                let name: String = mapped.mapping.name.chars().take(400).collect();
+                ui.add(egui::Label::new(crate::fonts::strong(name)).truncate());
+                if !mapped.mapping.about.is_empty() {
+                    let about: String = mapped.mapping.about.chars().take(400).collect();
+                    ui.add(egui::Label::new(weak(about)).truncate());
+                }
+                let balance = mapped.balances[self.measure as usize];
+                let unit = self.measure.unit();
+                ui.horizontal_wrapped(|ui| {
+                    ui.spacing_mut().item_spacing.x = 18.0;
+                    for (name, value, hint) in facts(&balance, unit) {
+                        ui.label(weak(format!("{name} {value}"))).on_hover_text(hint);
+                    }
+                });
+            },
+        );
+    }
+
+    fn maps_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, mapped: &Mapped) {
+        let rearranged = match self.tab {
+            Tab::Rearrangements => self.tables.rearrangement(&mapped.mapping),
+            _ => None,
+        };
+        let generation = |part: u64| {
+            let id: *const Mapped = mapped;
+            (id as u64).wrapping_mul(31).wrapping_add(part)
+        };
+        let powers = self.powers;
+        let Some((at, one)) = rearranged else {
+            let values = mapped.mapping.values(self.measure);
+            let unit = self.measure.unit();
+            let max = values.iter().max().copied().unwrap_or(0);
+            scale_row_ui(ui, unit.exact(1), unit.exact(max));
+            let name = "Floor plan";
+            let part = self.measure as u64;
+            let shown = Shown { name, values, generation: generation(part), max, powers, unit };
+            return self.maps[0].ui(ui, context, shown);
+        };
+        let tiles = mapped.mapping.bytes.len();
+        let spread = |runs| tilescope_analysis::tiles::spread(runs, tiles, |bytes: &u64| *bytes);
+        let sides = [("Before", spread(&one.before)), ("After", spread(&one.after))];
+        let max = sides.iter().flat_map(|(_, values)| values).max().copied().unwrap_or(0);
+        scale_row_ui(ui, exact_bytes(1), exact_bytes(max));
+        let area = ui.available_rect_before_wrap();
+        let wide = area.width() > area.height();
+        let half = if wide { area.width() } else { area.height() } / 2.0;
+        for (side, (name, values)) in sides.iter().enumerate() {
+            let (left, top) = area.split_left_right_at_x(area.left() + half);
+            let (upper, lower) = area.split_top_bottom_at_y(area.top() + half);
+            let rect = if wide { [left, top][side] } else { [upper, lower][side] };
+            let mut ui = ui.new_child(egui::UiBuilder::new().max_rect(rect));
+            let title = format!("{name}: what tiles {}", ["send", "receive"][side]);
+            ui.horizontal(|ui| {
+                ui.add_space(12.0);
+                ui.label(RichText::new(&title).size(12.0));
+            });
+            let generation = generation(8 + 2 * at as u64 + side as u64);
+            let unit = Measure::Bytes.unit();
+            let shown = Shown { name: &title, values, generation, max, powers, unit };
+            self.maps[side].ui(&mut ui, context, shown);
+        }
+        ui.allocate_rect(area, egui::Sense::hover());
+    }
+
+    /// The tables; with the list among them where there is no room beside the map.
+    fn tables_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        mapped: &Arc<Mapped>,
+        listed: Option<&Arc<Listed>>,
+    ) {
+        let rearranged = format!("Rearrangements ({})", mapped.mapping.rearrangements.len());
+        let tabs = [
+            (Tab::List, "Choose"),
+            (Tab::Regions, "Regions"),
+            (Tab::Vertices, "Vertices"),
+            (Tab::Rearrangements, rearranged.as_str()),
+        ];
+        ui.horizontal(|ui| {
+            ui.add_space(6.0);
+            tabs_ui(ui, &tabs[usize::from(listed.is_none())..], &mut self.tab);
+        });
+        ui.add_space(4.0);
+        if let (Tab::List, Some(listed)) = (self.tab, listed) {
+            return self.list_ui(ui, context, listed);
+        }
+        let id: *const Mapped = Arc::as_ptr(mapped);
+        self.tables.ui(ui, context, self.tab, &mapped.mapping, (mapped.subject, id as u64));
+    }
+}
+
+fn mapped(report: &Report, subject: Subject) -> Result<Option<Arc<Mapped>>, String> {
+    let words = |error: tilescope_report::ReportError| error.to_string();
+    let target = report.target().map_err(words)?;
+    let found = mapping(report, subject).map_err(words)?;
+    Ok(found.map(|mapping| {
+        let balances = MEASURES.map(|(measure, _)| Balance::of(mapping.values(measure), &target));
+        Arc::new(Mapped { subject, mapping, balances })
+    }))
+}
+
+fn scale_row_ui(ui: &mut Ui, least: String, most: String) {
+    ui.horizontal(|ui| {
+        ui.add_space(12.0);
+        scale_ui(ui, &least, &most);
+    });
+}
+
+/// Name, value and formula of the figures of a map.
+fn facts(
+    balance: &Balance,
+    unit: tilescope_analysis::tiles::Unit,
+) -> Vec<(&'static str, String, &'static str)> {
+    let mut facts = vec![
+        ("Total", unit.exact(balance.total), "Sum over all tiles"),
+        (
+            "Tiles",
+            format!("{} ({})", grouped(balance.tiles), percent(balance.used_share())),
+            "Tiles that hold a part, and their share of the tiles of their IPUs",
+        ),
+        (
+            "Per tile",
+            format!("{} - {}", unit.exact(balance.least), unit.exact(balance.most)),
+            "The smallest and the largest part",
+        ),
+        (
+            "Imbalance",
+            format!("{:.2}", balance.imbalance()),
+            "Largest part / mean part, over the tiles that hold one; 1 is perfect",
+        ),
+    ];
+    if balance.grain > 0 {
+        let hint = "Largest amount that every part is a multiple of";
+        facts.push(("Grain", unit.exact(balance.grain), hint));
+    }
+    facts
+}

@@ -1,0 +1,103 @@
+//! What the program says about specs: their keys, and whether one is sane. The simulator is asked
+//! through a child process, as for everything else.
+
+use crate::child::program;
+use serde::Deserialize;
+use std::path::Path;
+use std::process::Stdio;
+
+/// A key of a spec.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct KeyInfo {
+    /// Dotted path: `options.gradient_accumulation`.
+    pub path: String,
+    /// The model it belongs to; `None` for all.
+    pub model: Option<String>,
+    /// Its values in words.
+    pub values: String,
+    /// `integer`, `power_of_two`, `real`, `flag`, `word` or `stages`.
+    pub kind: String,
+    /// Smallest value of a number.
+    pub min: Option<f64>,
+    /// Largest value of a number.
+    pub max: Option<f64>,
+    /// Values of a word.
+    pub words: Vec<String>,
+    /// Value where the user sets none, as TOML.
+    pub default: String,
+    /// What it means.
+    pub about: String,
+    /// What other frameworks call it.
+    pub also: String,
+}
+
+/// Every key that specs may have.
+///
+/// # Errors
+/// Why the program could not be asked, in words.
+pub fn keys() -> Result<Vec<KeyInfo>, String> {
+    let output = program()?.args(["specs", "--keys", "--json"]).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("The simulator cannot be asked: {error}"))?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
+    }
+    serde_json::from_slice(&output.stdout)
+        .map_err(|error| format!("The simulator's keys cannot be read: {error}"))
+}
+
+/// What is wrong with a spec, and on which line, counted from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The line, where one is to blame.
+    pub line: Option<usize>,
+    /// What is wrong.
+    pub words: String,
+}
+
+/// Asks the simulator about the spec in a file; `None` where it is sane.
+///
+/// # Errors
+/// Why the simulator could not be asked, in words.
+pub fn check(file: &Path) -> Result<Option<Problem>, String> {
+    let output = program()?.arg("simulate").arg(file).arg("--check").stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("The simulator cannot be asked: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    Ok((!output.status.success()).then(|| problem(&said, file)))
+}
+
+fn problem(said: &str, file: &Path) -> Problem {
+    let said = said.trim();
+    let said = said.strip_prefix("error: ").unwrap_or(said);
+    let name = file.display().to_string();
+    let behind = said.strip_prefix(name.as_str()).and_then(|rest| rest.strip_prefix(':'));
+    let numbered = behind.and_then(|rest| {
+        let (line, words) = rest.split_once(": ")?;
+        Some((line.parse().ok()?, words))
+    });
+    match numbered {
+        Some((line, words)) => Problem { line: Some(line), words: words.to_owned() },
+        None if said.is_empty() => {
+            Problem { line: None, words: "The simulator refused it without a word.".to_owned() }
+        }
+        None => Problem { line: None, words: said.replace(&name, "The spec") },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn problems_know_their_line() {
+        let file = Path::new("/tmp/a.toml");
+        let cases = [
+            ("error: /tmp/a.toml:7: options.x: unknown key\n", Some(7), "options.x: unknown key"),
+            ("error: model.name: is missing", None, "model.name: is missing"),
+            ("error: /tmp/a.toml is gone", None, "The spec is gone"),
+            ("", None, "The simulator refused it without a word."),
+        ];
+        for (said, line, words) in cases {
+            assert_eq!(problem(said, file), Problem { line, words: words.to_owned() });
+        }
+    }
+}

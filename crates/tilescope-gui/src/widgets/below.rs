@@ -1,0 +1,71 @@
+//! A panel of tables below a graph. Where the graph would have too little room, the panel begins as
+//! no more than its tabs; a button opens and closes it.
+
+use super::{ICON_BUTTON, icon_button_ui};
+use crate::icons::Icon;
+use crate::theme::Palette;
+use egui::{Frame, Panel, Rect, Ui, UiBuilder, vec2};
+
+/// Height of tabs alone.
+const TABS: f32 = 36.0;
+/// Least height of the panel when it is open, and of the graph above it.
+const LEAST: f32 = 60.0;
+const LEAST_ABOVE: f32 = 120.0;
+
+/// A panel, and whether the user has opened or closed it.
+#[derive(Default)]
+pub struct Below {
+    open: Option<bool>,
+}
+
+impl Below {
+    /// Shows the panel at the bottom of `ui`, at first as high as `height`; closed where graph and
+    /// panel together are lower than `low`. `contents` is told whether there is more than tabs, and
+    /// says so to open it.
+    pub fn ui(
+        &mut self,
+        ui: &mut Ui,
+        name: &'static str,
+        (height, low): (f32, f32),
+        contents: impl FnOnce(&mut Ui, &mut bool),
+    ) {
+        let room = ui.available_height();
+        let open = self.open.unwrap_or(room >= low);
+        let panel = if open {
+            let most = (room - LEAST_ABOVE).max(LEAST + 1.0);
+            Panel::bottom(name).resizable(true).default_size(height).size_range(LEAST..=most)
+        } else {
+            // The size that the user has given to the open one is not touched.
+            Panel::bottom((name, "tabs")).resizable(false).default_size(TABS).min_size(TABS)
+        };
+        let mut wanted = open;
+        let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
+        panel.frame(frame).show(ui, |ui| {
+            if open {
+                ui.take_available_space();
+            }
+            let area = ui.max_rect();
+            contents(ui, &mut wanted);
+            let corner = area.right_top() + vec2(-ICON_BUTTON - 6.0, 4.0);
+            let rect = Rect::from_min_size(corner, vec2(ICON_BUTTON, ICON_BUTTON));
+            let mut corner = ui.new_child(UiBuilder::new().max_rect(rect));
+            let (icon, words) =
+                if open { (Icon::Down, "Hide tables") } else { (Icon::Up, "Show tables") };
+            if icon_button_ui(&mut corner, icon, words).clicked() {
+                wanted = !open;
+            }
+        });
+        if wanted != open {
+            self.open = Some(wanted);
+        }
+    }
+}
+
+/// Tabs at the top of such a panel; the button is beside them.
+pub fn tabs_row_ui(ui: &mut Ui, tabs: impl FnOnce(&mut Ui)) {
+    ui.horizontal(|ui| {
+        ui.set_max_width(ui.available_width() - ICON_BUTTON - 8.0);
+        ui.add_space(6.0);
+        tabs(ui);
+    });
+}

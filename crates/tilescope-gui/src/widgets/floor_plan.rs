@@ -1,0 +1,331 @@
+//! A value per tile on the floor plan of the chips: the chips of a replica side by side, every
+//! tile a cell, brightness is the value. A click chooses a tile.
+
+use super::heat::log_share;
+use super::tile_picker::pick;
+use super::{focus_ui, node_ui};
+use crate::theme::Palette;
+use crate::views::ViewContext;
+use egui::accesskit::Role;
+use egui::{
+    Align2, Color32, ColorImage, EventFilter, FontId, Key, Pos2, Rect, Response, RichText, Sense,
+    Stroke, StrokeKind, TextureHandle, TextureOptions, Ui, WidgetInfo, pos2, vec2,
+};
+use tilescope_analysis::tiles::{FloorPlan, Unit};
+use tilescope_report::units::grouped;
+
+/// Room for the name of a chip above it.
+const NAME: f32 = 16.0;
+/// Room between chips.
+const GAP: f32 = 10.0;
+/// Height of a tile to its width, at most and at least.
+const STRETCH: (f32, f32) = (0.35, 1.4);
+
+/// What is shown.
+#[derive(Clone, Copy)]
+pub struct Shown<'a> {
+    /// Name for readers of the accessibility tree.
+    pub name: &'a str,
+    /// One value per tile.
+    pub values: &'a [u64],
+    /// Tells these values from others.
+    pub generation: u64,
+    /// The value of the strongest colour.
+    pub max: u64,
+    /// Whether colours go by powers.
+    pub powers: bool,
+    /// What values are.
+    pub unit: Unit,
+}
+
+impl Shown<'_> {
+    fn colour(&self, palette: &Palette, tile: u32) -> Color32 {
+        match self.values.get(tile as usize).copied().unwrap_or(0) {
+            0 => palette.lane,
+            value if self.powers => palette.heat(log_share(value as f64, self.max as f64)),
+            value => palette.heat((value as f64 / self.max.max(1) as f64) as f32),
+        }
+    }
+}
+
+/// What was drawn: which values, and the colours they were drawn in.
+type Drawn = (u64, u64, bool, bool);
+
+/// Chips that are drawn already.
+#[derive(Default)]
+pub struct FloorMap {
+    chips: Option<(Drawn, Vec<TextureHandle>)>,
+    /// The values in words, and which values those are.
+    words: (u64, Words),
+}
+
+/// Values for readers of the accessibility tree.
+#[derive(Default)]
+struct Words {
+    /// All of them.
+    all: String,
+    /// Name and value of every column of tiles, by IPU and column; of whole chips, where there are
+    /// too many columns.
+    parts: Vec<(u32, Option<usize>, String, String)>,
+}
+
+/// Most columns with a node of their own.
+const MAX_COLUMNS: usize = 256;
+
+/// Where chips lie.
+struct Places {
+    plan: FloorPlan,
+    rect: Rect,
+    per_row: usize,
+    chip: egui::Vec2,
+}
+
+impl Places {
+    /// As many chips per row as make them largest.
+    fn of(plan: FloorPlan, rect: Rect) -> Self {
+        let (columns, rows) = (plan.columns_per_ipu().max(1) as f32, plan.rows as f32);
+        let chips = plan.ipus as usize;
+        let size = |per_row: usize| {
+            let lines = chips.div_ceil(per_row) as f32;
+            let room = vec2(
+                (rect.width() - GAP * (per_row - 1) as f32) / per_row as f32,
+                (rect.height() - (NAME + GAP) * lines) / lines,
+            );
+            let cell = vec2(room.x / columns, room.y / rows);
+            let width = cell.x.min(cell.y / STRETCH.0);
+            let height = cell.y.min(width * STRETCH.1);
+            vec2((width * columns).max(1.0), (height * rows).max(1.0))
+        };
+        let area = |per_row: &usize| {
+            let size = size(*per_row);
+            size.x * size.y
+        };
+        let per_row =
+            (1..=chips).max_by(|a, b| area(a).total_cmp(&area(b)).then(a.cmp(b))).unwrap_or(1);
+        Self { plan, rect, per_row, chip: size(per_row) }
+    }
+
+    fn chip(&self, ipu: usize) -> Rect {
+        let (column, line) = ((ipu % self.per_row) as f32, (ipu / self.per_row) as f32);
+        let corner = self.rect.min
+            + vec2(column * (self.chip.x + GAP), line * (self.chip.y + GAP + NAME) + NAME);
+        Rect::from_min_size(corner, self.chip)
+    }
+
+    fn tile(&self, tile: u32) -> Rect {
+        let (column, row) = self.plan.cell(tile);
+        let columns = self.plan.columns_per_ipu();
+        let chip = self.chip(column / (columns + 1));
+        let cell = vec2(chip.width() / columns as f32, chip.height() / self.plan.rows as f32);
+        let column = column % (columns + 1);
+        Rect::from_min_size(chip.min + vec2(column as f32 * cell.x, row as f32 * cell.y), cell)
+    }
+
+    fn tile_at(&self, at: Pos2) -> Option<u32> {
+        let columns = self.plan.columns_per_ipu();
+        (0..self.plan.ipus as usize).find_map(|ipu| {
+            let chip = self.chip(ipu);
+            let share = (at - chip.min) / chip.size();
+            let inside = chip.contains(at) && share.x < 1.0 && share.y < 1.0;
+            let column = (share.x * columns as f32) as usize;
+            let row = (share.y * self.plan.rows as f32) as usize;
+            inside.then(|| self.plan.tile_at(ipu * (columns + 1) + column, row)).flatten()
+        })
+    }
+}
+
+impl Words {
+    fn of(shown: Shown<'_>, plan: FloorPlan) -> Self {
+        let used = shown.values.iter().filter(|value| **value > 0).count();
+        let most = shown.values.iter().max().copied().unwrap_or(0);
+        let all = format!("{} tiles, at most {}", grouped(used as u64), shown.unit.exact(most));
+        let columns = plan.columns_per_ipu();
+        let apart = columns * plan.ipus as usize <= MAX_COLUMNS;
+        let mut parts = Vec::new();
+        for ipu in 0..plan.ipus {
+            for part in 0..if apart { columns } else { 1 } {
+                let held = if apart { part..part + 1 } else { 0..columns };
+                let first = ipu as usize * (columns + 1);
+                let cells = held.flat_map(|column| (0..plan.rows).map(move |row| (column, row)));
+                let tiles: Vec<u32> = cells
+                    .filter_map(|(column, row)| plan.tile_at(first + column, row as usize))
+                    .collect();
+                let values =
+                    || tiles.iter().filter_map(|tile| shown.values.get(*tile as usize).copied());
+                let (Some(low), Some(high)) = (tiles.iter().min(), tiles.iter().max()) else {
+                    continue;
+                };
+                let (low, high) = (grouped((*low).into()), grouped((*high).into()));
+                let name = format!("IPU {ipu}, tiles {low} - {high}");
+                let (sum, most) = (values().sum(), values().max().unwrap_or(0));
+                let value =
+                    format!("{} in all, at most {}", shown.unit.exact(sum), shown.unit.exact(most));
+                parts.push((ipu, apart.then_some(part), name, value));
+            }
+        }
+        Self { all, parts }
+    }
+}
+
+impl FloorMap {
+    /// Shows the chips in all the room there is.
+    pub fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: Shown<'_>) {
+        let rect = ui.available_rect_before_wrap().shrink2(vec2(12.0, 4.0));
+        let response = ui.allocate_rect(rect, Sense::click());
+        let palette = Palette::of(ui.visuals());
+        let plan = FloorPlan::of(&context.opened.target);
+        let places = Places::of(plan, rect);
+        self.draw(ui, plan, shown, palette);
+        let painter = ui.painter_at(rect.expand(2.0));
+        let Some((_, chips)) = &self.chips else { return };
+        let whole = Rect::from_min_max(pos2(0.0, 0.0), pos2(1.0, 1.0));
+        for (ipu, texture) in chips.iter().enumerate() {
+            let chip = places.chip(ipu);
+            painter.image(texture.id(), chip, whole, Color32::WHITE);
+            let line = Stroke::new(1.0, palette.outline);
+            painter.rect_stroke(chip, 0.0, line, StrokeKind::Outside);
+            let name = if chip.width() > 36.0 { format!("IPU {ipu}") } else { ipu.to_string() };
+            let font = FontId::proportional(11.0);
+            let at = chip.left_top() - vec2(0.0, 3.0);
+            painter.text(at, Align2::LEFT_BOTTOM, name, font, palette.weak_text);
+        }
+        let stroke = Stroke::new(2.0, palette.selection);
+        let exists = |tile: &&u32| **tile < context.opened.target.tiles_per_replica();
+        for tile in context.selection.tiles.iter().filter(exists) {
+            painter.rect_stroke(places.tile(*tile), 0.0, stroke, StrokeKind::Outside);
+        }
+        self.name_ui(ui, &response, shown, &places);
+        focus_ui(ui, &response, rect);
+        let hovered = response.hover_pos().and_then(|at| places.tile_at(at));
+        if let Some(tile) = hovered {
+            let line = Stroke::new(1.0, palette.text);
+            painter.rect_stroke(places.tile(tile), 0.0, line, StrokeKind::Outside);
+            tile_ui(&response, context, shown, tile);
+        }
+        if let Some((tile, add)) = arrows(ui, &response, plan, context.selection.tiles.last()) {
+            pick(context, tile, add);
+        }
+        let clicked = response.clicked().then(|| response.interact_pointer_pos()).flatten();
+        if let Some(tile) = clicked.and_then(|at| places.tile_at(at)) {
+            let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
+            pick(context, tile, add);
+        }
+    }
+
+    /// What readers of the accessibility tree find. Counting goes over all tiles: once per map.
+    fn name_ui(&mut self, ui: &Ui, response: &Response, shown: Shown<'_>, places: &Places) {
+        if self.words.0 != shown.generation || self.words.1.all.is_empty() {
+            self.words = (shown.generation, Words::of(shown, places.plan));
+        }
+        let words = &self.words.1;
+        response.widget_info(|| WidgetInfo::labeled(Role::Canvas, true, shown.name));
+        ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(words.all.as_str()));
+        for (ipu, column, name, value) in &words.parts {
+            let chip = places.chip(*ipu as usize);
+            let width = chip.width() / places.plan.columns_per_ipu().max(1) as f32;
+            let rect = match column {
+                Some(column) => Rect::from_min_size(
+                    chip.min + vec2(*column as f32 * width, 0.0),
+                    vec2(width, chip.height()),
+                ),
+                None => chip,
+            };
+            let told = || (name.clone(), value.clone());
+            node_ui(ui, response.id.with((ipu, column)), rect, Role::Cell, told);
+        }
+    }
+
+    fn draw(&mut self, ui: &Ui, plan: FloorPlan, shown: Shown<'_>, palette: &Palette) {
+        let key = (shown.generation, shown.max, shown.powers, ui.visuals().dark_mode);
+        if self.chips.as_ref().is_some_and(|(drawn, _)| *drawn == key) {
+            return;
+        }
+        let options = TextureOptions {
+            magnification: egui::TextureFilter::Nearest,
+            ..TextureOptions::LINEAR
+        };
+        let chip = |ipu: u32| {
+            let image = image(plan, ipu, shown, palette);
+            ui.ctx().load_texture("floor plan", image, options)
+        };
+        self.chips = Some((key, (0..plan.ipus).map(chip).collect()));
+    }
+}
+
+/// The tile that an arrow key leads to from the last one chosen, and whether it is added.
+fn arrows(
+    ui: &Ui,
+    response: &Response,
+    plan: FloorPlan,
+    last: Option<&u32>,
+) -> Option<(u32, bool)> {
+    if !response.has_focus() {
+        return None;
+    }
+    let filter =
+        EventFilter { horizontal_arrows: true, vertical_arrows: true, ..Default::default() };
+    ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
+    let (right, down, add) = ui.input(|input| {
+        let pressed = |key| i64::from(input.key_pressed(key));
+        (
+            pressed(Key::ArrowRight) - pressed(Key::ArrowLeft),
+            pressed(Key::ArrowDown) - pressed(Key::ArrowUp),
+            input.modifiers.shift,
+        )
+    });
+    if (right, down) == (0, 0) {
+        return None;
+    }
+    let Some(last) = last else { return Some((0, add)) };
+    let (column, row) = plan.cell(*last);
+    let row = usize::try_from(row as i64 + down).ok()?;
+    // Chips have a column without tiles between them.
+    let columns = [right, 2 * right].map(|by| usize::try_from(column as i64 + by));
+    let mut tiles = columns.iter().flatten().filter_map(|column| plan.tile_at(*column, row));
+    tiles.next().map(|tile| (tile, add))
+}
+
+fn image(plan: FloorPlan, ipu: u32, shown: Shown<'_>, palette: &Palette) -> ColorImage {
+    let (columns, rows) = (plan.columns_per_ipu(), plan.rows as usize);
+    let first = ipu as usize * (columns + 1);
+    let pixel = |place: usize| match plan.tile_at(first + place % columns, place / columns) {
+        Some(tile) => shown.colour(palette, tile),
+        None => palette.page,
+    };
+    ColorImage::new([columns, rows], (0..columns * rows).map(pixel).collect())
+}
+
+fn tile_ui(response: &Response, context: &ViewContext<'_>, shown: Shown<'_>, tile: u32) {
+    let target = &context.opened.target;
+    let per_ipu = target.tiles_per_ipu.max(1);
+    let value = shown.values.get(tile as usize).copied().unwrap_or(0);
+    response.clone().on_hover_ui_at_pointer(|ui| {
+        let name = match target.ipus_per_replica {
+            0 | 1 => format!("Tile {}", grouped(tile.into())),
+            _ => format!("Tile {} (IPU {})", grouped(tile.into()), tile / per_ipu),
+        };
+        ui.label(crate::fonts::strong(name));
+        let text = RichText::new(shown.unit.exact(value));
+        ui.label(text.color(Palette::of(ui.visuals()).weak_text));
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilescope_report::ReportBuilder;
+
+    #[test]
+    fn every_tile_is_found_where_it_is_drawn() {
+        for (ipus, tiles) in [(1, 1472), (4, 64), (7, 100)] {
+            let target = ReportBuilder::new(ipus, tiles).parts.target;
+            let rect = Rect::from_min_size(pos2(30.0, 20.0), vec2(900.0, 500.0));
+            let places = Places::of(FloorPlan::of(&target), rect);
+            for tile in 0..ipus * tiles {
+                let cell = places.tile(tile);
+                assert!(rect.contains_rect(cell.shrink(0.01)), "{tile} {cell:?}");
+                assert_eq!(places.tile_at(cell.center()), Some(tile));
+            }
+        }
+    }
+}

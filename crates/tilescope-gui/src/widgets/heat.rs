@@ -1,0 +1,56 @@
+//! Colours for amounts: shares of the largest one, and the scale that explains them.
+
+use crate::theme::Palette;
+use egui::accesskit::Role;
+use egui::{Color32, Mesh, Pos2, Rect, RichText, Sense, Shape, Stroke, StrokeKind, Ui, WidgetInfo};
+use egui::{pos2, vec2};
+
+/// Where an amount stands between nothing and the largest, on a scale of powers.
+pub fn log_share(value: f64, max: f64) -> f32 {
+    if max <= 0.0 { 0.0 } else { ((1.0 + value.max(0.0)).ln() / (1.0 + max).ln()) as f32 }
+}
+
+/// The scale of colours between its ends.
+pub fn scale_ui(ui: &mut Ui, least: &str, most: &str) {
+    let palette = Palette::of(ui.visuals());
+    ui.label(RichText::new(least).size(12.0));
+    let (rect, response) = ui.allocate_exact_size(vec2(120.0, 11.0), Sense::hover());
+    let words = format!("Colours from {least} to {most}");
+    response.widget_info(|| WidgetInfo::labeled(Role::Image, true, &words));
+    ui.painter().add(Shape::mesh(ramp(rect, |share| palette.heat(share))));
+    let line = Stroke::new(1.0, palette.outline);
+    ui.painter().rect_stroke(rect, 0.0, line, StrokeKind::Inside);
+    ui.label(RichText::new(most).size(12.0));
+}
+
+fn ramp(rect: Rect, colour: impl Fn(f32) -> Color32) -> Mesh {
+    const STEPS: u32 = 24;
+    let mut mesh = Mesh::default();
+    for step in 0..=STEPS {
+        let share = step as f32 / STEPS as f32;
+        let x = rect.left() + share * rect.width();
+        for y in [rect.top(), rect.bottom()] {
+            let at: Pos2 = pos2(x, y);
+            mesh.colored_vertex(at, colour(share));
+        }
+        if step > 0 {
+            let at = 2 * step;
+            mesh.add_triangle(at - 2, at - 1, at);
+            mesh.add_triangle(at - 1, at, at + 1);
+        }
+    }
+    mesh
+}
+
+#[cfg(test)]
+mod tests {
+    use super::log_share;
+
+    #[test]
+    fn shares_run_from_nothing_to_all_and_never_beyond() {
+        assert_eq!((log_share(0.0, 100.0), log_share(100.0, 100.0)), (0.0, 1.0));
+        assert_eq!(log_share(5.0, 0.0), 0.0);
+        let shares: Vec<f32> = (0..100).map(|value| log_share(f64::from(value), 99.0)).collect();
+        assert!(shares.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+}

@@ -1,0 +1,423 @@
+//! Tables: sortable columns, a filter box, a row of totals. Only the rows on the screen are laid
+//! out; sorting and filtering happen off the UI thread.
+
+mod order;
+
+use super::elided::without_middle;
+use super::{hint_ui, neighbour, search_ui};
+use crate::fonts::{strong, strong_family};
+use crate::theme::Palette;
+use crate::worker::{Slot, Workers};
+use egui::accesskit::Role;
+use egui::{Align, FontId, Label, Layout, RichText, Sense, TextStyle, Ui, WidgetInfo};
+use egui_extras::{Column as Width, TableBuilder};
+use order::{Order, order};
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
+use std::sync::Arc;
+use tilescope_report::units::{exact_bytes, grouped};
+
+const ROW_HEIGHT: f32 = 24.0;
+const NUMBER_WIDTH: f32 = 112.0;
+const WORDS_WIDTH: f32 = 120.0;
+const SHORT_WIDTH: f32 = 72.0;
+/// Space between columns.
+const BETWEEN: f32 = 12.0;
+
+/// What a cell holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cell {
+    /// Words.
+    Text(String),
+    /// Bytes, shown exactly.
+    Bytes(u64),
+    /// A number of things.
+    Count(u64),
+    /// How much more, or less, of bytes or things.
+    Change {
+        /// The difference.
+        change: i128,
+        /// Whether it is of bytes.
+        bytes: bool,
+    },
+    /// A share in ten-thousandths.
+    Share(u32),
+    /// Nothing where other rows have a number.
+    Missing,
+}
+
+impl Cell {
+    /// The cell as text.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Bytes(bytes) => exact_bytes(*bytes),
+            Self::Count(count) => grouped(*count),
+            Self::Change { change, bytes } => {
+                let sign = ["-", "", "+"][(change.signum() + 1) as usize];
+                let size = u64::try_from(change.unsigned_abs()).unwrap_or(u64::MAX);
+                let size = if *bytes { exact_bytes(size) } else { grouped(size) };
+                format!("{sign}{size}")
+            }
+            Self::Share(share) => format!("{:.2} %", f64::from(*share) / 100.0),
+            Self::Missing => "—".to_owned(),
+        }
+    }
+
+    /// What cells of a column are ordered by: words before numbers.
+    fn rank(&self) -> (u128, &str) {
+        match self {
+            Self::Text(text) => (0, text),
+            Self::Missing => (1, ""),
+            Self::Bytes(value) | Self::Count(value) => (2 + u128::from(*value), ""),
+            // The larger difference is the more important one, whichever way it goes.
+            Self::Change { change, .. } => (2 + change.unsigned_abs(), ""),
+            Self::Share(share) => (2 + u128::from(*share), ""),
+        }
+    }
+
+    fn compare(&self, other: &Self) -> Ordering {
+        self.rank().cmp(&other.rank())
+    }
+}
+
+/// A column: its title, and whether it takes the room that is left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Words above it.
+    pub title: String,
+    /// Whether it holds words rather than numbers.
+    pub wide: bool,
+    /// Whether its words are few letters.
+    pub short: bool,
+    /// What it holds in full, and how it is worked out.
+    pub about: &'static str,
+}
+
+impl Column {
+    /// A column of words.
+    pub fn text(title: &str) -> Self {
+        Self { title: title.to_owned(), wide: true, short: false, about: "" }
+    }
+
+    /// A column of words of few letters.
+    pub fn short(title: &str) -> Self {
+        Self { short: true, ..Self::text(title) }
+    }
+
+    /// A column of numbers.
+    pub fn number(title: impl Into<String>) -> Self {
+        Self { title: title.into(), wide: false, short: false, about: "" }
+    }
+
+    /// Narrowest that can be read, where `widest` is its widest number: of numbers all digits are
+    /// shown, or they are others.
+    fn least_width(&self, ui: &Ui, widest: Option<&Cell>) -> f32 {
+        match (self.wide, self.short, widest) {
+            (true, true, _) => SHORT_WIDTH,
+            (true, false, _) => WORDS_WIDTH,
+            (false, _, None) => NUMBER_WIDTH,
+            (false, _, Some(cell)) => {
+                // As totals are written.
+                let font = FontId::new(TextStyle::Body.resolve(ui.style()).size, strong_family());
+                let colour = ui.visuals().text_color();
+                let galley = ui.painter().layout_no_wrap(cell.text(), font, colour);
+                // Signs are not all as wide as each other.
+                (galley.size().x.ceil() + 4.0).max(NUMBER_WIDTH)
+            }
+        }
+    }
+
+    /// Says what it holds in full.
+    pub fn about(self, about: &'static str) -> Self {
+        Self { about, ..self }
+    }
+}
+
+/// Rows and columns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    /// The columns.
+    pub columns: Vec<Column>,
+    /// The rows, each with one cell per column.
+    pub rows: Vec<Vec<Cell>>,
+    /// Whether a row of sums makes sense.
+    pub totals: bool,
+}
+
+/// How the user looks at a table.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TableState {
+    filter: String,
+    /// Whether rows stay as they are given until the user sorts them.
+    as_given: bool,
+    /// Column and direction; without it, by the first column of numbers, largest first.
+    sort: Option<(usize, bool)>,
+    #[serde(skip)]
+    order: Slot<(u64, usize, bool, String), Order>,
+    /// The row that a key has led to, until it has the focus.
+    #[serde(skip)]
+    focus: Option<usize>,
+}
+
+/// Which rows of a table can be chosen, which are, and where a key leads to.
+struct Choice<'a> {
+    chosen: &'a [usize],
+    focus: &'a mut Option<usize>,
+}
+
+impl TableState {
+    /// Rows stay as they are given until the user sorts them.
+    pub fn as_given() -> Self {
+        Self { as_given: true, ..Self::default() }
+    }
+
+    /// Shows a table; `generation` tells one table from the next.
+    pub fn ui(
+        &mut self,
+        ui: &mut Ui,
+        workers: &Workers,
+        table: &Arc<Table>,
+        generation: u64,
+        hint: &str,
+    ) {
+        self.shown_ui(ui, workers, table, generation, hint, None);
+    }
+
+    /// Shows a table of which rows may be chosen; the row that was clicked.
+    pub fn choose_ui(
+        &mut self,
+        ui: &mut Ui,
+        workers: &Workers,
+        table: &Arc<Table>,
+        generation: u64,
+        hint: &str,
+        chosen: &[usize],
+    ) -> Option<usize> {
+        self.shown_ui(ui, workers, table, generation, hint, Some(chosen))
+    }
+
+    fn shown_ui(
+        &mut self,
+        ui: &mut Ui,
+        workers: &Workers,
+        table: &Arc<Table>,
+        generation: u64,
+        hint: &str,
+        choice: Option<&[usize]>,
+    ) -> Option<usize> {
+        if table.rows.is_empty() {
+            hint_ui(ui, "There is nothing to list here.");
+            return None;
+        }
+        ui.horizontal(|ui| {
+            ui.add_space(6.0);
+            search_ui(ui, &mut self.filter, hint, 220.0);
+            self.count_ui(ui, table);
+        });
+        ui.add_space(4.0);
+        let first_number = table.columns.iter().position(|column| !column.wide).unwrap_or(0);
+        // Behind the last column all rows are alike.
+        let unsorted = if self.as_given { table.columns.len() } else { first_number };
+        let (column, descending) = self.sort.unwrap_or((unsorted, true));
+        let filter = self.filter.trim().to_lowercase();
+        let shared = table.clone();
+        let key = (generation, column.min(table.columns.len()), descending, filter);
+        let asked = self.order.ask(
+            ui.ctx(),
+            workers,
+            &key,
+            move |(generation, column, descending, text)| Order {
+                generation: *generation,
+                ..order(&shared, *column, *descending, text)
+            },
+        );
+        // The order of another table says nothing about the rows of this one.
+        let order = asked.answer().filter(|order| order.generation == generation)?;
+        let sort = &mut self.sort;
+        let choice = choice.map(|chosen| Choice { chosen, focus: &mut self.focus });
+        let frame = egui::Frame::new().inner_margin(egui::Margin {
+            left: 14,
+            right: 8,
+            ..egui::Margin::ZERO
+        });
+        let sorted = (column, descending);
+        frame
+            .show(ui, |ui| {
+                let columns = table.columns.iter().zip(&order.widest);
+                let widths =
+                    columns.map(|(column, widest)| column.least_width(ui, widest.as_ref()));
+                let widths: Vec<f32> = widths.collect();
+                let needed: f32 = widths.iter().map(|width| width + BETWEEN).sum();
+                if needed <= ui.available_width() {
+                    return rows_ui(ui, (table, &widths), order, sorted, sort, choice);
+                }
+                let area = egui::ScrollArea::horizontal().auto_shrink(false).id_salt("columns");
+                area.show(ui, |ui| {
+                    ui.set_width(needed);
+                    rows_ui(ui, (table, &widths), order, sorted, sort, choice)
+                })
+                .inner
+            })
+            .inner
+    }
+
+    fn count_ui(&self, ui: &mut Ui, table: &Table) {
+        let shown = self.order.latest().map_or(table.rows.len(), |order| order.rows.len());
+        let all = table.rows.len();
+        let text = if shown == all {
+            format!("{} rows", grouped(all as u64))
+        } else {
+            format!("{} of {} rows", grouped(shown as u64), grouped(all as u64))
+        };
+        ui.label(RichText::new(text).color(Palette::of(ui.visuals()).weak_text));
+    }
+}
+
+fn rows_ui(
+    ui: &mut Ui,
+    (table, widths): (&Table, &[f32]),
+    order: &Order,
+    sorted: (usize, bool),
+    sort: &mut Option<(usize, bool)>,
+    mut choice: Option<Choice<'_>>,
+) -> Option<usize> {
+    let palette = Palette::of(ui.visuals());
+    ui.spacing_mut().item_spacing = egui::vec2(BETWEEN, 0.0);
+    let totals = usize::from(table.totals && !order.rows.is_empty());
+    let mut clicked = None;
+    let sense = if choice.is_some() { Sense::click() } else { Sense::hover() };
+    let builder = TableBuilder::new(ui)
+        .striped(true)
+        .vscroll(true)
+        .auto_shrink(false)
+        // A panel may be lower than a table would like to be.
+        .min_scrolled_height(0.0);
+    // From left to right, so that what a cell holds does not make its row higher.
+    let across = Layout::left_to_right(Align::Center);
+    let mut builder = builder.sense(sense).cell_layout(across);
+    for (column, width) in table.columns.iter().zip(widths) {
+        builder = builder.column(match (column.wide, column.short) {
+            (true, true) => Width::exact(*width).clip(true),
+            (true, false) => Width::remainder().at_least(*width).clip(true),
+            (false, _) => Width::exact(*width),
+        });
+    }
+    let wanted = choice.as_ref().and_then(|choice| *choice.focus);
+    if let Some(index) = wanted.and_then(|place| order.place_of(place)) {
+        builder = builder.scroll_to_row(index + totals, None);
+    }
+    let choosing = choice.is_some();
+    let header = builder.header(26.0, |mut row| {
+        for (index, column) in table.columns.iter().enumerate() {
+            row.col(|ui| header_ui(ui, column, index, sorted, sort));
+        }
+    });
+    header.body(|body| {
+        body.rows(ROW_HEIGHT, order.rows.len() + totals, |mut row| {
+            let index = row.index();
+            if totals == 1 && index == 0 {
+                for (index, (column, sum)) in table.columns.iter().zip(&order.sums).enumerate() {
+                    let text = match sum {
+                        Some(sum) => sum.text(),
+                        None if index == 0 => "Total".to_owned(),
+                        None => String::new(),
+                    };
+                    row.col(|ui| cell_ui(ui, column, strong(text), !choosing));
+                }
+                return;
+            }
+            let Some(place) = order.rows.get(index - totals).map(|row| *row as usize) else {
+                return;
+            };
+            let chosen = choice.as_ref().is_some_and(|choice| choice.chosen.contains(&place));
+            row.set_selected(chosen);
+            for (column, cell) in table.columns.iter().zip(&table.rows[place]) {
+                let text = RichText::new(cell.text());
+                let zero = matches!(cell, Cell::Bytes(0) | Cell::Count(0));
+                let text = if zero { text.color(palette.weak_text) } else { text };
+                row.col(|ui| cell_ui(ui, column, text, !choosing));
+            }
+            if let Some(choice) = &mut choice {
+                let response = row.response();
+                let name = table.rows[place].first().map(Cell::text).unwrap_or_default();
+                response.widget_info(|| WidgetInfo::selected(Role::Row, true, chosen, &name));
+                clicked = response.clicked().then_some(place).or(clicked);
+                if *choice.focus == Some(place) {
+                    *choice.focus = None;
+                    response.request_focus();
+                }
+                let next = neighbour(&response, index - totals, order.rows.len());
+                if let Some(next) = next.map(|next| order.rows[next] as usize) {
+                    *choice.focus = Some(next);
+                    clicked = Some(next);
+                }
+            }
+        });
+    });
+    clicked
+}
+
+fn cell_ui(ui: &mut Ui, column: &Column, text: RichText, selectable: bool) {
+    let (layout, full) = match column.wide {
+        true => (Layout::left_to_right(Align::Center), true),
+        false => (Layout::right_to_left(Align::Center), false),
+    };
+    ui.with_layout(layout, |ui| {
+        if full && let Some(short) = path_that_fits(ui, text.text()) {
+            let label = Label::new(short).extend().selectable(false);
+            let response = ui.add(label).on_hover_text(text.text());
+            response.widget_info(|| WidgetInfo::labeled(Role::Label, true, text.text()));
+            return;
+        }
+        let label = Label::new(text.clone()).truncate();
+        // Only words can be too long for their column.
+        let label = if full { label } else { Label::new(text).extend() };
+        ui.add(label.selectable(selectable));
+    });
+}
+
+/// A path of names without its middle, if all of it does not fit: names of one operation begin
+/// alike, and their ends tell them apart.
+fn path_that_fits(ui: &Ui, text: &str) -> Option<String> {
+    text.contains('/').then_some(())?;
+    let font = TextStyle::Body.resolve(ui.style());
+    let colour = ui.visuals().text_color();
+    without_middle(ui.painter(), text, font, colour, ui.available_width())
+}
+
+fn header_ui(
+    ui: &mut Ui,
+    column: &Column,
+    index: usize,
+    (sorted, descending): (usize, bool),
+    sort: &mut Option<(usize, bool)>,
+) {
+    let palette = Palette::of(ui.visuals());
+    let chosen = sorted == index;
+    let arrow = match (chosen, descending) {
+        (false, _) => "",
+        (true, true) => " ▼",
+        (true, false) => " ▲",
+    };
+    let align = if column.wide { Align::Min } else { Align::Max };
+    let layout = Layout::left_to_right(Align::Center).with_main_align(align);
+    ui.with_layout(layout.with_main_justify(true), |ui| {
+        let colour = if chosen { palette.text } else { palette.weak_text };
+        let text = RichText::new(format!("{}{arrow}", column.title)).color(colour).size(12.0);
+        let button = egui::Button::new(text).frame(false).truncate();
+        let response = ui.add(button);
+        response
+            .widget_info(|| WidgetInfo::selected(Role::ColumnHeader, true, chosen, &column.title));
+        let hint = match column.about {
+            "" => "Sort by this column".to_owned(),
+            about => format!("{about}\nSort by this column"),
+        };
+        if response.on_hover_text(hint).interact(Sense::click()).clicked() {
+            // Numbers are sought from the largest, words from the first.
+            let first = !column.wide;
+            *sort = Some((index, if chosen { !descending } else { first }));
+        }
+    });
+}

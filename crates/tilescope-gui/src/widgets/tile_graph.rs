@@ -1,0 +1,158 @@
+//! A graph over tiles or IPUs: curves that stand on each other, a call-out at the pointer, and
+//! clicks that choose.
+
+use super::stack::{Answer, Layer, Level, Look as StackLook, Stack, StackGraph};
+use super::tile_picker::pick;
+use crate::command::Command;
+use crate::theme::Palette;
+use crate::views::ViewContext;
+use egui::{Color32, Response, RichText, Sense, Ui, vec2};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use tilescope_analysis::tiles::{Curve, Curves, Layer as Of, Order};
+use tilescope_report::units::{Bytes, grouped, percent};
+
+/// What is shown, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// Name for readers of the accessibility tree.
+    pub name: &'static str,
+    /// In which order tiles stand.
+    pub order: Order,
+    /// One place per IPU.
+    pub per_ipu: bool,
+    /// Whether the line of a tile's capacity is shown.
+    pub max_memory: bool,
+}
+
+/// Curves, ready to be drawn; making it is work for the background.
+pub struct TileCurves {
+    /// The curves.
+    pub curves: Curves,
+    stack: Arc<Stack>,
+}
+
+impl TileCurves {
+    /// Stacks the curves up; `title` says what each is called.
+    pub fn new(curves: Curves, title: impl Fn(Of) -> String) -> Self {
+        let layer =
+            |curve: &Curve| Layer { title: title(curve.layer), values: curve.values.clone() };
+        let stack = Arc::new(Stack::new(curves.layers.iter().map(layer).collect()));
+        Self { curves, stack }
+    }
+}
+
+/// What is zoomed to, and what is drawn already.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TileGraph(StackGraph);
+
+impl TileGraph {
+    /// Shows all tiles again.
+    pub fn reset(&mut self) {
+        self.0.reset();
+    }
+
+    /// Shows the graph.
+    pub fn ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        shown: &TileCurves,
+        look: Look,
+    ) {
+        let palette = Palette::of(ui.visuals());
+        let curves = &shown.curves;
+        let colours: Vec<Color32> =
+            curves.layers.iter().map(|curve| palette.layer(curve.layer)).collect();
+        let chosen: Vec<usize> = if look.per_ipu {
+            context.selection.ipu.map(|ipu| ipu as usize).into_iter().collect()
+        } else {
+            context.selection.tiles.iter().filter_map(|tile| curves.place_of(*tile)).collect()
+        };
+        let axis = match (look.per_ipu, look.order) {
+            (true, _) => "IPUs",
+            (false, Order::Software) => "Tiles (software order)",
+            (false, Order::Hardware) => "Tiles (hardware order)",
+        };
+        let target = &context.opened.target;
+        let (ipus, per_ipu) = (target.ipus_per_replica, target.tiles_per_ipu.max(1));
+        let label = |place: usize| match (look.per_ipu, curves.tile_at(place)) {
+            (true, ipu) => format!("IPU {ipu}"),
+            (false, tile) if ipus <= 1 => format!("Tile {}", grouped(tile.into())),
+            (false, tile) => format!("Tile {} (IPU {})", grouped(tile.into()), tile / per_ipu),
+        };
+        let (value, colour) = (curves.capacity, palette.max_memory);
+        let level = Level { value, name: "Max memory", colour };
+        let level = (look.max_memory && curves.capacity > 0).then_some(level);
+        let levels: Vec<Level> = level.into_iter().collect();
+        let stack_look = StackLook {
+            name: look.name,
+            axis,
+            label: &label,
+            unit: curves.unit,
+            colours: &colours,
+            chosen: &chosen,
+            spans: &[],
+            flags: &[],
+            levels: &levels,
+            matching: None,
+        };
+        let Answer { response, hovered, clicked } = self.0.ui(ui, &shown.stack, &stack_look);
+        if let Some(place) = hovered {
+            call_out_ui(&response, shown, &colours, &label(place), place);
+        }
+        match clicked {
+            Some((place, _)) if look.per_ipu => {
+                let ipu =
+                    u32::try_from(place).ok().filter(|ipu| Some(*ipu) != context.selection.ipu);
+                context.commands.push(Command::SelectIpu(ipu));
+            }
+            Some((place, add)) => pick(context, curves.tile_at(place), add),
+            None => {}
+        }
+    }
+}
+
+/// The values of a place, from the top layer to the lowest.
+fn call_out_ui(
+    response: &Response,
+    shown: &TileCurves,
+    colours: &[Color32],
+    title: &str,
+    place: usize,
+) {
+    let (curves, stack) = (&shown.curves, &shown.stack);
+    response.clone().on_hover_ui_at_pointer(|ui| {
+        let palette = Palette::of(ui.visuals());
+        ui.label(crate::fonts::strong(title));
+        let grid = egui::Grid::new("call-out").num_columns(3).min_col_width(0.0);
+        grid.spacing(vec2(8.0, 3.0)).show(ui, |ui| {
+            for (layer, title) in stack.titles().iter().enumerate().rev() {
+                let value = stack.value(layer, place);
+                if value == 0 && stack.titles().len() > 3 {
+                    continue;
+                }
+                let (dot, _) = ui.allocate_exact_size(vec2(10.0, 10.0), Sense::hover());
+                ui.painter().rect_filled(dot, 2.0, colours[layer]);
+                ui.label(title);
+                ui.label(curves.unit.exact(value));
+                ui.end_row();
+            }
+            if stack.titles().len() > 1 {
+                ui.label("");
+                ui.label("Total");
+                ui.label(curves.unit.exact(stack.total(place)));
+                ui.end_row();
+            }
+        });
+        let total = stack.total(place);
+        if curves.capacity > 0 {
+            let share = total as f64 / curves.capacity as f64;
+            let over = total > curves.capacity;
+            let text = format!("{} of {}", percent(share), Bytes(curves.capacity));
+            let colour = if over { palette.error } else { palette.weak_text };
+            ui.label(RichText::new(text).color(colour));
+        }
+    });
+}

@@ -1,0 +1,65 @@
+//! The box for tile numbers, in step with the selection that all tabs share.
+
+use super::search_ui;
+use crate::command::Command;
+use crate::theme::Palette;
+use crate::views::ViewContext;
+use egui::{Button, RichText, Ui};
+use tilescope_analysis::tiles::{parse_tiles, tiles_text};
+
+/// What is typed.
+#[derive(Default)]
+pub struct TilePicker {
+    text: String,
+    /// The selection that `text` was last made of, or made.
+    tiles: Vec<u32>,
+    problem: Option<String>,
+}
+
+impl TilePicker {
+    /// Shows the box and a button that empties it.
+    pub fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+        if context.selection.tiles != self.tiles {
+            self.tiles = context.selection.tiles.clone();
+            self.text = tiles_text(&self.tiles);
+            self.problem = None;
+        }
+        let some = !self.tiles.is_empty();
+        let clear = ui.add_enabled(some, Button::new("Clear")).on_hover_text("Choose no tile");
+        let clear = clear.clicked();
+        let edited = search_ui(ui, &mut self.text, "Select tiles, e.g. 1 or 0,3-5", 180.0);
+        if clear {
+            self.text.clear();
+        }
+        if edited.changed() || clear {
+            match parse_tiles(&self.text, context.opened.target.tiles_per_replica()) {
+                Ok(tiles) => {
+                    self.problem = None;
+                    self.tiles = tiles.clone();
+                    context.commands.push(Command::SelectTiles(tiles));
+                }
+                Err(problem) => self.problem = Some(problem),
+            }
+        }
+        // Below the box: in the row it would push other controls away.
+        if let Some(problem) = &self.problem {
+            edited.show_tooltip_text(RichText::new(problem).color(Palette::of(ui.visuals()).error));
+        }
+    }
+}
+
+/// Chooses a tile alone, or adds it to those chosen; a chosen one is taken out.
+pub fn pick(context: &mut ViewContext<'_>, tile: u32, add: bool) {
+    let tiles = picked(&context.selection.tiles, tile, add);
+    context.commands.push(Command::SelectTiles(tiles));
+}
+
+/// The tiles that are chosen after a click on one, where `chosen` are chosen.
+pub fn picked(chosen: &[u32], tile: u32, add: bool) -> Vec<u32> {
+    let mut tiles = if add { chosen.to_vec() } else { Vec::new() };
+    match tiles.iter().position(|known| *known == tile) {
+        Some(at) => drop(tiles.remove(at)),
+        None => tiles.push(tile),
+    }
+    tiles
+}

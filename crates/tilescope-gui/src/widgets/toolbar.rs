@@ -1,0 +1,277 @@
+//! Strips of controls. A strip has one row, or more where the view below is high; controls that find
+//! no room in them wait behind a button that unfolds the strip into as many rows as they need.
+
+use super::{MARGIN, choice_ui};
+use crate::theme::Palette;
+use egui::{
+    Align, Button, Context, Frame, Id, Layout, Margin, Pos2, Rect, RichText, Stroke, Ui, UiBuilder,
+    WidgetText, pos2, vec2,
+};
+
+/// Width of the button that unfolds a strip.
+const BUTTON: f32 = 30.0;
+/// Space between the rows of an unfolded strip.
+const BETWEEN_ROWS: f32 = 6.0;
+/// Height of a view for each row of its strip.
+const PER_ROW: f32 = 320.0;
+/// What a group may take that is measured; none is as wide.
+const WIDE: f32 = 4000.0;
+
+/// What is known of a strip from the last frame.
+#[derive(Clone, Default)]
+struct Known {
+    /// Its groups and how wide they are; those that are hidden, as they were when last seen.
+    widths: Vec<(&'static str, f32)>,
+    /// Height of the highest of them.
+    height: f32,
+    /// Whether the user wants to see all of them, in several rows.
+    unfolded: bool,
+}
+
+impl Known {
+    fn width(&self, name: &str) -> f32 {
+        self.widths.iter().find(|(known, _)| *known == name).map_or(0.0, |(_, width)| *width)
+    }
+
+    /// How groups are arranged in rows of a width, where as many as `most` rows are no waste.
+    fn arranged(&self, width: f32, between: f32, most: usize) -> Arrangement {
+        let (mut rows, mut at) = (1, 0.0);
+        for (_, group) in &self.widths {
+            if at > 0.0 && at + group > width {
+                (rows, at) = (rows + 1, 0.0);
+            }
+            at += group + between;
+        }
+        match rows {
+            1 => Arrangement::Whole,
+            _ if rows <= most => Arrangement::Rows { folded: false, button: false },
+            _ => Arrangement::Rows { folded: !self.unfolded, button: true },
+        }
+    }
+}
+
+/// How the groups of a strip are arranged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Arrangement {
+    /// In one row, with room between those at its start and those at its end.
+    Whole,
+    /// In several rows.
+    Rows {
+        /// Whether those are left out that do not fit in as many rows as there may be.
+        folded: bool,
+        /// Whether there is a button to unfold and fold them.
+        button: bool,
+    },
+}
+
+/// A strip that is being filled, the most important controls first.
+pub struct Bar<'a> {
+    ui: &'a mut Ui,
+    arrangement: Arrangement,
+    before: Known,
+    now: Known,
+    /// Edges of the rows.
+    left: f32,
+    right: f32,
+    /// Where the next group goes.
+    at: Pos2,
+    /// Where groups at the end of the row end.
+    end: f32,
+    at_end: bool,
+    /// The row that is being filled, and how many there may be.
+    row: usize,
+    most: usize,
+    hidden: Vec<&'static str>,
+}
+
+impl Bar<'_> {
+    /// Adds controls that stay together; not called where there is no room for them.
+    pub fn add(&mut self, name: &'static str, contents: impl FnOnce(&mut Ui)) {
+        let known = self.before.width(name);
+        let mut hidden = false;
+        if let Arrangement::Rows { folded, .. } = self.arrangement {
+            let crowded = self.at.x > self.left && self.at.x + known > self.limit();
+            hidden = folded && (crowded && self.row >= self.most || !self.hidden.is_empty());
+            if crowded && !hidden {
+                self.next_row();
+            }
+        }
+        if hidden {
+            self.hidden.push(name);
+            self.now.widths.push((name, known));
+        } else {
+            self.place(name, contents);
+        }
+    }
+
+    /// What frames have in common.
+    pub fn context(&self) -> &Context {
+        self.ui.ctx()
+    }
+
+    /// A choice between a few words; what was picked.
+    pub fn choice<T: Copy + PartialEq>(
+        &mut self,
+        name: &'static str,
+        choices: &[(T, &str)],
+        current: T,
+    ) -> Option<T> {
+        let mut picked = None;
+        self.add(name, |ui| picked = choice_ui(ui, name, choices, current));
+        picked
+    }
+
+    /// A box to tick, with a hint; whether it was ticked or the tick taken away.
+    pub fn tick(&mut self, name: &'static str, value: &mut bool, hint: &str) -> bool {
+        let mut changed = false;
+        self.add(name, |ui| {
+            let shown = ui.checkbox(value, name);
+            changed = if hint.is_empty() { shown } else { shown.on_hover_text(hint) }.changed();
+        });
+        changed
+    }
+
+    /// A button with a hint; whether it was pressed.
+    pub fn button(&mut self, name: &'static str, hint: &str) -> bool {
+        self.button_if(true, name, hint)
+    }
+
+    /// A button that can only be pressed sometimes, but keeps its place.
+    pub fn button_if(&mut self, enabled: bool, name: &'static str, hint: &str) -> bool {
+        let mut pressed = false;
+        self.add(name, |ui| {
+            let shown = ui.add_enabled(enabled, Button::new(name));
+            pressed = shown.on_hover_text(hint).clicked();
+        });
+        pressed
+    }
+
+    /// Shows all controls, as one of those that may be hidden is asked for.
+    pub fn unfold(&mut self) {
+        self.now.unfolded = true;
+        if let Arrangement::Rows { folded, .. } = &mut self.arrangement {
+            *folded = false;
+        }
+    }
+
+    /// What is added from here on stands at the right end, the last one first.
+    pub fn end(&mut self) {
+        self.at_end = self.arrangement == Arrangement::Whole;
+    }
+
+    fn place(&mut self, name: &'static str, contents: impl FnOnce(&mut Ui)) {
+        let between = self.ui.spacing().item_spacing.x;
+        let height = self.height();
+        let (from, to, layout) = if self.at_end {
+            (self.end - WIDE, self.end, Layout::right_to_left(Align::Center))
+        } else {
+            (self.at.x, self.at.x + WIDE, Layout::left_to_right(Align::Center))
+        };
+        let rect = Rect::from_min_size(pos2(from, self.at.y), vec2(to - from, height));
+        let builder = UiBuilder::new().id_salt(name).max_rect(rect).layout(layout);
+        let mut group = self.ui.new_child(builder);
+        contents(&mut group);
+        let size = group.min_rect().size();
+        if self.at_end {
+            self.end -= size.x + between;
+        } else {
+            self.at.x += size.x + between;
+        }
+        self.now.widths.push((name, size.x));
+        self.now.height = self.now.height.max(size.y);
+    }
+
+    /// Where groups of this row have to end.
+    fn limit(&self) -> f32 {
+        match self.arrangement {
+            Arrangement::Rows { button: true, .. } if self.row == 1 => {
+                self.right - BUTTON - self.ui.spacing().item_spacing.x
+            }
+            _ => self.right,
+        }
+    }
+
+    fn next_row(&mut self) {
+        self.at = pos2(self.left, self.at.y + self.height() + BETWEEN_ROWS);
+        self.row += 1;
+    }
+
+    /// Height of a row.
+    fn height(&self) -> f32 {
+        self.before.height.max(self.now.height).max(self.ui.spacing().interact_size.y)
+    }
+
+    /// The button that unfolds the strip, or folds it again.
+    fn button_ui(&mut self, top: f32, unfolded: bool) {
+        let (name, hint): (_, WidgetText) = if unfolded {
+            ("Fewer controls", "Leave the view more room".into())
+        } else {
+            ("More controls", self.hidden.join(", ").into())
+        };
+        let rect = Rect::from_min_max(
+            pos2(self.right - BUTTON, top),
+            pos2(self.right, top + self.height()),
+        );
+        let button = Button::new("…").selected(unfolded).min_size(vec2(BUTTON, 0.0));
+        let shown = self.ui.put(rect, button).accessible_name(name).on_hover_text(hint);
+        if shown.clicked() {
+            self.now.unfolded = !unfolded;
+        }
+    }
+}
+
+/// A strip of controls along the top of a view; `name` tells it from the others.
+pub fn toolbar_ui(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut Bar<'_>)) {
+    let palette = Palette::of(ui.visuals());
+    let frame = Frame::new().fill(palette.raised).inner_margin(Margin::symmetric(MARGIN as i8, 6));
+    let spacing = std::mem::take(&mut ui.spacing_mut().item_spacing);
+    frame.show(ui, |ui| {
+        ui.spacing_mut().item_spacing = spacing;
+        ui.set_min_width(ui.available_width());
+        let id = ui.scope_id().with(("toolbar", name));
+        rows_ui(ui, id, contents);
+    });
+    let line = ui.cursor().top();
+    let width = ui.max_rect().x_range();
+    ui.painter().hline(width, line - 0.5, Stroke::new(1.0, palette.rule));
+    ui.spacing_mut().item_spacing = spacing;
+}
+
+fn rows_ui(ui: &mut Ui, id: Id, contents: impl FnOnce(&mut Bar<'_>)) {
+    let before: Known = ui.data(|data| data.get_temp(id)).unwrap_or_default();
+    let area = ui.available_rect_before_wrap();
+    let between = ui.spacing().item_spacing.x;
+    let most = ((area.height() / PER_ROW) as usize).clamp(1, 3);
+    let arrangement = before.arranged(area.width(), between, most);
+    let mut bar = Bar {
+        ui,
+        arrangement,
+        now: Known { unfolded: before.unfolded, ..Known::default() },
+        before,
+        left: area.left(),
+        right: area.right(),
+        at: area.min,
+        end: area.right(),
+        at_end: false,
+        row: 1,
+        most,
+        hidden: Vec::new(),
+    };
+    contents(&mut bar);
+    if let Arrangement::Rows { folded, button: true } = bar.arrangement {
+        bar.button_ui(area.top(), !folded);
+    }
+    let (bottom, now) = (bar.at.y + bar.height(), bar.now);
+    ui.advance_cursor_after_rect(Rect::from_min_max(area.min, pos2(area.right(), bottom)));
+    // Something has become wider, or is seen for the first time: the frame is laid out again.
+    if now.arranged(area.width(), between, most) != arrangement {
+        ui.ctx().request_discard("controls have found their places");
+    }
+    ui.data_mut(|data| data.insert_temp(id, now));
+}
+
+/// Words of less weight in a strip of controls; they are never broken in the middle.
+pub fn weak_ui(ui: &mut Ui, text: String) {
+    let text = RichText::new(text).color(Palette::of(ui.visuals()).weak_text);
+    ui.add(egui::Label::new(text).extend());
+}

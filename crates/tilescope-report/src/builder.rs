@@ -1,0 +1,292 @@
+//! Small reports made by hand, for tests of whatever reads reports.
+//!
+//! ```
+//! use tilescope_report::{Category, ProgramKind, ReportBuilder};
+//!
+//! let mut report = ReportBuilder::new(2, 4);
+//! let conv = report.compute("conv/Convolve", 100);
+//! let sync = report.program(ProgramKind::Sync, "External");
+//! report.run(conv, 0..100).run(sync, 100..120).run_on(conv, 1, 120..220);
+//! report.variable("weights", Category::Variable, 0..8, 1024, None);
+//! assert_eq!(report.steps.len(), 3);
+//! assert_eq!(report.compilation().tile_memory.get(7).unwrap().always_live, 1024);
+//! ```
+
+use super::error::ReportError;
+use super::model::*;
+use super::writer::{ReportMeta, ReportWriter, StepLayout};
+use crate::units::*;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// A report in the making. Parts can be changed in place; what the methods do not cover goes
+/// straight into the fields.
+#[derive(Clone, Debug)]
+pub struct ReportBuilder {
+    /// The compiled program; tile memory is worked out by [`ReportBuilder::compilation`] unless it
+    /// is set.
+    pub parts: Compilation,
+    /// Executed steps.
+    pub steps: Vec<Step>,
+    /// Marks on the trace.
+    pub marks: Vec<Mark>,
+    /// What the report says about itself.
+    pub meta: ReportMeta,
+    /// How the steps are kept.
+    pub layout: StepLayout,
+}
+
+impl ReportBuilder {
+    /// An empty report of a machine with `ipus` IPUs of `tiles_per_ipu` tiles of 624 KiB each, at
+    /// 1 GHz, so that a cycle is a nanosecond.
+    pub fn new(ipus: u32, tiles_per_ipu: u32) -> Self {
+        let target = Target {
+            kind: TargetKind::Ipu,
+            name: "tiny".to_owned(),
+            architecture: "Mk2".to_owned(),
+            num_ipus: ipus,
+            tiles_per_ipu,
+            io_tiles_per_ipu: 0,
+            bytes_per_tile: Bytes(624 * 1024),
+            clock: Hertz(1_000_000_000),
+            replicas: 1,
+            ipus_per_replica: ipus,
+            memory_element_bytes: Bytes(16 * 1024),
+            interleaved_offset: Bytes(208 * 1024),
+            tiles_per_column: tiles_per_ipu.min(64),
+        };
+        let parts = Compilation {
+            target,
+            graph: GraphCounts::default(),
+            options: Vec::new(),
+            batching: None,
+            operations: Vec::new(),
+            programs: Vec::new(),
+            roots: Vec::new(),
+            compute_sets: Vec::new(),
+            vertex_types: Vec::new(),
+            exchanges: Vec::new(),
+            routes: Vec::new(),
+            variables: Vec::new(),
+            tile_memory: TileRuns::empty(),
+            tile_categories: TileRuns::empty(),
+            liveness: Vec::new(),
+            notes: Vec::new(),
+        };
+        let meta = ReportMeta { generator: "by hand".to_owned(), spec: None };
+        let layout = StepLayout::default();
+        Self { parts, steps: Vec::new(), marks: Vec::new(), meta, layout }
+    }
+
+    /// Adds a leaf program.
+    pub fn program(&mut self, kind: ProgramKind, name: &str) -> ProgramId {
+        self.parts.programs.push(Program {
+            kind,
+            name: name.to_owned(),
+            children: Vec::new(),
+            ipu: None,
+            compute_set: None,
+            operation: None,
+            stream: StreamEnd::Host,
+            repeats: 1,
+        });
+        ProgramId(self.parts.programs.len() as u32 - 1)
+    }
+
+    /// Adds a program with children, and makes it the only root.
+    pub fn root(&mut self, kind: ProgramKind, name: &str, children: &[ProgramId]) -> ProgramId {
+        let id = self.program(kind, name);
+        self.parts.programs[id.index()].children = children.to_vec();
+        self.parts.roots = vec![id];
+        id
+    }
+
+    /// Adds a compute set that takes `cycles` on every tile, and the program that executes it.
+    pub fn compute(&mut self, name: &str, cycles: u64) -> ProgramId {
+        let tiles = TileRange::new(0, self.parts.target.tiles_per_replica());
+        self.parts.compute_sets.push(ComputeSet {
+            name: name.to_owned(),
+            cycles: TileRuns::uniform(tiles, cycles),
+            vertices: Vec::new(),
+        });
+        let id = self.program(ProgramKind::OnTileExecute, name);
+        let set = ComputeSetId(self.parts.compute_sets.len() as u32 - 1);
+        self.parts.programs[id.index()].compute_set = Some(set);
+        self.parts.graph.compute_sets += 1;
+        id
+    }
+
+    /// Adds an internal exchange in which every tile sends and receives `bytes`.
+    pub fn exchange(&mut self, name: &str, bytes: u64) -> ProgramId {
+        let program = self.program(ProgramKind::DoExchange, name);
+        let tiles = TileRange::new(0, self.parts.target.tiles_per_replica());
+        let traffic = TileTraffic {
+            bytes_in: bytes,
+            bytes_out: bytes,
+            bytes_delivered: bytes,
+            messages_in: 1,
+            messages_out: 1,
+            code_bytes: 16,
+        };
+        let tiles = TileRuns::uniform(tiles, traffic);
+        self.parts.exchanges.push(Exchange { program, tiles });
+        program
+    }
+
+    /// Adds an operation of the forward pass on IPU 0.
+    pub fn operation(&mut self, name: &str, kind: &str) -> OperationId {
+        self.parts.operations.push(Operation {
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            pass: Pass::Forward,
+            block: None,
+            ipu: 0,
+            flops: 0,
+            shapes: String::new(),
+            plan: None,
+            inputs: Vec::new(),
+        });
+        OperationId(self.parts.operations.len() as u32 - 1)
+    }
+
+    /// Adds a variable with `bytes` on each of `tiles`, live in `lifetime` (`None`: always). Its
+    /// addresses follow those of the variables before it.
+    pub fn variable(
+        &mut self,
+        name: &str,
+        category: Category,
+        tiles: Range<u32>,
+        bytes: u64,
+        lifetime: Option<Range<u32>>,
+    ) -> VariableId {
+        let tiles = TileRange::new(tiles.start, tiles.end);
+        let end = |variable: &Variable| {
+            let placed = variable
+                .tiles
+                .iter()
+                .filter(|(other, _)| other.first < tiles.end && tiles.first < other.end);
+            placed.map(|(_, placement)| placement.offset + placement.bytes).max()
+        };
+        let offset = self.parts.variables.iter().filter_map(end).max().unwrap_or(0);
+        self.parts.variables.push(Variable {
+            name: name.to_owned(),
+            category,
+            operation: None,
+            shape: String::new(),
+            lifetime,
+            tiles: TileRuns::uniform(tiles, Placement { bytes, offset }),
+        });
+        self.parts.graph.variables += 1;
+        VariableId(self.parts.variables.len() as u32 - 1)
+    }
+
+    /// Adds a step of the liveness walk.
+    pub fn live(&mut self, program: ProgramId, bytes: u64) -> &mut Self {
+        self.parts.liveness.push(LivenessStep { program, bytes });
+        self
+    }
+
+    /// Executes `program` on all IPUs and tiles during `cycles`.
+    pub fn run(&mut self, program: ProgramId, cycles: Range<u64>) -> &mut Self {
+        let ipus = 0..self.parts.target.ipus_per_replica;
+        let ipus = ipus.map(|ipu| self.bar(ipu, cycles.clone())).collect();
+        self.steps.push(Step { program, ipus });
+        self
+    }
+
+    /// Executes `program` on all tiles of one IPU during `cycles`.
+    pub fn run_on(&mut self, program: ProgramId, ipu: u32, cycles: Range<u64>) -> &mut Self {
+        let ipus = vec![self.bar(ipu, cycles)];
+        self.steps.push(Step { program, ipus });
+        self
+    }
+
+    /// A step on all tiles of an IPU, perfectly balanced and without data.
+    pub fn bar(&self, ipu: u32, cycles: Range<u64>) -> StepOnIpu {
+        StepOnIpu {
+            ipu,
+            sub_lane: 0,
+            from_min: cycles.start,
+            from_max: cycles.start,
+            to_min: cycles.end,
+            to_max: cycles.end,
+            active_tiles: self.parts.target.tiles_per_ipu,
+            active_tile_balance: 1.0,
+            bytes_in: 0,
+            bytes_out: 0,
+        }
+    }
+
+    /// Adds a mark for all IPUs over the cycles of the steps `steps`.
+    pub fn mark(&mut self, kind: MarkKind, label: &str, steps: Range<u64>) -> &mut Self {
+        let covered = &self.steps[steps.start as usize..steps.end as usize];
+        let ranges = covered.iter().flat_map(|step| step.ipus.iter().map(StepOnIpu::range));
+        let cycles = ranges.reduce(CycleRange::union).unwrap_or_default();
+        let index = self.marks.iter().filter(|mark| mark.kind == kind).count() as u64;
+        self.marks.push(Mark {
+            kind,
+            label: label.to_owned(),
+            ipu: None,
+            pass: None,
+            index,
+            steps: StepId(steps.start)..StepId(steps.end),
+            cycles,
+        });
+        self
+    }
+
+    /// The compiled program. Unless it was set, memory of tiles is what the variables add up to,
+    /// all of it non-interleaved and none of it shared over time.
+    pub fn compilation(&self) -> Compilation {
+        let mut parts = self.parts.clone();
+        if parts.tile_memory.is_empty() && parts.tile_categories.is_empty() {
+            for tile in 0..parts.target.tiles_per_replica() {
+                let (memory, categories) = memory_of(&parts, tile);
+                parts.tile_memory.push(TileRange::new(tile, tile + 1), memory);
+                if !categories.is_empty() {
+                    parts.tile_categories.push(TileRange::new(tile, tile + 1), categories);
+                }
+            }
+        }
+        parts
+    }
+
+    /// Writes the report into `directory`; gives the path of its `profile.pop`.
+    pub fn write(&self, directory: &Path) -> Result<PathBuf, ReportError> {
+        let mut writer = ReportWriter::create(directory, &self.meta)?;
+        writer.compilation(&self.compilation())?;
+        writer.step_layout(self.layout)?;
+        self.steps.iter().try_for_each(|step| writer.step(step))?;
+        self.marks.iter().try_for_each(|mark| writer.mark(mark))?;
+        writer.finish()
+    }
+}
+
+fn memory_of(parts: &Compilation, tile: u32) -> (TileMemory, Vec<CategoryBytes>) {
+    let on_tile = || {
+        let variables = parts.variables.iter();
+        variables.filter_map(|v| v.tiles.get(tile).map(|placement| (v, placement.bytes)))
+    };
+    let bytes = |wanted: &dyn Fn(&Variable) -> bool| -> u64 {
+        on_tile().filter(|(variable, _)| wanted(variable)).map(|(_, bytes)| bytes).sum()
+    };
+    let live_at = |step: u32| {
+        bytes(&|variable| variable.lifetime.as_ref().is_some_and(|life| life.contains(&step)))
+    };
+    let total = bytes(&|_| true);
+    let memory = TileMemory {
+        including_gaps: total,
+        non_interleaved: total,
+        always_live: bytes(&|variable| variable.lifetime.is_none()),
+        peak_not_always_live: (0..parts.liveness.len() as u32).map(live_at).max().unwrap_or(0),
+        ..TileMemory::default()
+    };
+    let share = |category| CategoryBytes {
+        category,
+        region: Region::NonInterleaved,
+        overlapped: false,
+        bytes: bytes(&|variable| variable.category == category),
+    };
+    let shares = Category::ALL.into_iter().map(share).filter(|share| share.bytes > 0);
+    (memory, shares.collect())
+}

@@ -1,0 +1,37 @@
+//! The contract between those who make reports and those who read them: what a report says, and
+//! the `profile.pop` file it is kept in.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `model` | what a report says, as plain data |
+//! | `schema` | every table and column of the file |
+//! | `writer` | [`ReportWriter`]: a compilation, then steps and marks as they come |
+//! | `reader` | [`Report`]: opens any report in milliseconds and answers what is asked |
+//! | `trace` | executed steps at any zoom: the index in the file, and how it answers |
+//! | `db`, `open`, `limits` | looking into files that anybody may have written |
+//! | `builder` | small reports made by hand, for tests |
+//!
+//! Text, numbers and laws only: no view, no colour, no opinion on what is good or bad.
+
+mod addresses;
+mod builder;
+mod codec;
+mod comb;
+mod db;
+mod error;
+pub mod limits;
+mod model;
+mod open;
+mod reader;
+mod rows;
+pub mod schema;
+pub mod trace;
+pub mod units;
+mod writer;
+
+pub use builder::ReportBuilder;
+pub use error::ReportError;
+pub use model::*;
+pub use open::REPORT_FILE;
+pub use reader::*;
+pub use writer::{Recorder, ReportMeta, ReportWriter, StepLayout};

@@ -1,0 +1,99 @@
+//! Files that SDK tools put beside a report.
+
+use super::Report;
+use crate::error::ReportError;
+use crate::units::Bytes;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+use std::{fs, io};
+
+/// A file that SDK tools write beside the report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileBeside {
+    /// `debug.cbor`
+    pub name: &'static str,
+    /// What it holds, in words.
+    pub about: &'static str,
+    /// Size and time of last change; `None` if it does not exist.
+    pub found: Option<(Bytes, Option<SystemTime>)>,
+}
+
+impl FileBeside {
+    /// Whether it was there before the report was written, by more than a run takes to write all
+    /// files: SDK tools overwrite only files that are asked for, so it is left of an earlier run.
+    pub fn is_older_than(&self, report: SystemTime) -> bool {
+        let changed = self.found.and_then(|(_, changed)| changed);
+        let before = changed.and_then(|changed| report.duration_since(changed).ok());
+        before.is_some_and(|before| before > SAME_RUN)
+    }
+}
+
+/// Files that one run writes are not farther apart than this.
+const SAME_RUN: Duration = Duration::from_secs(3600);
+
+/// Names and contents, as the SDK's documentation lists them.
+const FILES: [(&str, &str); 8] = [
+    ("debug.cbor", "debug information: which layer and operation made what"),
+    ("vars.capnp", "lowered variables with their addresses"),
+    ("archive.a", "tile programs"),
+    ("serialized_graph.capnp", "the graph before compilation"),
+    ("framework.json", "operations of the framework"),
+    ("app.json", "facts the application noted about itself"),
+    ("graph.json", "compile-time report of an SDK before 2.0"),
+    ("execution.json", "run-time report of an SDK before 2.0"),
+];
+
+/// Longer files are not read: facts that people write down are short.
+const MAX_TEXT_BYTES: u64 = 4 << 20;
+
+impl Report {
+    /// The text of a file beside the report; `None` if there is no such file.
+    ///
+    /// # Errors
+    /// A file that cannot be read, is too long, or is no text.
+    pub fn text_beside(&self, name: &str) -> Result<Option<String>, ReportError> {
+        let path = self.path().parent().unwrap_or(Path::new(".")).join(name);
+        let Ok(found) = fs::metadata(&path) else { return Ok(None) };
+        let failed = |error: io::Error| ReportError::reading(error, &path);
+        if found.len() > MAX_TEXT_BYTES {
+            let words = format!("longer than {}", Bytes(MAX_TEXT_BYTES));
+            return Err(failed(io::Error::new(io::ErrorKind::FileTooLarge, words)));
+        }
+        fs::read_to_string(&path).map(Some).map_err(failed)
+    }
+
+    /// When the report file was last changed, where that is known.
+    pub fn modified(&self) -> Option<SystemTime> {
+        fs::metadata(self.path()).and_then(|found| found.modified()).ok()
+    }
+
+    /// Files that SDK tools write beside a report, whether they exist or not.
+    pub fn files_beside(&self) -> Vec<FileBeside> {
+        let directory = self.path().parent().unwrap_or(Path::new("."));
+        let file = |(name, about)| {
+            let found = fs::metadata(directory.join(name)).ok().filter(|found| found.is_file());
+            let found = found.map(|found| (Bytes(found.len()), found.modified().ok()));
+            FileBeside { name, about, found }
+        };
+        FILES.into_iter().map(file).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_an_earlier_run_are_told_from_those_of_this_one() {
+        let now = SystemTime::now();
+        let file = |age: Option<u64>| FileBeside {
+            name: "debug.cbor",
+            about: "",
+            found: age.map(|age| (Bytes(1), Some(now - Duration::from_secs(age)))),
+        };
+        assert!(file(Some(86_400)).is_older_than(now));
+        assert!(!file(Some(60)).is_older_than(now));
+        assert!(!file(None).is_older_than(now));
+        assert!(!file(Some(0)).is_older_than(now - Duration::from_secs(86_400)));
+    }
+}

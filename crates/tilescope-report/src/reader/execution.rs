@@ -1,0 +1,259 @@
+//! Executed steps and marks.
+
+use super::step_row::{COLUMNS, StepRow};
+use super::{MarkFilter, Origin, Report, StepDetails};
+use crate::db::{Cells, Select};
+use crate::error::ReportError;
+use crate::limits::{MAX_COUNT, MAX_CYCLES, MAX_IPUS, MAX_STEPS};
+use crate::model::{Mark, MarkKind, Pass, ProgramKind, StepOnIpu};
+use crate::units::{ComputeSetId, CycleRange, ProgramId, StepId};
+use std::collections::BTreeMap;
+use std::ops::{ControlFlow, Range};
+
+const MARK_COLUMNS: [&str; 9] = [
+    "kind",
+    "label",
+    "ipu",
+    "pass",
+    "number",
+    "first_step",
+    "end_step",
+    "first_cycle",
+    "end_cycle",
+];
+
+impl Report {
+    /// Number of executed steps.
+    pub fn step_count(&self) -> Result<u64, ReportError> {
+        if self.has_columns() {
+            let steps = self.meta.get("steps").and_then(|steps| steps.parse::<u64>().ok());
+            return Ok(steps.unwrap_or(0).min(MAX_STEPS));
+        }
+        let (steps, bars) = (self.db.has("steps", "id"), self.db.has("steps_by_ipu", "step_id"));
+        if steps && self.origin == Origin::Tilescope {
+            // Ids of our files are dense, and counting rows would read the whole table.
+            let last = self.db.number("steps", "max(id)")?;
+            let count = last.map_or(0, |last| last.saturating_add(1));
+            if (0..=self.bytes as i64).contains(&count) {
+                return Ok(count as u64);
+            }
+            self.warnings.add("steps.id holds values no report has");
+        }
+        let count = match (steps, bars) {
+            (true, _) => self.db.number("steps", "count(*)")?,
+            (false, true) => self.db.number("steps_by_ipu", "count(DISTINCT step_id)")?,
+            (false, false) => None,
+        };
+        Ok(count.unwrap_or(0) as u64)
+    }
+
+    /// Everything recorded about one executed step.
+    pub fn step(&self, id: StepId) -> Result<Option<StepDetails>, ReportError> {
+        Ok(self.steps(id..StepId(id.0.saturating_add(1)), 1)?.pop())
+    }
+
+    /// Executed steps with ids in `ids`, the first `limit` of them.
+    pub fn steps(&self, ids: Range<StepId>, limit: usize) -> Result<Vec<StepDetails>, ReportError> {
+        let end = ids.end.0.min(MAX_STEPS);
+        if ids.start.0 >= end || limit == 0 {
+            return Ok(Vec::new());
+        }
+        if self.has_columns() {
+            return self.steps_of_columns(ids.start..StepId(end), limit);
+        }
+        let within = [ids.start.0 as i64, end as i64 - 1];
+        let mut steps = self.step_facts(within, limit)?;
+        let last = match steps.last_key_value() {
+            Some((last, _)) if steps.len() == limit => *last,
+            _ => end - 1,
+        };
+        for row in self.step_rows(ids.start.0, last, limit)? {
+            let unknown = || unknown_step(row.step);
+            steps.entry(row.step).or_insert_with(unknown).ipus.push(self.on_ipu(&row)?);
+        }
+        Ok(steps.into_values().take(limit).collect())
+    }
+
+    fn steps_of_columns(
+        &self,
+        ids: Range<StepId>,
+        limit: usize,
+    ) -> Result<Vec<StepDetails>, ReportError> {
+        let mut steps: BTreeMap<u64, StepDetails> = BTreeMap::new();
+        let Some(trace) = self.trace()? else { return Ok(Vec::new()) };
+        let programs = self.programs()?;
+        for lane in (0..trace.lanes().len()).filter_map(|lane| trace.lane(lane)) {
+            for (step, on_ipu) in lane.full_steps(ids.clone(), limit)? {
+                let known = || StepDetails {
+                    kind: step.kind,
+                    kind_name: step.kind.name().to_owned(),
+                    program: step.program,
+                    compute_set: step.program.and_then(|id| programs.get(id)?.compute_set),
+                    ..unknown_step(step.step.0)
+                };
+                steps.entry(step.step.0).or_insert_with(known).ipus.push(on_ipu);
+            }
+        }
+        Ok(steps.into_values().take(limit).collect())
+    }
+
+    fn step_facts(
+        &self,
+        within: [i64; 2],
+        limit: usize,
+    ) -> Result<BTreeMap<u64, StepDetails>, ReportError> {
+        let mut steps = BTreeMap::new();
+        if !self.db.has("steps", "id") {
+            return Ok(steps);
+        }
+        let columns = ["id", "type", "program", "compute_set"];
+        let select = Select::all("steps", &columns)
+            .rest("WHERE id BETWEEN ?1 AND ?2 ORDER BY id")
+            .params(&within);
+        self.db.read(select, |cells| {
+            if let Some(step) = step(cells) {
+                steps.insert(step.id.0, step);
+            }
+            let more = steps.len() < limit;
+            Ok(if more { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        })?;
+        Ok(steps)
+    }
+
+    fn step_rows(&self, first: u64, last: u64, limit: usize) -> Result<Vec<StepRow>, ReportError> {
+        if !self.db.has("steps_by_ipu", "step_id") {
+            return Ok(Vec::new());
+        }
+        let mut params = vec![first as i64, last as i64];
+        let mut rest = "WHERE step_id BETWEEN ?1 AND ?2".to_owned();
+        // A foreign table has no index on steps, but building the trace noted where they are.
+        if let Some((low, high)) = self.prepared().and_then(|p| p.rows_of(first, last)) {
+            rest += " AND rowid BETWEEN ?3 AND ?4";
+            params.extend([low, high]);
+        }
+        let in_order = self.origin == Origin::Tilescope;
+        rest += if in_order { " ORDER BY step_id, ipu, sub_lane" } else { " ORDER BY step_id" };
+        let select = Select::all("steps_by_ipu", &COLUMNS).rest(&rest).params(&params);
+        let mut rows: Vec<StepRow> = Vec::new();
+        let (mut steps, mut last) = (0, None);
+        self.db.read(select, |cells| {
+            let Some(row) = StepRow::read(cells) else { return Ok(ControlFlow::Continue(())) };
+            if last != Some(row.step) {
+                (steps, last) = (steps + 1, Some(row.step));
+            }
+            if steps > limit {
+                return Ok(ControlFlow::Break(()));
+            }
+            rows.push(row);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(rows)
+    }
+
+    /// A row as the model has it. What a foreign row does not say, the trace may have worked out.
+    fn on_ipu(&self, row: &StepRow) -> Result<StepOnIpu, ReportError> {
+        let mut on_ipu = row.on_ipu();
+        if row.is_placed() && row.sub_lane.is_some() {
+            return Ok(on_ipu);
+        }
+        let Some(prepared) = self.prepared() else { return Ok(on_ipu) };
+        let trace = prepared.trace();
+        for (index, lane) in trace.lanes().iter().enumerate() {
+            if lane.ipu != row.ipu {
+                continue;
+            }
+            let found = trace.lane(index).map_or(Ok(None), |lane| lane.find(StepId(row.step)))?;
+            let Some(found) = found else { continue };
+            on_ipu.sub_lane = lane.sub_lane;
+            if !row.is_placed() {
+                let CycleRange { start, end } = found.range;
+                (on_ipu.from_min, on_ipu.from_max) = (start, start);
+                (on_ipu.to_min, on_ipu.to_max) = (end, end);
+            }
+        }
+        Ok(on_ipu)
+    }
+
+    /// Marks by start.
+    pub fn marks(&self, filter: &MarkFilter) -> Result<Vec<Mark>, ReportError> {
+        let needed = ["id", "kind", "ipu", "first_cycle", "end_cycle"];
+        if !needed.iter().all(|column| self.db.has("marks", column)) {
+            return Ok(Vec::new());
+        }
+        let mut conditions = vec!["1".to_owned()];
+        if let Some(kind) = filter.kind {
+            conditions.push(format!("kind = '{}'", kind.name()));
+        }
+        if let Some(ipu) = filter.ipu {
+            conditions.push(format!("(ipu IS NULL OR ipu = {ipu})"));
+        }
+        if let Some(window) = filter.window {
+            // Marks that reach into the window start no earlier than the longest one is long.
+            let longest = filter.kind.map_or(Ok(None), |kind| self.longest_mark(kind))?;
+            let (start, end) = (window.start.min(MAX_CYCLES), window.end.min(MAX_CYCLES));
+            let earliest = longest.map_or(0, |longest| start.saturating_sub(longest));
+            conditions.push(format!(
+                "first_cycle BETWEEN {earliest} AND {} AND end_cycle > {start}",
+                end.saturating_sub(1)
+            ));
+        }
+        let limit = filter.limit.min(u32::MAX as usize);
+        let rest =
+            format!("WHERE {} ORDER BY first_cycle, id LIMIT {limit}", conditions.join(" AND "));
+        let marks = self.db.list(Select::all("marks", &MARK_COLUMNS).rest(&rest), mark)?;
+        Ok(marks.into_iter().flatten().collect())
+    }
+
+    fn longest_mark(&self, kind: MarkKind) -> Result<Option<u64>, ReportError> {
+        if !self.db.has("mark_kinds", "kind") {
+            return Ok(None);
+        }
+        let rest = format!("WHERE kind = '{}'", kind.name());
+        let select = Select::all("mark_kinds", &["longest_cycles"]).rest(&rest);
+        Ok(self.db.first(select, |cells| cells.count(0, MAX_CYCLES))?.flatten())
+    }
+
+    /// Marks of kind [`MarkKind::Run`].
+    pub fn runs(&self) -> Result<Vec<Mark>, ReportError> {
+        let kind = Some(MarkKind::Run);
+        self.marks(&MarkFilter { kind, ipu: None, window: None, limit: usize::MAX })
+    }
+}
+
+fn step(cells: &Cells) -> Option<StepDetails> {
+    let kind_name = cells.text(1).unwrap_or_default();
+    Some(StepDetails {
+        id: StepId(cells.count(0, MAX_STEPS - 1)?),
+        kind: ProgramKind::from_name(&kind_name),
+        kind_name,
+        program: cells.small(2).map(ProgramId),
+        compute_set: cells.small(3).map(ComputeSetId),
+        ipus: Vec::new(),
+    })
+}
+
+fn unknown_step(id: u64) -> StepDetails {
+    StepDetails {
+        id: StepId(id),
+        kind: ProgramKind::Unknown,
+        kind_name: String::new(),
+        program: None,
+        compute_set: None,
+        ipus: Vec::new(),
+    }
+}
+
+fn mark(cells: &Cells) -> Option<Mark> {
+    let cycles = CycleRange::new(cells.count(7, MAX_CYCLES)?, cells.count(8, MAX_CYCLES)?);
+    let step = |column| cells.count(column, MAX_STEPS).map(StepId);
+    let first = step(5).unwrap_or(StepId(0));
+    Some(Mark {
+        kind: MarkKind::from_name(&cells.text(0)?)?,
+        label: cells.text(1).unwrap_or_default(),
+        ipu: cells.count(2, u64::from(MAX_IPUS) - 1).map(|ipu| ipu as u32),
+        pass: cells.text(3).and_then(|name| Pass::from_name(&name)),
+        index: cells.count(4, MAX_COUNT).unwrap_or(0),
+        steps: first..step(6).unwrap_or(first).max(first),
+        cycles,
+    })
+}

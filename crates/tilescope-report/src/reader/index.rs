@@ -1,0 +1,504 @@
+//! The trace index: in the report if we wrote it, else built once and kept in a cache.
+//!
+//! Building reads `steps` and `steps_by_ipu` side by side, once, in the order of steps, and holds
+//! one chunk per lane: memory does not grow with the number of steps. Bars that overlap on an IPU
+//! go to further lanes below the first, as the tools people know draw them.
+
+use super::step_row::{COLUMNS, StepRow};
+use super::{Origin, Part, Report, TraceState, cache, connect};
+use crate::db::{Cells, Db, Select, Warnings, lock};
+use crate::error::ReportError;
+use crate::limits::MAX_SUB_LANES;
+use crate::model::{ProgramKind, StreamEnd};
+use crate::rows::Rows;
+use crate::trace::{Class, IndexWriter, Record, Trace};
+use crate::units::{ComputeSetId, CycleRange, ProgramId, StepId};
+use crate::{open, schema};
+use rusqlite::{Connection, params};
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Rows between two progress reports, and between two row numbers kept for finding steps.
+const ROWS_PER_LOOK: u64 = 8192;
+/// Most programs whose kind is kept.
+const MAX_PROGRAMS: usize = 1 << 22;
+
+/// Tables of a cache file beside those of the trace.
+const CACHE_TABLES: [&str; 3] = ["source", "executed_programs", "step_rows"];
+const CREATE_CACHE: &str = "
+    CREATE TABLE source(key TEXT);
+    CREATE TABLE executed_programs(program INTEGER PRIMARY KEY, class INTEGER, compute_set INTEGER);
+    CREATE TABLE step_rows(step INTEGER PRIMARY KEY, row INTEGER);";
+
+/// A trace ready to be asked, and what else is known once a foreign file has been read.
+#[derive(Clone)]
+pub(super) struct Prepared {
+    trace: Trace,
+    executed: Arc<Vec<(ProgramId, Class, Option<ComputeSetId>)>>,
+    step_rows: Arc<Vec<(u64, i64)>>,
+}
+
+impl Prepared {
+    /// Rows of `steps_by_ipu` among which those of the steps `first..=last` are.
+    pub(super) fn rows_of(&self, first: u64, last: u64) -> Option<(i64, i64)> {
+        if self.step_rows.is_empty() {
+            return None;
+        }
+        let before = self.step_rows.partition_point(|(step, _)| *step < first);
+        let behind = self.step_rows.partition_point(|(step, _)| *step <= last);
+        let low = before.checked_sub(1).map_or(i64::MIN, |place| self.step_rows[place].1);
+        Some((low, self.step_rows.get(behind).map_or(i64::MAX, |(_, row)| *row)))
+    }
+
+    pub(super) fn trace(&self) -> &Trace {
+        &self.trace
+    }
+}
+
+impl Report {
+    /// Whether the trace can be shown at once.
+    pub fn trace_state(&self) -> Result<TraceState, ReportError> {
+        if self.prepared().is_some() {
+            return Ok(TraceState::Ready);
+        }
+        if self.open_own_index()? {
+            return Ok(TraceState::Ready);
+        }
+        if !self.has(Part::Execution) {
+            return Ok(TraceState::None);
+        }
+        let cached = self.open_cached_index()?;
+        Ok(if cached { TraceState::Ready } else { TraceState::NeedsIndex })
+    }
+
+    /// Makes the trace of a foreign file ready; nothing to do for others. Reads every row once in
+    /// bounded memory and keeps the result in the user's cache directory. `progress` gets a share
+    /// from 0 to 1; setting `cancel` ends it with [`ReportError::Cancelled`].
+    pub fn prepare_trace(
+        &self,
+        progress: &mut dyn FnMut(f64),
+        cancel: &Arc<AtomicBool>,
+    ) -> Result<(), ReportError> {
+        // One thread builds, others who ask meanwhile wait for it.
+        let _building = lock(&self.building);
+        if self.trace_state()? == TraceState::NeedsIndex {
+            let prepared = self.build_index(progress, cancel)?;
+            *lock(&self.trace) = Some(prepared);
+            // Programs are known better now.
+            self.programs.forget();
+        }
+        Ok(())
+    }
+
+    pub(super) fn prepared(&self) -> Option<Prepared> {
+        lock(&self.trace).clone()
+    }
+
+    pub(super) fn prepared_trace(&self) -> Option<Trace> {
+        self.prepared().map(|prepared| prepared.trace)
+    }
+
+    /// Programs that ran in a foreign file, with their kind and compute set.
+    pub(super) fn executed_programs(
+        &self,
+    ) -> Result<Vec<(ProgramId, Class, Option<ComputeSetId>)>, ReportError> {
+        if self.db.has("programs", "type") {
+            return Ok(Vec::new());
+        }
+        // A cached index may know even if nobody asked for the trace yet.
+        self.trace_state()?;
+        Ok(self.prepared().map_or(Vec::new(), |prepared| prepared.executed.to_vec()))
+    }
+
+    /// Takes the index out of the report itself, if it is there and sound.
+    fn open_own_index(&self) -> Result<bool, ReportError> {
+        if self.origin != Origin::Tilescope || !self.db.has_rows("trace_lanes") {
+            return Ok(false);
+        }
+        match Trace::open(connect(&self.path, &self.warnings)?, None) {
+            Ok(trace) => {
+                *lock(&self.trace) =
+                    Some(Prepared { trace, executed: Arc::default(), step_rows: Arc::default() });
+                Ok(true)
+            }
+            Err(error) if self.has_columns() => Err(error),
+            Err(error) => {
+                self.warnings.add(format!("the trace index is read anew from the steps: {error}"));
+                Ok(false)
+            }
+        }
+    }
+
+    fn cache_file(&self) -> Result<Option<(PathBuf, String)>, ReportError> {
+        let key = cache::key(&self.path)?;
+        let directory = self.cache_directory.as_deref();
+        Ok(directory.map(|directory| (cache::file(directory, &key), key)))
+    }
+
+    /// Takes the index out of the cache; a cache that is damaged or of another file is removed.
+    fn open_cached_index(&self) -> Result<bool, ReportError> {
+        let Some((file, key)) = self.cache_file()? else { return Ok(false) };
+        if !file.exists() {
+            return Ok(false);
+        }
+        match open_cache(&file, &key) {
+            Ok(prepared) => {
+                *lock(&self.trace) = Some(prepared);
+                Ok(true)
+            }
+            Err(_) => {
+                // Written anew, whether or not it can be removed now.
+                let _ = fs::remove_file(&file);
+                Ok(false)
+            }
+        }
+    }
+
+    fn build_index(
+        &self,
+        progress: &mut dyn FnMut(f64),
+        cancel: &Arc<AtomicBool>,
+    ) -> Result<Prepared, ReportError> {
+        let mut source = connect(&self.path, &self.warnings)?;
+        source.set_cancel(cancel.clone())?;
+        let build = Build {
+            tiles_per_ipu: self.target()?.tiles_per_ipu,
+            remote: remote_programs(&source)?,
+            source,
+        };
+        if let Some((place, key)) = self.cache_file()?
+            && let Some((unfinished, connection)) = cache::Unfinished::create(&place)
+        {
+            match build.write(connection, &key, progress) {
+                Ok(connection) => {
+                    drop(connection);
+                    if unfinished.complete(&place).is_ok() {
+                        return open_cache(&place, &key);
+                    }
+                }
+                Err(error @ (ReportError::Full { .. } | ReportError::Write { .. })) => {
+                    self.warnings.add(format!("the trace index is not kept: {error}"));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        // An unnamed file that SQLite puts where temporary files go, and removes itself.
+        let failed =
+            |e: rusqlite::Error| ReportError::sqlite_writing(&e, Path::new("temporary file"));
+        let connection = Connection::open("").map_err(failed)?;
+        let connection = build.write(connection, "", progress)?;
+        let size = connection
+            .query_row(
+                "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+                [],
+                |row| row.get::<_, i64>(0),
+            )
+            .map_err(failed)?;
+        prepared(connection, &self.path, size as u64, None)
+    }
+}
+
+fn open_cache(file: &Path, key: &str) -> Result<Prepared, ReportError> {
+    let bytes = open::check(file)?;
+    let (connection, _) = open::connect(file)?;
+    let of_file: String = connection
+        .query_row("SELECT key FROM source", [], |row| row.get(0))
+        .map_err(|e| ReportError::sqlite_reading(&e, "key", file))?;
+    let version: i32 = connection
+        .pragma_query_value(None, "application_id", |row| row.get(0))
+        .map_err(|e| ReportError::sqlite_reading(&e, "header", file))?;
+    if of_file != key || version != cache::APPLICATION_ID {
+        return Err(ReportError::damaged("it belongs to another file", file));
+    }
+    prepared(connection, file, bytes, Some(file.to_owned()))
+}
+
+fn prepared(
+    connection: Connection,
+    path: &Path,
+    bytes: u64,
+    disposable: Option<PathBuf>,
+) -> Result<Prepared, ReportError> {
+    let known: Vec<&str> = schema::TRACE_TABLES.iter().copied().chain(CACHE_TABLES).collect();
+    let db = Db::new(connection, path, bytes, &known, Arc::new(Warnings::default()))?;
+    let columns = ["program", "class", "compute_set"];
+    let executed = db.list(Select::all("executed_programs", &columns), |cells| {
+        let class = Class::from_code(cells.count(1, 255)?)?;
+        Some((ProgramId(cells.small(0)?), class, cells.small(2).map(ComputeSetId)))
+    })?;
+    let step_rows = db
+        .list(Select::all("step_rows", &["step", "row"]).rest("ORDER BY step"), |c| {
+            Some((u64::try_from(c.int(0)?).ok()?, c.int(1)?))
+        })?;
+    Ok(Prepared {
+        trace: Trace::open(db, disposable)?,
+        executed: Arc::new(executed.into_iter().flatten().collect()),
+        step_rows: Arc::new(step_rows.into_iter().flatten().collect()),
+    })
+}
+
+/// Programs that move data from or to remote buffers; only their names tell in foreign files.
+fn remote_programs(db: &Db) -> Result<HashSet<u32>, ReportError> {
+    let mut remote = HashSet::new();
+    db.stream(Select::all("programs", &["id", "name"]), |cells| {
+        let name = cells.text(1).unwrap_or_default().to_lowercase();
+        if name.contains("remotebuffer") || name.contains("remote_buffer") {
+            remote.extend(cells.small(0));
+        }
+        let room = remote.len() < MAX_PROGRAMS;
+        Ok(if room { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+    })?;
+    Ok(remote)
+}
+
+/// What `steps` says of a step.
+#[derive(Clone, Copy)]
+struct StepFacts {
+    kind: ProgramKind,
+    program: Option<ProgramId>,
+    compute_set: Option<u32>,
+}
+
+/// Building the index of one foreign file.
+struct Build {
+    source: Db,
+    tiles_per_ipu: u32,
+    remote: HashSet<u32>,
+}
+
+/// What goes on while rows are read.
+struct Pass<'a> {
+    build: &'a Build,
+    rows: Rows<'a>,
+    lanes: IndexWriter,
+    executed: BTreeMap<u32, (Class, Option<u32>)>,
+    count: u64,
+    last_step: u64,
+    last_marked: Option<u64>,
+    unusable: u64,
+    squeezed: u64,
+}
+
+/// Why a pass over the rows ended early.
+enum Ended {
+    OutOfOrder,
+    Failed(ReportError),
+}
+
+impl Build {
+    /// Writes the index into an empty database.
+    fn write(
+        &self,
+        connection: Connection,
+        key: &str,
+        progress: &mut dyn FnMut(f64),
+    ) -> Result<Connection, ReportError> {
+        let path =
+            PathBuf::from(connection.path().filter(|p| !p.is_empty()).unwrap_or("temporary file"));
+        let rows = || Rows { connection: &connection, path: &path };
+        rows().execute(&format!(
+            "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;
+             PRAGMA cache_size = -8192; PRAGMA application_id = {}; BEGIN; {CREATE_CACHE}",
+            cache::APPLICATION_ID
+        ))?;
+        for table in schema::TRACE_TABLES {
+            let table = schema::find(table).map(schema::Table::create).unwrap_or_default();
+            rows().execute(&table)?;
+        }
+        // Rows mostly lie in the order of steps; sorting them is only tried where they do not.
+        let in_file_order = self.source.has_rowid("steps_by_ipu");
+        let done = match in_file_order {
+            true => self.pass(rows(), "ORDER BY rowid", progress),
+            false => Err(Ended::OutOfOrder),
+        };
+        match done {
+            Ok(()) => {}
+            Err(Ended::Failed(error)) => return Err(error),
+            Err(Ended::OutOfOrder) => {
+                for table in schema::TRACE_TABLES.iter().chain(&CACHE_TABLES) {
+                    rows().execute(&format!("DELETE FROM {table}"))?;
+                }
+                match self.pass(rows(), "ORDER BY step_id", progress) {
+                    Ok(()) => {}
+                    Err(Ended::Failed(error)) => return Err(error),
+                    Err(Ended::OutOfOrder) => {
+                        return Err(self
+                            .source
+                            .damage("steps_by_ipu", "its steps cannot be sorted"));
+                    }
+                }
+            }
+        }
+        let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, &path);
+        connection.execute("INSERT INTO source VALUES (?)", [key]).map_err(failed)?;
+        rows().execute("COMMIT")?;
+        progress(1.0);
+        Ok(connection)
+    }
+
+    fn pass(&self, rows: Rows, order: &str, progress: &mut dyn FnMut(f64)) -> Result<(), Ended> {
+        let number = self.source.number(
+            "steps_by_ipu",
+            if order.ends_with("rowid") { "max(rowid)" } else { "count(*)" },
+        );
+        let total = number.map_err(Ended::Failed)?.unwrap_or(0).max(1) as f64;
+        let mut pass = Pass {
+            build: self,
+            rows,
+            lanes: IndexWriter::default(),
+            executed: BTreeMap::new(),
+            count: 0,
+            last_step: 0,
+            last_marked: None,
+            unusable: 0,
+            squeezed: 0,
+        };
+        let mut columns = COLUMNS.to_vec();
+        let with_rows = order.ends_with("rowid");
+        if with_rows {
+            columns.push("rowid");
+        }
+        let left = Select::all("steps", &["id", "type", "program", "compute_set"]);
+        let left = if self.source.has("steps", "id") {
+            left.rest("ORDER BY id")
+        } else {
+            left.rest("LIMIT 0")
+        };
+        let right = Select::all("steps_by_ipu", &columns).rest(order);
+        let mut in_order = true;
+        let read = self.source.merge(left, right, step_facts, |facts, cells| {
+            if pass.count.is_multiple_of(ROWS_PER_LOOK) {
+                progress((pass.count as f64 / total).min(1.0));
+                if self.source.is_cancelled() {
+                    return Err(ReportError::Cancelled);
+                }
+            }
+            pass.count += 1;
+            in_order = pass.row(facts, cells, with_rows)?;
+            // Not an error of the file: the caller tries again, sorted.
+            if in_order { Ok(()) } else { Err(ReportError::Cancelled) }
+        });
+        match read {
+            Err(_) if !in_order => Err(Ended::OutOfOrder),
+            Err(error) => Err(Ended::Failed(error)),
+            Ok(()) => pass.finish().map_err(Ended::Failed),
+        }
+    }
+}
+
+fn step_facts(cells: &Cells) -> StepFacts {
+    StepFacts {
+        kind: cells.text(1).map_or(ProgramKind::Unknown, |name| ProgramKind::from_name(&name)),
+        program: cells.small(2).map(ProgramId),
+        compute_set: cells.small(3),
+    }
+}
+
+impl Pass<'_> {
+    /// Takes in a row; false if its step comes before the last one.
+    fn row(
+        &mut self,
+        facts: Option<&StepFacts>,
+        cells: &Cells,
+        with_rows: bool,
+    ) -> Result<bool, ReportError> {
+        let Some(row) = StepRow::read(cells) else {
+            self.unusable += 1;
+            return Ok(true);
+        };
+        if row.step < self.last_step {
+            return Ok(false);
+        }
+        self.last_step = row.step;
+        if with_rows
+            && self.count % ROWS_PER_LOOK == 1
+            && self.last_marked != Some(row.step)
+            && let Some(number) = cells.int(COLUMNS.len())
+        {
+            self.mark(row.step, number)?;
+        }
+        let facts = facts.copied().unwrap_or(StepFacts {
+            kind: ProgramKind::Unknown,
+            program: None,
+            compute_set: None,
+        });
+        let class = self.class(&facts);
+        let clock = self.lanes.end((row.ipu, row.sub_lane.unwrap_or(0)));
+        let Some(bar) = row.bar(clock) else {
+            self.unusable += 1;
+            return Ok(true);
+        };
+        let (sub_lane, range) = self.free_lane(&row, bar);
+        let record = Record {
+            step: StepId(row.step),
+            range,
+            program: facts.program,
+            class,
+            balance: row.tile_balance(self.build.tiles_per_ipu),
+            bytes_in: row.bytes_in,
+            bytes_out: row.bytes_out,
+        };
+        self.lanes.push((row.ipu, sub_lane), record, None);
+        self.lanes.complete().try_for_each(|blob| blob.insert(&self.rows))?;
+        Ok(true)
+    }
+
+    fn class(&mut self, facts: &StepFacts) -> Class {
+        let remote = facts.program.is_some_and(|id| self.build.remote.contains(&id.0));
+        let stream = if remote { StreamEnd::RemoteBuffer } else { StreamEnd::Host };
+        let class = Class::new(facts.kind, stream);
+        if let Some(program) = facts.program
+            && self.executed.len() < MAX_PROGRAMS
+        {
+            self.executed.entry(program.0).or_insert((class, facts.compute_set));
+        }
+        class
+    }
+
+    /// The lane on which `bar` overlaps nothing, and the bar. Where all lanes are taken, the bar
+    /// is pushed behind what runs on the one that is free first.
+    fn free_lane(&mut self, row: &StepRow, bar: CycleRange) -> (u8, CycleRange) {
+        let first = row.sub_lane.unwrap_or(0);
+        let mut lanes = (first..MAX_SUB_LANES).map(|lane| (self.lanes.end((row.ipu, lane)), lane));
+        if let Some((_, lane)) = lanes.find(|(end, _)| *end <= bar.start) {
+            return (lane, bar);
+        }
+        self.squeezed += 1;
+        let lanes = (first..MAX_SUB_LANES).map(|lane| (self.lanes.end((row.ipu, lane)), lane));
+        let (end, lane) = lanes.min().unwrap_or_default();
+        (lane, CycleRange::new(end, bar.end.max(end)))
+    }
+
+    fn mark(&mut self, step: u64, row: i64) -> Result<(), ReportError> {
+        self.last_marked = Some(step);
+        let insert = "INSERT OR IGNORE INTO step_rows VALUES (?, ?)";
+        let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.rows.path);
+        let mut statement = self.rows.connection.prepare_cached(insert).map_err(failed)?;
+        statement.execute(params![step as i64, row]).map_err(failed)?;
+        Ok(())
+    }
+
+    fn finish(self) -> Result<(), ReportError> {
+        let Self { build, rows, lanes, executed, unusable, squeezed, .. } = self;
+        lanes.finish(&rows)?;
+        let insert = "INSERT INTO executed_programs VALUES (?, ?, ?)";
+        let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, rows.path);
+        let mut statement = rows.connection.prepare(insert).map_err(failed)?;
+        for (program, (class, compute_set)) in executed {
+            let code = class.code() as i64;
+            statement.execute(params![program, code, compute_set]).map_err(failed)?;
+        }
+        let warnings = &build.source.warnings;
+        if unusable > 0 {
+            warnings.add(format!("{unusable} rows of steps_by_ipu say nothing usable: left out"));
+        }
+        if squeezed > 0 {
+            warnings.add(format!("{squeezed} steps overlap too many others: drawn behind them"));
+        }
+        Ok(())
+    }
+}

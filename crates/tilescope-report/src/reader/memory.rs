@@ -1,0 +1,172 @@
+//! Memory of tiles and the liveness walk.
+
+use super::Report;
+use super::runs::{RunCollector, comb};
+use crate::db::Select;
+use crate::error::ReportError;
+use crate::limits::{MAX_COUNT, MAX_TILE_BYTES, MAX_TILES};
+use crate::model::{Category, CategoryBytes, LivenessStep, Region, TileMemory};
+use crate::units::{ProgramId, TileRange, TileRuns};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+impl Report {
+    /// Memory of each tile of the replica; empty if not recorded.
+    pub fn tile_memory(&self) -> Result<Arc<TileRuns<TileMemory>>, ReportError> {
+        self.tile_memory.get(|| {
+            if self.db.has("memory_by_tile", "total") && self.db.has_rows("memory_by_tile") {
+                return self.recorded_memory();
+            }
+            let mut totals: BTreeMap<u32, u64> = BTreeMap::new();
+            for ((tile, _), bytes) in self.bytes_per_tile()? {
+                *totals.entry(tile).or_default() += bytes;
+            }
+            Ok(runs_of(totals.into_iter().map(|(tile, total)| (tile, plain(total)))))
+        })
+    }
+
+    fn recorded_memory(&self) -> Result<TileRuns<TileMemory>, ReportError> {
+        let columns = [
+            "tile",
+            "total",
+            "total_including_gaps",
+            "non_interleaved",
+            "interleaved",
+            "overflowed",
+            "always_live",
+            "peak_not_always_live",
+        ];
+        let count = self.target()?.tiles_per_replica();
+        let mut tiles = BTreeMap::new();
+        let order = if self.db.has("memory_by_tile", "tile") { "ORDER BY tile" } else { "" };
+        let mut row = 0;
+        self.db.read(Select::all("memory_by_tile", &columns).rest(order), |cells| {
+            let bytes = |column| cells.count(column, MAX_TILE_BYTES);
+            let numbered = cells.count(0, count.into()).map(|tile| tile as u32);
+            // Without numbers, rows are in the order of tiles.
+            let tile = if order.is_empty() { Some(row) } else { numbered };
+            let tile = tile.filter(|tile| *tile < count);
+            row = row.saturating_add(1);
+            let whole = plain(bytes(1).unwrap_or(0));
+            let memory = match bytes(3) {
+                None => whole,
+                Some(non_interleaved) => TileMemory {
+                    including_gaps: bytes(2).unwrap_or(whole.including_gaps),
+                    non_interleaved,
+                    interleaved: bytes(4).unwrap_or(0),
+                    overflowed: bytes(5).unwrap_or(0),
+                    always_live: bytes(6).unwrap_or(0),
+                    peak_not_always_live: bytes(7).unwrap_or(0),
+                },
+            };
+            tiles.extend(tile.map(|tile| (tile, memory)));
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(runs_of(tiles.into_iter()))
+    }
+
+    /// Memory of each tile by category; empty if not recorded.
+    pub fn tile_categories(&self) -> Result<Arc<TileRuns<Vec<CategoryBytes>>>, ReportError> {
+        self.tile_categories.get(|| {
+            if self.db.has("category_bytes", "first_tile") {
+                return self.recorded_categories();
+            }
+            let mut tiles: BTreeMap<u32, Vec<CategoryBytes>> = BTreeMap::new();
+            for ((tile, category), bytes) in self.bytes_per_tile()? {
+                let region = Region::NonInterleaved;
+                let share = CategoryBytes { category, region, overlapped: false, bytes };
+                tiles.entry(tile).or_default().push(share);
+            }
+            Ok(runs_of(tiles.into_iter()))
+        })
+    }
+
+    fn recorded_categories(&self) -> Result<TileRuns<Vec<CategoryBytes>>, ReportError> {
+        let categories = self.categories()?;
+        let (table, tiles) = ("category_bytes", self.target()?.tiles_per_replica());
+        let columns = [
+            "category",
+            "first_tile",
+            "end_tile",
+            "every",
+            "times",
+            "region",
+            "overlapped",
+            "bytes",
+        ];
+        let mut owners: BTreeMap<(Category, Region, bool), RunCollector<u64>> = BTreeMap::new();
+        self.db.read(Select::all(table, &columns), |cells| {
+            let category = cells.int(0).and_then(|id| categories.get(&id).copied());
+            let region = cells.count(5, Region::ALL.len() as u64 - 1).unwrap_or(0);
+            let owner = (
+                category.unwrap_or(Category::Unknown),
+                Region::ALL[region as usize],
+                cells.int(6) == Some(1),
+            );
+            let bytes = cells.count(7, MAX_TILE_BYTES).unwrap_or(0);
+            owners.entry(owner).or_default().push(comb(cells, 1, tiles), bytes);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        let mut lists: BTreeMap<u32, Vec<CategoryBytes>> = BTreeMap::new();
+        for ((category, region, overlapped), runs) in owners {
+            for (tiles, bytes) in runs.finish(&self.db, table).iter() {
+                for tile in tiles.first..tiles.end {
+                    let share = CategoryBytes { category, region, overlapped, bytes: *bytes };
+                    lists.entry(tile).or_default().push(share);
+                }
+            }
+        }
+        Ok(runs_of(lists.into_iter()))
+    }
+
+    /// Bytes of variables on each tile by category, summed up by SQLite; what no tile has is left
+    /// out.
+    fn bytes_per_tile(&self) -> Result<BTreeMap<(u32, Category), u64>, ReportError> {
+        let mut tiles = BTreeMap::new();
+        if !self.db.has("vars_info", "tile") || !self.db.has("vars_info", "size_bytes") {
+            return Ok(tiles);
+        }
+        let categories = self.categories()?;
+        let category = if self.db.has("vars_info", "category") { "category" } else { "NULL" };
+        // Sizes that cannot be must not make the sum overflow, which SQLite takes for an error.
+        let sql = format!(
+            "SELECT tile, {category}, sum(size_bytes) FROM vars_info
+             WHERE tile BETWEEN 0 AND {} AND typeof(size_bytes) = 'integer'
+             AND size_bytes BETWEEN 0 AND {MAX_TILE_BYTES} GROUP BY 1, 2",
+            MAX_TILES - 1
+        );
+        self.db.group("vars_info", &sql, |[tile, category, bytes]| {
+            let category = category.and_then(|id| categories.get(&id).copied());
+            let key = (tile.unwrap_or(0) as u32, category.unwrap_or(Category::Unknown));
+            *tiles.entry(key).or_default() += bytes.unwrap_or(0) as u64;
+        })?;
+        Ok(tiles)
+    }
+
+    /// The liveness walk; empty if not recorded.
+    pub fn liveness(&self) -> Result<Vec<LivenessStep>, ReportError> {
+        self.db.list(Select::all("liveness_steps", &["program", "bytes"]), |cells| LivenessStep {
+            program: ProgramId(cells.small(0).unwrap_or(0)),
+            bytes: cells.count(1, MAX_COUNT).unwrap_or(0),
+        })
+    }
+}
+
+/// Memory of a tile of which only the sum is known.
+fn plain(total: u64) -> TileMemory {
+    TileMemory {
+        including_gaps: total,
+        non_interleaved: total,
+        always_live: total,
+        ..TileMemory::default()
+    }
+}
+
+fn runs_of<T: Clone + PartialEq>(tiles: impl Iterator<Item = (u32, T)>) -> TileRuns<T> {
+    let mut runs = TileRuns::empty();
+    for (tile, value) in tiles {
+        runs.push(TileRange::new(tile, tile + 1), value);
+    }
+    runs
+}

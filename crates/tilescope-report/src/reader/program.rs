@@ -1,0 +1,285 @@
+//! Program nodes and operations.
+
+use super::Report;
+use crate::db::{Cells, Select};
+use crate::error::ReportError;
+use crate::limits::{MAX_COUNT, MAX_IPUS};
+use crate::model::{Operation, Pass, Program, ProgramKind, StreamEnd};
+use crate::units::{ComputeSetId, OperationId, ProgramId};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// The program nodes of a report. Ids of other tools' files need not be dense.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Programs {
+    nodes: Vec<(ProgramId, Program)>,
+    roots: Vec<ProgramId>,
+}
+
+impl Programs {
+    /// One program.
+    pub fn get(&self, id: ProgramId) -> Option<&Program> {
+        self.place(id).map(|place| &self.nodes[place].1)
+    }
+
+    fn place(&self, id: ProgramId) -> Option<usize> {
+        // Where ids are dense, as in our own files, an id is its place.
+        match self.nodes.get(id.index()) {
+            Some((found, _)) if *found == id => Some(id.index()),
+            _ => self.nodes.binary_search_by_key(&id, |(id, _)| *id).ok(),
+        }
+    }
+
+    /// All programs by id. Children always exist and never lead back to the program; several
+    /// programs may share one.
+    pub fn iter(&self) -> impl Iterator<Item = (ProgramId, &Program)> {
+        self.nodes.iter().map(|(id, program)| (*id, program))
+    }
+
+    /// Number of programs.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Roots of the tree; empty where the tree is not known.
+    pub fn roots(&self) -> &[ProgramId] {
+        &self.roots
+    }
+
+    /// Takes out children that lead back to a program they are below of. Gives their number.
+    ///
+    /// A depth-first walk from every node: a child met while it is still on the path closes a
+    /// circle. O(programs + children).
+    fn cut_circles(&mut self) -> usize {
+        #[derive(Clone, Copy, PartialEq)]
+        enum Seen {
+            No,
+            OnPath,
+            Done,
+        }
+        let mut seen = vec![Seen::No; self.nodes.len()];
+        let mut circular = Vec::new();
+        for start in 0..self.nodes.len() {
+            if seen[start] != Seen::No {
+                continue;
+            }
+            seen[start] = Seen::OnPath;
+            let mut path = vec![(start, 0)];
+            while let Some((place, next)) = path.pop() {
+                let Some(&child) = self.nodes[place].1.children.get(next) else {
+                    seen[place] = Seen::Done;
+                    continue;
+                };
+                path.push((place, next + 1));
+                match self.place(child) {
+                    Some(child) if seen[child] == Seen::No => {
+                        seen[child] = Seen::OnPath;
+                        path.push((child, 0));
+                    }
+                    Some(child) if seen[child] == Seen::Done => {}
+                    _ => circular.push((place, next)),
+                }
+            }
+        }
+        circular.sort_unstable();
+        for part in circular.chunk_by(|a, b| a.0 == b.0) {
+            let mut cut = part.iter().map(|(_, index)| *index).peekable();
+            let mut index = 0;
+            self.nodes[part[0].0].1.children.retain(|_| {
+                let keep = cut.next_if_eq(&index).is_none();
+                index += 1;
+                keep
+            });
+        }
+        circular.len()
+    }
+}
+
+const COLUMNS: [&str; 8] =
+    ["id", "name", "type", "ipu", "compute_set", "operation", "stream", "repeats"];
+
+impl Report {
+    /// All program nodes, read once. In foreign files kinds are known of executed programs only,
+    /// once the trace is prepared.
+    pub fn programs(&self) -> Result<Arc<Programs>, ReportError> {
+        self.programs.get(|| {
+            let mut programs = Programs::default();
+            if !self.db.has("programs", "id") {
+                return Ok(programs);
+            }
+            let all = Select::all("programs", &COLUMNS).rest("ORDER BY id");
+            self.db.read(all, |cells| {
+                programs.nodes.extend(cells.small(0).map(|id| (ProgramId(id), program(cells))));
+                Ok(ControlFlow::Continue(()))
+            })?;
+            programs.nodes.dedup_by_key(|(id, _)| *id);
+            self.read_children(&mut programs)?;
+            self.read_executed_kinds(&mut programs)?;
+            self.drop_dangling(&mut programs)?;
+            let cut = programs.cut_circles();
+            if cut > 0 {
+                self.warnings.add(format!("{cut} programs are below themselves: cut"));
+            }
+            Ok(programs)
+        })
+    }
+
+    fn read_children(&self, programs: &mut Programs) -> Result<(), ReportError> {
+        let table = "program_children";
+        if ["parent", "position", "child"].iter().all(|column| self.db.has(table, column)) {
+            let all = Select::all(table, &["parent", "child"]).rest("ORDER BY parent, position");
+            let mut lost = 0;
+            self.db.read(all, |cells| {
+                let parent = cells.small(0).and_then(|id| programs.place(ProgramId(id)));
+                let child =
+                    cells.small(1).map(ProgramId).filter(|id| programs.place(*id).is_some());
+                match (parent, child) {
+                    (Some(parent), Some(child)) => programs.nodes[parent].1.children.push(child),
+                    _ => lost += 1,
+                }
+                Ok(ControlFlow::Continue(()))
+            })?;
+            if lost > 0 {
+                self.warnings.add(format!("{lost} children of programs do not exist: left out"));
+            }
+        }
+        let roots = self.db.list(Select::all("program_roots", &["program"]), |c| c.small(0))?;
+        let roots = roots.into_iter().flatten().map(ProgramId);
+        programs.roots = roots.filter(|root| programs.place(*root).is_some()).collect();
+        Ok(())
+    }
+
+    /// In foreign files only steps tell what a program is.
+    fn read_executed_kinds(&self, programs: &mut Programs) -> Result<(), ReportError> {
+        for (id, class, compute_set) in self.executed_programs()? {
+            if let Some(place) = programs.place(id) {
+                let program = &mut programs.nodes[place].1;
+                program.kind = class.kind();
+                program.stream = class.stream();
+                program.compute_set = program.compute_set.or(compute_set);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes out references to what does not exist.
+    fn drop_dangling(&self, programs: &mut Programs) -> Result<(), ReportError> {
+        let sets = self.compute_set_names()?;
+        let operations = self.operations()?.len();
+        let mut lost = 0;
+        for (_, program) in &mut programs.nodes {
+            let no_set = program.compute_set.is_some_and(|id| !sets.contains_key(&id));
+            let no_operation = program.operation.is_some_and(|id| id.index() >= operations);
+            program.compute_set.take_if(|_| no_set);
+            program.operation.take_if(|_| no_operation);
+            lost += usize::from(no_set) + usize::from(no_operation);
+        }
+        // Where there are no compute sets at all, they were not recorded.
+        if lost > 0 && !sets.is_empty() {
+            self.warnings.add(format!("{lost} references of programs point nowhere: left out"));
+        }
+        Ok(())
+    }
+
+    /// The model's operations; [`OperationId`] counts into this.
+    pub fn operations(&self) -> Result<Arc<Vec<Operation>>, ReportError> {
+        self.operations.get(|| {
+            let columns = ["name", "kind", "pass", "block", "ipu", "flops", "shapes", "plan"];
+            let mut operations =
+                self.db.list(Select::all("operations", &columns), |cells| Operation {
+                    name: cells.text(0).unwrap_or_default(),
+                    kind: cells.text(1).unwrap_or_default(),
+                    pass: cells.text(2).and_then(|n| Pass::from_name(&n)).unwrap_or(Pass::Forward),
+                    block: cells.text(3),
+                    ipu: cells.count(4, u64::from(MAX_IPUS) - 1).unwrap_or(0) as u32,
+                    flops: cells.count(5, MAX_COUNT).unwrap_or(0),
+                    shapes: cells.text(6).unwrap_or_default(),
+                    plan: cells.long_text(7),
+                    inputs: Vec::new(),
+                })?;
+            self.read_operation_inputs(&mut operations)?;
+            Ok(operations)
+        })
+    }
+
+    /// Who reads whose results. Only earlier operations count, so that there are no circles.
+    fn read_operation_inputs(&self, operations: &mut [Operation]) -> Result<(), ReportError> {
+        let table = "operation_inputs";
+        if !["operation", "position", "input"].iter().all(|column| self.db.has(table, column)) {
+            return Ok(());
+        }
+        let all = Select::all(table, &["operation", "input"]).rest("ORDER BY operation, position");
+        let mut lost = 0;
+        self.db.read(all, |cells| {
+            let pair = cells.small(0).zip(cells.small(1));
+            let reader = pair.filter(|(of, input)| input < of).and_then(|(of, input)| {
+                Some((operations.get_mut(of as usize)?, OperationId(input)))
+            });
+            match reader {
+                Some((operation, input)) => operation.inputs.push(input),
+                None => lost += 1,
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        if lost > 0 {
+            self.warnings.add(format!("{lost} inputs of operations are no earlier ones: left out"));
+        }
+        Ok(())
+    }
+}
+
+fn program(cells: &Cells) -> Program {
+    let kind = cells.text(2).map_or(ProgramKind::Unknown, |name| ProgramKind::from_name(&name));
+    Program {
+        kind,
+        name: cells.text(1).unwrap_or_default(),
+        children: Vec::new(),
+        ipu: cells.count(3, u64::from(MAX_IPUS) - 1).map(|ipu| ipu as u32),
+        compute_set: cells.small(4).map(ComputeSetId),
+        operation: cells.small(5).map(OperationId),
+        stream: cells.text(6).and_then(|n| StreamEnd::from_name(&n)).unwrap_or(StreamEnd::Host),
+        repeats: cells.count(7, MAX_COUNT).unwrap_or(1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn programs(children: &[&[u32]]) -> Programs {
+        let node = |children: &&[u32]| Program {
+            kind: ProgramKind::Sequence,
+            name: String::new(),
+            children: children.iter().map(|&id| ProgramId(id)).collect(),
+            ipu: None,
+            compute_set: None,
+            operation: None,
+            stream: StreamEnd::Host,
+            repeats: 1,
+        };
+        let nodes = children.iter().map(node);
+        let nodes = nodes.enumerate().map(|(id, node)| (ProgramId(id as u32), node)).collect();
+        Programs { nodes, roots: Vec::new() }
+    }
+
+    #[test]
+    fn circles_are_cut_and_sharing_is_kept() {
+        let cases: [(&[&[u32]], usize); 5] = [
+            (&[&[0]], 1),
+            (&[&[1], &[0]], 1),
+            (&[&[1, 2], &[2], &[]], 0),
+            (&[&[1, 1], &[2, 2], &[0, 1]], 2),
+            (&[&[1], &[2], &[3], &[1, 0]], 2),
+        ];
+        for (children, cut) in cases {
+            let mut programs = programs(children);
+            assert_eq!(programs.cut_circles(), cut, "{children:?}");
+            assert_eq!(programs.cut_circles(), 0);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Runs of tiles out of rows that may say anything.
+
+use crate::comb::Comb;
+use crate::db::{Cells, Db};
+use crate::limits::MAX_TILES;
+use crate::units::{TileRange, TileRuns};
+
+/// The columns of a comb, for select lists.
+pub(super) const COMB: [&str; 4] = ["first_tile", "end_tile", "every", "times"];
+
+/// The comb of the columns from `at` on; `None` if there are no such tiles among the `tiles` of
+/// the replica.
+pub(super) fn comb(cells: &Cells, at: usize, tiles: u32) -> Option<Comb> {
+    let column = |column: usize| Some(cells.count(at + column, MAX_TILES.into())? as u32);
+    Comb::checked(column(0)?, column(1)?, column(2)?, column(3)?, tiles)
+}
+
+/// Collects runs; those that overlap others are left out.
+pub(super) struct RunCollector<T> {
+    runs: Vec<(TileRange, T)>,
+    tiles: u64,
+    broken: bool,
+}
+
+impl<T> Default for RunCollector<T> {
+    fn default() -> Self {
+        Self { runs: Vec::new(), tiles: 0, broken: false }
+    }
+}
+
+impl<T: Clone + PartialEq> RunCollector<T> {
+    pub(super) fn push(&mut self, comb: Option<Comb>, value: T) {
+        let Some(comb) = comb else {
+            self.broken = true;
+            return;
+        };
+        // Runs that do not overlap have no more tiles than there are.
+        self.tiles += comb.count();
+        if self.tiles > MAX_TILES.into() {
+            self.broken = true;
+            return;
+        }
+        self.runs.extend(comb.ranges().map(|tiles| (tiles, value.clone())));
+    }
+
+    /// The runs in order; a warning names `table` where some had to be left out.
+    pub(super) fn finish(mut self, db: &Db, table: &str) -> TileRuns<T> {
+        self.runs.sort_by_key(|(tiles, _)| *tiles);
+        let mut runs = TileRuns::empty();
+        let mut end = 0;
+        for (tiles, value) in self.runs {
+            if tiles.first < end {
+                self.broken = true;
+                continue;
+            }
+            end = tiles.end;
+            runs.push(tiles, value);
+        }
+        if self.broken {
+            db.warnings.add(format!(
+                "{table} has runs of tiles that overlap or cannot be; they are left out"
+            ));
+        }
+        runs
+    }
+}

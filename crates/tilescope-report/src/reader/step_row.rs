@@ -1,0 +1,114 @@
+//! One row of `steps_by_ipu`, as far as it is filled in.
+
+use crate::db::Cells;
+use crate::limits::{MAX_CYCLES, MAX_IPUS, MAX_STEP_BYTES, MAX_STEPS, MAX_SUB_LANES};
+use crate::model::StepOnIpu;
+use crate::trace::Balance;
+use crate::units::CycleRange;
+
+/// The columns [`StepRow::read`] expects.
+pub(super) const COLUMNS: [&str; 14] = [
+    "step_id",
+    "ipu",
+    "cycles",
+    "active_tiles",
+    "cycles_base",
+    "active_cycles_from_min",
+    "active_cycles_from_max",
+    "active_cycles_to_min",
+    "active_cycles_to_max",
+    "active_tile_balance",
+    "tile_balance",
+    "bytes_in",
+    "bytes_out",
+    "sub_lane",
+];
+
+/// What a row says; offsets still count from the base.
+pub(super) struct StepRow {
+    pub(super) step: u64,
+    pub(super) ipu: u32,
+    pub(super) sub_lane: Option<u8>,
+    cycles: Option<u64>,
+    base: Option<u64>,
+    from_min: Option<u64>,
+    from_max: Option<u64>,
+    to_min: Option<u64>,
+    to_max: Option<u64>,
+    active_tiles: Option<u32>,
+    active_tile_balance: Option<f64>,
+    tile_balance: Option<f64>,
+    pub(super) bytes_in: u64,
+    pub(super) bytes_out: u64,
+}
+
+impl StepRow {
+    /// The row, unless it belongs to no step or IPU.
+    pub(super) fn read(cells: &Cells) -> Option<Self> {
+        let cycles = |column| cells.count(column, MAX_CYCLES / 2);
+        let (from, to) = (cycles(5), cycles(8));
+        Some(Self {
+            step: cells.count(0, MAX_STEPS - 1)?,
+            ipu: cells.count(1, u64::from(MAX_IPUS) - 1)? as u32,
+            sub_lane: cells.count(13, u64::from(MAX_SUB_LANES) - 1).map(|lane| lane as u8),
+            cycles: cycles(2),
+            base: cycles(4),
+            from_min: from,
+            from_max: cycles(6).or(from),
+            to_min: cycles(7).or(to),
+            to_max: to.or(cycles(7)),
+            active_tiles: cells.small(3),
+            active_tile_balance: cells.real(9),
+            tile_balance: cells.real(10),
+            bytes_in: cells.count(11, MAX_STEP_BYTES).unwrap_or(0),
+            bytes_out: cells.count(12, MAX_STEP_BYTES).unwrap_or(0),
+        })
+    }
+
+    /// Whether it says when the step ran, not only how long.
+    pub(super) fn is_placed(&self) -> bool {
+        self.base.is_some() && (self.to_max.is_some() || self.cycles.is_some())
+    }
+
+    /// The bar to draw: from the last start to the last end. Where only a duration is known the
+    /// step follows `clock`, the end of the step before; `None` if nothing is known.
+    pub(super) fn bar(&self, clock: u64) -> Option<CycleRange> {
+        let from = self.from_max.unwrap_or(0);
+        let length = match (self.to_max, self.cycles) {
+            (Some(to), _) => to.saturating_sub(from),
+            (None, Some(cycles)) => cycles,
+            (None, None) => return None,
+        };
+        let start = self.base.map_or(clock, |base| base + from);
+        let end = start.checked_add(length).filter(|end| *end <= MAX_CYCLES)?;
+        Some(CycleRange::new(start, end))
+    }
+
+    /// Active tile balance x share of active tiles, as far as they are known.
+    pub(super) fn tile_balance(&self, tiles_per_ipu: u32) -> Balance {
+        let share = match self.active_tiles {
+            Some(tiles) if tiles_per_ipu > 0 => f64::from(tiles) / f64::from(tiles_per_ipu),
+            _ => 1.0,
+        };
+        let estimate = || self.active_tile_balance.unwrap_or(1.0) * share;
+        Balance::from_share(self.tile_balance.unwrap_or_else(estimate))
+    }
+
+    /// The row as the model has it, cycles absolute.
+    pub(super) fn on_ipu(&self) -> StepOnIpu {
+        let base = self.base.unwrap_or(0);
+        let bar = self.bar(0).unwrap_or_default();
+        StepOnIpu {
+            ipu: self.ipu,
+            sub_lane: self.sub_lane.unwrap_or(0),
+            from_min: self.from_min.map_or(bar.start, |from| base + from).min(bar.start),
+            from_max: bar.start,
+            to_min: self.to_min.map_or(bar.end, |to| base + to).min(bar.end),
+            to_max: bar.end,
+            active_tiles: self.active_tiles.unwrap_or(0),
+            active_tile_balance: self.active_tile_balance.unwrap_or(0.0) as f32,
+            bytes_in: self.bytes_in,
+            bytes_out: self.bytes_out,
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! The machine, from the report or from what the report's tiles and lanes tell about it.
+
+use super::{Outcome, Part, Report};
+use crate::db::Select;
+use crate::error::ReportError;
+use crate::limits::{MAX_COUNT, MAX_IPUS, MAX_TILES};
+use crate::model::{Batching, GraphCounts, Target, TargetKind};
+use crate::units::{Bytes, Hertz};
+use std::sync::Arc;
+
+/// What is known of a generation of chips, for files that do not name theirs.
+struct Generation {
+    architecture: &'static str,
+    tiles: u32,
+    tiles_per_column: u32,
+    bytes_per_tile: u64,
+}
+
+/// Tiles and memory of an IPU, from the data sheets of GC2 and GC200; Bow has those of GC200. Both
+/// have columns of 64 tiles: 19 on GC2 (memory plots in hardware order dip every 64 tiles), 23 on
+/// GC200 (topology notes of osmarks/ipu-stack).
+const GENERATIONS: [Generation; 2] = [
+    Generation {
+        architecture: "Mk2",
+        tiles: 1472,
+        tiles_per_column: 64,
+        bytes_per_tile: 624 * 1024,
+    },
+    Generation {
+        architecture: "Mk1",
+        tiles: 1216,
+        tiles_per_column: 64,
+        bytes_per_tile: 256 * 1024,
+    },
+];
+
+const COLUMNS: [&str; 13] = [
+    "kind",
+    "name",
+    "architecture",
+    "num_ipus",
+    "tiles_per_ipu",
+    "io_tiles_per_ipu",
+    "bytes_per_tile",
+    "clock_hz",
+    "replicas",
+    "ipus_per_replica",
+    "memory_element_bytes",
+    "interleaved_offset",
+    "tiles_per_column",
+];
+
+impl Report {
+    /// The machine. For foreign files it is inferred: unknown numbers are 0, the clock among them.
+    pub fn target(&self) -> Result<Arc<Target>, ReportError> {
+        self.target.get(|| match self.recorded_target()? {
+            Some(target) => Ok(target),
+            None => self.inferred_target(),
+        })
+    }
+
+    fn recorded_target(&self) -> Result<Option<Target>, ReportError> {
+        let read = self.db.first(Select::all("target", &COLUMNS), |cells| {
+            let bytes = |column| Some(Bytes(cells.count(column, MAX_COUNT)?));
+            let kind = cells.text(0)?;
+            let tiles_per_ipu = cells.count(4, MAX_TILES.into())? as u32;
+            let ipus_per_replica = cells.count(9, MAX_IPUS.into())? as u32;
+            (tiles_per_ipu.checked_mul(ipus_per_replica)? <= MAX_TILES).then_some(Target {
+                kind: TargetKind::from_name(&kind)?,
+                name: cells.text(1)?,
+                architecture: cells.text(2)?,
+                num_ipus: cells.small(3)?,
+                tiles_per_ipu,
+                io_tiles_per_ipu: cells.count(5, tiles_per_ipu.into())? as u32,
+                bytes_per_tile: bytes(6)?,
+                clock: Hertz(cells.count(7, MAX_COUNT)?),
+                replicas: cells.small(8)?,
+                ipus_per_replica,
+                memory_element_bytes: bytes(10)?,
+                interleaved_offset: bytes(11)?,
+                tiles_per_column: cells.small(12)?,
+            })
+        })?;
+        if read == Some(None) {
+            self.warnings.add("the target is incomplete: it is inferred from tiles and IPUs");
+        }
+        Ok(read.flatten())
+    }
+
+    fn inferred_target(&self) -> Result<Target, ReportError> {
+        let tiles = self.highest_tile()?;
+        let seen = self.ipus_seen()?;
+        let fits = |generation: &&Generation| tiles > 0 && tiles.is_multiple_of(generation.tiles);
+        let generation = GENERATIONS.iter().find(fits);
+        let (tiles_per_ipu, ipus) = match generation {
+            Some(generation) => (generation.tiles, (tiles / generation.tiles).max(seen)),
+            None => (tiles.div_ceil(seen.max(1)), seen.max(1)),
+        };
+        let ipus = ipus.clamp(1, MAX_IPUS.min(MAX_TILES / tiles_per_ipu.max(1)));
+        Ok(Target {
+            kind: TargetKind::Ipu,
+            name: String::new(),
+            architecture: generation.map_or("", |known| known.architecture).to_owned(),
+            num_ipus: ipus,
+            tiles_per_ipu,
+            io_tiles_per_ipu: 0,
+            bytes_per_tile: Bytes(generation.map_or(0, |known| known.bytes_per_tile)),
+            clock: Hertz(0),
+            replicas: 1,
+            ipus_per_replica: ipus,
+            memory_element_bytes: Bytes(0),
+            interleaved_offset: Bytes(0),
+            tiles_per_column: generation.map_or(0, |known| known.tiles_per_column),
+        })
+    }
+
+    /// Number of tiles the report speaks of.
+    fn highest_tile(&self) -> Result<u32, ReportError> {
+        for table in ["memory_by_tile", "vars_info"] {
+            if self.db.has(table, "tile") {
+                let within =
+                    format!("max(tile) FILTER (WHERE tile BETWEEN 0 AND {})", MAX_TILES - 1);
+                if let Some(tile) = self.db.number(table, &within)? {
+                    return Ok(tile as u32 + 1);
+                }
+            }
+        }
+        // A table without tile numbers has its rows in the order of tiles.
+        let rows = self.db.number("memory_by_tile", "count(*)")?.unwrap_or(0);
+        Ok(rows.clamp(0, MAX_TILES.into()) as u32)
+    }
+
+    /// Number of IPUs with steps, judged by the first rows: all IPUs take part early on.
+    fn ipus_seen(&self) -> Result<u32, ReportError> {
+        let mut ipus = 0;
+        let first = Select::all("steps_by_ipu", &["ipu"]).rest("LIMIT 20000");
+        self.db.list(first, |cells| {
+            let ipu = cells.count(0, u64::from(MAX_IPUS) - 1).unwrap_or(0) as u32;
+            ipus = ipus.max(ipu + 1);
+        })?;
+        Ok(ipus)
+    }
+
+    /// Sizes of the graph; counted where the file does not say.
+    pub fn graph(&self) -> Result<GraphCounts, ReportError> {
+        let columns = ["num_compute_sets", "num_vertices", "num_edges", "num_vars"];
+        let read = self.db.first(Select::all("graph", &columns), |cells| {
+            let count = |column| cells.count(column, MAX_COUNT).unwrap_or(0);
+            GraphCounts {
+                compute_sets: count(0),
+                vertices: count(1),
+                edges: count(2),
+                variables: count(3),
+            }
+        })?;
+        if let Some(graph) = read {
+            return Ok(graph);
+        }
+        let sets = self.db.number("compute_sets", "count(*)")?.unwrap_or(0);
+        let variables = self.variable_count()?;
+        Ok(GraphCounts { compute_sets: sets as u64, variables, ..GraphCounts::default() })
+    }
+
+    /// How many samples one host call moves, where the model was run in batches.
+    pub fn batching(&self) -> Result<Option<Batching>, ReportError> {
+        let columns = ["micro_batch", "gradient_accumulation", "replicas", "device_iterations"];
+        // Four factors of at most 15 bits each keep the product inside 64 bits.
+        let count = |cells: &crate::db::Cells, column| cells.count(column, MAX_COUNT);
+        let read = self.db.first(Select::all("batching", &columns), |cells| {
+            Some(Batching {
+                micro_batch: count(cells, 0)?,
+                gradient_accumulation: count(cells, 1)?,
+                replicas: count(cells, 2)?,
+                device_iterations: count(cells, 3)?,
+            })
+        })?;
+        Ok(read.flatten())
+    }
+
+    /// How far the program got.
+    pub fn outcome(&self) -> Result<Outcome, ReportError> {
+        if self.has(Part::Execution) {
+            return Ok(Outcome::Executed);
+        }
+        let room = self.target()?.bytes_per_tile.0;
+        let memory = self.tile_memory()?;
+        let over = |memory: &crate::model::TileMemory| {
+            memory.overflowed > 0 || (room > 0 && memory.excluding_gaps() > room)
+        };
+        let tiles = memory.iter().filter(|(_, memory)| over(memory));
+        match tiles.map(|(tiles, _)| u64::from(tiles.count())).sum() {
+            0 => Ok(Outcome::CompiledOnly),
+            tiles => Ok(Outcome::OutOfMemory { tiles }),
+        }
+    }
+}

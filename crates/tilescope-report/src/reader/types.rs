@@ -1,0 +1,175 @@
+//! What the reader asks for and answers with, beyond the model.
+
+#[cfg(doc)]
+use crate::Report;
+use crate::model::*;
+use crate::units::*;
+
+/// Who wrote a report file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// This program, in a format it knows.
+    Tilescope,
+    /// Poplar, or anything that lays its tables out like Poplar.
+    Foreign,
+}
+
+/// Things a report may or may not have recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    /// Executed steps with their cycles.
+    Execution,
+    /// How well the active tiles of a step were balanced; without it, balance is the share of
+    /// active tiles.
+    TileBalance,
+    /// How many tiles are active in each step; without it nothing is known of balance.
+    ActiveTiles,
+    /// Bytes that steps move.
+    StepBytes,
+    /// Runs, iterations, stages.
+    Marks,
+    /// Program nodes.
+    Programs,
+    /// Which program contains which.
+    ProgramTree,
+    /// Names of compute sets.
+    ComputeSets,
+    /// Cycles of compute sets tile by tile.
+    ComputeSetCycles,
+    /// Vertices of compute sets.
+    Vertices,
+    /// Traffic and code of exchanges tile by tile.
+    Exchanges,
+    /// The model's operations.
+    Operations,
+    /// Which operation reads whose results.
+    OperationInputs,
+    /// Variables with their tiles and sizes.
+    Variables,
+    /// Addresses of variables; without them every placement has offset 0.
+    Addresses,
+    /// When variables are live; without it every variable counts as always live.
+    Lifetimes,
+    /// The liveness walk.
+    Liveness,
+    /// Bytes per tile.
+    TileMemory,
+    /// Bytes per tile by region, and with gaps; without it all bytes count as non-interleaved.
+    Regions,
+    /// Bytes per tile by category.
+    Categories,
+    /// Options in effect.
+    Options,
+    /// Batch sizes.
+    Batching,
+    /// The spec the report was made from.
+    Spec,
+}
+
+impl Part {
+    /// Every part, in the order of the enum.
+    pub const ALL: [Part; 23] = [
+        Self::Execution,
+        Self::TileBalance,
+        Self::ActiveTiles,
+        Self::StepBytes,
+        Self::Marks,
+        Self::Programs,
+        Self::ProgramTree,
+        Self::ComputeSets,
+        Self::ComputeSetCycles,
+        Self::Vertices,
+        Self::Exchanges,
+        Self::Operations,
+        Self::OperationInputs,
+        Self::Variables,
+        Self::Addresses,
+        Self::Lifetimes,
+        Self::Liveness,
+        Self::TileMemory,
+        Self::Regions,
+        Self::Categories,
+        Self::Options,
+        Self::Batching,
+        Self::Spec,
+    ];
+}
+
+/// How far a program got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Compiled and executed.
+    Executed,
+    /// Compiled, not executed.
+    CompiledOnly,
+    /// Some tiles need more memory than they have, so nothing could be executed.
+    OutOfMemory {
+        /// Number of such tiles.
+        tiles: u64,
+    },
+}
+
+/// Which variables to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VariableFilter {
+    /// Only variables with a part on one of these tiles; all their tiles are given. Variables of
+    /// foreign files lie on one tile each.
+    pub tiles: Option<TileRange>,
+    /// Only this category.
+    pub category: Option<Category>,
+    /// Continue behind this one.
+    pub after: Option<VariableId>,
+    /// At most this many.
+    pub limit: usize,
+}
+
+/// Which marks to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MarkFilter {
+    /// Only this kind.
+    pub kind: Option<MarkKind>,
+    /// Only marks of this IPU and those of no IPU in particular.
+    pub ipu: Option<u32>,
+    /// Only marks that share a cycle with this window.
+    pub window: Option<CycleRange>,
+    /// At most this many, from the start.
+    pub limit: usize,
+}
+
+/// Everything recorded about one executed step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StepDetails {
+    /// Which step.
+    pub id: StepId,
+    /// What it was.
+    pub kind: ProgramKind,
+    /// Its kind as the file spells it; differs from `kind` where that is unknown.
+    pub kind_name: String,
+    /// The program that ran, where the file says so.
+    pub program: Option<ProgramId>,
+    /// Its compute set, where it has one.
+    pub compute_set: Option<ComputeSetId>,
+    /// What it did on each IPU that took part. In foreign files, what is not recorded is 0.
+    pub ipus: Vec<StepOnIpu>,
+}
+
+/// Whether the trace can be shown at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TraceState {
+    /// There is no execution.
+    None,
+    /// [`Report::trace`] answers in milliseconds.
+    Ready,
+    /// A foreign file seen for the first time: [`Report::prepare_trace`] reads it once, some
+    /// seconds per million rows.
+    NeedsIndex,
+}
+
+/// A broken law of a report, found by [`Report::verify`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The law, as a short key: `categories_add_up`.
+    pub law: &'static str,
+    /// What breaks it, in words.
+    pub text: String,
+}

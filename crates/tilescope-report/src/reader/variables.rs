@@ -1,0 +1,256 @@
+//! Variables: compact in our files, one row per tile in those of Poplar.
+
+use super::runs::{COMB, RunCollector, comb};
+use super::{Report, VariableFilter};
+use crate::addresses;
+use crate::db::{Cells, Select};
+use crate::error::ReportError;
+use crate::limits::MAX_TILE_BYTES;
+use crate::model::{Category, Placement, Variable};
+use crate::units::{OperationId, TileRange, TileRuns, VariableId};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+
+const COLUMNS: [&str; 7] =
+    ["id", "name", "category", "operation", "shape", "first_live", "end_live"];
+const FOREIGN_COLUMNS: [&str; 5] = ["id", "name", "category", "tile", "size_bytes"];
+
+impl Report {
+    /// Whether variables are kept as rows per tile.
+    pub(super) fn is_per_tile(&self) -> bool {
+        !self.db.has("vars", "id") && self.db.has("vars_info", "tile")
+    }
+
+    /// Number of variables; in foreign files, of parts of variables on tiles.
+    pub fn variable_count(&self) -> Result<u64, ReportError> {
+        let table = if self.is_per_tile() { "vars_info" } else { "vars" };
+        Ok(self.db.number(table, "count(*)")?.unwrap_or(0) as u64)
+    }
+
+    /// One variable.
+    pub fn variable(&self, id: VariableId) -> Result<Option<Variable>, ReportError> {
+        let after = id.0.checked_sub(1).map(VariableId);
+        let filter = VariableFilter { tiles: None, category: None, after, limit: 1 };
+        let found = self.variables(&filter)?.pop();
+        Ok(found.filter(|(found, _)| *found == id).map(|(_, variable)| variable))
+    }
+
+    /// Variables by id.
+    pub fn variables(
+        &self,
+        filter: &VariableFilter,
+    ) -> Result<Vec<(VariableId, Variable)>, ReportError> {
+        if self.is_per_tile() {
+            self.variables_per_tile(filter)
+        } else if self.db.has("vars", "id") {
+            self.compact_variables(filter)
+        } else {
+            Ok(Vec::new())
+        }
+    }
+
+    fn compact_variables(
+        &self,
+        filter: &VariableFilter,
+    ) -> Result<Vec<(VariableId, Variable)>, ReportError> {
+        let (strings, categories) = (self.strings()?, self.categories()?);
+        let operations = self.operations()?.len();
+        let on_tiles = filter.tiles.map(|tiles| self.variables_on(tiles)).transpose()?;
+        let after = [filter.after.map_or(-1, |id| i64::from(id.0))];
+        let select = Select::all("vars", &COLUMNS).rest("WHERE id > ?1 ORDER BY id").params(&after);
+        let mut found = Vec::new();
+        self.db.read(select, |cells| {
+            let Some(id) = cells.small(0) else { return Ok(ControlFlow::Continue(())) };
+            let category = category(cells, &categories);
+            let wanted = filter.category.is_none_or(|wanted| wanted == category)
+                && on_tiles.as_ref().is_none_or(|ids| ids.contains(&id));
+            if wanted && found.len() < filter.limit {
+                let operation = cells.small(3).map(OperationId);
+                let variable = Variable {
+                    name: name(cells, 1, &strings),
+                    category,
+                    operation: operation.filter(|id| id.index() < operations),
+                    shape: name(cells, 4, &strings),
+                    lifetime: lifetime(cells),
+                    tiles: TileRuns::empty(),
+                };
+                found.push((VariableId(id), variable));
+            }
+            let more = found.len() < filter.limit;
+            Ok(if more { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        })?;
+        self.place(&mut found)?;
+        Ok(found)
+    }
+
+    /// Ids of variables with a part on one of `tiles`.
+    fn variables_on(&self, tiles: TileRange) -> Result<HashSet<u32>, ReportError> {
+        if !COMB.iter().chain(&["var"]).all(|column| self.db.has("var_tiles", column)) {
+            return Ok(HashSet::new());
+        }
+        let count = self.target()?.tiles_per_replica();
+        let params = [i64::from(tiles.end)];
+        let columns = ["var", "first_tile", "end_tile", "every", "times"];
+        let select =
+            Select::all("var_tiles", &columns).rest("WHERE first_tile < ?1").params(&params);
+        let on_tiles = |cells: &Cells| {
+            comb(cells, 1, count).filter(|comb| comb.meets(tiles)).and(cells.small(0))
+        };
+        Ok(self.db.list(select, on_tiles)?.into_iter().flatten().collect())
+    }
+
+    /// Fills in where variables lie; `found` is in order of ids.
+    fn place(&self, found: &mut [(VariableId, Variable)]) -> Result<(), ReportError> {
+        let (Some(first), Some(last)) = (found.first(), found.last()) else { return Ok(()) };
+        let ids = [i64::from(first.0.0), i64::from(last.0.0)];
+        let mut addresses = self.addresses(ids, found)?;
+        let table = "var_tiles";
+        let tiles = self.target()?.tiles_per_replica();
+        if !self.db.has(table, "var") || !self.db.has(table, "first_tile") {
+            return Ok(());
+        }
+        let columns = ["var", "first_tile", "end_tile", "every", "times", "bytes"];
+        let select = Select::all(table, &columns)
+            .rest("WHERE var BETWEEN ?1 AND ?2 ORDER BY var, first_tile")
+            .params(&ids);
+        let mut at = 0;
+        let mut runs = RunCollector::default();
+        let mut finish = |(id, variable): &mut (VariableId, Variable), runs: RunCollector<u64>| {
+            let addresses = addresses.remove(&id.0).unwrap_or_default();
+            let bytes = runs.finish(&self.db, table);
+            variable.tiles = bytes.zip(&addresses, |bytes, offset| Placement { bytes, offset });
+        };
+        self.db.read(select, |cells| {
+            let Some(id) = cells.small(0) else { return Ok(ControlFlow::Continue(())) };
+            while found.get(at).is_some_and(|(at, _)| at.0 < id) {
+                finish(&mut found[at], std::mem::take(&mut runs));
+                at += 1;
+            }
+            if found.get(at).is_some_and(|(at, _)| at.0 == id) {
+                runs.push(comb(cells, 1, tiles), cells.count(5, MAX_TILE_BYTES).unwrap_or(0));
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        if let Some(last) = found.get_mut(at) {
+            finish(last, runs);
+        }
+        Ok(())
+    }
+
+    /// Addresses of the parts of `wanted` variables, in order of ids, with these first and last ids.
+    fn addresses(
+        &self,
+        ids: [i64; 2],
+        wanted: &[(VariableId, Variable)],
+    ) -> Result<HashMap<u32, TileRuns<u64>>, ReportError> {
+        let table = "var_addresses";
+        let tiles = self.target()?.tiles_per_replica();
+        let select =
+            Select::all(table, &["var", "data"]).rest("WHERE var BETWEEN ?1 AND ?2").params(&ids);
+        let mut addresses = HashMap::new();
+        if !self.db.has(table, "var") {
+            return Ok(addresses);
+        }
+        self.db.read(select, |cells| {
+            let id = cells.small(0).map(VariableId);
+            let id = id.filter(|id| wanted.binary_search_by_key(id, |(id, _)| *id).is_ok());
+            let Some(VariableId(id)) = id else { return Ok(ControlFlow::Continue(())) };
+            let mut runs = RunCollector::default();
+            for part in addresses::decode(cells.blob(1).unwrap_or_default(), tiles) {
+                let known = part.filter(|(_, address)| *address <= MAX_TILE_BYTES);
+                runs.push(known.map(|(comb, _)| comb), known.map_or(0, |(_, address)| address));
+            }
+            addresses.insert(id, runs.finish(&self.db, table));
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(addresses)
+    }
+
+    fn variables_per_tile(
+        &self,
+        filter: &VariableFilter,
+    ) -> Result<Vec<(VariableId, Variable)>, ReportError> {
+        let (strings, categories) = (self.strings()?, self.categories()?);
+        let id = if self.db.has("vars_info", "id") { "id" } else { "rowid" };
+        let columns =
+            [id, FOREIGN_COLUMNS[1], FOREIGN_COLUMNS[2], FOREIGN_COLUMNS[3], FOREIGN_COLUMNS[4]];
+        let count = self.target()?.tiles_per_replica();
+        let tiles = filter.tiles.unwrap_or(TileRange::new(0, count));
+        let after = filter.after.map_or(-1, |id| i64::from(id.0));
+        let params = [after, tiles.first.into(), tiles.end.into()];
+        let rest = format!("WHERE \"{id}\" > ?1 AND tile >= ?2 AND tile < ?3 ORDER BY \"{id}\"");
+        let select = Select::all("vars_info", &columns).rest(&rest).params(&params);
+        let mut found = Vec::new();
+        self.db.read(select, |cells| {
+            let category = category(cells, &categories);
+            let tile = cells.small(3).filter(|tile| *tile < count);
+            if let (Some(id), Some(tile)) = (cells.small(0), tile)
+                && filter.category.is_none_or(|wanted| wanted == category)
+                && found.len() < filter.limit
+            {
+                let tile = TileRange::new(tile, tile + 1);
+                let bytes = cells.count(4, MAX_TILE_BYTES).unwrap_or(0);
+                let variable = Variable {
+                    name: name(cells, 1, &strings),
+                    category,
+                    operation: None,
+                    shape: String::new(),
+                    lifetime: None,
+                    tiles: TileRuns::uniform(tile, Placement { bytes, offset: 0 }),
+                };
+                found.push((VariableId(id), variable));
+            }
+            let more = found.len() < filter.limit;
+            Ok(if more { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        })?;
+        Ok(found)
+    }
+
+    /// Interned names by id, read once.
+    fn strings(&self) -> Result<Arc<Vec<(i64, String)>>, ReportError> {
+        self.strings.get(|| {
+            // Poplar's second column has been seen as `string` only; others are not guessed at.
+            let select = Select::all("vars_string_table", &["id", "string"]);
+            let strings = self.db.list(select, |cells| Some((cells.int(0)?, cells.text(1)?)))?;
+            let mut strings: Vec<_> = strings.into_iter().flatten().collect();
+            strings.sort_by_key(|(id, _)| *id);
+            Ok(strings)
+        })
+    }
+
+    /// What the file's category numbers mean, read once.
+    pub(super) fn categories(&self) -> Result<Arc<BTreeMap<i64, Category>>, ReportError> {
+        self.categories.get(|| {
+            let select = Select::all("var_categories", &["id", "name"]);
+            let named = self.db.list(select, |cells| Some((cells.int(0)?, cells.text(1)?)))?;
+            let mut categories = BTreeMap::new();
+            for (id, name) in named.into_iter().flatten() {
+                let category = Category::from_name(&name);
+                if category == Category::Unknown && name != Category::Unknown.name() {
+                    self.warnings.add(format!("memory category {name} is not known"));
+                }
+                categories.insert(id, category);
+            }
+            Ok(categories)
+        })
+    }
+}
+
+fn category(cells: &Cells, categories: &BTreeMap<i64, Category>) -> Category {
+    let known = cells.int(2).and_then(|id| categories.get(&id).copied());
+    known.unwrap_or(Category::Unknown)
+}
+
+/// A name that is either interned or written out.
+fn name(cells: &Cells, column: usize, strings: &[(i64, String)]) -> String {
+    let Some(text) = cells.text(column) else { return String::new() };
+    let id = text.parse::<i64>().ok();
+    let place = id.and_then(|id| strings.binary_search_by_key(&id, |(id, _)| *id).ok());
+    place.map_or(text, |place| strings[place].1.clone())
+}
+
+fn lifetime(cells: &Cells) -> Option<Range<u32>> {
+    let (first, end) = (cells.small(5)?, cells.small(6)?);
+    Some(first..end.max(first))
+}

@@ -1,0 +1,284 @@
+//! The laws inside a report: sums that must agree, references that must lead somewhere.
+
+use super::{Finding, MarkFilter, Origin, Part, Report, VariableFilter};
+use crate::error::ReportError;
+use crate::limits::MAX_STEPS;
+use crate::model::{CategoryBytes, ProgramKind, Region, TileMemory};
+use crate::trace::{Lane, Trace};
+use crate::units::{StepId, TileRange, TileRuns};
+use std::collections::BTreeMap;
+
+/// Steps compared at a time.
+const BATCH: usize = 4096;
+/// Findings told per law; beyond, their number is enough.
+const TOLD: usize = 5;
+/// Variables and marks looked at, at a time.
+const PAGE: usize = 10_000;
+
+/// Findings of one law.
+struct Law<'a> {
+    name: &'static str,
+    found: &'a mut Vec<Finding>,
+    broken: usize,
+}
+
+impl<'a> Law<'a> {
+    fn new(name: &'static str, found: &'a mut Vec<Finding>) -> Self {
+        Self { name, found, broken: 0 }
+    }
+
+    fn check(&mut self, holds: bool, text: impl FnOnce() -> String) {
+        if !holds {
+            self.broken += 1;
+            if self.broken <= TOLD {
+                self.found.push(Finding { law: self.name, text: text() });
+            }
+        }
+    }
+}
+
+impl Drop for Law<'_> {
+    fn drop(&mut self) {
+        if self.broken > TOLD {
+            let text = format!("and {} more", self.broken - TOLD);
+            self.found.push(Finding { law: self.name, text });
+        }
+    }
+}
+
+impl Report {
+    /// Checks the laws that hold inside every sound report; empty if they all do. Reads everything
+    /// once. A part that cannot be read is a finding, too.
+    pub fn verify(&self) -> Result<Vec<Finding>, ReportError> {
+        let mut found = Vec::new();
+        let mut structure = Law::new("file_is_sound", &mut found);
+        for line in self.db.broken_structure() {
+            structure.check(false, || line);
+        }
+        drop(structure);
+        type Check = fn(&Report, &mut Vec<Finding>) -> Result<(), ReportError>;
+        let checks: [(&'static str, Check); 6] = [
+            ("memory_adds_up", Report::verify_memory),
+            ("traffic_balances", Report::verify_traffic),
+            ("programs_resolve", Report::verify_programs),
+            ("lifetimes_in_range", Report::verify_lifetimes),
+            ("trace_adds_up", Report::verify_trace),
+            ("marks_in_range", Report::verify_marks),
+        ];
+        for (law, check) in checks {
+            if let Err(error) = check(self, &mut found) {
+                found.push(Finding { law, text: error.to_string() });
+            }
+        }
+        let odd = self.warnings().into_iter();
+        found.extend(odd.map(|text| Finding { law: "nothing_is_odd", text }));
+        Ok(found)
+    }
+
+    fn verify_memory(&self, found: &mut Vec<Finding>) -> Result<(), ReportError> {
+        let (memory, categories) = (self.tile_memory()?, self.tile_categories()?);
+        let mut totals = Law::new("regions_add_up", found);
+        if self.has(Part::Regions) {
+            let differs = "total != non_interleaved + interleaved + overflowed";
+            let rows =
+                self.db.number("memory_by_tile", &format!("count(*) FILTER (WHERE {differs})"))?;
+            totals.check(rows == Some(0), || {
+                format!("on {} tiles the regions do not add up to the total", rows.unwrap_or(0))
+            });
+            for (tiles, memory) in memory.iter() {
+                totals.check(memory.including_gaps >= memory.excluding_gaps(), || {
+                    format!("tile {} has more bytes without gaps than with them", tiles.first)
+                });
+            }
+        }
+        drop(totals);
+        let mut law = Law::new("categories_add_up", found);
+        // In foreign files categories are sums of variables, of which several may share bytes.
+        if self.db.has_rows("category_bytes") && self.has(Part::TileMemory) {
+            for tile in changes(&memory, &categories) {
+                let owned = categories.get(tile).map_or(&[][..], Vec::as_slice);
+                let memory = memory.get(tile).copied().unwrap_or_default();
+                let agrees = self.has(Part::Regions) && by_region(owned) == regions(&memory)
+                    || !self.has(Part::Regions)
+                        && by_region(owned).iter().sum::<u64>() == memory.excluding_gaps();
+                law.check(agrees, || {
+                    let sum: u64 = owned.iter().map(|share| share.bytes).sum();
+                    let total = memory.excluding_gaps();
+                    format!("tile {tile}: categories have {sum} B, the tile has {total} B")
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn verify_traffic(&self, found: &mut Vec<Finding>) -> Result<(), ReportError> {
+        let mut law = Law::new("traffic_balances", found);
+        let programs = self.programs()?;
+        let mut received = BTreeMap::new();
+        for (program, traffic) in self.exchange_totals()? {
+            let (arrived, sent) = (traffic.bytes_in, traffic.bytes_delivered);
+            // The other end of a stream copy is no tile.
+            let between_tiles =
+                programs.get(program).is_none_or(|node| node.kind != ProgramKind::StreamCopyMid);
+            law.check(!between_tiles || arrived == sent, || {
+                format!("program {}: {arrived} B received, {sent} B delivered", program.0)
+            });
+            law.check(programs.get(program).is_some(), || {
+                format!("an exchange is of program {}, which does not exist", program.0)
+            });
+            received.insert(program, arrived);
+        }
+        for route in self.routes()? {
+            let left = received.get(&route.program).copied().unwrap_or(0);
+            let rest = left.checked_sub(route.bytes);
+            law.check(rest.is_some(), || {
+                format!("routes of program {} carry more than it receives", route.program.0)
+            });
+            received.insert(route.program, rest.unwrap_or(0));
+        }
+        Ok(())
+    }
+
+    fn verify_programs(&self, found: &mut Vec<Finding>) -> Result<(), ReportError> {
+        let mut law = Law::new("programs_resolve", found);
+        if self.origin() == Origin::Tilescope {
+            for table in ["programs", "operations", "vertex_types", "vars", "steps", "compute_sets"]
+            {
+                // Ids are places in lists: without holes, and from 0.
+                let id = if table == "compute_sets" { "compute_set" } else { "id" };
+                let holes = format!("count(*) - coalesce(max({id}) + 1, 0)");
+                let holes = self.db.number(table, &holes)?;
+                law.check(holes.is_none_or(|holes| holes == 0), || {
+                    format!("ids of {table} are not 0, 1, 2, …")
+                });
+            }
+        }
+        let programs = self.programs()?;
+        for (step, live) in self.liveness()?.iter().enumerate() {
+            law.check(programs.get(live.program).is_some(), || {
+                format!(
+                    "liveness step {step} is of program {}, which does not exist",
+                    live.program.0
+                )
+            });
+        }
+        // Reading them checks their tiles and references; what is odd becomes a warning.
+        self.compute_sets()?;
+        Ok(())
+    }
+
+    fn verify_lifetimes(&self, found: &mut Vec<Finding>) -> Result<(), ReportError> {
+        let mut law = Law::new("lifetimes_in_range", found);
+        let steps = self.liveness()?.len();
+        let mut filter = VariableFilter { tiles: None, category: None, after: None, limit: PAGE };
+        loop {
+            let variables = self.variables(&filter)?;
+            for (_, variable) in &variables {
+                let Some(life) = &variable.lifetime else { continue };
+                law.check(life.start < life.end && life.end as usize <= steps, || {
+                    let (name, life) = (&variable.name, format!("{}..{}", life.start, life.end));
+                    format!("{name} lives in steps {life} of {steps}")
+                });
+            }
+            match variables.last() {
+                Some((last, _)) if variables.len() == PAGE => filter.after = Some(*last),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    fn verify_marks(&self, found: &mut Vec<Finding>) -> Result<(), ReportError> {
+        let mut law = Law::new("marks_in_range", found);
+        let steps = self.step_count()?;
+        let filter = MarkFilter { kind: None, ipu: None, window: None, limit: usize::MAX };
+        for mark in self.marks(&filter)? {
+            law.check(mark.steps.end.0 <= steps, || {
+                let end = mark.steps.end.0;
+                format!("{} ends before step {end}, but there are {steps}", mark.label)
+            });
+        }
+        Ok(())
+    }
+
+    fn verify_trace(&self, found: &mut Vec<Finding>) -> Result<(), ReportError> {
+        let Some(trace) = self.trace()? else { return Ok(()) };
+        let mut law = Law::new("trace_adds_up", found);
+        for text in trace.verify()? {
+            law.check(false, || text);
+        }
+        if self.origin() == Origin::Tilescope {
+            self.verify_rows(&trace, &mut law)?;
+        }
+        Ok(())
+    }
+
+    /// Compares the rows of all steps with the index, bar by bar.
+    fn verify_rows(&self, trace: &Trace, law: &mut Law) -> Result<(), ReportError> {
+        let lanes: Vec<Lane> =
+            (0..trace.lanes().len()).filter_map(|lane| trace.lane(lane)).collect();
+        let key = |lane: &Lane| (lane.info().ipu, lane.info().sub_lane);
+        let mut next: BTreeMap<(u32, u8), (&Lane, u64, u64)> =
+            lanes.iter().map(|lane| (key(lane), (lane, 0, 0))).collect();
+        let programs = self.programs()?;
+        let mut first = StepId(0);
+        loop {
+            let batch = self.steps(first..StepId(MAX_STEPS), BATCH)?;
+            let Some(last) = batch.last() else { break };
+            first = StepId(last.id.0 + 1);
+            for step in batch {
+                let program = step.program.and_then(|id| programs.get(id));
+                law.check(program.is_some_and(|program| program.kind == step.kind), || {
+                    format!("step {} is not of the type of its program", step.id.0)
+                });
+                for on_ipu in &step.ipus {
+                    let found = next.get_mut(&(on_ipu.ipu, on_ipu.sub_lane));
+                    let Some((lane, position, busy)) = found else {
+                        law.check(false, || format!("step {} is on no lane", step.id.0));
+                        continue;
+                    };
+                    let bar = lane.step(*position)?;
+                    let same = bar.is_some_and(|bar| {
+                        (bar.step, bar.range, bar.program, bar.kind)
+                            == (step.id, on_ipu.range(), step.program, step.kind)
+                            && (bar.bytes_in, bar.bytes_out) == (on_ipu.bytes_in, on_ipu.bytes_out)
+                    });
+                    law.check(same, || {
+                        format!("step {} on IPU {} differs from the index", step.id.0, on_ipu.ipu)
+                    });
+                    *position += 1;
+                    *busy += on_ipu.range().length();
+                }
+            }
+        }
+        for (lane, position, busy) in next.values() {
+            let info = lane.info();
+            law.check(info.steps == *position, || {
+                format!("IPU {}: {} steps in the index, {position} in rows", info.ipu, info.steps)
+            });
+            let indexed = lane.totals(info.range)?.cycles.total();
+            law.check(indexed == *busy && indexed <= info.range.length(), || {
+                format!("IPU {}: {indexed} busy cycles in the index, {busy} in rows", info.ipu)
+            });
+        }
+        Ok(())
+    }
+}
+
+/// One tile of each stretch over which neither of two lists changes.
+fn changes(memory: &TileRuns<TileMemory>, categories: &TileRuns<Vec<CategoryBytes>>) -> Vec<u32> {
+    let edges = |tiles: TileRange| [tiles.first, tiles.end];
+    let memory = memory.iter().flat_map(|(tiles, _)| edges(tiles));
+    let mut tiles: Vec<u32> =
+        memory.chain(categories.iter().flat_map(|(tiles, _)| edges(tiles))).collect();
+    tiles.sort_unstable();
+    tiles.dedup();
+    tiles
+}
+
+fn by_region(owned: &[CategoryBytes]) -> [u64; 3] {
+    Region::ALL.map(|region| owned.iter().filter(|s| s.region == region).map(|s| s.bytes).sum())
+}
+
+fn regions(memory: &TileMemory) -> [u64; 3] {
+    [memory.non_interleaved, memory.interleaved, memory.overflowed]
+}

@@ -1,0 +1,99 @@
+//! Rows into tables, with values checked on the way.
+
+use crate::comb::Comb;
+use crate::error::ReportError;
+use crate::schema;
+use rusqlite::{CachedStatement, Connection, Params};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::LazyLock;
+
+/// Where rows go.
+pub(super) struct Rows<'a> {
+    pub(super) connection: &'a Connection,
+    pub(super) path: &'a Path,
+}
+
+impl Rows<'_> {
+    /// Inserts a row of all columns.
+    pub(super) fn insert(&self, table: &str, row: impl Params) -> Result<(), ReportError> {
+        self.table(table)?.insert(row)
+    }
+
+    /// A table that many rows go into.
+    pub(super) fn table(&self, name: &str) -> Result<Table<'_>, ReportError> {
+        let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.path);
+        let statement = self.connection.prepare_cached(insert_into(name)).map_err(failed)?;
+        Ok(Table { statement, path: self.path })
+    }
+
+    /// Executes statements without parameters.
+    pub(super) fn execute(&self, sql: &str) -> Result<(), ReportError> {
+        let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.path);
+        self.connection.execute_batch(sql).map_err(failed)
+    }
+}
+
+/// Where rows of one table go: what inserts them is looked up once.
+pub(super) struct Table<'a> {
+    statement: CachedStatement<'a>,
+    path: &'a Path,
+}
+
+impl Table<'_> {
+    /// Inserts a row of all columns.
+    pub(super) fn insert(&mut self, row: impl Params) -> Result<(), ReportError> {
+        let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.path);
+        self.statement.execute(row).map(|_| ()).map_err(failed)
+    }
+}
+
+/// The statement that inserts into `table`, put together once: a trace has millions of rows.
+fn insert_into(table: &str) -> &'static str {
+    static STATEMENTS: LazyLock<BTreeMap<&str, String>> =
+        LazyLock::new(|| schema::TABLES.iter().map(|table| (table.name, table.insert())).collect());
+    STATEMENTS.get(table).map_or("", String::as_str)
+}
+
+/// `value` as the file keeps it; refused beyond `most`. `what` is put into words on refusal only.
+///
+/// Inlined: seven numbers of every executed step pass here.
+#[inline]
+pub(super) fn fit(
+    value: u64,
+    most: u64,
+    what: impl FnOnce() -> String,
+) -> Result<i64, ReportError> {
+    if value > most {
+        return Err(ReportError::refused(format!("{} is {value}, above {most}", what())));
+    }
+    Ok(value as i64)
+}
+
+/// Refuses an id that is not in a table of `count` rows.
+pub(super) fn resolve(
+    id: u32,
+    count: usize,
+    what: impl FnOnce() -> String,
+) -> Result<u32, ReportError> {
+    if id as usize >= count {
+        return Err(ReportError::refused(format!("{} is {id}, but there are {count}", what())));
+    }
+    Ok(id)
+}
+
+/// Refuses tiles that the replica does not have.
+pub(super) fn on_replica(
+    tiles: &Comb,
+    count: u32,
+    what: impl FnOnce() -> String,
+) -> Result<(), ReportError> {
+    let (first, end) = (tiles.first, tiles.end_of_all());
+    if first >= end || end > count {
+        let what = what();
+        return Err(ReportError::refused(format!(
+            "{what} lies on tiles {first}..{end} of a replica of {count}"
+        )));
+    }
+    Ok(())
+}

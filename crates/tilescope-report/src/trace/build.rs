@@ -1,0 +1,195 @@
+//! Building the index of one lane, step after step, in bounded memory.
+
+use super::chunk::{CHUNK_STEPS, ChunkEncoder};
+use super::node::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, Node};
+use super::record::{Details, Record};
+use crate::limits::MAX_SUB_LANES;
+use crate::units::CycleRange;
+
+/// A finished piece of the index, to be packed and stored under its key: packing takes long, and
+/// whoever stores has the time.
+pub(crate) enum Blob {
+    /// Chunk of steps.
+    Chunk(i64, Vec<u8>),
+    /// What is kept beside a chunk.
+    Details(i64, Vec<u8>),
+    /// Block of nodes.
+    Nodes(i64, Vec<u8>),
+}
+
+/// Number of a lane in keys: by IPU, then sub-lane, with room for all that may turn up later.
+pub(crate) fn lane_number(ipu: u32, sub_lane: u8) -> u32 {
+    ipu * u32::from(MAX_SUB_LANES) + u32::from(sub_lane)
+}
+
+/// Key of a chunk: the lane, then its place on it.
+pub(super) fn chunk_key(lane: u32, chunk: u64) -> i64 {
+    (i64::from(lane) << 40) | chunk as i64
+}
+
+/// Key of a block of nodes: the lane, the level, then its place on it.
+pub(super) fn block_key(lane: u32, level: u32, block: u64) -> i64 {
+    (i64::from(lane) << 40) | (i64::from(level) << 32) | block as i64
+}
+
+/// Nodes of one level: those not stored yet, and the one being filled.
+#[derive(Default)]
+struct Level {
+    stored_blocks: u64,
+    finished: Vec<Node>,
+    filling: Option<Node>,
+    children: u64,
+}
+
+impl Level {
+    /// Takes in a step; the node that is complete with it, if any.
+    fn take_step(&mut self, record: &Record) -> Option<Node> {
+        match &mut self.filling {
+            Some(node) => node.add_step(record),
+            None => self.filling = Some(Node::of(record)),
+        }
+        self.children += 1;
+        (self.children == LEAF_STEPS).then(|| self.complete()).flatten()
+    }
+
+    /// Takes in a child; the node that is complete with it, if any.
+    fn take(&mut self, child: &Node) -> Option<Node> {
+        match &mut self.filling {
+            Some(node) => node.add(child),
+            None => self.filling = Some(*child),
+        }
+        self.children += 1;
+        (self.children == FAN_OUT).then(|| self.complete()).flatten()
+    }
+
+    fn complete(&mut self) -> Option<Node> {
+        self.children = 0;
+        let node = self.filling.take()?;
+        self.finished.push(node);
+        Some(node)
+    }
+}
+
+/// What is known of a lane when all its steps are in.
+pub(crate) struct FinishedLane {
+    pub(crate) steps: u64,
+    pub(crate) range: CycleRange,
+    pub(crate) expectations: Vec<u8>,
+}
+
+/// Builds the chunks and the pyramid of one lane.
+pub(crate) struct LaneBuilder {
+    lane: u32,
+    records: Vec<Record>,
+    details: Vec<Details>,
+    chunks: u64,
+    steps: u64,
+    range: Option<CycleRange>,
+    encoder: ChunkEncoder,
+    levels: Vec<Level>,
+}
+
+impl LaneBuilder {
+    /// The builder of the lane with this [`lane_number`].
+    pub(crate) fn new(lane: u32) -> Self {
+        Self {
+            lane,
+            records: Vec::new(),
+            details: Vec::new(),
+            chunks: 0,
+            steps: 0,
+            range: None,
+            encoder: ChunkEncoder::new(),
+            levels: Vec::new(),
+        }
+    }
+
+    /// Where the last step ends.
+    pub(crate) fn end(&self) -> u64 {
+        self.range.map_or(0, |range| range.end)
+    }
+
+    /// Adds a step, which must not start before [`LaneBuilder::end`] nor have a lower id than the
+    /// one before. `details` are given with every step or with none. Complete pieces go to `blobs`; `room` is how many more programs may be
+    /// learnt over all lanes.
+    pub(crate) fn push(
+        &mut self,
+        record: Record,
+        details: Option<Details>,
+        room: &mut usize,
+        blobs: &mut Vec<Blob>,
+    ) {
+        debug_assert!(record.range.start >= self.end(), "steps of a lane do not overlap");
+        self.range = Some(self.range.map_or(record.range, |range| range.union(record.range)));
+        self.steps += 1;
+        self.records.push(record);
+        self.details.extend(details);
+        self.raise_step(&record, blobs);
+        if self.records.len() == CHUNK_STEPS {
+            self.store_chunk(room, blobs);
+        }
+    }
+
+    /// Stores what is left.
+    pub(crate) fn finish(mut self, room: &mut usize, blobs: &mut Vec<Blob>) -> FinishedLane {
+        if !self.records.is_empty() {
+            self.store_chunk(room, blobs);
+        }
+        for level in 0..self.levels.len() {
+            if let Some(node) = self.levels[level].complete() {
+                self.raise(level + 1, &node, blobs);
+            }
+        }
+        let top = node::level_count(self.steps) as usize;
+        for level in 0..top.min(self.levels.len()) {
+            self.store_block(level, blobs);
+        }
+        FinishedLane {
+            steps: self.steps,
+            range: self.range.unwrap_or_default(),
+            expectations: self.encoder.expectations().encode(),
+        }
+    }
+
+    fn raise_step(&mut self, record: &Record, blobs: &mut Vec<Blob>) {
+        if self.levels.is_empty() {
+            self.levels.push(Level::default());
+        }
+        if let Some(node) = self.levels[0].take_step(record) {
+            self.raise(1, &node, blobs);
+        }
+    }
+
+    /// Hands a node to the level above its own, and on upwards while nodes fill up.
+    fn raise(&mut self, level: usize, child: &Node, blobs: &mut Vec<Blob>) {
+        if self.levels[level - 1].finished.len() == BLOCK_NODES {
+            self.store_block(level - 1, blobs);
+        }
+        if self.levels.len() == level {
+            self.levels.push(Level::default());
+        }
+        if let Some(node) = self.levels[level].take(child) {
+            self.raise(level + 1, &node, blobs);
+        }
+    }
+
+    fn store_chunk(&mut self, room: &mut usize, blobs: &mut Vec<Blob>) {
+        let (main, beside) = self.encoder.encode(&self.records, &self.details, room);
+        let key = chunk_key(self.lane, self.chunks);
+        blobs.push(Blob::Chunk(key, main));
+        blobs.extend(beside.map(|blob| Blob::Details(key, blob)));
+        self.chunks += 1;
+        self.records.clear();
+        self.details.clear();
+    }
+
+    fn store_block(&mut self, level: usize, blobs: &mut Vec<Blob>) {
+        let pending = &mut self.levels[level];
+        if !pending.finished.is_empty() {
+            let key = block_key(self.lane, level as u32 + 1, pending.stored_blocks);
+            blobs.push(Blob::Nodes(key, node::encode(&pending.finished)));
+            pending.finished.clear();
+            pending.stored_blocks += 1;
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Summaries of consecutive steps, and the blobs that keep them.
+
+use super::record::{Class, Record};
+use super::types::{Longest, PerActivity, Totals};
+use crate::codec::{Cursor, put, unpack};
+use crate::limits::{MAX_CYCLES, MAX_STEPS};
+use crate::units::{CycleRange, ProgramId, StepId};
+
+/// Nodes of a full blob.
+pub(super) const BLOCK_NODES: usize = 1024;
+/// Steps below a node of level 1.
+pub(super) const LEAF_STEPS: u64 = 64;
+/// Children of a node of any higher level.
+pub(super) const FAN_OUT: u64 = 16;
+/// Levels that [`MAX_STEPS`] steps can need.
+pub(super) const MAX_LEVELS: u32 = 10;
+
+/// Numbers per node: gap, length, first step, steps, longest (3), and four per activity.
+const COLUMNS: usize = 7 + 4 * PerActivity::COUNT;
+const MAX_BLOCK_BYTES: usize = BLOCK_NODES * COLUMNS * 10 + 64;
+
+/// Consecutive steps of a lane, summed up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Node {
+    /// From the start of the first step to the end of the last.
+    pub(super) range: CycleRange,
+    pub(super) first_step: StepId,
+    pub(super) totals: Totals,
+}
+
+impl Node {
+    pub(super) fn of(record: &Record) -> Self {
+        Self { range: record.range, first_step: record.step, totals: Totals::of(record) }
+    }
+
+    /// This node with the step that follows it taken in.
+    pub(super) fn add_step(&mut self, record: &Record) {
+        self.range = CycleRange::new(self.range.start, record.range.end);
+        self.totals.add_step(record);
+    }
+
+    /// This node with `next`, which follows it, taken in.
+    pub(super) fn add(&mut self, next: &Self) {
+        self.range = CycleRange::new(self.range.start, next.range.end);
+        self.totals.add(&next.totals);
+    }
+}
+
+/// Number of steps below a full node of `level`.
+pub(super) fn steps_per_node(level: u32) -> u64 {
+    LEAF_STEPS * FAN_OUT.pow(level - 1)
+}
+
+/// Number of nodes on `level` of a lane of `steps` steps.
+pub(super) fn node_count(steps: u64, level: u32) -> u64 {
+    steps.div_ceil(steps_per_node(level))
+}
+
+/// Levels of a lane of `steps` steps: the top one has at most 16 nodes.
+pub(super) fn level_count(steps: u64) -> u32 {
+    (1..MAX_LEVELS).find(|&level| node_count(steps, level) <= FAN_OUT).unwrap_or(MAX_LEVELS)
+}
+
+/// A blob of nodes, not packed yet: column after column, each only where some node has a value.
+pub(super) fn encode(nodes: &[Node]) -> Vec<u8> {
+    let rows = rows(nodes);
+    let used: Vec<usize> = (0..COLUMNS).filter(|&c| rows.iter().any(|row| row[c] != 0)).collect();
+    let mut raw = Vec::with_capacity(nodes.len() * used.len() * 2 + 16);
+    put(&mut raw, nodes.len() as u64);
+    put(&mut raw, used.iter().map(|&column| 1 << column).sum());
+    for column in used {
+        rows.iter().for_each(|row| put(&mut raw, row[column]));
+    }
+    raw
+}
+
+fn rows(nodes: &[Node]) -> Vec<[u64; COLUMNS]> {
+    let (mut cycle, mut step) = (0, 0);
+    let row = |node: &Node| {
+        let mut row = [0; COLUMNS];
+        let longest = node.totals.longest;
+        let class = longest.map_or(0, |l| Class::of(l.kind, l.activity).code() + 1);
+        row[0] = node.range.start - cycle;
+        row[1] = node.range.length();
+        row[2] = node.first_step.0 - step;
+        row[3] = node.totals.steps;
+        row[4] = class;
+        row[5] = longest.and_then(|l| l.program).map_or(0, |program| u64::from(program.0) + 1);
+        row[6] = longest.map_or(0, |l| l.cycles);
+        for (part, values) in node.totals.columns().into_iter().enumerate() {
+            let at = 7 + part * PerActivity::COUNT;
+            row[at..at + PerActivity::COUNT].copy_from_slice(&values.0);
+        }
+        (cycle, step) = (node.range.end, node.first_step.0);
+        row
+    };
+    nodes.iter().map(row).collect()
+}
+
+/// The nodes of a blob, if it is sound and holds exactly `count` of them.
+pub(super) fn decode(blob: &[u8], count: usize) -> Option<Vec<Node>> {
+    let raw = unpack(blob, MAX_BLOCK_BYTES)?;
+    let mut cursor = Cursor::new(&raw);
+    (count <= BLOCK_NODES && cursor.take()? == count as u64).then_some(())?;
+    let used = cursor.take()?;
+    (used >> COLUMNS == 0).then_some(())?;
+    let mut rows = vec![[0; COLUMNS]; count];
+    for column in (0..COLUMNS).filter(|column| used & (1 << column) != 0) {
+        for row in &mut rows {
+            row[column] = cursor.take()?;
+        }
+    }
+    cursor.is_done().then_some(())?;
+    let (mut cycle, mut step) = (0, 0);
+    rows.iter()
+        .map(|row| {
+            let node = node(row, cycle, step)?;
+            (cycle, step) = (node.range.end, node.first_step.0);
+            Some(node)
+        })
+        .collect()
+}
+
+fn node(row: &[u64; COLUMNS], cycle: u64, step: u64) -> Option<Node> {
+    let start = cycle.checked_add(row[0])?;
+    let end = start.checked_add(row[1])?;
+    let first_step = step.checked_add(row[2])?;
+    (end <= MAX_CYCLES && first_step < MAX_STEPS && row[3] <= MAX_STEPS).then_some(())?;
+    let part = |part: usize| {
+        let at = 7 + part * PerActivity::COUNT;
+        let mut values = [0; PerActivity::COUNT];
+        values.copy_from_slice(&row[at..at + PerActivity::COUNT]);
+        PerActivity(values)
+    };
+    let longest = match row[4].checked_sub(1) {
+        None => None,
+        Some(class) => {
+            let class = Class::from_code(class)?;
+            let program = row[5].checked_sub(1).map(u32::try_from).transpose().ok()?;
+            let program = program.map(ProgramId);
+            let (kind, activity) = (class.kind(), class.activity());
+            Some(Longest { program, kind, activity, cycles: row[6] })
+        }
+    };
+    let [cycles, balance, bytes_in, bytes_out] = std::array::from_fn(part);
+    let totals = Totals { steps: row[3], cycles, balance, bytes_in, bytes_out, longest };
+    // Steps of a lane do not overlap, so no node is busier than it is long.
+    (totals.cycles.total() <= end - start && totals.is_balanced()).then_some(())?;
+    Some(Node { range: CycleRange::new(start, end), first_step: StepId(first_step), totals })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_grow_until_sixteen_nodes_are_left() {
+        let cases = [(0, 1), (1, 1), (1024, 1), (1025, 2), (16_384, 2), (16_385, 3)];
+        for (steps, levels) in cases {
+            assert_eq!(level_count(steps), levels, "{steps} steps");
+        }
+        assert_eq!(level_count(100_000_000), 6);
+        assert!(node_count(MAX_STEPS, MAX_LEVELS) <= FAN_OUT);
+    }
+}

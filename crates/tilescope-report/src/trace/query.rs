@@ -1,0 +1,381 @@
+//! Questions to one lane.
+
+use super::chunk::CHUNK_STEPS;
+use super::node::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, Node};
+use super::record::Record;
+use super::store::Store;
+use super::types::{Bucket, LaneInfo, LaneStep, Span, Totals};
+use crate::error::ReportError;
+use crate::model::StepOnIpu;
+use crate::units::{CycleRange, StepId};
+use std::ops::Range;
+
+/// One lane of a trace.
+///
+/// A step *touches* a window if they share a cycle; a step of no cycles counts as one cycle long
+/// for that purpose only.
+#[derive(Clone, Copy)]
+pub struct Lane<'a> {
+    store: &'a Store,
+    index: u32,
+}
+
+impl<'a> Lane<'a> {
+    pub(super) fn new(store: &'a Store, index: u32) -> Self {
+        Self { store, index }
+    }
+
+    /// Which lane this is, and how long.
+    pub fn info(&self) -> LaneInfo {
+        self.store.lanes[self.index as usize]
+    }
+
+    /// What to draw of `window` on `pixels` pixels: every step that touches the window is in
+    /// exactly one span, spans come in order and do not overlap, gaps are not covered, and there
+    /// are at most `2 * pixels + 1` spans.
+    ///
+    /// Steps at least one pixel wide come as they are. Narrower ones come in buckets, one per
+    /// pixel: those that start in it, up to a pixel's worth at a time, so that a bucket covers less
+    /// than two pixels of the window.
+    ///
+    /// Looks at O(pixels) nodes, and decodes a chunk of steps for each piece of the window where
+    /// steps as wide as a pixel lie among narrower ones.
+    pub fn spans(&self, window: CycleRange, pixels: u32) -> Result<Vec<Span>, ReportError> {
+        let touching = self.touching(window)?;
+        let pixel_cycles = window.length().div_ceil(u64::from(pixels.max(1))).max(1);
+        let mut spans = Spans { window, pixel_cycles, done: Vec::new(), bucket: None };
+        self.walk(self.levels(), 0..u64::MAX, &touching, &mut spans)?;
+        let spans = spans.finish();
+        // Only a file whose nodes and steps disagree can break the bound.
+        let bound = 2 * u64::from(pixels.max(1)) + 1;
+        if spans.len() as u64 > bound {
+            Err(self.store.contradiction(self.index))
+        } else {
+            Ok(spans)
+        }
+    }
+
+    /// Sums over `window`: cycles and balances of the part of each step that lies in it, bytes and
+    /// number of the steps that touch it. O(log steps).
+    pub fn totals(&self, window: CycleRange) -> Result<Totals, ReportError> {
+        let touching = self.touching(window)?;
+        let mut totals = Totals::default();
+        let Some(last) = touching.end.checked_sub(1).filter(|last| *last >= touching.start) else {
+            return Ok(totals);
+        };
+        // Only the first and the last step can reach out of the window.
+        totals.add(&self.clipped(touching.start, window)?);
+        if last > touching.start {
+            totals.add(&self.sum(touching.start + 1..last)?);
+            totals.add(&self.clipped(last, window)?);
+        }
+        Ok(totals)
+    }
+
+    /// The step that runs at `cycle`, if one does.
+    pub fn step_at(&self, cycle: u64) -> Result<Option<LaneStep>, ReportError> {
+        let step = self.step(self.first_behind(cycle)?)?;
+        Ok(step.filter(|step| step.range.start <= cycle))
+    }
+
+    /// The step at a position on the lane, counted from 0.
+    pub fn step(&self, position: u64) -> Result<Option<LaneStep>, ReportError> {
+        if position >= self.info().steps {
+            return Ok(None);
+        }
+        self.record(position).map(|record| Some(LaneStep::new(position, &record)))
+    }
+
+    /// The step after the one at `position`.
+    pub fn next(&self, position: u64) -> Result<Option<LaneStep>, ReportError> {
+        position.checked_add(1).map_or(Ok(None), |next| self.step(next))
+    }
+
+    /// The step before the one at `position`.
+    pub fn previous(&self, position: u64) -> Result<Option<LaneStep>, ReportError> {
+        position.checked_sub(1).map_or(Ok(None), |previous| self.step(previous))
+    }
+
+    /// This lane's part of an executed step, if it took part. O(log steps).
+    pub fn find(&self, step: StepId) -> Result<Option<LaneStep>, ReportError> {
+        let position =
+            self.descend(|node| node.first_step <= step, |record| record.step <= step)?;
+        match position.checked_sub(1) {
+            Some(position) => Ok(self.step(position)?.filter(|found| found.step == step)),
+            None => Ok(None),
+        }
+    }
+
+    /// The steps that touch `window`, the first `limit` of them.
+    pub fn steps_in(&self, window: CycleRange, limit: usize) -> Result<Vec<LaneStep>, ReportError> {
+        let touching = self.touching(window)?;
+        let end = touching.end.min(touching.start.saturating_add(limit as u64));
+        let mut steps = Vec::new();
+        let mut position = touching.start;
+        while position < end {
+            let (records, first) = self.chunk_of(position)?;
+            for record in &records[(position - first) as usize..] {
+                if position < end {
+                    steps.push(LaneStep::new(position, record));
+                    position += 1;
+                }
+            }
+        }
+        Ok(steps)
+    }
+
+    /// The first `limit` steps with ids in `ids`, as the model has them. Only for traces that keep
+    /// all there is to know of steps.
+    pub(crate) fn full_steps(
+        &self,
+        ids: Range<StepId>,
+        limit: usize,
+    ) -> Result<Vec<(LaneStep, StepOnIpu)>, ReportError> {
+        let LaneInfo { ipu, sub_lane, steps, .. } = self.info();
+        let mut position =
+            self.descend(|node| node.first_step < ids.start, |record| record.step < ids.start)?;
+        let mut found = Vec::new();
+        while position < steps && found.len() < limit {
+            let (records, first) = self.chunk_of(position)?;
+            let details = self.store.details(self.index, position / CHUNK_STEPS as u64)?;
+            let rest = (position - first) as usize..;
+            for (record, details) in records[rest.clone()].iter().zip(&details[rest]) {
+                if record.step >= ids.end || found.len() == limit {
+                    return Ok(found);
+                }
+                let step = LaneStep::new(position, record);
+                found.push((step, details.on_ipu(ipu, sub_lane, record)));
+                position += 1;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Positions of the steps that touch `window`.
+    pub fn touching(&self, window: CycleRange) -> Result<Range<u64>, ReportError> {
+        // The last step may be one of no cycles, at the very end of the lane.
+        let lane = CycleRange::new(self.info().range.start, self.info().range.end + 1);
+        if window.is_empty() || !window.overlaps(lane) {
+            return Ok(0..0);
+        }
+        let first = self.first_behind(window.start)?;
+        let end = self.descend(|n| n.range.start < window.end, |r| r.range.start < window.end)?;
+        Ok(first..end.max(first))
+    }
+
+    fn levels(&self) -> u32 {
+        node::level_count(self.info().steps)
+    }
+
+    /// Position of the first step that ends behind `cycle`: it runs at `cycle`, or is the next.
+    fn first_behind(&self, cycle: u64) -> Result<u64, ReportError> {
+        // What comes before a node that starts before `cycle` has ended by then; what starts at
+        // `cycle` or later has not.
+        self.descend(|node| node.range.start < cycle, |record| touched(record.range).end <= cycle)
+    }
+
+    /// Number of steps for which `holds` is true, where it is true up to some step and false from
+    /// there on. `begun` says of a node whether it is true for all steps before it, and is false
+    /// only where it is false for all steps in it.
+    fn descend(
+        &self,
+        begun: impl Fn(&Node) -> bool,
+        holds: impl Fn(&Record) -> bool,
+    ) -> Result<u64, ReportError> {
+        let mut within = 0..node::node_count(self.info().steps, self.levels());
+        for level in (1..=self.levels()).rev() {
+            let nodes = self.nodes(level, &within)?;
+            let holding = nodes.as_slice().partition_point(&begun) as u64;
+            let Some(last) = (within.start + holding).checked_sub(1).filter(|_| holding > 0) else {
+                return Ok(within.start * node::steps_per_node(level));
+            };
+            let children = if level == 1 { LEAF_STEPS } else { FAN_OUT };
+            let below = self.count_below(level);
+            within = last * children..((last + 1) * children).min(below);
+        }
+        let (records, first) = self.chunk_of(within.start)?;
+        let part = &records[(within.start - first) as usize..(within.end - first) as usize];
+        Ok(within.start + part.partition_point(holds) as u64)
+    }
+
+    /// Nodes of the level below `level`, or steps.
+    fn count_below(&self, level: u32) -> u64 {
+        match level {
+            1 => self.info().steps,
+            _ => node::node_count(self.info().steps, level - 1),
+        }
+    }
+
+    /// Nodes of one level; the range must not cross a block.
+    fn nodes(&self, level: u32, range: &Range<u64>) -> Result<NodeSlice, ReportError> {
+        let block = range.start / BLOCK_NODES as u64;
+        let first = block * BLOCK_NODES as u64;
+        let nodes = self.store.nodes(self.index, level, block)?;
+        let part = (range.start - first) as usize..(range.end - first) as usize;
+        Ok(NodeSlice { nodes, part })
+    }
+
+    fn chunk_of(&self, position: u64) -> Result<(std::sync::Arc<Vec<Record>>, u64), ReportError> {
+        let chunk = position / CHUNK_STEPS as u64;
+        Ok((self.store.chunk(self.index, chunk)?, chunk * CHUNK_STEPS as u64))
+    }
+
+    fn record(&self, position: u64) -> Result<Record, ReportError> {
+        let (records, first) = self.chunk_of(position)?;
+        Ok(records[(position - first) as usize])
+    }
+
+    /// The sums of one step, of which only what lies in `window` counts.
+    fn clipped(&self, position: u64, window: CycleRange) -> Result<Totals, ReportError> {
+        let mut record = self.record(position)?;
+        record.range = record.range.intersection(window);
+        Ok(Totals::of(&record))
+    }
+
+    /// Sums over whole steps: whole nodes as high up as they fit, steps and low nodes at the ends.
+    fn sum(&self, positions: Range<u64>) -> Result<Totals, ReportError> {
+        let mut totals = Totals::default();
+        let mut position = positions.start;
+        while position < positions.end {
+            let fits = |level: &u32| {
+                let steps = node::steps_per_node(*level);
+                position.is_multiple_of(steps) && position + steps <= positions.end
+            };
+            match (1..=self.levels()).rev().find(fits) {
+                Some(level) => {
+                    let steps = node::steps_per_node(level);
+                    let at = position / steps;
+                    totals.add(&self.nodes(level, &(at..at + 1))?.as_slice()[0].totals);
+                    position += steps;
+                }
+                None => {
+                    let stop = (position + 1).next_multiple_of(LEAF_STEPS).min(positions.end);
+                    let (records, first) = self.chunk_of(position)?;
+                    let part = &records[(position - first) as usize..(stop - first) as usize];
+                    part.iter().for_each(|record| totals.add_step(record));
+                    position = stop;
+                }
+            }
+        }
+        Ok(totals)
+    }
+
+    /// Goes down from the nodes `range` of `level` as far as their content is worth telling apart.
+    fn walk(
+        &self,
+        level: u32,
+        range: Range<u64>,
+        touching: &Range<u64>,
+        spans: &mut Spans,
+    ) -> Result<(), ReportError> {
+        let size = node::steps_per_node(level);
+        let start = range.start.max(touching.start / size);
+        let end = range.end.min(touching.end.div_ceil(size));
+        if touching.is_empty() || start >= end {
+            return Ok(());
+        }
+        let nodes = self.nodes(level, &(start..end))?;
+        for (at, node) in (start..).zip(nodes.as_slice()) {
+            let steps = at * size..at * size + node.totals.steps;
+            let whole = steps.start >= touching.start && steps.end <= touching.end;
+            if whole && spans.are_narrow(node) {
+                spans.add_narrow(node, steps.start);
+            } else if level > 1 {
+                self.walk(level - 1, at * FAN_OUT..(at + 1) * FAN_OUT, touching, spans)?;
+            } else {
+                let (records, first) = self.chunk_of(steps.start)?;
+                let from = steps.start.max(touching.start);
+                let to = steps.end.min(touching.end);
+                let part = records.get((from - first) as usize..(to - first) as usize);
+                let part = part.ok_or_else(|| self.store.contradiction(self.index))?;
+                (from..).zip(part).for_each(|(position, record)| spans.add(position, record));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Neighbouring nodes of a block that stays decoded as long as they are looked at.
+struct NodeSlice {
+    nodes: std::sync::Arc<Vec<Node>>,
+    part: Range<usize>,
+}
+
+impl NodeSlice {
+    fn as_slice(&self) -> &[Node] {
+        &self.nodes[self.part.clone()]
+    }
+}
+
+/// The cycles at which a step can be hit.
+fn touched(range: CycleRange) -> CycleRange {
+    CycleRange::new(range.start, range.end.max(range.start + 1))
+}
+
+/// Spans of a window, collected from left to right.
+struct Spans {
+    window: CycleRange,
+    pixel_cycles: u64,
+    done: Vec<Span>,
+    bucket: Option<(u64, Bucket)>,
+}
+
+impl Spans {
+    /// Whether a node may go into a bucket whole: no step of it, nor all of it, fills a pixel.
+    fn are_narrow(&self, node: &Node) -> bool {
+        // The node's length bounds that of its steps.
+        node.range.length() < self.pixel_cycles
+    }
+
+    fn add(&mut self, position: u64, record: &Record) {
+        if record.range.length() >= self.pixel_cycles {
+            self.close_bucket();
+            self.done.push(Span::Step(LaneStep::new(position, record)));
+            return;
+        }
+        let pixel = self.pixel(record.range);
+        match &mut self.bucket {
+            Some((at, bucket)) if *at == pixel => {
+                bucket.range = CycleRange::new(bucket.range.start, record.range.end);
+                bucket.totals.add_step(record);
+            }
+            _ => self.open_bucket(pixel, &Node::of(record), position),
+        }
+    }
+
+    fn add_narrow(&mut self, node: &Node, position: u64) {
+        let pixel = self.pixel(node.range);
+        match &mut self.bucket {
+            Some((at, bucket)) if *at == pixel => {
+                bucket.range = CycleRange::new(bucket.range.start, node.range.end);
+                bucket.totals.add(&node.totals);
+            }
+            _ => self.open_bucket(pixel, node, position),
+        }
+    }
+
+    /// The pixel in which a range starts.
+    fn pixel(&self, range: CycleRange) -> u64 {
+        range.start.saturating_sub(self.window.start) / self.pixel_cycles
+    }
+
+    fn open_bucket(&mut self, pixel: u64, node: &Node, position: u64) {
+        self.close_bucket();
+        let bucket = Bucket {
+            range: node.range,
+            first_position: position,
+            first_step: node.first_step,
+            totals: node.totals,
+        };
+        self.bucket = Some((pixel, bucket));
+    }
+
+    fn close_bucket(&mut self) {
+        self.done.extend(self.bucket.take().map(|(_, bucket)| Span::Bucket(bucket)));
+    }
+
+    fn finish(mut self) -> Vec<Span> {
+        self.close_bucket();
+        self.done
+    }
+}

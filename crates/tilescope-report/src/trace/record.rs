@@ -1,0 +1,94 @@
+//! A step on a lane, as the index keeps it.
+
+use super::types::Balance;
+use crate::model::{Activity, ProgramKind, StepOnIpu, StreamEnd};
+use crate::units::{CycleRange, ProgramId, StepId};
+
+/// What a step does and where its data go, in one small number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Class(u8);
+
+impl Class {
+    pub(crate) fn new(kind: ProgramKind, stream: StreamEnd) -> Self {
+        let at = ProgramKind::ALL.iter().position(|&k| k == kind).unwrap_or_default();
+        Self(at as u8 * 2 + u8::from(stream == StreamEnd::RemoteBuffer))
+    }
+
+    /// The class of a step of `kind` that spent its time on `activity`.
+    pub(super) fn of(kind: ProgramKind, activity: Activity) -> Self {
+        let remote = activity == Activity::RemoteBuffer;
+        Self::new(kind, if remote { StreamEnd::RemoteBuffer } else { StreamEnd::Host })
+    }
+
+    pub(crate) fn from_code(code: u64) -> Option<Self> {
+        (code < 2 * ProgramKind::ALL.len() as u64).then_some(Self(code as u8))
+    }
+
+    pub(crate) fn code(self) -> u64 {
+        u64::from(self.0)
+    }
+
+    pub(crate) fn kind(self) -> ProgramKind {
+        ProgramKind::ALL.get(usize::from(self.0 / 2)).copied().unwrap_or(ProgramKind::Unknown)
+    }
+
+    pub(crate) fn stream(self) -> StreamEnd {
+        if self.0.is_multiple_of(2) { StreamEnd::Host } else { StreamEnd::RemoteBuffer }
+    }
+
+    pub(super) fn activity(self) -> Activity {
+        Activity::of(self.kind(), self.stream())
+    }
+}
+
+/// A step on a lane as the index keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) step: StepId,
+    pub(crate) range: CycleRange,
+    pub(crate) program: Option<ProgramId>,
+    pub(crate) class: Class,
+    pub(crate) balance: Balance,
+    pub(crate) bytes_in: u64,
+    pub(crate) bytes_out: u64,
+}
+
+/// What a record leaves out of a [`StepOnIpu`]: kept only where there are no rows to ask.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Details {
+    /// Cycles between the first and the last start.
+    pub(super) from_spread: u64,
+    /// Cycles between the first and the last end.
+    pub(super) to_spread: u64,
+    pub(super) active_tiles: u32,
+    /// Bits of the active tile balance.
+    pub(super) balance_bits: u32,
+}
+
+impl Details {
+    pub(crate) fn of(on_ipu: &StepOnIpu) -> Self {
+        Self {
+            from_spread: on_ipu.from_max - on_ipu.from_min,
+            to_spread: on_ipu.to_max - on_ipu.to_min,
+            active_tiles: on_ipu.active_tiles,
+            balance_bits: on_ipu.active_tile_balance.to_bits(),
+        }
+    }
+
+    /// The step on its IPU, put together again.
+    pub(crate) fn on_ipu(&self, ipu: u32, sub_lane: u8, record: &Record) -> StepOnIpu {
+        let CycleRange { start, end } = record.range;
+        StepOnIpu {
+            ipu,
+            sub_lane,
+            from_min: start.saturating_sub(self.from_spread),
+            from_max: start,
+            to_min: end.saturating_sub(self.to_spread),
+            to_max: end,
+            active_tiles: self.active_tiles,
+            active_tile_balance: f32::from_bits(self.balance_bits),
+            bytes_in: record.bytes_in,
+            bytes_out: record.bytes_out,
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Where lanes get their pieces from: blobs in an SQLite file, the last used ones kept decoded.
+
+use super::build::{block_key, chunk_key, lane_number};
+use super::chunk::{self, CHUNK_STEPS};
+use super::expect::Expectations;
+use super::node::{self, BLOCK_NODES, Node};
+use super::record::{Details, Record};
+use super::types::LaneInfo;
+use crate::db::{Cells, Db, Select, lock};
+use crate::error::ReportError;
+use crate::limits::{MAX_CYCLES, MAX_IPUS, MAX_STEPS, MAX_SUB_LANES};
+use crate::units::CycleRange;
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+/// Decoded pieces kept, in bytes.
+const CACHE_BYTES: usize = 64 << 20;
+/// Most lanes of a report.
+const MAX_LANES: usize = MAX_IPUS as usize * MAX_SUB_LANES as usize;
+
+#[derive(Clone)]
+enum Piece {
+    Chunk(Arc<Vec<Record>>),
+    Details(Arc<Vec<Details>>),
+    Nodes(Arc<Vec<Node>>),
+    Expectations(Arc<Expectations>),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Key {
+    Chunk(i64),
+    Details(i64),
+    Nodes(i64),
+    Expectations(u32),
+}
+
+/// Decoded pieces, the least recently used of which go first.
+#[derive(Default)]
+struct Recent {
+    pieces: HashMap<Key, (Piece, usize, u64)>,
+    bytes: usize,
+    clock: u64,
+}
+
+impl Recent {
+    fn get(&mut self, key: Key) -> Option<Piece> {
+        self.clock += 1;
+        let (piece, _, used) = self.pieces.get_mut(&key)?;
+        *used = self.clock;
+        Some(piece.clone())
+    }
+
+    fn put(&mut self, key: Key, piece: Piece, bytes: usize) {
+        self.clock += 1;
+        if let Some((_, replaced, _)) = self.pieces.insert(key, (piece, bytes, self.clock)) {
+            self.bytes -= replaced;
+        }
+        self.bytes += bytes;
+        if self.bytes > CACHE_BYTES {
+            self.drop_oldest_quarter();
+        }
+    }
+
+    /// A quarter at once, so that the search for the oldest costs little per piece.
+    fn drop_oldest_quarter(&mut self) {
+        let mut ages: Vec<(u64, Key)> =
+            self.pieces.iter().map(|(key, (_, _, used))| (*used, *key)).collect();
+        ages.sort_unstable_by_key(|(used, _)| *used);
+        for (_, key) in ages {
+            if self.bytes <= CACHE_BYTES / 4 * 3 {
+                break;
+            }
+            if let Some((_, bytes, _)) = self.pieces.remove(&key) {
+                self.bytes -= bytes;
+            }
+        }
+    }
+}
+
+/// The index of a report's lanes.
+pub(super) struct Store {
+    db: Db,
+    /// The file to throw away if it turns out to be damaged: a cache, never a report.
+    disposable: Option<PathBuf>,
+    pub(super) lanes: Vec<LaneInfo>,
+    /// Numbers of the lanes in keys.
+    numbers: Vec<u32>,
+    recent: Mutex<Recent>,
+}
+
+impl Store {
+    /// Reads the list of lanes. `disposable` is set where the file is only a cache.
+    pub(super) fn open(db: Db, disposable: Option<PathBuf>) -> Result<Self, ReportError> {
+        let mut lanes: Vec<LaneInfo> = Vec::new();
+        let columns = ["lane", "ipu", "sub_lane", "steps", "first_cycle", "end_cycle"];
+        let mut sound = true;
+        db.read(Select::all("trace_lanes", &columns).rest("ORDER BY lane"), |cells| {
+            let info = lane_info(cells);
+            sound &= info.is_some() && lanes.len() < MAX_LANES;
+            lanes.extend(info);
+            Ok(if sound { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        })?;
+        if !sound {
+            return Err(db.damage("trace_lanes", "a lane that cannot be"));
+        }
+        let numbers = lanes.iter().map(|lane| lane_number(lane.ipu, lane.sub_lane)).collect();
+        Ok(Self { db, disposable, lanes, numbers, recent: Mutex::default() })
+    }
+
+    /// Steps of one chunk.
+    pub(super) fn chunk(&self, lane: u32, chunk: u64) -> Result<Arc<Vec<Record>>, ReportError> {
+        let key = Key::Chunk(chunk_key(self.numbers[lane as usize], chunk));
+        if let Some(Piece::Chunk(records)) = lock(&self.recent).get(key) {
+            return Ok(records);
+        }
+        let expected = self.expectations(lane)?;
+        let steps = self.lanes[lane as usize].steps;
+        let count = (steps - chunk * CHUNK_STEPS as u64).min(CHUNK_STEPS as u64) as usize;
+        let what = Blobs { table: "trace_chunks", column: "data", key: "id" };
+        let records =
+            self.decoded(&what, chunk_key(self.numbers[lane as usize], chunk), |blob| {
+                chunk::decode(blob, count, &expected)
+            })?;
+        let records = Arc::new(records);
+        let bytes = records.len() * size_of::<Record>();
+        lock(&self.recent).put(key, Piece::Chunk(records.clone()), bytes);
+        Ok(records)
+    }
+
+    /// What is kept beside one chunk.
+    pub(super) fn details(&self, lane: u32, chunk: u64) -> Result<Arc<Vec<Details>>, ReportError> {
+        let number = chunk_key(self.numbers[lane as usize], chunk);
+        if let Some(Piece::Details(details)) = lock(&self.recent).get(Key::Details(number)) {
+            return Ok(details);
+        }
+        let (records, expected) = (self.chunk(lane, chunk)?, self.expectations(lane)?);
+        let what = Blobs { table: "trace_details", column: "data", key: "id" };
+        let details =
+            self.decoded(&what, number, |blob| chunk::decode_details(blob, &records, &expected))?;
+        let details = Arc::new(details);
+        let bytes = details.len() * size_of::<Details>();
+        lock(&self.recent).put(Key::Details(number), Piece::Details(details.clone()), bytes);
+        Ok(details)
+    }
+
+    /// Nodes of one block of one level.
+    pub(super) fn nodes(
+        &self,
+        lane: u32,
+        level: u32,
+        block: u64,
+    ) -> Result<Arc<Vec<Node>>, ReportError> {
+        let key = Key::Nodes(block_key(self.numbers[lane as usize], level, block));
+        if let Some(Piece::Nodes(nodes)) = lock(&self.recent).get(key) {
+            return Ok(nodes);
+        }
+        let all = node::node_count(self.lanes[lane as usize].steps, level);
+        let count = (all - block * BLOCK_NODES as u64).min(BLOCK_NODES as u64) as usize;
+        let what = Blobs { table: "trace_nodes", column: "data", key: "id" };
+        let first = block * BLOCK_NODES as u64;
+        let size = node::steps_per_node(level);
+        let steps = self.lanes[lane as usize].steps;
+        let nodes =
+            self.decoded(&what, block_key(self.numbers[lane as usize], level, block), |blob| {
+                let nodes = node::decode(blob, count)?;
+                // All nodes are full but the last one.
+                let full =
+                    |(at, node): (u64, &Node)| node.totals.steps == size.min(steps - at * size);
+                (first..).zip(&nodes).all(full).then_some(nodes)
+            })?;
+        let nodes = Arc::new(nodes);
+        let bytes = nodes.len() * size_of::<Node>();
+        lock(&self.recent).put(key, Piece::Nodes(nodes.clone()), bytes);
+        Ok(nodes)
+    }
+
+    fn expectations(&self, lane: u32) -> Result<Arc<Expectations>, ReportError> {
+        let key = Key::Expectations(lane);
+        if let Some(Piece::Expectations(expected)) = lock(&self.recent).get(key) {
+            return Ok(expected);
+        }
+        let what = Blobs { table: "trace_lanes", column: "expectations", key: "lane" };
+        let expected = Arc::new(self.decoded(
+            &what,
+            i64::from(self.numbers[lane as usize]),
+            Expectations::decode,
+        )?);
+        let bytes = expected.bytes();
+        lock(&self.recent).put(key, Piece::Expectations(expected.clone()), bytes);
+        Ok(expected)
+    }
+
+    fn decoded<T>(
+        &self,
+        what: &Blobs,
+        key: i64,
+        decode: impl Fn(&[u8]) -> Option<T>,
+    ) -> Result<T, ReportError> {
+        let rest = format!("WHERE {} = ?1", what.key);
+        let (columns, params) = ([what.column], [key]);
+        let select = Select::all(what.table, &columns).rest(&rest).params(&params);
+        let blob = self.db.first(select, |cells| cells.blob(0).map(<[u8]>::to_vec));
+        let found = blob.and_then(|blob| {
+            let decoded = blob.flatten().and_then(|blob| decode(&blob));
+            decoded.ok_or_else(|| self.db.damage(what.table, &format!("piece {key} is broken")))
+        });
+        found.inspect_err(|_| self.discard())
+    }
+
+    /// Damage found inside a lane, where pieces contradict each other.
+    pub(super) fn contradiction(&self, lane: u32) -> ReportError {
+        self.discard();
+        self.db.damage("trace_nodes", &format!("lane {lane} contradicts its steps"))
+    }
+
+    /// A damaged cache goes away, and the next opening builds a new one.
+    fn discard(&self) {
+        if let Some(path) = &self.disposable {
+            // Nothing can be done, and nothing is lost, where it cannot be removed.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+struct Blobs {
+    table: &'static str,
+    column: &'static str,
+    key: &'static str,
+}
+
+fn lane_info(cells: &Cells) -> Option<LaneInfo> {
+    let lane = cells.small(0)?;
+    let ipu = cells.count(1, u64::from(MAX_IPUS) - 1)? as u32;
+    let sub_lane = cells.count(2, u64::from(MAX_SUB_LANES) - 1)? as u8;
+    let steps = cells.count(3, MAX_STEPS)?;
+    let (first, end) = (cells.count(4, MAX_CYCLES)?, cells.count(5, MAX_CYCLES)?);
+    (lane == lane_number(ipu, sub_lane) && steps > 0 && first <= end).then_some(LaneInfo {
+        ipu,
+        sub_lane,
+        steps,
+        range: CycleRange::new(first, end),
+    })
+}

@@ -1,0 +1,247 @@
+//! What a trace answers with.
+
+use super::record::Record;
+use crate::model::{Activity, ProgramKind};
+use crate::units::{CycleRange, ProgramId, StepId};
+use std::ops::Index;
+
+/// One number per [`Activity`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PerActivity(pub(super) [u64; PerActivity::COUNT]);
+
+impl PerActivity {
+    pub(super) const COUNT: usize = Activity::ALL.len();
+
+    /// Activities with their numbers, in the order of [`Activity::ALL`].
+    pub fn iter(&self) -> impl Iterator<Item = (Activity, u64)> {
+        Activity::ALL.into_iter().zip(self.0)
+    }
+
+    /// Sum over all activities.
+    pub fn total(&self) -> u64 {
+        self.0.iter().fold(0, |sum, value| sum.saturating_add(*value))
+    }
+
+    fn add(&mut self, other: &Self) {
+        for (sum, value) in self.0.iter_mut().zip(other.0) {
+            *sum = sum.saturating_add(value);
+        }
+    }
+}
+
+impl Index<Activity> for PerActivity {
+    type Output = u64;
+
+    fn index(&self, activity: Activity) -> &u64 {
+        &self.0[activity as usize]
+    }
+}
+
+/// A tile balance as the index keeps it: 16-bit fixed point, so that sums are exact.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Balance(pub(super) u16);
+
+impl Balance {
+    const ONE: f64 = 65_535.0;
+
+    /// The nearest balance to a share of one; shares outside 0 to 1 are cut.
+    pub fn from_share(share: f64) -> Self {
+        // Rounds; `round` itself would be a call, for every executed step.
+        Self((share.clamp(0.0, 1.0) * Self::ONE + 0.5) as u16)
+    }
+
+    /// The balance as a share of one.
+    pub fn share(self) -> f64 {
+        f64::from(self.0) / Self::ONE
+    }
+
+    /// The balance times `cycles`, in units of 1 / 65,535 cycle.
+    pub(super) fn weighted(self, cycles: u64) -> u64 {
+        u64::from(self.0).saturating_mul(cycles)
+    }
+}
+
+/// The longest of several steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Longest {
+    /// Its program, where it has one.
+    pub program: Option<ProgramId>,
+    /// Its kind.
+    pub kind: ProgramKind,
+    /// What it spent its time on.
+    pub activity: Activity,
+    /// Its length in cycles; inside a window, the part that lies in it.
+    pub cycles: u64,
+}
+
+/// Sums over steps of one lane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Number of steps.
+    pub steps: u64,
+    /// Cycles, by what they were spent on.
+    pub cycles: PerActivity,
+    /// Sum of tile balance x cycles, in units of 1 / 65,535 cycle; see [`Totals::tile_balance`].
+    pub balance: PerActivity,
+    /// Bytes received by tiles.
+    pub bytes_in: PerActivity,
+    /// Bytes sent by tiles.
+    pub bytes_out: PerActivity,
+    /// The longest step; the first one among equals.
+    pub longest: Option<Longest>,
+}
+
+impl Totals {
+    /// Mean tile balance (0 to 1) over the cycles spent on `activities`; `None` if there are none.
+    pub fn tile_balance(&self, activities: &[Activity]) -> Option<f64> {
+        let cycles: u64 = activities.iter().map(|&activity| self.cycles[activity]).sum();
+        let balance: f64 = activities.iter().map(|&activity| self.balance[activity] as f64).sum();
+        (cycles > 0).then(|| balance / (cycles as f64 * Balance::ONE))
+    }
+
+    /// The activity with the most cycles; the first in [`Activity::ALL`] among equals.
+    pub fn dominant(&self) -> Option<Activity> {
+        let (activity, cycles) =
+            self.cycles.iter().reduce(|best, next| if next.1 > best.1 { next } else { best })?;
+        (cycles > 0).then_some(activity)
+    }
+
+    /// The sums of a single step.
+    pub(super) fn of(record: &Record) -> Self {
+        let mut totals = Self::default();
+        totals.add_step(record);
+        totals
+    }
+
+    /// Adds a later step.
+    pub(super) fn add_step(&mut self, record: &Record) {
+        let (activity, cycles) = (record.class.activity(), record.range.length());
+        let at = activity as usize;
+        let add = |sum: &mut u64, value: u64| *sum = sum.saturating_add(value);
+        self.steps += 1;
+        add(&mut self.cycles.0[at], cycles);
+        add(&mut self.balance.0[at], record.balance.weighted(cycles));
+        add(&mut self.bytes_in.0[at], record.bytes_in);
+        add(&mut self.bytes_out.0[at], record.bytes_out);
+        if self.longest.is_none_or(|longest| cycles > longest.cycles) {
+            let kind = record.class.kind();
+            self.longest = Some(Longest { program: record.program, kind, activity, cycles });
+        }
+    }
+
+    /// Adds the sums of later steps.
+    pub(super) fn add(&mut self, later: &Self) {
+        self.steps += later.steps;
+        self.cycles.add(&later.cycles);
+        self.balance.add(&later.balance);
+        self.bytes_in.add(&later.bytes_in);
+        self.bytes_out.add(&later.bytes_out);
+        let cycles = |longest: Option<Longest>| longest.map(|l| l.cycles);
+        if cycles(later.longest) > cycles(self.longest) {
+            self.longest = later.longest;
+        }
+    }
+
+    pub(super) fn columns(&self) -> [PerActivity; 4] {
+        [self.cycles, self.balance, self.bytes_in, self.bytes_out]
+    }
+
+    /// Whether no balance is above 1.
+    pub(super) fn is_balanced(&self) -> bool {
+        let mut pairs = self.balance.0.iter().zip(self.cycles.0);
+        pairs.all(|(&balance, cycles)| balance <= Balance(u16::MAX).weighted(cycles))
+    }
+}
+
+/// A row of the trace: what one IPU, or one group of tiles on it, does after another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneInfo {
+    /// IPU of the replica.
+    pub ipu: u32,
+    /// 0 for compute tiles; higher where other tiles of the IPU work beside them.
+    pub sub_lane: u8,
+    /// Number of steps.
+    pub steps: u64,
+    /// From the start of the first step to the end of the last.
+    pub range: CycleRange,
+}
+
+/// An executed step as one lane sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneStep {
+    /// Position on the lane, counted from 0.
+    pub position: u64,
+    /// The step; [`Report::step`](crate::Report::step) knows all about it.
+    pub step: StepId,
+    /// The drawn bar.
+    pub range: CycleRange,
+    /// Its kind.
+    pub kind: ProgramKind,
+    /// What it spent its time on.
+    pub activity: Activity,
+    /// Its program, where it has one.
+    pub program: Option<ProgramId>,
+    /// Active tile balance x active tiles / tiles of the IPU.
+    pub tile_balance: Balance,
+    /// Bytes received by tiles of this IPU.
+    pub bytes_in: u64,
+    /// Bytes sent by tiles of this IPU.
+    pub bytes_out: u64,
+}
+
+impl LaneStep {
+    pub(super) fn new(position: u64, record: &Record) -> Self {
+        Self {
+            position,
+            step: record.step,
+            range: record.range,
+            kind: record.class.kind(),
+            activity: record.class.activity(),
+            program: record.program,
+            tile_balance: record.balance,
+            bytes_in: record.bytes_in,
+            bytes_out: record.bytes_out,
+        }
+    }
+}
+
+/// Consecutive steps, each narrower than a pixel, drawn as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// From the start of the first step to the end of the last; gaps between them included.
+    pub range: CycleRange,
+    /// Position of the first step on the lane.
+    pub first_position: u64,
+    /// The first step.
+    pub first_step: StepId,
+    /// Sums over the steps, whole steps even where they reach out of the window.
+    pub totals: Totals,
+}
+
+/// Something to draw on a lane.
+#[expect(clippy::large_enum_variant, reason = "buckets are the many, and made once per view")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Span {
+    /// A step at least one pixel wide, exactly as it ran.
+    Step(LaneStep),
+    /// Steps narrower than a pixel.
+    Bucket(Bucket),
+}
+
+impl Span {
+    /// The cycles from its start to its end.
+    pub fn range(&self) -> CycleRange {
+        match self {
+            Self::Step(step) => step.range,
+            Self::Bucket(bucket) => bucket.range,
+        }
+    }
+
+    /// Number of steps in it.
+    pub fn steps(&self) -> u64 {
+        match self {
+            Self::Step(_) => 1,
+            Self::Bucket(bucket) => bucket.totals.steps,
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The laws of an index: each node is the sum of its children, up from the steps.
+
+use super::Trace;
+use super::node::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, Node};
+use super::store::Store;
+use crate::error::ReportError;
+use std::ops::Range;
+
+impl Trace {
+    /// Broken laws, in words; stops after the first of each lane.
+    pub(crate) fn verify(&self) -> Result<Vec<String>, ReportError> {
+        let mut broken = Vec::new();
+        for lane in 0..self.lanes().len() as u32 {
+            broken.extend(verify_lane(&self.store, lane)?);
+        }
+        Ok(broken)
+    }
+}
+
+fn verify_lane(store: &Store, lane: u32) -> Result<Option<String>, ReportError> {
+    let info = store.lanes[lane as usize];
+    for level in 1..=node::level_count(info.steps) {
+        let count = node::node_count(info.steps, level);
+        for block in 0..count.div_ceil(BLOCK_NODES as u64) {
+            let nodes = store.nodes(lane, level, block)?;
+            for (at, node) in (block * BLOCK_NODES as u64..).zip(nodes.iter()) {
+                if sum_of_children(store, lane, level, at)?.as_ref() != Some(node) {
+                    return Ok(Some(format!(
+                        "IPU {} lane {}: node {at} of level {level} is not the sum of its children",
+                        info.ipu, info.sub_lane
+                    )));
+                }
+            }
+        }
+    }
+    let first = store.nodes(lane, 1, 0)?;
+    let starts_right = first.first().is_some_and(|node| node.range.start == info.range.start);
+    Ok((!starts_right).then(|| format!("IPU {}: the lane does not start where it says", info.ipu)))
+}
+
+fn sum_of_children(
+    store: &Store,
+    lane: u32,
+    level: u32,
+    at: u64,
+) -> Result<Option<Node>, ReportError> {
+    let all = store.lanes[lane as usize].steps;
+    let part = |size: u64, count: u64, of: u64| -> Range<usize> {
+        let base = at * size / of * of;
+        (at * size - base) as usize..(((at + 1) * size).min(count) - base) as usize
+    };
+    let mut sum: Option<Node> = None;
+    let mut add = |child: &Node| match &mut sum {
+        Some(sum) => sum.add(child),
+        None => sum = Some(*child),
+    };
+    if level == 1 {
+        let chunk = super::chunk::CHUNK_STEPS as u64;
+        let records = store.chunk(lane, at * LEAF_STEPS / chunk)?;
+        records[part(LEAF_STEPS, all, chunk)].iter().for_each(|record| add(&Node::of(record)));
+    } else {
+        let block = BLOCK_NODES as u64;
+        let nodes = store.nodes(lane, level - 1, at * FAN_OUT / block)?;
+        nodes[part(FAN_OUT, node::node_count(all, level - 1), block)].iter().for_each(add);
+    }
+    Ok(sum)
+}

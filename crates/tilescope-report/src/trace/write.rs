@@ -1,0 +1,77 @@
+//! All lanes of a trace index on their way into a file.
+
+use super::build::{Blob, LaneBuilder, lane_number};
+use super::record::{Details, Record};
+use crate::codec::pack;
+use crate::error::ReportError;
+use crate::rows::Rows;
+use rusqlite::params;
+use std::collections::BTreeMap;
+
+/// Most programs that the lanes learn expectations of, together: 100 MB.
+const MAX_LEARNT: usize = 1 << 20;
+
+/// Writes the tables `trace_lanes`, `trace_chunks` and `trace_nodes`, step by step.
+pub(crate) struct IndexWriter {
+    lanes: BTreeMap<(u32, u8), LaneBuilder>,
+    room: usize,
+    blobs: Vec<Blob>,
+}
+
+impl Default for IndexWriter {
+    fn default() -> Self {
+        Self { lanes: BTreeMap::new(), room: MAX_LEARNT, blobs: Vec::new() }
+    }
+}
+
+impl IndexWriter {
+    /// Where the last step of a lane (IPU and sub-lane) ends; 0 for a new lane.
+    pub(crate) fn end(&self, lane: (u32, u8)) -> u64 {
+        self.lanes.get(&lane).map_or(0, LaneBuilder::end)
+    }
+
+    /// Adds a step to a lane; it must not start before [`IndexWriter::end`].
+    pub(crate) fn push(&mut self, lane: (u32, u8), record: Record, details: Option<Details>) {
+        let new = || LaneBuilder::new(lane_number(lane.0, lane.1));
+        let builder = self.lanes.entry(lane).or_insert_with(new);
+        builder.push(record, details, &mut self.room, &mut self.blobs);
+    }
+
+    /// Pieces that are complete; they are to be stored in this order.
+    pub(crate) fn complete(&mut self) -> impl Iterator<Item = Blob> {
+        self.blobs.drain(..)
+    }
+
+    /// Writes what is left.
+    pub(crate) fn finish(mut self, rows: &Rows) -> Result<(), ReportError> {
+        for ((ipu, sub_lane), builder) in self.lanes {
+            let lane = builder.finish(&mut self.room, &mut self.blobs);
+            self.blobs.drain(..).try_for_each(|blob| blob.insert(rows))?;
+            rows.insert(
+                "trace_lanes",
+                params![
+                    lane_number(ipu, sub_lane),
+                    ipu,
+                    sub_lane,
+                    lane.steps as i64,
+                    lane.range.start as i64,
+                    lane.range.end as i64,
+                    lane.expectations,
+                ],
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl Blob {
+    /// Packs and stores the piece.
+    pub(crate) fn insert(self, rows: &Rows) -> Result<(), ReportError> {
+        let (table, key, raw) = match self {
+            Self::Chunk(key, raw) => ("trace_chunks", key, raw),
+            Self::Details(key, raw) => ("trace_details", key, raw),
+            Self::Nodes(key, raw) => ("trace_nodes", key, raw),
+        };
+        rows.insert(table, params![key, pack(&raw)])
+    }
+}

@@ -1,0 +1,378 @@
+//! The compiled program as rows.
+
+use crate::addresses;
+use crate::comb::{Comb, combs};
+use crate::error::ReportError;
+use crate::limits::{
+    MAX_COUNT, MAX_IPUS, MAX_TILE_BYTES, MAX_TILE_CYCLES, MAX_TILE_VERTICES, MAX_TILES,
+};
+use crate::model::*;
+use crate::rows::{Rows, fit, on_replica, resolve};
+use crate::units::TileRuns;
+use rusqlite::params;
+use std::collections::{BTreeMap, HashMap};
+
+type Done = Result<(), ReportError>;
+
+/// Writes all of `compilation`.
+pub(super) fn write(rows: &Rows, compilation: &Compilation) -> Done {
+    machine(rows, compilation)?;
+    operations(rows, compilation)?;
+    programs(rows, compilation)?;
+    compute_sets(rows, compilation)?;
+    exchanges(rows, compilation)?;
+    routes(rows, compilation)?;
+    variables(rows, compilation)?;
+    memory(rows, compilation)?;
+    for (id, step) in compilation.liveness.iter().enumerate() {
+        let what = || format!("program of liveness step {id}");
+        let program = resolve(step.program.0, compilation.programs.len(), what)?;
+        let bytes = fit(step.bytes, MAX_COUNT, || format!("bytes of liveness step {id}"))?;
+        rows.insert("liveness_steps", params![id as i64, program, bytes])?;
+    }
+    Ok(())
+}
+
+fn machine(rows: &Rows, compilation: &Compilation) -> Done {
+    let Compilation { target, graph, .. } = compilation;
+    let tiles = u64::from(target.tiles_per_ipu) * u64::from(target.ipus_per_replica);
+    fit(tiles, u64::from(MAX_TILES), || "number of tiles of the replica".to_owned())?;
+    fit(target.ipus_per_replica.into(), MAX_IPUS.into(), || "number of IPUs".to_owned())?;
+    fit(target.io_tiles_per_ipu.into(), target.tiles_per_ipu.into(), || {
+        "number of I/O tiles".to_owned()
+    })?;
+    let count = |value: u64, name: &str| fit(value, MAX_COUNT, || format!("{name} of the target"));
+    rows.insert(
+        "target",
+        params![
+            target.kind.name(),
+            target.name,
+            target.architecture,
+            target.num_ipus,
+            target.tiles_per_ipu,
+            target.io_tiles_per_ipu,
+            count(target.bytes_per_tile.0, "memory")?,
+            count(target.clock.0, "clock")?,
+            target.replicas,
+            target.ipus_per_replica,
+            count(target.memory_element_bytes.0, "memory element")?,
+            count(target.interleaved_offset.0, "interleaved offset")?,
+            target.tiles_per_column,
+        ],
+    )?;
+    for tile in 0..target.tiles_per_replica() {
+        rows.insert("tiles", params![tile, tile / target.tiles_per_ipu])?;
+    }
+    let count = |value: u64, name: &str| fit(value, MAX_COUNT, || format!("number of {name}"));
+    rows.insert(
+        "graph",
+        params![
+            count(graph.compute_sets, "compute sets")?,
+            count(graph.vertices, "vertices")?,
+            count(graph.edges, "edges")?,
+            count(graph.variables, "variables")?,
+        ],
+    )?;
+    for (id, (key, value)) in compilation.options.iter().enumerate() {
+        rows.insert("options", params![id as i64, key, value])?;
+    }
+    if let Some(batching) = &compilation.batching {
+        rows.insert(
+            "batching",
+            params![
+                count(batching.micro_batch, "samples of a micro-batch")?,
+                count(batching.gradient_accumulation, "accumulated micro-batches")?,
+                count(batching.replicas, "replicas")?,
+                count(batching.device_iterations, "device iterations")?,
+            ],
+        )?;
+    }
+    for (id, text) in compilation.notes.iter().enumerate() {
+        rows.insert("notes", params![id as i64, text])?;
+    }
+    Ok(())
+}
+
+fn operations(rows: &Rows, compilation: &Compilation) -> Done {
+    for (id, operation) in compilation.operations.iter().enumerate() {
+        let what = || format!("IPU of operation {}", operation.name);
+        let ipu = resolve(operation.ipu, compilation.target.ipus_per_replica as usize, what)?;
+        let flops = fit(operation.flops, MAX_COUNT, || format!("flops of {}", operation.name))?;
+        rows.insert(
+            "operations",
+            params![
+                id as i64,
+                operation.name,
+                operation.kind,
+                operation.pass.name(),
+                operation.block,
+                ipu,
+                flops,
+                operation.shapes,
+                operation.plan,
+            ],
+        )?;
+        for (position, input) in operation.inputs.iter().enumerate() {
+            let what = || format!("earlier operation read by {}", operation.name);
+            let input = resolve(input.0, id, what)?;
+            rows.insert("operation_inputs", params![id as i64, position as i64, input])?;
+        }
+    }
+    Ok(())
+}
+
+fn programs(rows: &Rows, compilation: &Compilation) -> Done {
+    let Compilation { programs, compute_sets, operations, target, .. } = compilation;
+    for (id, program) in programs.iter().enumerate() {
+        let of = |part: &str| format!("{part} of program {id} ({})", program.name);
+        let ipu =
+            program.ipu.map(|ipu| resolve(ipu, target.ipus_per_replica as usize, || of("IPU")));
+        let compute_set =
+            program.compute_set.map(|cs| resolve(cs.0, compute_sets.len(), || of("compute set")));
+        let operation =
+            program.operation.map(|op| resolve(op.0, operations.len(), || of("operation")));
+        rows.insert(
+            "programs",
+            params![
+                id as i64,
+                program.name,
+                program.kind.name(),
+                ipu.transpose()?,
+                compute_set.transpose()?,
+                operation.transpose()?,
+                program.stream.name(),
+                fit(program.repeats, MAX_COUNT, || of("repeats"))?,
+            ],
+        )?;
+        for (position, child) in program.children.iter().enumerate() {
+            let child = resolve(child.0, programs.len(), || of("child"))?;
+            rows.insert("program_children", params![id as i64, position as i64, child])?;
+        }
+    }
+    for (position, root) in compilation.roots.iter().enumerate() {
+        let root = resolve(root.0, programs.len(), || "root of the program tree".to_owned())?;
+        rows.insert("program_roots", params![position as i64, root])?;
+    }
+    Ok(())
+}
+
+fn compute_sets(rows: &Rows, compilation: &Compilation) -> Done {
+    let tile_count = compilation.target.tiles_per_replica();
+    for (id, vertex_type) in compilation.vertex_types.iter().enumerate() {
+        let bytes = |value| fit(value, MAX_TILE_BYTES, || format!("bytes of {}", vertex_type.name));
+        let (code, state) = (bytes(vertex_type.code_bytes)?, bytes(vertex_type.state_bytes)?);
+        rows.insert("vertex_types", params![id as i64, vertex_type.name, code, state])?;
+    }
+    let (mut set_cycles, mut vertex_tiles) =
+        (rows.table("compute_set_cycles")?, rows.table("vertex_tiles")?);
+    let mut groups = 0i64;
+    for (id, set) in compilation.compute_sets.iter().enumerate() {
+        let of = |part: &str| format!("{part} of compute set {}", set.name);
+        rows.insert("compute_sets", params![id as i64, set.name])?;
+        for (comb, cycles) in combs(&set.cycles) {
+            on_replica(&comb, tile_count, || of("work"))?;
+            let cycles = fit(cycles, MAX_TILE_CYCLES, || of("cycles"))?;
+            let Comb { first, every, times, .. } = comb;
+            let row = params![id as i64, first, comb.end(), every, times, cycles];
+            set_cycles.insert(row)?;
+        }
+        for group in &set.vertices {
+            let types = compilation.vertex_types.len();
+            let vertex_type = resolve(group.vertex_type.0, types, || of("vertex type"))?;
+            let edges = fit(group.edges, MAX_COUNT, || of("edges"))?;
+            rows.insert("vertex_groups", params![groups, id as i64, vertex_type, edges])?;
+            for (comb, count) in combs(&group.count) {
+                on_replica(&comb, tile_count, || of("vertices"))?;
+                let count = fit(count, MAX_TILE_VERTICES, || of("number of vertices"))?;
+                let Comb { first, every, times, .. } = comb;
+                let row = params![groups, first, comb.end(), every, times, count];
+                vertex_tiles.insert(row)?;
+            }
+            groups += 1;
+        }
+    }
+    Ok(())
+}
+
+fn routes(rows: &Rows, compilation: &Compilation) -> Done {
+    let tiles = u64::from(compilation.target.tiles_per_replica());
+    for (id, route) in compilation.routes.iter().enumerate() {
+        let of = || format!("tiles of route {id}");
+        let program = resolve(route.program.0, compilation.programs.len(), || {
+            format!("program of route {id}")
+        })?;
+        rows.insert(
+            "exchange_routes",
+            params![
+                id as i64,
+                program,
+                route.from.first,
+                fit(route.from.end.into(), tiles, of)?,
+                route.to.first,
+                fit(route.to.end.into(), tiles, of)?,
+                fit(route.bytes, MAX_COUNT, || format!("bytes of route {id}"))?,
+            ],
+        )?;
+    }
+    Ok(())
+}
+
+fn exchanges(rows: &Rows, compilation: &Compilation) -> Done {
+    let tile_count = compilation.target.tiles_per_replica();
+    let mut exchange_tiles = rows.table("exchange_tiles")?;
+    for (id, exchange) in compilation.exchanges.iter().enumerate() {
+        let of = || format!("traffic of exchange {id}");
+        let program = resolve(exchange.program.0, compilation.programs.len(), || {
+            format!("program of exchange {id}")
+        })?;
+        rows.insert("exchanges", params![id as i64, program])?;
+        for (comb, traffic) in combs(&exchange.tiles) {
+            on_replica(&comb, tile_count, of)?;
+            exchange_tiles.insert(params![
+                id as i64,
+                comb.first,
+                comb.end(),
+                comb.every,
+                comb.times,
+                fit(traffic.bytes_in, MAX_TILE_BYTES, of)?,
+                fit(traffic.bytes_out, MAX_TILE_BYTES, of)?,
+                fit(traffic.bytes_delivered, MAX_TILE_BYTES, of)?,
+                fit(traffic.messages_in, MAX_TILE_BYTES, of)?,
+                fit(traffic.messages_out, MAX_TILE_BYTES, of)?,
+                fit(traffic.code_bytes, MAX_TILE_BYTES, of)?,
+            ])?;
+        }
+    }
+    Ok(())
+}
+
+/// Hands out ids of texts, in the order the texts first come up.
+#[derive(Default)]
+struct Strings<'a>(HashMap<&'a str, i64>);
+
+impl<'a> Strings<'a> {
+    fn id(&mut self, rows: &Rows, text: &'a str) -> Result<i64, ReportError> {
+        if let Some(&id) = self.0.get(text) {
+            return Ok(id);
+        }
+        let id = self.0.len() as i64;
+        self.0.insert(text, id);
+        rows.insert("vars_string_table", params![id, text])?;
+        Ok(id)
+    }
+}
+
+fn variables(rows: &Rows, compilation: &Compilation) -> Done {
+    for category in Category::ALL {
+        rows.insert("var_categories", params![category as i64, category.name()])?;
+    }
+    let tile_count = compilation.target.tiles_per_replica();
+    let mut strings = Strings::default();
+    let mut var_tiles = rows.table("var_tiles")?;
+    for (id, variable) in compilation.variables.iter().enumerate() {
+        let of = |part: &str| format!("{part} of variable {}", variable.name);
+        let name = strings.id(rows, &variable.name)?;
+        let shape = strings.id(rows, &variable.shape)?;
+        let operations = compilation.operations.len();
+        let operation = variable
+            .operation
+            .map(|op| resolve(op.0, operations, || of("operation")))
+            .transpose()?;
+        let live = variable.lifetime.as_ref();
+        rows.insert(
+            "vars",
+            params![
+                id as i64,
+                name,
+                variable.category as i64,
+                operation,
+                shape,
+                live.map(|steps| steps.start),
+                live.map(|steps| steps.end),
+            ],
+        )?;
+        for (comb, bytes) in combs(&variable.tiles.map(|part| part.bytes)) {
+            on_replica(&comb, tile_count, || of("part"))?;
+            let bytes = fit(bytes, MAX_TILE_BYTES, || of("size"))?;
+            let Comb { first, every, times, .. } = comb;
+            var_tiles.insert(params![id as i64, first, comb.end(), every, times, bytes])?;
+        }
+        let addresses = variable.tiles.map(|part| part.offset);
+        fit(addresses.max(), MAX_TILE_BYTES, || of("address"))?;
+        rows.insert("var_addresses", params![id as i64, addresses::encode(&addresses)])?;
+    }
+    Ok(())
+}
+
+fn memory(rows: &Rows, compilation: &Compilation) -> Done {
+    let tile_count = compilation.target.tiles_per_replica();
+    for (tiles, memory) in compilation.tile_memory.iter() {
+        on_replica(&Comb::one(tiles), tile_count, || "memory".to_owned())?;
+        let bytes =
+            |value| fit(value, MAX_TILE_BYTES, || format!("memory of tile {}", tiles.first));
+        let including_gaps = bytes(memory.including_gaps)?;
+        let non_interleaved = bytes(memory.non_interleaved)?;
+        let interleaved = bytes(memory.interleaved)?;
+        let overflowed = bytes(memory.overflowed)?;
+        let always_live = bytes(memory.always_live)?;
+        let peak = bytes(memory.peak_not_always_live)?;
+        for tile in tiles.first..tiles.end {
+            rows.insert(
+                "memory_by_tile",
+                params![
+                    tile,
+                    non_interleaved + interleaved + overflowed,
+                    including_gaps,
+                    non_interleaved,
+                    interleaved,
+                    overflowed,
+                    always_live,
+                    peak,
+                ],
+            )?;
+        }
+    }
+    for ((category, region, overlapped), bytes) in owners(&compilation.tile_categories)? {
+        for (comb, bytes) in combs(&bytes) {
+            let what = || format!("memory by category of tile {}", comb.first);
+            on_replica(&comb, tile_count, what)?;
+            rows.insert(
+                "category_bytes",
+                params![
+                    category as i64,
+                    region as i64,
+                    overlapped,
+                    comb.first,
+                    comb.end(),
+                    comb.every,
+                    comb.times,
+                    fit(bytes, MAX_TILE_BYTES, what)?,
+                ],
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// What bytes belong to: their category, region, and whether they share their address.
+type Owner = (Category, Region, bool);
+
+/// Bytes per tile of each owner, from the owners of each tile.
+fn owners(
+    tiles: &TileRuns<Vec<CategoryBytes>>,
+) -> Result<BTreeMap<Owner, TileRuns<u64>>, ReportError> {
+    let mut owners: BTreeMap<_, TileRuns<u64>> = BTreeMap::new();
+    for (range, list) in tiles.iter() {
+        for share in list {
+            let owner = (share.category, share.region, share.overlapped);
+            let bytes = owners.entry(owner).or_default();
+            if bytes.get(range.first).is_some() {
+                let problem =
+                    format!("memory by category of tile {} names an owner twice", range.first);
+                return Err(ReportError::refused(problem));
+            }
+            bytes.push(range, share.bytes);
+        }
+    }
+    Ok(owners)
+}

@@ -1,0 +1,73 @@
+//! What an execution leaves in the file, piece by piece.
+
+use crate::error::ReportError;
+use crate::model::StepOnIpu;
+use crate::rows::Rows;
+use crate::trace::Blob;
+use rusqlite::params;
+
+/// One row of an execution, checked and on its way to the file.
+pub(super) enum Piece {
+    /// A row of `steps`.
+    Step { id: u64, kind: &'static str, program: u32, compute_set: Option<u32> },
+    /// A row of `steps_by_ipu`.
+    OnIpu { id: u64, on_ipu: StepOnIpu, balance: f64 },
+    /// A piece of the trace index.
+    Blob(Blob),
+    /// A row of `marks`.
+    Mark(Box<MarkRow>),
+}
+
+/// A row of `marks`.
+pub(super) struct MarkRow {
+    pub(super) id: i64,
+    pub(super) kind: &'static str,
+    pub(super) label: String,
+    pub(super) ipu: Option<u32>,
+    pub(super) pass: Option<&'static str>,
+    /// Index, first step, step behind the last, first cycle, cycle behind the last.
+    pub(super) numbers: [i64; 5],
+}
+
+impl Piece {
+    pub(super) fn insert(self, rows: &Rows) -> Result<(), ReportError> {
+        match self {
+            Self::Step { id, kind, program, compute_set } => {
+                rows.insert("steps", params![id as i64, kind, program, compute_set])
+            }
+            Self::OnIpu { id, on_ipu, balance } => {
+                rows.insert("steps_by_ipu", row(id, &on_ipu, balance))
+            }
+            Self::Blob(blob) => blob.insert(rows),
+            Self::Mark(mark) => {
+                let [index, first_step, end_step, start, end] = mark.numbers;
+                let MarkRow { id, kind, label, ipu, pass, .. } = *mark;
+                rows.insert(
+                    "marks",
+                    params![id, kind, label, ipu, pass, index, first_step, end_step, start, end],
+                )
+            }
+        }
+    }
+}
+
+/// A row of `steps_by_ipu`; cycles count from the start of the first active tile.
+fn row(id: u64, on_ipu: &StepOnIpu, balance: f64) -> impl rusqlite::Params {
+    let base = on_ipu.from_min;
+    (
+        id as i64,
+        on_ipu.ipu,
+        (on_ipu.to_max - on_ipu.from_max) as i64,
+        on_ipu.active_tiles,
+        base as i64,
+        0,
+        (on_ipu.from_max - base) as i64,
+        (on_ipu.to_min - base) as i64,
+        (on_ipu.to_max - base) as i64,
+        f64::from(on_ipu.active_tile_balance),
+        balance.min(1.0),
+        on_ipu.bytes_in as i64,
+        on_ipu.bytes_out as i64,
+        on_ipu.sub_lane,
+    )
+}

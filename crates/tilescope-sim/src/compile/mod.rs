@@ -1,0 +1,296 @@
+//! From a spec to a compiled program: everything that is known before it runs.
+
+mod fragments;
+mod memory;
+mod notes;
+mod outline;
+mod remote;
+mod stash;
+mod tables;
+mod tensors;
+mod transfers;
+mod tree;
+mod update;
+
+pub use fragments::{Fragment, pass_name};
+pub use tables::{Item, LeafCost, whole_ipu};
+pub use transfers::{HostCopy, LinkCopy};
+
+use crate::graph::{Graph, GraphError, Role, TensorId, Training};
+use crate::lower::code::CodeAccount;
+use crate::lower::{LowerError, Lowering, PlanningOptions, alone};
+use crate::ops::Optimizer;
+use crate::planner::{Machine, PlanCache};
+use crate::schedule::{Placement, Schedule, SyncGroups, balanced};
+use crate::spec::{Spec, SpecError};
+use crate::targets::System;
+use fragments::Maker;
+use std::collections::{BTreeMap, BTreeSet};
+use tables::Tables;
+use tensors::{Keeping, Lifetimes, Tensors};
+use tilescope_report::units::{Bytes, Hertz, ProgramId};
+use tilescope_report::{Batching, Compilation, GraphCounts, Pass, Target};
+
+/// Why a spec could not be compiled.
+#[derive(Debug, thiserror::Error)]
+pub enum CompileError {
+    /// The spec asks for something impossible.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// The model's sizes do not fit together.
+    #[error("model: {0}")]
+    Graph(#[from] GraphError),
+    /// An operation cannot be planned.
+    #[error("cannot compile {0}")]
+    Lower(#[from] LowerError),
+}
+
+/// A compiled program: the compile-time part of the report, and what the run needs.
+#[derive(Debug)]
+pub struct Compiled {
+    /// The compile-time part of the report.
+    pub compilation: Compilation,
+    /// Costs of leaves that run on one IPU.
+    pub costs: BTreeMap<ProgramId, LeafCost>,
+    /// What each stage does in each pass.
+    pub fragments: Vec<Fragment>,
+    /// Copies before the program starts: they tell the device which program to run.
+    pub prologue: Prologue,
+    /// Copies from the host.
+    pub host_inputs: Vec<HostCopy>,
+    /// Copies to the host.
+    pub host_outputs: Vec<HostCopy>,
+    /// Copies between IPUs.
+    pub link_copies: Vec<LinkCopy>,
+    /// For each IPU, the wait of its compute tiles for its I/O tiles.
+    pub io_syncs: Vec<ProgramId>,
+    /// The sync in which the framework on the host holds an iteration up.
+    pub iteration_sync: ProgramId,
+    /// Which IPUs wait for each other.
+    pub sync_groups: SyncGroups,
+    /// When everything happens.
+    pub schedule: Schedule,
+    /// Where blocks run.
+    pub placement: Placement,
+    /// Links, sync and host.
+    pub system: System,
+}
+
+/// What every run begins with.
+#[derive(Debug)]
+pub struct Prologue {
+    /// Two control copies.
+    pub copies: Vec<HostCopy>,
+    /// The exchange that tells all tiles which program was chosen.
+    pub broadcast: Vec<Item>,
+}
+
+impl Compiled {
+    /// What a stage does in a pass.
+    pub fn fragment(&self, stage: usize, pass: Pass) -> Option<&Fragment> {
+        self.fragments.iter().find(|fragment| fragment.stage == stage && fragment.pass == pass)
+    }
+
+    /// Tiles that need more memory than they have.
+    pub fn tiles_out_of_memory(&self) -> u64 {
+        let tiles = self.compilation.tile_memory.iter();
+        tiles
+            .filter(|(_, tile)| tile.overflowed > 0)
+            .map(|(range, _)| u64::from(range.count()))
+            .sum()
+    }
+}
+
+/// Compiles a spec.
+///
+/// # Errors
+/// [`CompileError`]; not fitting in memory is not one of them: see
+/// [`Compiled::tiles_out_of_memory`].
+pub fn compile(spec: &Spec) -> Result<Compiled, CompileError> {
+    let graph = build_graph(spec)?;
+    let plans = PlanCache::new();
+    let placement = Placement::new(spec, &graph, &|| block_costs(spec, &graph, &plans))?;
+    let schedule = Schedule::new(&spec.options, placement.stages.len(), spec.model.training);
+    let keeping = Keeping {
+        stash_depths: &schedule.stash_depths,
+        copying: schedule.copying,
+        recomputation: spec.options.recomputation,
+        activations_off_chip: !spec.options.location.activations.on_chip,
+    };
+    let tensors = Tensors::new(&graph, &placement, &keeping);
+    let target = target(spec);
+    let chip = spec.target.chip;
+    let tiles = target.tiles_per_replica();
+    let rate = spec.options.host.bytes_per_second;
+    let system = System::new(spec.target.system, spec.target.kind, spec.target.ipus, rate);
+    let mut maker = Maker {
+        graph: &graph,
+        placement: &placement,
+        tensors: &tensors,
+        lowering: lowering(spec, &graph, &plans),
+        tables: Tables::new(
+            spec.target.kind,
+            chip.tiles,
+            CodeAccount::new(chip, spec.target.kind, tiles as usize),
+        ),
+        works: Vec::new(),
+        lifetimes: Lifetimes::default(),
+        extras: Vec::new(),
+        operations: Vec::new(),
+        spec,
+        schedule: &schedule,
+        system: &system,
+        sharded: sharded_tensors(spec, &graph),
+        makers: BTreeMap::new(),
+    };
+    let parts = tree::assemble(&mut maker, &schedule)?;
+    let memory = memory::place(&mut maker, chip, tiles);
+    let Maker { tables, operations, .. } = maker;
+    let counts = GraphCounts {
+        compute_sets: tables.compute_sets.len() as u64,
+        vertices: count(&tables, |_| 1),
+        edges: count(&tables, |edges| edges),
+        variables: memory.variables.iter().map(|variable| variable.tiles.tile_count()).sum(),
+    };
+    let compilation = Compilation {
+        target,
+        graph: counts,
+        options: spec.effective.clone(),
+        batching: batching(spec),
+        operations,
+        programs: tables.programs,
+        roots: parts.roots,
+        compute_sets: tables.compute_sets,
+        vertex_types: tables.vertex_types,
+        exchanges: tables.exchanges,
+        routes: tables.routes,
+        variables: memory.variables,
+        tile_memory: memory.allocation.memory,
+        tile_categories: memory.allocation.categories,
+        liveness: tables.liveness,
+        notes: Vec::new(),
+    };
+    let mut compiled = Compiled {
+        compilation,
+        costs: tables.costs,
+        fragments: parts.fragments,
+        prologue: parts.prologue,
+        host_inputs: parts.host_inputs,
+        host_outputs: parts.host_outputs,
+        link_copies: parts.link_copies,
+        io_syncs: parts.io_syncs,
+        iteration_sync: parts.iteration_sync,
+        sync_groups: SyncGroups::new(spec.options.sync_pattern, spec.target.ipus),
+        schedule,
+        placement,
+        system,
+    };
+    compiled.compilation.notes = notes::notes(&compiled, spec);
+    Ok(compiled)
+}
+
+/// The model's graph, with gradients and update where it is trained.
+fn build_graph(spec: &Spec) -> Result<Graph, CompileError> {
+    let mut graph = (spec.model.definition.build)(&spec.model)?;
+    if spec.options.tensor_parallel > 1 {
+        graph = graph.split_linear_layers(u64::from(spec.options.tensor_parallel));
+    }
+    if !spec.model.training {
+        return Ok(graph);
+    }
+    let optimizer = Optimizer::find(&spec.model.optimizer).unwrap_or_else(|| {
+        panic!("KEYS lists optimiser {}, Optimizer does not", spec.model.optimizer)
+    });
+    Ok(graph.train(Training {
+        optimizer,
+        accumulate: spec.options.gradient_accumulation > 1,
+        loss_scaling: spec.model.loss_scaling,
+    })?)
+}
+
+fn lowering<'a>(spec: &Spec, graph: &'a Graph, plans: &'a PlanCache) -> Lowering<'a> {
+    let chip = spec.target.chip;
+    let tiles = u64::from(chip.tiles - spec.options.num_io_tiles);
+    let planning = PlanningOptions {
+        available_memory_proportion: spec.options.available_memory_proportion,
+        partials_type: spec.options.partials_type,
+        serialisation: spec.options.serialisation,
+        conv_dithering: spec.options.conv_dithering,
+    };
+    Lowering::new(graph, Machine { chip: *chip, tiles }, spec.model.training, planning, plans)
+}
+
+/// Cycles of the forward and backward nodes of each block, for one micro-batch. Blocks that cannot
+/// be lowered cost nothing here; compiling reports them.
+fn block_costs(spec: &Spec, graph: &Graph, plans: &PlanCache) -> Vec<u64> {
+    let mut lowering = lowering(spec, graph, plans);
+    lowering.plan_ahead();
+    let mut costs = vec![0; graph.blocks.len()];
+    for node in graph.nodes.iter().filter(|node| node.pass != Pass::Update) {
+        if let Ok(lowered) = lowering.lower(node) {
+            costs[node.block.0] += alone::cycles(&lowered.work);
+        }
+    }
+    costs
+}
+
+/// The split of a spec's blocks over its IPUs whose longest stage is shortest, as the names of the
+/// blocks of each stage, with its cycles for one micro-batch.
+///
+/// # Errors
+/// A model whose sizes do not fit together.
+pub fn balance(spec: &Spec) -> Result<Vec<(Vec<String>, u64)>, CompileError> {
+    let graph = build_graph(spec)?;
+    let costs = block_costs(spec, &graph, &PlanCache::new());
+    let parts = balanced(&costs, spec.target.ipus as usize);
+    Ok(parts
+        .into_iter()
+        .map(|part| (graph.blocks[part.clone()].to_vec(), costs[part].iter().sum()))
+        .collect())
+}
+
+/// Optimiser state that the replicas share out.
+fn sharded_tensors(spec: &Spec, graph: &Graph) -> BTreeSet<TensorId> {
+    let location = &spec.options.location;
+    if !location.sharded_state {
+        return BTreeSet::new();
+    }
+    let large =
+        |id: &TensorId| graph.tensor(*id).ty.elements() >= location.min_elements_for_sharding;
+    graph.with_role(Role::State).filter(large).collect()
+}
+
+fn target(spec: &Spec) -> Target {
+    let chip = spec.target.chip;
+    Target {
+        kind: spec.target.kind,
+        name: chip.name.to_string(),
+        architecture: chip.architecture.to_string(),
+        num_ipus: spec.ipus_in_all(),
+        tiles_per_ipu: chip.tiles,
+        io_tiles_per_ipu: spec.options.num_io_tiles,
+        bytes_per_tile: Bytes(chip.bytes_per_tile),
+        clock: Hertz(chip.clock_hz),
+        replicas: spec.options.replication_factor,
+        ipus_per_replica: spec.target.ipus,
+        memory_element_bytes: Bytes(chip.memory_element_bytes),
+        interleaved_offset: Bytes(chip.interleaved_offset),
+        tiles_per_column: chip.tiles_per_column,
+    }
+}
+
+/// Batching of a model that works on batches; a model without inputs has none.
+fn batching(spec: &Spec) -> Option<Batching> {
+    spec.model.definition.batched.then_some(Batching {
+        micro_batch: spec.model.batch_size,
+        gradient_accumulation: spec.options.gradient_accumulation,
+        replicas: u64::from(spec.options.replication_factor),
+        device_iterations: spec.options.device_iterations,
+    })
+}
+
+/// Vertices of all compute sets, each counted as `weight` of its edges.
+fn count(tables: &Tables, weight: fn(u64) -> u64) -> u64 {
+    let groups = tables.compute_sets.iter().flat_map(|set| &set.vertices);
+    groups.map(|group| group.count.total() * weight(group.edges)).sum()
+}

@@ -1,0 +1,142 @@
+//! What the reader of a report should know besides its figures.
+
+use super::Compiled;
+use crate::schedule::Update;
+use crate::spec::{OverlapIo, Spec};
+use tilescope_report::units::Bytes;
+use tilescope_report::{ProgramKind, Region};
+
+/// Memory of an I/O tile that is not for data, as a share of the data: the memory guide's rule of
+/// thumb (section 4.4.2).
+const IO_TILE_OVERHEAD: f64 = 1.05;
+
+/// All notes of a compiled program.
+pub fn notes(compiled: &Compiled, spec: &Spec) -> Vec<String> {
+    let mut notes: Vec<String> =
+        [out_of_memory(compiled), stale_weights(compiled)].into_iter().flatten().collect();
+    notes.extend(pipeline(compiled));
+    notes.extend(sync_groups(compiled, spec));
+    notes.extend(replicas(spec));
+    notes.extend(shards(spec));
+    notes.extend(io_tiles(compiled));
+    notes.extend(helper_threads(spec));
+    notes.extend(stream_buffers(compiled, spec));
+    notes.extend(packs(spec));
+    notes
+}
+
+fn out_of_memory(compiled: &Compiled) -> Option<String> {
+    let over = compiled.tiles_out_of_memory();
+    let bytes = || -> u64 {
+        let categories = compiled.compilation.tile_categories.iter();
+        categories
+            .map(|(range, parts)| {
+                let bytes = parts.iter().filter(|part| part.region == Region::Overflowed);
+                u64::from(range.count()) * bytes.map(|part| part.bytes).sum::<u64>()
+            })
+            .sum()
+    };
+    (over > 0).then(|| {
+        format!(
+            "Warning: Out of memory: {over} tiles need more than they have, {} in all; the program was compiled but not run",
+            Bytes(bytes())
+        )
+    })
+}
+
+fn packs(spec: &Spec) -> Option<String> {
+    let factor = spec.model.packing_factor;
+    (factor > 1.0)
+        .then(|| format!("A sample is a pack of {factor} sequences on average; rates count packs"))
+}
+
+fn stale_weights(compiled: &Compiled) -> Option<String> {
+    (compiled.schedule.update == Update::PerMicroBatch).then(|| {
+        "Warning: Weights are stale: without gradient accumulation a pipeline updates its weights while \
+         other micro-batches are in flight; set options.gradient_accumulation"
+            .to_string()
+    })
+}
+
+fn pipeline(compiled: &Compiled) -> Option<String> {
+    let depths = &compiled.schedule.stash_depths;
+    depths.iter().any(|depth| *depth > 1).then(|| {
+        let depths: Vec<String> = depths.iter().map(u64::to_string).collect();
+        format!("Activation FIFOs of the stages hold {} micro-batches", depths.join(", "))
+    })
+}
+
+fn sync_groups(compiled: &Compiled, spec: &Spec) -> Option<String> {
+    (spec.target.ipus > 1).then(|| format!("Sync groups: {}", compiled.sync_groups.describe()))
+}
+
+fn replicas(spec: &Spec) -> Option<String> {
+    let (replicas, instances) = (spec.options.replication_factor, spec.options.num_instances);
+    let local = replicas / instances;
+    let options = &spec.options;
+    let samples = spec.model.batch_size
+        * options.gradient_accumulation
+        * options.device_iterations
+        * u64::from(local);
+    let offsets: Vec<String> =
+        (0..instances).map(|instance| (instance * local).to_string()).collect();
+    (instances > 1).then(|| {
+        format!(
+            "{instances} instances of {local} replicas each, with {samples} samples a call; their global replica offsets are {}",
+            offsets.join(", ")
+        )
+    })
+}
+
+fn shards(spec: &Spec) -> Option<String> {
+    let shards = spec.options.tensor_parallel;
+    (shards > 1).then(|| {
+        format!("Linear layers are split over {shards} IPUs that work alike; the report shows one of them")
+    })
+}
+
+fn io_tiles(compiled: &Compiled) -> Option<String> {
+    let target = &compiled.compilation.target;
+    let tiles = target.io_tiles_per_ipu;
+    if tiles == 0 {
+        return None;
+    }
+    let of_ipu = |ipu: u32| {
+        let copies = compiled.host_inputs.iter().chain(&compiled.host_outputs);
+        copies
+            .filter(|copy| copy.ipu == ipu)
+            .map(|copy| copy.bytes_in + copy.bytes_out)
+            .sum::<u64>()
+    };
+    let most = (0..target.ipus_per_replica).map(of_ipu).max().unwrap_or(0);
+    let rule = (IO_TILE_OVERHEAD * most as f64 / target.bytes_per_tile.0 as f64).ceil() as u32;
+    Some(format!(
+        "{tiles} I/O tiles on each IPU; a micro-batch of {} asks for {} by the rule of thumb",
+        Bytes(most),
+        rule.next_power_of_two().max(32)
+    ))
+}
+
+fn helper_threads(spec: &Spec) -> Option<String> {
+    let options = &spec.options;
+    (options.overlap_io != OverlapIo::None && options.replication_factor > 1).then(|| {
+        "Warning: With several replicas the host overlaps only with helper threads: set \
+         streamCallbacks.multiThreadMode = collaborative and numWorkerThreads = 6"
+            .to_string()
+    })
+}
+
+/// Host memory of the stream buffers: one micro-batch for each prefetched one.
+fn stream_buffers(compiled: &Compiled, spec: &Spec) -> Option<String> {
+    let inputs: u64 = compiled.host_inputs.iter().map(|copy| copy.bytes_in).sum();
+    let depth = spec.options.prefetch_depth;
+    let local = u64::from(spec.options.replication_factor / spec.options.num_instances);
+    let copies = compiled.compilation.programs.iter();
+    let any = copies.filter(|program| program.kind == ProgramKind::StreamCopyMid).count() > 0;
+    (any && inputs > 0 && depth > 1).then(|| {
+        let bytes = Bytes(inputs * depth * local);
+        format!(
+            "Stream buffers of an instance take {bytes} of host memory at prefetch depth {depth}"
+        )
+    })
+}

@@ -1,0 +1,447 @@
+//! The tables of a report while the program is compiled: programs, compute sets, exchanges, and
+//! what each leaf program costs when it runs.
+
+use super::outline::{Code, Outline, fingerprint};
+use crate::lower::code::{self, CodeAccount};
+use crate::lower::constants::{COMPUTE_START_CYCLES, EXCHANGE_START_CYCLES, INTERNAL_SYNC_CYCLES};
+use crate::lower::work::{Phase, PhaseKind, VertexUse, Work, WorkItem};
+use std::collections::{BTreeMap, BTreeSet};
+use tilescope_report::units::{
+    ComputeSetId, OperationId, ProgramId, TileRange, TileRuns, VertexTypeId,
+};
+use tilescope_report::{
+    Category, ComputeSet, Exchange, LivenessStep, Program, ProgramKind, Route, StreamEnd,
+    TargetKind, TileTraffic, VertexGroup, VertexType,
+};
+
+/// What a leaf program costs on its IPU, once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LeafCost {
+    /// IPU of the replica.
+    pub ipu: u32,
+    /// Cycles of the slowest tile: the length of the step.
+    pub cycles: u64,
+    /// Cycles of the fastest active tile.
+    pub shortest: u64,
+    /// Tiles that do something.
+    pub active_tiles: u32,
+    /// Mean active cycles over the longest.
+    pub balance: f32,
+    /// Bytes received by tiles.
+    pub bytes_in: u64,
+    /// Bytes sent by tiles.
+    pub bytes_out: u64,
+}
+
+/// A step of a fragment, in the order of the program.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Item {
+    /// A leaf program.
+    Leaf(ProgramId),
+    /// Steps that run several times over.
+    Loop {
+        /// Iterations.
+        times: u64,
+        /// One iteration.
+        body: Vec<Item>,
+    },
+    /// A sync of an IPU with those that wait for its host copies.
+    HostSync {
+        /// The sync.
+        program: ProgramId,
+        /// The IPU.
+        ipu: u32,
+    },
+}
+
+/// The leaves of a work that was added to a program.
+#[derive(Debug)]
+pub struct Placed {
+    /// What runs.
+    pub items: Vec<Item>,
+    /// Liveness step of each phase.
+    pub steps: Vec<u32>,
+    /// Whether code, vertices and their constants are those of an equal work before it.
+    pub shared: bool,
+}
+
+/// Tables under construction.
+#[derive(Debug)]
+pub struct Tables {
+    /// Hardware or IPU Model.
+    pub kind: TargetKind,
+    /// Tiles of one IPU.
+    pub tiles_per_ipu: u32,
+    /// Program nodes.
+    pub programs: Vec<Program>,
+    /// Costs of leaves that run on one IPU, by program.
+    pub costs: BTreeMap<ProgramId, LeafCost>,
+    /// Compute sets.
+    pub compute_sets: Vec<ComputeSet>,
+    /// Vertex types.
+    pub vertex_types: Vec<VertexType>,
+    /// Exchanges and copies.
+    pub exchanges: Vec<Exchange>,
+    /// Who sends to whom, where that is known.
+    pub routes: Vec<Route>,
+    /// Liveness steps; bytes are filled in when memory is known.
+    pub liveness: Vec<LivenessStep>,
+    /// Code and state.
+    pub code: CodeAccount,
+    vertex_type_ids: BTreeMap<String, VertexTypeId>,
+    tiles_of_type: Vec<Vec<bool>>,
+    /// What each IPU runs, for code that is shared.
+    outlines: BTreeMap<u32, Outline>,
+    /// Code besides steps that an IPU has already, by its fingerprint.
+    known_code: BTreeSet<(u32, u64)>,
+    /// Whether what is added now runs code that is there already.
+    shared_code: bool,
+}
+
+impl Tables {
+    /// All tiles of an IPU.
+    pub fn tiles_of(&self, ipu: u32) -> TileRange {
+        let first = ipu * self.tiles_per_ipu;
+        TileRange::new(first, first + self.tiles_per_ipu)
+    }
+
+    /// Empty tables for a program on `ipus` IPUs.
+    pub fn new(kind: TargetKind, tiles_per_ipu: u32, code: CodeAccount) -> Self {
+        Self {
+            kind,
+            tiles_per_ipu,
+            programs: Vec::new(),
+            costs: BTreeMap::new(),
+            compute_sets: Vec::new(),
+            vertex_types: Vec::new(),
+            exchanges: Vec::new(),
+            routes: Vec::new(),
+            liveness: Vec::new(),
+            code,
+            vertex_type_ids: BTreeMap::new(),
+            tiles_of_type: Vec::new(),
+            outlines: BTreeMap::new(),
+            known_code: BTreeSet::new(),
+            shared_code: false,
+        }
+    }
+
+    /// Adds a program node.
+    pub fn program(&mut self, program: Program) -> ProgramId {
+        self.programs.push(program);
+        ProgramId(self.programs.len() as u32 - 1)
+    }
+
+    /// Adds a node with children.
+    pub fn group(&mut self, kind: ProgramKind, name: &str, children: Vec<ProgramId>) -> ProgramId {
+        self.program(Program { kind, name: name.to_string(), children, ..leaf(kind) })
+    }
+
+    /// Adds a leaf that is one step of the liveness walk.
+    pub fn leaf(&mut self, program: Program) -> ProgramId {
+        let id = self.program(program);
+        self.liveness.push(LivenessStep { program: id, bytes: 0 });
+        id
+    }
+
+    /// The next liveness step.
+    pub fn next_step(&self) -> u32 {
+        self.liveness.len() as u32
+    }
+
+    /// Adds the phases of a work as leaves on `ipu`.
+    pub fn work(
+        &mut self,
+        operation: Option<OperationId>,
+        operation_name: &str,
+        ipu: u32,
+        work: &Work,
+    ) -> Placed {
+        let mut steps = Vec::new();
+        // Equal works of one IPU share code and vertices; a call costs a step.
+        let code = match work.items.is_empty() {
+            true => Code::Own,
+            false => self.outlines.entry(ipu).or_default().add(fingerprint(&work.items)),
+        };
+        if code == Code::Call {
+            self.call_code(ipu, work);
+        }
+        let shared = code != Code::Own;
+        self.shared_code = shared;
+        let items = self.items(operation, operation_name, ipu, &work.items, &mut steps);
+        self.shared_code = false;
+        Placed { items, steps, shared }
+    }
+
+    /// Whether an IPU has code for what `print` describes already; from now on it has.
+    pub fn has_code(&mut self, ipu: u32, print: &str) -> bool {
+        !self.known_code.insert((ipu, fingerprint(&print)))
+    }
+
+    /// Tells that what follows on an IPU uses kept tensors of its own: a call has to be told which.
+    pub fn bind_arguments(&mut self, ipu: u32) {
+        self.outlines.entry(ipu).or_default().end_call();
+    }
+
+    /// Adds as much code to each tile that `tiles` names on an IPU.
+    pub fn code_on(&mut self, category: Category, ipu: u32, tiles: &TileRuns<u64>, bytes: u64) {
+        for (range, _) in tiles.shifted(ipu * self.tiles_per_ipu).iter() {
+            for tile in range.first..range.end {
+                self.account(category, tile, bytes);
+            }
+        }
+    }
+
+    /// Control code of a call of outlined code, on the tiles that its first phase uses.
+    fn call_code(&mut self, ipu: u32, work: &Work) {
+        if let Some((phase, _)) = work.phases().first() {
+            let (PhaseKind::Exchange { cycles, .. } | PhaseKind::Compute { cycles, .. }) =
+                &phase.kind;
+            self.step_code(ipu, cycles);
+        }
+    }
+
+    /// Accounts for code or state of a program on one tile, unless it shares another's.
+    fn account(&mut self, category: Category, tile: u32, bytes: u64) {
+        if !self.shared_code {
+            self.code.add(category, tile, bytes);
+        }
+    }
+
+    fn items(
+        &mut self,
+        operation: Option<OperationId>,
+        name: &str,
+        ipu: u32,
+        items: &[WorkItem],
+        steps: &mut Vec<u32>,
+    ) -> Vec<Item> {
+        let mut found = Vec::new();
+        for item in items {
+            match item {
+                WorkItem::Phase(phase) => {
+                    found.extend(self.phase(operation, name, ipu, phase, steps));
+                }
+                WorkItem::Loop { times, body } => found.push(Item::Loop {
+                    times: *times,
+                    body: self.items(operation, name, ipu, body, steps),
+                }),
+            }
+        }
+        found
+    }
+
+    /// Adds one phase: a sync and an exchange, or a compute set.
+    fn phase(
+        &mut self,
+        operation: Option<OperationId>,
+        operation_name: &str,
+        ipu: u32,
+        phase: &Phase,
+        steps: &mut Vec<u32>,
+    ) -> Vec<Item> {
+        let name = format!("{operation_name}/{}", phase.name);
+        let base = Program { ipu: Some(ipu), operation, ..leaf(ProgramKind::OnTileExecute) };
+        match &phase.kind {
+            PhaseKind::Exchange { traffic, cycles, in_order } => {
+                let sync = self.internal_sync(ipu);
+                steps.push(self.next_step());
+                let kind = ProgramKind::DoExchange;
+                let name = format!("cs{}_{name}", self.compute_sets.len());
+                let exchange = self.leaf(Program { kind, name, ..base });
+                self.exchange(exchange, ipu, traffic, cycles);
+                if *in_order {
+                    let tiles = self.tiles_of(ipu);
+                    let bytes = traffic.map(|tile| tile.bytes_in).total();
+                    self.routes.push(Route { program: exchange, from: tiles, to: tiles, bytes });
+                }
+                vec![Item::Leaf(sync), Item::Leaf(exchange)]
+            }
+            PhaseKind::Compute { cycles, vertices } => {
+                steps.push(self.next_step());
+                let set = self.compute_set(&name, ipu, cycles, vertices);
+                let execute = self.leaf(Program { name, compute_set: Some(set), ..base });
+                self.costs.insert(execute, compute_cost(ipu, cycles));
+                self.step_code(ipu, cycles);
+                vec![Item::Leaf(execute)]
+            }
+        }
+    }
+
+    /// Adds a leaf on one IPU with its cost, and the control code of a step on its tiles.
+    pub fn costed(&mut self, program: Program, cost: LeafCost, tiles: &TileRuns<u64>) -> ProgramId {
+        let print = fingerprint(&(program.kind as u8, tiles));
+        let code = self.outlines.entry(cost.ipu).or_default().add(print);
+        let id = self.leaf(program);
+        self.costs.insert(id, cost);
+        if code != Code::SameCall {
+            self.step_code(cost.ipu, tiles);
+        }
+        id
+    }
+
+    /// A sync of the tiles of one IPU.
+    pub fn internal_sync(&mut self, ipu: u32) -> ProgramId {
+        let sync = self.program(Program {
+            name: "Internal".to_string(),
+            ipu: Some(ipu),
+            ..leaf(ProgramKind::Sync)
+        });
+        let tiles = self.tiles_per_ipu;
+        self.costs.insert(sync, whole_ipu(ipu, INTERNAL_SYNC_CYCLES, tiles));
+        sync
+    }
+
+    fn exchange(
+        &mut self,
+        program: ProgramId,
+        ipu: u32,
+        traffic: &TileRuns<TileTraffic>,
+        cycles: &TileRuns<u64>,
+    ) {
+        let kind = self.kind;
+        let start = EXCHANGE_START_CYCLES - INTERNAL_SYNC_CYCLES;
+        let total = |count: fn(&TileTraffic) -> u64| traffic.map(count).total();
+        self.costs.insert(
+            program,
+            LeafCost {
+                bytes_in: total(|tile| tile.bytes_in),
+                bytes_out: total(|tile| tile.bytes_out),
+                ..cost(ipu, cycles, start)
+            },
+        );
+        self.step_code(ipu, cycles);
+        let tiles = traffic
+            .map(|tile| TileTraffic { code_bytes: code::exchange_code_bytes(tile, kind), ..*tile });
+        self.traffic(program, ipu, tiles, Category::InternalExchangeCode);
+    }
+
+    /// Records the traffic of a program and its code on the tiles of one IPU.
+    pub fn traffic(
+        &mut self,
+        program: ProgramId,
+        ipu: u32,
+        tiles: TileRuns<TileTraffic>,
+        category: Category,
+    ) {
+        let tiles = tiles.shifted(ipu * self.tiles_per_ipu);
+        for (range, tile) in tiles.iter() {
+            for tile_number in range.first..range.end {
+                self.account(category, tile_number, tile.code_bytes);
+            }
+        }
+        self.exchanges.push(Exchange { program, tiles });
+    }
+
+    /// Control code of one step on the tiles that take part.
+    fn step_code(&mut self, ipu: u32, cycles: &TileRuns<u64>) {
+        self.code_on(Category::ControlCode, ipu, cycles, code::CONTROL_BYTES_PER_STEP);
+    }
+
+    fn compute_set(
+        &mut self,
+        name: &str,
+        ipu: u32,
+        cycles: &TileRuns<u64>,
+        vertices: &[VertexUse],
+    ) -> ComputeSetId {
+        let offset = ipu * self.tiles_per_ipu;
+        let groups: Vec<VertexGroup> =
+            vertices.iter().map(|vertex| self.vertices(vertex, offset)).collect();
+        if !self.shared_code {
+            self.code.add_compute_set();
+        }
+        self.compute_sets.push(ComputeSet {
+            name: name.to_string(),
+            cycles: cycles.shifted(offset),
+            vertices: groups,
+        });
+        ComputeSetId(self.compute_sets.len() as u32 - 1)
+    }
+
+    /// Interns the vertex type and accounts for code, state and fields of its instances.
+    fn vertices(&mut self, vertex: &VertexUse, offset: u32) -> VertexGroup {
+        let id = self.vertex_type(vertex);
+        let count = vertex.count.shifted(offset);
+        let code_bytes = self.vertex_types[id.index()].code_bytes;
+        let copies = code::is_copy_vertex(&vertex.vertex_type);
+        let state = code::vertex_state_bytes(vertex.edges);
+        for (range, instances) in count.iter() {
+            for tile in range.first..range.end {
+                self.account(Category::VertexInstanceState, tile, instances * state);
+                self.account(Category::VertexFieldData, tile, instances * vertex.field_bytes);
+                if copies {
+                    self.code.add_copy_code(tile);
+                } else if !std::mem::replace(
+                    &mut self.tiles_of_type[id.index()][tile as usize],
+                    true,
+                ) {
+                    self.code.add(Category::VertexCode, tile, code_bytes);
+                }
+            }
+        }
+        VertexGroup { vertex_type: id, count, edges: vertex.edges }
+    }
+
+    fn vertex_type(&mut self, vertex: &VertexUse) -> VertexTypeId {
+        if let Some(id) = self.vertex_type_ids.get(&vertex.vertex_type) {
+            return *id;
+        }
+        let id = VertexTypeId(self.vertex_types.len() as u32);
+        self.vertex_types.push(VertexType {
+            name: vertex.vertex_type.clone(),
+            code_bytes: code::vertex_code_bytes(&vertex.vertex_type, self.kind),
+            state_bytes: code::vertex_state_bytes(vertex.edges),
+        });
+        self.vertex_type_ids.insert(vertex.vertex_type.clone(), id);
+        self.tiles_of_type.push(vec![false; self.code.category(Category::Stack).len()]);
+        id
+    }
+}
+
+/// A nameless program of one kind, to fill in.
+pub fn leaf(kind: ProgramKind) -> Program {
+    Program {
+        kind,
+        name: String::new(),
+        children: Vec::new(),
+        ipu: None,
+        compute_set: None,
+        operation: None,
+        stream: StreamEnd::Host,
+        repeats: 1,
+    }
+}
+
+/// A step in which all tiles of an IPU take part for as long.
+pub fn whole_ipu(ipu: u32, cycles: u64, tiles: u32) -> LeafCost {
+    LeafCost {
+        ipu,
+        cycles,
+        shortest: cycles,
+        active_tiles: tiles,
+        balance: 1.0,
+        bytes_in: 0,
+        bytes_out: 0,
+    }
+}
+
+fn compute_cost(ipu: u32, cycles: &TileRuns<u64>) -> LeafCost {
+    cost(ipu, cycles, COMPUTE_START_CYCLES)
+}
+
+/// Cost of a step from the cycles of its tiles, with `start` cycles before they begin.
+fn cost(ipu: u32, cycles: &TileRuns<u64>, start: u64) -> LeafCost {
+    let tiles = cycles.tile_count();
+    let longest = start + cycles.max();
+    let mean = start as f64 + cycles.total() as f64 / tiles.max(1) as f64;
+    LeafCost {
+        ipu,
+        cycles: longest,
+        shortest: start + cycles.iter().map(|(_, cycles)| *cycles).min().unwrap_or(0),
+        active_tiles: tiles as u32,
+        balance: if longest == 0 { 1.0 } else { (mean / longest as f64) as f32 },
+        bytes_in: 0,
+        bytes_out: 0,
+    }
+}

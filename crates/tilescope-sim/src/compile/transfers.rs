@@ -1,0 +1,380 @@
+//! Copies between the host and an IPU, and between stages.
+
+use super::fragments::{Extra, Maker};
+use super::tables::{Item, Tables, leaf};
+use super::tensors::{Boundary, Home, Part};
+use crate::graph::{DType, Role, TensorId};
+use crate::lower::code;
+use crate::lower::elementwise::{self, Binary, Broadcast};
+use crate::lower::exchange::sends;
+use crate::lower::layout::linear_mapping;
+use crate::lower::rearrange::{WORD_BYTES, arrange, copy_vertex};
+use crate::lower::work::{Phase, Place, Work, WorkItem};
+use crate::schedule::Copying;
+use crate::spec::{InputType, Loader, OutputMode};
+use tilescope_report::units::{ProgramId, TileRuns};
+use tilescope_report::{Category, Pass, Program, ProgramKind, Route, StreamEnd, TileTraffic};
+
+/// A copy between the host and one IPU.
+#[derive(Clone, Debug)]
+pub struct HostCopy {
+    /// Stage on that IPU.
+    pub stage: usize,
+    /// IPU of the replica.
+    pub ipu: u32,
+    /// The sync before it, and its three steps.
+    pub programs: [ProgramId; 4],
+    /// Bytes to the IPU.
+    pub bytes_in: u64,
+    /// Bytes from the IPU.
+    pub bytes_out: u64,
+    /// Tiles that take part.
+    pub active_tiles: u32,
+    /// What the compute tiles do with it: behind a copy from the host, before one to the host.
+    pub on_tiles: Vec<Item>,
+    /// Adds a result to the sum that is sent at the end.
+    pub sum: Vec<Item>,
+}
+
+/// Copies between stages that happen together.
+#[derive(Clone, Debug)]
+pub struct LinkCopy {
+    /// The stages and passes after which it happens; empty where it happens after every slot.
+    pub after: Vec<(usize, Pass)>,
+    /// The sync before the exchange between IPUs, and the exchange; none where all stays on an IPU.
+    pub exchange: Option<[ProgramId; 2]>,
+    /// Source IPU, destination IPU, bytes.
+    pub flows: Vec<(u32, u32, u64)>,
+    /// Tiles that take part, by IPU.
+    pub active_tiles: Vec<u32>,
+    /// Copies between stages of one IPU.
+    pub local: Vec<Item>,
+}
+
+impl Maker<'_> {
+    /// The copies from the host that feed a stage.
+    pub fn host_inputs(&mut self, stage: usize) -> Vec<HostCopy> {
+        let graph = self.graph;
+        if self.spec.options.host.loader == Loader::Synthetic {
+            return Vec::new();
+        }
+        let inputs: Vec<TensorId> = graph
+            .with_role(Role::Input)
+            .filter(|tensor| self.placement.stage(graph.tensor(*tensor).block) == stage)
+            .collect();
+        inputs.into_iter().map(|tensor| self.host_input(tensor, stage)).collect()
+    }
+
+    /// The copies to the host of what a stage makes.
+    pub fn host_outputs(&mut self, stage: usize) -> Vec<HostCopy> {
+        let graph = self.graph;
+        if self.spec.options.host.loader == Loader::Synthetic {
+            return Vec::new();
+        }
+        let outputs: Vec<TensorId> = graph
+            .outputs
+            .iter()
+            .copied()
+            .filter(|tensor| self.placement.stage(graph.tensor(*tensor).block) == stage)
+            .collect();
+        outputs.into_iter().map(|tensor| self.host_output(tensor, stage)).collect()
+    }
+
+    /// Element type in which an input crosses from the host.
+    fn wire_type(&self, tensor: TensorId) -> DType {
+        let own = self.lowering.ty(tensor).dtype;
+        match self.spec.options.input_type {
+            _ if !matches!(own, DType::Float | DType::Half) => own,
+            InputType::Model => own,
+            InputType::Float32 => DType::Float,
+            InputType::Float16 => DType::Half,
+            InputType::UInt8 => DType::UInt8,
+        }
+    }
+
+    fn host_input(&mut self, tensor: TensorId, stage: usize) -> HostCopy {
+        let ipu = self.ipu(stage);
+        let (wire, own) = (self.wire_type(tensor), self.lowering.ty(tensor).dtype);
+        let elements = self.lowering.layout_or_linear(tensor).elements;
+        let landed = elements.map(|count| count * wire.bytes());
+        let io_tiles = self.spec.options.num_io_tiles;
+        let mapping =
+            (io_tiles > 0).then(|| io_mapping(self.lowering.tiles, io_tiles, landed.total()));
+        let first = self.tables.next_step();
+        let arriving = mapping.as_ref().unwrap_or(&landed);
+        let mut copy = stream_copy(&mut self.tables, "copyFromHost", stage, ipu, arriving, true);
+        let name = self.graph.tensor(tensor).name.clone();
+        if let Some(mapping) = &mapping {
+            copy.on_tiles.extend(self.hand_over(&name, ipu, mapping, &landed));
+            self.keep_buffer(&name, ipu, mapping, None);
+        }
+        let mut phases: Vec<Phase> = Vec::new();
+        if wire != own {
+            phases.push(elementwise::cast("Cast", wire, own, &elements));
+        }
+        if self.spec.options.normalise_on_ipu && matches!(own, DType::Float | DType::Half) {
+            for (part, operation) in [("mean", Binary::Subtract), ("scale", Binary::Multiply)] {
+                let name = format!("normalise/{part}");
+                let one = Broadcast::Scalar;
+                phases.push(elementwise::broadcast_in_place(&name, operation, one, own, &elements));
+            }
+        }
+        let work = Work {
+            items: phases.into_iter().map(WorkItem::Phase).collect(),
+            temporaries: Vec::new(),
+        };
+        copy.on_tiles.extend(self.tables.work(None, &name, ipu, &work).items);
+        let end = self.tables.next_step();
+        if wire != own {
+            self.keep_buffer(&name, ipu, &landed, Some(first..end));
+        }
+        let home = self.tensors.home(tensor, stage, ipu, Pass::Forward);
+        self.lifetimes.touch(home, first..end);
+        copy
+    }
+
+    fn host_output(&mut self, tensor: TensorId, stage: usize) -> HostCopy {
+        let ipu = self.ipu(stage);
+        let bytes = self.bytes(tensor);
+        let name = self.graph.tensor(tensor).name.clone();
+        let first = self.tables.next_step();
+        let sum = self.sum_of_outputs(tensor, ipu);
+        let io_tiles = self.spec.options.num_io_tiles;
+        let mut on_tiles = Vec::new();
+        let mut leaving = bytes.clone();
+        if io_tiles > 0 {
+            leaving = io_mapping(self.lowering.tiles, io_tiles, bytes.total());
+            on_tiles = self.hand_over(&name, ipu, &bytes, &leaving);
+            self.keep_buffer(&name, ipu, &leaving, None);
+        }
+        let name = format!("{name}/copyToHost");
+        let mut copy = stream_copy(&mut self.tables, &name, stage, ipu, &leaving, false);
+        (copy.on_tiles, copy.sum) = (on_tiles, sum);
+        let home = self.tensors.home(tensor, stage, ipu, Pass::Forward);
+        self.lifetimes.touch(home, first..self.tables.next_step());
+        copy
+    }
+
+    /// Adds a result to its sum on the IPU, where only sums are sent.
+    fn sum_of_outputs(&mut self, tensor: TensorId, ipu: u32) -> Vec<Item> {
+        if self.spec.options.output_mode != OutputMode::Sum {
+            return Vec::new();
+        }
+        let name = self.graph.tensor(tensor).name.clone();
+        let dtype = self.lowering.ty(tensor).dtype;
+        let elements = self.lowering.layout_or_linear(tensor).elements;
+        let phase = elementwise::binary_in_place("sum/Add", Binary::Add, dtype, &elements);
+        let work = Work { items: vec![WorkItem::Phase(phase)], temporaries: Vec::new() };
+        let bytes = self.bytes(tensor);
+        self.keep_buffer(&format!("{name}/sum"), ipu, &bytes, None);
+        self.tables.work(None, &name, ipu, &work).items
+    }
+
+    /// A buffer that belongs to a copy, live for some steps or always.
+    fn keep_buffer(
+        &mut self,
+        name: &str,
+        ipu: u32,
+        bytes: &TileRuns<u64>,
+        lifetime: Option<std::ops::Range<u32>>,
+    ) {
+        self.extras.push(Extra {
+            name: format!("{name}/buffer"),
+            category: Category::Variable,
+            operation: None,
+            shape: String::new(),
+            lifetime,
+            place: Place::Any,
+            bytes: bytes.shifted(self.offset(ipu)),
+        });
+    }
+
+    /// Copies between stages, grouped as the schedule makes them.
+    pub fn link_copies(&mut self) -> Vec<LinkCopy> {
+        let boundaries: Vec<Boundary> = self.tensors.boundaries().copied().collect();
+        if boundaries.is_empty() {
+            return Vec::new();
+        }
+        let copying = self.schedule.copying;
+        if copying == Copying::EverySlot {
+            return vec![self.link_copy(Vec::new(), &boundaries)];
+        }
+        let start = |boundary: &Boundary| (boundary.from_stage, boundary.from_pass);
+        // The last stage goes down in the slot after it went up, so passes alternate over stages.
+        let side = |(stage, pass): (usize, Pass)| (stage + usize::from(pass == Pass::Forward)) % 2;
+        let mut starts: Vec<(usize, Pass)> = boundaries.iter().map(start).collect();
+        starts.sort();
+        starts.dedup();
+        let groups: Vec<Vec<(usize, Pass)>> = match copying {
+            Copying::EveryOtherSlot => (0..2)
+                .map(|wanted| starts.iter().copied().filter(|at| side(*at) == wanted).collect())
+                .filter(|group: &Vec<_>| !group.is_empty())
+                .collect(),
+            _ => starts.into_iter().map(|at| vec![at]).collect(),
+        };
+        let from = |group: &[(usize, Pass)]| -> Vec<Boundary> {
+            boundaries.iter().copied().filter(|boundary| group.contains(&start(boundary))).collect()
+        };
+        groups.into_iter().map(|group| self.link_copy(group.clone(), &from(&group))).collect()
+    }
+
+    fn link_copy(&mut self, after: Vec<(usize, Pass)>, boundaries: &[Boundary]) -> LinkCopy {
+        let mut local = Vec::new();
+        let mut between = Vec::new();
+        for boundary in boundaries {
+            let (from, to) = (self.ipu(boundary.from_stage), self.ipu(boundary.to_stage));
+            if from == to {
+                local.extend(self.local_copy(boundary))
+            } else {
+                between.push(*boundary)
+            }
+        }
+        let mut copy =
+            LinkCopy { after, exchange: None, flows: Vec::new(), active_tiles: Vec::new(), local };
+        if !between.is_empty() {
+            self.exchange_between_ipus(&mut copy, &between);
+        }
+        copy
+    }
+
+    fn exchange_between_ipus(&mut self, copy: &mut LinkCopy, boundaries: &[Boundary]) {
+        let sync = external_sync(&mut self.tables);
+        let name = match copy.after.as_slice() {
+            [_] => {
+                let first = &self.graph.tensor(boundaries[0].tensor).name;
+                format!("{first}/inter-ipu-copy/GlobalPre")
+            }
+            _ => "inter-ipu-copies/GlobalPre".to_string(),
+        };
+        let step = self.tables.next_step();
+        let exchange = self.tables.leaf(Program { name, ..leaf(ProgramKind::GlobalExchange) });
+        let mut tiles = vec![TileTraffic::default(); self.all_tiles()];
+        for boundary in boundaries {
+            let (from, to) = (self.ipu(boundary.from_stage), self.ipu(boundary.to_stage));
+            let bytes = self.bytes(boundary.tensor);
+            copy.flows.push((from, to, bytes.total()));
+            // Both ends lay the tensor out alike.
+            let (first, end) = (self.tables.tiles_of(from), self.tables.tiles_of(to));
+            let route = Route { program: exchange, from: first, to: end, bytes: bytes.total() };
+            self.tables.routes.push(route);
+            add_flow(&mut tiles, &bytes.shifted(self.offset(from)), true);
+            add_flow(&mut tiles, &bytes.shifted(self.offset(to)), false);
+            self.keep_boundary(boundary, step..step + 1);
+        }
+        copy.active_tiles = tiles
+            .chunks(self.tables.tiles_per_ipu as usize)
+            .map(|ipu| ipu.iter().filter(|tile| **tile != TileTraffic::default()).count() as u32)
+            .collect();
+        let target = self.tables.kind;
+        // Each replica has code for its own routes, and every tile holds that of all of them.
+        let replicas = u64::from(self.spec.options.replication_factor);
+        let tiles = tiles.into_iter().map(|tile| {
+            let code_bytes = replicas * code::global_code_bytes(&tile, target);
+            (tile != TileTraffic::default()).then_some(TileTraffic { code_bytes, ..tile })
+        });
+        let tiles = TileRuns::from_tiles(0, tiles.collect::<Vec<_>>());
+        self.tables.traffic(exchange, 0, tiles, Category::GlobalExchangeCode);
+        copy.exchange = Some([sync, exchange]);
+    }
+
+    /// A copy to the next stage of the same IPU: the tensor stays on its tiles.
+    fn local_copy(&mut self, boundary: &Boundary) -> Vec<Item> {
+        let name = self.graph.tensor(boundary.tensor).name.clone();
+        let bytes = self.bytes(boundary.tensor);
+        let vertex = copy_vertex(self.lowering.ty(boundary.tensor).dtype, 8);
+        let phase = arrange("stage-copy/OnTileCopy", vertex, &bytes, WORD_BYTES);
+        let work = Work { items: vec![WorkItem::Phase(phase)], temporaries: Vec::new() };
+        let first = self.tables.next_step();
+        let items = self.tables.work(None, &name, self.ipu(boundary.from_stage), &work).items;
+        self.keep_boundary(boundary, first..self.tables.next_step());
+        items
+    }
+
+    fn all_tiles(&self) -> usize {
+        self.tables.code.category(Category::Stack).len()
+    }
+
+    /// The sent tensor lives until the copy; the received one, read in the next slot, always.
+    fn keep_boundary(&mut self, boundary: &Boundary, steps: std::ops::Range<u32>) {
+        let tensor = boundary.tensor;
+        let (from, to) = (self.ipu(boundary.from_stage), self.ipu(boundary.to_stage));
+        let sent = self.tensors.home(tensor, boundary.from_stage, from, boundary.from_pass);
+        // What was restored for the backward pass is sent from where it was made.
+        let part = if matches!(sent.part, Part::Restored(_)) { Part::Made } else { sent.part };
+        self.lifetimes.touch(Home { part, ..sent }, steps);
+        let part = Part::Received(boundary.to_stage);
+        self.lifetimes.touch(Home { tensor, ipu: to, part }, 0..u32::MAX);
+    }
+}
+
+/// Adds what a copy between IPUs sends from (or brings to) each tile, in messages of 64 words.
+fn add_flow(tiles: &mut [TileTraffic], bytes: &TileRuns<u64>, sends_it: bool) {
+    for (range, bytes) in bytes.iter() {
+        for tile in &mut tiles[range.first as usize..range.end as usize] {
+            if sends_it {
+                tile.bytes_out += bytes;
+                tile.bytes_delivered += bytes;
+                tile.messages_out += sends(*bytes, 1);
+            } else {
+                tile.bytes_in += bytes;
+                tile.messages_in += sends(*bytes, 1);
+            }
+        }
+    }
+}
+
+/// Bytes of each I/O tile when `total` bytes are dealt out over them; they follow the compute tiles.
+pub fn io_mapping(compute_tiles: u32, io_tiles: u32, total: u64) -> TileRuns<u64> {
+    linear_mapping(total, 1, 1, io_tiles).shifted(compute_tiles)
+}
+
+/// A sync of all IPUs, and with the host where a stream copy follows.
+pub fn external_sync(tables: &mut Tables) -> ProgramId {
+    tables.program(Program { name: "External".to_string(), ..leaf(ProgramKind::Sync) })
+}
+
+/// Adds the sync and the three steps of a copy between the host and one IPU.
+pub fn stream_copy(
+    tables: &mut Tables,
+    name: &str,
+    stage: usize,
+    ipu: u32,
+    bytes: &TileRuns<u64>,
+    to_ipu: bool,
+) -> HostCopy {
+    let sync = external_sync(tables);
+    let mut step = |kind| {
+        tables.leaf(Program {
+            name: name.to_string(),
+            ipu: Some(ipu),
+            stream: StreamEnd::Host,
+            ..leaf(kind)
+        })
+    };
+    let programs = [
+        sync,
+        step(ProgramKind::StreamCopyBegin),
+        step(ProgramKind::StreamCopyMid),
+        step(ProgramKind::StreamCopyEnd),
+    ];
+    let kind = tables.kind;
+    let tiles = bytes.map(|bytes| {
+        let (bytes_in, bytes_out) = if to_ipu { (*bytes, 0) } else { (0, *bytes) };
+        // What comes from the host was sent by no tile, what goes there is received by none.
+        let mut tile = TileTraffic { bytes_in, bytes_out, ..TileTraffic::default() };
+        tile.code_bytes = code::host_code_bytes(&tile, kind);
+        tile
+    });
+    tables.traffic(programs[2], ipu, tiles, Category::HostExchangeCode);
+    let total = bytes.total();
+    HostCopy {
+        stage,
+        ipu,
+        programs,
+        bytes_in: if to_ipu { total } else { 0 },
+        bytes_out: if to_ipu { 0 } else { total },
+        active_tiles: bytes.tile_count() as u32,
+        on_tiles: Vec::new(),
+        sum: Vec::new(),
+    }
+}

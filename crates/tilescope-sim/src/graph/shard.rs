@@ -1,0 +1,71 @@
+//! Splits the linear layers of a forward graph over IPUs.
+
+use super::{Graph, Node, Role, Tensor, TensorId};
+use crate::ops::{Operator, Shard};
+use std::sync::Arc;
+
+impl Graph {
+    /// Splits every linear layer whose columns divide evenly over `parts` IPUs. The graph that is
+    /// left is that of one of them.
+    pub fn split_linear_layers(self, parts: u64) -> Graph {
+        let mut graph = self;
+        let nodes = std::mem::take(&mut graph.nodes);
+        let uses = |tensor: TensorId| {
+            nodes.iter().flat_map(|node| &node.inputs).filter(|input| **input == tensor).count()
+        };
+        let splits: Vec<bool> = nodes
+            .iter()
+            .map(|node| match node.inputs[..] {
+                [_, weights] if node.operator.kind() == "matmul" => {
+                    let tensor = graph.tensor(weights);
+                    let columns = tensor.ty.shape.last().copied().unwrap_or(0);
+                    // Weights that several layers share would be split in several ways.
+                    tensor.role == Role::Parameter
+                        && tensor.ty.shape.len() == 2
+                        && columns.is_multiple_of(parts)
+                        && uses(weights) == 1
+                }
+                _ => false,
+            })
+            .collect();
+        for (node, split) in nodes.into_iter().zip(splits) {
+            if split { graph.split(node, parts) } else { graph.nodes.push(node) }
+        }
+        graph
+    }
+
+    /// Adds one linear layer, split.
+    fn split(&mut self, mut layer: Node, parts: u64) {
+        let weights = layer.inputs[1];
+        if let Some(columns) = self.tensors[weights.0].ty.shape.last_mut() {
+            *columns /= parts;
+        }
+        let (input, output) = (layer.inputs[0], layer.outputs[0]);
+        let entered = self.like(input, &layer, "shardInput", 1);
+        let part = self.like(output, &layer, "shard", parts);
+        let edge = |name: &str, operator: Shard, from, to| Node {
+            name: format!("{}/{name}", layer.name),
+            operator: Arc::new(operator) as Arc<dyn Operator>,
+            inputs: vec![from],
+            outputs: vec![to],
+            pass: layer.pass,
+            block: layer.block,
+        };
+        let enter = edge("enterShard", Shard::enter(parts), input, entered);
+        let gather = edge("allGather", Shard::gather(parts), part, output);
+        layer.inputs[0] = entered;
+        layer.outputs[0] = part;
+        self.nodes.extend([enter, layer, gather]);
+    }
+
+    /// An activation like `tensor`, its last dimension divided, in a layer's block.
+    fn like(&mut self, tensor: TensorId, layer: &Node, name: &str, divisor: u64) -> TensorId {
+        let mut ty = self.tensor(tensor).ty.clone();
+        if let Some(last) = ty.shape.last_mut() {
+            *last /= divisor;
+        }
+        let name = format!("{}/{name}", layer.name);
+        self.tensors.push(Tensor { name, ty, role: Role::Activation, block: layer.block });
+        TensorId(self.tensors.len() - 1)
+    }
+}

@@ -1,0 +1,98 @@
+//! Sums of one tile: by region, by owner, whether addresses are shared over time.
+
+use super::place::ABSENT;
+use super::slots::Slot;
+use crate::targets::Chip;
+use std::collections::{BTreeMap, BinaryHeap};
+use tilescope_report::{Category, CategoryBytes, Region, TileMemory};
+
+/// Sums of the tile whose slots have these sizes and addresses; `peak` is what its
+/// not-always-live variables need at most at one step.
+pub fn account(
+    chip: &Chip,
+    slots: &[Slot],
+    sizes: &[u64],
+    offsets: &[u64],
+    peak: u64,
+) -> (TileMemory, Vec<CategoryBytes>) {
+    let mut owners: BTreeMap<(Category, Region, bool), u64> = BTreeMap::new();
+    owned_stretches(sizes, offsets, |start, end, owner, overlapped| {
+        for (region, from, to) in regions(chip) {
+            let bytes = end.min(to).saturating_sub(start.max(from));
+            if bytes > 0 {
+                *owners.entry((slots[owner].category, region, overlapped)).or_default() += bytes;
+            }
+        }
+    });
+    let categories: Vec<CategoryBytes> = owners
+        .into_iter()
+        .map(|((category, region, overlapped), bytes)| CategoryBytes {
+            category,
+            region,
+            overlapped,
+            bytes,
+        })
+        .collect();
+    let in_region = |region: Region| {
+        categories.iter().filter(|part| part.region == region).map(|part| part.bytes).sum()
+    };
+    let always = slots.iter().zip(sizes).filter(|(slot, _)| slot.is_always_live());
+    let held = offsets.iter().zip(sizes).filter(|(offset, _)| **offset != ABSENT);
+    let memory = TileMemory {
+        including_gaps: held.map(|(offset, size)| offset + size).max().unwrap_or(0),
+        non_interleaved: in_region(Region::NonInterleaved),
+        interleaved: in_region(Region::Interleaved),
+        overflowed: in_region(Region::Overflowed),
+        always_live: always.map(|(_, size)| size).sum(),
+        peak_not_always_live: peak,
+    };
+    (memory, categories)
+}
+
+/// Regions of tile memory as address ranges; what lies beyond the end overflows.
+fn regions(chip: &Chip) -> [(Region, u64, u64); 3] {
+    [
+        (Region::NonInterleaved, 0, chip.interleaved_offset),
+        (Region::Interleaved, chip.interleaved_offset, chip.bytes_per_tile),
+        (Region::Overflowed, chip.bytes_per_tile, u64::MAX),
+    ]
+}
+
+/// Calls `found` with each stretch of addresses in use: start, end, largest user, and whether it
+/// has several.
+fn owned_stretches(sizes: &[u64], offsets: &[u64], mut found: impl FnMut(u64, u64, usize, bool)) {
+    let mut starts: Vec<(u64, usize)> = offsets
+        .iter()
+        .enumerate()
+        .filter(|(_, offset)| **offset != ABSENT)
+        .map(|(slot, offset)| (*offset, slot))
+        .collect();
+    let mut ends: Vec<u64> = starts.iter().map(|(offset, slot)| offset + sizes[*slot]).collect();
+    starts.sort_unstable();
+    ends.sort_unstable();
+    // Users of the current address, the largest on top; those that ended are dropped when seen.
+    let mut users: BinaryHeap<(u64, usize)> = BinaryHeap::new();
+    let (mut next_start, mut next_end, mut at) = (0, 0, 0);
+    while next_end < ends.len() {
+        let start = starts.get(next_start).map_or(u64::MAX, |(offset, _)| *offset);
+        let address = start.min(ends[next_end]);
+        let live = next_start - next_end;
+        if live > 0 && address > at {
+            while users.peek().is_some_and(|(bytes, slot)| offsets[*slot] + bytes <= at) {
+                users.pop();
+            }
+            if let Some((_, owner)) = users.peek() {
+                found(at, address, *owner, live > 1);
+            }
+        }
+        at = address;
+        while starts.get(next_start).is_some_and(|(offset, _)| *offset == at) {
+            let slot = starts[next_start].1;
+            users.push((sizes[slot], slot));
+            next_start += 1;
+        }
+        while ends.get(next_end).is_some_and(|end| *end == at) {
+            next_end += 1;
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Bytes of code and state: what a program costs a tile besides its tensors.
+//!
+//! Poplar's code generator is closed; these are parametric formulas whose constants are read off
+//! the few published totals (an adder on GC2, a dense layer and a matmul chain on GC200, the code
+//! bytes of BERT-Large). On an IPU Model no code is generated: its rows are zero.
+
+use crate::targets::Chip;
+use tilescope_report::{Category, TargetKind, TileTraffic};
+
+/// Bytes each tile has before the program does anything, by category: an adder on GC2
+/// (graphcore/tensorflow docs/logging.rst, 1,216 tiles).
+const FLOOR: &[(Category, u64)] = &[
+    (Category::ControlCode, 700),
+    (Category::VertexCode, 140),
+    (Category::HostExchangeCode, 289),
+    (Category::InternalExchangeCode, 48),
+    (Category::Variable, 32),
+    (Category::VertexInstanceState, 12),
+    (Category::HostExchangePacketHeader, 8),
+];
+
+/// Control code of one step on a tile that takes part: the adder's 24 bytes a launch.
+pub const CONTROL_BYTES_PER_STEP: u64 = 24;
+
+/// Exchange code of one received message, and of one send of up to 64 words (poplibs
+/// lib/popops/DynamicSlice.cpp prices a message at 4 bytes).
+const EXCHANGE_BYTES_PER_MESSAGE: u64 = 4;
+
+/// Host exchange code of one packet; fitted on the 1-replica BERT-Large figure, upload and download
+/// of weights included.
+const HOST_BYTES_PER_PACKET: f64 = 12.0;
+
+/// Largest packet to a tile and from a tile (osmarks/ipu-stack, exchange notes).
+const HOST_PACKET_BYTES: (u64, u64) = (1024, 256);
+
+/// Code of one end of a copy between IPUs, and of each 64-word send of it.
+const GLOBAL_BYTES: (u64, u64) = (8, 8);
+
+/// A cycle counter of the profiler.
+const COUNTER_BYTES: u64 = 4;
+
+/// Counters besides one per compute set.
+const EXTRA_COUNTERS: u64 = 2;
+
+/// Code bytes of copy vertices on a tile that has any: what the dense layer's total leaves.
+pub const COPY_CODE_BYTES: u64 = 690;
+
+/// Code sizes by the start of the vertex type's name, counted from the assembly sources of
+/// graphcore/poplibs (instructions x 4 bytes, worker and supervisor); first match wins.
+const VERTEX_CODE: &[(&str, u64)] = &[
+    ("poplin::ConvPartial1x1Out<float", 668 + 500),
+    ("poplin::ConvPartial1x1Out", 632 + 500),
+    ("poplin::ConvPartialnx1", 536 + 1120),
+    ("poplin::ConvPartial1x4SLIC", 1100),
+    ("poplin::ConvPartialHorizontalMac", 640),
+    ("poplin::ConvPartialVerticalMac", 700),
+    ("poplin::OuterProduct", 260),
+    ("poplin::ReduceAddSingleInput", 180),
+    ("poplin::ReduceAdd<half", 388),
+    ("poplin::ReduceAdd", 208),
+    ("popops::ScaledAdd", 380),
+    ("popops::BroadcastVectorOuter", 358),
+    ("popops::BinaryOp", 124),
+    ("popops::MultiSlice", 420),
+    ("popops::DynamicSlice", 772),
+    ("popops::DynamicUpdateSlice", 772),
+    ("popnn::NonLinearity", 400),
+    ("poplar_rt::Transpose", 420),
+];
+
+/// Code bytes of a codelet that is not in the list: about what the listed small ones take.
+const OTHER_VERTEX_CODE: u64 = 240;
+
+/// Code bytes of one vertex type on a tile that uses it.
+pub fn vertex_code_bytes(vertex_type: &str, kind: TargetKind) -> u64 {
+    if kind == TargetKind::IpuModel {
+        return 0;
+    }
+    let listed = VERTEX_CODE.iter().find(|(start, _)| vertex_type.starts_with(start));
+    listed.map_or(OTHER_VERTEX_CODE, |(_, bytes)| *bytes)
+}
+
+/// Whether a vertex copies data around: its code is shared by all copy vertices of a tile.
+pub fn is_copy_vertex(vertex_type: &str) -> bool {
+    ["StridedCopy", "Memcpy", "LongStridedCopy"].iter().any(|part| vertex_type.contains(part))
+}
+
+/// Bytes of state of one vertex: a header and pointers (12 bytes with one edge, 16 with two or
+/// three; lists of edges lie in field data).
+pub fn vertex_state_bytes(edges: u64) -> u64 {
+    if edges <= 1 { 12 } else { 16 }
+}
+
+/// Exchange code of one internal exchange on a tile.
+pub fn exchange_code_bytes(traffic: &TileTraffic, kind: TargetKind) -> u64 {
+    match kind {
+        TargetKind::IpuModel => 0,
+        TargetKind::Ipu => {
+            EXCHANGE_BYTES_PER_MESSAGE * (traffic.messages_in + traffic.messages_out)
+        }
+    }
+}
+
+/// Code of one copy between IPUs on a tile at either end, for messages of 64 words.
+pub fn global_code_bytes(traffic: &TileTraffic, kind: TargetKind) -> u64 {
+    match kind {
+        TargetKind::IpuModel => 0,
+        TargetKind::Ipu => {
+            let ends = u64::from(traffic.bytes_in > 0) + u64::from(traffic.bytes_out > 0);
+            let sends = traffic.messages_in + traffic.messages_out;
+            GLOBAL_BYTES.0 * ends + GLOBAL_BYTES.1 * sends
+        }
+    }
+}
+
+/// Code of one half of an all-reduce between replicas on a tile: one looped exchange. Read off the
+/// 4-replica column of the BERT-Large code table (Memory and performance optimisation, 4.3).
+const COLLECTIVE_BYTES: u64 = 8;
+
+/// Control code of each switch case of a step, one for each replica that may run it.
+const CASE_BYTES: u64 = 12;
+
+/// Replicas from which steps are looped and find their neighbour in a table: unrolled switches
+/// would grow with the square of the replicas. Assumed; the one published program has four.
+const MOST_CASES: u64 = 8;
+
+/// Internal exchange code of one step's slice and addition, and of the loop around all steps. Read
+/// off the same table.
+const COLLECTIVE_EXCHANGE_BYTES: (u64, u64) = (32, 128);
+
+/// Global exchange code of one half of an all-reduce on a tile.
+pub fn collective_code_bytes(kind: TargetKind) -> u64 {
+    if kind == TargetKind::IpuModel { 0 } else { COLLECTIVE_BYTES }
+}
+
+/// Control code and internal exchange code that `steps` steps over so many ranks have on a tile,
+/// besides those of the first step's programs: poplibs lowers collectives to a switch on the
+/// replica with a slice, a copy and an addition for each step.
+pub fn collective_step_bytes(steps: u64, ranks: u64) -> (u64, u64) {
+    let programs = 3 * steps.saturating_sub(1) + 2;
+    let cases = steps.min(MOST_CASES) * ranks.min(MOST_CASES);
+    let control = CONTROL_BYTES_PER_STEP * programs.min(3 * MOST_CASES) + CASE_BYTES * cases;
+    let (each, around) = COLLECTIVE_EXCHANGE_BYTES;
+    (control, each * steps.min(MOST_CASES) + around)
+}
+
+/// Code of one host copy on a tile.
+pub fn host_code_bytes(traffic: &TileTraffic, kind: TargetKind) -> u64 {
+    match kind {
+        TargetKind::IpuModel => 0,
+        TargetKind::Ipu => {
+            let packets = traffic.bytes_in.div_ceil(HOST_PACKET_BYTES.0)
+                + traffic.bytes_out.div_ceil(HOST_PACKET_BYTES.1);
+            (packets as f64 * HOST_BYTES_PER_PACKET).round() as u64
+        }
+    }
+}
+
+/// Bytes per tile and category, for all tiles of a replica.
+#[derive(Clone, Debug)]
+pub struct CodeAccount {
+    kind: TargetKind,
+    tiles: usize,
+    by_category: Vec<Vec<u64>>,
+    has_copies: Vec<bool>,
+}
+
+impl CodeAccount {
+    /// The floor of an empty program on `tiles` tiles.
+    pub fn new(chip: &Chip, kind: TargetKind, tiles: usize) -> Self {
+        let by_category = vec![vec![0; tiles]; Category::ALL.len()];
+        let mut account = Self { kind, tiles, by_category, has_copies: vec![false; tiles] };
+        for (category, bytes) in FLOOR {
+            account.add_everywhere(*category, *bytes);
+        }
+        account.add_everywhere(Category::Stack, chip.stack_bytes);
+        account.add_everywhere(Category::InstrumentationResults, COUNTER_BYTES * EXTRA_COUNTERS);
+        account
+    }
+
+    /// Adds bytes on one tile; code is dropped on an IPU Model.
+    pub fn add(&mut self, category: Category, tile: u32, bytes: u64) {
+        if self.kind == TargetKind::IpuModel && is_code(category) {
+            return;
+        }
+        self.by_category[category as usize][tile as usize] += bytes;
+    }
+
+    /// Adds bytes on every tile.
+    pub fn add_everywhere(&mut self, category: Category, bytes: u64) {
+        for tile in 0..self.tiles {
+            self.add(category, tile as u32, bytes);
+        }
+    }
+
+    /// Adds the counter of one compute set on every tile.
+    pub fn add_compute_set(&mut self) {
+        self.add_everywhere(Category::InstrumentationResults, COUNTER_BYTES);
+    }
+
+    /// Notes that a tile copies data; the shared copy code is added once.
+    pub fn add_copy_code(&mut self, tile: u32) {
+        if !std::mem::replace(&mut self.has_copies[tile as usize], true) {
+            self.add(Category::VertexCode, tile, COPY_CODE_BYTES);
+        }
+    }
+
+    /// Bytes of each tile of one category.
+    pub fn category(&self, category: Category) -> &[u64] {
+        &self.by_category[category as usize]
+    }
+}
+
+/// Whether a category is fetched as instructions.
+pub fn is_executable(category: Category) -> bool {
+    matches!(
+        category,
+        Category::ControlCode
+            | Category::VertexCode
+            | Category::InternalExchangeCode
+            | Category::HostExchangeCode
+            | Category::GlobalExchangeCode
+            | Category::SharedCodeStorage
+    )
+}
+
+/// Whether a category exists only where code is generated.
+fn is_code(category: Category) -> bool {
+    is_executable(category) || matches!(category, Category::ControlTable | Category::Stack)
+}

@@ -1,0 +1,98 @@
+//! Arithmetic on values per tile.
+
+use tilescope_report::units::{TileRange, TileRuns};
+
+/// Values of some tiles in order, as runs; zeros are left out.
+pub fn per_tile(values: impl IntoIterator<Item = (u32, u64)>) -> TileRuns<u64> {
+    let mut runs = TileRuns::empty();
+    for (tile, value) in values.into_iter().filter(|(_, value)| *value > 0) {
+        runs.push(TileRange::new(tile, tile + 1), value);
+    }
+    runs
+}
+
+/// Sum of two values on each tile that has any.
+pub fn add(a: &TileRuns<u64>, b: &TileRuns<u64>) -> TileRuns<u64> {
+    either(a, b, |a, b| a + b)
+}
+
+/// The larger of two values on each tile that has any.
+pub fn most(a: &TileRuns<u64>, b: &TileRuns<u64>) -> TileRuns<u64> {
+    either(a, b, u64::max)
+}
+
+fn either(a: &TileRuns<u64>, b: &TileRuns<u64>, join_values: fn(u64, u64) -> u64) -> TileRuns<u64> {
+    let mut present = TileRuns::empty();
+    for (tiles, value) in join(a, b, join_values).iter().filter(|(_, value)| **value > 0) {
+        present.push(tiles, *value);
+    }
+    present
+}
+
+/// Values of two kinds joined on each tile that has any; a missing one counts as the default.
+pub fn join<T: Copy + Default + PartialEq>(
+    a: &TileRuns<T>,
+    b: &TileRuns<T>,
+    join: fn(T, T) -> T,
+) -> TileRuns<T> {
+    let ends = |runs: &TileRuns<T>| -> Vec<u32> {
+        runs.iter().flat_map(|(tiles, _)| [tiles.first, tiles.end]).collect()
+    };
+    let mut edges = [ends(a), ends(b)].concat();
+    edges.sort_unstable();
+    edges.dedup();
+    let mut joined = TileRuns::empty();
+    for pair in edges.windows(2) {
+        let (one, other) = (a.get(pair[0]), b.get(pair[0]));
+        if one.is_some() || other.is_some() {
+            let value = join(one.copied().unwrap_or_default(), other.copied().unwrap_or_default());
+            joined.push(TileRange::new(pair[0], pair[1]), value);
+        }
+    }
+    joined
+}
+
+/// Elements without those that only pad the end: `real` ones are left.
+pub fn trimmed(elements: &TileRuns<u64>, real: u64) -> TileRuns<u64> {
+    let mut padding = elements.total().saturating_sub(real);
+    if padding == 0 {
+        return elements.clone();
+    }
+    let tiles: Vec<(u32, u64)> = elements
+        .iter()
+        .flat_map(|(range, count)| (range.first..range.end).map(move |tile| (tile, *count)))
+        .collect();
+    let mut kept: Vec<(u32, u64)> = tiles
+        .into_iter()
+        .rev()
+        .map(|(tile, count)| {
+            let cut = padding.min(count);
+            padding -= cut;
+            (tile, count - cut)
+        })
+        .collect();
+    kept.reverse();
+    per_tile(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn runs() -> impl Strategy<Value = TileRuns<u64>> {
+        prop::collection::vec(0u64..3, 0..40).prop_map(|values| per_tile((0u32..).zip(values)))
+    }
+
+    proptest! {
+        #[test]
+        fn sums_are_those_of_each_tile(a in runs(), b in runs()) {
+            let sum = add(&a, &b);
+            for tile in 0..40 {
+                let value = |runs: &TileRuns<u64>| runs.get(tile).copied().unwrap_or(0);
+                prop_assert_eq!(value(&sum), value(&a) + value(&b));
+            }
+            prop_assert_eq!(a.zip(&b, |a, _| a), a);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! BERT pre-training (Devlin et al., arXiv 1810.04805) as graphcore/examples nlp/bert/pytorch
+//! modeling.py builds it: masked tokens are picked before the language-model head, whose decoder
+//! shares the word embedding, and the next-sentence head reads the first token.
+//!
+//! Blocks for stages: `embeddings`, `layer0` to `layerN`, `head`. The decoder belongs to `head`:
+//! on another IPU than `embeddings` its weights are kept there too.
+
+use super::layers::{Attention, Layers};
+use super::{ModelDef, size};
+use crate::graph::{DType, Graph, GraphError, TensorId};
+use crate::ops::{
+    Activation, BinaryOp, Cast, CrossEntropy, Embedding, MatMul, Reshape, Scale, Slice,
+};
+use crate::spec::{Form, Key, ModelSpec};
+
+/// Sizes of BERT-Large for phase 1; other sizes are set in a spec.
+const SIZES: &[Key] = &[
+    super::depth("24"),
+    size("model.hidden", "1024", "Channels of a token, a multiple of heads"),
+    size("model.heads", "16", "Heads of attention"),
+    size("model.intermediate", "4096", "Channels inside the feed-forward layers"),
+    size("model.vocab_size", "30522", "Words"),
+    size("model.max_positions", "512", "Rows of the position embedding"),
+    size("model.sequence_length", "128", "Tokens of a sequence"),
+    Key {
+        path: "model.masked_tokens",
+        form: Form::Integer(1, 1 << 24),
+        default: "20",
+        about: "Tokens of a sequence that are to be guessed",
+        also: "max_predictions_per_seq",
+    },
+];
+
+/// Segments a token can belong to.
+const SEGMENTS: u64 = 2;
+
+/// BERT with both heads of pre-training.
+pub const MODEL: ModelDef = ModelDef {
+    name: "bert",
+    about: "BERT pre-training, Large by default; blocks embeddings, layer0, ..., head",
+    sizes: SIZES,
+    trainable: true,
+    batched: true,
+    build,
+};
+
+fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
+    let [layers, hidden, heads, inner, vocabulary, positions, tokens, masked] = [
+        "layers",
+        "hidden",
+        "heads",
+        "intermediate",
+        "vocab_size",
+        "max_positions",
+        "sequence_length",
+        "masked_tokens",
+    ]
+    .map(|name| spec.size(name));
+    super::expect_divides("hidden", hidden, "heads", heads)?;
+    super::expect_at_most("sequence_length", tokens, "max_positions", positions)?;
+    let batch = spec.batch_size;
+    let mut model = Layers::new(spec);
+    model.block("embeddings");
+    let words = model.parameter("embeddings/word", &[vocabulary, hidden])?;
+    let mut x = embeddings(&mut model, words, [batch * tokens, positions, hidden])?;
+    let mask = attention_mask(&mut model, batch, tokens)?;
+    let sizes = Attention { batch, tokens, heads, mask: Some(mask) };
+    for layer in 0..layers {
+        let name = format!("layer{layer}");
+        model.block(&name);
+        x = post_norm_layer(&mut model, &name, x, sizes, inner)?;
+    }
+    model.block("head");
+    language_head(&mut model, x, words, batch * masked)?;
+    sentence_head(&mut model, x, [batch, tokens, hidden])?;
+    Ok(model.finish())
+}
+
+/// Sum of word, position and segment embeddings of `sizes` = tokens, positions, channels.
+fn embeddings(
+    model: &mut Layers,
+    words: TensorId,
+    sizes: [u64; 3],
+) -> Result<TensorId, GraphError> {
+    let [tokens, positions, hidden] = sizes;
+    let positions = model.parameter("embeddings/position", &[positions, hidden])?;
+    let segments = model.parameter("embeddings/token_type", &[SEGMENTS, hidden])?;
+    let mut sum = None;
+    let tables = [("input_ids", words), ("position_ids", positions), ("token_type_ids", segments)];
+    for (name, table) in tables {
+        let ids = model.input(name, &[tokens], DType::Int);
+        let rows =
+            model.apply(&format!("embeddings/{name}"), Embedding::default(), &[table, ids])?;
+        sum = Some(match sum {
+            None => rows,
+            Some(sum) => {
+                model.apply(&format!("embeddings/{name}/add"), BinaryOp::ADD, &[sum, rows])?
+            }
+        });
+    }
+    let x = sum.unwrap_or(words);
+    let x = model.layer_norm("embeddings/norm", x)?;
+    model.dropout("embeddings/dropout", x)
+}
+
+/// What is added to the scores of tokens nobody may look at.
+fn attention_mask(model: &mut Layers, batch: u64, tokens: u64) -> Result<TensorId, GraphError> {
+    let mask = model.input("attention_mask", &[batch, tokens], DType::Int);
+    let to = model.dtype;
+    let mask = model.apply("mask/cast", Cast { to }, &[mask])?;
+    let mask = model.apply("mask/scale", Scale(-10_000.0), &[mask])?;
+    model.reshape("mask", mask, &[batch, 1, 1, tokens])
+}
+
+/// A transformer layer that norms the sums behind attention and feed-forward.
+fn post_norm_layer(
+    model: &mut Layers,
+    name: &str,
+    x: TensorId,
+    sizes: Attention,
+    inner: u64,
+) -> Result<TensorId, GraphError> {
+    let named = |part: &str| format!("{name}/{part}");
+    let y = model.attention(&named("attention"), x, sizes)?;
+    let y = model.dropout(&named("attention/dropout_out"), y)?;
+    let y = model.apply(&named("attention/residual"), BinaryOp::ADD, &[y, x])?;
+    let x = model.layer_norm(&named("norm1"), y)?;
+    let y = model.feed_forward(name, x, inner)?;
+    let y = model.dropout(&named("ff_dropout"), y)?;
+    let y = model.apply(&named("residual"), BinaryOp::ADD, &[y, x])?;
+    model.layer_norm(&named("norm2"), y)
+}
+
+/// Guesses the masked tokens.
+fn language_head(
+    model: &mut Layers,
+    x: TensorId,
+    words: TensorId,
+    masked: u64,
+) -> Result<(), GraphError> {
+    let [vocabulary, hidden] = [0, 1].map(|axis| model.ty(words).shape[axis]);
+    let places = model.input("masked_lm_positions", &[masked], DType::Int);
+    let x = model.apply("head/masked", Embedding::default(), &[x, places])?;
+    let x = model.linear("head/transform", x, hidden)?;
+    let x = model.apply("head/gelu", Activation::GELU, &[x])?;
+    let x = model.layer_norm("head/norm", x)?;
+    let x = model.apply("head/decoder", MatMul::TRANSPOSED, &[x, words])?;
+    let x = model.bias("head/decoder", x, vocabulary)?;
+    answer(model, "masked_lm", x)
+}
+
+/// Guesses whether the second sentence follows the first.
+fn sentence_head(model: &mut Layers, x: TensorId, shape: [u64; 3]) -> Result<(), GraphError> {
+    let [batch, _, hidden] = shape;
+    let x = model.reshape("head/tokens", x, &shape)?;
+    let x = model.apply("head/first", Slice { axis: 1, range: 0..1 }, &[x])?;
+    let x = model.apply("head/first/flat", Reshape { shape: vec![batch, hidden] }, &[x])?;
+    let x = model.linear("head/pooler", x, hidden)?;
+    let x = model.apply("head/pooler/tanh", Activation::TANH, &[x])?;
+    let x = model.linear("head/next_sentence", x, 2)?;
+    answer(model, "next_sentence", x)
+}
+
+/// A loss where the model is trained, the logits where it is not.
+fn answer(model: &mut Layers, name: &str, logits: TensorId) -> Result<(), GraphError> {
+    if !model.training {
+        model.output(logits);
+        return Ok(());
+    }
+    let samples = model.ty(logits).shape[0];
+    let labels = model.input(&format!("{name}_labels"), &[samples], DType::Int);
+    model.loss(&format!("{name}_loss"), CrossEntropy, &[logits, labels])
+}

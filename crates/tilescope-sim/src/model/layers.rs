@@ -1,0 +1,286 @@
+//! The layers models are made of: parameters, and the operators around them.
+
+use crate::graph::{DType, Graph, GraphBuilder, GraphError, Role, TensorId, TensorType};
+use crate::ops::{
+    Activation, BatchNorm, BiasAdd, BinaryOp, Cast, Convolution, CrossEntropy, Dropout, LayerNorm,
+    MatMul, Operator, Reshape, Scale, Softmax, Split, Transpose,
+};
+use crate::spec::ModelSpec;
+
+/// A model under construction.
+pub struct Layers {
+    graph: GraphBuilder,
+    /// Element type of activations.
+    pub dtype: DType,
+    parameter_type: DType,
+    /// Whether there will be a backward pass.
+    pub training: bool,
+}
+
+/// Sizes of attention.
+#[derive(Clone, Copy, Debug)]
+pub struct Attention {
+    /// Sequences.
+    pub batch: u64,
+    /// Tokens of a sequence.
+    pub tokens: u64,
+    /// Heads that share the channels.
+    pub heads: u64,
+    /// Summand of the scores, in the shape `[batch or 1, 1, tokens or 1, tokens]`.
+    pub mask: Option<TensorId>,
+}
+
+impl Layers {
+    /// An empty model in the precision of `spec`.
+    pub fn new(spec: &ModelSpec) -> Self {
+        Self {
+            graph: GraphBuilder::new(),
+            dtype: spec.precision,
+            parameter_type: spec.parameter_type,
+            training: spec.training,
+        }
+    }
+
+    /// What follows belongs to the block of this name.
+    pub fn block(&mut self, name: &str) {
+        self.graph.block(name);
+    }
+
+    /// The finished graph.
+    pub fn finish(self) -> Graph {
+        self.graph.finish()
+    }
+
+    /// Type of a tensor.
+    pub fn ty(&self, tensor: TensorId) -> &TensorType {
+        &self.graph.graph().tensor(tensor).ty
+    }
+
+    /// A tensor streamed from the host.
+    pub fn input(&mut self, name: &str, shape: &[u64], dtype: DType) -> TensorId {
+        self.graph.tensor(name, TensorType::new(shape, dtype), Role::Input)
+    }
+
+    /// A tensor that is on the device from the start and is not trained.
+    pub fn resident(&mut self, name: &str, shape: &[u64]) -> TensorId {
+        self.graph.tensor(name, TensorType::new(shape, self.dtype), Role::Resident)
+    }
+
+    /// Trainable values, in the type that is computed with: where they are kept in another one,
+    /// each pass casts them.
+    pub fn parameter(&mut self, name: &str, shape: &[u64]) -> Result<TensorId, GraphError> {
+        let ty = TensorType::new(shape, self.parameter_type);
+        let parameter = self.graph.tensor(name, ty, Role::Parameter);
+        if self.parameter_type == self.dtype {
+            return Ok(parameter);
+        }
+        self.graph.apply(&format!("{name}/cast"), Cast { to: self.dtype }, &[parameter])
+    }
+
+    /// Applies an operator with one result.
+    pub fn apply(
+        &mut self,
+        name: &str,
+        operator: impl Operator + 'static,
+        inputs: &[TensorId],
+    ) -> Result<TensorId, GraphError> {
+        self.graph.apply(name, operator, inputs)
+    }
+
+    /// Applies an operator with several results.
+    pub fn apply_all(
+        &mut self,
+        name: &str,
+        operator: impl Operator + 'static,
+        inputs: &[TensorId],
+    ) -> Result<Vec<TensorId>, GraphError> {
+        self.graph.apply_all(name, operator, inputs)
+    }
+
+    /// The same elements in another shape.
+    pub fn reshape(
+        &mut self,
+        name: &str,
+        x: TensorId,
+        shape: &[u64],
+    ) -> Result<TensorId, GraphError> {
+        self.apply(name, Reshape { shape: shape.to_vec() }, &[x])
+    }
+
+    /// `x . weight + bias` of a matrix `x`.
+    pub fn linear(
+        &mut self,
+        name: &str,
+        x: TensorId,
+        outputs: u64,
+    ) -> Result<TensorId, GraphError> {
+        let inputs = self.ty(x).shape.last().copied().unwrap_or(1);
+        let weights = self.parameter(&format!("{name}/weight"), &[inputs, outputs])?;
+        let x = self.apply(name, MatMul::default(), &[x, weights])?;
+        self.bias(name, x, outputs)
+    }
+
+    /// Adds one trained value per channel.
+    pub fn bias(&mut self, name: &str, x: TensorId, channels: u64) -> Result<TensorId, GraphError> {
+        let name = format!("{name}/bias");
+        let bias = self.parameter(&name, &[channels])?;
+        self.apply(&name, BiasAdd { axis: 1 }, &[x, bias])
+    }
+
+    /// A convolution with square kernels, without bias.
+    pub fn conv(
+        &mut self,
+        name: &str,
+        x: TensorId,
+        filters: u64,
+        kernel: u64,
+        conv: Convolution,
+    ) -> Result<TensorId, GraphError> {
+        let channels = self.ty(x).shape.get(1).copied().unwrap_or(1);
+        let shape = [filters, channels / conv.groups.max(1), kernel, kernel];
+        let weights = self.parameter(&format!("{name}/weight"), &shape)?;
+        self.apply(name, conv, &[x, weights])
+    }
+
+    /// Scale and shift of a norm over `channels`.
+    pub fn affine(&mut self, name: &str, channels: u64) -> Result<[TensorId; 2], GraphError> {
+        let scale = self.parameter(&format!("{name}/weight"), &[channels])?;
+        Ok([scale, self.parameter(&format!("{name}/bias"), &[channels])?])
+    }
+
+    /// Batch norm over the second axis of a convolution's result. In a model that is not trained it
+    /// is folded into the weights, and leaves a bias: so exporters of such models write them
+    /// (torch.onnx.export in evaluation mode, which PopRT's benchmarks start from).
+    pub fn batch_norm(&mut self, name: &str, x: TensorId) -> Result<TensorId, GraphError> {
+        let channels = self.ty(x).shape.get(1).copied().unwrap_or(1);
+        if !self.training {
+            return self.bias(name, x, channels);
+        }
+        let [scale, shift] = self.affine(name, channels)?;
+        let mean = self.resident(&format!("{name}/running_mean"), &[channels]);
+        let variance = self.resident(&format!("{name}/running_var"), &[channels]);
+        let outputs = self.apply_all(name, BatchNorm, &[x, scale, shift, mean, variance])?;
+        Ok(outputs[0])
+    }
+
+    /// Layer norm over the last axis.
+    pub fn layer_norm(&mut self, name: &str, x: TensorId) -> Result<TensorId, GraphError> {
+        let channels = self.ty(x).shape.last().copied().unwrap_or(1);
+        let [scale, shift] = self.affine(name, channels)?;
+        Ok(self.apply_all(name, LayerNorm, &[x, scale, shift])?[0])
+    }
+
+    /// Dropout where the model is trained.
+    pub fn dropout(&mut self, name: &str, x: TensorId) -> Result<TensorId, GraphError> {
+        if self.training { self.apply(name, Dropout, &[x]) } else { Ok(x) }
+    }
+
+    /// Self-attention of `x[batch x tokens, channels]` with one projection for queries, keys and
+    /// values, as graphcore/examples fuses them (nlp/bert/pytorch modeling.py).
+    pub fn attention(
+        &mut self,
+        name: &str,
+        x: TensorId,
+        sizes: Attention,
+    ) -> Result<TensorId, GraphError> {
+        let Attention { batch, tokens, heads, mask } = sizes;
+        let channels = self.ty(x).shape[1];
+        let depth = channels / heads;
+        let named = |part: &str| format!("{name}/{part}");
+        let projected = self.linear(&named("qkv"), x, 3 * channels)?;
+        let parts = Split::even(1, 3, channels);
+        let parts = self.apply_all(&named("qkv/split"), parts, &[projected])?;
+        let mut of_heads = Vec::new();
+        for (part, tensor) in ["query", "key", "value"].into_iter().zip(parts) {
+            let shape = [batch, tokens, heads, depth];
+            let x = self.reshape(&named(&format!("{part}/heads")), tensor, &shape)?;
+            let turn = Transpose { permutation: vec![0, 2, 1, 3] };
+            let x = self.apply(&named(&format!("{part}/transpose")), turn, &[x])?;
+            let shape = [batch * heads, tokens, depth];
+            of_heads.push(self.reshape(&named(part), x, &shape)?);
+        }
+        let [query, key, value] = [of_heads[0], of_heads[1], of_heads[2]];
+        let scores = self.apply(&named("scores"), MatMul::TRANSPOSED, &[query, key])?;
+        let scale = Scale(1.0 / (depth as f64).sqrt());
+        let mut scores = self.apply(&named("scale"), scale, &[scores])?;
+        let square = [batch, heads, tokens, tokens];
+        if let Some(mask) = mask {
+            scores = self.reshape(&named("scores/heads"), scores, &square)?;
+            scores = self.apply(&named("mask"), BinaryOp::ADD, &[scores, mask])?;
+            let flat = [batch * heads, tokens, tokens];
+            scores = self.reshape(&named("scores/flat"), scores, &flat)?;
+        }
+        let softmax = Softmax { axis: 2, log: false };
+        let shares = self.apply(&named("softmax"), softmax, &[scores])?;
+        let shares = self.dropout(&named("dropout"), shares)?;
+        let context = self.apply(&named("context"), MatMul::default(), &[shares, value])?;
+        let shape = [batch, heads, tokens, depth];
+        let context = self.reshape(&named("context/heads"), context, &shape)?;
+        let turn = Transpose { permutation: vec![0, 2, 1, 3] };
+        let context = self.apply(&named("context/transpose"), turn, &[context])?;
+        let shape = [batch * tokens, channels];
+        let context = self.reshape(&named("context/flat"), context, &shape)?;
+        self.linear(&named("projection"), context, channels)
+    }
+
+    /// The two linear layers behind attention, with GELU between them.
+    pub fn feed_forward(
+        &mut self,
+        name: &str,
+        x: TensorId,
+        inner: u64,
+    ) -> Result<TensorId, GraphError> {
+        let channels = self.ty(x).shape[1];
+        let x = self.linear(&format!("{name}/ff1"), x, inner)?;
+        let x = self.apply(&format!("{name}/gelu"), Activation::GELU, &[x])?;
+        self.linear(&format!("{name}/ff2"), x, channels)
+    }
+
+    /// A transformer layer that norms what goes into attention and feed-forward (GPT-2, ViT).
+    pub fn pre_norm_layer(
+        &mut self,
+        name: &str,
+        x: TensorId,
+        sizes: Attention,
+        inner: u64,
+    ) -> Result<TensorId, GraphError> {
+        let normed = self.layer_norm(&format!("{name}/norm1"), x)?;
+        let y = self.attention(&format!("{name}/attention"), normed, sizes)?;
+        let y = self.dropout(&format!("{name}/attention/dropout_out"), y)?;
+        let x = self.apply(&format!("{name}/attention/residual"), BinaryOp::ADD, &[y, x])?;
+        let normed = self.layer_norm(&format!("{name}/norm2"), x)?;
+        let y = self.feed_forward(name, normed, inner)?;
+        let y = self.dropout(&format!("{name}/ff_dropout"), y)?;
+        self.apply(&format!("{name}/residual"), BinaryOp::ADD, &[y, x])
+    }
+
+    /// Sends the model's answer to the host, and its loss against labels where it is trained.
+    /// `logits` are `[samples, classes]`.
+    pub fn classify(&mut self, logits: TensorId) -> Result<(), GraphError> {
+        self.graph.output(logits);
+        if !self.training {
+            return Ok(());
+        }
+        let samples = self.ty(logits).shape[0];
+        let labels = self.input("labels", &[samples], DType::Int);
+        self.loss("loss", CrossEntropy, &[logits, labels])
+    }
+
+    /// Sends a tensor to the host for each micro-batch.
+    pub fn output(&mut self, tensor: TensorId) {
+        self.graph.output(tensor);
+    }
+
+    /// Adds a loss and sends it to the host.
+    pub fn loss(
+        &mut self,
+        name: &str,
+        operator: impl Operator + 'static,
+        operands: &[TensorId],
+    ) -> Result<(), GraphError> {
+        let loss = self.apply_all(name, operator, operands)?[0];
+        self.graph.output(loss);
+        self.graph.loss(loss);
+        Ok(())
+    }
+}

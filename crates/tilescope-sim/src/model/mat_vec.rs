@@ -1,0 +1,34 @@
+//! A matrix times a vector, both streamed from the host, in codelets of one's own: the program of
+//! Poplar's tutorial on it (graphcore/examples tut6_matrix_vector_opt).
+
+use super::{ModelDef, size};
+use crate::graph::{DType, Graph, GraphBuilder, GraphError, Role, TensorType};
+use crate::ops::MatVec;
+use crate::spec::{Key, ModelSpec};
+
+const SIZES: &[Key] = &[
+    size("model.rows", "10000", "Rows of the matrix"),
+    size("model.columns", "1000", "Columns of the matrix, values of the vector"),
+];
+
+/// `result = matrix . vector`.
+pub const MODEL: ModelDef = ModelDef {
+    name: "mat_vec",
+    about: "A float matrix times a vector, matrix[rows,columns] . vector, with codelets of one's own",
+    sizes: SIZES,
+    trainable: false,
+    batched: false,
+    build,
+};
+
+fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
+    let [rows, columns] = ["rows", "columns"].map(|name| spec.size(name));
+    let mut graph = GraphBuilder::new();
+    graph.block("main");
+    let mut input = |name: &str, shape: &[u64]| {
+        graph.tensor(name, TensorType::new(shape, DType::Float), Role::Input)
+    };
+    let (vector, matrix) = (input("inputVector", &[columns]), input("matrix", &[rows, columns]));
+    graph.apply("product", MatVec, &[matrix, vector])?;
+    Ok(graph.finish())
+}

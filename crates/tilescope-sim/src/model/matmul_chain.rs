@@ -1,0 +1,38 @@
+//! Two matmuls in a row on tensors that are already on the device: the program of the Poplar
+//! profiling tutorial (graphcore/examples tut4_profiling).
+
+use super::{ModelDef, size};
+use crate::graph::{DType, Graph, GraphBuilder, GraphError, Role, TensorType};
+use crate::ops::MatMul;
+use crate::spec::{Key, ModelSpec};
+
+const SIZES: &[Key] = &[
+    size("model.m", "800", "Rows of the first matrix"),
+    size("model.k", "500", "Columns of the first matrix, rows of the second"),
+    size("model.n", "400", "Columns of the second matrix, rows of the third"),
+    size("model.p", "200", "Columns of the third matrix"),
+];
+
+/// `m5 = (m1 . m2) . m3`.
+pub const MODEL: ModelDef = ModelDef {
+    name: "matmul_chain",
+    about: "Two matrix products in a row, m1[m,k] . m2[k,n] . m3[n,p], on resident tensors",
+    sizes: SIZES,
+    trainable: false,
+    batched: false,
+    build,
+};
+
+fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
+    let [m, k, n, p] = ["m", "k", "n", "p"].map(|name| spec.size(name));
+    let dtype: DType = spec.precision;
+    let mut graph = GraphBuilder::new();
+    graph.block("main");
+    let mut resident = |name: &str, rows: u64, columns: u64| {
+        graph.tensor(name, TensorType::new([rows, columns], dtype), Role::Resident)
+    };
+    let (m1, m2, m3) = (resident("m1", m, k), resident("m2", k, n), resident("m3", n, p));
+    let m4 = graph.apply("m4", MatMul::default(), &[m1, m2])?;
+    graph.apply("m5", MatMul::default(), &[m4, m3])?;
+    Ok(graph.finish())
+}

@@ -1,0 +1,47 @@
+//! The sum of two matrices that are already on the device: how they lie decides whether one of them
+//! is rearranged first (memory guide, section 4.8).
+
+use super::{ModelDef, size};
+use crate::graph::{Graph, GraphBuilder, GraphError, Role, TensorType};
+use crate::ops::{BinaryOp, Transpose};
+use crate::spec::{Form, Key, ModelSpec};
+
+const SIZES: &[Key] = &[
+    size("model.m", "768", "Rows of both matrices"),
+    size("model.n", "768", "Columns of both matrices"),
+    Key {
+        path: "model.columns_first",
+        form: Form::Integer(0, 1),
+        default: "1",
+        about: "1 keeps the second matrix column by column, 0 row by row as the first",
+        also: "",
+    },
+];
+
+/// `sum = a + b`.
+pub const MODEL: ModelDef = ModelDef {
+    name: "matrix_sum",
+    about: "A sum a[m,n] + b[m,n] of resident matrices, b column by column or row by row",
+    sizes: SIZES,
+    trainable: false,
+    batched: false,
+    build,
+};
+
+fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
+    let [m, n, columns_first] = ["m", "n", "columns_first"].map(|name| spec.size(name));
+    let mut graph = GraphBuilder::new();
+    graph.block("main");
+    let mut resident = |name: &str, shape: [u64; 2]| {
+        graph.tensor(name, TensorType::new(shape, spec.precision), Role::Resident)
+    };
+    let a = resident("a", [m, n]);
+    let b = if columns_first == 1 {
+        let stored = resident("b", [n, m]);
+        graph.apply("b/transpose", Transpose { permutation: vec![1, 0] }, &[stored])?
+    } else {
+        resident("b", [m, n])
+    };
+    graph.apply("sum", BinaryOp::ADD, &[a, b])?;
+    Ok(graph.finish())
+}

@@ -1,0 +1,41 @@
+//! A multi-layer perceptron of any depth, one block per layer: the plainest model to pipeline.
+
+use super::layers::Layers;
+use super::{ModelDef, size};
+use crate::graph::{Graph, GraphError};
+use crate::ops::Activation;
+use crate::spec::{Key, ModelSpec};
+
+const SIZES: &[Key] = &[
+    super::depth("4"),
+    size("model.width", "256", "Values between layers"),
+    size("model.classes", "16", "Values of the last layer"),
+];
+
+/// Linear layers with ReLU between them, and a cross-entropy loss when trained.
+pub const MODEL: ModelDef = ModelDef {
+    name: "mlp",
+    about: "Multi-layer perceptron of any depth; blocks L0, L1, ...",
+    sizes: SIZES,
+    trainable: true,
+    batched: true,
+    build,
+};
+
+fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
+    let [layers, width, classes] = ["layers", "width", "classes"].map(|name| spec.size(name));
+    let mut model = Layers::new(spec);
+    model.block("L0");
+    let mut x = model.input("input", &[spec.batch_size, width], model.dtype);
+    for layer in 0..layers {
+        let name = format!("L{layer}");
+        model.block(&name);
+        let last = layer + 1 == layers;
+        x = model.linear(&name, x, if last { classes } else { width })?;
+        if !last {
+            x = model.apply(&format!("{name}/relu"), Activation::RELU, &[x])?;
+        }
+    }
+    model.classify(x)?;
+    Ok(model.finish())
+}

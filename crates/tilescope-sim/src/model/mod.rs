@@ -1,0 +1,132 @@
+//! The layers people name: built-in models, from their published definitions.
+
+mod adder;
+mod bert;
+mod classification;
+mod gpt2;
+mod layers;
+mod lstm;
+mod mat_vec;
+mod matmul_chain;
+mod matrix_sum;
+mod mlp;
+mod mnist;
+mod resnet;
+mod stencil;
+mod vit;
+
+use crate::graph::{Graph, GraphError};
+use crate::spec::{Form, Key, ModelSpec, keys};
+use std::fmt;
+
+/// A built-in model.
+#[derive(Clone, Copy)]
+pub struct ModelDef {
+    /// Name in a spec.
+    pub name: &'static str,
+    /// What it is, one line.
+    pub about: &'static str,
+    /// Its own sizes, as keys of `[model]`.
+    pub sizes: &'static [Key],
+    /// Whether it has a loss.
+    pub trainable: bool,
+    /// Whether it works on batches of samples.
+    pub batched: bool,
+    /// Builds the forward graph for one micro-batch.
+    pub build: fn(&ModelSpec) -> Result<Graph, GraphError>,
+}
+
+impl fmt::Debug for ModelDef {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "model {}", self.name)
+    }
+}
+
+/// Every built-in model, sorted by name.
+pub const MODELS: &[ModelDef] = &[
+    adder::MODEL,
+    bert::MODEL,
+    classification::MODEL,
+    gpt2::MODEL,
+    lstm::MODEL,
+    mat_vec::MODEL,
+    matmul_chain::MODEL,
+    matrix_sum::MODEL,
+    mlp::MODEL,
+    mnist::MODEL,
+    resnet::RESNET18,
+    resnet::RESNET50,
+    stencil::MODEL,
+    vit::MODEL,
+];
+
+/// The names of all models.
+pub fn names() -> Vec<&'static str> {
+    MODELS.iter().map(|model| model.name).collect()
+}
+
+/// The model of that name.
+pub fn find(name: &str) -> Option<&'static ModelDef> {
+    MODELS.iter().find(|model| model.name == name)
+}
+
+/// The key of a size with a default.
+const fn size(path: &'static str, default: &'static str, about: &'static str) -> Key {
+    Key { path, form: Form::Integer(1, keys::LARGEST_SIZE), default, about, also: "" }
+}
+
+/// The key of the number of layers: each is a block, so a graph of them must stay a graph.
+const fn depth(default: &'static str) -> Key {
+    Key {
+        path: "model.layers",
+        form: Form::Integer(1, 64),
+        default,
+        about: "Layers, each a block of its own",
+        also: "",
+    }
+}
+
+/// Checks that one size is a multiple of another.
+fn expect_divides(whole: &str, size: u64, part: &str, of: u64) -> Result<(), GraphError> {
+    if of > 0 && size.is_multiple_of(of) {
+        return Ok(());
+    }
+    let problem = format!("{size} is no multiple of model.{part} = {of}");
+    Err(GraphError { node: whole.to_string(), problem })
+}
+
+/// Checks that one size is no larger than another.
+fn expect_at_most(name: &str, size: u64, bound: &str, most: u64) -> Result<(), GraphError> {
+    if size <= most {
+        return Ok(());
+    }
+    let problem = format!("{size} is more than model.{bound} = {most}");
+    Err(GraphError { node: name.to_string(), problem })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::{Spec, SpecSource};
+    use tilescope_report::Pass;
+
+    fn graph(text: &str) -> Graph {
+        let spec = Spec::build(&SpecSource::from_text("test", text)).expect("valid spec");
+        (spec.model.definition.build)(&spec.model).expect("sizes fit")
+    }
+
+    #[test]
+    fn models_are_sorted_and_build_with_their_defaults() {
+        assert!(names().is_sorted());
+        for name in names() {
+            let graph = graph(&format!("[model]\nname = \"{name}\"\n"));
+            assert!(!graph.nodes.is_empty() && graph.flops(Pass::Forward) > 0, "{name}");
+        }
+    }
+
+    #[test]
+    fn mnist_has_the_parameters_of_the_tutorial() {
+        // Convolutions 260 and 5,020, linear layers 82,176 and 2,570.
+        assert_eq!(graph("[model]\nname = \"mnist\"\n").parameter_count(), 90_026);
+    }
+}

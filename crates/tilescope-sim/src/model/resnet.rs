@@ -1,0 +1,129 @@
+//! Residual networks of 18 and 50 layers (He et al., arXiv 1512.03385), with the stride in the
+//! 3x3 convolution of a bottleneck as torchvision and graphcore/examples vision/cnns have it.
+//!
+//! Blocks for stages: `stem`, `layer1_0` to `layer4_N`, `head`.
+
+use super::layers::Layers;
+use super::{ModelDef, size};
+use crate::graph::{Graph, GraphError, TensorId};
+use crate::ops::{Activation, BinaryOp, Convolution, Pool};
+use crate::spec::{Key, ModelSpec};
+
+const SIZES: &[Key] = &[
+    size(
+        "model.image_size",
+        "224",
+        "Side of the square RGB images; up to 64 the stem is the one for CIFAR: 3x3, no pooling",
+    ),
+    size("model.classes", "1000", "Classes"),
+];
+
+/// Largest image that gets the stem for CIFAR.
+const LARGEST_SMALL_IMAGE: u64 = 64;
+
+/// 18 layers, two 3x3 convolutions a block.
+pub const RESNET18: ModelDef = ModelDef {
+    name: "resnet18",
+    about: "ResNet-18 for ImageNet or CIFAR images; blocks stem, layer1_0 to layer4_1, head",
+    sizes: SIZES,
+    trainable: true,
+    batched: true,
+    build: |spec| build(spec, Shape { blocks: [2, 2, 2, 2], bottleneck: false }),
+};
+
+/// 50 layers, bottlenecks of 1x1, 3x3 and 1x1 convolutions.
+pub const RESNET50: ModelDef = ModelDef {
+    name: "resnet50",
+    about: "ResNet-50 for ImageNet or CIFAR images; blocks stem, layer1_0 to layer4_2, head",
+    sizes: SIZES,
+    trainable: true,
+    batched: true,
+    build: |spec| build(spec, Shape { blocks: [3, 4, 6, 3], bottleneck: true }),
+};
+
+/// What tells residual networks apart.
+#[derive(Clone, Copy)]
+struct Shape {
+    /// Blocks of each of the four layers.
+    blocks: [u64; 4],
+    /// Whether a block is a bottleneck, four times as wide outside as inside.
+    bottleneck: bool,
+}
+
+fn build(spec: &ModelSpec, shape: Shape) -> Result<Graph, GraphError> {
+    let [side, classes] = ["image_size", "classes"].map(|name| spec.size(name));
+    let batch = spec.batch_size;
+    let mut model = Layers::new(spec);
+    model.block("stem");
+    let mut x = model.input("image", &[batch, 3, side, side], model.dtype);
+    x = if side <= LARGEST_SMALL_IMAGE {
+        conv(&mut model, "conv1", x, Conv { filters: 64, kernel: 3, stride: 1, relu: true })?
+    } else {
+        x = conv(&mut model, "conv1", x, Conv { filters: 64, kernel: 7, stride: 2, relu: true })?;
+        model.apply("maxpool", Pool::max(3, 2, 1), &[x])?
+    };
+    for (layer, blocks) in (1u64..).zip(shape.blocks) {
+        for block in 0..blocks {
+            let name = format!("layer{layer}_{block}");
+            model.block(&name);
+            let stride = if layer > 1 && block == 0 { 2 } else { 1 };
+            x = residual(&mut model, &name, x, 32 << layer, stride, shape.bottleneck)?;
+        }
+    }
+    model.block("head");
+    let [channels, height, width] = [1, 2, 3].map(|axis| model.ty(x).shape[axis]);
+    x = model.apply("avgpool", Pool::global_average(height, width), &[x])?;
+    x = model.reshape("flatten", x, &[batch, channels])?;
+    x = model.linear("fc", x, classes)?;
+    model.classify(x)?;
+    Ok(model.finish())
+}
+
+/// A convolution with batch norm.
+#[derive(Clone, Copy)]
+struct Conv {
+    filters: u64,
+    kernel: u64,
+    stride: u64,
+    relu: bool,
+}
+
+fn conv(model: &mut Layers, name: &str, x: TensorId, conv: Conv) -> Result<TensorId, GraphError> {
+    let Conv { filters, kernel, stride, relu } = conv;
+    let operator = Convolution::square(stride, kernel / 2);
+    let x = model.conv(name, x, filters, kernel, operator)?;
+    let x = model.batch_norm(&format!("{name}/bn"), x)?;
+    if relu { model.apply(&format!("{name}/relu"), Activation::RELU, &[x]) } else { Ok(x) }
+}
+
+/// A block: its convolutions, and the input added to their result.
+fn residual(
+    model: &mut Layers,
+    name: &str,
+    x: TensorId,
+    width: u64,
+    stride: u64,
+    bottleneck: bool,
+) -> Result<TensorId, GraphError> {
+    let named = |part: &str| format!("{name}/{part}");
+    let plan = |filters, kernel, stride, relu| Conv { filters, kernel, stride, relu };
+    let (convs, channels) = if bottleneck {
+        let wide = 4 * width;
+        let convs =
+            vec![plan(width, 1, 1, true), plan(width, 3, stride, true), plan(wide, 1, 1, false)];
+        (convs, wide)
+    } else {
+        (vec![plan(width, 3, stride, true), plan(width, 3, 1, false)], width)
+    };
+    let mut y = x;
+    for (index, step) in (1..).zip(convs) {
+        y = conv(model, &named(&format!("conv{index}")), y, step)?;
+    }
+    let shortcut = if stride != 1 || model.ty(x).shape[1] != channels {
+        conv(model, &named("downsample"), x, plan(channels, 1, stride, false))?
+    } else {
+        x
+    };
+    let y = model.apply(&named("add"), BinaryOp::ADD, &[y, shortcut])?;
+    model.apply(&named("relu"), Activation::RELU, &[y])
+}

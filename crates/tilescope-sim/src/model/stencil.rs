@@ -1,0 +1,50 @@
+//! Sweeps of a stencil over a field: heat that spreads (simehaa/IPU HeatEquation2D), an image that
+//! is blurred (thorbenlouw/lbm-graphcore GaussianBlurLowLevel).
+
+use super::{ModelDef, size};
+use crate::graph::{Graph, GraphBuilder, GraphError, Role, TensorType};
+use crate::lower::stencil::Neighbours;
+use crate::ops::Stencil;
+use crate::spec::{Form, Key, ModelSpec};
+
+const SIZES: &[Key] = &[
+    size("model.height", "1000", "Rows of the field"),
+    size("model.width", "1000", "Columns of the field"),
+    size("model.channels", "1", "Values of a cell: 4 for an image with transparency"),
+    Key {
+        path: "model.corners",
+        form: Form::Integer(0, 1),
+        default: "0",
+        about: "1 reads the cells at corners too: 9 points; 0 reads 5",
+        also: "",
+    },
+    Key {
+        path: "model.sweeps",
+        form: Form::Integer(1, 64),
+        default: "1",
+        about: "Sweeps over the field",
+        also: "",
+    },
+];
+
+/// Sweeps over a field.
+pub const MODEL: ModelDef = ModelDef {
+    name: "stencil",
+    about: "Sweeps of a 5 or 9 point stencil over a field[height,width,channels]",
+    sizes: SIZES,
+    trainable: false,
+    batched: false,
+    build,
+};
+
+fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
+    let sizes = ["height", "width", "channels"].map(|name| spec.size(name));
+    let neighbours = if spec.size("corners") == 1 { Neighbours::Square } else { Neighbours::Cross };
+    let mut graph = GraphBuilder::new();
+    graph.block("main");
+    let mut field = graph.tensor("field", TensorType::new(sizes, spec.precision), Role::Input);
+    for sweep in 0..spec.size("sweeps") {
+        field = graph.apply(&format!("sweep{sweep}"), Stencil(neighbours), &[field])?;
+    }
+    Ok(graph.finish())
+}

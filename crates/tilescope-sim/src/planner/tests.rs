@@ -1,0 +1,193 @@
+//! The search is exact: it finds what looking at every split finds. What a split is made of adds
+//! up to the operation.
+
+use super::candidates;
+use super::model::{Model, PartSize};
+use super::*;
+use crate::targets::MK2;
+use proptest::prelude::*;
+
+/// Numbers of parts of an axis of `grains` grains that are the smallest to give their largest part.
+fn parts(grains: u64, most: u64) -> impl Iterator<Item = u64> + Clone {
+    (1..=most.min(grains))
+        .filter(move |parts| *parts == 1 || grains.div_ceil(*parts) < grains.div_ceil(parts - 1))
+}
+
+/// Pairs of parts side by side and parts in time; those in time divide the unpadded channels.
+fn channel_parts(grains: u64, channels: u64, most: u64) -> Vec<(u64, u64)> {
+    let all = parts(grains, most * most).collect::<Vec<_>>();
+    let pairs = (1..=most).flat_map(|serial| (1..=most).map(move |parallel| (parallel, serial)));
+    pairs
+        .filter(|(parallel, serial)| {
+            channels.is_multiple_of(*serial) && all.contains(&(parallel * serial))
+        })
+        .collect()
+}
+
+/// Every split of a model that has one plan for each axis, on at most `tiles` tiles.
+fn splits(candidate: &Candidate, tiles: u64) -> Vec<Partition> {
+    let Model { whole, grain, dims, field_grain, .. } = candidate.model;
+    let mut found = Vec::new();
+    let inputs =
+        channel_parts(whole.in_channels / grain.in_channels, candidate.serial_channels.0, tiles);
+    let outputs =
+        channel_parts(whole.out_channels / grain.out_channels, candidate.serial_channels.1, tiles);
+    for (in_channels, in_channels_serial) in inputs {
+        for &(out_channels, out_channels_serial) in &outputs {
+            if in_channels_serial == 1 || out_channels_serial == 1 {
+                found.push(Partition {
+                    in_channels,
+                    in_channels_serial,
+                    out_channels,
+                    out_channels_serial,
+                    ..Partition::WHOLE
+                });
+            }
+        }
+    }
+    let mut split_all = |count: u64, set: &dyn Fn(&mut Partition, u64)| {
+        let with = |split: &Partition, parts: u64| {
+            let mut split = *split;
+            set(&mut split, parts);
+            split
+        };
+        let split = found.iter().flat_map(|split| parts(count, tiles).map(|at| with(split, at)));
+        found = split.filter(|split| split.tiles() <= tiles).collect();
+    };
+    split_all(whole.batch, &|split, parts| split.batch = parts);
+    split_all(whole.groups / grain.groups, &|split, parts| split.groups = parts);
+    for dim in 0..dims {
+        let grain = if dim + 1 == dims { field_grain } else { 1 };
+        split_all(whole.field[dim] / grain, &|split, parts| split.field[dim] = parts);
+        if dim + 1 < dims {
+            split_all(whole.kernel[dim], &|split, parts| split.kernel[dim] = parts);
+        }
+    }
+    found
+}
+
+/// Cycles and temporary bytes of a split of a model that stands alone.
+fn cost(model: &Model, split: &Partition) -> Option<(u64, u64)> {
+    let size: PartSize = model.part_size(split);
+    let calculate = model.calculate(split, &size)?;
+    let estimate = model.estimate(split, &size, calculate);
+    Some((estimate.total_cycles, estimate.temp_bytes))
+}
+
+/// The least cycles and bytes of all splits of all candidates within `memory` bytes.
+fn cheapest(task: &Task, memory: u64) -> Option<(u64, u64)> {
+    let mut best: Option<(u64, u64)> = None;
+    for transformed in transforms::candidates(&task.params, &task.options, false) {
+        let vertices =
+            candidates::candidates(&transformed.shape, task.machine, &task.options, false);
+        for vertex in vertices {
+            let candidate = task.candidate(&transformed, vertex).expect("a shape");
+            let candidate = candidate.expect("only joint plans lack vertices");
+            if !candidate.model.suits_vertex() {
+                continue;
+            }
+            let splits = splits(&candidate, task.machine.tiles);
+            let costs = splits.iter().filter_map(|split| cost(&candidate.model, split));
+            best = best.into_iter().chain(costs.filter(|(_, bytes)| *bytes <= memory)).min();
+        }
+    }
+    best
+}
+
+/// One of each kind that differs.
+const PASSES: &[Pass] = &[Pass::MatMul, Pass::TrainingForward, Pass::TrainingWeightUpdate];
+
+prop_compose! {
+    fn small_dim()(
+        input in prop_oneof![1..12u64, 20..80u64],
+        kernel in 1..4u64,
+        [lower, upper] in [0..2u64, 0..2u64],
+        stride in 1..3u64,
+    ) -> FieldDim {
+        let padding = [lower, upper].map(|padding| padding.min(kernel / 2));
+        FieldDim::new(input.max(kernel), kernel).padded(padding[0], padding[1]).strided(stride)
+    }
+}
+
+prop_compose! {
+    fn small_shape()(
+        half in any::<bool>(),
+        [batch, conv_groups] in [1..4u64, 1..3u64],
+        [in_channels, out_channels] in [1..70u64, 1..70u64],
+        dims in prop::collection::vec(small_dim(), 1..=2),
+    ) -> ConvParams {
+        let input_type = if half { DType::Half } else { DType::Float };
+        ConvParams {
+            input_type,
+            output_type: input_type,
+            batch,
+            conv_groups,
+            in_channels,
+            out_channels,
+            dims,
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 160, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_beats_what_the_search_finds(
+        params in small_shape(),
+        tiles in 1..9u64,
+        pass in prop::sample::select(PASSES),
+        tight in any::<bool>(),
+    ) {
+        let machine = Machine { tiles, ..Machine::whole(MK2) };
+        let options = PlanOptions::new(pass);
+        let task = Task::new(&machine, &params, &options).expect("a sane shape");
+        let free = cheapest(&task, u64::MAX).expect("a split");
+        // A bound that rules the best plan out, or none that matters.
+        let memory = if tight { free.1 - 1 } else { u64::MAX };
+        let found = task.search(MemoryBound::Within(memory)).expect("a small search");
+        let found = found.map(|found| (found.best.total_cycles, found.best.temp_bytes));
+        prop_assert_eq!(found, cheapest(&task, memory));
+    }
+}
+
+/// The models of every candidate for a shape.
+fn models(task: &Task) -> Vec<Candidate> {
+    let transformed = transforms::candidates(&task.params, &task.options, false);
+    let of_transform = |transformed: &Transformed| {
+        let shape = &transformed.shape;
+        let vertices = candidates::candidates(shape, task.machine, &task.options, false);
+        let made = vertices.into_iter().map(|vertex| task.candidate(transformed, vertex));
+        made.filter_map(|candidate| candidate.expect("a shape")).collect::<Vec<_>>()
+    };
+    transformed.iter().flat_map(of_transform).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The whole as one part has all elements, the parts of a split no fewer.
+    #[test]
+    fn parts_hold_the_whole(params in small_shape(), pass in prop::sample::select(PASSES)) {
+        let machine = Machine { tiles: 8, ..Machine::whole(MK2) };
+        let plain = |dim: &FieldDim| FieldDim::new(dim.input, dim.kernel);
+        let params = ConvParams { dims: params.dims.iter().map(plain).collect(), ..params };
+        let options = PlanOptions::new(pass);
+        let task = Task::new(&machine, &params, &options).expect("a sane shape");
+        for candidate in models(&task) {
+            let model = &candidate.model;
+            let (all, shape) = (model.elements(&model.whole), &model.padded);
+            prop_assert_eq!(all.inputs, shape.input_elements());
+            prop_assert_eq!(all.weights, shape.weight_elements());
+            prop_assert!(all.outputs >= shape.output_elements() && all.partials >= all.outputs);
+            for split in splits(&candidate, machine.tiles) {
+                let part = model.elements(&model.part_size(&split));
+                let times = split.tiles() * split.serial();
+                let users = [split.out_channels * split.out_channels_serial, split.batch * split.field_parts()];
+                prop_assert!(part.inputs * (times / users[0]) >= all.inputs / split.kernel_parts());
+                prop_assert!(part.weights * (times / users[1]) >= all.weights);
+                prop_assert!(part.outputs * times / split.reduction_depth() >= all.outputs);
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! One clock per IPU.
+
+use crate::compile::LeafCost;
+use tilescope_report::StepOnIpu;
+
+/// The time on each IPU, in cycles since the start of the run: that of its compute tiles and that
+/// of its I/O tiles.
+pub struct Clocks {
+    now: Vec<u64>,
+    io: Vec<u64>,
+}
+
+impl Clocks {
+    /// All clocks at 0.
+    pub fn new(ipus: u32) -> Self {
+        Self { now: vec![0; ipus as usize], io: vec![0; ipus as usize] }
+    }
+
+    /// The time on one IPU.
+    pub fn at(&self, ipu: u32) -> u64 {
+        self.now[ipu as usize]
+    }
+
+    /// The latest time on any IPU.
+    pub fn latest(&self) -> u64 {
+        self.now.iter().chain(&self.io).copied().max().unwrap_or(0)
+    }
+
+    /// The time on the I/O tiles of one IPU.
+    pub fn io_at(&self, ipu: u32) -> u64 {
+        self.io[ipu as usize]
+    }
+
+    /// The I/O tiles of an IPU do nothing before its compute tiles are where they are now.
+    pub fn io_follows(&mut self, ipu: u32) {
+        let now = self.now[ipu as usize];
+        let io = &mut self.io[ipu as usize];
+        *io = now.max(*io);
+    }
+
+    /// Lets the I/O tiles of an IPU do a step.
+    pub fn spend_io(&mut self, cost: &LeafCost) -> StepOnIpu {
+        let start = self.io[cost.ipu as usize];
+        self.io[cost.ipu as usize] = start + cost.cycles;
+        step(cost, start, 1)
+    }
+
+    /// Lets one IPU do a step. Its tiles are in lock-step since the last sync, so all active ones
+    /// start together.
+    pub fn spend(&mut self, cost: &LeafCost) -> StepOnIpu {
+        let start = self.now[cost.ipu as usize];
+        self.now[cost.ipu as usize] = start + cost.cycles;
+        step(cost, start, 0)
+    }
+
+    /// Lets an IPU work for some cycles.
+    pub fn pass(&mut self, ipu: u32, cycles: u64) {
+        self.now[ipu as usize] += cycles;
+    }
+
+    /// Joins some IPUs: each waits for the last, and then for the sync itself.
+    pub fn join(&mut self, ipus: &[u32], sync_cycles: u64, tiles: u32) -> Vec<StepOnIpu> {
+        let last = ipus.iter().map(|ipu| self.now[*ipu as usize]).max().unwrap_or(0);
+        let release = last + sync_cycles;
+        let wait = |ipu: &u32| {
+            let start = std::mem::replace(&mut self.now[*ipu as usize], release);
+            StepOnIpu {
+                ipu: *ipu,
+                sub_lane: 0,
+                from_min: start,
+                from_max: start,
+                to_min: release,
+                to_max: release,
+                active_tiles: tiles,
+                active_tile_balance: 1.0,
+                bytes_in: 0,
+                bytes_out: 0,
+            }
+        };
+        ipus.iter().map(wait).collect()
+    }
+}
+
+/// A step of so much that begins at `start`.
+fn step(cost: &LeafCost, start: u64, sub_lane: u8) -> StepOnIpu {
+    StepOnIpu {
+        ipu: cost.ipu,
+        sub_lane,
+        from_min: start,
+        from_max: start,
+        to_min: start + cost.shortest.min(cost.cycles),
+        to_max: start + cost.cycles,
+        active_tiles: cost.active_tiles,
+        active_tile_balance: cost.balance,
+        bytes_in: cost.bytes_in,
+        bytes_out: cost.bytes_out,
+    }
+}

@@ -1,0 +1,181 @@
+//! The host's timeline: loaders that prepare calls, and callbacks that fill stream buffers.
+//!
+//! A loader of each instance prepares the samples of a whole call; a stream callback then fills the
+//! buffer of one micro-batch, up to the prefetch depth ahead. An IPU that comes too early waits in
+//! StreamCopyBegin.
+
+use crate::spec::{HostSpec, Loader, Spec};
+use std::collections::{BTreeMap, VecDeque};
+use tilescope_report::units::{CycleRange, ProgramId};
+
+/// Calls over which the loader's mean lead is taken.
+const CALLS: u64 = 64;
+
+/// What the host has ready, and when.
+pub struct Host {
+    spec: HostSpec,
+    prefetch_depth: usize,
+    /// Cycles of a callback that fills all inputs of one micro-batch, for the instance's replicas.
+    callback: f64,
+    input_bytes: u64,
+    samples_ready: u64,
+    streams: BTreeMap<ProgramId, Stream>,
+    /// End of the last callback that was shown.
+    shown_until: u64,
+}
+
+/// One stream from the host.
+#[derive(Default)]
+struct Stream {
+    /// Micro-batches copied so far.
+    fetched: u64,
+    /// When the callback of the last one began and was done.
+    begun: u64,
+    filled: u64,
+    /// When the buffers that are still in use were emptied.
+    emptied: VecDeque<u64>,
+}
+
+impl Host {
+    /// The host of a call whose samples are ready after `samples_ready` cycles, and whose
+    /// micro-batches have `input_bytes`.
+    pub fn new(spec: &Spec, input_bytes: u64, samples_ready: u64) -> Self {
+        let host = spec.options.host;
+        let local = f64::from(spec.options.replication_factor / spec.options.num_instances);
+        let clock = spec.target.chip.clock_hz as f64;
+        Self {
+            spec: host,
+            prefetch_depth: spec.options.prefetch_depth as usize,
+            callback: host.seconds_per_micro_batch * clock * local,
+            input_bytes,
+            samples_ready,
+            streams: BTreeMap::new(),
+            shown_until: 0,
+        }
+    }
+
+    /// When the samples of the call are there.
+    pub fn samples_ready(&self) -> u64 {
+        self.samples_ready
+    }
+
+    /// When the buffer of the stream's next micro-batch is full.
+    pub fn filled(&mut self, stream: ProgramId, bytes: u64) -> u64 {
+        let share = bytes as f64 / self.input_bytes.max(1) as f64;
+        let depth = self.prefetch_depth;
+        let entry = self.streams.entry(stream).or_default();
+        // A callback starts when the one before is done and a buffer is free.
+        let free = match entry.emptied.len() >= depth {
+            true => entry.emptied.pop_front().unwrap_or(0),
+            false => 0,
+        };
+        let jitter = 1.0 + self.spec.sample_time_spread * noise(entry.fetched);
+        let start = entry.filled.max(free).max(self.samples_ready);
+        entry.begun = start;
+        entry.filled = start + (self.callback * share * jitter).round() as u64;
+        entry.fetched += 1;
+        entry.filled
+    }
+
+    /// The stream's buffer was emptied.
+    pub fn emptied(&mut self, stream: ProgramId, at: u64) {
+        self.streams.entry(stream).or_default().emptied.push_back(at);
+    }
+
+    /// The micro-batch of a stream's last callback, and when it was at work; nothing where
+    /// callbacks take no time. Callbacks of several streams that overlap are shown one behind the
+    /// other.
+    pub fn callback(&mut self, stream: ProgramId) -> Option<(u64, CycleRange)> {
+        let entry = self.streams.get(&stream)?;
+        let busy = CycleRange::new(entry.begun.max(self.shown_until), entry.filled);
+        (entry.begun < entry.filled && busy.start < busy.end).then(|| {
+            self.shown_until = busy.end;
+            (entry.fetched - 1, busy)
+        })
+    }
+}
+
+/// Seconds an instance's loader takes for the samples of one call.
+///
+/// `bytes` are those of all replicas' inputs.
+pub fn loader_seconds(spec: &Spec, samples: u64, bytes: u64) -> f64 {
+    let (host, instances) = (&spec.options.host, f64::from(spec.options.num_instances));
+    let preparing = samples as f64 / instances * host.seconds_per_sample / host.num_workers as f64;
+    let copying = bytes as f64 / instances / host.copy_bytes_per_second;
+    host.seconds_per_call + preparing + copying
+}
+
+/// Seconds into a call until its samples are there, when the device works for `device` seconds and
+/// the loader for `load`: the mean over many calls.
+pub fn wait_for_loader(host: &HostSpec, device: f64, load: f64) -> f64 {
+    match host.loader {
+        Loader::None | Loader::Synthetic => 0.0,
+        Loader::Sync => load,
+        Loader::Async => {
+            let mut started: VecDeque<f64> = VecDeque::new();
+            let (mut loaded, mut free, mut waited) = (0.0f64, 0.0f64, 0.0);
+            for call in 0..CALLS {
+                // A ring of so many calls: the next is loaded when the oldest was taken.
+                let room = match started.len() as u64 >= host.buffer_size {
+                    true => started.pop_front().unwrap_or(0.0),
+                    false => 0.0,
+                };
+                loaded = loaded.max(room) + load * (1.0 + host.sample_time_spread * noise(call));
+                let start = free.max(loaded);
+                // The first half fills the ring.
+                if call >= CALLS / 2 {
+                    waited += start - free;
+                }
+                started.push_back(start);
+                free = start + device;
+            }
+            waited / (CALLS - CALLS / 2) as f64
+        }
+    }
+}
+
+/// A number from -1 to 1 that looks random and is the same in every run (splitmix64).
+fn noise(index: u64) -> f64 {
+    let mut z = index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^= z >> 31;
+    (z >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::SpecSource;
+
+    fn host(text: &str) -> HostSpec {
+        let text = format!("[model]\nname = \"mnist\"\n[options.host]\n{text}");
+        Spec::build(&SpecSource::from_text("host", &text)).expect("valid").options.host
+    }
+
+    #[test]
+    fn an_asynchronous_loader_hides_what_the_device_takes_as_long_for() {
+        let sync = host("loader = \"sync\"");
+        let ahead = host("loader = \"async\"");
+        assert_eq!(wait_for_loader(&sync, 2.0, 1.0), 1.0);
+        assert_eq!(wait_for_loader(&ahead, 2.0, 1.0), 0.0);
+        assert!((wait_for_loader(&ahead, 1.0, 3.0) - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_larger_ring_evens_out_slow_calls() {
+        let wait = |size: u64| {
+            let text =
+                format!("loader = \"async\"\nsample_time_spread = 0.9\nbuffer_size = {size}");
+            wait_for_loader(&host(&text), 1.0, 0.8)
+        };
+        assert!(wait(1) > wait(4), "{} {}", wait(1), wait(4));
+    }
+
+    #[test]
+    fn noise_has_no_bias() {
+        let mean: f64 = (0..10_000).map(noise).sum::<f64>() / 10_000.0;
+        assert!(mean.abs() < 0.02, "{mean}");
+        assert!((0..10_000).all(|index| (-1.0..=1.0).contains(&noise(index))));
+    }
+}

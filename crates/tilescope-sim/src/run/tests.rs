@@ -1,0 +1,133 @@
+use super::*;
+use crate::compile::compile;
+use crate::spec::{Spec, SpecSource};
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use tilescope_report::ProgramKind;
+
+/// Keeps everything.
+#[derive(Default)]
+struct Collected {
+    steps: Vec<Step>,
+    marks: Vec<Mark>,
+}
+
+impl Sink for Collected {
+    type Error = Infallible;
+
+    fn step(&mut self, step: &Step) -> Result<(), Infallible> {
+        self.steps.push(step.clone());
+        Ok(())
+    }
+
+    fn mark(&mut self, mark: &Mark) -> Result<(), Infallible> {
+        self.marks.push(mark.clone());
+        Ok(())
+    }
+}
+
+fn run_spec(name: &str, overrides: &[&str]) -> (Compiled, Collected) {
+    let overrides: Vec<String> = overrides.iter().map(|text| text.to_string()).collect();
+    let source = SpecSource::find(name, &overrides).expect("spec");
+    let spec = Spec::build(&source).expect("sane");
+    let compiled = compile(&spec).expect("compiles");
+    let mut collected = Collected::default();
+    let rehearsal = rehearse(&compiled, &spec);
+    match run(&compiled, &spec, &rehearsal, &mut collected) {
+        Ok(()) => {}
+        Err(never) => match never {},
+    }
+    let bars: usize = collected.steps.iter().map(|step| step.ipus.len()).sum();
+    assert_eq!(rehearsal.bars, bars as u64, "the rehearsal counts what is run");
+    (compiled, collected)
+}
+
+#[test]
+fn steps_of_one_ipu_follow_each_other_without_gaps_or_overlap() {
+    for execution in ["pipelined", "sharded"] {
+        let (compiled, collected) = run_spec(
+            "mnist_pipeline",
+            &[&format!("options.execution={execution}"), "options.device_iterations=2"],
+        );
+        let mut clocks: BTreeMap<u32, u64> = BTreeMap::new();
+        for step in &collected.steps {
+            for on_ipu in &step.ipus {
+                let clock = clocks.entry(on_ipu.ipu).or_default();
+                assert_eq!(
+                    on_ipu.from_max,
+                    *clock,
+                    "{execution}: {:?}",
+                    compiled.compilation.programs[step.program.index()]
+                );
+                assert!(on_ipu.from_min <= on_ipu.from_max && on_ipu.to_min <= on_ipu.to_max);
+                assert!((0.0..=1.0).contains(&on_ipu.active_tile_balance));
+                *clock = on_ipu.to_max;
+            }
+        }
+        assert_eq!(clocks.len(), 4, "{execution}");
+    }
+}
+
+#[test]
+fn a_sync_releases_all_ipus_at_once() {
+    let (compiled, collected) = run_spec("mnist_pipeline", &["options.device_iterations=1"]);
+    let external = |step: &&Step| {
+        let program = &compiled.compilation.programs[step.program.index()];
+        program.kind == ProgramKind::Sync && program.name == "External"
+    };
+    let mut seen = 0;
+    for step in collected.steps.iter().filter(external) {
+        let release = step.ipus[0].to_max;
+        assert!(step.ipus.len() == 4 && step.ipus.iter().all(|on_ipu| on_ipu.to_max == release));
+        seen += 1;
+    }
+    assert!(seen > 16, "host copies and link copies of 16 slots are synced, not {seen}");
+}
+
+#[test]
+fn what_one_ipu_sends_another_receives() {
+    let (_, collected) = run_spec("mnist_pipeline", &["options.device_iterations=1"]);
+    for step in collected.steps.iter().filter(|step| step.ipus.len() > 1) {
+        let sum = |bytes: fn(&StepOnIpu) -> u64| step.ipus.iter().map(bytes).sum::<u64>();
+        assert_eq!(sum(|on_ipu| on_ipu.bytes_in), sum(|on_ipu| on_ipu.bytes_out));
+    }
+}
+
+#[test]
+fn final_output_mode_sends_the_last_results_only() {
+    let copies = |mode: &str| {
+        let (compiled, collected) = run_spec(
+            "mnist_pipeline",
+            &[&format!("options.output_mode={mode}"), "options.device_iterations=2"],
+        );
+        let to_host = |step: &&Step| {
+            compiled.compilation.programs[step.program.index()].name == "loss/copyToHost"
+        };
+        collected.steps.iter().filter(to_host).count() / 3
+    };
+    assert_eq!((copies("all"), copies("final")), (20, 1));
+}
+
+#[test]
+fn sharded_execution_keeps_one_ipu_busy_at_a_time() {
+    let (_, collected) =
+        run_spec("mnist_pipeline", &["options.execution=sharded", "options.device_iterations=1"]);
+    let mut turns: Vec<&Mark> =
+        collected.marks.iter().filter(|mark| mark.kind == MarkKind::Stage).collect();
+    turns.sort_by_key(|turn| turn.cycles.start);
+    assert_eq!(turns.len(), 80);
+    for pair in turns.windows(2) {
+        assert!(pair[0].cycles.end <= pair[1].cycles.start, "{pair:?}");
+    }
+}
+
+#[test]
+fn a_pipeline_without_accumulation_updates_after_every_backward_pass() {
+    let (compiled, collected) = run_spec(
+        "mnist_pipeline",
+        &["options.gradient_accumulation=1", "options.device_iterations=12"],
+    );
+    let updates = collected.marks.iter().filter(|mark| mark.kind == MarkKind::Update).count();
+    assert_eq!(updates, 4 * 12);
+    assert!(compiled.compilation.notes.iter().any(|note| note.contains("stale")));
+}

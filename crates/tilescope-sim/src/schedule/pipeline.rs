@@ -1,0 +1,201 @@
+//! Pipeline schedules: when each stage makes which pass.
+//!
+//! A form gives every pass of every stage a slot of its micro-batch's journey; micro-batches start
+//! a fixed number of slots apart. The grouped schedule of `S` stages in PopART's form: the
+//! backward pass of stage `s` follows `2(S-1) - s` slots behind the start, and the last stage does
+//! both passes in one slot:
+//!
+//! ```text
+//!  slot   0   1   2   3      4      5      6      7
+//!  IPU0   F0  F1  F2  F3     F4     F5     F6 B0  F7 B1
+//!  IPU1       F0  F1  F2     F3     F4 B0  F5 B1  F6 B2
+//!  IPU2           F0  F1     F2 B0  F3 B1  F4 B2  F5 B3
+//!  IPU3               F0 B0  F1 B1  F2 B2  F3 B3  F4 B4
+//! ```
+//!
+//! Source: popart willow/src/transforms/pipeline.cpp and docs/notes/transforms/pipelining.md. In
+//! the form of Graphcore's memory guide (section 4.2) the last stage keeps its micro-batch for two
+//! slots, so that `2S + 1` slots fill the pipeline. Interleaved: TensorFlow's
+//! driver/visitors/pipeline_visitor_utils.h, one pass per IPU and slot.
+
+use super::{Phase, Slot, Turn};
+use crate::spec::{Schedule, StashConvention};
+use tilescope_report::Pass;
+
+/// When a micro-batch is where, in slots behind its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PipelineForm {
+    /// Forward stages.
+    pub stages: u64,
+    /// Slots from the start of one micro-batch to the start of the next.
+    pub spacing: u64,
+    /// Slots a micro-batch takes from its first pass to its last.
+    pub length: u64,
+    schedule: Schedule,
+    convention: StashConvention,
+    training: bool,
+}
+
+impl PipelineForm {
+    /// The form of a schedule.
+    pub fn new(
+        stages: usize,
+        schedule: Schedule,
+        convention: StashConvention,
+        training: bool,
+    ) -> Self {
+        let stages = stages as u64;
+        let length = match (training, schedule, convention) {
+            (false, ..) => stages,
+            (true, Schedule::Grouped, StashConvention::Popart) => 2 * stages - 1,
+            (true, Schedule::Grouped, StashConvention::Seed) => 2 * stages + 1,
+            (true, Schedule::Interleaved | Schedule::Sequential, _) => 2 * stages,
+        };
+        let spacing = match (training, schedule) {
+            (_, Schedule::Sequential) => length,
+            (true, Schedule::Interleaved) => 2,
+            _ => 1,
+        };
+        Self { stages, spacing, length, schedule, convention, training }
+    }
+
+    /// Slot of a stage's pass, counted from the start of its micro-batch.
+    pub fn slot(&self, stage: usize, pass: Pass) -> u64 {
+        match pass {
+            Pass::Forward => stage as u64,
+            _ => self.length - 1 - stage as u64,
+        }
+    }
+
+    /// Fewest micro-batches that fill the pipeline.
+    pub fn fewest_micro_batches(&self) -> u64 {
+        self.length.div_ceil(self.spacing)
+    }
+
+    /// Entries of the FIFOs that keep the activations of a stage: one is no FIFO, because the
+    /// backward pass follows before the next forward pass.
+    pub fn stash_depth(&self, stage: usize) -> u64 {
+        if !self.training {
+            return 1;
+        }
+        let to_the_end = self.stages - stage as u64;
+        match (self.schedule, self.convention) {
+            (Schedule::Sequential, _) => 1,
+            (Schedule::Grouped, StashConvention::Popart) => 2 * (to_the_end - 1) + 1,
+            (Schedule::Grouped, StashConvention::Seed) => 2 * to_the_end + 1,
+            (Schedule::Interleaved, StashConvention::Popart) => to_the_end,
+            (Schedule::Interleaved, StashConvention::Seed) => self.stages + 1,
+        }
+    }
+
+    /// Slots of one iteration over `micro_batches`: ramp-up, main and ramp-down.
+    pub fn slots(&self, micro_batches: u64) -> Vec<Slot> {
+        let last = self.spacing * (micro_batches - 1) + self.length;
+        (0..last).map(|at| self.at(at, micro_batches)).collect()
+    }
+
+    fn at(&self, at: u64, micro_batches: u64) -> Slot {
+        // The micro-batch that started so many slots ago, if one did.
+        let batch = |ago: u64| {
+            let start = at.checked_sub(ago).filter(|start| start.is_multiple_of(self.spacing))?;
+            Some(start / self.spacing).filter(|batch| *batch < micro_batches)
+        };
+        let mut turns = Vec::new();
+        for stage in 0..self.stages as usize {
+            for pass in [Pass::Forward, Pass::Backward] {
+                let wanted = pass == Pass::Forward || self.training;
+                let micro_batch = batch(self.slot(stage, pass)).filter(|_| wanted);
+                turns.extend(micro_batch.map(|micro_batch| Turn { stage, pass, micro_batch }));
+            }
+        }
+        let phase = if at + self.spacing < self.length {
+            Phase::RampUp
+        } else if at < self.spacing * micro_batches {
+            Phase::Main
+        } else {
+            Phase::RampDown
+        };
+        Slot { phase, turns, copies: true }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Slot in which a stage makes a pass for a micro-batch.
+    fn when(slots: &[Slot], stage: usize, pass: Pass, micro_batch: u64) -> usize {
+        let wanted = Turn { stage, pass, micro_batch };
+        slots.iter().position(|slot| slot.turns.contains(&wanted)).expect("every turn is taken")
+    }
+
+    fn any_form() -> impl Strategy<Value = PipelineForm> {
+        let schedule = prop_oneof![
+            Just(Schedule::Grouped),
+            Just(Schedule::Interleaved),
+            Just(Schedule::Sequential)
+        ];
+        let convention = prop_oneof![Just(StashConvention::Popart), Just(StashConvention::Seed)];
+        (1usize..9, schedule, convention).prop_map(|(stages, schedule, convention)| {
+            PipelineForm::new(stages, schedule, convention, true)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn each_micro_batch_goes_up_and_down_the_stages_within_its_stash(
+            form in any_form(), extra in 0u64..8
+        ) {
+            let micro_batches = form.fewest_micro_batches() + extra;
+            let slots = form.slots(micro_batches);
+            let stages = form.stages as usize;
+            for micro_batch in 0..micro_batches {
+                let at = |stage, pass| when(&slots, stage, pass, micro_batch);
+                for stage in 1..stages {
+                    prop_assert_eq!(at(stage, Pass::Forward), at(stage - 1, Pass::Forward) + 1);
+                    prop_assert_eq!(at(stage - 1, Pass::Backward), at(stage, Pass::Backward) + 1);
+                }
+                for stage in 0..stages {
+                    // Forward passes begun before this backward pass ends fit in the FIFO.
+                    let back = at(stage, Pass::Backward);
+                    let begun = (micro_batch..micro_batches)
+                        .take_while(|later| when(&slots, stage, Pass::Forward, *later) <= back)
+                        .count() as u64;
+                    prop_assert!(begun <= form.stash_depth(stage).max(1));
+                }
+            }
+        }
+
+        #[test]
+        fn all_passes_happen_once(form in any_form(), extra in 0u64..8) {
+            let micro_batches = form.fewest_micro_batches() + extra;
+            let turns: usize =
+                form.slots(micro_batches).iter().map(|slot| slot.turns.len()).sum();
+            prop_assert_eq!(turns as u64, 2 * form.stages * micro_batches);
+        }
+    }
+
+    #[test]
+    fn all_stages_are_busy_exactly_in_the_main_phase() {
+        for stages in [2usize, 4, 8] {
+            for convention in [StashConvention::Popart, StashConvention::Seed] {
+                let form = PipelineForm::new(stages, Schedule::Grouped, convention, true);
+                for slot in form.slots(30) {
+                    let full = slot.turns.len() == 2 * stages;
+                    assert_eq!(full, slot.phase == Phase::Main);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn interleaved_ipus_make_one_pass_at_a_time() {
+        let form = PipelineForm::new(4, Schedule::Interleaved, StashConvention::Popart, true);
+        for slot in form.slots(10) {
+            let mut stages: Vec<usize> = slot.turns.iter().map(|turn| turn.stage).collect();
+            stages.dedup();
+            assert_eq!(stages.len(), slot.turns.len(), "{slot:?}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Which IPUs wait for each other at which sync.
+//!
+//! Hardware has two sync groups. Copies between IPUs use GS1, which holds all of them. Copies from
+//! and to the host or streaming memory use GS2, which the sync pattern divides (PopART user guide,
+//! sync configuration).
+
+use crate::spec::SyncPattern;
+
+/// The sync groups of a replica.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SyncGroups {
+    /// Members of GS2's parts.
+    gs2: Vec<Vec<u32>>,
+}
+
+impl SyncGroups {
+    /// The groups of a replica of `ipus` IPUs.
+    pub fn new(pattern: SyncPattern, ipus: u32) -> Self {
+        let gs2 = match pattern {
+            SyncPattern::Full => vec![(0..ipus).collect()],
+            SyncPattern::SinglePipeline => (0..ipus).map(|ipu| vec![ipu]).collect(),
+            SyncPattern::ReplicaAndLadder => {
+                let side = |side: u32| (side..ipus).step_by(2).collect::<Vec<u32>>();
+                [side(0), side(1)].into_iter().filter(|side| !side.is_empty()).collect()
+            }
+        };
+        Self { gs2 }
+    }
+
+    /// The IPUs that wait when one of them copies from or to the host.
+    pub fn with_host(&self, ipu: u32) -> &[u32] {
+        self.gs2.iter().find(|part| part.contains(&ipu)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Words for people: `GS1 {0,1,2,3}; GS2 {0,2}, {1,3}`.
+    pub fn describe(&self) -> String {
+        let set = |ipus: &[u32]| {
+            let ipus: Vec<String> = ipus.iter().map(u32::to_string).collect();
+            format!("{{{}}}", ipus.join(","))
+        };
+        let mut all: Vec<u32> = self.gs2.iter().flatten().copied().collect();
+        all.sort_unstable();
+        let parts: Vec<String> = self.gs2.iter().map(|part| set(part)).collect();
+        format!("GS1 {}; GS2 {}", set(&all), parts.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_those_of_the_guide() {
+        let groups = |pattern| SyncGroups::new(pattern, 4).describe();
+        assert_eq!(groups(SyncPattern::Full), "GS1 {0,1,2,3}; GS2 {0,1,2,3}");
+        assert_eq!(groups(SyncPattern::SinglePipeline), "GS1 {0,1,2,3}; GS2 {0}, {1}, {2}, {3}");
+        assert_eq!(groups(SyncPattern::ReplicaAndLadder), "GS1 {0,1,2,3}; GS2 {0,2}, {1,3}");
+    }
+
+    #[test]
+    fn every_ipu_is_in_one_part() {
+        use SyncPattern::{Full, ReplicaAndLadder, SinglePipeline};
+        for pattern in [Full, SinglePipeline, ReplicaAndLadder] {
+            for ipus in [1, 2, 4, 8, 16] {
+                let groups = SyncGroups::new(pattern, ipus);
+                for ipu in 0..ipus {
+                    assert!(groups.with_host(ipu).contains(&ipu));
+                }
+                assert_eq!(groups.gs2.iter().flatten().count() as u32, ipus);
+            }
+        }
+    }
+}

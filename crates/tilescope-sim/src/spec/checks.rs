@@ -1,0 +1,133 @@
+//! What concerns several keys at once: combinations that no machine runs are refused here.
+
+use super::choices::{Execution, OutputMode, OverlapIo, Recomputation, Schedule};
+use super::{Spec, SpecError, Values};
+use crate::targets;
+
+/// Fewest I/O tiles PopART takes (willow/src/popx/irlowering.cpp).
+const FEWEST_IO_TILES: u32 = 32;
+
+/// Refuses what does not go together.
+pub(super) fn check(values: &Values, spec: &Spec) -> Result<(), SpecError> {
+    let problems = [
+        system(spec),
+        instances(spec),
+        io_tiles(spec),
+        overlap(spec),
+        schedule(spec),
+        outputs(values, spec),
+        parts(values, spec),
+    ];
+    match problems.into_iter().flatten().next() {
+        Some((key, problem)) => Err(values.refuse(key, problem)),
+        None => Ok(()),
+    }
+}
+
+type Problem = Option<(&'static str, String)>;
+
+/// All replicas must find room: their IPUs, rounded up to a power of two.
+fn system(spec: &Spec) -> Problem {
+    let system = spec.target.system;
+    let wanted = spec.ipus_in_all();
+    if wanted <= system.ipus {
+        return None;
+    }
+    let replicas = spec.options.replication_factor;
+    let ipus = spec.target.ipus * spec.options.tensor_parallel;
+    let next = match targets::next_that_fits(system, wanted) {
+        Some(next) => format!("the next system that fits is {:?}", next.name),
+        None => format!("no system of {} has as many", system.chip.architecture),
+    };
+    let problem = format!(
+        "{replicas} x {ipus} IPUs take {wanted}, and {:?} has {}; {next}",
+        system.name, system.ipus
+    );
+    Some(("target.name", problem))
+}
+
+fn instances(spec: &Spec) -> Problem {
+    let (instances, replicas) = (spec.options.num_instances, spec.options.replication_factor);
+    (!replicas.is_multiple_of(instances)).then(|| {
+        let problem = format!("{instances} instances cannot share {replicas} replicas evenly");
+        ("options.num_instances", problem)
+    })
+}
+
+fn io_tiles(spec: &Spec) -> Problem {
+    let (io, tiles) = (spec.options.num_io_tiles, spec.target.chip.tiles);
+    let location = &spec.options.location;
+    let moved = [
+        ("options.location.optimizer_state.use_io_tiles", location.optimizer_state),
+        ("options.location.weights.use_io_tiles", location.weights),
+        ("options.location.accumulators.use_io_tiles", location.accumulators),
+        ("options.location.activations.use_io_tiles", location.activations),
+    ];
+    if io == 0 {
+        let asks = moved.into_iter().find(|(_, location)| location.use_io_tiles);
+        return asks
+            .map(|(key, _)| (key, "there are no I/O tiles; set options.num_io_tiles".into()));
+    }
+    let problem = if io < FEWEST_IO_TILES {
+        format!("at least {FEWEST_IO_TILES} I/O tiles are needed, not {io}")
+    } else if !io.is_multiple_of(2) {
+        format!("an even number of I/O tiles is needed, not {io}")
+    } else if io >= tiles {
+        format!("{io} I/O tiles leave none to compute: {} has {tiles}", spec.target.chip.name)
+    } else {
+        return None;
+    };
+    Some(("options.num_io_tiles", problem))
+}
+
+/// Overlap needs tiles of its own and a schedule it can hide in: a program on one IPU or a grouped
+/// pipeline (memory guide, section 4.4.2; SDK 2.3).
+fn overlap(spec: &Spec) -> Problem {
+    let options = &spec.options;
+    if options.overlap_io == OverlapIo::None {
+        return None;
+    }
+    let key = "options.overlap_io";
+    if options.num_io_tiles == 0 {
+        return Some((key, "overlap needs tiles of its own; set options.num_io_tiles".into()));
+    }
+    let grouped =
+        options.execution == Execution::Pipelined && options.pipeline_schedule == Schedule::Grouped;
+    (spec.target.ipus > 1 && !grouped).then(|| {
+        let problem = "host copies overlap only on one IPU or in a grouped pipeline";
+        (key, problem.to_string())
+    })
+}
+
+fn schedule(spec: &Spec) -> Problem {
+    let options = &spec.options;
+    if options.execution == Execution::Phased && !matches!(spec.target.ipus, 2 | 4) {
+        let problem = "phases alternate between two IPUs or two pairs; target.ipus must be 2 or 4";
+        return Some(("options.execution", problem.into()));
+    }
+    if options.recomputation != Recomputation::None && !spec.model.training {
+        let problem = "there is nothing to recompute: the model is not trained";
+        return Some(("options.recomputation", problem.into()));
+    }
+    let location = &options.location;
+    if location.sharded_state && options.replication_factor < 2 {
+        let key = "options.location.optimizer_state.replicated_tensor_sharding";
+        return Some((
+            key,
+            "one replica has nobody to share with; set options.replication_factor".into(),
+        ));
+    }
+    None
+}
+
+fn outputs(values: &Values, spec: &Spec) -> Problem {
+    let key = "options.output_return_period";
+    (values.is_set(key) && spec.options.output_mode != OutputMode::EveryN)
+        .then(|| (key, "a period means something with output_mode = \"every_n\" only".to_string()))
+}
+
+fn parts(values: &Values, spec: &Spec) -> Problem {
+    let key = "options.serialize_matmul_factor";
+    (values.is_set(key) && spec.options.serialisation.is_none())
+        .then(|| (key, "there is nothing to cut; set options.serialize_matmul".to_string()))
+}

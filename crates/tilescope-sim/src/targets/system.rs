@@ -1,0 +1,118 @@
+//! What surrounds the tiles: links between IPUs, sync, and the host.
+
+use super::{SystemDef, Topology};
+use tilescope_report::TargetKind;
+
+/// Transfer and sync costs of a system, in cycles and bytes per cycle of its chip.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct System {
+    /// Bytes per cycle and direction between the two IPUs of a pair.
+    pub pair_bytes_per_cycle: f64,
+    /// Bytes per cycle and direction up or down the ladder of pairs.
+    pub ladder_bytes_per_cycle: f64,
+    /// Bytes per cycle and direction between racks, per IPU.
+    pub gateway_bytes_per_cycle: f64,
+    /// IPUs that IPU-Links join; beyond them traffic goes over GW-Links.
+    pub link_domain: u32,
+    /// How the IPUs are joined.
+    pub topology: Topology,
+    /// Bytes per cycle between one IPU and streaming memory.
+    pub remote_bytes_per_cycle: f64,
+    /// Cycles of a sync of several IPUs, after the last one has arrived.
+    pub external_sync_cycles: u64,
+    /// Bytes per cycle between the host and one IPU.
+    pub host_bytes_per_cycle: f64,
+    /// Cycles of the handshake before the transfer of a stream copy.
+    pub stream_begin_cycles: u64,
+    /// Cycles after the transfer of a stream copy.
+    pub stream_end_cycles: u64,
+}
+
+/// Bytes per second between paired IPUs: four links of 128 Gibit/s at 85 %
+/// (poplibs lib/poplibs_test/Util.cpp, addGlobalExchangeConstraints).
+const PAIR_BYTES_PER_SECOND: f64 = 58.4e9;
+
+/// Bytes per second up or down the ladder: two of those links.
+const LADDER_BYTES_PER_SECOND: f64 = 29.2e9;
+
+/// Bytes per second over GW-Links of one IPU's share: 2 x 100 Gbit/s for the four of a machine
+/// (Bow-2000 data sheet).
+const GATEWAY_BYTES_PER_SECOND: f64 = 2.0 * 100e9 / 8.0 / 4.0;
+
+/// Bytes per second between streaming memory and one IPU: what a plain host stream reached on a
+/// Mk2 (graphcore/examples tut6 on hardware: 40.04 MB in 2,641,488 cycles), since both go through
+/// the gateway's eight PCIe lanes of the IPU. No measured remote buffer is public.
+const REMOTE_BYTES_PER_SECOND: f64 = 20.1e9;
+
+/// Cycles of a sync between IPUs (Target::getGlobalSyncCycles, IPU21).
+const EXTERNAL_SYNC_CYCLES: u64 = 600;
+
+/// Bytes per second from the host to one IPU of a PopTorch program; fitted on the single-replica
+/// row of the PopTorch data-loading tutorial.
+const HOST_BYTES_PER_SECOND: f64 = 5.3e9;
+
+/// Seconds of one stream copy besides its transfer; fitted on the trace of the PopTorch pipelining
+/// tutorial, where 40 copies leave 8,100 cycles each.
+const STREAM_HANDSHAKE_SECONDS: f64 = 8_100.0 / 1.33e9;
+
+/// Share of that handshake that comes after the transfer. Assumed.
+const STREAM_END_SHARE: f64 = 0.1;
+
+/// Bytes per cycle of the IPU Model's host (graphcore/examples tut6: 40.04 MB in 6,663,551 cycles).
+const MODEL_HOST_BYTES_PER_CYCLE: f64 = 6.0;
+
+/// Cycles before and after a transfer on the IPU Model. Assumed from the two control copies of the
+/// matmul tutorial, which leave about 300 cycles each besides the exchange that follows them.
+const MODEL_STREAM_CYCLES: (u64, u64) = (200, 60);
+
+/// Seconds a sync signal of the IPU Model takes per hop, there and back counted apart
+/// (poplibs lib/poplibs_test/Util.cpp, setGlobalSyncLatency).
+const MODEL_SYNC_SECONDS_PER_HOP: f64 = 15e-9;
+
+impl System {
+    /// The part of a system that surrounds `ipus` IPUs of one replica.
+    ///
+    /// `host` is the rate between host and one IPU in bytes per second, where the spec sets it.
+    pub fn new(system: &SystemDef, kind: TargetKind, ipus: u32, host: Option<f64>) -> Self {
+        let clock = system.chip.clock_hz as f64;
+        let handshake = STREAM_HANDSHAKE_SECONDS * clock;
+        let (sync, begin, end, default_host) = match kind {
+            TargetKind::Ipu => (
+                EXTERNAL_SYNC_CYCLES,
+                (handshake * (1.0 - STREAM_END_SHARE)).round() as u64,
+                (handshake * STREAM_END_SHARE).round() as u64,
+                HOST_BYTES_PER_SECOND / clock,
+            ),
+            TargetKind::IpuModel => {
+                let hops = f64::from(1 + ipus / 2 / 2);
+                let sync = (MODEL_SYNC_SECONDS_PER_HOP * clock * hops * 2.0).ceil() as u64;
+                let (begin, end) = MODEL_STREAM_CYCLES;
+                (sync, begin, end, MODEL_HOST_BYTES_PER_CYCLE)
+            }
+        };
+        Self {
+            pair_bytes_per_cycle: PAIR_BYTES_PER_SECOND / clock,
+            ladder_bytes_per_cycle: LADDER_BYTES_PER_SECOND / clock,
+            gateway_bytes_per_cycle: GATEWAY_BYTES_PER_SECOND / clock,
+            link_domain: system.link_domain,
+            topology: system.topology,
+            remote_bytes_per_cycle: REMOTE_BYTES_PER_SECOND / clock,
+            external_sync_cycles: sync,
+            host_bytes_per_cycle: host.map_or(default_host, |rate| rate / clock),
+            stream_begin_cycles: begin,
+            stream_end_cycles: end,
+        }
+    }
+
+    /// Cycles to move `bytes` from one IPU to another over links nobody else uses.
+    pub fn link_cycles(&self, from: u32, to: u32, bytes: u64) -> u64 {
+        let speed =
+            if from ^ 1 == to { self.pair_bytes_per_cycle } else { self.ladder_bytes_per_cycle };
+        (bytes as f64 / speed).ceil() as u64
+    }
+
+    /// Cycles to move `bytes` between the host and one IPU.
+    pub fn host_cycles(&self, bytes: u64) -> u64 {
+        (bytes as f64 / self.host_bytes_per_cycle).ceil() as u64
+    }
+}

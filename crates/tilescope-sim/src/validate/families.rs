@@ -1,0 +1,188 @@
+//! The kinds of operations a file may have: parameters of each, and what a benchmark tool runs for
+//! it (poplibs tools/).
+
+use super::case::Case;
+use super::config::{Config, Problem};
+use super::{passes, products, recurrent, tensors};
+use crate::lower::alone::Program;
+use crate::targets::Chip;
+
+/// A kind of operation.
+#[derive(Debug)]
+pub struct Family {
+    /// Name in a file.
+    pub name: &'static str,
+    /// What is run.
+    pub about: &'static str,
+    /// Parameters it knows.
+    pub keys: &'static [&'static str],
+    /// Whether it has passes that can be run alone.
+    pub has_passes: bool,
+    /// The graph of one row.
+    pub(super) case: fn(&Config, &'static Chip) -> Result<Case, Problem>,
+}
+
+/// Every kind of operation.
+pub const FAMILIES: &[Family] = &[
+    Family {
+        name: "gemm",
+        about: "C = beta C + alpha A[m,k] x B[k,n]",
+        keys: &[
+            "m",
+            "k",
+            "n",
+            "alpha",
+            "beta",
+            "data-type",
+            "partials-type",
+            "available-memory-proportion",
+        ],
+        has_passes: false,
+        case: products::gemm,
+    },
+    Family {
+        name: "fc",
+        about: "fully connected layer: forward, backward, weight update, or one of them",
+        keys: &[
+            "batch-size",
+            "input-size",
+            "output-size",
+            "num-groups",
+            "data-type",
+            "partials-type",
+            "available-memory-proportion",
+            "bias",
+        ],
+        has_passes: true,
+        case: products::fully_connected,
+    },
+    Family {
+        name: "conv",
+        about: "convolution: forward, backward, weight update, or one of them",
+        keys: &[
+            "field",
+            "kernel-size",
+            "input-channels",
+            "output-channels",
+            "conv-groups",
+            "batch-size",
+            "stride",
+            "in-dilation",
+            "kernel-dilation",
+            "padding",
+            "padding-lower",
+            "padding-upper",
+            "truncation",
+            "truncation-lower",
+            "truncation-upper",
+            "kernel-padding",
+            "kernel-padding-lower",
+            "kernel-padding-upper",
+            "kernel-truncation",
+            "kernel-truncation-lower",
+            "kernel-truncation-upper",
+            "output-padding",
+            "output-padding-lower",
+            "output-padding-upper",
+            "output-truncation",
+            "output-truncation-lower",
+            "output-truncation-upper",
+            "flip-input",
+            "flip-kernel",
+            "data-type",
+            "input-type",
+            "output-type",
+            "partials-type",
+            "available-memory-proportion",
+            "bias",
+        ],
+        has_passes: true,
+        case: products::convolution,
+    },
+    Family {
+        name: "pooling",
+        about: "pooling: forward and backward, or one of them",
+        keys: &[
+            "field",
+            "kernel",
+            "channels",
+            "batch-size",
+            "stride",
+            "padding",
+            "padding-lower",
+            "padding-upper",
+            "fwd-chans-per-group",
+            "pooling-type",
+            "data-type",
+        ],
+        has_passes: true,
+        case: tensors::pooling,
+    },
+    Family {
+        name: "reduction",
+        about: "reduction of some dimensions",
+        keys: &["shape", "dims", "operation", "type", "data-type", "scale", "update"],
+        has_passes: false,
+        case: tensors::reduction,
+    },
+    Family {
+        name: "embedding",
+        about: "gather of rows of a table, then their update, or one of them",
+        keys: &["shape", "num-indices", "data-type"],
+        has_passes: true,
+        case: tensors::embedding,
+    },
+    Family {
+        name: "lstm",
+        about: "LSTM layer: forward pass, one of the others, or all",
+        keys: RECURRENT_KEYS,
+        has_passes: true,
+        case: recurrent::lstm,
+    },
+    Family {
+        name: "gru",
+        about: "GRU layer: forward pass, one of the others, or all",
+        keys: RECURRENT_KEYS,
+        has_passes: true,
+        case: recurrent::gru,
+    },
+];
+
+/// Parameters that every family knows: the tiles to use, and what only changes what a tool prints
+/// or checks.
+const COMMON_KEYS: [&str; 4] = ["tiles-per-ipu", "ignore-data", "report-plan", "tolerance"];
+
+const RECURRENT_KEYS: &[&str] = &[
+    "batch-size",
+    "sequence-size",
+    "input-size",
+    "output-size",
+    "data-type",
+    "partials-type",
+    "available-memory-proportion",
+    "cell-order",
+];
+
+impl Family {
+    /// The family of that name.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        FAMILIES.iter().find(|family| family.name == name)
+    }
+
+    /// The program of one row.
+    pub(super) fn build(&self, config: &Config, chip: &'static Chip) -> Result<Program, Problem> {
+        let known = |key: &str| {
+            COMMON_KEYS.contains(&key)
+                || self.keys.contains(&key)
+                || self.has_passes && passes::KEYS.contains(&key)
+        };
+        let unknown = config.keys().find(|key| !known(key));
+        if let Some(key) = unknown {
+            return Err(Problem::Refused(format!(
+                "{}: parameter {key} is not simulated",
+                self.name
+            )));
+        }
+        (self.case)(config, chip)?.program()
+    }
+}

@@ -1,0 +1,178 @@
+//! Matrix products, fully connected layers and convolutions.
+
+use super::case::Case;
+use super::config::{Config, Problem};
+use super::passes::Passes;
+use crate::graph::{DType, Role, TensorId};
+use crate::lower::reduce::Operation;
+use crate::ops::{Accumulate, BiasAdd, Convolution, MatMul, Operator, Product, Reduce, Window};
+use crate::planner::{OperandTransform, OutputTransform};
+use crate::targets::Chip;
+
+/// `C = beta C + alpha A x B`, all operands placed as the plan wants them.
+pub fn gemm(config: &Config, chip: &'static Chip) -> Result<Case, Problem> {
+    let mut case = Case::new(config, chip, false)?.with_code();
+    let dtype = config.dtype("data-type", DType::Half)?;
+    let [m, k, n] = [config.required("m")?, config.required("k")?, config.required("n")?];
+    let a = case.tensor("A", Role::Input, &[m, k], dtype)?;
+    let b = case.tensor("B", Role::Input, &[k, n], dtype)?;
+    let c = case.tensor("C", Role::Accumulator, &[m, n], dtype)?;
+    let product = case.apply(true, "matmul", MatMul::default(), &[a, b])?;
+    // Any factor of the product is part of the scaled add.
+    config.real("alpha", 1.0)?;
+    let scaled = config.real("beta", 1.0)? != 1.0;
+    case.apply_all(true, "add", Accumulate { scaled }, &[c, product])?;
+    Ok(case)
+}
+
+/// A fully connected layer.
+pub fn fully_connected(config: &Config, chip: &'static Chip) -> Result<Case, Problem> {
+    let passes = Passes::of(config, Passes::ALL)?;
+    let mut case = Case::new(config, chip, !passes.inference)?;
+    let dtype = config.dtype("data-type", DType::Half)?;
+    let groups = config.number("num-groups", 1)?;
+    let batch = config.number("batch-size", 1)?;
+    let [inputs, outputs] = [config.required("input-size")?, config.required("output-size")?];
+    let matrix = |rows: u64, columns: u64| match groups {
+        1 => vec![rows, columns],
+        _ => vec![groups, rows, columns],
+    };
+    let x = case.tensor("input", Role::Input, &matrix(batch, inputs), dtype)?;
+    let w = case.tensor("weights", Role::Parameter, &matrix(inputs, outputs), dtype)?;
+    let part = |product| MatMul { product, transposed: false };
+    let y = case.apply(passes.forward, "fwd", part(Product::Forward), &[x, w])?;
+    let layer = Layer { x, w, y, axis: case.rank(y) - 1, passes };
+    let [back, update] = [part(Product::InputGradient), part(Product::WeightGradient)];
+    layer.finish(&mut case, config, back, update)?;
+    Ok(case)
+}
+
+/// A convolution.
+pub fn convolution(config: &Config, chip: &'static Chip) -> Result<Case, Problem> {
+    let passes = Passes::of(config, Passes::ALL)?;
+    let mut case = Case::new(config, chip, !passes.inference)?.with_code();
+    let dtype = config.dtype("data-type", DType::Half)?;
+    let input_type = config.dtype("input-type", dtype)?;
+    let groups = config.number("conv-groups", 1)?;
+    let [inputs, outputs] =
+        [config.required("input-channels")?, config.required("output-channels")?];
+    let all = |channels: u64| {
+        channels.checked_mul(groups).ok_or_else(|| Problem::refused("there are too many channels"))
+    };
+    let field = config.field("field")?;
+    let kernel = config.along("kernel-size", 1, field.len())?;
+    let image = [&[config.number("batch-size", 1)?, all(inputs)?][..], &field].concat();
+    let weights = [&[all(outputs)?, inputs][..], &kernel].concat();
+    let x = case.tensor("input", Role::Input, &image, input_type)?;
+    let w = case.tensor("weights", Role::Parameter, &weights, input_type)?;
+    let conv = Convolution {
+        groups,
+        windows: windows(config, field.len())?,
+        output: Some(config.dtype("output-type", dtype)?),
+    };
+    let y = case.apply(passes.forward, "fwd", conv.clone(), &[x, w])?;
+    let [back, update] = [x, w].map(|tensor| case.graph().tensor(tensor).ty.clone());
+    let layer = Layer { x, w, y, axis: 1, passes };
+    layer.finish(&mut case, config, conv.input_gradient(back), conv.weight_gradient(update))?;
+    Ok(case)
+}
+
+/// Transforms along each of `count` dimensions of the field.
+fn windows(config: &Config, count: usize) -> Result<Vec<Window>, Problem> {
+    let along = |key: &str, default: u64| config.along(key, default, count);
+    let [input_dilation, kernel_dilation] =
+        [along("in-dilation", 1)?, along("kernel-dilation", 1)?];
+    let stride = along("stride", 1)?;
+    let flips = [along("flip-input", 0)?, along("flip-kernel", 0)?];
+    let ends = |key: &str| config.ends(key, count);
+    let [padding, truncation] = [ends("padding")?, ends("truncation")?];
+    let [kernel_padding, kernel_truncation] = [ends("kernel-padding")?, ends("kernel-truncation")?];
+    let [output_padding, output_truncation] = [ends("output-padding")?, ends("output-truncation")?];
+    let operand = |d: usize, dilation: &[u64], ends: [&[Vec<u64>; 2]; 2], flip: &[u64]| {
+        let [padding, truncation] = ends;
+        OperandTransform {
+            truncation_lower: truncation[0][d],
+            truncation_upper: truncation[1][d],
+            dilation: dilation[d],
+            padding_lower: padding[0][d],
+            padding_upper: padding[1][d],
+            flip: flip[d] != 0,
+        }
+    };
+    let window = |d: usize| Window {
+        input: operand(d, &input_dilation, [&padding, &truncation], &flips[0]),
+        kernel: operand(d, &kernel_dilation, [&kernel_padding, &kernel_truncation], &flips[1]),
+        output: OutputTransform {
+            truncation_lower: output_truncation[0][d],
+            truncation_upper: output_truncation[1][d],
+            stride: stride[d],
+            padding_lower: output_padding[0][d],
+            padding_upper: output_padding[1][d],
+        },
+    };
+    Ok((0..count).map(window).collect())
+}
+
+/// A layer with weights, as the tools run it. Weights and input are placed for training whichever
+/// passes are run.
+struct Layer {
+    x: TensorId,
+    w: TensorId,
+    /// The product, before the bias.
+    y: TensorId,
+    /// Axis of channels in it.
+    axis: usize,
+    passes: Passes,
+}
+
+impl Layer {
+    /// Bias and gradients. The tools keep activations and their gradients on both sides, so that
+    /// the host can read and write them between passes.
+    fn finish(
+        self,
+        case: &mut Case,
+        config: &Config,
+        back: impl Operator + 'static,
+        update: impl Operator + 'static,
+    ) -> Result<(), Problem> {
+        let Self { x, w, y, axis, passes } = self;
+        let bias = match config.flag("bias", false)? {
+            true => Some(self.add_bias(case)?),
+            false => {
+                case.read(y);
+                None
+            }
+        };
+        if !passes.goes_back() {
+            return Ok(());
+        }
+        let gradient = case.like("gradient", Role::Input, y);
+        let input = case.apply(passes.backward, "bwd", back, &[gradient, w])?;
+        if passes.backward {
+            case.read(input);
+        }
+        if !passes.update {
+            return Ok(());
+        }
+        let weights = case.apply(true, "wu", update, &[x, gradient])?;
+        case.update(w, weights)?;
+        if let Some(bias) = bias {
+            let others = (0..case.rank(y)).filter(|other| *other != axis).collect();
+            let sum = Reduce::new(Operation::Add, others);
+            let sum = case.apply(true, "bias", sum, &[gradient])?;
+            case.update(bias, sum)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a bias to the result.
+    fn add_bias(&self, case: &mut Case) -> Result<TensorId, Problem> {
+        let ty = &case.graph().tensor(self.y).ty;
+        let (channels, dtype) = (ty.shape[self.axis], ty.dtype);
+        let bias = case.tensor("bias", Role::Parameter, &[channels], dtype)?;
+        let add = BiasAdd { axis: self.axis };
+        let sum = case.apply(self.passes.forward, "bias", add, &[self.y, bias])?;
+        case.read(sum);
+        Ok(bias)
+    }
+}
