@@ -13,7 +13,7 @@ use tilescope_report::units::grouped;
 use tilescope_report::{Report, ReportError};
 
 /// `tilescope compare`
-pub const COMMAND: Command = Command { name: "compare", arguments, run };
+pub(super) const COMMAND: Command = Command { name: "compare", arguments, run };
 
 /// Rows of a table that are printed where the user names no number.
 const DEFAULT_LIMIT: &str = "20";

@@ -8,7 +8,7 @@ use tilescope_analysis::tables::{self, TABLES};
 use tilescope_report::units::ByteUnits;
 
 /// `tilescope export`
-pub const COMMAND: Command = Command { name: "export", arguments, run };
+pub(super) const COMMAND: Command = Command { name: "export", arguments, run };
 
 /// Names of the palettes; a build without pictures knows them too, so that it can say that.
 const PALETTES: [&str; 2] = ["classic", "colour-blind-safe"];

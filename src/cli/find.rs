@@ -9,7 +9,7 @@ use tilescope_report::ReportError;
 use tilescope_report::units::{binary_bytes, grouped};
 
 /// `tilescope find`
-pub const COMMAND: Command = Command { name: "find", arguments, run };
+pub(super) const COMMAND: Command = Command { name: "find", arguments, run };
 
 const QUERIES: &str = "\
 Words must occur in the name, in any case; /conv[0-9]+/ is a regular expression, \"two words\" keeps

@@ -6,7 +6,7 @@ use std::io::Write;
 use tilescope_analysis::insights::{Subject, insights};
 
 /// `tilescope insights`
-pub const COMMAND: Command = Command { name: "insights", arguments, run };
+pub(super) const COMMAND: Command = Command { name: "insights", arguments, run };
 
 fn arguments(command: clap::Command) -> clap::Command {
     command

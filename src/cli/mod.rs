@@ -22,7 +22,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// A command of the program.
-pub struct Command {
+pub(crate) struct Command {
     /// Name typed by the user.
     pub name: &'static str,
     /// Adds arguments and help.
@@ -32,7 +32,7 @@ pub struct Command {
 }
 
 /// Every command, in the order of the help text.
-pub const COMMANDS: &[Command] = &[
+pub(crate) const COMMANDS: &[Command] = &[
     simulate::COMMAND,
     specs::COMMAND,
     seeds::COMMAND,
@@ -47,7 +47,7 @@ pub const COMMANDS: &[Command] = &[
 
 /// Why a command ended without its result.
 #[derive(Debug, thiserror::Error)]
-pub enum CliError {
+pub(crate) enum CliError {
     /// What the user wrote cannot be meant: exit code 2.
     #[error("{0}")]
     Usage(String),
@@ -74,7 +74,7 @@ Examples:
 Exit codes: 0 fine, 1 the job failed, 2 wrong usage.";
 
 /// The whole command line, as clap sees it.
-pub fn arguments() -> clap::Command {
+pub(crate) fn arguments() -> clap::Command {
     let mut program = clap::Command::new("tilescope")
         .version(env!("CARGO_PKG_VERSION"))
         .about("See why a program is slow or does not fit on Graphcore IPUs, and what would change it")
@@ -107,7 +107,7 @@ pub fn arguments() -> clap::Command {
 }
 
 /// Runs the program with these arguments, the program's name first.
-pub fn run(given: impl IntoIterator<Item = OsString>) -> ExitCode {
+pub(crate) fn run(given: impl IntoIterator<Item = OsString>) -> ExitCode {
     let given: Vec<OsString> = given.into_iter().collect();
     if let Some(problem) = misspelt_command(&given) {
         let _ = writeln!(io::stderr(), "error: {problem}");

@@ -4,10 +4,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, Write};
 
 /// Environment variable that asks for machine-readable progress: `progress 42` lines on stderr.
-pub const LINES_VARIABLE: &str = "TILESCOPE_PROGRESS";
+pub(super) const LINES_VARIABLE: &str = "TILESCOPE_PROGRESS";
 
 /// Shows how far a job is.
-pub enum Progress {
+pub(super) enum Progress {
     /// A bar.
     Bar(ProgressBar),
     /// One line per whole percent.
@@ -18,7 +18,7 @@ pub enum Progress {
 
 impl Progress {
     /// The way that suits stderr.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         if std::env::var_os(LINES_VARIABLE).is_some() {
             return Self::Lines(None);
         }
@@ -34,7 +34,7 @@ impl Progress {
     }
 
     /// Says that `share` of the job is done.
-    pub fn at(&mut self, share: f64) {
+    pub(super) fn at(&mut self, share: f64) {
         let percent = (share * 100.0) as u64;
         match self {
             Self::Bar(bar) => bar.set_position(percent),
@@ -49,7 +49,7 @@ impl Progress {
     }
 
     /// Removes the bar.
-    pub fn finish(&self) {
+    pub(super) fn finish(&self) {
         if let Self::Bar(bar) = self {
             bar.finish_and_clear();
         }

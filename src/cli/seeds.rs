@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tilescope_report::units::percent;
 
 /// `tilescope seeds`
-pub const COMMAND: Command = Command { name: "seeds", arguments, run };
+pub(super) const COMMAND: Command = Command { name: "seeds", arguments, run };
 
 fn arguments(command: clap::Command) -> clap::Command {
     command

@@ -10,13 +10,13 @@ use tilescope_sim::spec::{Spec, SpecSource};
 use tilescope_sim::{SimulateError, compile, simulate};
 
 /// The spec of `--headless` without a name.
-pub const DEFAULT_SPEC: &str = "mnist_pipeline";
+pub(super) const DEFAULT_SPEC: &str = "mnist_pipeline";
 
 /// Directory reports go to where the user names none.
 const DEFAULT_DIRECTORY: &str = "out";
 
 /// `tilescope simulate`
-pub const COMMAND: Command = Command { name: "simulate", arguments, run };
+pub(super) const COMMAND: Command = Command { name: "simulate", arguments, run };
 
 fn arguments(command: clap::Command) -> clap::Command {
     command
@@ -49,7 +49,7 @@ fn arguments(command: clap::Command) -> clap::Command {
 }
 
 /// `-o DIR`
-pub fn output_argument() -> Arg {
+pub(super) fn output_argument() -> Arg {
     Arg::new("output")
         .short('o')
         .long("output")
@@ -59,7 +59,7 @@ pub fn output_argument() -> Arg {
 }
 
 /// `--set KEY=VALUE`
-pub fn set_argument() -> Arg {
+pub(super) fn set_argument() -> Arg {
     Arg::new("set")
         .long("set")
         .value_name("KEY=VALUE")
@@ -106,7 +106,7 @@ fn balanced(name: &str, matches: &ArgMatches, output: &mut dyn Write) -> Result<
 }
 
 /// `tilescope --headless [SPEC]`
-pub fn headless(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
+pub(super) fn headless(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     simulate_spec(
         matches.get_one::<String>("headless").map_or(DEFAULT_SPEC, String::as_str),
         matches,

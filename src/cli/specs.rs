@@ -10,7 +10,7 @@ use tilescope_sim::spec::SpecSource;
 use tilescope_sim::spec::keys::{Form, KEYS, Key};
 
 /// `tilescope specs`
-pub const COMMAND: Command = Command { name: "specs", arguments, run };
+pub(super) const COMMAND: Command = Command { name: "specs", arguments, run };
 
 fn arguments(command: clap::Command) -> clap::Command {
     command

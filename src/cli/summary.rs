@@ -9,7 +9,7 @@ use tilescope_report::units::{binary_bytes, exact_bytes, grouped, percent, secon
 use tilescope_report::{Batching, Part, Report};
 
 /// `tilescope summary`
-pub const COMMAND: Command = Command { name: "summary", arguments, run };
+pub(super) const COMMAND: Command = Command { name: "summary", arguments, run };
 
 fn arguments(command: clap::Command) -> clap::Command {
     command
@@ -40,7 +40,7 @@ fn failed(error: tilescope_report::ReportError) -> CliError {
 }
 
 /// The few lines printed after a simulation.
-pub fn print_short(path: &Path, output: &mut dyn Write) -> Result<(), CliError> {
+pub(super) fn print_short(path: &Path, output: &mut dyn Write) -> Result<(), CliError> {
     let report = Report::open(path).map_err(failed)?;
     let figures = figures(&report)?;
     let (target, memory) = (&figures.target, &figures.memory);

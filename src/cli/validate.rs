@@ -7,7 +7,7 @@ use tilescope_report::units::grouped;
 use tilescope_sim::validate::{Validation, validate};
 
 /// `tilescope validate`
-pub const COMMAND: Command = Command { name: "validate", arguments, run };
+pub(super) const COMMAND: Command = Command { name: "validate", arguments, run };
 
 fn arguments(command: clap::Command) -> clap::Command {
     command

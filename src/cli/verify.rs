@@ -5,7 +5,7 @@ use clap::ArgMatches;
 use std::io::Write;
 
 /// `tilescope verify`
-pub const COMMAND: Command = Command { name: "verify", arguments, run };
+pub(super) const COMMAND: Command = Command { name: "verify", arguments, run };
 
 fn arguments(command: clap::Command) -> clap::Command {
     command

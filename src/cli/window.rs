@@ -5,7 +5,11 @@ use super::CliError;
 /// Opens the app on a report, at a place in it that a link leads to, on two of them compared, or on
 /// its home screen.
 #[cfg(feature = "gui")]
-pub fn open(report: Option<&str>, compare: Option<&str>, at: Option<&str>) -> Result<(), CliError> {
+pub(super) fn open(
+    report: Option<&str>,
+    compare: Option<&str>,
+    at: Option<&str>,
+) -> Result<(), CliError> {
     let path = |text: Option<&'_ str>| text.map(std::path::PathBuf::from);
     tilescope_gui::run(path(report).as_deref(), path(compare).as_deref(), at)
         .map_err(|error| CliError::Failed(error.to_string()))

@@ -14,26 +14,26 @@ use tilescope_sim::simulate;
 use tilescope_sim::spec::{Spec, SpecSource};
 
 /// A spec by name or file, with overrides.
-pub fn spec(name: &str, overrides: &[&str]) -> Spec {
+pub(crate) fn spec(name: &str, overrides: &[&str]) -> Spec {
     let overrides: Vec<String> = overrides.iter().map(|text| text.to_string()).collect();
     let source = SpecSource::find(name, &overrides).expect("spec exists");
     Spec::build(&source).expect("spec is sane")
 }
 
 /// Simulates a spec into `directory` and gives the report file.
-pub fn report_file(spec: &Spec, directory: &Path) -> PathBuf {
+pub(crate) fn report_file(spec: &Spec, directory: &Path) -> PathBuf {
     simulate(spec, directory, |_| ()).expect("simulates")
 }
 
 /// Simulates a spec and opens the report; the directory must outlive it.
-pub fn report(name: &str, overrides: &[&str]) -> (Report, tempfile::TempDir) {
+pub(crate) fn report(name: &str, overrides: &[&str]) -> (Report, tempfile::TempDir) {
     let directory = tempfile::tempdir().expect("temporary directory");
     let file = report_file(&spec(name, overrides), directory.path());
     (Report::open(&file).expect("opens"), directory)
 }
 
 /// What one operator alone does to operands of these shapes and types, all with one role.
-pub fn lowered(
+pub(crate) fn lowered(
     machine: Machine,
     role: Role,
     operator: impl Operator + 'static,
@@ -59,7 +59,7 @@ pub fn lowered(
 }
 
 /// Runs the program without a display.
-pub fn tilescope(arguments: &[&str]) -> Output {
+pub(crate) fn tilescope(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_tilescope"))
         .args(arguments)
         .env_remove("DISPLAY")
@@ -70,11 +70,11 @@ pub fn tilescope(arguments: &[&str]) -> Output {
 }
 
 /// What a command printed on stdout.
-pub fn stdout(output: &Output) -> String {
+pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// What a command printed on stderr.
-pub fn stderr(output: &Output) -> String {
+pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }

@@ -20,7 +20,7 @@ use tilescope_report::ReportBuilder;
 use tilescope_report::{Category, MarkKind, ProgramKind, Step, StepOnIpu};
 
 /// Kinds of reports, and what each view says about them.
-pub struct Variant {
+pub(crate) struct Variant {
     /// What is special about it.
     pub name: &'static str,
     /// Writes it into a directory.
@@ -34,7 +34,7 @@ pub struct Variant {
 }
 
 /// Every kind.
-pub const VARIANTS: &[Variant] = &[
+pub(crate) const VARIANTS: &[Variant] = &[
     Variant {
         name: "simulated",
         write: simulated,
@@ -260,11 +260,11 @@ fn copy_sample(name: &str, path: &Path) {
 }
 
 /// A window on an app.
-pub type Window = Harness<'static, App>;
+pub(crate) type Window = Harness<'static, App>;
 
 impl Variant {
     /// The report of this kind; written and opened once for all tests.
-    pub fn opened(&self) -> Opened {
+    pub(crate) fn opened(&self) -> Opened {
         static OPENED: Mutex<BTreeMap<&str, Opened>> = Mutex::new(BTreeMap::new());
         let mut known = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
         let open = || {
@@ -276,7 +276,7 @@ impl Variant {
     }
 
     /// The kind of this name.
-    pub fn named(name: &str) -> &'static Self {
+    pub(crate) fn named(name: &str) -> &'static Self {
         VARIANTS.iter().find(|variant| variant.name == name).expect("a kind of report")
     }
 }
@@ -292,25 +292,25 @@ fn place(name: &str) -> PathBuf {
 }
 
 /// A window on a report, come to rest.
-pub fn window(variant: &Variant, view: &str, size: Vec2) -> Window {
+pub(crate) fn window(variant: &Variant, view: &str, size: Vec2) -> Window {
     scaled_window(variant, view, size, 1.0)
 }
 
 /// The same, with text that many times as large as usual; the size is that of the screen.
-pub fn scaled_window(variant: &Variant, view: &str, size: Vec2, scale: f32) -> Window {
+pub(crate) fn scaled_window(variant: &Variant, view: &str, size: Vec2, scale: f32) -> Window {
     show(variant.opened(), view, size / scale, scale)
 }
 
 /// A window on a report that is open, come to rest.
-pub fn opened_window(opened: Opened, view: &str, size: Vec2) -> Window {
+pub(crate) fn opened_window(opened: Opened, view: &str, size: Vec2) -> Window {
     show(opened, view, size, 1.0)
 }
 
 /// Size of windows that compare.
-pub const COMPARING: Vec2 = Vec2::new(1280.0, 800.0);
+pub(crate) const COMPARING: Vec2 = Vec2::new(1280.0, 800.0);
 
 /// A window that compares two kinds of reports, come to rest.
-pub fn compared(source: &Variant, target: &Variant, view: &str) -> Window {
+pub(crate) fn compared(source: &Variant, target: &Variant, view: &str) -> Window {
     let mut window = opened_window(source.opened(), view, COMPARING);
     window.state_mut().compare(target.opened());
     window.state_mut().show_view(view);
@@ -319,7 +319,7 @@ pub fn compared(source: &Variant, target: &Variant, view: &str) -> Window {
 }
 
 /// Types a path into the form for saving, and saves.
-pub fn save_under(window: &mut Window, path: &Path) {
+pub(crate) fn save_under(window: &mut Window, path: &Path) {
     window.get_by_label("File to write").focus();
     window.step();
     press(window, Modifiers::CTRL | Modifiers::COMMAND, Key::A);
@@ -330,7 +330,12 @@ pub fn save_under(window: &mut Window, path: &Path) {
 }
 
 /// A picture of a view as it is at first, on its own, a pixel per point.
-pub fn picture_of(view: &str, size: (u32, u32), theme: Theme, format: PictureFormat) -> Export<'_> {
+pub(crate) fn picture_of(
+    view: &str,
+    size: (u32, u32),
+    theme: Theme,
+    format: PictureFormat,
+) -> Export<'_> {
     Export { view, compare: None, at: None, size, text_percent: 100, theme, format }
 }
 
@@ -357,7 +362,7 @@ fn show(opened: Opened, view: &str, size: Vec2, pixels_per_point: f32) -> Window
 const CALM_FRAMES: usize = 4;
 
 /// Lets a window come to rest.
-pub fn settle(window: &mut Window) {
+pub(crate) fn settle(window: &mut Window) {
     let mut calm = 0;
     for _ in 0..400 {
         window.step();
@@ -372,12 +377,12 @@ pub fn settle(window: &mut Window) {
 }
 
 /// Whether a reader of the accessibility tree finds these words.
-pub fn says(window: &Window, words: &str) -> bool {
+pub(crate) fn says(window: &Window, words: &str) -> bool {
     window.query_all_by_label_contains(words).next().is_some()
 }
 
 /// Tries every view on each of `variants`, on as many threads as there are processors.
-pub fn each_pair(variants: &[Variant], check: impl Fn(&Variant, &'static str) + Sync) {
+pub(crate) fn each_pair(variants: &[Variant], check: impl Fn(&Variant, &'static str) + Sync) {
     let views = view_names();
     let next = AtomicUsize::new(0);
     let work = || {
@@ -402,7 +407,7 @@ fn simulated(path: &Path) {
 }
 
 /// A small report of two IPUs.
-pub fn small() -> ReportBuilder {
+pub(crate) fn small() -> ReportBuilder {
     let mut report = ReportBuilder::new(2, 8);
     let exchange = report.exchange("cs0_a/conv/Convolve/ExchangePre", 8);
     let work = report.compute("a/conv/Convolve", 500);
@@ -417,7 +422,7 @@ pub fn small() -> ReportBuilder {
 }
 
 /// Clicks the control of this role and name; whether there is one.
-pub fn press_role(window: &mut Window, role: egui::accesskit::Role, name: &str) -> bool {
+pub(crate) fn press_role(window: &mut Window, role: egui::accesskit::Role, name: &str) -> bool {
     let mut nodes = window.query_all_by_role(role);
     let node = nodes.find(|node| node.accesskit_node().label().is_some_and(|label| label == name));
     let found = node.is_some();
@@ -426,19 +431,19 @@ pub fn press_role(window: &mut Window, role: egui::accesskit::Role, name: &str) 
 }
 
 /// A link to what a window shows.
-pub fn link(window: &Window) -> String {
+pub(crate) fn link(window: &Window) -> String {
     window.state().session().link().expect("a report is open").to_string()
 }
 
 /// What a window shows, drawn as in a file: no pointer, no focus.
-pub fn picture(window: &mut Window, size: Vec2) -> Picture {
+pub(crate) fn picture(window: &mut Window, size: Vec2) -> Picture {
     let context = egui::Context::default();
     theme::install(&context);
     draw(&context, window.state_mut(), (size.x as u32, size.y as u32))
 }
 
 /// Fails where two windows show different pictures; both are kept to be looked at.
-pub fn show_the_same(one: &mut Window, other: &mut Window, size: Vec2, words: &str) {
+pub(crate) fn show_the_same(one: &mut Window, other: &mut Window, size: Vec2, words: &str) {
     let pictures = [picture(one, size), picture(other, size)];
     if pictures[0] == pictures[1] {
         return;
@@ -453,13 +458,13 @@ pub fn show_the_same(one: &mut Window, other: &mut Window, size: Vec2, words: &s
 }
 
 /// Presses a key and waits.
-pub fn press(window: &mut Window, modifiers: Modifiers, key: Key) {
+pub(crate) fn press(window: &mut Window, modifiers: Modifiers, key: Key) {
     window.event(Event::Key { key, physical_key: None, pressed: true, repeat: false, modifiers });
     settle(window);
 }
 
 /// Does something that changes what each view shows.
-pub fn look_around(window: &mut Window, view: &str) {
+pub(crate) fn look_around(window: &mut Window, view: &str) {
     match view {
         "execution-trace" => {
             for key in [Key::W, Key::W, Key::D, Key::Period, Key::Period] {
@@ -496,13 +501,13 @@ pub fn look_around(window: &mut Window, view: &str) {
 }
 
 /// A line of a spec that kills the simulation half-way; so does the bundled spec `adder`.
-pub const DIES: &str = "dies half-way";
+pub(crate) const DIES: &str = "dies half-way";
 
 /// Names the program that windows start, one for all tests of a process: the real one, except that
 /// some simulations die and that what a window is opened on is only written down. The directory it
 /// is in.
 #[cfg(unix)]
-pub fn simulator() -> &'static Path {
+pub(crate) fn simulator() -> &'static Path {
     use std::os::unix::fs::PermissionsExt;
     static PLACE: std::sync::OnceLock<tempfile::TempDir> = std::sync::OnceLock::new();
     let make = || {

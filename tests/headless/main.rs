@@ -13,6 +13,7 @@ mod cli;
 mod compare;
 mod cost_laws;
 mod find;
+mod format_document;
 mod insights;
 mod layers;
 mod layouts;

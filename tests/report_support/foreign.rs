@@ -39,14 +39,14 @@ const SCHEMA: [(&str, &[&str]); 9] = [
 ];
 
 /// Every known table with its columns, for tables of several.
-pub fn known_columns() -> impl Iterator<Item = (&'static str, &'static str)> {
+pub(crate) fn known_columns() -> impl Iterator<Item = (&'static str, &'static str)> {
     SCHEMA.iter().filter(|(_, columns)| columns.len() > 1).flat_map(|(table, columns)| {
         columns.iter().map(|column| (*table, column.split(' ').next().unwrap()))
     })
 }
 
 /// Names of all known tables.
-pub fn known_tables() -> impl Iterator<Item = &'static str> {
+pub(crate) fn known_tables() -> impl Iterator<Item = &'static str> {
     SCHEMA.iter().map(|(table, _)| *table)
 }
 
@@ -66,7 +66,7 @@ const STRINGS: [&str; 3] = ["weights", "activations", "code"];
 
 /// Which file to write.
 #[derive(Clone, Debug)]
-pub struct Foreign {
+pub(crate) struct Foreign {
     pub ipus: i64,
     pub tiles_per_ipu: i64,
     pub steps: i64,
@@ -99,7 +99,7 @@ impl Default for Foreign {
 
 impl Foreign {
     /// Writes the file. In write-ahead-log mode the rows are left in the log, beside the file.
-    pub fn write(&self, path: &Path) {
+    pub(crate) fn write(&self, path: &Path) {
         let db = Connection::open(path).unwrap();
         db.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY").unwrap();
         if self.wal {

@@ -3,21 +3,21 @@
 #![allow(clippy::unwrap_used)]
 #![allow(dead_code, reason = "each test program uses its own part")]
 
-pub mod foreign;
+pub(crate) mod foreign;
 
 use std::collections::BTreeSet;
 use tilescope_report::units::*;
 use tilescope_report::*;
 
 /// A small random number generator (xorshift64*), the same on every machine.
-pub struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(2).wrapping_add(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -25,15 +25,15 @@ impl Dice {
     }
 
     /// A number below `end`, which is above 0.
-    pub fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 
-    pub fn chance(&mut self, one_in: u64) -> bool {
+    pub(crate) fn chance(&mut self, one_in: u64) -> bool {
         self.below(one_in) == 0
     }
 
-    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len() as u64) as usize]
     }
 
@@ -70,7 +70,7 @@ const NAMES: [&str; 6] = [
 ];
 
 /// A report with something of everything, none of it sensible, all of it lawful for the writer.
-pub fn random_report(seed: u64, steps: u64) -> ReportBuilder {
+pub(crate) fn random_report(seed: u64, steps: u64) -> ReportBuilder {
     let rng = &mut Dice::new(seed);
     let ipus = 1 + rng.below(3) as u32;
     let tiles_per_ipu = 1 + rng.below(20) as u32;
@@ -266,11 +266,11 @@ fn random_steps(rng: &mut Dice, report: &mut ReportBuilder, programs: u64, steps
 }
 
 /// All marks of a report.
-pub const ALL_MARKS: MarkFilter =
+pub(crate) const ALL_MARKS: MarkFilter =
     MarkFilter { kind: None, ipu: None, window: None, limit: usize::MAX };
 
 /// All steps of a report as the writer was given them.
-pub fn steps_of(report: &Report) -> Vec<Step> {
+pub(crate) fn steps_of(report: &Report) -> Vec<Step> {
     let count = report.step_count().unwrap();
     let steps = report.steps(StepId(0)..StepId(count), usize::MAX).unwrap();
     assert!(steps.iter().enumerate().all(|(id, step)| step.id == StepId(id as u64)));

@@ -6,7 +6,7 @@ use tilescope_report::units::{TileRange, VariableId};
 use tilescope_report::{Category, Report, ReportError, VariableFilter};
 
 /// Most variables of a tile that are placed.
-pub const MAX_PLACED: usize = 20_000;
+pub(crate) const MAX_PLACED: usize = 20_000;
 
 /// A variable on a tile.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -26,7 +26,7 @@ pub enum Source {
 
 impl Source {
     /// Its tiles.
-    pub fn tiles(self, target: &Target) -> TileRange {
+    pub(crate) fn tiles(self, target: &Target) -> TileRange {
         match self {
             Self::Whole => TileRange::new(0, target.tiles_per_replica()),
             Self::Ipu(ipu) => target.tiles_of_ipu(ipu),
@@ -127,7 +127,7 @@ fn sum_over<T: Clone + PartialEq>(
 }
 
 /// Bytes of a variable on some tiles.
-pub fn bytes_on(placed: &TileRuns<Placement>, tiles: TileRange) -> u64 {
+pub(crate) fn bytes_on(placed: &TileRuns<Placement>, tiles: TileRange) -> u64 {
     sum_over(placed, tiles, |part| part.bytes)
 }
 

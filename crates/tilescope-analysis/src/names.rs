@@ -2,7 +2,7 @@
 
 /// A program's name without the number of its compute set or copy: compilers count these through,
 /// so that one more of them changes all that follow.
-pub fn uncounted(name: &str) -> &str {
+pub(crate) fn uncounted(name: &str) -> &str {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let counted = |front: &str| {
         let number = front.strip_prefix("cs").or_else(|| front.strip_prefix("copy"));

@@ -65,7 +65,7 @@ pub struct Row {
 }
 
 /// Most lines of a tree.
-pub const MAX_ROWS: usize = 500_000;
+pub(crate) const MAX_ROWS: usize = 500_000;
 
 /// The lines of a tree, without those below `folded` nodes.
 pub fn rows(

@@ -142,7 +142,7 @@ impl Proportions {
     }
 
     /// The shares of `window` that `cycles` of each activity make; the rest is idle.
-    pub fn new(cycles: impl Fn(Activity) -> u64, window: CycleRange) -> Self {
+    pub(crate) fn new(cycles: impl Fn(Activity) -> u64, window: CycleRange) -> Self {
         let length = window.length().max(1) as f64;
         let share = |activity: Activity| cycles(activity) as f64 / length;
         let busy: f64 = Activity::ALL.into_iter().map(share).sum();
@@ -160,7 +160,7 @@ impl Proportions {
 }
 
 /// Activities during which tiles work; waiting for a sync is not among them.
-pub const WORKING: [Activity; 6] = [
+pub(crate) const WORKING: [Activity; 6] = [
     Activity::Compute,
     Activity::InternalExchange,
     Activity::GlobalExchange,

@@ -69,7 +69,7 @@ impl Layer {
 }
 
 /// Words for a region.
-pub fn region_title(region: Region) -> &'static str {
+pub(crate) fn region_title(region: Region) -> &'static str {
     match region {
         Region::NonInterleaved => "Non-interleaved",
         Region::Interleaved => "Interleaved",
@@ -145,7 +145,7 @@ impl Curves {
     }
 
     /// Finds the fullest place.
-    pub fn find_max(&mut self) {
+    pub(crate) fn find_max(&mut self) {
         self.max = (0..self.places).map(|place| self.total(place)).max().unwrap_or(0);
     }
 
@@ -245,11 +245,6 @@ impl FloorPlan {
         self.tiles_per_ipu.div_ceil(self.rows) as usize
     }
 
-    /// Columns of all chips and of the gaps between them.
-    pub fn columns(&self) -> usize {
-        (self.columns_per_ipu() + 1) * self.ipus as usize - 1
-    }
-
     /// A row of a column that runs the other way if it is every second one.
     fn winding(&self, column: u32, row: u32) -> u32 {
         if column.is_multiple_of(2) || !self.known { row } else { self.rows - 1 - row }
@@ -264,7 +259,7 @@ impl FloorPlan {
     }
 
     /// Number of a tile on its own chip, counted column by column from the top.
-    pub fn physical(&self, tile: u32) -> u32 {
+    pub(crate) fn physical(&self, tile: u32) -> u32 {
         let (column, row) = self.cell(tile % self.tiles_per_ipu);
         column as u32 * self.rows + row as u32
     }
@@ -282,7 +277,7 @@ impl FloorPlan {
 }
 
 /// Tiles as they lie on the chips, column by column.
-pub fn hardware_order(target: &Target, tiles: usize) -> Vec<u32> {
+pub(crate) fn hardware_order(target: &Target, tiles: usize) -> Vec<u32> {
     let plan = FloorPlan::of(target);
     let mut order: Vec<u32> = (0..tiles as u32).collect();
     order.sort_by_key(|tile| plan.cell(*tile));

@@ -24,7 +24,7 @@ pub struct App {
 impl App {
     /// The user's app: on a report, on a place in it that a link leads to, on two of them compared,
     /// or on the home screen.
-    pub fn of_user(
+    pub(crate) fn of_user(
         context: &Context,
         report: Option<&Path>,
         compare: Option<&Path>,
@@ -97,11 +97,6 @@ impl App {
             let same = alone == self.session.tabs.current();
             alone.into_iter().filter(|_| !same).for_each(|at| self.session.close_tab(at));
         }
-    }
-
-    /// Opens or closes the spec of the open report.
-    pub fn toggle_what_if(&mut self) {
-        self.commands.push(Command::ToggleWhatIf);
     }
 
     /// Shows a view of the open report.

@@ -16,7 +16,7 @@ const LAST_WORDS: usize = 6;
 
 /// How a simulation ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub(crate) enum Ended {
     /// The directory of the report.
     Done(PathBuf),
     /// What the child said last.
@@ -37,7 +37,11 @@ pub struct Simulation {
 
 impl Simulation {
     /// Starts `tilescope simulate SPEC -o DIRECTORY`.
-    pub fn start(spec: &str, directory: PathBuf, context: &egui::Context) -> Result<Self, String> {
+    pub(crate) fn start(
+        spec: &str,
+        directory: PathBuf,
+        context: &egui::Context,
+    ) -> Result<Self, String> {
         let mut child = program()?
             .args(["simulate", spec, "-o"])
             .arg(&directory)
@@ -70,12 +74,12 @@ impl Simulation {
     }
 
     /// Share of the work that is done, 0 to 1.
-    pub fn progress(&self) -> f32 {
+    pub(crate) fn progress(&self) -> f32 {
         self.percent.load(Ordering::Relaxed) as f32 / 100.0
     }
 
     /// How it ended, if it has.
-    pub fn ended(&self) -> Option<Ended> {
+    pub(crate) fn ended(&self) -> Option<Ended> {
         self.ended.try_recv().ok()
     }
 
@@ -144,7 +148,7 @@ impl Watcher {
 ///
 /// # Errors
 /// Why it cannot be started, in words.
-pub fn new_window(place: Option<(&std::path::Path, &str)>) -> Result<(), String> {
+pub(crate) fn new_window(place: Option<(&std::path::Path, &str)>) -> Result<(), String> {
     let mut program = program()?;
     if let Some((report, link)) = place {
         program.arg(report).args(["--at", link]);
@@ -166,7 +170,7 @@ pub struct BundledSpec {
 }
 
 /// Asks the program for its bundled specs.
-pub fn bundled_specs() -> Vec<BundledSpec> {
+pub(crate) fn bundled_specs() -> Vec<BundledSpec> {
     let Ok(mut program) = program() else { return Vec::new() };
     let output = program.arg("specs").stdin(Stdio::null()).output();
     let Ok(output) = output.map_err(drop) else { return Vec::new() };
@@ -191,7 +195,7 @@ static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 /// # Errors
 ///
 /// The system does not know the path of this program.
-pub fn simulate_with_this_program() -> std::io::Result<()> {
+pub(crate) fn simulate_with_this_program() -> std::io::Result<()> {
     let path = std::env::current_exe()?;
     PROGRAM.get_or_init(|| path);
     Ok(())

@@ -150,7 +150,7 @@ pub enum Command {
 
 impl Command {
     /// The commands that choose what a place is about.
-    pub fn choose(place: &Place) -> Vec<Self> {
+    pub(crate) fn choose(place: &Place) -> Vec<Self> {
         let mut commands = Vec::new();
         if !place.tiles.is_empty() {
             commands.push(Self::SelectTiles(place.tiles.clone()));

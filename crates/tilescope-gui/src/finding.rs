@@ -68,35 +68,30 @@ pub struct Finder {
 
 impl Finder {
     /// Shows the panel and lets the user type.
-    pub fn start(&mut self) {
+    pub(crate) fn start(&mut self) {
         self.open = true;
         self.focus = true;
     }
 
     /// Shows statistics of what a query finds.
-    pub fn measure(&mut self, query: &Query) {
+    pub(crate) fn measure(&mut self, query: &Query) {
         self.text = query.to_string();
         (self.open, self.tab, self.at) = (true, Tab::Statistics, None);
         (self.source, self.amount) = (None, None);
     }
 
     /// Goes on to a later (or, below 0, an earlier) result.
-    pub fn step(&mut self, by: i64) {
+    pub(crate) fn step(&mut self, by: i64) {
         self.steps += by;
     }
 
     /// Whether there is something to go on in.
-    pub fn has_query(&self) -> bool {
+    pub(crate) fn has_query(&self) -> bool {
         !self.text.trim().is_empty()
     }
 
-    /// What was found last.
-    pub fn found(&self) -> Option<&Found> {
-        self.found.latest()?.as_ref().ok().map(Arc::as_ref)
-    }
-
     /// Does what keys ask for, whether or not the panel is shown.
-    pub fn update(&mut self, ui: &Ui, context: &mut ViewContext<'_>) {
+    pub(crate) fn update(&mut self, ui: &Ui, context: &mut ViewContext<'_>) {
         self.jump.update(ui.ctx(), context);
         if self.steps == 0 || !self.has_query() {
             self.steps = 0;
@@ -113,7 +108,7 @@ impl Finder {
     }
 
     /// The panel.
-    pub fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    pub(crate) fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         ui.horizontal(|ui| {
             ui.heading("Find");
             ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
@@ -425,7 +420,7 @@ fn measured_ui(ui: &mut Ui, measured: &Measured, amount: Amount) -> Option<Bar> 
 }
 
 /// Names and figures.
-pub fn statistics_ui(ui: &mut Ui, statistics: &Statistics, bytes: bool) {
+pub(crate) fn statistics_ui(ui: &mut Ui, statistics: &Statistics, bytes: bool) {
     let palette = Palette::of(ui.visuals());
     let grid = egui::Grid::new("statistics").num_columns(2).spacing(vec2(18.0, 3.0));
     grid.show(ui, |ui| {

@@ -15,17 +15,17 @@ const STRONG: &[u8] = include_bytes!("../../../assets/fonts/Inter-SemiBold.otf")
 const STRONG_FAMILY: &str = "strong";
 
 /// The family of headings and emphasis.
-pub fn strong_family() -> FontFamily {
+pub(crate) fn strong_family() -> FontFamily {
     FontFamily::Name(STRONG_FAMILY.into())
 }
 
 /// Text in the heavier weight.
-pub fn strong(text: impl Into<String>) -> RichText {
+pub(crate) fn strong(text: impl Into<String>) -> RichText {
     RichText::new(text).family(strong_family())
 }
 
 /// The bundled faces in front of egui's own.
-pub fn definitions() -> FontDefinitions {
+pub(crate) fn definitions() -> FontDefinitions {
     let mut fonts = FontDefinitions::default();
     for (name, bytes) in [("inter", REGULAR), ("inter-strong", STRONG)] {
         fonts.font_data.insert(name.to_owned(), Arc::new(FontData::from_static(bytes)));
@@ -39,7 +39,7 @@ pub fn definitions() -> FontDefinitions {
 }
 
 /// Finds a font of the system for names in scripts that the bundled faces lack, once.
-pub struct SystemFallback;
+pub(crate) struct SystemFallback;
 
 /// Where distributions put fonts that cover Chinese, Japanese and Korean.
 const WIDE_FONTS: [&str; 8] = [

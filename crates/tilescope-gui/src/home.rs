@@ -24,7 +24,7 @@ const TWO_COLUMNS: f32 = 820.0;
 const MAX_WIDTH: f32 = 1080.0;
 
 /// The whole screen.
-pub fn home_ui(ui: &mut Ui, session: &mut Session, commands: &mut Vec<Command>) {
+pub(crate) fn home_ui(ui: &mut Ui, session: &mut Session, commands: &mut Vec<Command>) {
     let palette = Palette::of(ui.visuals());
     let frame = Frame::new().fill(palette.raised);
     CentralPanel::default().frame(frame).show(ui, |ui| {

@@ -64,7 +64,7 @@ pub enum Icon {
 }
 
 /// Paints `icon` centred in `rect`.
-pub fn paint(painter: &Painter, rect: Rect, icon: Icon, colour: Color32) {
+pub(crate) fn paint(painter: &Painter, rect: Rect, icon: Icon, colour: Color32) {
     let side = rect.width().min(rect.height());
     let square = Rect::from_center_size(rect.center(), Vec2::splat(side));
     let pen = Pen { painter, square, stroke: Stroke::new(1.5, colour) };

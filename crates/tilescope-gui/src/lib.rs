@@ -10,7 +10,7 @@ pub mod action;
 pub mod app;
 mod child;
 mod command;
-pub mod compare;
+pub(crate) mod compare;
 mod finding;
 mod fonts;
 mod home;
@@ -28,14 +28,14 @@ mod prefs;
 mod saving;
 pub mod session;
 mod shell;
-pub mod tabs;
+pub(crate) mod tabs;
 pub mod theme;
 mod views;
 #[cfg(test)]
 mod vision;
-pub mod what_if;
+pub(crate) mod what_if;
 mod widgets;
-pub mod worker;
+pub(crate) mod worker;
 
 pub use child::simulate_with;
 pub use egui::Theme;

@@ -8,7 +8,7 @@ use tilescope_report::units::ProgramId;
 
 /// A query for what is selected: the executed steps of a program, an operation, a variable, what
 /// lies on tiles, or the steps of an IPU; the first of these that is selected.
-pub fn selection_query(selection: &Selection, opened: &Opened) -> Option<Query> {
+pub(crate) fn selection_query(selection: &Selection, opened: &Opened) -> Option<Query> {
     let report = &opened.report;
     let name = |name: &str| Test::Name(Pattern::Is(name.to_owned()));
     let tests = if let Some(program) = selection.program {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 /// A list with the entries that either side has added, and without those that either has taken
 /// away; those of the window come first.
-pub fn merged_list<T: PartialEq + Clone>(known: &[T], mine: &[T], there: &[T]) -> Vec<T> {
+pub(crate) fn merged_list<T: PartialEq + Clone>(known: &[T], mine: &[T], there: &[T]) -> Vec<T> {
     let kept = mine.iter().filter(|entry| there.contains(entry) || !known.contains(entry));
     let theirs = there.iter().filter(|entry| !mine.contains(entry) && !known.contains(entry));
     kept.chain(theirs).cloned().collect()
@@ -13,7 +13,7 @@ pub fn merged_list<T: PartialEq + Clone>(known: &[T], mine: &[T], there: &[T]) -
 
 /// A value in which everything that the window has changed is as the window has it, and everything
 /// else as it is in the file: also what this version knows nothing of.
-pub fn merged_value(known: &Value, mine: &Value, there: &Value) -> Value {
+pub(crate) fn merged_value(known: &Value, mine: &Value, there: &Value) -> Value {
     match (known, mine, there) {
         (Value::Object(known), Value::Object(mine), Value::Object(there)) => {
             Value::Object(merged_map(known, mine, there))

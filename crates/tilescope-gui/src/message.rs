@@ -79,7 +79,7 @@ impl Message {
     }
 
     /// Something wants attention.
-    pub fn warning(text: impl Into<String>) -> Self {
+    pub(crate) fn warning(text: impl Into<String>) -> Self {
         Self { kind: Kind::Warning, text: text.into() }
     }
 
@@ -90,7 +90,7 @@ impl Message {
 }
 
 /// Messages above the view, each with a cross to close it.
-pub fn messages_ui(ui: &mut Ui, messages: &[Message], commands: &mut Vec<Command>) {
+pub(crate) fn messages_ui(ui: &mut Ui, messages: &[Message], commands: &mut Vec<Command>) {
     if messages.is_empty() {
         return;
     }

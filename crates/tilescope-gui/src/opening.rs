@@ -29,7 +29,7 @@ impl Opened {
     }
 
     /// Where it is, whichever directory a window is started in.
-    pub fn place(&self) -> PathBuf {
+    pub(crate) fn place(&self) -> PathBuf {
         std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone())
     }
 
@@ -55,7 +55,7 @@ pub struct Pending<T> {
 
 impl<T: Send + 'static> Pending<T> {
     /// Starts `work`; the window is painted again when it is done.
-    pub fn start(
+    pub(crate) fn start(
         name: &str,
         context: &egui::Context,
         work: impl FnOnce() -> T + Send + 'static,
@@ -74,7 +74,7 @@ impl<T: Send + 'static> Pending<T> {
     }
 
     /// The result, once; `Err` if the work broke down.
-    pub fn take(&self) -> Option<Result<T, ()>> {
+    pub(crate) fn take(&self) -> Option<Result<T, ()>> {
         match self.receiver.try_recv() {
             Ok(result) => Some(Ok(result)),
             Err(TryRecvError::Empty) => None,
@@ -83,7 +83,7 @@ impl<T: Send + 'static> Pending<T> {
     }
 
     /// Waits so long for the result, where that is more important than the next frame.
-    pub fn wait(&self, time: Duration) -> Option<Result<T, ()>> {
+    pub(crate) fn wait(&self, time: Duration) -> Option<Result<T, ()>> {
         match self.receiver.recv_timeout(time) {
             Ok(result) => Some(Ok(result)),
             Err(RecvTimeoutError::Timeout) => None,
@@ -92,7 +92,7 @@ impl<T: Send + 'static> Pending<T> {
     }
 
     /// For how long it has been at work.
-    pub fn elapsed(&self) -> Duration {
+    pub(crate) fn elapsed(&self) -> Duration {
         self.since.elapsed()
     }
 }
@@ -107,7 +107,7 @@ pub struct Demo {
 }
 
 /// The reports in `sample_reports` beside the executable, or where it was built.
-pub fn demos() -> Vec<Demo> {
+pub(crate) fn demos() -> Vec<Demo> {
     let beside = std::env::current_exe().ok().and_then(|exe| exe.parent().map(Path::to_owned));
     let places = beside
         .into_iter()
@@ -133,12 +133,12 @@ fn demos_in(place: &Path) -> Vec<Demo> {
 }
 
 /// Where simulated reports go.
-pub fn simulated(spec: &str) -> PathBuf {
+pub(crate) fn simulated(spec: &str) -> PathBuf {
     data_directory().join("simulated").join(spec)
 }
 
 /// The program's part of the user's data directory, or else of the temporary one.
-pub fn data_directory() -> PathBuf {
+pub(crate) fn data_directory() -> PathBuf {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let base = set("XDG_DATA_HOME")
         .map(PathBuf::from)

@@ -17,7 +17,7 @@ pub struct PathBox {
 
 impl PathBox {
     /// Shows the box; the path that was entered.
-    pub fn ui(&mut self, ui: &mut Ui, workers: &Workers) -> Option<PathBuf> {
+    pub(crate) fn ui(&mut self, ui: &mut Ui, workers: &Workers) -> Option<PathBuf> {
         let palette = super::theme::Palette::of(ui.visuals());
         let mut entered = None;
         ui.horizontal(|ui| {

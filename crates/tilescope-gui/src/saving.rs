@@ -9,7 +9,7 @@ use tilescope_analysis::save::write_whole;
 use tilescope_analysis::tables;
 
 /// Where something was saved, or why not in words for people.
-pub type Saved = Result<PathBuf, String>;
+pub(crate) type Saved = Result<PathBuf, String>;
 
 /// What can be saved of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub enum SaveWhat {
 
 impl SaveWhat {
     /// Words for people.
-    pub fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         match self {
             Self::Png => "PNG picture".to_owned(),
             Self::Svg => "SVG drawing".to_owned(),
@@ -36,7 +36,7 @@ impl SaveWhat {
     }
 
     /// A name for the file.
-    pub fn file_name(&self, report: &str, view: &str) -> String {
+    pub(crate) fn file_name(&self, report: &str, view: &str) -> String {
         match self {
             Self::Png => format!("{report}-{view}.png"),
             Self::Svg => format!("{report}-{view}.svg"),
@@ -64,7 +64,7 @@ pub struct Saving {
 }
 
 /// What is on the screen when something is saved.
-pub struct Shown {
+pub(crate) struct Shown {
     /// The report.
     pub opened: Opened,
     /// The report it is compared with.
@@ -80,7 +80,7 @@ impl Saving {
     ///
     /// # Errors
     /// In words for people, if there is no thread for it.
-    pub fn start(self, context: &Context, shown: Shown) -> Result<Pending<Saved>, String> {
+    pub(crate) fn start(self, context: &Context, shown: Shown) -> Result<Pending<Saved>, String> {
         Pending::start("save", context, move || {
             let bytes = self.bytes(shown)?;
             write_whole(&self.path, &bytes).map(|()| self.path)

@@ -21,7 +21,7 @@ const NARROW_MENU: f32 = 52.0;
 const NARROW_WINDOW: f32 = 760.0;
 
 /// The menu on the left: views above, what concerns the report and the window below.
-pub fn side_menu_ui(ui: &mut Ui, session: &Session, commands: &mut Vec<Command>) {
+pub(crate) fn side_menu_ui(ui: &mut Ui, session: &Session, commands: &mut Vec<Command>) {
     let Some(page) = &session.page else { return };
     let palette = Palette::of(ui.visuals());
     let narrow = session.prefs.narrow_menu || ui.available_width() < NARROW_WINDOW;
@@ -115,7 +115,7 @@ fn machine(page: &ReportPage) -> String {
 }
 
 /// What is looked for, at the right of the view.
-pub fn find_panel_ui(ui: &mut Ui, finder: &mut Finder, context: &mut ViewContext<'_>) {
+pub(crate) fn find_panel_ui(ui: &mut Ui, finder: &mut Finder, context: &mut ViewContext<'_>) {
     let palette = Palette::of(ui.visuals());
     let frame = Frame::new().fill(palette.raised).inner_margin(Margin::same(10));
     let widest = (ui.available_width() * 0.6).max(161.0);
@@ -131,7 +131,7 @@ pub fn find_panel_ui(ui: &mut Ui, finder: &mut Finder, context: &mut ViewContext
 }
 
 /// A report being opened or simulated: what, how far, and a way out.
-pub fn progress_ui(context: &Context, session: &Session, commands: &mut Vec<Command>) {
+pub(crate) fn progress_ui(context: &Context, session: &Session, commands: &mut Vec<Command>) {
     let slow = session.opening_for().is_some_and(|time| time.as_millis() > 150);
     if session.opening_path().is_some() {
         context.request_repaint_after_secs(0.2);
@@ -174,7 +174,7 @@ fn card(context: &Context, contents: impl FnOnce(&mut Ui)) {
 }
 
 /// Says what letting go of a dragged file would do.
-pub fn drop_hint_ui(context: &Context) {
+pub(crate) fn drop_hint_ui(context: &Context) {
     if context.input(|i| i.raw.hovered_files.is_empty()) {
         return;
     }

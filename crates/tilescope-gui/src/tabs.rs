@@ -32,19 +32,19 @@ pub struct Tabs {
 
 impl Tabs {
     /// Number of tabs.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.parked.len()
     }
 
     /// Place of the one that is shown.
-    pub fn current(&self) -> Option<usize> {
+    pub(crate) fn current(&self) -> Option<usize> {
         self.current
     }
 }
 
 impl ReportPage {
     /// What its tab is called.
-    pub fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         match &self.compared {
             Some(compared) => format!("{} ↔ {}", self.opened.name(), compared.target.name()),
             None => self.opened.name(),
@@ -75,7 +75,7 @@ impl Session {
     }
 
     /// Every page that is open, the one that is shown among them.
-    pub fn pages(&self) -> impl Iterator<Item = &ReportPage> {
+    pub(crate) fn pages(&self) -> impl Iterator<Item = &ReportPage> {
         let parked = self.tabs.parked.iter().flatten().map(|(page, _)| page);
         self.page.iter().chain(parked)
     }
@@ -180,7 +180,7 @@ impl Session {
 }
 
 /// The tabs above everything else, where there are several reports or none is shown.
-pub fn tabs_ui(ui: &mut Ui, session: &Session, commands: &mut Vec<Command>) {
+pub(crate) fn tabs_ui(ui: &mut Ui, session: &Session, commands: &mut Vec<Command>) {
     let count = session.tabs.count();
     if count == 0 || (count == 1 && session.page.is_some()) {
         return;

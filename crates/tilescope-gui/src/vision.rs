@@ -53,7 +53,7 @@ fn seen(colour: Color32, sight: &[[f32; 3]; 3]) -> [f32; 3] {
 }
 
 /// The smallest difference between two of the colours, for the person who sees the least.
-pub fn least_difference(colours: &[Color32]) -> f32 {
+pub(crate) fn least_difference(colours: &[Color32]) -> f32 {
     let mut least = f32::MAX;
     for (_, sight) in SIGHTS {
         for (at, a) in colours.iter().enumerate() {

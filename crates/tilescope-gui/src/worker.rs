@@ -61,7 +61,7 @@ impl Drop for Job {
 }
 
 /// How a question stands.
-pub enum Asked<'a, T> {
+pub(crate) enum Asked<'a, T> {
     /// The answer to this very question.
     Fresh(&'a T),
     /// The answer to an earlier question, while this one is worked on.
@@ -74,7 +74,7 @@ pub enum Asked<'a, T> {
 
 impl<'a, T> Asked<'a, T> {
     /// The newest answer there is.
-    pub fn answer(&self) -> Option<&'a T> {
+    pub(crate) fn answer(&self) -> Option<&'a T> {
         match self {
             Self::Fresh(answer) | Self::Stale(answer) => Some(answer),
             Self::Waiting | Self::Failed => None,
@@ -103,7 +103,7 @@ where
     T: Send + 'static,
 {
     /// Asks `question` about `key`, unless that is known already or other work is under way.
-    pub fn ask(
+    pub(crate) fn ask(
         &mut self,
         context: &egui::Context,
         workers: &Workers,
@@ -130,12 +130,12 @@ where
     }
 
     /// Whether the work under way has taken long enough to say so.
-    pub fn is_slow(&self) -> bool {
+    pub(crate) fn is_slow(&self) -> bool {
         self.pending.as_ref().is_some_and(|(since, _)| since.elapsed() >= PATIENCE)
     }
 
     /// The newest answer, whatever was asked since.
-    pub fn latest(&self) -> Option<&T> {
+    pub(crate) fn latest(&self) -> Option<&T> {
         self.answer.as_ref().and_then(|(_, answer)| answer.as_ref())
     }
 

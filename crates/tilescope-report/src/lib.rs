@@ -19,7 +19,7 @@ mod codec;
 mod comb;
 mod db;
 mod error;
-pub mod limits;
+pub(crate) mod limits;
 mod model;
 mod open;
 mod reader;

@@ -4,28 +4,28 @@
 //! writer refuses what lies beyond; the reader, whose file may be hostile, treats it as missing.
 
 /// Bytes of one thing on one tile; a tile has less than 1 MB, overflowed variables a few GB.
-pub const MAX_TILE_BYTES: u64 = 1 << 36;
+pub(crate) const MAX_TILE_BYTES: u64 = 1 << 36;
 /// Cycles of a compute set on one tile: at 1.85 GHz, ten minutes.
-pub const MAX_TILE_CYCLES: u64 = 1 << 40;
+pub(crate) const MAX_TILE_CYCLES: u64 = 1 << 40;
 /// Vertices of one kind on one tile.
-pub const MAX_TILE_VERTICES: u64 = 1 << 36;
+pub(crate) const MAX_TILE_VERTICES: u64 = 1 << 36;
 /// Bytes that a step moves on one IPU.
-pub const MAX_STEP_BYTES: u64 = 1 << 44;
+pub(crate) const MAX_STEP_BYTES: u64 = 1 << 44;
 /// Cycles since the start of the trace: at 1.85 GHz, 21 hours. Times a 16-bit balance it fits 64 bits.
-pub const MAX_CYCLES: u64 = 1 << 47;
+pub(crate) const MAX_CYCLES: u64 = 1 << 47;
 /// Vertices of a graph, repeats, floating point operations and the like.
-pub const MAX_COUNT: u64 = 1 << 56;
+pub(crate) const MAX_COUNT: u64 = 1 << 56;
 /// Executed steps of one report.
-pub const MAX_STEPS: u64 = 1 << 40;
+pub(crate) const MAX_STEPS: u64 = 1 << 40;
 /// Tiles of one replica; a pod of 256 IPUs has 376,832.
-pub const MAX_TILES: u32 = 1 << 20;
+pub(crate) const MAX_TILES: u32 = 1 << 20;
 /// IPUs of one replica.
-pub const MAX_IPUS: u32 = 1024;
+pub(crate) const MAX_IPUS: u32 = 1024;
 /// Lanes of work side by side on one IPU.
-pub const MAX_SUB_LANES: u8 = 8;
+pub(crate) const MAX_SUB_LANES: u8 = 8;
 /// Bytes of one text or blob in a file.
-pub const MAX_VALUE_BYTES: i32 = 32 << 20;
+pub(crate) const MAX_VALUE_BYTES: i32 = 32 << 20;
 /// Bytes of one name; what is longer is cut.
-pub const MAX_NAME_BYTES: usize = 64 << 10;
+pub(crate) const MAX_NAME_BYTES: usize = 64 << 10;
 /// Bytes of all rows of one list that the reader holds in memory at once.
-pub const MAX_LIST_BYTES: usize = 256 << 20;
+pub(crate) const MAX_LIST_BYTES: usize = 256 << 20;

@@ -15,17 +15,17 @@
 //! from the start of the trace. NULL means that there is none.
 
 /// `PRAGMA application_id` of our files: `tSc1`.
-pub const APPLICATION_ID: i32 = 0x7453_6331;
+pub(crate) const APPLICATION_ID: i32 = 0x7453_6331;
 /// Version of the format: a reader knows all of its own major version.
-pub const FORMAT: (i32, i32) = (1, 0);
+pub(crate) const FORMAT: (i32, i32) = (1, 0);
 
 /// `PRAGMA user_version` of a format version.
-pub const fn user_version(format: (i32, i32)) -> i32 {
+pub(crate) const fn user_version(format: (i32, i32)) -> i32 {
     format.0 * 1000 + format.1
 }
 
 /// A column of a table.
-pub struct Column {
+pub(crate) struct Column {
     /// Its name.
     pub name: &'static str,
     /// Its type and constraints in SQL.
@@ -35,7 +35,7 @@ pub struct Column {
 }
 
 /// A table of a report.
-pub struct Table {
+pub(crate) struct Table {
     /// Its name.
     pub name: &'static str,
     /// What a row is.
@@ -72,7 +72,7 @@ const EVERY: Column =
 const TIMES: Column = col("times", INT, "number of equal runs");
 
 /// All tables, in the order they are created.
-pub const TABLES: &[Table] = &[
+pub(crate) const TABLES: &[Table] = &[
     table(
         "meta",
         "a fact about the file",
@@ -483,7 +483,7 @@ pub const TABLES: &[Table] = &[
 ];
 
 /// `vars_info` as Poplar has it: one row per variable and tile.
-pub const VARS_INFO: &str = "\
+pub(crate) const VARS_INFO: &str = "\
 CREATE VIEW vars_info(id, name, tile, size_bytes, category) AS
 SELECT vars.id, vars.name, tiles.tile, var_tiles.bytes, vars.category
 FROM vars JOIN var_tiles ON var_tiles.var = vars.id
@@ -492,22 +492,48 @@ AND tiles.tile < var_tiles.end_tile + var_tiles.every * (var_tiles.times - 1)
 AND (tiles.tile - var_tiles.first_tile) % var_tiles.every < var_tiles.end_tile - var_tiles.first_tile";
 
 /// Marks are looked up by kind and start.
-pub const MARKS_INDEX: &str = "CREATE INDEX marks_by_start ON marks(kind, first_cycle)";
+pub(crate) const MARKS_INDEX: &str = "CREATE INDEX marks_by_start ON marks(kind, first_cycle)";
 
 /// Tables only files of other tools have; there, `vars_info` is a table.
-pub const FOREIGN_TABLES: &[&str] = &["vars_info"];
+pub(crate) const FOREIGN_TABLES: &[&str] = &["vars_info"];
 
 /// Tables of a trace index, in a report or in a cache beside it.
-pub const TRACE_TABLES: &[&str] = &["trace_lanes", "trace_chunks", "trace_details", "trace_nodes"];
+pub(crate) const TRACE_TABLES: &[&str] =
+    &["trace_lanes", "trace_chunks", "trace_details", "trace_nodes"];
+
+/// Every table and column as Markdown, for `docs/format.md`.
+pub fn document() -> String {
+    let mut text = String::new();
+    for table in TABLES {
+        text += &format!(
+            "### `{}`\n\n{}.\n\n| column | SQL | holds |\n|---|---|---|\n",
+            table.name,
+            sentence(table.about)
+        );
+        for column in table.columns {
+            text += &format!("| `{}` | {} | {} |\n", column.name, column.declaration, column.about);
+        }
+        if !table.key.is_empty() {
+            text += &format!("\nPrimary key: {}.\n", table.key);
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn sentence(about: &str) -> String {
+    let mut letters = about.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
 
 /// The table named `name`.
-pub fn find(name: &str) -> Option<&'static Table> {
+pub(crate) fn find(name: &str) -> Option<&'static Table> {
     TABLES.iter().find(|table| table.name == name)
 }
 
 impl Table {
     /// The statement that creates it.
-    pub fn create(&self) -> String {
+    pub(crate) fn create(&self) -> String {
         let mut parts: Vec<String> =
             self.columns.iter().map(|c| format!("\"{}\" {}", c.name, c.declaration)).collect();
         let clustered = if self.key.is_empty() { "" } else { " WITHOUT ROWID" };
@@ -518,7 +544,7 @@ impl Table {
     }
 
     /// The statement that inserts a row of all columns.
-    pub fn insert(&self) -> String {
+    pub(crate) fn insert(&self) -> String {
         format!("INSERT INTO {} VALUES ({})", self.name, vec!["?"; self.columns.len()].join(", "))
     }
 }

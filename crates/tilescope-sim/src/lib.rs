@@ -8,7 +8,7 @@ pub mod model;
 pub mod ops;
 pub mod planner;
 pub mod run;
-pub mod schedule;
+pub(crate) mod schedule;
 pub mod spec;
 pub mod targets;
 pub mod validate;

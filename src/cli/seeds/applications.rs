@@ -32,7 +32,7 @@ fn code_ratio(runs: &[&Simulated], category: Category) -> Option<f64> {
 
 /// Whether a published BERT rate counts packs or sequences is not said. Only sequences are
 /// consistent over both phases: they are compared, packs are printed beside them.
-pub const APPLICATIONS: &[Figure] = &[
+pub(super) const APPLICATIONS: &[Figure] = &[
     figure(
         "code_control_1",
         GUIDE,

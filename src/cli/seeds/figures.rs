@@ -5,7 +5,7 @@ use tilescope_report::units::grouped;
 
 /// What a figure says about the simulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(super) enum Kind {
     /// Nothing was fitted on it.
     Predicted,
     /// A constant or a key of the spec was fitted on it: it proves nothing.
@@ -16,7 +16,7 @@ pub enum Kind {
 
 impl Kind {
     /// Word for tables and scripts.
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Predicted => "predicted",
             Self::Fitted => "fitted",
@@ -27,7 +27,7 @@ impl Kind {
 
 /// How close the simulation claims to come.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Tolerance {
+pub(super) enum Tolerance {
     /// Within this relative error.
     Relative(f64),
     /// Equal.
@@ -41,7 +41,7 @@ pub enum Tolerance {
 }
 
 /// A published figure.
-pub struct Figure {
+pub(super) struct Figure {
     /// Name for scripts.
     pub id: &'static str,
     /// Text it comes from.
@@ -123,7 +123,7 @@ fn fifo(runs: &[&Simulated], stage: u32) -> Option<f64> {
 }
 
 /// Constants and keys that were fitted on figures of this list.
-pub const FITTED: [&str; 8] = [
+pub(super) const FITTED: [&str; 8] = [
     "host exchange code of a packet (BERT-Large, host exchange code, 1 replica)",
     "code of a collective and its steps (BERT-Large, 4 replicas to 1)",
     "time of a stream handshake (MNIST, cycles per weight update)",
@@ -135,7 +135,7 @@ pub const FITTED: [&str; 8] = [
 ];
 
 /// Figures as the texts print them, text by text.
-pub const FIGURES: &[Figure] = &[
+pub(super) const FIGURES: &[Figure] = &[
     of_kind(
         Kind::Fitted,
         figure(
@@ -444,7 +444,7 @@ pub const FIGURES: &[Figure] = &[
 ];
 
 /// A number in three or more figures, without a fraction where it is large.
-pub fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     if value.abs() >= 1000.0 {
         grouped(value.round() as u64)
     } else if value.fract() == 0.0 {

@@ -10,7 +10,7 @@ use tilescope_sim::spec::{Spec, SpecSource};
 
 /// A bundled spec with overrides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Program {
+pub(super) struct Program {
     /// Name of the spec.
     pub spec: &'static str,
     /// Keys that differ.
@@ -18,12 +18,12 @@ pub struct Program {
 }
 
 /// A bundled spec with overrides.
-pub const fn program(spec: &'static str, overrides: &'static [&'static str]) -> Program {
+pub(super) const fn program(spec: &'static str, overrides: &'static [&'static str]) -> Program {
     Program { spec, overrides }
 }
 
 /// A program that was compiled and run.
-pub struct Simulated {
+pub(super) struct Simulated {
     /// The spec.
     pub spec: Spec,
     /// The compiled program.
@@ -43,7 +43,7 @@ pub struct Simulated {
 
 impl Simulated {
     /// Compiles and runs a program.
-    pub fn new(program: &Program) -> Result<Self, CliError> {
+    pub(super) fn new(program: &Program) -> Result<Self, CliError> {
         let failed = |problem: String| CliError::Failed(format!("{}: {problem}", program.spec));
         let overrides: Vec<String> =
             program.overrides.iter().map(|text| (*text).to_string()).collect();
@@ -71,52 +71,52 @@ impl Simulated {
     }
 
     /// Seconds of the run.
-    pub fn seconds(&self) -> f64 {
+    pub(super) fn seconds(&self) -> f64 {
         self.cycles as f64 / self.spec.target.chip.clock_hz as f64
     }
 
     /// Samples of a host call.
-    pub fn samples(&self) -> Option<f64> {
+    pub(super) fn samples(&self) -> Option<f64> {
         self.compiled.compilation.batching.map(|batching| batching.samples_per_call() as f64)
     }
 
     /// Samples per second of a host call.
-    pub fn throughput(&self) -> Option<f64> {
+    pub(super) fn throughput(&self) -> Option<f64> {
         Some(self.samples()? / self.seconds())
     }
 
     /// Sequences per second of a host call, where samples are packs of them.
-    pub fn sequences(&self) -> Option<f64> {
+    pub(super) fn sequences(&self) -> Option<f64> {
         Some(self.throughput()? * self.spec.model.packing_factor)
     }
 
     /// Bytes of a category on all tiles of a replica.
-    pub fn category_bytes(&self, category: Category) -> f64 {
+    pub(super) fn category_bytes(&self, category: Category) -> f64 {
         let variables = self.compiled.compilation.variables.iter();
         let mine = variables.filter(|variable| variable.category == category);
         mine.map(|variable| variable.tiles.map(|place| place.bytes).total()).sum::<u64>() as f64
     }
 
     /// Samples per second of the loaders without any IPU.
-    pub fn loader_throughput(&self) -> Option<f64> {
+    pub(super) fn loader_throughput(&self) -> Option<f64> {
         let (samples, bytes) = call_size(&self.compiled, &self.spec);
         Some(samples as f64 / loader_seconds(&self.spec, samples, bytes))
     }
 
     /// Cycles of the second iteration: the first begins with the start of the program.
-    pub fn iteration_cycles(&self) -> Option<f64> {
+    pub(super) fn iteration_cycles(&self) -> Option<f64> {
         let mut iterations = self.marks.iter().filter(|mark| mark.kind == MarkKind::Iteration);
         iterations.nth(1).map(|mark| mark.cycles.length() as f64)
     }
 
     /// Bytes to and from an IPU over links in one iteration.
-    pub fn linked(&self, ipu: usize) -> (f64, f64) {
+    pub(super) fn linked(&self, ipu: usize) -> (f64, f64) {
         let first = self.links.first().and_then(|links| links.get(ipu)).copied();
         first.map_or((0.0, 0.0), |(bytes_in, bytes_out)| (bytes_in as f64, bytes_out as f64))
     }
 
     /// The first slot, counted from 1, in which every stage makes both passes.
-    pub fn first_full_slot(&self) -> Option<f64> {
+    pub(super) fn first_full_slot(&self) -> Option<f64> {
         let of = |kind| self.marks.iter().filter(move |mark| mark.kind == kind);
         let passes = 2 * self.compiled.placement.stages.len();
         let full = |slot: &Mark| {
@@ -129,7 +129,7 @@ impl Simulated {
     }
 
     /// Micro-batches in the stashes of the stage on an IPU: their bytes over those of the tensors.
-    pub fn fifo_depth(&self, ipu: u32) -> Option<f64> {
+    pub(super) fn fifo_depth(&self, ipu: u32) -> Option<f64> {
         let tiles = self.compiled.compilation.target.tiles_of_ipu(ipu);
         let variables = &self.compiled.compilation.variables;
         let bytes = |name: &str| -> Option<u64> {
@@ -148,7 +148,7 @@ impl Simulated {
     }
 
     /// Cycles of the first step whose name ends so.
-    pub fn step_cycles(&self, suffix: &str) -> Option<f64> {
+    pub(super) fn step_cycles(&self, suffix: &str) -> Option<f64> {
         let ids = (0..).map(tilescope_report::units::ProgramId);
         let mut programs = ids.zip(&self.compiled.compilation.programs);
         let (id, _) = programs.find(|(id, program)| {
@@ -158,13 +158,13 @@ impl Simulated {
     }
 
     /// Share of the IPUs' cycles in copies from and to remote buffers.
-    pub fn remote_share(&self) -> f64 {
+    pub(super) fn remote_share(&self) -> f64 {
         let ipus = u64::from(self.compiled.compilation.target.ipus_per_replica);
         self.remote as f64 / (self.cycles * ipus).max(1) as f64
     }
 
     /// Share of the I/O tiles' copies during which the compute tiles do something else than wait.
-    pub fn hidden_share(&self) -> Option<f64> {
+    pub(super) fn hidden_share(&self) -> Option<f64> {
         let all: u64 = self.io.iter().map(|copy| copy.length()).sum();
         let shown: u64 = self
             .io

@@ -17,7 +17,7 @@ const MAX_CELLS: usize = 1 << 14;
 /// Positions in `a` and `b` of entries that belong together: pairs of equal entries that rise on
 /// both sides. Exchanging `a` and `b` exchanges the positions of every pair. Entries should be small
 /// numbers.
-pub fn align(a: &[u32], b: &[u32]) -> Vec<(u32, u32)> {
+pub(crate) fn align(a: &[u32], b: &[u32]) -> Vec<(u32, u32)> {
     // Ties are broken from one side: always the same one, whoever is called first.
     let swap = a.len().cmp(&b.len()).then_with(|| a.cmp(b)) == Ordering::Greater;
     let (first, second) = if swap { (b, a) } else { (a, b) };

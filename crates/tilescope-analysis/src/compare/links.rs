@@ -43,7 +43,7 @@ impl Links {
     ///
     /// # Errors
     /// Parts of the files that cannot be read.
-    pub fn read(source: &Report, target: &Report) -> Result<Self, ReportError> {
+    pub(crate) fn read(source: &Report, target: &Report) -> Result<Self, ReportError> {
         let operations = |report: &Report| -> Result<Vec<_>, ReportError> {
             let all = report.operations()?;
             let named = all.iter().enumerate().map(|(at, operation)| {

@@ -23,8 +23,8 @@ mod table;
 mod tile_mapping;
 mod trace;
 
-pub use links::Links;
-pub use programs::{Pair, ProgramPairs};
+pub(crate) use links::Links;
+pub(crate) use programs::ProgramPairs;
 pub use steps::{Change, LanePair, MAX_STEPS, Run, Spot, Steps, Sum, What};
 pub use table::{Cell, Row, Table};
 pub use trace::{Drift, drift};

@@ -33,13 +33,13 @@ impl ProgramPairs {
     ///
     /// # Errors
     /// Parts of the files that cannot be read.
-    pub fn read(source: &Report, target: &Report) -> Result<Self, ReportError> {
+    pub(crate) fn read(source: &Report, target: &Report) -> Result<Self, ReportError> {
         let (source, target) = (source.programs()?, target.programs()?);
         Ok(Self::new(&source, &target))
     }
 
     /// Aligns programs.
-    pub fn new(source: &Programs, target: &Programs) -> Self {
+    pub(crate) fn new(source: &Programs, target: &Programs) -> Self {
         let (a, b) = (in_order(source), in_order(target));
         let mut partner = vec![None; a.len()];
         let mut taken = vec![false; b.len()];
@@ -73,12 +73,12 @@ impl ProgramPairs {
     }
 
     /// Place in `pairs` of a program of the source.
-    pub fn place_of_source(&self, id: ProgramId) -> Option<u32> {
+    pub(crate) fn place_of_source(&self, id: ProgramId) -> Option<u32> {
         self.of_source.get(&id).copied()
     }
 
     /// Place in `pairs` of a program of the target.
-    pub fn place_of_target(&self, id: ProgramId) -> Option<u32> {
+    pub(crate) fn place_of_target(&self, id: ProgramId) -> Option<u32> {
         self.of_target.get(&id).copied()
     }
 
@@ -103,7 +103,7 @@ fn key(programs: &Programs, id: ProgramId, with_ipu: bool) -> Key<'_> {
 }
 
 /// A program as tables name it: its kind and its plain name.
-pub fn title(program: &Program) -> String {
+pub(crate) fn title(program: &Program) -> String {
     match uncounted(&program.name) {
         "" => program.kind.name().to_owned(),
         name => format!("{name} ({})", program.kind.name()),

@@ -139,7 +139,7 @@ impl Steps {
     ///
     /// # Errors
     /// Parts of the files that cannot be read.
-    pub fn read(
+    pub(crate) fn read(
         source: &Report,
         target: &Report,
         pairs: &ProgramPairs,
@@ -338,7 +338,7 @@ fn runs(pairs: &[(u32, u32)]) -> Vec<Run> {
 ///
 /// # Errors
 /// A trace that cannot be read.
-pub fn activity_cycles(trace: &Trace) -> Result<Vec<(&'static str, u64)>, ReportError> {
+pub(crate) fn activity_cycles(trace: &Trace) -> Result<Vec<(&'static str, u64)>, ReportError> {
     let mut cycles: Vec<(&'static str, u64)> =
         Activity::ALL.iter().map(|activity| (activity.name(), 0)).collect();
     let whole = trace.range();

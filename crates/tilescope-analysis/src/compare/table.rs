@@ -23,7 +23,7 @@ pub enum Cell {
 
 impl Cell {
     /// As a number, for whatever has one.
-    pub fn number(&self) -> Option<f64> {
+    pub(crate) fn number(&self) -> Option<f64> {
         match self {
             Self::Bytes(value) | Self::Count(value) => Some(*value as f64),
             Self::Share(value) | Self::Real(value) => Some(*value),
@@ -70,7 +70,7 @@ pub struct Row {
 
 impl Row {
     /// A row without links.
-    pub fn new(name: impl Into<String>, source: Option<Cell>, target: Option<Cell>) -> Self {
+    pub(crate) fn new(name: impl Into<String>, source: Option<Cell>, target: Option<Cell>) -> Self {
         Self { name: name.into(), source, target, ..Self::default() }
     }
 
@@ -95,7 +95,7 @@ impl Row {
     }
 
     /// The larger of both values; nothing for words.
-    pub fn larger(&self) -> f64 {
+    pub(crate) fn larger(&self) -> f64 {
         let side = |side: &Option<Cell>| number(side).map_or(0.0, f64::abs);
         side(&self.source).max(side(&self.target))
     }
@@ -176,7 +176,7 @@ pub struct Table {
 
 impl Table {
     /// A table of `rows` as they come.
-    pub fn new(title: &'static str, column: &'static str, rows: Vec<Row>) -> Self {
+    pub(crate) fn new(title: &'static str, column: &'static str, rows: Vec<Row>) -> Self {
         Self { title, column, rows, total: None, complete: true }
     }
 
@@ -212,14 +212,14 @@ impl Table {
     }
 
     /// The same with the larger side first; names decide among equals.
-    pub fn by_larger(mut self) -> Self {
+    pub(crate) fn by_larger(mut self) -> Self {
         self.rows
             .sort_by(|a, b| b.larger().total_cmp(&a.larger()).then_with(|| a.name.cmp(&b.name)));
         self
     }
 
     /// The same with a total row.
-    pub fn with_total(mut self, source: Option<Cell>, target: Option<Cell>) -> Self {
+    pub(crate) fn with_total(mut self, source: Option<Cell>, target: Option<Cell>) -> Self {
         self.total = Some(Row::new("Total", source, target));
         self
     }

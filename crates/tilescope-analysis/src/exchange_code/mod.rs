@@ -47,7 +47,7 @@ impl Link {
     }
 
     /// The link that a program uses.
-    pub fn of(kind: ProgramKind) -> Self {
+    pub(crate) fn of(kind: ProgramKind) -> Self {
         match kind {
             ProgramKind::GlobalExchange => Self::Global,
             ProgramKind::StreamCopyBegin

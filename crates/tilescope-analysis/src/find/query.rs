@@ -66,7 +66,7 @@ pub enum Source {
 
 impl Source {
     /// Every list, in the order of results.
-    pub const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::Steps,
         Self::Operations,
         Self::Programs,
@@ -99,7 +99,7 @@ pub struct Span {
 
 impl Span {
     /// Whether a number is one of them.
-    pub fn holds(self, number: u32) -> bool {
+    pub(crate) fn holds(self, number: u32) -> bool {
         (self.first..=self.last).contains(&number)
     }
 }
@@ -146,10 +146,11 @@ pub enum Comparison {
 
 impl Comparison {
     /// Every comparison, the longer signs first.
-    pub const ALL: [Self; 5] = [Self::AtLeast, Self::AtMost, Self::Above, Self::Below, Self::Equal];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::AtLeast, Self::AtMost, Self::Above, Self::Below, Self::Equal];
 
     /// How it is written.
-    pub fn sign(self) -> &'static str {
+    pub(crate) fn sign(self) -> &'static str {
         match self {
             Self::Above => ">",
             Self::AtLeast => ">=",
@@ -160,7 +161,7 @@ impl Comparison {
     }
 
     /// Whether `value` compares so with `limit`.
-    pub fn holds(self, value: u64, limit: u64) -> bool {
+    pub(crate) fn holds(self, value: u64, limit: u64) -> bool {
         match self {
             Self::Above => value > limit,
             Self::AtLeast => value >= limit,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tilescope_report::MarkKind;
 use tilescope_report::units::percent;
 
-pub const RULE: Rule =
+pub(crate) const RULE: Rule =
     Rule { name: "accumulation", looks_for: "weight updates that come too often", find };
 
 /// Updates that take less are well spread.

@@ -5,7 +5,7 @@ use super::{Facts, Finding, Gain, Place, Rule, Subject};
 use tilescope_report::units::percent;
 use tilescope_report::{Activity, Program, ProgramKind};
 
-pub const RULE: Rule = Rule {
+pub(crate) const RULE: Rule = Rule {
     name: "bandwidth",
     looks_for: "time spent moving data from and to the host (StreamCopyMid)",
     find,

@@ -4,7 +4,7 @@ use super::{Facts, Finding, Gain, Place, Rule, Subject};
 use tilescope_report::units::percent;
 use tilescope_report::{Mark, MarkKind};
 
-pub const RULE: Rule =
+pub(crate) const RULE: Rule =
     Rule { name: "bubble", looks_for: "time that a pipeline spends filling and draining", find };
 
 /// A smaller share is not worth more latency and stash.

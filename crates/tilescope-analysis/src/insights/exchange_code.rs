@@ -4,7 +4,7 @@ use super::{Facts, Finding, Gain, Place, Rule, Subject};
 use tilescope_report::Category;
 use tilescope_report::units::{Bytes, percent};
 
-pub const RULE: Rule =
+pub(crate) const RULE: Rule =
     Rule { name: "exchange_code", looks_for: "memory taken by exchange code", find };
 
 /// Smaller shares are usual.

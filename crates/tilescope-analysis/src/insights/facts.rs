@@ -90,19 +90,19 @@ impl Facts {
     }
 
     /// An option, whatever table of the spec it stands in.
-    pub fn option(&self, name: &str) -> Option<&str> {
+    pub(crate) fn option(&self, name: &str) -> Option<&str> {
         let found = self.options.iter().find(|(key, _)| key.rsplit('.').next() == Some(name));
         found.map(|(_, value)| value.as_str())
     }
 
     /// Length of the part of the run that was looked at.
-    pub fn cycles(&self) -> u64 {
+    pub(crate) fn cycles(&self) -> u64 {
         self.runs.as_ref().map_or(0, |runs| runs.window.length())
     }
 
     /// Cycles of the programs that `holds` is true of, on the IPU that has most of them, as a share
     /// of the run; and that IPU. `None` if there are none.
-    pub fn busiest_share(&self, holds: impl Fn(&Program) -> bool) -> Option<(f64, u32)> {
+    pub(crate) fn busiest_share(&self, holds: impl Fn(&Program) -> bool) -> Option<(f64, u32)> {
         let runs = self.runs.as_ref()?;
         let mut sums: BTreeMap<u32, u64> = BTreeMap::new();
         for ((ipu, program), of) in &runs.runs {
@@ -116,7 +116,11 @@ impl Facts {
     }
 
     /// The program of those `holds` is true of that takes most cycles on an IPU.
-    pub fn longest(&self, ipu: u32, holds: impl Fn(&Program) -> bool) -> Option<(ProgramId, u64)> {
+    pub(crate) fn longest(
+        &self,
+        ipu: u32,
+        holds: impl Fn(&Program) -> bool,
+    ) -> Option<(ProgramId, u64)> {
         let runs = self.runs.as_ref()?;
         let own = runs
             .runs
@@ -126,17 +130,17 @@ impl Facts {
     }
 
     /// Cycles as a share of the run.
-    pub fn share(&self, cycles: u64) -> f64 {
+    pub(crate) fn share(&self, cycles: u64) -> f64 {
         cycles as f64 / self.cycles().max(1) as f64
     }
 
     /// Bytes ever used over all tiles.
-    pub fn used_bytes(&self) -> u64 {
+    pub(crate) fn used_bytes(&self) -> u64 {
         self.memory.map(TileMemory::excluding_gaps).total()
     }
 
     /// Bytes of some categories over all tiles.
-    pub fn bytes_of(&self, wanted: &[Category]) -> u64 {
+    pub(crate) fn bytes_of(&self, wanted: &[Category]) -> u64 {
         let sum = |parts: &Vec<CategoryBytes>| -> u64 {
             let own = parts.iter().filter(|part| wanted.contains(&part.category));
             own.map(|part| part.bytes).sum()
@@ -145,7 +149,7 @@ impl Facts {
     }
 
     /// The tiles that use most, the fullest first.
-    pub fn fullest(&self, count: usize) -> Vec<(u32, u64)> {
+    pub(crate) fn fullest(&self, count: usize) -> Vec<(u32, u64)> {
         let mut tiles: Vec<(u32, u64)> = Vec::new();
         for (range, memory) in self.memory.iter() {
             let bytes = memory.including_gaps;
@@ -168,18 +172,18 @@ impl Facts {
     }
 
     /// Marks of a kind.
-    pub fn marks_of(&self, kind: MarkKind) -> impl Iterator<Item = &Mark> {
+    pub(crate) fn marks_of(&self, kind: MarkKind) -> impl Iterator<Item = &Mark> {
         self.marks.iter().filter(move |mark| mark.kind == kind)
     }
 
     /// Cycles that the run covers.
-    pub fn window(&self) -> CycleRange {
+    pub(crate) fn window(&self) -> CycleRange {
         self.runs.as_ref().map_or_else(CycleRange::default, |runs| runs.window)
     }
 }
 
 /// What a program spends its time on.
-pub fn activity(program: &Program) -> Activity {
+pub(crate) fn activity(program: &Program) -> Activity {
     Activity::of(program.kind, program.stream)
 }
 

@@ -4,7 +4,7 @@ use super::{Facts, Finding, Gain, Place, Rule, Subject};
 use crate::liveness::Live;
 use tilescope_report::units::{Bytes, percent};
 
-pub const RULE: Rule =
+pub(crate) const RULE: Rule =
     Rule { name: "float32", looks_for: "float32 variables that fill the fullest tile", find };
 
 /// Less than this on the tile is not worth a loss of precision.

@@ -3,7 +3,8 @@
 use super::{Facts, Finding, Gain, Place, Rule, Subject};
 use tilescope_report::units::{Bytes, percent};
 
-pub const RULE: Rule = Rule { name: "full_tiles", looks_for: "tiles that are nearly full", find };
+pub(crate) const RULE: Rule =
+    Rule { name: "full_tiles", looks_for: "tiles that are nearly full", find };
 
 /// A tile this full leaves no room to try anything.
 const NEARLY_FULL: f64 = 0.9;

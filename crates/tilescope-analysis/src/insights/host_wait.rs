@@ -5,7 +5,7 @@ use super::{Facts, Finding, Gain, Place, Rule, Subject};
 use tilescope_report::units::percent;
 use tilescope_report::{Activity, Program, ProgramKind};
 
-pub const RULE: Rule = Rule {
+pub(crate) const RULE: Rule = Rule {
     name: "host_wait",
     looks_for: "time spent waiting for the host (StreamCopyBegin)",
     find,
@@ -15,7 +15,7 @@ pub const RULE: Rule = Rule {
 const WORTH: f64 = 0.02;
 
 /// Whether a program waits for the host.
-pub fn waits(program: &Program) -> bool {
+pub(crate) fn waits(program: &Program) -> bool {
     program.kind == ProgramKind::StreamCopyBegin && activity(program) == Activity::Host
 }
 

@@ -4,7 +4,7 @@ use super::{Facts, Finding, Gain, Place, Rule, Subject};
 use tilescope_report::ComputeSet;
 use tilescope_report::units::{ProgramId, percent};
 
-pub const RULE: Rule = Rule {
+pub(crate) const RULE: Rule = Rule {
     name: "low_balance",
     looks_for: "compute sets in which most tiles wait for a few",
     find,

@@ -62,7 +62,7 @@ pub enum Gain {
 impl Gain {
     /// Larger is more important. Memory counts as much as the fullest tile is full: where there is
     /// plenty, less of it gains nothing.
-    pub fn rank(self, fullness: f64) -> f64 {
+    pub(crate) fn rank(self, fullness: f64) -> f64 {
         match self {
             Self::Everything => f64::INFINITY,
             Self::Time(share) => share,
@@ -106,7 +106,7 @@ pub struct Place {
 
 impl Place {
     /// A view as it is.
-    pub fn view(view: &'static str) -> Self {
+    pub(crate) fn view(view: &'static str) -> Self {
         Self { view, ..Self::default() }
     }
 }

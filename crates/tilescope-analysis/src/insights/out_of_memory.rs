@@ -4,7 +4,7 @@ use super::{Facts, Finding, Gain, Place, Rule, Subject, counted};
 use tilescope_report::TileMemory;
 use tilescope_report::units::Bytes;
 
-pub const RULE: Rule =
+pub(crate) const RULE: Rule =
     Rule { name: "out_of_memory", looks_for: "tiles that need more memory than they have", find };
 
 fn find(facts: &Facts) -> Vec<Finding> {

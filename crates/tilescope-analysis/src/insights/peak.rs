@@ -3,7 +3,7 @@
 use super::{Facts, Finding, Gain, Place, Rule, Subject};
 use tilescope_report::units::{Bytes, percent};
 
-pub const RULE: Rule =
+pub(crate) const RULE: Rule =
     Rule { name: "peak", looks_for: "what fills the fullest tile when most is live", find };
 
 fn find(facts: &Facts) -> Vec<Finding> {

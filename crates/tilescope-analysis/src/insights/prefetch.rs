@@ -4,7 +4,7 @@ use super::host_wait::waits;
 use super::{Facts, Finding, Gain, Place, Rule, Subject};
 use tilescope_report::units::percent;
 
-pub const RULE: Rule =
+pub(crate) const RULE: Rule =
     Rule { name: "prefetch", looks_for: "waits for the host that prefetching would hide", find };
 
 /// Below this there is nothing to hide.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tilescope_report::Program;
 use tilescope_report::units::{OperationId, percent};
 
-pub const RULE: Rule =
+pub(crate) const RULE: Rule =
     Rule { name: "rearrangement", looks_for: "time spent changing layouts", find };
 
 /// Smaller shares are the usual price of plans that differ.
@@ -24,7 +24,7 @@ const PARTS: [&str; 8] = [
 ];
 
 /// Whether a program only changes a layout.
-pub fn rearranges(program: &Program) -> bool {
+pub(crate) fn rearranges(program: &Program) -> bool {
     PARTS.iter().any(|part| program.name.contains(part))
 }
 

@@ -3,7 +3,7 @@
 use super::{Facts, Finding, Gain, Place, Rule, Subject, counted};
 use tilescope_report::units::{Bytes, percent};
 
-pub const RULE: Rule = Rule {
+pub(crate) const RULE: Rule = Rule {
     name: "recomputation",
     looks_for: "kept activations that could be computed again",
     find,

@@ -5,7 +5,7 @@ use super::{Facts, Finding, Gain, Place, Rule, Subject};
 use tilescope_report::units::percent;
 use tilescope_report::{Activity, Program};
 
-pub const RULE: Rule =
+pub(crate) const RULE: Rule =
     Rule { name: "remote_buffers", looks_for: "time spent on remote buffers", find };
 
 /// Smaller shares are well spent.

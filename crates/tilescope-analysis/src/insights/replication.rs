@@ -4,7 +4,7 @@ use super::{Facts, Finding, Gain, Place, Rule, Subject};
 use tilescope_report::units::{Bytes, percent};
 use tilescope_report::{Category, ProgramKind};
 
-pub const RULE: Rule =
+pub(crate) const RULE: Rule =
     Rule { name: "replication", looks_for: "what replicas cost each of them", find };
 
 fn find(facts: &Facts) -> Vec<Finding> {

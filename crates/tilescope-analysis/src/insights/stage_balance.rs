@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tilescope_report::units::{Cycles, percent};
 use tilescope_report::{Mark, MarkKind, Pass};
 
-pub const RULE: Rule =
+pub(crate) const RULE: Rule =
     Rule { name: "stage_balance", looks_for: "a stage that takes longer than the others", find };
 
 /// Stages that differ less are as balanced as layers allow.

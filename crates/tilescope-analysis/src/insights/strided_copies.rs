@@ -4,7 +4,7 @@ use super::{Facts, Finding, Gain, Place, Rule, Subject};
 use tilescope_report::ProgramKind;
 use tilescope_report::units::{ProgramId, grouped, percent};
 
-pub const RULE: Rule =
+pub(crate) const RULE: Rule =
     Rule { name: "strided_copies", looks_for: "the longest strided copies", find };
 
 /// Copies that take less do not matter.

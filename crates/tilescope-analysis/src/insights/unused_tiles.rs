@@ -3,7 +3,8 @@
 use super::{Facts, Finding, Gain, Place, Rule, Subject, counted};
 use tilescope_report::units::percent;
 
-pub const RULE: Rule = Rule { name: "unused_tiles", looks_for: "tiles that never compute", find };
+pub(crate) const RULE: Rule =
+    Rule { name: "unused_tiles", looks_for: "tiles that never compute", find };
 
 /// Fewer are what is left over by any plan.
 const WORTH: f64 = 0.02;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tilescope_report::ProgramKind;
 use tilescope_report::units::{ProgramId, percent};
 
-pub const RULE: Rule =
+pub(crate) const RULE: Rule =
     Rule { name: "waiting", looks_for: "IPUs that wait for other IPUs or the host", find };
 
 /// Less is the price of working in step.

@@ -4,7 +4,7 @@ use super::{Facts, Finding, Gain, Place, Rule, Subject};
 use tilescope_report::TileMemory;
 use tilescope_report::units::Bytes;
 
-pub const RULE: Rule =
+pub(crate) const RULE: Rule =
     Rule { name: "worst_tiles", looks_for: "a few tiles that are much fuller than the rest", find };
 
 /// Less than this many times the mean is no imbalance worth a word.

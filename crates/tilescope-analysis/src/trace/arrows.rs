@@ -46,7 +46,7 @@ impl Links {
     }
 
     /// What a program moves, where the report names both ends.
-    pub fn named(&self, program: ProgramId) -> &[Link] {
+    pub(crate) fn named(&self, program: ProgramId) -> &[Link] {
         self.0.get(&program).map_or(&[], Vec::as_slice)
     }
 

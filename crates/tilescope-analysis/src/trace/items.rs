@@ -62,7 +62,7 @@ impl Several {
     }
 
     /// Mean tile balance over the steps, 0 to 1.
-    pub fn tile_balance(&self) -> f64 {
+    pub(crate) fn tile_balance(&self) -> f64 {
         if self.cycles > 0.0 { self.weighted_balance / self.cycles } else { 0.0 }
     }
 }

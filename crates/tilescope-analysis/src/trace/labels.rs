@@ -118,7 +118,7 @@ impl Labels {
     }
 
     /// The node above.
-    pub fn parent(&self, node: NodeId) -> Option<NodeId> {
+    pub(crate) fn parent(&self, node: NodeId) -> Option<NodeId> {
         self.nodes.get(node.0 as usize).and_then(|node| node.parent)
     }
 
@@ -128,7 +128,7 @@ impl Labels {
     }
 
     /// The nodes from the root down to `node`.
-    pub fn path(&self, node: Option<NodeId>) -> impl Iterator<Item = NodeId> {
+    pub(crate) fn path(&self, node: Option<NodeId>) -> impl Iterator<Item = NodeId> {
         let mut nodes: Vec<NodeId> =
             std::iter::successors(node, |node| self.parent(*node)).collect();
         nodes.reverse();

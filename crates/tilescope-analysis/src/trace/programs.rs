@@ -86,12 +86,12 @@ pub struct Runs {
 
 impl Runs {
     /// Counts one more execution.
-    pub fn add_step(&mut self, step: &LaneStep) {
+    pub(crate) fn add_step(&mut self, step: &LaneStep) {
         self.add(&Self { steps: 1, cycles: step.range.length(), bytes: moved(step) });
     }
 
     /// Counts others too.
-    pub fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.steps += other.steps;
         self.cycles = self.cycles.saturating_add(other.cycles);
         self.bytes = self.bytes.saturating_add(other.bytes);
@@ -116,7 +116,7 @@ pub struct ProgramRuns {
 
 impl ProgramRuns {
     /// Sums over all IPUs, by program.
-    pub fn by_program(&self) -> BTreeMap<ProgramId, Runs> {
+    pub(crate) fn by_program(&self) -> BTreeMap<ProgramId, Runs> {
         let mut sums: BTreeMap<ProgramId, Runs> = BTreeMap::new();
         for ((_, program), runs) in &self.runs {
             sums.entry(*program).or_default().add(runs);

@@ -152,7 +152,7 @@ pub(super) const ASKED: &[Action] = &[
 
 /// What mouse and keys do to the thing under the pointer or with the focus: nothing that could be
 /// done from a menu, so it is only listed.
-pub const GESTURES: &[(Group, &[(&str, &str)])] = &[
+pub(crate) const GESTURES: &[(Group, &[(&str, &str)])] = &[
     (
         Group::Trace,
         &[

@@ -5,8 +5,8 @@ mod asked;
 mod press;
 mod table;
 
-pub use asked::GESTURES;
-pub use press::Press;
+pub(crate) use asked::GESTURES;
+pub(crate) use press::Press;
 pub use table::actions;
 
 use super::command::Command;
@@ -38,7 +38,7 @@ pub enum Group {
 
 impl Group {
     /// Every group, in the order of lists.
-    pub const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Report,
         Self::Views,
         Self::Find,
@@ -50,7 +50,7 @@ impl Group {
     ];
 
     /// Words for people.
-    pub fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Report => "Report",
             Self::Views => "Views",
@@ -136,7 +136,7 @@ pub struct Action {
 
 impl Action {
     /// The command that does it now; nothing where it makes no sense.
-    pub fn command(&self, session: &Session) -> Option<Command> {
+    pub(crate) fn command(&self, session: &Session) -> Option<Command> {
         let shown = session.page.as_ref().map(|page| page.view);
         match self.effect {
             Effect::Do(command) => command(session),
@@ -148,7 +148,7 @@ impl Action {
     }
 
     /// Its keys: the user's, or those of the table.
-    pub fn presses(&self, prefs: &Prefs) -> Vec<Press> {
+    pub(crate) fn presses(&self, prefs: &Prefs) -> Vec<Press> {
         match prefs.keys.get(self.name) {
             // What cannot be read was told when preferences were opened.
             Some(chosen) => chosen.iter().filter_map(|text| text.parse().ok()).collect(),
@@ -168,7 +168,7 @@ impl Action {
     }
 
     /// Whether both can be meant by one key at the same time.
-    pub fn meets(&self, other: &Self) -> bool {
+    pub(crate) fn meets(&self, other: &Self) -> bool {
         match (self.effect, other.effect) {
             (Effect::Ask(_, a), Effect::Ask(_, b)) => a.iter().any(|view| b.contains(view)),
             _ => true,
@@ -176,14 +176,9 @@ impl Action {
     }
 }
 
-/// The action of this name.
-pub fn named(name: &str) -> Option<&'static Action> {
-    actions().iter().find(|action| action.name == name)
-}
-
 /// What the keys pressed since the last frame ask for. Keys of actions that act on the whole
 /// window are taken away from the widgets.
-pub fn pressed(context: &Context, session: &Session) -> Vec<Command> {
+pub(crate) fn pressed(context: &Context, session: &Session) -> Vec<Command> {
     if session.overlay.as_ref().is_some_and(|overlay| overlay.capturing.is_some()) {
         return Vec::new();
     }

@@ -19,27 +19,27 @@ pub struct Press {
 
 impl Press {
     /// The key alone.
-    pub const fn key(key: Key) -> Self {
+    pub(crate) const fn key(key: Key) -> Self {
         Self { key, ctrl: false, shift: false, alt: false }
     }
 
     /// The key with Ctrl.
-    pub const fn ctrl(key: Key) -> Self {
+    pub(crate) const fn ctrl(key: Key) -> Self {
         Self { ctrl: true, ..Self::key(key) }
     }
 
     /// The key with Alt.
-    pub const fn alt(key: Key) -> Self {
+    pub(crate) const fn alt(key: Key) -> Self {
         Self { alt: true, ..Self::key(key) }
     }
 
     /// The same with Shift.
-    pub const fn shift(self) -> Self {
+    pub(crate) const fn shift(self) -> Self {
         Self { shift: true, ..self }
     }
 
     /// What an event says is pressed: by the letter on the key, and by its place on the keyboard.
-    pub fn of(event: &Event) -> Option<(Self, Self)> {
+    pub(crate) fn of(event: &Event) -> Option<(Self, Self)> {
         let Event::Key { key, physical_key, pressed: true, modifiers, .. } = event else {
             return None;
         };
@@ -49,7 +49,7 @@ impl Press {
     }
 
     /// Whether somebody who types text means something else by it.
-    pub fn types_text(self) -> bool {
+    pub(crate) fn types_text(self) -> bool {
         const EDITING: [Key; 7] = [Key::A, Key::C, Key::V, Key::X, Key::Y, Key::Z, Key::Backspace];
         let moves = matches!(
             self.key,

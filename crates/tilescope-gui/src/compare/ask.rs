@@ -11,7 +11,7 @@ use egui::{
 use std::path::PathBuf;
 
 /// The question, over everything else.
-pub fn ask_ui(context: &Context, session: &mut Session, commands: &mut Vec<Command>) {
+pub(crate) fn ask_ui(context: &Context, session: &mut Session, commands: &mut Vec<Command>) {
     let known = known(session);
     let Some(typed) = &mut session.asking_compare else { return };
     let frame = Frame::window(&context.global_style()).inner_margin(Margin::same(20));

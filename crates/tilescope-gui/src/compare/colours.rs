@@ -11,7 +11,7 @@ const NAMES: f32 = 190.0;
 
 /// Colours of what one side shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SideColours {
+pub(crate) struct SideColours {
     /// The source.
     pub source: Color32,
     /// The target.
@@ -66,22 +66,22 @@ fn colours(visuals: &Visuals) -> &'static Colours {
 }
 
 /// Of the two sides.
-pub fn sides(visuals: &Visuals) -> SideColours {
+pub(crate) fn sides(visuals: &Visuals) -> SideColours {
     colours(visuals).sides
 }
 
 /// What stands on what is always live.
-pub fn upper(visuals: &Visuals) -> SideColours {
+pub(crate) fn upper(visuals: &Visuals) -> SideColours {
     colours(visuals).upper
 }
 
 /// What is always live.
-pub fn lower(visuals: &Visuals) -> SideColours {
+pub(crate) fn lower(visuals: &Visuals) -> SideColours {
     colours(visuals).lower
 }
 
 /// Colour and name of a report.
-pub fn side_ui(ui: &mut Ui, side: Side, name: &str) {
+pub(crate) fn side_ui(ui: &mut Ui, side: Side, name: &str) {
     let sides = sides(ui.visuals());
     let (colour, text) = match side {
         Side::Source => (sides.source, format!("Source: {name}")),

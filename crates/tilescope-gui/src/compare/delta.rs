@@ -14,7 +14,7 @@ use tilescope_report::Report;
 use tilescope_report::units::{CycleRange, grouped};
 
 /// Height of the lane, in points.
-pub const HEIGHT: f32 = 58.0;
+pub(crate) const HEIGHT: f32 = 58.0;
 /// Room for its name.
 const GUTTER: f32 = 96.0;
 /// Stretches that a window is cut into.
@@ -25,13 +25,13 @@ type Answer = Result<Vec<Drift>, String>;
 
 /// State of the lane.
 #[derive(Default)]
-pub struct Delta {
+pub(crate) struct Delta {
     drifts: Slot<Key, Answer>,
 }
 
 impl Delta {
     /// Shows the lane of an IPU, the first one if none is chosen, over what the source shows.
-    pub fn ui(
+    pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
         rect: Rect,

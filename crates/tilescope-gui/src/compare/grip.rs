@@ -23,7 +23,7 @@ const HINT: &str = "Drag to move the target against the source in time.\n\
 
 /// State of the grip.
 #[derive(Default)]
-pub struct Grip {
+pub(crate) struct Grip {
     /// Where the pointer took it, and the offset at that time.
     taken: Option<(f32, i64)>,
     focused: bool,
@@ -31,12 +31,12 @@ pub struct Grip {
 
 impl Grip {
     /// Whether the arrow keys move it.
-    pub fn has_focus(&self) -> bool {
+    pub(crate) fn has_focus(&self) -> bool {
         self.focused
     }
 
     /// Shows the grip over a pane; the offset it was moved to.
-    pub fn ui(&mut self, ui: &Ui, pane: Rect, target: Timeline, offset: i64) -> Option<i64> {
+    pub(crate) fn ui(&mut self, ui: &Ui, pane: Rect, target: Timeline, offset: i64) -> Option<i64> {
         let Timeline { axis, lanes, run, .. } = target;
         let start = lanes.left() + axis.x_from_cycle(run.start);
         let line = start.clamp(lanes.left(), lanes.right().max(lanes.left()));

@@ -25,7 +25,7 @@ type Answer = Result<Arc<Vec<Shown>>, String>;
 
 /// State of the tables of all views.
 #[derive(Default)]
-pub struct Lower {
+pub(crate) struct Lower {
     tables: Slot<&'static str, Answer>,
     chosen: BTreeMap<&'static str, usize>,
     states: BTreeMap<(&'static str, usize), TableState>,
@@ -34,12 +34,12 @@ pub struct Lower {
 
 impl Lower {
     /// The table of a view that the user has chosen.
-    pub fn chosen(&self, view: &str) -> Option<usize> {
+    pub(crate) fn chosen(&self, view: &str) -> Option<usize> {
         self.chosen.get(view).copied()
     }
 
     /// Shows that table of a view, or the first that differs.
-    pub fn choose(&mut self, view: &'static str, table: Option<usize>) {
+    pub(crate) fn choose(&mut self, view: &'static str, table: Option<usize>) {
         match table {
             Some(table) => drop(self.chosen.insert(view, table)),
             None => drop(self.chosen.remove(view)),
@@ -47,13 +47,13 @@ impl Lower {
     }
 
     /// Titles of the tables that were shown last.
-    pub fn titles(&self) -> Vec<&'static str> {
+    pub(crate) fn titles(&self) -> Vec<&'static str> {
         let tables = self.tables.latest().and_then(|answer| answer.as_ref().ok());
         tables.map_or_else(Vec::new, |tables| tables.iter().map(|table| table.title).collect())
     }
 
     /// Shows the tables of a view; where the row that was clicked can be seen.
-    pub fn ui(
+    pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
         workers: &Workers,
@@ -197,7 +197,7 @@ fn share(row: &Row) -> Cell {
 }
 
 /// The commands that show places on both sides.
-pub fn sides(places: &[Option<Place>; 2]) -> impl Iterator<Item = (Side, &Place)> {
+pub(crate) fn sides(places: &[Option<Place>; 2]) -> impl Iterator<Item = (Side, &Place)> {
     [Side::Source, Side::Target]
         .into_iter()
         .zip(places)

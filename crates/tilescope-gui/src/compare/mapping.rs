@@ -7,7 +7,7 @@ use tilescope_analysis::compare::Alignment;
 use tilescope_report::ReportError;
 
 /// The other side, and how to get there.
-pub struct Other<'a> {
+pub(crate) struct Other<'a> {
     /// What belongs together.
     pub alignment: &'a Alignment,
     /// The side a command comes from.
@@ -18,7 +18,7 @@ pub struct Other<'a> {
 
 impl Other<'_> {
     /// The command that chooses the same on the other side, where it has the same.
-    pub fn command(&self, command: &Command) -> Option<Command> {
+    pub(crate) fn command(&self, command: &Command) -> Option<Command> {
         let target = &self.opened.target;
         let links = &self.alignment.links;
         let to_target = self.from == Side::Source;
@@ -84,7 +84,7 @@ impl Other<'_> {
 }
 
 /// Whether a command says what is chosen or shown in a report.
-pub fn is_choice(command: &Command) -> bool {
+pub(crate) fn is_choice(command: &Command) -> bool {
     matches!(
         command,
         Command::SelectTiles(_)

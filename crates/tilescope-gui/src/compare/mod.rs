@@ -10,7 +10,7 @@ mod mapping;
 mod overlay;
 mod time;
 
-pub use ask::ask_ui;
+pub(crate) use ask::ask_ui;
 
 use super::action::Wish;
 use super::command::Command;
@@ -31,11 +31,11 @@ use tilescope_analysis::insights::Place;
 use tilescope_report::units::CycleRange;
 
 /// What belongs together in both reports.
-pub type Aligned = Arc<Alignment>;
+pub(crate) type Aligned = Arc<Alignment>;
 
 /// One of two reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Side {
+pub(crate) enum Side {
     /// The report that is compared, on the left.
     #[default]
     Source,
@@ -89,7 +89,7 @@ pub struct Compared {
 
 impl Compared {
     /// A comparison with a report.
-    pub fn new(target: Opened) -> Self {
+    pub(crate) fn new(target: Opened) -> Self {
         let views = views::VIEWS.iter().map(|info| (info.name, (info.create)())).collect();
         Self {
             target,
@@ -107,7 +107,7 @@ impl Compared {
     }
 
     /// What a place says about this side of the comparison, in a view.
-    pub fn beside(&self, view: &'static str) -> Beside {
+    pub(crate) fn beside(&self, view: &'static str) -> Beside {
         let report = &self.target.path;
         let shown = self.views.iter().find(|(name, _)| *name == view);
         let arrangement = Arrangement {
@@ -125,7 +125,7 @@ impl Compared {
     }
 
     /// Shows what a place says, where `selection` exists; names of what means nothing here.
-    pub fn restore(
+    pub(crate) fn restore(
         &mut self,
         view: &'static str,
         selection: Selection,
@@ -150,7 +150,7 @@ impl Compared {
 
     /// Goes on where a comparison of the same reports, read before, was; `selection` is what is left
     /// of what was chosen there.
-    pub fn take_over(&mut self, before: &Self, selection: &Selection) {
+    pub(crate) fn take_over(&mut self, before: &Self, selection: &Selection) {
         self.layout = before.layout;
         self.time = time::TimeLink::placed(before.time.offset());
         self.overlay.show(before.overlay.shown());
@@ -172,7 +172,7 @@ impl Compared {
     }
 
     /// Shows a view of both reports; `view` is that of the source, whose words `context` has.
-    pub fn ui(
+    pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
         name: &'static str,

@@ -28,7 +28,7 @@ use tilescope_report::{Report, ReportError};
 const VIEWS: [&str; 3] = ["memory", "liveness", "exchange-code"];
 
 /// Whether a view has a graph that both reports fit into.
-pub fn has(view: &str) -> bool {
+pub(crate) fn has(view: &str) -> bool {
     VIEWS.contains(&view)
 }
 
@@ -75,31 +75,36 @@ type Answer = Result<Arc<Graph>, String>;
 /// Which part of which graph is on the screen.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Shown {
+pub(crate) struct Shown {
     view: String,
     graph: StackGraph,
 }
 
 /// State of the graph.
 #[derive(Default)]
-pub struct Overlay {
+pub(crate) struct Overlay {
     graph: Slot<Key, Answer>,
     shown: Shown,
 }
 
 impl Overlay {
     /// Which part is on the screen; the whole graph stays whole in a window of another width.
-    pub fn shown(&self) -> Shown {
+    pub(crate) fn shown(&self) -> Shown {
         if self.shown.graph.is_whole() { Shown::default() } else { self.shown.clone() }
     }
 
     /// Shows that part.
-    pub fn show(&mut self, shown: Shown) {
+    pub(crate) fn show(&mut self, shown: Shown) {
         self.shown = shown;
     }
 
     /// Controls beside the name of the reports.
-    pub fn controls_ui(&mut self, bar: &mut Bar<'_>, view: &str, context: &mut ViewContext<'_>) {
+    pub(crate) fn controls_ui(
+        &mut self,
+        bar: &mut Bar<'_>,
+        view: &str,
+        context: &mut ViewContext<'_>,
+    ) {
         if bar.button("All", "Show the whole graph") {
             self.shown.graph.reset();
         }
@@ -131,7 +136,7 @@ impl Overlay {
     }
 
     /// Shows the graph of a view in all of `ui`; what was chosen in it, and on which side.
-    pub fn ui(
+    pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
         view: &'static str,

@@ -10,7 +10,7 @@ use tilescope_report::units::CycleRange;
 
 /// How two timelines belong together.
 #[derive(Default)]
-pub struct TimeLink {
+pub(crate) struct TimeLink {
     /// Cycles that the target is ahead: what is at cycle 0 of the source is shown above this cycle
     /// of the target.
     offset: i64,
@@ -24,34 +24,34 @@ pub struct TimeLink {
 
 impl TimeLink {
     /// A link with an offset, of a source that shows what it is to show.
-    pub fn placed(offset: i64) -> Self {
+    pub(crate) fn placed(offset: i64) -> Self {
         Self { offset, placed: true, ..Self::default() }
     }
 
     /// Cycles that the target is ahead.
-    pub fn offset(&self) -> i64 {
+    pub(crate) fn offset(&self) -> i64 {
         self.offset
     }
 
     /// Shows cycle `source` of one above cycle `target` of the other.
-    pub fn line_up(&mut self, source: u64, target: u64) {
+    pub(crate) fn line_up(&mut self, source: u64, target: u64) {
         self.set(target as i64 - source as i64);
     }
 
     /// Shows the grip on the lanes of the target, which lie in `pane`.
-    pub fn grip_ui(&mut self, ui: &Ui, pane: Rect, target: Timeline) {
+    pub(crate) fn grip_ui(&mut self, ui: &Ui, pane: Rect, target: Timeline) {
         if let Some(offset) = self.grip.ui(ui, pane, target, self.offset) {
             self.set(offset);
         }
     }
 
     /// Whether the arrow keys move the grip.
-    pub fn has_focus(&self) -> bool {
+    pub(crate) fn has_focus(&self) -> bool {
         self.grip.has_focus()
     }
 
     /// What both showed after the last frame.
-    pub fn windows(&self) -> Option<(CycleRange, CycleRange)> {
+    pub(crate) fn windows(&self) -> Option<(CycleRange, CycleRange)> {
         let (source, target) = self.last?;
         let window = |of: Timeline| of.axis.window(of.width);
         Some((window(source), window(target)))
@@ -63,7 +63,7 @@ impl TimeLink {
     }
 
     /// The offset, to be dragged or typed; `selected` are the starts of the steps that are chosen.
-    pub fn controls_ui(&mut self, bar: &mut Bar<'_>, selected: Option<(u64, u64)>) {
+    pub(crate) fn controls_ui(&mut self, bar: &mut Bar<'_>, selected: Option<(u64, u64)>) {
         let scale = self.last.as_ref().map_or(1.0, |(source, _)| source.axis.scale());
         let mut offset = self.offset;
         bar.add("Offset", |ui| {
@@ -86,7 +86,7 @@ impl TimeLink {
     }
 
     /// Lets the side follow that the user did not move.
-    pub fn follow(&mut self, source: &mut dyn View, target: &mut dyn View) {
+    pub(crate) fn follow(&mut self, source: &mut dyn View, target: &mut dyn View) {
         let (Some(a), Some(b)) = (source.timeline(), target.timeline()) else { return };
         let reach =
             (a.run.union(moved(b.run, -self.offset)), b.run.union(moved(a.run, self.offset)));

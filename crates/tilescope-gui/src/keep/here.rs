@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 impl Session {
     /// What is looked at.
-    pub fn place(&self) -> Option<Place> {
+    pub(crate) fn place(&self) -> Option<Place> {
         let page = self.page.as_ref()?;
         let (_, view) = page.views.iter().find(|(name, _)| *name == page.view)?;
         Some(Place {
@@ -73,7 +73,7 @@ impl Session {
     }
 
     /// Remembers what is looked at, for undo.
-    pub fn notice(&mut self, context: &Context) {
+    pub(crate) fn notice(&mut self, context: &Context) {
         let (time, held) = context.input(|input| (input.time, input.pointer.any_down()));
         let Some(place) = self.place().filter(|_| !held) else { return };
         if let Some(page) = &mut self.page
@@ -196,7 +196,7 @@ impl Session {
     }
 
     /// Opens a report, and goes to a place in it whatever report the link was made in.
-    pub fn open_at(&mut self, context: &Context, path: PathBuf, link: Link) {
+    pub(crate) fn open_at(&mut self, context: &Context, path: PathBuf, link: Link) {
         match &link.place.beside {
             Some(beside) => self.start_comparing(context, path, beside.report.clone()),
             None => self.start_opening(context, path),

@@ -22,7 +22,7 @@ pub struct History {
 impl History {
     /// Takes notice of the place that is shown at a time in seconds; whether it has to be asked
     /// again soon.
-    pub fn notice(&mut self, place: Place, time: f64) -> bool {
+    pub(crate) fn notice(&mut self, place: Place, time: f64) -> bool {
         if self.settling.is_some_and(|until| time < until) || self.now.is_none() {
             self.now = Some(place);
             self.fresh = None;
@@ -54,7 +54,7 @@ impl History {
     }
 
     /// The place before this one, if there is one.
-    pub fn undo(&mut self, time: f64) -> Option<Place> {
+    pub(crate) fn undo(&mut self, time: f64) -> Option<Place> {
         // What was not looked at for long is a place to come back to all the same.
         if let Some((place, _)) = self.fresh.take() {
             self.arrive(place);
@@ -66,7 +66,7 @@ impl History {
     }
 
     /// The place that undo came from, if it did.
-    pub fn redo(&mut self, time: f64) -> Option<Place> {
+    pub(crate) fn redo(&mut self, time: f64) -> Option<Place> {
         let place = self.future.pop()?;
         self.past.extend(self.now.replace(place.clone()));
         self.settling = Some(time + REST);
@@ -74,12 +74,12 @@ impl History {
     }
 
     /// Whether there is a place to go back to.
-    pub fn can_undo(&self) -> bool {
+    pub(crate) fn can_undo(&self) -> bool {
         !self.past.is_empty() || self.fresh.is_some()
     }
 
     /// Whether there is a place to go forward to.
-    pub fn can_redo(&self) -> bool {
+    pub(crate) fn can_redo(&self) -> bool {
         !self.future.is_empty()
     }
 }

@@ -52,7 +52,7 @@ fn known_views() -> String {
 
 impl Link {
     /// A link to a place in a report.
-    pub fn new(report: &Path, place: Place) -> Self {
+    pub(crate) fn new(report: &Path, place: Place) -> Self {
         let report = std::path::absolute(report).unwrap_or_else(|_| report.to_owned());
         Self { report, place }
     }

@@ -7,8 +7,8 @@ mod notes;
 mod place;
 mod watch;
 
-pub use history::History;
+pub(crate) use history::History;
 pub use link::{Link, LinkError};
-pub use notes::{Bookmark, Notes, Tried};
-pub use place::{Beside, Place, carried};
-pub use watch::Watch;
+pub(crate) use notes::{Bookmark, Notes, Tried};
+pub(crate) use place::{Beside, Place, carried};
+pub(crate) use watch::Watch;

@@ -60,7 +60,7 @@ pub struct Notes {
 
 impl Notes {
     /// What is kept about a report, and a message if that could not be understood.
-    pub fn read(report: &Path) -> (Self, Option<String>) {
+    pub(crate) fn read(report: &Path) -> (Self, Option<String>) {
         let mut notes = Self { places: places(report), ..Self::default() };
         let mut message = None;
         for place in notes.places.clone() {
@@ -88,7 +88,7 @@ impl Notes {
     ///
     /// # Errors
     /// In words for people, if it can be kept nowhere; a message if a broken file was moved.
-    pub fn save(&mut self) -> Result<Option<String>, String> {
+    pub(crate) fn save(&mut self) -> Result<Option<String>, String> {
         let mut problem = "there is no place for them".to_owned();
         for place in self.places.clone() {
             match self.save_in(&place) {
@@ -135,7 +135,7 @@ impl Notes {
     }
 
     /// Keeps a place under a name.
-    pub fn add(&mut self, name: String, link: &Link) {
+    pub(crate) fn add(&mut self, name: String, link: &Link) {
         self.bookmarks.push(Bookmark { name, note: String::new(), link: link.to_string() });
     }
 }

@@ -38,14 +38,14 @@ pub struct Beside {
 
 impl Place {
     /// Its name in lists, unless the user gives it one.
-    pub fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         let info = crate::views::VIEWS.iter().find(|info| info.name == self.view);
         info.map_or_else(|| self.view.clone(), |info| info.title.to_owned())
     }
 }
 
 /// The settings that a view obeys.
-pub fn view_prefs(view: &str, prefs: &Prefs) -> State {
+pub(crate) fn view_prefs(view: &str, prefs: &Prefs) -> State {
     match view {
         "execution-trace" => kept(&prefs.trace),
         "memory" => kept(&prefs.memory),
@@ -57,7 +57,7 @@ pub fn view_prefs(view: &str, prefs: &Prefs) -> State {
 }
 
 /// Changes the settings that a view obeys; names of what it does not understand.
-pub fn set_view_prefs(view: &str, state: &State, prefs: &mut Prefs) -> Vec<String> {
+pub(crate) fn set_view_prefs(view: &str, state: &State, prefs: &mut Prefs) -> Vec<String> {
     let strange;
     match view {
         "execution-trace" => (prefs.trace, strange) = restored(state),
@@ -71,7 +71,7 @@ pub fn set_view_prefs(view: &str, state: &State, prefs: &mut Prefs) -> Vec<Strin
 }
 
 /// What of a selection exists in a report, and words about the rest.
-pub fn existing(selection: &Selection, opened: &Opened) -> (Selection, Vec<String>) {
+pub(crate) fn existing(selection: &Selection, opened: &Opened) -> (Selection, Vec<String>) {
     let mut found = selection.clone();
     let mut gone = Vec::new();
     let (report, target) = (&opened.report, &opened.target);
@@ -103,7 +103,7 @@ pub fn existing(selection: &Selection, opened: &Opened) -> (Selection, Vec<Strin
 
 /// What is left of a selection when a report was read again, or another one was opened: numbers
 /// count as the same thing only where its name is the same.
-pub fn carried(selection: &Selection, old: &Report, new: &Opened) -> Selection {
+pub(crate) fn carried(selection: &Selection, old: &Report, new: &Opened) -> Selection {
     let (mut kept, _) = existing(selection, new);
     let report = &new.report;
     kept.step = kept.step.filter(|chosen| {

@@ -12,7 +12,7 @@ const PERIOD: Duration = Duration::from_secs(2);
 type Stamp = Option<(SystemTime, u64)>;
 
 /// Looks at a file now and then.
-pub struct Watch {
+pub(crate) struct Watch {
     path: PathBuf,
     since: Instant,
     stamp: Slot<u64, Stamp>,
@@ -26,7 +26,7 @@ pub struct Watch {
 
 impl Watch {
     /// Watches a file from now on.
-    pub fn new(path: &Path) -> Self {
+    pub(crate) fn new(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
             since: Instant::now(),
@@ -38,7 +38,7 @@ impl Watch {
     }
 
     /// Whether the file is another one than it was, and has come to rest; told once.
-    pub fn has_changed(&mut self, context: &Context) -> bool {
+    pub(crate) fn has_changed(&mut self, context: &Context) -> bool {
         let turn = self.since.elapsed().as_secs() / PERIOD.as_secs();
         let path = self.path.clone();
         let asked = self.stamp.ask(context, &self.workers, &turn, move |_| stamp(&path));

@@ -13,7 +13,7 @@ use egui::{
 };
 
 /// All of it.
-pub fn commands_ui(
+pub(crate) fn commands_ui(
     ui: &mut Ui,
     overlay: &mut Overlay,
     session: &Session,

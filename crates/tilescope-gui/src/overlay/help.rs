@@ -21,7 +21,7 @@ const PAGES: [&str; 5] = [
 ];
 
 /// Every page, those of the views first.
-pub fn pages() -> impl Iterator<Item = &'static str> {
+pub(crate) fn pages() -> impl Iterator<Item = &'static str> {
     VIEWS.iter().map(|view| view.help).chain(PAGES)
 }
 
@@ -31,7 +31,7 @@ fn title(page: &str) -> &str {
 }
 
 /// All of it.
-pub fn help_ui(ui: &mut Ui, overlay: &mut Overlay, session: &Session) {
+pub(crate) fn help_ui(ui: &mut Ui, overlay: &mut Overlay, session: &Session) {
     heading_ui(ui, "Help");
     let shown = session.page.as_ref().map(|page| page.view);
     if !overlay.shown {

@@ -8,7 +8,7 @@ use crate::theme::Palette;
 use egui::{Grid, RichText, ScrollArea, Ui, vec2};
 
 /// All of it.
-pub fn keys_ui(ui: &mut Ui, prefs: &Prefs) {
+pub(crate) fn keys_ui(ui: &mut Ui, prefs: &Prefs) {
     heading_ui(ui, "Keys");
     let height = scroll_height(ui);
     ScrollArea::vertical().max_height(height).min_scrolled_height(height).show(ui, |ui| {

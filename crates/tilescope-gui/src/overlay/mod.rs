@@ -46,13 +46,13 @@ pub struct Overlay {
 
 impl Overlay {
     /// A fresh one.
-    pub fn new(kind: OverlayKind) -> Self {
+    pub(crate) fn new(kind: OverlayKind) -> Self {
         Self { kind, typed: String::new(), at: 0, shown: false, capturing: None }
     }
 }
 
 /// Paints what lies over the view.
-pub fn overlay_ui(context: &Context, session: &mut Session, commands: &mut Vec<Command>) {
+pub(crate) fn overlay_ui(context: &Context, session: &mut Session, commands: &mut Vec<Command>) {
     let Some(mut overlay) = session.overlay.take() else { return };
     let frame = Frame::window(&context.global_style()).inner_margin(Margin::same(20));
     let response = Modal::new(Id::unique("overlay")).frame(frame).show(context, |ui| {

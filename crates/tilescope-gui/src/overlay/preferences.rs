@@ -12,7 +12,7 @@ use egui::{Event, Grid, RichText, ScrollArea, Slider, Ui, vec2};
 use tilescope_report::units::ByteUnits;
 
 /// All of it.
-pub fn preferences_ui(
+pub(crate) fn preferences_ui(
     ui: &mut Ui,
     overlay: &mut Overlay,
     session: &Session,

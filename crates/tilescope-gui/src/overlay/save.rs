@@ -12,7 +12,12 @@ use std::path::PathBuf;
 use tilescope_analysis::tables;
 
 /// All of it.
-pub fn save_ui(ui: &mut Ui, overlay: &mut Overlay, session: &Session, commands: &mut Vec<Command>) {
+pub(crate) fn save_ui(
+    ui: &mut Ui,
+    overlay: &mut Overlay,
+    session: &Session,
+    commands: &mut Vec<Command>,
+) {
     heading_ui(ui, "Save");
     let Some(page) = &session.page else { return };
     let compared = page.compared.as_ref().map(|with| with.tables()).unwrap_or_default();

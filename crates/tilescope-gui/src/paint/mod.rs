@@ -11,7 +11,7 @@ mod svg;
 mod texture;
 mod triangle;
 
-pub use png_file::PngError;
+pub(crate) use png_file::PngError;
 use png_file::encode_png;
 
 use egui::epaint::{ClippedPrimitive, Primitive};
@@ -35,22 +35,23 @@ pub struct Picture {
     pub pixels: Vec<[u8; 4]>,
 }
 
+#[cfg(test)]
 impl Picture {
     /// The pixel in column `x` of row `y`.
-    pub fn pixel(&self, x: usize, y: usize) -> [u8; 4] {
+    pub(crate) fn pixel(&self, x: usize, y: usize) -> [u8; 4] {
         self.pixels[y * self.width + x]
     }
 }
 
 /// Keeps the textures of one egui context and draws its frames.
 #[derive(Default)]
-pub struct Painter {
+pub(crate) struct Painter {
     textures: HashMap<TextureId, Texture>,
 }
 
 impl Painter {
     /// Takes over new and changed textures; to be called for every frame, in order.
-    pub fn update(&mut self, delta: &mut TexturesDelta) {
+    pub(crate) fn update(&mut self, delta: &mut TexturesDelta) {
         for (id, changes) in delta.set.drain() {
             for change in changes {
                 match change.pos {
@@ -71,7 +72,7 @@ impl Painter {
     }
 
     /// Draws one frame on a ground of one colour.
-    pub fn paint(
+    pub(crate) fn paint(
         &self,
         size: [usize; 2],
         pixels_per_point: f32,

@@ -16,7 +16,7 @@ const MAX_TRIANGLES: usize = 20_000;
 
 impl Painter {
     /// One frame of so many pixels, on a ground of one colour; lengths are points.
-    pub fn svg(
+    pub(crate) fn svg(
         &self,
         [width, height]: [u32; 2],
         pixels_per_point: f32,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
-pub use store::Store;
+pub(crate) use store::Store;
 use tilescope_analysis::trace::Style;
 use tilescope_report::units::{ByteUnits, set_byte_units};
 
@@ -28,10 +28,10 @@ pub enum ThemeChoice {
 
 impl ThemeChoice {
     /// Every choice.
-    pub const ALL: [Self; 3] = [Self::System, Self::Light, Self::Dark];
+    pub(crate) const ALL: [Self; 3] = [Self::System, Self::Light, Self::Dark];
 
     /// The choice that a click goes to.
-    pub fn next(self) -> Self {
+    pub(crate) fn next(self) -> Self {
         match self {
             Self::System => Self::Light,
             Self::Light => Self::Dark,
@@ -40,7 +40,7 @@ impl ThemeChoice {
     }
 
     /// A word for people.
-    pub fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Self::System => "System",
             Self::Light => "Light",
@@ -49,7 +49,7 @@ impl ThemeChoice {
     }
 
     /// What egui calls it.
-    pub fn preference(self) -> egui::ThemePreference {
+    pub(crate) fn preference(self) -> egui::ThemePreference {
         match self {
             Self::System => egui::ThemePreference::System,
             Self::Light => egui::ThemePreference::Light,
@@ -82,7 +82,7 @@ impl PaletteChoice {
     }
 
     /// Words for people.
-    pub fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Classic => "Classic",
             Self::ColourBlindSafe => "Colour-blind safe",
@@ -103,10 +103,10 @@ pub enum BareDrag {
 
 impl BareDrag {
     /// Every choice.
-    pub const ALL: [Self; 2] = [Self::Pans, Self::Selects];
+    pub(crate) const ALL: [Self; 2] = [Self::Pans, Self::Selects];
 
     /// Words for people.
-    pub fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Pans => "Pans",
             Self::Selects => "Selects a range",
@@ -158,7 +158,7 @@ impl Look {
 }
 
 /// Pixels per point where text has so many percent.
-pub fn zoom_factor(text_percent: u16) -> f32 {
+pub(crate) fn zoom_factor(text_percent: u16) -> f32 {
     f32::from(text_percent.clamp(*TEXT_PERCENT.start(), *TEXT_PERCENT.end())) / 100.0
 }
 
@@ -315,7 +315,7 @@ pub struct Prefs {
 
 impl Prefs {
     /// Those of a first start; lists of what was open stay.
-    pub fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         *self = Self {
             recent: std::mem::take(&mut self.recent),
             recent_comparisons: std::mem::take(&mut self.recent_comparisons),
@@ -332,19 +332,19 @@ impl Prefs {
     }
 
     /// Puts a comparison on top of the list.
-    pub fn remember_comparison(&mut self, source: &Path, target: &Path) {
+    pub(crate) fn remember_comparison(&mut self, source: &Path, target: &Path) {
         self.forget_comparison(source, target);
         self.recent_comparisons.insert(0, (source.to_owned(), target.to_owned()));
         self.recent_comparisons.truncate(MAX_RECENT);
     }
 
     /// Takes a comparison off the list.
-    pub fn forget_comparison(&mut self, source: &Path, target: &Path) {
+    pub(crate) fn forget_comparison(&mut self, source: &Path, target: &Path) {
         self.recent_comparisons.retain(|(a, b)| (a.as_path(), b.as_path()) != (source, target));
     }
 
     /// Takes a report off the list.
-    pub fn forget(&mut self, path: &Path) {
+    pub(crate) fn forget(&mut self, path: &Path) {
         self.recent.retain(|recent| recent.path != path);
     }
 }

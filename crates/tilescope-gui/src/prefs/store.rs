@@ -27,7 +27,7 @@ const AT_THE_END: Duration = Duration::from_secs(2);
 type Written = Result<(Prefs, Option<String>), String>;
 
 /// The file, and what this window last read from it or wrote to it.
-pub struct Store {
+pub(crate) struct Store {
     path: Option<PathBuf>,
     known: Prefs,
     /// What is being written.
@@ -36,12 +36,12 @@ pub struct Store {
 
 impl Store {
     /// Preferences that are kept nowhere, for pictures and tests.
-    pub fn nowhere() -> (Self, Prefs) {
+    pub(crate) fn nowhere() -> (Self, Prefs) {
         (Self { path: None, known: Prefs::default(), writing: None }, Prefs::default())
     }
 
     /// The user's file, what it says, and a message if it could not be understood.
-    pub fn open() -> (Self, Prefs, Option<String>) {
+    pub(crate) fn open() -> (Self, Prefs, Option<String>) {
         match directory() {
             Some(directory) => Self::open_file(directory.join("preferences.json")),
             None => {
@@ -70,13 +70,13 @@ impl Store {
     /// Takes in what was written, and starts to write what has changed since; a message if something
     /// is to be told. What others have changed stays in the file as it is, what they have opened is
     /// taken over.
-    pub fn save(&mut self, context: &Context, prefs: &mut Prefs) -> Option<String> {
+    pub(crate) fn save(&mut self, context: &Context, prefs: &mut Prefs) -> Option<String> {
         let told = self.receive(Duration::ZERO, prefs);
         told.or(self.start(context, prefs))
     }
 
     /// Writes what has changed, for as long as the end of the program may wait.
-    pub fn finish(&mut self, context: &Context, prefs: &mut Prefs) -> Option<String> {
+    pub(crate) fn finish(&mut self, context: &Context, prefs: &mut Prefs) -> Option<String> {
         let end = Instant::now() + AT_THE_END;
         let mut told = None;
         loop {

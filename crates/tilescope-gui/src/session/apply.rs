@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 impl Session {
     /// Does what the user asked for.
-    pub fn apply(&mut self, context: &Context, command: Command) {
+    pub(crate) fn apply(&mut self, context: &Context, command: Command) {
         match command {
             Command::Open(path) => self.open(context, path),
             Command::OpenDialog => self.open_dialog(context),

@@ -53,7 +53,7 @@ impl ReportPage {
     }
 
     /// The view that is shown.
-    pub fn shown(&mut self) -> Option<&mut Box<dyn View>> {
+    pub(crate) fn shown(&mut self) -> Option<&mut Box<dyn View>> {
         let name = self.view;
         self.views.iter_mut().find(|(view, _)| *view == name).map(|(_, view)| view)
     }
@@ -121,13 +121,13 @@ pub struct Session {
 
 impl Session {
     /// A session that remembers nothing, for pictures and tests.
-    pub fn detached() -> Self {
+    pub(crate) fn detached() -> Self {
         let (store, prefs) = Store::nowhere();
         Self::new(store, prefs)
     }
 
     /// The user's session.
-    pub fn of_user() -> Self {
+    pub(crate) fn of_user() -> Self {
         let (store, prefs, message) = Store::open();
         let mut session = Self::new(store, prefs);
         session.messages.extend(message.map(Message::warning));
@@ -181,28 +181,28 @@ impl Session {
     }
 
     /// Keeps preferences that have changed, and what was tried.
-    pub fn save(&mut self, context: &Context) {
+    pub(crate) fn save(&mut self, context: &Context) {
         self.keep_tried();
         let message = self.store.save(context, &mut self.prefs);
         self.messages.extend(message.map(Message::warning));
     }
 
     /// Keeps what is not kept yet, before the window is gone.
-    pub fn finish(&mut self, context: &Context) {
+    pub(crate) fn finish(&mut self, context: &Context) {
         self.keep_tried();
         // Nobody is there any more to be told.
         let _ = self.store.finish(context, &mut self.prefs);
     }
 
     /// Asks for the list of bundled specs.
-    pub fn bundled(&mut self, context: &Context) -> &[BundledSpec] {
+    pub(crate) fn bundled(&mut self, context: &Context) -> &[BundledSpec] {
         let workers = self.workers.clone();
         let asked = self.specs.ask(context, &workers, &(), |()| bundled_specs());
         asked.answer().map_or(&[], Vec::as_slice)
     }
 
     /// For each recent report, whether it still exists; yes until the opposite is known.
-    pub fn recent_exist(&mut self, context: &Context) -> Vec<bool> {
+    pub(crate) fn recent_exist(&mut self, context: &Context) -> Vec<bool> {
         let paths: Vec<PathBuf> =
             self.prefs.recent.iter().map(|recent| recent.path.clone()).collect();
         let workers = self.workers.clone();

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 impl Session {
     /// Takes in what threads and children have done since the last frame.
-    pub fn receive(&mut self, context: &Context) {
+    pub(crate) fn receive(&mut self, context: &Context) {
         self.receive_opened();
         self.receive_saved();
         self.reload_if_changed(context);
@@ -151,7 +151,7 @@ impl Session {
     }
 
     /// For how long a report is being opened.
-    pub fn opening_for(&self) -> Option<std::time::Duration> {
+    pub(crate) fn opening_for(&self) -> Option<std::time::Duration> {
         let both = self.opening_both.as_ref().map(|(_, _, pending)| pending.elapsed());
         self.opening.as_ref().map(|(_, pending)| pending.elapsed()).or(both)
     }

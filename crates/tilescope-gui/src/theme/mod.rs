@@ -109,23 +109,23 @@ const fn rgb(hex: u32) -> Color32 {
 static SAFE: AtomicBool = AtomicBool::new(false);
 
 /// Chooses the colours of everything that is painted from now on.
-pub fn choose(palette: PaletteChoice) {
+pub(crate) fn choose(palette: PaletteChoice) {
     SAFE.store(palette == PaletteChoice::ColourBlindSafe, Ordering::Relaxed);
 }
 
 /// Whether colours are those that everybody can tell apart.
-pub fn is_safe() -> bool {
+pub(crate) fn is_safe() -> bool {
     SAFE.load(Ordering::Relaxed)
 }
 
 impl Palette {
     /// The colours that go with the visuals of a `Ui`.
-    pub fn of(visuals: &Visuals) -> &'static Self {
+    pub(crate) fn of(visuals: &Visuals) -> &'static Self {
         Self::on(visuals.dark_mode)
     }
 
     /// The colours on a dark or on a light ground.
-    pub fn on(dark: bool) -> &'static Self {
+    pub(crate) fn on(dark: bool) -> &'static Self {
         match (dark, is_safe()) {
             (false, false) => &LIGHT,
             (true, false) => &DARK,
@@ -135,7 +135,7 @@ impl Palette {
     }
 
     /// What a pixel of a trace stands for.
-    pub fn activity(&self, activity: Activity) -> Color32 {
+    pub(crate) fn activity(&self, activity: Activity) -> Color32 {
         match activity {
             Activity::Compute => self.compute,
             Activity::InternalExchange => self.internal_exchange,
@@ -148,7 +148,7 @@ impl Palette {
     }
 
     /// Parts of tile memory.
-    pub fn region(&self, region: Region) -> Color32 {
+    pub(crate) fn region(&self, region: Region) -> Color32 {
         match region {
             Region::NonInterleaved => rgb(0x5b8def),
             Region::Interleaved => rgb(0x3fb8a9),
@@ -157,7 +157,7 @@ impl Palette {
     }
 
     /// Memory categories: data in reds and yellows, code in blues and greens, the rest greyer.
-    pub fn category(&self, category: Category) -> Color32 {
+    pub(crate) fn category(&self, category: Category) -> Color32 {
         rgb(match category {
             Category::Variable => 0xef7f8b,
             Category::Constant => 0xf5b971,
@@ -185,7 +185,7 @@ impl Palette {
     }
 
     /// What curves over tiles show.
-    pub fn layer(&self, layer: Layer) -> Color32 {
+    pub(crate) fn layer(&self, layer: Layer) -> Color32 {
         match layer {
             Layer::Total => self.memory_line,
             Layer::Region(region) => self.region(region),
@@ -201,7 +201,7 @@ impl Palette {
     }
 
     /// Colours of several things beside each other; the last one stands for all the rest.
-    pub fn nth(&self, place: usize) -> Color32 {
+    pub(crate) fn nth(&self, place: usize) -> Color32 {
         const APART: [Category; 9] = [
             Category::Variable,
             Category::Constant,
@@ -218,26 +218,26 @@ impl Palette {
 
     /// A share of the largest value, 0 to 1: pale to strong on a light ground, dark to bright on a
     /// dark one. Brightness alone tells values apart.
-    pub fn heat(&self, share: f32) -> Color32 {
+    pub(crate) fn heat(&self, share: f32) -> Color32 {
         let share = share.clamp(0.0, 1.0) * (self.heat.len() - 1) as f32;
         let below = (share as usize).min(self.heat.len() - 2);
         mix(self.heat[below], self.heat[below + 1], share - below as f32)
     }
 
     /// The colour of the idle share of a bar.
-    pub fn dimmed(&self, bar: Color32) -> Color32 {
+    pub(crate) fn dimmed(&self, bar: Color32) -> Color32 {
         mix(bar, self.lane, self.dimming)
     }
 
     /// The ink that can be read on `ground`.
-    pub fn ink_on(&self, ground: Color32) -> Color32 {
+    pub(crate) fn ink_on(&self, ground: Color32) -> Color32 {
         let better_dark = contrast(self.ink, ground) >= contrast(self.chalk, ground);
         if better_dark { self.ink } else { self.chalk }
     }
 }
 
 /// `share` of the way from one colour to another, in gamma space.
-pub fn mix(from: Color32, to: Color32, share: f32) -> Color32 {
+pub(crate) fn mix(from: Color32, to: Color32, share: f32) -> Color32 {
     let channel = |a: u8, b: u8| (f32::from(a) + (f32::from(b) - f32::from(a)) * share + 0.5) as u8;
     Color32::from_rgb(
         channel(from.r(), to.r()),
@@ -247,7 +247,7 @@ pub fn mix(from: Color32, to: Color32, share: f32) -> Color32 {
 }
 
 /// Contrast of two colours, 1 to 21, as the web's accessibility guidelines define it.
-pub fn contrast(a: Color32, b: Color32) -> f32 {
+pub(crate) fn contrast(a: Color32, b: Color32) -> f32 {
     let (a, b) = (luminance(a), luminance(b));
     (a.max(b) + 0.05) / (a.min(b) + 0.05)
 }

@@ -11,7 +11,7 @@ use tilescope_report::units::ProgramId;
 
 /// A way to the trace that is being looked for.
 #[derive(Default)]
-pub struct TraceJump {
+pub(crate) struct TraceJump {
     wanted: Option<(ProgramId, u64)>,
     presses: u64,
     found: Slot<(ProgramId, u64), Result<Option<Found>, String>>,
@@ -19,13 +19,13 @@ pub struct TraceJump {
 
 impl TraceJump {
     /// Goes to the first step of a program, once it is found.
-    pub fn start(&mut self, program: ProgramId) {
+    pub(crate) fn start(&mut self, program: ProgramId) {
         self.presses += 1;
         self.wanted = Some((program, self.presses));
     }
 
     /// Goes there if it has been found.
-    pub fn update(&mut self, ui: &Context, context: &mut ViewContext<'_>) {
+    pub(crate) fn update(&mut self, ui: &Context, context: &mut ViewContext<'_>) {
         let Some(wanted) = self.wanted else { return };
         let report = context.opened.report.clone();
         let asked = self

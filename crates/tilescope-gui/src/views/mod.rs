@@ -22,8 +22,8 @@ use super::session::Selection;
 use super::widgets::axis::Axis;
 use super::worker::Workers;
 use egui::{Rect, Ui};
-pub use jump::TraceJump;
-pub use state::{State, kept, restored};
+pub(crate) use jump::TraceJump;
+pub(crate) use state::{State, kept, restored};
 use tilescope_report::units::CycleRange;
 
 /// What a view may look at, and where it says what the user wants.
@@ -44,7 +44,7 @@ pub struct ViewContext<'a> {
 
 impl ViewContext<'_> {
     /// The same once more, for a while.
-    pub fn again(&mut self) -> ViewContext<'_> {
+    pub(crate) fn again(&mut self) -> ViewContext<'_> {
         ViewContext { commands: self.commands, ..*self }
     }
 }
@@ -88,7 +88,7 @@ pub trait View: Send {
 }
 
 /// A view as menus see it.
-pub struct ViewInfo {
+pub(crate) struct ViewInfo {
     /// Name on the command line.
     pub name: &'static str,
     /// Words in the menu.
@@ -106,19 +106,19 @@ pub struct ViewInfo {
 
 impl ViewInfo {
     /// What of a state is kept for another report.
-    pub fn settings_of(&self, mut state: State) -> State {
+    pub(crate) fn settings_of(&self, mut state: State) -> State {
         state.retain(|name, _| self.settings.contains(&name.as_str()));
         state
     }
 
     /// The sentence below the heading of its help.
-    pub fn about(&self) -> &'static str {
+    pub(crate) fn about(&self) -> &'static str {
         self.help.split("\n\n").nth(1).unwrap_or_default()
     }
 }
 
 /// Every view, in the order of the menu.
-pub static VIEWS: &[ViewInfo] = &[
+pub(crate) static VIEWS: &[ViewInfo] = &[
     summary::VIEW,
     insights::VIEW,
     memory::VIEW,

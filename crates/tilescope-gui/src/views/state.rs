@@ -5,10 +5,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 /// Names and values of what differs from a fresh view.
-pub type State = Map<String, Value>;
+pub(crate) type State = Map<String, Value>;
 
 /// What differs between `view` and a fresh one.
-pub fn kept<T: Serialize + Default>(view: &T) -> State {
+pub(crate) fn kept<T: Serialize + Default>(view: &T) -> State {
     let fresh = fields(&T::default());
     let mut state = fields(view);
     state.retain(|name, value| fresh.get(name) != Some(value));
@@ -16,7 +16,9 @@ pub fn kept<T: Serialize + Default>(view: &T) -> State {
 }
 
 /// A fresh view with everything in `state` that can be understood, and the names of the rest.
-pub fn restored<T: Serialize + DeserializeOwned + Default>(state: &State) -> (T, Vec<String>) {
+pub(crate) fn restored<T: Serialize + DeserializeOwned + Default>(
+    state: &State,
+) -> (T, Vec<String>) {
     let mut known = fields(&T::default());
     let (mut view, mut strange) = (T::default(), Vec::new());
     for (name, value) in state {
@@ -37,12 +39,12 @@ pub fn restored<T: Serialize + DeserializeOwned + Default>(state: &State) -> (T,
 }
 
 /// Data behind an [`Arc`](std::sync::Arc), written as it is.
-pub mod shared {
+pub(crate) mod shared {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use std::sync::Arc;
 
     /// Writes what it points to.
-    pub fn serialize<T: Serialize, S: Serializer>(
+    pub(crate) fn serialize<T: Serialize, S: Serializer>(
         data: &Arc<T>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
@@ -50,7 +52,7 @@ pub mod shared {
     }
 
     /// Reads what it is to point to.
-    pub fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    pub(crate) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Arc<T>, D::Error> {
         T::deserialize(deserializer).map(Arc::new)

@@ -13,7 +13,7 @@ const MAX_OFFERS: usize = 10;
 
 /// State of the editor.
 #[derive(Default)]
-pub struct Editor {
+pub(crate) struct Editor {
     /// Where the cursor was last, in characters.
     cursor: usize,
 }
@@ -27,7 +27,7 @@ struct Offers {
 
 impl Editor {
     /// Shows the text to be edited.
-    pub fn ui(
+    pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
         text: &mut String,

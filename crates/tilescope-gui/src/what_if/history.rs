@@ -20,7 +20,7 @@ use tilescope_report::{REPORT_FILE, Report};
 const CHANGES: f32 = 150.0;
 
 /// A spec that was simulated, and its report.
-pub struct Variant {
+pub(crate) struct Variant {
     /// `variant 3`
     name: String,
     /// What it changes, in words.
@@ -65,7 +65,7 @@ impl Variant {
     }
 
     /// A spec that changes the original one.
-    pub fn new(name: String, original: &str, spec: &str, path: PathBuf) -> Self {
+    pub(crate) fn new(name: String, original: &str, spec: &str, path: PathBuf) -> Self {
         let changes = changes(original, spec);
         Self { name, changes, spec: spec.to_owned(), path, figures: Slot::default() }
     }
@@ -73,7 +73,7 @@ impl Variant {
 
 /// What was tried, oldest first.
 #[derive(Default)]
-pub struct History {
+pub(crate) struct History {
     variants: Vec<Variant>,
     /// Places of those that are ticked, at most two.
     ticked: Vec<usize>,
@@ -85,20 +85,20 @@ pub struct History {
 
 impl History {
     /// Everything that began with a report.
-    pub fn new(base: &Path, spec: &str, tried: &[Tried]) -> Self {
+    pub(crate) fn new(base: &Path, spec: &str, tried: &[Tried]) -> Self {
         let mut history = Self { variants: vec![Variant::base(base, spec)], ..Self::default() };
         history.show(spec, tried);
         history
     }
 
     /// Adds a variant.
-    pub fn add(&mut self, variant: Variant) {
+    pub(crate) fn add(&mut self, variant: Variant) {
         self.variants.push(variant);
         self.changed = true;
     }
 
     /// Adds what was tried elsewhere, as changes of the original spec.
-    pub fn show(&mut self, original: &str, tried: &[Tried]) {
+    pub(crate) fn show(&mut self, original: &str, tried: &[Tried]) {
         for Tried { name, spec, report } in tried {
             if !self.has(report) {
                 self.variants.push(Variant::new(name.clone(), original, spec, report.clone()));
@@ -107,7 +107,7 @@ impl History {
     }
 
     /// What is to be kept, if that has changed since it was last asked for.
-    pub fn take_changed(&mut self) -> Option<Vec<Tried>> {
+    pub(crate) fn take_changed(&mut self) -> Option<Vec<Tried>> {
         let changed = std::mem::take(&mut self.changed);
         changed.then(|| self.variants.iter().skip(1).map(Variant::tried).collect())
     }
@@ -120,12 +120,12 @@ impl History {
     }
 
     /// Whether a report is one of them.
-    pub fn has(&self, path: &Path) -> bool {
+    pub(crate) fn has(&self, path: &Path) -> bool {
         self.variants.iter().any(|variant| variant.path == path)
     }
 
     /// A name that none of them has.
-    pub fn next_name(&self) -> String {
+    pub(crate) fn next_name(&self) -> String {
         let name = |number: usize| format!("variant {number}");
         let taken = |wanted: &str| self.variants.iter().any(|variant| variant.name == wanted);
         let last = (1..=self.variants.len()).rev().find(|number| taken(&name(*number)));
@@ -135,7 +135,7 @@ impl History {
 
     /// What each value of a key that was tried has cost: cycles and the fullest tile, and how much
     /// more cycles than as it was.
-    pub fn costs(&self, key: &KeyInfo) -> Vec<String> {
+    pub(crate) fn costs(&self, key: &KeyInfo) -> Vec<String> {
         let value = |variant: &Variant| values(&variant.spec).remove(&key.path);
         let figures = |variant: &Variant| variant.figures.latest()?.as_ref().ok().cloned();
         let before = self.variants.first().and_then(figures).and_then(|figures| figures.cycles);
@@ -153,7 +153,7 @@ impl History {
     }
 
     /// The list with what can be done; `text` takes the spec that is to be worked on.
-    pub fn ui(
+    pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
         workers: &Workers,

@@ -8,7 +8,7 @@ use std::process::Stdio;
 
 /// A key of a spec.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct KeyInfo {
+pub(crate) struct KeyInfo {
     /// Dotted path: `options.gradient_accumulation`.
     pub path: String,
     /// The model it belongs to; `None` for all.
@@ -35,7 +35,7 @@ pub struct KeyInfo {
 ///
 /// # Errors
 /// Why the program could not be asked, in words.
-pub fn keys() -> Result<Vec<KeyInfo>, String> {
+pub(crate) fn keys() -> Result<Vec<KeyInfo>, String> {
     let output = program()?.args(["specs", "--keys", "--json"]).stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("The simulator cannot be asked: {error}"))?;
     if !output.status.success() {
@@ -47,7 +47,7 @@ pub fn keys() -> Result<Vec<KeyInfo>, String> {
 
 /// What is wrong with a spec, and on which line, counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub(crate) struct Problem {
     /// The line, where one is to blame.
     pub line: Option<usize>,
     /// What is wrong.
@@ -58,7 +58,7 @@ pub struct Problem {
 ///
 /// # Errors
 /// Why the simulator could not be asked, in words.
-pub fn check(file: &Path) -> Result<Option<Problem>, String> {
+pub(crate) fn check(file: &Path) -> Result<Option<Problem>, String> {
     let output = program()?.arg("simulate").arg(file).arg("--check").stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("The simulator cannot be asked: {error}"))?;
     let said = String::from_utf8_lossy(&output.stderr);

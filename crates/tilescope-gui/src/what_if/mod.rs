@@ -22,7 +22,7 @@ use super::worker::{Asked, Slot, Workers};
 use egui::{Align, Button, Context, Frame, Layout, Margin, Panel, RichText, ScrollArea, Ui};
 use history::{History, Variant};
 use keys::{KeyInfo, Problem};
-pub use passing::{Passing, sweep};
+pub(crate) use passing::{Passing, sweep};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -56,7 +56,7 @@ pub struct WhatIf {
 impl WhatIf {
     /// The spec of a report, to be changed, with what was tried before; variants are written to
     /// `directory`, specs that are only checked to `passing`.
-    pub fn new(opened: &Opened, directory: PathBuf, passing: PathBuf) -> Self {
+    pub(crate) fn new(opened: &Opened, directory: PathBuf, passing: PathBuf) -> Self {
         let (base, spec) = (opened.path.as_path(), opened.report.spec());
         // What cannot be read there was told when the report was opened.
         let (notes, _) = Notes::read(opened.report.path());
@@ -87,7 +87,7 @@ impl WhatIf {
     }
 
     /// Whether it is about this report or one of its variants.
-    pub fn is_about(&self, path: &Path) -> bool {
+    pub(crate) fn is_about(&self, path: &Path) -> bool {
         self.base == path || self.history.has(path)
     }
 
@@ -100,7 +100,7 @@ impl WhatIf {
     ///
     /// # Errors
     /// Why that is not possible, in words.
-    pub fn start(&mut self, context: &Context) -> Result<Simulation, String> {
+    pub(crate) fn start(&mut self, context: &Context) -> Result<Simulation, String> {
         let original = self.original.as_deref().unwrap_or_default();
         let name = self.history.next_name();
         let place = free_place(&self.directory, &name);
@@ -115,14 +115,14 @@ impl WhatIf {
     }
 
     /// A simulation has ended with a report: the report to compare it with, if it was a variant.
-    pub fn finished(&mut self, path: &Path) -> Option<PathBuf> {
+    pub(crate) fn finished(&mut self, path: &Path) -> Option<PathBuf> {
         let variant = self.running.take_if(|variant| variant.path == path)?;
         self.history.add(variant);
         Some(self.base.clone())
     }
 
     /// Keeps what was tried, if that has changed; a message if something is to be told.
-    pub fn keep(&mut self) -> Option<Message> {
+    pub(crate) fn keep(&mut self) -> Option<Message> {
         self.notes.tried = self.history.take_changed()?;
         let told = match self.notes.save() {
             Ok(message) => message.map(Message::warning),
@@ -135,7 +135,7 @@ impl WhatIf {
     }
 
     /// A simulation has ended without a report.
-    pub fn stopped(&mut self) {
+    pub(crate) fn stopped(&mut self) {
         self.running = None;
     }
 
@@ -237,12 +237,12 @@ fn words(error: &std::io::Error, path: &Path) -> String {
 }
 
 /// Where variants of the user's session are kept.
-pub fn user_directory() -> PathBuf {
+pub(crate) fn user_directory() -> PathBuf {
     super::opening::simulated(DIRECTORY)
 }
 
 /// The panel beside the view, if it is open.
-pub fn panel_ui(ui: &mut Ui, session: &mut Session, commands: &mut Vec<Command>) {
+pub(crate) fn panel_ui(ui: &mut Ui, session: &mut Session, commands: &mut Vec<Command>) {
     if !session.what_if_open {
         return;
     }

@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// The directory of a session; made when it is first asked for, gone with the session.
 #[derive(Default)]
-pub struct Passing {
+pub(crate) struct Passing {
     /// The directory, and its mark.
     held: Option<(PathBuf, File)>,
 }
@@ -28,7 +28,7 @@ impl Passing {
     ///
     /// # Errors
     /// It cannot be made, in words.
-    pub fn directory(&mut self) -> Result<PathBuf, String> {
+    pub(crate) fn directory(&mut self) -> Result<PathBuf, String> {
         self.directory_in(&std::env::temp_dir())
     }
 
@@ -81,7 +81,7 @@ fn words(error: &std::io::Error, path: &Path) -> String {
 }
 
 /// Removes, on a thread of its own, what sessions have left that ended without a chance to.
-pub fn sweep() {
+pub(crate) fn sweep() {
     let sweeping = std::thread::Builder::new().name("sweep".to_owned());
     // Without a thread the next start may have one.
     let _ = sweeping.spawn(|| sweep_in(&std::env::temp_dir()));

@@ -14,7 +14,7 @@ const SLIDERS: [(&str, &str, f64); 5] = [
 ];
 
 /// Shows the sliders; the changed text.
-pub fn sliders_ui(ui: &mut Ui, text: &str, keys: &[KeyInfo]) -> Option<String> {
+pub(crate) fn sliders_ui(ui: &mut Ui, text: &str, keys: &[KeyInfo]) -> Option<String> {
     let set = values(text);
     let value = |key: &KeyInfo| -> String {
         set.get(&key.path).cloned().unwrap_or_else(|| key.default.clone())

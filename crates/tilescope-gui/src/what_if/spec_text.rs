@@ -36,17 +36,17 @@ impl Line<'_> {
 }
 
 /// The dotted path of the key on a line, counted from 0.
-pub fn key_on_line(text: &str, line: usize) -> Option<String> {
+pub(crate) fn key_on_line(text: &str, line: usize) -> Option<String> {
     lines(text).get(line)?.path()
 }
 
 /// The table a line stands in.
-pub fn table_on_line(text: &str, line: usize) -> String {
+pub(crate) fn table_on_line(text: &str, line: usize) -> String {
     lines(text).get(line).map(|line| line.table.clone()).unwrap_or_default()
 }
 
 /// Every key of a spec with its value as TOML; nothing where the text is no TOML.
-pub fn values(text: &str) -> BTreeMap<String, String> {
+pub(crate) fn values(text: &str) -> BTreeMap<String, String> {
     let mut values = BTreeMap::new();
     if let Ok(table) = text.parse::<toml::Table>() {
         flatten("", &table, &mut values);
@@ -65,7 +65,7 @@ fn flatten(above: &str, table: &toml::Table, values: &mut BTreeMap<String, Strin
 }
 
 /// The text with a key set to a value: its line changed, or a line more in its table.
-pub fn with_value(text: &str, path: &str, value: &str) -> String {
+pub(crate) fn with_value(text: &str, path: &str, value: &str) -> String {
     let known = lines(text);
     let mut all: Vec<String> = text.lines().map(str::to_owned).collect();
     if let Some(at) = known.iter().position(|line| line.path().as_deref() == Some(path)) {
@@ -115,7 +115,7 @@ fn without(lines: &[String], from: usize, to: usize) -> String {
 }
 
 /// What is set otherwise than in another spec, in words: `options.num_io_tiles = 32`.
-pub fn changes(from: &str, to: &str) -> Vec<String> {
+pub(crate) fn changes(from: &str, to: &str) -> Vec<String> {
     let (from, to) = (values(from), values(to));
     let mut changes = Vec::new();
     for (path, value) in &to {

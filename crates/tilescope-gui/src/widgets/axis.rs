@@ -25,7 +25,7 @@ pub struct Axis {
 
 impl Axis {
     /// The axis that shows all of `range` on `width` points, with a little air on both sides.
-    pub fn fitting(range: CycleRange, width: f32) -> Self {
+    pub(crate) fn fitting(range: CycleRange, width: f32) -> Self {
         let length = (range.length() as f64).max(1.0);
         let scale = length * (1.0 + 2.0 * SLACK) / f64::from(width.max(1.0));
         let scale = scale.max(1.0 / MAX_POINTS_PER_CYCLE);
@@ -34,49 +34,49 @@ impl Axis {
     }
 
     /// The axis that shows `range` on `width` points from edge to edge.
-    pub fn fitting_exactly(range: CycleRange, width: f32) -> Self {
+    pub(crate) fn fitting_exactly(range: CycleRange, width: f32) -> Self {
         let scale = (range.length() as f64).max(1.0) / f64::from(width.max(1.0));
         let scale = scale.max(1.0 / MAX_POINTS_PER_CYCLE);
         Self { origin: range.start as i64, fraction: 0.0, scale }
     }
 
     /// Cycles per point.
-    pub fn scale(&self) -> f64 {
+    pub(crate) fn scale(&self) -> f64 {
         self.scale
     }
 
     /// What lies at the left edge, exactly where it is below 2^53.
-    pub fn start(&self) -> f64 {
+    pub(crate) fn start(&self) -> f64 {
         self.origin as f64 + self.fraction
     }
 
     /// Place of a cycle, in points from the left edge.
-    pub fn x_from_cycle(&self, cycle: u64) -> f32 {
+    pub(crate) fn x_from_cycle(&self, cycle: u64) -> f32 {
         let distance = (cycle as i64).saturating_sub(self.origin) as f64 - self.fraction;
         (distance / self.scale) as f32
     }
 
     /// The cycle at a place; below 0 left of the first cycle.
-    pub fn cycle_from_x(&self, x: f32) -> i64 {
+    pub(crate) fn cycle_from_x(&self, x: f32) -> i64 {
         let distance = f64::from(x) * self.scale + self.fraction;
         self.origin.saturating_add(distance.floor() as i64)
     }
 
     /// The cycles on `width` points, without those before the first.
-    pub fn window(&self, width: f32) -> CycleRange {
+    pub(crate) fn window(&self, width: f32) -> CycleRange {
         let start = self.origin.max(0) as u64;
         let end = self.cycle_from_x(width).saturating_add(1).max(0) as u64;
         CycleRange::new(start, end.max(start + 1))
     }
 
     /// How many cycles are on the screen.
-    pub fn count(&self, limits: Limits) -> u64 {
+    pub(crate) fn count(&self, limits: Limits) -> u64 {
         let shown = (self.scale * f64::from(limits.width)).round() as u64;
         shown.clamp(1, limits.range.length().max(1))
     }
 
     /// So many cycles around the middle of what is shown.
-    pub fn showing(self, cycles: u64, limits: Limits) -> Self {
+    pub(crate) fn showing(self, cycles: u64, limits: Limits) -> Self {
         let shown = self.scale * f64::from(limits.width);
         let factor = shown / cycles.max(1) as f64;
         self.zoomed(factor, limits.width / 2.0, limits).kept(limits)
@@ -93,17 +93,17 @@ impl Axis {
     }
 
     /// The same cycles of a run that begins `cycles` later.
-    pub fn shifted(self, cycles: i64) -> Self {
+    pub(crate) fn shifted(self, cycles: i64) -> Self {
         Self { origin: self.origin.saturating_add(cycles), ..self }
     }
 
     /// Moves what is shown by `points`: dragging to the right shows earlier cycles.
-    pub fn panned(self, points: f32) -> Self {
+    pub(crate) fn panned(self, points: f32) -> Self {
         self.moved(-f64::from(points) * self.scale)
     }
 
     /// Zooms by `factor` (above 1: closer); the cycle at `x` stays where it is.
-    pub fn zoomed(self, factor: f64, x: f32, limits: Limits) -> Self {
+    pub(crate) fn zoomed(self, factor: f64, x: f32, limits: Limits) -> Self {
         let widest = limits.widest_scale();
         let scale = (self.scale / factor).clamp(1.0 / MAX_POINTS_PER_CYCLE, widest);
         let shift = f64::from(x) * (self.scale - scale);
@@ -111,7 +111,7 @@ impl Axis {
     }
 
     /// Keeps the run on the screen: at most a little air beside it.
-    pub fn kept(self, limits: Limits) -> Self {
+    pub(crate) fn kept(self, limits: Limits) -> Self {
         let Limits { range, width } = limits;
         let scale = self.scale.min(limits.widest_scale());
         let shown = scale * f64::from(width);
@@ -128,7 +128,7 @@ impl Axis {
 
 /// The run and the width it is shown on.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// From the first cycle to the last.
     pub range: CycleRange,
     /// Width in points.
@@ -144,7 +144,7 @@ impl Limits {
 
 /// Distance between labelled ticks that are at least `points` apart: 1, 2 or 5 times a power of
 /// ten.
-pub fn tick_step(scale: f64, points: f32) -> u64 {
+pub(crate) fn tick_step(scale: f64, points: f32) -> u64 {
     let least = (scale * f64::from(points)).max(1.0);
     let power = 10f64.powf(least.log10().floor());
     let step = [1.0, 2.0, 5.0, 10.0].into_iter().find(|m| m * power >= least * 0.999_999);
@@ -152,7 +152,7 @@ pub fn tick_step(scale: f64, points: f32) -> u64 {
 }
 
 /// A box for how many cycles (or tiles, or steps) are on the screen: to read, to drag, to type.
-pub fn count_drag(count: &mut u64, limits: Limits) -> DragValue<'_> {
+pub(crate) fn count_drag(count: &mut u64, limits: Limits) -> DragValue<'_> {
     let speed = *count as f64 * 0.005;
     DragValue::new(count)
         .range(1..=limits.range.length().max(1))

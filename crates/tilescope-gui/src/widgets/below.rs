@@ -14,7 +14,7 @@ const LEAST_ABOVE: f32 = 120.0;
 
 /// A panel, and whether the user has opened or closed it.
 #[derive(Default)]
-pub struct Below {
+pub(crate) struct Below {
     open: Option<bool>,
 }
 
@@ -22,7 +22,7 @@ impl Below {
     /// Shows the panel at the bottom of `ui`, at first as high as `height`; closed where graph and
     /// panel together are lower than `low`. `contents` is told whether there is more than tabs, and
     /// says so to open it.
-    pub fn ui(
+    pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
         name: &'static str,
@@ -62,7 +62,7 @@ impl Below {
 }
 
 /// Tabs at the top of such a panel; the button is beside them.
-pub fn tabs_row_ui(ui: &mut Ui, tabs: impl FnOnce(&mut Ui)) {
+pub(crate) fn tabs_row_ui(ui: &mut Ui, tabs: impl FnOnce(&mut Ui)) {
     ui.horizontal(|ui| {
         ui.set_max_width(ui.available_width() - ICON_BUTTON - 8.0);
         ui.add_space(6.0);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 const HEAD_SHARE: f32 = 0.4;
 
 /// Lays `text` out in one line of at most `width` points.
-pub fn elided(
+pub(crate) fn elided(
     painter: &Painter,
     text: &str,
     font: FontId,
@@ -30,7 +30,7 @@ pub fn elided(
 
 /// `text` with its middle left out, so that one line of it is at most `width` points wide; `None`
 /// if all of it fits.
-pub fn without_middle(
+pub(crate) fn without_middle(
     painter: &Painter,
     text: &str,
     font: FontId,

@@ -23,7 +23,7 @@ const STRETCH: (f32, f32) = (0.35, 1.4);
 
 /// What is shown.
 #[derive(Clone, Copy)]
-pub struct Shown<'a> {
+pub(crate) struct Shown<'a> {
     /// Name for readers of the accessibility tree.
     pub name: &'a str,
     /// One value per tile.
@@ -53,7 +53,7 @@ type Drawn = (u64, u64, bool, bool);
 
 /// Chips that are drawn already.
 #[derive(Default)]
-pub struct FloorMap {
+pub(crate) struct FloorMap {
     chips: Option<(Drawn, Vec<TextureHandle>)>,
     /// The values in words, and which values those are.
     words: (u64, Words),
@@ -169,7 +169,7 @@ impl Words {
 
 impl FloorMap {
     /// Shows the chips in all the room there is.
-    pub fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: Shown<'_>) {
+    pub(crate) fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: Shown<'_>) {
         let rect = ui.available_rect_before_wrap().shrink2(vec2(12.0, 4.0));
         let response = ui.allocate_rect(rect, Sense::click());
         let palette = Palette::of(ui.visuals());

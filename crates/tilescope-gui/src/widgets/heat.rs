@@ -6,12 +6,12 @@ use egui::{Color32, Mesh, Pos2, Rect, RichText, Sense, Shape, Stroke, StrokeKind
 use egui::{pos2, vec2};
 
 /// Where an amount stands between nothing and the largest, on a scale of powers.
-pub fn log_share(value: f64, max: f64) -> f32 {
+pub(crate) fn log_share(value: f64, max: f64) -> f32 {
     if max <= 0.0 { 0.0 } else { ((1.0 + value.max(0.0)).ln() / (1.0 + max).ln()) as f32 }
 }
 
 /// The scale of colours between its ends.
-pub fn scale_ui(ui: &mut Ui, least: &str, most: &str) {
+pub(crate) fn scale_ui(ui: &mut Ui, least: &str, most: &str) {
     let palette = Palette::of(ui.visuals());
     ui.label(RichText::new(least).size(12.0));
     let (rect, response) = ui.allocate_exact_size(vec2(120.0, 11.0), Sense::hover());

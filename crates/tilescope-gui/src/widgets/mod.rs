@@ -1,17 +1,17 @@
 //! Parts that several views share.
 
-pub mod axis;
-pub mod below;
-pub mod elided;
-pub mod floor_plan;
-pub mod heat;
-pub mod overview;
-pub mod stack;
-pub mod table;
-pub mod tile_graph;
-pub mod tile_picker;
-pub mod tiled;
-pub mod toolbar;
+pub(crate) mod axis;
+pub(crate) mod below;
+pub(crate) mod elided;
+pub(crate) mod floor_plan;
+pub(crate) mod heat;
+pub(crate) mod overview;
+pub(crate) mod stack;
+pub(crate) mod table;
+pub(crate) mod tile_graph;
+pub(crate) mod tile_picker;
+pub(crate) mod tiled;
+pub(crate) mod toolbar;
 
 use super::fonts::strong;
 use super::icons::{self, Icon};
@@ -23,13 +23,19 @@ use egui::{
 };
 
 /// Space between the edge of a page and what is on it.
-pub const MARGIN: f32 = 12.0;
+pub(crate) const MARGIN: f32 = 12.0;
 
 /// Height of an entry of the side menu.
-pub const MENU_ENTRY: f32 = 32.0;
+pub(crate) const MENU_ENTRY: f32 = 32.0;
 
 /// An entry of the side menu: drawing and words, the chosen one stands out.
-pub fn menu_entry_ui(ui: &mut Ui, icon: Icon, text: &str, chosen: bool, narrow: bool) -> Response {
+pub(crate) fn menu_entry_ui(
+    ui: &mut Ui,
+    icon: Icon,
+    text: &str,
+    chosen: bool,
+    narrow: bool,
+) -> Response {
     let size = vec2(ui.available_width(), MENU_ENTRY);
     let (rect, response) = ui.allocate_exact_size(size, Sense::click());
     response.widget_info(|| WidgetInfo::selected(Role::Button, ui.is_enabled(), chosen, text));
@@ -54,10 +60,10 @@ pub fn menu_entry_ui(ui: &mut Ui, icon: Icon, text: &str, chosen: bool, narrow: 
 }
 
 /// Side of a small square button.
-pub const ICON_BUTTON: f32 = 26.0;
+pub(crate) const ICON_BUTTON: f32 = 26.0;
 
 /// A small square button with a drawing; `text` is its name and its hint.
-pub fn icon_button_ui(ui: &mut Ui, icon: Icon, text: &str) -> Response {
+pub(crate) fn icon_button_ui(ui: &mut Ui, icon: Icon, text: &str) -> Response {
     let (rect, response) = ui.allocate_exact_size(Vec2::splat(ICON_BUTTON), Sense::click());
     response.widget_info(|| WidgetInfo::labeled(Role::Button, ui.is_enabled(), text));
     let palette = Palette::of(ui.visuals());
@@ -71,7 +77,7 @@ pub fn icon_button_ui(ui: &mut Ui, icon: Icon, text: &str) -> Response {
 }
 
 /// The outline of what the keyboard acts on.
-pub fn focus_ui(ui: &Ui, response: &Response, rect: Rect) {
+pub(crate) fn focus_ui(ui: &Ui, response: &Response, rect: Rect) {
     if response.has_focus() {
         let stroke = Stroke::new(2.0, Palette::of(ui.visuals()).accent);
         ui.painter().rect_stroke(rect, CornerRadius::same(6), stroke, StrokeKind::Inside);
@@ -80,7 +86,7 @@ pub fn focus_ui(ui: &Ui, response: &Response, rect: Rect) {
 
 /// The row above or below the one at `place` of a list, where that one has the focus and an arrow
 /// key asks for it. Arrows to the sides are left to the row.
-pub fn neighbour(response: &Response, place: usize, count: usize) -> Option<usize> {
+pub(crate) fn neighbour(response: &Response, place: usize, count: usize) -> Option<usize> {
     if !response.has_focus() {
         return None;
     }
@@ -96,13 +102,13 @@ pub fn neighbour(response: &Response, place: usize, count: usize) -> Option<usiz
 }
 
 /// Tabs with a line below the chosen one.
-pub fn tabs_ui<T: Copy + PartialEq>(ui: &mut Ui, tabs: &[(T, &str)], current: &mut T) {
+pub(crate) fn tabs_ui<T: Copy + PartialEq>(ui: &mut Ui, tabs: &[(T, &str)], current: &mut T) {
     waiting_tabs_ui(ui, tabs, current, |_| None);
 }
 
 /// Tabs of which some wait for a selection: those are grey and say what they wait for, and still
 /// open on the sentence that asks for it.
-pub fn waiting_tabs_ui<T: Copy + PartialEq>(
+pub(crate) fn waiting_tabs_ui<T: Copy + PartialEq>(
     ui: &mut Ui,
     tabs: &[(T, &str)],
     current: &mut T,
@@ -154,13 +160,13 @@ pub fn waiting_tabs_ui<T: Copy + PartialEq>(
 
 /// Height of the tables below a graph: what `share` of the room is, as long as the graph keeps
 /// enough to be read.
-pub fn tables_height(ui: &Ui, share: f32) -> f32 {
+pub(crate) fn tables_height(ui: &Ui, share: f32) -> f32 {
     let height = ui.available_height();
     (height * share).min(height - 250.0).clamp(100.0, 460.0)
 }
 
 /// A choice between a few words, with its name in front.
-pub fn choice_ui<T: Copy + PartialEq>(
+pub(crate) fn choice_ui<T: Copy + PartialEq>(
     ui: &mut Ui,
     name: &str,
     choices: &[(T, &str)],
@@ -181,7 +187,7 @@ pub fn choice_ui<T: Copy + PartialEq>(
 }
 
 /// A box to type a filter into; whether it changed.
-pub fn search_ui(ui: &mut Ui, text: &mut String, hint: &str, width: f32) -> Response {
+pub(crate) fn search_ui(ui: &mut Ui, text: &mut String, hint: &str, width: f32) -> Response {
     let edit = TextEdit::singleline(text)
         .hint_text(RichText::new(hint).color(Palette::of(ui.visuals()).weak_text))
         .desired_width(width)
@@ -190,7 +196,7 @@ pub fn search_ui(ui: &mut Ui, text: &mut String, hint: &str, width: f32) -> Resp
 }
 
 /// A heading and a sentence in the middle: what is missing here, and why.
-pub fn missing_ui(ui: &mut Ui, heading: &str, sentence: &str) {
+pub(crate) fn missing_ui(ui: &mut Ui, heading: &str, sentence: &str) {
     let palette = Palette::of(ui.visuals());
     let space = (ui.available_height() * 0.36 - 20.0).clamp(8.0, 300.0);
     ui.vertical_centered(|ui| {
@@ -203,7 +209,7 @@ pub fn missing_ui(ui: &mut Ui, heading: &str, sentence: &str) {
 }
 
 /// A sentence where a table would be.
-pub fn hint_ui(ui: &mut Ui, sentence: &str) {
+pub(crate) fn hint_ui(ui: &mut Ui, sentence: &str) {
     let palette = Palette::of(ui.visuals());
     ui.with_layout(Layout::top_down(Align::Center), |ui| {
         ui.add_space(24.0);
@@ -212,7 +218,7 @@ pub fn hint_ui(ui: &mut Ui, sentence: &str) {
 }
 
 /// A spinner with a word beside it.
-pub fn waiting_ui(ui: &mut Ui, words: &str) {
+pub(crate) fn waiting_ui(ui: &mut Ui, words: &str) {
     ui.vertical_centered(|ui| {
         ui.add_space((ui.available_height() * 0.3).clamp(8.0, 200.0));
         ui.spinner();
@@ -221,7 +227,7 @@ pub fn waiting_ui(ui: &mut Ui, words: &str) {
 }
 
 /// A square of a colour and its meaning, for legends.
-pub fn legend_ui(ui: &mut Ui, colour: Color32, text: &str) {
+pub(crate) fn legend_ui(ui: &mut Ui, colour: Color32, text: &str) {
     let (rect, _) = ui.allocate_exact_size(vec2(11.0, 11.0), Sense::hover());
     let line = Stroke::new(1.0, Palette::of(ui.visuals()).outline);
     ui.painter().rect(rect, CornerRadius::same(2), colour, line, StrokeKind::Inside);
@@ -230,7 +236,13 @@ pub fn legend_ui(ui: &mut Ui, colour: Color32, text: &str) {
 
 /// A part of a picture for readers of the accessibility tree; nothing that the pointer meets, so
 /// that hundreds of them cost little.
-pub fn node_ui(ui: &Ui, id: Id, rect: Rect, role: Role, words: impl FnOnce() -> (String, String)) {
+pub(crate) fn node_ui(
+    ui: &Ui,
+    id: Id,
+    rect: Rect,
+    role: Role,
+    words: impl FnOnce() -> (String, String),
+) {
     ui.ctx().accesskit_node_builder(id, |node| {
         let (name, value) = words();
         node.set_role(role);
@@ -247,7 +259,7 @@ pub fn node_ui(ui: &Ui, id: Id, rect: Rect, role: Role, words: impl FnOnce() -> 
 }
 
 /// Names a region for readers of the accessibility tree.
-pub fn region_ui(ui: &Ui, id: Id, rect: Rect, role: Role, name: &str, value: &str) {
+pub(crate) fn region_ui(ui: &Ui, id: Id, rect: Rect, role: Role, name: &str, value: &str) {
     let response = ui.interact(rect, id, Sense::hover());
     response.widget_info(|| WidgetInfo::labeled(role, true, name));
     ui.ctx().accesskit_node_builder(id, |node| node.set_value(value));

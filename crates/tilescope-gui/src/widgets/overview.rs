@@ -12,7 +12,7 @@ use egui::{
 use tilescope_report::units::{CycleRange, Cycles};
 
 /// Height of the strip.
-pub const HEIGHT: f32 = 46.0;
+pub(crate) const HEIGHT: f32 = 46.0;
 /// How near a handle the pointer must be to take it.
 const REACH: f32 = 7.0;
 
@@ -23,7 +23,7 @@ const KEY_PAN: f32 = 0.08;
 
 /// What is being dragged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Grip {
+pub(crate) enum Grip {
     /// The left handle.
     Left,
     /// The right handle.
@@ -33,13 +33,13 @@ pub enum Grip {
 }
 
 /// Identifies the strip of a part of the window.
-pub fn id(ui: &Ui) -> Id {
+pub(crate) fn id(ui: &Ui) -> Id {
     ui.scope_id().with("overview")
 }
 
 /// Shows the strip with an image of a part of it, or of all; what the window is now if the user moved
 /// it.
-pub fn overview_ui(
+pub(crate) fn overview_ui(
     ui: &mut Ui,
     rect: Rect,
     image: Option<(&Tiled, CycleRange)>,

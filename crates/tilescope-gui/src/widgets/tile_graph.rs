@@ -14,7 +14,7 @@ use tilescope_report::units::{Bytes, grouped, percent};
 
 /// What is shown, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub(crate) struct Look {
     /// Name for readers of the accessibility tree.
     pub name: &'static str,
     /// In which order tiles stand.
@@ -26,7 +26,7 @@ pub struct Look {
 }
 
 /// Curves, ready to be drawn; making it is work for the background.
-pub struct TileCurves {
+pub(crate) struct TileCurves {
     /// The curves.
     pub curves: Curves,
     stack: Arc<Stack>,
@@ -34,7 +34,7 @@ pub struct TileCurves {
 
 impl TileCurves {
     /// Stacks the curves up; `title` says what each is called.
-    pub fn new(curves: Curves, title: impl Fn(Of) -> String) -> Self {
+    pub(crate) fn new(curves: Curves, title: impl Fn(Of) -> String) -> Self {
         let layer =
             |curve: &Curve| Layer { title: title(curve.layer), values: curve.values.clone() };
         let stack = Arc::new(Stack::new(curves.layers.iter().map(layer).collect()));
@@ -45,16 +45,16 @@ impl TileCurves {
 /// What is zoomed to, and what is drawn already.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct TileGraph(StackGraph);
+pub(crate) struct TileGraph(StackGraph);
 
 impl TileGraph {
     /// Shows all tiles again.
-    pub fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.0.reset();
     }
 
     /// Shows the graph.
-    pub fn ui(
+    pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
         context: &mut ViewContext<'_>,

@@ -9,7 +9,7 @@ use tilescope_analysis::tiles::{parse_tiles, tiles_text};
 
 /// What is typed.
 #[derive(Default)]
-pub struct TilePicker {
+pub(crate) struct TilePicker {
     text: String,
     /// The selection that `text` was last made of, or made.
     tiles: Vec<u32>,
@@ -18,7 +18,7 @@ pub struct TilePicker {
 
 impl TilePicker {
     /// Shows the box and a button that empties it.
-    pub fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
+    pub(crate) fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         if context.selection.tiles != self.tiles {
             self.tiles = context.selection.tiles.clone();
             self.text = tiles_text(&self.tiles);
@@ -49,13 +49,13 @@ impl TilePicker {
 }
 
 /// Chooses a tile alone, or adds it to those chosen; a chosen one is taken out.
-pub fn pick(context: &mut ViewContext<'_>, tile: u32, add: bool) {
+pub(crate) fn pick(context: &mut ViewContext<'_>, tile: u32, add: bool) {
     let tiles = picked(&context.selection.tiles, tile, add);
     context.commands.push(Command::SelectTiles(tiles));
 }
 
 /// The tiles that are chosen after a click on one, where `chosen` are chosen.
-pub fn picked(chosen: &[u32], tile: u32, add: bool) -> Vec<u32> {
+pub(crate) fn picked(chosen: &[u32], tile: u32, add: bool) -> Vec<u32> {
     let mut tiles = if add { chosen.to_vec() } else { Vec::new() };
     match tiles.iter().position(|known| *known == tile) {
         Some(at) => drop(tiles.remove(at)),

@@ -9,14 +9,14 @@ use std::sync::Arc;
 const PIECE: usize = 2048;
 
 /// An image in pieces. Cutting copies it: work for the background.
-pub struct Pieces {
+pub(crate) struct Pieces {
     size: [usize; 2],
     pieces: Vec<([usize; 2], Arc<ColorImage>)>,
 }
 
 impl Pieces {
     /// Cuts an image.
-    pub fn cut(image: ColorImage) -> Self {
+    pub(crate) fn cut(image: ColorImage) -> Self {
         let size = image.size;
         let [width, height] = size;
         if width <= PIECE && height <= PIECE {
@@ -36,14 +36,14 @@ impl Pieces {
 
 /// An image on the graphics card.
 #[derive(Clone)]
-pub struct Tiled {
+pub(crate) struct Tiled {
     size: [usize; 2],
     pieces: Vec<([usize; 2], [usize; 2], TextureHandle)>,
 }
 
 impl Tiled {
     /// Hands an image over.
-    pub fn new(context: &Context, name: &str, image: &Pieces) -> Self {
+    pub(crate) fn new(context: &Context, name: &str, image: &Pieces) -> Self {
         let load = |(corner, piece): &([usize; 2], Arc<ColorImage>)| {
             let data = ImageData::Color(piece.clone());
             let handle = context.load_texture(name, data, TextureOptions::NEAREST);
@@ -53,7 +53,7 @@ impl Tiled {
     }
 
     /// Paints the whole image into `rect`.
-    pub fn paint(&self, painter: &Painter, rect: Rect) {
+    pub(crate) fn paint(&self, painter: &Painter, rect: Rect) {
         let scale_x = f64::from(rect.width()) / self.size[0].max(1) as f64;
         let scale_y = f64::from(rect.height()) / self.size[1].max(1) as f64;
         let at = |x: usize, y: usize| {

@@ -65,7 +65,7 @@ enum Arrangement {
 }
 
 /// A strip that is being filled, the most important controls first.
-pub struct Bar<'a> {
+pub(crate) struct Bar<'a> {
     ui: &'a mut Ui,
     arrangement: Arrangement,
     before: Known,
@@ -86,7 +86,7 @@ pub struct Bar<'a> {
 
 impl Bar<'_> {
     /// Adds controls that stay together; not called where there is no room for them.
-    pub fn add(&mut self, name: &'static str, contents: impl FnOnce(&mut Ui)) {
+    pub(crate) fn add(&mut self, name: &'static str, contents: impl FnOnce(&mut Ui)) {
         let known = self.before.width(name);
         let mut hidden = false;
         if let Arrangement::Rows { folded, .. } = self.arrangement {
@@ -105,12 +105,12 @@ impl Bar<'_> {
     }
 
     /// What frames have in common.
-    pub fn context(&self) -> &Context {
+    pub(crate) fn context(&self) -> &Context {
         self.ui.ctx()
     }
 
     /// A choice between a few words; what was picked.
-    pub fn choice<T: Copy + PartialEq>(
+    pub(crate) fn choice<T: Copy + PartialEq>(
         &mut self,
         name: &'static str,
         choices: &[(T, &str)],
@@ -122,7 +122,7 @@ impl Bar<'_> {
     }
 
     /// A box to tick, with a hint; whether it was ticked or the tick taken away.
-    pub fn tick(&mut self, name: &'static str, value: &mut bool, hint: &str) -> bool {
+    pub(crate) fn tick(&mut self, name: &'static str, value: &mut bool, hint: &str) -> bool {
         let mut changed = false;
         self.add(name, |ui| {
             let shown = ui.checkbox(value, name);
@@ -132,12 +132,12 @@ impl Bar<'_> {
     }
 
     /// A button with a hint; whether it was pressed.
-    pub fn button(&mut self, name: &'static str, hint: &str) -> bool {
+    pub(crate) fn button(&mut self, name: &'static str, hint: &str) -> bool {
         self.button_if(true, name, hint)
     }
 
     /// A button that can only be pressed sometimes, but keeps its place.
-    pub fn button_if(&mut self, enabled: bool, name: &'static str, hint: &str) -> bool {
+    pub(crate) fn button_if(&mut self, enabled: bool, name: &'static str, hint: &str) -> bool {
         let mut pressed = false;
         self.add(name, |ui| {
             let shown = ui.add_enabled(enabled, Button::new(name));
@@ -147,7 +147,7 @@ impl Bar<'_> {
     }
 
     /// Shows all controls, as one of those that may be hidden is asked for.
-    pub fn unfold(&mut self) {
+    pub(crate) fn unfold(&mut self) {
         self.now.unfolded = true;
         if let Arrangement::Rows { folded, .. } = &mut self.arrangement {
             *folded = false;
@@ -155,7 +155,7 @@ impl Bar<'_> {
     }
 
     /// What is added from here on stands at the right end, the last one first.
-    pub fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.at_end = self.arrangement == Arrangement::Whole;
     }
 
@@ -221,7 +221,7 @@ impl Bar<'_> {
 }
 
 /// A strip of controls along the top of a view; `name` tells it from the others.
-pub fn toolbar_ui(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut Bar<'_>)) {
+pub(crate) fn toolbar_ui(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut Bar<'_>)) {
     let palette = Palette::of(ui.visuals());
     let frame = Frame::new().fill(palette.raised).inner_margin(Margin::symmetric(MARGIN as i8, 6));
     let spacing = std::mem::take(&mut ui.spacing_mut().item_spacing);
@@ -271,7 +271,7 @@ fn rows_ui(ui: &mut Ui, id: Id, contents: impl FnOnce(&mut Bar<'_>)) {
 }
 
 /// Words of less weight in a strip of controls; they are never broken in the middle.
-pub fn weak_ui(ui: &mut Ui, text: String) {
+pub(crate) fn weak_ui(ui: &mut Ui, text: String) {
     let text = RichText::new(text).color(Palette::of(ui.visuals()).weak_text);
     ui.add(egui::Label::new(text).extend());
 }

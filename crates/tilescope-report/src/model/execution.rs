@@ -161,7 +161,7 @@ impl MarkKind {
     }
 
     /// The kind of a name in a file.
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }

@@ -138,7 +138,7 @@ impl Category {
     }
 
     /// The category of a name in a file; [`Category::Unknown`] for names of other tools.
-    pub fn from_name(name: &str) -> Self {
+    pub(crate) fn from_name(name: &str) -> Self {
         Self::ALL.into_iter().find(|category| category.name() == name).unwrap_or(Self::Unknown)
     }
 }

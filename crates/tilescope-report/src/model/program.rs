@@ -27,7 +27,7 @@ impl Pass {
     }
 
     /// The pass of a name in a file.
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|pass| pass.name() == name)
     }
 }
@@ -124,7 +124,7 @@ impl ProgramKind {
     }
 
     /// The kind of a name in a file; [`ProgramKind::Unknown`] for names of other tools.
-    pub fn from_name(name: &str) -> Self {
+    pub(crate) fn from_name(name: &str) -> Self {
         Self::ALL.into_iter().find(|kind| kind.name() == name).unwrap_or(Self::Unknown)
     }
 }
@@ -143,7 +143,7 @@ impl StreamEnd {
     pub const ALL: [StreamEnd; 2] = [Self::Host, Self::RemoteBuffer];
 
     /// The name in the file.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Host => "host",
             Self::RemoteBuffer => "remote_buffer",
@@ -151,7 +151,7 @@ impl StreamEnd {
     }
 
     /// The end of a name in a file.
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|end| end.name() == name)
     }
 }

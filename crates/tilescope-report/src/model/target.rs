@@ -16,7 +16,7 @@ impl TargetKind {
     pub const ALL: [TargetKind; 2] = [Self::Ipu, Self::IpuModel];
 
     /// The name in the file, as Poplar spells it.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Ipu => "IPU",
             Self::IpuModel => "IPU_MODEL",
@@ -24,7 +24,7 @@ impl TargetKind {
     }
 
     /// The kind of a name in a file.
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }

@@ -16,7 +16,9 @@ const ALL: (i64, i64) = (0, u32::MAX as i64);
 
 impl Report {
     /// Names of all compute sets by id, read once.
-    pub fn compute_set_names(&self) -> Result<Arc<BTreeMap<ComputeSetId, String>>, ReportError> {
+    pub(crate) fn compute_set_names(
+        &self,
+    ) -> Result<Arc<BTreeMap<ComputeSetId, String>>, ReportError> {
         self.compute_set_names.get(|| {
             let columns = ["compute_set", "name"];
             let named = self.db.list(Select::all("compute_sets", &columns), |cells| {

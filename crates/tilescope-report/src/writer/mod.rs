@@ -43,7 +43,7 @@ pub enum StepLayout {
 
 impl StepLayout {
     /// Steps x IPUs up to which rows are worth their room.
-    pub const MOST_ROWS: u64 = 4_000_000;
+    pub(crate) const MOST_ROWS: u64 = 4_000_000;
 
     /// The layout for a number of bars, steps x IPUs.
     pub fn for_bars(bars: u64) -> Self {
@@ -130,7 +130,7 @@ impl ReportWriter {
     }
 
     /// Writes a mark; order does not matter.
-    pub fn mark(&mut self, mark: &Mark) -> Result<(), ReportError> {
+    pub(crate) fn mark(&mut self, mark: &Mark) -> Result<(), ReportError> {
         self.executing(|execution| execution.mark(mark))
     }
 

@@ -32,7 +32,7 @@ pub struct Fragment {
 
 /// A temporary or kept variable that belongs to no tensor of the graph.
 #[derive(Clone, Debug)]
-pub struct Extra {
+pub(crate) struct Extra {
     /// Name.
     pub name: String,
     /// Category.
@@ -50,7 +50,7 @@ pub struct Extra {
 }
 
 /// Everything needed while fragments are made.
-pub struct Maker<'a> {
+pub(crate) struct Maker<'a> {
     /// The graph.
     pub graph: &'a Graph,
     /// Where blocks run.
@@ -114,7 +114,7 @@ impl Maker<'_> {
     }
 
     /// Whether a kept tensor lives in streaming memory.
-    pub fn is_off_chip(&self, tensor: TensorId) -> bool {
+    pub(crate) fn is_off_chip(&self, tensor: TensorId) -> bool {
         let tensor = self.graph.tensor(tensor);
         let location = self.location(tensor.role);
         location.is_some_and(|location| location.is_off_chip(tensor.ty.elements()))
@@ -129,7 +129,7 @@ impl Maker<'_> {
     ///
     /// # Errors
     /// An operation without a plan.
-    pub fn lower(&mut self) -> Result<(), LowerError> {
+    pub(crate) fn lower(&mut self) -> Result<(), LowerError> {
         self.lowering.plan_ahead();
         for node in &self.graph.nodes {
             self.works.push(self.lowering.lower(node)?);
@@ -138,7 +138,7 @@ impl Maker<'_> {
     }
 
     /// Puts together what one stage does in one pass.
-    pub fn fragment(&mut self, stage: usize, pass: Pass) -> Fragment {
+    pub(crate) fn fragment(&mut self, stage: usize, pass: Pass) -> Fragment {
         let graph = self.graph;
         let ipu = self.ipu(stage);
         let mut loads = self.load_weights(stage, pass);
@@ -285,7 +285,7 @@ impl Maker<'_> {
     }
 
     /// Adds an exchange on IPU 0 that belongs to no operation.
-    pub fn control_exchange(&mut self, phase: Phase) -> Vec<Item> {
+    pub(crate) fn control_exchange(&mut self, phase: Phase) -> Vec<Item> {
         let work = Work { items: vec![WorkItem::Phase(phase)], temporaries: Vec::new() };
         self.tables.work(None, "copy", 0, &work).items
     }
@@ -376,7 +376,7 @@ pub(super) fn leaves(items: &[Item], tables: &mut Tables) -> Vec<ProgramId> {
 }
 
 /// Words for a pass.
-pub fn pass_name(pass: Pass) -> &'static str {
+pub(crate) fn pass_name(pass: Pass) -> &'static str {
     match pass {
         Pass::Forward => "forward",
         Pass::Backward => "backward",

@@ -13,7 +13,7 @@ use tilescope_report::units::TileRuns;
 use tilescope_report::{Category, Pass, Variable};
 
 /// The variables of a program and where they lie.
-pub struct Memory {
+pub(crate) struct Memory {
     /// Variables of the report.
     pub variables: Vec<Variable>,
     /// Sums and owners per tile.
@@ -21,7 +21,7 @@ pub struct Memory {
 }
 
 /// Collects all variables and places them.
-pub fn place(maker: &mut Maker, chip: &Chip, tiles: u32) -> Memory {
+pub(crate) fn place(maker: &mut Maker, chip: &Chip, tiles: u32) -> Memory {
     let mut wanted = tensor_variables(maker);
     maker.upload_code();
     wanted.append(&mut maker.extras);

@@ -12,9 +12,9 @@ mod transfers;
 mod tree;
 mod update;
 
-pub use fragments::{Fragment, pass_name};
-pub use tables::{Item, LeafCost, whole_ipu};
-pub use transfers::{HostCopy, LinkCopy};
+pub(crate) use fragments::{Fragment, pass_name};
+pub(crate) use tables::{Item, LeafCost, whole_ipu};
+pub(crate) use transfers::{HostCopy, LinkCopy};
 
 use crate::graph::{Graph, GraphError, Role, TensorId, Training};
 use crate::lower::code::CodeAccount;
@@ -87,7 +87,7 @@ pub struct Prologue {
 
 impl Compiled {
     /// What a stage does in a pass.
-    pub fn fragment(&self, stage: usize, pass: Pass) -> Option<&Fragment> {
+    pub(crate) fn fragment(&self, stage: usize, pass: Pass) -> Option<&Fragment> {
         self.fragments.iter().find(|fragment| fragment.stage == stage && fragment.pass == pass)
     }
 

@@ -11,7 +11,7 @@ use tilescope_report::{ProgramKind, Region};
 const IO_TILE_OVERHEAD: f64 = 1.05;
 
 /// All notes of a compiled program.
-pub fn notes(compiled: &Compiled, spec: &Spec) -> Vec<String> {
+pub(crate) fn notes(compiled: &Compiled, spec: &Spec) -> Vec<String> {
     let mut notes: Vec<String> =
         [out_of_memory(compiled), stale_weights(compiled)].into_iter().flatten().collect();
     notes.extend(pipeline(compiled));

@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// How steps come to their code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Code {
+pub(crate) enum Code {
     /// They are the first of their kind.
     Own,
     /// A call runs code that is there already.
@@ -21,7 +21,7 @@ pub enum Code {
 
 /// The steps of one IPU so far.
 #[derive(Clone, Debug, Default)]
-pub struct Outline {
+pub(crate) struct Outline {
     /// Fingerprints in the order of the program.
     sequence: Vec<u64>,
     /// Where each fingerprint came first.
@@ -32,7 +32,7 @@ pub struct Outline {
 
 impl Outline {
     /// Adds steps: equal ones have equal fingerprints.
-    pub fn add(&mut self, print: u64) -> Code {
+    pub(crate) fn add(&mut self, print: u64) -> Code {
         let at = self.sequence.len();
         self.sequence.push(print);
         if let Some(next) = self.next.filter(|next| self.sequence[*next] == print) {
@@ -45,13 +45,13 @@ impl Outline {
     }
 
     /// Ends the current call: what follows has arguments of its own.
-    pub fn end_call(&mut self) {
+    pub(crate) fn end_call(&mut self) {
         self.next = None;
     }
 }
 
 /// A number that equal things share and different ones, as good as always, do not.
-pub fn fingerprint(thing: &impl Hash) -> u64 {
+pub(crate) fn fingerprint(thing: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     thing.hash(&mut hasher);
     hasher.finish()

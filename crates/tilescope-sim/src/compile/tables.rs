@@ -56,7 +56,7 @@ pub enum Item {
 
 /// The leaves of a work that was added to a program.
 #[derive(Debug)]
-pub struct Placed {
+pub(crate) struct Placed {
     /// What runs.
     pub items: Vec<Item>,
     /// Liveness step of each phase.
@@ -67,7 +67,7 @@ pub struct Placed {
 
 /// Tables under construction.
 #[derive(Debug)]
-pub struct Tables {
+pub(crate) struct Tables {
     /// Hardware or IPU Model.
     pub kind: TargetKind,
     /// Tiles of one IPU.
@@ -100,13 +100,13 @@ pub struct Tables {
 
 impl Tables {
     /// All tiles of an IPU.
-    pub fn tiles_of(&self, ipu: u32) -> TileRange {
+    pub(crate) fn tiles_of(&self, ipu: u32) -> TileRange {
         let first = ipu * self.tiles_per_ipu;
         TileRange::new(first, first + self.tiles_per_ipu)
     }
 
     /// Empty tables for a program on `ipus` IPUs.
-    pub fn new(kind: TargetKind, tiles_per_ipu: u32, code: CodeAccount) -> Self {
+    pub(crate) fn new(kind: TargetKind, tiles_per_ipu: u32, code: CodeAccount) -> Self {
         Self {
             kind,
             tiles_per_ipu,
@@ -127,30 +127,35 @@ impl Tables {
     }
 
     /// Adds a program node.
-    pub fn program(&mut self, program: Program) -> ProgramId {
+    pub(crate) fn program(&mut self, program: Program) -> ProgramId {
         self.programs.push(program);
         ProgramId(self.programs.len() as u32 - 1)
     }
 
     /// Adds a node with children.
-    pub fn group(&mut self, kind: ProgramKind, name: &str, children: Vec<ProgramId>) -> ProgramId {
+    pub(crate) fn group(
+        &mut self,
+        kind: ProgramKind,
+        name: &str,
+        children: Vec<ProgramId>,
+    ) -> ProgramId {
         self.program(Program { kind, name: name.to_string(), children, ..leaf(kind) })
     }
 
     /// Adds a leaf that is one step of the liveness walk.
-    pub fn leaf(&mut self, program: Program) -> ProgramId {
+    pub(crate) fn leaf(&mut self, program: Program) -> ProgramId {
         let id = self.program(program);
         self.liveness.push(LivenessStep { program: id, bytes: 0 });
         id
     }
 
     /// The next liveness step.
-    pub fn next_step(&self) -> u32 {
+    pub(crate) fn next_step(&self) -> u32 {
         self.liveness.len() as u32
     }
 
     /// Adds the phases of a work as leaves on `ipu`.
-    pub fn work(
+    pub(crate) fn work(
         &mut self,
         operation: Option<OperationId>,
         operation_name: &str,
@@ -174,17 +179,23 @@ impl Tables {
     }
 
     /// Whether an IPU has code for what `print` describes already; from now on it has.
-    pub fn has_code(&mut self, ipu: u32, print: &str) -> bool {
+    pub(crate) fn has_code(&mut self, ipu: u32, print: &str) -> bool {
         !self.known_code.insert((ipu, fingerprint(&print)))
     }
 
     /// Tells that what follows on an IPU uses kept tensors of its own: a call has to be told which.
-    pub fn bind_arguments(&mut self, ipu: u32) {
+    pub(crate) fn bind_arguments(&mut self, ipu: u32) {
         self.outlines.entry(ipu).or_default().end_call();
     }
 
     /// Adds as much code to each tile that `tiles` names on an IPU.
-    pub fn code_on(&mut self, category: Category, ipu: u32, tiles: &TileRuns<u64>, bytes: u64) {
+    pub(crate) fn code_on(
+        &mut self,
+        category: Category,
+        ipu: u32,
+        tiles: &TileRuns<u64>,
+        bytes: u64,
+    ) {
         for (range, _) in tiles.shifted(ipu * self.tiles_per_ipu).iter() {
             for tile in range.first..range.end {
                 self.account(category, tile, bytes);
@@ -269,7 +280,12 @@ impl Tables {
     }
 
     /// Adds a leaf on one IPU with its cost, and the control code of a step on its tiles.
-    pub fn costed(&mut self, program: Program, cost: LeafCost, tiles: &TileRuns<u64>) -> ProgramId {
+    pub(crate) fn costed(
+        &mut self,
+        program: Program,
+        cost: LeafCost,
+        tiles: &TileRuns<u64>,
+    ) -> ProgramId {
         let print = fingerprint(&(program.kind as u8, tiles));
         let code = self.outlines.entry(cost.ipu).or_default().add(print);
         let id = self.leaf(program);
@@ -281,7 +297,7 @@ impl Tables {
     }
 
     /// A sync of the tiles of one IPU.
-    pub fn internal_sync(&mut self, ipu: u32) -> ProgramId {
+    pub(crate) fn internal_sync(&mut self, ipu: u32) -> ProgramId {
         let sync = self.program(Program {
             name: "Internal".to_string(),
             ipu: Some(ipu),
@@ -317,7 +333,7 @@ impl Tables {
     }
 
     /// Records the traffic of a program and its code on the tiles of one IPU.
-    pub fn traffic(
+    pub(crate) fn traffic(
         &mut self,
         program: ProgramId,
         ipu: u32,
@@ -400,7 +416,7 @@ impl Tables {
 }
 
 /// A nameless program of one kind, to fill in.
-pub fn leaf(kind: ProgramKind) -> Program {
+pub(crate) fn leaf(kind: ProgramKind) -> Program {
     Program {
         kind,
         name: String::new(),
@@ -414,7 +430,7 @@ pub fn leaf(kind: ProgramKind) -> Program {
 }
 
 /// A step in which all tiles of an IPU take part for as long.
-pub fn whole_ipu(ipu: u32, cycles: u64, tiles: u32) -> LeafCost {
+pub(crate) fn whole_ipu(ipu: u32, cycles: u64, tiles: u32) -> LeafCost {
     LeafCost {
         ipu,
         cycles,

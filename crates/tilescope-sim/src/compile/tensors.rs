@@ -11,7 +11,7 @@ use tilescope_report::Pass;
 
 /// Which of a tensor's memories on an IPU is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub(crate) enum Part {
     /// Where it is made, or kept.
     Made,
     /// What a stage was sent by another.
@@ -22,7 +22,7 @@ pub enum Part {
 
 /// The memory of a tensor on one IPU in one part of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Home {
+pub(crate) struct Home {
     /// The tensor that owns the memory; views and in-place results share it.
     pub tensor: TensorId,
     /// IPU of the replica.
@@ -33,7 +33,7 @@ pub struct Home {
 
 /// A copy of activations or gradients from stage to stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Boundary {
+pub(crate) struct Boundary {
     /// The tensor.
     pub tensor: TensorId,
     /// Stage that sends it.
@@ -46,11 +46,11 @@ pub struct Boundary {
 
 /// Forward nodes that the backward pass runs again, by the block before whose backward nodes they
 /// run.
-pub type Again = BTreeMap<BlockId, Vec<NodeId>>;
+pub(crate) type Again = BTreeMap<BlockId, Vec<NodeId>>;
 
 /// What decides how tensors are kept and copied.
 #[derive(Clone, Copy, Debug)]
-pub struct Keeping<'a> {
+pub(crate) struct Keeping<'a> {
     /// Micro-batches each stage keeps for its backward pass; with one, nothing is stashed.
     pub stash_depths: &'a [u64],
     /// When copies between stages are made.
@@ -63,7 +63,7 @@ pub struct Keeping<'a> {
 
 /// Facts about tensors that follow from graph and placement alone.
 #[derive(Debug)]
-pub struct Tensors {
+pub(crate) struct Tensors {
     root: Vec<TensorId>,
     producer: Vec<Option<NodeId>>,
     stashed: BTreeSet<(TensorId, usize)>,
@@ -75,7 +75,7 @@ pub struct Tensors {
 
 impl Tensors {
     /// Works out sharing, boundaries, stashes and what is computed again.
-    pub fn new(graph: &Graph, placement: &Placement, keeping: &Keeping) -> Self {
+    pub(crate) fn new(graph: &Graph, placement: &Placement, keeping: &Keeping) -> Self {
         let mut producer = vec![None; graph.tensors.len()];
         let mut readers = vec![0usize; graph.tensors.len()];
         for (index, node) in graph.nodes.iter().enumerate() {
@@ -107,27 +107,27 @@ impl Tensors {
     }
 
     /// The tensor whose memory this one uses.
-    pub fn root(&self, tensor: TensorId) -> TensorId {
+    pub(crate) fn root(&self, tensor: TensorId) -> TensorId {
         self.root[tensor.0]
     }
 
     /// Copies between stages.
-    pub fn boundaries(&self) -> impl Iterator<Item = &Boundary> {
+    pub(crate) fn boundaries(&self) -> impl Iterator<Item = &Boundary> {
         self.boundaries.iter()
     }
 
     /// Tensors that a stage keeps from its forward to its backward pass in a stash.
-    pub fn stashed(&self, stage: usize) -> impl Iterator<Item = TensorId> {
+    pub(crate) fn stashed(&self, stage: usize) -> impl Iterator<Item = TensorId> {
         self.stashed.iter().filter(move |(_, at)| *at == stage).map(|(tensor, _)| *tensor)
     }
 
     /// Forward nodes that the backward pass of a stage runs again.
-    pub fn again(&self, stage: usize) -> &Again {
+    pub(crate) fn again(&self, stage: usize) -> &Again {
         &self.again[stage]
     }
 
     /// Where a node of `stage` in `pass` finds a tensor.
-    pub fn home(&self, tensor: TensorId, stage: usize, ipu: u32, pass: Pass) -> Home {
+    pub(crate) fn home(&self, tensor: TensorId, stage: usize, ipu: u32, pass: Pass) -> Home {
         let tensor = self.root(tensor);
         let key = (tensor, stage);
         let restored = pass == Pass::Backward
@@ -303,20 +303,20 @@ fn share(graph: &Graph, placement: &Placement, readers: &[usize]) -> Vec<TensorI
 
 /// Liveness steps each home is used in, and what vertices need of its place.
 #[derive(Debug, Default)]
-pub struct Lifetimes {
+pub(crate) struct Lifetimes {
     spans: BTreeMap<Home, Range<u32>>,
     places: BTreeMap<Home, Place>,
 }
 
 impl Lifetimes {
     /// Extends the life of `home` to cover `steps`.
-    pub fn touch(&mut self, home: Home, steps: Range<u32>) {
+    pub(crate) fn touch(&mut self, home: Home, steps: Range<u32>) {
         let span = self.spans.entry(home).or_insert_with(|| steps.clone());
         *span = span.start.min(steps.start)..span.end.max(steps.end);
     }
 
     /// Notes what vertices that use `home` need of its place; the strictest wish counts.
-    pub fn place(&mut self, home: Home, place: Place) {
+    pub(crate) fn place(&mut self, home: Home, place: Place) {
         if place != Place::Any {
             let known = self.places.entry(home).or_default();
             *known = place.max(*known);
@@ -324,7 +324,7 @@ impl Lifetimes {
     }
 
     /// All homes with their lives and places, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (Home, Range<u32>, Place)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Home, Range<u32>, Place)> {
         let place = |home: &Home| self.places.get(home).copied().unwrap_or_default();
         self.spans.iter().map(move |(home, span)| (*home, span.clone(), place(home)))
     }

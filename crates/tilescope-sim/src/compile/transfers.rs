@@ -5,7 +5,7 @@ use super::tables::{Item, Tables, leaf};
 use super::tensors::{Boundary, Home, Part};
 use crate::graph::{DType, Role, TensorId};
 use crate::lower::code;
-use crate::lower::elementwise::{self, Binary, Broadcast};
+use crate::lower::elementwise::{self, Binary};
 use crate::lower::exchange::sends;
 use crate::lower::layout::linear_mapping;
 use crate::lower::rearrange::{WORD_BYTES, arrange, copy_vertex};
@@ -53,7 +53,7 @@ pub struct LinkCopy {
 
 impl Maker<'_> {
     /// The copies from the host that feed a stage.
-    pub fn host_inputs(&mut self, stage: usize) -> Vec<HostCopy> {
+    pub(crate) fn host_inputs(&mut self, stage: usize) -> Vec<HostCopy> {
         let graph = self.graph;
         if self.spec.options.host.loader == Loader::Synthetic {
             return Vec::new();
@@ -66,7 +66,7 @@ impl Maker<'_> {
     }
 
     /// The copies to the host of what a stage makes.
-    pub fn host_outputs(&mut self, stage: usize) -> Vec<HostCopy> {
+    pub(crate) fn host_outputs(&mut self, stage: usize) -> Vec<HostCopy> {
         let graph = self.graph;
         if self.spec.options.host.loader == Loader::Synthetic {
             return Vec::new();
@@ -115,8 +115,7 @@ impl Maker<'_> {
         if self.spec.options.normalise_on_ipu && matches!(own, DType::Float | DType::Half) {
             for (part, operation) in [("mean", Binary::Subtract), ("scale", Binary::Multiply)] {
                 let name = format!("normalise/{part}");
-                let one = Broadcast::Scalar;
-                phases.push(elementwise::broadcast_in_place(&name, operation, one, own, &elements));
+                phases.push(elementwise::scalar_in_place(&name, operation, own, &elements));
             }
         }
         let work = Work {
@@ -190,7 +189,7 @@ impl Maker<'_> {
     }
 
     /// Copies between stages, grouped as the schedule makes them.
-    pub fn link_copies(&mut self) -> Vec<LinkCopy> {
+    pub(crate) fn link_copies(&mut self) -> Vec<LinkCopy> {
         let boundaries: Vec<Boundary> = self.tensors.boundaries().copied().collect();
         if boundaries.is_empty() {
             return Vec::new();
@@ -324,17 +323,17 @@ fn add_flow(tiles: &mut [TileTraffic], bytes: &TileRuns<u64>, sends_it: bool) {
 }
 
 /// Bytes of each I/O tile when `total` bytes are dealt out over them; they follow the compute tiles.
-pub fn io_mapping(compute_tiles: u32, io_tiles: u32, total: u64) -> TileRuns<u64> {
+pub(crate) fn io_mapping(compute_tiles: u32, io_tiles: u32, total: u64) -> TileRuns<u64> {
     linear_mapping(total, 1, 1, io_tiles).shifted(compute_tiles)
 }
 
 /// A sync of all IPUs, and with the host where a stream copy follows.
-pub fn external_sync(tables: &mut Tables) -> ProgramId {
+pub(crate) fn external_sync(tables: &mut Tables) -> ProgramId {
     tables.program(Program { name: "External".to_string(), ..leaf(ProgramKind::Sync) })
 }
 
 /// Adds the sync and the three steps of a copy between the host and one IPU.
-pub fn stream_copy(
+pub(crate) fn stream_copy(
     tables: &mut Tables,
     name: &str,
     stage: usize,

@@ -12,7 +12,7 @@ use tilescope_report::units::{ProgramId, TileRange, TileRuns};
 use tilescope_report::{Category, Pass, Program, ProgramKind};
 
 /// The pieces of a program and its roots.
-pub struct Parts {
+pub(crate) struct Parts {
     pub roots: Vec<ProgramId>,
     pub fragments: Vec<Fragment>,
     pub prologue: Prologue,
@@ -27,7 +27,7 @@ pub struct Parts {
 ///
 /// Liveness steps count in the order in which things are made here, which is the order of the
 /// compiled program with loop bodies once.
-pub fn assemble(maker: &mut Maker, schedule: &Schedule) -> Result<Parts, LowerError> {
+pub(crate) fn assemble(maker: &mut Maker, schedule: &Schedule) -> Result<Parts, LowerError> {
     let stages = maker.placement.stages.len();
     let training = maker.spec.model.training;
     maker.lower()?;

@@ -67,7 +67,7 @@ impl GraphBuilder {
     }
 
     /// The graph so far.
-    pub fn graph(&self) -> &Graph {
+    pub(crate) fn graph(&self) -> &Graph {
         &self.graph
     }
 
@@ -112,7 +112,7 @@ impl GraphBuilder {
     }
 
     /// Runs the operation added last as soon as `operand` is there.
-    pub fn run_early(&mut self, operand: TensorId) {
+    pub(crate) fn run_early(&mut self, operand: TensorId) {
         let nodes = &mut self.graph.nodes;
         let made = nodes.iter().rposition(|node| node.outputs.contains(&operand));
         if let Some((made, last)) = made.zip(nodes.len().checked_sub(1)) {
@@ -135,7 +135,7 @@ impl GraphBuilder {
     }
 
     /// Sends a tensor to the host for each micro-batch.
-    pub fn output(&mut self, tensor: TensorId) {
+    pub(crate) fn output(&mut self, tensor: TensorId) {
         self.graph.outputs.push(tensor);
     }
 

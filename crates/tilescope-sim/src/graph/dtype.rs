@@ -40,7 +40,7 @@ impl DType {
     }
 
     /// Name inside Poplar's vertex types: `float`, `half`.
-    pub fn poplar_name(self) -> &'static str {
+    pub(crate) fn poplar_name(self) -> &'static str {
         match self {
             Self::Quarter => "quarter",
             Self::Half => "half",

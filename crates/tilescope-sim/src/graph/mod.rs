@@ -20,7 +20,7 @@ pub struct TensorId(pub usize);
 
 /// Index of a node in its graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(pub usize);
+pub(crate) struct NodeId(pub usize);
 
 /// Index of a block in its graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,11 +45,6 @@ impl TensorType {
     pub fn elements(&self) -> u64 {
         self.shape.iter().product()
     }
-
-    /// Size in bytes.
-    pub fn bytes(&self) -> u64 {
-        self.elements() * self.dtype.bytes()
-    }
 }
 
 impl fmt::Display for TensorType {
@@ -60,7 +55,7 @@ impl fmt::Display for TensorType {
 }
 
 /// Prints a shape as `[40,1,28,28]`.
-pub struct Shape<'a>(pub &'a [u64]);
+pub(crate) struct Shape<'a>(pub &'a [u64]);
 
 impl fmt::Display for Shape<'_> {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
@@ -88,7 +83,7 @@ pub enum Role {
 
 impl Role {
     /// Whether the tensor keeps its value between micro-batches.
-    pub fn is_persistent(self) -> bool {
+    pub(crate) fn is_persistent(self) -> bool {
         matches!(self, Self::Resident | Self::Parameter | Self::State | Self::Accumulator)
     }
 }
@@ -145,12 +140,12 @@ impl Graph {
     }
 
     /// Types of several tensors.
-    pub fn types(&self, ids: &[TensorId]) -> Vec<TensorType> {
+    pub(crate) fn types(&self, ids: &[TensorId]) -> Vec<TensorType> {
         ids.iter().map(|id| self.tensor(*id).ty.clone()).collect()
     }
 
     /// Tensors of one role.
-    pub fn with_role(&self, role: Role) -> impl Iterator<Item = TensorId> {
+    pub(crate) fn with_role(&self, role: Role) -> impl Iterator<Item = TensorId> {
         let all = self.tensors.iter().enumerate();
         all.filter(move |(_, tensor)| tensor.role == role).map(|(i, _)| TensorId(i))
     }
@@ -158,12 +153,6 @@ impl Graph {
     /// Number of trainable values.
     pub fn parameter_count(&self) -> u64 {
         self.with_role(Role::Parameter).map(|id| self.tensor(id).ty.elements()).sum()
-    }
-
-    /// Floating point operations of all nodes of one pass.
-    pub fn flops(&self, pass: Pass) -> u64 {
-        let nodes = self.nodes.iter().filter(|node| node.pass == pass);
-        nodes.map(|node| self.node_flops(node)).sum()
     }
 
     /// Floating point operations of one node.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 impl Graph {
     /// Splits every linear layer whose columns divide evenly over `parts` IPUs. The graph that is
     /// left is that of one of them.
-    pub fn split_linear_layers(self, parts: u64) -> Graph {
+    pub(crate) fn split_linear_layers(self, parts: u64) -> Graph {
         let mut graph = self;
         let nodes = std::mem::take(&mut graph.nodes);
         let uses = |tensor: TensorId| {

@@ -21,7 +21,7 @@ impl Backward<'_> {
     ///
     /// # Errors
     /// Says that the loss does not depend on the node: a defect of the model.
-    pub fn gradient(&self) -> Result<TensorId, GraphError> {
+    pub(crate) fn gradient(&self) -> Result<TensorId, GraphError> {
         self.output_gradients.first().copied().flatten().ok_or_else(|| GraphError {
             node: self.node.name.clone(),
             problem: "the loss does not depend on this operation".to_string(),
@@ -29,18 +29,18 @@ impl Backward<'_> {
     }
 
     /// The error of an operator that cannot be differentiated.
-    pub fn no_gradient(&self) -> GraphError {
+    pub(crate) fn no_gradient(&self) -> GraphError {
         let problem = format!("{} has no gradient", self.node.operator.kind());
         GraphError { node: self.node.name.clone(), problem }
     }
 
     /// Whether a gradient of this input is of use to anyone.
-    pub fn wants(&self, input: usize) -> bool {
+    pub(crate) fn wants(&self, input: usize) -> bool {
         self.trained[self.node.inputs[input].0]
     }
 
     /// Type of an input.
-    pub fn input_type(&self, input: usize) -> TensorType {
+    pub(crate) fn input_type(&self, input: usize) -> TensorType {
         self.builder.graph().tensor(self.node.inputs[input]).ty.clone()
     }
 
@@ -48,7 +48,7 @@ impl Backward<'_> {
     ///
     /// # Errors
     /// As [`GraphBuilder::apply`].
-    pub fn apply(
+    pub(crate) fn apply(
         &mut self,
         part: &str,
         operator: impl Operator + 'static,
@@ -61,7 +61,7 @@ impl Backward<'_> {
     ///
     /// # Errors
     /// As [`GraphBuilder::apply_all`].
-    pub fn apply_all(
+    pub(crate) fn apply_all(
         &mut self,
         part: &str,
         operator: impl Operator + 'static,

@@ -22,7 +22,7 @@ use tilescope_report::{Category, TargetKind, TileMemory};
 
 /// What one operation costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cost {
+pub(crate) struct Cost {
     /// Cycles from the end of the upload to the start of the download.
     pub cycles: u64,
     /// Sum over all tiles of always-live bytes and of each tile's peak of the others.
@@ -42,7 +42,7 @@ pub fn cycles(work: &Work) -> u64 {
 
 /// Bytes of a vertex without its constants: pointers of its edges and some counts. Where 16 bits reach all of a tile's
 /// memory in words, pointers take two bytes.
-pub fn state_bytes(chip: &Chip, vertex: &VertexUse) -> u64 {
+pub(crate) fn state_bytes(chip: &Chip, vertex: &VertexUse) -> u64 {
     const COUNTS_BYTES: u64 = 6;
     let pointer = if chip.bytes_per_tile <= 4 << 16 { 2 } else { 4 };
     vertex.edges * pointer + COUNTS_BYTES + vertex.field_bytes
@@ -61,7 +61,7 @@ struct Operand {
 
 /// What a tool runs between upload and download.
 #[derive(Clone, Debug)]
-pub struct Program {
+pub(crate) struct Program {
     /// Tiles of the IPU that are used.
     tiles: u32,
     /// What happens, in order.
@@ -80,7 +80,7 @@ impl Program {
     ///
     /// # Errors
     /// An operation that cannot be lowered.
-    pub fn new(
+    pub(crate) fn new(
         mut lowering: Lowering,
         idle: &BTreeSet<NodeId>,
         code: bool,
@@ -182,7 +182,7 @@ impl<'a> Uses<'a> {
 }
 
 /// Costs of a program.
-pub fn cost(chip: &Chip, program: &Program) -> Cost {
+pub(crate) fn cost(chip: &Chip, program: &Program) -> Cost {
     let memory = allocate(chip, &variables(chip, program), program.tiles).memory;
     let sum = |bytes: fn(&TileMemory) -> u64| memory.map(bytes).total();
     Cost {

@@ -20,7 +20,7 @@ const FLOOR: &[(Category, u64)] = &[
 ];
 
 /// Control code of one step on a tile that takes part: the adder's 24 bytes a launch.
-pub const CONTROL_BYTES_PER_STEP: u64 = 24;
+pub(crate) const CONTROL_BYTES_PER_STEP: u64 = 24;
 
 /// Exchange code of one received message, and of one send of up to 64 words (poplibs
 /// lib/popops/DynamicSlice.cpp prices a message at 4 bytes).
@@ -43,7 +43,7 @@ const COUNTER_BYTES: u64 = 4;
 const EXTRA_COUNTERS: u64 = 2;
 
 /// Code bytes of copy vertices on a tile that has any: what the dense layer's total leaves.
-pub const COPY_CODE_BYTES: u64 = 690;
+pub(crate) const COPY_CODE_BYTES: u64 = 690;
 
 /// Code sizes by the start of the vertex type's name, counted from the assembly sources of
 /// graphcore/poplibs (instructions x 4 bytes, worker and supervisor); first match wins.
@@ -72,7 +72,7 @@ const VERTEX_CODE: &[(&str, u64)] = &[
 const OTHER_VERTEX_CODE: u64 = 240;
 
 /// Code bytes of one vertex type on a tile that uses it.
-pub fn vertex_code_bytes(vertex_type: &str, kind: TargetKind) -> u64 {
+pub(crate) fn vertex_code_bytes(vertex_type: &str, kind: TargetKind) -> u64 {
     if kind == TargetKind::IpuModel {
         return 0;
     }
@@ -81,18 +81,18 @@ pub fn vertex_code_bytes(vertex_type: &str, kind: TargetKind) -> u64 {
 }
 
 /// Whether a vertex copies data around: its code is shared by all copy vertices of a tile.
-pub fn is_copy_vertex(vertex_type: &str) -> bool {
+pub(crate) fn is_copy_vertex(vertex_type: &str) -> bool {
     ["StridedCopy", "Memcpy", "LongStridedCopy"].iter().any(|part| vertex_type.contains(part))
 }
 
 /// Bytes of state of one vertex: a header and pointers (12 bytes with one edge, 16 with two or
 /// three; lists of edges lie in field data).
-pub fn vertex_state_bytes(edges: u64) -> u64 {
+pub(crate) fn vertex_state_bytes(edges: u64) -> u64 {
     if edges <= 1 { 12 } else { 16 }
 }
 
 /// Exchange code of one internal exchange on a tile.
-pub fn exchange_code_bytes(traffic: &TileTraffic, kind: TargetKind) -> u64 {
+pub(crate) fn exchange_code_bytes(traffic: &TileTraffic, kind: TargetKind) -> u64 {
     match kind {
         TargetKind::IpuModel => 0,
         TargetKind::Ipu => {
@@ -102,7 +102,7 @@ pub fn exchange_code_bytes(traffic: &TileTraffic, kind: TargetKind) -> u64 {
 }
 
 /// Code of one copy between IPUs on a tile at either end, for messages of 64 words.
-pub fn global_code_bytes(traffic: &TileTraffic, kind: TargetKind) -> u64 {
+pub(crate) fn global_code_bytes(traffic: &TileTraffic, kind: TargetKind) -> u64 {
     match kind {
         TargetKind::IpuModel => 0,
         TargetKind::Ipu => {
@@ -129,14 +129,14 @@ const MOST_CASES: u64 = 8;
 const COLLECTIVE_EXCHANGE_BYTES: (u64, u64) = (32, 128);
 
 /// Global exchange code of one half of an all-reduce on a tile.
-pub fn collective_code_bytes(kind: TargetKind) -> u64 {
+pub(crate) fn collective_code_bytes(kind: TargetKind) -> u64 {
     if kind == TargetKind::IpuModel { 0 } else { COLLECTIVE_BYTES }
 }
 
 /// Control code and internal exchange code that `steps` steps over so many ranks have on a tile,
 /// besides those of the first step's programs: poplibs lowers collectives to a switch on the
 /// replica with a slice, a copy and an addition for each step.
-pub fn collective_step_bytes(steps: u64, ranks: u64) -> (u64, u64) {
+pub(crate) fn collective_step_bytes(steps: u64, ranks: u64) -> (u64, u64) {
     let programs = 3 * steps.saturating_sub(1) + 2;
     let cases = steps.min(MOST_CASES) * ranks.min(MOST_CASES);
     let control = CONTROL_BYTES_PER_STEP * programs.min(3 * MOST_CASES) + CASE_BYTES * cases;
@@ -145,7 +145,7 @@ pub fn collective_step_bytes(steps: u64, ranks: u64) -> (u64, u64) {
 }
 
 /// Code of one host copy on a tile.
-pub fn host_code_bytes(traffic: &TileTraffic, kind: TargetKind) -> u64 {
+pub(crate) fn host_code_bytes(traffic: &TileTraffic, kind: TargetKind) -> u64 {
     match kind {
         TargetKind::IpuModel => 0,
         TargetKind::Ipu => {
@@ -158,7 +158,7 @@ pub fn host_code_bytes(traffic: &TileTraffic, kind: TargetKind) -> u64 {
 
 /// Bytes per tile and category, for all tiles of a replica.
 #[derive(Clone, Debug)]
-pub struct CodeAccount {
+pub(crate) struct CodeAccount {
     kind: TargetKind,
     tiles: usize,
     by_category: Vec<Vec<u64>>,
@@ -167,7 +167,7 @@ pub struct CodeAccount {
 
 impl CodeAccount {
     /// The floor of an empty program on `tiles` tiles.
-    pub fn new(chip: &Chip, kind: TargetKind, tiles: usize) -> Self {
+    pub(crate) fn new(chip: &Chip, kind: TargetKind, tiles: usize) -> Self {
         let by_category = vec![vec![0; tiles]; Category::ALL.len()];
         let mut account = Self { kind, tiles, by_category, has_copies: vec![false; tiles] };
         for (category, bytes) in FLOOR {
@@ -179,7 +179,7 @@ impl CodeAccount {
     }
 
     /// Adds bytes on one tile; code is dropped on an IPU Model.
-    pub fn add(&mut self, category: Category, tile: u32, bytes: u64) {
+    pub(crate) fn add(&mut self, category: Category, tile: u32, bytes: u64) {
         if self.kind == TargetKind::IpuModel && is_code(category) {
             return;
         }
@@ -187,32 +187,32 @@ impl CodeAccount {
     }
 
     /// Adds bytes on every tile.
-    pub fn add_everywhere(&mut self, category: Category, bytes: u64) {
+    pub(crate) fn add_everywhere(&mut self, category: Category, bytes: u64) {
         for tile in 0..self.tiles {
             self.add(category, tile as u32, bytes);
         }
     }
 
     /// Adds the counter of one compute set on every tile.
-    pub fn add_compute_set(&mut self) {
+    pub(crate) fn add_compute_set(&mut self) {
         self.add_everywhere(Category::InstrumentationResults, COUNTER_BYTES);
     }
 
     /// Notes that a tile copies data; the shared copy code is added once.
-    pub fn add_copy_code(&mut self, tile: u32) {
+    pub(crate) fn add_copy_code(&mut self, tile: u32) {
         if !std::mem::replace(&mut self.has_copies[tile as usize], true) {
             self.add(Category::VertexCode, tile, COPY_CODE_BYTES);
         }
     }
 
     /// Bytes of each tile of one category.
-    pub fn category(&self, category: Category) -> &[u64] {
+    pub(crate) fn category(&self, category: Category) -> &[u64] {
         &self.by_category[category as usize]
     }
 }
 
 /// Whether a category is fetched as instructions.
-pub fn is_executable(category: Category) -> bool {
+pub(crate) fn is_executable(category: Category) -> bool {
     matches!(
         category,
         Category::ControlCode

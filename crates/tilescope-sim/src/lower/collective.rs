@@ -13,7 +13,7 @@ use tilescope_report::units::TileRuns;
 
 /// The two halves of an all-reduce; each is a collective of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// Each replica ends with the sum of its part.
     ReduceScatter,
     /// Each replica ends with all parts.
@@ -22,7 +22,7 @@ pub enum Kind {
 
 impl Kind {
     /// Name in programs.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::ReduceScatter => "reduceScatter",
             Self::AllGather => "allGather",
@@ -32,7 +32,7 @@ impl Kind {
 
 /// How fragments go round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
+pub(crate) enum Method {
     /// One way round.
     ClockwiseRing,
     /// Both ways to the far side: half as many steps.
@@ -45,7 +45,7 @@ pub enum Method {
 
 /// The replicas that take part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ranks {
+pub(crate) struct Ranks {
     /// Replicas.
     pub count: u64,
     /// IPUs of each.
@@ -54,7 +54,7 @@ pub struct Ranks {
 
 /// Steps of one half on one kind of link.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Round {
+pub(crate) struct Round {
     /// How fragments go round.
     pub method: Method,
     /// Replicas that take part.
@@ -78,7 +78,7 @@ const SMALL_FROM_NINE: u64 = 19_922_944;
 const MANY_RANKS: u64 = 16;
 
 /// The method for `bytes` on each IPU.
-pub fn method(topology: Topology, ranks: Ranks, kind: Kind, bytes: u64) -> Method {
+pub(crate) fn method(topology: Topology, ranks: Ranks, kind: Kind, bytes: u64) -> Method {
     let bytes = match kind {
         Kind::AllGather => bytes / ranks.count.max(1),
         Kind::ReduceScatter => bytes / 2,
@@ -98,7 +98,7 @@ pub fn method(topology: Topology, ranks: Ranks, kind: Kind, bytes: u64) -> Metho
 }
 
 /// The rounds of one half for `bytes` on each IPU: within a rack, and over GW-Links between racks.
-pub fn rounds(system: &System, ranks: Ranks, kind: Kind, bytes: u64) -> Vec<Round> {
+pub(crate) fn rounds(system: &System, ranks: Ranks, kind: Kind, bytes: u64) -> Vec<Round> {
     if ranks.count < 2 {
         return Vec::new();
     }
@@ -130,7 +130,11 @@ pub fn rounds(system: &System, ranks: Ranks, kind: Kind, bytes: u64) -> Vec<Roun
 }
 
 /// What the tiles do in one step besides copying: slice before it, and add after it.
-pub fn step_phases(kind: Kind, dtype: DType, elements: &TileRuns<u64>) -> (Phase, Option<Phase>) {
+pub(crate) fn step_phases(
+    kind: Kind,
+    dtype: DType,
+    elements: &TileRuns<u64>,
+) -> (Phase, Option<Phase>) {
     let slice = elementwise::compute(
         "dynamicSlice",
         format!("popops::DynamicSlice1D<{}>", dtype.poplar_name()),
@@ -144,7 +148,7 @@ pub fn step_phases(kind: Kind, dtype: DType, elements: &TileRuns<u64>) -> (Phase
 
 /// Cycles to slice `count` elements of a tile out of a larger tensor: `25 + 6 (39 + 24 + 2 n / 6 v)`
 /// (poplibs lib/popops/popopsCycleEstimators.cpp, DynamicSlice1D).
-pub fn slice_cycles(count: u64, dtype: DType) -> u64 {
+pub(crate) fn slice_cycles(count: u64, dtype: DType) -> u64 {
     let width = 8 / dtype.bytes();
     25 + 6 * (39 + 24 + 2 * count.div_ceil(6 * width))
 }

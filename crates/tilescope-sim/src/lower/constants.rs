@@ -12,58 +12,58 @@ pub const EXCHANGE_START_CYCLES: u64 = 320;
 
 /// The part of [`EXCHANGE_START_CYCLES`] that a trace shows as internal sync: the trace of
 /// Poplar's matmul tutorial has about 100 cycles between steps.
-pub const INTERNAL_SYNC_CYCLES: u64 = 100;
+pub(crate) const INTERNAL_SYNC_CYCLES: u64 = 100;
 
 /// C: cycles to start a compute set, sync included. Added once per compute set by the run.
 /// Fitted on Poplar IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`.
-pub const COMPUTE_START_CYCLES: u64 = 80;
+pub(crate) const COMPUTE_START_CYCLES: u64 = 80;
 
 /// kx: cycles to arrange broadcast weights on the tile, per cycle of their exchange at 4 bytes
 /// per cycle. Fitted on Poplar IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`.
-pub const WEIGHT_ARRANGE_SHARE: f64 = 0.241;
+pub(crate) const WEIGHT_ARRANGE_SHARE: f64 = 0.241;
 
 /// al: cycles per byte of rearranged data whose elements are smaller than a word, for exchanges
 /// move words. Fitted on Poplar IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`; of
 /// floats the best fit is 0.
-pub const REARRANGE_CYCLES_PER_BYTE: f64 = 0.262;
+pub(crate) const REARRANGE_CYCLES_PER_BYTE: f64 = 0.262;
 
 /// nx: cycles per byte of the input of kernels larger than one, spent gathering it on the tile.
 /// Fitted on Poplar IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`.
-pub const KERNEL_GATHER_CYCLES_PER_BYTE: f64 = 0.068;
+pub(crate) const KERNEL_GATHER_CYCLES_PER_BYTE: f64 = 0.068;
 
 /// ch: cycles per piece gathered where groups of channels do not divide the channels. Fitted on
 /// Poplar IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`.
-pub const PIECE_GATHER_CYCLES: f64 = 13.5;
+pub(crate) const PIECE_GATHER_CYCLES: f64 = 13.5;
 
 /// Bytes of code that copies rearranged operands into place, where code is compiled: the copies of
 /// several widths that Poplar's compiler makes besides the vertices of poplibs. Fitted on the
 /// Inception convolutions with kernels of one of the same file.
-pub const REARRANGING_CODE_BYTES: u64 = 1_400;
+pub(crate) const REARRANGING_CODE_BYTES: u64 = 1_400;
 
 /// Cycles of on-tile copies before the first byte moves: what the reductions whose results are
 /// written out of order take longer (tests/data/poplar_ipumodel_ops.csv).
-pub const ON_TILE_COPY_CYCLES: u64 = 200;
+pub(crate) const ON_TILE_COPY_CYCLES: u64 = 200;
 
 /// Cycles of a worker that pools besides those of the published formula, which is younger than the
 /// rows: from the plans the rows took.
-pub const POOL_WORKER_CYCLES: u64 = 22;
+pub(crate) const POOL_WORKER_CYCLES: u64 = 22;
 
 /// Cycles to copy a half that no neighbour goes with: words are read and written for it, by one
 /// worker. Fitted on the pooling of single channels of the same file.
-pub const HALF_COPY_CYCLES: u64 = 10;
+pub(crate) const HALF_COPY_CYCLES: u64 = 10;
 
 /// Cycles each of many short messages takes its receiver besides its words. Fitted on the
 /// reductions of the same file.
-pub const MESSAGE_CYCLES: u64 = 5;
+pub(crate) const MESSAGE_CYCLES: u64 = 5;
 
 /// Bytes of a tile on an IPU Model besides tensors, temporaries and vertices. Read off the memory of
 /// the reductions of the same file.
-pub const MODEL_TILE_BYTES: u64 = 14;
+pub(crate) const MODEL_TILE_BYTES: u64 = 14;
 
 /// Bytes that the first tile has more: where the program keeps its own variables. From the fullest
 /// tiles of the same rows.
-pub const MODEL_FIRST_TILE_BYTES: u64 = 96;
+pub(crate) const MODEL_FIRST_TILE_BYTES: u64 = 96;
 
 /// Cycles a worker takes for one more operation on a vector inside an expression that has a vertex
 /// of its own: arithmetic and a load. Assumed; the generated code is not public.
-pub const EXPRESSION_VECTOR_CYCLES: u64 = 2;
+pub(crate) const EXPRESSION_VECTOR_CYCLES: u64 = 2;

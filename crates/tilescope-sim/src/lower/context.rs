@@ -63,13 +63,13 @@ pub struct Lives {
 
 impl Lives {
     /// For each input the phases it is needed in, of a work of so many.
-    pub fn of_inputs(&self, phases: usize) -> impl Iterator<Item = Range<usize>> {
+    pub(crate) fn of_inputs(&self, phases: usize) -> impl Iterator<Item = Range<usize>> {
         let listed = self.inputs_until.iter().copied().chain(std::iter::repeat(None));
         listed.map(move |until| 0..until.unwrap_or(phases))
     }
 
     /// For each output the phases it exists in, of a work of so many.
-    pub fn of_outputs(&self, phases: usize) -> impl Iterator<Item = Range<usize>> {
+    pub(crate) fn of_outputs(&self, phases: usize) -> impl Iterator<Item = Range<usize>> {
         let listed = self.outputs_from.iter().copied().chain(std::iter::repeat(0));
         listed.map(move |from| from..phases)
     }
@@ -244,12 +244,12 @@ impl<'a> Lowering<'a> {
     }
 
     /// Lays a tensor out.
-    pub fn lay_out(&mut self, tensor: TensorId, layout: Layout) {
+    pub(crate) fn lay_out(&mut self, tensor: TensorId, layout: Layout) {
         self.layouts[tensor.0] = Some(self.known_layouts.number(layout));
     }
 
     /// How a tensor lies; one that nobody placed yet is placed linearly.
-    pub fn layout_or_linear(&mut self, tensor: TensorId) -> Layout {
+    pub(crate) fn layout_or_linear(&mut self, tensor: TensorId) -> Layout {
         if let Some(layout) = self.layout(tensor) {
             return layout.clone();
         }
@@ -260,12 +260,12 @@ impl<'a> Lowering<'a> {
     }
 
     /// Notes the planner's choice for the operation being lowered, as a JSON object.
-    pub fn note_plan(&mut self, plan: String) {
+    pub(crate) fn note_plan(&mut self, plan: String) {
         self.plan = Some(plan);
     }
 
     /// Notes when operands and results of the operation being lowered exist.
-    pub fn note_lives(&mut self, lives: Lives) {
+    pub(crate) fn note_lives(&mut self, lives: Lives) {
         self.lives = lives;
     }
 }

@@ -5,7 +5,7 @@
 const SEED: u64 = 0x9e37_79b9;
 
 /// A hash of sizes.
-pub fn hash(sizes: impl IntoIterator<Item = u64>) -> u64 {
+pub(crate) fn hash(sizes: impl IntoIterator<Item = u64>) -> u64 {
     sizes.into_iter().fold(SEED, combined)
 }
 

@@ -22,7 +22,7 @@ fn vertex_cycles(count: u64) -> u64 {
 
 /// Sizes of the product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct DotProducts {
+pub(crate) struct DotProducts {
     /// Rows of the matrix.
     pub rows: u64,
     /// Columns of the matrix, values of the vector.
@@ -48,7 +48,7 @@ impl DotProducts {
     }
 
     /// Segments of a row: the number with the lowest estimate, the smallest among equals.
-    pub fn segments(&self, bytes_per_cycle: u64) -> u64 {
+    pub(crate) fn segments(&self, bytes_per_cycle: u64) -> u64 {
         // More than a segment for each worker of each tile only adds work.
         let most = self.columns.min(WORKERS * u64::from(self.tiles)).max(1);
         (1..=most).min_by_key(|count| self.estimate(*count, bytes_per_cycle)).unwrap_or(1)
@@ -72,14 +72,19 @@ impl DotProducts {
     }
 
     /// How the result lies.
-    pub fn result(&self) -> Layout {
+    pub(crate) fn result(&self) -> Layout {
         let elements = self.per_tile(self.rows, |rows| rows.end - rows.start);
         Layout { elements, order: Order::Linear }
     }
 
     /// The product of a matrix and a vector whose bytes lie as given: rows of the matrix go to
     /// their vertices first, because streams bring them in order of memory.
-    pub fn product(&self, matrix: &TileRuns<u64>, vector: &TileRuns<u64>, speed: u64) -> Work {
+    pub(crate) fn product(
+        &self,
+        matrix: &TileRuns<u64>,
+        vector: &TileRuns<u64>,
+        speed: u64,
+    ) -> Work {
         let segments = self.segments(speed);
         let products = self.rows * segments;
         let length = |segment: u64| {

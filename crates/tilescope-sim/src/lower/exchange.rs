@@ -19,7 +19,7 @@ const RELAYOUT_MESSAGES: u64 = 4;
 const TRANSPOSING_MESSAGES: u64 = 16;
 
 /// Send instructions for equal messages of `bytes` in all: each takes its own.
-pub fn sends(bytes: u64, messages: u64) -> u64 {
+pub(crate) fn sends(bytes: u64, messages: u64) -> u64 {
     let messages = messages.max(1);
     messages * bytes.div_ceil(messages).div_ceil(4 * WORDS_PER_SEND)
 }
@@ -65,7 +65,7 @@ fn traffic(
 }
 
 /// An exchange phase from what each tile receives and sends; nothing where nothing moves.
-pub fn phase(
+pub(crate) fn phase(
     name: &str,
     received: &TileRuns<u64>,
     sent: &TileRuns<u64>,
@@ -86,7 +86,7 @@ pub fn phase(
 
 /// An exchange in which tiles gather many short messages, a known number each: each takes some
 /// cycles besides its words.
-pub fn gather(
+pub(crate) fn gather(
     name: &str,
     received: &TileRuns<u64>,
     sent: &TileRuns<u64>,
@@ -111,7 +111,7 @@ pub fn gather(
 
 /// A tensor moves from one layout to another. Tiles that keep as many bytes as they had still
 /// trade them: the places differ.
-pub fn relayout(
+pub(crate) fn relayout(
     name: &str,
     from: &TileRuns<u64>,
     to: &TileRuns<u64>,
@@ -128,7 +128,7 @@ pub fn relayout(
 }
 
 /// Tiles of `holders` send all they hold to each tile of `receivers` (D2.3: 2 + 2 messages).
-pub fn broadcast(
+pub(crate) fn broadcast(
     name: &str,
     holders: &TileRuns<u64>,
     receivers: TileRange,

@@ -25,7 +25,7 @@ pub enum Order {
 
 impl Order {
     /// The innermost axis of a tensor of `shape`, and how many elements of it lie together.
-    pub fn innermost(self, shape: &[u64]) -> (usize, u64) {
+    pub(crate) fn innermost(self, shape: &[u64]) -> (usize, u64) {
         match self {
             Self::Linear => (shape.len().saturating_sub(1), shape.last().copied().unwrap_or(1)),
             Self::Grouped { axis, group } => (axis, group),
@@ -36,7 +36,7 @@ impl Order {
 
     /// The same order seen in another shape of as many elements: groups of an axis stay together
     /// where an axis of the new shape runs along them.
-    pub fn reshaped(self, from: &[u64], to: &[u64]) -> Self {
+    pub(crate) fn reshaped(self, from: &[u64], to: &[u64]) -> Self {
         let Self::Grouped { axis, group } = self else { return self };
         let step = |shape: &[u64], axis: usize| shape[axis + 1..].iter().product::<u64>();
         let along = |new: &usize| to[*new] > 1 && step(to, *new) == step(from, axis);
@@ -47,7 +47,7 @@ impl Order {
     }
 
     /// The same order when axis `i` is the former axis `permutation[i]`.
-    pub fn permuted(self, shape: &[u64], permutation: &[usize]) -> Self {
+    pub(crate) fn permuted(self, shape: &[u64], permutation: &[usize]) -> Self {
         let (innermost, group) = match self {
             Self::Linear if permutation.is_sorted() => return self,
             Self::Reshaped => return self,
@@ -101,7 +101,7 @@ const LOAD_BYTES: u64 = 8;
 impl Layout {
     /// Elements dealt out evenly from tile 0 up, as `poputil::mapTensorLinearly` does: in grains
     /// of 8 bytes, at least 128 bytes on a tile, as few tiles as keep the fullest one small (poplibs lib/poputil/TileMapping.cpp).
-    pub fn linear(elements: u64, element_bytes: u64, tiles: u32) -> Self {
+    pub(crate) fn linear(elements: u64, element_bytes: u64, tiles: u32) -> Self {
         Self {
             elements: linear_mapping(elements, element_bytes, LINEAR_MIN_BYTES, tiles),
             order: Order::Linear,
@@ -112,7 +112,12 @@ impl Layout {
     /// each tile, from a tile on that depends on the shape. Poplibs goes by the tiles that the
     /// tensor lies on, and round where the tiles end (lib/poputil/Util.cpp,
     /// createBroadcastOperand with dithering).
-    pub fn broadcast_operand(shape: &[u64], elements: u64, element_bytes: u64, tiles: u32) -> Self {
+    pub(crate) fn broadcast_operand(
+        shape: &[u64],
+        elements: u64,
+        element_bytes: u64,
+        tiles: u32,
+    ) -> Self {
         let grain = (LOAD_BYTES / element_bytes.max(1)).max(1);
         let bounds = Bounds { grain, most: tiles.into(), least: grain };
         let parts: Vec<Range<u64>> = split::parts(elements, bounds).collect();
@@ -125,13 +130,13 @@ impl Layout {
     /// How many elements of the innermost axis of a tensor of `shape` lie together on one tile:
     /// what a group and the largest share of a tile have in common (poplibs
     /// lib/poputil/VarStructure.cpp, detectInnermostGrouping).
-    pub fn group_on_tile(&self, shape: &[u64]) -> u64 {
+    pub(crate) fn group_on_tile(&self, shape: &[u64]) -> u64 {
         let (_, group) = self.order.innermost(shape);
         gcd(group, self.elements.max().min(group))
     }
 
     /// The part of a tensor of `shape` whose index along `axis` is in `range`, where it lies.
-    pub fn slice(&self, shape: &[u64], axis: usize, range: Range<u64>) -> Self {
+    pub(crate) fn slice(&self, shape: &[u64], axis: usize, range: Range<u64>) -> Self {
         let stretches = self.order.stretches(shape, axis);
         // Of the first so many elements of memory, those in the range.
         let before = |elements: u64| {
@@ -160,14 +165,14 @@ impl Layout {
     }
 
     /// Bytes on each tile.
-    pub fn bytes(&self, element_bytes: u64) -> TileRuns<u64> {
+    pub(crate) fn bytes(&self, element_bytes: u64) -> TileRuns<u64> {
         self.elements.map(|count| count * element_bytes)
     }
 }
 
 /// Elements of each tile when `elements` are dealt out in grains of 8 bytes over as many tiles as
 /// hold at least `min_bytes` each.
-pub fn linear_mapping(
+pub(crate) fn linear_mapping(
     elements: u64,
     element_bytes: u64,
     min_bytes: u64,

@@ -1,28 +1,28 @@
 //! From operations to what tiles do: mapping, exchange, rearrangement, variables, code, memory.
 
-pub mod allocate;
+pub(crate) mod allocate;
 pub mod alone;
-pub mod code;
-pub mod collective;
+pub(crate) mod code;
+pub(crate) mod collective;
 pub mod constants;
 mod context;
 pub mod conv;
 mod dither;
-pub mod dot_products;
-pub mod elementwise;
+pub(crate) mod dot_products;
+pub(crate) mod elementwise;
 pub mod embedding;
-pub mod exchange;
-pub mod layout;
+pub(crate) mod exchange;
+pub(crate) mod layout;
 pub mod pool;
-pub mod products;
-pub mod rearrange;
-pub mod recurrent;
+pub(crate) mod products;
+pub(crate) mod rearrange;
+pub(crate) mod recurrent;
 pub mod reduce;
-pub mod runs;
+pub(crate) mod runs;
 mod serialise;
-pub mod split;
+pub(crate) mod split;
 pub mod stencil;
 pub mod work;
 
 pub use context::{Lives, LowerError, Lowered, Lowering, PlanningOptions};
-pub use serialise::{CutDim, Serialisation};
+pub(crate) use serialise::{CutDim, Serialisation};

@@ -110,7 +110,7 @@ impl Lowering<'_> {
 
     /// Makes the plans of a layer, for later; returns how its weights will have to lie. Whoever
     /// lowers the node hears of errors.
-    pub fn plan_matmul(&self, node: &Node, matmul: &MatMul) -> Option<Layout> {
+    pub(crate) fn plan_matmul(&self, node: &Node, matmul: &MatMul) -> Option<Layout> {
         let (planned, cut) = self.matmul_plans(node, matmul).ok()?;
         let axes = self.matmul_axes(node, matmul)?;
         let form = Form { axes, cut, start: self.first_tile() };
@@ -141,7 +141,7 @@ impl Lowering<'_> {
     ///
     /// # Errors
     /// Where no plan exists.
-    pub fn matmul(&mut self, node: &Node, matmul: &MatMul) -> Result<Work, LowerError> {
+    pub(crate) fn matmul(&mut self, node: &Node, matmul: &MatMul) -> Result<Work, LowerError> {
         let (planned, cut) = self.matmul_plans(node, matmul)?;
         let axes = self.matmul_axes(node, matmul).ok_or_else(|| LowerError {
             operation: node.name.clone(),
@@ -166,7 +166,7 @@ impl Lowering<'_> {
 
     /// Makes the plans of a convolution, for later; returns how its weights will have to lie.
     /// Whoever lowers the node hears of errors.
-    pub fn plan_conv(&self, node: &Node, conv: &Convolution) -> Option<Layout> {
+    pub(crate) fn plan_conv(&self, node: &Node, conv: &Convolution) -> Option<Layout> {
         let planned = self.conv_forward_plans(node, conv).ok()?;
         Some(self.weights(node, &planned, self.conv_form(node, conv)))
     }
@@ -185,7 +185,11 @@ impl Lowering<'_> {
     ///
     /// # Errors
     /// Where no plan exists.
-    pub fn conv_forward(&mut self, node: &Node, conv: &Convolution) -> Result<Work, LowerError> {
+    pub(crate) fn conv_forward(
+        &mut self,
+        node: &Node,
+        conv: &Convolution,
+    ) -> Result<Work, LowerError> {
         let form = self.conv_form(node, conv);
         match self.conv_forward_plans(node, conv)? {
             Planned::Inference(plan) => self.forward(node, &plan, form),
@@ -197,7 +201,7 @@ impl Lowering<'_> {
     ///
     /// # Errors
     /// Where no plan exists.
-    pub fn conv_input_gradient(
+    pub(crate) fn conv_input_gradient(
         &mut self,
         node: &Node,
         conv: &Convolution,
@@ -212,7 +216,7 @@ impl Lowering<'_> {
     ///
     /// # Errors
     /// Where no plan exists.
-    pub fn conv_weight_gradient(
+    pub(crate) fn conv_weight_gradient(
         &mut self,
         node: &Node,
         conv: &Convolution,

@@ -14,7 +14,7 @@ use tilescope_report::units::TileRuns;
 
 /// The copy vertex for pieces of `contiguous` elements: 8-byte pieces can be copied a double word
 /// at a time, 4-byte ones a word at a time, smaller ones need read-modify-write.
-pub fn copy_vertex(dtype: DType, contiguous: u64) -> &'static str {
+pub(crate) fn copy_vertex(dtype: DType, contiguous: u64) -> &'static str {
     match contiguous * dtype.bytes() {
         piece if piece.is_multiple_of(8) => "poplar_rt::DstStridedCopy64BitMultiAccess",
         piece if piece.is_multiple_of(4) => "poplar_rt::DstStridedCopyDA32",
@@ -31,7 +31,7 @@ fn contiguous(from: Order, to: Order, shape: &[u64]) -> u64 {
 
 /// On-tile copies of `bytes` that lie together in pieces of `piece` bytes, six workers to a tile.
 /// Pieces smaller than a word are copied a half at a time.
-pub fn arrange(name: &str, vertex: &str, bytes: &TileRuns<u64>, piece: u64) -> Phase {
+pub(crate) fn arrange(name: &str, vertex: &str, bytes: &TileRuns<u64>, piece: u64) -> Phase {
     let words = piece.is_multiple_of(WORD_BYTES);
     let mut phase = elementwise::phase(name, vertex.to_string(), 2, bytes, |bytes| {
         if words {
@@ -49,11 +49,11 @@ pub fn arrange(name: &str, vertex: &str, bytes: &TileRuns<u64>, piece: u64) -> P
 }
 
 /// Bytes of a word: the least that an exchange moves.
-pub const WORD_BYTES: u64 = 4;
+pub(crate) const WORD_BYTES: u64 = 4;
 
 /// Cycles to copy `bytes` that lie together in pieces of `piece` bytes: double words, or one half
 /// at a time.
-pub fn copy_cycles(bytes: u64, piece: u64) -> u64 {
+pub(crate) fn copy_cycles(bytes: u64, piece: u64) -> u64 {
     if piece.is_multiple_of(WORD_BYTES) {
         bytes.div_ceil(8)
     } else {
@@ -62,19 +62,19 @@ pub fn copy_cycles(bytes: u64, piece: u64) -> u64 {
 }
 
 /// On-tile copies around another operation, of so many cycles after their start.
-pub fn on_tile_copies(name: &str, vertex: &str, cycles: &TileRuns<u64>) -> Phase {
+pub(crate) fn on_tile_copies(name: &str, vertex: &str, cycles: &TileRuns<u64>) -> Phase {
     let name = format!("{name}/OnTileCopy");
     elementwise::phase(&name, vertex.to_string(), 2, cycles, |cycles| ON_TILE_COPY_CYCLES + cycles)
 }
 
 impl Lowering<'_> {
     /// Bytes a tile sends or receives per cycle.
-    pub fn exchange_speed(&self) -> u64 {
+    pub(crate) fn exchange_speed(&self) -> u64 {
         u64::from(self.machine.chip.exchange_bytes_per_cycle)
     }
 
     /// Places `tensor` as `layout` says if nobody has placed it yet, or brings it there.
-    pub fn place_or_bring(&mut self, tensor: TensorId, layout: Layout, name: &str) -> Work {
+    pub(crate) fn place_or_bring(&mut self, tensor: TensorId, layout: Layout, name: &str) -> Work {
         if self.layout(tensor).is_none() {
             self.lay_out(tensor, layout);
             return Work::default();
@@ -84,7 +84,7 @@ impl Lowering<'_> {
 
     /// The phases that bring `tensor` into `layout` for the operation step `name`; none where it
     /// lies so already.
-    pub fn bring(&mut self, tensor: TensorId, layout: &Layout, name: &str) -> Work {
+    pub(crate) fn bring(&mut self, tensor: TensorId, layout: &Layout, name: &str) -> Work {
         let ty = self.ty(tensor).clone();
         let from = self.layout_or_linear(tensor);
         let mut work = Work::default();

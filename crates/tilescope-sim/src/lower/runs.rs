@@ -3,7 +3,7 @@
 use tilescope_report::units::{TileRange, TileRuns};
 
 /// Values of some tiles in order, as runs; zeros are left out.
-pub fn per_tile(values: impl IntoIterator<Item = (u32, u64)>) -> TileRuns<u64> {
+pub(crate) fn per_tile(values: impl IntoIterator<Item = (u32, u64)>) -> TileRuns<u64> {
     let mut runs = TileRuns::empty();
     for (tile, value) in values.into_iter().filter(|(_, value)| *value > 0) {
         runs.push(TileRange::new(tile, tile + 1), value);
@@ -12,12 +12,12 @@ pub fn per_tile(values: impl IntoIterator<Item = (u32, u64)>) -> TileRuns<u64> {
 }
 
 /// Sum of two values on each tile that has any.
-pub fn add(a: &TileRuns<u64>, b: &TileRuns<u64>) -> TileRuns<u64> {
+pub(crate) fn add(a: &TileRuns<u64>, b: &TileRuns<u64>) -> TileRuns<u64> {
     either(a, b, |a, b| a + b)
 }
 
 /// The larger of two values on each tile that has any.
-pub fn most(a: &TileRuns<u64>, b: &TileRuns<u64>) -> TileRuns<u64> {
+pub(crate) fn most(a: &TileRuns<u64>, b: &TileRuns<u64>) -> TileRuns<u64> {
     either(a, b, u64::max)
 }
 
@@ -30,7 +30,7 @@ fn either(a: &TileRuns<u64>, b: &TileRuns<u64>, join_values: fn(u64, u64) -> u64
 }
 
 /// Values of two kinds joined on each tile that has any; a missing one counts as the default.
-pub fn join<T: Copy + Default + PartialEq>(
+pub(crate) fn join<T: Copy + Default + PartialEq>(
     a: &TileRuns<T>,
     b: &TileRuns<T>,
     join: fn(T, T) -> T,
@@ -53,7 +53,7 @@ pub fn join<T: Copy + Default + PartialEq>(
 }
 
 /// Elements without those that only pad the end: `real` ones are left.
-pub fn trimmed(elements: &TileRuns<u64>, real: u64) -> TileRuns<u64> {
+pub(crate) fn trimmed(elements: &TileRuns<u64>, real: u64) -> TileRuns<u64> {
     let mut padding = elements.total().saturating_sub(real);
     if padding == 0 {
         return elements.clone();

@@ -36,7 +36,7 @@ pub struct Serialisation {
 
 /// Into how many parts the tensors of a layer are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cut {
+pub(crate) struct Cut {
     /// `x[m,k]` and its gradient.
     pub x: u64,
     /// `w[k,n]` and its gradient.
@@ -47,7 +47,7 @@ pub struct Cut {
 
 impl Cut {
     /// Nothing is cut.
-    pub const NONE: Self = Self { x: 1, w: 1, y: 1 };
+    pub(crate) const NONE: Self = Self { x: 1, w: 1, y: 1 };
 
     /// The two operands and the result of a product.
     fn of(self, product: Product) -> ([u64; 2], u64) {
@@ -67,7 +67,7 @@ impl Cut {
 impl Serialisation {
     /// Sizes of one part of a layer, and how its tensors are cut. Products side by side, as in
     /// attention, are no layer, and what does not divide evenly stays whole.
-    pub fn cut(self, whole: Sizes) -> Option<(Sizes, Cut)> {
+    pub(crate) fn cut(self, whole: Sizes) -> Option<(Sizes, Cut)> {
         let Self { dim, parts } = self;
         let mut part = whole;
         let size = match dim {

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// Bounds of a split.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub(crate) struct Bounds {
     /// Elements that stay together; only the last part may end inside a grain.
     pub grain: u64,
     /// Most parts.
@@ -15,7 +15,7 @@ pub struct Bounds {
 }
 
 /// Parts that `total` elements are split into: as few as keep the largest part small.
-pub fn parts(total: u64, bounds: Bounds) -> impl Iterator<Item = Range<u64>> {
+pub(crate) fn parts(total: u64, bounds: Bounds) -> impl Iterator<Item = Range<u64>> {
     let grain = bounds.grain.max(1);
     let grains = total.div_ceil(grain);
     let least = bounds.least.div_ceil(grain).max(1);
@@ -31,7 +31,7 @@ pub fn parts(total: u64, bounds: Bounds) -> impl Iterator<Item = Range<u64>> {
 
 /// Splits several stretches together. Each part lists the pieces it covers; pieces never join, so
 /// a part may have several.
-pub fn stretches(stretches: &[Range<u64>], bounds: Bounds) -> Vec<Vec<Range<u64>>> {
+pub(crate) fn stretches(stretches: &[Range<u64>], bounds: Bounds) -> Vec<Vec<Range<u64>>> {
     let total = stretches.iter().map(|stretch| stretch.end - stretch.start).sum();
     let mut rest = stretches.iter().cloned();
     let mut current = rest.next().unwrap_or(0..0);

@@ -33,7 +33,7 @@ pub enum Neighbours {
 
 /// A field of `height` x `width` cells with `channels` values each, all on one IPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Field {
+pub(crate) struct Field {
     /// Rows.
     pub height: u64,
     /// Columns.
@@ -46,7 +46,7 @@ pub struct Field {
 
 impl Neighbours {
     /// Cells of a result, itself one of them.
-    pub fn points(self) -> u64 {
+    pub(crate) fn points(self) -> u64 {
         match self {
             Self::Cross => 5,
             Self::Square => 9,
@@ -71,7 +71,7 @@ impl Neighbours {
 
     /// Instructions that make one 64-bit vector of results. popc pairs no arithmetic with loads in
     /// such loops, so that each takes an issue slot; loops have no branch (`rpt`).
-    pub fn vector_instructions(self, dtype: DType, channels: u64) -> u64 {
+    pub(crate) fn vector_instructions(self, dtype: DType, channels: u64) -> u64 {
         let width = vector_width(dtype);
         let work = if channels.is_multiple_of(width) {
             // Every neighbour is a vector: loads, sums, one store.
@@ -127,14 +127,14 @@ impl Field {
     }
 
     /// How the field lies: a rectangle on each tile.
-    pub fn layout(&self, tiles: u32) -> Layout {
+    pub(crate) fn layout(&self, tiles: u32) -> Layout {
         let grid = self.grid(u64::from(tiles));
         let elements = grid.per_tile(|height, width, _| height * width * self.channels);
         Layout { elements, order: Order::Reshaped }
     }
 
     /// One sweep over a field that lies as [`Field::layout`] says.
-    pub fn sweep(&self, neighbours: Neighbours, tiles: u32, speed: u64) -> Work {
+    pub(crate) fn sweep(&self, neighbours: Neighbours, tiles: u32, speed: u64) -> Work {
         let grid = self.grid(u64::from(tiles));
         let cell = self.cell_bytes();
         let halo = grid.per_tile(|height, width, beside| {

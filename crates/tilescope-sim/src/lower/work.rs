@@ -137,7 +137,7 @@ impl Phase {
 
 impl Temporary {
     /// The same, `phases` later.
-    pub fn later(mut self, phases: usize) -> Self {
+    pub(crate) fn later(mut self, phases: usize) -> Self {
         self.live = self.live.start + phases..self.live.end + phases;
         self
     }
@@ -145,7 +145,7 @@ impl Temporary {
 
 impl Work {
     /// Puts another work at the end.
-    pub fn append(&mut self, other: Self) {
+    pub(crate) fn append(&mut self, other: Self) {
         let start = self.phases().len();
         self.items.extend(other.items);
         self.temporaries.extend(other.temporaries.into_iter().map(|each| each.later(start)));
@@ -153,7 +153,7 @@ impl Work {
 
     /// Puts two works of as many steps at the end, step by step in one: their vertices share
     /// compute sets. Works of different steps follow each other.
-    pub fn append_together(&mut self, one: Self, other: Self) {
+    pub(crate) fn append_together(&mut self, one: Self, other: Self) {
         if !one.runs_like(&other) {
             self.append(one);
             self.append(other);

@@ -9,7 +9,7 @@ use crate::spec::{Key, ModelSpec};
 const SIZES: &[Key] = &[size("model.elements", "2", "Values of each vector")];
 
 /// `(a + b) + (a + c)`.
-pub const MODEL: ModelDef = ModelDef {
+pub(crate) const MODEL: ModelDef = ModelDef {
     name: "adder",
     about: "Three sums of vectors from the host, (a + b) + (a + c)",
     sizes: SIZES,

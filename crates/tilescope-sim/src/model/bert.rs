@@ -35,7 +35,7 @@ const SIZES: &[Key] = &[
 const SEGMENTS: u64 = 2;
 
 /// BERT with both heads of pre-training.
-pub const MODEL: ModelDef = ModelDef {
+pub(crate) const MODEL: ModelDef = ModelDef {
     name: "bert",
     about: "BERT pre-training, Large by default; blocks embeddings, layer0, ..., head",
     sizes: SIZES,

@@ -13,7 +13,7 @@ const SIZES: &[Key] = &[
 ];
 
 /// The ClassificationModel of the tutorial.
-pub const MODEL: ModelDef = ModelDef {
+pub(crate) const MODEL: ModelDef = ModelDef {
     name: "classification",
     about: "Data loading tutorial: conv 3x3 1-5, conv 5x5 5-12, group norm, linear 100, linear 10",
     sizes: SIZES,

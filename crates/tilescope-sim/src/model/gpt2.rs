@@ -21,7 +21,7 @@ const SIZES: &[Key] = &[
 ];
 
 /// GPT-2.
-pub const MODEL: ModelDef = ModelDef {
+pub(crate) const MODEL: ModelDef = ModelDef {
     name: "gpt2",
     about: "GPT-2 language model, Small by default; blocks embeddings, layer0, ..., head",
     sizes: SIZES,

@@ -8,7 +8,7 @@ use crate::ops::{
 use crate::spec::ModelSpec;
 
 /// A model under construction.
-pub struct Layers {
+pub(crate) struct Layers {
     graph: GraphBuilder,
     /// Element type of activations.
     pub dtype: DType,
@@ -19,7 +19,7 @@ pub struct Layers {
 
 /// Sizes of attention.
 #[derive(Clone, Copy, Debug)]
-pub struct Attention {
+pub(crate) struct Attention {
     /// Sequences.
     pub batch: u64,
     /// Tokens of a sequence.
@@ -32,7 +32,7 @@ pub struct Attention {
 
 impl Layers {
     /// An empty model in the precision of `spec`.
-    pub fn new(spec: &ModelSpec) -> Self {
+    pub(crate) fn new(spec: &ModelSpec) -> Self {
         Self {
             graph: GraphBuilder::new(),
             dtype: spec.precision,
@@ -42,33 +42,33 @@ impl Layers {
     }
 
     /// What follows belongs to the block of this name.
-    pub fn block(&mut self, name: &str) {
+    pub(crate) fn block(&mut self, name: &str) {
         self.graph.block(name);
     }
 
     /// The finished graph.
-    pub fn finish(self) -> Graph {
+    pub(crate) fn finish(self) -> Graph {
         self.graph.finish()
     }
 
     /// Type of a tensor.
-    pub fn ty(&self, tensor: TensorId) -> &TensorType {
+    pub(crate) fn ty(&self, tensor: TensorId) -> &TensorType {
         &self.graph.graph().tensor(tensor).ty
     }
 
     /// A tensor streamed from the host.
-    pub fn input(&mut self, name: &str, shape: &[u64], dtype: DType) -> TensorId {
+    pub(crate) fn input(&mut self, name: &str, shape: &[u64], dtype: DType) -> TensorId {
         self.graph.tensor(name, TensorType::new(shape, dtype), Role::Input)
     }
 
     /// A tensor that is on the device from the start and is not trained.
-    pub fn resident(&mut self, name: &str, shape: &[u64]) -> TensorId {
+    pub(crate) fn resident(&mut self, name: &str, shape: &[u64]) -> TensorId {
         self.graph.tensor(name, TensorType::new(shape, self.dtype), Role::Resident)
     }
 
     /// Trainable values, in the type that is computed with: where they are kept in another one,
     /// each pass casts them.
-    pub fn parameter(&mut self, name: &str, shape: &[u64]) -> Result<TensorId, GraphError> {
+    pub(crate) fn parameter(&mut self, name: &str, shape: &[u64]) -> Result<TensorId, GraphError> {
         let ty = TensorType::new(shape, self.parameter_type);
         let parameter = self.graph.tensor(name, ty, Role::Parameter);
         if self.parameter_type == self.dtype {
@@ -78,7 +78,7 @@ impl Layers {
     }
 
     /// Applies an operator with one result.
-    pub fn apply(
+    pub(crate) fn apply(
         &mut self,
         name: &str,
         operator: impl Operator + 'static,
@@ -88,7 +88,7 @@ impl Layers {
     }
 
     /// Applies an operator with several results.
-    pub fn apply_all(
+    pub(crate) fn apply_all(
         &mut self,
         name: &str,
         operator: impl Operator + 'static,
@@ -98,7 +98,7 @@ impl Layers {
     }
 
     /// The same elements in another shape.
-    pub fn reshape(
+    pub(crate) fn reshape(
         &mut self,
         name: &str,
         x: TensorId,
@@ -108,7 +108,7 @@ impl Layers {
     }
 
     /// `x . weight + bias` of a matrix `x`.
-    pub fn linear(
+    pub(crate) fn linear(
         &mut self,
         name: &str,
         x: TensorId,
@@ -121,14 +121,19 @@ impl Layers {
     }
 
     /// Adds one trained value per channel.
-    pub fn bias(&mut self, name: &str, x: TensorId, channels: u64) -> Result<TensorId, GraphError> {
+    pub(crate) fn bias(
+        &mut self,
+        name: &str,
+        x: TensorId,
+        channels: u64,
+    ) -> Result<TensorId, GraphError> {
         let name = format!("{name}/bias");
         let bias = self.parameter(&name, &[channels])?;
         self.apply(&name, BiasAdd { axis: 1 }, &[x, bias])
     }
 
     /// A convolution with square kernels, without bias.
-    pub fn conv(
+    pub(crate) fn conv(
         &mut self,
         name: &str,
         x: TensorId,
@@ -143,7 +148,11 @@ impl Layers {
     }
 
     /// Scale and shift of a norm over `channels`.
-    pub fn affine(&mut self, name: &str, channels: u64) -> Result<[TensorId; 2], GraphError> {
+    pub(crate) fn affine(
+        &mut self,
+        name: &str,
+        channels: u64,
+    ) -> Result<[TensorId; 2], GraphError> {
         let scale = self.parameter(&format!("{name}/weight"), &[channels])?;
         Ok([scale, self.parameter(&format!("{name}/bias"), &[channels])?])
     }
@@ -151,7 +160,7 @@ impl Layers {
     /// Batch norm over the second axis of a convolution's result. In a model that is not trained it
     /// is folded into the weights, and leaves a bias: so exporters of such models write them
     /// (torch.onnx.export in evaluation mode, which PopRT's benchmarks start from).
-    pub fn batch_norm(&mut self, name: &str, x: TensorId) -> Result<TensorId, GraphError> {
+    pub(crate) fn batch_norm(&mut self, name: &str, x: TensorId) -> Result<TensorId, GraphError> {
         let channels = self.ty(x).shape.get(1).copied().unwrap_or(1);
         if !self.training {
             return self.bias(name, x, channels);
@@ -164,20 +173,20 @@ impl Layers {
     }
 
     /// Layer norm over the last axis.
-    pub fn layer_norm(&mut self, name: &str, x: TensorId) -> Result<TensorId, GraphError> {
+    pub(crate) fn layer_norm(&mut self, name: &str, x: TensorId) -> Result<TensorId, GraphError> {
         let channels = self.ty(x).shape.last().copied().unwrap_or(1);
         let [scale, shift] = self.affine(name, channels)?;
         Ok(self.apply_all(name, LayerNorm, &[x, scale, shift])?[0])
     }
 
     /// Dropout where the model is trained.
-    pub fn dropout(&mut self, name: &str, x: TensorId) -> Result<TensorId, GraphError> {
+    pub(crate) fn dropout(&mut self, name: &str, x: TensorId) -> Result<TensorId, GraphError> {
         if self.training { self.apply(name, Dropout, &[x]) } else { Ok(x) }
     }
 
     /// Self-attention of `x[batch x tokens, channels]` with one projection for queries, keys and
     /// values, as graphcore/examples fuses them (nlp/bert/pytorch modeling.py).
-    pub fn attention(
+    pub(crate) fn attention(
         &mut self,
         name: &str,
         x: TensorId,
@@ -224,7 +233,7 @@ impl Layers {
     }
 
     /// The two linear layers behind attention, with GELU between them.
-    pub fn feed_forward(
+    pub(crate) fn feed_forward(
         &mut self,
         name: &str,
         x: TensorId,
@@ -237,7 +246,7 @@ impl Layers {
     }
 
     /// A transformer layer that norms what goes into attention and feed-forward (GPT-2, ViT).
-    pub fn pre_norm_layer(
+    pub(crate) fn pre_norm_layer(
         &mut self,
         name: &str,
         x: TensorId,
@@ -256,7 +265,7 @@ impl Layers {
 
     /// Sends the model's answer to the host, and its loss against labels where it is trained.
     /// `logits` are `[samples, classes]`.
-    pub fn classify(&mut self, logits: TensorId) -> Result<(), GraphError> {
+    pub(crate) fn classify(&mut self, logits: TensorId) -> Result<(), GraphError> {
         self.graph.output(logits);
         if !self.training {
             return Ok(());
@@ -267,12 +276,12 @@ impl Layers {
     }
 
     /// Sends a tensor to the host for each micro-batch.
-    pub fn output(&mut self, tensor: TensorId) {
+    pub(crate) fn output(&mut self, tensor: TensorId) {
         self.graph.output(tensor);
     }
 
     /// Adds a loss and sends it to the host.
-    pub fn loss(
+    pub(crate) fn loss(
         &mut self,
         name: &str,
         operator: impl Operator + 'static,

@@ -18,7 +18,7 @@ const SIZES: &[Key] = &[
 ];
 
 /// The classifier.
-pub const MODEL: ModelDef = ModelDef {
+pub(crate) const MODEL: ModelDef = ModelDef {
     name: "lstm",
     about: "LSTM classifier of word sequences; blocks embedding, lstm, head",
     sizes: SIZES,

@@ -12,7 +12,7 @@ const SIZES: &[Key] = &[
 ];
 
 /// `result = matrix . vector`.
-pub const MODEL: ModelDef = ModelDef {
+pub(crate) const MODEL: ModelDef = ModelDef {
     name: "mat_vec",
     about: "A float matrix times a vector, matrix[rows,columns] . vector, with codelets of one's own",
     sizes: SIZES,

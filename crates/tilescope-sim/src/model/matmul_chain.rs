@@ -14,7 +14,7 @@ const SIZES: &[Key] = &[
 ];
 
 /// `m5 = (m1 . m2) . m3`.
-pub const MODEL: ModelDef = ModelDef {
+pub(crate) const MODEL: ModelDef = ModelDef {
     name: "matmul_chain",
     about: "Two matrix products in a row, m1[m,k] . m2[k,n] . m3[n,p], on resident tensors",
     sizes: SIZES,

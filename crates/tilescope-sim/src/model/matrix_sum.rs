@@ -19,7 +19,7 @@ const SIZES: &[Key] = &[
 ];
 
 /// `sum = a + b`.
-pub const MODEL: ModelDef = ModelDef {
+pub(crate) const MODEL: ModelDef = ModelDef {
     name: "matrix_sum",
     about: "A sum a[m,n] + b[m,n] of resident matrices, b column by column or row by row",
     sizes: SIZES,

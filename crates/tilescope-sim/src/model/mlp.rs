@@ -13,7 +13,7 @@ const SIZES: &[Key] = &[
 ];
 
 /// Linear layers with ReLU between them, and a cross-entropy loss when trained.
-pub const MODEL: ModelDef = ModelDef {
+pub(crate) const MODEL: ModelDef = ModelDef {
     name: "mlp",
     about: "Multi-layer perceptron of any depth; blocks L0, L1, ...",
     sizes: SIZES,

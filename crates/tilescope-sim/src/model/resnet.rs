@@ -22,7 +22,7 @@ const SIZES: &[Key] = &[
 const LARGEST_SMALL_IMAGE: u64 = 64;
 
 /// 18 layers, two 3x3 convolutions a block.
-pub const RESNET18: ModelDef = ModelDef {
+pub(crate) const RESNET18: ModelDef = ModelDef {
     name: "resnet18",
     about: "ResNet-18 for ImageNet or CIFAR images; blocks stem, layer1_0 to layer4_1, head",
     sizes: SIZES,
@@ -32,7 +32,7 @@ pub const RESNET18: ModelDef = ModelDef {
 };
 
 /// 50 layers, bottlenecks of 1x1, 3x3 and 1x1 convolutions.
-pub const RESNET50: ModelDef = ModelDef {
+pub(crate) const RESNET50: ModelDef = ModelDef {
     name: "resnet50",
     about: "ResNet-50 for ImageNet or CIFAR images; blocks stem, layer1_0 to layer4_2, head",
     sizes: SIZES,

@@ -28,7 +28,7 @@ const SIZES: &[Key] = &[
 ];
 
 /// Sweeps over a field.
-pub const MODEL: ModelDef = ModelDef {
+pub(crate) const MODEL: ModelDef = ModelDef {
     name: "stencil",
     about: "Sweeps of a 5 or 9 point stencil over a field[height,width,channels]",
     sizes: SIZES,

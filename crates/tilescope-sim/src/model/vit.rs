@@ -20,7 +20,7 @@ const SIZES: &[Key] = &[
 ];
 
 /// ViT-B/16 with its default sizes.
-pub const MODEL: ModelDef = ModelDef {
+pub(crate) const MODEL: ModelDef = ModelDef {
     name: "vit",
     about: "Vision Transformer, ViT-B/16 by default; blocks embeddings, layer0, ..., head",
     sizes: SIZES,

@@ -7,7 +7,7 @@ use crate::lower::{LowerError, Lowering, work::Work};
 
 /// `accumulator += gradient`
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Accumulate {
+pub(crate) struct Accumulate {
     /// Whether the accumulator is scaled first.
     pub scaled: bool,
 }

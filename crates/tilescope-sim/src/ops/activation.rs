@@ -7,15 +7,15 @@ use crate::lower::{LowerError, Lowering, work::Work};
 
 /// An activation function of every element.
 #[derive(Clone, Copy, Debug)]
-pub struct Activation(pub NonLinearity);
+pub(crate) struct Activation(pub NonLinearity);
 
 impl Activation {
     /// max(x, 0)
-    pub const RELU: Self = Self(NonLinearity::Relu);
+    pub(crate) const RELU: Self = Self(NonLinearity::Relu);
     /// Gaussian error linear unit, by the hyperbolic tangent.
-    pub const GELU: Self = Self(NonLinearity::Gelu);
+    pub(crate) const GELU: Self = Self(NonLinearity::Gelu);
     /// Hyperbolic tangent.
-    pub const TANH: Self = Self(NonLinearity::Tanh);
+    pub(crate) const TANH: Self = Self(NonLinearity::Tanh);
 }
 
 impl Operator for Activation {

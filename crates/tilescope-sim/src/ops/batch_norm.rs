@@ -10,7 +10,7 @@ use crate::lower::{LowerError, Lowering, work::Work};
 /// Batch norm of `[batch, channels, height, width]`. Operands: `x`, scale, shift, running mean
 /// and running variance.
 #[derive(Clone, Copy, Debug)]
-pub struct BatchNorm;
+pub(crate) struct BatchNorm;
 
 fn seen(x: &TensorType) -> Norm {
     let others: Vec<usize> = (0..x.shape.len()).filter(|axis| *axis != 1).collect();

@@ -9,7 +9,7 @@ use crate::lower::{LowerError, Lowering, work::Work};
 
 /// `x + bias`, the bias running along one axis.
 #[derive(Clone, Copy, Debug)]
-pub struct BiasAdd {
+pub(crate) struct BiasAdd {
     /// Axis of `x` that the bias has one value for.
     pub axis: usize,
 }

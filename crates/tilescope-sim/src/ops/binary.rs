@@ -10,17 +10,15 @@ use crate::lower::{LowerError, Lowering, work::Work};
 
 /// An operation of an element with its partner.
 #[derive(Clone, Copy, Debug)]
-pub struct BinaryOp(pub Binary);
+pub(crate) struct BinaryOp(pub Binary);
 
 impl BinaryOp {
     /// a + b
-    pub const ADD: Self = Self(Binary::Add);
-    /// a - b
-    pub const SUBTRACT: Self = Self(Binary::Subtract);
+    pub(crate) const ADD: Self = Self(Binary::Add);
     /// a b
-    pub const MULTIPLY: Self = Self(Binary::Multiply);
+    pub(crate) const MULTIPLY: Self = Self(Binary::Multiply);
     /// a / b
-    pub const DIVIDE: Self = Self(Binary::Divide);
+    pub(crate) const DIVIDE: Self = Self(Binary::Divide);
 }
 
 /// Axes of `a` along which `b` is repeated.

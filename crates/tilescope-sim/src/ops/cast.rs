@@ -7,7 +7,7 @@ use crate::lower::{LowerError, Lowering, work::Work};
 
 /// The operand in another element type.
 #[derive(Clone, Copy, Debug)]
-pub struct Cast {
+pub(crate) struct Cast {
     /// The new type.
     pub to: DType,
 }

@@ -9,7 +9,7 @@ use tilescope_report::units::TileRuns;
 
 /// The operands one after the other along `axis`.
 #[derive(Clone, Copy, Debug)]
-pub struct Concat {
+pub(crate) struct Concat {
     /// The axis.
     pub axis: usize,
 }

@@ -46,12 +46,12 @@ impl Convolution {
     }
 
     /// The gradient of its input `x` from the gradient of the output and the weights.
-    pub fn input_gradient(&self, x: TensorType) -> impl Operator + use<> {
+    pub(crate) fn input_gradient(&self, x: TensorType) -> impl Operator + use<> {
         InputGradient { conv: self.clone(), x }
     }
 
     /// The gradient of its weights `w` from the input and the gradient of the output.
-    pub fn weight_gradient(&self, w: TensorType) -> impl Operator + use<> {
+    pub(crate) fn weight_gradient(&self, w: TensorType) -> impl Operator + use<> {
         WeightGradient { conv: self.clone(), w }
     }
 
@@ -61,7 +61,7 @@ impl Convolution {
     }
 
     /// The planner's view of it: sizes of `x` and `w`, which [`Operator::infer`] has checked.
-    pub fn params(&self, x: &TensorType, w: &TensorType) -> ConvParams {
+    pub(crate) fn params(&self, x: &TensorType, w: &TensorType) -> ConvParams {
         let along = |(axis, window): (usize, &Window)| FieldDim {
             input: x.shape[2 + axis],
             kernel: w.shape[2 + axis],

@@ -10,7 +10,7 @@ use crate::lower::{LowerError, Lowering, work::Work};
 
 /// Dropout of any share of the elements: the share changes nothing about the work.
 #[derive(Clone, Copy, Debug)]
-pub struct Dropout;
+pub(crate) struct Dropout;
 
 impl Operator for Dropout {
     fn kind(&self) -> &'static str {

@@ -8,7 +8,7 @@ use crate::lower::{LowerError, Lowering, work::Work};
 
 /// Group norm of `[batch, channels, height, width]`. Operands: `x`, scale, shift.
 #[derive(Clone, Copy, Debug)]
-pub struct GroupNorm {
+pub(crate) struct GroupNorm {
     /// Groups of channels.
     pub groups: u64,
 }

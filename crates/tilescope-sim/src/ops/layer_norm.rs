@@ -7,7 +7,7 @@ use crate::lower::{LowerError, Lowering, work::Work};
 
 /// Layer norm over the last axis. Operands: `x`, scale, shift.
 #[derive(Clone, Copy, Debug)]
-pub struct LayerNorm;
+pub(crate) struct LayerNorm;
 
 fn seen(x: &TensorType) -> Norm {
     let channels = x.shape.last().copied().unwrap_or(1);

@@ -49,13 +49,13 @@ fn matrices(ty: &TensorType) -> Option<[u64; 3]> {
 
 impl MatMul {
     /// `x[m,k] . transpose(w[n,k])`
-    pub const TRANSPOSED: Self = Self { product: Product::Forward, transposed: true };
+    pub(crate) const TRANSPOSED: Self = Self { product: Product::Forward, transposed: true };
 
     /// Sizes of the layer.
     ///
     /// # Errors
     /// Operands that are no matrices or do not fit together.
-    pub fn sizes(&self, inputs: &[TensorType]) -> Result<Sizes, String> {
+    pub(crate) fn sizes(&self, inputs: &[TensorType]) -> Result<Sizes, String> {
         expect_operands(inputs, 2)?;
         let (Some([groups, a, b]), Some([more, mut c, mut d])) =
             (matrices(&inputs[0]), matrices(&inputs[1]))

@@ -3,13 +3,13 @@
 use super::parts;
 use super::{Operator, expect_operands};
 use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
-use crate::lower::elementwise::{self, Binary, Broadcast};
+use crate::lower::elementwise::{self, Binary};
 use crate::lower::{LowerError, Lowering, work::Work};
 
 /// Mean negative log-probability of the labels. Operands: log-probabilities `[batch, classes]`
 /// and labels `[batch]`.
 #[derive(Clone, Copy, Debug)]
-pub struct NegativeLogLikelihood;
+pub(crate) struct NegativeLogLikelihood;
 
 impl Operator for NegativeLogLikelihood {
     fn kind(&self) -> &'static str {
@@ -65,10 +65,9 @@ impl Operator for NllGradient {
         let layout = lowering.layout_or_linear(node.outputs[0]);
         let mut work = Work::default();
         work.push(parts::one_hot("NllLossGrad/OneHot", dtype, classes, &layout.elements));
-        work.push(elementwise::broadcast_in_place(
+        work.push(elementwise::scalar_in_place(
             "NllLossGrad/Scale",
             Binary::Multiply,
-            Broadcast::Scalar,
             dtype,
             &layout.elements,
         ));

@@ -14,7 +14,7 @@ use crate::lower::reduce::Operation;
 use crate::lower::{LowerError, Lowering, work::Work};
 
 /// How a norm sees its input.
-pub struct Norm {
+pub(crate) struct Norm {
     /// Shape in which statistics and channels have axes of their own.
     pub shape: Vec<u64>,
     /// Axes that statistics are taken over.
@@ -25,7 +25,7 @@ pub struct Norm {
 
 /// Scale, shift and their gradients: one value per channel.
 #[derive(Clone, Copy)]
-pub struct Affine {
+pub(crate) struct Affine {
     /// Factors.
     pub scale: TensorId,
     /// Summands.
@@ -46,19 +46,19 @@ impl Affine {
 
 impl Norm {
     /// Number of statistics.
-    pub fn statistics_count(&self) -> u64 {
+    pub(crate) fn statistics_count(&self) -> u64 {
         let kept = (0..self.shape.len()).filter(|axis| !self.statistics.contains(axis));
         kept.map(|axis| self.shape[axis]).product()
     }
 
     /// Number of channels.
-    pub fn channel_count(&self) -> u64 {
+    pub(crate) fn channel_count(&self) -> u64 {
         let kept = (0..self.shape.len()).filter(|axis| !self.channels.contains(axis));
         kept.map(|axis| self.shape[axis]).product()
     }
 
     /// Types of the outputs of a forward pass: result, mean, inverse standard deviation.
-    pub fn outputs(&self, x: &TensorType) -> Vec<TensorType> {
+    pub(crate) fn outputs(&self, x: &TensorType) -> Vec<TensorType> {
         let statistics = TensorType::new([self.statistics_count()], DType::Float);
         vec![x.clone(), statistics.clone(), statistics]
     }
@@ -79,7 +79,7 @@ impl Norm {
     }
 
     /// The forward pass of layer and group norm; lays out result and statistics.
-    pub fn forward(
+    pub(crate) fn forward(
         &self,
         lowering: &mut Lowering,
         node: &Node,
@@ -100,7 +100,7 @@ impl Norm {
     /// The forward pass of batch norm: statistics and channels run along the same rows, so that
     /// whitening, scale and shift come down to one factor and one summand per channel (popart
     /// willow/src/popx/op/batchnormx.cpp).
-    pub fn forward_by_channel(
+    pub(crate) fn forward_by_channel(
         &self,
         lowering: &mut Lowering,
         node: &Node,
@@ -140,7 +140,11 @@ impl Norm {
 
     /// The gradient. Operands of `node`: input, scale, mean, inverse standard deviation, gradient
     /// of the output; results: gradients of input, scale and shift.
-    pub fn backward(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    pub(crate) fn backward(
+        &self,
+        lowering: &mut Lowering,
+        node: &Node,
+    ) -> Result<Work, LowerError> {
         let x = lowering.ty(node.inputs[0]).clone();
         let dtype = x.dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
@@ -229,7 +233,7 @@ fn reduce_together(
 }
 
 /// Checks that scale and shift have one value per channel.
-pub fn expect_channels(inputs: &[TensorType], channels: u64) -> Result<(), String> {
+pub(crate) fn expect_channels(inputs: &[TensorType], channels: u64) -> Result<(), String> {
     match inputs[1..].iter().find(|values| values.shape != [channels]) {
         None => Ok(()),
         Some(values) => Err(format!("{values} is expected to have {channels} values")),
@@ -237,7 +241,7 @@ pub fn expect_channels(inputs: &[TensorType], channels: u64) -> Result<(), Strin
 }
 
 /// Operations per element of the forward pass: two sums, whitening, scale and shift.
-pub const FLOPS: u64 = 7;
+pub(crate) const FLOPS: u64 = 7;
 
 /// Operations per element of the gradient: whitening, two products, four sums, scale and the rest.
-pub const GRADIENT_FLOPS: u64 = 13;
+pub(crate) const GRADIENT_FLOPS: u64 = 13;

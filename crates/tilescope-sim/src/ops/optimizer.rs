@@ -59,7 +59,7 @@ impl Optimizer {
     }
 
     /// The optimiser of that name.
-    pub fn find(name: &str) -> Option<Self> {
+    pub(crate) fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|optimizer| optimizer.name() == name)
     }
 
@@ -67,7 +67,7 @@ impl Optimizer {
     /// parameter's. Second moments of halves would underflow (graphcore/examples nlp/bert/pytorch
     /// optimization.py: second_order_momentum_accum_type float). Where gradients are accumulated,
     /// a combined momentum is the accumulator.
-    pub fn states(self, accumulates: bool) -> &'static [(&'static str, Option<DType>)] {
+    pub(crate) fn states(self, accumulates: bool) -> &'static [(&'static str, Option<DType>)] {
         match self {
             Self::SgdMomentumCombined if accumulates => &[],
             Self::Sgd => &[],
@@ -80,7 +80,7 @@ impl Optimizer {
 
     /// The update of one parameter; afterwards the accumulator is made ready for the next one if
     /// there is one.
-    pub fn update(self, accumulates: bool) -> impl Operator + 'static {
+    pub(crate) fn update(self, accumulates: bool) -> impl Operator + 'static {
         WeightUpdate { optimizer: self, accumulates }
     }
 

@@ -13,7 +13,7 @@ use tilescope_report::Category;
 use tilescope_report::units::TileRuns;
 
 /// A tensor on the tiles, seen as rows along some axes: one value belongs to each row.
-pub struct Rows {
+pub(crate) struct Rows {
     /// Element type of the tensor.
     pub dtype: DType,
     /// How the tensor lies.
@@ -29,29 +29,29 @@ pub struct Rows {
 
 impl Rows {
     /// Rows of a tensor that run along `axes`.
-    pub fn new(ty: &TensorType, layout: Layout, axes: &[usize]) -> Self {
+    pub(crate) fn new(ty: &TensorType, layout: Layout, axes: &[usize]) -> Self {
         let dims = reduce::dims(&ty.shape, layout.order, axes);
         let held = reduce::columns_on_tiles(&dims, &layout.elements);
         Self { dtype: ty.dtype, layout, dims, held, values: None, result: ResultUse::PLAIN }
     }
 
     /// The same rows, whose reductions leave their values so.
-    pub fn with_values(self, values: Layout) -> Self {
+    pub(crate) fn with_values(self, values: Layout) -> Self {
         Self { values: Some(values.elements), ..self }
     }
 
     /// The same rows, whose reductions use their values so.
-    pub fn with_result(self, result: ResultUse) -> Self {
+    pub(crate) fn with_result(self, result: ResultUse) -> Self {
         Self { result, ..self }
     }
 
     /// Where one value for each row goes, if that is decided beforehand.
-    pub fn values(&self) -> Option<Layout> {
+    pub(crate) fn values(&self) -> Option<Layout> {
         self.values.clone().map(|elements| Layout { elements, order: Order::Linear })
     }
 
     /// Adds a reduction of each row to one value of type `output`; returns how the values lie.
-    pub fn reduce(
+    pub(crate) fn reduce(
         &self,
         lowering: &Lowering,
         node: &Node,
@@ -81,7 +81,7 @@ impl Rows {
 
     /// Adds the operation of every row with its value, in place: the values are sent to the tiles
     /// of their rows first.
-    pub fn apply(
+    pub(crate) fn apply(
         &self,
         lowering: &Lowering,
         work: &mut Work,
@@ -133,7 +133,7 @@ impl Rows {
 }
 
 /// Adds softmax of `rows`, in place; or its logarithm.
-pub fn softmax(
+pub(crate) fn softmax(
     work: &mut Work,
     lowering: &Lowering,
     node: &Node,
@@ -159,7 +159,7 @@ pub fn softmax(
 }
 
 /// Notes a temporary that lives from phase `start` to the last phase so far.
-pub fn keep(work: &mut Work, name: &str, bytes: TileRuns<u64>, start: usize) {
+pub(crate) fn keep(work: &mut Work, name: &str, bytes: TileRuns<u64>, start: usize) {
     work.temporaries.push(Temporary {
         name: name.to_string(),
         category: Category::Variable,
@@ -170,7 +170,7 @@ pub fn keep(work: &mut Work, name: &str, bytes: TileRuns<u64>, start: usize) {
 }
 
 /// Checks values `[batch, classes]` and labels `[batch]`.
-pub fn check_labels(inputs: &[TensorType]) -> Result<(), String> {
+pub(crate) fn check_labels(inputs: &[TensorType]) -> Result<(), String> {
     expect_operands(inputs, 2)?;
     let (values, labels) = (&inputs[0], &inputs[1]);
     if values.shape.len() != 2 || labels.shape != values.shape[..1] {
@@ -184,7 +184,7 @@ pub fn check_labels(inputs: &[TensorType]) -> Result<(), String> {
 /// Adds the loss of `values[batch, classes]` at the labels (the second operand of `node`) as PopART
 /// does (willow/src/popx/op/nllx.cpp): a one for each label times the values, their sums, the
 /// logarithm unless values are logarithms already, and the sum of that; returns how it lies.
-pub fn pick(
+pub(crate) fn pick(
     work: &mut Work,
     lowering: &mut Lowering,
     node: &Node,
@@ -214,7 +214,7 @@ pub fn pick(
 }
 
 /// The phase that writes rows of `classes` values with a one where the label says.
-pub fn one_hot(name: &str, dtype: DType, classes: u64, elements: &TileRuns<u64>) -> Phase {
+pub(crate) fn one_hot(name: &str, dtype: DType, classes: u64, elements: &TileRuns<u64>) -> Phase {
     let vertex = format!("popops::EncodeOneHot<unsigned int,{}>", dtype.poplar_name());
     elementwise::phase(name, vertex, 3, elements, |count| {
         cycles::one_hot(dtype, count.div_ceil(classes))

@@ -44,13 +44,8 @@ impl Pool {
         Self::square(Kind::Max, kernel, stride, padding)
     }
 
-    /// The mean of each square window.
-    pub fn average(kernel: u64, stride: u64) -> Self {
-        Self::square(Kind::Average, kernel, stride, 0)
-    }
-
     /// The mean of all `height` x `width` elements of a channel.
-    pub fn global_average(height: u64, width: u64) -> Self {
+    pub(crate) fn global_average(height: u64, width: u64) -> Self {
         let window = |kernel| PoolWindow { kernel, stride: 1, before: 0, behind: 0 };
         Self { kind: Kind::Average, windows: vec![window(height), window(width)] }
     }
@@ -72,7 +67,7 @@ impl Pool {
 
     /// The gradient of its input: of input, output and gradient of the output where it takes the
     /// largest, else of that gradient alone.
-    pub fn gradient(&self, input: TensorType) -> impl Operator + use<> {
+    pub(crate) fn gradient(&self, input: TensorType) -> impl Operator + use<> {
         PoolGradient { pool: self.clone(), input }
     }
 

@@ -56,7 +56,7 @@ impl Recurrent {
 
     /// The gradient of its input and, if they are trained, of weights and bias: of the gradient of
     /// the outputs, input, weights, bias, outputs, and what the forward pass kept.
-    pub fn gradient(self, trained: bool) -> impl Operator {
+    pub(crate) fn gradient(self, trained: bool) -> impl Operator {
         RecurrentGradient { layer: self, trained }
     }
 

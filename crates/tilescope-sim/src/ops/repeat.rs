@@ -9,7 +9,7 @@ use tilescope_report::Category;
 
 /// Each value of the operand for all elements along the axes it does not have.
 #[derive(Clone, Debug)]
-pub struct Repeat {
+pub(crate) struct Repeat {
     /// The result.
     pub ty: TensorType,
     /// Its axes that the operand does not have.

@@ -25,24 +25,24 @@ enum Edge {
 
 /// An operator at the edge of a layer that is split over so many IPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shard {
+pub(crate) struct Shard {
     edge: Edge,
     parts: u64,
 }
 
 impl Shard {
     /// Name of the operator that adds up gradients.
-    pub const SUM: &str = "all_reduce";
+    pub(crate) const SUM: &str = "all_reduce";
     /// Name of the operator that puts parts together.
-    pub const GATHER: &str = "all_gather";
+    pub(crate) const GATHER: &str = "all_gather";
 
     /// Where a whole activation enters the layer.
-    pub fn enter(parts: u64) -> Self {
+    pub(crate) fn enter(parts: u64) -> Self {
         Self { edge: Edge::Enter, parts }
     }
 
     /// Where the parts of its result are put together.
-    pub fn gather(parts: u64) -> Self {
+    pub(crate) fn gather(parts: u64) -> Self {
         Self { edge: Edge::Gather, parts }
     }
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// The elements whose index along `axis` is in `range`.
 #[derive(Clone, Debug)]
-pub struct Slice {
+pub(crate) struct Slice {
     /// The axis.
     pub axis: usize,
     /// Indices along it.

@@ -9,7 +9,7 @@ use crate::lower::{LowerError, Lowering, work::Work};
 
 /// Exponentials along an axis, divided by their sum; or the logarithm of that.
 #[derive(Clone, Copy, Debug)]
-pub struct Softmax {
+pub(crate) struct Softmax {
     /// The axis.
     pub axis: usize,
     /// Whether the logarithm is taken.

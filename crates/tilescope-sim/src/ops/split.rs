@@ -6,7 +6,7 @@ use crate::lower::{LowerError, Lowering, work::Work};
 
 /// The tensor cut along `axis` into parts of the given sizes, one output each.
 #[derive(Clone, Debug)]
-pub struct Split {
+pub(crate) struct Split {
     /// The axis.
     pub axis: usize,
     /// Sizes along it, adding up to the whole.
@@ -15,7 +15,7 @@ pub struct Split {
 
 impl Split {
     /// Equal parts.
-    pub fn even(axis: usize, parts: usize, size: u64) -> Self {
+    pub(crate) fn even(axis: usize, parts: usize, size: u64) -> Self {
         Self { axis, sizes: vec![size; parts] }
     }
 }

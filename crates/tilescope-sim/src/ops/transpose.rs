@@ -7,7 +7,7 @@ use crate::lower::{LowerError, Lowering, work::Work};
 
 /// A tensor whose axis `i` is the operand's axis `permutation[i]`.
 #[derive(Clone, Debug)]
-pub struct Transpose {
+pub(crate) struct Transpose {
     /// The operand's axes in their new order.
     pub permutation: Vec<usize>,
 }

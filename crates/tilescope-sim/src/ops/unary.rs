@@ -7,7 +7,7 @@ use crate::lower::{LowerError, Lowering, work::Work};
 
 /// A function of every element.
 #[derive(Clone, Copy, Debug)]
-pub struct UnaryOp(pub Unary);
+pub(crate) struct UnaryOp(pub Unary);
 
 impl Operator for UnaryOp {
     fn kind(&self) -> &'static str {

@@ -41,7 +41,7 @@ impl Method {
 }
 
 /// Window of the SLIC instruction.
-pub const SLIC_WINDOW: u64 = 4;
+pub(crate) const SLIC_WINDOW: u64 = 4;
 
 /// A vertex with the groups of channels it works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,18 +62,18 @@ pub struct VertexType {
 
 impl VertexType {
     /// Whether operands are 32-bit floats.
-    pub fn float_inputs(&self) -> bool {
+    pub(crate) fn float_inputs(&self) -> bool {
         self.input_type == DType::Float
     }
 
     /// Whether partial sums are 32-bit floats.
-    pub fn float_partials(&self) -> bool {
+    pub(crate) fn float_partials(&self) -> bool {
         self.partial_type == DType::Float
     }
 
     /// Upper bound of multiply-accumulates per cycle of one tile, as the planner has it (poplibs
     /// `ConvModel.cpp` getMaxMACsPerCyclePerTile).
-    pub fn max_macs_per_cycle(&self, machine: &Machine) -> u64 {
+    pub(crate) fn max_macs_per_cycle(&self, machine: &Machine) -> u64 {
         let width = machine.vector_width(self.input_type);
         match self.method {
             Method::Hmac | Method::Vmac | Method::OuterProduct => width,
@@ -87,7 +87,7 @@ impl VertexType {
 
     /// Kernel rows that fill the matrix engine where the input channels do not: 1, 2 or 4 for
     /// AMP, 1 for everything else.
-    pub fn kernel_height(&self, machine: &Machine) -> u64 {
+    pub(crate) fn kernel_height(&self, machine: &Machine) -> u64 {
         let Method::Amp { conv_units } = self.method else { return 1 };
         let full = weights_per_conv_unit(self.input_type);
         if self.in_chans_per_group == full {
@@ -99,7 +99,7 @@ impl VertexType {
 }
 
 /// Input channels that one unit of the matrix engine multiplies at once.
-pub fn weights_per_conv_unit(input_type: DType) -> u64 {
+pub(crate) fn weights_per_conv_unit(input_type: DType) -> u64 {
     match input_type {
         DType::Float => 8,
         DType::Quarter => 32,
@@ -108,7 +108,7 @@ pub fn weights_per_conv_unit(input_type: DType) -> u64 {
 }
 
 /// Every vertex that can do `params`, the most promising first.
-pub fn candidates(
+pub(crate) fn candidates(
     params: &ConvParams,
     machine: &Machine,
     options: &PlanOptions,

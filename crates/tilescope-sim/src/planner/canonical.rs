@@ -9,7 +9,7 @@ use super::params::{ConvParams, FieldDim, OperandTransform, OutputTransform, Pla
 
 impl ConvParams {
     /// The canonical form of a valid convolution.
-    pub fn canonical(&self) -> Result<Self, PlanError> {
+    pub(crate) fn canonical(&self) -> Result<Self, PlanError> {
         self.validate()?;
         let mut canonical = self.clone();
         for dim in &mut canonical.dims {
@@ -30,7 +30,7 @@ impl ConvParams {
 
     /// The convolution of the output gradient that gives the input gradient. Its kernel is the
     /// forward one with channels transposed and elements reversed.
-    pub fn gradient(&self) -> Result<Self, PlanError> {
+    pub(crate) fn gradient(&self) -> Result<Self, PlanError> {
         let forward = self.canonical()?;
         let gradient = Self {
             in_channels: forward.out_channels,
@@ -43,7 +43,7 @@ impl ConvParams {
 
     /// The convolution of input and output gradient that gives the weight gradient: channels
     /// become the batch, the batch becomes channels, the output gradient is the kernel.
-    pub fn weight_update(&self) -> Result<Self, PlanError> {
+    pub(crate) fn weight_update(&self) -> Result<Self, PlanError> {
         let forward = self.canonical()?;
         let update = Self {
             batch: forward.in_channels,

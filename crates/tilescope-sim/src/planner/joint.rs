@@ -38,7 +38,7 @@ fn update_size(size: &PartSize, _dims: usize) -> PartSize {
 }
 
 /// The shape of the backward pass of a fully connected layer.
-pub fn backward_params(forward: &ConvParams) -> ConvParams {
+pub(crate) fn backward_params(forward: &ConvParams) -> ConvParams {
     ConvParams {
         in_channels: forward.out_channels,
         out_channels: forward.in_channels,
@@ -47,13 +47,13 @@ pub fn backward_params(forward: &ConvParams) -> ConvParams {
 }
 
 /// The shape of the weight update of a fully connected layer.
-pub fn update_params(forward: &ConvParams) -> ConvParams {
+pub(crate) fn update_params(forward: &ConvParams) -> ConvParams {
     ConvParams { in_channels: forward.batch, batch: forward.in_channels, ..forward.clone() }
 }
 
 /// Vertices of the other passes of a joint plan.
 #[derive(Clone, Copy, Debug)]
-pub struct JointVertices {
+pub(crate) struct JointVertices {
     /// Of the backward pass.
     pub backward: VertexType,
     /// Of the weight update.
@@ -61,7 +61,7 @@ pub struct JointVertices {
 }
 
 /// The vertices that go with `forward`; `None` if there are none.
-pub fn vertices(
+pub(crate) fn vertices(
     machine: &Machine,
     params: &ConvParams,
     options: &PlanOptions,
@@ -153,7 +153,7 @@ fn update_vertex(
 }
 
 /// The other passes of a joint plan of `forward`.
-pub fn passes(
+pub(crate) fn passes(
     machine: &Machine,
     original: &ConvParams,
     transformed: &Transformed,
@@ -198,7 +198,7 @@ pub fn passes(
 }
 
 /// The plan of another pass of a joint plan.
-pub fn derive(
+pub(crate) fn derive(
     forward: &Plan,
     pass: Pass,
     params: ConvParams,

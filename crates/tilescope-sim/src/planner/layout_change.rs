@@ -41,14 +41,14 @@ impl Change {
 
 /// Everything that is rearranged around one pass.
 #[derive(Clone, Debug, Default)]
-pub struct LayoutChange {
+pub(crate) struct LayoutChange {
     changes: Vec<Change>,
 }
 
 impl LayoutChange {
     /// What `role` rearranges around a shape that was transformed to `shape`. `whole` are the
     /// elements of the padded operation.
-    pub fn new(
+    pub(crate) fn new(
         role: Role,
         original: &ConvParams,
         transform: &Transform,
@@ -114,7 +114,7 @@ impl LayoutChange {
 
     /// Copy cycles, exchange cycles and temporary bytes of one of `tiles` tiles. Changes happen
     /// one after the other, source and target side by side.
-    pub fn cost(&self, machine: &Machine, tiles: u64) -> (u64, u64, u64) {
+    pub(crate) fn cost(&self, machine: &Machine, tiles: u64) -> (u64, u64, u64) {
         let costs = self.changes.iter().map(|change| change.cost(machine, tiles));
         let (copy, exchange, bytes) =
             costs.fold((0, 0, 0), |sum, cost| (sum.0 + cost.0, sum.1 + cost.1, sum.2.max(cost.2)));

@@ -17,17 +17,17 @@
 //! overflow; beyond them, and for empty shapes, planning is a [`PlanError`].
 
 mod cache;
-pub mod candidates;
-pub mod canonical;
-pub mod estimate;
+pub(crate) mod candidates;
+pub(crate) mod canonical;
+pub(crate) mod estimate;
 mod joint;
 mod layout_change;
-pub mod model;
-pub mod params;
+pub(crate) mod model;
+pub(crate) mod params;
 pub mod plan;
-pub mod ranges;
-pub mod search;
-pub mod transforms;
+pub(crate) mod ranges;
+pub(crate) mod search;
+pub(crate) mod transforms;
 
 pub use cache::PlanCache;
 pub use params::{ConvParams, FieldDim, OperandTransform, OutputTransform, PlanError};
@@ -40,7 +40,7 @@ use search::{Best, Candidate, Search};
 use transforms::Transformed;
 
 /// Most tiles of one IPU: no chip has more than a few thousand.
-pub const MAX_TILES: u64 = 1 << 16;
+pub(crate) const MAX_TILES: u64 = 1 << 16;
 
 /// Plans of the three passes over the weights of a layer.
 #[derive(Clone, Debug, PartialEq)]

@@ -14,7 +14,7 @@ use crate::graph::DType;
 
 /// Elements of the largest part of a split operation. Channels and groups are padded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PartSize {
+pub(crate) struct PartSize {
     /// Output elements of each dimension.
     pub field: [u64; 3],
     /// Kernel elements of each dimension.
@@ -31,7 +31,7 @@ pub struct PartSize {
 
 impl PartSize {
     /// All of a shape, with whole groups of `field_grain` outputs in the innermost dimension.
-    pub fn whole(padded: &ConvParams, field_grain: u64) -> Self {
+    pub(crate) fn whole(padded: &ConvParams, field_grain: u64) -> Self {
         let (mut field, mut kernel) = ([1; 3], [1; 3]);
         for (index, dim) in padded.dims.iter().enumerate() {
             let grain = if index + 1 == padded.dims.len() { field_grain } else { 1 };
@@ -51,7 +51,7 @@ impl PartSize {
 
 /// Channels and groups that stay together when an operation is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Grain {
+pub(crate) struct Grain {
     /// Groups.
     pub groups: u64,
     /// Input channels.
@@ -62,7 +62,7 @@ pub struct Grain {
 
 impl Grain {
     /// What `vertex` takes at a time.
-    pub fn of(vertex: &VertexType) -> Self {
+    pub(crate) fn of(vertex: &VertexType) -> Self {
         Self {
             groups: vertex.groups_per_group,
             in_channels: vertex.in_chans_per_group,
@@ -73,7 +73,7 @@ impl Grain {
 
 /// What a model is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Role {
+pub(crate) struct Role {
     /// The pass.
     pub pass: Pass,
     /// Whether its plan is shared with the other passes.
@@ -84,7 +84,7 @@ pub struct Role {
 
 /// Elements that a part needs and makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PartElements {
+pub(crate) struct PartElements {
     /// Input elements.
     pub inputs: u64,
     /// Weights.
@@ -97,7 +97,7 @@ pub struct PartElements {
 
 /// One pass with one transform on one vertex.
 #[derive(Clone, Debug)]
-pub struct Model {
+pub(crate) struct Model {
     machine: Machine,
     role: Role,
     /// Shape after the transform, channels padded to whole groups.
@@ -124,7 +124,7 @@ pub struct Model {
 impl Model {
     /// The model of `options.pass` for one transform and vertex. `original` is the shape before
     /// the transform; `field_grain` outputs of the innermost dimension stay together.
-    pub fn new(
+    pub(crate) fn new(
         machine: &Machine,
         options: &PlanOptions,
         joint: bool,
@@ -153,7 +153,7 @@ impl Model {
     }
 
     /// The model of another pass of a joint plan: `padded` and `unpadded` are its shapes.
-    pub fn joint_pass(
+    pub(crate) fn joint_pass(
         machine: &Machine,
         role: Role,
         shapes: [&ConvParams; 3],
@@ -225,13 +225,13 @@ impl Model {
     }
 
     /// The vertex.
-    pub fn vertex(&self) -> &VertexType {
+    pub(crate) fn vertex(&self) -> &VertexType {
         &self.context.vertex
     }
 
     /// Whether the vertex can do this kind of convolution at all (poplibs `ConvModel.cpp`
     /// addMethodConstraints).
-    pub fn suits_vertex(&self) -> bool {
+    pub(crate) fn suits_vertex(&self) -> bool {
         let dims = &self.padded.dims;
         match self.vertex().method {
             Method::Amp { .. } | Method::Hmac | Method::Vmac => true,
@@ -256,19 +256,19 @@ impl Model {
 
     /// Cycles no split gets below: the layout changes on all tiles, and vertices that never exceed
     /// the vertex' rate.
-    pub fn fewest_cycles(&self) -> u64 {
+    pub(crate) fn fewest_cycles(&self) -> u64 {
         let (copy, exchange, _) = self.layout.cost(&self.machine, self.machine.tiles);
         copy + exchange + self.fewest_calculate(self.machine.tiles)
     }
 
     /// Fewest vertex cycles over all serial iterations on `tiles` tiles. Plans whose estimate
     /// claims to be faster than the vertex' rate are not allowed.
-    pub fn fewest_calculate(&self, tiles: u64) -> u64 {
+    pub(crate) fn fewest_calculate(&self, tiles: u64) -> u64 {
         (self.macs / self.vertex().max_macs_per_cycle(&self.machine)).div_ceil(tiles)
     }
 
     /// Elements of a part.
-    pub fn elements(&self, size: &PartSize) -> PartElements {
+    pub(crate) fn elements(&self, size: &PartSize) -> PartElements {
         let dims = self.dims;
         let inputs: u64 = (0..dims).map(|dim| self.part_inputs(size, dim)).product();
         let kernel: u64 = size.kernel[..dims].iter().product();
@@ -284,7 +284,7 @@ impl Model {
     }
 
     /// Size of the largest part of `split`.
-    pub fn part_size(&self, split: &Partition) -> PartSize {
+    pub(crate) fn part_size(&self, split: &Partition) -> PartSize {
         let whole = &self.whole;
         let grain = &self.grain;
         let channels = |size: u64, grain: u64, parts: u64| (size / grain).div_ceil(parts) * grain;
@@ -320,7 +320,11 @@ impl Model {
     }
 
     /// Cycles to bring operands to the tiles.
-    pub fn operand_exchange(&self, split: &Partition, elements: &PartElements) -> (u64, u64) {
+    pub(crate) fn operand_exchange(
+        &self,
+        split: &Partition,
+        elements: &PartElements,
+    ) -> (u64, u64) {
         let bytes = self.padded.input_type.bytes();
         let inputs = elements.inputs - elements.inputs / split.out_channels;
         let users = split.field_parts() * split.batch;
@@ -333,23 +337,23 @@ impl Model {
     }
 
     /// Cycles to bring partial sums to the first stage of the reduction.
-    pub fn first_reduce_exchange(&self, outputs: u64) -> u64 {
+    pub(crate) fn first_reduce_exchange(&self, outputs: u64) -> u64 {
         self.machine.exchange_cycles(outputs * self.vertex().partial_type.bytes(), false)
     }
 
     /// Cycles of the layout changes on `tiles` tiles.
-    pub fn layout_cycles(&self, tiles: u64) -> u64 {
+    pub(crate) fn layout_cycles(&self, tiles: u64) -> u64 {
         let (copy, exchange, _) = self.layout.cost(&self.machine, tiles);
         copy + exchange
     }
 
     /// Temporary bytes of the layout changes on `tiles` tiles.
-    pub fn layout_bytes(&self, tiles: u64) -> u64 {
+    pub(crate) fn layout_bytes(&self, tiles: u64) -> u64 {
         self.layout.cost(&self.machine, tiles).2
     }
 
     /// What vertices do on the fullest tile.
-    pub fn vertex_work(&self, size: &PartSize) -> VertexWork {
+    pub(crate) fn vertex_work(&self, size: &PartSize) -> VertexWork {
         VertexWork {
             batch: size.batch,
             field: size.field,
@@ -361,7 +365,7 @@ impl Model {
     }
 
     /// Cycles of the vertices; `None` if the split does not suit the vertex.
-    pub fn calculate(&self, split: &Partition, size: &PartSize) -> Option<u64> {
+    pub(crate) fn calculate(&self, split: &Partition, size: &PartSize) -> Option<u64> {
         let cycles = vertex_cycles(&self.context, &self.machine, &self.vertex_work(size))?;
         let tile_cycles = split.tiles() * split.serial() * cycles;
         let plausible = self.macs / self.vertex().max_macs_per_cycle(&self.machine);
@@ -370,7 +374,7 @@ impl Model {
 
     /// Cycles that accumulate over serial iterations beside operands, vertices and the first
     /// partial exchange, and the memory: the whole estimate.
-    pub fn estimate(&self, split: &Partition, size: &PartSize, calculate: u64) -> Estimate {
+    pub(crate) fn estimate(&self, split: &Partition, size: &PartSize, calculate: u64) -> Estimate {
         let machine = &self.machine;
         let vertex = self.vertex();
         let elements = self.elements(size);
@@ -458,7 +462,7 @@ impl Model {
     }
 
     /// Temporary bytes of the convolution itself: operands and partial sums of a tile.
-    pub fn conv_bytes(&self, size: &PartSize, elements: &PartElements) -> u64 {
+    pub(crate) fn conv_bytes(&self, size: &PartSize, elements: &PartElements) -> u64 {
         let vertex = self.vertex();
         let operands = (elements.inputs + elements.weights) * self.padded.input_type.bytes();
         let mut partials = elements.partials * vertex.partial_type.bytes();
@@ -471,7 +475,7 @@ impl Model {
 
     /// A bound that [`Model::conv_bytes`] never gets below, where only the dimensions before `dim`
     /// and all other axes are decided: weights, partial sums, and the inputs of decided dimensions.
-    pub fn fewest_conv_bytes(&self, fewest: &PartSize, dim: usize) -> u64 {
+    pub(crate) fn fewest_conv_bytes(&self, fewest: &PartSize, dim: usize) -> u64 {
         let vertex = self.vertex();
         let dims = self.dims;
         let inputs: u64 = (0..dim).map(|dim| self.part_inputs(fewest, dim)).product();

@@ -9,24 +9,24 @@ use crate::graph::DType;
 use std::fmt;
 
 /// Most spatial dimensions of a convolution.
-pub const MAX_DIMS: usize = 3;
+pub(crate) const MAX_DIMS: usize = 3;
 
 /// Largest batch, number of groups and number of channels.
-pub const MAX_CHANNELS: u64 = 1 << 24;
+pub(crate) const MAX_CHANNELS: u64 = 1 << 24;
 
 /// Largest number of elements of one tensor; with [`MAX_MACS`] it keeps all arithmetic of the
 /// planner far inside 64 bits.
-pub const MAX_ELEMENTS: u64 = 1 << 40;
+pub(crate) const MAX_ELEMENTS: u64 = 1 << 40;
 
 /// Largest number of multiply-accumulates of one operation, padding included.
-pub const MAX_MACS: u64 = 1 << 52;
+pub(crate) const MAX_MACS: u64 = 1 << 52;
 
 /// Largest transformed size of one spatial dimension, dilation and padding included. Index ranges
 /// are found by walking over kernel positions, so this bounds their time too.
-pub const MAX_FIELD: u64 = 1 << 20;
+pub(crate) const MAX_FIELD: u64 = 1 << 20;
 
 /// Largest dilation or stride.
-pub const MAX_STRIDE: u64 = 1 << 10;
+pub(crate) const MAX_STRIDE: u64 = 1 << 10;
 
 /// Why an operation cannot be planned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -98,12 +98,12 @@ impl OperandTransform {
     };
 
     /// Size after truncation of `size` elements.
-    pub fn truncated(&self, size: u64) -> u64 {
+    pub(crate) fn truncated(&self, size: u64) -> u64 {
         size.saturating_sub(self.truncation_lower.saturating_add(self.truncation_upper))
     }
 
     /// Size after all of it.
-    pub fn transformed(&self, size: u64) -> u64 {
+    pub(crate) fn transformed(&self, size: u64) -> u64 {
         let dilated = dilated_size(self.truncated(size), self.dilation);
         self.padding_lower.saturating_add(dilated).saturating_add(self.padding_upper)
     }
@@ -132,7 +132,7 @@ pub struct OutputTransform {
 
 impl OutputTransform {
     /// Changes nothing.
-    pub const NONE: Self = Self {
+    pub(crate) const NONE: Self = Self {
         truncation_lower: 0,
         truncation_upper: 0,
         stride: 1,
@@ -187,29 +187,23 @@ impl FieldDim {
         self
     }
 
-    /// The same dimension with another kernel dilation.
-    pub fn kernel_dilated(mut self, dilation: u64) -> Self {
-        self.kernel_transform.dilation = dilation;
-        self
-    }
-
     /// Input size as the convolution sees it.
-    pub fn transformed_input(&self) -> u64 {
+    pub(crate) fn transformed_input(&self) -> u64 {
         self.input_transform.transformed(self.input)
     }
 
     /// Kernel size as the convolution sees it.
-    pub fn transformed_kernel(&self) -> u64 {
+    pub(crate) fn transformed_kernel(&self) -> u64 {
         self.kernel_transform.transformed(self.kernel)
     }
 
     /// Output size before truncation, striding and padding.
-    pub fn untransformed_output(&self) -> u64 {
+    pub(crate) fn untransformed_output(&self) -> u64 {
         self.transformed_input().saturating_add(1).saturating_sub(self.transformed_kernel())
     }
 
     /// Output elements.
-    pub fn output(&self) -> u64 {
+    pub(crate) fn output(&self) -> u64 {
         let transform = &self.output_transform;
         let cut = transform.truncation_lower.saturating_add(transform.truncation_upper);
         let kept = self.untransformed_output().saturating_sub(cut);
@@ -218,7 +212,7 @@ impl FieldDim {
     }
 
     /// Checks that sizes are positive, bounded and fit together.
-    pub fn validate(&self) -> Result<(), PlanError> {
+    pub(crate) fn validate(&self) -> Result<(), PlanError> {
         for (what, size) in [("input field", self.input), ("kernel", self.kernel)] {
             positive(what, size)?;
             at_most(what, size, MAX_FIELD)?;
@@ -296,17 +290,17 @@ impl ConvParams {
     }
 
     /// Product of the output sizes of all dimensions.
-    pub fn output_field(&self) -> u64 {
+    pub(crate) fn output_field(&self) -> u64 {
         self.dims.iter().map(FieldDim::output).product()
     }
 
     /// Product of the kernel sizes of all dimensions.
-    pub fn kernel_field(&self) -> u64 {
+    pub(crate) fn kernel_field(&self) -> u64 {
         self.dims.iter().map(|dim| dim.kernel).product()
     }
 
     /// Product of the input sizes of all dimensions.
-    pub fn input_field(&self) -> u64 {
+    pub(crate) fn input_field(&self) -> u64 {
         self.dims.iter().map(|dim| dim.input).product()
     }
 
@@ -321,7 +315,7 @@ impl ConvParams {
     }
 
     /// Elements of the output tensor.
-    pub fn output_elements(&self) -> u64 {
+    pub(crate) fn output_elements(&self) -> u64 {
         self.output_field() * self.batch * self.out_channels * self.conv_groups
     }
 
@@ -332,7 +326,7 @@ impl ConvParams {
     }
 
     /// Checks every documented bound; all planning starts here.
-    pub fn validate(&self) -> Result<(), PlanError> {
+    pub(crate) fn validate(&self) -> Result<(), PlanError> {
         if self.dims.is_empty() || self.dims.len() > MAX_DIMS {
             return Err(PlanError::Invalid { what: "a convolution has one to three dimensions" });
         }
@@ -354,7 +348,7 @@ impl ConvParams {
     }
 
     /// Whether all tensors and the multiply-accumulates stay below the documented bounds.
-    pub fn within_bounds(&self) -> bool {
+    pub(crate) fn within_bounds(&self) -> bool {
         let field = |size: fn(&FieldDim) -> u64| {
             self.dims.iter().try_fold(1u64, |product, dim| product.checked_mul(size(dim)))
         };
@@ -397,7 +391,7 @@ impl fmt::Display for ConvParams {
 }
 
 /// Size of `size` elements with `dilation - 1` zeros between neighbours.
-pub fn dilated_size(size: u64, dilation: u64) -> u64 {
+pub(crate) fn dilated_size(size: u64, dilation: u64) -> u64 {
     if size == 0 { 0 } else { (size - 1).saturating_mul(dilation).saturating_add(1) }
 }
 

@@ -33,7 +33,7 @@ pub enum Pass {
 
 impl Pass {
     /// Whether it belongs to a fully connected layer.
-    pub fn is_fully_connected(self) -> bool {
+    pub(crate) fn is_fully_connected(self) -> bool {
         matches!(
             self,
             Self::FcInferenceForward
@@ -44,12 +44,12 @@ impl Pass {
     }
 
     /// Whether it is a matrix product.
-    pub fn is_matmul(self) -> bool {
+    pub(crate) fn is_matmul(self) -> bool {
         self.is_fully_connected() || self == Self::MatMul
     }
 
     /// Whether it computes a weight gradient.
-    pub fn is_weight_update(self) -> bool {
+    pub(crate) fn is_weight_update(self) -> bool {
         matches!(self, Self::TrainingWeightUpdate | Self::FcTrainingWeightUpdate)
     }
 
@@ -87,12 +87,12 @@ impl PlanOptions {
     }
 
     /// The same for another pass.
-    pub fn with_pass(self, pass: Pass) -> Self {
+    pub(crate) fn with_pass(self, pass: Pass) -> Self {
         Self { pass, ..self }
     }
 
     /// Partials a convolution of `input` uses: floats sum floats, 8-bit floats sum halves.
-    pub fn partials_for(&self, input: DType) -> DType {
+    pub(crate) fn partials_for(&self, input: DType) -> DType {
         match input {
             DType::Float => DType::Float,
             DType::Quarter => DType::Half,
@@ -135,18 +135,18 @@ impl Machine {
     }
 
     /// Worker threads of a tile.
-    pub fn workers(&self) -> u64 {
+    pub(crate) fn workers(&self) -> u64 {
         u64::from(self.chip.workers)
     }
 
     /// Elements of one load or store.
-    pub fn vector_width(&self, data_type: DType) -> u64 {
+    pub(crate) fn vector_width(&self, data_type: DType) -> u64 {
         // 8-bit arithmetic is done four elements at a time, like half.
         u64::from(self.chip.data_path_bytes) / data_type.bytes().max(2)
     }
 
     /// Units of the matrix engine for these element types, 0 if there is no such engine.
-    pub fn conv_units(&self, input: DType, partials: DType) -> u64 {
+    pub(crate) fn conv_units(&self, input: DType, partials: DType) -> u64 {
         let units = &self.chip.conv_units;
         u64::from(match (input, partials) {
             (DType::Float, DType::Float) => units.float_in_float_out,
@@ -159,7 +159,7 @@ impl Machine {
 
     /// Cycles an exchange needs to bring `bytes` to a tile; `paired` if two tiles on one bus
     /// receive the same.
-    pub fn exchange_cycles(&self, bytes: u64, paired: bool) -> u64 {
+    pub(crate) fn exchange_cycles(&self, bytes: u64, paired: bool) -> u64 {
         let width = u64::from(self.chip.exchange_bytes_per_cycle);
         bytes.div_ceil(if paired {
             width * u64::from(self.chip.tiles_per_exchange_bus)
@@ -192,7 +192,7 @@ pub struct Partition {
 
 impl Partition {
     /// Nothing is split.
-    pub const WHOLE: Self = Self {
+    pub(crate) const WHOLE: Self = Self {
         field: [1; 3],
         kernel: [1; 3],
         batch: 1,
@@ -204,7 +204,7 @@ impl Partition {
     };
 
     /// Tiles used.
-    pub fn tiles(&self) -> u64 {
+    pub(crate) fn tiles(&self) -> u64 {
         self.field_parts()
             * self.kernel_parts()
             * self.batch
@@ -214,22 +214,22 @@ impl Partition {
     }
 
     /// Parts of the output field.
-    pub fn field_parts(&self) -> u64 {
+    pub(crate) fn field_parts(&self) -> u64 {
         self.field.iter().product()
     }
 
     /// Parts of the kernel.
-    pub fn kernel_parts(&self) -> u64 {
+    pub(crate) fn kernel_parts(&self) -> u64 {
         self.kernel.iter().product()
     }
 
     /// Iterations of the serial loop.
-    pub fn serial(&self) -> u64 {
+    pub(crate) fn serial(&self) -> u64 {
         self.in_channels_serial * self.out_channels_serial
     }
 
     /// Partial sums that are added up for one output.
-    pub fn reduction_depth(&self) -> u64 {
+    pub(crate) fn reduction_depth(&self) -> u64 {
         self.in_channels * self.kernel_parts()
     }
 }
@@ -345,7 +345,7 @@ impl Plan {
     }
 
     /// Element type of partial sums.
-    pub fn partial_type(&self) -> DType {
+    pub(crate) fn partial_type(&self) -> DType {
         self.vertex.partial_type
     }
 
@@ -402,7 +402,7 @@ impl Transform {
 
 impl Estimate {
     /// Exchange cycles of one iteration: operands and partial sums.
-    pub fn exchange(&self) -> u64 {
+    pub(crate) fn exchange(&self) -> u64 {
         self.input_exchange
             + self.weight_exchange
             + self.first_reduce_exchange

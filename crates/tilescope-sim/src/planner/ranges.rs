@@ -30,7 +30,7 @@ impl OperandTransform {
 
 impl FieldDim {
     /// Output positions inside `bounds` that kernel element `kernel` contributes to.
-    pub fn outputs_of_kernel(&self, bounds: &Range<u64>, kernel: u64) -> Range<u64> {
+    pub(crate) fn outputs_of_kernel(&self, bounds: &Range<u64>, kernel: u64) -> Range<u64> {
         let Some(shift) = self.kernel_transform.position(kernel, self.kernel) else { return NONE };
         let input = &self.input_transform;
         let last = dilated_size(input.truncated(self.input), input.dilation);
@@ -63,7 +63,7 @@ impl FieldDim {
     }
 
     /// Output positions inside `bounds` that any kernel element of `kernel` contributes to.
-    pub fn outputs_of_kernels(&self, bounds: &Range<u64>, kernel: Range<u64>) -> Range<u64> {
+    pub(crate) fn outputs_of_kernels(&self, bounds: &Range<u64>, kernel: Range<u64>) -> Range<u64> {
         let ranges = kernel.map(|kernel| self.outputs_of_kernel(bounds, kernel));
         hull(ranges)
     }
@@ -86,7 +86,7 @@ impl FieldDim {
     }
 
     /// Input elements that outputs `outputs` read through kernel elements `kernel`.
-    pub fn inputs_of(&self, outputs: &Range<u64>, kernel: Range<u64>) -> Range<u64> {
+    pub(crate) fn inputs_of(&self, outputs: &Range<u64>, kernel: Range<u64>) -> Range<u64> {
         self.contiguous_inputs(outputs, &kernel)
             .unwrap_or_else(|| self.inputs_of_each(outputs, kernel))
     }
@@ -141,7 +141,7 @@ impl FieldDim {
     }
 
     /// Kernel elements that contribute to any output.
-    pub fn used_kernel(&self) -> Range<u64> {
+    pub(crate) fn used_kernel(&self) -> Range<u64> {
         let everything = 0..self.output();
         let used = |kernel: &u64| !self.outputs_of_kernel(&everything, *kernel).is_empty();
         match ((0..self.kernel).find(used), (0..self.kernel).rev().find(used)) {
@@ -152,7 +152,7 @@ impl FieldDim {
 
     /// Multiply-accumulates of this dimension: for every kernel element, the outputs it
     /// contributes to (poplibs `PerformanceEstimation.hpp` getNumberOfMACs).
-    pub fn macs(&self) -> u64 {
+    pub(crate) fn macs(&self) -> u64 {
         let step = self.active_output_step();
         let everything = 0..self.output();
         let truncation = &self.kernel_transform;
@@ -167,7 +167,7 @@ impl FieldDim {
     }
 
     /// Distance between outputs that one kernel element contributes to.
-    pub fn active_output_step(&self) -> u64 {
+    pub(crate) fn active_output_step(&self) -> u64 {
         let (dilation, stride) = (self.input_transform.dilation, self.output_transform.stride);
         dilation / gcd(dilation, stride)
     }
@@ -175,7 +175,7 @@ impl FieldDim {
     /// Input elements that a range of `outputs` neighbouring outputs needs for `kernel` kernel
     /// elements, as the planner counts them (poplibs `ConvModel.cpp` getMaxInputRangeSize);
     /// `whole` is what all outputs need.
-    pub fn planned_inputs(&self, outputs: u64, kernel: u64, whole: u64) -> u64 {
+    pub(crate) fn planned_inputs(&self, outputs: u64, kernel: u64, whole: u64) -> u64 {
         if outputs == self.output() && kernel == self.kernel {
             return whole;
         }
@@ -184,7 +184,7 @@ impl FieldDim {
     }
 
     /// Input elements that all outputs together need.
-    pub fn needed_inputs(&self) -> u64 {
+    pub(crate) fn needed_inputs(&self) -> u64 {
         let range = self.inputs_of(&(0..self.output()), 0..self.kernel);
         range.end - range.start
     }
@@ -221,7 +221,7 @@ fn hull(ranges: impl Iterator<Item = Range<u64>>) -> Range<u64> {
 }
 
 /// Greatest common divisor.
-pub fn gcd(a: u64, b: u64) -> u64 {
+pub(crate) fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 

@@ -22,11 +22,11 @@ use std::ops::Range;
 
 /// Most split points, partial ones included, that one plan may look at: some ten seconds. A large
 /// convolution visits 10^7.
-pub const MAX_POINTS: u64 = 1 << 28;
+pub(crate) const MAX_POINTS: u64 = 1 << 28;
 
 /// The best split found so far, over all models.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Best {
+pub(crate) struct Best {
     /// The split.
     pub partition: Partition,
     /// Cost of the pass itself.
@@ -39,14 +39,14 @@ pub struct Best {
 
 /// What a search keeps count of.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Search {
+pub(crate) struct Search {
     /// Split points looked at, partial ones included.
     points: u64,
 }
 
 /// A model to split, with the other passes of a joint plan.
 #[derive(Clone, Debug)]
-pub struct Candidate {
+pub(crate) struct Candidate {
     /// The pass that is split.
     pub model: Model,
     /// Backward pass and weight update of a joint plan.
@@ -57,7 +57,7 @@ pub struct Candidate {
 
 /// Another pass of a joint plan, and how it sees the split of the forward pass.
 #[derive(Clone, Debug)]
-pub struct JointPass {
+pub(crate) struct JointPass {
     /// Its model.
     pub model: Model,
     /// Turns a split of the forward pass into its own.
@@ -120,7 +120,7 @@ struct Loops<'a> {
 }
 
 /// Looks for splits of `candidate` that beat `best` with at most `memory_bound` temporary bytes.
-pub fn improve(
+pub(crate) fn improve(
     machine: &Machine,
     candidate: &Candidate,
     memory_bound: u64,

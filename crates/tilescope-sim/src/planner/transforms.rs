@@ -42,7 +42,7 @@ pub struct Transformed {
 
 impl Transformed {
     /// Whether dimension `dim` is expanded or flattened, so that its inputs are its outputs.
-    pub fn dim_is_transformed(&self, dim: usize) -> bool {
+    pub(crate) fn dim_is_transformed(&self, dim: usize) -> bool {
         let transform = &self.transform;
         transform.expand_dims.contains(&dim)
             || transform.flatten_to_channels.contains(&dim)
@@ -52,7 +52,11 @@ impl Transformed {
 
 /// Every reshaping of `params` worth a look, in the order ties are settled. Candidates beyond the
 /// documented bounds on sizes are left out: they do more work than any bound of the search.
-pub fn candidates(params: &ConvParams, options: &PlanOptions, joint: bool) -> Vec<Transformed> {
+pub(crate) fn candidates(
+    params: &ConvParams,
+    options: &PlanOptions,
+    joint: bool,
+) -> Vec<Transformed> {
     let mut base = params.clone();
     let extra_dims = 2usize.saturating_sub(base.dims.len());
     base.dims.splice(0..0, std::iter::repeat_n(FieldDim::new(1, 1), extra_dims));
@@ -86,7 +90,7 @@ pub fn candidates(params: &ConvParams, options: &PlanOptions, joint: bool) -> Ve
 }
 
 /// `params` at the stages of one given transform; `None` if it does not suit them.
-pub fn apply(params: &ConvParams, transform: &Transform) -> Option<Transformed> {
+pub(crate) fn apply(params: &ConvParams, transform: &Transform) -> Option<Transformed> {
     let mut view = params.clone();
     view.dims.splice(0..0, std::iter::repeat_n(FieldDim::new(1, 1), transform.extra_dims));
     if !transform.dilate_after.is_empty() {

@@ -5,41 +5,41 @@ use tilescope_report::StepOnIpu;
 
 /// The time on each IPU, in cycles since the start of the run: that of its compute tiles and that
 /// of its I/O tiles.
-pub struct Clocks {
+pub(crate) struct Clocks {
     now: Vec<u64>,
     io: Vec<u64>,
 }
 
 impl Clocks {
     /// All clocks at 0.
-    pub fn new(ipus: u32) -> Self {
+    pub(crate) fn new(ipus: u32) -> Self {
         Self { now: vec![0; ipus as usize], io: vec![0; ipus as usize] }
     }
 
     /// The time on one IPU.
-    pub fn at(&self, ipu: u32) -> u64 {
+    pub(crate) fn at(&self, ipu: u32) -> u64 {
         self.now[ipu as usize]
     }
 
     /// The latest time on any IPU.
-    pub fn latest(&self) -> u64 {
+    pub(crate) fn latest(&self) -> u64 {
         self.now.iter().chain(&self.io).copied().max().unwrap_or(0)
     }
 
     /// The time on the I/O tiles of one IPU.
-    pub fn io_at(&self, ipu: u32) -> u64 {
+    pub(crate) fn io_at(&self, ipu: u32) -> u64 {
         self.io[ipu as usize]
     }
 
     /// The I/O tiles of an IPU do nothing before its compute tiles are where they are now.
-    pub fn io_follows(&mut self, ipu: u32) {
+    pub(crate) fn io_follows(&mut self, ipu: u32) {
         let now = self.now[ipu as usize];
         let io = &mut self.io[ipu as usize];
         *io = now.max(*io);
     }
 
     /// Lets the I/O tiles of an IPU do a step.
-    pub fn spend_io(&mut self, cost: &LeafCost) -> StepOnIpu {
+    pub(crate) fn spend_io(&mut self, cost: &LeafCost) -> StepOnIpu {
         let start = self.io[cost.ipu as usize];
         self.io[cost.ipu as usize] = start + cost.cycles;
         step(cost, start, 1)
@@ -47,19 +47,19 @@ impl Clocks {
 
     /// Lets one IPU do a step. Its tiles are in lock-step since the last sync, so all active ones
     /// start together.
-    pub fn spend(&mut self, cost: &LeafCost) -> StepOnIpu {
+    pub(crate) fn spend(&mut self, cost: &LeafCost) -> StepOnIpu {
         let start = self.now[cost.ipu as usize];
         self.now[cost.ipu as usize] = start + cost.cycles;
         step(cost, start, 0)
     }
 
     /// Lets an IPU work for some cycles.
-    pub fn pass(&mut self, ipu: u32, cycles: u64) {
+    pub(crate) fn pass(&mut self, ipu: u32, cycles: u64) {
         self.now[ipu as usize] += cycles;
     }
 
     /// Joins some IPUs: each waits for the last, and then for the sync itself.
-    pub fn join(&mut self, ipus: &[u32], sync_cycles: u64, tiles: u32) -> Vec<StepOnIpu> {
+    pub(crate) fn join(&mut self, ipus: &[u32], sync_cycles: u64, tiles: u32) -> Vec<StepOnIpu> {
         let last = ipus.iter().map(|ipu| self.now[*ipu as usize]).max().unwrap_or(0);
         let release = last + sync_cycles;
         let wait = |ipu: &u32| {

@@ -12,7 +12,7 @@ use tilescope_report::units::{CycleRange, ProgramId};
 const CALLS: u64 = 64;
 
 /// What the host has ready, and when.
-pub struct Host {
+pub(crate) struct Host {
     spec: HostSpec,
     prefetch_depth: usize,
     /// Cycles of a callback that fills all inputs of one micro-batch, for the instance's replicas.
@@ -39,7 +39,7 @@ struct Stream {
 impl Host {
     /// The host of a call whose samples are ready after `samples_ready` cycles, and whose
     /// micro-batches have `input_bytes`.
-    pub fn new(spec: &Spec, input_bytes: u64, samples_ready: u64) -> Self {
+    pub(crate) fn new(spec: &Spec, input_bytes: u64, samples_ready: u64) -> Self {
         let host = spec.options.host;
         let local = f64::from(spec.options.replication_factor / spec.options.num_instances);
         let clock = spec.target.chip.clock_hz as f64;
@@ -55,12 +55,12 @@ impl Host {
     }
 
     /// When the samples of the call are there.
-    pub fn samples_ready(&self) -> u64 {
+    pub(crate) fn samples_ready(&self) -> u64 {
         self.samples_ready
     }
 
     /// When the buffer of the stream's next micro-batch is full.
-    pub fn filled(&mut self, stream: ProgramId, bytes: u64) -> u64 {
+    pub(crate) fn filled(&mut self, stream: ProgramId, bytes: u64) -> u64 {
         let share = bytes as f64 / self.input_bytes.max(1) as f64;
         let depth = self.prefetch_depth;
         let entry = self.streams.entry(stream).or_default();
@@ -78,14 +78,14 @@ impl Host {
     }
 
     /// The stream's buffer was emptied.
-    pub fn emptied(&mut self, stream: ProgramId, at: u64) {
+    pub(crate) fn emptied(&mut self, stream: ProgramId, at: u64) {
         self.streams.entry(stream).or_default().emptied.push_back(at);
     }
 
     /// The micro-batch of a stream's last callback, and when it was at work; nothing where
     /// callbacks take no time. Callbacks of several streams that overlap are shown one behind the
     /// other.
-    pub fn callback(&mut self, stream: ProgramId) -> Option<(u64, CycleRange)> {
+    pub(crate) fn callback(&mut self, stream: ProgramId) -> Option<(u64, CycleRange)> {
         let entry = self.streams.get(&stream)?;
         let busy = CycleRange::new(entry.begun.max(self.shown_until), entry.filled);
         (entry.begun < entry.filled && busy.start < busy.end).then(|| {
@@ -107,7 +107,7 @@ pub fn loader_seconds(spec: &Spec, samples: u64, bytes: u64) -> f64 {
 
 /// Seconds into a call until its samples are there, when the device works for `device` seconds and
 /// the loader for `load`: the mean over many calls.
-pub fn wait_for_loader(host: &HostSpec, device: f64, load: f64) -> f64 {
+pub(crate) fn wait_for_loader(host: &HostSpec, device: f64, load: f64) -> f64 {
     match host.loader {
         Loader::None | Loader::Synthetic => 0.0,
         Loader::Sync => load,

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 /// Steps that one IPU does on its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sum {
+pub(crate) struct Sum {
     /// The IPU.
     pub ipu: u32,
     /// Cycles they take.
@@ -17,13 +17,13 @@ pub struct Sum {
 
 /// Sums of the sequences met so far: a program runs few of them, again and again.
 #[derive(Default)]
-pub struct Sums {
+pub(crate) struct Sums {
     known: HashMap<(usize, usize), Option<Sum>>,
 }
 
 impl Sums {
     /// What `items` come to; `None` where they are none, or not of one IPU alone.
-    pub fn of(&mut self, items: &[Item], costs: &Costs) -> Option<Sum> {
+    pub(crate) fn of(&mut self, items: &[Item], costs: &Costs) -> Option<Sum> {
         // Sequences of a compiled program do not move while it runs: their place tells them apart.
         let place = (items.as_ptr().addr(), items.len());
         *self.known.entry(place).or_insert_with(|| sum(items, costs))

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// Splits `costs`, one per block in order, into at most `stages` stretches whose largest sum is
 /// least; among such splits the one whose earlier stretches are longer.
-pub fn balanced(costs: &[u64], stages: usize) -> Vec<Range<usize>> {
+pub(crate) fn balanced(costs: &[u64], stages: usize) -> Vec<Range<usize>> {
     let stages = stages.clamp(1, costs.len().max(1));
     let total: u64 = costs.iter().sum();
     let mut low = costs.iter().copied().max().unwrap_or(0);

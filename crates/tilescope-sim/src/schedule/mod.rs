@@ -6,11 +6,11 @@ mod placement;
 mod sharded;
 mod sync;
 
-pub use balance::balanced;
-pub use pipeline::PipelineForm;
-pub use placement::{BlockCosts, PlacedStage, Placement};
-pub use sharded::sharded_slots;
-pub use sync::SyncGroups;
+pub(crate) use balance::balanced;
+pub(crate) use pipeline::PipelineForm;
+pub(crate) use placement::Placement;
+pub(crate) use sharded::sharded_slots;
+pub(crate) use sync::SyncGroups;
 
 use crate::spec::{self, Execution, Options};
 use tilescope_report::Pass;
@@ -105,7 +105,7 @@ impl Schedule {
     ///
     /// A pipeline that does not accumulate gradients runs on over all device iterations, as does
     /// an inference pipeline: it fills once.
-    pub fn new(options: &Options, stages: usize, training: bool) -> Self {
+    pub(crate) fn new(options: &Options, stages: usize, training: bool) -> Self {
         let (accumulation, iterations) = (options.gradient_accumulation, options.device_iterations);
         let pipelined = options.execution == Execution::Pipelined && stages > 1;
         let schedule = options.pipeline_schedule;

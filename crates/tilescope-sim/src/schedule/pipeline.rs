@@ -24,7 +24,7 @@ use tilescope_report::Pass;
 
 /// When a micro-batch is where, in slots behind its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PipelineForm {
+pub(crate) struct PipelineForm {
     /// Forward stages.
     pub stages: u64,
     /// Slots from the start of one micro-batch to the start of the next.
@@ -38,7 +38,7 @@ pub struct PipelineForm {
 
 impl PipelineForm {
     /// The form of a schedule.
-    pub fn new(
+    pub(crate) fn new(
         stages: usize,
         schedule: Schedule,
         convention: StashConvention,
@@ -60,7 +60,7 @@ impl PipelineForm {
     }
 
     /// Slot of a stage's pass, counted from the start of its micro-batch.
-    pub fn slot(&self, stage: usize, pass: Pass) -> u64 {
+    pub(crate) fn slot(&self, stage: usize, pass: Pass) -> u64 {
         match pass {
             Pass::Forward => stage as u64,
             _ => self.length - 1 - stage as u64,
@@ -68,13 +68,13 @@ impl PipelineForm {
     }
 
     /// Fewest micro-batches that fill the pipeline.
-    pub fn fewest_micro_batches(&self) -> u64 {
+    pub(crate) fn fewest_micro_batches(&self) -> u64 {
         self.length.div_ceil(self.spacing)
     }
 
     /// Entries of the FIFOs that keep the activations of a stage: one is no FIFO, because the
     /// backward pass follows before the next forward pass.
-    pub fn stash_depth(&self, stage: usize) -> u64 {
+    pub(crate) fn stash_depth(&self, stage: usize) -> u64 {
         if !self.training {
             return 1;
         }
@@ -89,7 +89,7 @@ impl PipelineForm {
     }
 
     /// Slots of one iteration over `micro_batches`: ramp-up, main and ramp-down.
-    pub fn slots(&self, micro_batches: u64) -> Vec<Slot> {
+    pub(crate) fn slots(&self, micro_batches: u64) -> Vec<Slot> {
         let last = self.spacing * (micro_batches - 1) + self.length;
         (0..last).map(|at| self.at(at, micro_batches)).collect()
     }

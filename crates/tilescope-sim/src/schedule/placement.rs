@@ -23,7 +23,7 @@ pub struct Placement {
 }
 
 /// Cycles of each block for one micro-batch, forward and backward, where they are asked for.
-pub type BlockCosts<'a> = &'a dyn Fn() -> Vec<u64>;
+pub(crate) type BlockCosts<'a> = &'a dyn Fn() -> Vec<u64>;
 
 impl Placement {
     /// Places the blocks of `graph` as `spec` says.
@@ -31,7 +31,7 @@ impl Placement {
     /// # Errors
     /// Blocks that are unknown, missing, twice or out of order; stages on IPUs that are not there;
     /// an accumulation too small to fill the pipeline.
-    pub fn new(spec: &Spec, graph: &Graph, costs: BlockCosts) -> Result<Self, SpecError> {
+    pub(crate) fn new(spec: &Spec, graph: &Graph, costs: BlockCosts) -> Result<Self, SpecError> {
         let stages = written_or_automatic(spec, graph, costs);
         let path = "options.stages";
         let mut stage_of_block = vec![None; graph.blocks.len()];
@@ -65,7 +65,7 @@ impl Placement {
     }
 
     /// The stage a block belongs to.
-    pub fn stage(&self, block: BlockId) -> usize {
+    pub(crate) fn stage(&self, block: BlockId) -> usize {
         self.stage_of_block[block.0]
     }
 }

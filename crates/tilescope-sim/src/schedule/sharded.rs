@@ -4,7 +4,7 @@ use super::{Phase, Slot, Turn};
 use tilescope_report::Pass;
 
 /// One slot per turn: up the stages, then down again when training.
-pub fn sharded_slots(stages: usize, micro_batches: u64, training: bool) -> Vec<Slot> {
+pub(crate) fn sharded_slots(stages: usize, micro_batches: u64, training: bool) -> Vec<Slot> {
     let up = (0..stages).map(|stage| (stage, Pass::Forward));
     let down = (0..stages).rev().map(|stage| (stage, Pass::Backward)).filter(|_| training);
     let order: Vec<(usize, Pass)> = up.chain(down).collect();

@@ -15,7 +15,7 @@ pub struct SyncGroups {
 
 impl SyncGroups {
     /// The groups of a replica of `ipus` IPUs.
-    pub fn new(pattern: SyncPattern, ipus: u32) -> Self {
+    pub(crate) fn new(pattern: SyncPattern, ipus: u32) -> Self {
         let gs2 = match pattern {
             SyncPattern::Full => vec![(0..ipus).collect()],
             SyncPattern::SinglePipeline => (0..ipus).map(|ipu| vec![ipu]).collect(),
@@ -33,7 +33,7 @@ impl SyncGroups {
     }
 
     /// Words for people: `GS1 {0,1,2,3}; GS2 {0,2}, {1,3}`.
-    pub fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let set = |ipus: &[u32]| {
             let ipus: Vec<String> = ipus.iter().map(u32::to_string).collect();
             format!("{{{}}}", ipus.join(","))

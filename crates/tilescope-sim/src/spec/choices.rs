@@ -7,6 +7,7 @@ macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$item_doc:meta])* $item:ident = $word:literal,)+ }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(unreachable_pub, reason = "of the words of a spec, most are options of it")]
         pub enum $name {
             $($(#[$item_doc])* $item,)+
         }

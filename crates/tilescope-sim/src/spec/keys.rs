@@ -45,7 +45,7 @@ impl Form {
     ///
     /// # Errors
     /// What was expected instead.
-    pub fn accept(&self, value: &Value) -> Result<Value, String> {
+    pub(crate) fn accept(&self, value: &Value) -> Result<Value, String> {
         let wrong = || format!("{} is expected, not {}", self.describe(), value.describe());
         match (self, value) {
             (Self::Integer(min, max), Value::Integer(number)) if (min..=max).contains(&number) => {
@@ -113,7 +113,7 @@ impl Form {
 }
 
 /// Largest count any size key takes: keeps products of sizes far from overflow.
-pub const LARGEST_SIZE: i64 = 1 << 24;
+pub(crate) const LARGEST_SIZE: i64 = 1 << 24;
 
 /// The keys of every spec. A model adds its own sizes: [`ModelDef::sizes`].
 pub const KEYS: &[Key] = &joined();
@@ -216,6 +216,6 @@ const MODEL_AND_TARGET: &[Key] = &[
 ];
 
 /// The keys that apply to a model: those of every spec, then its own.
-pub fn for_model(model: &ModelDef) -> impl Iterator<Item = &'static Key> {
+pub(crate) fn for_model(model: &ModelDef) -> impl Iterator<Item = &'static Key> {
     KEYS.iter().chain(model.sizes.iter())
 }

@@ -20,10 +20,10 @@ pub use choices::{
     StashConvention, SyncPattern,
 };
 pub use error::{Location, SpecError};
-pub use keys::{Form, Key};
-pub use options::{HostSpec, Locations, ModelSpec, Options, Stage, TargetSpec, TensorLocation};
+pub(crate) use keys::{Form, Key};
+pub(crate) use options::{HostSpec, ModelSpec, Options, Stage, TargetSpec, TensorLocation};
 pub use source::SpecSource;
-pub use value::Value;
+pub(crate) use value::Value;
 
 use crate::model::{self, ModelDef};
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ impl Spec {
     }
 
     /// IPUs of all replicas, rounded up to a power of two as systems hand them out.
-    pub fn ipus_in_all(&self) -> u32 {
+    pub(crate) fn ipus_in_all(&self) -> u32 {
         let shards = self.target.ipus * self.options.tensor_parallel;
         (shards * self.options.replication_factor).next_power_of_two()
     }

@@ -40,7 +40,7 @@ pub struct ModelSpec {
 
 impl ModelSpec {
     /// One of the model's own sizes.
-    pub fn size(&self, name: &str) -> u64 {
+    pub(crate) fn size(&self, name: &str) -> u64 {
         *self
             .sizes
             .get(name)
@@ -74,7 +74,7 @@ pub struct TensorLocation {
 
 impl TensorLocation {
     /// Whether a tensor of this many elements lives in streaming memory.
-    pub fn is_off_chip(&self, elements: u64) -> bool {
+    pub(crate) fn is_off_chip(&self, elements: u64) -> bool {
         !self.on_chip && elements >= self.min_elements_for_off_chip
     }
 }

@@ -7,7 +7,7 @@ use toml::de::DeValue;
 
 /// A value of a key.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub(crate) enum Value {
     /// A whole number.
     Integer(i64),
     /// A number.
@@ -31,7 +31,7 @@ pub(super) struct Located {
 
 impl Value {
     /// Reads a TOML value: `20`, `0.6`, `true`, `"pipelined"`, `["B1", "B2"]`.
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         DeValue::parse(text).ok().and_then(|value| Self::from_toml(value.get_ref()).ok())
     }
 
@@ -71,7 +71,7 @@ impl Value {
     }
 
     /// The kind of value in words: `the text "big"`.
-    pub fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         match self {
             Self::Integer(value) => format!("the number {value}"),
             Self::Real(value) => format!("the number {value}"),

@@ -4,7 +4,7 @@ use super::mk2::MK2;
 use super::{Chip, ConvUnits};
 
 /// Bow: a GC200 at 1.85 GHz, with 8-bit float arithmetic.
-pub const BOW: Chip = Chip {
+pub(crate) const BOW: Chip = Chip {
     name: "bow",
     architecture: "Bow",
     about: "Bow: 1,472 tiles of 624 KiB at 1.85 GHz",

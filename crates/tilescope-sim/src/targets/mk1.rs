@@ -3,7 +3,7 @@
 use super::{Chip, ConvUnits};
 
 /// GC2: 1,216 tiles of 256 KiB at 1.6 GHz.
-pub const MK1: Chip = Chip {
+pub(crate) const MK1: Chip = Chip {
     name: "mk1",
     architecture: "Mk1",
     about: "GC2: 1,216 tiles of 256 KiB at 1.6 GHz",

@@ -73,7 +73,7 @@ impl System {
     /// The part of a system that surrounds `ipus` IPUs of one replica.
     ///
     /// `host` is the rate between host and one IPU in bytes per second, where the spec sets it.
-    pub fn new(system: &SystemDef, kind: TargetKind, ipus: u32, host: Option<f64>) -> Self {
+    pub(crate) fn new(system: &SystemDef, kind: TargetKind, ipus: u32, host: Option<f64>) -> Self {
         let clock = system.chip.clock_hz as f64;
         let handshake = STREAM_HANDSHAKE_SECONDS * clock;
         let (sync, begin, end, default_host) = match kind {
@@ -105,14 +105,14 @@ impl System {
     }
 
     /// Cycles to move `bytes` from one IPU to another over links nobody else uses.
-    pub fn link_cycles(&self, from: u32, to: u32, bytes: u64) -> u64 {
+    pub(crate) fn link_cycles(&self, from: u32, to: u32, bytes: u64) -> u64 {
         let speed =
             if from ^ 1 == to { self.pair_bytes_per_cycle } else { self.ladder_bytes_per_cycle };
         (bytes as f64 / speed).ceil() as u64
     }
 
     /// Cycles to move `bytes` between the host and one IPU.
-    pub fn host_cycles(&self, bytes: u64) -> u64 {
+    pub(crate) fn host_cycles(&self, bytes: u64) -> u64 {
         (bytes as f64 / self.host_bytes_per_cycle).ceil() as u64
     }
 }

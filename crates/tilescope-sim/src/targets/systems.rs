@@ -43,7 +43,7 @@ const fn system(name: &'static str, chip: &'static Chip, ipus: u32) -> SystemDef
 
 /// Every system, each family from small to large. A bare chip stands for as many as are asked for,
 /// up to the largest pod.
-pub const SYSTEMS: &[SystemDef] = &[
+pub(crate) const SYSTEMS: &[SystemDef] = &[
     SystemDef { topology: Topology::BarleyTwist, ..system("mk1", &MK1, C2_SERVER) },
     SystemDef { topology: Topology::BarleyTwist, ..system("c2_card", &MK1, 2) },
     system("mk2", &MK2, 256),
@@ -67,7 +67,7 @@ pub const SYSTEMS: &[SystemDef] = &[
 ];
 
 /// The names a spec may use, in the order of [`SYSTEMS`].
-pub const SYSTEM_NAMES: [&str; SYSTEMS.len()] = names();
+pub(crate) const SYSTEM_NAMES: [&str; SYSTEMS.len()] = names();
 
 const fn names() -> [&'static str; SYSTEMS.len()] {
     let mut names = [""; SYSTEMS.len()];
@@ -80,12 +80,12 @@ const fn names() -> [&'static str; SYSTEMS.len()] {
 }
 
 /// The system of that name.
-pub fn find(name: &str) -> Option<&'static SystemDef> {
+pub(crate) fn find(name: &str) -> Option<&'static SystemDef> {
     SYSTEMS.iter().find(|system| system.name == name)
 }
 
 /// The smallest system of the same chip that has `ipus` IPUs.
-pub fn next_that_fits(system: &SystemDef, ipus: u32) -> Option<&'static SystemDef> {
+pub(crate) fn next_that_fits(system: &SystemDef, ipus: u32) -> Option<&'static SystemDef> {
     let same = SYSTEMS.iter().filter(|other| other.chip.name == system.chip.name);
     // A bare chip is no machine one can buy; it is named only where nothing else is large enough.
     same.filter(|other| other.ipus >= ipus)

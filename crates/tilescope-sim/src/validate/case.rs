@@ -11,7 +11,7 @@ use crate::targets::Chip;
 use std::collections::BTreeSet;
 
 /// What a tool runs for a row, before it is lowered.
-pub struct Case {
+pub(crate) struct Case {
     machine: Machine,
     training: bool,
     planning: PlanningOptions,
@@ -30,7 +30,11 @@ impl Case {
     ///
     /// # Errors
     /// Tiles that the chip does not have, bounds that make no sense.
-    pub fn new(config: &Config, chip: &'static Chip, training: bool) -> Result<Self, Problem> {
+    pub(crate) fn new(
+        config: &Config,
+        chip: &'static Chip,
+        training: bool,
+    ) -> Result<Self, Problem> {
         let tiles = config.number("tiles-per-ipu", u64::from(chip.tiles))?;
         if tiles == 0 || tiles > u64::from(chip.tiles) {
             return Err(Problem::Broken(format!(
@@ -62,22 +66,22 @@ impl Case {
     }
 
     /// The same, by a tool that compiles code.
-    pub fn with_code(self) -> Self {
+    pub(crate) fn with_code(self) -> Self {
         Self { code: true, ..self }
     }
 
     /// The graph so far.
-    pub fn graph(&self) -> &Graph {
+    pub(crate) fn graph(&self) -> &Graph {
         self.builder.graph()
     }
 
     /// Dimensions of a tensor.
-    pub fn rank(&self, tensor: TensorId) -> usize {
+    pub(crate) fn rank(&self, tensor: TensorId) -> usize {
         self.graph().tensor(tensor).ty.shape.len()
     }
 
     /// Tiles that compute.
-    pub fn tiles(&self) -> u32 {
+    pub(crate) fn tiles(&self) -> u32 {
         self.machine.tiles as u32
     }
 
@@ -85,7 +89,7 @@ impl Case {
     ///
     /// # Errors
     /// No elements, or too many.
-    pub fn tensor(
+    pub(crate) fn tensor(
         &mut self,
         name: &str,
         role: Role,
@@ -103,13 +107,13 @@ impl Case {
     }
 
     /// A tensor like another.
-    pub fn like(&mut self, name: &str, role: Role, other: TensorId) -> TensorId {
+    pub(crate) fn like(&mut self, name: &str, role: Role, other: TensorId) -> TensorId {
         let ty = self.graph().tensor(other).ty.clone();
         self.builder.tensor(name, ty, role)
     }
 
     /// Places a tensor.
-    pub fn place(&mut self, tensor: TensorId, layout: Layout) {
+    pub(crate) fn place(&mut self, tensor: TensorId, layout: Layout) {
         self.placed.push((tensor, layout));
     }
 
@@ -117,7 +121,7 @@ impl Case {
     ///
     /// # Errors
     /// Operands that do not fit together.
-    pub fn apply_all(
+    pub(crate) fn apply_all(
         &mut self,
         runs: bool,
         name: &str,
@@ -134,7 +138,7 @@ impl Case {
     ///
     /// # Errors
     /// As [`Case::apply_all`].
-    pub fn apply(
+    pub(crate) fn apply(
         &mut self,
         runs: bool,
         name: &str,
@@ -145,7 +149,7 @@ impl Case {
     }
 
     /// Has the host read a result.
-    pub fn read(&mut self, result: TensorId) {
+    pub(crate) fn read(&mut self, result: TensorId) {
         self.builder.output(result);
     }
 
@@ -153,7 +157,11 @@ impl Case {
     ///
     /// # Errors
     /// As [`Case::apply_all`].
-    pub fn update(&mut self, parameter: TensorId, gradient: TensorId) -> Result<(), Problem> {
+    pub(crate) fn update(
+        &mut self,
+        parameter: TensorId,
+        gradient: TensorId,
+    ) -> Result<(), Problem> {
         let operands = [parameter, gradient];
         self.apply_all(true, "update", Optimizer::Sgd.update(false), &operands).map(|_| ())
     }
@@ -162,7 +170,7 @@ impl Case {
     ///
     /// # Errors
     /// An operation that cannot be lowered.
-    pub fn program(self) -> Result<Program, Problem> {
+    pub(crate) fn program(self) -> Result<Program, Problem> {
         let (graph, plans) = (self.builder.finish(), PlanCache::new());
         let mut lowering =
             Lowering::new(&graph, self.machine, self.training, self.planning, &plans);

@@ -7,7 +7,7 @@ use std::fmt::Display;
 
 /// Why a row has no simulated cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Problem {
+pub(crate) enum Problem {
     /// The line makes no sense.
     Broken(String),
     /// It makes sense, but the simulator does not do it.
@@ -16,7 +16,7 @@ pub enum Problem {
 
 impl Problem {
     /// An operation that cannot be planned or laid out.
-    pub fn refused(reason: impl Display) -> Self {
+    pub(crate) fn refused(reason: impl Display) -> Self {
         Self::Refused(reason.to_string())
     }
 }
@@ -26,7 +26,7 @@ const LARGEST: u64 = 1 << 32;
 
 /// Words of `key=value`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Config {
+pub(crate) struct Config {
     words: BTreeMap<String, String>,
 }
 
@@ -35,7 +35,7 @@ impl Config {
     ///
     /// # Errors
     /// The word that is not of that form, or a key that comes twice.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut words = BTreeMap::new();
         for word in text.split_whitespace() {
             let (key, value) = word
@@ -50,17 +50,17 @@ impl Config {
     }
 
     /// Keys that are set.
-    pub fn keys(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
         self.words.keys().map(String::as_str)
     }
 
     /// A word, if it is set.
-    pub fn text(&self, key: &str) -> Option<&str> {
+    pub(crate) fn text(&self, key: &str) -> Option<&str> {
         self.words.get(key).map(String::as_str)
     }
 
     /// Several whole numbers; none where the key is not set.
-    pub fn numbers(&self, key: &str) -> Result<Vec<u64>, Problem> {
+    pub(crate) fn numbers(&self, key: &str) -> Result<Vec<u64>, Problem> {
         let Some(value) = self.text(key) else { return Ok(Vec::new()) };
         let number = |word: &str| {
             word.parse().ok().filter(|number| *number <= LARGEST).ok_or_else(|| {
@@ -71,7 +71,7 @@ impl Config {
     }
 
     /// One whole number.
-    pub fn number(&self, key: &str, default: u64) -> Result<u64, Problem> {
+    pub(crate) fn number(&self, key: &str, default: u64) -> Result<u64, Problem> {
         match self.numbers(key)?[..] {
             [] => Ok(default),
             [number] => Ok(number),
@@ -80,13 +80,13 @@ impl Config {
     }
 
     /// One whole number that has no default.
-    pub fn required(&self, key: &str) -> Result<u64, Problem> {
+    pub(crate) fn required(&self, key: &str) -> Result<u64, Problem> {
         self.present(key)?;
         self.number(key, 0)
     }
 
     /// Sizes of one to three dimensions.
-    pub fn field(&self, key: &str) -> Result<Vec<u64>, Problem> {
+    pub(crate) fn field(&self, key: &str) -> Result<Vec<u64>, Problem> {
         self.present(key)?;
         let sizes = self.numbers(key)?;
         if sizes.len() > MAX_DIMS {
@@ -96,7 +96,7 @@ impl Config {
     }
 
     /// Numbers of `count` dimensions; one stands for all.
-    pub fn along(&self, key: &str, default: u64, count: usize) -> Result<Vec<u64>, Problem> {
+    pub(crate) fn along(&self, key: &str, default: u64, count: usize) -> Result<Vec<u64>, Problem> {
         match &self.numbers(key)?[..] {
             [] => Ok(vec![default; count]),
             [all] => Ok(vec![*all; count]),
@@ -107,7 +107,7 @@ impl Config {
 
     /// Numbers at both ends of `count` dimensions: `key` says both, `key-lower` and `key-upper`
     /// one end each.
-    pub fn ends(&self, key: &str, count: usize) -> Result<[Vec<u64>; 2], Problem> {
+    pub(crate) fn ends(&self, key: &str, count: usize) -> Result<[Vec<u64>; 2], Problem> {
         let both = self.along(key, 0, count)?;
         let end = |name: &str| {
             let key = format!("{key}-{name}");
@@ -121,14 +121,14 @@ impl Config {
     }
 
     /// A number that may have a fraction.
-    pub fn real(&self, key: &str, default: f64) -> Result<f64, Problem> {
+    pub(crate) fn real(&self, key: &str, default: f64) -> Result<f64, Problem> {
         let Some(text) = self.text(key) else { return Ok(default) };
         let number = text.parse().ok().filter(|number: &f64| number.is_finite());
         number.ok_or_else(|| Problem::Broken(format!("{key}: a number is expected, not {text:?}")))
     }
 
     /// Refuses a row without `key`.
-    pub fn present(&self, key: &str) -> Result<(), Problem> {
+    pub(crate) fn present(&self, key: &str) -> Result<(), Problem> {
         if self.words.contains_key(key) {
             Ok(())
         } else {
@@ -137,7 +137,7 @@ impl Config {
     }
 
     /// An element type.
-    pub fn dtype(&self, key: &str, default: DType) -> Result<DType, Problem> {
+    pub(crate) fn dtype(&self, key: &str, default: DType) -> Result<DType, Problem> {
         match self.text(key) {
             None => Ok(default),
             Some("quarter") => Ok(DType::Quarter),
@@ -150,7 +150,7 @@ impl Config {
     }
 
     /// A switch.
-    pub fn flag(&self, key: &str, default: bool) -> Result<bool, Problem> {
+    pub(crate) fn flag(&self, key: &str, default: bool) -> Result<bool, Problem> {
         match self.text(key) {
             None => Ok(default),
             Some("true" | "1") => Ok(true),

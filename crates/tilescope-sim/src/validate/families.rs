@@ -165,7 +165,7 @@ const RECURRENT_KEYS: &[&str] = &[
 
 impl Family {
     /// The family of that name.
-    pub fn find(name: &str) -> Option<&'static Self> {
+    pub(crate) fn find(name: &str) -> Option<&'static Self> {
         FAMILIES.iter().find(|family| family.name == name)
     }
 

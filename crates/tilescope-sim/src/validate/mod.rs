@@ -19,7 +19,7 @@ mod summary;
 mod tensors;
 
 pub use families::{FAMILIES, Family};
-pub use rows::{Row, RowError, read};
+pub(crate) use rows::{Row, RowError, read};
 pub use summary::{FamilyErrors, RowCosts, Skipped, Validation};
 
 use crate::lower::alone;

@@ -3,11 +3,11 @@
 use super::config::{Config, Problem};
 
 /// Words for it: all tools of poplibs call it one of these.
-pub const KEYS: [&str; 4] = ["phase", "single-phase", "pass", "inference-only"];
+pub(crate) const KEYS: [&str; 4] = ["phase", "single-phase", "pass", "inference-only"];
 
 /// Passes that are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Passes {
+pub(crate) struct Passes {
     /// Forward.
     pub forward: bool,
     /// Gradient of the input.
@@ -20,7 +20,7 @@ pub struct Passes {
 
 impl Passes {
     /// What `config` asks for; `default` where it is silent.
-    pub fn of(config: &Config, default: Self) -> Result<Self, Problem> {
+    pub(crate) fn of(config: &Config, default: Self) -> Result<Self, Problem> {
         let mut passes = default;
         for key in &KEYS[..3] {
             passes = match config.text(key) {
@@ -48,13 +48,14 @@ impl Passes {
     const NONE: Self = Self { forward: false, backward: false, update: false, inference: false };
 
     /// A step of training.
-    pub const ALL: Self = Self { forward: true, backward: true, update: true, inference: false };
+    pub(super) const ALL: Self =
+        Self { forward: true, backward: true, update: true, inference: false };
 
     /// A forward pass that nothing follows.
-    pub const INFERENCE: Self = Self { forward: true, inference: true, ..Self::NONE };
+    pub(crate) const INFERENCE: Self = Self { forward: true, inference: true, ..Self::NONE };
 
     /// Whether a gradient of the result exists.
-    pub fn goes_back(self) -> bool {
+    pub(crate) fn goes_back(self) -> bool {
         self.backward || self.update
     }
 }

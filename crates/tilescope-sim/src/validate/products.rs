@@ -10,7 +10,7 @@ use crate::planner::{OperandTransform, OutputTransform};
 use crate::targets::Chip;
 
 /// `C = beta C + alpha A x B`, all operands placed as the plan wants them.
-pub fn gemm(config: &Config, chip: &'static Chip) -> Result<Case, Problem> {
+pub(crate) fn gemm(config: &Config, chip: &'static Chip) -> Result<Case, Problem> {
     let mut case = Case::new(config, chip, false)?.with_code();
     let dtype = config.dtype("data-type", DType::Half)?;
     let [m, k, n] = [config.required("m")?, config.required("k")?, config.required("n")?];
@@ -26,7 +26,7 @@ pub fn gemm(config: &Config, chip: &'static Chip) -> Result<Case, Problem> {
 }
 
 /// A fully connected layer.
-pub fn fully_connected(config: &Config, chip: &'static Chip) -> Result<Case, Problem> {
+pub(crate) fn fully_connected(config: &Config, chip: &'static Chip) -> Result<Case, Problem> {
     let passes = Passes::of(config, Passes::ALL)?;
     let mut case = Case::new(config, chip, !passes.inference)?;
     let dtype = config.dtype("data-type", DType::Half)?;
@@ -48,7 +48,7 @@ pub fn fully_connected(config: &Config, chip: &'static Chip) -> Result<Case, Pro
 }
 
 /// A convolution.
-pub fn convolution(config: &Config, chip: &'static Chip) -> Result<Case, Problem> {
+pub(crate) fn convolution(config: &Config, chip: &'static Chip) -> Result<Case, Problem> {
     let passes = Passes::of(config, Passes::ALL)?;
     let mut case = Case::new(config, chip, !passes.inference)?.with_code();
     let dtype = config.dtype("data-type", DType::Half)?;

@@ -9,12 +9,12 @@ use crate::ops::Recurrent;
 use crate::targets::Chip;
 
 /// An LSTM layer.
-pub fn lstm(config: &Config, chip: &'static Chip) -> Result<Case, Problem> {
+pub(crate) fn lstm(config: &Config, chip: &'static Chip) -> Result<Case, Problem> {
     layer(Cell::Lstm, config, chip)
 }
 
 /// A GRU layer.
-pub fn gru(config: &Config, chip: &'static Chip) -> Result<Case, Problem> {
+pub(crate) fn gru(config: &Config, chip: &'static Chip) -> Result<Case, Problem> {
     layer(Cell::Gru, config, chip)
 }
 

@@ -7,7 +7,7 @@ use crate::targets::{CHIPS, Chip, chip};
 
 /// One measured operation.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub(crate) struct Row {
     /// Line of the file, from 1.
     pub line: usize,
     /// Name.
@@ -46,7 +46,7 @@ const COLUMNS: [&str; 7] = [
 ///
 /// # Errors
 /// The first line that is broken, and files without rows.
-pub fn read(text: &str) -> Result<Vec<Row>, RowError> {
+pub(crate) fn read(text: &str) -> Result<Vec<Row>, RowError> {
     let numbered = (1..).zip(text.lines());
     let mut lines = numbered.filter(|(_, line)| !line.trim().is_empty());
     let at = |line: usize| move |problem: String| RowError { line, problem };

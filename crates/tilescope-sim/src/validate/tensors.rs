@@ -12,7 +12,7 @@ use crate::planner::ranges::gcd;
 use crate::targets::Chip;
 
 /// A reduction of a linear tensor.
-pub fn reduction(config: &Config, chip: &'static Chip) -> Result<Case, Problem> {
+pub(crate) fn reduction(config: &Config, chip: &'static Chip) -> Result<Case, Problem> {
     let mut case = Case::new(config, chip, false)?;
     let key = if config.text("type").is_some() { "type" } else { "data-type" };
     let dtype = config.dtype(key, DType::Half)?;
@@ -40,7 +40,7 @@ pub fn reduction(config: &Config, chip: &'static Chip) -> Result<Case, Problem> 
 }
 
 /// A pooling, its gradient, or both.
-pub fn pooling(config: &Config, chip: &'static Chip) -> Result<Case, Problem> {
+pub(crate) fn pooling(config: &Config, chip: &'static Chip) -> Result<Case, Problem> {
     let passes = Passes::of(config, Passes::ALL)?;
     let mut case = Case::new(config, chip, passes.goes_back())?;
     let pool = pool(config)?;
@@ -90,7 +90,7 @@ fn pool(config: &Config) -> Result<Pool, Problem> {
 }
 
 /// A gather of rows of a table, the update of those rows, or both.
-pub fn embedding(config: &Config, chip: &'static Chip) -> Result<Case, Problem> {
+pub(crate) fn embedding(config: &Config, chip: &'static Chip) -> Result<Case, Problem> {
     let passes = Passes::of(config, Passes::ALL)?;
     if !passes.forward && !passes.update {
         return Err(Problem::Broken("an embedding has no backward pass".to_string()));

@@ -30,7 +30,7 @@ const MOST: usize = 512;
 /// What is zoomed to, and what is drawn already.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct MatrixView {
+pub(crate) struct MatrixView {
     axes: Option<[Axis; 2]>,
     size: [f32; 2],
     /// The program that was zoomed to.
@@ -51,12 +51,12 @@ const TOLD: usize = 12;
 
 impl MatrixView {
     /// Shows all tiles again.
-    pub fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.axes = None;
     }
 
     /// Shows the matrix.
-    pub fn ui(
+    pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
         context: &mut ViewContext<'_>,

@@ -26,7 +26,7 @@ use tilescope_report::units::ProgramId;
 use tilescope_report::{Part, Report, TargetKind};
 
 /// This view, for the list.
-pub const VIEW: ViewInfo = ViewInfo {
+pub(crate) const VIEW: ViewInfo = ViewInfo {
     name: "exchange-code",
     title: "Exchange code",
     help: include_str!("../../../../../assets/help/exchange-code.md"),

@@ -29,7 +29,7 @@ type Answer<T> = Result<Arc<Listed<T>>, String>;
 /// State of all tables.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Tables {
+pub(crate) struct Tables {
     #[serde(skip)]
     overview: Slot<(), Result<Overview, String>>,
     #[serde(skip)]

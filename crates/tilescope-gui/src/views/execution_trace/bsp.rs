@@ -16,10 +16,10 @@ use tilescope_report::units::{CycleRange, TileRange};
 use tilescope_report::{Activity, ProgramKind};
 
 /// Heights of the raster that can be chosen, in points.
-pub const HEIGHTS: [u16; 5] = [60, 120, 240, 480, 960];
+pub(crate) const HEIGHTS: [u16; 5] = [60, 120, 240, 480, 960];
 
 /// Switches the raster on, and makes it higher or lower.
-pub fn controls_ui(bar: &mut Bar<'_>, prefs: &mut TracePrefs) {
+pub(crate) fn controls_ui(bar: &mut Bar<'_>, prefs: &mut TracePrefs) {
     let hint = "A row per tile below the bars: what each tile does at each cycle.";
     bar.tick("BSP", &mut prefs.tiles, hint);
     if !prefs.tiles {
@@ -38,7 +38,7 @@ pub fn controls_ui(bar: &mut Bar<'_>, prefs: &mut TracePrefs) {
 }
 
 /// What is filled, and how.
-pub struct Raster<'a> {
+pub(crate) struct Raster<'a> {
     /// What each tile does in each program.
     pub times: &'a TileTimes,
     /// Names of programs.
@@ -57,7 +57,7 @@ pub struct Raster<'a> {
 
 impl Raster<'_> {
     /// Fills the image from the spans of each group of tiles.
-    pub fn fill(&self, lanes: &[(u8, Vec<Span>)]) -> ColorImage {
+    pub(crate) fn fill(&self, lanes: &[(u8, Vec<Span>)]) -> ColorImage {
         let mut image = ColorImage::filled(self.size, self.palette.lane);
         for (sub_lane, spans) in lanes {
             let rows = self.rows(*sub_lane);
@@ -151,7 +151,12 @@ impl Raster<'_> {
 
 /// Outlines of a chosen step around the tiles that work in it, each row as long as its tiles work;
 /// `None` where that is not known. `rows` is the step's place in the raster of tiles.
-pub fn outline(prepared: &Prepared, item: &Item, ipu: u32, rows: Rect) -> Option<Vec<Vec<Pos2>>> {
+pub(crate) fn outline(
+    prepared: &Prepared,
+    item: &Item,
+    ipu: u32,
+    rows: Rect,
+) -> Option<Vec<Vec<Pos2>>> {
     let Kind::Step(step) = &item.kind else { return None };
     let (times, program) = (prepared.known_tile_times()?, step.program?);
     let count = rows.height().max(1.0) as usize;

@@ -9,7 +9,7 @@ use tilescope_report::units::{CycleRange, Cycles, grouped, percent};
 
 /// A bar that stands for several steps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ChosenBar {
+pub(crate) struct ChosenBar {
     /// IPU of the replica.
     pub ipu: u32,
     /// Its group of tiles.
@@ -26,7 +26,7 @@ pub struct ChosenBar {
 
 impl ChosenBar {
     /// Describes a bar.
-    pub fn of(
+    pub(crate) fn of(
         item: &Item,
         prepared: &Prepared,
         (ipu, sub_lane): (u32, u8),
@@ -50,7 +50,7 @@ impl ChosenBar {
 }
 
 /// The full name of a bar.
-pub fn title(item: &Item, labels: &Labels) -> String {
+pub(crate) fn title(item: &Item, labels: &Labels) -> String {
     match &item.kind {
         Kind::Step(step) => {
             let name = step.program.and_then(|program| labels.program_name(program));
@@ -85,7 +85,7 @@ fn rows(item: &Item, balance: bool) -> Vec<(String, String)> {
 }
 
 /// Words for an activity.
-pub fn activity_title(activity: Activity) -> &'static str {
+pub(crate) fn activity_title(activity: Activity) -> &'static str {
     match activity {
         Activity::Compute => "Compute",
         Activity::InternalExchange => "Internal exchange",
@@ -98,7 +98,7 @@ pub fn activity_title(activity: Activity) -> &'static str {
 }
 
 /// The bar of a scene that shows a step: itself, or what it is a part of.
-pub fn find<'a>(scene: &'a Scene, step: &ChosenStep) -> Option<&'a Item> {
+pub(crate) fn find<'a>(scene: &'a Scene, step: &ChosenStep) -> Option<&'a Item> {
     let ipu = scene.ipus.iter().find(|ipu| ipu.ipu == step.ipu)?;
     let lane = ipu.lanes.iter().find(|lane| lane.sub_lane == step.sub_lane)?;
     let holds = |item: &&Item| {

@@ -8,7 +8,7 @@ use tilescope_report::units::ProgramId;
 use tilescope_report::{Activity, ProgramKind};
 
 /// The colour of a bar, where all of it is used.
-pub fn colour(palette: &Palette, labels: &Labels, item: &Item) -> Color32 {
+pub(crate) fn colour(palette: &Palette, labels: &Labels, item: &Item) -> Color32 {
     match &item.kind {
         Kind::Step(step) => step_colour(palette, step.kind, step.activity, item.full_height),
         Kind::Operation(_, several) => palette.activity(several.activity()),
@@ -20,7 +20,7 @@ pub fn colour(palette: &Palette, labels: &Labels, item: &Item) -> Color32 {
 }
 
 /// The colour of a single step.
-pub fn step_colour(
+pub(crate) fn step_colour(
     palette: &Palette,
     kind: ProgramKind,
     activity: Activity,
@@ -51,7 +51,7 @@ fn parent_colour(palette: &Palette, labels: &Labels, node: NodeId) -> Color32 {
 }
 
 /// Activities in their shares: what a pixel looks like that holds many steps.
-pub fn blended(palette: &Palette, totals: &Totals) -> Color32 {
+pub(crate) fn blended(palette: &Palette, totals: &Totals) -> Color32 {
     let mut colour: Option<(Color32, u64)> = None;
     for (activity, cycles) in totals.cycles.iter().filter(|(_, cycles)| *cycles > 0) {
         let next = palette.activity(activity);
@@ -67,7 +67,7 @@ pub fn blended(palette: &Palette, totals: &Totals) -> Color32 {
 }
 
 /// Whether a bar belongs to what is searched for. A parent does if its own name says so.
-pub fn matches(item: &Item, labels: &Labels, wanted: &[ProgramId], text: &str) -> bool {
+pub(crate) fn matches(item: &Item, labels: &Labels, wanted: &[ProgramId], text: &str) -> bool {
     let found = |program: Option<ProgramId>| {
         program.is_some_and(|program| wanted.binary_search(&program).is_ok())
     };

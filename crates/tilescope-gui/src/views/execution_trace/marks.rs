@@ -14,9 +14,9 @@ use tilescope_analysis::measure::{Statistics, step_lengths};
 use tilescope_report::units::{CycleRange, Cycles, grouped, seconds};
 
 /// What statistics are asked about: a window and IPUs.
-pub type MeasureKey = (CycleRange, Vec<u32>);
+pub(crate) type MeasureKey = (CycleRange, Vec<u32>);
 /// Statistics, and whether every step was looked at.
-pub type Measured = Result<(Statistics, bool), String>;
+pub(crate) type Measured = Result<(Statistics, bool), String>;
 
 impl ExecutionTrace {
     /// Marks what is chosen, or the cycle under the pointer; beside other marks, or instead.

@@ -44,7 +44,7 @@ use tilescope_report::units::{CycleRange, StepId};
 use tilescope_report::{Outcome, Report};
 
 /// This view, for the list.
-pub const VIEW: ViewInfo = ViewInfo {
+pub(crate) const VIEW: ViewInfo = ViewInfo {
     name: "execution-trace",
     title: "Execution trace",
     help: include_str!("../../../../../assets/help/execution-trace.md"),

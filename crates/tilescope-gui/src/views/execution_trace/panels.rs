@@ -17,7 +17,7 @@ const LEFT: f32 = 14.0;
 
 /// What is known beside cycles.
 #[derive(Clone, Copy)]
-pub struct Known {
+pub(crate) struct Known {
     /// Bytes that steps move.
     pub bytes: bool,
     /// How many tiles work in a step.
@@ -25,7 +25,7 @@ pub struct Known {
 }
 
 /// What the visible window adds up to.
-pub fn summary_ui(ui: &mut Ui, summary: &WindowSummary, target: &Target, known: Known) {
+pub(crate) fn summary_ui(ui: &mut Ui, summary: &WindowSummary, target: &Target, known: Known) {
     let widths = widths(ui.available_width() - 10.0);
     ScrollArea::both().auto_shrink(false).id_salt("window summary").show(ui, |ui| {
         ui.add_space(6.0);
@@ -262,7 +262,7 @@ fn balance_ui(ui: &mut Ui, share: f64) {
 }
 
 /// One step.
-pub fn step_ui(ui: &mut Ui, view: &StepView, ipu: u32) {
+pub(crate) fn step_ui(ui: &mut Ui, view: &StepView, ipu: u32) {
     let activity = Activity::of(view.kind, view.stream);
     let external = view.kind == ProgramKind::Sync && !view.title.contains("Internal");
     let palette = Palette::of(ui.visuals());
@@ -284,7 +284,7 @@ pub fn step_ui(ui: &mut Ui, view: &StepView, ipu: u32) {
 
 /// Several steps beside each other: a row for each name that any of them has, a column for each
 /// step.
-pub fn steps_ui(ui: &mut Ui, views: &[StepView]) {
+pub(crate) fn steps_ui(ui: &mut Ui, views: &[StepView]) {
     let palette = Palette::of(ui.visuals());
     let mut names: Vec<(&str, &str)> = Vec::new();
     for row in views.iter().flat_map(|view| &view.rows) {
@@ -314,7 +314,7 @@ pub fn steps_ui(ui: &mut Ui, views: &[StepView]) {
 }
 
 /// A bar that stands for several steps.
-pub fn bar_ui(ui: &mut Ui, bar: &ChosenBar) {
+pub(crate) fn bar_ui(ui: &mut Ui, bar: &ChosenBar) {
     let palette = Palette::of(ui.visuals());
     let title = format!("{} on IPU {}", bar.title, bar.ipu);
     details_ui(ui, palette.group, &title, |ui| {

@@ -19,7 +19,7 @@ const FILTERED_OUT: f32 = 0.78;
 
 /// How lanes are filled.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fill {
+pub(crate) struct Fill {
     /// The cycles that the image covers.
     pub window: CycleRange,
     /// Columns of the image.
@@ -36,13 +36,13 @@ pub struct Fill {
 
 impl Fill {
     /// Height of the image.
-    pub fn height(&self) -> usize {
+    pub(crate) fn height(&self) -> usize {
         let rows: usize = self.rows.iter().map(|rows| *rows as usize).sum();
         rows * self.row_height + self.gap * self.rows.len().saturating_sub(1)
     }
 
     /// First pixel row of a sub-lane.
-    pub fn top(&self, sub_lane: usize) -> usize {
+    pub(crate) fn top(&self, sub_lane: usize) -> usize {
         let above: usize = self.rows[..sub_lane].iter().map(|rows| *rows as usize).sum();
         above * self.row_height + self.gap * sub_lane
     }
@@ -50,7 +50,7 @@ impl Fill {
 
 /// What is searched for.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Filter {
+pub(crate) struct Filter {
     /// In small letters; empty matches everything.
     pub text: String,
     /// Programs that match.
@@ -58,7 +58,7 @@ pub struct Filter {
 }
 
 /// Fills the lanes of one IPU.
-pub fn raster(
+pub(crate) fn raster(
     lanes: &[LaneItems],
     labels: &Labels,
     fill: &Fill,

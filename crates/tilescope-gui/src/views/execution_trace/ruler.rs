@@ -10,12 +10,12 @@ use tilescope_report::units::Cycles;
 use tilescope_report::{Mark, MarkKind, Pass};
 
 /// Height of the ruler.
-pub const HEIGHT: f32 = 24.0;
+pub(crate) const HEIGHT: f32 = 24.0;
 /// Height of a row of marks.
-pub const MARK_HEIGHT: f32 = 18.0;
+pub(crate) const MARK_HEIGHT: f32 = 18.0;
 
 /// Ticks with their cycles, thousands separated.
-pub fn paint_ruler(painter: &Painter, rect: Rect, axis: Axis, palette: &Palette) {
+pub(crate) fn paint_ruler(painter: &Painter, rect: Rect, axis: Axis, palette: &Palette) {
     let painter = painter.with_clip_rect(rect);
     let step = tick_step(axis.scale(), 120.0);
     let minor = if step >= 5 { step / 5 } else { step };
@@ -44,7 +44,7 @@ pub fn paint_ruler(painter: &Painter, rect: Rect, axis: Axis, palette: &Palette)
 }
 
 /// The colour of a mark.
-pub fn mark_colour(palette: &Palette, mark: &Mark) -> Color32 {
+pub(crate) fn mark_colour(palette: &Palette, mark: &Mark) -> Color32 {
     match (mark.kind, mark.pass) {
         (MarkKind::Run, _) => palette.run,
         (MarkKind::Update, _) | (_, Some(Pass::Update)) => palette.update,
@@ -55,7 +55,7 @@ pub fn mark_colour(palette: &Palette, mark: &Mark) -> Color32 {
 }
 
 /// A row of marks; marks too narrow for words are bars, narrower ones run together.
-pub fn marks_ui(ui: &Ui, clip: Rect, rect: Rect, axis: Axis, row: &MarkRow) {
+pub(crate) fn marks_ui(ui: &Ui, clip: Rect, rect: Rect, axis: Axis, row: &MarkRow) {
     let palette = Palette::of(ui.visuals());
     let painter = ui.painter_at(rect.intersect(clip));
     let mut behind = f32::MIN;

@@ -30,7 +30,7 @@ const LEAST_WIDE: f64 = 16.0;
 
 /// One IPU of the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IpuLanes {
+pub(crate) struct IpuLanes {
     /// IPU of the replica.
     pub ipu: u32,
     /// Its groups of tiles.
@@ -42,7 +42,7 @@ pub struct IpuLanes {
 }
 
 /// What never changes while a report is open.
-pub struct Prepared {
+pub(crate) struct Prepared {
     /// The trace.
     pub trace: Trace,
     /// Names of programs.
@@ -67,7 +67,7 @@ pub struct Prepared {
 
 impl Prepared {
     /// What each tile does in each program, once the raster of tiles has asked for it.
-    pub fn known_tile_times(&self) -> Option<&TileTimes> {
+    pub(crate) fn known_tile_times(&self) -> Option<&TileTimes> {
         self.tile_times.get()
     }
 
@@ -83,7 +83,7 @@ impl Prepared {
 }
 
 /// Reads what never changes; `None` if nothing was executed.
-pub fn prepare(
+pub(crate) fn prepare(
     report: &Report,
     progress: &Arc<AtomicU64>,
     cancel: &Arc<AtomicBool>,
@@ -143,7 +143,7 @@ fn ipu_lanes(trace: &Trace, labels: &Labels) -> Vec<IpuLanes> {
 
 /// What a scene shows.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SceneKey {
+pub(crate) struct SceneKey {
     /// Cycles; more than are on the screen, so that panning finds them there.
     pub window: CycleRange,
     /// Pixels for them.
@@ -176,7 +176,7 @@ pub struct SceneKey {
 
 /// Marks of one row.
 #[derive(Clone, Debug, Default)]
-pub struct MarkRow {
+pub(crate) struct MarkRow {
     /// The marks, by start.
     pub marks: Vec<Mark>,
     /// Whether there are more than were read.
@@ -184,7 +184,7 @@ pub struct MarkRow {
 }
 
 /// One IPU in a window.
-pub struct IpuScene {
+pub(crate) struct IpuScene {
     /// IPU of the replica.
     pub ipu: u32,
     /// Bars of its groups of tiles.
@@ -200,7 +200,7 @@ pub struct IpuScene {
 }
 
 /// A window of the trace, ready to paint.
-pub struct Scene {
+pub(crate) struct Scene {
     /// Different for every scene.
     pub id: u64,
     /// What it shows.
@@ -216,7 +216,7 @@ pub struct Scene {
 }
 
 /// Kinds of marks that concern all IPUs.
-pub const COMMON_MARKS: [MarkKind; 6] = [
+pub(crate) const COMMON_MARKS: [MarkKind; 6] = [
     MarkKind::Run,
     MarkKind::Iteration,
     MarkKind::Phase,
@@ -226,7 +226,7 @@ pub const COMMON_MARKS: [MarkKind; 6] = [
 ];
 
 /// Number of rows of each group of tiles.
-pub fn rows_of(lanes: &IpuLanes, style: Style) -> Vec<u32> {
+pub(crate) fn rows_of(lanes: &IpuLanes, style: Style) -> Vec<u32> {
     match style {
         Style::Flame => lanes.flame_rows.clone(),
         Style::Flat => vec![1; lanes.sub_lanes.len()],
@@ -234,7 +234,11 @@ pub fn rows_of(lanes: &IpuLanes, style: Style) -> Vec<u32> {
 }
 
 /// Reads, arranges and fills a window.
-pub fn scene(report: &Report, prepared: &Prepared, key: &SceneKey) -> Result<Scene, ReportError> {
+pub(crate) fn scene(
+    report: &Report,
+    prepared: &Prepared,
+    key: &SceneKey,
+) -> Result<Scene, ReportError> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let filter = Filter {
         text: key.filter.clone(),
@@ -381,7 +385,7 @@ fn mark_row(
 }
 
 /// The whole run as a strip: one row per IPU.
-pub fn overview(
+pub(crate) fn overview(
     prepared: &Prepared,
     (width, row_height): (usize, usize),
     dark: bool,

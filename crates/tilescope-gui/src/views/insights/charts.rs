@@ -18,10 +18,10 @@ const HEIGHT: f32 = 138.0;
 /// Narrower panels go below each other.
 const LEAST_WIDTH: f32 = 300.0;
 /// At this width, all panels stand beside each other.
-pub const ALL_BESIDE: f32 = 3.0 * LEAST_WIDTH;
+pub(crate) const ALL_BESIDE: f32 = 3.0 * LEAST_WIDTH;
 
 /// Shows the panels beside or below each other.
-pub fn memory_ui(ui: &mut Ui, context: &mut ViewContext<'_>, picture: &MemoryPicture) {
+pub(crate) fn memory_ui(ui: &mut Ui, context: &mut ViewContext<'_>, picture: &MemoryPicture) {
     let columns = ((ui.available_width() / LEAST_WIDTH) as usize).clamp(1, 3);
     let gap = 12.0;
     let width = (ui.available_width() - gap * (columns as f32 - 1.0)) / columns as f32;

@@ -46,7 +46,7 @@ type Listed = Result<(u64, Arc<Table>), String>;
 /// State of the tables.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Largest {
+pub(crate) struct Largest {
     tab: Tab,
     scope: Scope,
     #[serde(skip)]
@@ -89,7 +89,7 @@ impl Largest {
     }
 
     /// Shows the tables.
-    pub fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, fullest: Option<u32>) {
+    pub(crate) fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, fullest: Option<u32>) {
         let tabs = [
             (Tab::Vertices, "Largest vertices"),
             (Tab::Exchanges, "Largest exchanges"),

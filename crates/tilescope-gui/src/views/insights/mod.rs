@@ -25,7 +25,7 @@ use tilescope_analysis::insights::{
 use tilescope_report::{Report, ReportError};
 
 /// This view, for the list.
-pub const VIEW: ViewInfo = ViewInfo {
+pub(crate) const VIEW: ViewInfo = ViewInfo {
     name: "insights",
     title: "Insights",
     help: include_str!("../../../../../assets/help/insights.md"),

@@ -28,7 +28,7 @@ use tilescope_report::units::{Bytes, ProgramId, VariableId, exact_bytes, grouped
 use tilescope_report::{ProgramKind, Report, ReportError};
 
 /// This view, for the list.
-pub const VIEW: ViewInfo = ViewInfo {
+pub(crate) const VIEW: ViewInfo = ViewInfo {
     name: "liveness",
     title: "Liveness",
     help: include_str!("../../../../../assets/help/liveness.md"),

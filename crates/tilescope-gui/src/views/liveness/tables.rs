@@ -21,7 +21,7 @@ use tilescope_report::{Part, Report, ReportError};
 /// The tables below the graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Tab {
+pub(crate) enum Tab {
     /// Variables that are always live.
     #[default]
     Always,
@@ -37,7 +37,7 @@ pub enum Tab {
 
 impl Tab {
     /// Every table with its title.
-    pub const ALL: [(Self, &'static str); 5] = [
+    pub(crate) const ALL: [(Self, &'static str); 5] = [
         (Self::Always, "Always live variables"),
         (Self::Others, "Not always live variables"),
         (Self::Vertices, "Vertices"),
@@ -48,7 +48,7 @@ impl Tab {
 
 /// What a table is made of.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Key {
+pub(crate) struct Key {
     /// Which table.
     pub tab: Tab,
     /// Which tiles.
@@ -68,7 +68,7 @@ struct Made {
 /// State of all tables.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Tables {
+pub(crate) struct Tables {
     #[serde(skip)]
     made: Slot<Key, Result<Made, String>>,
     states: [TableState; 4],
@@ -76,7 +76,7 @@ pub struct Tables {
 
 impl Tables {
     /// Shows a table.
-    pub fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, key: Key) {
+    pub(crate) fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, key: Key) {
         let (part, index, hint) = match key.tab {
             Tab::Always | Tab::Step => (Part::Variables, 0, "Filter variables"),
             Tab::Others => (Part::Variables, 1, "Filter variables"),
@@ -199,7 +199,7 @@ fn cycles(rows: Vec<liveness::TileCycles>, titles: &[String]) -> Table {
 }
 
 /// Each chosen step with the programs around it.
-pub fn steps_ui(
+pub(crate) fn steps_ui(
     ui: &mut Ui,
     context: &mut ViewContext<'_>,
     steps: &[(u32, ProgramId)],

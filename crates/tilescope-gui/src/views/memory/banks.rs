@@ -33,7 +33,7 @@ type Mapped = Result<Arc<BankMap>, String>;
 /// State of the map.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Banks {
+pub(crate) struct Banks {
     #[serde(skip)]
     map: Slot<Option<u32>, Mapped>,
     axis: Option<Axis>,
@@ -78,7 +78,7 @@ impl Places {
 impl Banks {
     /// Shows the tile that was chosen last, or else the fullest one; the variable that was
     /// clicked.
-    pub fn ui(
+    pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
         context: &ViewContext<'_>,

@@ -30,7 +30,7 @@ use tilescope_report::units::{VariableId, grouped};
 use tilescope_report::{Category, Part, Report};
 
 /// This view, for the list.
-pub const VIEW: ViewInfo = ViewInfo {
+pub(crate) const VIEW: ViewInfo = ViewInfo {
     name: "memory",
     title: "Memory",
     help: include_str!("../../../../../assets/help/memory.md"),

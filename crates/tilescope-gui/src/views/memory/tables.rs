@@ -37,7 +37,7 @@ type TableAnswer = Result<Made, String>;
 /// State of all tables.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Tables {
+pub(crate) struct Tables {
     #[serde(skip)]
     details: Slot<Vec<u32>, Result<Vec<TreeRow>, String>>,
     folded: BTreeSet<String>,

@@ -5,7 +5,7 @@ use tilescope_analysis::operations::{Layer, OpRow};
 use tilescope_report::{Part, Pass, Report};
 
 /// A column: what it holds, and how it gets it.
-pub struct Known {
+pub(crate) struct Known {
     /// Key under which it is remembered.
     pub key: &'static str,
     /// Short title.
@@ -24,7 +24,7 @@ pub struct Known {
 
 impl Known {
     /// The figure of an operation; missing where nothing of the kind was recorded.
-    pub fn cell(&self, row: &OpRow, report: &Report, layer: Layer) -> Cell {
+    pub(crate) fn cell(&self, row: &OpRow, report: &Report, layer: Layer) -> Cell {
         let recorded = self.part.is_none_or(|part| report.has(part));
         let told = recorded && (!self.model || layer == Layer::Model);
         if told { (self.cell)(row) } else { Cell::Missing }
@@ -40,7 +40,7 @@ impl Known {
 }
 
 /// Words for a pass.
-pub fn pass_title(pass: Option<Pass>) -> &'static str {
+pub(crate) fn pass_title(pass: Option<Pass>) -> &'static str {
     match pass {
         Some(Pass::Forward) => "Forward",
         Some(Pass::Backward) => "Backward",
@@ -60,7 +60,7 @@ const fn column(
 }
 
 /// Every column, in the order of the table; the name is always first.
-pub static COLUMNS: &[Known] = &[
+pub(crate) static COLUMNS: &[Known] = &[
     column("kind", "Operator", "Operator, or kind of program", true, |row| {
         Cell::Text(row.kind.clone())
     }),
@@ -154,12 +154,12 @@ pub static COLUMNS: &[Known] = &[
 const SHORT: [&str; 3] = ["pass", "block", "ipu"];
 
 /// Whether a column is shown, given the keys of those that were switched.
-pub fn is_shown(known: &Known, switched: &[String]) -> bool {
+pub(crate) fn is_shown(known: &Known, switched: &[String]) -> bool {
     known.shown != switched.iter().any(|key| key == known.key)
 }
 
 /// The columns that are shown, as a table has them.
-pub fn titles(switched: &[String]) -> Vec<Column> {
+pub(crate) fn titles(switched: &[String]) -> Vec<Column> {
     let shown = COLUMNS.iter().filter(|known| is_shown(known, switched));
     let column = |known: &Known| {
         let column = match (known.cell)(&OpRow::default()) {
@@ -173,7 +173,7 @@ pub fn titles(switched: &[String]) -> Vec<Column> {
 }
 
 /// The cells of an operation.
-pub fn cells(row: &OpRow, switched: &[String], report: &Report, layer: Layer) -> Vec<Cell> {
+pub(crate) fn cells(row: &OpRow, switched: &[String], report: &Report, layer: Layer) -> Vec<Cell> {
     let shown = COLUMNS.iter().filter(|known| is_shown(known, switched));
     std::iter::once(Cell::Text(row.name.clone()))
         .chain(shown.map(|known| known.cell(row, report, layer)))

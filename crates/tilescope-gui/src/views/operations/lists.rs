@@ -24,7 +24,7 @@ fn work(row: &OpRow) -> u64 {
 
 /// Operations with the most floating point work, the chosen one standing out; the place of the
 /// one that was clicked.
-pub fn flops_ui(ui: &mut Ui, rows: &[OpRow], chosen: &OpRow) -> Option<usize> {
+pub(crate) fn flops_ui(ui: &mut Ui, rows: &[OpRow], chosen: &OpRow) -> Option<usize> {
     let total = rows.iter().map(work).fold(0, u64::saturating_add);
     if total == 0 {
         let sentence = "FLOPs are recorded for operations of the model only, and none of these \
@@ -89,7 +89,7 @@ fn bar_ui(ui: &mut Ui, row: &OpRow, (work, most, total): (u64, u64, u64), chosen
 }
 
 /// What was recorded, line by line.
-pub fn debug_ui(ui: &mut Ui, lines: &[Line]) {
+pub(crate) fn debug_ui(ui: &mut Ui, lines: &[Line]) {
     let palette = Palette::of(ui.visuals());
     let area = ScrollArea::both().auto_shrink(false).id_salt("debug");
     area.show_rows(ui, ROW - 3.0, lines.len(), |ui, shown| {

@@ -52,7 +52,7 @@ type DebugKey = (Option<OperationId>, Vec<ProgramId>);
 /// State of what is below.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Lower {
+pub(crate) struct Lower {
     tab: Tab,
     #[serde(skip)]
     debug: Slot<DebugKey, Result<Vec<Line>, String>>,
@@ -67,7 +67,7 @@ pub struct Lower {
 impl Lower {
     /// Shows it; `rows` are all operations of the layer, `row` the chosen one. The place of the one that is
     /// chosen here.
-    pub fn ui(
+    pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
         context: &mut ViewContext<'_>,

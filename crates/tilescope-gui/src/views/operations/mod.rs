@@ -1,6 +1,6 @@
 //! Operations: what each of them costs, and how the planner split it.
 
-pub mod columns;
+pub(crate) mod columns;
 mod lists;
 mod lower;
 
@@ -25,7 +25,7 @@ use tilescope_report::Part;
 use tilescope_report::units::OperationId;
 
 /// This view, for the list.
-pub const VIEW: ViewInfo = ViewInfo {
+pub(crate) const VIEW: ViewInfo = ViewInfo {
     name: "operations",
     title: "Operations",
     help: include_str!("../../../../../assets/help/operations.md"),

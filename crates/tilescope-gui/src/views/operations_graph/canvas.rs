@@ -30,7 +30,7 @@ const READABLE: f32 = 0.42;
 const MAX_NODES: usize = 400;
 
 /// What the user did.
-pub enum Event {
+pub(crate) enum Event {
     /// A node was clicked, or the ground.
     Choose(Option<usize>),
     /// A node is to be folded or unfolded.
@@ -40,7 +40,7 @@ pub enum Event {
 /// What is on the screen.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Canvas {
+pub(crate) struct Canvas {
     /// Scale, and the point of the graph at the left upper corner; `None` until it is made to fit.
     view: Option<(f32, [f32; 2])>,
 }
@@ -70,12 +70,12 @@ impl Frame {
 
 impl Canvas {
     /// Shows all of the graph again.
-    pub fn fit(&mut self) {
+    pub(crate) fn fit(&mut self) {
         self.view = None;
     }
 
     /// Shows the graph in the room there is.
-    pub fn ui(
+    pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
         graph: &OpGraph,

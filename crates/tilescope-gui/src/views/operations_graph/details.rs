@@ -18,7 +18,7 @@ const MOST: usize = 40;
 const LONGEST: usize = 8;
 
 /// Shows them.
-pub fn details_ui(ui: &mut Ui, context: &mut ViewContext<'_>, graph: &OpGraph) {
+pub(crate) fn details_ui(ui: &mut Ui, context: &mut ViewContext<'_>, graph: &OpGraph) {
     let chosen = context.selection.operation;
     let row = chosen.and_then(|id| graph.rows.iter().find(|row| row.operation == Some(id)));
     let Some((id, row)) = chosen.zip(row) else {

@@ -22,7 +22,7 @@ use tilescope_analysis::operations::OpRow;
 use tilescope_analysis::operations_graph::{GraphKey, Node, OpGraph, graph};
 
 /// This view, for the list.
-pub const VIEW: ViewInfo = ViewInfo {
+pub(crate) const VIEW: ViewInfo = ViewInfo {
     name: "operations-graph",
     title: "Operations graph",
     help: include_str!("../../../../../assets/help/operations-graph.md"),

@@ -15,13 +15,13 @@ use tilescope_report::{Part, ProgramKind, Programs};
 
 /// State of the details.
 #[derive(Default)]
-pub struct Details {
+pub(crate) struct Details {
     facts: Slot<ProgramId, Result<Vec<Fact>, String>>,
 }
 
 impl Details {
     /// Shows them; where nothing is chosen, how many nodes of each kind the tree has.
-    pub fn ui(
+    pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
         context: &mut ViewContext<'_>,

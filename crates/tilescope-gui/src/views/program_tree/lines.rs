@@ -20,7 +20,7 @@ const HEIGHT: f32 = 22.0;
 const INDENT: f32 = 18.0;
 
 /// What is shown of the lines.
-pub struct Look<'a> {
+pub(crate) struct Look<'a> {
     /// All programs.
     pub programs: &'a Programs,
     /// The chosen one.
@@ -38,7 +38,7 @@ pub struct Look<'a> {
 }
 
 /// What was clicked.
-pub enum Clicked {
+pub(crate) enum Clicked {
     /// A triangle.
     Fold(ProgramId),
     /// A name.
@@ -48,7 +48,7 @@ pub enum Clicked {
 }
 
 /// Shows the lines, and scrolls to one of them.
-pub fn lines_ui(
+pub(crate) fn lines_ui(
     ui: &mut Ui,
     rows: &[Row],
     look: &Look<'_>,
@@ -156,7 +156,7 @@ fn line_ui(
 }
 
 /// The colour of a node, as the trace paints its steps; what only holds others is green.
-pub fn kind_colour(palette: &Palette, program: &Program) -> Color32 {
+pub(crate) fn kind_colour(palette: &Palette, program: &Program) -> Color32 {
     let external = program.name != "Internal";
     match program.kind {
         ProgramKind::Sequence | ProgramKind::Repeat | ProgramKind::Call | ProgramKind::Switch => {

@@ -23,7 +23,7 @@ use tilescope_report::units::{ProgramId, StepId, grouped};
 use tilescope_report::{ProgramKind, Programs, Report};
 
 /// This view, for the list.
-pub const VIEW: ViewInfo = ViewInfo {
+pub(crate) const VIEW: ViewInfo = ViewInfo {
     name: "program-tree",
     title: "Program tree",
     help: include_str!("../../../../../assets/help/program-tree.md"),

@@ -8,7 +8,7 @@ use std::time::UNIX_EPOCH;
 use tilescope_report::units::{Bytes, exact_bytes, moment};
 
 /// The report and the files beside it, with a tick or a question mark.
-pub fn files_ui(ui: &mut Ui, opened: &Opened, facts: &Facts) {
+pub(crate) fn files_ui(ui: &mut Ui, opened: &Opened, facts: &Facts) {
     let palette = Palette::of(ui.visuals());
     let path = opened.report.path();
     let directory = path.parent().map_or(String::new(), |parent| parent.display().to_string());

@@ -28,7 +28,7 @@ struct Card {
 }
 
 /// Shows them side by side.
-pub fn headline_ui(ui: &mut Ui, opened: &Opened, facts: &Facts) {
+pub(crate) fn headline_ui(ui: &mut Ui, opened: &Opened, facts: &Facts) {
     let mut cards = match (&facts.summary.execution, opened.outcome) {
         (Some(run), _) => of_run(run),
         (None, Outcome::OutOfMemory { tiles }) => vec![Card {

@@ -26,7 +26,7 @@ use tilescope_report::units::{Bytes, Cycles, Hertz, grouped, seconds};
 use tilescope_report::{Batching, FileBeside, Part, Report};
 
 /// This view, for the list.
-pub const VIEW: ViewInfo = ViewInfo {
+pub(crate) const VIEW: ViewInfo = ViewInfo {
     name: "summary",
     title: "Summary",
     help: include_str!("../../../../../assets/help/summary.md"),

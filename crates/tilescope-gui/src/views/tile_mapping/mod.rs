@@ -26,7 +26,7 @@ use tilescope_report::units::{exact_bytes, grouped, percent};
 use tilescope_report::{Part, Report};
 
 /// This view, for the list.
-pub const VIEW: ViewInfo = ViewInfo {
+pub(crate) const VIEW: ViewInfo = ViewInfo {
     name: "tile-mapping",
     title: "Tile mapping",
     help: include_str!("../../../../../assets/help/tile-mapping.md"),

@@ -16,7 +16,7 @@ use tilescope_report::units::{TileRange, exact_bytes, grouped};
 /// The tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Tab {
+pub(crate) enum Tab {
     /// Which tiles hold which part.
     #[default]
     Regions,
@@ -31,7 +31,7 @@ pub enum Tab {
 /// State of the tables.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Tables {
+pub(crate) struct Tables {
     #[serde(skip)]
     made: Option<(u64, [Arc<Table>; 3])>,
     states: [TableState; 3],
@@ -41,14 +41,17 @@ pub struct Tables {
 
 impl Tables {
     /// The rearrangement that is shown: the chosen one, or the first.
-    pub fn rearrangement<'a>(&self, mapping: &'a Mapping) -> Option<(usize, &'a Rearrangement)> {
+    pub(crate) fn rearrangement<'a>(
+        &self,
+        mapping: &'a Mapping,
+    ) -> Option<(usize, &'a Rearrangement)> {
         let at = self.rearrangement.map_or(0, |(_, at)| at);
         let at = if at < mapping.rearrangements.len() { at } else { 0 };
         mapping.rearrangements.get(at).map(|one| (at, one))
     }
 
     /// Shows a table.
-    pub fn ui(
+    pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
         context: &ViewContext<'_>,

@@ -7,7 +7,7 @@
 mod paint;
 mod values;
 
-pub use values::{Layer, Stack};
+pub(crate) use values::{Layer, Stack};
 
 use super::axis::{Axis, Limits, count_drag};
 use super::overview::{Grip, overview_ui};
@@ -41,7 +41,7 @@ const MAX_NODES: usize = 256;
 const SHARED_NODES: usize = 64;
 
 /// How a graph looks and what stands on it.
-pub struct Look<'a> {
+pub(crate) struct Look<'a> {
     /// Name for readers of the screen.
     pub name: &'a str,
     /// Title of the axis along the foot: `Program steps`.
@@ -66,7 +66,7 @@ pub struct Look<'a> {
 
 /// A point of the graph with words beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flag {
+pub(crate) struct Flag {
     /// Its place.
     pub place: usize,
     /// Its height.
@@ -77,7 +77,7 @@ pub struct Flag {
 
 /// A line across the graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Level {
+pub(crate) struct Level {
     /// Its height.
     pub value: u64,
     /// What it stands for.
@@ -88,20 +88,20 @@ pub struct Level {
 
 /// Whether a line at `capacity` is near values of which `most` is the highest: where it is far above
 /// them, it would only flatten the graph.
-pub fn is_near(capacity: u64, most: u64) -> bool {
+pub(crate) fn is_near(capacity: u64, most: u64) -> bool {
     most.saturating_mul(5) > capacity.saturating_mul(2)
 }
 
 /// Places that match something, counted so that a column of pixels knows at once if it has any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Matching {
+pub(crate) struct Matching {
     /// Number of matches before each place.
     before: Vec<u32>,
 }
 
 impl Matching {
     /// Of places in order, for each whether it matches.
-    pub fn new(places: impl Iterator<Item = bool>) -> Self {
+    pub(crate) fn new(places: impl Iterator<Item = bool>) -> Self {
         let mut before = vec![0];
         let mut count = 0;
         for matches in places {
@@ -112,7 +112,7 @@ impl Matching {
     }
 
     /// Number of matches.
-    pub fn count(&self) -> u32 {
+    pub(crate) fn count(&self) -> u32 {
         self.before.last().copied().unwrap_or(0)
     }
 
@@ -123,7 +123,7 @@ impl Matching {
     }
 
     /// The first match behind a place, or the first of all.
-    pub fn next(&self, after: Option<usize>) -> Option<usize> {
+    pub(crate) fn next(&self, after: Option<usize>) -> Option<usize> {
         let from = after.map_or(0, |place| place + 1);
         let known = self.before.get(from).copied().unwrap_or(self.count());
         // A match is the place at which the count goes up.
@@ -134,7 +134,7 @@ impl Matching {
 }
 
 /// What the user did.
-pub struct Answer {
+pub(crate) struct Answer {
     /// The graph, for call-outs.
     pub response: Response,
     /// Place under the pointer.
@@ -146,7 +146,7 @@ pub struct Answer {
 /// What is zoomed to, and what is drawn already.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct StackGraph {
+pub(crate) struct StackGraph {
     axis: Option<Axis>,
     limits: Option<Limits>,
     #[serde(skip)]
@@ -199,17 +199,17 @@ impl Places<'_> {
 
 impl StackGraph {
     /// Shows all places again.
-    pub fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.axis = None;
     }
 
     /// Whether all places are shown.
-    pub fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.axis.is_none()
     }
 
     /// Shows the graph in the room there is.
-    pub fn ui(&mut self, ui: &mut Ui, stack: &Arc<Stack>, look: &Look<'_>) -> Answer {
+    pub(crate) fn ui(&mut self, ui: &mut Ui, stack: &Arc<Stack>, look: &Look<'_>) -> Answer {
         let area = ui.available_rect_before_wrap();
         let (area, _) = ui.allocate_exact_size(area.size(), Sense::hover());
         let left = area.left() + AXIS_WIDTH;

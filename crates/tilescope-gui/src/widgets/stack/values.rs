@@ -9,7 +9,7 @@ const FANOUT: usize = 8;
 
 /// Values of one meaning, by place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Layer {
+pub(crate) struct Layer {
     /// What they are.
     pub title: String,
     /// One value per place.
@@ -58,7 +58,7 @@ impl Maxima {
 
 /// Layers with their sums.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stack {
+pub(crate) struct Stack {
     titles: Vec<String>,
     /// How high each layer reaches, place by place.
     sums: Vec<Maxima>,
@@ -69,7 +69,7 @@ pub struct Stack {
 
 impl Stack {
     /// Layers from the bottom to the top.
-    pub fn new(layers: Vec<Layer>) -> Self {
+    pub(crate) fn new(layers: Vec<Layer>) -> Self {
         let places = layers.iter().map(|layer| layer.values.len()).max().unwrap_or(0);
         let mut sum = vec![0u64; places];
         let mut stack = Self { places, ..Self::default() };
@@ -85,7 +85,7 @@ impl Stack {
 
     /// Layers that all stand on the ground, one behind the other: the values of several things that
     /// are compared, not the parts of one.
-    pub fn beside(layers: Vec<Layer>) -> Self {
+    pub(crate) fn beside(layers: Vec<Layer>) -> Self {
         let places = layers.iter().map(|layer| layer.values.len()).max().unwrap_or(0);
         let titles = layers.iter().map(|layer| layer.title.clone()).collect();
         let sums = layers.into_iter().map(|layer| Maxima::new(layer.values)).collect();
@@ -98,17 +98,17 @@ impl Stack {
     }
 
     /// Number of places.
-    pub fn places(&self) -> usize {
+    pub(crate) fn places(&self) -> usize {
         self.places
     }
 
     /// What the layers are, from the bottom to the top.
-    pub fn titles(&self) -> &[String] {
+    pub(crate) fn titles(&self) -> &[String] {
         &self.titles
     }
 
     /// How high the layers reach at a place: their sum, or the largest of those that are compared.
-    pub fn total(&self, place: usize) -> u64 {
+    pub(crate) fn total(&self, place: usize) -> u64 {
         self.reaching().iter().map(|sums| sums.get(place)).max().unwrap_or(0)
     }
 
@@ -120,14 +120,14 @@ impl Stack {
     }
 
     /// Value of one layer at a place.
-    pub fn value(&self, layer: usize, place: usize) -> u64 {
+    pub(crate) fn value(&self, layer: usize, place: usize) -> u64 {
         let upto = |layer: usize| self.sums.get(layer).map_or(0, |sums| sums.get(place));
         let below = layer.checked_sub(1).filter(|_| !self.beside);
         upto(layer) - below.map_or(0, upto)
     }
 
     /// How high the layers reach in a range of places.
-    pub fn highest(&self, places: Range<usize>) -> u64 {
+    pub(crate) fn highest(&self, places: Range<usize>) -> u64 {
         self.reaching().iter().map(|sums| sums.highest(places.clone())).max().unwrap_or(0)
     }
 

@@ -26,7 +26,7 @@ const BETWEEN: f32 = 12.0;
 
 /// What a cell holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cell {
+pub(crate) enum Cell {
     /// Words.
     Text(String),
     /// Bytes, shown exactly.
@@ -48,7 +48,7 @@ pub enum Cell {
 
 impl Cell {
     /// The cell as text.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
             Self::Bytes(bytes) => exact_bytes(*bytes),
@@ -83,7 +83,7 @@ impl Cell {
 
 /// A column: its title, and whether it takes the room that is left.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
+pub(crate) struct Column {
     /// Words above it.
     pub title: String,
     /// Whether it holds words rather than numbers.
@@ -96,17 +96,17 @@ pub struct Column {
 
 impl Column {
     /// A column of words.
-    pub fn text(title: &str) -> Self {
+    pub(crate) fn text(title: &str) -> Self {
         Self { title: title.to_owned(), wide: true, short: false, about: "" }
     }
 
     /// A column of words of few letters.
-    pub fn short(title: &str) -> Self {
+    pub(crate) fn short(title: &str) -> Self {
         Self { short: true, ..Self::text(title) }
     }
 
     /// A column of numbers.
-    pub fn number(title: impl Into<String>) -> Self {
+    pub(crate) fn number(title: impl Into<String>) -> Self {
         Self { title: title.into(), wide: false, short: false, about: "" }
     }
 
@@ -129,14 +129,14 @@ impl Column {
     }
 
     /// Says what it holds in full.
-    pub fn about(self, about: &'static str) -> Self {
+    pub(crate) fn about(self, about: &'static str) -> Self {
         Self { about, ..self }
     }
 }
 
 /// Rows and columns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Table {
+pub(crate) struct Table {
     /// The columns.
     pub columns: Vec<Column>,
     /// The rows, each with one cell per column.
@@ -148,7 +148,7 @@ pub struct Table {
 /// How the user looks at a table.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct TableState {
+pub(crate) struct TableState {
     filter: String,
     /// Whether rows stay as they are given until the user sorts them.
     as_given: bool,
@@ -169,12 +169,12 @@ struct Choice<'a> {
 
 impl TableState {
     /// Rows stay as they are given until the user sorts them.
-    pub fn as_given() -> Self {
+    pub(crate) fn as_given() -> Self {
         Self { as_given: true, ..Self::default() }
     }
 
     /// Shows a table; `generation` tells one table from the next.
-    pub fn ui(
+    pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
         workers: &Workers,
@@ -186,7 +186,7 @@ impl TableState {
     }
 
     /// Shows a table of which rows may be chosen; the row that was clicked.
-    pub fn choose_ui(
+    pub(crate) fn choose_ui(
         &mut self,
         ui: &mut Ui,
         workers: &Workers,

@@ -4,7 +4,7 @@ use super::{Cell, Table};
 
 /// Which rows are shown, in which order.
 #[derive(Default)]
-pub struct Order {
+pub(crate) struct Order {
     /// The table that it orders.
     pub generation: u64,
     /// Places of the rows.
@@ -17,13 +17,13 @@ pub struct Order {
 
 impl Order {
     /// Where a row of the table stands among those that are shown.
-    pub fn place_of(&self, row: usize) -> Option<usize> {
+    pub(crate) fn place_of(&self, row: usize) -> Option<usize> {
         self.rows.iter().position(|known| *known as usize == row)
     }
 }
 
 /// The rows that hold a text, ordered by a column.
-pub fn order(table: &Table, column: usize, descending: bool, filter: &str) -> Order {
+pub(crate) fn order(table: &Table, column: usize, descending: bool, filter: &str) -> Order {
     let holds = |row: &Vec<Cell>| {
         let mut words = row.iter().filter_map(|cell| match cell {
             Cell::Text(text) => Some(text),

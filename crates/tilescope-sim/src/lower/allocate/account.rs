@@ -8,7 +8,7 @@ use tilescope_report::{Category, CategoryBytes, Region, TileMemory};
 
 /// Sums of the tile whose slots have these sizes and addresses; `peak` is what its
 /// not-always-live variables need at most at one step.
-pub fn account(
+pub(crate) fn account(
     chip: &Chip,
     slots: &[Slot],
     sizes: &[u64],

@@ -39,7 +39,7 @@ use tilescope_report::{Category, CategoryBytes, Placement, TileMemory};
 
 /// A variable that wants memory.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub(crate) struct Wanted {
     /// What it is for.
     pub category: Category,
     /// Liveness steps it is live in; `None` means always.
@@ -52,7 +52,7 @@ pub struct Wanted {
 
 /// The outcome for all tiles.
 #[derive(Clone, Debug, Default)]
-pub struct Allocation {
+pub(crate) struct Allocation {
     /// Where each variable lies, in the order they were given.
     pub placements: Vec<TileRuns<Placement>>,
     /// Sums per tile.
@@ -65,7 +65,7 @@ pub struct Allocation {
 const MOST_MEETINGS: u64 = 40_000_000;
 
 /// Places all variables on all tiles `0..tiles`, IPU by IPU.
-pub fn allocate(chip: &Chip, variables: &[Wanted], tiles: u32) -> Allocation {
+pub(crate) fn allocate(chip: &Chip, variables: &[Wanted], tiles: u32) -> Allocation {
     let slots = slots::slots(variables);
     let mut ipus: Vec<Vec<Slot>> = Vec::new();
     let ranges: Vec<TileRange> = (0..tiles)

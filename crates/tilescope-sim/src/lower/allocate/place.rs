@@ -13,10 +13,10 @@ const ELEMENT_RESERVED_BYTES: u64 = 24;
 const ALIGNMENT: u64 = 8;
 
 /// Address of a slot that a tile does not hold.
-pub const ABSENT: u64 = u64::MAX;
+pub(crate) const ABSENT: u64 = u64::MAX;
 
 /// Addresses on one tile, slot by slot; [`ABSENT`] where the size is 0.
-pub fn place(chip: &Chip, slots: &[Slot], meetings: &Meetings, sizes: &[u64]) -> Vec<u64> {
+pub(crate) fn place(chip: &Chip, slots: &[Slot], meetings: &Meetings, sizes: &[u64]) -> Vec<u64> {
     let first = placed(chip, slots, meetings, sizes, Order::ByPlace);
     if extent(&first, sizes) <= chip.bytes_per_tile {
         return first;

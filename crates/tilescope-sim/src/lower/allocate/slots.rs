@@ -10,7 +10,7 @@ use tilescope_report::units::TileRuns;
 
 /// The order in which variables of a tile are placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rank {
+pub(crate) enum Rank {
     /// Executable.
     Code,
     /// Always live, about the same size everywhere.
@@ -28,7 +28,7 @@ const UNEVEN_RUNS: usize = 256;
 /// never live together, as the temporaries of equal operations are. Poplar has those once, in the
 /// function that equal operations share.
 #[derive(Clone, Debug)]
-pub struct Slot {
+pub(crate) struct Slot {
     /// What it is for.
     pub category: Category,
     /// What its vertices need of its place.
@@ -68,13 +68,13 @@ impl Slot {
     }
 
     /// Whether it is live at all times.
-    pub fn is_always_live(&self) -> bool {
+    pub(crate) fn is_always_live(&self) -> bool {
         self.lives.is_empty()
     }
 }
 
 /// Puts variables into slots, in the order of the first variable of each.
-pub fn slots(variables: &[Wanted]) -> Vec<Slot> {
+pub(crate) fn slots(variables: &[Wanted]) -> Vec<Slot> {
     let mut slots: Vec<Slot> = Vec::new();
     let mut alike: HashMap<(Category, Place, (usize, u32)), Vec<usize>> = HashMap::new();
     // Variables that begin earlier come first, so that a slot's lives are in order.
@@ -106,7 +106,7 @@ pub fn slots(variables: &[Wanted]) -> Vec<Slot> {
 }
 
 /// Which slots may not share addresses.
-pub struct Meetings {
+pub(crate) struct Meetings {
     /// Row by row, a bit for every slot that meets the slot of the row.
     bits: Vec<u64>,
     /// Words of a row.
@@ -116,7 +116,7 @@ pub struct Meetings {
 impl Meetings {
     /// Works out which of `slots` meet while they pass. What is always live meets all others and
     /// has no bits; neither has code, which is stacked.
-    pub fn new(slots: &[Slot]) -> Self {
+    pub(crate) fn new(slots: &[Slot]) -> Self {
         let words = slots.len().div_ceil(64);
         let mut meetings = Self { bits: vec![0; words * slots.len()], words };
         let mut lives: Vec<(&Range<u32>, u32)> = Vec::new();
@@ -145,12 +145,12 @@ impl Meetings {
     }
 
     /// Number of slots that `slot` meets.
-    pub fn count(&self, slot: usize) -> u64 {
+    pub(crate) fn count(&self, slot: usize) -> u64 {
         self.row(slot).iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
     /// Whether `slot` meets `other`, where neither is always live.
-    pub fn meet(&self, slot: usize, other: usize) -> bool {
+    pub(crate) fn meet(&self, slot: usize, other: usize) -> bool {
         self.row(slot)[other / 64] >> (other % 64) & 1 == 1
     }
 }

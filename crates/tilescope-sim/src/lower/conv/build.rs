@@ -11,7 +11,7 @@ const MESSAGE_BYTES: u64 = 256;
 
 /// What one tile receives of one operand, and how much of the operand it holds for others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flow {
+pub(crate) struct Flow {
     /// Bytes received.
     pub received: u64,
     /// Bytes sent at most, a multicast counted once: what the tile holds for others.
@@ -27,13 +27,13 @@ pub struct Flow {
 }
 
 /// Messages that `bytes` to one set of receivers take.
-pub fn messages(bytes: u64) -> u64 {
+pub(crate) fn messages(bytes: u64) -> u64 {
     bytes.div_ceil(MESSAGE_BYTES)
 }
 
 /// Builds the items of a [`Work`]; phases that do nothing are left out.
 #[derive(Default)]
-pub struct Builder {
+pub(crate) struct Builder {
     items: Vec<WorkItem>,
     temporaries: Vec<Temporary>,
     phases: usize,
@@ -43,12 +43,12 @@ pub struct Builder {
 
 impl Builder {
     /// Number of phases so far: where the next one will be counted.
-    pub fn position(&self) -> usize {
+    pub(crate) fn position(&self) -> usize {
         self.phases
     }
 
     /// An exchange of several operands at once.
-    pub fn exchange(&mut self, machine: &Machine, name: String, flows: &[Vec<Flow>]) {
+    pub(crate) fn exchange(&mut self, machine: &Machine, name: String, flows: &[Vec<Flow>]) {
         let tiles = flows.iter().map(Vec::len).max().unwrap_or(0);
         let mut traffic = vec![TileTraffic::default(); tiles];
         let mut cycles = vec![0; tiles];
@@ -81,7 +81,7 @@ impl Builder {
     }
 
     /// A compute set; tiles without cycles take no part.
-    pub fn compute(&mut self, name: String, cycles: &[u64], vertices: Vec<VertexUse>) {
+    pub(crate) fn compute(&mut self, name: String, cycles: &[u64], vertices: Vec<VertexUse>) {
         if cycles.iter().all(|cycles| *cycles == 0) {
             return;
         }
@@ -90,7 +90,7 @@ impl Builder {
     }
 
     /// Copies on tiles with `cycles`, by `vertices` of each tile: at least one.
-    pub fn copies(&mut self, name: String, cycles: &[u64], vertices: &[u64]) {
+    pub(crate) fn copies(&mut self, name: String, cycles: &[u64], vertices: &[u64]) {
         let vertices = vertices.iter().copied().chain(std::iter::repeat(1));
         let count = cycles.iter().zip(vertices);
         let count = count.map(|(cycles, count)| if *cycles > 0 { count.max(1) } else { 0 });
@@ -100,13 +100,13 @@ impl Builder {
     }
 
     /// Everything that follows is repeated, until [`Builder::end_loop`].
-    pub fn begin_loop(&mut self, times: u64) {
+    pub(crate) fn begin_loop(&mut self, times: u64) {
         debug_assert!(self.outer.is_none(), "serial loops do not nest");
         self.outer = Some((std::mem::take(&mut self.items), times));
     }
 
     /// Ends the loop.
-    pub fn end_loop(&mut self) {
+    pub(crate) fn end_loop(&mut self) {
         if let Some((items, times)) = self.outer.take() {
             let body = std::mem::replace(&mut self.items, items);
             self.items.push(WorkItem::Loop { times, body });
@@ -114,7 +114,7 @@ impl Builder {
     }
 
     /// A temporary that is live from phase `from` to the last phase so far.
-    pub fn temporary(
+    pub(crate) fn temporary(
         &mut self,
         name: String,
         category: Category,
@@ -126,7 +126,7 @@ impl Builder {
     }
 
     /// A temporary that is live in phases `live`.
-    pub fn temporary_until(
+    pub(crate) fn temporary_until(
         &mut self,
         name: String,
         category: Category,
@@ -143,7 +143,7 @@ impl Builder {
     }
 
     /// The work.
-    pub fn finish(mut self) -> Work {
+    pub(crate) fn finish(mut self) -> Work {
         self.end_loop();
         Work { items: self.items, temporaries: self.temporaries }
     }
@@ -177,12 +177,14 @@ fn deliveries(flows: &[Flow]) -> Vec<u64> {
 }
 
 /// Values of tiles from 0 on, run-length encoded.
-pub fn runs<T: Clone + PartialEq>(values: impl IntoIterator<Item = Option<T>>) -> TileRuns<T> {
+pub(crate) fn runs<T: Clone + PartialEq>(
+    values: impl IntoIterator<Item = Option<T>>,
+) -> TileRuns<T> {
     TileRuns::from_tiles(0, values)
 }
 
 /// One vertex of a kind on every tile where `present` says so.
-pub fn vertex_on(
+pub(crate) fn vertex_on(
     vertex_type: String,
     present: impl IntoIterator<Item = u64>,
     edges: u64,

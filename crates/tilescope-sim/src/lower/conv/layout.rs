@@ -43,7 +43,7 @@ pub struct OperandLayout {
 
 impl OperandLayout {
     /// The layout of a tensor that is cut into parts which lie so, all parts on the same tiles.
-    pub fn of_parts(&self, parts: u64) -> Self {
+    pub(crate) fn of_parts(&self, parts: u64) -> Self {
         Self { bytes: self.bytes.map(|bytes| bytes * parts), ..self.clone() }
     }
 }
@@ -81,7 +81,7 @@ pub fn planned_layouts(machine: &Machine, plan: &Plan) -> PlannedLayouts {
 }
 
 /// Bytes of the weights of `plan` on each tile. Small weights lie on few tiles.
-pub fn weight_shares(machine: &Machine, plan: &Plan) -> Vec<u64> {
+pub(crate) fn weight_shares(machine: &Machine, plan: &Plan) -> Vec<u64> {
     let bytes = plan.params.weight_elements() * plan.params.input_type.bytes();
     spread(bytes, grain_bytes(plan, !plan.transform().swap_operands), machine.tiles)
 }
@@ -109,7 +109,7 @@ fn output_layout(plan: &Plan) -> OperandLayout {
 
 /// Bytes of the result of `plan` on each tile: shared out evenly to the tiles that made the partial
 /// sums of a part.
-pub fn result_shares(plan: &Plan) -> Vec<u64> {
+pub(crate) fn result_shares(plan: &Plan) -> Vec<u64> {
     let layout = Layout::of(plan);
     let depth = plan.partition.reduction_depth();
     let element = plan.params.output_type.bytes();

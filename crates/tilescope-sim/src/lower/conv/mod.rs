@@ -10,7 +10,7 @@
 //! are not in here, see [`super::constants`].
 
 mod build;
-pub mod layout;
+pub(crate) mod layout;
 mod operands;
 mod parts;
 mod pass;
@@ -23,7 +23,7 @@ mod vertices;
 
 pub use layout::{Innermost, OperandLayout, PlannedLayouts, planned_layouts, result_place};
 pub use pass::{Destination, Lowered, Operands, Source, lower, turn_weights};
-pub use start::Start;
+pub(crate) use start::Start;
 
 use crate::lower::work::Work;
 use crate::planner::{FieldDim, Machine, Plan, TrainingPlans};
@@ -73,7 +73,7 @@ pub fn lowered_macs(plan: &Plan) -> u64 {
 
 /// Name of a pass in profiles: `Conv_1` for matrix products, `Conv_3x3_stride2x2` for others
 /// (poplibs `Convolution.cpp` convSuffix).
-pub fn layer_name(plan: &Plan) -> String {
+pub(crate) fn layer_name(plan: &Plan) -> String {
     let along = |size: fn(&FieldDim) -> u64| {
         let sizes = plan.params.dims.iter().map(|dim| size(dim).to_string());
         sizes.collect::<Vec<_>>().join("x")

@@ -12,7 +12,7 @@ use std::ops::Range;
 /// What one tile computes in one serial iteration. Channels and groups are padded to whole
 /// groups of the vertex.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TilePart {
+pub(crate) struct TilePart {
     /// Outputs of each dimension.
     pub field: [Range<u64>; 3],
     /// Kernel elements of each dimension.
@@ -33,7 +33,7 @@ pub struct TilePart {
 
 /// A padded size and the part of it that is real.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Padded {
+pub(crate) struct Padded {
     /// With padding.
     pub size: u64,
     /// Without.
@@ -42,7 +42,7 @@ pub struct Padded {
 
 /// A plan applied to its shape: everything lowering needs to know about sizes.
 #[derive(Clone, Debug)]
-pub struct Layout {
+pub(crate) struct Layout {
     /// Shape of one serial iteration after the transform, channels not padded.
     pub slice: ConvParams,
     /// The same, channels padded to whole groups.
@@ -53,7 +53,7 @@ pub struct Layout {
 
 impl Layout {
     /// The parts of `plan`.
-    pub fn of(plan: &Plan) -> Self {
+    pub(crate) fn of(plan: &Plan) -> Self {
         let split = &plan.partition;
         let grain = Grain::of(&plan.vertex);
         let shape = &plan.transformed.shape;
@@ -73,28 +73,28 @@ impl Layout {
     }
 
     /// Number of dimensions.
-    pub fn dims(&self) -> usize {
+    pub(crate) fn dims(&self) -> usize {
         self.slice.dims.len()
     }
 
     /// Input elements a tile needs, halo included, channels padded.
-    pub fn inputs(&self, part: &TilePart) -> u64 {
+    pub(crate) fn inputs(&self, part: &TilePart) -> u64 {
         let field: u64 = part.inputs.iter().product();
         field * part.batch * part.in_channels.size * part.groups.size
     }
 
     /// Weights a tile needs, channels padded.
-    pub fn weights(&self, part: &TilePart) -> u64 {
+    pub(crate) fn weights(&self, part: &TilePart) -> u64 {
         part.kernel_elements() * part.in_channels.size * part.out_channels.size * part.groups.size
     }
 
     /// Partial sums a tile makes, channels padded.
-    pub fn partials(&self, part: &TilePart) -> u64 {
+    pub(crate) fn partials(&self, part: &TilePart) -> u64 {
         part.field_elements() * part.batch * part.out_channels.size * part.groups.size
     }
 
     /// Multiply-accumulates of a tile that count: neither padding nor truncated.
-    pub fn macs(&self, part: &TilePart) -> u64 {
+    pub(crate) fn macs(&self, part: &TilePart) -> u64 {
         let along = self.slice.dims.iter().enumerate().map(|(dim, field)| {
             let step = field.active_output_step();
             let hits = |kernel| length(&field.outputs_of_kernel(&part.field[dim], kernel));
@@ -191,23 +191,23 @@ fn input_lengths(
 
 impl TilePart {
     /// Outputs of the field.
-    pub fn field_elements(&self) -> u64 {
+    pub(crate) fn field_elements(&self) -> u64 {
         self.field.iter().map(length).product()
     }
 
     /// Kernel elements.
-    pub fn kernel_elements(&self) -> u64 {
+    pub(crate) fn kernel_elements(&self) -> u64 {
         self.kernel.iter().map(length).product()
     }
 }
 
 /// Size of a range.
-pub fn length(range: &Range<u64>) -> u64 {
+pub(crate) fn length(range: &Range<u64>) -> u64 {
     range.end - range.start
 }
 
 /// `size` elements in `parts` parts of whole grains; the last grain may be short.
-pub fn cut(size: u64, grain: u64, parts: u64) -> Vec<Range<u64>> {
+pub(crate) fn cut(size: u64, grain: u64, parts: u64) -> Vec<Range<u64>> {
     let grains = size.div_ceil(grain);
     let at = |part: u64| (part * grains / parts * grain).min(size);
     (0..parts).map(|part| at(part)..at(part + 1)).collect()

@@ -25,7 +25,7 @@ const LEAST_SIDE: u64 = 4;
 
 /// Blocks of a tensor: how many elements of each of two dimensions lie together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Blocks {
+pub(crate) struct Blocks {
     /// Elements of the dimension that is innermost now.
     pub from: u64,
     /// Elements of the dimension that becomes innermost.
@@ -36,7 +36,7 @@ impl Blocks {
     /// Smaller blocks of the same elements, where sides are multiples of four: cut by the prime
     /// factors of the area in units of 4x4, the smallest first, as long as there are no more
     /// blocks than tiles (popops `Rearrange.cpp` updateGrouping).
-    pub fn spread(self, elements: u64, tiles: u64) -> Self {
+    pub(crate) fn spread(self, elements: u64, tiles: u64) -> Self {
         if !self.from.is_multiple_of(LEAST_SIDE) || !self.to.is_multiple_of(LEAST_SIDE) {
             return self;
         }
@@ -56,13 +56,13 @@ impl Blocks {
     }
 
     /// Blocks that hold `elements`.
-    pub fn count(&self, elements: u64) -> u64 {
+    pub(crate) fn count(&self, elements: u64) -> u64 {
         elements.div_ceil((self.from * self.to).max(1))
     }
 }
 
 /// Smallest grouping that is worth a regroup: 4 halves or 2 floats.
-pub fn regroup_grain(data_type: DType) -> u64 {
+pub(crate) fn regroup_grain(data_type: DType) -> u64 {
     match data_type {
         DType::Float => 2,
         DType::Quarter => 8,
@@ -71,7 +71,7 @@ pub fn regroup_grain(data_type: DType) -> u64 {
 }
 
 /// Bytes of each of `tiles` tiles of a tensor spread evenly in grains of `grain_bytes`.
-pub fn spread(bytes: u64, grain_bytes: u64, tiles: u64) -> Vec<u64> {
+pub(crate) fn spread(bytes: u64, grain_bytes: u64, tiles: u64) -> Vec<u64> {
     let grain = grain_bytes.max(1);
     let grains = bytes.div_ceil(grain);
     let at = |tile: u64| {
@@ -82,7 +82,7 @@ pub fn spread(bytes: u64, grain_bytes: u64, tiles: u64) -> Vec<u64> {
 }
 
 /// Moves tensors of `data_type` to other tiles: `bytes` per tile arrive.
-pub fn relocate(
+pub(crate) fn relocate(
     builder: &mut Builder,
     machine: &Machine,
     name: &str,
@@ -104,7 +104,7 @@ pub fn relocate(
 
 /// A tensor whose blocks are transposed where they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Transposition {
+pub(crate) struct Transposition {
     /// Size of its blocks.
     pub blocks: Blocks,
     /// Blocks of each tile.
@@ -115,7 +115,7 @@ impl Transposition {
     /// `elements` in blocks that are dealt out over the first `holders` tiles, as many as hold the
     /// tensor: equally many to each until there are none left (popops `Rearrange.cpp`
     /// regroupTensor).
-    pub fn dealt(blocks: Blocks, elements: u64, holders: u64, tiles: u64) -> Self {
+    pub(crate) fn dealt(blocks: Blocks, elements: u64, holders: u64, tiles: u64) -> Self {
         let blocks = blocks.spread(elements, tiles);
         let mut left = blocks.count(elements);
         let each = left.div_ceil(holders.max(1));
@@ -128,7 +128,7 @@ impl Transposition {
     }
 
     /// Bytes of the blocks of each tile.
-    pub fn bytes(&self, data_type: DType) -> impl Iterator<Item = u64> {
+    pub(crate) fn bytes(&self, data_type: DType) -> impl Iterator<Item = u64> {
         let block = self.blocks.from * self.blocks.to * data_type.bytes();
         self.counts.iter().map(move |count| count * block)
     }
@@ -144,7 +144,7 @@ impl Transposition {
 
 /// Brings the blocks of `tensors` together and transposes them. `padding` is the work of filling
 /// in, tile by tile, what the tensors do not have.
-pub fn regroup(
+pub(crate) fn regroup(
     builder: &mut Builder,
     machine: &Machine,
     name: &str,
@@ -171,7 +171,7 @@ pub fn regroup(
 
 /// Transposes blocks that lie on their tiles. Vertices of the whole tile run one after the other,
 /// those of one worker side by side.
-pub fn transpose(
+pub(crate) fn transpose(
     builder: &mut Builder,
     machine: &Machine,
     name: String,
@@ -224,7 +224,7 @@ fn side_by_side(on_tile: impl Iterator<Item = (u64, Option<u64>)>, workers: u64)
 }
 
 /// Temporary copies of a rearranged tensor.
-pub fn temporary(builder: &mut Builder, name: String, from: usize, bytes: &[u64]) {
+pub(crate) fn temporary(builder: &mut Builder, name: String, from: usize, bytes: &[u64]) {
     builder.temporary(name, Category::Rearrangement, false, from, bytes);
 }
 

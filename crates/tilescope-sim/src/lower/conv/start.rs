@@ -15,7 +15,7 @@ const TILES_PER_BUS: u64 = 2;
 
 /// The first tile of an operation and the direction in which the others follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Start {
+pub(crate) struct Start {
     first: u32,
     descending: bool,
     /// Tiles of the IPU: behind the last one, the first one follows.
@@ -24,12 +24,12 @@ pub struct Start {
 
 impl Start {
     /// Tile 0 of an IPU with so many tiles, upwards.
-    pub fn first(tiles: u32) -> Self {
+    pub(crate) fn first(tiles: u32) -> Self {
         Self { first: 0, descending: false, tiles }
     }
 
     /// A start that depends on the shape of the forward pass alone, so that all passes agree.
-    pub fn dithered(forward: &ConvParams, training: bool, tiles: u32) -> Self {
+    pub(crate) fn dithered(forward: &ConvParams, training: bool, tiles: u32) -> Self {
         let channels = [forward.batch, forward.out_channels, forward.in_channels];
         let channels = if training {
             // The passes swap these.
@@ -45,18 +45,18 @@ impl Start {
     }
 
     /// Values of an operation's own tiles on those of the IPU.
-    pub fn runs<T: Clone + PartialEq>(&self, own: &TileRuns<T>) -> TileRuns<T> {
+    pub(crate) fn runs<T: Clone + PartialEq>(&self, own: &TileRuns<T>) -> TileRuns<T> {
         let moved = own.rotated(self.first, self.tiles);
         if self.descending { moved.mirrored(self.tiles) } else { moved }
     }
 
     /// The same for a layout.
-    pub fn layout(&self, own: Layout) -> Layout {
+    pub(crate) fn layout(&self, own: Layout) -> Layout {
         Layout { elements: self.runs(&own.elements), ..own }
     }
 
     /// The same for all that an operation does.
-    pub fn work(&self, mut own: Work) -> Work {
+    pub(crate) fn work(&self, mut own: Work) -> Work {
         if *self != Self::first(self.tiles) {
             self.items(&mut own.items);
             for temporary in &mut own.temporaries {

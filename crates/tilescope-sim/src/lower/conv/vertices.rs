@@ -33,7 +33,7 @@ const MOST_LENGTHS: u64 = 64;
 
 /// One vertex on one tile.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TileVertex {
+pub(crate) struct TileVertex {
     /// Cycles.
     pub cycles: u64,
     /// Vertex type as profiles name it.
@@ -56,13 +56,13 @@ struct Key {
 }
 
 /// Dimensions of which the vertices want their input with padding and dilation applied.
-pub fn explicit_dims(plan: &Plan, machine: &Machine) -> [bool; 3] {
+pub(crate) fn explicit_dims(plan: &Plan, machine: &Machine) -> [bool; 3] {
     let slic = matches!(plan.vertex.method, Method::Slic { .. });
     [slic || plan.vertex.kernel_height(machine) > 1, slic, slic]
 }
 
 /// The vertices of all parts, in tile order.
-pub fn convolve(plan: &Plan, machine: &Machine, layout: &Layout) -> Vec<TileVertex> {
+pub(crate) fn convolve(plan: &Plan, machine: &Machine, layout: &Layout) -> Vec<TileVertex> {
     let maker = Maker::new(plan, machine, layout);
     let mut axes = Axes::default();
     let mut made: HashMap<Key, TileVertex> = HashMap::new();
@@ -302,7 +302,7 @@ fn coarsened(counts: BTreeMap<u64, u64>) -> BTreeMap<u64, u64> {
 }
 
 /// The vertices of a compute set, one entry per distinct kind.
-pub fn uses(vertices: &[TileVertex]) -> Vec<VertexUse> {
+pub(crate) fn uses(vertices: &[TileVertex]) -> Vec<VertexUse> {
     let mut kinds: Vec<VertexUse> = Vec::new();
     let mut known: HashMap<(&str, u64, u64, u64), usize> = HashMap::new();
     for (tile, vertex) in (0u32..).zip(vertices) {

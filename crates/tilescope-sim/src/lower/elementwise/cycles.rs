@@ -13,7 +13,7 @@ const SUPERVISOR_CYCLES: u64 = 11;
 
 /// The elements of one tile: how many, in how many stretches of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
+pub(crate) struct Extent {
     /// Elements.
     pub elements: u64,
     /// Stretches they lie in; with one, a supervisor vertex takes it.
@@ -22,7 +22,7 @@ pub struct Extent {
 
 impl Extent {
     /// One stretch.
-    pub fn one(elements: u64) -> Self {
+    pub(crate) fn one(elements: u64) -> Self {
         Self { elements, stretches: 1 }
     }
 
@@ -51,7 +51,7 @@ fn tile(
 }
 
 /// A unary operation.
-pub fn unary(operation: Unary, dtype: DType, extent: Extent, in_place: bool) -> u64 {
+pub(crate) fn unary(operation: Unary, dtype: DType, extent: Extent, in_place: bool) -> u64 {
     let start = if in_place { 55 } else { 28 };
     tile(extent, (9 + SUPERVISOR_CYCLES, start), (20, 0), |count| {
         operation.inner(dtype, count, in_place)
@@ -59,7 +59,7 @@ pub fn unary(operation: Unary, dtype: DType, extent: Extent, in_place: bool) -> 
 }
 
 /// A binary operation on operands of one shape.
-pub fn binary(operation: Binary, dtype: DType, extent: Extent, in_place: bool) -> u64 {
+pub(crate) fn binary(operation: Binary, dtype: DType, extent: Extent, in_place: bool) -> u64 {
     let start = match (in_place, dtype) {
         (true, _) => (58, 20),
         (false, DType::Float) => (41, 5),
@@ -71,7 +71,7 @@ pub fn binary(operation: Binary, dtype: DType, extent: Extent, in_place: bool) -
 }
 
 /// A binary operation with a scalar.
-pub fn with_scalar(operation: Binary, dtype: DType, extent: Extent, in_place: bool) -> u64 {
+pub(crate) fn with_scalar(operation: Binary, dtype: DType, extent: Extent, in_place: bool) -> u64 {
     tile(extent, (SUPERVISOR_CYCLES, 20), (20, 28), |count| {
         operation.inner_with_scalar(dtype, count, in_place)
     })
@@ -79,7 +79,7 @@ pub fn with_scalar(operation: Binary, dtype: DType, extent: Extent, in_place: bo
 
 /// A binary operation with a vector whose elements each belong to one of `rows` rows: by rows or
 /// by columns, whichever is faster.
-pub fn with_outer_vector(operation: Binary, dtype: DType, elements: u64, rows: u64) -> u64 {
+pub(crate) fn with_outer_vector(operation: Binary, dtype: DType, elements: u64, rows: u64) -> u64 {
     let rows = rows.clamp(1, elements.max(1));
     let columns = elements.div_ceil(rows);
     let aligned = columns.is_multiple_of(vector_width(dtype));
@@ -91,7 +91,12 @@ pub fn with_outer_vector(operation: Binary, dtype: DType, elements: u64, rows: u
 }
 
 /// A sum, difference or product with a vector of `length` elements that repeats along memory.
-pub fn with_inner_vector(operation: Binary, dtype: DType, elements: u64, length: u64) -> u64 {
+pub(crate) fn with_inner_vector(
+    operation: Binary,
+    dtype: DType,
+    elements: u64,
+    length: u64,
+) -> u64 {
     let length = length.clamp(1, elements.max(1));
     let blocks = (elements / length).div_ceil(WORKERS).max(1);
     let half = dtype == DType::Half;
@@ -139,7 +144,7 @@ fn inner_add_half(length: u64, blocks: u64) -> u64 {
 }
 
 /// `target += scale * source` with a constant scale.
-pub fn scaled_add(target: DType, source: DType, elements: u64) -> u64 {
+pub(crate) fn scaled_add(target: DType, source: DType, elements: u64) -> u64 {
     let width = vector_width(target);
     let (vectors, rest) = (elements / width / WORKERS, elements % width);
     let mixed = target == DType::Half && source == DType::Float;
@@ -164,7 +169,7 @@ pub fn scaled_add(target: DType, source: DType, elements: u64) -> u64 {
 }
 
 /// `target = a target + b source` with scales that are tensors.
-pub fn axpby(target: DType, scale: DType, elements: u64) -> u64 {
+pub(crate) fn axpby(target: DType, scale: DType, elements: u64) -> u64 {
     if target == DType::Half && scale == DType::Float {
         let count = elements.div_ceil(WORKERS).next_multiple_of(2);
         let supervisor = 1 + 6 + 10 + 15 * 6 + 9 + 5 + 28;
@@ -187,7 +192,7 @@ fn axpby_mixed(count: u64) -> u64 {
 }
 
 /// A change of element type.
-pub fn cast(from: DType, to: DType, extent: Extent) -> u64 {
+pub(crate) fn cast(from: DType, to: DType, extent: Extent) -> u64 {
     let (elements, pieces) = extent.worker();
     if extent.stretches <= 1 {
         // Workers take multiples of four elements.
@@ -229,37 +234,25 @@ fn cast_rounds(elements: u64, first: u64, cycles: u64) -> u64 {
 
 /// Every element set to one value; workers share a tile's elements, two vectors each at least
 /// (poplibs lib/popops/Fill.cpp).
-pub fn fill(dtype: DType, elements: u64) -> u64 {
+pub(crate) fn fill(dtype: DType, elements: u64) -> u64 {
     let start = if dtype == DType::Half { 26 } else { 23 };
     let width = vector_width(dtype);
     let busiest = elements.div_ceil(WORKERS).max(2 * width).min(elements);
     WORKERS * (start + busiest.div_ceil(width))
 }
 
-/// One of two operands by a truth value, element by element.
-pub fn select(extent: Extent) -> u64 {
-    let (elements, pieces) = extent.worker();
-    WORKERS * (5 + pieces * (6 + 5 * elements.div_ceil(pieces)))
-}
-
-/// Values kept between two bounds.
-pub fn clamp(dtype: DType, extent: Extent) -> u64 {
-    let (elements, pieces) = extent.worker();
-    WORKERS * (5 + pieces * (6 + 2 * elements.div_ceil(pieces).div_ceil(vector_width(dtype))))
-}
-
 /// Random bits, and the elements they keep (poplibs lib/poprand/poprandCycleEstimators.cpp).
-pub fn dropout(dtype: DType, elements: u64) -> u64 {
+pub(crate) fn dropout(dtype: DType, elements: u64) -> u64 {
     6 + 2 * elements.div_ceil(vector_width(dtype)) + WORKERS * 24
 }
 
 /// Rows of a table with a one where the index says, by the supervisor.
-pub fn one_hot(dtype: DType, indices: u64) -> u64 {
+pub(crate) fn one_hot(dtype: DType, indices: u64) -> u64 {
     SUPERVISOR_CYCLES + indices * if dtype == DType::Half { 74 } else { 100 }
 }
 
 /// A slice that starts where a tensor says: `parts` stretches of `region` elements.
-pub fn dynamic_slice(dtype: DType, region: u64, parts: u64) -> u64 {
+pub(crate) fn dynamic_slice(dtype: DType, region: u64, parts: u64) -> u64 {
     let copies = region.div_ceil(WORKERS) / vector_width(dtype);
     SUPERVISOR_CYCLES + 14 + WORKERS * (41 + (27 + copies) * parts)
 }

@@ -1,44 +1,33 @@
 //! Element-wise vertices: tile cycles by poplibs' own estimators, and compute phases of them.
 
-pub mod cycles;
+pub(crate) mod cycles;
 mod nonlinearity;
 mod operation;
 mod transpose;
 
-pub use cycles::Extent;
-pub use nonlinearity::NonLinearity;
-pub use operation::{Binary, Unary};
-pub use transpose::{Matrices, transpose};
+pub(crate) use cycles::Extent;
+pub(crate) use nonlinearity::NonLinearity;
+pub(crate) use operation::{Binary, Unary};
+pub(crate) use transpose::{Matrices, transpose};
 
 use super::work::{Phase, PhaseKind, VertexUse};
 use crate::graph::DType;
 use tilescope_report::units::TileRuns;
 
 /// Worker threads of a tile.
-pub const WORKERS: u64 = 6;
+pub(crate) const WORKERS: u64 = 6;
 
 /// Whether operands are taken to lie in interleaved memory, where a load brings 128 bits: poplibs'
 /// setting that fits the op benchmarks.
 pub(super) const LOADS_INTERLEAVED: bool = true;
 
 /// Elements of one 64-bit vector.
-pub fn vector_width(dtype: DType) -> u64 {
+pub(crate) fn vector_width(dtype: DType) -> u64 {
     8 / dtype.bytes()
 }
 
-/// An operand that is smaller than the other one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Broadcast {
-    /// One value for all.
-    Scalar,
-    /// One value for each of so many rows of a tile.
-    Outer(u64),
-    /// A vector of so many elements that repeats along memory.
-    Inner(u64),
-}
-
 /// A compute phase with one vertex on each tile that has cycles.
-pub fn compute(name: &str, vertex_type: String, edges: u64, cycles: TileRuns<u64>) -> Phase {
+pub(crate) fn compute(name: &str, vertex_type: String, edges: u64, cycles: TileRuns<u64>) -> Phase {
     let vertices = VertexUse {
         vertex_type,
         count: cycles.map(|_| 1),
@@ -50,7 +39,7 @@ pub fn compute(name: &str, vertex_type: String, edges: u64, cycles: TileRuns<u64
 }
 
 /// A compute phase with one vertex on each tile of `elements`, its cycles a function of them.
-pub fn phase(
+pub(crate) fn phase(
     name: &str,
     vertex_type: String,
     edges: u64,
@@ -61,7 +50,7 @@ pub fn phase(
 }
 
 /// A phase of a unary operation.
-pub fn unary(name: &str, operation: Unary, dtype: DType, elements: &TileRuns<u64>) -> Phase {
+pub(crate) fn unary(name: &str, operation: Unary, dtype: DType, elements: &TileRuns<u64>) -> Phase {
     let (op, ty) = (operation.name(), dtype.poplar_name());
     let vertex = format!("popops::UnaryOp1DSupervisor<popops::expr::UnaryOpType::{op},{ty}>");
     phase(name, vertex, 2, elements, |count| {
@@ -70,7 +59,7 @@ pub fn unary(name: &str, operation: Unary, dtype: DType, elements: &TileRuns<u64
 }
 
 /// A phase of a unary operation that overwrites its operand.
-pub fn unary_in_place(
+pub(crate) fn unary_in_place(
     name: &str,
     operation: Unary,
     dtype: DType,
@@ -85,7 +74,12 @@ pub fn unary_in_place(
 }
 
 /// A phase of a binary operation.
-pub fn binary(name: &str, operation: Binary, dtype: DType, elements: &TileRuns<u64>) -> Phase {
+pub(crate) fn binary(
+    name: &str,
+    operation: Binary,
+    dtype: DType,
+    elements: &TileRuns<u64>,
+) -> Phase {
     let (op, ty) = (operation.name(), dtype.poplar_name());
     let vertex = format!("popops::BinaryOp1DSupervisor<popops::expr::BinaryOpType::{op},{ty}>");
     phase(name, vertex, 3, elements, |count| {
@@ -94,7 +88,7 @@ pub fn binary(name: &str, operation: Binary, dtype: DType, elements: &TileRuns<u
 }
 
 /// A phase of a binary operation that overwrites its first operand.
-pub fn binary_in_place(
+pub(crate) fn binary_in_place(
     name: &str,
     operation: Binary,
     dtype: DType,
@@ -108,45 +102,37 @@ pub fn binary_in_place(
     })
 }
 
-/// A phase of a binary operation with a smaller operand, overwriting the larger one.
-pub fn broadcast_in_place(
+/// A phase of a binary operation with one value for all elements, overwriting them.
+pub(crate) fn scalar_in_place(
     name: &str,
     operation: Binary,
-    broadcast: Broadcast,
     dtype: DType,
     elements: &TileRuns<u64>,
 ) -> Phase {
     let (op, ty) = (operation.name(), dtype.poplar_name());
-    let form = match broadcast {
-        Broadcast::Scalar => "BroadcastScalar1DInPlaceSupervisor",
-        Broadcast::Outer(_) => "BroadcastVectorOuterByRowInPlaceSupervisor",
-        Broadcast::Inner(_) => "BroadcastVectorInnerInPlaceSupervisor",
-    };
-    let last = if matches!(broadcast, Broadcast::Outer(_)) { ",false" } else { "" };
-    let vertex = format!("popops::{form}<popops::expr::BinaryOpType::{op},{ty}{last}>");
-    phase(name, vertex, 2, elements, |count| match broadcast {
-        Broadcast::Scalar => cycles::with_scalar(operation, dtype, Extent::one(*count), true),
-        Broadcast::Outer(rows) => cycles::with_outer_vector(operation, dtype, *count, rows),
-        Broadcast::Inner(length) => cycles::with_inner_vector(operation, dtype, *count, length),
+    let form = "BroadcastScalar1DInPlaceSupervisor";
+    let vertex = format!("popops::{form}<popops::expr::BinaryOpType::{op},{ty}>");
+    phase(name, vertex, 2, elements, |count| {
+        cycles::with_scalar(operation, dtype, Extent::one(*count), true)
     })
 }
 
 /// A phase of `target += scale * source`.
-pub fn scaled_add(name: &str, dtype: DType, elements: &TileRuns<u64>) -> Phase {
+pub(crate) fn scaled_add(name: &str, dtype: DType, elements: &TileRuns<u64>) -> Phase {
     let ty = dtype.poplar_name();
     let vertex = format!("popops::ScaledAddSupervisor<{ty},{ty},{ty},true,false>");
     phase(name, vertex, 2, elements, |count| cycles::scaled_add(dtype, dtype, *count))
 }
 
 /// A phase of `target = a target + b source`.
-pub fn axpby(name: &str, dtype: DType, elements: &TileRuns<u64>) -> Phase {
+pub(crate) fn axpby(name: &str, dtype: DType, elements: &TileRuns<u64>) -> Phase {
     let ty = dtype.poplar_name();
     let vertex = format!("popops::aXPlusbYSupervisor<{ty},float,false,false>");
     phase(name, vertex, 4, elements, |count| cycles::axpby(dtype, DType::Float, *count))
 }
 
 /// A phase of a change of element type; a copy where there is none.
-pub fn cast(name: &str, from: DType, to: DType, elements: &TileRuns<u64>) -> Phase {
+pub(crate) fn cast(name: &str, from: DType, to: DType, elements: &TileRuns<u64>) -> Phase {
     let vertex = if from == to {
         "poplar_rt::DstStridedCopy64BitMultiAccess".to_string()
     } else {
@@ -156,7 +142,7 @@ pub fn cast(name: &str, from: DType, to: DType, elements: &TileRuns<u64>) -> Pha
 }
 
 /// A phase that sets every element to one value.
-pub fn fill(name: &str, dtype: DType, elements: &TileRuns<u64>) -> Phase {
+pub(crate) fn fill(name: &str, dtype: DType, elements: &TileRuns<u64>) -> Phase {
     let vertex = format!("popops::Fill<{}>", dtype.poplar_name());
     phase(name, vertex, 1, elements, |count| cycles::fill(dtype, *count))
 }

@@ -8,7 +8,7 @@ use tilescope_report::units::TileRuns;
 
 /// Activation functions that have vertices of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum NonLinearity {
+pub(crate) enum NonLinearity {
     /// max(x, 0)
     Relu,
     /// 1 / (1 + e^-x)
@@ -21,7 +21,7 @@ pub enum NonLinearity {
 
 impl NonLinearity {
     /// Name of the operator.
-    pub fn kind(self) -> &'static str {
+    pub(crate) fn kind(self) -> &'static str {
         match self {
             Self::Relu => "relu",
             Self::Sigmoid => "sigmoid",
@@ -31,7 +31,7 @@ impl NonLinearity {
     }
 
     /// Name of the gradient operator.
-    pub fn gradient_kind(self) -> &'static str {
+    pub(crate) fn gradient_kind(self) -> &'static str {
         match self {
             Self::Relu => "relu_grad",
             Self::Sigmoid => "sigmoid_grad",
@@ -41,7 +41,7 @@ impl NonLinearity {
     }
 
     /// Name inside vertex types.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Relu => "RELU",
             Self::Sigmoid => "SIGMOID",
@@ -71,7 +71,7 @@ impl NonLinearity {
     }
 
     /// Tile cycles on `elements` elements.
-    pub fn cycles(self, dtype: DType, elements: u64) -> u64 {
+    pub(crate) fn cycles(self, dtype: DType, elements: u64) -> u64 {
         let half = dtype == DType::Half;
         let vectors = elements.div_ceil(WORKERS).div_ceil(vector_width(dtype));
         let cycles = self.vector_cycles(half);
@@ -81,21 +81,21 @@ impl NonLinearity {
     }
 
     /// Tile cycles of the gradient on `elements` elements.
-    pub fn backward_cycles(self, dtype: DType, elements: u64) -> u64 {
+    pub(crate) fn backward_cycles(self, dtype: DType, elements: u64) -> u64 {
         let vectors = elements.div_ceil(WORKERS).div_ceil(vector_width(dtype));
         let cycles = self.gradient_cycles(dtype == DType::Half);
         WORKERS * (20 + 4 + cycles * vectors.saturating_sub(1) + 1 + 2) + 9
     }
 
     /// The phase of the function.
-    pub fn phase(self, dtype: DType, elements: &TileRuns<u64>) -> Phase {
+    pub(crate) fn phase(self, dtype: DType, elements: &TileRuns<u64>) -> Phase {
         let (ty, name) = (dtype.poplar_name(), self.name());
         let vertex = format!("popnn::NonLinearitySupervisor<{ty},popnn::NonLinearityType::{name}>");
         phase("NonLinearity", vertex, 1, elements, |count| self.cycles(dtype, *count))
     }
 
     /// The phase of the gradient.
-    pub fn backward_phase(self, dtype: DType, elements: &TileRuns<u64>) -> Phase {
+    pub(crate) fn backward_phase(self, dtype: DType, elements: &TileRuns<u64>) -> Phase {
         let (ty, name) = (dtype.poplar_name(), self.name());
         let vertex =
             format!("popnn::NonLinearityGradSupervisor<{ty},popnn::NonLinearityType::{name}>");

@@ -6,7 +6,7 @@ use crate::graph::DType;
 
 /// Operations of one operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Unary {
+pub(crate) enum Unary {
     /// |x|
     Absolute,
     /// cos x
@@ -39,7 +39,7 @@ pub enum Unary {
 
 /// Operations of two operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Binary {
+pub(crate) enum Binary {
     /// a + b
     Add,
     /// a - b
@@ -177,7 +177,7 @@ impl<O: Copy + PartialEq> Rounds<O> {
 
 impl Unary {
     /// Name of the operator.
-    pub fn kind(self) -> &'static str {
+    pub(crate) fn kind(self) -> &'static str {
         match self {
             Self::Absolute => "abs",
             Self::Cos => "cos",
@@ -197,19 +197,19 @@ impl Unary {
     }
 
     /// Poplar's name inside vertex types.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         Rounds::of(UNARY, self).name
     }
 
     /// Worker cycles of the inner loop on `count` elements.
-    pub fn inner(self, dtype: DType, count: u64, in_place: bool) -> u64 {
+    pub(crate) fn inner(self, dtype: DType, count: u64, in_place: bool) -> u64 {
         Rounds::of(UNARY, self).round(dtype, in_place).cycles(dtype, count, 0)
     }
 }
 
 impl Binary {
     /// Name of the operator.
-    pub fn kind(self) -> &'static str {
+    pub(crate) fn kind(self) -> &'static str {
         match self {
             Self::Add => "add",
             Self::Subtract => "subtract",
@@ -224,7 +224,7 @@ impl Binary {
     }
 
     /// Name in debug paths.
-    pub fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Add => "Add",
             Self::Subtract => "Subtract",
@@ -239,7 +239,7 @@ impl Binary {
     }
 
     /// Poplar's name inside vertex types.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         Rounds::of(BINARY, self).name
     }
 
@@ -250,7 +250,7 @@ impl Binary {
     }
 
     /// Worker cycles of the inner loop on `count` elements.
-    pub fn inner(self, dtype: DType, count: u64, in_place: bool) -> u64 {
+    pub(crate) fn inner(self, dtype: DType, count: u64, in_place: bool) -> u64 {
         let round = Rounds::of(BINARY, self).round(dtype, in_place);
         let extra = match (round.elements, self.is_assembly(dtype)) {
             (0, true) if in_place && LOADS_INTERLEAVED => 1,
@@ -262,7 +262,7 @@ impl Binary {
     }
 
     /// Worker cycles of the inner loop on `count` elements and one scalar.
-    pub fn inner_with_scalar(self, dtype: DType, count: u64, in_place: bool) -> u64 {
+    pub(crate) fn inner_with_scalar(self, dtype: DType, count: u64, in_place: bool) -> u64 {
         let round = Rounds::of(BROADCAST, self).round(dtype, in_place);
         let extra = match (round.elements, self.is_assembly(dtype)) {
             (0, true) => u64::from(!(in_place && LOADS_INTERLEAVED)),

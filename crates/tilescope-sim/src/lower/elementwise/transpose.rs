@@ -6,7 +6,7 @@ use crate::graph::DType;
 
 /// Matrices of one shape on a tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Matrices {
+pub(crate) struct Matrices {
     /// How many.
     pub count: u64,
     /// Rows of one before it is transposed.
@@ -20,7 +20,7 @@ const LARGEST_STRIDE: u64 = 512;
 
 /// Tile cycles: halves in blocks of four go through the fast vertices, one supervisor vertex
 /// where there are several matrices; all else worker by worker.
-pub fn transpose(dtype: DType, matrices: Matrices) -> u64 {
+pub(crate) fn transpose(dtype: DType, matrices: Matrices) -> u64 {
     let Matrices { count, rows, columns } = matrices;
     if count == 0 || rows == 0 || columns == 0 {
         return 0;

@@ -6,7 +6,7 @@ use crate::graph::DType;
 use crate::lower::elementwise::{WORKERS, vector_width};
 
 /// Copies `lookups` rows of `columns` elements; workers share the lookups.
-pub fn gather(dtype: DType, lookups: u64, columns: u64) -> u64 {
+pub(crate) fn gather(dtype: DType, lookups: u64, columns: u64) -> u64 {
     if lookups == 0 {
         return 0;
     }
@@ -15,7 +15,7 @@ pub fn gather(dtype: DType, lookups: u64, columns: u64) -> u64 {
 }
 
 /// Adds `lookups` rows of `columns` elements: one worker does it all, because rows may repeat.
-pub fn update(dtype: DType, lookups: u64, columns: u64) -> u64 {
+pub(crate) fn update(dtype: DType, lookups: u64, columns: u64) -> u64 {
     if lookups == 0 {
         return 0;
     }

@@ -56,7 +56,7 @@ fn part(size: u64, parts: u64, index: u64) -> u64 {
 
 /// An embedding on the tiles of one IPU.
 #[derive(Clone, Debug)]
-pub struct Lowered<'a> {
+pub(crate) struct Lowered<'a> {
     machine: &'a Machine,
     embedding: Embedding,
     plan: Plan,
@@ -65,7 +65,7 @@ pub struct Lowered<'a> {
 
 impl<'a> Lowered<'a> {
     /// Deals `embedding` to tiles as `plan` says.
-    pub fn new(machine: &'a Machine, embedding: Embedding, plan: Plan) -> Self {
+    pub(crate) fn new(machine: &'a Machine, embedding: Embedding, plan: Plan) -> Self {
         let mut parts = Vec::new();
         for lookup in 0..plan.lookups {
             for row in 0..plan.rows {
@@ -99,7 +99,7 @@ impl<'a> Lowered<'a> {
     }
 
     /// How the table lies: each part is shared out evenly to the tiles that look up in it.
-    pub fn table(&self) -> Layout {
+    pub(crate) fn table(&self) -> Layout {
         let grain = self.embedding.grain();
         let held = |at: &Part| {
             let grains = at.rows * at.columns.div_ceil(grain);
@@ -109,14 +109,14 @@ impl<'a> Lowered<'a> {
     }
 
     /// How the rows that are looked up, or are to be added, lie.
-    pub fn slices(&self) -> Layout {
+    pub(crate) fn slices(&self) -> Layout {
         let group = self.embedding.grain();
         let held = |at: &Part| at.chosen * at.columns;
         Layout { elements: self.on_tiles(held), order: Order::Grouped { axis: 1, group } }
     }
 
     /// How the indices lie.
-    pub fn indices(&self) -> Layout {
+    pub(crate) fn indices(&self) -> Layout {
         let least = INDICES_PER_TILE * WORD_BYTES;
         let elements = linear_mapping(self.embedding.lookups, WORD_BYTES, least, self.tiles());
         Layout { elements, order: Order::Linear }
@@ -189,7 +189,7 @@ impl<'a> Lowered<'a> {
     }
 
     /// Looks rows up.
-    pub fn gather(&self) -> Work {
+    pub(crate) fn gather(&self) -> Work {
         let mut work = Work::default();
         let dtype = self.embedding.dtype;
         let indices = self.on_tiles(|part| part.lookups * WORD_BYTES);
@@ -240,7 +240,7 @@ impl<'a> Lowered<'a> {
     ///
     /// # Errors
     /// Where sums cannot be reduced.
-    pub fn update(&self) -> Result<Work, ReduceError> {
+    pub(crate) fn update(&self) -> Result<Work, ReduceError> {
         let mut work = Work::default();
         let several = self.plan.lookups > 1;
         let dtype = if several { DType::Float } else { self.embedding.dtype };

@@ -8,10 +8,10 @@ use crate::graph::DType;
 const STORE_BYTES: u64 = 4;
 
 /// Fewest indices on one tile.
-pub const INDICES_PER_TILE: u64 = 32;
+pub(crate) const INDICES_PER_TILE: u64 = 32;
 
 /// Bytes of an index, of a partial sum and of an exchange instruction.
-pub const WORD_BYTES: u64 = 4;
+pub(crate) const WORD_BYTES: u64 = 4;
 
 /// Weight of bytes that stay against bytes that pass.
 const PERSISTENT_WEIGHT: u64 = 10;
@@ -148,7 +148,7 @@ impl Estimate<'_> {
 
 impl Embedding {
     /// Columns that are dealt to tiles together.
-    pub fn grain(&self) -> u64 {
+    pub(crate) fn grain(&self) -> u64 {
         (STORE_BYTES / self.dtype.bytes()).max(1)
     }
 }

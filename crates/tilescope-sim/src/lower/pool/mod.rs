@@ -9,7 +9,7 @@ mod vertex;
 mod window;
 
 pub use plan::Plan;
-pub use window::Axis;
+pub(crate) use window::Axis;
 
 use super::context::Lowering;
 use super::exchange;
@@ -39,7 +39,7 @@ pub enum Kind {
 
 /// What is pooled, and which way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Pass {
+pub(crate) struct Pass {
     /// What is made of a window.
     pub kind: Kind,
     /// Whether this is the gradient.
@@ -48,7 +48,7 @@ pub struct Pass {
 
 /// A pooling of `[batch, channels, planes, rows, columns]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pooling {
+pub(crate) struct Pooling {
     /// What is pooled, and which way.
     pub pass: Pass,
     /// Element type.
@@ -68,13 +68,11 @@ pub struct Pooling {
 
 /// The phases of a pooling and how its result lies.
 #[derive(Clone, Debug)]
-pub struct Pooled {
+pub(crate) struct Pooled {
     /// The phases.
     pub work: Work,
     /// The result.
     pub layout: Layout,
-    /// The plan.
-    pub plan: Plan,
 }
 
 /// Channels of a group that other operations like, and the share of more cycles it may cost.
@@ -109,7 +107,7 @@ impl Pooling {
 
     /// Lowers the pooling; `sources` are the bytes on each tile of all it reads. `None` where no
     /// window fits.
-    pub fn lower(
+    pub(crate) fn lower(
         &self,
         tiles: u32,
         bytes_per_cycle: u64,
@@ -139,7 +137,7 @@ impl Pooling {
         keep("message", Category::Message, received, 0..phases);
         keep("rearranged", Category::Rearrangement, on_tiles(Read::copied_bytes), 1..phases);
         let layout = self.layout(&plan, &boxes);
-        Some(Pooled { work, layout, plan })
+        Some(Pooled { work, layout })
     }
 
     /// Results on each tile, in groups of channels.
@@ -296,7 +294,7 @@ fn vertex_of(view: &View, piece: &vertex::Box) -> (u64, u64, u64) {
 }
 
 /// Lowers a pooling of a graph; `operands` are how its operands lie.
-pub fn lower(
+pub(crate) fn lower(
     lowering: &Lowering,
     pooling: &Pooling,
     operands: &[Layout],

@@ -10,7 +10,7 @@ use crate::lower::reduce::gcd;
 
 /// A pooling as the planner sees it, dimensions possibly seen in another way than the graph does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct View {
+pub(crate) struct View {
     /// What is pooled, and which way.
     pub pass: Pass,
     /// Element type.
@@ -46,7 +46,7 @@ const MOST_VECTORS: u64 = 8;
 impl View {
     /// The view that suits the vertex best: its inner loop runs along columns, so all that is
     /// independent of them is seen as columns, but for `channels` channels (gatherDimsTransformIn).
-    pub fn gathered(self, channels: u64) -> Self {
+    pub(crate) fn gathered(self, channels: u64) -> Self {
         let all = self.batch * self.channels;
         let separate = self.axes.iter().all(|axis| {
             (axis.before, axis.behind) == (0, 0)
@@ -71,7 +71,7 @@ impl View {
     }
 
     /// The view with columns or samples seen as channels where those are fewer than a vector.
-    pub fn widened(mut self) -> Self {
+    pub(crate) fn widened(mut self) -> Self {
         let width = vector_width(self.dtype);
         if self.channels >= width {
             return self;
@@ -94,12 +94,12 @@ impl View {
     }
 
     /// Depth, height and width of the results.
-    pub fn results(&self) -> [u64; 3] {
+    pub(crate) fn results(&self) -> [u64; 3] {
         self.axes.map(|axis| axis.results(self.pass.backward))
     }
 
     /// The cheapest plan on at most `tiles` tiles with groups of at least `least` channels.
-    pub fn plan(&self, tiles: u64, bytes_per_cycle: u64, least: u64) -> Option<Plan> {
+    pub(super) fn plan(&self, tiles: u64, bytes_per_cycle: u64, least: u64) -> Option<Plan> {
         let width = vector_width(self.dtype);
         let most = if least > width {
             least.div_ceil(width)

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// A box of results that one tile makes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Box {
+pub(crate) struct Box {
     /// Samples.
     pub batch: u64,
     /// Groups of channels.
@@ -22,14 +22,14 @@ pub struct Box {
 
 impl Box {
     /// Results of one channel of one sample.
-    pub fn results(&self) -> u64 {
+    pub(crate) fn results(&self) -> u64 {
         self.field.iter().map(|range| range.end - range.start).product()
     }
 }
 
 /// The work of one worker: rows, and runs of results that take one position of a window each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WorkList {
+pub(crate) struct WorkList {
     /// Rows, whole or in part.
     pub rows: u64,
     /// Runs.
@@ -50,7 +50,7 @@ impl WorkList {
 const UNPACK_CYCLES: u64 = 2;
 
 /// Tile cycles of a vertex whose workers have these lists and set `results` results to start with.
-pub fn cycles(
+pub(super) fn cycles(
     pass: Pass,
     groups: u64,
     vectors: u64,
@@ -112,7 +112,7 @@ fn rows(share: Range<u64>, columns: u64) -> Rows {
 }
 
 /// Worklists by sizes alone, as the planner estimates them: every position of a window counts.
-pub fn planned_lists(
+pub(crate) fn planned_lists(
     batch: u64,
     field: [u64; 3],
     positions: u64,
@@ -137,7 +137,7 @@ pub fn planned_lists(
 }
 
 /// The worklists of a box: only positions of a window that have an operand.
-pub fn lists(pass: Pass, axes: [Axis; 3], piece: &Box) -> Vec<WorkList> {
+pub(crate) fn lists(pass: Pass, axes: [Axis; 3], piece: &Box) -> Vec<WorkList> {
     let [planes, lines, columns] = &piece.field;
     let [depth, height, width] = [planes, lines, columns].map(|range| range.end - range.start);
     let [across, vertical, horizontal] = axes;

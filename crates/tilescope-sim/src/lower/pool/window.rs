@@ -6,7 +6,7 @@ use std::ops::Range;
 /// One axis of a pooling. Going forward, results are windows and operands the elements they cover;
 /// going back, the other way round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Axis {
+pub(crate) struct Axis {
     /// Elements that windows cover.
     pub elements: u64,
     /// Size of a window.
@@ -21,10 +21,10 @@ pub struct Axis {
 
 impl Axis {
     /// An axis that fields of fewer dimensions do not have.
-    pub const NONE: Self = Self { elements: 1, kernel: 1, stride: 1, before: 0, behind: 0 };
+    pub(crate) const NONE: Self = Self { elements: 1, kernel: 1, stride: 1, before: 0, behind: 0 };
 
     /// Number of windows; `None` where none fits or sizes make no sense.
-    pub fn windows(self) -> Option<u64> {
+    pub(crate) fn windows(self) -> Option<u64> {
         if self.kernel == 0 || self.stride == 0 || self.elements == 0 {
             return None;
         }
@@ -33,12 +33,12 @@ impl Axis {
     }
 
     /// Size of the results.
-    pub fn results(self, backward: bool) -> u64 {
+    pub(crate) fn results(self, backward: bool) -> u64 {
         if backward { self.elements } else { self.windows().unwrap_or(0) }
     }
 
     /// Results in `range` that have an operand at `position` of a window.
-    pub fn reached(self, backward: bool, position: u64, range: Range<u64>) -> u64 {
+    pub(crate) fn reached(self, backward: bool, position: u64, range: Range<u64>) -> u64 {
         if backward {
             // Elements `window * stride + position - before` of all windows.
             let windows = self.windows().unwrap_or(0);
@@ -56,7 +56,7 @@ impl Axis {
     }
 
     /// Operands that the results in `range` need.
-    pub fn operands(self, backward: bool, range: Range<u64>) -> Range<u64> {
+    pub(crate) fn operands(self, backward: bool, range: Range<u64>) -> Range<u64> {
         if range.is_empty() {
             return 0..0;
         }

@@ -7,7 +7,7 @@ use crate::lower::elementwise::{Binary, NonLinearity};
 use tilescope_report::units::TileRuns;
 
 /// The forward step. Without training, units and state are overwritten.
-pub fn forward(step: &mut Step, lowered: &Lowered, training: bool) {
+pub(crate) fn forward(step: &mut Step, lowered: &Lowered, training: bool) {
     step.append(lowered.product(0));
     step.gather_units("BasicGruCell", 2);
     step.gates("update/reset sigmoid", &[(NonLinearity::Sigmoid, 2)]);
@@ -22,7 +22,7 @@ pub fn forward(step: &mut Step, lowered: &Lowered, training: bool) {
 }
 
 /// The backward step: gradients of the gates, then of input and state.
-pub fn backward(step: &mut Step, lowered: &Lowered) {
+pub(crate) fn backward(step: &mut Step, lowered: &Lowered) {
     step.keep_unit("outputGrad");
     step.binary("AddActGrads", Binary::Add, 1);
     step.keep_unit("var_one_matrix");

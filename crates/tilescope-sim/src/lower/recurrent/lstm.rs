@@ -6,7 +6,7 @@ use super::step::Step;
 use crate::lower::elementwise::{Binary, NonLinearity, Unary};
 
 /// The forward step. Without training, units and state are overwritten.
-pub fn forward(step: &mut Step, lowered: &Lowered, training: bool) {
+pub(crate) fn forward(step: &mut Step, lowered: &Lowered, training: bool) {
     step.append(lowered.product(0));
     step.gather_units("BasicLstmCell", 4);
     step.gates("OutputGate", &[(NonLinearity::Sigmoid, 3), (NonLinearity::Tanh, 1)]);
@@ -23,7 +23,7 @@ pub fn forward(step: &mut Step, lowered: &Lowered, training: bool) {
 }
 
 /// The backward step: gradients of the gates, then of input and state.
-pub fn backward(step: &mut Step, lowered: &Lowered) {
+pub(crate) fn backward(step: &mut Step, lowered: &Lowered) {
     step.binary("AddActGrads", Binary::Add, 1);
     step.binary("MulOGate", Binary::Multiply, 2);
     step.gate_gradients("OutputGate", &[(NonLinearity::Tanh, 1), (NonLinearity::Sigmoid, 1)]);

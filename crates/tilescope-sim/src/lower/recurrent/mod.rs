@@ -43,7 +43,7 @@ impl Cell {
     }
 
     /// Units, each with weights of its own.
-    pub fn units(self) -> u64 {
+    pub(crate) fn units(self) -> u64 {
         match self {
             Self::Lstm => 4,
             Self::Gru => 3,
@@ -51,7 +51,7 @@ impl Cell {
     }
 
     /// Tensors of the state's size that a step keeps for the backward pass.
-    pub fn kept(self) -> u64 {
+    pub(crate) fn kept(self) -> u64 {
         match self {
             Self::Lstm => 6,
             Self::Gru => 3,
@@ -59,7 +59,7 @@ impl Cell {
     }
 
     /// Tensors that the state is made of.
-    pub fn states(self) -> u64 {
+    pub(crate) fn states(self) -> u64 {
         match self {
             Self::Lstm => 2,
             Self::Gru => 1,
@@ -78,7 +78,7 @@ impl Cell {
 
 /// A recurrent layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Layer {
+pub(crate) struct Layer {
     /// What each step computes.
     pub cell: Cell,
     /// Samples.
@@ -94,7 +94,7 @@ pub struct Layer {
 }
 
 /// Elements of a state that stay together on a tile (Rnn.cpp, getNumGrains).
-pub const STATE_GRAIN: u64 = 16;
+pub(crate) const STATE_GRAIN: u64 = 16;
 
 /// Plans of one product of a layer.
 #[derive(Clone, Debug)]
@@ -114,7 +114,7 @@ impl Plans {
 
 /// A layer on the tiles of one IPU.
 #[derive(Clone, Debug)]
-pub struct Lowered<'a> {
+pub(crate) struct Lowered<'a> {
     machine: &'a Machine,
     layer: Layer,
     plans: Vec<Plans>,
@@ -125,7 +125,7 @@ impl<'a> Lowered<'a> {
     ///
     /// # Errors
     /// Where no plan exists.
-    pub fn new(
+    pub(crate) fn new(
         machine: &'a Machine,
         layer: Layer,
         training: bool,
@@ -169,32 +169,32 @@ impl<'a> Lowered<'a> {
     }
 
     /// Bytes of the sequence of inputs, or of their gradients.
-    pub fn inputs(&self) -> TileRuns<u64> {
+    pub(crate) fn inputs(&self) -> TileRuns<u64> {
         self.sequence(self.layer.input, 1)
     }
 
     /// Bytes of the sequence of outputs, or of their gradients.
-    pub fn outputs(&self) -> TileRuns<u64> {
+    pub(crate) fn outputs(&self) -> TileRuns<u64> {
         self.sequence(self.layer.output, 1)
     }
 
     /// Bytes of what the forward pass keeps.
-    pub fn kept(&self) -> TileRuns<u64> {
+    pub(crate) fn kept(&self) -> TileRuns<u64> {
         self.sequence(self.layer.output, self.layer.cell.kept())
     }
 
     /// Bytes of the gradients of the units, which the weight update needs.
-    pub fn unit_gradients(&self) -> TileRuns<u64> {
+    pub(crate) fn unit_gradients(&self) -> TileRuns<u64> {
         self.sequence(self.layer.output, self.layer.cell.units())
     }
 
     /// Rows of the weights that lie together.
-    pub fn weight_group(&self) -> u64 {
+    pub(crate) fn weight_group(&self) -> u64 {
         self.plans.first().map_or(1, |plans| plans.forward().vertex.in_chans_per_group)
     }
 
     /// Bytes of the weights.
-    pub fn weights(&self) -> TileRuns<u64> {
+    pub(crate) fn weights(&self) -> TileRuns<u64> {
         let shares = self
             .plans
             .iter()
@@ -207,7 +207,7 @@ impl<'a> Lowered<'a> {
     }
 
     /// The forward pass; in training it keeps what the backward pass needs.
-    pub fn forward(&self) -> Work {
+    pub(crate) fn forward(&self) -> Work {
         let training = self.plans.iter().any(|plans| matches!(plans, Plans::Training(_)));
         let mut step = self.options();
         step.slice("input", &self.spread(self.layer.input));
@@ -226,7 +226,7 @@ impl<'a> Lowered<'a> {
     }
 
     /// The backward pass.
-    pub fn backward(&self) -> Work {
+    pub(crate) fn backward(&self) -> Work {
         let mut step = self.options();
         step.slice("gradLayerNext", &self.state());
         step.slice("fwdIntermediates", &self.units(self.layer.cell.kept()));
@@ -245,7 +245,7 @@ impl<'a> Lowered<'a> {
 
     /// The weight update: products of activations and gradients, summed up over the steps where
     /// the gradient of the weights lies.
-    pub fn weight_update(&self) -> Work {
+    pub(crate) fn weight_update(&self) -> Work {
         let mut step = self.options();
         step.slice("prevLayerActs", &self.spread(self.layer.input));
         step.slice("prevStepOut", &self.state());

@@ -17,7 +17,7 @@ use tilescope_report::units::{TileRange, TileRuns};
 const BLOCK_ROWS: u64 = 8;
 
 /// Phases of one step, in order.
-pub struct Step<'a> {
+pub(crate) struct Step<'a> {
     machine: &'a Machine,
     layer: Layer,
     /// Elements on each tile of a tensor of the state's size.
@@ -27,12 +27,12 @@ pub struct Step<'a> {
 
 impl<'a> Step<'a> {
     /// An empty step.
-    pub fn new(machine: &'a Machine, layer: Layer, state: TileRuns<u64>) -> Self {
+    pub(crate) fn new(machine: &'a Machine, layer: Layer, state: TileRuns<u64>) -> Self {
         Self { machine, layer, state, work: Work::default() }
     }
 
     /// The phases.
-    pub fn finish(self) -> Work {
+    pub(crate) fn finish(self) -> Work {
         self.work
     }
 
@@ -45,12 +45,12 @@ impl<'a> Step<'a> {
     }
 
     /// Slices this step's part off a sequence that has `elements` of it on each tile.
-    pub fn slice(&mut self, what: &str, elements: &TileRuns<u64>) {
+    pub(crate) fn slice(&mut self, what: &str, elements: &TileRuns<u64>) {
         self.dynamic(&format!("{what}/dynamicSlice"), "DynamicSlice1D", elements);
     }
 
     /// Writes this step's part of a sequence.
-    pub fn update(&mut self, what: &str, elements: &TileRuns<u64>) {
+    pub(crate) fn update(&mut self, what: &str, elements: &TileRuns<u64>) {
         self.dynamic(&format!("{what}/dynamicUpdate"), "DynamicUpdateSlice1D", elements);
     }
 
@@ -63,25 +63,25 @@ impl<'a> Step<'a> {
     }
 
     /// Puts a product's phases here.
-    pub fn append(&mut self, product: Work) {
+    pub(crate) fn append(&mut self, product: Work) {
         self.work.append(product);
     }
 
     /// Copies `elements` of each tile that stay there.
-    pub fn keep(&mut self, what: &str, elements: &TileRuns<u64>) {
+    pub(crate) fn keep(&mut self, what: &str, elements: &TileRuns<u64>) {
         let cycles = elements.map(|count| (count * self.dtype().bytes()).div_ceil(8));
         push(&mut self.work, on_tile_copies(what, "poplar_rt::Memcpy64Bit", &cycles));
     }
 
     /// Copies one tensor of the state's size.
-    pub fn keep_unit(&mut self, what: &str) {
+    pub(crate) fn keep_unit(&mut self, what: &str) {
         let state = self.state.clone();
         self.keep(what, &state);
     }
 
     /// Brings a product's result to the tiles of `elements`: transposed in groups first, so that the
     /// state's dimension is innermost. `more` bytes come along.
-    pub fn gather(&mut self, what: &str, elements: &TileRuns<u64>, more: &TileRuns<u64>) {
+    pub(crate) fn gather(&mut self, what: &str, elements: &TileRuns<u64>, more: &TileRuns<u64>) {
         let dtype = self.dtype();
         let vertex = format!("poplar_rt::Transpose<{}>", dtype.poplar_name());
         let name = format!("{what}/Transpose");
@@ -98,7 +98,7 @@ impl<'a> Step<'a> {
     }
 
     /// Brings units from their product, and adds the bias of each to all samples.
-    pub fn gather_units(&mut self, what: &str, units: u64) {
+    pub(crate) fn gather_units(&mut self, what: &str, units: u64) {
         let elements = self.units(units);
         let bias = elements.map(|count| count * self.layer.dtype.bytes());
         self.gather(what, &elements, &bias);
@@ -106,12 +106,12 @@ impl<'a> Step<'a> {
     }
 
     /// A binary operation on `units` tensors of the state's size. Each is a variable of its own.
-    pub fn binary(&mut self, what: &str, operation: Binary, units: u64) {
+    pub(crate) fn binary(&mut self, what: &str, operation: Binary, units: u64) {
         self.arithmetic(what, operation, units, false);
     }
 
     /// The same, overwriting the first operand.
-    pub fn in_place(&mut self, what: &str, operation: Binary, units: u64) {
+    pub(crate) fn in_place(&mut self, what: &str, operation: Binary, units: u64) {
         self.arithmetic(what, operation, units, true);
     }
 
@@ -134,18 +134,18 @@ impl<'a> Step<'a> {
     }
 
     /// A unary operation on one tensor of the state's size.
-    pub fn unary(&mut self, what: &str, operation: Unary) {
+    pub(crate) fn unary(&mut self, what: &str, operation: Unary) {
         let phase = elementwise::unary(what, operation, self.layer.dtype, &self.state);
         push(&mut self.work, phase);
     }
 
     /// Non-linearities of several units in one compute set: their vertices run one after the other.
-    pub fn gates(&mut self, what: &str, gates: &[(NonLinearity, u64)]) {
+    pub(crate) fn gates(&mut self, what: &str, gates: &[(NonLinearity, u64)]) {
         self.together(what, gates, NonLinearity::cycles);
     }
 
     /// Their gradients.
-    pub fn gate_gradients(&mut self, what: &str, gates: &[(NonLinearity, u64)]) {
+    pub(crate) fn gate_gradients(&mut self, what: &str, gates: &[(NonLinearity, u64)]) {
         self.together(what, gates, NonLinearity::backward_cycles);
     }
 
@@ -169,7 +169,7 @@ impl<'a> Step<'a> {
 
     /// Several operations on each element in one vertex that is made for them: the first pays for
     /// the start of the workers, every other one for its vectors.
-    pub fn expression(&mut self, what: &str, first: Binary, others: u64) {
+    pub(crate) fn expression(&mut self, what: &str, first: Binary, others: u64) {
         let dtype = self.dtype();
         let cycles = |elements: &u64| {
             let vectors = elements.div_ceil(WORKERS).div_ceil(vector_width(dtype));
@@ -181,7 +181,7 @@ impl<'a> Step<'a> {
     }
 
     /// Counts the steps.
-    pub fn count(&mut self) {
+    pub(crate) fn count(&mut self) {
         let one = TileRuns::uniform(TileRange::new(0, 1), 1);
         let phase = elementwise::binary_in_place("seqIdxIncr", Binary::Add, DType::Int, &one);
         push(&mut self.work, phase);

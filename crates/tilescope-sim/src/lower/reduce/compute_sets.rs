@@ -12,14 +12,14 @@ use tilescope_report::Category;
 
 /// What each tile does in one stage.
 #[derive(Default)]
-pub struct StageWork {
+pub(crate) struct StageWork {
     /// Tiles in order.
     pub tiles: Vec<(u32, Rc<TileWork>)>,
 }
 
 impl StageWork {
     /// Adds the compute sets of a stage and the elements between them.
-    pub fn add_to(&self, work: &mut Work, name: &str, accumulator: DType) {
+    pub(crate) fn add_to(&self, work: &mut Work, name: &str, accumulator: DType) {
         let start = work.phases().len();
         for (set, suffix) in ["Reduce", "Reduce_Second_Stage"].into_iter().enumerate() {
             let busy = self.tiles.iter().filter(|(_, tile)| !tile.sets[set].is_empty());

@@ -6,7 +6,7 @@ use crate::lower::elementwise::vector_width;
 use std::ops::Range;
 
 /// Rows of each of up to `workers` parts, at least two each.
-pub fn rows_per_worker(rows: u64, workers: u64, grain: u64) -> Vec<u64> {
+pub(crate) fn rows_per_worker(rows: u64, workers: u64, grain: u64) -> Vec<u64> {
     if rows <= 3 || workers <= 1 {
         return vec![rows];
     }
@@ -24,7 +24,7 @@ pub fn rows_per_worker(rows: u64, workers: u64, grain: u64) -> Vec<u64> {
 }
 
 /// The rows of a region in consecutive parts.
-pub fn split_rows(region: &Region, rows: &[u64]) -> Vec<Region> {
+pub(crate) fn split_rows(region: &Region, rows: &[u64]) -> Vec<Region> {
     let part = |outer: u64, operands: Operands| Region {
         columns: region.columns.clone(),
         outputs: region.outputs,
@@ -75,7 +75,7 @@ pub fn split_rows(region: &Region, rows: &[u64]) -> Vec<Region> {
 }
 
 /// Whether rows of `row` elements, several rows of the region each, cover it without a rest.
-pub fn fits_wider_rows(region: &Region, row: u64) -> bool {
+pub(crate) fn fits_wider_rows(region: &Region, row: u64) -> bool {
     match &region.operands {
         Operands::Regular { stride, .. } => {
             region.elements() != row
@@ -90,7 +90,7 @@ pub fn fits_wider_rows(region: &Region, row: u64) -> bool {
 const LEAST_WIDE_ROWS: u64 = 4;
 
 /// A region of few columns split into up to `splits` parts of whole wide rows.
-pub fn split_wide_rows(region: &Region, row: u64, splits: u64) -> Vec<Region> {
+pub(crate) fn split_wide_rows(region: &Region, row: u64, splits: u64) -> Vec<Region> {
     let wide_rows = region.elements() / row;
     if wide_rows <= splits * LEAST_WIDE_ROWS {
         return vec![region.clone()];
@@ -104,7 +104,7 @@ pub fn split_wide_rows(region: &Region, row: u64, splits: u64) -> Vec<Region> {
 }
 
 /// A region split by columns into at most `splits` equal parts of whole vectors.
-pub fn split_columns(region: &Region, splits: u64, input: DType) -> Vec<Region> {
+pub(crate) fn split_columns(region: &Region, splits: u64, input: DType) -> Vec<Region> {
     let elements = region.outputs * region.inner;
     let fits = |parts: &u64| {
         region.outputs.is_multiple_of(*parts)
@@ -146,7 +146,7 @@ fn ranges(numbers: &[u64]) -> Vec<Range<u64>> {
 }
 
 /// Results of each worker; fewer workers where that makes none slower.
-pub fn outputs_per_worker(most: u64, outputs: u64) -> Vec<u64> {
+pub(crate) fn outputs_per_worker(most: u64, outputs: u64) -> Vec<u64> {
     let workers = most.min(outputs).max(1);
     let mut counts: Vec<u64> =
         (0..workers).map(|at| outputs / workers + u64::from(at < outputs % workers)).collect();

@@ -23,7 +23,7 @@ pub enum Form {
 
 /// Types of a reduction vertex and what it computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Kind {
+pub(crate) struct Kind {
     /// What it computes.
     pub operation: Operation,
     /// Type of what it reads.
@@ -72,14 +72,14 @@ impl Kind {
 }
 
 /// `outputs` results from `rows` rows that lie `stride` elements apart.
-pub fn strided(kind: Kind, outputs: u64, rows: u64, stride: u64) -> u64 {
+pub(crate) fn strided(kind: Kind, outputs: u64, rows: u64, stride: u64) -> u64 {
     let (width, per_loop) = kind.inner(Form::Strided);
     let step = gcd(width.min(kind.load_width()), stride).max(1);
     CALL_CYCLES + 17 + 6 * outputs.div_ceil(step) + per_loop * rows * outputs / step
 }
 
 /// `outputs` results, each from its own stretch of `length` elements.
-pub fn continuous(kind: Kind, outputs: u64, length: u64) -> u64 {
+pub(crate) fn continuous(kind: Kind, outputs: u64, length: u64) -> u64 {
     let (width, per_loop) = kind.inner(Form::Continuous);
     let width = if kind.operation == Operation::LogAdd { width } else { kind.accumulator_width() };
     let loops = length / width.min(kind.load_width());
@@ -90,7 +90,7 @@ pub fn continuous(kind: Kind, outputs: u64, length: u64) -> u64 {
 }
 
 /// One result from one stretch of `length` elements.
-pub fn single_input(kind: Kind, length: u64) -> u64 {
+pub(crate) fn single_input(kind: Kind, length: u64) -> u64 {
     let (width, per_loop) = kind.inner(Form::SingleInput);
     let step = width.min(kind.load_width());
     let body = if length < 6 { 6 } else { per_loop * length / step + length % step };
@@ -99,7 +99,7 @@ pub fn single_input(kind: Kind, length: u64) -> u64 {
 }
 
 /// Regions for the general vertex: results of each, and the sizes of the pieces they come from.
-pub fn general<'a>(kind: Kind, regions: impl Iterator<Item = (u64, &'a [u64])>) -> u64 {
+pub(crate) fn general<'a>(kind: Kind, regions: impl Iterator<Item = (u64, &'a [u64])>) -> u64 {
     if kind.operation.is_vectorised() {
         CALL_CYCLES
             + 3

@@ -6,7 +6,7 @@ use crate::lower::split::{self, Bounds};
 use std::ops::Range;
 
 /// Columns that a tile reduces from some source tiles.
-pub struct Duty {
+pub(crate) struct Duty {
     /// The columns.
     pub columns: Range<u64>,
     /// The tiles.
@@ -15,14 +15,14 @@ pub struct Duty {
 
 impl Duty {
     /// Number of columns.
-    pub fn width(&self) -> u64 {
+    pub(crate) fn width(&self) -> u64 {
         self.columns.end - self.columns.start
     }
 }
 
 /// Tiles other than `tile` that send to it: what one of them sends for neighbouring columns lies
 /// together and is one message.
-pub fn senders(duties: &[Duty], tile: u32) -> u64 {
+pub(crate) fn senders(duties: &[Duty], tile: u32) -> u64 {
     let mut sources: Vec<u32> = duties.iter().flat_map(|duty| &duty.sources).copied().collect();
     sources.sort_unstable();
     sources.dedup();
@@ -30,7 +30,7 @@ pub fn senders(duties: &[Duty], tile: u32) -> u64 {
 }
 
 /// Regions of one tile in the last stage: one stretch of rows where all are alike.
-pub fn final_regions(duties: &[Duty], grain: u64) -> Vec<Region> {
+pub(crate) fn final_regions(duties: &[Duty], grain: u64) -> Vec<Region> {
     let ranges: Vec<Range<u64>> = duties.iter().map(|duty| duty.columns.clone()).collect();
     let bounds = Bounds { grain, most: WORKERS, least: 1 };
     let rows_of = |columns: &Range<u64>| {

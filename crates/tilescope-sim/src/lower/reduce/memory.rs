@@ -11,7 +11,7 @@ use tilescope_report::units::TileRuns;
 
 /// What a stretch of memory looks like, wherever it lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Shape {
+pub(crate) struct Shape {
     /// The innermost dimension that the stretch does not leave: it has one index of each outer one.
     dim: usize,
     /// Elements before it since that dimension's index last changed.
@@ -23,7 +23,7 @@ pub struct Shape {
 impl Shape {
     /// The shape of a stretch of a tensor with these collapsed dimensions, and the column that its
     /// own columns are counted from.
-    pub fn of(dims: &[Dim], range: &Range<u64>) -> (Self, u64) {
+    pub(crate) fn of(dims: &[Dim], range: &Range<u64>) -> (Self, u64) {
         // Elements and columns of one index of a dimension.
         let (mut elements, mut columns) = (1, 1);
         let mut at = dims.len().saturating_sub(1);
@@ -48,7 +48,7 @@ impl Shape {
     }
 
     /// Groups of its columns.
-    pub fn groups(&self, dims: &[Dim]) -> Vec<Group> {
+    pub(crate) fn groups(&self, dims: &[Dim]) -> Vec<Group> {
         pattern::groups(&dims[self.dim..], self.range())
     }
 
@@ -59,7 +59,7 @@ impl Shape {
 }
 
 /// Number of different columns that each tile holds elements of.
-pub fn columns_on_tiles(dims: &[Dim], input: &TileRuns<u64>) -> TileRuns<u64> {
+pub(crate) fn columns_on_tiles(dims: &[Dim], input: &TileRuns<u64>) -> TileRuns<u64> {
     let mut known: HashMap<Shape, u64> = HashMap::new();
     per_tile(stretches(input).map(|(tile, range)| {
         let (shape, _) = Shape::of(dims, &range);
@@ -68,7 +68,7 @@ pub fn columns_on_tiles(dims: &[Dim], input: &TileRuns<u64>) -> TileRuns<u64> {
 }
 
 /// Each tile with the stretch of memory it holds.
-pub fn stretches(input: &TileRuns<u64>) -> impl Iterator<Item = (u32, Range<u64>)> {
+pub(crate) fn stretches(input: &TileRuns<u64>) -> impl Iterator<Item = (u32, Range<u64>)> {
     let mut next = 0;
     input
         .iter()

@@ -19,7 +19,7 @@ mod workers;
 
 pub use cycles::{Form, gcd};
 pub use operation::Operation;
-pub use pattern::Dim;
+pub(crate) use pattern::Dim;
 
 use super::elementwise;
 use super::layout::Order;
@@ -29,7 +29,7 @@ use tilescope_report::units::TileRuns;
 
 /// What is reduced to what.
 #[derive(Clone, Debug)]
-pub struct Reduction<'a> {
+pub(crate) struct Reduction<'a> {
     /// Debug name: `bias/Reduce`.
     pub name: &'a str,
     /// How elements are put together.
@@ -64,12 +64,12 @@ pub struct ResultUse {
 
 impl ResultUse {
     /// It is stored.
-    pub const PLAIN: Self = Self { update: false, scaled: false };
+    pub(crate) const PLAIN: Self = Self { update: false, scaled: false };
 }
 
 /// A reduction that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReduceError {
+pub(crate) enum ReduceError {
     /// Nothing to reduce.
     #[error("a dimension of size 0 has nothing to reduce")]
     Empty,
@@ -88,7 +88,7 @@ pub enum ReduceError {
 
 /// Dimensions of a tensor in the order of its memory: groups of an axis come last, their number
 /// first. Where the order is not known, the shape is all there is to go by.
-pub fn dims(shape: &[u64], order: Order, reduced: &[usize]) -> Vec<Dim> {
+pub(crate) fn dims(shape: &[u64], order: Order, reduced: &[usize]) -> Vec<Dim> {
     let dim = |axis: usize, size: u64| Dim { size, reduced: reduced.contains(&axis) };
     let linear = shape.iter().enumerate().map(|(axis, size)| dim(axis, *size));
     match order {
@@ -104,7 +104,7 @@ pub fn dims(shape: &[u64], order: Order, reduced: &[usize]) -> Vec<Dim> {
 }
 
 /// Number of different columns that each tile holds elements of.
-pub fn columns_on_tiles(dims: &[Dim], input: &TileRuns<u64>) -> TileRuns<u64> {
+pub(crate) fn columns_on_tiles(dims: &[Dim], input: &TileRuns<u64>) -> TileRuns<u64> {
     memory::columns_on_tiles(&pattern::collapse(dims), input)
 }
 
@@ -112,7 +112,7 @@ pub fn columns_on_tiles(dims: &[Dim], input: &TileRuns<u64>) -> TileRuns<u64> {
 ///
 /// # Errors
 /// Where the dimensions are empty, overflow, or do not fit the layout.
-pub fn add(work: &mut Work, reduction: &Reduction) -> Result<TileRuns<u64>, ReduceError> {
+pub(crate) fn add(work: &mut Work, reduction: &Reduction) -> Result<TileRuns<u64>, ReduceError> {
     let elements = reduction
         .dims
         .iter()
@@ -139,12 +139,12 @@ pub fn add(work: &mut Work, reduction: &Reduction) -> Result<TileRuns<u64>, Redu
 
 impl Work {
     /// Appends a phase.
-    pub fn push(&mut self, phase: Phase) {
+    pub(crate) fn push(&mut self, phase: Phase) {
         self.items.push(WorkItem::Phase(phase));
     }
 
     /// Appends a phase that may not be needed.
-    pub fn push_some(&mut self, phase: Option<Phase>) {
+    pub(crate) fn push_some(&mut self, phase: Option<Phase>) {
         self.items.extend(phase.map(WorkItem::Phase));
     }
 }

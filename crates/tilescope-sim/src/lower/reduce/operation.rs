@@ -39,7 +39,7 @@ impl Operation {
     }
 
     /// The operation of that name.
-    pub fn find(name: &str) -> Option<Self> {
+    pub(crate) fn find(name: &str) -> Option<Self> {
         [
             Self::Add,
             Self::SquareAdd,
@@ -55,7 +55,7 @@ impl Operation {
     }
 
     /// Name inside vertex types.
-    pub fn vertex_name(self) -> &'static str {
+    pub(crate) fn vertex_name(self) -> &'static str {
         match self {
             Self::Add => "ReduceAdd",
             Self::SquareAdd => "ReduceSquareAdd",
@@ -69,28 +69,28 @@ impl Operation {
     }
 
     /// Whether the accumulators of the matrix engine do it.
-    pub fn is_sum(self) -> bool {
+    pub(crate) fn is_sum(self) -> bool {
         matches!(self, Self::Add | Self::SquareAdd)
     }
 
     /// Whether the general vertex has assembly for it.
-    pub fn is_vectorised(self) -> bool {
+    pub(crate) fn is_vectorised(self) -> bool {
         matches!(self, Self::Add | Self::SquareAdd | Self::Multiply | Self::Max | Self::Min)
     }
 
     /// Whether the regular vertex forms have assembly for it.
-    pub fn has_regular_forms(self) -> bool {
+    pub(crate) fn has_regular_forms(self) -> bool {
         matches!(self, Self::Add | Self::SquareAdd | Self::Max | Self::Min)
     }
 
     /// What puts partial results together.
-    pub fn combining(self) -> Self {
+    pub(crate) fn combining(self) -> Self {
         if self == Self::SquareAdd { Self::Add } else { self }
     }
 
     /// Type of partial results on the way to results of type `output`: what loses bits in half
     /// precision is accumulated in single precision (poplibs lib/popops/reduction/Reduction.cpp).
-    pub fn accumulator(self, output: DType) -> DType {
+    pub(crate) fn accumulator(self, output: DType) -> DType {
         match self {
             Self::Add | Self::SquareAdd | Self::Multiply | Self::LogAdd
                 if output == DType::Half =>

@@ -5,14 +5,14 @@ use std::ops::Range;
 
 /// Columns that each tile holds one partial result of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Partials {
+pub(crate) struct Partials {
     /// Tiles in order, each with its columns as sorted, disjoint, non-touching ranges.
     pub tiles: Vec<(u32, Vec<Range<u64>>)>,
 }
 
 /// Neighbouring columns that lie on the same tiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sources {
+pub(crate) struct Sources {
     /// The columns.
     pub columns: Range<u64>,
     /// Tiles that hold them, ascending.
@@ -20,7 +20,7 @@ pub struct Sources {
 }
 
 /// Sorts ranges and joins those that touch or overlap.
-pub fn merged(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+pub(crate) fn merged(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges.sort_unstable_by_key(|range| (range.start, range.end));
     let mut found: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
     for range in ranges {
@@ -34,12 +34,12 @@ pub fn merged(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
 
 impl Partials {
     /// Partial results on all tiles.
-    pub fn elements(&self) -> u64 {
+    pub(crate) fn elements(&self) -> u64 {
         self.tiles.iter().map(|(_, columns)| super::pattern::width(columns)).sum()
     }
 
     /// Stretches of columns between any borders of any tile, each with its tiles.
-    pub fn stretches(&self) -> Vec<Sources> {
+    pub(crate) fn stretches(&self) -> Vec<Sources> {
         let ranges = || self.tiles.iter().flat_map(|(_, columns)| columns);
         let mut borders: Vec<u64> = ranges().flat_map(|range| [range.start, range.end]).collect();
         borders.sort_unstable();
@@ -65,7 +65,7 @@ impl Partials {
 }
 
 /// Joins neighbouring stretches on the same tiles.
-pub fn joined(stretches: &[Sources]) -> Vec<Sources> {
+pub(crate) fn joined(stretches: &[Sources]) -> Vec<Sources> {
     let mut found: Vec<Sources> = Vec::new();
     for stretch in stretches {
         match found.last_mut() {

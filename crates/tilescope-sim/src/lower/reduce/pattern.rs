@@ -11,7 +11,7 @@ use std::ops::Range;
 
 /// One dimension of a tensor, in the order of its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Dim {
+pub(crate) struct Dim {
     /// Its size.
     pub size: u64,
     /// Whether it is reduced; otherwise it stays.
@@ -20,7 +20,7 @@ pub struct Dim {
 
 /// Where the elements of one column lie: runs of `inner` elements, `stride` apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Pattern {
+pub(crate) struct Pattern {
     /// Elements in a row.
     pub inner: u64,
     /// Elements before the first run.
@@ -33,7 +33,7 @@ pub struct Pattern {
 
 /// Columns side by side on a tile that repeat alike; patterns are those of the first column.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
+pub(crate) struct Group {
     /// Columns, in the order of memory.
     pub columns: Vec<Range<u64>>,
     /// Patterns of the first column; the next one lies `inner` elements further.
@@ -42,12 +42,12 @@ pub struct Group {
 
 impl Group {
     /// Number of columns.
-    pub fn width(&self) -> u64 {
+    pub(crate) fn width(&self) -> u64 {
         width(&self.columns)
     }
 
     /// Some of the columns, counted in the order of memory.
-    pub fn slice(&self, part: Range<u64>) -> Self {
+    pub(crate) fn slice(&self, part: Range<u64>) -> Self {
         let mut before = 0;
         let mut columns = Vec::new();
         for range in &self.columns {
@@ -69,7 +69,7 @@ impl Group {
 
 /// Splits a group whose patterns have runs of different lengths into its columns: no region can
 /// describe them together.
-pub fn split_mixed(group: Group) -> Vec<Group> {
+pub(crate) fn split_mixed(group: Group) -> Vec<Group> {
     let inner = group.patterns[0].inner;
     if group.patterns.iter().all(|pattern| pattern.inner == inner) {
         vec![group]
@@ -79,12 +79,12 @@ pub fn split_mixed(group: Group) -> Vec<Group> {
 }
 
 /// Number of elements in several ranges.
-pub fn width(ranges: &[Range<u64>]) -> u64 {
+pub(crate) fn width(ranges: &[Range<u64>]) -> u64 {
     ranges.iter().map(|range| range.end - range.start).sum()
 }
 
 /// Dimensions without those of size one, neighbours of one kind joined.
-pub fn collapse(dims: &[Dim]) -> Vec<Dim> {
+pub(crate) fn collapse(dims: &[Dim]) -> Vec<Dim> {
     let mut joined: Vec<Dim> = Vec::new();
     for dim in dims.iter().filter(|dim| dim.size != 1) {
         match joined.last_mut() {
@@ -106,12 +106,12 @@ struct Piece {
 }
 
 /// Groups of columns in `range` of a tensor with these collapsed dimensions.
-pub fn groups(dims: &[Dim], range: Range<u64>) -> Vec<Group> {
+pub(crate) fn groups(dims: &[Dim], range: Range<u64>) -> Vec<Group> {
     join(columns_side_by_side(&pieces(dims, range)))
 }
 
 /// Number of different columns in `range` of a tensor with these collapsed dimensions.
-pub fn columns(dims: &[Dim], range: Range<u64>) -> u64 {
+pub(crate) fn columns(dims: &[Dim], range: Range<u64>) -> u64 {
     width(&merged(pieces(dims, range).into_iter().map(|piece| piece.columns).collect()))
 }
 
@@ -141,7 +141,7 @@ fn pieces(dims: &[Dim], range: Range<u64>) -> Vec<Piece> {
 }
 
 /// Column that an index over `dims` belongs to.
-pub fn column(dims: &[Dim], index: u64) -> u64 {
+pub(crate) fn column(dims: &[Dim], index: u64) -> u64 {
     let (mut rest, mut column, mut scale) = (index, 0, 1);
     for dim in dims.iter().rev() {
         let at = rest % dim.size;
@@ -248,7 +248,7 @@ fn following(group: &Group, all: &[Group], by_offset: &HashMap<u64, usize>) -> O
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
@@ -286,13 +286,13 @@ pub mod tests {
     }
 
     /// Up to four dimensions.
-    pub fn dims() -> impl Strategy<Value = Vec<Dim>> {
+    pub(crate) fn dims() -> impl Strategy<Value = Vec<Dim>> {
         prop::collection::vec((1u64..9, any::<bool>()), 1..5)
             .prop_map(|dims| dims.into_iter().map(|(size, reduced)| dim(size, reduced)).collect())
     }
 
     /// A stretch of the memory of a tensor, between any two elements.
-    pub fn stretch(dims: &[Dim], from: u64, to: u64) -> Range<u64> {
+    pub(crate) fn stretch(dims: &[Dim], from: u64, to: u64) -> Range<u64> {
         let total: u64 = dims.iter().map(|dim| dim.size).product();
         let (from, to) = (from % (total + 1), to % (total + 1));
         from.min(to)..from.max(to)

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// Where the elements of a region lie.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Operands {
+pub(crate) enum Operands {
     /// In one stretch of memory: rows at a regular distance.
     Regular {
         /// Elements before the first row.
@@ -22,7 +22,7 @@ pub enum Operands {
 
 /// Results that are reduced together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Region {
+pub(crate) struct Region {
     /// The results, as columns in the order of memory.
     pub columns: Vec<Range<u64>>,
     /// Number of results.
@@ -37,7 +37,7 @@ pub struct Region {
 
 /// One vertex of a compute set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Vertex {
+pub(crate) struct Vertex {
     /// Its form.
     pub form: Form,
     /// Its types and operation.
@@ -50,14 +50,14 @@ pub struct Vertex {
 
 impl Region {
     /// A region that reads `rows` pieces of as many elements as it has results.
-    pub fn of_pieces(columns: Range<u64>, rows: u64) -> Self {
+    pub(crate) fn of_pieces(columns: Range<u64>, rows: u64) -> Self {
         let outputs = columns.end - columns.start;
         let operands = Operands::Pieces(vec![outputs; rows as usize]);
         Self { columns: vec![columns], outputs, inner: 1, outer: rows, operands }
     }
 
     /// One result of `length` elements that lie together.
-    pub fn of_stretch(column: u64, length: u64) -> Self {
+    pub(crate) fn of_stretch(column: u64, length: u64) -> Self {
         let operands = Operands::Pieces(vec![length]);
         Self {
             columns: std::iter::once(column..column + 1).collect(),
@@ -69,7 +69,7 @@ impl Region {
     }
 
     /// The region of a group of columns on a tile.
-    pub fn of_group(group: Group) -> Self {
+    pub(crate) fn of_group(group: Group) -> Self {
         let outputs = group.width();
         let (inner, outer, operands) = match group.patterns[..] {
             [Pattern { inner, offset, stride, outer }] => {
@@ -85,7 +85,7 @@ impl Region {
     }
 
     /// Elements that go into the results.
-    pub fn elements(&self) -> u64 {
+    pub(crate) fn elements(&self) -> u64 {
         match &self.operands {
             Operands::Regular { .. } => self.outputs * self.inner * self.outer,
             Operands::Pieces(pieces) => pieces.iter().sum(),
@@ -93,7 +93,7 @@ impl Region {
     }
 
     /// Sizes of the pieces the elements lie in.
-    pub fn pieces(&self) -> Vec<u64> {
+    pub(crate) fn pieces(&self) -> Vec<u64> {
         match &self.operands {
             Operands::Regular { .. } => vec![self.outputs * self.inner; self.outer as usize],
             Operands::Pieces(pieces) => pieces.clone(),
@@ -101,12 +101,12 @@ impl Region {
     }
 
     /// Elements of one result.
-    pub fn depth(&self) -> u64 {
+    pub(crate) fn depth(&self) -> u64 {
         self.elements() / self.outputs
     }
 
     /// The regular operands one step of `outputs` columns further.
-    pub fn operands_at(&self, elements: u64) -> Operands {
+    pub(crate) fn operands_at(&self, elements: u64) -> Operands {
         match &self.operands {
             Operands::Regular { offset, stride } => {
                 Operands::Regular { offset: offset + elements, stride: *stride }
@@ -299,7 +299,7 @@ fn deal(regions: &[Region], kind: Kind, first_stage: bool) -> Vec<Vec<Region>> {
 }
 
 /// The vertices that reduce the regions of one worker.
-pub fn vertices(regions: &[Region], kind: Kind, first_stage: bool) -> Vec<Vertex> {
+pub(crate) fn vertices(regions: &[Region], kind: Kind, first_stage: bool) -> Vec<Vertex> {
     deal(regions, kind, first_stage)
         .iter()
         .map(|regions| {

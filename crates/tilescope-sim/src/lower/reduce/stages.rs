@@ -29,7 +29,7 @@ use tilescope_report::units::TileRuns;
 const PARTIALS_WORTH_A_STAGE: u64 = 64;
 
 /// One reduction on its way through the stages.
-pub struct Stages<'a> {
+pub(crate) struct Stages<'a> {
     reduction: &'a Reduction<'a>,
     dims: &'a [Dim],
     /// What the next stage computes.
@@ -58,7 +58,7 @@ fn bytes_per_tile(partials: &Partials, dtype: DType) -> TileRuns<u64> {
 
 impl<'a> Stages<'a> {
     /// A reduction with its collapsed dimensions.
-    pub fn new(reduction: &'a Reduction<'a>, dims: &'a [Dim]) -> Self {
+    pub(crate) fn new(reduction: &'a Reduction<'a>, dims: &'a [Dim]) -> Self {
         Self {
             reduction,
             dims,
@@ -84,7 +84,7 @@ impl<'a> Stages<'a> {
     }
 
     /// Adds all stages; returns the results on each tile.
-    pub fn lower(mut self, work: &mut Work) -> TileRuns<u64> {
+    pub(crate) fn lower(mut self, work: &mut Work) -> TileRuns<u64> {
         self.first_phase = work.phases().len();
         let partial = Stage { first: true, ..self.stage(self.accumulator) };
         let (mut held, several, tiles) = self.on_tiles(partial);

@@ -14,7 +14,7 @@ use crate::lower::elementwise::{WORKERS, vector_width};
 
 /// What one tile does in one stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TileWork {
+pub(crate) struct TileWork {
     /// Vertices of the first compute set, then of the second.
     pub sets: [Vec<Vertex>; 2],
     /// Cycles of the busiest worker of each compute set, which gets every sixth cycle.
@@ -25,7 +25,7 @@ pub struct TileWork {
 
 /// What a stage computes and its types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Stage {
+pub(crate) struct Stage {
     /// What it computes.
     pub operation: Operation,
     /// Type of what it reads.
@@ -65,7 +65,7 @@ struct Dealer {
 }
 
 /// Vertices of one tile for these regions.
-pub fn deal(stage: Stage, regions: Vec<Region>) -> TileWork {
+pub(crate) fn deal(stage: Stage, regions: Vec<Region>) -> TileWork {
     let mut dealer = Dealer { stage, work: TileWork::default(), free_workers: WORKERS };
     let total = regions.len() as u64;
     let rest = dealer.runs(regions, total);

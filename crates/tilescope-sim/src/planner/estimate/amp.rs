@@ -8,7 +8,7 @@ use crate::planner::plan::Machine;
 
 /// What decides the speed of the inner loops.
 #[derive(Clone, Copy, Debug)]
-pub struct Engine {
+pub(crate) struct Engine {
     float_inputs: bool,
     float_partials: bool,
     quarter: bool,
@@ -21,7 +21,7 @@ pub struct Engine {
 
 impl Engine {
     /// The engine of `vertex` with `units` units in use.
-    pub fn new(vertex: &VertexType, machine: &Machine, units: u64) -> Self {
+    pub(crate) fn new(vertex: &VertexType, machine: &Machine, units: u64) -> Self {
         let weight_bytes = weights_per_conv_unit(vertex.input_type) * vertex.input_type.bytes();
         Self {
             float_inputs: vertex.float_inputs(),
@@ -101,7 +101,7 @@ impl Engine {
     }
 
     /// Cycles of the 1x1 vertex.
-    pub fn cycles_1x1(&self, work: &VertexWork, rows: Rows) -> u64 {
+    pub(crate) fn cycles_1x1(&self, work: &VertexWork, rows: Rows) -> u64 {
         let (conv_groups, in_groups, out_groups) =
             (work.conv_groups, work.in_groups, work.out_groups);
         let first = self.inner_1x1(rows, true);
@@ -144,7 +144,7 @@ impl Engine {
     }
 
     /// Cycles of one kernel position of the nx1 vertex, whose outputs are `rows`.
-    pub fn position_nx1(&self, rows: Rows, height: u64) -> u64 {
+    pub(crate) fn position_nx1(&self, rows: Rows, height: u64) -> u64 {
         let (most, least) = rows.extremes(self.workers, |share| self.worker_nx1(share));
         let switch = match height {
             1 => 15,
@@ -158,7 +158,7 @@ impl Engine {
 
     /// Cycles of the nx1 vertex: `inner` is the sum over kernel positions, `field` the outputs
     /// to be zeroed first.
-    pub fn cycles_nx1(
+    pub(crate) fn cycles_nx1(
         &self,
         machine: &Machine,
         vertex: &VertexType,
@@ -183,14 +183,19 @@ const NX1_RETENTION: u64 = 6;
 
 /// Cycles to zero `groups` blocks of `elements` partials each. Poplibs always counts them as
 /// floats here.
-pub fn zero_cycles(machine: &Machine, elements: u64, groups: u64) -> u64 {
+pub(crate) fn zero_cycles(machine: &Machine, elements: u64, groups: u64) -> u64 {
     let per_worker = elements.div_ceil(machine.workers());
     let vectors = per_worker.div_ceil(machine.vector_width(DType::Float));
     (vectors + 14 - 9) * machine.workers() * groups
 }
 
 /// Cycles of an AMP vertex as the planner sees it: every kernel position covers the whole field.
-pub fn cycles(context: &VertexContext, machine: &Machine, work: &VertexWork, units: u64) -> u64 {
+pub(crate) fn cycles(
+    context: &VertexContext,
+    machine: &Machine,
+    work: &VertexWork,
+    units: u64,
+) -> u64 {
     let engine = Engine::new(&context.vertex, machine, units);
     let dims = context.dims;
     let height = context.vertex.kernel_height(machine);
@@ -207,7 +212,7 @@ pub fn cycles(context: &VertexContext, machine: &Machine, work: &VertexWork, uni
 }
 
 /// The outputs that one kernel position contributes to.
-pub fn active_rows(context: &VertexContext, work: &VertexWork) -> Rows {
+pub(crate) fn active_rows(context: &VertexContext, work: &VertexWork) -> Rows {
     let last = context.dims - 1;
     let outer = (0..last).map(|dim| work.field[dim].div_ceil(context.active_step(dim)));
     Rows {
@@ -217,7 +222,7 @@ pub fn active_rows(context: &VertexContext, work: &VertexWork) -> Rows {
 }
 
 /// A bound on [`cycles`]: weight loads and one core loop per output.
-pub fn fewest_cycles(
+pub(crate) fn fewest_cycles(
     context: &VertexContext,
     work: &VertexWork,
     groups: u64,

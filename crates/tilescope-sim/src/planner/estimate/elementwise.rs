@@ -9,7 +9,7 @@ const SUPERVISOR: u64 = 11;
 
 /// Cycles to slice `elements` of a tile out of a larger tensor, or to write them back
 /// (`DynamicSlice1d`).
-pub fn dynamic_slice(machine: &Machine, elements: u64, data_type: DType) -> u64 {
+pub(crate) fn dynamic_slice(machine: &Machine, elements: u64, data_type: DType) -> u64 {
     let per_worker = elements.div_ceil(machine.workers());
     let vectors = per_worker / machine.vector_width(data_type);
     SUPERVISOR + 14 + (41 + 27 + vectors) * machine.workers()
@@ -18,21 +18,27 @@ pub fn dynamic_slice(machine: &Machine, elements: u64, data_type: DType) -> u64 
 /// Cycles to add `elements` of a tile in place (`BinaryOp1DInPlaceSupervisor`). Like all loops
 /// here that read two operands, it takes 2 cycles per vector: the published benchmarks were
 /// estimated with operands in interleaved memory.
-pub fn add_in_place(machine: &Machine, elements: u64, data_type: DType) -> u64 {
+pub(crate) fn add_in_place(machine: &Machine, elements: u64, data_type: DType) -> u64 {
     let per_worker = elements.div_ceil(machine.workers());
     let vectors = per_worker.div_ceil(machine.vector_width(data_type));
     machine.workers() * (58 + 2 * vectors) + SUPERVISOR
 }
 
 /// Cycles to zero `elements` of a tile.
-pub fn zero(machine: &Machine, elements: u64, data_type: DType) -> u64 {
+pub(crate) fn zero(machine: &Machine, elements: u64, data_type: DType) -> u64 {
     let per_loop = machine.workers() * machine.vector_width(data_type);
     elements.div_ceil(per_loop) * machine.workers()
 }
 
 /// Cycles to transpose `count` blocks of `rows` x `columns` on one tile (popops
 /// `Transpose` vertices): small or single blocks run on one worker, others are dealt out.
-pub fn transpose(machine: &Machine, count: u64, rows: u64, columns: u64, data_type: DType) -> u64 {
+pub(crate) fn transpose(
+    machine: &Machine,
+    count: u64,
+    rows: u64,
+    columns: u64,
+    data_type: DType,
+) -> u64 {
     if count == 0 {
         return 0;
     }
@@ -67,6 +73,6 @@ pub fn transpose(machine: &Machine, count: u64, rows: u64, columns: u64, data_ty
 }
 
 /// Whether one vertex of the whole tile transposes several blocks of this size.
-pub fn transposes_together(rows: u64, columns: u64, data_type: DType) -> bool {
+pub(crate) fn transposes_together(rows: u64, columns: u64, data_type: DType) -> bool {
     data_type != DType::Float && rows.is_multiple_of(4) && columns.is_multiple_of(4)
 }

@@ -30,7 +30,11 @@ fn deal(rows: u64, workers: u64) -> DealtRows {
 }
 
 /// Cycles of a dot product vertex.
-pub fn horizontal_cycles(context: &VertexContext, machine: &Machine, work: &VertexWork) -> u64 {
+pub(crate) fn horizontal_cycles(
+    context: &VertexContext,
+    machine: &Machine,
+    work: &VertexWork,
+) -> u64 {
     let vertex = &context.vertex;
     let (float_inputs, float_partials) = (vertex.float_inputs(), vertex.float_partials());
     let last = context.dims - 1;
@@ -72,7 +76,7 @@ pub fn horizontal_cycles(context: &VertexContext, machine: &Machine, work: &Vert
 }
 
 /// Cycles of an element product vertex; `None` if it has more than one output channel.
-pub fn vertical_cycles(
+pub(crate) fn vertical_cycles(
     context: &VertexContext,
     machine: &Machine,
     work: &VertexWork,
@@ -98,7 +102,7 @@ pub fn vertical_cycles(
 }
 
 /// Cycles of an outer product vertex; `None` if it has more than one column times one row.
-pub fn outer_product_cycles(
+pub(crate) fn outer_product_cycles(
     context: &VertexContext,
     machine: &Machine,
     work: &VertexWork,

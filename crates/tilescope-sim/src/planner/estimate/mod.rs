@@ -4,19 +4,19 @@
 //! each, so a worker's cycles count six times. Formulas and constants are those of poplibs in
 //! March 2021, `lib/poplin/PerformanceEstimation.hpp` where nothing else is said.
 
-pub mod amp;
-pub mod elementwise;
-pub mod mac;
-pub mod reduce;
-pub mod slic;
-pub mod workers;
+pub(crate) mod amp;
+pub(crate) mod elementwise;
+pub(crate) mod mac;
+pub(crate) mod reduce;
+pub(crate) mod slic;
+pub(crate) mod workers;
 
 use super::candidates::{Method, VertexType};
 use super::plan::Machine;
 
 /// What one vertex computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct VertexWork {
+pub(crate) struct VertexWork {
     /// Batch elements.
     pub batch: u64,
     /// Output elements of each dimension.
@@ -33,7 +33,7 @@ pub struct VertexWork {
 
 /// What is the same for every tile of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct VertexContext {
+pub(crate) struct VertexContext {
     /// The vertex.
     pub vertex: VertexType,
     /// Number of dimensions in use.
@@ -52,13 +52,17 @@ pub struct VertexContext {
 
 impl VertexContext {
     /// Distance between outputs of dimension `dim` that one kernel element contributes to.
-    pub fn active_step(&self, dim: usize) -> u64 {
+    pub(crate) fn active_step(&self, dim: usize) -> u64 {
         self.dilation[dim] / super::ranges::gcd(self.dilation[dim], self.stride[dim])
     }
 }
 
 /// Cycles of one vertex on its tile; `None` if the vertex cannot do this.
-pub fn vertex_cycles(context: &VertexContext, machine: &Machine, work: &VertexWork) -> Option<u64> {
+pub(crate) fn vertex_cycles(
+    context: &VertexContext,
+    machine: &Machine,
+    work: &VertexWork,
+) -> Option<u64> {
     match context.vertex.method {
         Method::Amp { conv_units } => Some(amp::cycles(context, machine, work, conv_units)),
         Method::Slic { chains } => slic::cycles(context, machine, work, chains),
@@ -70,7 +74,7 @@ pub fn vertex_cycles(context: &VertexContext, machine: &Machine, work: &VertexWo
 
 /// A bound no vertex gets below: cycles of `vertex_cycles` are never fewer. It only counts inner
 /// loops, so it is linear in the field and quick.
-pub fn fewest_cycles(context: &VertexContext, work: &VertexWork) -> u64 {
+pub(crate) fn fewest_cycles(context: &VertexContext, work: &VertexWork) -> u64 {
     let dims = context.dims;
     let positions: u64 = work.kernel[..dims].iter().product();
     let elements = work.batch

@@ -6,7 +6,7 @@ use crate::planner::plan::Machine;
 /// Depths left after each intermediate stage of a reduction of `depth` partial sums; empty if one
 /// stage does it. More stages mean fewer messages, `n * depth^(1/n)` for `n` stages (poplibs
 /// `ConvReducePlan.cpp`).
-pub fn stage_depths(depth: u64) -> Vec<u64> {
+pub(crate) fn stage_depths(depth: u64) -> Vec<u64> {
     let stages = match depth {
         125.. => 3,
         16.. => 2,
@@ -34,7 +34,7 @@ fn split_stages(depth: u64, stages: u32) -> (Vec<u64>, f32) {
 
 /// One stage of a reduction, on one tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stage {
+pub(crate) struct Stage {
     /// Partial sums added to one.
     pub depth: u64,
     /// Results.
@@ -44,7 +44,7 @@ pub struct Stage {
 }
 
 /// The stages that reduce `depth` partial sums, each tile starting with `partials` of them.
-pub fn stages(partials: u64, depth: u64) -> Vec<Stage> {
+pub(crate) fn stages(partials: u64, depth: u64) -> Vec<Stage> {
     if depth <= 1 {
         return Vec::new();
     }
@@ -65,7 +65,7 @@ pub fn stages(partials: u64, depth: u64) -> Vec<Stage> {
 
 /// Whether a stage runs on the vertex that reads its partial sums as one block: they must fit in
 /// less than a sixteenth of the tile and make whole vectors (poplibs `ConvReducePlan.hpp`).
-pub fn is_single_input(machine: &Machine, stage: &Stage, partials: DType) -> bool {
+pub(crate) fn is_single_input(machine: &Machine, stage: &Stage, partials: DType) -> bool {
     let vector = if partials == DType::Float { 4 } else { 8 };
     let element = machine.chip.memory_element_bytes;
     let bytes = (stage.depth - 1) * stage.outputs * partials.bytes();
@@ -74,7 +74,12 @@ pub fn is_single_input(machine: &Machine, stage: &Stage, partials: DType) -> boo
 }
 
 /// Cycles of a reduction vertex.
-pub fn stage_cycles(machine: &Machine, stage: &Stage, partials: DType, output: DType) -> u64 {
+pub(crate) fn stage_cycles(
+    machine: &Machine,
+    stage: &Stage,
+    partials: DType,
+    output: DType,
+) -> u64 {
     let workers = machine.workers();
     let vector = if partials == DType::Float { 4 } else { 8 };
     let loads = vector / machine.vector_width(partials).min(vector);
@@ -111,7 +116,7 @@ pub fn stage_cycles(machine: &Machine, stage: &Stage, partials: DType, output: D
 }
 
 /// Cycles to cast `elements` of a tile.
-pub fn cast_cycles(machine: &Machine, elements: u64, from: DType, to: DType) -> u64 {
+pub(crate) fn cast_cycles(machine: &Machine, elements: u64, from: DType, to: DType) -> u64 {
     let per_worker = elements.div_ceil(machine.workers());
     let loads = per_worker.div_ceil(machine.vector_width(from));
     let stores = per_worker.div_ceil(machine.vector_width(to));
@@ -120,7 +125,7 @@ pub fn cast_cycles(machine: &Machine, elements: u64, from: DType, to: DType) -> 
 
 /// Cycles of all stages of the reduction, or of the cast where there is nothing to reduce. With
 /// serial input channels the cast waits until all of them are added up.
-pub fn reduce_cycles(
+pub(crate) fn reduce_cycles(
     machine: &Machine,
     outputs: u64,
     depth: u64,

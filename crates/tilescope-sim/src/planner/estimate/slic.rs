@@ -60,7 +60,7 @@ impl Window {
 
 /// Cycles of a SLIC vertex; `None` if it has more than one group of channels or a stride the
 /// vertex does not know.
-pub fn cycles(
+pub(crate) fn cycles(
     context: &VertexContext,
     machine: &Machine,
     work: &VertexWork,

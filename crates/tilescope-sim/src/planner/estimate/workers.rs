@@ -6,7 +6,7 @@
 
 /// Outputs of a tile: rows of equal length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Rows {
+pub(crate) struct Rows {
     /// Rows of all batch elements.
     pub count: u64,
     /// Outputs of a row.
@@ -15,7 +15,7 @@ pub struct Rows {
 
 /// The rows and parts of rows one worker does: at most three different lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Share {
+pub(crate) struct Share {
     /// Outputs in the first, perhaps partial, row.
     pub first: u64,
     /// Whole rows behind it.
@@ -28,26 +28,21 @@ pub struct Share {
 
 impl Share {
     /// Sum of `cost` over all entries of the work list.
-    pub fn cost(&self, cost: impl Fn(u64) -> u64) -> u64 {
+    pub(crate) fn cost(&self, cost: impl Fn(u64) -> u64) -> u64 {
         let part = |length: u64| if length == 0 { 0 } else { cost(length) };
         let whole = if self.whole_rows == 0 { 0 } else { self.whole_rows * cost(self.row) };
         part(self.first) + whole + part(self.last)
     }
 
     /// Entries of the work list.
-    pub fn entries(&self) -> u64 {
+    pub(crate) fn entries(&self) -> u64 {
         u64::from(self.first > 0) + self.whole_rows + u64::from(self.last > 0)
-    }
-
-    /// Outputs.
-    pub fn outputs(&self) -> u64 {
-        self.first + self.whole_rows * self.row + self.last
     }
 }
 
 impl Rows {
     /// What worker `worker` of `workers` does.
-    pub fn share(&self, worker: u64, workers: u64) -> Share {
+    pub(crate) fn share(&self, worker: u64, workers: u64) -> Share {
         let total = self.count * self.length;
         let (begin, end) = (worker * total / workers, (worker + 1) * total / workers);
         if begin == end {
@@ -60,7 +55,7 @@ impl Rows {
     }
 
     /// The largest and smallest `cost` of any worker.
-    pub fn extremes(&self, workers: u64, cost: impl Fn(Share) -> u64) -> (u64, u64) {
+    pub(crate) fn extremes(&self, workers: u64, cost: impl Fn(Share) -> u64) -> (u64, u64) {
         (0..workers)
             .map(|worker| cost(self.share(worker, workers)))
             .fold((0, u64::MAX), |(most, least), cost| (most.max(cost), least.min(cost)))
@@ -71,11 +66,15 @@ impl Rows {
 mod tests {
     use super::*;
 
+    fn outputs(share: Share) -> u64 {
+        share.first + share.whole_rows * share.row + share.last
+    }
+
     #[test]
     fn workers_share_all_outputs() {
         for (count, length) in [(1, 3), (1, 6), (2, 7), (5, 13), (40, 1), (1, 100)] {
             let rows = Rows { count, length };
-            let total: u64 = (0..6).map(|worker| rows.share(worker, 6).outputs()).sum();
+            let total: u64 = (0..6).map(|worker| outputs(rows.share(worker, 6))).sum();
             assert_eq!(total, count * length);
         }
     }

@@ -1,0 +1,172 @@
+//! Measures the house style of tilescope, so that its rules are figures instead of opinions.
+//!
+//! ```text
+//! cargo xtask style [--list] [--json] [--check] [DIR…]
+//! ```
+//!
+//! Without DIR: `src` and `crates/*/src` of this workspace. Always exits with 0, unless `--check` is
+//! given and a target is missed or a file could not be parsed (1), or the command line is wrong (2).
+//! `--list` prints the places behind each figure.
+//!
+//! # What is counted
+//!
+//! *Product code* is every line that is not a test: not below `#[test]`, `#[cfg(test)]` or
+//! `#[cfg(all(test, …))]`, not in a file declared as `#[cfg(test)] mod name;` or below it, not in a
+//! crate that only tests use (`TEST_CRATES` in `source.rs`). `#[cfg(any(test, …))]` is product code.
+//! All figures are of product code; 1 kloc is 1,000 of its lines, blank ones and comments too.
+//!
+//! | row | how | target |
+//! |---|---|---|
+//! | type definitions sharing their name | structs, enums, unions, traits and type aliases, also private ones and those inside functions, not associated types; those whose name is defined more than once anywhere, of all | < 10 % |
+//! | type names of a single word | the same definitions; those with one camel-case hump (`Made`; `DType` and `IpuId` have two, `IPU` and `Conv2d` one), of all | < 35 % |
+//! | inline comments | lines on which a `//` comment begins, alone or behind code, that has a letter or digit; not `///`, `//!`, `/* */`, `// ----`; of all lines, and of the folders in `HARD_PARTS` | > 2 % in each hard part |
+//! | `Result<_, String>` | paths with a segment `Result` whose second type ends in `String`, in types and expressions | < 0.2 /kloc |
+//! | doc comments of three words or fewer | `///` lines that follow each other are one doc comment, on items, fields, variants and in macro calls; a word has a letter or digit | < 4 % |
+//! | assertions | `assert!`, `assert_eq!`, `assert_ne!` and their `debug_` forms, also inside other macros | > 0.7 /kloc |
+//! | public items without docs | `pub` (not `pub(…)`) structs, enums, unions, traits, aliases, functions, methods, constants, statics; not fields, variants, modules, `use`; `#[doc(hidden)]` counts as docs | none |
+//! | gui: arrows up between floors | once `gui` has `model`, `widgets`, `views` and `shell`: pairs of a module and a folder that `FLOORS` in `imports.rs` does not let it import. A folder with a rule may not import a module without one | 0 |
+//! | modules in the largest circle | top-level modules of `gui` (a target only before it has floors), `sim` and others that import each other, directly or not; all circles are printed, with `--list` the imports that close them | 0 |
+//!
+//! Imports are `use` items and written paths, also inside macro calls, that begin with `crate`,
+//! `self`, `super`, a crate of the project or a child module. They are followed through `use` and
+//! `pub use` to the module that defines the name; glob imports end at the module before the star.
+//! What `lib.rs` or `mod.rs` of a crate or layer defines itself belongs to no folder and counts
+//! nowhere. Visibilities (`pub(super)`) and links in docs are no imports.
+//!
+//! A part or room that does not exist shows `-` and misses its target: a renamed folder must be
+//! renamed here too (`HARD_PARTS`, `WINDOW`, `SIMULATOR` in `metrics.rs`), not turn green.
+//!
+//! Both layouts have one tree of modules: `src/sim/planner` and `crates/tilescope-sim/src/planner`
+//! are `sim::planner`.
+//!
+//! What a macro *defines* is not seen: types and functions that only exist after expansion.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+mod count;
+mod imports;
+mod metrics;
+mod names;
+mod source;
+
+use metrics::StyleReport;
+use source::SourceTree;
+
+const HELP: &str = "\
+cargo xtask style [--list] [--json] [--check] [DIR…]
+
+Measures the style of the code below each DIR (default: src and crates/*/src of this workspace).
+  --list   print the places behind each figure
+  --json   print JSON instead of a table, with the places
+  --check  exit with 1 if a target is missed";
+
+/// What the command line asks for.
+#[derive(Debug, Default, PartialEq)]
+struct StyleArguments {
+    list: bool,
+    json: bool,
+    check: bool,
+    folders: Vec<PathBuf>,
+}
+
+impl StyleArguments {
+    fn parse(arguments: impl Iterator<Item = String>) -> Result<Self, Box<dyn Error>> {
+        let mut parsed = Self::default();
+        for argument in arguments {
+            match argument.as_str() {
+                "--list" => parsed.list = true,
+                "--json" => parsed.json = true,
+                "--check" => parsed.check = true,
+                option if option.starts_with('-') => {
+                    return Err(format!("there is no option {option}\n\n{HELP}").into());
+                }
+                folder => parsed.folders.push(PathBuf::from(folder)),
+            }
+        }
+        Ok(parsed)
+    }
+}
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let done = match arguments.next().as_deref() {
+        Some("style") => style(arguments),
+        Some("help" | "--help" | "-h") => {
+            println!("{HELP}");
+            Ok(true)
+        }
+        Some(other) => Err(format!("there is no command {other}\n\n{HELP}").into()),
+        None => Err(HELP.into()),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Measures and prints; false if `--check` was given and a target is missed.
+fn style(arguments: impl Iterator<Item = String>) -> Result<bool, Box<dyn Error>> {
+    let arguments = StyleArguments::parse(arguments)?;
+    let root = workspace_root()?;
+    let folders = match &arguments.folders[..] {
+        [] => product_folders(&root)?,
+        folders => folders.to_vec(),
+    };
+    let tree = SourceTree::read(&folders, &root)?;
+    if tree.files.is_empty() {
+        return Err("no .rs files there".into());
+    }
+    let report = StyleReport::measure(&tree);
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&report.json())?);
+    } else {
+        print!("{}", report.text(arguments.list));
+    }
+    Ok(!arguments.check || report.passes())
+}
+
+/// The folder above this crate. Asked at run time first: work trees that share a target folder
+/// may share this program.
+fn workspace_root() -> Result<PathBuf, Box<dyn Error>> {
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    let root = manifest.parent().ok_or("this crate lies in no workspace")?;
+    Ok(root.canonicalize()?)
+}
+
+/// `src` and `crates/*/src` of the workspace, those that exist.
+fn product_folders(root: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let mut folders = vec![root.join("src")];
+    let crates = root.join("crates");
+    if crates.is_dir() {
+        for entry in std::fs::read_dir(crates)? {
+            folders.push(entry?.path().join("src"));
+        }
+    }
+    folders.retain(|folder| folder.is_dir());
+    folders.sort();
+    Ok(folders)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<StyleArguments, Box<dyn Error>> {
+        StyleArguments::parse(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn options_and_folders_come_in_any_order() {
+        let parsed = parse("src --check a/src").unwrap();
+        assert!(parsed.check && !parsed.json);
+        assert_eq!(parsed.folders, [PathBuf::from("src"), PathBuf::from("a/src")]);
+        assert!(parse("--chekc").is_err());
+    }
+}
