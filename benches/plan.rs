@@ -3,9 +3,9 @@
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 use tilescope_sim::graph::DType;
-use tilescope_sim::lower::embedding::{self, Embedding};
+use tilescope_sim::lower::embedding::{self, MultiSliceParams};
 use tilescope_sim::planner::{
-    ConvParams, FieldDim, Machine, Pass, PlanCache, PlanOptions, plan, plan_convolution,
+    ConvParams, FieldDim, IpuTarget, ConvPass, PlanCache, ConvOptions, plan, plan_convolution,
     plan_fully_connected,
 };
 use tilescope_sim::targets::MK2;
@@ -25,13 +25,13 @@ fn convolution() -> ConvParams {
 }
 
 fn planning(criterion: &mut Criterion) {
-    let machine = Machine::whole(MK2);
+    let machine = IpuTarget::all_tiles_of(MK2);
     let product = ConvParams::matmul(DType::Half, 1, 384, 1024, 4096);
     let field = convolution();
-    let forward = PlanOptions::new(Pass::MatMul);
-    let layer = PlanOptions::new(Pass::FcTrainingForward);
-    let training = PlanOptions::new(Pass::TrainingForward);
-    let table = Embedding { rows: 50_257, width: 768, lookups: 1024, dtype: DType::Half };
+    let forward = ConvOptions::new(ConvPass::MatMul);
+    let layer = ConvOptions::new(ConvPass::FcTrainingForward);
+    let training = ConvOptions::new(ConvPass::TrainingForward);
+    let table = MultiSliceParams { rows: 50_257, width: 768, lookups: 1024, dtype: DType::Half };
     criterion.bench_function("plan matmul, cold", |bencher| {
         bencher.iter(|| plan(&machine, black_box(&product), &forward));
     });

@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::Duration;
 use tilescope_sim::compile::compile;
 use tilescope_sim::simulate;
-use tilescope_sim::spec::{BUNDLED, Spec, SpecSource};
+use tilescope_sim::spec::{BUNDLED_SPECS, Spec, SpecSource};
 
 fn spec(name: &str) -> Spec {
     let source = SpecSource::find(name, &[]).expect("bundled spec");
@@ -17,7 +17,7 @@ fn spec(name: &str) -> Spec {
 
 fn bundled_specs(criterion: &mut Criterion) {
     let directory = tempfile::tempdir().expect("temporary directory");
-    for bundled in BUNDLED {
+    for bundled in BUNDLED_SPECS {
         let spec = spec(bundled.name);
         criterion.bench_function(&format!("compile {}", bundled.name), |bencher| {
             bencher.iter(|| compile(black_box(&spec)).expect("compiles"));
@@ -55,7 +55,7 @@ fn peak_memory(spec: &str, directory: &Path) -> Option<u64> {
 /// Prints what each bundled spec needs; memory is no time, so criterion does not measure it.
 fn peak_memories(_: &mut Criterion) {
     let directory = tempfile::tempdir().expect("temporary directory");
-    for bundled in BUNDLED {
+    for bundled in BUNDLED_SPECS {
         match peak_memory(bundled.name, directory.path()) {
             Some(kib) => println!("peak memory {}: {} MiB", bundled.name, kib / 1024),
             None => println!("peak memory {}: not known on this system", bundled.name),

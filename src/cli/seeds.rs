@@ -194,7 +194,7 @@ impl Tolerance {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilescope_sim::spec::bundled;
+    use tilescope_sim::spec::find_bundled_spec;
 
     #[test]
     fn every_figure_has_its_own_name_and_a_bundled_spec() {
@@ -202,7 +202,7 @@ mod tests {
             assert!(all_figures().take(position).all(|o| o.id != figure.id), "{}", figure.id);
             assert!(!figure.programs.is_empty(), "{}", figure.id);
             for program in figure.programs {
-                assert!(bundled(program.spec).is_some(), "{}: {}", figure.id, program.spec);
+                assert!(find_bundled_spec(program.spec).is_some(), "{}: {}", figure.id, program.spec);
             }
         }
     }

@@ -5,9 +5,9 @@ use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::{Value, json};
 use std::io::Write;
 use tilescope_sim::model::MODELS;
-use tilescope_sim::spec::BUNDLED;
+use tilescope_sim::spec::BUNDLED_SPECS;
 use tilescope_sim::spec::SpecSource;
-use tilescope_sim::spec::keys::{Form, KEYS, Key};
+use tilescope_sim::spec::keys::{SpecKeyType, KEYS, SpecKey};
 
 /// `tilescope specs`
 pub(super) const COMMAND: Command = Command { name: "specs", arguments, run };
@@ -42,7 +42,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     }
     match matches.get_one::<String>("name") {
         Some(name) => {
-            let bundled = BUNDLED.iter().find(|spec| spec.name == name);
+            let bundled = BUNDLED_SPECS.iter().find(|spec| spec.name == name);
             match bundled {
                 Some(spec) => write!(output, "{}", spec.text)?,
                 None => {
@@ -56,8 +56,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
             }
         }
         None => {
-            let width = BUNDLED.iter().map(|spec| spec.name.len()).max().unwrap_or(0);
-            for spec in BUNDLED {
+            let width = BUNDLED_SPECS.iter().map(|spec| spec.name.len()).max().unwrap_or(0);
+            for spec in BUNDLED_SPECS {
                 writeln!(output, "{:width$}  {}", spec.name, spec.about())?;
             }
         }
@@ -66,7 +66,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 }
 
 /// Every key, those of all specs first, then those of each model with its name.
-fn all_keys() -> impl Iterator<Item = (Option<&'static str>, &'static Key)> {
+fn all_keys() -> impl Iterator<Item = (Option<&'static str>, &'static SpecKey)> {
     let own = MODELS.iter().flat_map(|model| model.sizes.iter().map(|key| (Some(model.name), key)));
     KEYS.iter().map(|key| (None, key)).chain(own)
 }
@@ -81,37 +81,37 @@ fn keys(as_json: bool, output: &mut dyn Write) -> Result<(), CliError> {
     for (model, key) in all_keys() {
         let default = if key.default.is_empty() { "none" } else { key.default };
         let of = model.map_or_else(String::new, |model| format!(" (model {model:?})"));
-        writeln!(output, "{}{of}: {}; default {default}", key.path, key.form.describe())?;
+        writeln!(output, "{}{of}: {}; default {default}", key.path, key.value_type.describe())?;
         writeln!(output, "    {}", key.about)?;
     }
     Ok(())
 }
 
 /// A key as editors need it.
-fn key_json(model: Option<&str>, key: &Key) -> Value {
-    let (kind, min, max) = match key.form {
-        Form::Integer(min, max) => ("integer", json!(min), json!(max)),
-        Form::PowerOfTwo(max) => ("power_of_two", json!(1), json!(max)),
-        Form::Real(min, max) | Form::AtLeast(min, max) => ("real", json!(min), json!(max)),
-        Form::Flag => ("flag", Value::Null, Value::Null),
-        Form::OneOf(_) | Form::ModelName => ("word", Value::Null, Value::Null),
-        Form::Stages => ("stages", Value::Null, Value::Null),
+fn key_json(model: Option<&str>, key: &SpecKey) -> Value {
+    let (kind, min, max) = match key.value_type {
+        SpecKeyType::Integer(min, max) => ("integer", json!(min), json!(max)),
+        SpecKeyType::PowerOfTwo(max) => ("power_of_two", json!(1), json!(max)),
+        SpecKeyType::RealAbove(min, max) | SpecKeyType::RealFrom(min, max) => ("real", json!(min), json!(max)),
+        SpecKeyType::Boolean => ("flag", Value::Null, Value::Null),
+        SpecKeyType::OneOf(_) | SpecKeyType::ModelName => ("word", Value::Null, Value::Null),
+        SpecKeyType::Stages => ("stages", Value::Null, Value::Null),
     };
-    let words: Vec<&str> = match key.form {
-        Form::OneOf(words) => words.to_vec(),
-        Form::ModelName => MODELS.iter().map(|model| model.name).collect(),
+    let words: Vec<&str> = match key.value_type {
+        SpecKeyType::OneOf(words) => words.to_vec(),
+        SpecKeyType::ModelName => MODELS.iter().map(|model| model.name).collect(),
         _ => Vec::new(),
     };
     json!({
         "path": key.path,
         "model": model,
-        "values": key.form.describe(),
+        "values": key.value_type.describe(),
         "kind": kind,
         "min": min,
         "max": max,
         "words": words,
         "default": key.default,
         "about": key.about,
-        "also": key.also,
+        "also": key.other_names,
     })
 }

@@ -4,7 +4,7 @@ use super::{CliError, Command, json_argument};
 use clap::{Arg, ArgMatches};
 use std::io::Write;
 use tilescope_report::units::grouped;
-use tilescope_sim::validate::{Validation, validate};
+use tilescope_sim::validate::{ValidationSummary, validate};
 
 /// `tilescope validate`
 pub(super) const COMMAND: Command = Command { name: "validate", arguments, run };
@@ -43,7 +43,7 @@ fn percent(error: f64) -> String {
     format!("{:+.1}%", 100.0 * error)
 }
 
-fn rows(validation: &Validation, output: &mut dyn Write) -> Result<(), CliError> {
+fn rows(validation: &ValidationSummary, output: &mut dyn Write) -> Result<(), CliError> {
     let width = validation.rows.iter().map(|row| row.name.len()).max().unwrap_or(0).max(4);
     writeln!(
         output,
@@ -78,7 +78,7 @@ fn rows(validation: &Validation, output: &mut dyn Write) -> Result<(), CliError>
     Ok(())
 }
 
-fn families(validation: &Validation, output: &mut dyn Write) -> Result<(), CliError> {
+fn families(validation: &ValidationSummary, output: &mut dyn Write) -> Result<(), CliError> {
     let share = |error: f64| format!("{:.1}%", 100.0 * error);
     writeln!(output, "\nMean absolute errors")?;
     writeln!(

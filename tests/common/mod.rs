@@ -5,11 +5,11 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tilescope_report::Report;
-use tilescope_sim::graph::{DType, GraphBuilder, Role, TensorType};
-use tilescope_sim::lower::work::Work;
-use tilescope_sim::lower::{Lowering, PlanningOptions};
+use tilescope_sim::graph::{DType, GraphBuilder, TensorRole, TensorInfo};
+use tilescope_sim::lower::work::OperationWork;
+use tilescope_sim::lower::{LoweringContext, LoweringOptions};
 use tilescope_sim::ops::Operator;
-use tilescope_sim::planner::{Machine, PlanCache};
+use tilescope_sim::planner::{IpuTarget, PlanCache};
 use tilescope_sim::simulate;
 use tilescope_sim::spec::{Spec, SpecSource};
 
@@ -34,27 +34,27 @@ pub(crate) fn report(name: &str, overrides: &[&str]) -> (Report, tempfile::TempD
 
 /// What one operator alone does to operands of these shapes and types, all with one role.
 pub(crate) fn lowered(
-    machine: Machine,
-    role: Role,
+    machine: IpuTarget,
+    role: TensorRole,
     operator: impl Operator + 'static,
     operands: &[(impl AsRef<[u64]>, DType)],
     training: bool,
-) -> Work {
+) -> OperationWork {
     let mut builder = GraphBuilder::new();
     builder.block("block");
     let tensors: Vec<_> = operands
         .iter()
         .enumerate()
         .map(|(number, (shape, dtype))| {
-            let ty = TensorType::new(shape.as_ref().to_vec(), *dtype);
+            let ty = TensorInfo::new(shape.as_ref().to_vec(), *dtype);
             builder.tensor(&format!("operand{number}"), ty, role)
         })
         .collect();
     builder.apply_all("node", operator, &tensors).expect("operands fit");
     let graph = builder.finish();
     let plans = PlanCache::new();
-    let planning = PlanningOptions::default();
-    let mut lowering = Lowering::new(&graph, machine, training, planning, &plans);
+    let planning = LoweringOptions::default();
+    let mut lowering = LoweringContext::new(&graph, machine, training, planning, &plans);
     lowering.lower(&graph.nodes[0]).expect("lowers").work
 }
 

@@ -4,16 +4,16 @@
 
 use crate::common;
 use proptest::prelude::*;
-use tilescope_sim::graph::{DType, Role};
-use tilescope_sim::lower::pool::Kind;
-use tilescope_sim::lower::reduce::Operation;
-use tilescope_sim::lower::stencil::Neighbours;
-use tilescope_sim::lower::work::{Phase, PhaseKind, Work};
+use tilescope_sim::graph::{DType, TensorRole};
+use tilescope_sim::lower::pool::PoolingType;
+use tilescope_sim::lower::reduce::ReduceOperation;
+use tilescope_sim::lower::stencil::StencilNeighbourhood;
+use tilescope_sim::lower::work::{WorkPhase, WorkPhaseKind, OperationWork};
 use tilescope_sim::ops::{
-    Convolution, Embedding, MatMul, MatVec, Operator, Pool, PoolWindow, Recurrent, Reduce, Stencil,
+    ConvOp, EmbeddingOp, MatMulOp, MatVecOp, Operator, PoolOp, PoolWindow, RnnOp, ReduceOp, StencilOp,
 };
-use tilescope_sim::planner::Machine;
-use tilescope_sim::targets::{CHIPS, MK2, chip};
+use tilescope_sim::planner::IpuTarget;
+use tilescope_sim::targets::{CHIPS, MK2, find_chip};
 use tilescope_sim::validate::{RowCosts, validate};
 
 /// Costs of rows of one family on one chip.
@@ -155,7 +155,7 @@ proptest! {
     #[test]
     fn nothing_beats_the_machine(case in any_case(), target in prop::sample::select(vec!["mk1", "mk2", "bow"])) {
         let cost = &costs(case.family, target, std::slice::from_ref(&case.config))[0];
-        let machine = Machine::whole(*chip(target).expect("a chip"));
+        let machine = IpuTarget::all_tiles_of(*find_chip(target).expect("a chip"));
         // 16 units of four halves a cycle, the most any of these vertices has.
         let peak = 64 * machine.tiles;
         prop_assert!(cost.simulated_cycles >= case.macs / peak, "{case:?} {cost:?}");
@@ -294,25 +294,25 @@ fn ratio(family: &str, configs: [String; 2]) -> f64 {
 
 /// Lowers one operator alone.
 fn lowered(
-    machine: Machine,
+    machine: IpuTarget,
     operator: impl Operator + 'static,
     operands: &[(Vec<u64>, DType)],
-) -> Work {
-    common::lowered(machine, Role::Input, operator, operands, true)
+) -> OperationWork {
+    common::lowered(machine, TensorRole::Input, operator, operands, true)
 }
 
 /// What all tiles receive, all tiles send, once per receiver; and every tile that takes part is a
 /// tile of the machine.
-fn check_exchanges(machine: &Machine, work: &Work) -> Result<(), TestCaseError> {
+fn check_exchanges(machine: &IpuTarget, work: &OperationWork) -> Result<(), TestCaseError> {
     for (phase, _) in work.phases() {
         match &phase.kind {
-            PhaseKind::Exchange { traffic, cycles, .. } => {
+            WorkPhaseKind::Exchange { traffic, cycles, .. } => {
                 let received = traffic.map(|tile| tile.bytes_in).total();
                 let delivered = traffic.map(|tile| tile.bytes_delivered).total();
                 prop_assert_eq!(received, delivered, "{}", phase.name);
                 prop_assert!(cycles.get(machine.tiles as u32).is_none(), "{}", phase.name);
             }
-            PhaseKind::Compute { cycles, .. } => {
+            WorkPhaseKind::Compute { cycles, .. } => {
                 prop_assert!(cycles.get(machine.tiles as u32).is_none(), "{}", phase.name);
             }
         }
@@ -328,16 +328,16 @@ proptest! {
     fn poolings_receive_what_they_read(
         [height, width, size] in [1..12u64, 1..12u64, 1..5u64],
         [groups, batch] in [1..12u64, 1..4u64],
-        kind in prop::sample::select(vec![Kind::Max, Kind::Average, Kind::Sum]),
+        kind in prop::sample::select(vec![PoolingType::Max, PoolingType::Average, PoolingType::Sum]),
     ) {
         let window = PoolWindow { kernel: size, stride: size, before: 0, behind: 0 };
-        let pool = Pool { kind, windows: vec![window; 2] };
+        let pool = PoolOp { kind, windows: vec![window; 2] };
         let image = vec![batch, 16 * groups, height * size, width * size];
         let bytes = image.iter().product::<u64>() * DType::Half.bytes();
-        let work = lowered(Machine::whole(MK2), pool, &[(image, DType::Half)]);
-        let received = |(phase, _): (&Phase, u64)| match &phase.kind {
-            PhaseKind::Exchange { traffic, .. } => traffic.map(|tile| tile.bytes_in).total(),
-            PhaseKind::Compute { .. } => 0,
+        let work = lowered(IpuTarget::all_tiles_of(MK2), pool, &[(image, DType::Half)]);
+        let received = |(phase, _): (&WorkPhase, u64)| match &phase.kind {
+            WorkPhaseKind::Exchange { traffic, .. } => traffic.map(|tile| tile.bytes_in).total(),
+            WorkPhaseKind::Compute { .. } => 0,
         };
         prop_assert_eq!(work.phases().into_iter().map(received).sum::<u64>(), bytes);
     }
@@ -352,23 +352,23 @@ proptest! {
         [index, tiles] in [0..CHIPS.len() as u64, 2..1217u64],
     ) {
         use DType::{Float, Half, Int};
-        let machine = Machine { tiles, ..Machine::whole(*CHIPS[index as usize]) };
-        let square = Reduce::new(Operation::SquareAdd, vec![0, 2]);
+        let machine = IpuTarget { tiles, ..IpuTarget::all_tiles_of(*CHIPS[index as usize]) };
+        let square = ReduceOp::new(ReduceOperation::SquareAdd, vec![0, 2]);
         let image = vec![d, c, a + 2, b + 2];
         let works = [
-            lowered(machine, MatMul::default(), &[(vec![a, b], Half), (vec![b, c], Half)]),
-            lowered(machine, Convolution::square(1, 0), &[(image.clone(), Half), (vec![c, c, 3, 3], Half)]),
-            lowered(machine, Pool::max(3, 2, 1), &[(image, Half)]),
+            lowered(machine, MatMulOp::default(), &[(vec![a, b], Half), (vec![b, c], Half)]),
+            lowered(machine, ConvOp::square(1, 0), &[(image.clone(), Half), (vec![c, c, 3, 3], Half)]),
+            lowered(machine, PoolOp::max(3, 2, 1), &[(image, Half)]),
             lowered(machine, square, &[(vec![a, b, c], Float)]),
-            lowered(machine, Embedding::default(), &[(vec![a * b, c], Half), (vec![d], Int)]),
-            lowered(machine, Recurrent::lstm(b, false), &[
+            lowered(machine, EmbeddingOp::default(), &[(vec![a * b, c], Half), (vec![d], Int)]),
+            lowered(machine, RnnOp::lstm(b, false), &[
                 (vec![d, 2, c], Half), (vec![b + c, 4 * b], Half), (vec![4, b], Half),
             ]),
-            lowered(machine, Recurrent::gru(b, false), &[
+            lowered(machine, RnnOp::gru(b, false), &[
                 (vec![d, 2, c], Half), (vec![b + c, 3 * b], Half), (vec![3, b], Half),
             ]),
-            lowered(machine, Stencil(Neighbours::Square), &[(vec![a, b, d], Half)]),
-            lowered(machine, MatVec, &[(vec![a, b], Float), (vec![b], Float)]),
+            lowered(machine, StencilOp(StencilNeighbourhood::NinePoint), &[(vec![a, b, d], Half)]),
+            lowered(machine, MatVecOp, &[(vec![a, b], Float), (vec![b], Float)]),
         ];
         for work in &works {
             check_exchanges(&machine, work)?;

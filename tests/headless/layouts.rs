@@ -87,7 +87,7 @@ fn phases_say_that_tensors_are_off_the_chip() {
     let spec = common::spec("mnist_pipeline", &["options.execution=phased", keep]);
     let said = |what: &str| {
         let path = format!("options.location.{what}.on_chip");
-        spec.effective.iter().find(|(key, _)| *key == path).map(|(_, value)| value.clone())
+        spec.effective_values.iter().find(|(key, _)| *key == path).map(|(_, value)| value.clone())
     };
     assert_eq!(said("weights").as_deref(), Some("true"));
     for what in ["optimizer_state", "accumulators", "activations"] {

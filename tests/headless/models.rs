@@ -2,11 +2,11 @@
 
 use tilescope_report::Pass;
 use tilescope_sim::compile::compile;
-use tilescope_sim::graph::{Graph, Training};
-use tilescope_sim::lower::{Lowering, PlanningOptions};
+use tilescope_sim::graph::{ModelGraph, TrainingConfig};
+use tilescope_sim::lower::{LoweringContext, LoweringOptions};
 use tilescope_sim::model;
 use tilescope_sim::ops::Optimizer;
-use tilescope_sim::planner::{Machine, PlanCache};
+use tilescope_sim::planner::{IpuTarget, PlanCache};
 use tilescope_sim::spec::{Spec, SpecSource};
 use tilescope_sim::targets::MK2;
 
@@ -14,7 +14,7 @@ fn spec(text: &str) -> Spec {
     Spec::build(&SpecSource::from_text("test", text)).expect("valid spec")
 }
 
-fn graph(model: &str) -> Graph {
+fn graph(model: &str) -> ModelGraph {
     let spec = spec(&format!("[model]\n{model}\n"));
     (spec.model.definition.build)(&spec.model).expect("sizes fit")
 }
@@ -130,7 +130,7 @@ fn models_have_the_parameters_of_the_literature() {
 }
 
 /// Multiply-accumulates of matrix products, convolutions and recurrent layers.
-fn product_macs(graph: &Graph) -> u64 {
+fn product_macs(graph: &ModelGraph) -> u64 {
     let products = graph
         .nodes
         .iter()
@@ -174,19 +174,19 @@ fn small(model: &str) -> &'static str {
 /// leaves zeros, none is counted twice.
 #[test]
 fn every_tensor_of_every_model_lies_somewhere_as_a_whole() {
-    let training = Training { optimizer: Optimizer::Adam, accumulate: true, loss_scaling: 1.0 };
+    let training = TrainingConfig { optimizer: Optimizer::Adam, accumulate: true, loss_scaling: 1.0 };
     for name in model::names() {
         let graph = graph(&format!("name = \"{name}\"\n{}", small(name)));
         let trained = !graph.losses.is_empty();
         let graph = if trained { graph.train(training).expect("trains") } else { graph };
-        let (machine, plans) = (Machine::whole(MK2), PlanCache::new());
+        let (machine, plans) = (IpuTarget::all_tiles_of(MK2), PlanCache::new());
         let mut lowering =
-            Lowering::new(&graph, machine, trained, PlanningOptions::default(), &plans);
+            LoweringContext::new(&graph, machine, trained, LoweringOptions::default(), &plans);
         lowering.plan_ahead();
         for node in &graph.nodes {
             lowering.lower(node).expect("lowers");
             for tensor in node.inputs.iter().chain(&node.outputs) {
-                let (tensor, ty) = (*tensor, lowering.ty(*tensor));
+                let (tensor, ty) = (*tensor, lowering.tensor_type(*tensor));
                 let held = lowering.layout(tensor).map(|layout| layout.elements.total());
                 let what = &graph.tensor(tensor).name;
                 assert_eq!(held, Some(ty.elements()), "{name}: {what} after {}", node.name);

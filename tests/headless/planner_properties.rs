@@ -2,23 +2,23 @@
 
 use proptest::prelude::*;
 use tilescope_sim::graph::DType;
-use tilescope_sim::lower::conv::{self, Operands, Source};
-use tilescope_sim::lower::work::{PhaseKind, Work};
+use tilescope_sim::lower::conv::{self, ConvPassOperands, OperandSource};
+use tilescope_sim::lower::work::{WorkPhaseKind, OperationWork};
 use tilescope_sim::planner::{
-    ConvParams, FieldDim, Machine, MemoryBound, OperandTransform, OutputTransform, Pass, Plan,
-    PlanCache, PlanOptions, TrainingPlans, plan, plan_convolution, plan_fully_connected,
+    ConvParams, FieldDim, IpuTarget, MemoryBound, OperandTransform, OutputTransform, ConvPass, ConvPlan,
+    PlanCache, ConvOptions, ConvTrainingPlans, plan, plan_convolution, plan_fully_connected,
 };
-use tilescope_sim::targets::{CHIPS, chip};
+use tilescope_sim::targets::{CHIPS, find_chip};
 
-fn machine(name: &str) -> Machine {
-    Machine::whole(*chip(name).expect("a chip"))
+fn machine(name: &str) -> IpuTarget {
+    IpuTarget::all_tiles_of(*find_chip(name).expect("a chip"))
 }
 
-fn any_machine() -> impl Strategy<Value = Machine> {
+fn any_machine() -> impl Strategy<Value = IpuTarget> {
     (0..CHIPS.len(), 1..1500u64).prop_map(|(index, tiles)| {
-        let whole = Machine::whole(*CHIPS[index]);
+        let whole = IpuTarget::all_tiles_of(*CHIPS[index]);
         // Half of the time all of them.
-        Machine {
+        IpuTarget {
             tiles: if tiles % 2 == 0 { whole.tiles } else { tiles.min(whole.tiles) },
             ..whole
         }
@@ -87,28 +87,28 @@ fn any_params() -> impl Strategy<Value = ConvParams> {
     prop_oneof![any_matmul(), any_convolution()]
 }
 
-fn training_plans(machine: &Machine, params: &ConvParams, proportion: f64) -> TrainingPlans {
-    let options = PlanOptions {
+fn training_plans(machine: &IpuTarget, params: &ConvParams, proportion: f64) -> ConvTrainingPlans {
+    let options = ConvOptions {
         available_memory_proportion: proportion,
-        ..PlanOptions::new(Pass::TrainingForward)
+        ..ConvOptions::new(ConvPass::TrainingForward)
     };
     plan_convolution(machine, params, &options).expect("a plan")
 }
 
-fn works(machine: &Machine, plans: &TrainingPlans) -> [Work; 3] {
-    let elsewhere = Source::Elsewhere { group: 16 };
-    let transposed = Source::Transposed { group: 16, tiles: machine.tiles };
+fn works(machine: &IpuTarget, plans: &ConvTrainingPlans) -> [OperationWork; 3] {
+    let elsewhere = OperandSource::SameInnermost { group: 16 };
+    let transposed = OperandSource::Transposed { group: 16, tiles: machine.tiles };
     [
-        (&plans.forward, Operands::forward(transposed, elsewhere)),
-        (&plans.backward, Operands::backward(plans, elsewhere)),
-        (&plans.update, Operands::weight_update(plans)),
+        (&plans.forward, ConvPassOperands::forward(transposed, elsewhere)),
+        (&plans.backward, ConvPassOperands::backward(plans, elsewhere)),
+        (&plans.update, ConvPassOperands::weight_update(plans)),
     ]
     .map(|(plan, operands)| conv::lower(machine, plan, &operands).work)
 }
 
 /// Whether the transform keeps every multiply-accumulate: it neither turns padding into operands
 /// nor combines groups, which multiplies with zeros.
-fn keeps_macs(plan: &Plan) -> bool {
+fn keeps_macs(plan: &ConvPlan) -> bool {
     let transform = plan.transform();
     let unpadded = |dim: &usize| {
         let dim = &plan.transformed.view.dims[*dim];
@@ -119,11 +119,11 @@ fn keeps_macs(plan: &Plan) -> bool {
         && transform.combine_groups == 1
 }
 
-fn check_work(machine: &Machine, work: &Work) -> Result<(), TestCaseError> {
+fn check_work(machine: &IpuTarget, work: &OperationWork) -> Result<(), TestCaseError> {
     let phases = work.phases();
     for (phase, _) in &phases {
         match &phase.kind {
-            PhaseKind::Exchange { traffic, cycles, .. } => {
+            WorkPhaseKind::Exchange { traffic, cycles, .. } => {
                 let sum = |of: fn(&tilescope_report::TileTraffic) -> u64| traffic.map(of).total();
                 let received = sum(|tile| tile.bytes_in);
                 prop_assert_eq!(received, sum(|tile| tile.bytes_delivered), "{}", phase.name);
@@ -132,7 +132,7 @@ fn check_work(machine: &Machine, work: &Work) -> Result<(), TestCaseError> {
                 prop_assert_eq!(traffic.tile_count(), cycles.tile_count());
                 prop_assert!(traffic.get(machine.tiles as u32).is_none());
             }
-            PhaseKind::Compute { cycles, vertices } => {
+            WorkPhaseKind::Compute { cycles, vertices } => {
                 prop_assert!(cycles.max() > 0, "{}", phase.name);
                 for (tiles, _) in cycles.iter() {
                     let has = |tile| vertices.iter().any(|vertex| vertex.count.get(tile).is_some());
@@ -194,12 +194,12 @@ proptest! {
     #[test]
     fn products_take_what_was_planned(machine in any_machine(), params in any_matmul()) {
         let params = ConvParams { in_channels: params.in_channels + 16, ..params };
-        let plan = plan(&machine, &params, &PlanOptions::new(Pass::MatMul)).expect("a plan");
-        let work = conv::forward(&machine, &plan, Source::Planned, Source::Planned);
+        let plan = plan(&machine, &params, &ConvOptions::new(ConvPass::MatMul)).expect("a plan");
+        let work = conv::forward(&machine, &plan, OperandSource::Planned, OperandSource::Planned);
         let phases = work.phases();
         let vertices = phases.iter().find(|(phase, _)| phase.name.ends_with("/Convolve"));
         let cycles = match vertices.map(|(phase, _)| &phase.kind) {
-            Some(PhaseKind::Compute { cycles, .. }) => cycles.max(),
+            Some(WorkPhaseKind::Compute { cycles, .. }) => cycles.max(),
             _ => 0,
         };
         let planned = plan.estimate.calculate;
@@ -208,7 +208,7 @@ proptest! {
 
     #[test]
     fn fully_connected_layers_lower_too(machine in any_machine(), params in any_matmul()) {
-        let options = PlanOptions::new(Pass::FcTrainingForward);
+        let options = ConvOptions::new(ConvPass::FcTrainingForward);
         let plans = plan_fully_connected(&machine, &params, &options).expect("a plan");
         for work in works(&machine, &plans) {
             check_work(&machine, &work)?;
@@ -241,15 +241,15 @@ proptest! {
     ) {
         let machine = machine("mk2");
         let planned = |proportion: f64| {
-            let options = PlanOptions {
+            let options = ConvOptions {
                 available_memory_proportion: proportion,
-                ..PlanOptions::new(Pass::TrainingForward)
+                ..ConvOptions::new(ConvPass::TrainingForward)
             };
             plan(&machine, &params, &options).expect("a plan")
         };
         let (a, b) = (planned(less), planned(more));
         // The bound that was really used: it may have been raised.
-        let bytes = |plan: &Plan| plan.bound.bytes().unwrap_or(u64::MAX);
+        let bytes = |plan: &ConvPlan| plan.bound.bytes().unwrap_or(u64::MAX);
         let (small, large) = if bytes(&a) <= bytes(&b) { (a, b) } else { (b, a) };
         prop_assert!(large.estimate.total_cycles <= small.estimate.total_cycles);
     }
@@ -257,8 +257,8 @@ proptest! {
     #[test]
     fn more_tiles_never_cost_cycles(params in any_params(), [a, b] in [1..1473u64, 1..1473u64]) {
         let cycles = |tiles: u64| {
-            let machine = Machine { tiles, ..machine("mk2") };
-            let plan = plan(&machine, &params, &PlanOptions::new(Pass::TrainingForward));
+            let machine = IpuTarget { tiles, ..machine("mk2") };
+            let plan = plan(&machine, &params, &ConvOptions::new(ConvPass::TrainingForward));
             plan.map(|plan| (plan.bound, plan.estimate.total_cycles)).expect("a plan")
         };
         let (few, many) = (cycles(a.min(b)), cycles(a.max(b)));
@@ -279,7 +279,7 @@ proptest! {
                 FieldDim::new(dim.input, dim.kernel).padded(lower.min(most), upper.min(most))
             });
             let params = ConvParams { dims: dims.collect(), ..params.clone() };
-            plan(&machine, &params, &PlanOptions::new(Pass::TrainingForward)).expect("a plan")
+            plan(&machine, &params, &ConvOptions::new(ConvPass::TrainingForward)).expect("a plan")
         };
         let (one, other) = (padded(lower, upper), padded(upper, lower));
         prop_assert_eq!(one.estimate, other.estimate);
@@ -292,14 +292,14 @@ proptest! {
         let sizes = [params.dims[0].input, params.dims[params.dims.len() - 1].kernel + 9];
         let [wide, high] = [[sizes[0], sizes[1]], [sizes[1], sizes[0]]].map(|sizes| {
             let params = ConvParams { dims: sizes.map(dim).to_vec(), ..params.clone() };
-            plan(&machine, &params, &PlanOptions::new(Pass::TrainingForward)).expect("a plan")
+            plan(&machine, &params, &ConvOptions::new(ConvPass::TrainingForward)).expect("a plan")
         });
         prop_assert_eq!(wide.estimate, high.estimate);
     }
 
     #[test]
     fn plans_do_not_change(machine in any_machine(), params in any_params()) {
-        let options = PlanOptions::new(Pass::MatMul);
+        let options = ConvOptions::new(ConvPass::MatMul);
         let direct = plan(&machine, &params, &options).expect("a plan");
         let cache = PlanCache::new();
         let cached = std::thread::scope(|scope| {
@@ -308,7 +308,7 @@ proptest! {
         });
         prop_assert_eq!(&*cached[0], &direct);
         prop_assert_eq!(&*cached[1], &direct);
-        let lowered = || conv::forward(&machine, &direct, Source::Planned, Source::Elsewhere { group: 16 });
+        let lowered = || conv::forward(&machine, &direct, OperandSource::Planned, OperandSource::SameInnermost { group: 16 });
         prop_assert_eq!(lowered(), lowered());
     }
 }
@@ -328,12 +328,12 @@ fn impossible_shapes_are_explained() {
         (ConvParams { dims: Vec::new(), ..matmul(4, 16, 16) }, "one to three dimensions"),
     ];
     for (params, said) in cases {
-        let planned = plan(&machine, &params, &PlanOptions::new(Pass::MatMul));
+        let planned = plan(&machine, &params, &ConvOptions::new(ConvPass::MatMul));
         let error = planned.expect_err("no plan").to_string();
         assert!(error.contains(said), "{params:?}: {error}");
     }
-    let none = Machine { tiles: 0, ..machine };
-    let error = plan(&none, &matmul(16, 16, 16), &PlanOptions::new(Pass::MatMul));
+    let none = IpuTarget { tiles: 0, ..machine };
+    let error = plan(&none, &matmul(16, 16, 16), &ConvOptions::new(ConvPass::MatMul));
     assert!(error.expect_err("no plan").to_string().contains("tiles"));
 }
 
@@ -427,11 +427,11 @@ proptest! {
         proportion in prop_oneof![4 => 0.0..2.0, 1 => any::<f64>()],
         partials in 0..TYPES.len(),
     ) {
-        let machine = Machine { tiles, ..Machine::whole(*CHIPS[chip]) };
-        let options = PlanOptions {
+        let machine = IpuTarget { tiles, ..IpuTarget::all_tiles_of(*CHIPS[chip]) };
+        let options = ConvOptions {
             available_memory_proportion: proportion,
             partials: TYPES[partials],
-            ..PlanOptions::new(Pass::TrainingForward)
+            ..ConvOptions::new(ConvPass::TrainingForward)
         };
         if let Ok(plans) = plan_convolution(&machine, &params, &options) {
             works(&machine, &plans);

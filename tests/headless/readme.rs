@@ -22,11 +22,11 @@ fn every_key_is_documented_with_its_default_its_other_names_and_its_view() {
     for key in KEYS {
         let default =
             if key.default.is_empty() { "-".to_string() } else { format!("`{}`", key.default) };
-        let also = if key.also.is_empty() { "-" } else { key.also };
+        let also = if key.other_names.is_empty() { "-" } else { key.other_names };
         let row = format!(
             "| `{}` | {} | {default} | {} | {also} | ",
             key.path,
-            key.form.describe(),
+            key.value_type.describe(),
             key.about
         );
         let rest = options.lines().find_map(|line| line.strip_prefix(row.as_str()));

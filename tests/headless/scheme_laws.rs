@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use tilescope_report::units::CycleRange;
 use tilescope_report::{Mark, MarkKind, Pass, ProgramKind, Step};
-use tilescope_sim::compile::{Compiled, compile};
-use tilescope_sim::run::{Sink, rehearse, run};
+use tilescope_sim::compile::{CompiledProgram, compile};
+use tilescope_sim::run::{StepSink, dry_run, run};
 use tilescope_sim::spec::{Execution, Schedule, Spec, SpecSource, SyncPattern};
 
 /// Steps and marks of a run.
@@ -17,7 +17,7 @@ struct Watched {
     marks: Vec<Mark>,
 }
 
-impl Sink for Watched {
+impl StepSink for Watched {
     type Error = Infallible;
 
     fn step(&mut self, step: &Step) -> Result<(), Infallible> {
@@ -38,7 +38,7 @@ impl Watched {
 }
 
 /// A small perceptron that was compiled and run; nothing where the options were refused.
-fn simulated(overrides: &[String]) -> Option<(Spec, Compiled, Watched)> {
+fn simulated(overrides: &[String]) -> Option<(Spec, CompiledProgram, Watched)> {
     let source = SpecSource::find("tests/data/specs/perceptron.toml", overrides).expect("exists");
     let spec = match Spec::build(&source) {
         Ok(spec) => spec,
@@ -54,7 +54,7 @@ fn simulated(overrides: &[String]) -> Option<(Spec, Compiled, Watched)> {
             return None;
         }
     };
-    let rehearsal = rehearse(&compiled, &spec);
+    let rehearsal = dry_run(&compiled, &spec);
     let mut watched = Watched::default();
     match run(&compiled, &spec, &rehearsal, &mut watched) {
         Ok(()) => Some((spec, compiled, watched)),
@@ -131,7 +131,7 @@ fn any_options() -> impl Strategy<Value = Vec<String>> {
 }
 
 /// The samples of a call are those of all turns.
-fn samples_add_up(spec: &Spec, compiled: &Compiled, watched: &Watched) {
+fn samples_add_up(spec: &Spec, compiled: &CompiledProgram, watched: &Watched) {
     let turns = watched.of_kind(MarkKind::Stage);
     let first = &compiled.placement.stages[0].name;
     let forward = turns.filter(|turn| {
@@ -146,7 +146,7 @@ fn samples_add_up(spec: &Spec, compiled: &Compiled, watched: &Watched) {
 }
 
 /// Both halves of an all-reduce, on the same IPUs, and none where there is nobody to talk to.
-fn collectives_have_partners(spec: &Spec, compiled: &Compiled) {
+fn collectives_have_partners(spec: &Spec, compiled: &CompiledProgram) {
     let alone = spec.options.replication_factor == 1 && spec.options.tensor_parallel == 1;
     let half = |name: &str| -> BTreeMap<Option<u32>, usize> {
         let mut counts = BTreeMap::new();
@@ -172,7 +172,7 @@ fn collectives_have_partners(spec: &Spec, compiled: &Compiled) {
 }
 
 /// Every sync joins a whole group, and all of the group leave it together: nobody waits for ever.
-fn syncs_join_whole_groups(compiled: &Compiled, watched: &Watched) {
+fn syncs_join_whole_groups(compiled: &CompiledProgram, watched: &Watched) {
     let all: Vec<u32> = (0..compiled.compilation.target.ipus_per_replica).collect();
     for step in &watched.steps {
         let program = &compiled.compilation.programs[step.program.index()];
@@ -180,7 +180,7 @@ fn syncs_join_whole_groups(compiled: &Compiled, watched: &Watched) {
             continue;
         }
         let ipus: Vec<u32> = step.ipus.iter().map(|on_ipu| on_ipu.ipu).collect();
-        let group = compiled.sync_groups.with_host(ipus[0]);
+        let group = compiled.sync_groups.host_sync_group(ipus[0]);
         assert!(ipus == all || ipus == group, "{ipus:?} is no sync group");
         let ends: BTreeSet<u64> = step.ipus.iter().map(|on_ipu| on_ipu.to_max).collect();
         assert_eq!(ends.len(), 1, "{ipus:?} leave a sync at different times");
@@ -199,7 +199,7 @@ fn lanes_do_not_overlap(watched: &Watched) {
 
 /// A micro-batch goes forward through the stages and comes back, and stages take the micro-batches
 /// in their order.
-fn micro_batches_keep_their_order(spec: &Spec, compiled: &Compiled, watched: &Watched) {
+fn micro_batches_keep_their_order(spec: &Spec, compiled: &CompiledProgram, watched: &Watched) {
     let stage_of: BTreeMap<String, usize> = compiled
         .placement
         .stages
@@ -242,7 +242,7 @@ fn micro_batches_keep_their_order(spec: &Spec, compiled: &Compiled, watched: &Wa
 }
 
 /// What a tile holds is counted once, on its own IPU.
-fn memory_belongs_to_one_ipu(compiled: &Compiled) {
+fn memory_belongs_to_one_ipu(compiled: &CompiledProgram) {
     let target = &compiled.compilation.target;
     for variable in compiled.compilation.variables.iter().filter(|it| !it.shape.is_empty()) {
         let ipus: BTreeSet<u32> = variable

@@ -7,7 +7,7 @@ use std::cmp::Ordering::{self, Equal, Greater, Less};
 use tilescope_analysis::summary::{Summary, summary};
 use tilescope_report::units::TileRuns;
 use tilescope_report::{Mark, MarkFilter, MarkKind, Report};
-use tilescope_sim::compile::{Compiled, compile};
+use tilescope_sim::compile::{CompiledProgram, compile};
 use tilescope_sim::spec::{Spec, SpecSource};
 
 /// A mechanism, switched on by some overrides.
@@ -244,7 +244,7 @@ fn every_scheme_moves_memory_and_time_as_the_guides_say() {
 }
 
 /// Bytes of the report's variables whose names end so.
-fn variable_bytes(compiled: &Compiled, part: &str, always: bool) -> u64 {
+fn variable_bytes(compiled: &CompiledProgram, part: &str, always: bool) -> u64 {
     let variables = compiled.compilation.variables.iter();
     variables
         .filter(|variable| variable.name.contains(part) && variable.lifetime.is_none() == always)
@@ -252,7 +252,7 @@ fn variable_bytes(compiled: &Compiled, part: &str, always: bool) -> u64 {
         .sum()
 }
 
-fn compiled(overrides: &[&str]) -> Compiled {
+fn compiled(overrides: &[&str]) -> CompiledProgram {
     compile(&common::spec("mnist_pipeline", overrides)).expect("compiles")
 }
 
@@ -276,7 +276,7 @@ fn sharded_state_takes_a_share_of_the_memory() {
     let large = "Accl1___layer3/weight";
     let (all, part) = (variable_bytes(&whole, large, true), variable_bytes(&sharded, large, true));
     assert!(part >= all / 4 && part < all / 3, "{part} of {all}");
-    let names = |compiled: &Compiled, part: &str| {
+    let names = |compiled: &CompiledProgram, part: &str| {
         compiled.compilation.programs.iter().filter(|program| program.name.contains(part)).count()
     };
     for half in ["reduceScatter", "allGather"] {

@@ -1,11 +1,11 @@
 //! Embeddings and recurrent layers as operators of a graph: shapes, gradients, conservation.
 
-use tilescope_sim::graph::{DType, Graph, GraphBuilder, GraphError, Role, TensorType, Training};
-use tilescope_sim::lower::work::{PhaseKind, Work};
-use tilescope_sim::lower::{Lowering, PlanningOptions};
-use tilescope_sim::ops::{CrossEntropy, Embedding, Operator, Optimizer, Recurrent, Reshape};
-use tilescope_sim::planner::{Machine, PlanCache};
-use tilescope_sim::targets::chip;
+use tilescope_sim::graph::{DType, ModelGraph, GraphBuilder, GraphError, TensorRole, TensorInfo, TrainingConfig};
+use tilescope_sim::lower::work::{WorkPhaseKind, OperationWork};
+use tilescope_sim::lower::{LoweringContext, LoweringOptions};
+use tilescope_sim::ops::{CrossEntropyOp, EmbeddingOp, Operator, Optimizer, RnnOp, ReshapeOp};
+use tilescope_sim::planner::{IpuTarget, PlanCache};
+use tilescope_sim::targets::find_chip;
 
 const STEPS: u64 = 5;
 const BATCH: u64 = 4;
@@ -13,45 +13,45 @@ const WIDTH: u64 = 24;
 const OUTPUT: u64 = 32;
 
 /// Words of a sentence, looked up, through one layer, to classes.
-fn model(layer: impl Operator + 'static, units: u64, parts: u64) -> Result<Graph, GraphError> {
+fn model(layer: impl Operator + 'static, units: u64, parts: u64) -> Result<ModelGraph, GraphError> {
     let mut graph = GraphBuilder::new();
     graph.block("layer");
-    let half = |shape: &[u64]| TensorType::new(shape, DType::Half);
-    let words = graph.tensor("words", TensorType::new([STEPS, BATCH], DType::Int), Role::Input);
-    let labels = graph.tensor("labels", TensorType::new([STEPS * BATCH], DType::Int), Role::Input);
-    let table = graph.tensor("table", half(&[1000, WIDTH]), Role::Parameter);
-    let weights = graph.tensor("weights", half(&[WIDTH + OUTPUT, units * OUTPUT]), Role::Parameter);
-    let bias = graph.tensor("bias", half(&[units, OUTPUT]), Role::Parameter);
-    let x = graph.apply("embedding", Embedding { serialisation: parts }, &[table, words])?;
+    let half = |shape: &[u64]| TensorInfo::new(shape, DType::Half);
+    let words = graph.tensor("words", TensorInfo::new([STEPS, BATCH], DType::Int), TensorRole::Input);
+    let labels = graph.tensor("labels", TensorInfo::new([STEPS * BATCH], DType::Int), TensorRole::Input);
+    let table = graph.tensor("table", half(&[1000, WIDTH]), TensorRole::Parameter);
+    let weights = graph.tensor("weights", half(&[WIDTH + OUTPUT, units * OUTPUT]), TensorRole::Parameter);
+    let bias = graph.tensor("bias", half(&[units, OUTPUT]), TensorRole::Parameter);
+    let x = graph.apply("embedding", EmbeddingOp { serialisation: parts }, &[table, words])?;
     let y = graph.apply_all("layer", layer, &[x, weights, bias])?[0];
-    let logits = graph.apply("flat", Reshape { shape: vec![STEPS * BATCH, OUTPUT] }, &[y])?;
-    let loss = graph.apply("loss", CrossEntropy, &[logits, labels])?;
+    let logits = graph.apply("flat", ReshapeOp { shape: vec![STEPS * BATCH, OUTPUT] }, &[y])?;
+    let loss = graph.apply("loss", CrossEntropyOp, &[logits, labels])?;
     graph.loss(loss);
     let optimizer = Optimizer::Sgd;
-    graph.finish().train(Training { optimizer, accumulate: false, loss_scaling: 1.0 })
+    graph.finish().train(TrainingConfig { optimizer, accumulate: false, loss_scaling: 1.0 })
 }
 
-fn lowered(graph: &Graph, name: &str) -> Vec<(String, Work)> {
-    let machine = Machine::whole(*chip(name).expect("a chip"));
-    let planning = PlanningOptions::default();
+fn lowered(graph: &ModelGraph, name: &str) -> Vec<(String, OperationWork)> {
+    let machine = IpuTarget::all_tiles_of(*find_chip(name).expect("a chip"));
+    let planning = LoweringOptions::default();
     let plans = PlanCache::new();
-    let mut lowering = Lowering::new(graph, machine, true, planning, &plans);
-    let lower = |node: &tilescope_sim::graph::Node| {
+    let mut lowering = LoweringContext::new(graph, machine, true, planning, &plans);
+    let lower = |node: &tilescope_sim::graph::GraphNode| {
         let work = node.operator.lower(&mut lowering, node).expect("a plan");
         for output in &node.outputs {
             let held = lowering.layout(*output).expect("laid out").elements.total();
-            assert_eq!(held, lowering.ty(*output).elements(), "{}", node.name);
+            assert_eq!(held, lowering.tensor_type(*output).elements(), "{}", node.name);
         }
         (node.operator.kind().to_string(), work)
     };
     graph.nodes.iter().map(lower).collect()
 }
 
-fn check(graph: &Graph) {
+fn check(graph: &ModelGraph) {
     for chip in ["mk1", "mk2"] {
         for (kind, work) in lowered(graph, chip) {
             for (phase, _) in work.phases() {
-                let PhaseKind::Exchange { traffic, .. } = &phase.kind else { continue };
+                let WorkPhaseKind::Exchange { traffic, .. } = &phase.kind else { continue };
                 let received = traffic.map(|tile| tile.bytes_in).total();
                 let delivered = traffic.map(|tile| tile.bytes_delivered).total();
                 assert_eq!(received, delivered, "{kind}: {}", phase.name);
@@ -64,29 +64,29 @@ fn check(graph: &Graph) {
 
 #[test]
 fn layers_are_trained_from_words_to_loss() {
-    check(&model(Recurrent::lstm(OUTPUT, true), 4, 1).expect("sane"));
-    check(&model(Recurrent::gru(OUTPUT, true), 3, 1).expect("sane"));
+    check(&model(RnnOp::lstm(OUTPUT, true), 4, 1).expect("sane"));
+    check(&model(RnnOp::gru(OUTPUT, true), 3, 1).expect("sane"));
 }
 
 #[test]
 fn lookups_may_be_serialised() {
-    let graph = model(Recurrent::gru(OUTPUT, true), 3, 4).expect("sane");
+    let graph = model(RnnOp::gru(OUTPUT, true), 3, 4).expect("sane");
     check(&graph);
     let peak = |parts| {
-        let graph = model(Recurrent::gru(OUTPUT, true), 3, parts).expect("sane");
+        let graph = model(RnnOp::gru(OUTPUT, true), 3, parts).expect("sane");
         let works = lowered(&graph, "mk2");
         let (_, work) = works.iter().find(|(kind, _)| kind == "embedding").expect("an embedding");
         work.temporaries.iter().map(|each| each.bytes.total()).sum::<u64>()
     };
     assert!(peak(4) <= peak(1));
-    let problem = model(Recurrent::gru(OUTPUT, true), 3, 3).expect_err("20 lookups in 3 parts");
+    let problem = model(RnnOp::gru(OUTPUT, true), 3, 3).expect_err("20 lookups in 3 parts");
     assert!(problem.to_string().contains("3 parts"), "{problem}");
 }
 
 #[test]
 fn operands_that_do_not_fit_are_refused() {
-    let problem = model(Recurrent::lstm(OUTPUT, true), 3, 1).expect_err("weights of a GRU");
+    let problem = model(RnnOp::lstm(OUTPUT, true), 3, 1).expect_err("weights of a GRU");
     assert!(problem.to_string().contains("layer"), "{problem}");
-    let problem = model(Recurrent::lstm(OUTPUT, false), 4, 1).expect_err("nothing was kept");
+    let problem = model(RnnOp::lstm(OUTPUT, false), 4, 1).expect_err("nothing was kept");
     assert!(problem.to_string().contains("keep"), "{problem}");
 }

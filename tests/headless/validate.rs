@@ -4,16 +4,16 @@
 
 use crate::common::{lowered, stderr, stdout, tilescope};
 use serde_json::Value;
-use tilescope_sim::graph::{DType, Role};
+use tilescope_sim::graph::{DType, TensorRole};
 use tilescope_sim::lower::alone;
 use tilescope_sim::lower::constants::EXCHANGE_START_CYCLES;
-use tilescope_sim::lower::reduce::Operation;
+use tilescope_sim::lower::reduce::ReduceOperation;
 use tilescope_sim::ops::{
-    Convolution, Embedding, MatMul, Operator, Pool, Product, Recurrent, Reduce,
+    ConvOp, EmbeddingOp, MatMulOp, Operator, PoolOp, MatMulPhase, RnnOp, ReduceOp,
 };
-use tilescope_sim::planner::Machine;
+use tilescope_sim::planner::IpuTarget;
 use tilescope_sim::targets::MK2;
-use tilescope_sim::validate::{FAMILIES, Validation, validate};
+use tilescope_sim::validate::{FAMILIES, ValidationSummary, validate};
 
 const ROWS: &str = include_str!("../data/poplar_ipumodel_ops.csv");
 
@@ -23,7 +23,7 @@ fn file(wanted: impl Fn(&str) -> bool) -> String {
     lines.map(|(_, line)| format!("{line}\n")).collect()
 }
 
-fn family(name: &str) -> Validation {
+fn family(name: &str) -> ValidationSummary {
     validate(&file(|line| line.contains(&format!(",{name},")))).expect("sane rows")
 }
 
@@ -231,8 +231,8 @@ fn unseen_shapes_have_costs() {
 
 /// Cycles of `operator` on the tiles as a model has it lowered, operands where it wants them.
 fn in_a_model(operator: impl Operator + 'static, operands: &[(&[u64], DType)], train: bool) -> u64 {
-    let machine = Machine::whole(MK2);
-    alone::cycles(&lowered(machine, Role::Activation, operator, operands, train))
+    let machine = IpuTarget::all_tiles_of(MK2);
+    alone::cycles(&lowered(machine, TensorRole::Activation, operator, operands, train))
 }
 
 /// What is validated is what specs are made of: each operator of a graph takes as long as the row
@@ -245,15 +245,15 @@ fn operators_of_models_cost_what_rows_cost() {
     let image: &[(&[u64], DType)] = &[(&[2, 16, 12, 12], Half), (&[32, 16, 3, 3], Half)];
     let lstm: &[(&[u64], DType)] = &[(&[3, 4, 32], Half), (&[80, 192], Half), (&[4, 48], Half)];
     let gru: &[(&[u64], DType)] = &[(&[3, 4, 32], Half), (&[80, 144], Half), (&[3, 48], Half)];
-    let back = MatMul { product: Product::InputGradient, transposed: false };
-    let padded = Convolution::square(2, 1);
-    let sum = Reduce::new(Operation::SquareAdd, vec![1]);
-    let pool = Pool::max(3, 2, 1);
+    let back = MatMulOp { product: MatMulPhase::InputGradient, transposed: false };
+    let padded = ConvOp::square(2, 1);
+    let sum = ReduceOp::new(ReduceOperation::SquareAdd, vec![1]);
+    let pool = PoolOp::max(3, 2, 1);
     let sizes = "batch-size=24 input-size=100 output-size=60";
     let layer = "batch-size=4 sequence-size=3 input-size=32 output-size=48";
     let field = "field=12,12 kernel-size=3 stride=2 padding=1 batch-size=2";
     let cases = [
-        ("fc", format!("{sizes} phase=fwd"), in_a_model(MatMul::default(), fc, true)),
+        ("fc", format!("{sizes} phase=fwd"), in_a_model(MatMulOp::default(), fc, true)),
         ("fc", format!("{sizes} phase=bwd"), in_a_model(back, dy, true)),
         (
             "conv",
@@ -273,10 +273,10 @@ fn operators_of_models_cost_what_rows_cost() {
         (
             "embedding",
             "shape=500,40 num-indices=90 pass=fwd".into(),
-            in_a_model(Embedding::default(), &[(&[500, 40], Half), (&[90], Int)], false),
+            in_a_model(EmbeddingOp::default(), &[(&[500, 40], Half), (&[90], Int)], false),
         ),
-        ("lstm", format!("{layer} phase=fwd"), in_a_model(Recurrent::lstm(48, false), lstm, false)),
-        ("gru", format!("{layer} phase=fwd"), in_a_model(Recurrent::gru(48, false), gru, false)),
+        ("lstm", format!("{layer} phase=fwd"), in_a_model(RnnOp::lstm(48, false), lstm, false)),
+        ("gru", format!("{layer} phase=fwd"), in_a_model(RnnOp::gru(48, false), gru, false)),
     ];
     let rows =
         cases.iter().map(|(family, config, _)| format!("r,{family},\"{config}\",mk2,1,1,1\n"));

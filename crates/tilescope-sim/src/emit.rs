@@ -1,7 +1,7 @@
 //! From a spec to a report on disk.
 
 use super::compile::{self, CompileError};
-use super::run::{self, Sink};
+use super::run::{self, StepSink};
 use super::spec::Spec;
 use std::path::{Path, PathBuf};
 use tilescope_report::{Mark, Recorder, ReportError, ReportMeta, ReportWriter, Step, StepLayout};
@@ -37,8 +37,8 @@ pub fn simulate(
     };
     let mut writer = ReportWriter::create(directory, &meta)?;
     if compiled.tiles_out_of_memory() == 0 {
-        let rehearsal = run::rehearse(&compiled, spec);
-        let layout = StepLayout::for_bars(rehearsal.bars);
+        let rehearsal = run::dry_run(&compiled, spec);
+        let layout = StepLayout::for_bars(rehearsal.trace_bars);
         writer.record(&compiled.compilation, layout, |recorder| {
             let mut sink = RecorderSink { recorder, progress: &mut progress };
             run::run(&compiled, spec, &rehearsal, &mut sink)
@@ -57,7 +57,7 @@ struct RecorderSink<'a> {
     progress: &'a mut (dyn FnMut(f64) + Send),
 }
 
-impl Sink for RecorderSink<'_> {
+impl StepSink for RecorderSink<'_> {
     type Error = ReportError;
 
     fn step(&mut self, step: &Step) -> Result<(), ReportError> {

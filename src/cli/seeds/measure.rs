@@ -4,8 +4,8 @@ use super::CliError;
 use std::convert::Infallible;
 use tilescope_report::units::CycleRange;
 use tilescope_report::{Category, Mark, MarkKind, ProgramKind, Step, StreamEnd};
-use tilescope_sim::compile::{Compiled, compile};
-use tilescope_sim::run::{Rehearsal, Sink, call_size, loader_seconds, rehearse, run};
+use tilescope_sim::compile::{CompiledProgram, compile};
+use tilescope_sim::run::{DryRunSummary, StepSink, samples_and_bytes_per_call, loader_seconds, dry_run, run};
 use tilescope_sim::spec::{Spec, SpecSource};
 
 /// A bundled spec with overrides.
@@ -27,7 +27,7 @@ pub(super) struct Simulated {
     /// The spec.
     pub spec: Spec,
     /// The compiled program.
-    pub compiled: Compiled,
+    pub compiled: CompiledProgram,
     /// Cycles of the run.
     pub cycles: u64,
     /// Where the run's marks begin and end.
@@ -51,7 +51,7 @@ impl Simulated {
             SpecSource::find(program.spec, &overrides).map_err(|e| failed(e.to_string()))?;
         let spec = Spec::build(&source).map_err(|e| failed(e.to_string()))?;
         let compiled = compile(&spec).map_err(|e| failed(e.to_string()))?;
-        let rehearsal: Rehearsal = rehearse(&compiled, &spec);
+        let rehearsal: DryRunSummary = dry_run(&compiled, &spec);
         let ipus = compiled.compilation.target.ipus_per_replica as usize;
         let mut watch = Watch {
             compiled: &compiled,
@@ -99,7 +99,7 @@ impl Simulated {
 
     /// Samples per second of the loaders without any IPU.
     pub(super) fn loader_throughput(&self) -> Option<f64> {
-        let (samples, bytes) = call_size(&self.compiled, &self.spec);
+        let (samples, bytes) = samples_and_bytes_per_call(&self.compiled, &self.spec);
         Some(samples as f64 / loader_seconds(&self.spec, samples, bytes))
     }
 
@@ -152,9 +152,9 @@ impl Simulated {
         let ids = (0..).map(tilescope_report::units::ProgramId);
         let mut programs = ids.zip(&self.compiled.compilation.programs);
         let (id, _) = programs.find(|(id, program)| {
-            program.name.ends_with(suffix) && self.compiled.costs.contains_key(id)
+            program.name.ends_with(suffix) && self.compiled.leaf_costs.contains_key(id)
         })?;
-        self.compiled.costs.get(&id).map(|cost| cost.cycles as f64)
+        self.compiled.leaf_costs.get(&id).map(|cost| cost.cycles as f64)
     }
 
     /// Share of the IPUs' cycles in copies from and to remote buffers.
@@ -177,7 +177,7 @@ impl Simulated {
 
 /// Adds a run up as it passes.
 struct Watch<'a> {
-    compiled: &'a Compiled,
+    compiled: &'a CompiledProgram,
     cycles: u64,
     marks: Vec<Mark>,
     links: Vec<Vec<(u64, u64)>>,
@@ -186,7 +186,7 @@ struct Watch<'a> {
     waits: Vec<CycleRange>,
 }
 
-impl Sink for Watch<'_> {
+impl StepSink for Watch<'_> {
     type Error = Infallible;
 
     fn step(&mut self, step: &Step) -> Result<(), Infallible> {

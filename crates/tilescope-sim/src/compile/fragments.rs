@@ -1,13 +1,13 @@
 //! What one stage does in one pass: its nodes, what it computes again, and what it fetches.
 
-use super::tables::{Item, Placed, Tables};
-use super::tensors::{Home, Lifetimes, Part, Tensors};
-use crate::graph::{BlockId, Graph, Node, Role, Shape, TensorId};
-use crate::lower::work::{Phase, PhaseKind, Place, Temporary, Work, WorkItem};
-use crate::lower::{LowerError, Lowered, Lowering};
-use crate::schedule::{Placement, Schedule};
+use super::tables::{FragmentItem, EmittedWork, ProgramTables};
+use super::tensors::{TensorBuffer, BufferLifetimes, TensorBufferKind, TensorAnalysis};
+use crate::graph::{BlockId, ModelGraph, GraphNode, TensorRole, ShapeDisplay, TensorId};
+use crate::lower::work::{WorkPhase, WorkPhaseKind, MemoryConstraint, TemporaryVariable, OperationWork, OperationWorkItem};
+use crate::lower::{LoweringError, LoweredOperation, LoweringContext};
+use crate::schedule::{StagePlacement, ExecutionSchedule};
 use crate::spec::{Spec, TensorLocation};
-use crate::targets::System;
+use crate::targets::SystemCosts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use tilescope_report::units::{OperationId, ProgramId, TileRuns};
@@ -15,7 +15,7 @@ use tilescope_report::{Category, Operation, Pass, ProgramKind};
 
 /// What one stage does in one pass.
 #[derive(Clone, Debug)]
-pub struct Fragment {
+pub struct StageFragment {
     /// Stage.
     pub stage: usize,
     /// Forward, backward or update.
@@ -25,14 +25,14 @@ pub struct Fragment {
     /// Its function in the program tree.
     pub function: ProgramId,
     /// What it fetches from streaming memory before it can start; phases fetch early.
-    pub loads: Vec<Item>,
+    pub remote_loads: Vec<FragmentItem>,
     /// Its steps.
-    pub items: Vec<Item>,
+    pub items: Vec<FragmentItem>,
 }
 
 /// A temporary or kept variable that belongs to no tensor of the graph.
 #[derive(Clone, Debug)]
-pub(crate) struct Extra {
+pub(crate) struct UnplacedVariable {
     /// Name.
     pub name: String,
     /// Category.
@@ -44,44 +44,44 @@ pub(crate) struct Extra {
     /// Liveness steps; `None` means always.
     pub lifetime: Option<Range<u32>>,
     /// What its vertices need of its place.
-    pub place: Place,
+    pub place: MemoryConstraint,
     /// Bytes on each tile of the replica.
     pub bytes: TileRuns<u64>,
 }
 
 /// Everything needed while fragments are made.
-pub(crate) struct Maker<'a> {
+pub(crate) struct ProgramBuilder<'a> {
     /// The graph.
-    pub graph: &'a Graph,
+    pub graph: &'a ModelGraph,
     /// Where blocks run.
-    pub placement: &'a Placement,
+    pub placement: &'a StagePlacement,
     /// Facts about tensors.
-    pub tensors: &'a Tensors,
+    pub tensors: &'a TensorAnalysis,
     /// Layouts and plans.
-    pub lowering: Lowering<'a>,
+    pub lowering: LoweringContext<'a>,
     /// Report tables.
-    pub tables: Tables,
+    pub tables: ProgramTables,
     /// What each node of the graph lowers to, until it is put down.
-    pub works: Vec<Lowered>,
+    pub lowered_nodes: Vec<LoweredOperation>,
     /// Lives of tensors.
-    pub lifetimes: Lifetimes,
+    pub lifetimes: BufferLifetimes,
     /// Variables beside tensors.
-    pub extras: Vec<Extra>,
+    pub unplaced_variables: Vec<UnplacedVariable>,
     /// Operations of the report.
     pub operations: Vec<Operation>,
     /// The spec.
     pub spec: &'a Spec,
     /// When everything happens.
-    pub schedule: &'a Schedule,
+    pub schedule: &'a ExecutionSchedule,
     /// Links, sync and host.
-    pub system: &'a System,
+    pub system: &'a SystemCosts,
     /// Tensors split over the replicas.
     pub sharded: BTreeSet<TensorId>,
     /// The operation that wrote a memory last.
-    pub makers: BTreeMap<Home, OperationId>,
+    pub producers: BTreeMap<TensorBuffer, OperationId>,
 }
 
-impl Maker<'_> {
+impl ProgramBuilder<'_> {
     pub(super) fn ipu(&self, stage: usize) -> u32 {
         self.placement.stages[stage].ipu
     }
@@ -92,7 +92,7 @@ impl Maker<'_> {
 
     /// Bytes of a tensor on each tile of an IPU, laid out as it lies.
     pub(super) fn bytes(&mut self, tensor: TensorId) -> TileRuns<u64> {
-        let element_bytes = self.lowering.ty(tensor).dtype.bytes();
+        let element_bytes = self.lowering.tensor_type(tensor).dtype.bytes();
         let bytes = self.lowering.layout_or_linear(tensor).bytes(element_bytes);
         if !self.sharded.contains(&tensor) {
             return bytes;
@@ -103,13 +103,13 @@ impl Maker<'_> {
     }
 
     /// Where tensors of a role live; `None` for those that never leave the chip.
-    pub(super) fn location(&self, role: Role) -> Option<TensorLocation> {
+    pub(super) fn location(&self, role: TensorRole) -> Option<TensorLocation> {
         let location = &self.spec.options.location;
         match role {
-            Role::State => Some(location.optimizer_state),
-            Role::Parameter => Some(location.weights),
-            Role::Accumulator => Some(location.accumulators),
-            Role::Activation | Role::Input | Role::Resident => None,
+            TensorRole::OptimizerState => Some(location.optimizer_state),
+            TensorRole::Parameter => Some(location.weights),
+            TensorRole::Accumulator => Some(location.accumulators),
+            TensorRole::Activation | TensorRole::Input | TensorRole::Resident => None,
         }
     }
 
@@ -129,16 +129,16 @@ impl Maker<'_> {
     ///
     /// # Errors
     /// An operation without a plan.
-    pub(crate) fn lower(&mut self) -> Result<(), LowerError> {
+    pub(crate) fn lower(&mut self) -> Result<(), LoweringError> {
         self.lowering.plan_ahead();
         for node in &self.graph.nodes {
-            self.works.push(self.lowering.lower(node)?);
+            self.lowered_nodes.push(self.lowering.lower(node)?);
         }
         Ok(())
     }
 
     /// Puts together what one stage does in one pass.
-    pub(crate) fn fragment(&mut self, stage: usize, pass: Pass) -> Fragment {
+    pub(crate) fn fragment(&mut self, stage: usize, pass: Pass) -> StageFragment {
         let graph = self.graph;
         let ipu = self.ipu(stage);
         let mut loads = self.load_weights(stage, pass);
@@ -151,14 +151,14 @@ impl Maker<'_> {
             loads.append(&mut items);
         }
         let mut again = match pass {
-            Pass::Backward => self.tensors.again(stage).clone(),
+            Pass::Backward => self.tensors.recompute_nodes(stage).clone(),
             _ => Default::default(),
         };
         for (index, node) in graph.nodes.iter().enumerate() {
             if node.pass != pass || self.placement.stage(node.block) != stage {
                 continue;
             }
-            for node in take_due(&mut again, node.block) {
+            for node in take_recompute_nodes(&mut again, node.block) {
                 items.extend(self.node(node.0, &graph.nodes[node.0], stage, ipu, true));
             }
             items.extend(match pass {
@@ -169,15 +169,15 @@ impl Maker<'_> {
         if pass == Pass::Forward {
             items.extend(self.stash(stage));
         }
-        self.end_of_weights(stage, pass);
+        self.extend_remote_weight_lifetimes(stage, pass);
         let name = format!("{}/{}", self.placement.stages[stage].name, pass_name(pass));
-        let mut children = leaves(&loads, &mut self.tables);
-        children.extend(leaves(&items, &mut self.tables));
+        let mut children = program_nodes(&loads, &mut self.tables);
+        children.extend(program_nodes(&items, &mut self.tables));
         let function = self.tables.group(ProgramKind::Sequence, &name, children);
         if !self.schedule.phased {
             items.splice(0..0, loads.drain(..));
         }
-        Fragment { stage, pass, ipu, function, loads, items }
+        StageFragment { stage, pass, ipu, function, remote_loads: loads, items }
     }
 
     /// Puts the steps of one node down and notes what they keep alive. `again` means that the
@@ -185,12 +185,12 @@ impl Maker<'_> {
     pub(super) fn node(
         &mut self,
         index: usize,
-        node: &Node,
+        node: &GraphNode,
         stage: usize,
         ipu: u32,
         again: bool,
-    ) -> Vec<Item> {
-        let Lowered { work, plan, lives } = self.works[index].clone();
+    ) -> Vec<FragmentItem> {
+        let LoweredOperation { work, plan, liveness: lives } = self.lowered_nodes[index].clone();
         let pass = if again { Pass::Backward } else { node.pass };
         let name = if again { format!("{}/recompute", node.name) } else { node.name.clone() };
         let operation = self.operation(node, &name, (stage, pass), ipu, plan);
@@ -199,7 +199,7 @@ impl Maker<'_> {
         }
         let mut items = self.accumulator_copy(node, ipu, true);
         let first = self.tables.next_step();
-        let Placed { items: leaves, steps, shared } =
+        let EmittedWork { items: leaves, steps, shares_code: shared } =
             self.tables.work(Some(operation), &name, ipu, &work);
         items.extend(leaves);
         items.extend(self.shard_collective(node, operation, ipu));
@@ -213,19 +213,19 @@ impl Maker<'_> {
             let last = live.end.checked_sub(1).filter(|_| live.end < steps.len()).and_then(step);
             step(live.start).unwrap_or(first)..last.map_or(end, |last| last + 1)
         };
-        let inputs = node.inputs.iter().zip(lives.of_inputs(steps.len()));
-        let outputs = node.outputs.iter().zip(lives.of_outputs(steps.len()));
-        let inputs = inputs.map(|(tensor, live)| (tensor, first..span(live).end, lives.inputs_in));
+        let inputs = node.inputs.iter().zip(lives.input_phases(steps.len()));
+        let outputs = node.outputs.iter().zip(lives.output_phases(steps.len()));
+        let inputs = inputs.map(|(tensor, live)| (tensor, first..span(live).end, lives.input_constraint));
         let outputs =
-            outputs.map(|(tensor, live)| (tensor, span(live).start..end, lives.outputs_in));
+            outputs.map(|(tensor, live)| (tensor, span(live).start..end, lives.output_constraint));
         for (tensor, used, place) in inputs.chain(outputs) {
-            let home = self.tensors.home(*tensor, stage, ipu, pass);
-            self.lifetimes.touch(home, used);
-            self.lifetimes.place(home, place);
+            let home = self.tensors.buffer(*tensor, stage, ipu, pass);
+            self.lifetimes.extend_to(home, used);
+            self.lifetimes.require_place(home, place);
         }
-        self.keep_temporaries(&work, operation, &name, ipu, &steps);
+        self.push_temporary_variables(&work, operation, &name, ipu, &steps);
         if !shared {
-            self.keep_constants(&work, operation, &name, ipu);
+            self.push_worklist_variables(&work, operation, &name, ipu);
         }
         items
     }
@@ -233,22 +233,22 @@ impl Maker<'_> {
     /// Adds a row to the report's operations.
     pub(super) fn operation(
         &mut self,
-        node: &Node,
+        node: &GraphNode,
         name: &str,
         (stage, pass): (usize, Pass),
         ipu: u32,
         plan: Option<String>,
     ) -> OperationId {
-        let homes = |tensors: &[TensorId]| -> Vec<Home> {
-            let home = |tensor: &TensorId| self.tensors.home(*tensor, stage, ipu, pass);
+        let homes = |tensors: &[TensorId]| -> Vec<TensorBuffer> {
+            let home = |tensor: &TensorId| self.tensors.buffer(*tensor, stage, ipu, pass);
             tensors.iter().map(home).collect()
         };
         let (read, written) = (homes(&node.inputs), homes(&node.outputs));
         let inputs = self.inputs(&read);
         let types = self.graph.types(&node.inputs);
-        let operands: Vec<String> = types.iter().map(|ty| Shape(&ty.shape).to_string()).collect();
+        let operands: Vec<String> = types.iter().map(|ty| ShapeDisplay(&ty.shape).to_string()).collect();
         let results: Vec<String> =
-            self.graph.types(&node.outputs).iter().map(|ty| Shape(&ty.shape).to_string()).collect();
+            self.graph.types(&node.outputs).iter().map(|ty| ShapeDisplay(&ty.shape).to_string()).collect();
         let arrow = if results.is_empty() { "" } else { " -> " };
         self.operations.push(Operation {
             name: name.to_string(),
@@ -262,20 +262,20 @@ impl Maker<'_> {
             inputs,
         });
         let operation = OperationId(self.operations.len() as u32 - 1);
-        self.makers.extend(written.into_iter().map(|home| (home, operation)));
+        self.producers.extend(written.into_iter().map(|home| (home, operation)));
         operation
     }
 
     /// The operations that wrote what is read; what other IPUs made comes from there.
-    pub(super) fn inputs(&self, read: &[Home]) -> Vec<OperationId> {
+    pub(super) fn inputs(&self, read: &[TensorBuffer]) -> Vec<OperationId> {
         let mut inputs: Vec<OperationId> = Vec::new();
         for home in read {
             let elsewhere = || {
-                let own = |ipu| Home { ipu, part: Part::Made, ..*home };
-                let mut copies = self.makers.range(own(0)..=own(u32::MAX));
-                copies.find(|(of, _)| of.part == Part::Made).map(|(_, operation)| operation)
+                let own = |ipu| TensorBuffer { ipu, part: TensorBufferKind::Original, ..*home };
+                let mut copies = self.producers.range(own(0)..=own(u32::MAX));
+                copies.find(|(of, _)| of.part == TensorBufferKind::Original).map(|(_, operation)| operation)
             };
-            if let Some(operation) = self.makers.get(home).or_else(elsewhere)
+            if let Some(operation) = self.producers.get(home).or_else(elsewhere)
                 && !inputs.contains(operation)
             {
                 inputs.push(*operation);
@@ -285,24 +285,24 @@ impl Maker<'_> {
     }
 
     /// Adds an exchange on IPU 0 that belongs to no operation.
-    pub(crate) fn control_exchange(&mut self, phase: Phase) -> Vec<Item> {
-        let work = Work { items: vec![WorkItem::Phase(phase)], temporaries: Vec::new() };
+    pub(crate) fn control_exchange(&mut self, phase: WorkPhase) -> Vec<FragmentItem> {
+        let work = OperationWork { items: vec![OperationWorkItem::Phase(phase)], temporaries: Vec::new() };
         self.tables.work(None, "copy", 0, &work).items
     }
 
     /// Turns the temporaries of a work into variables.
-    pub(super) fn keep_temporaries(
+    pub(super) fn push_temporary_variables(
         &mut self,
-        work: &Work,
+        work: &OperationWork,
         operation: OperationId,
         name: &str,
         ipu: u32,
         steps: &[u32],
     ) {
-        for Temporary { name: part, category, bytes, place, live } in &work.temporaries {
+        for TemporaryVariable { name: part, category, bytes, memory_constraint: place, live } in &work.temporaries {
             let lifetime = phase_steps(live, steps);
             if !lifetime.is_empty() {
-                self.extras.push(Extra {
+                self.unplaced_variables.push(UnplacedVariable {
                     name: format!("{name}/{part}"),
                     category: *category,
                     operation: Some(operation),
@@ -316,24 +316,24 @@ impl Maker<'_> {
     }
 
     /// Turns the constants of a work's vertices into variables.
-    pub(super) fn keep_constants(
+    pub(super) fn push_worklist_variables(
         &mut self,
-        work: &Work,
+        work: &OperationWork,
         operation: OperationId,
         name: &str,
         ipu: u32,
     ) {
         for (phase, _) in work.phases() {
-            let PhaseKind::Compute { vertices, .. } = &phase.kind else { continue };
+            let WorkPhaseKind::Compute { vertices, .. } = &phase.kind else { continue };
             for vertex in vertices.iter().filter(|vertex| vertex.constant_bytes > 0) {
                 let bytes = vertex.count.map(|count| count * vertex.constant_bytes);
-                self.extras.push(Extra {
+                self.unplaced_variables.push(UnplacedVariable {
                     name: format!("{name}/{}/worklists", phase.name),
                     category: Category::Constant,
                     operation: Some(operation),
                     shape: String::new(),
                     lifetime: None,
-                    place: Place::Any,
+                    place: MemoryConstraint::Any,
                     bytes: bytes.shifted(self.offset(ipu)),
                 });
             }
@@ -342,7 +342,7 @@ impl Maker<'_> {
 }
 
 /// Takes the nodes that a backward node of `block` is the first to need again.
-fn take_due(again: &mut super::tensors::Again, block: BlockId) -> Vec<crate::graph::NodeId> {
+fn take_recompute_nodes(again: &mut super::tensors::RecomputeNodes, block: BlockId) -> Vec<crate::graph::GraphNodeId> {
     // The backward pass meets the last block first; what it skips is due as well.
     let due: Vec<BlockId> = again.keys().copied().filter(|group| *group >= block).collect();
     due.iter().rev().flat_map(|group| again.remove(group).unwrap_or_default()).collect()
@@ -359,13 +359,13 @@ fn phase_steps(live: &Range<usize>, steps: &[u32]) -> Range<u32> {
 }
 
 /// Program nodes of items: leaves as they are, loops as `Repeat`.
-pub(super) fn leaves(items: &[Item], tables: &mut Tables) -> Vec<ProgramId> {
+pub(super) fn program_nodes(items: &[FragmentItem], tables: &mut ProgramTables) -> Vec<ProgramId> {
     items
         .iter()
         .map(|item| match item {
-            Item::Leaf(program) | Item::HostSync { program, .. } => *program,
-            Item::Loop { times, body } => {
-                let children = leaves(body, tables);
+            FragmentItem::Leaf(program) | FragmentItem::HostSync { program, .. } => *program,
+            FragmentItem::Loop { times, body } => {
+                let children = program_nodes(body, tables);
                 let body = tables.group(ProgramKind::Sequence, "", children);
                 let repeat = tables.group(ProgramKind::Repeat, "", vec![body]);
                 tables.programs[repeat.index()].repeats = *times;

@@ -1,11 +1,11 @@
 //! All variables of a program, placed on the tiles.
 
-use super::fragments::{Extra, Maker};
-use super::tensors::{Home, Part};
-use crate::graph::{Role, TensorId};
-use crate::lower::allocate::{self, Allocation, Wanted};
-use crate::lower::layout::Order;
-use crate::lower::work::Place;
+use super::fragments::{UnplacedVariable, ProgramBuilder};
+use super::tensors::{TensorBuffer, TensorBufferKind};
+use crate::graph::{TensorRole, TensorId};
+use crate::lower::allocate::{self, TileMemoryAllocation, AllocationRequest};
+use crate::lower::layout::ElementOrder;
+use crate::lower::work::MemoryConstraint;
 use crate::targets::Chip;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,25 +13,25 @@ use tilescope_report::units::TileRuns;
 use tilescope_report::{Category, Pass, Variable};
 
 /// The variables of a program and where they lie.
-pub(crate) struct Memory {
+pub(crate) struct PlacedVariables {
     /// Variables of the report.
     pub variables: Vec<Variable>,
     /// Sums and owners per tile.
-    pub allocation: Allocation,
+    pub allocation: TileMemoryAllocation,
 }
 
 /// Collects all variables and places them.
-pub(crate) fn place(maker: &mut Maker, chip: &Chip, tiles: u32) -> Memory {
+pub(crate) fn place_variables(maker: &mut ProgramBuilder, chip: &Chip, tiles: u32) -> PlacedVariables {
     let mut wanted = tensor_variables(maker);
     maker.upload_code();
-    wanted.append(&mut maker.extras);
+    wanted.append(&mut maker.unplaced_variables);
     wanted.extend(code_variables(maker));
-    let requests: Vec<Wanted> = wanted
+    let requests: Vec<AllocationRequest> = wanted
         .iter()
-        .map(|variable| Wanted {
+        .map(|variable| AllocationRequest {
             category: variable.category,
             lifetime: variable.lifetime.clone(),
-            place: variable.place,
+            memory_constraint: variable.place,
             bytes: variable.bytes.clone(),
         })
         .collect();
@@ -50,13 +50,13 @@ pub(crate) fn place(maker: &mut Maker, chip: &Chip, tiles: u32) -> Memory {
             tiles,
         })
         .collect();
-    Memory { variables, allocation }
+    PlacedVariables { variables, allocation }
 }
 
 /// Tensors of the graph: kept ones on their IPU always, others while they are in use.
-fn tensor_variables(maker: &mut Maker) -> Vec<Extra> {
+fn tensor_variables(maker: &mut ProgramBuilder) -> Vec<UnplacedVariable> {
     let steps = maker.tables.next_step();
-    let homes: Vec<(Home, Range<u32>, Place)> = maker.lifetimes.iter().collect();
+    let homes: Vec<(TensorBuffer, Range<u32>, MemoryConstraint)> = maker.lifetimes.iter().collect();
     let mut mapper = LinearMapper::new(maker);
     homes
         .into_iter()
@@ -65,10 +65,10 @@ fn tensor_variables(maker: &mut Maker) -> Vec<Extra> {
             let kept = tensor.role.is_persistent() && !maker.is_off_chip(home.tensor);
             let always = kept || span.end > steps;
             let suffix = match home.part {
-                Part::Restored(_) => "/restored",
-                Part::Made | Part::Received(_) => "",
+                TensorBufferKind::Restored(_) => "/restored",
+                TensorBufferKind::Original | TensorBufferKind::Received(_) => "",
             };
-            Extra {
+            UnplacedVariable {
                 name: format!("{}{suffix}", tensor.name),
                 category: Category::Variable,
                 operation: None,
@@ -96,24 +96,24 @@ struct LinearMapper {
 }
 
 impl LinearMapper {
-    fn new(maker: &Maker) -> Self {
+    fn new(maker: &ProgramBuilder) -> Self {
         let updates = maker.graph.nodes.iter().filter(|node| node.pass == Pass::Update);
         let owned = updates.flat_map(|node| {
             let states = node.inputs.iter().skip(1);
-            let states = states.filter(|state| maker.graph.tensor(**state).role == Role::State);
+            let states = states.filter(|state| maker.graph.tensor(**state).role == TensorRole::OptimizerState);
             states.map(|state| (*state, node.inputs[0]))
         });
         Self { owners: owned.collect(), starts: BTreeMap::new(), next: BTreeMap::new() }
     }
 
     /// Bytes of a tensor on each tile of the replica.
-    fn bytes(&mut self, maker: &mut Maker, home: Home, kept: bool) -> TileRuns<u64> {
+    fn bytes(&mut self, maker: &mut ProgramBuilder, home: TensorBuffer, kept: bool) -> TileRuns<u64> {
         let tiles = maker.tables.tiles_per_ipu;
         let bytes = maker.bytes(home.tensor);
         let owner = self.owners.get(&home.tensor).copied().unwrap_or(home.tensor);
         // Accumulators lie as gradients arrive.
-        let free = kept && maker.graph.tensor(owner).role != Role::Accumulator;
-        let linear = maker.lowering.layout_or_linear(home.tensor).order == Order::Linear;
+        let free = kept && maker.graph.tensor(owner).role != TensorRole::Accumulator;
+        let linear = maker.lowering.layout_or_linear(home.tensor).order == ElementOrder::Linear;
         let first = if free && linear {
             let next = self.next.entry(home.ipu).or_default();
             *self.starts.entry((home.ipu, owner)).or_insert_with(|| {
@@ -129,25 +129,25 @@ impl LinearMapper {
 }
 
 /// Code, vertex state and the like: one variable per category, named as libpva names them.
-fn code_variables(maker: &Maker) -> impl Iterator<Item = Extra> {
+fn code_variables(maker: &ProgramBuilder) -> impl Iterator<Item = UnplacedVariable> {
     Category::ALL.into_iter().filter_map(|category| {
         let bytes = maker.tables.code.category(category);
         let bytes =
             TileRuns::from_tiles(0, bytes.iter().map(|bytes| (*bytes > 0).then_some(*bytes)));
-        (!bytes.is_empty()).then(|| Extra {
+        (!bytes.is_empty()).then(|| UnplacedVariable {
             name: category.name().to_string(),
             category,
             operation: None,
             shape: String::new(),
             lifetime: None,
-            place: Place::Any,
+            place: MemoryConstraint::Any,
             bytes,
         })
     })
 }
 
 /// Sums the bytes of not-always-live variables at each liveness step.
-fn fill_liveness(maker: &mut Maker, variables: &[Extra]) {
+fn fill_liveness(maker: &mut ProgramBuilder, variables: &[UnplacedVariable]) {
     let mut changes = vec![0i64; maker.tables.liveness.len() + 1];
     for variable in variables {
         if let Some(lifetime) = &variable.lifetime {

@@ -12,22 +12,22 @@ mod transfers;
 mod tree;
 mod update;
 
-pub(crate) use fragments::{Fragment, pass_name};
-pub(crate) use tables::{Item, LeafCost, whole_ipu};
-pub(crate) use transfers::{HostCopy, LinkCopy};
+pub(crate) use fragments::{StageFragment, pass_name};
+pub(crate) use tables::{FragmentItem, LeafProgramCost, whole_ipu_cost};
+pub(crate) use transfers::{HostStreamCopy, StageCopyGroup};
 
-use crate::graph::{Graph, GraphError, Role, TensorId, Training};
-use crate::lower::code::CodeAccount;
-use crate::lower::{LowerError, Lowering, PlanningOptions, alone};
+use crate::graph::{ModelGraph, GraphError, TensorRole, TensorId, TrainingConfig};
+use crate::lower::code::TileCodeBytes;
+use crate::lower::{LoweringError, LoweringContext, LoweringOptions, alone};
 use crate::ops::Optimizer;
-use crate::planner::{Machine, PlanCache};
-use crate::schedule::{Placement, Schedule, SyncGroups, balanced};
+use crate::planner::{IpuTarget, PlanCache};
+use crate::schedule::{StagePlacement, ExecutionSchedule, SyncGroups, split_balanced};
 use crate::spec::{Spec, SpecError};
-use crate::targets::System;
-use fragments::Maker;
+use crate::targets::SystemCosts;
+use fragments::ProgramBuilder;
 use std::collections::{BTreeMap, BTreeSet};
-use tables::Tables;
-use tensors::{Keeping, Lifetimes, Tensors};
+use tables::ProgramTables;
+use tensors::{StashPolicy, BufferLifetimes, TensorAnalysis};
 use tilescope_report::units::{Bytes, Hertz, ProgramId};
 use tilescope_report::{Batching, Compilation, GraphCounts, Pass, Target};
 
@@ -42,26 +42,26 @@ pub enum CompileError {
     Graph(#[from] GraphError),
     /// An operation cannot be planned.
     #[error("cannot compile {0}")]
-    Lower(#[from] LowerError),
+    Lower(#[from] LoweringError),
 }
 
 /// A compiled program: the compile-time part of the report, and what the run needs.
 #[derive(Debug)]
-pub struct Compiled {
+pub struct CompiledProgram {
     /// The compile-time part of the report.
     pub compilation: Compilation,
     /// Costs of leaves that run on one IPU.
-    pub costs: BTreeMap<ProgramId, LeafCost>,
+    pub leaf_costs: BTreeMap<ProgramId, LeafProgramCost>,
     /// What each stage does in each pass.
-    pub fragments: Vec<Fragment>,
+    pub fragments: Vec<StageFragment>,
     /// Copies before the program starts: they tell the device which program to run.
-    pub prologue: Prologue,
+    pub prologue: ProgramPrologue,
     /// Copies from the host.
-    pub host_inputs: Vec<HostCopy>,
+    pub host_inputs: Vec<HostStreamCopy>,
     /// Copies to the host.
-    pub host_outputs: Vec<HostCopy>,
+    pub host_outputs: Vec<HostStreamCopy>,
     /// Copies between IPUs.
-    pub link_copies: Vec<LinkCopy>,
+    pub link_copies: Vec<StageCopyGroup>,
     /// For each IPU, the wait of its compute tiles for its I/O tiles.
     pub io_syncs: Vec<ProgramId>,
     /// The sync in which the framework on the host holds an iteration up.
@@ -69,25 +69,25 @@ pub struct Compiled {
     /// Which IPUs wait for each other.
     pub sync_groups: SyncGroups,
     /// When everything happens.
-    pub schedule: Schedule,
+    pub schedule: ExecutionSchedule,
     /// Where blocks run.
-    pub placement: Placement,
+    pub placement: StagePlacement,
     /// Links, sync and host.
-    pub system: System,
+    pub system: SystemCosts,
 }
 
 /// What every run begins with.
 #[derive(Debug)]
-pub struct Prologue {
+pub struct ProgramPrologue {
     /// Two control copies.
-    pub copies: Vec<HostCopy>,
+    pub copies: Vec<HostStreamCopy>,
     /// The exchange that tells all tiles which program was chosen.
-    pub broadcast: Vec<Item>,
+    pub broadcast: Vec<FragmentItem>,
 }
 
-impl Compiled {
+impl CompiledProgram {
     /// What a stage does in a pass.
-    pub(crate) fn fragment(&self, stage: usize, pass: Pass) -> Option<&Fragment> {
+    pub(crate) fn fragment(&self, stage: usize, pass: Pass) -> Option<&StageFragment> {
         self.fragments.iter().find(|fragment| fragment.stage == stage && fragment.pass == pass)
     }
 
@@ -106,46 +106,46 @@ impl Compiled {
 /// # Errors
 /// [`CompileError`]; not fitting in memory is not one of them: see
 /// [`Compiled::tiles_out_of_memory`].
-pub fn compile(spec: &Spec) -> Result<Compiled, CompileError> {
+pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     let graph = build_graph(spec)?;
     let plans = PlanCache::new();
-    let placement = Placement::new(spec, &graph, &|| block_costs(spec, &graph, &plans))?;
-    let schedule = Schedule::new(&spec.options, placement.stages.len(), spec.model.training);
-    let keeping = Keeping {
+    let placement = StagePlacement::new(spec, &graph, &|| block_costs(spec, &graph, &plans))?;
+    let schedule = ExecutionSchedule::new(&spec.options, placement.stages.len(), spec.model.training);
+    let keeping = StashPolicy {
         stash_depths: &schedule.stash_depths,
         copying: schedule.copying,
         recomputation: spec.options.recomputation,
         activations_off_chip: !spec.options.location.activations.on_chip,
     };
-    let tensors = Tensors::new(&graph, &placement, &keeping);
+    let tensors = TensorAnalysis::new(&graph, &placement, &keeping);
     let target = target(spec);
     let chip = spec.target.chip;
     let tiles = target.tiles_per_replica();
     let rate = spec.options.host.bytes_per_second;
-    let system = System::new(spec.target.system, spec.target.kind, spec.target.ipus, rate);
-    let mut maker = Maker {
+    let system = SystemCosts::new(spec.target.system, spec.target.kind, spec.target.ipus, rate);
+    let mut maker = ProgramBuilder {
         graph: &graph,
         placement: &placement,
         tensors: &tensors,
         lowering: lowering(spec, &graph, &plans),
-        tables: Tables::new(
+        tables: ProgramTables::new(
             spec.target.kind,
             chip.tiles,
-            CodeAccount::new(chip, spec.target.kind, tiles as usize),
+            TileCodeBytes::new(chip, spec.target.kind, tiles as usize),
         ),
-        works: Vec::new(),
-        lifetimes: Lifetimes::default(),
-        extras: Vec::new(),
+        lowered_nodes: Vec::new(),
+        lifetimes: BufferLifetimes::default(),
+        unplaced_variables: Vec::new(),
         operations: Vec::new(),
         spec,
         schedule: &schedule,
         system: &system,
         sharded: sharded_tensors(spec, &graph),
-        makers: BTreeMap::new(),
+        producers: BTreeMap::new(),
     };
     let parts = tree::assemble(&mut maker, &schedule)?;
-    let memory = memory::place(&mut maker, chip, tiles);
-    let Maker { tables, operations, .. } = maker;
+    let memory = memory::place_variables(&mut maker, chip, tiles);
+    let ProgramBuilder { tables, operations, .. } = maker;
     let counts = GraphCounts {
         compute_sets: tables.compute_sets.len() as u64,
         vertices: count(&tables, |_| 1),
@@ -155,7 +155,7 @@ pub fn compile(spec: &Spec) -> Result<Compiled, CompileError> {
     let compilation = Compilation {
         target,
         graph: counts,
-        options: spec.effective.clone(),
+        options: spec.effective_values.clone(),
         batching: batching(spec),
         operations,
         programs: tables.programs,
@@ -170,9 +170,9 @@ pub fn compile(spec: &Spec) -> Result<Compiled, CompileError> {
         liveness: tables.liveness,
         notes: Vec::new(),
     };
-    let mut compiled = Compiled {
+    let mut compiled = CompiledProgram {
         compilation,
-        costs: tables.costs,
+        leaf_costs: tables.costs,
         fragments: parts.fragments,
         prologue: parts.prologue,
         host_inputs: parts.host_inputs,
@@ -190,7 +190,7 @@ pub fn compile(spec: &Spec) -> Result<Compiled, CompileError> {
 }
 
 /// The model's graph, with gradients and update where it is trained.
-fn build_graph(spec: &Spec) -> Result<Graph, CompileError> {
+fn build_graph(spec: &Spec) -> Result<ModelGraph, CompileError> {
     let mut graph = (spec.model.definition.build)(&spec.model)?;
     if spec.options.tensor_parallel > 1 {
         graph = graph.split_linear_layers(u64::from(spec.options.tensor_parallel));
@@ -201,28 +201,28 @@ fn build_graph(spec: &Spec) -> Result<Graph, CompileError> {
     let optimizer = Optimizer::find(&spec.model.optimizer).unwrap_or_else(|| {
         panic!("KEYS lists optimiser {}, Optimizer does not", spec.model.optimizer)
     });
-    Ok(graph.train(Training {
+    Ok(graph.train(TrainingConfig {
         optimizer,
         accumulate: spec.options.gradient_accumulation > 1,
         loss_scaling: spec.model.loss_scaling,
     })?)
 }
 
-fn lowering<'a>(spec: &Spec, graph: &'a Graph, plans: &'a PlanCache) -> Lowering<'a> {
+fn lowering<'a>(spec: &Spec, graph: &'a ModelGraph, plans: &'a PlanCache) -> LoweringContext<'a> {
     let chip = spec.target.chip;
     let tiles = u64::from(chip.tiles - spec.options.num_io_tiles);
-    let planning = PlanningOptions {
+    let planning = LoweringOptions {
         available_memory_proportion: spec.options.available_memory_proportion,
         partials_type: spec.options.partials_type,
         serialisation: spec.options.serialisation,
         conv_dithering: spec.options.conv_dithering,
     };
-    Lowering::new(graph, Machine { chip: *chip, tiles }, spec.model.training, planning, plans)
+    LoweringContext::new(graph, IpuTarget { chip: *chip, tiles }, spec.model.training, planning, plans)
 }
 
 /// Cycles of the forward and backward nodes of each block, for one micro-batch. Blocks that cannot
 /// be lowered cost nothing here; compiling reports them.
-fn block_costs(spec: &Spec, graph: &Graph, plans: &PlanCache) -> Vec<u64> {
+fn block_costs(spec: &Spec, graph: &ModelGraph, plans: &PlanCache) -> Vec<u64> {
     let mut lowering = lowering(spec, graph, plans);
     lowering.plan_ahead();
     let mut costs = vec![0; graph.blocks.len()];
@@ -242,7 +242,7 @@ fn block_costs(spec: &Spec, graph: &Graph, plans: &PlanCache) -> Vec<u64> {
 pub fn balance(spec: &Spec) -> Result<Vec<(Vec<String>, u64)>, CompileError> {
     let graph = build_graph(spec)?;
     let costs = block_costs(spec, &graph, &PlanCache::new());
-    let parts = balanced(&costs, spec.target.ipus as usize);
+    let parts = split_balanced(&costs, spec.target.ipus as usize);
     Ok(parts
         .into_iter()
         .map(|part| (graph.blocks[part.clone()].to_vec(), costs[part].iter().sum()))
@@ -250,14 +250,14 @@ pub fn balance(spec: &Spec) -> Result<Vec<(Vec<String>, u64)>, CompileError> {
 }
 
 /// Optimiser state that the replicas share out.
-fn sharded_tensors(spec: &Spec, graph: &Graph) -> BTreeSet<TensorId> {
+fn sharded_tensors(spec: &Spec, graph: &ModelGraph) -> BTreeSet<TensorId> {
     let location = &spec.options.location;
-    if !location.sharded_state {
+    if !location.replicated_tensor_sharding {
         return BTreeSet::new();
     }
     let large =
-        |id: &TensorId| graph.tensor(*id).ty.elements() >= location.min_elements_for_sharding;
-    graph.with_role(Role::State).filter(large).collect()
+        |id: &TensorId| graph.tensor(*id).ty.elements() >= location.min_elements_for_rts;
+    graph.with_role(TensorRole::OptimizerState).filter(large).collect()
 }
 
 fn target(spec: &Spec) -> Target {
@@ -266,7 +266,7 @@ fn target(spec: &Spec) -> Target {
         kind: spec.target.kind,
         name: chip.name.to_string(),
         architecture: chip.architecture.to_string(),
-        num_ipus: spec.ipus_in_all(),
+        num_ipus: spec.total_ipus(),
         tiles_per_ipu: chip.tiles,
         io_tiles_per_ipu: spec.options.num_io_tiles,
         bytes_per_tile: Bytes(chip.bytes_per_tile),
@@ -290,7 +290,7 @@ fn batching(spec: &Spec) -> Option<Batching> {
 }
 
 /// Vertices of all compute sets, each counted as `weight` of its edges.
-fn count(tables: &Tables, weight: fn(u64) -> u64) -> u64 {
+fn count(tables: &ProgramTables, weight: fn(u64) -> u64) -> u64 {
     let groups = tables.compute_sets.iter().flat_map(|set| &set.vertices);
     groups.map(|group| group.count.total() * weight(group.edges)).sum()
 }

@@ -1,7 +1,7 @@
 //! What the reader of a report should know besides its figures.
 
-use super::Compiled;
-use crate::schedule::Update;
+use super::CompiledProgram;
+use crate::schedule::WeightUpdateTiming;
 use crate::spec::{OverlapIo, Spec};
 use tilescope_report::units::Bytes;
 use tilescope_report::{ProgramKind, Region};
@@ -11,7 +11,7 @@ use tilescope_report::{ProgramKind, Region};
 const IO_TILE_OVERHEAD: f64 = 1.05;
 
 /// All notes of a compiled program.
-pub(crate) fn notes(compiled: &Compiled, spec: &Spec) -> Vec<String> {
+pub(crate) fn notes(compiled: &CompiledProgram, spec: &Spec) -> Vec<String> {
     let mut notes: Vec<String> =
         [out_of_memory(compiled), stale_weights(compiled)].into_iter().flatten().collect();
     notes.extend(pipeline(compiled));
@@ -25,7 +25,7 @@ pub(crate) fn notes(compiled: &Compiled, spec: &Spec) -> Vec<String> {
     notes
 }
 
-fn out_of_memory(compiled: &Compiled) -> Option<String> {
+fn out_of_memory(compiled: &CompiledProgram) -> Option<String> {
     let over = compiled.tiles_out_of_memory();
     let bytes = || -> u64 {
         let categories = compiled.compilation.tile_categories.iter();
@@ -50,15 +50,15 @@ fn packs(spec: &Spec) -> Option<String> {
         .then(|| format!("A sample is a pack of {factor} sequences on average; rates count packs"))
 }
 
-fn stale_weights(compiled: &Compiled) -> Option<String> {
-    (compiled.schedule.update == Update::PerMicroBatch).then(|| {
+fn stale_weights(compiled: &CompiledProgram) -> Option<String> {
+    (compiled.schedule.update == WeightUpdateTiming::PerMicroBatch).then(|| {
         "Warning: Weights are stale: without gradient accumulation a pipeline updates its weights while \
          other micro-batches are in flight; set options.gradient_accumulation"
             .to_string()
     })
 }
 
-fn pipeline(compiled: &Compiled) -> Option<String> {
+fn pipeline(compiled: &CompiledProgram) -> Option<String> {
     let depths = &compiled.schedule.stash_depths;
     depths.iter().any(|depth| *depth > 1).then(|| {
         let depths: Vec<String> = depths.iter().map(u64::to_string).collect();
@@ -66,7 +66,7 @@ fn pipeline(compiled: &Compiled) -> Option<String> {
     })
 }
 
-fn sync_groups(compiled: &Compiled, spec: &Spec) -> Option<String> {
+fn sync_groups(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
     (spec.target.ipus > 1).then(|| format!("Sync groups: {}", compiled.sync_groups.describe()))
 }
 
@@ -95,7 +95,7 @@ fn shards(spec: &Spec) -> Option<String> {
     })
 }
 
-fn io_tiles(compiled: &Compiled) -> Option<String> {
+fn io_tiles(compiled: &CompiledProgram) -> Option<String> {
     let target = &compiled.compilation.target;
     let tiles = target.io_tiles_per_ipu;
     if tiles == 0 {
@@ -127,7 +127,7 @@ fn helper_threads(spec: &Spec) -> Option<String> {
 }
 
 /// Host memory of the stream buffers: one micro-batch for each prefetched one.
-fn stream_buffers(compiled: &Compiled, spec: &Spec) -> Option<String> {
+fn stream_buffers(compiled: &CompiledProgram, spec: &Spec) -> Option<String> {
     let inputs: u64 = compiled.host_inputs.iter().map(|copy| copy.bytes_in).sum();
     let depth = spec.options.prefetch_depth;
     let local = u64::from(spec.options.replication_factor / spec.options.num_instances);

@@ -10,18 +10,18 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// How steps come to their code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Code {
+pub(crate) enum OutlineReuse {
     /// They are the first of their kind.
-    Own,
+    FirstUse,
     /// A call runs code that is there already.
-    Call,
+    NewCall,
     /// The call before them goes on.
-    SameCall,
+    ContinuedCall,
 }
 
 /// The steps of one IPU so far.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Outline {
+pub(crate) struct OutlineSequence {
     /// Fingerprints in the order of the program.
     sequence: Vec<u64>,
     /// Where each fingerprint came first.
@@ -30,18 +30,18 @@ pub(crate) struct Outline {
     next: Option<usize>,
 }
 
-impl Outline {
+impl OutlineSequence {
     /// Adds steps: equal ones have equal fingerprints.
-    pub(crate) fn add(&mut self, print: u64) -> Code {
+    pub(crate) fn add(&mut self, print: u64) -> OutlineReuse {
         let at = self.sequence.len();
         self.sequence.push(print);
         if let Some(next) = self.next.filter(|next| self.sequence[*next] == print) {
             self.next = Some(next + 1);
-            return Code::SameCall;
+            return OutlineReuse::ContinuedCall;
         }
         let first = *self.known.entry(print).or_insert(at);
         self.next = (first < at).then_some(first + 1);
-        if first < at { Code::Call } else { Code::Own }
+        if first < at { OutlineReuse::NewCall } else { OutlineReuse::FirstUse }
     }
 
     /// Ends the current call: what follows has arguments of its own.
@@ -59,26 +59,26 @@ pub(crate) fn fingerprint(thing: &impl Hash) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Code::*, Outline};
+    use super::{OutlineReuse::*, OutlineSequence};
 
-    fn codes(outline: &mut Outline, prints: &[u64]) -> Vec<super::Code> {
+    fn codes(outline: &mut OutlineSequence, prints: &[u64]) -> Vec<super::OutlineReuse> {
         prints.iter().map(|print| outline.add(*print)).collect()
     }
 
     #[test]
     fn a_repeated_sequence_is_one_call() {
-        let mut outline = Outline::default();
-        assert_eq!(codes(&mut outline, &[1, 2, 3]), [Own, Own, Own]);
-        assert_eq!(codes(&mut outline, &[1, 2, 3]), [Call, SameCall, SameCall]);
-        assert_eq!(codes(&mut outline, &[2, 1, 9, 1, 2]), [Call, Call, Own, Call, SameCall]);
+        let mut outline = OutlineSequence::default();
+        assert_eq!(codes(&mut outline, &[1, 2, 3]), [FirstUse, FirstUse, FirstUse]);
+        assert_eq!(codes(&mut outline, &[1, 2, 3]), [NewCall, ContinuedCall, ContinuedCall]);
+        assert_eq!(codes(&mut outline, &[2, 1, 9, 1, 2]), [NewCall, NewCall, FirstUse, NewCall, ContinuedCall]);
     }
 
     #[test]
     fn arguments_need_a_call_of_their_own() {
-        let mut outline = Outline::default();
+        let mut outline = OutlineSequence::default();
         codes(&mut outline, &[1, 2]);
-        assert_eq!(outline.add(1), Call);
+        assert_eq!(outline.add(1), NewCall);
         outline.end_call();
-        assert_eq!(outline.add(2), Call);
+        assert_eq!(outline.add(2), NewCall);
     }
 }

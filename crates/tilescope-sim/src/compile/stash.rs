@@ -1,30 +1,30 @@
 //! What waits for the backward pass: stashes in tile memory, or copies in streaming memory.
 
-use super::fragments::{Extra, Maker};
-use super::tables::Item;
-use super::tensors::{Home, Part};
-use crate::graph::{DType, Shape, TensorId};
+use super::fragments::{UnplacedVariable, ProgramBuilder};
+use super::tables::FragmentItem;
+use super::tensors::{TensorBuffer, TensorBufferKind};
+use crate::graph::{DType, ShapeDisplay, TensorId};
 use crate::lower::collective::slice_cycles;
-use crate::lower::work::{Phase, PhaseKind, Place, VertexUse, Work, WorkItem};
+use crate::lower::work::{WorkPhase, WorkPhaseKind, MemoryConstraint, VertexInstances, OperationWork, OperationWorkItem};
 use tilescope_report::units::{OperationId, TileRuns};
 use tilescope_report::{Category, Operation, Pass};
 
-impl Maker<'_> {
+impl ProgramBuilder<'_> {
     /// Copies what the backward pass needs into the stash.
-    pub(super) fn stash(&mut self, stage: usize) -> Vec<Item> {
+    pub(super) fn stash(&mut self, stage: usize) -> Vec<FragmentItem> {
         self.stash_copies(stage, false)
     }
 
     /// Copies what was stashed for this micro-batch back.
-    pub(super) fn restore(&mut self, stage: usize) -> Vec<Item> {
+    pub(super) fn restore(&mut self, stage: usize) -> Vec<FragmentItem> {
         self.stash_copies(stage, true)
     }
 
-    fn stash_copies(&mut self, stage: usize, restore: bool) -> Vec<Item> {
+    fn stash_copies(&mut self, stage: usize, restore: bool) -> Vec<FragmentItem> {
         let location = self.spec.options.location.activations;
         let mut items = Vec::new();
         for tensor in self.tensors.stashed(stage).collect::<Vec<_>>() {
-            let off_chip = location.is_off_chip(self.lowering.ty(tensor).elements());
+            let off_chip = location.is_off_chip(self.lowering.tensor_type(tensor).elements());
             items.extend(if off_chip {
                 self.stash_off_chip(tensor, stage, restore)
             } else {
@@ -35,17 +35,17 @@ impl Maker<'_> {
     }
 
     /// Home of a stashed tensor in the forward pass, or in the backward pass.
-    fn stash_home(&self, tensor: TensorId, stage: usize, restore: bool) -> Home {
+    fn stash_home(&self, tensor: TensorId, stage: usize, restore: bool) -> TensorBuffer {
         let ipu = self.ipu(stage);
         if restore {
-            Home { tensor, ipu, part: Part::Restored(stage) }
+            TensorBuffer { tensor, ipu, part: TensorBufferKind::Restored(stage) }
         } else {
-            self.tensors.home(tensor, stage, ipu, Pass::Forward)
+            self.tensors.buffer(tensor, stage, ipu, Pass::Forward)
         }
     }
 
     /// Stores a tensor in streaming memory or loads it from there.
-    fn stash_off_chip(&mut self, tensor: TensorId, stage: usize, restore: bool) -> Vec<Item> {
+    fn stash_off_chip(&mut self, tensor: TensorId, stage: usize, restore: bool) -> Vec<FragmentItem> {
         let bytes = self.bytes(tensor);
         let name = self.graph.tensor(tensor).name.clone();
         let first = self.tables.next_step();
@@ -53,17 +53,17 @@ impl Maker<'_> {
         let items =
             self.remote_copy(&name, self.ipu(stage), &bytes, restore, location.use_io_tiles);
         let home = self.stash_home(tensor, stage, restore);
-        self.lifetimes.touch(home, first..self.tables.next_step());
+        self.lifetimes.extend_to(home, first..self.tables.next_step());
         items
     }
 
     /// One copy into or out of a stash, a dynamic slice over the stashed micro-batches.
-    fn stash_copy(&mut self, tensor: TensorId, stage: usize, restore: bool) -> Vec<Item> {
+    fn stash_copy(&mut self, tensor: TensorId, stage: usize, restore: bool) -> Vec<FragmentItem> {
         let ipu = self.ipu(stage);
         let depth = self.schedule.stash_depths[stage];
         let word = if restore { "restore" } else { "stash" };
         let name = format!("{}/{word}", self.graph.tensor(tensor).name);
-        let ty = self.lowering.ty(tensor);
+        let ty = self.lowering.tensor_type(tensor);
         let work = slice_work(&self.lowering.layout_or_linear(tensor).elements, restore, ty.dtype);
         let operation = OperationId(self.operations.len() as u32);
         let made = self.stash_home(tensor, stage, false);
@@ -75,7 +75,7 @@ impl Maker<'_> {
             block: self.graph.blocks.get(self.graph.tensor(tensor).block.0).cloned(),
             ipu,
             flops: 0,
-            shapes: Shape(&ty.shape).to_string(),
+            shapes: ShapeDisplay(&ty.shape).to_string(),
             plan: None,
             inputs,
         });
@@ -85,18 +85,18 @@ impl Maker<'_> {
         let end = self.tables.next_step();
         let home = self.stash_home(tensor, stage, restore);
         if restore {
-            self.makers.insert(home, operation);
+            self.producers.insert(home, operation);
         }
-        self.lifetimes.touch(home, first..end);
+        self.lifetimes.extend_to(home, first..end);
         if !restore {
             let bytes = self.bytes(tensor).map(|bytes| bytes * depth).shifted(self.offset(ipu));
-            self.extras.push(Extra {
+            self.unplaced_variables.push(UnplacedVariable {
                 name: format!("{}/stash", self.graph.tensor(tensor).name),
                 category: Category::Variable,
                 operation: Some(operation),
                 shape: format!("{depth} x {ty}"),
                 lifetime: None,
-                place: Place::Any,
+                place: MemoryConstraint::Any,
                 bytes,
             });
         }
@@ -105,9 +105,9 @@ impl Maker<'_> {
 }
 
 /// A dynamic slice (or its update) of one micro-batch of a stash.
-fn slice_work(elements: &TileRuns<u64>, restore: bool, dtype: DType) -> Work {
+fn slice_work(elements: &TileRuns<u64>, restore: bool, dtype: DType) -> OperationWork {
     let kind = if restore { "DynamicSlice1D" } else { "DynamicUpdateSlice1D" };
-    let vertices = VertexUse {
+    let vertices = VertexInstances {
         vertex_type: format!("popops::{kind}<{}>", dtype.poplar_name()),
         count: elements.map(|_| 1),
         edges: 3,
@@ -116,6 +116,6 @@ fn slice_work(elements: &TileRuns<u64>, restore: bool, dtype: DType) -> Work {
     };
     let cycles = elements.map(|count| slice_cycles(*count, dtype));
     let name = if restore { "DynamicSlice" } else { "DynamicUpdate" }.to_string();
-    let phase = Phase { name, kind: PhaseKind::Compute { cycles, vertices: vec![vertices] } };
-    Work { items: vec![WorkItem::Phase(phase)], temporaries: Vec::new() }
+    let phase = WorkPhase { name, kind: WorkPhaseKind::Compute { cycles, vertices: vec![vertices] } };
+    OperationWork { items: vec![OperationWorkItem::Phase(phase)], temporaries: Vec::new() }
 }

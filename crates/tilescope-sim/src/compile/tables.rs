@@ -1,10 +1,10 @@
 //! The tables of a report while the program is compiled: programs, compute sets, exchanges, and
 //! what each leaf program costs when it runs.
 
-use super::outline::{Code, Outline, fingerprint};
-use crate::lower::code::{self, CodeAccount};
+use super::outline::{OutlineReuse, OutlineSequence, fingerprint};
+use crate::lower::code::{self, TileCodeBytes};
 use crate::lower::constants::{COMPUTE_START_CYCLES, EXCHANGE_START_CYCLES, INTERNAL_SYNC_CYCLES};
-use crate::lower::work::{Phase, PhaseKind, VertexUse, Work, WorkItem};
+use crate::lower::work::{WorkPhase, WorkPhaseKind, VertexInstances, OperationWork, OperationWorkItem};
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{
     ComputeSetId, OperationId, ProgramId, TileRange, TileRuns, VertexTypeId,
@@ -16,17 +16,17 @@ use tilescope_report::{
 
 /// What a leaf program costs on its IPU, once.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LeafCost {
+pub struct LeafProgramCost {
     /// IPU of the replica.
     pub ipu: u32,
     /// Cycles of the slowest tile: the length of the step.
     pub cycles: u64,
     /// Cycles of the fastest active tile.
-    pub shortest: u64,
+    pub fastest_tile_cycles: u64,
     /// Tiles that do something.
     pub active_tiles: u32,
     /// Mean active cycles over the longest.
-    pub balance: f32,
+    pub tile_balance: f32,
     /// Bytes received by tiles.
     pub bytes_in: u64,
     /// Bytes sent by tiles.
@@ -35,7 +35,7 @@ pub struct LeafCost {
 
 /// A step of a fragment, in the order of the program.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Item {
+pub enum FragmentItem {
     /// A leaf program.
     Leaf(ProgramId),
     /// Steps that run several times over.
@@ -43,7 +43,7 @@ pub enum Item {
         /// Iterations.
         times: u64,
         /// One iteration.
-        body: Vec<Item>,
+        body: Vec<FragmentItem>,
     },
     /// A sync of an IPU with those that wait for its host copies.
     HostSync {
@@ -56,18 +56,18 @@ pub enum Item {
 
 /// The leaves of a work that was added to a program.
 #[derive(Debug)]
-pub(crate) struct Placed {
+pub(crate) struct EmittedWork {
     /// What runs.
-    pub items: Vec<Item>,
+    pub items: Vec<FragmentItem>,
     /// Liveness step of each phase.
     pub steps: Vec<u32>,
     /// Whether code, vertices and their constants are those of an equal work before it.
-    pub shared: bool,
+    pub shares_code: bool,
 }
 
 /// Tables under construction.
 #[derive(Debug)]
-pub(crate) struct Tables {
+pub(crate) struct ProgramTables {
     /// Hardware or IPU Model.
     pub kind: TargetKind,
     /// Tiles of one IPU.
@@ -75,7 +75,7 @@ pub(crate) struct Tables {
     /// Program nodes.
     pub programs: Vec<Program>,
     /// Costs of leaves that run on one IPU, by program.
-    pub costs: BTreeMap<ProgramId, LeafCost>,
+    pub costs: BTreeMap<ProgramId, LeafProgramCost>,
     /// Compute sets.
     pub compute_sets: Vec<ComputeSet>,
     /// Vertex types.
@@ -87,18 +87,18 @@ pub(crate) struct Tables {
     /// Liveness steps; bytes are filled in when memory is known.
     pub liveness: Vec<LivenessStep>,
     /// Code and state.
-    pub code: CodeAccount,
+    pub code: TileCodeBytes,
     vertex_type_ids: BTreeMap<String, VertexTypeId>,
     tiles_of_type: Vec<Vec<bool>>,
     /// What each IPU runs, for code that is shared.
-    outlines: BTreeMap<u32, Outline>,
+    outlines: BTreeMap<u32, OutlineSequence>,
     /// Code besides steps that an IPU has already, by its fingerprint.
     known_code: BTreeSet<(u32, u64)>,
     /// Whether what is added now runs code that is there already.
     shared_code: bool,
 }
 
-impl Tables {
+impl ProgramTables {
     /// All tiles of an IPU.
     pub(crate) fn tiles_of(&self, ipu: u32) -> TileRange {
         let first = ipu * self.tiles_per_ipu;
@@ -106,7 +106,7 @@ impl Tables {
     }
 
     /// Empty tables for a program on `ipus` IPUs.
-    pub(crate) fn new(kind: TargetKind, tiles_per_ipu: u32, code: CodeAccount) -> Self {
+    pub(crate) fn new(kind: TargetKind, tiles_per_ipu: u32, code: TileCodeBytes) -> Self {
         Self {
             kind,
             tiles_per_ipu,
@@ -139,11 +139,11 @@ impl Tables {
         name: &str,
         children: Vec<ProgramId>,
     ) -> ProgramId {
-        self.program(Program { kind, name: name.to_string(), children, ..leaf(kind) })
+        self.program(Program { kind, name: name.to_string(), children, ..empty_program(kind) })
     }
 
     /// Adds a leaf that is one step of the liveness walk.
-    pub(crate) fn leaf(&mut self, program: Program) -> ProgramId {
+    pub(crate) fn push_leaf(&mut self, program: Program) -> ProgramId {
         let id = self.program(program);
         self.liveness.push(LivenessStep { program: id, bytes: 0 });
         id
@@ -160,26 +160,26 @@ impl Tables {
         operation: Option<OperationId>,
         operation_name: &str,
         ipu: u32,
-        work: &Work,
-    ) -> Placed {
+        work: &OperationWork,
+    ) -> EmittedWork {
         let mut steps = Vec::new();
         // Equal works of one IPU share code and vertices; a call costs a step.
         let code = match work.items.is_empty() {
-            true => Code::Own,
+            true => OutlineReuse::FirstUse,
             false => self.outlines.entry(ipu).or_default().add(fingerprint(&work.items)),
         };
-        if code == Code::Call {
+        if code == OutlineReuse::NewCall {
             self.call_code(ipu, work);
         }
-        let shared = code != Code::Own;
+        let shared = code != OutlineReuse::FirstUse;
         self.shared_code = shared;
         let items = self.items(operation, operation_name, ipu, &work.items, &mut steps);
         self.shared_code = false;
-        Placed { items, steps, shared }
+        EmittedWork { items, steps, shares_code: shared }
     }
 
     /// Whether an IPU has code for what `print` describes already; from now on it has.
-    pub(crate) fn has_code(&mut self, ipu: u32, print: &str) -> bool {
+    pub(crate) fn code_exists_or_insert(&mut self, ipu: u32, print: &str) -> bool {
         !self.known_code.insert((ipu, fingerprint(&print)))
     }
 
@@ -198,22 +198,22 @@ impl Tables {
     ) {
         for (range, _) in tiles.shifted(ipu * self.tiles_per_ipu).iter() {
             for tile in range.first..range.end {
-                self.account(category, tile, bytes);
+                self.add_code_unless_shared(category, tile, bytes);
             }
         }
     }
 
     /// Control code of a call of outlined code, on the tiles that its first phase uses.
-    fn call_code(&mut self, ipu: u32, work: &Work) {
+    fn call_code(&mut self, ipu: u32, work: &OperationWork) {
         if let Some((phase, _)) = work.phases().first() {
-            let (PhaseKind::Exchange { cycles, .. } | PhaseKind::Compute { cycles, .. }) =
+            let (WorkPhaseKind::Exchange { cycles, .. } | WorkPhaseKind::Compute { cycles, .. }) =
                 &phase.kind;
             self.step_code(ipu, cycles);
         }
     }
 
     /// Accounts for code or state of a program on one tile, unless it shares another's.
-    fn account(&mut self, category: Category, tile: u32, bytes: u64) {
+    fn add_code_unless_shared(&mut self, category: Category, tile: u32, bytes: u64) {
         if !self.shared_code {
             self.code.add(category, tile, bytes);
         }
@@ -224,16 +224,16 @@ impl Tables {
         operation: Option<OperationId>,
         name: &str,
         ipu: u32,
-        items: &[WorkItem],
+        items: &[OperationWorkItem],
         steps: &mut Vec<u32>,
-    ) -> Vec<Item> {
+    ) -> Vec<FragmentItem> {
         let mut found = Vec::new();
         for item in items {
             match item {
-                WorkItem::Phase(phase) => {
+                OperationWorkItem::Phase(phase) => {
                     found.extend(self.phase(operation, name, ipu, phase, steps));
                 }
-                WorkItem::Loop { times, body } => found.push(Item::Loop {
+                OperationWorkItem::Loop { times, body } => found.push(FragmentItem::Loop {
                     times: *times,
                     body: self.items(operation, name, ipu, body, steps),
                 }),
@@ -248,49 +248,49 @@ impl Tables {
         operation: Option<OperationId>,
         operation_name: &str,
         ipu: u32,
-        phase: &Phase,
+        phase: &WorkPhase,
         steps: &mut Vec<u32>,
-    ) -> Vec<Item> {
+    ) -> Vec<FragmentItem> {
         let name = format!("{operation_name}/{}", phase.name);
-        let base = Program { ipu: Some(ipu), operation, ..leaf(ProgramKind::OnTileExecute) };
+        let base = Program { ipu: Some(ipu), operation, ..empty_program(ProgramKind::OnTileExecute) };
         match &phase.kind {
-            PhaseKind::Exchange { traffic, cycles, in_order } => {
+            WorkPhaseKind::Exchange { traffic, cycles, in_order } => {
                 let sync = self.internal_sync(ipu);
                 steps.push(self.next_step());
                 let kind = ProgramKind::DoExchange;
                 let name = format!("cs{}_{name}", self.compute_sets.len());
-                let exchange = self.leaf(Program { kind, name, ..base });
+                let exchange = self.push_leaf(Program { kind, name, ..base });
                 self.exchange(exchange, ipu, traffic, cycles);
                 if *in_order {
                     let tiles = self.tiles_of(ipu);
                     let bytes = traffic.map(|tile| tile.bytes_in).total();
                     self.routes.push(Route { program: exchange, from: tiles, to: tiles, bytes });
                 }
-                vec![Item::Leaf(sync), Item::Leaf(exchange)]
+                vec![FragmentItem::Leaf(sync), FragmentItem::Leaf(exchange)]
             }
-            PhaseKind::Compute { cycles, vertices } => {
+            WorkPhaseKind::Compute { cycles, vertices } => {
                 steps.push(self.next_step());
                 let set = self.compute_set(&name, ipu, cycles, vertices);
-                let execute = self.leaf(Program { name, compute_set: Some(set), ..base });
+                let execute = self.push_leaf(Program { name, compute_set: Some(set), ..base });
                 self.costs.insert(execute, compute_cost(ipu, cycles));
                 self.step_code(ipu, cycles);
-                vec![Item::Leaf(execute)]
+                vec![FragmentItem::Leaf(execute)]
             }
         }
     }
 
     /// Adds a leaf on one IPU with its cost, and the control code of a step on its tiles.
-    pub(crate) fn costed(
+    pub(crate) fn push_leaf_with_cost(
         &mut self,
         program: Program,
-        cost: LeafCost,
+        cost: LeafProgramCost,
         tiles: &TileRuns<u64>,
     ) -> ProgramId {
         let print = fingerprint(&(program.kind as u8, tiles));
         let code = self.outlines.entry(cost.ipu).or_default().add(print);
-        let id = self.leaf(program);
+        let id = self.push_leaf(program);
         self.costs.insert(id, cost);
-        if code != Code::SameCall {
+        if code != OutlineReuse::ContinuedCall {
             self.step_code(cost.ipu, tiles);
         }
         id
@@ -301,10 +301,10 @@ impl Tables {
         let sync = self.program(Program {
             name: "Internal".to_string(),
             ipu: Some(ipu),
-            ..leaf(ProgramKind::Sync)
+            ..empty_program(ProgramKind::Sync)
         });
         let tiles = self.tiles_per_ipu;
-        self.costs.insert(sync, whole_ipu(ipu, INTERNAL_SYNC_CYCLES, tiles));
+        self.costs.insert(sync, whole_ipu_cost(ipu, INTERNAL_SYNC_CYCLES, tiles));
         sync
     }
 
@@ -320,7 +320,7 @@ impl Tables {
         let total = |count: fn(&TileTraffic) -> u64| traffic.map(count).total();
         self.costs.insert(
             program,
-            LeafCost {
+            LeafProgramCost {
                 bytes_in: total(|tile| tile.bytes_in),
                 bytes_out: total(|tile| tile.bytes_out),
                 ..cost(ipu, cycles, start)
@@ -343,7 +343,7 @@ impl Tables {
         let tiles = tiles.shifted(ipu * self.tiles_per_ipu);
         for (range, tile) in tiles.iter() {
             for tile_number in range.first..range.end {
-                self.account(category, tile_number, tile.code_bytes);
+                self.add_code_unless_shared(category, tile_number, tile.code_bytes);
             }
         }
         self.exchanges.push(Exchange { program, tiles });
@@ -359,7 +359,7 @@ impl Tables {
         name: &str,
         ipu: u32,
         cycles: &TileRuns<u64>,
-        vertices: &[VertexUse],
+        vertices: &[VertexInstances],
     ) -> ComputeSetId {
         let offset = ipu * self.tiles_per_ipu;
         let groups: Vec<VertexGroup> =
@@ -376,7 +376,7 @@ impl Tables {
     }
 
     /// Interns the vertex type and accounts for code, state and fields of its instances.
-    fn vertices(&mut self, vertex: &VertexUse, offset: u32) -> VertexGroup {
+    fn vertices(&mut self, vertex: &VertexInstances, offset: u32) -> VertexGroup {
         let id = self.vertex_type(vertex);
         let count = vertex.count.shifted(offset);
         let code_bytes = self.vertex_types[id.index()].code_bytes;
@@ -384,8 +384,8 @@ impl Tables {
         let state = code::vertex_state_bytes(vertex.edges);
         for (range, instances) in count.iter() {
             for tile in range.first..range.end {
-                self.account(Category::VertexInstanceState, tile, instances * state);
-                self.account(Category::VertexFieldData, tile, instances * vertex.field_bytes);
+                self.add_code_unless_shared(Category::VertexInstanceState, tile, instances * state);
+                self.add_code_unless_shared(Category::VertexFieldData, tile, instances * vertex.field_bytes);
                 if copies {
                     self.code.add_copy_code(tile);
                 } else if !std::mem::replace(
@@ -399,7 +399,7 @@ impl Tables {
         VertexGroup { vertex_type: id, count, edges: vertex.edges }
     }
 
-    fn vertex_type(&mut self, vertex: &VertexUse) -> VertexTypeId {
+    fn vertex_type(&mut self, vertex: &VertexInstances) -> VertexTypeId {
         if let Some(id) = self.vertex_type_ids.get(&vertex.vertex_type) {
             return *id;
         }
@@ -416,7 +416,7 @@ impl Tables {
 }
 
 /// A nameless program of one kind, to fill in.
-pub(crate) fn leaf(kind: ProgramKind) -> Program {
+pub(crate) fn empty_program(kind: ProgramKind) -> Program {
     Program {
         kind,
         name: String::new(),
@@ -430,33 +430,33 @@ pub(crate) fn leaf(kind: ProgramKind) -> Program {
 }
 
 /// A step in which all tiles of an IPU take part for as long.
-pub(crate) fn whole_ipu(ipu: u32, cycles: u64, tiles: u32) -> LeafCost {
-    LeafCost {
+pub(crate) fn whole_ipu_cost(ipu: u32, cycles: u64, tiles: u32) -> LeafProgramCost {
+    LeafProgramCost {
         ipu,
         cycles,
-        shortest: cycles,
+        fastest_tile_cycles: cycles,
         active_tiles: tiles,
-        balance: 1.0,
+        tile_balance: 1.0,
         bytes_in: 0,
         bytes_out: 0,
     }
 }
 
-fn compute_cost(ipu: u32, cycles: &TileRuns<u64>) -> LeafCost {
+fn compute_cost(ipu: u32, cycles: &TileRuns<u64>) -> LeafProgramCost {
     cost(ipu, cycles, COMPUTE_START_CYCLES)
 }
 
 /// Cost of a step from the cycles of its tiles, with `start` cycles before they begin.
-fn cost(ipu: u32, cycles: &TileRuns<u64>, start: u64) -> LeafCost {
+fn cost(ipu: u32, cycles: &TileRuns<u64>, start: u64) -> LeafProgramCost {
     let tiles = cycles.tile_count();
     let longest = start + cycles.max();
     let mean = start as f64 + cycles.total() as f64 / tiles.max(1) as f64;
-    LeafCost {
+    LeafProgramCost {
         ipu,
         cycles: longest,
-        shortest: start + cycles.iter().map(|(_, cycles)| *cycles).min().unwrap_or(0),
+        fastest_tile_cycles: start + cycles.iter().map(|(_, cycles)| *cycles).min().unwrap_or(0),
         active_tiles: tiles as u32,
-        balance: if longest == 0 { 1.0 } else { (mean / longest as f64) as f32 },
+        tile_balance: if longest == 0 { 1.0 } else { (mean / longest as f64) as f32 },
         bytes_in: 0,
         bytes_out: 0,
     }

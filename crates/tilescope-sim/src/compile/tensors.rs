@@ -1,19 +1,19 @@
 //! Which memory each tensor lives in, on which IPU and for how long.
 
-use crate::graph::{BlockId, Graph, NodeId, Role, TensorId};
-use crate::lower::work::Place;
-use crate::ops::Reuse;
-use crate::schedule::{Copying, Placement};
-use crate::spec::Recomputation;
+use crate::graph::{BlockId, ModelGraph, GraphNodeId, TensorRole, TensorId};
+use crate::lower::work::MemoryConstraint;
+use crate::ops::OutputAlias;
+use crate::schedule::{StageCopyTiming, StagePlacement};
+use crate::spec::RecomputationType;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use tilescope_report::Pass;
 
 /// Which of a tensor's memories on an IPU is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Part {
+pub(crate) enum TensorBufferKind {
     /// Where it is made, or kept.
-    Made,
+    Original,
     /// What a stage was sent by another.
     Received(usize),
     /// What a stage's backward pass took from the stash, or computed again.
@@ -22,18 +22,18 @@ pub(crate) enum Part {
 
 /// The memory of a tensor on one IPU in one part of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Home {
+pub(crate) struct TensorBuffer {
     /// The tensor that owns the memory; views and in-place results share it.
     pub tensor: TensorId,
     /// IPU of the replica.
     pub ipu: u32,
     /// Which of its memories there.
-    pub part: Part,
+    pub part: TensorBufferKind,
 }
 
 /// A copy of activations or gradients from stage to stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Boundary {
+pub(crate) struct StageBoundary {
     /// The tensor.
     pub tensor: TensorId,
     /// Stage that sends it.
@@ -46,41 +46,41 @@ pub(crate) struct Boundary {
 
 /// Forward nodes that the backward pass runs again, by the block before whose backward nodes they
 /// run.
-pub(crate) type Again = BTreeMap<BlockId, Vec<NodeId>>;
+pub(crate) type RecomputeNodes = BTreeMap<BlockId, Vec<GraphNodeId>>;
 
 /// What decides how tensors are kept and copied.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Keeping<'a> {
+pub(crate) struct StashPolicy<'a> {
     /// Micro-batches each stage keeps for its backward pass; with one, nothing is stashed.
     pub stash_depths: &'a [u64],
     /// When copies between stages are made.
-    pub copying: Copying,
+    pub copying: StageCopyTiming,
     /// What the backward pass computes again.
-    pub recomputation: Recomputation,
+    pub recomputation: RecomputationType,
     /// Whether activations wait for the backward pass in streaming memory.
     pub activations_off_chip: bool,
 }
 
 /// Facts about tensors that follow from graph and placement alone.
 #[derive(Debug)]
-pub(crate) struct Tensors {
+pub(crate) struct TensorAnalysis {
     root: Vec<TensorId>,
-    producer: Vec<Option<NodeId>>,
+    producer: Vec<Option<GraphNodeId>>,
     stashed: BTreeSet<(TensorId, usize)>,
     recomputed: BTreeSet<(TensorId, usize)>,
-    again: Vec<Again>,
+    again: Vec<RecomputeNodes>,
     received: BTreeSet<(TensorId, usize)>,
-    boundaries: BTreeSet<Boundary>,
+    boundaries: BTreeSet<StageBoundary>,
 }
 
-impl Tensors {
+impl TensorAnalysis {
     /// Works out sharing, boundaries, stashes and what is computed again.
-    pub(crate) fn new(graph: &Graph, placement: &Placement, keeping: &Keeping) -> Self {
+    pub(crate) fn new(graph: &ModelGraph, placement: &StagePlacement, keeping: &StashPolicy) -> Self {
         let mut producer = vec![None; graph.tensors.len()];
         let mut readers = vec![0usize; graph.tensors.len()];
         for (index, node) in graph.nodes.iter().enumerate() {
             for output in &node.outputs {
-                producer[output.0] = Some(NodeId(index));
+                producer[output.0] = Some(GraphNodeId(index));
             }
             for input in &node.inputs {
                 readers[input.0] += 1;
@@ -89,19 +89,19 @@ impl Tensors {
         for output in &graph.outputs {
             readers[output.0] += 1;
         }
-        let root = share(graph, placement, &readers);
+        let root = alias_roots(graph, placement, &readers);
         let mut tensors = Self {
             root,
             producer,
             stashed: BTreeSet::new(),
             recomputed: BTreeSet::new(),
-            again: vec![Again::new(); placement.stages.len()],
+            again: vec![RecomputeNodes::new(); placement.stages.len()],
             received: BTreeSet::new(),
             boundaries: BTreeSet::new(),
         };
         tensors.find_boundaries(graph, placement, keeping.copying);
         for stage in 0..placement.stages.len() {
-            tensors.find_kept(graph, placement, keeping, stage);
+            tensors.find_stashed(graph, placement, keeping, stage);
         }
         tensors
     }
@@ -112,7 +112,7 @@ impl Tensors {
     }
 
     /// Copies between stages.
-    pub(crate) fn boundaries(&self) -> impl Iterator<Item = &Boundary> {
+    pub(crate) fn boundaries(&self) -> impl Iterator<Item = &StageBoundary> {
         self.boundaries.iter()
     }
 
@@ -122,27 +122,27 @@ impl Tensors {
     }
 
     /// Forward nodes that the backward pass of a stage runs again.
-    pub(crate) fn again(&self, stage: usize) -> &Again {
+    pub(crate) fn recompute_nodes(&self, stage: usize) -> &RecomputeNodes {
         &self.again[stage]
     }
 
     /// Where a node of `stage` in `pass` finds a tensor.
-    pub(crate) fn home(&self, tensor: TensorId, stage: usize, ipu: u32, pass: Pass) -> Home {
+    pub(crate) fn buffer(&self, tensor: TensorId, stage: usize, ipu: u32, pass: Pass) -> TensorBuffer {
         let tensor = self.root(tensor);
         let key = (tensor, stage);
         let restored = pass == Pass::Backward
             && (self.stashed.contains(&key) || self.recomputed.contains(&key));
         let part = if restored {
-            Part::Restored(stage)
+            TensorBufferKind::Restored(stage)
         } else if self.received.contains(&key) {
-            Part::Received(stage)
+            TensorBufferKind::Received(stage)
         } else {
-            Part::Made
+            TensorBufferKind::Original
         };
-        Home { tensor, ipu, part }
+        TensorBuffer { tensor, ipu, part }
     }
 
-    fn find_boundaries(&mut self, graph: &Graph, placement: &Placement, copying: Copying) {
+    fn find_boundaries(&mut self, graph: &ModelGraph, placement: &StagePlacement, copying: StageCopyTiming) {
         for node in &graph.nodes {
             let stage = placement.stage(node.block);
             for input in &node.inputs {
@@ -162,24 +162,24 @@ impl Tensors {
     /// PopART's contiguation makes it, for the stage that reads it works that many slots later.
     fn add_boundary(
         &mut self,
-        placement: &Placement,
+        placement: &StagePlacement,
         tensor: TensorId,
         (from, to): (usize, usize),
         from_pass: Pass,
-        copying: Copying,
+        copying: StageCopyTiming,
     ) {
         let mut at = from;
         while at != to {
             let next = match copying {
-                Copying::AfterEachPass => to,
+                StageCopyTiming::AfterEachPass => to,
                 _ if at < to => at + 1,
                 _ => at - 1,
             };
             let same_ipu = placement.stages[at].ipu == placement.stages[next].ipu;
             // Without a pipeline nobody overwrites what lies on the same IPU.
-            if copying != Copying::AfterEachPass || !same_ipu {
+            if copying != StageCopyTiming::AfterEachPass || !same_ipu {
                 self.received.insert((tensor, next));
-                self.boundaries.insert(Boundary {
+                self.boundaries.insert(StageBoundary {
                     tensor,
                     from_stage: at,
                     to_stage: next,
@@ -191,26 +191,26 @@ impl Tensors {
     }
 
     /// What a stage keeps for its backward pass, and what it computes again.
-    fn find_kept(&mut self, graph: &Graph, placement: &Placement, keeping: &Keeping, stage: usize) {
+    fn find_stashed(&mut self, graph: &ModelGraph, placement: &StagePlacement, keeping: &StashPolicy, stage: usize) {
         let depth = keeping.stash_depths.get(stage).copied().unwrap_or(1);
-        let mine = |node: &&crate::graph::Node| placement.stage(node.block) == stage;
+        let mine = |node: &&crate::graph::GraphNode| placement.stage(node.block) == stage;
         let backward = graph.nodes.iter().filter(|node| node.pass == Pass::Backward).filter(mine);
         let mut needed: BTreeMap<TensorId, BTreeSet<BlockId>> = BTreeMap::new();
         for node in backward {
-            for input in node.inputs.iter().filter(|input| self.made_forward(graph, **input)) {
+            for input in node.inputs.iter().filter(|input| self.is_forward_activation(graph, **input)) {
                 needed.entry(*input).or_default().insert(node.block);
             }
         }
         let recompute = match keeping.recomputation {
-            Recomputation::None => false,
+            RecomputationType::None => false,
             // The last stage of a pipeline goes back at once: its activations are still there.
-            Recomputation::Pipeline => depth > 1 || keeping.copying == Copying::AfterEachPass,
-            Recomputation::Auto | Recomputation::Checkpoints => true,
+            RecomputationType::Pipeline => depth > 1 || keeping.copying == StageCopyTiming::AfterEachPass,
+            RecomputationType::Auto | RecomputationType::Checkpoints => true,
         };
         let mut kept: BTreeSet<TensorId> = needed.keys().map(|tensor| self.root(*tensor)).collect();
         if recompute {
-            let whole_stage = keeping.recomputation == Recomputation::Pipeline;
-            kept = self.find_again(graph, placement, stage, whole_stage, &needed);
+            let whole_stage = keeping.recomputation == RecomputationType::Pipeline;
+            kept = self.find_recompute_nodes(graph, placement, stage, whole_stage, &needed);
         }
         if depth > 1 || keeping.activations_off_chip {
             self.stashed.extend(kept.into_iter().map(|tensor| (tensor, stage)));
@@ -219,16 +219,16 @@ impl Tensors {
 
     /// Walks back from what the backward pass needs to checkpoints; notes the nodes on the way and
     /// returns the checkpoints.
-    fn find_again(
+    fn find_recompute_nodes(
         &mut self,
-        graph: &Graph,
-        placement: &Placement,
+        graph: &ModelGraph,
+        placement: &StagePlacement,
         stage: usize,
         whole_stage: bool,
         needed: &BTreeMap<TensorId, BTreeSet<BlockId>>,
     ) -> BTreeSet<TensorId> {
         let mut kept = BTreeSet::new();
-        let mut nodes: BTreeSet<(BlockId, NodeId)> = BTreeSet::new();
+        let mut nodes: BTreeSet<(BlockId, GraphNodeId)> = BTreeSet::new();
         let last =
             (0..graph.blocks.len()).map(BlockId).rfind(|block| placement.stage(*block) == stage);
         let mut open: Vec<(TensorId, BlockId)> = needed
@@ -241,7 +241,7 @@ impl Tensors {
                 placement.stage(node.block) == stage && (whole_stage || node.block == block)
             });
             let Some(producer) = producer else {
-                if self.made_forward(graph, tensor) {
+                if self.is_forward_activation(graph, tensor) {
                     kept.insert(self.root(tensor));
                 }
                 continue;
@@ -265,29 +265,29 @@ impl Tensors {
     }
 
     /// Whether a tensor comes from the forward pass of a micro-batch.
-    fn made_forward(&self, graph: &Graph, tensor: TensorId) -> bool {
+    fn is_forward_activation(&self, graph: &ModelGraph, tensor: TensorId) -> bool {
         match self.producer[tensor.0] {
             Some(producer) => graph.nodes[producer.0].pass == Pass::Forward,
-            None => graph.tensor(self.root(tensor)).role == Role::Input,
+            None => graph.tensor(self.root(tensor)).role == TensorRole::Input,
         }
     }
 }
 
 /// Lets views and in-place results use the memory of their operand.
-fn share(graph: &Graph, placement: &Placement, readers: &[usize]) -> Vec<TensorId> {
+fn alias_roots(graph: &ModelGraph, placement: &StagePlacement, readers: &[usize]) -> Vec<TensorId> {
     let mut root: Vec<TensorId> = (0..graph.tensors.len()).map(TensorId).collect();
     // Whether a tensor's memory may be overwritten by its only reader.
     let mut alone: Vec<bool> = graph
         .tensors
         .iter()
         .zip(readers)
-        .map(|(tensor, readers)| tensor.role == Role::Activation && *readers == 1)
+        .map(|(tensor, readers)| tensor.role == TensorRole::Activation && *readers == 1)
         .collect();
     for node in &graph.nodes {
-        let (input, outputs, always) = match node.operator.reuses() {
-            Reuse::Nothing => continue,
-            Reuse::View(input) => (node.inputs[input], &node.outputs[..], true),
-            Reuse::InPlace(input) => (node.inputs[input], &node.outputs[..1], false),
+        let (input, outputs, always) = match node.operator.output_alias() {
+            OutputAlias::NoAlias => continue,
+            OutputAlias::View(input) => (node.inputs[input], &node.outputs[..], true),
+            OutputAlias::InPlace(input) => (node.inputs[input], &node.outputs[..1], false),
         };
         let stage = |block| placement.stage(block);
         let here = stage(graph.tensor(input).block) == stage(node.block);
@@ -303,29 +303,29 @@ fn share(graph: &Graph, placement: &Placement, readers: &[usize]) -> Vec<TensorI
 
 /// Liveness steps each home is used in, and what vertices need of its place.
 #[derive(Debug, Default)]
-pub(crate) struct Lifetimes {
-    spans: BTreeMap<Home, Range<u32>>,
-    places: BTreeMap<Home, Place>,
+pub(crate) struct BufferLifetimes {
+    spans: BTreeMap<TensorBuffer, Range<u32>>,
+    places: BTreeMap<TensorBuffer, MemoryConstraint>,
 }
 
-impl Lifetimes {
+impl BufferLifetimes {
     /// Extends the life of `home` to cover `steps`.
-    pub(crate) fn touch(&mut self, home: Home, steps: Range<u32>) {
+    pub(crate) fn extend_to(&mut self, home: TensorBuffer, steps: Range<u32>) {
         let span = self.spans.entry(home).or_insert_with(|| steps.clone());
         *span = span.start.min(steps.start)..span.end.max(steps.end);
     }
 
     /// Notes what vertices that use `home` need of its place; the strictest wish counts.
-    pub(crate) fn place(&mut self, home: Home, place: Place) {
-        if place != Place::Any {
+    pub(crate) fn require_place(&mut self, home: TensorBuffer, place: MemoryConstraint) {
+        if place != MemoryConstraint::Any {
             let known = self.places.entry(home).or_default();
             *known = place.max(*known);
         }
     }
 
     /// All homes with their lives and places, in order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (Home, Range<u32>, Place)> {
-        let place = |home: &Home| self.places.get(home).copied().unwrap_or_default();
+    pub(super) fn iter(&self) -> impl Iterator<Item = (TensorBuffer, Range<u32>, MemoryConstraint)> {
+        let place = |home: &TensorBuffer| self.places.get(home).copied().unwrap_or_default();
         self.spans.iter().map(move |(home, span)| (*home, span.clone(), place(home)))
     }
 }

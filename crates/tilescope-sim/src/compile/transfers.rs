@@ -1,23 +1,23 @@
 //! Copies between the host and an IPU, and between stages.
 
-use super::fragments::{Extra, Maker};
-use super::tables::{Item, Tables, leaf};
-use super::tensors::{Boundary, Home, Part};
-use crate::graph::{DType, Role, TensorId};
+use super::fragments::{UnplacedVariable, ProgramBuilder};
+use super::tables::{FragmentItem, ProgramTables, empty_program};
+use super::tensors::{StageBoundary, TensorBuffer, TensorBufferKind};
+use crate::graph::{DType, TensorRole, TensorId};
 use crate::lower::code;
-use crate::lower::elementwise::{self, Binary};
-use crate::lower::exchange::sends;
+use crate::lower::elementwise::{self, BinaryOpType};
+use crate::lower::exchange::send_instructions;
 use crate::lower::layout::linear_mapping;
 use crate::lower::rearrange::{WORD_BYTES, arrange, copy_vertex};
-use crate::lower::work::{Phase, Place, Work, WorkItem};
-use crate::schedule::Copying;
-use crate::spec::{InputType, Loader, OutputMode};
+use crate::lower::work::{WorkPhase, MemoryConstraint, OperationWork, OperationWorkItem};
+use crate::schedule::StageCopyTiming;
+use crate::spec::{StreamInputType, DataLoaderMode, OutputMode};
 use tilescope_report::units::{ProgramId, TileRuns};
 use tilescope_report::{Category, Pass, Program, ProgramKind, Route, StreamEnd, TileTraffic};
 
 /// A copy between the host and one IPU.
 #[derive(Clone, Debug)]
-pub struct HostCopy {
+pub struct HostStreamCopy {
     /// Stage on that IPU.
     pub stage: usize,
     /// IPU of the replica.
@@ -31,14 +31,14 @@ pub struct HostCopy {
     /// Tiles that take part.
     pub active_tiles: u32,
     /// What the compute tiles do with it: behind a copy from the host, before one to the host.
-    pub on_tiles: Vec<Item>,
+    pub tile_items: Vec<FragmentItem>,
     /// Adds a result to the sum that is sent at the end.
-    pub sum: Vec<Item>,
+    pub sum_items: Vec<FragmentItem>,
 }
 
 /// Copies between stages that happen together.
 #[derive(Clone, Debug)]
-pub struct LinkCopy {
+pub struct StageCopyGroup {
     /// The stages and passes after which it happens; empty where it happens after every slot.
     pub after: Vec<(usize, Pass)>,
     /// The sync before the exchange between IPUs, and the exchange; none where all stays on an IPU.
@@ -48,27 +48,27 @@ pub struct LinkCopy {
     /// Tiles that take part, by IPU.
     pub active_tiles: Vec<u32>,
     /// Copies between stages of one IPU.
-    pub local: Vec<Item>,
+    pub local: Vec<FragmentItem>,
 }
 
-impl Maker<'_> {
+impl ProgramBuilder<'_> {
     /// The copies from the host that feed a stage.
-    pub(crate) fn host_inputs(&mut self, stage: usize) -> Vec<HostCopy> {
+    pub(crate) fn host_inputs(&mut self, stage: usize) -> Vec<HostStreamCopy> {
         let graph = self.graph;
-        if self.spec.options.host.loader == Loader::Synthetic {
+        if self.spec.options.host.loader == DataLoaderMode::Synthetic {
             return Vec::new();
         }
         let inputs: Vec<TensorId> = graph
-            .with_role(Role::Input)
+            .with_role(TensorRole::Input)
             .filter(|tensor| self.placement.stage(graph.tensor(*tensor).block) == stage)
             .collect();
         inputs.into_iter().map(|tensor| self.host_input(tensor, stage)).collect()
     }
 
     /// The copies to the host of what a stage makes.
-    pub(crate) fn host_outputs(&mut self, stage: usize) -> Vec<HostCopy> {
+    pub(crate) fn host_outputs(&mut self, stage: usize) -> Vec<HostStreamCopy> {
         let graph = self.graph;
-        if self.spec.options.host.loader == Loader::Synthetic {
+        if self.spec.options.host.loader == DataLoaderMode::Synthetic {
             return Vec::new();
         }
         let outputs: Vec<TensorId> = graph
@@ -81,20 +81,20 @@ impl Maker<'_> {
     }
 
     /// Element type in which an input crosses from the host.
-    fn wire_type(&self, tensor: TensorId) -> DType {
-        let own = self.lowering.ty(tensor).dtype;
+    fn stream_element_type(&self, tensor: TensorId) -> DType {
+        let own = self.lowering.tensor_type(tensor).dtype;
         match self.spec.options.input_type {
             _ if !matches!(own, DType::Float | DType::Half) => own,
-            InputType::Model => own,
-            InputType::Float32 => DType::Float,
-            InputType::Float16 => DType::Half,
-            InputType::UInt8 => DType::UInt8,
+            StreamInputType::Model => own,
+            StreamInputType::Float32 => DType::Float,
+            StreamInputType::Float16 => DType::Half,
+            StreamInputType::UInt8 => DType::UInt8,
         }
     }
 
-    fn host_input(&mut self, tensor: TensorId, stage: usize) -> HostCopy {
+    fn host_input(&mut self, tensor: TensorId, stage: usize) -> HostStreamCopy {
         let ipu = self.ipu(stage);
-        let (wire, own) = (self.wire_type(tensor), self.lowering.ty(tensor).dtype);
+        let (wire, own) = (self.stream_element_type(tensor), self.lowering.tensor_type(tensor).dtype);
         let elements = self.lowering.layout_or_linear(tensor).elements;
         let landed = elements.map(|count| count * wire.bytes());
         let io_tiles = self.spec.options.num_io_tiles;
@@ -105,34 +105,34 @@ impl Maker<'_> {
         let mut copy = stream_copy(&mut self.tables, "copyFromHost", stage, ipu, arriving, true);
         let name = self.graph.tensor(tensor).name.clone();
         if let Some(mapping) = &mapping {
-            copy.on_tiles.extend(self.hand_over(&name, ipu, mapping, &landed));
+            copy.tile_items.extend(self.inter_tileset_copy(&name, ipu, mapping, &landed));
             self.keep_buffer(&name, ipu, mapping, None);
         }
-        let mut phases: Vec<Phase> = Vec::new();
+        let mut phases: Vec<WorkPhase> = Vec::new();
         if wire != own {
             phases.push(elementwise::cast("Cast", wire, own, &elements));
         }
         if self.spec.options.normalise_on_ipu && matches!(own, DType::Float | DType::Half) {
-            for (part, operation) in [("mean", Binary::Subtract), ("scale", Binary::Multiply)] {
+            for (part, operation) in [("mean", BinaryOpType::Subtract), ("scale", BinaryOpType::Multiply)] {
                 let name = format!("normalise/{part}");
                 phases.push(elementwise::scalar_in_place(&name, operation, own, &elements));
             }
         }
-        let work = Work {
-            items: phases.into_iter().map(WorkItem::Phase).collect(),
+        let work = OperationWork {
+            items: phases.into_iter().map(OperationWorkItem::Phase).collect(),
             temporaries: Vec::new(),
         };
-        copy.on_tiles.extend(self.tables.work(None, &name, ipu, &work).items);
+        copy.tile_items.extend(self.tables.work(None, &name, ipu, &work).items);
         let end = self.tables.next_step();
         if wire != own {
             self.keep_buffer(&name, ipu, &landed, Some(first..end));
         }
-        let home = self.tensors.home(tensor, stage, ipu, Pass::Forward);
-        self.lifetimes.touch(home, first..end);
+        let home = self.tensors.buffer(tensor, stage, ipu, Pass::Forward);
+        self.lifetimes.extend_to(home, first..end);
         copy
     }
 
-    fn host_output(&mut self, tensor: TensorId, stage: usize) -> HostCopy {
+    fn host_output(&mut self, tensor: TensorId, stage: usize) -> HostStreamCopy {
         let ipu = self.ipu(stage);
         let bytes = self.bytes(tensor);
         let name = self.graph.tensor(tensor).name.clone();
@@ -143,27 +143,27 @@ impl Maker<'_> {
         let mut leaving = bytes.clone();
         if io_tiles > 0 {
             leaving = io_mapping(self.lowering.tiles, io_tiles, bytes.total());
-            on_tiles = self.hand_over(&name, ipu, &bytes, &leaving);
+            on_tiles = self.inter_tileset_copy(&name, ipu, &bytes, &leaving);
             self.keep_buffer(&name, ipu, &leaving, None);
         }
         let name = format!("{name}/copyToHost");
         let mut copy = stream_copy(&mut self.tables, &name, stage, ipu, &leaving, false);
-        (copy.on_tiles, copy.sum) = (on_tiles, sum);
-        let home = self.tensors.home(tensor, stage, ipu, Pass::Forward);
-        self.lifetimes.touch(home, first..self.tables.next_step());
+        (copy.tile_items, copy.sum_items) = (on_tiles, sum);
+        let home = self.tensors.buffer(tensor, stage, ipu, Pass::Forward);
+        self.lifetimes.extend_to(home, first..self.tables.next_step());
         copy
     }
 
     /// Adds a result to its sum on the IPU, where only sums are sent.
-    fn sum_of_outputs(&mut self, tensor: TensorId, ipu: u32) -> Vec<Item> {
+    fn sum_of_outputs(&mut self, tensor: TensorId, ipu: u32) -> Vec<FragmentItem> {
         if self.spec.options.output_mode != OutputMode::Sum {
             return Vec::new();
         }
         let name = self.graph.tensor(tensor).name.clone();
-        let dtype = self.lowering.ty(tensor).dtype;
+        let dtype = self.lowering.tensor_type(tensor).dtype;
         let elements = self.lowering.layout_or_linear(tensor).elements;
-        let phase = elementwise::binary_in_place("sum/Add", Binary::Add, dtype, &elements);
-        let work = Work { items: vec![WorkItem::Phase(phase)], temporaries: Vec::new() };
+        let phase = elementwise::binary_in_place("sum/Add", BinaryOpType::Add, dtype, &elements);
+        let work = OperationWork { items: vec![OperationWorkItem::Phase(phase)], temporaries: Vec::new() };
         let bytes = self.bytes(tensor);
         self.keep_buffer(&format!("{name}/sum"), ipu, &bytes, None);
         self.tables.work(None, &name, ipu, &work).items
@@ -177,47 +177,47 @@ impl Maker<'_> {
         bytes: &TileRuns<u64>,
         lifetime: Option<std::ops::Range<u32>>,
     ) {
-        self.extras.push(Extra {
+        self.unplaced_variables.push(UnplacedVariable {
             name: format!("{name}/buffer"),
             category: Category::Variable,
             operation: None,
             shape: String::new(),
             lifetime,
-            place: Place::Any,
+            place: MemoryConstraint::Any,
             bytes: bytes.shifted(self.offset(ipu)),
         });
     }
 
     /// Copies between stages, grouped as the schedule makes them.
-    pub(crate) fn link_copies(&mut self) -> Vec<LinkCopy> {
-        let boundaries: Vec<Boundary> = self.tensors.boundaries().copied().collect();
+    pub(crate) fn link_copies(&mut self) -> Vec<StageCopyGroup> {
+        let boundaries: Vec<StageBoundary> = self.tensors.boundaries().copied().collect();
         if boundaries.is_empty() {
             return Vec::new();
         }
         let copying = self.schedule.copying;
-        if copying == Copying::EverySlot {
+        if copying == StageCopyTiming::EverySlot {
             return vec![self.link_copy(Vec::new(), &boundaries)];
         }
-        let start = |boundary: &Boundary| (boundary.from_stage, boundary.from_pass);
+        let start = |boundary: &StageBoundary| (boundary.from_stage, boundary.from_pass);
         // The last stage goes down in the slot after it went up, so passes alternate over stages.
         let side = |(stage, pass): (usize, Pass)| (stage + usize::from(pass == Pass::Forward)) % 2;
         let mut starts: Vec<(usize, Pass)> = boundaries.iter().map(start).collect();
         starts.sort();
         starts.dedup();
         let groups: Vec<Vec<(usize, Pass)>> = match copying {
-            Copying::EveryOtherSlot => (0..2)
+            StageCopyTiming::EveryOtherSlot => (0..2)
                 .map(|wanted| starts.iter().copied().filter(|at| side(*at) == wanted).collect())
                 .filter(|group: &Vec<_>| !group.is_empty())
                 .collect(),
             _ => starts.into_iter().map(|at| vec![at]).collect(),
         };
-        let from = |group: &[(usize, Pass)]| -> Vec<Boundary> {
+        let from = |group: &[(usize, Pass)]| -> Vec<StageBoundary> {
             boundaries.iter().copied().filter(|boundary| group.contains(&start(boundary))).collect()
         };
         groups.into_iter().map(|group| self.link_copy(group.clone(), &from(&group))).collect()
     }
 
-    fn link_copy(&mut self, after: Vec<(usize, Pass)>, boundaries: &[Boundary]) -> LinkCopy {
+    fn link_copy(&mut self, after: Vec<(usize, Pass)>, boundaries: &[StageBoundary]) -> StageCopyGroup {
         let mut local = Vec::new();
         let mut between = Vec::new();
         for boundary in boundaries {
@@ -229,14 +229,14 @@ impl Maker<'_> {
             }
         }
         let mut copy =
-            LinkCopy { after, exchange: None, flows: Vec::new(), active_tiles: Vec::new(), local };
+            StageCopyGroup { after, exchange: None, flows: Vec::new(), active_tiles: Vec::new(), local };
         if !between.is_empty() {
             self.exchange_between_ipus(&mut copy, &between);
         }
         copy
     }
 
-    fn exchange_between_ipus(&mut self, copy: &mut LinkCopy, boundaries: &[Boundary]) {
+    fn exchange_between_ipus(&mut self, copy: &mut StageCopyGroup, boundaries: &[StageBoundary]) {
         let sync = external_sync(&mut self.tables);
         let name = match copy.after.as_slice() {
             [_] => {
@@ -246,7 +246,7 @@ impl Maker<'_> {
             _ => "inter-ipu-copies/GlobalPre".to_string(),
         };
         let step = self.tables.next_step();
-        let exchange = self.tables.leaf(Program { name, ..leaf(ProgramKind::GlobalExchange) });
+        let exchange = self.tables.push_leaf(Program { name, ..empty_program(ProgramKind::GlobalExchange) });
         let mut tiles = vec![TileTraffic::default(); self.all_tiles()];
         for boundary in boundaries {
             let (from, to) = (self.ipu(boundary.from_stage), self.ipu(boundary.to_stage));
@@ -256,9 +256,9 @@ impl Maker<'_> {
             let (first, end) = (self.tables.tiles_of(from), self.tables.tiles_of(to));
             let route = Route { program: exchange, from: first, to: end, bytes: bytes.total() };
             self.tables.routes.push(route);
-            add_flow(&mut tiles, &bytes.shifted(self.offset(from)), true);
-            add_flow(&mut tiles, &bytes.shifted(self.offset(to)), false);
-            self.keep_boundary(boundary, step..step + 1);
+            add_inter_ipu_traffic(&mut tiles, &bytes.shifted(self.offset(from)), true);
+            add_inter_ipu_traffic(&mut tiles, &bytes.shifted(self.offset(to)), false);
+            self.extend_boundary_lifetimes(boundary, step..step + 1);
         }
         copy.active_tiles = tiles
             .chunks(self.tables.tiles_per_ipu as usize)
@@ -277,15 +277,15 @@ impl Maker<'_> {
     }
 
     /// A copy to the next stage of the same IPU: the tensor stays on its tiles.
-    fn local_copy(&mut self, boundary: &Boundary) -> Vec<Item> {
+    fn local_copy(&mut self, boundary: &StageBoundary) -> Vec<FragmentItem> {
         let name = self.graph.tensor(boundary.tensor).name.clone();
         let bytes = self.bytes(boundary.tensor);
-        let vertex = copy_vertex(self.lowering.ty(boundary.tensor).dtype, 8);
+        let vertex = copy_vertex(self.lowering.tensor_type(boundary.tensor).dtype, 8);
         let phase = arrange("stage-copy/OnTileCopy", vertex, &bytes, WORD_BYTES);
-        let work = Work { items: vec![WorkItem::Phase(phase)], temporaries: Vec::new() };
+        let work = OperationWork { items: vec![OperationWorkItem::Phase(phase)], temporaries: Vec::new() };
         let first = self.tables.next_step();
         let items = self.tables.work(None, &name, self.ipu(boundary.from_stage), &work).items;
-        self.keep_boundary(boundary, first..self.tables.next_step());
+        self.extend_boundary_lifetimes(boundary, first..self.tables.next_step());
         items
     }
 
@@ -294,29 +294,29 @@ impl Maker<'_> {
     }
 
     /// The sent tensor lives until the copy; the received one, read in the next slot, always.
-    fn keep_boundary(&mut self, boundary: &Boundary, steps: std::ops::Range<u32>) {
+    fn extend_boundary_lifetimes(&mut self, boundary: &StageBoundary, steps: std::ops::Range<u32>) {
         let tensor = boundary.tensor;
         let (from, to) = (self.ipu(boundary.from_stage), self.ipu(boundary.to_stage));
-        let sent = self.tensors.home(tensor, boundary.from_stage, from, boundary.from_pass);
+        let sent = self.tensors.buffer(tensor, boundary.from_stage, from, boundary.from_pass);
         // What was restored for the backward pass is sent from where it was made.
-        let part = if matches!(sent.part, Part::Restored(_)) { Part::Made } else { sent.part };
-        self.lifetimes.touch(Home { part, ..sent }, steps);
-        let part = Part::Received(boundary.to_stage);
-        self.lifetimes.touch(Home { tensor, ipu: to, part }, 0..u32::MAX);
+        let part = if matches!(sent.part, TensorBufferKind::Restored(_)) { TensorBufferKind::Original } else { sent.part };
+        self.lifetimes.extend_to(TensorBuffer { part, ..sent }, steps);
+        let part = TensorBufferKind::Received(boundary.to_stage);
+        self.lifetimes.extend_to(TensorBuffer { tensor, ipu: to, part }, 0..u32::MAX);
     }
 }
 
 /// Adds what a copy between IPUs sends from (or brings to) each tile, in messages of 64 words.
-fn add_flow(tiles: &mut [TileTraffic], bytes: &TileRuns<u64>, sends_it: bool) {
+fn add_inter_ipu_traffic(tiles: &mut [TileTraffic], bytes: &TileRuns<u64>, sends_it: bool) {
     for (range, bytes) in bytes.iter() {
         for tile in &mut tiles[range.first as usize..range.end as usize] {
             if sends_it {
                 tile.bytes_out += bytes;
                 tile.bytes_delivered += bytes;
-                tile.messages_out += sends(*bytes, 1);
+                tile.messages_out += send_instructions(*bytes, 1);
             } else {
                 tile.bytes_in += bytes;
-                tile.messages_in += sends(*bytes, 1);
+                tile.messages_in += send_instructions(*bytes, 1);
             }
         }
     }
@@ -328,26 +328,26 @@ pub(crate) fn io_mapping(compute_tiles: u32, io_tiles: u32, total: u64) -> TileR
 }
 
 /// A sync of all IPUs, and with the host where a stream copy follows.
-pub(crate) fn external_sync(tables: &mut Tables) -> ProgramId {
-    tables.program(Program { name: "External".to_string(), ..leaf(ProgramKind::Sync) })
+pub(crate) fn external_sync(tables: &mut ProgramTables) -> ProgramId {
+    tables.program(Program { name: "External".to_string(), ..empty_program(ProgramKind::Sync) })
 }
 
 /// Adds the sync and the three steps of a copy between the host and one IPU.
 pub(crate) fn stream_copy(
-    tables: &mut Tables,
+    tables: &mut ProgramTables,
     name: &str,
     stage: usize,
     ipu: u32,
     bytes: &TileRuns<u64>,
     to_ipu: bool,
-) -> HostCopy {
+) -> HostStreamCopy {
     let sync = external_sync(tables);
     let mut step = |kind| {
-        tables.leaf(Program {
+        tables.push_leaf(Program {
             name: name.to_string(),
             ipu: Some(ipu),
             stream: StreamEnd::Host,
-            ..leaf(kind)
+            ..empty_program(kind)
         })
     };
     let programs = [
@@ -366,14 +366,14 @@ pub(crate) fn stream_copy(
     });
     tables.traffic(programs[2], ipu, tiles, Category::HostExchangeCode);
     let total = bytes.total();
-    HostCopy {
+    HostStreamCopy {
         stage,
         ipu,
         programs,
         bytes_in: if to_ipu { total } else { 0 },
         bytes_out: if to_ipu { 0 } else { total },
         active_tiles: bytes.tile_count() as u32,
-        on_tiles: Vec::new(),
-        sum: Vec::new(),
+        tile_items: Vec::new(),
+        sum_items: Vec::new(),
     }
 }

@@ -1,24 +1,24 @@
 //! The program tree: control programs, the functions they call, and the loops around them.
 
-use super::Prologue;
-use super::fragments::{Extra, Fragment, Maker, leaves};
-use super::tables::{Item, leaf};
-use super::transfers::{HostCopy, LinkCopy, external_sync, stream_copy};
-use crate::lower::work::{Phase, Place, Work, WorkItem};
-use crate::lower::{LowerError, elementwise, exchange};
-use crate::schedule::{Schedule, Slot, Update};
+use super::ProgramPrologue;
+use super::fragments::{UnplacedVariable, StageFragment, ProgramBuilder, program_nodes};
+use super::tables::{FragmentItem, empty_program};
+use super::transfers::{HostStreamCopy, StageCopyGroup, external_sync, stream_copy};
+use crate::lower::work::{WorkPhase, MemoryConstraint, OperationWork, OperationWorkItem};
+use crate::lower::{LoweringError, elementwise, exchange};
+use crate::schedule::{ExecutionSchedule, ScheduleSlot, WeightUpdateTiming};
 use std::collections::BTreeMap;
 use tilescope_report::units::{ProgramId, TileRange, TileRuns};
 use tilescope_report::{Category, Pass, Program, ProgramKind};
 
 /// The pieces of a program and its roots.
-pub(crate) struct Parts {
+pub(crate) struct ProgramParts {
     pub roots: Vec<ProgramId>,
-    pub fragments: Vec<Fragment>,
-    pub prologue: Prologue,
-    pub host_inputs: Vec<HostCopy>,
-    pub host_outputs: Vec<HostCopy>,
-    pub link_copies: Vec<LinkCopy>,
+    pub fragments: Vec<StageFragment>,
+    pub prologue: ProgramPrologue,
+    pub host_inputs: Vec<HostStreamCopy>,
+    pub host_outputs: Vec<HostStreamCopy>,
+    pub link_copies: Vec<StageCopyGroup>,
     pub io_syncs: Vec<ProgramId>,
     pub iteration_sync: ProgramId,
 }
@@ -27,32 +27,32 @@ pub(crate) struct Parts {
 ///
 /// Liveness steps count in the order in which things are made here, which is the order of the
 /// compiled program with loop bodies once.
-pub(crate) fn assemble(maker: &mut Maker, schedule: &Schedule) -> Result<Parts, LowerError> {
+pub(crate) fn assemble(maker: &mut ProgramBuilder, schedule: &ExecutionSchedule) -> Result<ProgramParts, LoweringError> {
     let stages = maker.placement.stages.len();
     let training = maker.spec.model.training;
     maker.lower()?;
     let prologue = prologue(maker);
-    let host_inputs: Vec<HostCopy> =
+    let host_inputs: Vec<HostStreamCopy> =
         (0..stages).flat_map(|stage| maker.host_inputs(stage)).collect();
-    let mut fragments: Vec<Fragment> =
+    let mut fragments: Vec<StageFragment> =
         (0..stages).map(|stage| maker.fragment(stage, Pass::Forward)).collect();
     if training {
         fragments.extend((0..stages).rev().map(|stage| maker.fragment(stage, Pass::Backward)));
     }
-    let host_outputs: Vec<HostCopy> =
+    let host_outputs: Vec<HostStreamCopy> =
         (0..stages).flat_map(|stage| maker.host_outputs(stage)).collect();
     let link_copies = maker.link_copies();
-    if schedule.update != Update::Never {
+    if schedule.update != WeightUpdateTiming::Never {
         fragments.extend((0..stages).map(|stage| maker.fragment(stage, Pass::Update)));
     }
     let ipus = maker.spec.target.ipus;
     let io_sync = |ipu| {
         let name = "Internal".to_string();
-        maker.tables.program(Program { name, ipu: Some(ipu), ..leaf(ProgramKind::Sync) })
+        maker.tables.program(Program { name, ipu: Some(ipu), ..empty_program(ProgramKind::Sync) })
     };
     let io_syncs = (0..ipus).map(io_sync).collect();
     let iteration_sync = external_sync(&mut maker.tables);
-    let mut parts = Parts {
+    let mut parts = ProgramParts {
         roots: Vec::new(),
         fragments,
         prologue,
@@ -68,7 +68,7 @@ pub(crate) fn assemble(maker: &mut Maker, schedule: &Schedule) -> Result<Parts, 
 
 /// Every run begins with two small copies from the host that say which program to run, and an
 /// exchange that tells all tiles.
-fn prologue(maker: &mut Maker) -> Prologue {
+fn prologue(maker: &mut ProgramBuilder) -> ProgramPrologue {
     let word = TileRuns::uniform(TileRange::new(0, 1), 4);
     let mut copies = vec![
         stream_copy(&mut maker.tables, "programId0", 0, 0, &word, true),
@@ -88,7 +88,7 @@ fn prologue(maker: &mut Maker) -> Prologue {
     for tile in 0..tiles {
         maker.tables.code.add(Category::ControlId, tile, if tile == 0 { 8 } else { 0 });
     }
-    Prologue { copies, broadcast }
+    ProgramPrologue { copies, broadcast }
 }
 
 /// Bytes of a seed of the random number generators, on so many tiles.
@@ -97,11 +97,11 @@ fn seed(tiles: u32) -> TileRuns<u64> {
 }
 
 /// Spreads the seed over the tiles of an IPU and sets their generators.
-fn set_seed(maker: &mut Maker, ipu: u32) -> Vec<Item> {
+fn set_seed(maker: &mut ProgramBuilder, ipu: u32) -> Vec<FragmentItem> {
     let tiles = maker.lowering.tiles;
     let speed = maker.lowering.exchange_speed();
     let all = TileRange::new(0, tiles);
-    let mut phases: Vec<Phase> =
+    let mut phases: Vec<WorkPhase> =
         exchange::broadcast("randomSeed", &seed(1), all, tiles, speed).into_iter().collect();
     // poplibs lib/poprand/poprandCycleEstimators.cpp, SetSeedSupervisor.
     let cycles = seed(tiles).map(|_| 14 + 6 * 27);
@@ -111,29 +111,29 @@ fn set_seed(maker: &mut Maker, ipu: u32) -> Vec<Item> {
         1,
         cycles,
     ));
-    let items = phases.into_iter().map(WorkItem::Phase).collect();
-    maker.extras.push(Extra {
+    let items = phases.into_iter().map(OperationWorkItem::Phase).collect();
+    maker.unplaced_variables.push(UnplacedVariable {
         name: "randomSeed".to_string(),
         category: Category::Variable,
         operation: None,
         shape: "uint32[2]".to_string(),
         lifetime: None,
-        place: Place::Any,
+        place: MemoryConstraint::Any,
         bytes: seed(tiles).shifted(ipu * maker.tables.tiles_per_ipu),
     });
-    maker.tables.work(None, "random", ipu, &Work { items, temporaries: Vec::new() }).items
+    maker.tables.work(None, "random", ipu, &OperationWork { items, temporaries: Vec::new() }).items
 }
 
 /// The main program: prologue, switch, and the loops of the schedule.
-fn control_program(maker: &mut Maker, schedule: &Schedule, parts: &Parts) -> ProgramId {
+fn control_program(maker: &mut ProgramBuilder, schedule: &ExecutionSchedule, parts: &ProgramParts) -> ProgramId {
     let mut children: Vec<ProgramId> =
         parts.prologue.copies.iter().flat_map(|copy| copy.programs).collect();
     children.extend(parts.prologue.broadcast.iter().filter_map(|item| match item {
-        Item::Leaf(program) | Item::HostSync { program, .. } => Some(*program),
-        Item::Loop { .. } => None,
+        FragmentItem::Leaf(program) | FragmentItem::HostSync { program, .. } => Some(*program),
+        FragmentItem::Loop { .. } => None,
     }));
     let mut iteration = slots(maker, schedule, parts);
-    if schedule.update == Update::PerIteration {
+    if schedule.update == WeightUpdateTiming::PerIteration {
         let updates = parts.fragments.iter().filter(|fragment| fragment.pass == Pass::Update);
         let updates: Vec<ProgramId> = updates.map(|fragment| fragment.function).collect();
         iteration.extend(updates.into_iter().map(|function| call(maker, function)));
@@ -146,21 +146,21 @@ fn control_program(maker: &mut Maker, schedule: &Schedule, parts: &Parts) -> Pro
 }
 
 /// The slots of one iteration: equal neighbours become a repeat.
-fn slots(maker: &mut Maker, schedule: &Schedule, parts: &Parts) -> Vec<ProgramId> {
+fn slots(maker: &mut ProgramBuilder, schedule: &ExecutionSchedule, parts: &ProgramParts) -> Vec<ProgramId> {
     let mut nodes: Vec<ProgramId> = Vec::new();
     let mut known: BTreeMap<String, ProgramId> = BTreeMap::new();
     let mut at = 0;
     while at < schedule.slots.len() {
         let slot = &schedule.slots[at];
-        let same = |other: &&Slot| {
-            shape(other) == shape(slot) && slot.phase == crate::schedule::Phase::Main
+        let same = |other: &&ScheduleSlot| {
+            slot_signature(other) == slot_signature(slot) && slot.phase == crate::schedule::PipelinePhase::Main
         };
         let times = schedule.slots[at..].iter().take_while(same).count().max(1);
-        let node = match known.get(&shape(slot)) {
+        let node = match known.get(&slot_signature(slot)) {
             Some(node) => *node,
             None => {
                 let node = slot_program(maker, slot, schedule, parts);
-                known.insert(shape(slot), node);
+                known.insert(slot_signature(slot), node);
                 node
             }
         };
@@ -171,28 +171,28 @@ fn slots(maker: &mut Maker, schedule: &Schedule, parts: &Parts) -> Vec<ProgramId
 }
 
 /// What tells slots apart in the program: who works, not on which micro-batch.
-fn shape(slot: &Slot) -> String {
+fn slot_signature(slot: &ScheduleSlot) -> String {
     let turns: Vec<String> =
         slot.turns.iter().map(|turn| format!("{} {:?}", turn.stage, turn.pass)).collect();
-    format!("{} {}", turns.join(","), slot.copies)
+    format!("{} {}", turns.join(","), slot.stage_copies_follow)
 }
 
 /// One slot: copies from the host, turns, copies to the host, copies between IPUs.
-fn slot_program(maker: &mut Maker, slot: &Slot, schedule: &Schedule, parts: &Parts) -> ProgramId {
+fn slot_program(maker: &mut ProgramBuilder, slot: &ScheduleSlot, schedule: &ExecutionSchedule, parts: &ProgramParts) -> ProgramId {
     let works = |stage: usize, pass: Pass| {
         slot.turns.iter().any(|turn| turn.stage == stage && turn.pass == pass)
     };
-    let working = |copies: &[HostCopy]| -> Vec<HostCopy> {
+    let working = |copies: &[HostStreamCopy]| -> Vec<HostStreamCopy> {
         copies.iter().filter(|copy| works(copy.stage, Pass::Forward)).cloned().collect()
     };
     let mut children = Vec::new();
     for copy in working(&parts.host_inputs) {
         children.extend(copy.programs);
-        children.extend(leaves(&copy.on_tiles, &mut maker.tables));
+        children.extend(program_nodes(&copy.tile_items, &mut maker.tables));
     }
     for turn in &slot.turns {
         let mut passes = vec![turn.pass];
-        if turn.pass == Pass::Backward && schedule.update == Update::PerMicroBatch {
+        if turn.pass == Pass::Backward && schedule.update == WeightUpdateTiming::PerMicroBatch {
             passes.push(Pass::Update);
         }
         for pass in passes {
@@ -203,29 +203,29 @@ fn slot_program(maker: &mut Maker, slot: &Slot, schedule: &Schedule, parts: &Par
         }
     }
     for copy in working(&parts.host_outputs) {
-        children.extend(leaves(&copy.sum, &mut maker.tables));
-        children.extend(leaves(&copy.on_tiles, &mut maker.tables));
+        children.extend(program_nodes(&copy.sum_items, &mut maker.tables));
+        children.extend(program_nodes(&copy.tile_items, &mut maker.tables));
         children.extend(copy.programs);
     }
-    if slot.copies {
+    if slot.stage_copies_follow {
         for copy in &parts.link_copies {
             if copy.after.is_empty() || copy.after.iter().any(|(stage, pass)| works(*stage, *pass))
             {
                 children.extend(copy.exchange.into_iter().flatten());
-                children.extend(leaves(&copy.local, &mut maker.tables));
+                children.extend(program_nodes(&copy.local, &mut maker.tables));
             }
         }
     }
     maker.tables.group(ProgramKind::Sequence, "", children)
 }
 
-fn call(maker: &mut Maker, function: ProgramId) -> ProgramId {
+fn call(maker: &mut ProgramBuilder, function: ProgramId) -> ProgramId {
     let name = maker.tables.programs[function.index()].name.clone();
     maker.tables.group(ProgramKind::Call, &name, vec![function])
 }
 
 /// A loop, or the body itself where it runs once.
-fn repeat(maker: &mut Maker, times: u64, body: ProgramId) -> ProgramId {
+fn repeat(maker: &mut ProgramBuilder, times: u64, body: ProgramId) -> ProgramId {
     if times == 1 {
         return body;
     }

@@ -1,28 +1,28 @@
 //! The weight update of one parameter: gradients from the other replicas, state from streaming
 //! memory, and the optimiser on all of it or on this replica's shard.
 
-use super::fragments::Maker;
-use super::tables::{Item, LeafCost, Placed, leaf};
-use super::tensors::Home;
+use super::fragments::ProgramBuilder;
+use super::tables::{FragmentItem, LeafProgramCost, EmittedWork, empty_program};
+use super::tensors::TensorBuffer;
 use super::transfers::external_sync;
-use crate::graph::{BlockId, DType, Graph, Node, Role, Tensor, TensorId, TensorType};
-use crate::lower::collective::{self, Kind, Ranks, Round};
-use crate::lower::exchange::sends;
-use crate::lower::work::{Work, WorkItem};
-use crate::lower::{Lowering, code};
-use crate::ops::Shard;
+use crate::graph::{BlockId, DType, ModelGraph, GraphNode, TensorRole, Tensor, TensorId, TensorInfo};
+use crate::lower::collective::{self, CollectiveKind, CollectiveRanks, CollectiveRound};
+use crate::lower::exchange::send_instructions;
+use crate::lower::work::{OperationWork, OperationWorkItem};
+use crate::lower::{LoweringContext, code};
+use crate::ops::TensorParallelOp;
 use tilescope_report::units::{OperationId, TileRuns};
 use tilescope_report::{Category, Pass, Program, ProgramKind, TileTraffic};
 
-impl Maker<'_> {
+impl ProgramBuilder<'_> {
     /// Puts the update of one parameter down.
     pub(super) fn update_node(
         &mut self,
         index: usize,
-        node: &Node,
+        node: &GraphNode,
         stage: usize,
         ipu: u32,
-    ) -> Vec<Item> {
+    ) -> Vec<FragmentItem> {
         let operation = self.operation(node, &node.name, (stage, node.pass), ipu, None);
         let gradient = node.inputs[1];
         let shard = node.inputs[2..].iter().any(|state| self.sharded.contains(state));
@@ -32,57 +32,57 @@ impl Maker<'_> {
         let first = self.tables.next_step();
         let mut items = Vec::new();
         let (early, late): (Vec<TensorId>, Vec<TensorId>) =
-            off_chip.iter().partition(|tensor| self.graph.tensor(**tensor).role != Role::State);
+            off_chip.iter().partition(|tensor| self.graph.tensor(**tensor).role != TensorRole::OptimizerState);
         for tensor in early {
-            items.extend(self.kept_copy(tensor, ipu, true));
+            items.extend(self.remote_tensor_copy(tensor, ipu, true));
         }
-        items.extend(self.collective(Kind::ReduceScatter, gradient, operation, ipu));
+        items.extend(self.collective(CollectiveKind::ReduceScatter, gradient, operation, ipu));
         if !shard {
-            items.extend(self.collective(Kind::AllGather, gradient, operation, ipu));
+            items.extend(self.collective(CollectiveKind::AllGather, gradient, operation, ipu));
         }
         // State is fetched when the gradient is there, so that it lies in memory for a short time.
         let state_first = self.tables.next_step();
         for tensor in late {
-            items.extend(self.kept_copy(tensor, ipu, true));
+            items.extend(self.remote_tensor_copy(tensor, ipu, true));
         }
         let work = if shard { self.shard_work(node) } else { None };
-        let work = work.unwrap_or_else(|| self.works[index].work.clone());
-        let Placed { items: leaves, steps, shared } =
+        let work = work.unwrap_or_else(|| self.lowered_nodes[index].work.clone());
+        let EmittedWork { items: leaves, steps, shares_code: shared } =
             self.tables.work(Some(operation), &node.name, ipu, &work);
         items.extend(leaves);
-        self.keep_temporaries(&work, operation, &node.name, ipu, &steps);
+        self.push_temporary_variables(&work, operation, &node.name, ipu, &steps);
         if !shared {
-            self.keep_constants(&work, operation, &node.name, ipu);
+            self.push_worklist_variables(&work, operation, &node.name, ipu);
         }
         if shard {
-            items.extend(self.collective(Kind::AllGather, node.inputs[0], operation, ipu));
+            items.extend(self.collective(CollectiveKind::AllGather, node.inputs[0], operation, ipu));
         }
         for tensor in off_chip {
-            items.extend(self.kept_copy(tensor, ipu, false));
+            items.extend(self.remote_tensor_copy(tensor, ipu, false));
         }
         let end = self.tables.next_step();
         for tensor in &node.inputs {
-            let home: Home = self.tensors.home(*tensor, stage, ipu, Pass::Update);
+            let home: TensorBuffer = self.tensors.buffer(*tensor, stage, ipu, Pass::Update);
             let from = match self.graph.tensor(*tensor).role {
-                Role::State => state_first,
+                TensorRole::OptimizerState => state_first,
                 _ => first,
             };
-            self.lifetimes.touch(home, from..end);
+            self.lifetimes.extend_to(home, from..end);
         }
         items
     }
 
     /// The update of one replica's shard, lowered like any other: the collective leaves the shard
     /// laid out evenly over the tiles.
-    fn shard_work(&self, node: &Node) -> Option<Work> {
+    fn shard_work(&self, node: &GraphNode) -> Option<OperationWork> {
         let replicas = u64::from(self.spec.options.replication_factor);
         let shard = |id: &TensorId| {
             let whole = self.graph.tensor(*id);
             let elements = whole.ty.elements().div_ceil(replicas);
-            let ty = TensorType::new([elements], whole.ty.dtype);
+            let ty = TensorInfo::new([elements], whole.ty.dtype);
             Tensor { ty, block: BlockId(0), ..whole.clone() }
         };
-        let graph = Graph {
+        let graph = ModelGraph {
             tensors: node.inputs.iter().map(shard).collect(),
             nodes: Vec::new(),
             blocks: vec![String::new()],
@@ -90,23 +90,23 @@ impl Maker<'_> {
             losses: Vec::new(),
         };
         let inputs: Vec<TensorId> = (0..graph.tensors.len()).map(TensorId).collect();
-        let node = Node { inputs, block: BlockId(0), ..node.clone() };
+        let node = GraphNode { inputs, block: BlockId(0), ..node.clone() };
         let (machine, planning) = (self.lowering.machine, self.lowering.planning);
-        let mut lowering = Lowering::new(&graph, machine, true, planning, self.lowering.plans);
+        let mut lowering = LoweringContext::new(&graph, machine, true, planning, self.lowering.plans);
         node.operator.lower(&mut lowering, &node).ok()
     }
 
     /// What crosses between the IPUs that a layer is split over, after a node at its edge.
     pub(super) fn shard_collective(
         &mut self,
-        node: &Node,
+        node: &GraphNode,
         operation: OperationId,
         ipu: u32,
-    ) -> Vec<Item> {
-        let ranks = Ranks { count: u64::from(self.spec.options.tensor_parallel), ipus: 1 };
-        let halves: &[Kind] = match node.operator.kind() {
-            Shard::SUM => &[Kind::ReduceScatter, Kind::AllGather],
-            Shard::GATHER => &[Kind::AllGather],
+    ) -> Vec<FragmentItem> {
+        let ranks = CollectiveRanks { count: u64::from(self.spec.options.tensor_parallel), ipus: 1 };
+        let halves: &[CollectiveKind] = match node.operator.kind() {
+            TensorParallelOp::ALL_REDUCE => &[CollectiveKind::ReduceScatter, CollectiveKind::AllGather],
+            TensorParallelOp::ALL_GATHER => &[CollectiveKind::AllGather],
             _ => return Vec::new(),
         };
         let whole = node.outputs[0];
@@ -119,33 +119,33 @@ impl Maker<'_> {
     /// One half of an all-reduce over the replicas; nothing where there is one replica.
     fn collective(
         &mut self,
-        kind: Kind,
+        kind: CollectiveKind,
         tensor: TensorId,
         operation: OperationId,
         ipu: u32,
-    ) -> Vec<Item> {
+    ) -> Vec<FragmentItem> {
         let options = &self.spec.options;
         let ipus = u64::from(self.spec.target.ipus * options.tensor_parallel);
-        let ranks = Ranks { count: u64::from(options.replication_factor), ipus };
+        let ranks = CollectiveRanks { count: u64::from(options.replication_factor), ipus };
         self.collective_over(ranks, kind, tensor, operation, ipu)
     }
 
     fn collective_over(
         &mut self,
-        ranks: Ranks,
-        kind: Kind,
+        ranks: CollectiveRanks,
+        kind: CollectiveKind,
         tensor: TensorId,
         operation: OperationId,
         ipu: u32,
-    ) -> Vec<Item> {
-        let dtype = self.lowering.ty(tensor).dtype;
+    ) -> Vec<FragmentItem> {
+        let dtype = self.lowering.tensor_type(tensor).dtype;
         let elements = self.lowering.layout_or_linear(tensor).elements;
         let bytes = elements.total() * dtype.bytes();
         let rounds = collective::rounds(self.system, ranks, kind, bytes);
         let name = format!("{}/{}", self.graph.tensor(tensor).name, kind.name());
-        let step = |maker: &mut Self, round: &Round| {
+        let step = |maker: &mut Self, round: &CollectiveRound| {
             let body = maker.collective_step(kind, &name, dtype, &elements, round, operation, ipu);
-            if round.steps == 1 { body } else { vec![Item::Loop { times: round.steps, body }] }
+            if round.steps == 1 { body } else { vec![FragmentItem::Loop { times: round.steps, body }] }
         };
         rounds.iter().flat_map(|round| step(self, round)).collect()
     }
@@ -153,18 +153,18 @@ impl Maker<'_> {
     #[expect(clippy::too_many_arguments, reason = "a step is made of all of these")]
     fn collective_step(
         &mut self,
-        kind: Kind,
+        kind: CollectiveKind,
         name: &str,
         dtype: DType,
         elements: &TileRuns<u64>,
-        round: &Round,
+        round: &CollectiveRound,
         operation: OperationId,
         ipu: u32,
-    ) -> Vec<Item> {
+    ) -> Vec<FragmentItem> {
         let share = |count: &u64| (*count as f64 * round.share).ceil() as u64;
         let part = elements.map(share);
         let (slice, add) = collective::step_phases(kind, dtype, &part);
-        let phases = |phase| Work { items: vec![WorkItem::Phase(phase)], temporaries: Vec::new() };
+        let phases = |phase| OperationWork { items: vec![OperationWorkItem::Phase(phase)], temporaries: Vec::new() };
         let mut items = self.tables.work(Some(operation), name, ipu, &phases(slice)).items;
         items.extend(self.cross_replica_copy(name, &part.map(|n| n * dtype.bytes()), round, ipu));
         if let Some(add) = add {
@@ -178,38 +178,38 @@ impl Maker<'_> {
         &mut self,
         name: &str,
         bytes: &TileRuns<u64>,
-        round: &Round,
+        round: &CollectiveRound,
         ipu: u32,
-    ) -> Vec<Item> {
+    ) -> Vec<FragmentItem> {
         let total = bytes.total();
         let tiles = bytes.tile_count() as u32;
         let sync = external_sync(&mut self.tables);
         // The replicas run alike, so none waits longer for the others than the signal takes.
         let cycles = self.system.external_sync_cycles;
-        let waiting = super::tables::whole_ipu(ipu, cycles, self.tables.tiles_per_ipu);
+        let waiting = super::tables::whole_ipu_cost(ipu, cycles, self.tables.tiles_per_ipu);
         self.tables.costs.insert(sync, waiting);
         self.tables.programs[sync.index()].ipu = Some(ipu);
         let cycles = (total as f64 / round.bytes_per_cycle).ceil() as u64;
-        let cost = LeafCost {
+        let cost = LeafProgramCost {
             bytes_in: total,
             bytes_out: total,
             active_tiles: tiles,
-            ..super::tables::whole_ipu(ipu, cycles, tiles)
+            ..super::tables::whole_ipu_cost(ipu, cycles, tiles)
         };
         let name = format!("{name}/crossReplicaCopy");
-        let program = Program { name, ipu: Some(ipu), ..leaf(ProgramKind::GlobalExchange) };
+        let program = Program { name, ipu: Some(ipu), ..empty_program(ProgramKind::GlobalExchange) };
         let target = self.tables.kind;
-        let copy = self.tables.costed(program, cost, bytes);
+        let copy = self.tables.push_leaf_with_cost(program, cost, bytes);
         // Equal steps of one IPU share their code.
         let print = format!("{round:?} {bytes:?}");
-        let known = self.tables.has_code(ipu, &print);
+        let known = self.tables.code_exists_or_insert(ipu, &print);
         let code_bytes = if known { 0 } else { code::collective_code_bytes(target) };
         let traffic = bytes.map(|bytes| TileTraffic {
             bytes_in: *bytes,
             bytes_out: *bytes,
             bytes_delivered: *bytes,
-            messages_in: sends(*bytes, 1),
-            messages_out: sends(*bytes, 1),
+            messages_in: send_instructions(*bytes, 1),
+            messages_out: send_instructions(*bytes, 1),
             code_bytes,
         });
         self.tables.traffic(copy, ipu, traffic, Category::GlobalExchangeCode);
@@ -218,6 +218,6 @@ impl Maker<'_> {
             self.tables.code_on(Category::ControlCode, ipu, bytes, control);
             self.tables.code_on(Category::InternalExchangeCode, ipu, bytes, internal);
         }
-        vec![Item::Leaf(sync), Item::Leaf(copy)]
+        vec![FragmentItem::Leaf(sync), FragmentItem::Leaf(copy)]
     }
 }

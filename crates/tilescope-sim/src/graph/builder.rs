@@ -1,6 +1,6 @@
 //! Builds graphs: the words a model definition is written in.
 
-use super::{BlockId, Graph, Node, Role, Tensor, TensorId, TensorType};
+use super::{BlockId, ModelGraph, GraphNode, TensorRole, Tensor, TensorId, TensorInfo};
 use crate::ops::Operator;
 use std::sync::Arc;
 use tilescope_report::Pass;
@@ -21,7 +21,7 @@ const LARGEST_TENSOR_ELEMENTS: u64 = 1 << 40;
 /// A graph under construction.
 #[derive(Debug)]
 pub struct GraphBuilder {
-    graph: Graph,
+    graph: ModelGraph,
     pass: Pass,
     block: BlockId,
 }
@@ -35,7 +35,7 @@ impl Default for GraphBuilder {
 impl GraphBuilder {
     /// An empty graph; the first block is made by the first call of [`GraphBuilder::block`].
     pub fn new() -> Self {
-        let graph = Graph {
+        let graph = ModelGraph {
             tensors: Vec::new(),
             nodes: Vec::new(),
             blocks: Vec::new(),
@@ -46,7 +46,7 @@ impl GraphBuilder {
     }
 
     /// Goes on with an existing graph.
-    pub(super) fn extend(graph: Graph) -> Self {
+    pub(super) fn extend(graph: ModelGraph) -> Self {
         Self { graph, pass: Pass::Backward, block: BlockId(0) }
     }
 
@@ -62,17 +62,17 @@ impl GraphBuilder {
     }
 
     /// What follows belongs to this pass and block.
-    pub(super) fn at(&mut self, pass: Pass, block: BlockId) {
+    pub(super) fn set_pass_and_block(&mut self, pass: Pass, block: BlockId) {
         (self.pass, self.block) = (pass, block);
     }
 
     /// The graph so far.
-    pub(crate) fn graph(&self) -> &Graph {
+    pub(crate) fn graph(&self) -> &ModelGraph {
         &self.graph
     }
 
     /// A tensor of a role other than activation.
-    pub fn tensor(&mut self, name: &str, ty: TensorType, role: Role) -> TensorId {
+    pub fn tensor(&mut self, name: &str, ty: TensorInfo, role: TensorRole) -> TensorId {
         self.graph.tensors.push(Tensor { name: name.to_string(), ty, role, block: self.block });
         TensorId(self.graph.tensors.len() - 1)
     }
@@ -98,9 +98,9 @@ impl GraphBuilder {
                 _ => return Err(refuse(format!("the result is too large: {ty}"))),
             }
             let suffix = if i == 0 { String::new() } else { format!(":{i}") };
-            outputs.push(self.tensor(&format!("{name}{suffix}"), ty, Role::Activation));
+            outputs.push(self.tensor(&format!("{name}{suffix}"), ty, TensorRole::Activation));
         }
-        self.graph.nodes.push(Node {
+        self.graph.nodes.push(GraphNode {
             name: name.to_string(),
             operator: Arc::new(operator),
             inputs: inputs.to_vec(),
@@ -112,7 +112,7 @@ impl GraphBuilder {
     }
 
     /// Runs the operation added last as soon as `operand` is there.
-    pub(crate) fn run_early(&mut self, operand: TensorId) {
+    pub(crate) fn move_last_node_after(&mut self, operand: TensorId) {
         let nodes = &mut self.graph.nodes;
         let made = nodes.iter().rposition(|node| node.outputs.contains(&operand));
         if let Some((made, last)) = made.zip(nodes.len().checked_sub(1)) {
@@ -145,7 +145,7 @@ impl GraphBuilder {
     }
 
     /// The finished graph.
-    pub fn finish(self) -> Graph {
+    pub fn finish(self) -> ModelGraph {
         self.graph
     }
 }

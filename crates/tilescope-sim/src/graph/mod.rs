@@ -7,7 +7,7 @@ mod train;
 
 pub use builder::{GraphBuilder, GraphError};
 pub use dtype::DType;
-pub use train::{Backward, Training};
+pub use train::{GradientBuilder, TrainingConfig};
 
 use crate::ops::Operator;
 use std::fmt;
@@ -20,7 +20,7 @@ pub struct TensorId(pub usize);
 
 /// Index of a node in its graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct NodeId(pub usize);
+pub(crate) struct GraphNodeId(pub usize);
 
 /// Index of a block in its graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,14 +28,14 @@ pub struct BlockId(pub usize);
 
 /// Shape and element type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct TensorType {
+pub struct TensorInfo {
     /// Sizes of the dimensions, outermost first; empty for a scalar.
     pub shape: Vec<u64>,
     /// Element type.
     pub dtype: DType,
 }
 
-impl TensorType {
+impl TensorInfo {
     /// A tensor type.
     pub fn new(shape: impl Into<Vec<u64>>, dtype: DType) -> Self {
         Self { shape: shape.into(), dtype }
@@ -47,17 +47,17 @@ impl TensorType {
     }
 }
 
-impl fmt::Display for TensorType {
+impl fmt::Display for TensorInfo {
     /// `float32[40,1,28,28]`.
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "{}{}", self.dtype.name(), Shape(&self.shape))
+        write!(f, "{}{}", self.dtype.name(), ShapeDisplay(&self.shape))
     }
 }
 
 /// Prints a shape as `[40,1,28,28]`.
-pub(crate) struct Shape<'a>(pub &'a [u64]);
+pub(crate) struct ShapeDisplay<'a>(pub &'a [u64]);
 
-impl fmt::Display for Shape<'_> {
+impl fmt::Display for ShapeDisplay<'_> {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let sizes: Vec<String> = self.0.iter().map(u64::to_string).collect();
         write!(f, "[{}]", sizes.join(","))
@@ -66,7 +66,7 @@ impl fmt::Display for Shape<'_> {
 
 /// What a tensor is to the program, which decides where it lives and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Role {
+pub enum TensorRole {
     /// Streamed from the host for each micro-batch.
     Input,
     /// On the device from the start, laid out linearly by the program.
@@ -74,17 +74,17 @@ pub enum Role {
     /// Weights.
     Parameter,
     /// Optimiser state.
-    State,
+    OptimizerState,
     /// Sum of gradients over the micro-batches of a weight update.
     Accumulator,
     /// Made by an operation.
     Activation,
 }
 
-impl Role {
+impl TensorRole {
     /// Whether the tensor keeps its value between micro-batches.
     pub(crate) fn is_persistent(self) -> bool {
-        matches!(self, Self::Resident | Self::Parameter | Self::State | Self::Accumulator)
+        matches!(self, Self::Resident | Self::Parameter | Self::OptimizerState | Self::Accumulator)
     }
 }
 
@@ -94,16 +94,16 @@ pub struct Tensor {
     /// Name, unique in the graph.
     pub name: String,
     /// Shape and element type.
-    pub ty: TensorType,
+    pub ty: TensorInfo,
     /// What it is to the program.
-    pub role: Role,
+    pub role: TensorRole,
     /// Block whose IPU holds it.
     pub block: BlockId,
 }
 
 /// An operation of the graph.
 #[derive(Clone, Debug)]
-pub struct Node {
+pub struct GraphNode {
     /// Path of names: `layer1/conv`.
     pub name: String,
     /// What it computes.
@@ -120,11 +120,11 @@ pub struct Node {
 
 /// A model, or its training graph. Nodes are in an order in which they can run.
 #[derive(Clone, Debug)]
-pub struct Graph {
+pub struct ModelGraph {
     /// Tensors.
     pub tensors: Vec<Tensor>,
     /// Operations.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<GraphNode>,
     /// Names of the blocks, in the order of the forward pass.
     pub blocks: Vec<String>,
     /// Tensors sent to the host for each micro-batch.
@@ -133,30 +133,30 @@ pub struct Graph {
     pub losses: Vec<TensorId>,
 }
 
-impl Graph {
+impl ModelGraph {
     /// A tensor.
     pub fn tensor(&self, id: TensorId) -> &Tensor {
         &self.tensors[id.0]
     }
 
     /// Types of several tensors.
-    pub(crate) fn types(&self, ids: &[TensorId]) -> Vec<TensorType> {
+    pub(crate) fn types(&self, ids: &[TensorId]) -> Vec<TensorInfo> {
         ids.iter().map(|id| self.tensor(*id).ty.clone()).collect()
     }
 
     /// Tensors of one role.
-    pub(crate) fn with_role(&self, role: Role) -> impl Iterator<Item = TensorId> {
+    pub(crate) fn with_role(&self, role: TensorRole) -> impl Iterator<Item = TensorId> {
         let all = self.tensors.iter().enumerate();
         all.filter(move |(_, tensor)| tensor.role == role).map(|(i, _)| TensorId(i))
     }
 
     /// Number of trainable values.
     pub fn parameter_count(&self) -> u64 {
-        self.with_role(Role::Parameter).map(|id| self.tensor(id).ty.elements()).sum()
+        self.with_role(TensorRole::Parameter).map(|id| self.tensor(id).ty.elements()).sum()
     }
 
     /// Floating point operations of one node.
-    pub fn node_flops(&self, node: &Node) -> u64 {
+    pub fn node_flops(&self, node: &GraphNode) -> u64 {
         node.operator.flops(&self.types(&node.inputs), &self.types(&node.outputs))
     }
 }

@@ -1,13 +1,13 @@
 //! Splits the linear layers of a forward graph over IPUs.
 
-use super::{Graph, Node, Role, Tensor, TensorId};
-use crate::ops::{Operator, Shard};
+use super::{ModelGraph, GraphNode, TensorRole, Tensor, TensorId};
+use crate::ops::{Operator, TensorParallelOp};
 use std::sync::Arc;
 
-impl Graph {
+impl ModelGraph {
     /// Splits every linear layer whose columns divide evenly over `parts` IPUs. The graph that is
     /// left is that of one of them.
-    pub(crate) fn split_linear_layers(self, parts: u64) -> Graph {
+    pub(crate) fn split_linear_layers(self, parts: u64) -> ModelGraph {
         let mut graph = self;
         let nodes = std::mem::take(&mut graph.nodes);
         let uses = |tensor: TensorId| {
@@ -20,7 +20,7 @@ impl Graph {
                     let tensor = graph.tensor(weights);
                     let columns = tensor.ty.shape.last().copied().unwrap_or(0);
                     // Weights that several layers share would be split in several ways.
-                    tensor.role == Role::Parameter
+                    tensor.role == TensorRole::Parameter
                         && tensor.ty.shape.len() == 2
                         && columns.is_multiple_of(parts)
                         && uses(weights) == 1
@@ -35,7 +35,7 @@ impl Graph {
     }
 
     /// Adds one linear layer, split.
-    fn split(&mut self, mut layer: Node, parts: u64) {
+    fn split(&mut self, mut layer: GraphNode, parts: u64) {
         let weights = layer.inputs[1];
         if let Some(columns) = self.tensors[weights.0].ty.shape.last_mut() {
             *columns /= parts;
@@ -43,7 +43,7 @@ impl Graph {
         let (input, output) = (layer.inputs[0], layer.outputs[0]);
         let entered = self.like(input, &layer, "shardInput", 1);
         let part = self.like(output, &layer, "shard", parts);
-        let edge = |name: &str, operator: Shard, from, to| Node {
+        let edge = |name: &str, operator: TensorParallelOp, from, to| GraphNode {
             name: format!("{}/{name}", layer.name),
             operator: Arc::new(operator) as Arc<dyn Operator>,
             inputs: vec![from],
@@ -51,21 +51,21 @@ impl Graph {
             pass: layer.pass,
             block: layer.block,
         };
-        let enter = edge("enterShard", Shard::enter(parts), input, entered);
-        let gather = edge("allGather", Shard::gather(parts), part, output);
+        let enter = edge("enterShard", TensorParallelOp::enter(parts), input, entered);
+        let gather = edge("allGather", TensorParallelOp::gather(parts), part, output);
         layer.inputs[0] = entered;
         layer.outputs[0] = part;
         self.nodes.extend([enter, layer, gather]);
     }
 
     /// An activation like `tensor`, its last dimension divided, in a layer's block.
-    fn like(&mut self, tensor: TensorId, layer: &Node, name: &str, divisor: u64) -> TensorId {
+    fn like(&mut self, tensor: TensorId, layer: &GraphNode, name: &str, divisor: u64) -> TensorId {
         let mut ty = self.tensor(tensor).ty.clone();
         if let Some(last) = ty.shape.last_mut() {
             *last /= divisor;
         }
         let name = format!("{}/{name}", layer.name);
-        self.tensors.push(Tensor { name, ty, role: Role::Activation, block: layer.block });
+        self.tensors.push(Tensor { name, ty, role: TensorRole::Activation, block: layer.block });
         TensorId(self.tensors.len() - 1)
     }
 }

@@ -1,22 +1,22 @@
 //! The training graph: gradients by reverse differentiation, accumulation and the optimiser.
 
 use super::builder::{GraphBuilder, GraphError};
-use super::{Graph, Node, Role, Tensor, TensorId, TensorType};
-use crate::ops::{Accumulate, BinaryOp, Operator, Optimizer, Scale};
+use super::{ModelGraph, GraphNode, TensorRole, Tensor, TensorId, TensorInfo};
+use crate::ops::{AccumulateOp, BinaryOp, Operator, Optimizer, ScaleOp};
 use tilescope_report::Pass;
 
 /// What an operator sees while it is differentiated.
-pub struct Backward<'a> {
+pub struct GradientBuilder<'a> {
     /// The forward node.
-    pub node: &'a Node,
+    pub node: &'a GraphNode,
     /// Gradients of its outputs, where the loss depends on them.
     pub output_gradients: &'a [Option<TensorId>],
     /// For each tensor of the forward pass, whether a parameter is behind it.
-    trained: &'a [bool],
+    requires_gradient: &'a [bool],
     builder: &'a mut GraphBuilder,
 }
 
-impl Backward<'_> {
+impl GradientBuilder<'_> {
     /// The gradient of the only output.
     ///
     /// # Errors
@@ -29,18 +29,18 @@ impl Backward<'_> {
     }
 
     /// The error of an operator that cannot be differentiated.
-    pub(crate) fn no_gradient(&self) -> GraphError {
+    pub(crate) fn no_gradient_error(&self) -> GraphError {
         let problem = format!("{} has no gradient", self.node.operator.kind());
         GraphError { node: self.node.name.clone(), problem }
     }
 
     /// Whether a gradient of this input is of use to anyone.
-    pub(crate) fn wants(&self, input: usize) -> bool {
-        self.trained[self.node.inputs[input].0]
+    pub(crate) fn needs_input_gradient(&self, input: usize) -> bool {
+        self.requires_gradient[self.node.inputs[input].0]
     }
 
     /// Type of an input.
-    pub(crate) fn input_type(&self, input: usize) -> TensorType {
+    pub(crate) fn input_type(&self, input: usize) -> TensorInfo {
         self.builder.graph().tensor(self.node.inputs[input]).ty.clone()
     }
 
@@ -73,7 +73,7 @@ impl Backward<'_> {
 
 /// How a graph is trained.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Training {
+pub struct TrainingConfig {
     /// The optimiser.
     pub optimizer: Optimizer,
     /// Whether several micro-batches share one update: gradients are then accumulated.
@@ -82,31 +82,31 @@ pub struct Training {
     pub loss_scaling: f64,
 }
 
-impl Graph {
+impl ModelGraph {
     /// Adds the backward pass of the losses, gradient accumulation and the weight update.
     ///
     /// # Errors
     /// A model without a loss, or an operator without a gradient.
-    pub fn train(self, training: Training) -> Result<Graph, GraphError> {
+    pub fn train(self, training: TrainingConfig) -> Result<ModelGraph, GraphError> {
         if self.losses.is_empty() {
             let problem = "the model has no loss, so it cannot be trained".to_string();
             return Err(GraphError { node: "loss".to_string(), problem });
         }
         let (forward, losses) = (self.nodes.clone(), self.losses.clone());
-        let trained = self.trained();
+        let trained = self.tensors_requiring_gradient();
         let mut builder = GraphBuilder::extend(self);
         let mut gradients: Vec<Option<TensorId>> = vec![None; builder.graph().tensors.len()];
         for node in forward.iter().rev() {
             let is_loss = node.outputs.iter().any(|output| losses.contains(output));
             let scaling =
-                (is_loss && training.loss_scaling != 1.0).then_some(Scale(training.loss_scaling));
+                (is_loss && training.loss_scaling != 1.0).then_some(ScaleOp(training.loss_scaling));
             if is_loss || node.outputs.iter().any(|output| gradients[output.0].is_some()) {
                 let mut found = differentiate(&mut builder, node, scaling, &gradients, &trained)?;
                 if training.accumulate {
                     accumulate(&mut builder, node, &mut found, &gradients)?;
                 }
                 for (input, gradient) in found {
-                    note(&mut builder, input, gradient, &mut gradients)?;
+                    add_to_gradient(&mut builder, input, gradient, &mut gradients)?;
                 }
             }
         }
@@ -116,8 +116,8 @@ impl Graph {
 
     /// For each tensor, whether a parameter is behind it: nobody asks for other gradients, such as
     /// that of a mask made from the input.
-    fn trained(&self) -> Vec<bool> {
-        let is_parameter = |tensor: &Tensor| tensor.role == Role::Parameter;
+    fn tensors_requiring_gradient(&self) -> Vec<bool> {
+        let is_parameter = |tensor: &Tensor| tensor.role == TensorRole::Parameter;
         let mut trained: Vec<bool> = self.tensors.iter().map(is_parameter).collect();
         for node in &self.nodes {
             if node.inputs.iter().any(|input| trained[input.0]) {
@@ -134,14 +134,14 @@ impl Graph {
 /// `scaling` is applied to those of a loss.
 fn differentiate(
     builder: &mut GraphBuilder,
-    node: &Node,
-    scaling: Option<Scale>,
+    node: &GraphNode,
+    scaling: Option<ScaleOp>,
     gradients: &[Option<TensorId>],
     trained: &[bool],
 ) -> Result<Vec<(TensorId, TensorId)>, GraphError> {
     let output_gradients: Vec<_> = node.outputs.iter().map(|output| gradients[output.0]).collect();
-    builder.at(Pass::Backward, node.block);
-    let mut backward = Backward { node, output_gradients: &output_gradients, trained, builder };
+    builder.set_pass_and_block(Pass::Backward, node.block);
+    let mut backward = GradientBuilder { node, output_gradients: &output_gradients, requires_gradient: trained, builder };
     let gradients = node.operator.differentiate(&mut backward)?;
     let of_inputs = node.inputs.iter().zip(gradients);
     let mut found: Vec<_> = of_inputs
@@ -161,37 +161,37 @@ fn differentiate(
 /// place.
 fn accumulate(
     builder: &mut GraphBuilder,
-    node: &Node,
+    node: &GraphNode,
     found: &mut Vec<(TensorId, TensorId)>,
     gradients: &[Option<TensorId>],
 ) -> Result<(), GraphError> {
     let mut first_uses = Vec::new();
     for (input, gradient) in std::mem::take(found) {
         let tensor = builder.graph().tensor(input).clone();
-        if tensor.role != Role::Parameter {
+        if tensor.role != TensorRole::Parameter {
             first_uses.push((input, gradient));
             continue;
         }
         let (accumulator, name) = match gradients[input.0] {
             Some(accumulator) => (accumulator, format!("{}/accumulate", node.name)),
             None => {
-                builder.at(Pass::Backward, tensor.block);
+                builder.set_pass_and_block(Pass::Backward, tensor.block);
                 let name = format!("Accum___{}", tensor.name);
-                let accumulator = builder.tensor(&name, tensor.ty.clone(), Role::Accumulator);
+                let accumulator = builder.tensor(&name, tensor.ty.clone(), TensorRole::Accumulator);
                 first_uses.push((input, accumulator));
                 (accumulator, format!("{}/accumulate", tensor.name))
             }
         };
-        builder.at(Pass::Backward, node.block);
-        builder.apply_all(&name, Accumulate::default(), &[accumulator, gradient])?;
-        builder.run_early(gradient);
+        builder.set_pass_and_block(Pass::Backward, node.block);
+        builder.apply_all(&name, AccumulateOp::default(), &[accumulator, gradient])?;
+        builder.move_last_node_after(gradient);
     }
     *found = first_uses;
     Ok(())
 }
 
 /// Notes a gradient, added to that of earlier uses.
-fn note(
+fn add_to_gradient(
     builder: &mut GraphBuilder,
     input: TensorId,
     gradient: TensorId,
@@ -211,19 +211,19 @@ fn note(
 fn update(
     builder: &mut GraphBuilder,
     gradients: &[Option<TensorId>],
-    training: Training,
+    training: TrainingConfig,
 ) -> Result<(), GraphError> {
-    let Training { optimizer, accumulate, .. } = training;
-    let parameters: Vec<TensorId> = builder.graph().with_role(Role::Parameter).collect();
+    let TrainingConfig { optimizer, accumulate, .. } = training;
+    let parameters: Vec<TensorId> = builder.graph().with_role(TensorRole::Parameter).collect();
     for parameter in parameters {
         let Some(source) = gradients[parameter.0] else { continue };
         let tensor = builder.graph().tensor(parameter).clone();
-        builder.at(Pass::Update, tensor.block);
+        builder.set_pass_and_block(Pass::Update, tensor.block);
         let mut operands = vec![parameter, source];
         for (state, dtype) in optimizer.states(accumulate) {
             let name = format!("{state}___{}", tensor.name);
-            let ty = TensorType::new(tensor.ty.shape.clone(), dtype.unwrap_or(tensor.ty.dtype));
-            operands.push(builder.tensor(&name, ty, Role::State));
+            let ty = TensorInfo::new(tensor.ty.shape.clone(), dtype.unwrap_or(tensor.ty.dtype));
+            operands.push(builder.tensor(&name, ty, TensorRole::OptimizerState));
         }
         builder.apply_all(
             &format!("{}/{}", tensor.name, optimizer.name()),

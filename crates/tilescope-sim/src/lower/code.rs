@@ -9,7 +9,7 @@ use tilescope_report::{Category, TargetKind, TileTraffic};
 
 /// Bytes each tile has before the program does anything, by category: an adder on GC2
 /// (graphcore/tensorflow docs/logging.rst, 1,216 tiles).
-const FLOOR: &[(Category, u64)] = &[
+const EMPTY_PROGRAM_BYTES: &[(Category, u64)] = &[
     (Category::ControlCode, 700),
     (Category::VertexCode, 140),
     (Category::HostExchangeCode, 289),
@@ -34,7 +34,7 @@ const HOST_BYTES_PER_PACKET: f64 = 12.0;
 const HOST_PACKET_BYTES: (u64, u64) = (1024, 256);
 
 /// Code of one end of a copy between IPUs, and of each 64-word send of it.
-const GLOBAL_BYTES: (u64, u64) = (8, 8);
+const INTER_IPU_COPY_CODE_BYTES: (u64, u64) = (8, 8);
 
 /// A cycle counter of the profiler.
 const COUNTER_BYTES: u64 = 4;
@@ -108,7 +108,7 @@ pub(crate) fn global_code_bytes(traffic: &TileTraffic, kind: TargetKind) -> u64 
         TargetKind::Ipu => {
             let ends = u64::from(traffic.bytes_in > 0) + u64::from(traffic.bytes_out > 0);
             let sends = traffic.messages_in + traffic.messages_out;
-            GLOBAL_BYTES.0 * ends + GLOBAL_BYTES.1 * sends
+            INTER_IPU_COPY_CODE_BYTES.0 * ends + INTER_IPU_COPY_CODE_BYTES.1 * sends
         }
     }
 }
@@ -118,11 +118,11 @@ pub(crate) fn global_code_bytes(traffic: &TileTraffic, kind: TargetKind) -> u64 
 const COLLECTIVE_BYTES: u64 = 8;
 
 /// Control code of each switch case of a step, one for each replica that may run it.
-const CASE_BYTES: u64 = 12;
+const SWITCH_CASE_CODE_BYTES: u64 = 12;
 
 /// Replicas from which steps are looped and find their neighbour in a table: unrolled switches
 /// would grow with the square of the replicas. Assumed; the one published program has four.
-const MOST_CASES: u64 = 8;
+const MAX_UNROLLED_SWITCH_CASES: u64 = 8;
 
 /// Internal exchange code of one step's slice and addition, and of the loop around all steps. Read
 /// off the same table.
@@ -138,10 +138,10 @@ pub(crate) fn collective_code_bytes(kind: TargetKind) -> u64 {
 /// replica with a slice, a copy and an addition for each step.
 pub(crate) fn collective_step_bytes(steps: u64, ranks: u64) -> (u64, u64) {
     let programs = 3 * steps.saturating_sub(1) + 2;
-    let cases = steps.min(MOST_CASES) * ranks.min(MOST_CASES);
-    let control = CONTROL_BYTES_PER_STEP * programs.min(3 * MOST_CASES) + CASE_BYTES * cases;
+    let cases = steps.min(MAX_UNROLLED_SWITCH_CASES) * ranks.min(MAX_UNROLLED_SWITCH_CASES);
+    let control = CONTROL_BYTES_PER_STEP * programs.min(3 * MAX_UNROLLED_SWITCH_CASES) + SWITCH_CASE_CODE_BYTES * cases;
     let (each, around) = COLLECTIVE_EXCHANGE_BYTES;
-    (control, each * steps.min(MOST_CASES) + around)
+    (control, each * steps.min(MAX_UNROLLED_SWITCH_CASES) + around)
 }
 
 /// Code of one host copy on a tile.
@@ -158,19 +158,19 @@ pub(crate) fn host_code_bytes(traffic: &TileTraffic, kind: TargetKind) -> u64 {
 
 /// Bytes per tile and category, for all tiles of a replica.
 #[derive(Clone, Debug)]
-pub(crate) struct CodeAccount {
+pub(crate) struct TileCodeBytes {
     kind: TargetKind,
     tiles: usize,
     by_category: Vec<Vec<u64>>,
     has_copies: Vec<bool>,
 }
 
-impl CodeAccount {
+impl TileCodeBytes {
     /// The floor of an empty program on `tiles` tiles.
     pub(crate) fn new(chip: &Chip, kind: TargetKind, tiles: usize) -> Self {
         let by_category = vec![vec![0; tiles]; Category::ALL.len()];
         let mut account = Self { kind, tiles, by_category, has_copies: vec![false; tiles] };
-        for (category, bytes) in FLOOR {
+        for (category, bytes) in EMPTY_PROGRAM_BYTES {
             account.add_everywhere(*category, *bytes);
         }
         account.add_everywhere(Category::Stack, chip.stack_bytes);

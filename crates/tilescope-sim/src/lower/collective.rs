@@ -5,22 +5,22 @@
 //! last open version (poplibs lib/popops/ReplicatedCollectives.cpp, 2021); bytes per rank are
 //! `(n-1)/n` of the tensor for each half (poplibs tools/collectives.cpp).
 
-use super::elementwise::{self, Binary};
-use super::work::Phase;
+use super::elementwise::{self, BinaryOpType};
+use super::work::WorkPhase;
 use crate::graph::DType;
-use crate::targets::{System, Topology};
+use crate::targets::{SystemCosts, IpuLinkTopology};
 use tilescope_report::units::TileRuns;
 
 /// The two halves of an all-reduce; each is a collective of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum CollectiveKind {
     /// Each replica ends with the sum of its part.
     ReduceScatter,
     /// Each replica ends with all parts.
     AllGather,
 }
 
-impl Kind {
+impl CollectiveKind {
     /// Name in programs.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -32,7 +32,7 @@ impl Kind {
 
 /// How fragments go round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Method {
+pub(crate) enum CollectiveMethod {
     /// One way round.
     ClockwiseRing,
     /// Both ways to the far side: half as many steps.
@@ -45,7 +45,7 @@ pub(crate) enum Method {
 
 /// The replicas that take part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ranks {
+pub(crate) struct CollectiveRanks {
     /// Replicas.
     pub count: u64,
     /// IPUs of each.
@@ -54,9 +54,9 @@ pub(crate) struct Ranks {
 
 /// Steps of one half on one kind of link.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Round {
+pub(crate) struct CollectiveRound {
     /// How fragments go round.
-    pub method: Method,
+    pub method: CollectiveMethod,
     /// Replicas that take part.
     pub ranks: u64,
     /// Steps.
@@ -69,36 +69,36 @@ pub(crate) struct Round {
 
 /// Bytes below which a method with fewer steps wins, for all-gathers; twice as many for
 /// reduce-scatters.
-const SMALL_BARLEY_TWIST: u64 = 196_608;
-const SMALL: u64 = 622_592;
-const SMALL_FROM_FIVE: u64 = 2_490_368;
-const SMALL_FROM_NINE: u64 = 19_922_944;
+const SMALL_BARLEY_TWIST_BYTES: u64 = 196_608;
+const SMALL_ALL_GATHER_BYTES: u64 = 622_592;
+const SMALL_BYTES_FROM_FIVE_RANKS: u64 = 2_490_368;
+const SMALL_BYTES_FROM_NINE_RANKS: u64 = 19_922_944;
 
 /// Ranks from which no ring pair is used whatever the size.
 const MANY_RANKS: u64 = 16;
 
 /// The method for `bytes` on each IPU.
-pub(crate) fn method(topology: Topology, ranks: Ranks, kind: Kind, bytes: u64) -> Method {
+pub(crate) fn method(topology: IpuLinkTopology, ranks: CollectiveRanks, kind: CollectiveKind, bytes: u64) -> CollectiveMethod {
     let bytes = match kind {
-        Kind::AllGather => bytes / ranks.count.max(1),
-        Kind::ReduceScatter => bytes / 2,
+        CollectiveKind::AllGather => bytes / ranks.count.max(1),
+        CollectiveKind::ReduceScatter => bytes / 2,
     };
-    let small = bytes < SMALL
-        || (ranks.count > 4 && bytes < SMALL_FROM_FIVE)
-        || (ranks.count > 8 && bytes < SMALL_FROM_NINE)
+    let small = bytes < SMALL_ALL_GATHER_BYTES
+        || (ranks.count > 4 && bytes < SMALL_BYTES_FROM_FIVE_RANKS)
+        || (ranks.count > 8 && bytes < SMALL_BYTES_FROM_NINE_RANKS)
         || ranks.count > MANY_RANKS;
     match topology {
-        Topology::BarleyTwist if bytes < SMALL_BARLEY_TWIST => Method::MeetInMiddleRing,
-        Topology::BarleyTwist => Method::QuadDirectionalRing,
-        Topology::Torus if ranks.ipus > 1 => Method::MeetInMiddleRing,
-        _ if ranks.ipus > 1 || ranks.count <= 2 => Method::ClockwiseRing,
-        _ if small => Method::MeetInMiddleRing,
-        _ => Method::BidirectionalRingPair,
+        IpuLinkTopology::BarleyTwist if bytes < SMALL_BARLEY_TWIST_BYTES => CollectiveMethod::MeetInMiddleRing,
+        IpuLinkTopology::BarleyTwist => CollectiveMethod::QuadDirectionalRing,
+        IpuLinkTopology::Torus if ranks.ipus > 1 => CollectiveMethod::MeetInMiddleRing,
+        _ if ranks.ipus > 1 || ranks.count <= 2 => CollectiveMethod::ClockwiseRing,
+        _ if small => CollectiveMethod::MeetInMiddleRing,
+        _ => CollectiveMethod::BidirectionalRingPair,
     }
 }
 
 /// The rounds of one half for `bytes` on each IPU: within a rack, and over GW-Links between racks.
-pub(crate) fn rounds(system: &System, ranks: Ranks, kind: Kind, bytes: u64) -> Vec<Round> {
+pub(crate) fn rounds(system: &SystemCosts, ranks: CollectiveRanks, kind: CollectiveKind, bytes: u64) -> Vec<CollectiveRound> {
     if ranks.count < 2 {
         return Vec::new();
     }
@@ -107,13 +107,13 @@ pub(crate) fn rounds(system: &System, ranks: Ranks, kind: Kind, bytes: u64) -> V
     let mut rounds = Vec::new();
     let round = |count: u64, part: f64, bytes_per_cycle: f64| {
         let part_bytes = (bytes as f64 * part) as u64;
-        let method = method(system.topology, Ranks { count, ..ranks }, kind, part_bytes);
+        let method = method(system.topology, CollectiveRanks { count, ..ranks }, kind, part_bytes);
         let steps = match method {
-            Method::ClockwiseRing | Method::BidirectionalRingPair => count - 1,
-            Method::MeetInMiddleRing | Method::QuadDirectionalRing => (count - 1).div_ceil(2),
+            CollectiveMethod::ClockwiseRing | CollectiveMethod::BidirectionalRingPair => count - 1,
+            CollectiveMethod::MeetInMiddleRing | CollectiveMethod::QuadDirectionalRing => (count - 1).div_ceil(2),
         };
         let moved = part * (count - 1) as f64 / count as f64;
-        Round { method, ranks: count, steps, share: moved / steps as f64, bytes_per_cycle }
+        CollectiveRound { method, ranks: count, steps, share: moved / steps as f64, bytes_per_cycle }
     };
     if in_rack > 1 {
         let pair = in_rack == 2 && ranks.ipus == 1;
@@ -123,7 +123,7 @@ pub(crate) fn rounds(system: &System, ranks: Ranks, kind: Kind, bytes: u64) -> V
     if racks > 1 {
         rounds.push(round(racks, 1.0 / in_rack as f64, system.gateway_bytes_per_cycle));
     }
-    if kind == Kind::AllGather {
+    if kind == CollectiveKind::AllGather {
         rounds.reverse();
     }
     rounds
@@ -131,18 +131,18 @@ pub(crate) fn rounds(system: &System, ranks: Ranks, kind: Kind, bytes: u64) -> V
 
 /// What the tiles do in one step besides copying: slice before it, and add after it.
 pub(crate) fn step_phases(
-    kind: Kind,
+    kind: CollectiveKind,
     dtype: DType,
     elements: &TileRuns<u64>,
-) -> (Phase, Option<Phase>) {
+) -> (WorkPhase, Option<WorkPhase>) {
     let slice = elementwise::compute(
         "dynamicSlice",
         format!("popops::DynamicSlice1D<{}>", dtype.poplar_name()),
         3,
         elements.map(|count| slice_cycles(*count, dtype)),
     );
-    let add = (kind == Kind::ReduceScatter)
-        .then(|| elementwise::binary_in_place("Reduce/Add", Binary::Add, dtype, elements));
+    let add = (kind == CollectiveKind::ReduceScatter)
+        .then(|| elementwise::binary_in_place("Reduce/Add", BinaryOpType::Add, dtype, elements));
     (slice, add)
 }
 
@@ -162,19 +162,19 @@ mod tests {
 
     #[test]
     fn methods_follow_the_table() {
-        use Method::{BidirectionalRingPair, ClockwiseRing, MeetInMiddleRing, QuadDirectionalRing};
+        use CollectiveMethod::{BidirectionalRingPair, ClockwiseRing, MeetInMiddleRing, QuadDirectionalRing};
         let all_gather = |topology, count, ipus, fragment: u64| {
-            method(topology, Ranks { count, ipus }, Kind::AllGather, fragment * count)
+            method(topology, CollectiveRanks { count, ipus }, CollectiveKind::AllGather, fragment * count)
         };
-        assert_eq!(all_gather(Topology::Mesh, 2, 1, 10_000_000), ClockwiseRing);
-        assert_eq!(all_gather(Topology::Mesh, 4, 4, 10_000_000), ClockwiseRing);
-        assert_eq!(all_gather(Topology::Torus, 16, 4, 10_000_000), MeetInMiddleRing);
-        assert_eq!(all_gather(Topology::Mesh, 4, 1, 600_000), MeetInMiddleRing);
-        assert_eq!(all_gather(Topology::Mesh, 4, 1, 700_000), BidirectionalRingPair);
-        assert_eq!(all_gather(Topology::Mesh, 8, 1, 700_000), MeetInMiddleRing);
-        assert_eq!(all_gather(Topology::Mesh, 32, 1, 1 << 30), MeetInMiddleRing);
-        assert_eq!(all_gather(Topology::BarleyTwist, 8, 1, 100_000), MeetInMiddleRing);
-        assert_eq!(all_gather(Topology::BarleyTwist, 8, 1, 1 << 20), QuadDirectionalRing);
+        assert_eq!(all_gather(IpuLinkTopology::Mesh, 2, 1, 10_000_000), ClockwiseRing);
+        assert_eq!(all_gather(IpuLinkTopology::Mesh, 4, 4, 10_000_000), ClockwiseRing);
+        assert_eq!(all_gather(IpuLinkTopology::Torus, 16, 4, 10_000_000), MeetInMiddleRing);
+        assert_eq!(all_gather(IpuLinkTopology::Mesh, 4, 1, 600_000), MeetInMiddleRing);
+        assert_eq!(all_gather(IpuLinkTopology::Mesh, 4, 1, 700_000), BidirectionalRingPair);
+        assert_eq!(all_gather(IpuLinkTopology::Mesh, 8, 1, 700_000), MeetInMiddleRing);
+        assert_eq!(all_gather(IpuLinkTopology::Mesh, 32, 1, 1 << 30), MeetInMiddleRing);
+        assert_eq!(all_gather(IpuLinkTopology::BarleyTwist, 8, 1, 100_000), MeetInMiddleRing);
+        assert_eq!(all_gather(IpuLinkTopology::BarleyTwist, 8, 1, 1 << 20), QuadDirectionalRing);
     }
 
     proptest! {
@@ -183,9 +183,9 @@ mod tests {
             log in 1u32..7, ipus in prop_oneof![Just(1u64), Just(4)], bytes in 1u64..1 << 30
         ) {
             let pod = find_system("pod256").expect("a system");
-            let system = System::new(pod, TargetKind::Ipu, ipus as u32, None);
-            let ranks = Ranks { count: 1 << log, ipus };
-            for kind in [Kind::ReduceScatter, Kind::AllGather] {
+            let system = SystemCosts::new(pod, TargetKind::Ipu, ipus as u32, None);
+            let ranks = CollectiveRanks { count: 1 << log, ipus };
+            for kind in [CollectiveKind::ReduceScatter, CollectiveKind::AllGather] {
                 let rounds = rounds(&system, ranks, kind, bytes);
                 let moved: f64 = rounds.iter().map(|round| round.share * round.steps as f64).sum();
                 let expected = (ranks.count - 1) as f64 / ranks.count as f64;

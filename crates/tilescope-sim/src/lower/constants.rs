@@ -20,12 +20,12 @@ pub(crate) const COMPUTE_START_CYCLES: u64 = 80;
 
 /// kx: cycles to arrange broadcast weights on the tile, per cycle of their exchange at 4 bytes
 /// per cycle. Fitted on Poplar IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`.
-pub(crate) const WEIGHT_ARRANGE_SHARE: f64 = 0.241;
+pub(crate) const WEIGHT_REARRANGE_CYCLES_PER_EXCHANGE_CYCLE: f64 = 0.241;
 
 /// al: cycles per byte of rearranged data whose elements are smaller than a word, for exchanges
 /// move words. Fitted on Poplar IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`; of
 /// floats the best fit is 0.
-pub(crate) const REARRANGE_CYCLES_PER_BYTE: f64 = 0.262;
+pub(crate) const SUBWORD_REARRANGE_CYCLES_PER_BYTE: f64 = 0.262;
 
 /// nx: cycles per byte of the input of kernels larger than one, spent gathering it on the tile.
 /// Fitted on Poplar IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`.
@@ -33,7 +33,7 @@ pub(crate) const KERNEL_GATHER_CYCLES_PER_BYTE: f64 = 0.068;
 
 /// ch: cycles per piece gathered where groups of channels do not divide the channels. Fitted on
 /// Poplar IPU Model op benchmarks, `tests/data/poplar_ipumodel_ops.csv`.
-pub(crate) const PIECE_GATHER_CYCLES: f64 = 13.5;
+pub(crate) const RAGGED_PIECE_COPY_CYCLES: f64 = 13.5;
 
 /// Bytes of code that copies rearranged operands into place, where code is compiled: the copies of
 /// several widths that Poplar's compiler makes besides the vertices of poplibs. Fitted on the

@@ -1,10 +1,10 @@
 //! What an operator knows while it is lowered: the machine, the graph, and how tensors lie.
 
-use super::layout::Layout;
-use super::serialise::Serialisation;
-use super::work::{Place, Work};
-use crate::graph::{DType, Graph, Node, Role, TensorId, TensorType};
-use crate::planner::{Machine, Pass, PlanCache, PlanOptions};
+use super::layout::TensorLayout;
+use super::serialise::MatMulSerialization;
+use super::work::{MemoryConstraint, OperationWork};
+use crate::graph::{DType, ModelGraph, GraphNode, TensorRole, TensorId, TensorInfo};
+use crate::planner::{IpuTarget, ConvPass, PlanCache, ConvOptions};
 use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -12,7 +12,7 @@ use std::ops::Range;
 /// An operation that cannot be lowered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{operation}: {problem}")]
-pub struct LowerError {
+pub struct LoweringError {
     /// Its name.
     pub operation: String,
     /// Why.
@@ -21,21 +21,21 @@ pub struct LowerError {
 
 /// Bounds and types that planned operations obey.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PlanningOptions {
+pub struct LoweringOptions {
     /// Share of a tile's memory that temporaries of one operation may fill.
     pub available_memory_proportion: f64,
     /// Element type of partial sums.
     pub partials_type: DType,
     /// How linear layers are cut into parts.
-    pub serialisation: Option<Serialisation>,
+    pub serialisation: Option<MatMulSerialization>,
     /// Whether each convolution begins at a tile of its own.
     pub conv_dithering: bool,
 }
 
 /// What an operation alone is planned with.
-impl Default for PlanningOptions {
+impl Default for LoweringOptions {
     fn default() -> Self {
-        let planned = PlanOptions::new(Pass::MatMul);
+        let planned = ConvOptions::new(ConvPass::MatMul);
         Self {
             available_memory_proportion: planned.available_memory_proportion,
             partials_type: planned.partials,
@@ -48,7 +48,7 @@ impl Default for PlanningOptions {
 /// When operands and results of an operation exist, in phases of its work, and what its vertices
 /// need of their places. By default they exist all the time, anywhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Lives {
+pub struct OperandLiveness {
     /// For each input: the phase from which on it is not read any more. Inputs that are not listed
     /// are read until the end.
     pub inputs_until: Vec<Option<usize>>,
@@ -56,20 +56,20 @@ pub struct Lives {
     /// from the beginning.
     pub outputs_from: Vec<usize>,
     /// Where inputs must be.
-    pub inputs_in: Place,
+    pub input_constraint: MemoryConstraint,
     /// Where outputs must be.
-    pub outputs_in: Place,
+    pub output_constraint: MemoryConstraint,
 }
 
-impl Lives {
+impl OperandLiveness {
     /// For each input the phases it is needed in, of a work of so many.
-    pub(crate) fn of_inputs(&self, phases: usize) -> impl Iterator<Item = Range<usize>> {
+    pub(crate) fn input_phases(&self, phases: usize) -> impl Iterator<Item = Range<usize>> {
         let listed = self.inputs_until.iter().copied().chain(std::iter::repeat(None));
         listed.map(move |until| 0..until.unwrap_or(phases))
     }
 
     /// For each output the phases it exists in, of a work of so many.
-    pub(crate) fn of_outputs(&self, phases: usize) -> impl Iterator<Item = Range<usize>> {
+    pub(crate) fn output_phases(&self, phases: usize) -> impl Iterator<Item = Range<usize>> {
         let listed = self.outputs_from.iter().copied().chain(std::iter::repeat(0));
         listed.map(move |from| from..phases)
     }
@@ -79,59 +79,59 @@ impl Lives {
 ///
 /// Models repeat their layers, so most operations equal one that was lowered before: the same
 /// operator on operands of the same types that lie the same way. Those share its [`Lowered`].
-pub struct Lowering<'a> {
+pub struct LoweringContext<'a> {
     /// The graph.
-    pub graph: &'a Graph,
+    pub graph: &'a ModelGraph,
     /// The chip, and how many of its tiles compute.
-    pub machine: Machine,
+    pub machine: IpuTarget,
     /// Tiles of each IPU that compute.
     pub tiles: u32,
     /// Whether the model is trained: layouts of weights then suit three passes.
     pub training: bool,
     /// Planning bounds.
-    pub planning: PlanningOptions,
+    pub planning: LoweringOptions,
     /// Plans made so far.
     pub plans: &'a PlanCache,
     layouts: Vec<Option<usize>>,
-    known_layouts: Interner,
-    lowered: HashMap<OperationKey, Remembered>,
+    known_layouts: LayoutInterner,
+    lowered: HashMap<LoweringCacheKey, LoweringCacheEntry>,
     plan: Option<String>,
-    lives: Lives,
+    lives: OperandLiveness,
 }
 
 /// What an operation lowers to.
 #[derive(Clone, Debug, Default)]
-pub struct Lowered {
+pub struct LoweredOperation {
     /// What the tiles do.
-    pub work: Work,
+    pub work: OperationWork,
     /// The planner's choice as a JSON object, where there was one.
     pub plan: Option<String>,
     /// When its operands and results exist.
-    pub lives: Lives,
+    pub liveness: OperandLiveness,
 }
 
 /// Everything that what an operation lowers to depends on.
 #[derive(PartialEq, Eq, Hash)]
-struct OperationKey {
+struct LoweringCacheKey {
     operator: String,
-    operands: Vec<(TensorType, Option<usize>)>,
+    operands: Vec<(TensorInfo, Option<usize>)>,
 }
 
 /// What an operation lowered to, and how its operands lie then.
-struct Remembered {
-    lowered: Lowered,
+struct LoweringCacheEntry {
+    lowered: LoweredOperation,
     layouts: Vec<Option<usize>>,
 }
 
 /// Layouts by number: equal layouts have equal numbers.
 #[derive(Default)]
-struct Interner {
-    layouts: Vec<Layout>,
-    numbers: HashMap<Layout, usize>,
+struct LayoutInterner {
+    layouts: Vec<TensorLayout>,
+    numbers: HashMap<TensorLayout, usize>,
 }
 
-impl Interner {
-    fn number(&mut self, layout: Layout) -> usize {
+impl LayoutInterner {
+    fn number(&mut self, layout: TensorLayout) -> usize {
         *self.numbers.entry(layout).or_insert_with_key(|layout| {
             self.layouts.push(layout.clone());
             self.layouts.len() - 1
@@ -140,17 +140,17 @@ impl Interner {
 }
 
 /// Operands of a node: what it reads, then what it makes.
-fn operands(node: &Node) -> impl Iterator<Item = TensorId> {
+fn operands(node: &GraphNode) -> impl Iterator<Item = TensorId> {
     node.inputs.iter().chain(&node.outputs).copied()
 }
 
-impl<'a> Lowering<'a> {
+impl<'a> LoweringContext<'a> {
     /// Nothing is laid out yet but resident tensors, which the program maps linearly.
     pub fn new(
-        graph: &'a Graph,
-        machine: Machine,
+        graph: &'a ModelGraph,
+        machine: IpuTarget,
         training: bool,
-        planning: PlanningOptions,
+        planning: LoweringOptions,
         plans: &'a PlanCache,
     ) -> Self {
         let mut lowering = Self {
@@ -161,12 +161,12 @@ impl<'a> Lowering<'a> {
             planning,
             plans,
             layouts: vec![None; graph.tensors.len()],
-            known_layouts: Interner::default(),
+            known_layouts: LayoutInterner::default(),
             lowered: HashMap::new(),
             plan: None,
-            lives: Lives::default(),
+            lives: OperandLiveness::default(),
         };
-        for tensor in graph.with_role(Role::Resident) {
+        for tensor in graph.with_role(TensorRole::Resident) {
             lowering.layout_or_linear(tensor);
         }
         lowering
@@ -176,10 +176,10 @@ impl<'a> Lowering<'a> {
     /// for them, whoever reads them first. What cannot be planned is found again, and said, when
     /// the operation is lowered.
     pub fn plan_ahead(&mut self) {
-        let planned: Vec<&Node> =
+        let planned: Vec<&GraphNode> =
             self.graph.nodes.iter().filter(|node| node.operator.is_planned()).collect();
-        let mut numbers: HashMap<(String, Vec<TensorType>), usize> = HashMap::new();
-        let mut different: Vec<&Node> = Vec::new();
+        let mut numbers: HashMap<(String, Vec<TensorInfo>), usize> = HashMap::new();
+        let mut different: Vec<&GraphNode> = Vec::new();
         let kinds = planned.iter().map(|node| {
             let key = (format!("{:?}", node.operator), self.graph.types(&node.inputs));
             *numbers.entry(key).or_insert_with(|| {
@@ -188,7 +188,7 @@ impl<'a> Lowering<'a> {
             })
         });
         let kinds: Vec<usize> = kinds.collect();
-        let weights: Vec<Option<Layout>> =
+        let weights: Vec<Option<TensorLayout>> =
             different.par_iter().map(|node| node.operator.plan_ahead(self, node)).collect();
         let casts: HashSet<TensorId> = self
             .graph
@@ -199,12 +199,12 @@ impl<'a> Lowering<'a> {
             .collect();
         for (node, kind) in planned.into_iter().zip(kinds) {
             let tensor = node.inputs[1];
-            let kept = self.graph.tensor(tensor).role == Role::Parameter;
+            let kept = self.graph.tensor(tensor).role == TensorRole::Parameter;
             if let Some(layout) = &weights[kind]
                 && (kept || casts.contains(&tensor))
                 && self.layout(tensor).is_none()
             {
-                self.lay_out(tensor, layout.clone());
+                self.set_layout(tensor, layout.clone());
             }
         }
     }
@@ -213,9 +213,9 @@ impl<'a> Lowering<'a> {
     ///
     /// # Errors
     /// Where no plan exists.
-    pub fn lower(&mut self, node: &Node) -> Result<Lowered, LowerError> {
-        let types = operands(node).map(|tensor| self.ty(tensor).clone());
-        let key = OperationKey {
+    pub fn lower(&mut self, node: &GraphNode) -> Result<LoweredOperation, LoweringError> {
+        let types = operands(node).map(|tensor| self.tensor_type(tensor).clone());
+        let key = LoweringCacheKey {
             operator: format!("{:?}", node.operator),
             operands: types.zip(operands(node).map(|tensor| self.layouts[tensor.0])).collect(),
         };
@@ -227,45 +227,45 @@ impl<'a> Lowering<'a> {
         }
         let work = node.operator.lower(self, node)?;
         let (plan, lives) = (self.plan.take(), std::mem::take(&mut self.lives));
-        let lowered = Lowered { work, plan, lives };
+        let lowered = LoweredOperation { work, plan, liveness: lives };
         let layouts = operands(node).map(|tensor| self.layouts[tensor.0]).collect();
-        self.lowered.insert(key, Remembered { lowered: lowered.clone(), layouts });
+        self.lowered.insert(key, LoweringCacheEntry { lowered: lowered.clone(), layouts });
         Ok(lowered)
     }
 
     /// Type of a tensor.
-    pub fn ty(&self, tensor: TensorId) -> &'a TensorType {
+    pub fn tensor_type(&self, tensor: TensorId) -> &'a TensorInfo {
         &self.graph.tensor(tensor).ty
     }
 
     /// How a tensor lies, if it was laid out.
-    pub fn layout(&self, tensor: TensorId) -> Option<&Layout> {
+    pub fn layout(&self, tensor: TensorId) -> Option<&TensorLayout> {
         self.layouts[tensor.0].map(|number| &self.known_layouts.layouts[number])
     }
 
     /// Lays a tensor out.
-    pub(crate) fn lay_out(&mut self, tensor: TensorId, layout: Layout) {
+    pub(crate) fn set_layout(&mut self, tensor: TensorId, layout: TensorLayout) {
         self.layouts[tensor.0] = Some(self.known_layouts.number(layout));
     }
 
     /// How a tensor lies; one that nobody placed yet is placed linearly.
-    pub(crate) fn layout_or_linear(&mut self, tensor: TensorId) -> Layout {
+    pub(crate) fn layout_or_linear(&mut self, tensor: TensorId) -> TensorLayout {
         if let Some(layout) = self.layout(tensor) {
             return layout.clone();
         }
-        let ty = self.ty(tensor);
-        let layout = Layout::linear(ty.elements(), ty.dtype.bytes(), self.tiles);
-        self.lay_out(tensor, layout.clone());
+        let ty = self.tensor_type(tensor);
+        let layout = TensorLayout::linear(ty.elements(), ty.dtype.bytes(), self.tiles);
+        self.set_layout(tensor, layout.clone());
         layout
     }
 
     /// Notes the planner's choice for the operation being lowered, as a JSON object.
-    pub(crate) fn note_plan(&mut self, plan: String) {
+    pub(crate) fn record_plan(&mut self, plan: String) {
         self.plan = Some(plan);
     }
 
     /// Notes when operands and results of the operation being lowered exist.
-    pub(crate) fn note_lives(&mut self, lives: Lives) {
+    pub(crate) fn record_liveness(&mut self, lives: OperandLiveness) {
         self.lives = lives;
     }
 }

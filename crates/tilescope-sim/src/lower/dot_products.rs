@@ -5,14 +5,14 @@
 
 use super::elementwise::WORKERS;
 use super::exchange;
-use super::layout::{Layout, Order};
+use super::layout::{TensorLayout, ElementOrder};
 use super::runs;
-use super::work::{Phase, PhaseKind, Place, Temporary, VertexUse, Work};
+use super::work::{WorkPhase, WorkPhaseKind, MemoryConstraint, TemporaryVariable, VertexInstances, OperationWork};
 use tilescope_report::Category;
 use tilescope_report::units::TileRuns;
 
 /// Bytes of a value: the codelets know floats only.
-const BYTES: u64 = 4;
+const FLOAT_BYTES: u64 = 4;
 
 /// Cycles of a vertex on `count` values: the tutorial's estimate for its start, and two floats a
 /// cycle.
@@ -22,7 +22,7 @@ fn vertex_cycles(count: u64) -> u64 {
 
 /// Sizes of the product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct DotProducts {
+pub(crate) struct MatVecDotProducts {
     /// Rows of the matrix.
     pub rows: u64,
     /// Columns of the matrix, values of the vector.
@@ -31,7 +31,7 @@ pub(crate) struct DotProducts {
     pub tiles: u32,
 }
 
-impl DotProducts {
+impl MatVecDotProducts {
     /// The tutorial's own estimate of both compute sets and their exchanges, for rows cut into so
     /// many segments.
     fn estimate(&self, segments: u64, bytes_per_cycle: u64) -> u64 {
@@ -42,9 +42,9 @@ impl DotProducts {
         let busy =
             |vertices: u64, values: u64| vertices.next_multiple_of(WORKERS) * vertex_cycles(values);
         busy(products, longest)
-            + products.div_ceil(self.rows) * longest * BYTES / bytes_per_cycle
+            + products.div_ceil(self.rows) * longest * FLOAT_BYTES / bytes_per_cycle
             + busy(sums, segments)
-            + sums * segments * BYTES / bytes_per_cycle
+            + sums * segments * FLOAT_BYTES / bytes_per_cycle
     }
 
     /// Segments of a row: the number with the lowest estimate, the smallest among equals.
@@ -72,9 +72,9 @@ impl DotProducts {
     }
 
     /// How the result lies.
-    pub(crate) fn result(&self) -> Layout {
+    pub(crate) fn result(&self) -> TensorLayout {
         let elements = self.per_tile(self.rows, |rows| rows.end - rows.start);
-        Layout { elements, order: Order::Linear }
+        TensorLayout { elements, order: ElementOrder::Linear }
     }
 
     /// The product of a matrix and a vector whose bytes lie as given: rows of the matrix go to
@@ -84,7 +84,7 @@ impl DotProducts {
         matrix: &TileRuns<u64>,
         vector: &TileRuns<u64>,
         speed: u64,
-    ) -> Work {
+    ) -> OperationWork {
         let segments = self.segments(speed);
         let products = self.rows * segments;
         let length = |segment: u64| {
@@ -106,13 +106,13 @@ impl DotProducts {
         let needed = |range: std::ops::Range<u64>| -> u64 {
             if range.is_empty() { 0 } else { crossed(&range).map(length).sum() }
         };
-        let placed = self.per_tile(products, |range| values(range) * BYTES);
-        let parts = self.per_tile(products, |range| needed(range) * BYTES);
-        let partials = self.per_tile(products, |range| (range.end - range.start) * BYTES);
-        let gathered = self.per_tile(self.rows, |rows| (rows.end - rows.start) * segments * BYTES);
+        let placed = self.per_tile(products, |range| values(range) * FLOAT_BYTES);
+        let parts = self.per_tile(products, |range| needed(range) * FLOAT_BYTES);
+        let partials = self.per_tile(products, |range| (range.end - range.start) * FLOAT_BYTES);
+        let gathered = self.per_tile(self.rows, |rows| (rows.end - rows.start) * segments * FLOAT_BYTES);
         let count = |vertices: u64| self.per_tile(vertices, |range| range.end - range.start);
         let tiles = self.tiles;
-        let mut work = Work::default();
+        let mut work = OperationWork::default();
         work.push_some(exchange::relayout("matrix", matrix, &placed, true, tiles, speed));
         let ready = work.phases().len();
         work.push_some(exchange::phase("mulCS", &parts, vector, (1, 1), tiles, speed));
@@ -123,11 +123,11 @@ impl DotProducts {
         work.push_some(exchange::phase("reduceCS", &gathered, &partials, messages, tiles, speed));
         work.push(vertices("reduceCS", "ReduceVertex", count(self.rows), segments));
         let end = work.phases().len();
-        let temporary = |name: &str, category, bytes, live| Temporary {
+        let temporary = |name: &str, category, bytes, live| TemporaryVariable {
             name: name.to_string(),
             category,
             bytes,
-            place: Place::Any,
+            memory_constraint: MemoryConstraint::Any,
             live,
         };
         work.temporaries = vec![
@@ -141,16 +141,16 @@ impl DotProducts {
 }
 
 /// A compute set of vertices on `values` values each, six at a time.
-fn vertices(name: &str, kind: &str, count: TileRuns<u64>, values: u64) -> Phase {
+fn vertices(name: &str, kind: &str, count: TileRuns<u64>, values: u64) -> WorkPhase {
     let cycles = count.map(|count| count.next_multiple_of(WORKERS) * vertex_cycles(values));
-    let vertices = VertexUse {
+    let vertices = VertexInstances {
         vertex_type: kind.to_string(),
         count,
         edges: 3,
         field_bytes: 0,
         constant_bytes: 0,
     };
-    Phase { name: name.to_string(), kind: PhaseKind::Compute { cycles, vertices: vec![vertices] } }
+    WorkPhase { name: name.to_string(), kind: WorkPhaseKind::Compute { cycles, vertices: vec![vertices] } }
 }
 
 #[cfg(test)]
@@ -162,7 +162,7 @@ mod tests {
     /// The tutorial prints what it chose for 10000 x 1000 on 1,472 tiles.
     #[test]
     fn rows_are_cut_as_the_tutorial_says() {
-        let sizes = DotProducts { rows: 10_000, columns: 1_000, tiles: 1472 };
+        let sizes = MatVecDotProducts { rows: 10_000, columns: 1_000, tiles: 1472 };
         assert_eq!((sizes.segments(4), sizes.estimate(7, 4)), (7, 3_996));
     }
 
@@ -171,12 +171,12 @@ mod tests {
         fn every_value_of_the_matrix_has_its_vertex(
             rows in 1u64..3_000, columns in 1u64..300, tiles in 1u32..200,
         ) {
-            let sizes = DotProducts { rows, columns, tiles };
-            let even = TileRuns::uniform(TileRange::new(0, 1), rows * columns * BYTES);
-            let vector = TileRuns::uniform(TileRange::new(0, 1), columns * BYTES);
+            let sizes = MatVecDotProducts { rows, columns, tiles };
+            let even = TileRuns::uniform(TileRange::new(0, 1), rows * columns * FLOAT_BYTES);
+            let vector = TileRuns::uniform(TileRange::new(0, 1), columns * FLOAT_BYTES);
             let work = sizes.product(&even, &vector, 4);
             let placed = &work.temporaries[0].bytes;
-            prop_assert_eq!(placed.total(), rows * columns * BYTES);
+            prop_assert_eq!(placed.total(), rows * columns * FLOAT_BYTES);
             let [partials, gathered] = [&work.temporaries[2], &work.temporaries[3]];
             prop_assert_eq!(partials.bytes.total(), gathered.bytes.total());
         }

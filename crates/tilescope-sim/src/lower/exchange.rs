@@ -4,7 +4,7 @@
 //! send, each message counted once per receiver.
 
 use super::constants::MESSAGE_CYCLES;
-use super::work::{Phase, PhaseKind};
+use super::work::{WorkPhase, WorkPhaseKind};
 use tilescope_report::TileTraffic;
 use tilescope_report::units::{TileRange, TileRuns};
 
@@ -19,7 +19,7 @@ const RELAYOUT_MESSAGES: u64 = 4;
 const TRANSPOSING_MESSAGES: u64 = 16;
 
 /// Send instructions for equal messages of `bytes` in all: each takes its own.
-pub(crate) fn sends(bytes: u64, messages: u64) -> u64 {
+pub(crate) fn send_instructions(bytes: u64, messages: u64) -> u64 {
     let messages = messages.max(1);
     messages * bytes.div_ceil(messages).div_ceil(4 * WORDS_PER_SEND)
 }
@@ -57,7 +57,7 @@ fn traffic(
             bytes_out,
             bytes_delivered,
             messages_in: if bytes_in > 0 { messages_in(tile) } else { 0 },
-            messages_out: if bytes_out > 0 { sends(bytes_out, messages_out) } else { 0 },
+            messages_out: if bytes_out > 0 { send_instructions(bytes_out, messages_out) } else { 0 },
             code_bytes: 0,
         })
     });
@@ -72,15 +72,15 @@ pub(crate) fn phase(
     messages: (u64, u64),
     tiles: u32,
     bytes_per_cycle: u64,
-) -> Option<Phase> {
+) -> Option<WorkPhase> {
     if received.total() == 0 || sent.total() == 0 {
         return None;
     }
     let traffic = traffic(received, sent, |_| messages.0, messages.1, tiles);
     let cycles = traffic.map(|tile| tile.bytes_in.max(tile.bytes_out).div_ceil(bytes_per_cycle));
-    Some(Phase {
+    Some(WorkPhase {
         name: format!("{name}/ExchangePre"),
-        kind: PhaseKind::Exchange { traffic, cycles, in_order: false },
+        kind: WorkPhaseKind::Exchange { traffic, cycles, in_order: false },
     })
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn gather(
     messages: &TileRuns<u64>,
     tiles: u32,
     bytes_per_cycle: u64,
-) -> Option<Phase> {
+) -> Option<WorkPhase> {
     if received.total() == 0 || sent.total() == 0 {
         return None;
     }
@@ -103,9 +103,9 @@ pub(crate) fn gather(
         let receiving = tile.bytes_in.div_ceil(bytes_per_cycle) + MESSAGE_CYCLES * tile.messages_in;
         receiving.max(tile.bytes_out.div_ceil(bytes_per_cycle))
     });
-    Some(Phase {
+    Some(WorkPhase {
         name: format!("{name}/ExchangePre"),
-        kind: PhaseKind::Exchange { traffic, cycles, in_order: false },
+        kind: WorkPhaseKind::Exchange { traffic, cycles, in_order: false },
     })
 }
 
@@ -118,10 +118,10 @@ pub(crate) fn relayout(
     reorder: bool,
     tiles: u32,
     bytes_per_cycle: u64,
-) -> Option<Phase> {
+) -> Option<WorkPhase> {
     let messages = if reorder { TRANSPOSING_MESSAGES } else { RELAYOUT_MESSAGES };
     let mut phase = phase(name, to, from, (messages, messages), tiles, bytes_per_cycle)?;
-    if let PhaseKind::Exchange { in_order, .. } = &mut phase.kind {
+    if let WorkPhaseKind::Exchange { in_order, .. } = &mut phase.kind {
         *in_order = !reorder;
     }
     Some(phase)
@@ -134,7 +134,7 @@ pub(crate) fn broadcast(
     receivers: TileRange,
     tiles: u32,
     bytes_per_cycle: u64,
-) -> Option<Phase> {
+) -> Option<WorkPhase> {
     let received = TileRuns::uniform(receivers, holders.total());
     phase(name, &received, holders, (2, 2), tiles, bytes_per_cycle)
 }
@@ -149,7 +149,7 @@ mod tests {
         fn what_is_sent_arrives(holders in 1u32..40, bytes in 1u64..10_000, receivers in 1u32..100) {
             let held = TileRuns::uniform(TileRange::new(0, holders), bytes);
             let phase = broadcast("bias", &held, TileRange::new(0, receivers), 128, 4).expect("bytes move");
-            let PhaseKind::Exchange { traffic, .. } = phase.kind else { panic!("an exchange") };
+            let WorkPhaseKind::Exchange { traffic, .. } = phase.kind else { panic!("an exchange") };
             let received: u64 = traffic.map(|tile| tile.bytes_in).total();
             let delivered: u64 = traffic.map(|tile| tile.bytes_delivered).total();
             prop_assert_eq!(received, delivered);

@@ -2,14 +2,14 @@
 
 use super::dither::hash;
 use super::runs::per_tile;
-use super::split::{self, Bounds};
+use super::split::{self, SplitBounds};
 use crate::planner::ranges::gcd;
 use std::ops::Range;
 use tilescope_report::units::{TileRange, TileRuns};
 
 /// The order of elements inside the tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Order {
+pub enum ElementOrder {
     /// As the shape says, innermost dimension contiguous.
     Linear,
     /// Groups of one axis are contiguous, as planned operations read and write them.
@@ -23,7 +23,7 @@ pub enum Order {
     Reshaped,
 }
 
-impl Order {
+impl ElementOrder {
     /// The innermost axis of a tensor of `shape`, and how many elements of it lie together.
     pub(crate) fn innermost(self, shape: &[u64]) -> (usize, u64) {
         match self {
@@ -84,11 +84,11 @@ impl Order {
 
 /// Where the elements of a tensor are, and in which order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Layout {
+pub struct TensorLayout {
     /// Elements on each tile of the IPU, tiles numbered from 0.
     pub elements: TileRuns<u64>,
     /// Their order.
-    pub order: Order,
+    pub order: ElementOrder,
 }
 
 /// Fewest bytes of a tensor that `mapTensorLinearly` puts on one tile
@@ -98,13 +98,13 @@ const LINEAR_MIN_BYTES: u64 = 128;
 /// Width of a load.
 const LOAD_BYTES: u64 = 8;
 
-impl Layout {
+impl TensorLayout {
     /// Elements dealt out evenly from tile 0 up, as `poputil::mapTensorLinearly` does: in grains
     /// of 8 bytes, at least 128 bytes on a tile, as few tiles as keep the fullest one small (poplibs lib/poputil/TileMapping.cpp).
     pub(crate) fn linear(elements: u64, element_bytes: u64, tiles: u32) -> Self {
         Self {
             elements: linear_mapping(elements, element_bytes, LINEAR_MIN_BYTES, tiles),
-            order: Order::Linear,
+            order: ElementOrder::Linear,
         }
     }
 
@@ -119,12 +119,12 @@ impl Layout {
         tiles: u32,
     ) -> Self {
         let grain = (LOAD_BYTES / element_bytes.max(1)).max(1);
-        let bounds = Bounds { grain, most: tiles.into(), least: grain };
-        let parts: Vec<Range<u64>> = split::parts(elements, bounds).collect();
+        let bounds = SplitBounds { grain, most: tiles.into(), least: grain };
+        let parts: Vec<Range<u64>> = split::split_evenly(elements, bounds).collect();
         let free = u64::from(tiles) + 1 - parts.len() as u64;
         let first = (hash(shape.iter().copied()) % free) as u32;
         let held = (first..).zip(parts).map(|(tile, part)| (tile, part.end - part.start));
-        Self { elements: per_tile(held), order: Order::Linear }
+        Self { elements: per_tile(held), order: ElementOrder::Linear }
     }
 
     /// How many elements of the innermost axis of a tensor of `shape` lie together on one tile:
@@ -178,12 +178,12 @@ pub(crate) fn linear_mapping(
     min_bytes: u64,
     tiles: u32,
 ) -> TileRuns<u64> {
-    let bounds = Bounds {
+    let bounds = SplitBounds {
         grain: (8 / element_bytes).max(1),
         most: u64::from(tiles),
         least: min_bytes.div_ceil(element_bytes),
     };
-    let counts = split::parts(elements, bounds).map(|part| Some(part.end - part.start));
+    let counts = split::split_evenly(elements, bounds).map(|part| Some(part.end - part.start));
     TileRuns::from_tiles(0, counts)
 }
 
@@ -194,13 +194,13 @@ mod tests {
 
     #[test]
     fn small_tensors_stay_on_few_tiles() {
-        assert_eq!(Layout::linear(10, 4, 1472).elements.tile_count(), 1);
-        assert_eq!(Layout::linear(64, 4, 1472).elements.tile_count(), 2);
+        assert_eq!(TensorLayout::linear(10, 4, 1472).elements.tile_count(), 1);
+        assert_eq!(TensorLayout::linear(64, 4, 1472).elements.tile_count(), 2);
     }
 
     #[test]
     fn views_keep_groups_together() {
-        let grouped = |axis, group| Order::Grouped { axis, group };
+        let grouped = |axis, group| ElementOrder::Grouped { axis, group };
         // Heads cut the channels of a layer into pieces of 64.
         let heads = grouped(1, 16).reshaped(&[1024, 1024], &[8, 128, 16, 64]);
         assert_eq!(heads, grouped(3, 16));
@@ -209,7 +209,7 @@ mod tests {
         // Channels cut into groups of 4: every second pair of a run of 8 is another group.
         let groups = grouped(1, 8).reshaped(&[16, 12, 59, 59], &[16, 3, 4, 59, 59]);
         assert_eq!(groups, grouped(2, 4));
-        assert_eq!(grouped(1, 8).reshaped(&[16, 12, 6, 6], &[16, 432]), Order::Reshaped);
+        assert_eq!(grouped(1, 8).reshaped(&[16, 12, 6, 6], &[16, 432]), ElementOrder::Reshaped);
     }
 
     proptest! {
@@ -224,9 +224,9 @@ mod tests {
         ) {
             let (axis, inner) = (axis % shape.len(), inner % shape.len());
             let elements = shape.iter().product();
-            let mut layout = Layout::linear(elements, 4, 40);
+            let mut layout = TensorLayout::linear(elements, 4, 40);
             if grouped {
-                layout.order = Order::Grouped { axis: inner, group };
+                layout.order = ElementOrder::Grouped { axis: inner, group };
             }
             let cut = cut % (shape[axis] + 1);
             let low = layout.slice(&shape, axis, 0..cut).elements;
@@ -237,7 +237,7 @@ mod tests {
 
         #[test]
         fn every_element_has_one_tile(elements in 1u64..5_000_000, bytes in prop_oneof![Just(1u64), Just(2), Just(4)]) {
-            let layout = Layout::linear(elements, bytes, 1216);
+            let layout = TensorLayout::linear(elements, bytes, 1216);
             prop_assert_eq!(layout.elements.total(), elements);
             prop_assert!(layout.elements.tile_count() <= 1216);
         }

@@ -24,5 +24,5 @@ pub(crate) mod split;
 pub mod stencil;
 pub mod work;
 
-pub use context::{Lives, LowerError, Lowered, Lowering, PlanningOptions};
-pub(crate) use serialise::{CutDim, Serialisation};
+pub use context::{OperandLiveness, LoweringError, LoweredOperation, LoweringContext, LoweringOptions};
+pub(crate) use serialise::{MatMulSerializationMode, MatMulSerialization};

@@ -1,12 +1,12 @@
 //! Layout changes between operations: an exchange, then copies on the tiles that bring the
 //! elements into the order the next vertices read.
 
-use super::constants::{HALF_COPY_CYCLES, ON_TILE_COPY_CYCLES, REARRANGE_CYCLES_PER_BYTE};
-use super::context::Lowering;
+use super::constants::{HALF_COPY_CYCLES, ON_TILE_COPY_CYCLES, SUBWORD_REARRANGE_CYCLES_PER_BYTE};
+use super::context::LoweringContext;
 use super::elementwise;
 use super::exchange;
-use super::layout::{Layout, Order};
-use super::work::{Phase, Place, Temporary, Work};
+use super::layout::{TensorLayout, ElementOrder};
+use super::work::{WorkPhase, MemoryConstraint, TemporaryVariable, OperationWork};
 use crate::graph::{DType, TensorId};
 use crate::planner::ranges::gcd;
 use tilescope_report::Category;
@@ -23,7 +23,7 @@ pub(crate) fn copy_vertex(dtype: DType, contiguous: u64) -> &'static str {
 }
 
 /// Elements that stay together between two orders of a tensor of `shape`.
-fn contiguous(from: Order, to: Order, shape: &[u64]) -> u64 {
+fn contiguous(from: ElementOrder, to: ElementOrder, shape: &[u64]) -> u64 {
     let ((from_axis, from_group), (to_axis, to_group)) =
         (from.innermost(shape), to.innermost(shape));
     if from_axis == to_axis { gcd(from_group, to_group) } else { 1 }
@@ -31,16 +31,16 @@ fn contiguous(from: Order, to: Order, shape: &[u64]) -> u64 {
 
 /// On-tile copies of `bytes` that lie together in pieces of `piece` bytes, six workers to a tile.
 /// Pieces smaller than a word are copied a half at a time.
-pub(crate) fn arrange(name: &str, vertex: &str, bytes: &TileRuns<u64>, piece: u64) -> Phase {
+pub(crate) fn arrange(name: &str, vertex: &str, bytes: &TileRuns<u64>, piece: u64) -> WorkPhase {
     let words = piece.is_multiple_of(WORD_BYTES);
     let mut phase = elementwise::phase(name, vertex.to_string(), 2, bytes, |bytes| {
         if words {
-            (*bytes as f64 * REARRANGE_CYCLES_PER_BYTE).ceil() as u64
+            (*bytes as f64 * SUBWORD_REARRANGE_CYCLES_PER_BYTE).ceil() as u64
         } else {
             ON_TILE_COPY_CYCLES + copy_cycles(*bytes, piece)
         }
     });
-    if let super::work::PhaseKind::Compute { vertices, .. } = &mut phase.kind {
+    if let super::work::WorkPhaseKind::Compute { vertices, .. } = &mut phase.kind {
         for vertex in vertices {
             vertex.count = vertex.count.map(|_| 6);
         }
@@ -62,32 +62,32 @@ pub(crate) fn copy_cycles(bytes: u64, piece: u64) -> u64 {
 }
 
 /// On-tile copies around another operation, of so many cycles after their start.
-pub(crate) fn on_tile_copies(name: &str, vertex: &str, cycles: &TileRuns<u64>) -> Phase {
+pub(crate) fn on_tile_copies(name: &str, vertex: &str, cycles: &TileRuns<u64>) -> WorkPhase {
     let name = format!("{name}/OnTileCopy");
     elementwise::phase(&name, vertex.to_string(), 2, cycles, |cycles| ON_TILE_COPY_CYCLES + cycles)
 }
 
-impl Lowering<'_> {
+impl LoweringContext<'_> {
     /// Bytes a tile sends or receives per cycle.
     pub(crate) fn exchange_speed(&self) -> u64 {
         u64::from(self.machine.chip.exchange_bytes_per_cycle)
     }
 
     /// Places `tensor` as `layout` says if nobody has placed it yet, or brings it there.
-    pub(crate) fn place_or_bring(&mut self, tensor: TensorId, layout: Layout, name: &str) -> Work {
+    pub(crate) fn place_or_relayout(&mut self, tensor: TensorId, layout: TensorLayout, name: &str) -> OperationWork {
         if self.layout(tensor).is_none() {
-            self.lay_out(tensor, layout);
-            return Work::default();
+            self.set_layout(tensor, layout);
+            return OperationWork::default();
         }
-        self.bring(tensor, &layout, name)
+        self.relayout_tensor(tensor, &layout, name)
     }
 
     /// The phases that bring `tensor` into `layout` for the operation step `name`; none where it
     /// lies so already.
-    pub(crate) fn bring(&mut self, tensor: TensorId, layout: &Layout, name: &str) -> Work {
-        let ty = self.ty(tensor).clone();
+    pub(crate) fn relayout_tensor(&mut self, tensor: TensorId, layout: &TensorLayout, name: &str) -> OperationWork {
+        let ty = self.tensor_type(tensor).clone();
         let from = self.layout_or_linear(tensor);
-        let mut work = Work::default();
+        let mut work = OperationWork::default();
         if from == *layout {
             return work;
         }
@@ -108,11 +108,11 @@ impl Lowering<'_> {
             work.push(arrange(&format!("{name}/PreArrange-0"), vertex, &bytes, piece));
         }
         let phases = work.items.len();
-        work.temporaries.push(Temporary {
+        work.temporaries.push(TemporaryVariable {
             name: format!("{name}/rearranged"),
             category: Category::Rearrangement,
             bytes,
-            place: Place::Any,
+            memory_constraint: MemoryConstraint::Any,
             live: 0..phases + 1,
         });
         work

@@ -12,25 +12,25 @@ pub(crate) fn per_tile(values: impl IntoIterator<Item = (u32, u64)>) -> TileRuns
 }
 
 /// Sum of two values on each tile that has any.
-pub(crate) fn add(a: &TileRuns<u64>, b: &TileRuns<u64>) -> TileRuns<u64> {
+pub(crate) fn add_per_tile(a: &TileRuns<u64>, b: &TileRuns<u64>) -> TileRuns<u64> {
     either(a, b, |a, b| a + b)
 }
 
 /// The larger of two values on each tile that has any.
-pub(crate) fn most(a: &TileRuns<u64>, b: &TileRuns<u64>) -> TileRuns<u64> {
+pub(crate) fn max_per_tile(a: &TileRuns<u64>, b: &TileRuns<u64>) -> TileRuns<u64> {
     either(a, b, u64::max)
 }
 
 fn either(a: &TileRuns<u64>, b: &TileRuns<u64>, join_values: fn(u64, u64) -> u64) -> TileRuns<u64> {
     let mut present = TileRuns::empty();
-    for (tiles, value) in join(a, b, join_values).iter().filter(|(_, value)| **value > 0) {
+    for (tiles, value) in merge_per_tile(a, b, join_values).iter().filter(|(_, value)| **value > 0) {
         present.push(tiles, *value);
     }
     present
 }
 
 /// Values of two kinds joined on each tile that has any; a missing one counts as the default.
-pub(crate) fn join<T: Copy + Default + PartialEq>(
+pub(crate) fn merge_per_tile<T: Copy + Default + PartialEq>(
     a: &TileRuns<T>,
     b: &TileRuns<T>,
     join: fn(T, T) -> T,
@@ -87,7 +87,7 @@ mod tests {
     proptest! {
         #[test]
         fn sums_are_those_of_each_tile(a in runs(), b in runs()) {
-            let sum = add(&a, &b);
+            let sum = add_per_tile(&a, &b);
             for tile in 0..40 {
                 let value = |runs: &TileRuns<u64>| runs.get(tile).copied().unwrap_or(0);
                 prop_assert_eq!(value(&sum), value(&a) + value(&b));

@@ -5,38 +5,38 @@
 //! of the three tensors: operands that have it are sliced, a result that has it is put together,
 //! and a result that lacks it is added up.
 
-use super::context::Lowering;
-use super::elementwise::{self, Binary};
-use super::work::{Phase, Place, Temporary, Work, WorkItem};
-use crate::graph::{Node, TensorId};
-use crate::ops::{Product, Sizes};
+use super::context::LoweringContext;
+use super::elementwise::{self, BinaryOpType};
+use super::work::{WorkPhase, MemoryConstraint, TemporaryVariable, OperationWork, OperationWorkItem};
+use crate::graph::{GraphNode, TensorId};
+use crate::ops::{MatMulPhase, MatMulSizes};
 use crate::planner::estimate::elementwise::dynamic_slice;
 use tilescope_report::Category;
 use tilescope_report::units::TileRuns;
 
 /// Dimension of a layer `x[m,k] . w[k,n]` that is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CutDim {
+pub enum MatMulSerializationMode {
     /// `m`, rows of the input.
     InputChannels,
     /// `k`, which is summed over.
-    Reducing,
+    ReducingDim,
     /// `n`, columns of the weights.
     OutputChannels,
 }
 
 /// How layers are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Serialisation {
+pub struct MatMulSerialization {
     /// The dimension.
-    pub dim: CutDim,
+    pub dim: MatMulSerializationMode,
     /// Into how many parts.
     pub parts: u64,
 }
 
 /// Into how many parts the tensors of a layer are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cut {
+pub(crate) struct MatMulSerialParts {
     /// `x[m,k]` and its gradient.
     pub x: u64,
     /// `w[k,n]` and its gradient.
@@ -45,16 +45,16 @@ pub(crate) struct Cut {
     pub y: u64,
 }
 
-impl Cut {
+impl MatMulSerialParts {
     /// Nothing is cut.
     pub(crate) const NONE: Self = Self { x: 1, w: 1, y: 1 };
 
     /// The two operands and the result of a product.
-    fn of(self, product: Product) -> ([u64; 2], u64) {
+    fn operand_and_result_parts(self, product: MatMulPhase) -> ([u64; 2], u64) {
         match product {
-            Product::Forward => ([self.x, self.w], self.y),
-            Product::InputGradient => ([self.y, self.w], self.x),
-            Product::WeightGradient => ([self.x, self.y], self.w),
+            MatMulPhase::Forward => ([self.x, self.w], self.y),
+            MatMulPhase::InputGradient => ([self.y, self.w], self.x),
+            MatMulPhase::WeightGradient => ([self.x, self.y], self.w),
         }
     }
 
@@ -64,35 +64,35 @@ impl Cut {
     }
 }
 
-impl Serialisation {
+impl MatMulSerialization {
     /// Sizes of one part of a layer, and how its tensors are cut. Products side by side, as in
     /// attention, are no layer, and what does not divide evenly stays whole.
-    pub(crate) fn cut(self, whole: Sizes) -> Option<(Sizes, Cut)> {
+    pub(crate) fn split_sizes(self, whole: MatMulSizes) -> Option<(MatMulSizes, MatMulSerialParts)> {
         let Self { dim, parts } = self;
         let mut part = whole;
         let size = match dim {
-            CutDim::InputChannels => &mut part.m,
-            CutDim::Reducing => &mut part.k,
-            CutDim::OutputChannels => &mut part.n,
+            MatMulSerializationMode::InputChannels => &mut part.m,
+            MatMulSerializationMode::ReducingDim => &mut part.k,
+            MatMulSerializationMode::OutputChannels => &mut part.n,
         };
         if whole.groups > 1 || parts < 2 || !size.is_multiple_of(parts) {
             return None;
         }
         *size /= parts;
         let cut = match dim {
-            CutDim::InputChannels => Cut { x: parts, w: 1, y: parts },
-            CutDim::Reducing => Cut { x: parts, w: parts, y: 1 },
-            CutDim::OutputChannels => Cut { x: 1, w: parts, y: parts },
+            MatMulSerializationMode::InputChannels => MatMulSerialParts { x: parts, w: 1, y: parts },
+            MatMulSerializationMode::ReducingDim => MatMulSerialParts { x: parts, w: parts, y: 1 },
+            MatMulSerializationMode::OutputChannels => MatMulSerialParts { x: 1, w: parts, y: parts },
         };
         Some((part, cut))
     }
 }
 
-impl Lowering<'_> {
+impl LoweringContext<'_> {
     /// The loop over the parts of a product, around the `work` of one part.
-    pub(super) fn in_parts(&mut self, node: &Node, product: Product, cut: Cut, work: Work) -> Work {
-        let (operands, result) = cut.of(product);
-        let mut body = Work::default();
+    pub(super) fn loop_over_serial_parts(&mut self, node: &GraphNode, product: MatMulPhase, cut: MatMulSerialParts, work: OperationWork) -> OperationWork {
+        let (operands, result) = cut.operand_and_result_parts(product);
+        let mut body = OperationWork::default();
         let mut temporaries = Vec::new();
         for ((tensor, parts), name) in node.inputs.iter().zip(operands).zip(["input", "weights"]) {
             if parts > 1 {
@@ -104,28 +104,28 @@ impl Lowering<'_> {
         let before = body.phases().len();
         body.append(work);
         let made = node.outputs[0];
-        let dtype = self.ty(made).dtype;
+        let dtype = self.tensor_type(made).dtype;
         let elements = self.part_elements(made, result);
         temporaries.push(("serialResult".to_string(), self.part_bytes(made, result), before));
-        let mut whole = Work::default();
+        let mut whole = OperationWork::default();
         if result > 1 {
             body.push(self.slices(made, result, "serialUpdate", "DynamicUpdateSlice1D"));
         } else {
             whole.push(elementwise::fill("serialResult/zero", dtype, &elements));
             let name = "serialResult/add";
-            body.push(elementwise::binary_in_place(name, Binary::Add, dtype, &elements));
+            body.push(elementwise::binary_in_place(name, BinaryOpType::Add, dtype, &elements));
         }
         let end = body.phases().len();
-        body.temporaries.extend(temporaries.into_iter().map(|(name, bytes, from)| Temporary {
+        body.temporaries.extend(temporaries.into_iter().map(|(name, bytes, from)| TemporaryVariable {
             name,
             category: Category::Variable,
             bytes,
-            place: Place::Any,
+            memory_constraint: MemoryConstraint::Any,
             live: from..end,
         }));
         let start = whole.phases().len();
-        whole.items.push(WorkItem::Loop { times: cut.parts(), body: body.items });
-        whole.temporaries.extend(body.temporaries.into_iter().map(|each| each.later(start)));
+        whole.items.push(OperationWorkItem::Loop { times: cut.parts(), body: body.items });
+        whole.temporaries.extend(body.temporaries.into_iter().map(|each| each.shifted_by(start)));
         whole
     }
 
@@ -135,13 +135,13 @@ impl Lowering<'_> {
     }
 
     fn part_bytes(&mut self, tensor: TensorId, parts: u64) -> TileRuns<u64> {
-        let bytes = self.ty(tensor).dtype.bytes();
+        let bytes = self.tensor_type(tensor).dtype.bytes();
         self.part_elements(tensor, parts).map(|count| count * bytes)
     }
 
     /// Copies of one part out of a tensor, or into it.
-    fn slices(&mut self, tensor: TensorId, parts: u64, name: &str, vertex: &str) -> Phase {
-        let (dtype, machine) = (self.ty(tensor).dtype, self.machine);
+    fn slices(&mut self, tensor: TensorId, parts: u64, name: &str, vertex: &str) -> WorkPhase {
+        let (dtype, machine) = (self.tensor_type(tensor).dtype, self.machine);
         let elements = self.part_elements(tensor, parts);
         let vertex = format!("popops::{vertex}<{}>", dtype.poplar_name());
         elementwise::phase(name, vertex, 2, &elements, |count| {
@@ -154,16 +154,16 @@ impl Lowering<'_> {
 mod tests {
     use super::*;
 
-    const SIZES: Sizes = Sizes { groups: 1, m: 6, k: 8, n: 10 };
+    const SIZES: MatMulSizes = MatMulSizes { groups: 1, m: 6, k: 8, n: 10 };
 
     #[test]
     fn a_dimension_belongs_to_two_tensors() {
         for (dim, cut) in [
-            (CutDim::InputChannels, Cut { x: 2, w: 1, y: 2 }),
-            (CutDim::Reducing, Cut { x: 2, w: 2, y: 1 }),
-            (CutDim::OutputChannels, Cut { x: 1, w: 2, y: 2 }),
+            (MatMulSerializationMode::InputChannels, MatMulSerialParts { x: 2, w: 1, y: 2 }),
+            (MatMulSerializationMode::ReducingDim, MatMulSerialParts { x: 2, w: 2, y: 1 }),
+            (MatMulSerializationMode::OutputChannels, MatMulSerialParts { x: 1, w: 2, y: 2 }),
         ] {
-            let (part, is) = Serialisation { dim, parts: 2 }.cut(SIZES).expect("even sizes");
+            let (part, is) = MatMulSerialization { dim, parts: 2 }.split_sizes(SIZES).expect("even sizes");
             assert_eq!(is, cut);
             assert_eq!(2 * part.m * part.k * part.n, 6 * 8 * 10);
         }
@@ -171,9 +171,9 @@ mod tests {
 
     #[test]
     fn what_does_not_divide_stays_whole() {
-        let cut = |parts| Serialisation { dim: CutDim::Reducing, parts };
-        assert_eq!(cut(3).cut(SIZES), None);
-        assert_eq!(cut(1).cut(SIZES), None);
-        assert_eq!(cut(2).cut(Sizes { groups: 4, ..SIZES }), None);
+        let cut = |parts| MatMulSerialization { dim: MatMulSerializationMode::ReducingDim, parts };
+        assert_eq!(cut(3).split_sizes(SIZES), None);
+        assert_eq!(cut(1).split_sizes(SIZES), None);
+        assert_eq!(cut(2).split_sizes(MatMulSizes { groups: 4, ..SIZES }), None);
     }
 }

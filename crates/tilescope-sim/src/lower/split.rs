@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// Bounds of a split.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
+pub(crate) struct SplitBounds {
     /// Elements that stay together; only the last part may end inside a grain.
     pub grain: u64,
     /// Most parts.
@@ -15,7 +15,7 @@ pub(crate) struct Bounds {
 }
 
 /// Parts that `total` elements are split into: as few as keep the largest part small.
-pub(crate) fn parts(total: u64, bounds: Bounds) -> impl Iterator<Item = Range<u64>> {
+pub(crate) fn split_evenly(total: u64, bounds: SplitBounds) -> impl Iterator<Item = Range<u64>> {
     let grain = bounds.grain.max(1);
     let grains = total.div_ceil(grain);
     let least = bounds.least.div_ceil(grain).max(1);
@@ -31,12 +31,12 @@ pub(crate) fn parts(total: u64, bounds: Bounds) -> impl Iterator<Item = Range<u6
 
 /// Splits several stretches together. Each part lists the pieces it covers; pieces never join, so
 /// a part may have several.
-pub(crate) fn stretches(stretches: &[Range<u64>], bounds: Bounds) -> Vec<Vec<Range<u64>>> {
+pub(crate) fn split_regions(stretches: &[Range<u64>], bounds: SplitBounds) -> Vec<Vec<Range<u64>>> {
     let total = stretches.iter().map(|stretch| stretch.end - stretch.start).sum();
     let mut rest = stretches.iter().cloned();
     let mut current = rest.next().unwrap_or(0..0);
     let mut found = Vec::new();
-    for part in parts(total, bounds) {
+    for part in split_evenly(total, bounds) {
         let mut wanted = part.end - part.start;
         let mut pieces = Vec::new();
         while wanted > 0 {
@@ -63,7 +63,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn sizes(total: u64, grain: u64, most: u64, least: u64) -> Vec<u64> {
-        parts(total, Bounds { grain, most, least }).map(|part| part.end - part.start).collect()
+        split_evenly(total, SplitBounds { grain, most, least }).map(|part| part.end - part.start).collect()
     }
 
     #[test]
@@ -77,9 +77,9 @@ mod tests {
 
     #[test]
     fn stretches_never_join() {
-        let parts = stretches(&[0..8, 20..28], Bounds { grain: 4, most: 6, least: 1 });
+        let parts = split_regions(&[0..8, 20..28], SplitBounds { grain: 4, most: 6, least: 1 });
         assert_eq!(parts, [[0..4], [4..8], [20..24], [24..28]]);
-        let parts = stretches(&[0..2, 8..12], Bounds { grain: 4, most: 1, least: 1 });
+        let parts = split_regions(&[0..2, 8..12], SplitBounds { grain: 4, most: 1, least: 1 });
         assert_eq!(parts, [[0..2, 8..12]]);
     }
 
@@ -88,7 +88,7 @@ mod tests {
         fn parts_cover_all_once(total in 0u64..1_000_000, grain in 1u64..20, most in 1u64..2000, least in 0u64..200) {
             let mut next = 0;
             let mut count = 0;
-            for part in parts(total, Bounds { grain, most, least }) {
+            for part in split_evenly(total, SplitBounds { grain, most, least }) {
                 prop_assert_eq!(part.start, next);
                 prop_assert!(part.end > part.start);
                 next = part.end;

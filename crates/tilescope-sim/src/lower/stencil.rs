@@ -5,35 +5,35 @@
 //! codelet sees it in one piece, then the codelets run (simehaa/IPU HeatEquation2D,
 //! thorbenlouw/lbm-graphcore GaussianBlurLowLevel).
 
-use super::constants::{PIECE_GATHER_CYCLES, REARRANGE_CYCLES_PER_BYTE};
+use super::constants::{RAGGED_PIECE_COPY_CYCLES, SUBWORD_REARRANGE_CYCLES_PER_BYTE};
 use super::elementwise::{WORKERS, vector_width};
-use super::layout::{Layout, Order};
+use super::layout::{TensorLayout, ElementOrder};
 use super::rearrange::{WORD_BYTES, copy_cycles};
-use super::split::{self, Bounds};
-use super::work::{Phase, PhaseKind, Place, Temporary, VertexUse, Work};
+use super::split::{self, SplitBounds};
+use super::work::{WorkPhase, WorkPhaseKind, MemoryConstraint, TemporaryVariable, VertexInstances, OperationWork};
 use super::{exchange, runs};
 use crate::graph::DType;
 use tilescope_report::Category;
 use tilescope_report::units::TileRuns;
 
 /// Streams a loop steps through: the rows above, at and below the result, and the result itself.
-const STREAMS: u64 = 4;
+const LOOP_STREAMS: u64 = 4;
 
 /// Rows that hold neighbours.
-const ROWS: u64 = 3;
+const NEIGHBOUR_ROWS: u64 = 3;
 
 /// Cells whose values go into a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Neighbours {
+pub enum StencilNeighbourhood {
     /// Those above, below, left and right: 5 points.
-    Cross,
+    FivePoint,
     /// Those at corners, too: 9 points.
-    Square,
+    NinePoint,
 }
 
 /// A field of `height` x `width` cells with `channels` values each, all on one IPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Field {
+pub(crate) struct StencilField {
     /// Rows.
     pub height: u64,
     /// Columns.
@@ -44,28 +44,28 @@ pub(crate) struct Field {
     pub dtype: DType,
 }
 
-impl Neighbours {
+impl StencilNeighbourhood {
     /// Cells of a result, itself one of them.
     pub(crate) fn points(self) -> u64 {
         match self {
-            Self::Cross => 5,
-            Self::Square => 9,
+            Self::FivePoint => 5,
+            Self::NinePoint => 9,
         }
     }
 
     /// Different factors: cells as far away share one.
     fn factors(self) -> u64 {
         match self {
-            Self::Cross => 2,
-            Self::Square => 3,
+            Self::FivePoint => 2,
+            Self::NinePoint => 3,
         }
     }
 
     /// Rows in which cells beside the middle are read.
     fn wide_rows(self) -> u64 {
         match self {
-            Self::Cross => 1,
-            Self::Square => ROWS,
+            Self::FivePoint => 1,
+            Self::NinePoint => NEIGHBOUR_ROWS,
         }
     }
 
@@ -80,19 +80,19 @@ impl Neighbours {
             // Cells beside a vector straddle two: one value from either side, sums and stores
             // value by value.
             let sides = self.wide_rows();
-            ROWS + 2 * sides + width * sides + (ROWS + sides - 1) + width
+            NEIGHBOUR_ROWS + 2 * sides + width * sides + (NEIGHBOUR_ROWS + sides - 1) + width
         };
-        work + self.factors() + STREAMS
+        work + self.factors() + LOOP_STREAMS
     }
 }
 
 /// How a field is cut: sizes of rows and columns of rectangles.
-struct Grid {
+struct StencilGrid {
     heights: Vec<u64>,
     widths: Vec<u64>,
 }
 
-impl Field {
+impl StencilField {
     /// Bytes of a cell.
     fn cell_bytes(&self) -> u64 {
         self.channels * self.dtype.bytes()
@@ -111,7 +111,7 @@ impl Field {
     }
 
     /// The grid whose busiest worker has least to do; the one with the shortest halo among equals.
-    fn grid(&self, tiles: u64) -> Grid {
+    fn grid(&self, tiles: u64) -> StencilGrid {
         let cut = |size: u64, most: u64| size.div_ceil(most.max(1)).max(1);
         let cost = |rows: u64| {
             let (height, width) =
@@ -120,25 +120,25 @@ impl Field {
         };
         let rows = (1..=tiles.min(self.height)).min_by_key(|rows| cost(*rows)).unwrap_or(1);
         let sizes = |size: u64, most: u64| {
-            let bounds = Bounds { grain: 1, most: most.min(size), least: 1 };
-            split::parts(size, bounds).map(|part| part.end - part.start).collect()
+            let bounds = SplitBounds { grain: 1, most: most.min(size), least: 1 };
+            split::split_evenly(size, bounds).map(|part| part.end - part.start).collect()
         };
-        Grid { heights: sizes(self.height, rows), widths: sizes(self.width, tiles / rows) }
+        StencilGrid { heights: sizes(self.height, rows), widths: sizes(self.width, tiles / rows) }
     }
 
     /// How the field lies: a rectangle on each tile.
-    pub(crate) fn layout(&self, tiles: u32) -> Layout {
+    pub(crate) fn layout(&self, tiles: u32) -> TensorLayout {
         let grid = self.grid(u64::from(tiles));
         let elements = grid.per_tile(|height, width, _| height * width * self.channels);
-        Layout { elements, order: Order::Reshaped }
+        TensorLayout { elements, order: ElementOrder::Reshaped }
     }
 
     /// One sweep over a field that lies as [`Field::layout`] says.
-    pub(crate) fn sweep(&self, neighbours: Neighbours, tiles: u32, speed: u64) -> Work {
+    pub(crate) fn sweep(&self, neighbours: StencilNeighbourhood, tiles: u32, speed: u64) -> OperationWork {
         let grid = self.grid(u64::from(tiles));
         let cell = self.cell_bytes();
         let halo = grid.per_tile(|height, width, beside| {
-            let corners = if neighbours == Neighbours::Square { beside.corners() } else { 0 };
+            let corners = if neighbours == StencilNeighbourhood::NinePoint { beside.corners() } else { 0 };
             (beside.vertical * width + beside.horizontal * height + corners) * cell
         });
         let stripes = |height: u64, width: u64| {
@@ -169,7 +169,7 @@ impl Field {
             let kind = "poplar_rt::DstStridedCopy64BitMultiAccess".to_string();
             vertices(name, kind, &cycles.map(|_| WORKERS), cycles)
         };
-        let mut work = Work::default();
+        let mut work = OperationWork::default();
         if gathered.total() > 0 {
             work.push(copy("Halo/PreArrange", gathered));
         }
@@ -178,11 +178,11 @@ impl Field {
         work.push(copy("Halo/OnTileCopy", copied));
         let codelet = format!("Stencil<{},{}>", neighbours.points(), self.dtype.poplar_name());
         work.push(vertices("Sweep", codelet, &workers, busy));
-        let temporary = |name: &str, category, bytes, live| Temporary {
+        let temporary = |name: &str, category, bytes, live| TemporaryVariable {
             name: name.to_string(),
             category,
             bytes,
-            place: Place::Any,
+            memory_constraint: MemoryConstraint::Any,
             live,
         };
         work.temporaries =
@@ -200,34 +200,34 @@ impl Field {
         let moved = if self.cell_bytes().is_multiple_of(WORD_BYTES) {
             copy_cycles(bytes, WORD_BYTES) as f64
         } else {
-            bytes as f64 * REARRANGE_CYCLES_PER_BYTE
+            bytes as f64 * SUBWORD_REARRANGE_CYCLES_PER_BYTE
         };
-        (moved + pieces as f64 * PIECE_GATHER_CYCLES).ceil() as u64
+        (moved + pieces as f64 * RAGGED_PIECE_COPY_CYCLES).ceil() as u64
     }
 }
 
 /// Neighbours of a rectangle in the grid.
 #[derive(Clone, Copy)]
-struct Beside {
+struct GridNeighbourCounts {
     vertical: u64,
     horizontal: u64,
 }
 
-impl Beside {
+impl GridNeighbourCounts {
     fn corners(self) -> u64 {
         self.vertical * self.horizontal
     }
 }
 
-impl Grid {
+impl StencilGrid {
     /// A value of each tile, from height, width and neighbours of its rectangle.
-    fn per_tile(&self, value: impl Fn(u64, u64, Beside) -> u64) -> TileRuns<u64> {
+    fn per_tile(&self, value: impl Fn(u64, u64, GridNeighbourCounts) -> u64) -> TileRuns<u64> {
         let beside = |at: usize, count: usize| u64::from(at > 0) + u64::from(at + 1 < count);
         let rows = self.heights.iter().enumerate().flat_map(|(row, height)| {
             let vertical = beside(row, self.heights.len());
             self.widths.iter().enumerate().map(move |(column, width)| {
                 let horizontal = beside(column, self.widths.len());
-                (*height, *width, Beside { vertical, horizontal })
+                (*height, *width, GridNeighbourCounts { vertical, horizontal })
             })
         });
         let values = rows.map(|(height, width, beside)| value(height, width, beside));
@@ -236,15 +236,15 @@ impl Grid {
 }
 
 /// A compute set with so many equal vertices on each tile, which takes as long as given.
-fn vertices(name: &str, kind: String, count: &TileRuns<u64>, cycles: TileRuns<u64>) -> Phase {
-    let vertices = VertexUse {
+fn vertices(name: &str, kind: String, count: &TileRuns<u64>, cycles: TileRuns<u64>) -> WorkPhase {
+    let vertices = VertexInstances {
         vertex_type: kind,
         count: count.clone(),
         edges: 2,
         field_bytes: 0,
         constant_bytes: 0,
     };
-    Phase { name: name.to_string(), kind: PhaseKind::Compute { cycles, vertices: vec![vertices] } }
+    WorkPhase { name: name.to_string(), kind: WorkPhaseKind::Compute { cycles, vertices: vec![vertices] } }
 }
 
 #[cfg(test)]
@@ -256,13 +256,13 @@ mod tests {
     /// loads, two stores, seven sums and products, four pointers; measured 18.4 for two cells.
     #[test]
     fn a_pair_of_floats_takes_eighteen_instructions() {
-        assert_eq!(Neighbours::Cross.vector_instructions(DType::Float, 1), 18);
+        assert_eq!(StencilNeighbourhood::FivePoint.vector_instructions(DType::Float, 1), 18);
     }
 
     proptest! {
         #[test]
         fn every_cell_has_one_tile(height in 1u64..400, width in 1u64..400, tiles in 1u32..1473) {
-            let field = Field { height, width, channels: 3, dtype: DType::Half };
+            let field = StencilField { height, width, channels: 3, dtype: DType::Half };
             let layout = field.layout(tiles);
             prop_assert_eq!(layout.elements.total(), height * width * 3);
             prop_assert!(layout.elements.tile_count() <= u64::from(tiles));

@@ -14,39 +14,39 @@ use tilescope_report::{Category, TileTraffic};
 
 /// The lowered form of one operation on one IPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Work {
+pub struct OperationWork {
     /// What happens, in order.
-    pub items: Vec<WorkItem>,
+    pub items: Vec<OperationWorkItem>,
     /// Variables that live only inside this work.
-    pub temporaries: Vec<Temporary>,
+    pub temporaries: Vec<TemporaryVariable>,
 }
 
 /// A phase, or a loop of phases.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum WorkItem {
+pub enum OperationWorkItem {
     /// One superstep half: exchange or compute.
-    Phase(Phase),
+    Phase(WorkPhase),
     /// A serial split: the body runs several times over.
     Loop {
         /// Iterations.
         times: u64,
         /// One iteration.
-        body: Vec<WorkItem>,
+        body: Vec<OperationWorkItem>,
     },
 }
 
 /// One exchange or one compute set.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Phase {
+pub struct WorkPhase {
     /// Debug name below the operation: `Conv_1/Convolve`, `Conv_1/Convolve/ExchangePre`.
     pub name: String,
     /// What the tiles do.
-    pub kind: PhaseKind,
+    pub kind: WorkPhaseKind,
 }
 
 /// What the tiles do in a phase.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum PhaseKind {
+pub enum WorkPhaseKind {
     /// Data moves between tiles.
     Exchange {
         /// Bytes and messages of each tile that takes part; code bytes are filled in later.
@@ -62,13 +62,13 @@ pub enum PhaseKind {
         /// Cycles of each tile that has vertices.
         cycles: TileRuns<u64>,
         /// The vertices.
-        vertices: Vec<VertexUse>,
+        vertices: Vec<VertexInstances>,
     },
 }
 
 /// Equal vertices of one compute set.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct VertexUse {
+pub struct VertexInstances {
     /// Vertex type as profiles name it: `poplin::ConvPartial1x1Out<float,float,true,false>`.
     pub vertex_type: String,
     /// Instances per tile.
@@ -83,7 +83,7 @@ pub struct VertexUse {
 
 /// A variable that lives only inside a work.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Temporary {
+pub struct TemporaryVariable {
     /// Debug name below the operation: `Conv_1/partials`.
     pub name: String,
     /// What it is for: variable, rearrangement or message.
@@ -91,43 +91,43 @@ pub struct Temporary {
     /// Bytes on each tile.
     pub bytes: TileRuns<u64>,
     /// What its vertices need of its place.
-    pub place: Place,
+    pub memory_constraint: MemoryConstraint,
     /// Phases it is live in, counted through the items with loop bodies once.
     pub live: Range<usize>,
 }
 
 /// What vertices need of the place of a variable in the memory of a tile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Place {
+pub enum MemoryConstraint {
     /// Nothing: anywhere.
     #[default]
     Any,
     /// A memory element that no variable is in that was there before: its vertices read one and
     /// write the other in the same cycle.
-    OwnElement,
+    OwnMemoryElement,
     /// Interleaved memory, where 128 bits are loaded at once.
     Interleaved,
 }
 
-impl Phase {
+impl WorkPhase {
     /// The phase that does what both do. Tiles do it one after the other: vertices share workers,
     /// messages share the links.
-    fn with(self, other: Self) -> Self {
+    fn merged_with(self, other: Self) -> Self {
         let kind = match (self.kind, other.kind) {
             (
-                PhaseKind::Exchange { traffic, cycles, in_order },
-                PhaseKind::Exchange { traffic: more, cycles: longer, in_order: both },
-            ) => PhaseKind::Exchange {
-                traffic: runs::join(&traffic, &more, TileTraffic::plus),
-                cycles: runs::add(&cycles, &longer),
+                WorkPhaseKind::Exchange { traffic, cycles, in_order },
+                WorkPhaseKind::Exchange { traffic: more, cycles: longer, in_order: both },
+            ) => WorkPhaseKind::Exchange {
+                traffic: runs::merge_per_tile(&traffic, &more, TileTraffic::plus),
+                cycles: runs::add_per_tile(&cycles, &longer),
                 in_order: in_order && both,
             },
             (
-                PhaseKind::Compute { cycles, mut vertices },
-                PhaseKind::Compute { cycles: longer, vertices: more },
+                WorkPhaseKind::Compute { cycles, mut vertices },
+                WorkPhaseKind::Compute { cycles: longer, vertices: more },
             ) => {
                 vertices.extend(more);
-                PhaseKind::Compute { cycles: runs::add(&cycles, &longer), vertices }
+                WorkPhaseKind::Compute { cycles: runs::add_per_tile(&cycles, &longer), vertices }
             }
             (kind, _) => kind,
         };
@@ -135,45 +135,45 @@ impl Phase {
     }
 }
 
-impl Temporary {
+impl TemporaryVariable {
     /// The same, `phases` later.
-    pub(crate) fn later(mut self, phases: usize) -> Self {
+    pub(crate) fn shifted_by(mut self, phases: usize) -> Self {
         self.live = self.live.start + phases..self.live.end + phases;
         self
     }
 }
 
-impl Work {
+impl OperationWork {
     /// Puts another work at the end.
     pub(crate) fn append(&mut self, other: Self) {
         let start = self.phases().len();
         self.items.extend(other.items);
-        self.temporaries.extend(other.temporaries.into_iter().map(|each| each.later(start)));
+        self.temporaries.extend(other.temporaries.into_iter().map(|each| each.shifted_by(start)));
     }
 
     /// Puts two works of as many steps at the end, step by step in one: their vertices share
     /// compute sets. Works of different steps follow each other.
-    pub(crate) fn append_together(&mut self, one: Self, other: Self) {
-        if !one.runs_like(&other) {
+    pub(crate) fn append_merged(&mut self, one: Self, other: Self) {
+        if !one.has_same_phase_kinds(&other) {
             self.append(one);
             self.append(other);
             return;
         }
         let start = self.phases().len();
         let temporaries = one.temporaries.into_iter().chain(other.temporaries);
-        self.temporaries.extend(temporaries.map(|each| each.later(start)));
+        self.temporaries.extend(temporaries.map(|each| each.shifted_by(start)));
         for (one, other) in one.items.into_iter().zip(other.items) {
-            if let (WorkItem::Phase(one), WorkItem::Phase(other)) = (one, other) {
-                self.items.push(WorkItem::Phase(one.with(other)));
+            if let (OperationWorkItem::Phase(one), OperationWorkItem::Phase(other)) = (one, other) {
+                self.items.push(OperationWorkItem::Phase(one.merged_with(other)));
             }
         }
     }
 
     /// Whether both are plain sequences of exchanges and compute sets in the same order.
-    fn runs_like(&self, other: &Self) -> bool {
-        let is_exchange = |item: &WorkItem| match item {
-            WorkItem::Phase(phase) => Some(matches!(phase.kind, PhaseKind::Exchange { .. })),
-            WorkItem::Loop { .. } => None,
+    fn has_same_phase_kinds(&self, other: &Self) -> bool {
+        let is_exchange = |item: &OperationWorkItem| match item {
+            OperationWorkItem::Phase(phase) => Some(matches!(phase.kind, WorkPhaseKind::Exchange { .. })),
+            OperationWorkItem::Loop { .. } => None,
         };
         self.items.len() == other.items.len()
             && self.items.iter().zip(&other.items).all(|(one, other)| {
@@ -182,12 +182,12 @@ impl Work {
     }
 
     /// Phases in program order, loop bodies once, each with the times it runs.
-    pub fn phases(&self) -> Vec<(&Phase, u64)> {
-        fn walk<'a>(items: &'a [WorkItem], times: u64, found: &mut Vec<(&'a Phase, u64)>) {
+    pub fn phases(&self) -> Vec<(&WorkPhase, u64)> {
+        fn walk<'a>(items: &'a [OperationWorkItem], times: u64, found: &mut Vec<(&'a WorkPhase, u64)>) {
             for item in items {
                 match item {
-                    WorkItem::Phase(phase) => found.push((phase, times)),
-                    WorkItem::Loop { times: inner, body } => walk(body, times * inner, found),
+                    OperationWorkItem::Phase(phase) => found.push((phase, times)),
+                    OperationWorkItem::Loop { times: inner, body } => walk(body, times * inner, found),
                 }
             }
         }

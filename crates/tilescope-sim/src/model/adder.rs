@@ -2,11 +2,11 @@
 //! documentation of TensorFlow for the IPU (graphcore/tensorflow docs/logging.rst).
 
 use super::{ModelDef, size};
-use crate::graph::{Graph, GraphBuilder, GraphError, Role, TensorType};
+use crate::graph::{ModelGraph, GraphBuilder, GraphError, TensorRole, TensorInfo};
 use crate::ops::BinaryOp;
-use crate::spec::{Key, ModelSpec};
+use crate::spec::{SpecKey, ModelSpec};
 
-const SIZES: &[Key] = &[size("model.elements", "2", "Values of each vector")];
+const SIZES: &[SpecKey] = &[size("model.elements", "2", "Values of each vector")];
 
 /// `(a + b) + (a + c)`.
 pub(crate) const MODEL: ModelDef = ModelDef {
@@ -18,11 +18,11 @@ pub(crate) const MODEL: ModelDef = ModelDef {
     build,
 };
 
-fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
-    let ty = TensorType::new([spec.size("elements")], spec.precision);
+fn build(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
+    let ty = TensorInfo::new([spec.size("elements")], spec.precision);
     let mut graph = GraphBuilder::new();
     graph.block("main");
-    let [a, b, c] = ["a", "b", "c"].map(|name| graph.tensor(name, ty.clone(), Role::Input));
+    let [a, b, c] = ["a", "b", "c"].map(|name| graph.tensor(name, ty.clone(), TensorRole::Input));
     let ab = graph.apply("ab", BinaryOp::ADD, &[a, b])?;
     let ac = graph.apply("ac", BinaryOp::ADD, &[a, c])?;
     graph.apply("sum", BinaryOp::ADD, &[ab, ac])?;

@@ -5,16 +5,16 @@
 //! Blocks for stages: `embeddings`, `layer0` to `layerN`, `head`. The decoder belongs to `head`:
 //! on another IPU than `embeddings` its weights are kept there too.
 
-use super::layers::{Attention, Layers};
+use super::layers::{AttentionParams, ModelBuilder};
 use super::{ModelDef, size};
-use crate::graph::{DType, Graph, GraphError, TensorId};
+use crate::graph::{DType, ModelGraph, GraphError, TensorId};
 use crate::ops::{
-    Activation, BinaryOp, Cast, CrossEntropy, Embedding, MatMul, Reshape, Scale, Slice,
+    ActivationOp, BinaryOp, CastOp, CrossEntropyOp, EmbeddingOp, MatMulOp, ReshapeOp, ScaleOp, SliceOp,
 };
-use crate::spec::{Form, Key, ModelSpec};
+use crate::spec::{SpecKeyType, SpecKey, ModelSpec};
 
 /// Sizes of BERT-Large for phase 1; other sizes are set in a spec.
-const SIZES: &[Key] = &[
+const SIZES: &[SpecKey] = &[
     super::depth("24"),
     size("model.hidden", "1024", "Channels of a token, a multiple of heads"),
     size("model.heads", "16", "Heads of attention"),
@@ -22,12 +22,12 @@ const SIZES: &[Key] = &[
     size("model.vocab_size", "30522", "Words"),
     size("model.max_positions", "512", "Rows of the position embedding"),
     size("model.sequence_length", "128", "Tokens of a sequence"),
-    Key {
+    SpecKey {
         path: "model.masked_tokens",
-        form: Form::Integer(1, 1 << 24),
+        value_type: SpecKeyType::Integer(1, 1 << 24),
         default: "20",
         about: "Tokens of a sequence that are to be guessed",
-        also: "max_predictions_per_seq",
+        other_names: "max_predictions_per_seq",
     },
 ];
 
@@ -44,7 +44,7 @@ pub(crate) const MODEL: ModelDef = ModelDef {
     build,
 };
 
-fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
+fn build(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
     let [layers, hidden, heads, inner, vocabulary, positions, tokens, masked] = [
         "layers",
         "hidden",
@@ -59,12 +59,12 @@ fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
     super::expect_divides("hidden", hidden, "heads", heads)?;
     super::expect_at_most("sequence_length", tokens, "max_positions", positions)?;
     let batch = spec.batch_size;
-    let mut model = Layers::new(spec);
+    let mut model = ModelBuilder::new(spec);
     model.block("embeddings");
     let words = model.parameter("embeddings/word", &[vocabulary, hidden])?;
     let mut x = embeddings(&mut model, words, [batch * tokens, positions, hidden])?;
     let mask = attention_mask(&mut model, batch, tokens)?;
-    let sizes = Attention { batch, tokens, heads, mask: Some(mask) };
+    let sizes = AttentionParams { batch, tokens, heads, mask: Some(mask) };
     for layer in 0..layers {
         let name = format!("layer{layer}");
         model.block(&name);
@@ -78,7 +78,7 @@ fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
 
 /// Sum of word, position and segment embeddings of `sizes` = tokens, positions, channels.
 fn embeddings(
-    model: &mut Layers,
+    model: &mut ModelBuilder,
     words: TensorId,
     sizes: [u64; 3],
 ) -> Result<TensorId, GraphError> {
@@ -90,7 +90,7 @@ fn embeddings(
     for (name, table) in tables {
         let ids = model.input(name, &[tokens], DType::Int);
         let rows =
-            model.apply(&format!("embeddings/{name}"), Embedding::default(), &[table, ids])?;
+            model.apply(&format!("embeddings/{name}"), EmbeddingOp::default(), &[table, ids])?;
         sum = Some(match sum {
             None => rows,
             Some(sum) => {
@@ -104,20 +104,20 @@ fn embeddings(
 }
 
 /// What is added to the scores of tokens nobody may look at.
-fn attention_mask(model: &mut Layers, batch: u64, tokens: u64) -> Result<TensorId, GraphError> {
+fn attention_mask(model: &mut ModelBuilder, batch: u64, tokens: u64) -> Result<TensorId, GraphError> {
     let mask = model.input("attention_mask", &[batch, tokens], DType::Int);
     let to = model.dtype;
-    let mask = model.apply("mask/cast", Cast { to }, &[mask])?;
-    let mask = model.apply("mask/scale", Scale(-10_000.0), &[mask])?;
+    let mask = model.apply("mask/cast", CastOp { to }, &[mask])?;
+    let mask = model.apply("mask/scale", ScaleOp(-10_000.0), &[mask])?;
     model.reshape("mask", mask, &[batch, 1, 1, tokens])
 }
 
 /// A transformer layer that norms the sums behind attention and feed-forward.
 fn post_norm_layer(
-    model: &mut Layers,
+    model: &mut ModelBuilder,
     name: &str,
     x: TensorId,
-    sizes: Attention,
+    sizes: AttentionParams,
     inner: u64,
 ) -> Result<TensorId, GraphError> {
     let named = |part: &str| format!("{name}/{part}");
@@ -133,41 +133,41 @@ fn post_norm_layer(
 
 /// Guesses the masked tokens.
 fn language_head(
-    model: &mut Layers,
+    model: &mut ModelBuilder,
     x: TensorId,
     words: TensorId,
     masked: u64,
 ) -> Result<(), GraphError> {
     let [vocabulary, hidden] = [0, 1].map(|axis| model.ty(words).shape[axis]);
     let places = model.input("masked_lm_positions", &[masked], DType::Int);
-    let x = model.apply("head/masked", Embedding::default(), &[x, places])?;
+    let x = model.apply("head/masked", EmbeddingOp::default(), &[x, places])?;
     let x = model.linear("head/transform", x, hidden)?;
-    let x = model.apply("head/gelu", Activation::GELU, &[x])?;
+    let x = model.apply("head/gelu", ActivationOp::GELU, &[x])?;
     let x = model.layer_norm("head/norm", x)?;
-    let x = model.apply("head/decoder", MatMul::TRANSPOSED, &[x, words])?;
+    let x = model.apply("head/decoder", MatMulOp::TRANSPOSED, &[x, words])?;
     let x = model.bias("head/decoder", x, vocabulary)?;
-    answer(model, "masked_lm", x)
+    loss_or_logits(model, "masked_lm", x)
 }
 
 /// Guesses whether the second sentence follows the first.
-fn sentence_head(model: &mut Layers, x: TensorId, shape: [u64; 3]) -> Result<(), GraphError> {
+fn sentence_head(model: &mut ModelBuilder, x: TensorId, shape: [u64; 3]) -> Result<(), GraphError> {
     let [batch, _, hidden] = shape;
     let x = model.reshape("head/tokens", x, &shape)?;
-    let x = model.apply("head/first", Slice { axis: 1, range: 0..1 }, &[x])?;
-    let x = model.apply("head/first/flat", Reshape { shape: vec![batch, hidden] }, &[x])?;
+    let x = model.apply("head/first", SliceOp { axis: 1, range: 0..1 }, &[x])?;
+    let x = model.apply("head/first/flat", ReshapeOp { shape: vec![batch, hidden] }, &[x])?;
     let x = model.linear("head/pooler", x, hidden)?;
-    let x = model.apply("head/pooler/tanh", Activation::TANH, &[x])?;
+    let x = model.apply("head/pooler/tanh", ActivationOp::TANH, &[x])?;
     let x = model.linear("head/next_sentence", x, 2)?;
-    answer(model, "next_sentence", x)
+    loss_or_logits(model, "next_sentence", x)
 }
 
 /// A loss where the model is trained, the logits where it is not.
-fn answer(model: &mut Layers, name: &str, logits: TensorId) -> Result<(), GraphError> {
+fn loss_or_logits(model: &mut ModelBuilder, name: &str, logits: TensorId) -> Result<(), GraphError> {
     if !model.training {
         model.output(logits);
         return Ok(());
     }
     let samples = model.ty(logits).shape[0];
     let labels = model.input(&format!("{name}_labels"), &[samples], DType::Int);
-    model.loss(&format!("{name}_loss"), CrossEntropy, &[logits, labels])
+    model.loss(&format!("{name}_loss"), CrossEntropyOp, &[logits, labels])
 }

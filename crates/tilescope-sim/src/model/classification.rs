@@ -1,13 +1,13 @@
 //! The network of the PopTorch tutorial on efficient data loading: two convolutions, group norm,
 //! two linear layers, and a log-softmax that, as the tutorial writes it, runs over the batch.
 
-use super::layers::Layers;
+use super::layers::ModelBuilder;
 use super::{ModelDef, size};
-use crate::graph::{Graph, GraphError};
-use crate::ops::{Activation, Convolution, GroupNorm, NegativeLogLikelihood, Pool, Softmax};
-use crate::spec::{Key, ModelSpec};
+use crate::graph::{ModelGraph, GraphError};
+use crate::ops::{ActivationOp, ConvOp, GroupNormOp, NllOp, PoolOp, SoftmaxOp};
+use crate::spec::{SpecKey, ModelSpec};
 
-const SIZES: &[Key] = &[
+const SIZES: &[SpecKey] = &[
     size("model.image_size", "128", "Side of the square images, which have one channel"),
     size("model.classes", "10", "Classes"),
 ];
@@ -22,31 +22,31 @@ pub(crate) const MODEL: ModelDef = ModelDef {
     build,
 };
 
-fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
+fn build(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
     let [side, classes] = ["image_size", "classes"].map(|name| spec.size(name));
     let batch = spec.batch_size;
-    let mut model = Layers::new(spec);
+    let mut model = ModelBuilder::new(spec);
     model.block("main");
     let x = model.input("image", &[batch, 1, side, side], model.dtype);
-    let x = model.conv("conv1", x, 5, 3, Convolution::square(1, 0))?;
+    let x = model.conv("conv1", x, 5, 3, ConvOp::square(1, 0))?;
     let x = model.bias("conv1", x, 5)?;
-    let x = model.apply("conv1/relu", Activation::RELU, &[x])?;
-    let x = model.apply("pool", Pool::max(2, 2, 0), &[x])?;
-    let x = model.conv("conv2", x, 12, 5, Convolution::square(1, 0))?;
+    let x = model.apply("conv1/relu", ActivationOp::RELU, &[x])?;
+    let x = model.apply("pool", PoolOp::max(2, 2, 0), &[x])?;
+    let x = model.conv("conv2", x, 12, 5, ConvOp::square(1, 0))?;
     let x = model.bias("conv2", x, 12)?;
-    let x = model.apply("conv2/relu", Activation::RELU, &[x])?;
+    let x = model.apply("conv2/relu", ActivationOp::RELU, &[x])?;
     let [scale, shift] = model.affine("norm", 12)?;
-    let x = model.apply_all("norm", GroupNorm { groups: 3 }, &[x, scale, shift])?[0];
+    let x = model.apply_all("norm", GroupNormOp { groups: 3 }, &[x, scale, shift])?[0];
     let values = model.ty(x).elements() / batch;
     let x = model.reshape("flatten", x, &[batch, values])?;
     let x = model.linear("fc1", x, 100)?;
-    let x = model.apply("fc1/relu", Activation::RELU, &[x])?;
+    let x = model.apply("fc1/relu", ActivationOp::RELU, &[x])?;
     let x = model.linear("fc2", x, classes)?;
-    let x = model.apply("log_softmax", Softmax { axis: 0, log: true }, &[x])?;
+    let x = model.apply("log_softmax", SoftmaxOp { axis: 0, log: true }, &[x])?;
     model.output(x);
     if spec.training {
         let labels = model.input("labels", &[batch], crate::graph::DType::Int);
-        model.loss("loss", NegativeLogLikelihood, &[x, labels])?;
+        model.loss("loss", NllOp, &[x, labels])?;
     }
     Ok(model.finish())
 }

@@ -4,14 +4,14 @@
 //! Blocks for stages: `embeddings`, `layer0` to `layerN`, `head`. The decoder belongs to `head`:
 //! on another IPU than `embeddings` its weights are kept there too.
 
-use super::layers::{Attention, Layers};
+use super::layers::{AttentionParams, ModelBuilder};
 use super::{ModelDef, size};
-use crate::graph::{DType, Graph, GraphError};
-use crate::ops::{BinaryOp, CrossEntropy, Embedding, MatMul};
-use crate::spec::{Key, ModelSpec};
+use crate::graph::{DType, ModelGraph, GraphError};
+use crate::ops::{BinaryOp, CrossEntropyOp, EmbeddingOp, MatMulOp};
+use crate::spec::{SpecKey, ModelSpec};
 
 /// Sizes of GPT-2 Small; other sizes are set in a spec.
-const SIZES: &[Key] = &[
+const SIZES: &[SpecKey] = &[
     super::depth("12"),
     size("model.hidden", "768", "Channels of a token, a multiple of heads"),
     size("model.heads", "12", "Heads of attention"),
@@ -30,36 +30,36 @@ pub(crate) const MODEL: ModelDef = ModelDef {
     build,
 };
 
-fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
+fn build(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
     let [layers, hidden, heads, vocabulary, positions, tokens] =
         ["layers", "hidden", "heads", "vocab_size", "max_positions", "sequence_length"]
             .map(|name| spec.size(name));
     super::expect_divides("hidden", hidden, "heads", heads)?;
     super::expect_at_most("sequence_length", tokens, "max_positions", positions)?;
     let batch = spec.batch_size;
-    let mut model = Layers::new(spec);
+    let mut model = ModelBuilder::new(spec);
     model.block("embeddings");
     let words = model.parameter("embeddings/word", &[vocabulary, hidden])?;
     let places = model.parameter("embeddings/position", &[positions, hidden])?;
     let ids = model.input("input_ids", &[batch * tokens], DType::Int);
-    let x = model.apply("embeddings/input_ids", Embedding::default(), &[words, ids])?;
+    let x = model.apply("embeddings/input_ids", EmbeddingOp::default(), &[words, ids])?;
     let ids = model.input("position_ids", &[batch * tokens], DType::Int);
-    let y = model.apply("embeddings/position_ids", Embedding::default(), &[places, ids])?;
+    let y = model.apply("embeddings/position_ids", EmbeddingOp::default(), &[places, ids])?;
     let x = model.apply("embeddings/add", BinaryOp::ADD, &[x, y])?;
     let mut x = model.dropout("embeddings/dropout", x)?;
     for layer in 0..layers {
         let name = format!("layer{layer}");
         model.block(&name);
         let mask = model.resident(&format!("{name}/causal_mask"), &[1, 1, tokens, tokens]);
-        let sizes = Attention { batch, tokens, heads, mask: Some(mask) };
+        let sizes = AttentionParams { batch, tokens, heads, mask: Some(mask) };
         x = model.pre_norm_layer(&name, x, sizes, 4 * hidden)?;
     }
     model.block("head");
     let x = model.layer_norm("norm", x)?;
-    let x = model.apply("head/decoder", MatMul::TRANSPOSED, &[x, words])?;
+    let x = model.apply("head/decoder", MatMulOp::TRANSPOSED, &[x, words])?;
     if spec.training {
         let labels = model.input("labels", &[batch * tokens], DType::Int);
-        model.loss("loss", CrossEntropy, &[x, labels])?;
+        model.loss("loss", CrossEntropyOp, &[x, labels])?;
     } else {
         model.output(x);
     }

@@ -1,14 +1,14 @@
 //! The layers models are made of: parameters, and the operators around them.
 
-use crate::graph::{DType, Graph, GraphBuilder, GraphError, Role, TensorId, TensorType};
+use crate::graph::{DType, ModelGraph, GraphBuilder, GraphError, TensorRole, TensorId, TensorInfo};
 use crate::ops::{
-    Activation, BatchNorm, BiasAdd, BinaryOp, Cast, Convolution, CrossEntropy, Dropout, LayerNorm,
-    MatMul, Operator, Reshape, Scale, Softmax, Split, Transpose,
+    ActivationOp, BatchNormOp, AddBiasOp, BinaryOp, CastOp, ConvOp, CrossEntropyOp, DropoutOp, LayerNormOp,
+    MatMulOp, Operator, ReshapeOp, ScaleOp, SoftmaxOp, SplitOp, TransposeOp,
 };
 use crate::spec::ModelSpec;
 
 /// A model under construction.
-pub(crate) struct Layers {
+pub(crate) struct ModelBuilder {
     graph: GraphBuilder,
     /// Element type of activations.
     pub dtype: DType,
@@ -19,7 +19,7 @@ pub(crate) struct Layers {
 
 /// Sizes of attention.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Attention {
+pub(crate) struct AttentionParams {
     /// Sequences.
     pub batch: u64,
     /// Tokens of a sequence.
@@ -30,7 +30,7 @@ pub(crate) struct Attention {
     pub mask: Option<TensorId>,
 }
 
-impl Layers {
+impl ModelBuilder {
     /// An empty model in the precision of `spec`.
     pub(crate) fn new(spec: &ModelSpec) -> Self {
         Self {
@@ -47,34 +47,34 @@ impl Layers {
     }
 
     /// The finished graph.
-    pub(crate) fn finish(self) -> Graph {
+    pub(crate) fn finish(self) -> ModelGraph {
         self.graph.finish()
     }
 
     /// Type of a tensor.
-    pub(crate) fn ty(&self, tensor: TensorId) -> &TensorType {
+    pub(crate) fn ty(&self, tensor: TensorId) -> &TensorInfo {
         &self.graph.graph().tensor(tensor).ty
     }
 
     /// A tensor streamed from the host.
     pub(crate) fn input(&mut self, name: &str, shape: &[u64], dtype: DType) -> TensorId {
-        self.graph.tensor(name, TensorType::new(shape, dtype), Role::Input)
+        self.graph.tensor(name, TensorInfo::new(shape, dtype), TensorRole::Input)
     }
 
     /// A tensor that is on the device from the start and is not trained.
     pub(crate) fn resident(&mut self, name: &str, shape: &[u64]) -> TensorId {
-        self.graph.tensor(name, TensorType::new(shape, self.dtype), Role::Resident)
+        self.graph.tensor(name, TensorInfo::new(shape, self.dtype), TensorRole::Resident)
     }
 
     /// Trainable values, in the type that is computed with: where they are kept in another one,
     /// each pass casts them.
     pub(crate) fn parameter(&mut self, name: &str, shape: &[u64]) -> Result<TensorId, GraphError> {
-        let ty = TensorType::new(shape, self.parameter_type);
-        let parameter = self.graph.tensor(name, ty, Role::Parameter);
+        let ty = TensorInfo::new(shape, self.parameter_type);
+        let parameter = self.graph.tensor(name, ty, TensorRole::Parameter);
         if self.parameter_type == self.dtype {
             return Ok(parameter);
         }
-        self.graph.apply(&format!("{name}/cast"), Cast { to: self.dtype }, &[parameter])
+        self.graph.apply(&format!("{name}/cast"), CastOp { to: self.dtype }, &[parameter])
     }
 
     /// Applies an operator with one result.
@@ -104,7 +104,7 @@ impl Layers {
         x: TensorId,
         shape: &[u64],
     ) -> Result<TensorId, GraphError> {
-        self.apply(name, Reshape { shape: shape.to_vec() }, &[x])
+        self.apply(name, ReshapeOp { shape: shape.to_vec() }, &[x])
     }
 
     /// `x . weight + bias` of a matrix `x`.
@@ -116,7 +116,7 @@ impl Layers {
     ) -> Result<TensorId, GraphError> {
         let inputs = self.ty(x).shape.last().copied().unwrap_or(1);
         let weights = self.parameter(&format!("{name}/weight"), &[inputs, outputs])?;
-        let x = self.apply(name, MatMul::default(), &[x, weights])?;
+        let x = self.apply(name, MatMulOp::default(), &[x, weights])?;
         self.bias(name, x, outputs)
     }
 
@@ -129,7 +129,7 @@ impl Layers {
     ) -> Result<TensorId, GraphError> {
         let name = format!("{name}/bias");
         let bias = self.parameter(&name, &[channels])?;
-        self.apply(&name, BiasAdd { axis: 1 }, &[x, bias])
+        self.apply(&name, AddBiasOp { axis: 1 }, &[x, bias])
     }
 
     /// A convolution with square kernels, without bias.
@@ -139,7 +139,7 @@ impl Layers {
         x: TensorId,
         filters: u64,
         kernel: u64,
-        conv: Convolution,
+        conv: ConvOp,
     ) -> Result<TensorId, GraphError> {
         let channels = self.ty(x).shape.get(1).copied().unwrap_or(1);
         let shape = [filters, channels / conv.groups.max(1), kernel, kernel];
@@ -168,7 +168,7 @@ impl Layers {
         let [scale, shift] = self.affine(name, channels)?;
         let mean = self.resident(&format!("{name}/running_mean"), &[channels]);
         let variance = self.resident(&format!("{name}/running_var"), &[channels]);
-        let outputs = self.apply_all(name, BatchNorm, &[x, scale, shift, mean, variance])?;
+        let outputs = self.apply_all(name, BatchNormOp, &[x, scale, shift, mean, variance])?;
         Ok(outputs[0])
     }
 
@@ -176,12 +176,12 @@ impl Layers {
     pub(crate) fn layer_norm(&mut self, name: &str, x: TensorId) -> Result<TensorId, GraphError> {
         let channels = self.ty(x).shape.last().copied().unwrap_or(1);
         let [scale, shift] = self.affine(name, channels)?;
-        Ok(self.apply_all(name, LayerNorm, &[x, scale, shift])?[0])
+        Ok(self.apply_all(name, LayerNormOp, &[x, scale, shift])?[0])
     }
 
     /// Dropout where the model is trained.
     pub(crate) fn dropout(&mut self, name: &str, x: TensorId) -> Result<TensorId, GraphError> {
-        if self.training { self.apply(name, Dropout, &[x]) } else { Ok(x) }
+        if self.training { self.apply(name, DropoutOp, &[x]) } else { Ok(x) }
     }
 
     /// Self-attention of `x[batch x tokens, channels]` with one projection for queries, keys and
@@ -190,27 +190,27 @@ impl Layers {
         &mut self,
         name: &str,
         x: TensorId,
-        sizes: Attention,
+        sizes: AttentionParams,
     ) -> Result<TensorId, GraphError> {
-        let Attention { batch, tokens, heads, mask } = sizes;
+        let AttentionParams { batch, tokens, heads, mask } = sizes;
         let channels = self.ty(x).shape[1];
         let depth = channels / heads;
         let named = |part: &str| format!("{name}/{part}");
         let projected = self.linear(&named("qkv"), x, 3 * channels)?;
-        let parts = Split::even(1, 3, channels);
+        let parts = SplitOp::even(1, 3, channels);
         let parts = self.apply_all(&named("qkv/split"), parts, &[projected])?;
         let mut of_heads = Vec::new();
         for (part, tensor) in ["query", "key", "value"].into_iter().zip(parts) {
             let shape = [batch, tokens, heads, depth];
             let x = self.reshape(&named(&format!("{part}/heads")), tensor, &shape)?;
-            let turn = Transpose { permutation: vec![0, 2, 1, 3] };
+            let turn = TransposeOp { permutation: vec![0, 2, 1, 3] };
             let x = self.apply(&named(&format!("{part}/transpose")), turn, &[x])?;
             let shape = [batch * heads, tokens, depth];
             of_heads.push(self.reshape(&named(part), x, &shape)?);
         }
         let [query, key, value] = [of_heads[0], of_heads[1], of_heads[2]];
-        let scores = self.apply(&named("scores"), MatMul::TRANSPOSED, &[query, key])?;
-        let scale = Scale(1.0 / (depth as f64).sqrt());
+        let scores = self.apply(&named("scores"), MatMulOp::TRANSPOSED, &[query, key])?;
+        let scale = ScaleOp(1.0 / (depth as f64).sqrt());
         let mut scores = self.apply(&named("scale"), scale, &[scores])?;
         let square = [batch, heads, tokens, tokens];
         if let Some(mask) = mask {
@@ -219,13 +219,13 @@ impl Layers {
             let flat = [batch * heads, tokens, tokens];
             scores = self.reshape(&named("scores/flat"), scores, &flat)?;
         }
-        let softmax = Softmax { axis: 2, log: false };
+        let softmax = SoftmaxOp { axis: 2, log: false };
         let shares = self.apply(&named("softmax"), softmax, &[scores])?;
         let shares = self.dropout(&named("dropout"), shares)?;
-        let context = self.apply(&named("context"), MatMul::default(), &[shares, value])?;
+        let context = self.apply(&named("context"), MatMulOp::default(), &[shares, value])?;
         let shape = [batch, heads, tokens, depth];
         let context = self.reshape(&named("context/heads"), context, &shape)?;
-        let turn = Transpose { permutation: vec![0, 2, 1, 3] };
+        let turn = TransposeOp { permutation: vec![0, 2, 1, 3] };
         let context = self.apply(&named("context/transpose"), turn, &[context])?;
         let shape = [batch * tokens, channels];
         let context = self.reshape(&named("context/flat"), context, &shape)?;
@@ -241,7 +241,7 @@ impl Layers {
     ) -> Result<TensorId, GraphError> {
         let channels = self.ty(x).shape[1];
         let x = self.linear(&format!("{name}/ff1"), x, inner)?;
-        let x = self.apply(&format!("{name}/gelu"), Activation::GELU, &[x])?;
+        let x = self.apply(&format!("{name}/gelu"), ActivationOp::GELU, &[x])?;
         self.linear(&format!("{name}/ff2"), x, channels)
     }
 
@@ -250,7 +250,7 @@ impl Layers {
         &mut self,
         name: &str,
         x: TensorId,
-        sizes: Attention,
+        sizes: AttentionParams,
         inner: u64,
     ) -> Result<TensorId, GraphError> {
         let normed = self.layer_norm(&format!("{name}/norm1"), x)?;
@@ -272,7 +272,7 @@ impl Layers {
         }
         let samples = self.ty(logits).shape[0];
         let labels = self.input("labels", &[samples], DType::Int);
-        self.loss("loss", CrossEntropy, &[logits, labels])
+        self.loss("loss", CrossEntropyOp, &[logits, labels])
     }
 
     /// Sends a tensor to the host for each micro-batch.

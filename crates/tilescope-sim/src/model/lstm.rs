@@ -3,13 +3,13 @@
 //!
 //! Blocks for stages: `embedding`, `lstm`, `head`.
 
-use super::layers::Layers;
+use super::layers::ModelBuilder;
 use super::{ModelDef, size};
-use crate::graph::{DType, Graph, GraphError};
-use crate::ops::{Embedding, Recurrent, Slice};
-use crate::spec::{Key, ModelSpec};
+use crate::graph::{DType, ModelGraph, GraphError};
+use crate::ops::{EmbeddingOp, RnnOp, SliceOp};
+use crate::spec::{SpecKey, ModelSpec};
 
-const SIZES: &[Key] = &[
+const SIZES: &[SpecKey] = &[
     size("model.vocab_size", "20000", "Words"),
     size("model.embedding", "128", "Channels of a word"),
     size("model.hidden", "128", "Outputs of the LSTM"),
@@ -27,24 +27,24 @@ pub(crate) const MODEL: ModelDef = ModelDef {
     build,
 };
 
-fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
+fn build(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
     let [words, width, hidden, steps, classes] =
         ["vocab_size", "embedding", "hidden", "sequence_length", "classes"]
             .map(|name| spec.size(name));
     let batch = spec.batch_size;
-    let mut model = Layers::new(spec);
+    let mut model = ModelBuilder::new(spec);
     model.block("embedding");
     let table = model.parameter("embedding/word", &[words, width])?;
     let ids = model.input("input_ids", &[steps * batch], DType::Int);
-    let x = model.apply("embedding", Embedding::default(), &[table, ids])?;
+    let x = model.apply("embedding", EmbeddingOp::default(), &[table, ids])?;
     let x = model.reshape("steps", x, &[steps, batch, width])?;
     model.block("lstm");
     let weights = model.parameter("lstm/weight", &[width + hidden, 4 * hidden])?;
     let bias = model.parameter("lstm/bias", &[4, hidden])?;
-    let lstm = Recurrent::lstm(hidden, spec.training);
+    let lstm = RnnOp::lstm(hidden, spec.training);
     let x = model.apply_all("lstm", lstm, &[x, weights, bias])?[0];
     model.block("head");
-    let last = Slice { axis: 0, range: steps - 1..steps };
+    let last = SliceOp { axis: 0, range: steps - 1..steps };
     let x = model.apply("last", last, &[x])?;
     let x = model.reshape("last/flat", x, &[batch, hidden])?;
     let x = model.linear("fc", x, classes)?;

@@ -2,11 +2,11 @@
 //! Poplar's tutorial on it (graphcore/examples tut6_matrix_vector_opt).
 
 use super::{ModelDef, size};
-use crate::graph::{DType, Graph, GraphBuilder, GraphError, Role, TensorType};
-use crate::ops::MatVec;
-use crate::spec::{Key, ModelSpec};
+use crate::graph::{DType, ModelGraph, GraphBuilder, GraphError, TensorRole, TensorInfo};
+use crate::ops::MatVecOp;
+use crate::spec::{SpecKey, ModelSpec};
 
-const SIZES: &[Key] = &[
+const SIZES: &[SpecKey] = &[
     size("model.rows", "10000", "Rows of the matrix"),
     size("model.columns", "1000", "Columns of the matrix, values of the vector"),
 ];
@@ -21,14 +21,14 @@ pub(crate) const MODEL: ModelDef = ModelDef {
     build,
 };
 
-fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
+fn build(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
     let [rows, columns] = ["rows", "columns"].map(|name| spec.size(name));
     let mut graph = GraphBuilder::new();
     graph.block("main");
     let mut input = |name: &str, shape: &[u64]| {
-        graph.tensor(name, TensorType::new(shape, DType::Float), Role::Input)
+        graph.tensor(name, TensorInfo::new(shape, DType::Float), TensorRole::Input)
     };
     let (vector, matrix) = (input("inputVector", &[columns]), input("matrix", &[rows, columns]));
-    graph.apply("product", MatVec, &[matrix, vector])?;
+    graph.apply("product", MatVecOp, &[matrix, vector])?;
     Ok(graph.finish())
 }

@@ -2,11 +2,11 @@
 //! profiling tutorial (graphcore/examples tut4_profiling).
 
 use super::{ModelDef, size};
-use crate::graph::{DType, Graph, GraphBuilder, GraphError, Role, TensorType};
-use crate::ops::MatMul;
-use crate::spec::{Key, ModelSpec};
+use crate::graph::{DType, ModelGraph, GraphBuilder, GraphError, TensorRole, TensorInfo};
+use crate::ops::MatMulOp;
+use crate::spec::{SpecKey, ModelSpec};
 
-const SIZES: &[Key] = &[
+const SIZES: &[SpecKey] = &[
     size("model.m", "800", "Rows of the first matrix"),
     size("model.k", "500", "Columns of the first matrix, rows of the second"),
     size("model.n", "400", "Columns of the second matrix, rows of the third"),
@@ -23,16 +23,16 @@ pub(crate) const MODEL: ModelDef = ModelDef {
     build,
 };
 
-fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
+fn build(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
     let [m, k, n, p] = ["m", "k", "n", "p"].map(|name| spec.size(name));
     let dtype: DType = spec.precision;
     let mut graph = GraphBuilder::new();
     graph.block("main");
     let mut resident = |name: &str, rows: u64, columns: u64| {
-        graph.tensor(name, TensorType::new([rows, columns], dtype), Role::Resident)
+        graph.tensor(name, TensorInfo::new([rows, columns], dtype), TensorRole::Resident)
     };
     let (m1, m2, m3) = (resident("m1", m, k), resident("m2", k, n), resident("m3", n, p));
-    let m4 = graph.apply("m4", MatMul::default(), &[m1, m2])?;
-    graph.apply("m5", MatMul::default(), &[m4, m3])?;
+    let m4 = graph.apply("m4", MatMulOp::default(), &[m1, m2])?;
+    graph.apply("m5", MatMulOp::default(), &[m4, m3])?;
     Ok(graph.finish())
 }

@@ -2,19 +2,19 @@
 //! is rearranged first (memory guide, section 4.8).
 
 use super::{ModelDef, size};
-use crate::graph::{Graph, GraphBuilder, GraphError, Role, TensorType};
-use crate::ops::{BinaryOp, Transpose};
-use crate::spec::{Form, Key, ModelSpec};
+use crate::graph::{ModelGraph, GraphBuilder, GraphError, TensorRole, TensorInfo};
+use crate::ops::{BinaryOp, TransposeOp};
+use crate::spec::{SpecKeyType, SpecKey, ModelSpec};
 
-const SIZES: &[Key] = &[
+const SIZES: &[SpecKey] = &[
     size("model.m", "768", "Rows of both matrices"),
     size("model.n", "768", "Columns of both matrices"),
-    Key {
+    SpecKey {
         path: "model.columns_first",
-        form: Form::Integer(0, 1),
+        value_type: SpecKeyType::Integer(0, 1),
         default: "1",
         about: "1 keeps the second matrix column by column, 0 row by row as the first",
-        also: "",
+        other_names: "",
     },
 ];
 
@@ -28,17 +28,17 @@ pub(crate) const MODEL: ModelDef = ModelDef {
     build,
 };
 
-fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
+fn build(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
     let [m, n, columns_first] = ["m", "n", "columns_first"].map(|name| spec.size(name));
     let mut graph = GraphBuilder::new();
     graph.block("main");
     let mut resident = |name: &str, shape: [u64; 2]| {
-        graph.tensor(name, TensorType::new(shape, spec.precision), Role::Resident)
+        graph.tensor(name, TensorInfo::new(shape, spec.precision), TensorRole::Resident)
     };
     let a = resident("a", [m, n]);
     let b = if columns_first == 1 {
         let stored = resident("b", [n, m]);
-        graph.apply("b/transpose", Transpose { permutation: vec![1, 0] }, &[stored])?
+        graph.apply("b/transpose", TransposeOp { permutation: vec![1, 0] }, &[stored])?
     } else {
         resident("b", [m, n])
     };

@@ -1,12 +1,12 @@
 //! A multi-layer perceptron of any depth, one block per layer: the plainest model to pipeline.
 
-use super::layers::Layers;
+use super::layers::ModelBuilder;
 use super::{ModelDef, size};
-use crate::graph::{Graph, GraphError};
-use crate::ops::Activation;
-use crate::spec::{Key, ModelSpec};
+use crate::graph::{ModelGraph, GraphError};
+use crate::ops::ActivationOp;
+use crate::spec::{SpecKey, ModelSpec};
 
-const SIZES: &[Key] = &[
+const SIZES: &[SpecKey] = &[
     super::depth("4"),
     size("model.width", "256", "Values between layers"),
     size("model.classes", "16", "Values of the last layer"),
@@ -22,9 +22,9 @@ pub(crate) const MODEL: ModelDef = ModelDef {
     build,
 };
 
-fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
+fn build(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
     let [layers, width, classes] = ["layers", "width", "classes"].map(|name| spec.size(name));
-    let mut model = Layers::new(spec);
+    let mut model = ModelBuilder::new(spec);
     model.block("L0");
     let mut x = model.input("input", &[spec.batch_size, width], model.dtype);
     for layer in 0..layers {
@@ -33,7 +33,7 @@ fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
         let last = layer + 1 == layers;
         x = model.linear(&name, x, if last { classes } else { width })?;
         if !last {
-            x = model.apply(&format!("{name}/relu"), Activation::RELU, &[x])?;
+            x = model.apply(&format!("{name}/relu"), ActivationOp::RELU, &[x])?;
         }
     }
     model.classify(x)?;

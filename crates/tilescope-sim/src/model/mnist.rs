@@ -2,9 +2,9 @@
 //! linear ones on MNIST images, in blocks B1 to B4.
 
 use super::ModelDef;
-use super::layers::Layers;
-use crate::graph::{Graph, GraphError, TensorId};
-use crate::ops::{Activation, Convolution, Pool};
+use super::layers::ModelBuilder;
+use crate::graph::{ModelGraph, GraphError, TensorId};
+use crate::ops::{ActivationOp, ConvOp, PoolOp};
 use crate::spec::ModelSpec;
 
 /// Images are 28 x 28 in one channel; ten classes.
@@ -21,9 +21,9 @@ pub(crate) const MODEL: ModelDef = ModelDef {
     build,
 };
 
-fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
+fn build(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
     let batch = spec.batch_size;
-    let mut model = Layers::new(spec);
+    let mut model = ModelBuilder::new(spec);
     model.block("B1");
     let mut x = model.input("image", &[batch, 1, IMAGE, IMAGE], model.dtype);
     x = conv_layer(&mut model, "layer1", x, 10)?;
@@ -32,7 +32,7 @@ fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
     model.block("B3");
     x = model.reshape("flatten", x, &[batch, 320])?;
     x = model.linear("layer3", x, 256)?;
-    x = model.apply("layer3_act", Activation::RELU, &[x])?;
+    x = model.apply("layer3_act", ActivationOp::RELU, &[x])?;
     model.block("B4");
     x = model.linear("layer4", x, CLASSES)?;
     model.classify(x)?;
@@ -41,14 +41,14 @@ fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
 
 /// Convolution 5 x 5 with bias, max-pool 2, ReLU: `ConvLayer` of the tutorial.
 fn conv_layer(
-    model: &mut Layers,
+    model: &mut ModelBuilder,
     name: &str,
     x: TensorId,
     filters: u64,
 ) -> Result<TensorId, GraphError> {
     let conv = format!("{name}/conv");
-    let x = model.conv(&conv, x, filters, 5, Convolution::square(1, 0))?;
+    let x = model.conv(&conv, x, filters, 5, ConvOp::square(1, 0))?;
     let x = model.bias(&conv, x, filters)?;
-    let x = model.apply(&format!("{name}/pool"), Pool::max(2, 2, 0), &[x])?;
-    model.apply(&format!("{name}/relu"), Activation::RELU, &[x])
+    let x = model.apply(&format!("{name}/pool"), PoolOp::max(2, 2, 0), &[x])?;
+    model.apply(&format!("{name}/relu"), ActivationOp::RELU, &[x])
 }

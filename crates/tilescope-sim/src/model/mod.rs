@@ -15,8 +15,8 @@ mod resnet;
 mod stencil;
 mod vit;
 
-use crate::graph::{Graph, GraphError};
-use crate::spec::{Form, Key, ModelSpec, keys};
+use crate::graph::{ModelGraph, GraphError};
+use crate::spec::{SpecKeyType, SpecKey, ModelSpec, keys};
 use std::fmt;
 
 /// A built-in model.
@@ -27,13 +27,13 @@ pub struct ModelDef {
     /// What it is, one line.
     pub about: &'static str,
     /// Its own sizes, as keys of `[model]`.
-    pub sizes: &'static [Key],
+    pub sizes: &'static [SpecKey],
     /// Whether it has a loss.
     pub trainable: bool,
     /// Whether it works on batches of samples.
     pub batched: bool,
     /// Builds the forward graph for one micro-batch.
-    pub build: fn(&ModelSpec) -> Result<Graph, GraphError>,
+    pub build: fn(&ModelSpec) -> Result<ModelGraph, GraphError>,
 }
 
 impl fmt::Debug for ModelDef {
@@ -71,18 +71,18 @@ pub(crate) fn find(name: &str) -> Option<&'static ModelDef> {
 }
 
 /// The key of a size with a default.
-const fn size(path: &'static str, default: &'static str, about: &'static str) -> Key {
-    Key { path, form: Form::Integer(1, keys::LARGEST_SIZE), default, about, also: "" }
+const fn size(path: &'static str, default: &'static str, about: &'static str) -> SpecKey {
+    SpecKey { path, value_type: SpecKeyType::Integer(1, keys::LARGEST_SIZE), default, about, other_names: "" }
 }
 
 /// The key of the number of layers: each is a block, so a graph of them must stay a graph.
-const fn depth(default: &'static str) -> Key {
-    Key {
+const fn depth(default: &'static str) -> SpecKey {
+    SpecKey {
         path: "model.layers",
-        form: Form::Integer(1, 64),
+        value_type: SpecKeyType::Integer(1, 64),
         default,
         about: "Layers, each a block of its own",
-        also: "",
+        other_names: "",
     }
 }
 
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
     use crate::spec::{Spec, SpecSource};
 
-    fn graph(text: &str) -> Graph {
+    fn graph(text: &str) -> ModelGraph {
         let spec = Spec::build(&SpecSource::from_text("test", text)).expect("valid spec");
         (spec.model.definition.build)(&spec.model).expect("sizes fit")
     }

@@ -3,13 +3,13 @@
 //!
 //! Blocks for stages: `stem`, `layer1_0` to `layer4_N`, `head`.
 
-use super::layers::Layers;
+use super::layers::ModelBuilder;
 use super::{ModelDef, size};
-use crate::graph::{Graph, GraphError, TensorId};
-use crate::ops::{Activation, BinaryOp, Convolution, Pool};
-use crate::spec::{Key, ModelSpec};
+use crate::graph::{ModelGraph, GraphError, TensorId};
+use crate::ops::{ActivationOp, BinaryOp, ConvOp, PoolOp};
+use crate::spec::{SpecKey, ModelSpec};
 
-const SIZES: &[Key] = &[
+const SIZES: &[SpecKey] = &[
     size(
         "model.image_size",
         "224",
@@ -28,7 +28,7 @@ pub(crate) const RESNET18: ModelDef = ModelDef {
     sizes: SIZES,
     trainable: true,
     batched: true,
-    build: |spec| build(spec, Shape { blocks: [2, 2, 2, 2], bottleneck: false }),
+    build: |spec| build(spec, ResNetVariant { blocks: [2, 2, 2, 2], bottleneck: false }),
 };
 
 /// 50 layers, bottlenecks of 1x1, 3x3 and 1x1 convolutions.
@@ -38,29 +38,29 @@ pub(crate) const RESNET50: ModelDef = ModelDef {
     sizes: SIZES,
     trainable: true,
     batched: true,
-    build: |spec| build(spec, Shape { blocks: [3, 4, 6, 3], bottleneck: true }),
+    build: |spec| build(spec, ResNetVariant { blocks: [3, 4, 6, 3], bottleneck: true }),
 };
 
 /// What tells residual networks apart.
 #[derive(Clone, Copy)]
-struct Shape {
+struct ResNetVariant {
     /// Blocks of each of the four layers.
     blocks: [u64; 4],
     /// Whether a block is a bottleneck, four times as wide outside as inside.
     bottleneck: bool,
 }
 
-fn build(spec: &ModelSpec, shape: Shape) -> Result<Graph, GraphError> {
+fn build(spec: &ModelSpec, shape: ResNetVariant) -> Result<ModelGraph, GraphError> {
     let [side, classes] = ["image_size", "classes"].map(|name| spec.size(name));
     let batch = spec.batch_size;
-    let mut model = Layers::new(spec);
+    let mut model = ModelBuilder::new(spec);
     model.block("stem");
     let mut x = model.input("image", &[batch, 3, side, side], model.dtype);
     x = if side <= LARGEST_SMALL_IMAGE {
-        conv(&mut model, "conv1", x, Conv { filters: 64, kernel: 3, stride: 1, relu: true })?
+        conv(&mut model, "conv1", x, ConvNormParams { filters: 64, kernel: 3, stride: 1, relu: true })?
     } else {
-        x = conv(&mut model, "conv1", x, Conv { filters: 64, kernel: 7, stride: 2, relu: true })?;
-        model.apply("maxpool", Pool::max(3, 2, 1), &[x])?
+        x = conv(&mut model, "conv1", x, ConvNormParams { filters: 64, kernel: 7, stride: 2, relu: true })?;
+        model.apply("maxpool", PoolOp::max(3, 2, 1), &[x])?
     };
     for (layer, blocks) in (1u64..).zip(shape.blocks) {
         for block in 0..blocks {
@@ -72,7 +72,7 @@ fn build(spec: &ModelSpec, shape: Shape) -> Result<Graph, GraphError> {
     }
     model.block("head");
     let [channels, height, width] = [1, 2, 3].map(|axis| model.ty(x).shape[axis]);
-    x = model.apply("avgpool", Pool::global_average(height, width), &[x])?;
+    x = model.apply("avgpool", PoolOp::global_average(height, width), &[x])?;
     x = model.reshape("flatten", x, &[batch, channels])?;
     x = model.linear("fc", x, classes)?;
     model.classify(x)?;
@@ -81,24 +81,24 @@ fn build(spec: &ModelSpec, shape: Shape) -> Result<Graph, GraphError> {
 
 /// A convolution with batch norm.
 #[derive(Clone, Copy)]
-struct Conv {
+struct ConvNormParams {
     filters: u64,
     kernel: u64,
     stride: u64,
     relu: bool,
 }
 
-fn conv(model: &mut Layers, name: &str, x: TensorId, conv: Conv) -> Result<TensorId, GraphError> {
-    let Conv { filters, kernel, stride, relu } = conv;
-    let operator = Convolution::square(stride, kernel / 2);
+fn conv(model: &mut ModelBuilder, name: &str, x: TensorId, conv: ConvNormParams) -> Result<TensorId, GraphError> {
+    let ConvNormParams { filters, kernel, stride, relu } = conv;
+    let operator = ConvOp::square(stride, kernel / 2);
     let x = model.conv(name, x, filters, kernel, operator)?;
     let x = model.batch_norm(&format!("{name}/bn"), x)?;
-    if relu { model.apply(&format!("{name}/relu"), Activation::RELU, &[x]) } else { Ok(x) }
+    if relu { model.apply(&format!("{name}/relu"), ActivationOp::RELU, &[x]) } else { Ok(x) }
 }
 
 /// A block: its convolutions, and the input added to their result.
 fn residual(
-    model: &mut Layers,
+    model: &mut ModelBuilder,
     name: &str,
     x: TensorId,
     width: u64,
@@ -106,7 +106,7 @@ fn residual(
     bottleneck: bool,
 ) -> Result<TensorId, GraphError> {
     let named = |part: &str| format!("{name}/{part}");
-    let plan = |filters, kernel, stride, relu| Conv { filters, kernel, stride, relu };
+    let plan = |filters, kernel, stride, relu| ConvNormParams { filters, kernel, stride, relu };
     let (convs, channels) = if bottleneck {
         let wide = 4 * width;
         let convs =
@@ -125,5 +125,5 @@ fn residual(
         x
     };
     let y = model.apply(&named("add"), BinaryOp::ADD, &[y, shortcut])?;
-    model.apply(&named("relu"), Activation::RELU, &[y])
+    model.apply(&named("relu"), ActivationOp::RELU, &[y])
 }

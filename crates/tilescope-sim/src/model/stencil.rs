@@ -2,28 +2,28 @@
 //! is blurred (thorbenlouw/lbm-graphcore GaussianBlurLowLevel).
 
 use super::{ModelDef, size};
-use crate::graph::{Graph, GraphBuilder, GraphError, Role, TensorType};
-use crate::lower::stencil::Neighbours;
-use crate::ops::Stencil;
-use crate::spec::{Form, Key, ModelSpec};
+use crate::graph::{ModelGraph, GraphBuilder, GraphError, TensorRole, TensorInfo};
+use crate::lower::stencil::StencilNeighbourhood;
+use crate::ops::StencilOp;
+use crate::spec::{SpecKeyType, SpecKey, ModelSpec};
 
-const SIZES: &[Key] = &[
+const SIZES: &[SpecKey] = &[
     size("model.height", "1000", "Rows of the field"),
     size("model.width", "1000", "Columns of the field"),
     size("model.channels", "1", "Values of a cell: 4 for an image with transparency"),
-    Key {
+    SpecKey {
         path: "model.corners",
-        form: Form::Integer(0, 1),
+        value_type: SpecKeyType::Integer(0, 1),
         default: "0",
         about: "1 reads the cells at corners too: 9 points; 0 reads 5",
-        also: "",
+        other_names: "",
     },
-    Key {
+    SpecKey {
         path: "model.sweeps",
-        form: Form::Integer(1, 64),
+        value_type: SpecKeyType::Integer(1, 64),
         default: "1",
         about: "Sweeps over the field",
-        also: "",
+        other_names: "",
     },
 ];
 
@@ -37,14 +37,14 @@ pub(crate) const MODEL: ModelDef = ModelDef {
     build,
 };
 
-fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
+fn build(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
     let sizes = ["height", "width", "channels"].map(|name| spec.size(name));
-    let neighbours = if spec.size("corners") == 1 { Neighbours::Square } else { Neighbours::Cross };
+    let neighbours = if spec.size("corners") == 1 { StencilNeighbourhood::NinePoint } else { StencilNeighbourhood::FivePoint };
     let mut graph = GraphBuilder::new();
     graph.block("main");
-    let mut field = graph.tensor("field", TensorType::new(sizes, spec.precision), Role::Input);
+    let mut field = graph.tensor("field", TensorInfo::new(sizes, spec.precision), TensorRole::Input);
     for sweep in 0..spec.size("sweeps") {
-        field = graph.apply(&format!("sweep{sweep}"), Stencil(neighbours), &[field])?;
+        field = graph.apply(&format!("sweep{sweep}"), StencilOp(neighbours), &[field])?;
     }
     Ok(graph.finish())
 }

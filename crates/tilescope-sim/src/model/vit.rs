@@ -3,13 +3,13 @@
 //!
 //! Blocks for stages: `embeddings`, `layer0` to `layer11`, `head`.
 
-use super::layers::{Attention, Layers};
+use super::layers::{AttentionParams, ModelBuilder};
 use super::{ModelDef, size};
-use crate::graph::{Graph, GraphError, TensorType};
-use crate::ops::{BinaryOp, Concat, Repeat, Slice, Transpose};
-use crate::spec::{Key, ModelSpec};
+use crate::graph::{ModelGraph, GraphError, TensorInfo};
+use crate::ops::{BinaryOp, ConcatOp, RepeatOp, SliceOp, TransposeOp};
+use crate::spec::{SpecKey, ModelSpec};
 
-const SIZES: &[Key] = &[
+const SIZES: &[SpecKey] = &[
     size("model.image_size", "224", "Side of the square RGB images, a multiple of patch_size"),
     size("model.patch_size", "16", "Side of a patch"),
     super::depth("12"),
@@ -29,35 +29,35 @@ pub(crate) const MODEL: ModelDef = ModelDef {
     build,
 };
 
-fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
+fn build(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
     let [side, patch, layers, hidden, heads, inner, classes] =
         ["image_size", "patch_size", "layers", "hidden", "heads", "intermediate", "classes"]
             .map(|name| spec.size(name));
     let batch = spec.batch_size;
     super::expect_divides("image_size", side, "patch_size", patch)?;
     super::expect_divides("hidden", hidden, "heads", heads)?;
-    let mut model = Layers::new(spec);
+    let mut model = ModelBuilder::new(spec);
     model.block("embeddings");
     let x = model.input("image", &[batch, 3, side, side], model.dtype);
     // Patches do not overlap: the convolution of the paper is a product with flattened patches.
     let rows = side / patch;
     let count = rows * rows;
     let x = model.reshape("patches/split", x, &[batch, 3, rows, patch, rows, patch])?;
-    let together = Transpose { permutation: vec![0, 2, 4, 1, 3, 5] };
+    let together = TransposeOp { permutation: vec![0, 2, 4, 1, 3, 5] };
     let x = model.apply("patches/together", together, &[x])?;
     let x = model.reshape("patches/flat", x, &[batch * count, 3 * patch * patch])?;
     let x = model.linear("patches", x, hidden)?;
     let x = model.reshape("patches/split_batch", x, &[batch, count, hidden])?;
     let class = model.parameter("class_token", &[1, hidden])?;
-    let ty = TensorType::new([batch, 1, hidden], model.dtype);
-    let class = model.apply("class_token/repeat", Repeat { ty, axes: vec![0] }, &[class])?;
-    let x = model.apply("tokens", Concat { axis: 1 }, &[class, x])?;
+    let ty = TensorInfo::new([batch, 1, hidden], model.dtype);
+    let class = model.apply("class_token/repeat", RepeatOp { ty, axes: vec![0] }, &[class])?;
+    let x = model.apply("tokens", ConcatOp { axis: 1 }, &[class, x])?;
     let tokens = count + 1;
     let positions = model.parameter("positions", &[tokens, hidden])?;
     let x = model.apply("positions/add", BinaryOp::ADD, &[x, positions])?;
     let mut x = model.reshape("tokens/flat", x, &[batch * tokens, hidden])?;
     x = model.dropout("embeddings/dropout", x)?;
-    let sizes = Attention { batch, tokens, heads, mask: None };
+    let sizes = AttentionParams { batch, tokens, heads, mask: None };
     for layer in 0..layers {
         let name = format!("layer{layer}");
         model.block(&name);
@@ -66,7 +66,7 @@ fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
     model.block("head");
     let x = model.layer_norm("norm", x)?;
     let x = model.reshape("tokens/split", x, &[batch, tokens, hidden])?;
-    let x = model.apply("class", Slice { axis: 1, range: 0..1 }, &[x])?;
+    let x = model.apply("class", SliceOp { axis: 1, range: 0..1 }, &[x])?;
     let x = model.reshape("class/flat", x, &[batch, hidden])?;
     let x = model.linear("head", x, classes)?;
     model.classify(x)?;

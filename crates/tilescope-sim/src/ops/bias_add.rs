@@ -1,32 +1,32 @@
 //! Adds one value per channel.
 
-use super::parts::Rows;
-use super::{Operator, Reuse, expect_operands};
-use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
-use crate::lower::elementwise::Binary;
-use crate::lower::reduce::Operation;
-use crate::lower::{LowerError, Lowering, work::Work};
+use super::parts::TensorRows;
+use super::{Operator, OutputAlias, expect_operands};
+use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
+use crate::lower::elementwise::BinaryOpType;
+use crate::lower::reduce::ReduceOperation;
+use crate::lower::{LoweringError, LoweringContext, work::OperationWork};
 
 /// `x + bias`, the bias running along one axis.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct BiasAdd {
+pub(crate) struct AddBiasOp {
     /// Axis of `x` that the bias has one value for.
     pub axis: usize,
 }
 
-impl BiasAdd {
+impl AddBiasOp {
     /// Axes along which all elements get the same bias.
-    fn others(self, ty: &TensorType) -> Vec<usize> {
+    fn others(self, ty: &TensorInfo) -> Vec<usize> {
         (0..ty.shape.len()).filter(|axis| *axis != self.axis).collect()
     }
 }
 
-impl Operator for BiasAdd {
+impl Operator for AddBiasOp {
     fn kind(&self) -> &'static str {
         "bias_add"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
         expect_operands(inputs, 2)?;
         if inputs[0].shape.get(self.axis).copied() != inputs[1].shape.first().copied()
             || inputs[1].shape.len() != 1
@@ -39,62 +39,62 @@ impl Operator for BiasAdd {
         Ok(vec![inputs[0].clone()])
     }
 
-    fn flops(&self, _: &[TensorType], outputs: &[TensorType]) -> u64 {
+    fn flops(&self, _: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
         outputs[0].elements()
     }
 
-    fn differentiate(&self, backward: &mut Backward) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
         let gradient = backward.gradient()?;
-        let bias = backward.apply("grad", BiasGradient { axis: self.axis }, &[gradient])?;
+        let bias = backward.apply("grad", AddBiasBiasGradOp { axis: self.axis }, &[gradient])?;
         Ok(vec![Some(gradient), Some(bias)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
-        let ty = lowering.ty(node.inputs[0]).clone();
+    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+        let ty = lowering.tensor_type(node.inputs[0]).clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let bias = lowering.layout_or_linear(node.inputs[1]);
-        let mut work = Work::default();
-        let rows = Rows::new(&ty, layout.clone(), &self.others(&ty));
-        rows.apply(lowering, &mut work, "Op/Add", Binary::Add, &bias);
-        lowering.lay_out(node.outputs[0], layout);
+        let mut work = OperationWork::default();
+        let rows = TensorRows::new(&ty, layout.clone(), &self.others(&ty));
+        rows.apply_broadcast(lowering, &mut work, "Op/Add", BinaryOpType::Add, &bias);
+        lowering.set_layout(node.outputs[0], layout);
         Ok(work)
     }
 
-    fn reuses(&self) -> Reuse {
-        Reuse::InPlace(0)
+    fn output_alias(&self) -> OutputAlias {
+        OutputAlias::InPlace(0)
     }
 }
 
 /// Sum of a gradient over all axes but one.
 #[derive(Clone, Copy, Debug)]
-struct BiasGradient {
+struct AddBiasBiasGradOp {
     axis: usize,
 }
 
-impl Operator for BiasGradient {
+impl Operator for AddBiasBiasGradOp {
     fn kind(&self) -> &'static str {
         "bias_grad"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
         expect_operands(inputs, 1)?;
         let channels = inputs[0].shape.get(self.axis).copied();
         let channels =
             channels.ok_or_else(|| format!("{} has no axis {}", inputs[0], self.axis))?;
-        Ok(vec![TensorType::new([channels], inputs[0].dtype)])
+        Ok(vec![TensorInfo::new([channels], inputs[0].dtype)])
     }
 
-    fn flops(&self, inputs: &[TensorType], _: &[TensorType]) -> u64 {
+    fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
         inputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
         let layout = lowering.layout_or_linear(node.inputs[0]);
-        let ty = lowering.ty(node.inputs[0]).clone();
-        let mut work = Work::default();
-        let rows = Rows::new(&ty, layout, &BiasAdd { axis: self.axis }.others(&ty));
-        let sums = rows.reduce(lowering, node, &mut work, "Reduce", Operation::Add, ty.dtype)?;
-        lowering.lay_out(node.outputs[0], sums);
+        let ty = lowering.tensor_type(node.inputs[0]).clone();
+        let mut work = OperationWork::default();
+        let rows = TensorRows::new(&ty, layout, &AddBiasOp { axis: self.axis }.others(&ty));
+        let sums = rows.reduce(lowering, node, &mut work, "Reduce", ReduceOperation::Add, ty.dtype)?;
+        lowering.set_layout(node.outputs[0], sums);
         Ok(work)
     }
 }

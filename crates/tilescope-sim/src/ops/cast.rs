@@ -1,50 +1,50 @@
 //! A change of element type.
 
 use super::{Operator, expect_operands};
-use crate::graph::{Backward, DType, GraphError, Node, TensorId, TensorType};
+use crate::graph::{GradientBuilder, DType, GraphError, GraphNode, TensorId, TensorInfo};
 use crate::lower::elementwise;
-use crate::lower::{LowerError, Lowering, work::Work};
+use crate::lower::{LoweringError, LoweringContext, work::OperationWork};
 
 /// The operand in another element type.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Cast {
+pub(crate) struct CastOp {
     /// The new type.
     pub to: DType,
 }
 
-impl Operator for Cast {
+impl Operator for CastOp {
     fn kind(&self) -> &'static str {
         "cast"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
         expect_operands(inputs, 1)?;
-        Ok(vec![TensorType::new(inputs[0].shape.clone(), self.to)])
+        Ok(vec![TensorInfo::new(inputs[0].shape.clone(), self.to)])
     }
 
-    fn flops(&self, _: &[TensorType], _: &[TensorType]) -> u64 {
+    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
         0
     }
 
-    fn differentiate(&self, backward: &mut Backward) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
         let gradient = backward.gradient()?;
         let to = backward.input_type(0).dtype;
         Ok(vec![Some(backward.apply("grad", Self { to }, &[gradient])?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
-        let from = lowering.ty(node.inputs[0]).dtype;
+    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+        let from = lowering.tensor_type(node.inputs[0]).dtype;
         // What is cast for a planned operation lies as that wants it.
         if let (None, Some(planned)) =
             (lowering.layout(node.inputs[0]), lowering.layout(node.outputs[0]))
         {
             let planned = planned.clone();
-            lowering.lay_out(node.inputs[0], planned);
+            lowering.set_layout(node.inputs[0], planned);
         }
         let layout = lowering.layout_or_linear(node.inputs[0]);
-        let mut work = Work::default();
+        let mut work = OperationWork::default();
         work.push(elementwise::cast("Cast", from, self.to, &layout.elements));
-        lowering.lay_out(node.outputs[0], layout);
+        lowering.set_layout(node.outputs[0], layout);
         Ok(work)
     }
 }

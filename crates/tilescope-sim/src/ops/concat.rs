@@ -1,25 +1,25 @@
 //! Tensors joined along one axis, by copies on the tiles they lie on.
 
-use super::{Operator, Split};
-use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
+use super::{Operator, SplitOp};
+use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
 use crate::lower::elementwise;
-use crate::lower::layout::Layout;
-use crate::lower::{LowerError, Lowering, runs, work::Work};
+use crate::lower::layout::TensorLayout;
+use crate::lower::{LoweringError, LoweringContext, runs, work::OperationWork};
 use tilescope_report::units::TileRuns;
 
 /// The operands one after the other along `axis`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Concat {
+pub(crate) struct ConcatOp {
     /// The axis.
     pub axis: usize,
 }
 
-impl Operator for Concat {
+impl Operator for ConcatOp {
     fn kind(&self) -> &'static str {
         "concat"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
         let Some(first) = inputs.first().filter(|ty| self.axis < ty.shape.len()) else {
             return Err(format!("there is nothing to join along axis {}", self.axis));
         };
@@ -37,27 +37,27 @@ impl Operator for Concat {
         Ok(vec![whole])
     }
 
-    fn flops(&self, _: &[TensorType], _: &[TensorType]) -> u64 {
+    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
         0
     }
 
-    fn differentiate(&self, backward: &mut Backward) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
         let gradient = backward.gradient()?;
         let inputs = 0..backward.node.inputs.len();
         let sizes = inputs.map(|input| backward.input_type(input).shape[self.axis]).collect();
-        let parts = backward.apply_all("grad", Split { axis: self.axis, sizes }, &[gradient])?;
+        let parts = backward.apply_all("grad", SplitOp { axis: self.axis, sizes }, &[gradient])?;
         Ok(parts.into_iter().map(Some).collect())
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
-        let dtype = lowering.ty(node.outputs[0]).dtype;
-        let parts: Vec<Layout> =
+    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+        let dtype = lowering.tensor_type(node.outputs[0]).dtype;
+        let parts: Vec<TensorLayout> =
             node.inputs.iter().map(|part| lowering.layout_or_linear(*part)).collect();
         let elements =
-            parts.iter().fold(TileRuns::empty(), |sum, part| runs::add(&sum, &part.elements));
-        let mut work = Work::default();
+            parts.iter().fold(TileRuns::empty(), |sum, part| runs::add_per_tile(&sum, &part.elements));
+        let mut work = OperationWork::default();
         work.push(elementwise::cast("Concat/OnTileCopy", dtype, dtype, &elements));
-        lowering.lay_out(node.outputs[0], Layout { elements, order: parts[0].order });
+        lowering.set_layout(node.outputs[0], TensorLayout { elements, order: parts[0].order });
         Ok(work)
     }
 }

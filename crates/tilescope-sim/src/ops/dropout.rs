@@ -4,42 +4,42 @@
 //! willow/src/popx/op/dropoutx.cpp), so nothing is kept for it but the seed.
 
 use super::{Operator, expect_operands};
-use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
+use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
 use crate::lower::elementwise;
-use crate::lower::{LowerError, Lowering, work::Work};
+use crate::lower::{LoweringError, LoweringContext, work::OperationWork};
 
 /// Dropout of any share of the elements: the share changes nothing about the work.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Dropout;
+pub(crate) struct DropoutOp;
 
-impl Operator for Dropout {
+impl Operator for DropoutOp {
     fn kind(&self) -> &'static str {
         "dropout"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
         expect_operands(inputs, 1)?;
         Ok(vec![inputs[0].clone()])
     }
 
-    fn flops(&self, _: &[TensorType], outputs: &[TensorType]) -> u64 {
+    fn flops(&self, _: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
         outputs[0].elements()
     }
 
-    fn differentiate(&self, backward: &mut Backward) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
         let gradient = backward.gradient()?;
         Ok(vec![Some(backward.apply("grad", *self, &[gradient])?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
-        let dtype = lowering.ty(node.inputs[0]).dtype;
+    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+        let dtype = lowering.tensor_type(node.inputs[0]).dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let vertex = format!("poprand::DropoutSupervisor<{}>", dtype.poplar_name());
-        let mut work = Work::default();
+        let mut work = OperationWork::default();
         work.push(elementwise::phase("Dropout", vertex, 2, &layout.elements, |count| {
             elementwise::cycles::dropout(dtype, *count)
         }));
-        lowering.lay_out(node.outputs[0], layout);
+        lowering.set_layout(node.outputs[0], layout);
         Ok(work)
     }
 }

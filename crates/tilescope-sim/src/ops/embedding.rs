@@ -1,27 +1,27 @@
 //! Rows of a table, looked up by index.
 
 use super::{Operator, expect_operands, expect_same};
-use crate::graph::{Backward, DType, GraphError, Node, TensorId, TensorType};
-use crate::lower::embedding::{self, Lowered};
-use crate::lower::layout::Layout;
-use crate::lower::work::WorkItem;
-use crate::lower::{Lives, LowerError, Lowering, elementwise, runs, work::Work};
+use crate::graph::{GradientBuilder, DType, GraphError, GraphNode, TensorId, TensorInfo};
+use crate::lower::embedding::{self, MultiSliceLowering};
+use crate::lower::layout::TensorLayout;
+use crate::lower::work::OperationWorkItem;
+use crate::lower::{OperandLiveness, LoweringError, LoweringContext, elementwise, runs, work::OperationWork};
 
 /// `table[rows, width]` at `indices[..]`: a tensor of the shape of the indices, and the width.
 #[derive(Clone, Copy, Debug)]
-pub struct Embedding {
+pub struct EmbeddingOp {
     /// Parts of the lookups that are made one after the other: less memory at a time.
     pub serialisation: u64,
 }
 
-impl Default for Embedding {
+impl Default for EmbeddingOp {
     fn default() -> Self {
         Self { serialisation: 1 }
     }
 }
 
-impl Embedding {
-    fn check(&self, table: &TensorType, indices: &TensorType) -> Result<[u64; 2], String> {
+impl EmbeddingOp {
+    fn check(&self, table: &TensorInfo, indices: &TensorInfo) -> Result<[u64; 2], String> {
         let [rows, width] = table.shape[..] else {
             return Err(format!("a table of rows and columns is expected, not {table}"));
         };
@@ -35,9 +35,9 @@ impl Embedding {
     }
 
     /// One part of the lookups.
-    fn part(&self, table: &TensorType, indices: &TensorType) -> embedding::Embedding {
+    fn lookup_params(&self, table: &TensorInfo, indices: &TensorInfo) -> embedding::MultiSliceParams {
         let lookups = (indices.elements() / self.serialisation.max(1)).max(1);
-        embedding::Embedding {
+        embedding::MultiSliceParams {
             rows: table.shape[0],
             width: table.shape[1],
             lookups,
@@ -46,118 +46,118 @@ impl Embedding {
     }
 
     /// `body` for every part, one after the other.
-    fn serialised(&self, body: Work) -> Work {
+    fn repeat_serially(&self, body: OperationWork) -> OperationWork {
         if self.serialisation <= 1 {
             return body;
         }
-        let items = vec![WorkItem::Loop { times: self.serialisation, body: body.items }];
-        Work { items, temporaries: body.temporaries }
+        let items = vec![OperationWorkItem::Loop { times: self.serialisation, body: body.items }];
+        OperationWork { items, temporaries: body.temporaries }
     }
 
     /// All rows of a layout of one part.
-    fn whole(&self, part: Layout) -> Layout {
-        Layout { elements: part.elements.map(|count| count * self.serialisation), ..part }
+    fn layout_of_all_lookups(&self, part: TensorLayout) -> TensorLayout {
+        TensorLayout { elements: part.elements.map(|count| count * self.serialisation), ..part }
     }
 }
 
 /// A planned layout without the padding of its last columns.
-fn fitted(layout: Layout, ty: &TensorType) -> Layout {
-    Layout { elements: runs::trimmed(&layout.elements, ty.elements()), order: layout.order }
+fn without_padding(layout: TensorLayout, ty: &TensorInfo) -> TensorLayout {
+    TensorLayout { elements: runs::trimmed(&layout.elements, ty.elements()), order: layout.order }
 }
 
-impl Operator for Embedding {
+impl Operator for EmbeddingOp {
     fn kind(&self) -> &'static str {
         "embedding"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
         expect_operands(inputs, 2)?;
         let [_, width] = self.check(&inputs[0], &inputs[1])?;
         let mut shape = inputs[1].shape.clone();
         shape.push(width);
-        Ok(vec![TensorType::new(shape, inputs[0].dtype)])
+        Ok(vec![TensorInfo::new(shape, inputs[0].dtype)])
     }
 
-    fn flops(&self, _: &[TensorType], _: &[TensorType]) -> u64 {
+    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
         0
     }
 
-    fn differentiate(&self, backward: &mut Backward) -> Result<Vec<Option<TensorId>>, GraphError> {
-        if !backward.wants(0) {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
+        if !backward.needs_input_gradient(0) {
             return Ok(vec![None, None]);
         }
         let gradient = backward.gradient()?;
         let indices = backward.node.inputs[1];
-        let operator = EmbeddingGradient { embedding: *self, table: backward.input_type(0) };
+        let operator = EmbeddingGradOp { embedding: *self, table: backward.input_type(0) };
         Ok(vec![Some(backward.apply("grad", operator, &[indices, gradient])?), None])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
         let [table, indices] = [node.inputs[0], node.inputs[1]];
-        let part = self.part(lowering.ty(table), lowering.ty(indices));
+        let part = self.lookup_params(lowering.tensor_type(table), lowering.tensor_type(indices));
         let machine = lowering.machine;
         let plan = embedding::plan(&part, machine.tiles, lowering.training);
-        let lowered = Lowered::new(&machine, part, plan);
-        let wanted = fitted(lowered.table(), lowering.ty(table));
-        let output = lowering.ty(node.outputs[0]);
-        let slices = fitted(self.whole(lowered.slices()), output);
-        let indices_layout = fitted(self.whole(lowered.indices()), lowering.ty(indices));
-        let mut work = lowering.place_or_bring(indices, indices_layout, "multiSlice/indices");
-        work.append(self.serialised(lowered.gather()));
+        let lowered = MultiSliceLowering::new(&machine, part, plan);
+        let wanted = without_padding(lowered.table(), lowering.tensor_type(table));
+        let output = lowering.tensor_type(node.outputs[0]);
+        let slices = without_padding(self.layout_of_all_lookups(lowered.slices()), output);
+        let indices_layout = without_padding(self.layout_of_all_lookups(lowered.indices()), lowering.tensor_type(indices));
+        let mut work = lowering.place_or_relayout(indices, indices_layout, "multiSlice/indices");
+        work.append(self.repeat_serially(lowered.gather()));
         let made = work.phases().len() - 1;
         match lowering.layout(table) {
-            None => lowering.lay_out(table, wanted),
+            None => lowering.set_layout(table, wanted),
             // Of a table that lies for another operation, only the chosen rows are moved.
             Some(held) if *held != wanted => {
                 let spread =
-                    Layout::linear(output.elements(), output.dtype.bytes(), lowering.tiles);
-                lowering.lay_out(node.outputs[0], spread);
-                work.append(lowering.bring(node.outputs[0], &slices, "gathered"));
+                    TensorLayout::linear(output.elements(), output.dtype.bytes(), lowering.tiles);
+                lowering.set_layout(node.outputs[0], spread);
+                work.append(lowering.relayout_tensor(node.outputs[0], &slices, "gathered"));
             }
             Some(_) => {}
         }
-        lowering.lay_out(node.outputs[0], slices);
+        lowering.set_layout(node.outputs[0], slices);
         // Parts are put where the result is one after the other; else the last phase makes it.
         let from = if self.serialisation > 1 { 0 } else { made };
-        lowering.note_lives(Lives { outputs_from: vec![from], ..Lives::default() });
+        lowering.record_liveness(OperandLiveness { outputs_from: vec![from], ..OperandLiveness::default() });
         Ok(work)
     }
 }
 
 /// Adds a row to each row of a table that an index names, in place: table, indices, rows.
 #[derive(Clone, Copy, Debug)]
-pub struct MultiUpdateAdd;
+pub struct MultiUpdateAddOp;
 
-impl Operator for MultiUpdateAdd {
+impl Operator for MultiUpdateAddOp {
     fn kind(&self) -> &'static str {
         "multi_update_add"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
         expect_operands(inputs, 3)?;
-        let rows = Embedding::default().infer(&inputs[..2])?;
+        let rows = EmbeddingOp::default().infer(&inputs[..2])?;
         expect_same(&inputs[2], &rows[0])?;
         Ok(Vec::new())
     }
 
-    fn flops(&self, inputs: &[TensorType], _: &[TensorType]) -> u64 {
+    fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
         inputs[2].elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
         let [table, indices, rows] = [node.inputs[0], node.inputs[1], node.inputs[2]];
-        let part = Embedding::default().part(lowering.ty(table), lowering.ty(indices));
+        let part = EmbeddingOp::default().lookup_params(lowering.tensor_type(table), lowering.tensor_type(indices));
         let machine = lowering.machine;
         let plan = embedding::plan(&part, machine.tiles, lowering.training);
-        let lowered = Lowered::new(&machine, part, plan);
+        let lowered = MultiSliceLowering::new(&machine, part, plan);
         let wanted =
             [(table, lowered.table()), (indices, lowered.indices()), (rows, lowered.slices())];
-        let mut work = Work::default();
+        let mut work = OperationWork::default();
         for (tensor, layout) in wanted {
-            let layout = fitted(layout, lowering.ty(tensor));
-            work.append(lowering.place_or_bring(tensor, layout, "multiUpdateAdd/operands"));
+            let layout = without_padding(layout, lowering.tensor_type(tensor));
+            work.append(lowering.place_or_relayout(tensor, layout, "multiUpdateAdd/operands"));
         }
-        work.append(lowered.update().map_err(|error| LowerError {
+        work.append(lowered.update().map_err(|error| LoweringError {
             operation: node.name.clone(),
             problem: error.to_string(),
         })?);
@@ -167,42 +167,42 @@ impl Operator for MultiUpdateAdd {
 
 /// Gradient of the table: zeros, and the gradient of each lookup added to its row.
 #[derive(Clone, Debug)]
-struct EmbeddingGradient {
-    embedding: Embedding,
-    table: TensorType,
+struct EmbeddingGradOp {
+    embedding: EmbeddingOp,
+    table: TensorInfo,
 }
 
-impl Operator for EmbeddingGradient {
+impl Operator for EmbeddingGradOp {
     fn kind(&self) -> &'static str {
         "embedding_grad"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
         expect_operands(inputs, 2)?;
         self.embedding.check(&self.table, &inputs[0])?;
         Ok(vec![self.table.clone()])
     }
 
-    fn flops(&self, inputs: &[TensorType], _: &[TensorType]) -> u64 {
+    fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
         inputs[1].elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
         let [indices, gradient] = [node.inputs[0], node.inputs[1]];
-        let part = self.embedding.part(&self.table, lowering.ty(indices));
+        let part = self.embedding.lookup_params(&self.table, lowering.tensor_type(indices));
         let machine = lowering.machine;
         let plan = embedding::plan(&part, machine.tiles, lowering.training);
-        let lowered = Lowered::new(&machine, part, plan);
-        let slices = fitted(self.embedding.whole(lowered.slices()), lowering.ty(gradient));
-        let mut work = lowering.place_or_bring(gradient, slices, "multiUpdateAdd/slices");
-        let table = fitted(lowered.table(), &self.table);
+        let lowered = MultiSliceLowering::new(&machine, part, plan);
+        let slices = without_padding(self.embedding.layout_of_all_lookups(lowered.slices()), lowering.tensor_type(gradient));
+        let mut work = lowering.place_or_relayout(gradient, slices, "multiUpdateAdd/slices");
+        let table = without_padding(lowered.table(), &self.table);
         work.push(elementwise::fill("multiUpdateAdd/zeroTable", part.dtype, &table.elements));
-        let update = lowered.update().map_err(|error| LowerError {
+        let update = lowered.update().map_err(|error| LoweringError {
             operation: node.name.clone(),
             problem: error.to_string(),
         })?;
-        work.append(self.embedding.serialised(update));
-        lowering.lay_out(node.outputs[0], table);
+        work.append(self.embedding.repeat_serially(update));
+        lowering.set_layout(node.outputs[0], table);
         Ok(work)
     }
 }

@@ -1,12 +1,12 @@
 //! Matrix products, alone or in groups, and the two products of their gradient.
 
 use super::{Operator, expect_operands};
-use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
-use crate::lower::{LowerError, Lowering, layout::Layout, work::Work};
+use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
+use crate::lower::{LoweringError, LoweringContext, layout::TensorLayout, work::OperationWork};
 
 /// Which of the three products of a fully-connected layer this is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Product {
+pub enum MatMulPhase {
     /// `x[m,k] . w[k,n]`
     #[default]
     Forward,
@@ -18,16 +18,16 @@ pub enum Product {
 
 /// A product of two matrices, or of as many pairs of them as the leading dimension says.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct MatMul {
+pub struct MatMulOp {
     /// Which product of a layer.
-    pub product: Product,
+    pub product: MatMulPhase,
     /// Whether `w` is given as `[n, k]`.
     pub transposed: bool,
 }
 
 /// Sizes of a layer `x[m,k] . w[k,n]` in `groups`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sizes {
+pub struct MatMulSizes {
     /// Products side by side.
     pub groups: u64,
     /// Rows of `x`.
@@ -39,7 +39,7 @@ pub struct Sizes {
 }
 
 /// Leading dimension, rows and columns of a matrix or of several.
-fn matrices(ty: &TensorType) -> Option<[u64; 3]> {
+fn matrices(ty: &TensorInfo) -> Option<[u64; 3]> {
     match ty.shape[..] {
         [rows, columns] => Some([1, rows, columns]),
         [groups, rows, columns] => Some([groups, rows, columns]),
@@ -47,76 +47,76 @@ fn matrices(ty: &TensorType) -> Option<[u64; 3]> {
     }
 }
 
-impl MatMul {
+impl MatMulOp {
     /// `x[m,k] . transpose(w[n,k])`
-    pub(crate) const TRANSPOSED: Self = Self { product: Product::Forward, transposed: true };
+    pub(crate) const TRANSPOSED: Self = Self { product: MatMulPhase::Forward, transposed: true };
 
     /// Sizes of the layer.
     ///
     /// # Errors
     /// Operands that are no matrices or do not fit together.
-    pub(crate) fn sizes(&self, inputs: &[TensorType]) -> Result<Sizes, String> {
+    pub(crate) fn sizes(&self, inputs: &[TensorInfo]) -> Result<MatMulSizes, String> {
         expect_operands(inputs, 2)?;
         let (Some([groups, a, b]), Some([more, mut c, mut d])) =
             (matrices(&inputs[0]), matrices(&inputs[1]))
         else {
             return Err(format!("two matrices are expected, not {} and {}", inputs[0], inputs[1]));
         };
-        if self.transposed && self.product != Product::WeightGradient {
+        if self.transposed && self.product != MatMulPhase::WeightGradient {
             (c, d) = (d, c);
         }
         let ([m, k, n], fits) = match self.product {
-            Product::Forward => ([a, b, d], b == c),
-            Product::InputGradient => ([a, c, b], b == d),
-            Product::WeightGradient => ([a, b, d], a == c),
+            MatMulPhase::Forward => ([a, b, d], b == c),
+            MatMulPhase::InputGradient => ([a, c, b], b == d),
+            MatMulPhase::WeightGradient => ([a, b, d], a == c),
         };
         let ranks = (inputs[0].shape.len(), inputs[1].shape.len());
         if !fits || groups != more || ranks.0 != ranks.1 || inputs[0].dtype != inputs[1].dtype {
             return Err(format!("{} and {} cannot be multiplied", inputs[0], inputs[1]));
         }
-        Ok(Sizes { groups, m, k, n })
+        Ok(MatMulSizes { groups, m, k, n })
     }
 }
 
-impl Operator for MatMul {
+impl Operator for MatMulOp {
     fn kind(&self) -> &'static str {
         match self.product {
-            Product::Forward => "matmul",
-            Product::InputGradient => "matmul_grad_input",
-            Product::WeightGradient => "matmul_grad_weight",
+            MatMulPhase::Forward => "matmul",
+            MatMulPhase::InputGradient => "matmul_grad_input",
+            MatMulPhase::WeightGradient => "matmul_grad_weight",
         }
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
-        let Sizes { m, k, n, .. } = self.sizes(inputs)?;
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+        let MatMulSizes { m, k, n, .. } = self.sizes(inputs)?;
         let matrix = match self.product {
-            Product::Forward => [m, n],
-            Product::InputGradient => [m, k],
-            Product::WeightGradient if self.transposed => [n, k],
-            Product::WeightGradient => [k, n],
+            MatMulPhase::Forward => [m, n],
+            MatMulPhase::InputGradient => [m, k],
+            MatMulPhase::WeightGradient if self.transposed => [n, k],
+            MatMulPhase::WeightGradient => [k, n],
         };
         let leading = &inputs[0].shape[..inputs[0].shape.len() - 2];
-        Ok(vec![TensorType::new([leading, &matrix].concat(), inputs[0].dtype)])
+        Ok(vec![TensorInfo::new([leading, &matrix].concat(), inputs[0].dtype)])
     }
 
-    fn flops(&self, inputs: &[TensorType], _: &[TensorType]) -> u64 {
-        self.sizes(inputs).map_or(0, |Sizes { groups, m, k, n }| 2 * groups * m * k * n)
+    fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
+        self.sizes(inputs).map_or(0, |MatMulSizes { groups, m, k, n }| 2 * groups * m * k * n)
     }
 
-    fn differentiate(&self, backward: &mut Backward) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
         let gradient = backward.gradient()?;
         let (x, w) = (backward.node.inputs[0], backward.node.inputs[1]);
         let part = |product| Self { product, ..*self };
         let mut gradients = vec![None, None];
         // Weights first, as a scheduler that minimises what is alive does (PopART's): `x` may go
         // before its gradient comes.
-        if backward.wants(1) {
+        if backward.needs_input_gradient(1) {
             gradients[1] =
-                Some(backward.apply("wu", part(Product::WeightGradient), &[x, gradient])?);
+                Some(backward.apply("wu", part(MatMulPhase::WeightGradient), &[x, gradient])?);
         }
-        if backward.wants(0) {
+        if backward.needs_input_gradient(0) {
             gradients[0] =
-                Some(backward.apply("bwd", part(Product::InputGradient), &[gradient, w])?);
+                Some(backward.apply("bwd", part(MatMulPhase::InputGradient), &[gradient, w])?);
         }
         Ok(gradients)
     }
@@ -125,11 +125,11 @@ impl Operator for MatMul {
         true
     }
 
-    fn plan_ahead(&self, lowering: &Lowering, node: &Node) -> Option<Layout> {
+    fn plan_ahead(&self, lowering: &LoweringContext, node: &GraphNode) -> Option<TensorLayout> {
         lowering.plan_matmul(node, self)
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
         lowering.matmul(node, self)
     }
 }

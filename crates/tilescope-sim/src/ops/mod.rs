@@ -33,39 +33,39 @@ mod stencil;
 mod transpose;
 mod unary;
 
-pub(crate) use accumulate::Accumulate;
-pub(crate) use activation::Activation;
-pub(crate) use batch_norm::BatchNorm;
-pub(crate) use bias_add::BiasAdd;
+pub(crate) use accumulate::AccumulateOp;
+pub(crate) use activation::ActivationOp;
+pub(crate) use batch_norm::BatchNormOp;
+pub(crate) use bias_add::AddBiasOp;
 pub(crate) use binary::BinaryOp;
-pub(crate) use cast::Cast;
-pub(crate) use concat::Concat;
-pub use convolution::{Convolution, Window};
-pub use cross_entropy::CrossEntropy;
-pub(crate) use dropout::Dropout;
-pub use embedding::{Embedding, MultiUpdateAdd};
-pub(crate) use group_norm::GroupNorm;
-pub(crate) use layer_norm::LayerNorm;
-pub use mat_vec::MatVec;
-pub use matmul::{MatMul, Product, Sizes};
-pub(crate) use nll::NegativeLogLikelihood;
+pub(crate) use cast::CastOp;
+pub(crate) use concat::ConcatOp;
+pub use convolution::{ConvOp, ConvDimTransforms};
+pub use cross_entropy::CrossEntropyOp;
+pub(crate) use dropout::DropoutOp;
+pub use embedding::{EmbeddingOp, MultiUpdateAddOp};
+pub(crate) use group_norm::GroupNormOp;
+pub(crate) use layer_norm::LayerNormOp;
+pub use mat_vec::MatVecOp;
+pub use matmul::{MatMulOp, MatMulPhase, MatMulSizes};
+pub(crate) use nll::NllOp;
 pub use optimizer::Optimizer;
-pub use pool::{Pool, PoolWindow};
-pub use recurrent::Recurrent;
-pub use reduce::Reduce;
-pub(crate) use repeat::Repeat;
-pub use reshape::Reshape;
-pub(crate) use scale::Scale;
-pub(crate) use shard::Shard;
-pub(crate) use slice::Slice;
-pub(crate) use softmax::Softmax;
-pub(crate) use split::Split;
-pub use stencil::Stencil;
-pub(crate) use transpose::Transpose;
+pub use pool::{PoolOp, PoolWindow};
+pub use recurrent::RnnOp;
+pub use reduce::ReduceOp;
+pub(crate) use repeat::RepeatOp;
+pub use reshape::ReshapeOp;
+pub(crate) use scale::ScaleOp;
+pub(crate) use shard::TensorParallelOp;
+pub(crate) use slice::SliceOp;
+pub(crate) use softmax::SoftmaxOp;
+pub(crate) use split::SplitOp;
+pub use stencil::StencilOp;
+pub(crate) use transpose::TransposeOp;
 pub(crate) use unary::UnaryOp;
 
-use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
-use crate::lower::{LowerError, Lowering, layout::Layout, work::Work};
+use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
+use crate::lower::{LoweringError, LoweringContext, layout::TensorLayout, work::OperationWork};
 use std::fmt::Debug;
 
 /// What an operation computes, and how.
@@ -77,17 +77,17 @@ pub trait Operator: Debug + Send + Sync {
     ///
     /// # Errors
     /// Says which operands do not fit together.
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String>;
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String>;
 
     /// Floating point operations; a multiply-accumulate counts as two.
-    fn flops(&self, inputs: &[TensorType], outputs: &[TensorType]) -> u64;
+    fn flops(&self, inputs: &[TensorInfo], outputs: &[TensorInfo]) -> u64;
 
     /// Adds the gradient operations; returns the gradient of each input that has one.
     ///
     /// # Errors
     /// Where the operator has no gradient.
-    fn differentiate(&self, backward: &mut Backward) -> Result<Vec<Option<TensorId>>, GraphError> {
-        Err(backward.no_gradient())
+    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
+        Err(backward.no_gradient_error())
     }
 
     /// Whether the planner decides how it is split over the tiles.
@@ -97,7 +97,7 @@ pub trait Operator: Debug + Send + Sync {
 
     /// Has the planner make the plans of [`Operator::lower`], if it is planned. Returns how its
     /// weights, the second operand, will have to lie.
-    fn plan_ahead(&self, _: &Lowering, _: &Node) -> Option<Layout> {
+    fn plan_ahead(&self, _: &LoweringContext, _: &GraphNode) -> Option<TensorLayout> {
         None
     }
 
@@ -105,20 +105,20 @@ pub trait Operator: Debug + Send + Sync {
     ///
     /// # Errors
     /// Where no plan exists.
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError>;
+    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError>;
 
     /// The input whose memory the output takes over: always for views, and for operators that can
     /// work in place where nobody else reads that input.
-    fn reuses(&self) -> Reuse {
-        Reuse::Nothing
+    fn output_alias(&self) -> OutputAlias {
+        OutputAlias::NoAlias
     }
 }
 
 /// Whether an output needs memory of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reuse {
+pub enum OutputAlias {
     /// It does.
-    Nothing,
+    NoAlias,
     /// All outputs are other views of this input.
     View(usize),
     /// The first output may overwrite this input.
@@ -126,7 +126,7 @@ pub enum Reuse {
 }
 
 /// Checks the number of operands.
-fn expect_operands(inputs: &[TensorType], count: usize) -> Result<(), String> {
+fn expect_operands(inputs: &[TensorInfo], count: usize) -> Result<(), String> {
     if inputs.len() == count {
         Ok(())
     } else {
@@ -135,6 +135,6 @@ fn expect_operands(inputs: &[TensorType], count: usize) -> Result<(), String> {
 }
 
 /// Checks that two types are equal.
-fn expect_same(a: &TensorType, b: &TensorType) -> Result<(), String> {
+fn expect_same(a: &TensorInfo, b: &TensorInfo) -> Result<(), String> {
     if a == b { Ok(()) } else { Err(format!("operands differ: {a} and {b}")) }
 }

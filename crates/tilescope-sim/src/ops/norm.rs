@@ -6,94 +6,94 @@
 //! statistics; product with the scale and sum with the shift. The gradient whitens the input
 //! again, as PopART's does.
 
-use super::parts::{Rows, keep};
-use crate::graph::{DType, Node, TensorId, TensorType};
-use crate::lower::elementwise::{self, Binary};
-use crate::lower::layout::Layout;
-use crate::lower::reduce::Operation;
-use crate::lower::{LowerError, Lowering, work::Work};
+use super::parts::{TensorRows, push_temporary};
+use crate::graph::{DType, GraphNode, TensorId, TensorInfo};
+use crate::lower::elementwise::{self, BinaryOpType};
+use crate::lower::layout::TensorLayout;
+use crate::lower::reduce::ReduceOperation;
+use crate::lower::{LoweringError, LoweringContext, work::OperationWork};
 
 /// How a norm sees its input.
-pub(crate) struct Norm {
+pub(crate) struct NormAxes {
     /// Shape in which statistics and channels have axes of their own.
     pub shape: Vec<u64>,
     /// Axes that statistics are taken over.
-    pub statistics: Vec<usize>,
+    pub statistics_axes: Vec<usize>,
     /// Axes that all have the same scale and shift.
-    pub channels: Vec<usize>,
+    pub channel_axes: Vec<usize>,
 }
 
 /// Scale, shift and their gradients: one value per channel.
 #[derive(Clone, Copy)]
-pub(crate) struct Affine {
+pub(crate) struct NormAffineTensors {
     /// Factors.
     pub scale: TensorId,
     /// Summands.
     pub shift: TensorId,
 }
 
-impl Affine {
+impl NormAffineTensors {
     /// How scale and shift lie; where nobody placed them yet, as values of the channels do.
-    fn placed(self, lowering: &mut Lowering, channels: &Rows) -> [Layout; 2] {
+    fn placed(self, lowering: &mut LoweringContext, channels: &TensorRows) -> [TensorLayout; 2] {
         [self.scale, self.shift].map(|tensor| {
-            if let (None, Some(values)) = (lowering.layout(tensor), channels.values()) {
-                lowering.lay_out(tensor, values);
+            if let (None, Some(values)) = (lowering.layout(tensor), channels.result_layout()) {
+                lowering.set_layout(tensor, values);
             }
             lowering.layout_or_linear(tensor)
         })
     }
 }
 
-impl Norm {
+impl NormAxes {
     /// Number of statistics.
     pub(crate) fn statistics_count(&self) -> u64 {
-        let kept = (0..self.shape.len()).filter(|axis| !self.statistics.contains(axis));
+        let kept = (0..self.shape.len()).filter(|axis| !self.statistics_axes.contains(axis));
         kept.map(|axis| self.shape[axis]).product()
     }
 
     /// Number of channels.
     pub(crate) fn channel_count(&self) -> u64 {
-        let kept = (0..self.shape.len()).filter(|axis| !self.channels.contains(axis));
+        let kept = (0..self.shape.len()).filter(|axis| !self.channel_axes.contains(axis));
         kept.map(|axis| self.shape[axis]).product()
     }
 
     /// Types of the outputs of a forward pass: result, mean, inverse standard deviation.
-    pub(crate) fn outputs(&self, x: &TensorType) -> Vec<TensorType> {
-        let statistics = TensorType::new([self.statistics_count()], DType::Float);
+    pub(crate) fn outputs(&self, x: &TensorInfo) -> Vec<TensorInfo> {
+        let statistics = TensorInfo::new([self.statistics_count()], DType::Float);
         vec![x.clone(), statistics.clone(), statistics]
     }
 
     /// Rows of `x` that share statistics, and rows that share a channel. One value for each of
     /// them is made where `poputil::createBroadcastOperand` places it.
-    fn rows(&self, x: &TensorType, layout: &Layout, tiles: u32) -> (Rows, Rows) {
+    fn rows(&self, x: &TensorInfo, layout: &TensorLayout, tiles: u32) -> (TensorRows, TensorRows) {
         let order = layout.order.reshaped(&x.shape, &self.shape);
-        let seen = Layout { order, ..layout.clone() };
-        let ty = TensorType::new(self.shape.clone(), x.dtype);
+        let seen = TensorLayout { order, ..layout.clone() };
+        let ty = TensorInfo::new(self.shape.clone(), x.dtype);
         let values =
-            |count, dtype: DType| Layout::broadcast_operand(&x.shape, count, dtype.bytes(), tiles);
-        let rows = Rows::new(&ty, seen.clone(), &self.statistics)
-            .with_values(values(self.statistics_count(), DType::Float));
+            |count, dtype: DType| TensorLayout::broadcast_operand(&x.shape, count, dtype.bytes(), tiles);
+        let rows = TensorRows::new(&ty, seen.clone(), &self.statistics_axes)
+            .with_result_mapping(values(self.statistics_count(), DType::Float));
         let channels =
-            Rows::new(&ty, seen, &self.channels).with_values(values(self.channel_count(), x.dtype));
+            TensorRows::new(&ty, seen, &self.channel_axes).with_result_mapping(values(self.channel_count(), x.dtype));
         (rows, channels)
     }
 
     /// The forward pass of layer and group norm; lays out result and statistics.
     pub(crate) fn forward(
         &self,
-        lowering: &mut Lowering,
-        node: &Node,
-        affine: Affine,
-    ) -> Result<Work, LowerError> {
-        let x = lowering.ty(node.inputs[0]).clone();
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+        affine: NormAffineTensors,
+    ) -> Result<OperationWork, LoweringError> {
+        let x = lowering.tensor_type(node.inputs[0]).clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let (rows, channels) = self.rows(&x, &layout, lowering.tiles);
-        let mut work = Work::default();
+        let mut work = OperationWork::default();
         let [mean, inverse] = statistics(lowering, node, &mut work, &rows)?;
-        rows.apply(lowering, &mut work, "Norm/whiten/Sub", Binary::Subtract, &mean);
-        rows.apply(lowering, &mut work, "Norm/whiten/Mul", Binary::Multiply, &inverse);
+        rows.apply_broadcast(lowering, &mut work, "Norm/whiten/Sub", BinaryOpType::Subtract, &mean);
+        rows.apply_broadcast(lowering, &mut work, "Norm/whiten/Mul", BinaryOpType::Multiply, &inverse);
         self.scale_and_shift(lowering, &mut work, &channels, affine);
-        lowering.lay_out(node.outputs[0], layout);
+        lowering.set_layout(node.outputs[0], layout);
         Ok(work)
     }
 
@@ -102,72 +102,72 @@ impl Norm {
     /// willow/src/popx/op/batchnormx.cpp).
     pub(crate) fn forward_by_channel(
         &self,
-        lowering: &mut Lowering,
-        node: &Node,
-        affine: Affine,
-    ) -> Result<Work, LowerError> {
-        let x = lowering.ty(node.inputs[0]).clone();
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+        affine: NormAffineTensors,
+    ) -> Result<OperationWork, LoweringError> {
+        let x = lowering.tensor_type(node.inputs[0]).clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let (rows, channels) = self.rows(&x, &layout, lowering.tiles);
-        let mut work = Work::default();
+        let mut work = OperationWork::default();
         let [mean, _] = statistics(lowering, node, &mut work, &rows)?;
         affine.placed(lowering, &channels);
         for (name, operand, operation) in [
-            ("Norm/multiplicand", affine.scale, Binary::Multiply),
-            ("Norm/addend", affine.shift, Binary::Subtract),
+            ("Norm/multiplicand", affine.scale, BinaryOpType::Multiply),
+            ("Norm/addend", affine.shift, BinaryOpType::Subtract),
         ] {
-            work.append(lowering.bring(operand, &mean, name));
+            work.append(lowering.relayout_tensor(operand, &mean, name));
             work.push(elementwise::binary(name, operation, DType::Float, &mean.elements));
         }
-        rows.apply(lowering, &mut work, "Norm/scale", Binary::Multiply, &mean);
-        rows.apply(lowering, &mut work, "Norm/shift", Binary::Add, &mean);
-        lowering.lay_out(node.outputs[0], layout);
+        rows.apply_broadcast(lowering, &mut work, "Norm/scale", BinaryOpType::Multiply, &mean);
+        rows.apply_broadcast(lowering, &mut work, "Norm/shift", BinaryOpType::Add, &mean);
+        lowering.set_layout(node.outputs[0], layout);
         Ok(work)
     }
 
     /// Adds the product with the scale and the sum with the shift.
     fn scale_and_shift(
         &self,
-        lowering: &mut Lowering,
-        work: &mut Work,
-        channels: &Rows,
-        affine: Affine,
+        lowering: &mut LoweringContext,
+        work: &mut OperationWork,
+        channels: &TensorRows,
+        affine: NormAffineTensors,
     ) {
         let [scale, shift] = affine.placed(lowering, channels);
-        channels.apply(lowering, work, "Norm/scale", Binary::Multiply, &scale);
-        channels.apply(lowering, work, "Norm/shift", Binary::Add, &shift);
+        channels.apply_broadcast(lowering, work, "Norm/scale", BinaryOpType::Multiply, &scale);
+        channels.apply_broadcast(lowering, work, "Norm/shift", BinaryOpType::Add, &shift);
     }
 
     /// The gradient. Operands of `node`: input, scale, mean, inverse standard deviation, gradient
     /// of the output; results: gradients of input, scale and shift.
     pub(crate) fn backward(
         &self,
-        lowering: &mut Lowering,
-        node: &Node,
-    ) -> Result<Work, LowerError> {
-        let x = lowering.ty(node.inputs[0]).clone();
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
+        let x = lowering.tensor_type(node.inputs[0]).clone();
         let dtype = x.dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let [scale, mean, inverse] =
             [1, 2, 3].map(|input| lowering.layout_or_linear(node.inputs[input]));
-        let mut work = lowering.bring(node.inputs[4], &layout, "NormGrad");
+        let mut work = lowering.relayout_tensor(node.inputs[4], &layout, "NormGrad");
         let (rows, channels) = self.rows(&x, &layout, lowering.tiles);
         let elements = &layout.elements;
         let start = work.phases().len();
         work.push(elementwise::cast("NormGrad/whiten/OnTileCopy", dtype, dtype, elements));
-        rows.apply(lowering, &mut work, "NormGrad/whiten/Sub", Binary::Subtract, &mean);
-        rows.apply(lowering, &mut work, "NormGrad/whiten/Mul", Binary::Multiply, &inverse);
-        let product = |work: &mut Work, name: &str| {
-            work.push(elementwise::binary(name, Binary::Multiply, dtype, elements));
+        rows.apply_broadcast(lowering, &mut work, "NormGrad/whiten/Sub", BinaryOpType::Subtract, &mean);
+        rows.apply_broadcast(lowering, &mut work, "NormGrad/whiten/Mul", BinaryOpType::Multiply, &inverse);
+        let product = |work: &mut OperationWork, name: &str| {
+            work.push(elementwise::binary(name, BinaryOpType::Multiply, dtype, elements));
         };
         // Sums of the product and of the gradient itself.
-        let sums = |work: &mut Work, of: &Rows, names: [&str; 2], output: DType| {
+        let sums = |work: &mut OperationWork, of: &TensorRows, names: [&str; 2], output: DType| {
             reduce_together(
                 lowering,
                 node,
                 work,
                 of,
-                names.map(|name| (name, Operation::Add)),
+                names.map(|name| (name, ReduceOperation::Add)),
                 output,
             )
         };
@@ -175,21 +175,21 @@ impl Norm {
         product(&mut work, "NormGrad/delta/Mul");
         let names = ["NormGrad/delta/scale", "NormGrad/delta/shift"];
         let [scale_gradient, shift_gradient] = sums(&mut work, &channels, names, dtype)?;
-        keep(&mut work, "NormGrad/delta/product", layout.bytes(dtype.bytes()), first);
-        channels.apply(lowering, &mut work, "NormGrad/scale", Binary::Multiply, &scale);
+        push_temporary(&mut work, "NormGrad/delta/product", layout.bytes(dtype.bytes()), first);
+        channels.apply_broadcast(lowering, &mut work, "NormGrad/scale", BinaryOpType::Multiply, &scale);
         let second = work.phases().len();
         product(&mut work, "NormGrad/statistics/Mul");
         let names = ["NormGrad/statistics/var", "NormGrad/statistics/mean"];
         let [var_delta, mean_delta] = sums(&mut work, &rows, names, DType::Float)?;
-        keep(&mut work, "NormGrad/statistics/product", layout.bytes(dtype.bytes()), second);
-        rows.apply(lowering, &mut work, "NormGrad/var/Mul", Binary::Multiply, &var_delta);
-        work.push(elementwise::binary_in_place("NormGrad/var/Add", Binary::Add, dtype, elements));
-        rows.apply(lowering, &mut work, "NormGrad/mean/Add", Binary::Add, &mean_delta);
-        rows.apply(lowering, &mut work, "NormGrad/iStdDev/Mul", Binary::Multiply, &inverse);
-        keep(&mut work, "NormGrad/whitened", layout.bytes(dtype.bytes()), start);
-        lowering.lay_out(node.outputs[0], layout);
-        lowering.lay_out(node.outputs[1], scale_gradient);
-        lowering.lay_out(node.outputs[2], shift_gradient);
+        push_temporary(&mut work, "NormGrad/statistics/product", layout.bytes(dtype.bytes()), second);
+        rows.apply_broadcast(lowering, &mut work, "NormGrad/var/Mul", BinaryOpType::Multiply, &var_delta);
+        work.push(elementwise::binary_in_place("NormGrad/var/Add", BinaryOpType::Add, dtype, elements));
+        rows.apply_broadcast(lowering, &mut work, "NormGrad/mean/Add", BinaryOpType::Add, &mean_delta);
+        rows.apply_broadcast(lowering, &mut work, "NormGrad/iStdDev/Mul", BinaryOpType::Multiply, &inverse);
+        push_temporary(&mut work, "NormGrad/whitened", layout.bytes(dtype.bytes()), start);
+        lowering.set_layout(node.outputs[0], layout);
+        lowering.set_layout(node.outputs[1], scale_gradient);
+        lowering.set_layout(node.outputs[2], shift_gradient);
         Ok(work)
     }
 }
@@ -197,43 +197,43 @@ impl Norm {
 /// Adds the sums of values and squares of each row and what they make, mean and inverse standard
 /// deviation; lays them out.
 fn statistics(
-    lowering: &mut Lowering,
-    node: &Node,
-    work: &mut Work,
-    rows: &Rows,
-) -> Result<[Layout; 2], LowerError> {
-    let sums = [("Norm/mean", Operation::Add), ("Norm/power", Operation::SquareAdd)];
+    lowering: &mut LoweringContext,
+    node: &GraphNode,
+    work: &mut OperationWork,
+    rows: &TensorRows,
+) -> Result<[TensorLayout; 2], LoweringError> {
+    let sums = [("Norm/mean", ReduceOperation::Add), ("Norm/power", ReduceOperation::SquareAdd)];
     let found = reduce_together(lowering, node, work, rows, sums, DType::Float)?;
-    let (name, operation) = ("Norm/iStdDev", Binary::VarianceToInvStdDev);
+    let (name, operation) = ("Norm/iStdDev", BinaryOpType::VarianceToInvStdDev);
     let elements = &found[1].elements;
     work.push(elementwise::binary_in_place(name, operation, DType::Float, elements));
-    lowering.lay_out(node.outputs[1], found[0].clone());
-    lowering.lay_out(node.outputs[2], found[1].clone());
+    lowering.set_layout(node.outputs[1], found[0].clone());
+    lowering.set_layout(node.outputs[2], found[1].clone());
     Ok(found)
 }
 
 /// Adds two reductions of the same rows that share compute sets; returns how their results lie.
 fn reduce_together(
-    lowering: &Lowering,
-    node: &Node,
-    work: &mut Work,
-    rows: &Rows,
-    reductions: [(&str, Operation); 2],
+    lowering: &LoweringContext,
+    node: &GraphNode,
+    work: &mut OperationWork,
+    rows: &TensorRows,
+    reductions: [(&str, ReduceOperation); 2],
     output: DType,
-) -> Result<[Layout; 2], LowerError> {
+) -> Result<[TensorLayout; 2], LoweringError> {
     let alone = |(name, operation)| {
-        let mut work = Work::default();
+        let mut work = OperationWork::default();
         let layout = rows.reduce(lowering, node, &mut work, name, operation, output)?;
         Ok((work, layout))
     };
     let [first, second] = reductions.map(alone);
     let ((one, first), (other, second)) = (first?, second?);
-    work.append_together(one, other);
+    work.append_merged(one, other);
     Ok([first, second])
 }
 
 /// Checks that scale and shift have one value per channel.
-pub(crate) fn expect_channels(inputs: &[TensorType], channels: u64) -> Result<(), String> {
+pub(crate) fn expect_channels(inputs: &[TensorInfo], channels: u64) -> Result<(), String> {
     match inputs[1..].iter().find(|values| values.shape != [channels]) {
         None => Ok(()),
         Some(values) => Err(format!("{values} is expected to have {channels} values")),
@@ -241,7 +241,7 @@ pub(crate) fn expect_channels(inputs: &[TensorType], channels: u64) -> Result<()
 }
 
 /// Operations per element of the forward pass: two sums, whitening, scale and shift.
-pub(crate) const FLOPS: u64 = 7;
+pub(crate) const FORWARD_FLOPS_PER_ELEMENT: u64 = 7;
 
 /// Operations per element of the gradient: whitening, two products, four sums, scale and the rest.
-pub(crate) const GRADIENT_FLOPS: u64 = 13;
+pub(crate) const GRADIENT_FLOPS_PER_ELEMENT: u64 = 13;

@@ -6,14 +6,14 @@
 //! willow/src/popx/op/adamupdaterx.cpp, lambsquarex.cpp, adamvarupdatex.cpp).
 
 use super::Operator;
-use super::parts::Rows;
-use crate::graph::{DType, Node, TensorType};
-use crate::lower::elementwise::{self, Binary, Unary};
-use crate::lower::layout::{Layout, Order};
-use crate::lower::reduce::Operation;
+use super::parts::TensorRows;
+use crate::graph::{DType, GraphNode, TensorInfo};
+use crate::lower::elementwise::{self, BinaryOpType, UnaryOpType};
+use crate::lower::layout::{TensorLayout, ElementOrder};
+use crate::lower::reduce::ReduceOperation;
 use crate::lower::{
-    LowerError, Lowering,
-    work::{Phase, Work},
+    LoweringError, LoweringContext,
+    work::{WorkPhase, OperationWork},
 };
 use tilescope_report::units::TileRuns;
 
@@ -81,11 +81,11 @@ impl Optimizer {
     /// The update of one parameter; afterwards the accumulator is made ready for the next one if
     /// there is one.
     pub(crate) fn update(self, accumulates: bool) -> impl Operator + 'static {
-        WeightUpdate { optimizer: self, accumulates }
+        VarUpdateOp { optimizer: self, accumulates }
     }
 
     /// Passes up to the step.
-    fn step(self, accumulates: bool) -> Vec<Pass> {
+    fn step(self, accumulates: bool) -> Vec<OptimizerPass> {
         match self {
             Self::Sgd => Vec::new(),
             Self::SgdMomentumCombined if accumulates => Vec::new(),
@@ -100,7 +100,7 @@ impl Optimizer {
     }
 
     /// Passes that apply the step.
-    fn apply(self) -> &'static [Pass] {
+    fn apply(self) -> &'static [OptimizerPass] {
         match self {
             Self::Sgd | Self::SgdMomentum | Self::SgdMomentumCombined => {
                 const { &[scaled("varUpdate/scaledAdd")] }
@@ -108,7 +108,7 @@ impl Optimizer {
             Self::Adam | Self::AdamW | Self::Lamb => {
                 const {
                     &[
-                        in_place("adamVarUpdate/learningRate", Binary::Multiply),
+                        in_place("adamVarUpdate/learningRate", BinaryOpType::Multiply),
                         scaled("adamVarUpdate/scaledSubtract"),
                     ]
                 }
@@ -119,68 +119,68 @@ impl Optimizer {
 
 /// The update of one parameter. Operands: parameter, gradient or accumulator, states.
 #[derive(Clone, Copy, Debug)]
-struct WeightUpdate {
+struct VarUpdateOp {
     optimizer: Optimizer,
     accumulates: bool,
 }
 
 /// One element-wise pass of an update.
 #[derive(Clone, Copy)]
-struct Pass {
+struct OptimizerPass {
     name: &'static str,
-    kind: PassKind,
+    kind: OptimizerPassKind,
 }
 
 #[derive(Clone, Copy)]
-enum PassKind {
+enum OptimizerPassKind {
     /// a += s b
-    Scaled,
+    ScaledAdd,
     /// a = s a + t b
     Axpby,
     /// a = f(b)
-    Unary(Unary),
+    Unary(UnaryOpType),
     /// a = a op b
-    InPlace(Binary),
+    InPlace(BinaryOpType),
 }
 
-const fn scaled(name: &'static str) -> Pass {
-    Pass { name, kind: PassKind::Scaled }
+const fn scaled(name: &'static str) -> OptimizerPass {
+    OptimizerPass { name, kind: OptimizerPassKind::ScaledAdd }
 }
 
-const fn axpby(name: &'static str) -> Pass {
-    Pass { name, kind: PassKind::Axpby }
+const fn axpby(name: &'static str) -> OptimizerPass {
+    OptimizerPass { name, kind: OptimizerPassKind::Axpby }
 }
 
-const fn unary(name: &'static str, function: Unary) -> Pass {
-    Pass { name, kind: PassKind::Unary(function) }
+const fn unary(name: &'static str, function: UnaryOpType) -> OptimizerPass {
+    OptimizerPass { name, kind: OptimizerPassKind::Unary(function) }
 }
 
-const fn in_place(name: &'static str, operation: Binary) -> Pass {
-    Pass { name, kind: PassKind::InPlace(operation) }
+const fn in_place(name: &'static str, operation: BinaryOpType) -> OptimizerPass {
+    OptimizerPass { name, kind: OptimizerPassKind::InPlace(operation) }
 }
 
 /// Both moments, corrected for their start at zero, and their ratio.
-fn moments() -> Vec<Pass> {
+fn moments() -> Vec<OptimizerPass> {
     vec![
         scaled("gradientUnscale"),
         axpby("accl1Update/axpby"),
-        unary("accl2Update/Square", Unary::Square),
+        unary("accl2Update/Square", UnaryOpType::Square),
         axpby("accl2Update/axpby"),
-        in_place("adamUpdater/mcorrected", Binary::Multiply),
-        in_place("adamUpdater/vcorrected", Binary::Multiply),
-        unary("adamUpdater/Sqrt", Unary::Sqrt),
-        in_place("adamUpdater/AddEpsilon", Binary::Add),
-        in_place("adamUpdater/Divide", Binary::Divide),
+        in_place("adamUpdater/mcorrected", BinaryOpType::Multiply),
+        in_place("adamUpdater/vcorrected", BinaryOpType::Multiply),
+        unary("adamUpdater/Sqrt", UnaryOpType::Sqrt),
+        in_place("adamUpdater/AddEpsilon", BinaryOpType::Add),
+        in_place("adamUpdater/Divide", BinaryOpType::Divide),
     ]
 }
 
-impl Pass {
-    fn phase(self, dtype: DType, elements: &TileRuns<u64>) -> Phase {
+impl OptimizerPass {
+    fn phase(self, dtype: DType, elements: &TileRuns<u64>) -> WorkPhase {
         match self.kind {
-            PassKind::Scaled => elementwise::scaled_add(self.name, dtype, elements),
-            PassKind::Axpby => elementwise::axpby(self.name, dtype, elements),
-            PassKind::Unary(function) => elementwise::unary(self.name, function, dtype, elements),
-            PassKind::InPlace(operation) => {
+            OptimizerPassKind::ScaledAdd => elementwise::scaled_add(self.name, dtype, elements),
+            OptimizerPassKind::Axpby => elementwise::axpby(self.name, dtype, elements),
+            OptimizerPassKind::Unary(function) => elementwise::unary(self.name, function, dtype, elements),
+            OptimizerPassKind::InPlace(operation) => {
                 elementwise::binary_in_place(self.name, operation, dtype, elements)
             }
         }
@@ -189,40 +189,40 @@ impl Pass {
 
 /// Scales the step by the ratio of the norms of parameter and step.
 fn trust_ratio(
-    lowering: &Lowering,
-    node: &Node,
-    work: &mut Work,
+    lowering: &LoweringContext,
+    node: &GraphNode,
+    work: &mut OperationWork,
     dtype: DType,
-    layout: &Layout,
-) -> Result<(), LowerError> {
-    let flat = TensorType::new([layout.elements.total()], dtype);
-    let seen = Layout { elements: layout.elements.clone(), order: Order::Linear };
-    let rows = Rows::new(&flat, seen, &[0]);
+    layout: &TensorLayout,
+) -> Result<(), LoweringError> {
+    let flat = TensorInfo::new([layout.elements.total()], dtype);
+    let seen = TensorLayout { elements: layout.elements.clone(), order: ElementOrder::Linear };
+    let rows = TensorRows::new(&flat, seen, &[0]);
     let mut norm =
-        |name: &str| rows.reduce(lowering, node, work, name, Operation::SquareAdd, DType::Float);
+        |name: &str| rows.reduce(lowering, node, work, name, ReduceOperation::SquareAdd, DType::Float);
     let [weights, _] = [norm("lambSquare/weights")?, norm("lambSquare/step")?];
     let (float, scalar) = (DType::Float, &weights.elements);
-    for (name, function) in [("lamb/r1Sqrt", Unary::Sqrt), ("lamb/r2Sqrt", Unary::Sqrt)] {
+    for (name, function) in [("lamb/r1Sqrt", UnaryOpType::Sqrt), ("lamb/r2Sqrt", UnaryOpType::Sqrt)] {
         work.push(elementwise::unary_in_place(name, function, float, scalar));
     }
-    work.push(elementwise::binary_in_place("lamb/ratio", Binary::Divide, float, scalar));
-    rows.apply(lowering, work, "lamb/scale", Binary::Multiply, &weights);
+    work.push(elementwise::binary_in_place("lamb/ratio", BinaryOpType::Divide, float, scalar));
+    rows.apply_broadcast(lowering, work, "lamb/scale", BinaryOpType::Multiply, &weights);
     Ok(())
 }
 
-impl Operator for WeightUpdate {
+impl Operator for VarUpdateOp {
     fn kind(&self) -> &'static str {
         self.optimizer.name()
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
         if let Some(other) = inputs.iter().find(|operand| operand.shape != inputs[0].shape) {
             return Err(format!("{other} does not fit parameter {}", inputs[0]));
         }
         Ok(Vec::new())
     }
 
-    fn flops(&self, inputs: &[TensorType], _: &[TensorType]) -> u64 {
+    fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
         let per_element = match self.optimizer {
             Optimizer::Sgd => 2,
             Optimizer::SgdMomentum | Optimizer::SgdMomentumCombined => 4,
@@ -233,13 +233,13 @@ impl Operator for WeightUpdate {
         per_element * inputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
-        let dtype = lowering.ty(node.inputs[0]).dtype;
+    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+        let dtype = lowering.tensor_type(node.inputs[0]).dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         // State lies as the gradient does where that is accumulated, else as the parameter.
-        let mut work = lowering.bring(node.inputs[1], &layout, "gradientCopy");
+        let mut work = lowering.relayout_tensor(node.inputs[1], &layout, "gradientCopy");
         for state in &node.inputs[2..] {
-            lowering.lay_out(*state, layout.clone());
+            lowering.set_layout(*state, layout.clone());
         }
         for pass in self.optimizer.step(self.accumulates) {
             work.push(pass.phase(dtype, &layout.elements));

@@ -1,35 +1,35 @@
 //! Reductions over some axes.
 
-use super::parts::Rows;
-use super::{Operator, Repeat, Reuse, expect_operands, expect_same};
-use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
-use crate::lower::reduce::{Operation, ResultUse};
-use crate::lower::{LowerError, Lowering, work::Work};
+use super::parts::TensorRows;
+use super::{Operator, RepeatOp, OutputAlias, expect_operands, expect_same};
+use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
+use crate::lower::reduce::{ReduceOperation, ReduceResultUse};
+use crate::lower::{LoweringError, LoweringContext, work::OperationWork};
 
 /// One value of all elements along some axes, which the result does not have.
 #[derive(Clone, Debug)]
-pub struct Reduce {
+pub struct ReduceOp {
     /// How elements are put together.
-    pub operation: Operation,
+    pub operation: ReduceOperation,
     /// Axes that go.
     pub axes: Vec<usize>,
     /// What becomes of the values. Where they are added to a tensor, that is the second operand.
-    pub result: ResultUse,
+    pub result: ReduceResultUse,
 }
 
-impl Reduce {
+impl ReduceOp {
     /// The values themselves.
-    pub fn new(operation: Operation, axes: Vec<usize>) -> Self {
-        Self { operation, axes, result: ResultUse::PLAIN }
+    pub fn new(operation: ReduceOperation, axes: Vec<usize>) -> Self {
+        Self { operation, axes, result: ReduceResultUse::PLAIN }
     }
 }
 
-impl Operator for Reduce {
+impl Operator for ReduceOp {
     fn kind(&self) -> &'static str {
         "reduce"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
         expect_operands(inputs, if self.result.update { 2 } else { 1 })?;
         let shape = &inputs[0].shape;
         if let Some(axis) = self.axes.iter().find(|axis| **axis >= shape.len()) {
@@ -37,42 +37,42 @@ impl Operator for Reduce {
         }
         let kept = (0..shape.len()).filter(|axis| !self.axes.contains(axis));
         let kept: Vec<u64> = kept.map(|axis| shape[axis]).collect();
-        let values = TensorType::new(kept, inputs[0].dtype);
+        let values = TensorInfo::new(kept, inputs[0].dtype);
         inputs.get(1).map_or(Ok(()), |base| expect_same(base, &values))?;
         Ok(vec![values])
     }
 
-    fn flops(&self, inputs: &[TensorType], _: &[TensorType]) -> u64 {
+    fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
         inputs[0].elements()
     }
 
-    fn differentiate(&self, backward: &mut Backward) -> Result<Vec<Option<TensorId>>, GraphError> {
-        if self.operation != Operation::Add || self.result != ResultUse::PLAIN {
-            return Err(backward.no_gradient());
+    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
+        if self.operation != ReduceOperation::Add || self.result != ReduceResultUse::PLAIN {
+            return Err(backward.no_gradient_error());
         }
         let gradient = backward.gradient()?;
         let ty = backward.input_type(0);
         Ok(vec![Some(backward.apply(
             "grad",
-            Repeat { ty, axes: self.axes.clone() },
+            RepeatOp { ty, axes: self.axes.clone() },
             &[gradient],
         )?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
-        let ty = lowering.ty(node.inputs[0]).clone();
+    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+        let ty = lowering.tensor_type(node.inputs[0]).clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
-        let mut work = Work::default();
-        let rows = Rows::new(&ty, layout, &self.axes).with_result(self.result);
+        let mut work = OperationWork::default();
+        let rows = TensorRows::new(&ty, layout, &self.axes).with_result(self.result);
         let values = rows.reduce(lowering, node, &mut work, "Reduce", self.operation, ty.dtype)?;
         if let Some(base) = node.inputs.get(1) {
-            lowering.lay_out(*base, values.clone());
+            lowering.set_layout(*base, values.clone());
         }
-        lowering.lay_out(node.outputs[0], values);
+        lowering.set_layout(node.outputs[0], values);
         Ok(work)
     }
 
-    fn reuses(&self) -> Reuse {
-        if self.result.update { Reuse::InPlace(1) } else { Reuse::Nothing }
+    fn output_alias(&self) -> OutputAlias {
+        if self.result.update { OutputAlias::InPlace(1) } else { OutputAlias::NoAlias }
     }
 }

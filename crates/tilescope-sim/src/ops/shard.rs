@@ -5,105 +5,105 @@
 //! 1909.08053, section 3). What crosses between IPUs is put down by the compiler: it knows the
 //! links.
 
-use super::{Operator, Reuse, expect_operands};
-use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
-use crate::lower::layout::Layout;
-use crate::lower::{LowerError, Lowering, work::Work};
+use super::{Operator, OutputAlias, expect_operands};
+use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
+use crate::lower::layout::TensorLayout;
+use crate::lower::{LoweringError, LoweringContext, work::OperationWork};
 
 /// What happens at an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Edge {
+enum TensorParallelEdge {
     /// The whole activation goes in.
     Enter,
     /// Gradients of all IPUs are added up.
-    Sum,
+    AllReduce,
     /// Parts of all IPUs are put together.
-    Gather,
+    AllGather,
     /// An IPU takes its part.
     Take,
 }
 
 /// An operator at the edge of a layer that is split over so many IPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shard {
-    edge: Edge,
+pub(crate) struct TensorParallelOp {
+    edge: TensorParallelEdge,
     parts: u64,
 }
 
-impl Shard {
+impl TensorParallelOp {
     /// Name of the operator that adds up gradients.
-    pub(crate) const SUM: &str = "all_reduce";
+    pub(crate) const ALL_REDUCE: &str = "all_reduce";
     /// Name of the operator that puts parts together.
-    pub(crate) const GATHER: &str = "all_gather";
+    pub(crate) const ALL_GATHER: &str = "all_gather";
 
     /// Where a whole activation enters the layer.
     pub(crate) fn enter(parts: u64) -> Self {
-        Self { edge: Edge::Enter, parts }
+        Self { edge: TensorParallelEdge::Enter, parts }
     }
 
     /// Where the parts of its result are put together.
     pub(crate) fn gather(parts: u64) -> Self {
-        Self { edge: Edge::Gather, parts }
+        Self { edge: TensorParallelEdge::AllGather, parts }
     }
 }
 
-impl Operator for Shard {
+impl Operator for TensorParallelOp {
     fn kind(&self) -> &'static str {
         match self.edge {
-            Edge::Enter => "enter_shard",
-            Edge::Sum => Self::SUM,
-            Edge::Gather => Self::GATHER,
-            Edge::Take => "take_shard",
+            TensorParallelEdge::Enter => "enter_shard",
+            TensorParallelEdge::AllReduce => Self::ALL_REDUCE,
+            TensorParallelEdge::AllGather => Self::ALL_GATHER,
+            TensorParallelEdge::Take => "take_shard",
         }
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
         expect_operands(inputs, 1)?;
         let mut ty = inputs[0].clone();
         let last = ty.shape.last_mut().ok_or("a scalar cannot be split")?;
         match self.edge {
-            Edge::Enter | Edge::Sum => {}
-            Edge::Gather => *last *= self.parts,
-            Edge::Take if last.is_multiple_of(self.parts) => *last /= self.parts,
-            Edge::Take => return Err(format!("{last} cannot be split into {} parts", self.parts)),
+            TensorParallelEdge::Enter | TensorParallelEdge::AllReduce => {}
+            TensorParallelEdge::AllGather => *last *= self.parts,
+            TensorParallelEdge::Take if last.is_multiple_of(self.parts) => *last /= self.parts,
+            TensorParallelEdge::Take => return Err(format!("{last} cannot be split into {} parts", self.parts)),
         }
         Ok(vec![ty])
     }
 
-    fn flops(&self, inputs: &[TensorType], _: &[TensorType]) -> u64 {
-        if self.edge == Edge::Sum { (self.parts - 1) * inputs[0].elements() } else { 0 }
+    fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
+        if self.edge == TensorParallelEdge::AllReduce { (self.parts - 1) * inputs[0].elements() } else { 0 }
     }
 
-    fn differentiate(&self, backward: &mut Backward) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
         let gradient = backward.gradient()?;
         let edge = match self.edge {
-            Edge::Enter if backward.wants(0) => Edge::Sum,
-            Edge::Enter => return Ok(vec![None]),
-            Edge::Gather => Edge::Take,
-            Edge::Take => Edge::Gather,
-            Edge::Sum => return Ok(vec![Some(gradient)]),
+            TensorParallelEdge::Enter if backward.needs_input_gradient(0) => TensorParallelEdge::AllReduce,
+            TensorParallelEdge::Enter => return Ok(vec![None]),
+            TensorParallelEdge::AllGather => TensorParallelEdge::Take,
+            TensorParallelEdge::Take => TensorParallelEdge::AllGather,
+            TensorParallelEdge::AllReduce => return Ok(vec![Some(gradient)]),
         };
         let operator = Self { edge, parts: self.parts };
         Ok(vec![Some(backward.apply(operator.kind(), operator, &[gradient])?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
         let [from, to] = [node.inputs[0], node.outputs[0]];
         let layout = match self.edge {
-            Edge::Enter | Edge::Sum => lowering.layout_or_linear(from),
-            Edge::Gather | Edge::Take => {
-                let ty = lowering.ty(to);
-                Layout::linear(ty.elements(), ty.dtype.bytes(), lowering.tiles)
+            TensorParallelEdge::Enter | TensorParallelEdge::AllReduce => lowering.layout_or_linear(from),
+            TensorParallelEdge::AllGather | TensorParallelEdge::Take => {
+                let ty = lowering.tensor_type(to);
+                TensorLayout::linear(ty.elements(), ty.dtype.bytes(), lowering.tiles)
             }
         };
-        lowering.lay_out(to, layout);
-        Ok(Work::default())
+        lowering.set_layout(to, layout);
+        Ok(OperationWork::default())
     }
 
-    fn reuses(&self) -> Reuse {
+    fn output_alias(&self) -> OutputAlias {
         match self.edge {
-            Edge::Enter | Edge::Sum => Reuse::View(0),
-            Edge::Gather | Edge::Take => Reuse::Nothing,
+            TensorParallelEdge::Enter | TensorParallelEdge::AllReduce => OutputAlias::View(0),
+            TensorParallelEdge::AllGather | TensorParallelEdge::Take => OutputAlias::NoAlias,
         }
     }
 }

@@ -1,31 +1,31 @@
 //! Parts of a tensor along one axis: views.
 
-use super::{Concat, Operator, Reuse, expect_operands};
-use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
-use crate::lower::{LowerError, Lowering, work::Work};
+use super::{ConcatOp, Operator, OutputAlias, expect_operands};
+use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
+use crate::lower::{LoweringError, LoweringContext, work::OperationWork};
 
 /// The tensor cut along `axis` into parts of the given sizes, one output each.
 #[derive(Clone, Debug)]
-pub(crate) struct Split {
+pub(crate) struct SplitOp {
     /// The axis.
     pub axis: usize,
     /// Sizes along it, adding up to the whole.
     pub sizes: Vec<u64>,
 }
 
-impl Split {
+impl SplitOp {
     /// Equal parts.
     pub(crate) fn even(axis: usize, parts: usize, size: u64) -> Self {
         Self { axis, sizes: vec![size; parts] }
     }
 }
 
-impl Operator for Split {
+impl Operator for SplitOp {
     fn kind(&self) -> &'static str {
         "split"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
         expect_operands(inputs, 1)?;
         let ty = &inputs[0];
         let total = self.sizes.iter().try_fold(0u64, |sum, size| sum.checked_add(*size));
@@ -40,28 +40,28 @@ impl Operator for Split {
         Ok(self.sizes.iter().map(part).collect())
     }
 
-    fn flops(&self, _: &[TensorType], _: &[TensorType]) -> u64 {
+    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
         0
     }
 
-    fn differentiate(&self, backward: &mut Backward) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
         let parts: Option<Vec<TensorId>> = backward.output_gradients.iter().copied().collect();
-        let parts = parts.ok_or_else(|| backward.no_gradient())?;
-        Ok(vec![Some(backward.apply("grad", Concat { axis: self.axis }, &parts)?)])
+        let parts = parts.ok_or_else(|| backward.no_gradient_error())?;
+        Ok(vec![Some(backward.apply("grad", ConcatOp { axis: self.axis }, &parts)?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
-        let shape = lowering.ty(node.inputs[0]).shape.clone();
+    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+        let shape = lowering.tensor_type(node.inputs[0]).shape.clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut start = 0;
         for (output, size) in node.outputs.iter().zip(&self.sizes) {
-            lowering.lay_out(*output, layout.slice(&shape, self.axis, start..start + size));
+            lowering.set_layout(*output, layout.slice(&shape, self.axis, start..start + size));
             start += size;
         }
-        Ok(Work::default())
+        Ok(OperationWork::default())
     }
 
-    fn reuses(&self) -> Reuse {
-        Reuse::View(0)
+    fn output_alias(&self) -> OutputAlias {
+        OutputAlias::View(0)
     }
 }

@@ -1,44 +1,44 @@
 //! A stencil: each cell of a field from its neighbours, borders from what zeros lie outside.
 
 use super::{Operator, expect_operands};
-use crate::graph::{Node, TensorType};
-use crate::lower::stencil::{Field, Neighbours};
-use crate::lower::{LowerError, Lowering, work::Work};
+use crate::graph::{GraphNode, TensorInfo};
+use crate::lower::stencil::{StencilField, StencilNeighbourhood};
+use crate::lower::{LoweringError, LoweringContext, work::OperationWork};
 
 /// One sweep over a field `[height, width, channels]`.
 #[derive(Clone, Copy, Debug)]
-pub struct Stencil(pub Neighbours);
+pub struct StencilOp(pub StencilNeighbourhood);
 
 /// The field a tensor is.
-fn field(ty: &TensorType) -> Result<Field, String> {
+fn field(ty: &TensorInfo) -> Result<StencilField, String> {
     let [height, width, channels] = ty.shape[..] else {
         return Err(format!("a field of rows, columns and channels is expected, not {ty}"));
     };
-    Ok(Field { height, width, channels, dtype: ty.dtype })
+    Ok(StencilField { height, width, channels, dtype: ty.dtype })
 }
 
-impl Operator for Stencil {
+impl Operator for StencilOp {
     fn kind(&self) -> &'static str {
         "stencil"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
         expect_operands(inputs, 1)?;
         field(&inputs[0])?;
         Ok(vec![inputs[0].clone()])
     }
 
-    fn flops(&self, _: &[TensorType], outputs: &[TensorType]) -> u64 {
+    fn flops(&self, _: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
         2 * self.0.points() * outputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
-        let error = |problem| LowerError { operation: node.name.clone(), problem };
-        let field = field(lowering.ty(node.inputs[0])).map_err(error)?;
+    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+        let error = |problem| LoweringError { operation: node.name.clone(), problem };
+        let field = field(lowering.tensor_type(node.inputs[0])).map_err(error)?;
         let layout = field.layout(lowering.tiles);
-        let mut work = lowering.place_or_bring(node.inputs[0], layout.clone(), "Field");
+        let mut work = lowering.place_or_relayout(node.inputs[0], layout.clone(), "Field");
         work.append(field.sweep(self.0, lowering.tiles, lowering.exchange_speed()));
-        lowering.lay_out(node.outputs[0], layout);
+        lowering.set_layout(node.outputs[0], layout);
         Ok(work)
     }
 }

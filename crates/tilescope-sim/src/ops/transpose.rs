@@ -1,23 +1,23 @@
 //! The axes of a tensor in another order: a view. Whoever reads it in another order than it lies
 //! pays for the copy.
 
-use super::{Operator, Reuse, expect_operands};
-use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
-use crate::lower::{LowerError, Lowering, work::Work};
+use super::{Operator, OutputAlias, expect_operands};
+use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
+use crate::lower::{LoweringError, LoweringContext, work::OperationWork};
 
 /// A tensor whose axis `i` is the operand's axis `permutation[i]`.
 #[derive(Clone, Debug)]
-pub(crate) struct Transpose {
+pub(crate) struct TransposeOp {
     /// The operand's axes in their new order.
     pub permutation: Vec<usize>,
 }
 
-impl Operator for Transpose {
+impl Operator for TransposeOp {
     fn kind(&self) -> &'static str {
         "transpose"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
         expect_operands(inputs, 1)?;
         let shape = &inputs[0].shape;
         let mut sorted = self.permutation.clone();
@@ -26,14 +26,14 @@ impl Operator for Transpose {
             return Err(format!("{:?} is no order of the axes of {}", self.permutation, inputs[0]));
         }
         let turned: Vec<u64> = self.permutation.iter().map(|axis| shape[*axis]).collect();
-        Ok(vec![TensorType::new(turned, inputs[0].dtype)])
+        Ok(vec![TensorInfo::new(turned, inputs[0].dtype)])
     }
 
-    fn flops(&self, _: &[TensorType], _: &[TensorType]) -> u64 {
+    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
         0
     }
 
-    fn differentiate(&self, backward: &mut Backward) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
         let gradient = backward.gradient()?;
         let mut permutation = vec![0; self.permutation.len()];
         for (new, old) in self.permutation.iter().enumerate() {
@@ -42,14 +42,14 @@ impl Operator for Transpose {
         Ok(vec![Some(backward.apply("grad", Self { permutation }, &[gradient])?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
         let mut layout = lowering.layout_or_linear(node.inputs[0]);
-        layout.order = layout.order.permuted(&lowering.ty(node.inputs[0]).shape, &self.permutation);
-        lowering.lay_out(node.outputs[0], layout);
-        Ok(Work::default())
+        layout.order = layout.order.permuted(&lowering.tensor_type(node.inputs[0]).shape, &self.permutation);
+        lowering.set_layout(node.outputs[0], layout);
+        Ok(OperationWork::default())
     }
 
-    fn reuses(&self) -> Reuse {
-        Reuse::View(0)
+    fn output_alias(&self) -> OutputAlias {
+        OutputAlias::View(0)
     }
 }

@@ -1,75 +1,75 @@
 //! Element-wise functions of one operand: one operator for all of popops' unary vertices.
 
-use super::{BinaryOp, Operator, Reuse, Scale, expect_operands};
-use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
-use crate::lower::elementwise::{self, Unary};
-use crate::lower::{LowerError, Lowering, work::Work};
+use super::{BinaryOp, Operator, OutputAlias, ScaleOp, expect_operands};
+use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
+use crate::lower::elementwise::{self, UnaryOpType};
+use crate::lower::{LoweringError, LoweringContext, work::OperationWork};
 
 /// A function of every element.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct UnaryOp(pub Unary);
+pub(crate) struct UnaryOp(pub UnaryOpType);
 
 impl Operator for UnaryOp {
     fn kind(&self) -> &'static str {
         self.0.kind()
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
         expect_operands(inputs, 1)?;
         Ok(vec![inputs[0].clone()])
     }
 
-    fn flops(&self, _: &[TensorType], outputs: &[TensorType]) -> u64 {
+    fn flops(&self, _: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
         outputs[0].elements()
     }
 
-    fn differentiate(&self, backward: &mut Backward) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
         let dy = backward.gradient()?;
         let (x, y) = (backward.node.inputs[0], backward.node.outputs[0]);
         let mut apply = |part: &str, operation: BinaryOp, operands: [TensorId; 2]| {
             backward.apply(part, operation, &operands)
         };
         let dx = match self.0 {
-            Unary::Exp => apply("grad", BinaryOp::MULTIPLY, [dy, y])?,
-            Unary::Log => apply("grad", BinaryOp::DIVIDE, [dy, x])?,
-            Unary::Negate => backward.apply("grad", *self, &[dy])?,
-            Unary::Square => {
+            UnaryOpType::Exp => apply("grad", BinaryOp::MULTIPLY, [dy, y])?,
+            UnaryOpType::Log => apply("grad", BinaryOp::DIVIDE, [dy, x])?,
+            UnaryOpType::Negate => backward.apply("grad", *self, &[dy])?,
+            UnaryOpType::Square => {
                 let product = apply("grad/product", BinaryOp::MULTIPLY, [dy, x])?;
-                backward.apply("grad", Scale(2.0), &[product])?
+                backward.apply("grad", ScaleOp(2.0), &[product])?
             }
-            Unary::Sqrt => {
+            UnaryOpType::Sqrt => {
                 let ratio = apply("grad/ratio", BinaryOp::DIVIDE, [dy, y])?;
-                backward.apply("grad", Scale(0.5), &[ratio])?
+                backward.apply("grad", ScaleOp(0.5), &[ratio])?
             }
-            Unary::Inverse => {
-                let square = backward.apply("grad/square", Self(Unary::Square), &[y])?;
+            UnaryOpType::Inverse => {
+                let square = backward.apply("grad/square", Self(UnaryOpType::Square), &[y])?;
                 let product = backward.apply("grad/product", BinaryOp::MULTIPLY, &[square, dy])?;
-                backward.apply("grad", Self(Unary::Negate), &[product])?
+                backward.apply("grad", Self(UnaryOpType::Negate), &[product])?
             }
-            Unary::Sin => {
-                let slope = backward.apply("grad/slope", Self(Unary::Cos), &[x])?;
+            UnaryOpType::Sin => {
+                let slope = backward.apply("grad/slope", Self(UnaryOpType::Cos), &[x])?;
                 backward.apply("grad", BinaryOp::MULTIPLY, &[slope, dy])?
             }
-            Unary::Cos => {
-                let slope = backward.apply("grad/slope", Self(Unary::Sin), &[x])?;
+            UnaryOpType::Cos => {
+                let slope = backward.apply("grad/slope", Self(UnaryOpType::Sin), &[x])?;
                 let product = backward.apply("grad/product", BinaryOp::MULTIPLY, &[slope, dy])?;
-                backward.apply("grad", Self(Unary::Negate), &[product])?
+                backward.apply("grad", Self(UnaryOpType::Negate), &[product])?
             }
-            _ => return Err(backward.no_gradient()),
+            _ => return Err(backward.no_gradient_error()),
         };
         Ok(vec![Some(dx)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
-        let dtype = lowering.ty(node.inputs[0]).dtype;
+    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+        let dtype = lowering.tensor_type(node.inputs[0]).dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
-        let mut work = Work::default();
+        let mut work = OperationWork::default();
         work.push(elementwise::unary_in_place("Op", self.0, dtype, &layout.elements));
-        lowering.lay_out(node.outputs[0], layout);
+        lowering.set_layout(node.outputs[0], layout);
         Ok(work)
     }
 
-    fn reuses(&self) -> Reuse {
-        Reuse::InPlace(0)
+    fn output_alias(&self) -> OutputAlias {
+        OutputAlias::InPlace(0)
     }
 }

@@ -1,36 +1,36 @@
 //! Plans already made. A model repeats its layers, so most lookups hit.
 
 use super::params::{ConvParams, PlanError};
-use super::plan::{Machine, Plan, PlanOptions};
-use super::{TrainingPlans, plan, plan_convolution, plan_fully_connected};
+use super::plan::{IpuTarget, ConvPlan, ConvOptions};
+use super::{ConvTrainingPlans, plan, plan_convolution, plan_fully_connected};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Everything a plan depends on.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Key {
-    kind: Kind,
+struct PlanCacheKey {
+    kind: PlanCacheEntryKind,
     params: ConvParams,
-    options: PlanOptions,
+    options: ConvOptions,
     chip: String,
     tiles: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind {
+enum PlanCacheEntryKind {
     Single,
     Convolution,
     FullyConnected,
 }
 
-type Made<T> = Result<Arc<T>, PlanError>;
+type SharedPlanResult<T> = Result<Arc<T>, PlanError>;
 
 /// A cache that threads can share. Two threads that miss at the same time both plan, and get the
 /// same result.
 #[derive(Default)]
 pub struct PlanCache {
-    single: Mutex<HashMap<Key, Made<Plan>>>,
-    training: Mutex<HashMap<Key, Made<TrainingPlans>>>,
+    single: Mutex<HashMap<PlanCacheKey, SharedPlanResult<ConvPlan>>>,
+    training: Mutex<HashMap<PlanCacheKey, SharedPlanResult<ConvTrainingPlans>>>,
 }
 
 impl PlanCache {
@@ -42,39 +42,39 @@ impl PlanCache {
     /// [`plan`], remembered.
     pub fn plan(
         &self,
-        machine: &Machine,
+        machine: &IpuTarget,
         params: &ConvParams,
-        options: &PlanOptions,
-    ) -> Made<Plan> {
-        let key = Key::new(Kind::Single, machine, params, options);
-        remembered(&self.single, key, || plan(machine, params, options))
+        options: &ConvOptions,
+    ) -> SharedPlanResult<ConvPlan> {
+        let key = PlanCacheKey::new(PlanCacheEntryKind::Single, machine, params, options);
+        cached_or_insert(&self.single, key, || plan(machine, params, options))
     }
 
     /// [`plan_convolution`], remembered.
     pub fn convolution(
         &self,
-        machine: &Machine,
+        machine: &IpuTarget,
         params: &ConvParams,
-        options: &PlanOptions,
-    ) -> Made<TrainingPlans> {
-        let key = Key::new(Kind::Convolution, machine, params, options);
-        remembered(&self.training, key, || plan_convolution(machine, params, options))
+        options: &ConvOptions,
+    ) -> SharedPlanResult<ConvTrainingPlans> {
+        let key = PlanCacheKey::new(PlanCacheEntryKind::Convolution, machine, params, options);
+        cached_or_insert(&self.training, key, || plan_convolution(machine, params, options))
     }
 
     /// [`plan_fully_connected`], remembered.
     pub fn fully_connected(
         &self,
-        machine: &Machine,
+        machine: &IpuTarget,
         params: &ConvParams,
-        options: &PlanOptions,
-    ) -> Made<TrainingPlans> {
-        let key = Key::new(Kind::FullyConnected, machine, params, options);
-        remembered(&self.training, key, || plan_fully_connected(machine, params, options))
+        options: &ConvOptions,
+    ) -> SharedPlanResult<ConvTrainingPlans> {
+        let key = PlanCacheKey::new(PlanCacheEntryKind::FullyConnected, machine, params, options);
+        cached_or_insert(&self.training, key, || plan_fully_connected(machine, params, options))
     }
 }
 
-impl Key {
-    fn new(kind: Kind, machine: &Machine, params: &ConvParams, options: &PlanOptions) -> Self {
+impl PlanCacheKey {
+    fn new(kind: PlanCacheEntryKind, machine: &IpuTarget, params: &ConvParams, options: &ConvOptions) -> Self {
         Self {
             kind,
             params: params.clone(),
@@ -86,11 +86,11 @@ impl Key {
 }
 
 /// The entry of `key`, made by `make` outside of the lock if there is none.
-fn remembered<T>(
-    entries: &Mutex<HashMap<Key, Made<T>>>,
-    key: Key,
+fn cached_or_insert<T>(
+    entries: &Mutex<HashMap<PlanCacheKey, SharedPlanResult<T>>>,
+    key: PlanCacheKey,
     make: impl FnOnce() -> Result<T, PlanError>,
-) -> Made<T> {
+) -> SharedPlanResult<T> {
     let locked = || entries.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(made) = locked().get(&key) {
         return made.clone();

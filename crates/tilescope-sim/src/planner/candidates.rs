@@ -3,12 +3,12 @@
 //! Candidates and their order follow poplibs `ConvVertexType.cpp`.
 
 use super::params::ConvParams;
-use super::plan::{Machine, Pass, PlanOptions};
+use super::plan::{IpuTarget, ConvPass, ConvOptions};
 use crate::graph::DType;
 
 /// How multiply-accumulates are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Method {
+pub enum ConvMethod {
     /// The matrix engine, with this many of its units.
     Amp {
         /// Units used.
@@ -27,7 +27,7 @@ pub enum Method {
     OuterProduct,
 }
 
-impl Method {
+impl ConvMethod {
     /// Name in reports, as poplibs prints it.
     pub fn name(self) -> &'static str {
         match self {
@@ -45,9 +45,9 @@ pub(crate) const SLIC_WINDOW: u64 = 4;
 
 /// A vertex with the groups of channels it works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct VertexType {
+pub struct ConvVertexType {
     /// How it multiplies.
-    pub method: Method,
+    pub method: ConvMethod,
     /// Element type of the operands.
     pub input_type: DType,
     /// Element type of its result, the partial sums.
@@ -60,7 +60,7 @@ pub struct VertexType {
     pub out_chans_per_group: u64,
 }
 
-impl VertexType {
+impl ConvVertexType {
     /// Whether operands are 32-bit floats.
     pub(crate) fn float_inputs(&self) -> bool {
         self.input_type == DType::Float
@@ -73,12 +73,12 @@ impl VertexType {
 
     /// Upper bound of multiply-accumulates per cycle of one tile, as the planner has it (poplibs
     /// `ConvModel.cpp` getMaxMACsPerCyclePerTile).
-    pub(crate) fn max_macs_per_cycle(&self, machine: &Machine) -> u64 {
+    pub(crate) fn max_macs_per_cycle(&self, machine: &IpuTarget) -> u64 {
         let width = machine.vector_width(self.input_type);
         match self.method {
-            Method::Hmac | Method::Vmac | Method::OuterProduct => width,
-            Method::Slic { .. } => width.min(self.in_chans_per_group) * SLIC_WINDOW * 2,
-            Method::Amp { .. } => {
+            ConvMethod::Hmac | ConvMethod::Vmac | ConvMethod::OuterProduct => width,
+            ConvMethod::Slic { .. } => width.min(self.in_chans_per_group) * SLIC_WINDOW * 2,
+            ConvMethod::Amp { .. } => {
                 let units = machine.conv_units(self.input_type, self.partial_type);
                 units.min(self.out_chans_per_group) * width
             }
@@ -87,8 +87,8 @@ impl VertexType {
 
     /// Kernel rows that fill the matrix engine where the input channels do not: 1, 2 or 4 for
     /// AMP, 1 for everything else.
-    pub(crate) fn kernel_height(&self, machine: &Machine) -> u64 {
-        let Method::Amp { conv_units } = self.method else { return 1 };
+    pub(crate) fn kernel_height(&self, machine: &IpuTarget) -> u64 {
+        let ConvMethod::Amp { conv_units } = self.method else { return 1 };
         let full = weights_per_conv_unit(self.input_type);
         if self.in_chans_per_group == full {
             return 1;
@@ -110,12 +110,12 @@ pub(crate) fn weights_per_conv_unit(input_type: DType) -> u64 {
 /// Every vertex that can do `params`, the most promising first.
 pub(crate) fn candidates(
     params: &ConvParams,
-    machine: &Machine,
-    options: &PlanOptions,
+    machine: &IpuTarget,
+    options: &ConvOptions,
     joint: bool,
-) -> Vec<VertexType> {
+) -> Vec<ConvVertexType> {
     let partials = options.partials_for(params.input_type);
-    let context = Context { params, machine, pass: options.pass, partials, joint };
+    let context = ConvVertexCandidateContext { params, machine, pass: options.pass, partials, joint };
     let mut found = context.amp();
     if !options.pass.is_fully_connected() {
         found.extend(context.slic());
@@ -129,18 +129,18 @@ pub(crate) fn candidates(
     found
 }
 
-struct Context<'a> {
+struct ConvVertexCandidateContext<'a> {
     params: &'a ConvParams,
-    machine: &'a Machine,
-    pass: Pass,
+    machine: &'a IpuTarget,
+    pass: ConvPass,
     partials: DType,
     joint: bool,
 }
 
-impl Context<'_> {
-    fn vertex(&self, method: Method, partial_type: DType, grouping: [u64; 3]) -> VertexType {
+impl ConvVertexCandidateContext<'_> {
+    fn vertex(&self, method: ConvMethod, partial_type: DType, grouping: [u64; 3]) -> ConvVertexType {
         let [groups_per_group, in_chans_per_group, out_chans_per_group] = grouping;
-        VertexType {
+        ConvVertexType {
             method,
             input_type: self.params.input_type,
             partial_type,
@@ -151,12 +151,12 @@ impl Context<'_> {
     }
 
     fn joint_forward(&self) -> bool {
-        self.joint && self.pass == Pass::FcTrainingForward
+        self.joint && self.pass == ConvPass::FcTrainingForward
     }
 
     /// AMP for the asked partials and, where no reduction can follow, for partials of the result
     /// type if that is smaller.
-    fn amp(&self) -> Vec<VertexType> {
+    fn amp(&self) -> Vec<ConvVertexType> {
         let params = self.params;
         let full = weights_per_conv_unit(params.input_type);
         let mut found = Vec::new();
@@ -173,7 +173,7 @@ impl Context<'_> {
         found
     }
 
-    fn amp_with(&self, partials: DType) -> Vec<VertexType> {
+    fn amp_with(&self, partials: DType) -> Vec<ConvVertexType> {
         let input = self.params.input_type;
         let on_chip = self.machine.conv_units(input, partials);
         if on_chip == 0 {
@@ -182,14 +182,14 @@ impl Context<'_> {
         let full = weights_per_conv_unit(input);
         // The second generation can also run with half of its 16 units.
         let unit_choices = if on_chip == 16 { vec![on_chip, on_chip / 2] } else { vec![on_chip] };
-        let mut found: Vec<VertexType> = Vec::new();
+        let mut found: Vec<ConvVertexType> = Vec::new();
         for &conv_units in &unit_choices {
             for in_chans in (1..=full).rev() {
                 let mut out_choices = vec![on_chip, full];
                 out_choices.extend(unit_choices.get(1));
                 for out_chans in out_choices {
                     let vertex =
-                        self.vertex(Method::Amp { conv_units }, partials, [1, in_chans, out_chans]);
+                        self.vertex(ConvMethod::Amp { conv_units }, partials, [1, in_chans, out_chans]);
                     let usable = self.amp_is_usable(conv_units, in_chans, out_chans, on_chip);
                     if usable && !found.contains(&vertex) {
                         found.push(vertex);
@@ -210,10 +210,10 @@ impl Context<'_> {
             && loads_are_aligned
             // The weight update takes the forward input channels as output channels.
             && (!self.joint_forward() || in_chans.is_multiple_of(units))
-            && (self.pass != Pass::FcInferenceForward || out_chans == units)
+            && (self.pass != ConvPass::FcInferenceForward || out_chans == units)
     }
 
-    fn slic(&self) -> Vec<VertexType> {
+    fn slic(&self) -> Vec<ConvVertexType> {
         if self.params.input_type != DType::Half || self.joint {
             return Vec::new();
         }
@@ -227,14 +227,14 @@ impl Context<'_> {
         chains
             .iter()
             .flat_map(|&chains| {
-                groupings.map(|group| self.vertex(Method::Slic { chains }, self.partials, group))
+                groupings.map(|group| self.vertex(ConvMethod::Slic { chains }, self.partials, group))
             })
             .collect()
     }
 
     /// One candidate per number of input channel groups: larger groups that do not make fewer of
     /// them only add padding.
-    fn hmac(&self) -> Vec<VertexType> {
+    fn hmac(&self) -> Vec<ConvVertexType> {
         let float_inputs = self.params.input_type == DType::Float;
         let grain = if float_inputs { 1 } else { 2 };
         let channels = self.params.in_channels.next_multiple_of(grain);
@@ -242,7 +242,7 @@ impl Context<'_> {
         let units = self.machine.conv_units(self.params.input_type, self.partials).max(1);
         let mut found = Vec::new();
         let mut push = |in_chans| {
-            found.push(self.vertex(Method::Hmac, self.partials, [1, in_chans, out_chans]));
+            found.push(self.vertex(ConvMethod::Hmac, self.partials, [1, in_chans, out_chans]));
         };
         // The weight update of a joint plan makes as many output channels at a time.
         let step = if self.joint_forward() { units.next_multiple_of(grain) } else { grain };
@@ -261,27 +261,27 @@ impl Context<'_> {
         found
     }
 
-    fn vmac(&self) -> Vec<VertexType> {
+    fn vmac(&self) -> Vec<ConvVertexType> {
         if self.params.input_type != DType::Half || self.partials != DType::Float {
             return Vec::new();
         }
-        vec![self.vertex(Method::Vmac, self.partials, [4, 1, 1])]
+        vec![self.vertex(ConvMethod::Vmac, self.partials, [4, 1, 1])]
     }
 
-    fn outer_product(&self) -> Vec<VertexType> {
+    fn outer_product(&self) -> Vec<ConvVertexType> {
         let params = self.params;
         let single = params.in_channels == 1 && params.dims.iter().all(|dim| dim.kernel == 1);
         if params.input_type.bytes() < self.partials.bytes() && !single {
             return Vec::new();
         }
         let width = self.machine.vector_width(params.input_type);
-        vec![self.vertex(Method::OuterProduct, params.input_type, [1, 1, width])]
+        vec![self.vertex(ConvMethod::OuterProduct, params.input_type, [1, 1, width])]
     }
 }
 
 /// Orders candidates by useful work per cycle, padding and size of partials.
-fn sort(candidates: &mut [VertexType], params: &ConvParams, machine: &Machine) {
-    let rank = |vertex: &VertexType| {
+fn sort(candidates: &mut [ConvVertexType], params: &ConvParams, machine: &IpuTarget) {
+    let rank = |vertex: &ConvVertexType| {
         let (inputs, outputs) = (params.in_channels, params.out_channels);
         let padded = inputs.next_multiple_of(vertex.in_chans_per_group)
             * outputs.next_multiple_of(vertex.out_chans_per_group);

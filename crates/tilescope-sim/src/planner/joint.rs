@@ -6,22 +6,22 @@
 //! update as output channels (poplibs `ConvPlan.cpp`, `ConvModel.cpp` addBwdEstimates and
 //! addWuEstimates).
 
-use super::candidates::{self, Method, VertexType};
-use super::model::{Grain, Model, PartSize, Role};
+use super::candidates::{self, ConvMethod, ConvVertexType};
+use super::model::{ConvGrainSize, ConvCostModel, ConvPartSize, ConvModelRole};
 use super::params::{ConvParams, PlanError};
-use super::plan::{Machine, Partition, Pass, Plan, PlanOptions, TileOrder};
+use super::plan::{IpuTarget, ConvPartition, ConvPass, ConvPlan, ConvOptions, LinearizeTileOrder};
 use super::search::JointPass;
-use super::transforms::{self, Transformed};
+use super::transforms::{self, TransformedConvParams};
 
 /// The innermost outputs and the input channels trade places.
-fn backward_partition(split: &Partition, dims: usize) -> Partition {
+fn backward_partition(split: &ConvPartition, dims: usize) -> ConvPartition {
     let mut other = *split;
     other.in_channels = split.field[dims - 1];
     other.field[dims - 1] = split.in_channels;
     other
 }
 
-fn backward_size(size: &PartSize, dims: usize) -> PartSize {
+fn backward_size(size: &ConvPartSize, dims: usize) -> ConvPartSize {
     let mut other = *size;
     other.in_channels = size.field[dims - 1];
     other.field[dims - 1] = size.in_channels;
@@ -29,12 +29,12 @@ fn backward_size(size: &PartSize, dims: usize) -> PartSize {
 }
 
 /// Input and output channels trade places, except that the output stays in serial slices.
-fn update_partition(split: &Partition, _dims: usize) -> Partition {
-    Partition { in_channels: split.out_channels, out_channels: split.in_channels, ..*split }
+fn update_partition(split: &ConvPartition, _dims: usize) -> ConvPartition {
+    ConvPartition { in_channels: split.out_channels, out_channels: split.in_channels, ..*split }
 }
 
-fn update_size(size: &PartSize, _dims: usize) -> PartSize {
-    PartSize { in_channels: size.out_channels, out_channels: size.in_channels, ..*size }
+fn update_size(size: &ConvPartSize, _dims: usize) -> ConvPartSize {
+    ConvPartSize { in_channels: size.out_channels, out_channels: size.in_channels, ..*size }
 }
 
 /// The shape of the backward pass of a fully connected layer.
@@ -55,35 +55,35 @@ pub(crate) fn update_params(forward: &ConvParams) -> ConvParams {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JointVertices {
     /// Of the backward pass.
-    pub backward: VertexType,
+    pub backward: ConvVertexType,
     /// Of the weight update.
-    pub update: VertexType,
+    pub update: ConvVertexType,
 }
 
 /// The vertices that go with `forward`; `None` if there are none.
 pub(crate) fn vertices(
-    machine: &Machine,
+    machine: &IpuTarget,
     params: &ConvParams,
-    options: &PlanOptions,
-    forward: &VertexType,
+    options: &ConvOptions,
+    forward: &ConvVertexType,
 ) -> Result<Option<JointVertices>, PlanError> {
     let backward = backward_vertex(machine, params, options, forward)?;
     let update = update_vertex(machine, params, options, forward)?;
     Ok(backward.zip(update).map(|(backward, update)| JointVertices { backward, update }))
 }
 
-fn same_kind(a: Method, b: Method) -> bool {
+fn same_kind(a: ConvMethod, b: ConvMethod) -> bool {
     a.name() == b.name()
 }
 
 /// A vertex without the matrix engine, with the given channel groups.
 fn plain_vertex(
-    method: Method,
+    method: ConvMethod,
     params: &ConvParams,
-    options: &PlanOptions,
+    options: &ConvOptions,
     channels: (u64, u64),
-) -> VertexType {
-    VertexType {
+) -> ConvVertexType {
+    ConvVertexType {
         method,
         input_type: params.input_type,
         partial_type: options.partials_for(params.input_type),
@@ -94,22 +94,22 @@ fn plain_vertex(
 }
 
 fn backward_vertex(
-    machine: &Machine,
+    machine: &IpuTarget,
     params: &ConvParams,
-    options: &PlanOptions,
-    forward: &VertexType,
-) -> Result<Option<VertexType>, PlanError> {
+    options: &ConvOptions,
+    forward: &ConvVertexType,
+) -> Result<Option<ConvVertexType>, PlanError> {
     // The innermost outputs of the forward pass come in groups of its input channels.
     let (inputs, outputs) = (forward.in_chans_per_group, forward.out_chans_per_group);
     let method = match forward.method {
-        Method::OuterProduct => Method::Hmac,
+        ConvMethod::OuterProduct => ConvMethod::Hmac,
         method => method,
     };
-    if let Method::Hmac | Method::Vmac = method {
+    if let ConvMethod::Hmac | ConvMethod::Vmac = method {
         return Ok(Some(plain_vertex(method, params, options, (inputs, outputs))));
     }
     let swapped = params.gradient()?.swapped()?;
-    let options = options.with_pass(Pass::FcTrainingBackward);
+    let options = options.with_pass(ConvPass::FcTrainingBackward);
     Ok(candidates::candidates(&swapped, machine, &options, true).into_iter().find(|vertex| {
         same_kind(vertex.method, method)
             && vertex.in_chans_per_group == inputs
@@ -118,34 +118,34 @@ fn backward_vertex(
 }
 
 fn update_vertex(
-    machine: &Machine,
+    machine: &IpuTarget,
     params: &ConvParams,
-    options: &PlanOptions,
-    forward: &VertexType,
-) -> Result<Option<VertexType>, PlanError> {
+    options: &ConvOptions,
+    forward: &ConvVertexType,
+) -> Result<Option<ConvVertexType>, PlanError> {
     let (inputs, outputs) = (forward.out_chans_per_group, forward.in_chans_per_group);
     let swapped = params.weight_update()?.swapped()?;
     let method = if swapped.in_channels == 1 && inputs == 1 {
-        Method::OuterProduct
+        ConvMethod::OuterProduct
     } else if outputs != 1 {
-        Method::Amp { conv_units: 0 }
+        ConvMethod::Amp { conv_units: 0 }
     } else {
         match forward.method {
-            Method::OuterProduct => Method::Hmac,
+            ConvMethod::OuterProduct => ConvMethod::Hmac,
             method => method,
         }
     };
-    if let Method::Hmac | Method::Vmac = method {
+    if let ConvMethod::Hmac | ConvMethod::Vmac = method {
         return Ok(Some(plain_vertex(method, params, options, (inputs, outputs))));
     }
-    if method == Method::OuterProduct {
+    if method == ConvMethod::OuterProduct {
         let single = swapped.dims.iter().all(|dim| dim.kernel == 1);
         let vertex = plain_vertex(method, params, options, (inputs, outputs));
-        let vertex = VertexType { partial_type: params.input_type, ..vertex };
+        let vertex = ConvVertexType { partial_type: params.input_type, ..vertex };
         return Ok(single.then_some(vertex));
     }
     let groups_are_given = same_kind(forward.method, method);
-    let options = options.with_pass(Pass::FcTrainingWeightUpdate);
+    let options = options.with_pass(ConvPass::FcTrainingWeightUpdate);
     Ok(candidates::candidates(&swapped, machine, &options, true).into_iter().find(|vertex| {
         let groups = (vertex.in_chans_per_group, vertex.out_chans_per_group);
         same_kind(vertex.method, method) && (!groups_are_given || groups == (inputs, outputs))
@@ -154,10 +154,10 @@ fn update_vertex(
 
 /// The other passes of a joint plan of `forward`.
 pub(crate) fn passes(
-    machine: &Machine,
+    machine: &IpuTarget,
     original: &ConvParams,
-    transformed: &Transformed,
-    forward: &Model,
+    transformed: &TransformedConvParams,
+    forward: &ConvCostModel,
     vertices: &JointVertices,
 ) -> Vec<JointPass> {
     let dims = forward.dims;
@@ -168,28 +168,28 @@ pub(crate) fn passes(
         std::mem::swap(&mut turned.dims[dims - 1].input, &mut turned.in_channels);
         turned
     };
-    let backward = Model::joint_pass(
+    let backward = ConvCostModel::joint_pass(
         machine,
-        Role { pass: Pass::FcTrainingBackward, joint: true, order: TileOrder::FcBackward },
+        ConvModelRole { pass: ConvPass::FcTrainingBackward, joint: true, order: LinearizeTileOrder::FcBackward },
         [&backward_params(original), &turned(&forward.padded), &turned(&transformed.shape)],
         transformed,
         vertices.backward,
         backward_size(&forward.whole, dims),
-        Grain { in_channels: field_grain, ..grain },
+        ConvGrainSize { in_channels: field_grain, ..grain },
     );
     let exchanged = |shape: &ConvParams| {
         let mut exchanged = shape.clone();
         std::mem::swap(&mut exchanged.in_channels, &mut exchanged.out_channels);
         exchanged
     };
-    let update = Model::joint_pass(
+    let update = ConvCostModel::joint_pass(
         machine,
-        Role { pass: Pass::FcTrainingWeightUpdate, joint: true, order: TileOrder::FcWeightUpdate },
+        ConvModelRole { pass: ConvPass::FcTrainingWeightUpdate, joint: true, order: LinearizeTileOrder::FcWeightUpdate },
         [&update_params(original), &exchanged(&forward.padded), &exchanged(&transformed.shape)],
         transformed,
         vertices.update,
         update_size(&forward.whole, dims),
-        Grain { in_channels: grain.out_channels, out_channels: grain.in_channels, ..grain },
+        ConvGrainSize { in_channels: grain.out_channels, out_channels: grain.in_channels, ..grain },
     );
     vec![
         JointPass { model: backward, partition: backward_partition, size: backward_size },
@@ -199,35 +199,35 @@ pub(crate) fn passes(
 
 /// The plan of another pass of a joint plan.
 pub(crate) fn derive(
-    forward: &Plan,
-    pass: Pass,
+    forward: &ConvPlan,
+    pass: ConvPass,
     params: ConvParams,
-    vertex: VertexType,
-    estimate: super::plan::Estimate,
-) -> Result<Plan, PlanError> {
+    vertex: ConvVertexType,
+    estimate: super::plan::ConvPlanEstimate,
+) -> Result<ConvPlan, PlanError> {
     let transformed =
         transforms::apply(&params, forward.transform()).ok_or(PlanError::Invalid {
             what: "a pass of a fully connected layer does not suit its plan",
         })?;
     let dims = forward.params.dims.len() + forward.transform().extra_dims;
     let (partition, tile_order, field_grain) = match pass {
-        Pass::FcTrainingBackward => (
+        ConvPass::FcTrainingBackward => (
             backward_partition(&forward.partition, dims),
-            TileOrder::FcBackward,
+            LinearizeTileOrder::FcBackward,
             forward.vertex.in_chans_per_group,
         ),
         _ => {
             // Unlike in the estimate, serial output channels become serial input channels.
             let split = &forward.partition;
-            let partition = Partition {
+            let partition = ConvPartition {
                 in_channels_serial: split.out_channels_serial,
                 out_channels_serial: split.in_channels_serial,
                 ..update_partition(split, dims)
             };
-            (partition, TileOrder::FcWeightUpdate, 1)
+            (partition, LinearizeTileOrder::FcWeightUpdate, 1)
         }
     };
-    Ok(Plan {
+    Ok(ConvPlan {
         params,
         options: forward.options.with_pass(pass),
         transformed,

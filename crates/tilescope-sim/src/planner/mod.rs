@@ -31,91 +31,91 @@ pub(crate) mod transforms;
 
 pub use cache::PlanCache;
 pub use params::{ConvParams, FieldDim, OperandTransform, OutputTransform, PlanError};
-pub use plan::{Estimate, Machine, MemoryBound, Partition, Pass, Plan, PlanOptions, TileOrder};
+pub use plan::{ConvPlanEstimate, IpuTarget, MemoryBound, ConvPartition, ConvPass, ConvPlan, ConvOptions, LinearizeTileOrder};
 
 use crate::graph::DType;
-use candidates::VertexType;
-use model::{Model, PartSize};
-use search::{Best, Candidate, Search};
-use transforms::Transformed;
+use candidates::ConvVertexType;
+use model::{ConvCostModel, ConvPartSize};
+use search::{BestPartition, ConvPlanCandidate, PartitionSearchBudget};
+use transforms::TransformedConvParams;
 
 /// Most tiles of one IPU: no chip has more than a few thousand.
 pub(crate) const MAX_TILES: u64 = 1 << 16;
 
 /// Plans of the three passes over the weights of a layer.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TrainingPlans {
+pub struct ConvTrainingPlans {
     /// Forward pass.
-    pub forward: Plan,
+    pub forward: ConvPlan,
     /// Input gradient.
-    pub backward: Plan,
+    pub backward: ConvPlan,
     /// Weight gradient.
-    pub update: Plan,
+    pub update: ConvPlan,
 }
 
 /// The cheapest plan for one pass. Passes of fully connected layers are planned on their own
 /// here; [`plan_fully_connected`] plans all three.
 pub fn plan(
-    machine: &Machine,
+    machine: &IpuTarget,
     params: &ConvParams,
-    options: &PlanOptions,
-) -> Result<Plan, PlanError> {
-    let task = Task::new(machine, params, options)?;
-    match task.bounded()? {
+    options: &ConvOptions,
+) -> Result<ConvPlan, PlanError> {
+    let task = ConvPlanningTask::new(machine, params, options)?;
+    match task.search_within_bound()? {
         Some(found) => task.finish(found),
-        None => task.raised().and_then(|found| task.finish(found)),
+        None => task.search_with_raised_bound().and_then(|found| task.finish(found)),
     }
 }
 
 /// Plans of a convolution and its gradients. A backward pass with the canonical shape of the
 /// forward pass uses the forward plan.
 pub fn plan_convolution(
-    machine: &Machine,
+    machine: &IpuTarget,
     params: &ConvParams,
-    options: &PlanOptions,
-) -> Result<TrainingPlans, PlanError> {
-    let of = |pass: Pass| options.with_pass(pass);
-    let forward = plan(machine, params, &of(Pass::TrainingForward))?;
+    options: &ConvOptions,
+) -> Result<ConvTrainingPlans, PlanError> {
+    let of = |pass: ConvPass| options.with_pass(pass);
+    let forward = plan(machine, params, &of(ConvPass::TrainingForward))?;
     let gradient = params.gradient()?;
     let backward = if gradient == forward.params {
         forward.clone()
     } else {
-        plan(machine, &gradient, &of(Pass::TrainingBackward))?
+        plan(machine, &gradient, &of(ConvPass::TrainingBackward))?
     };
-    let update = plan(machine, &params.weight_update()?, &of(Pass::TrainingWeightUpdate))?;
-    Ok(TrainingPlans { forward, backward, update })
+    let update = plan(machine, &params.weight_update()?, &of(ConvPass::TrainingWeightUpdate))?;
+    Ok(ConvTrainingPlans { forward, backward, update })
 }
 
 /// Plans of a fully connected layer: one joint plan or three of their own, whichever is cheaper.
 /// `params` is the forward pass, as [`ConvParams::matmul`] makes it.
 pub fn plan_fully_connected(
-    machine: &Machine,
+    machine: &IpuTarget,
     params: &ConvParams,
-    options: &PlanOptions,
-) -> Result<TrainingPlans, PlanError> {
-    let forward_options = options.with_pass(Pass::FcTrainingForward);
-    let joint = Task { joint: true, ..Task::new(machine, params, &forward_options)? };
+    options: &ConvOptions,
+) -> Result<ConvTrainingPlans, PlanError> {
+    let forward_options = options.with_pass(ConvPass::FcTrainingForward);
+    let joint = ConvPlanningTask { joint: true, ..ConvPlanningTask::new(machine, params, &forward_options)? };
     let forward = joint.params.clone();
     let separate = [
-        Task::new(machine, params, &forward_options)?,
-        Task::new(
+        ConvPlanningTask::new(machine, params, &forward_options)?,
+        ConvPlanningTask::new(
             machine,
             &joint::backward_params(&forward),
-            &options.with_pass(Pass::FcTrainingBackward),
+            &options.with_pass(ConvPass::FcTrainingBackward),
         )?,
-        Task::new(
+        ConvPlanningTask::new(
             machine,
             &joint::update_params(&forward),
-            &options.with_pass(Pass::FcTrainingWeightUpdate),
+            &options.with_pass(ConvPass::FcTrainingWeightUpdate),
         )?,
     ];
-    let mut joint_found = joint.bounded()?;
-    let mut found = [separate[0].bounded()?, separate[1].bounded()?, separate[2].bounded()?];
+    let mut joint_found = joint.search_within_bound()?;
+    let mut found = [separate[0].search_within_bound()?, separate[1].search_within_bound()?, separate[2].search_within_bound()?];
     if joint_found.is_none() && found.iter().any(Option::is_none) {
-        joint_found = joint.raised().ok();
+        joint_found = joint.search_with_raised_bound().ok();
         for (task, found) in separate.iter().zip(&mut found) {
             if found.is_none() {
-                *found = Some(task.raised()?);
+                *found = Some(task.search_with_raised_bound()?);
             }
         }
     }
@@ -130,7 +130,7 @@ pub fn plan_fully_connected(
             return joint.finish_joint(joint_found);
         }
     }
-    Ok(TrainingPlans {
+    Ok(ConvTrainingPlans {
         forward: separate[0].finish(first)?,
         backward: separate[1].finish(second)?,
         update: separate[2].finish(third)?,
@@ -138,27 +138,27 @@ pub fn plan_fully_connected(
 }
 
 /// One planning problem.
-struct Task<'a> {
-    machine: &'a Machine,
+struct ConvPlanningTask<'a> {
+    machine: &'a IpuTarget,
     params: ConvParams,
-    options: PlanOptions,
+    options: ConvOptions,
     joint: bool,
 }
 
 /// The winner of a search.
-struct Found {
-    best: Best,
-    transformed: Transformed,
-    vertex: VertexType,
+struct ConvPlanSearchResult {
+    best: BestPartition,
+    transformed: TransformedConvParams,
+    vertex: ConvVertexType,
     field_grain: u64,
     bound: MemoryBound,
 }
 
-impl<'a> Task<'a> {
+impl<'a> ConvPlanningTask<'a> {
     fn new(
-        machine: &'a Machine,
+        machine: &'a IpuTarget,
         params: &ConvParams,
-        options: &PlanOptions,
+        options: &ConvOptions,
     ) -> Result<Self, PlanError> {
         if machine.tiles == 0 {
             return Err(PlanError::Empty { what: "number of tiles" });
@@ -186,7 +186,7 @@ impl<'a> Task<'a> {
     }
 
     /// The cheapest plan within the bound, if any fits.
-    fn bounded(&self) -> Result<Option<Found>, PlanError> {
+    fn search_within_bound(&self) -> Result<Option<ConvPlanSearchResult>, PlanError> {
         match self.bound_bytes() {
             Some(bytes) => self.search(MemoryBound::Within(bytes)),
             None => Ok(None),
@@ -194,7 +194,7 @@ impl<'a> Task<'a> {
     }
 
     /// The cheapest plan under a raised bound, or under none.
-    fn raised(&self) -> Result<Found, PlanError> {
+    fn search_with_raised_bound(&self) -> Result<ConvPlanSearchResult, PlanError> {
         if let Some(mut bytes) = self.bound_bytes() {
             loop {
                 bytes = bytes.saturating_mul(2);
@@ -210,11 +210,11 @@ impl<'a> Task<'a> {
     }
 
     /// The cheapest plan within a bound.
-    fn search(&self, bound: MemoryBound) -> Result<Option<Found>, PlanError> {
+    fn search(&self, bound: MemoryBound) -> Result<Option<ConvPlanSearchResult>, PlanError> {
         let memory = bound.bytes().unwrap_or(u64::MAX);
-        let mut found: Option<Found> = None;
-        let mut best: Option<Best> = None;
-        let mut search = Search::default();
+        let mut found: Option<ConvPlanSearchResult> = None;
+        let mut best: Option<BestPartition> = None;
+        let mut search = PartitionSearchBudget::default();
         for transformed in transforms::candidates(&self.params, &self.options, self.joint) {
             let vertices =
                 candidates::candidates(&transformed.shape, self.machine, &self.options, self.joint);
@@ -223,7 +223,7 @@ impl<'a> Task<'a> {
                 let before = best;
                 search::improve(self.machine, &candidate, memory, &mut best, &mut search)?;
                 if let Some(best) = best.filter(|best| before != Some(*best)) {
-                    found = Some(Found {
+                    found = Some(ConvPlanSearchResult {
                         best,
                         transformed: transformed.clone(),
                         vertex,
@@ -238,11 +238,11 @@ impl<'a> Task<'a> {
 
     fn candidate(
         &self,
-        transformed: &Transformed,
-        vertex: VertexType,
-    ) -> Result<Option<Candidate>, PlanError> {
+        transformed: &TransformedConvParams,
+        vertex: ConvVertexType,
+    ) -> Result<Option<ConvPlanCandidate>, PlanError> {
         let field_grain = self.field_grain(&transformed.shape, &vertex);
-        let model = Model::new(
+        let model = ConvCostModel::new(
             self.machine,
             &self.options,
             self.joint,
@@ -258,12 +258,12 @@ impl<'a> Task<'a> {
             others = joint::passes(self.machine, &self.params, transformed, &model, &vertices);
         }
         let serial_channels = (transformed.view.in_channels, transformed.view.out_channels);
-        Ok(Some(Candidate { model, others, serial_channels }))
+        Ok(Some(ConvPlanCandidate { model, others, serial_channels }))
     }
 
     /// Outputs of the innermost dimension that stay together: input channel groups of the
     /// backward pass in a joint plan; pairs where one output would be half a word.
-    fn field_grain(&self, shape: &ConvParams, vertex: &VertexType) -> u64 {
+    fn field_grain(&self, shape: &ConvParams, vertex: &ConvVertexType) -> u64 {
         if self.joint {
             return vertex.in_chans_per_group;
         }
@@ -273,7 +273,7 @@ impl<'a> Task<'a> {
         if pairs && innermost.is_multiple_of(2) { 2 } else { 1 }
     }
 
-    fn separate_is_cheaper(&self, separate: (u64, u64), joint: &Best) -> bool {
+    fn separate_is_cheaper(&self, separate: (u64, u64), joint: &BestPartition) -> bool {
         let bound = self.bound_bytes().unwrap_or(u64::MAX);
         let (cycles, bytes) = separate;
         if bytes <= bound {
@@ -283,15 +283,15 @@ impl<'a> Task<'a> {
         }
     }
 
-    fn finish(&self, found: Found) -> Result<Plan, PlanError> {
-        Ok(Plan {
+    fn finish(&self, found: ConvPlanSearchResult) -> Result<ConvPlan, PlanError> {
+        Ok(ConvPlan {
             params: self.params.clone(),
             options: self.options,
             transformed: found.transformed,
             vertex: found.vertex,
             partition: found.best.partition,
             field_grain: found.field_grain,
-            tile_order: TileOrder::Standard,
+            tile_order: LinearizeTileOrder::Standard,
             joint: self.joint,
             estimate: found.best.estimate,
             bound: found.bound,
@@ -299,24 +299,24 @@ impl<'a> Task<'a> {
     }
 
     /// The three plans of a joint plan.
-    fn finish_joint(&self, found: Found) -> Result<TrainingPlans, PlanError> {
+    fn finish_joint(&self, found: ConvPlanSearchResult) -> Result<ConvTrainingPlans, PlanError> {
         let candidate =
             self.candidate(&found.transformed, found.vertex)?.ok_or_else(|| self.no_vertex())?;
         let split = found.best.partition;
         let size = candidate.model.part_size(&split);
         let forward = self.finish(found)?;
-        let derived = |index: usize, pass: Pass, params: ConvParams| {
+        let derived = |index: usize, pass: ConvPass, params: ConvParams| {
             let other = &candidate.others[index];
             let dims = candidate.model.dims;
-            let (split, size): (Partition, PartSize) =
+            let (split, size): (ConvPartition, ConvPartSize) =
                 ((other.partition)(&split, dims), (other.size)(&size, dims));
-            let calculate = other.model.calculate(&split, &size).unwrap_or(0);
+            let calculate = other.model.compute_cycles(&split, &size).unwrap_or(0);
             let estimate = other.model.estimate(&split, &size, calculate);
             joint::derive(&forward, pass, params, *other.model.vertex(), estimate)
         };
-        Ok(TrainingPlans {
-            backward: derived(0, Pass::FcTrainingBackward, joint::backward_params(&self.params))?,
-            update: derived(1, Pass::FcTrainingWeightUpdate, joint::update_params(&self.params))?,
+        Ok(ConvTrainingPlans {
+            backward: derived(0, ConvPass::FcTrainingBackward, joint::backward_params(&self.params))?,
+            update: derived(1, ConvPass::FcTrainingWeightUpdate, joint::update_params(&self.params))?,
             forward,
         })
     }

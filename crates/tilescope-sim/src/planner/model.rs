@@ -4,17 +4,17 @@
 //! split; [`Model::estimate`] adds up the phases for one split. Terms and their quirks are those
 //! of poplibs `ConvModel.cpp`: the estimate is what plans are chosen by, not a prediction.
 
-use super::candidates::{Method, SLIC_WINDOW, VertexType};
-use super::estimate::{VertexContext, VertexWork, elementwise, reduce, vertex_cycles};
+use super::candidates::{ConvMethod, SLIC_WINDOW, ConvVertexType};
+use super::estimate::{ConvVertexContext, ConvVertexWork, elementwise, reduce, vertex_cycles};
 use super::layout_change::LayoutChange;
 use super::params::{ConvParams, FieldDim, OutputTransform};
-use super::plan::{Estimate, Machine, Partition, Pass, PlanOptions, TileOrder};
-use super::transforms::Transformed;
+use super::plan::{ConvPlanEstimate, IpuTarget, ConvPartition, ConvPass, ConvOptions, LinearizeTileOrder};
+use super::transforms::TransformedConvParams;
 use crate::graph::DType;
 
 /// Elements of the largest part of a split operation. Channels and groups are padded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PartSize {
+pub(crate) struct ConvPartSize {
     /// Output elements of each dimension.
     pub field: [u64; 3],
     /// Kernel elements of each dimension.
@@ -29,7 +29,7 @@ pub(crate) struct PartSize {
     pub out_channels: u64,
 }
 
-impl PartSize {
+impl ConvPartSize {
     /// All of a shape, with whole groups of `field_grain` outputs in the innermost dimension.
     pub(crate) fn whole(padded: &ConvParams, field_grain: u64) -> Self {
         let (mut field, mut kernel) = ([1; 3], [1; 3]);
@@ -51,7 +51,7 @@ impl PartSize {
 
 /// Channels and groups that stay together when an operation is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Grain {
+pub(crate) struct ConvGrainSize {
     /// Groups.
     pub groups: u64,
     /// Input channels.
@@ -60,9 +60,9 @@ pub(crate) struct Grain {
     pub out_channels: u64,
 }
 
-impl Grain {
+impl ConvGrainSize {
     /// What `vertex` takes at a time.
-    pub(crate) fn of(vertex: &VertexType) -> Self {
+    pub(crate) fn of_vertex(vertex: &ConvVertexType) -> Self {
         Self {
             groups: vertex.groups_per_group,
             in_channels: vertex.in_chans_per_group,
@@ -73,18 +73,18 @@ impl Grain {
 
 /// What a model is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Role {
+pub(crate) struct ConvModelRole {
     /// The pass.
-    pub pass: Pass,
+    pub pass: ConvPass,
     /// Whether its plan is shared with the other passes.
     pub joint: bool,
     /// How its parts are laid over tiles.
-    pub order: TileOrder,
+    pub order: LinearizeTileOrder,
 }
 
 /// Elements that a part needs and makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PartElements {
+pub(crate) struct ConvPartElements {
     /// Input elements.
     pub inputs: u64,
     /// Weights.
@@ -97,20 +97,20 @@ pub(crate) struct PartElements {
 
 /// One pass with one transform on one vertex.
 #[derive(Clone, Debug)]
-pub(crate) struct Model {
-    machine: Machine,
-    role: Role,
+pub(crate) struct ConvCostModel {
+    machine: IpuTarget,
+    role: ConvModelRole,
     /// Shape after the transform, channels padded to whole groups.
     pub padded: ConvParams,
     /// Number of dimensions.
     pub dims: usize,
     /// Vertex and strides.
-    pub context: VertexContext,
+    pub context: ConvVertexContext,
     /// The whole operation as one part.
-    pub whole: PartSize,
+    pub whole: ConvPartSize,
     /// Channels that stay together. Those of the vertex, unless the plan was made for another
     /// pass.
-    pub grain: Grain,
+    pub grain: ConvGrainSize,
     /// Outputs of the innermost dimension that stay together.
     pub field_grain: u64,
     /// Input elements that all outputs of a dimension need.
@@ -121,16 +121,16 @@ pub(crate) struct Model {
     layout: LayoutChange,
 }
 
-impl Model {
+impl ConvCostModel {
     /// The model of `options.pass` for one transform and vertex. `original` is the shape before
     /// the transform; `field_grain` outputs of the innermost dimension stay together.
     pub(crate) fn new(
-        machine: &Machine,
-        options: &PlanOptions,
+        machine: &IpuTarget,
+        options: &ConvOptions,
         joint: bool,
         original: &ConvParams,
-        transformed: &Transformed,
-        vertex: VertexType,
+        transformed: &TransformedConvParams,
+        vertex: ConvVertexType,
         field_grain: u64,
     ) -> Self {
         let shape = &transformed.shape;
@@ -144,8 +144,8 @@ impl Model {
         for (dim, flag) in dim_is_transformed.iter_mut().enumerate().take(padded.dims.len()) {
             *flag = transformed.dim_is_transformed(dim);
         }
-        let whole = PartSize::whole(&padded, field_grain);
-        let role = Role { pass: options.pass, joint, order: TileOrder::Standard };
+        let whole = ConvPartSize::whole(&padded, field_grain);
+        let role = ConvModelRole { pass: options.pass, joint, order: LinearizeTileOrder::Standard };
         let mut model = Self::of_shape(machine, role, padded, dim_is_transformed, vertex, whole);
         model.field_grain = field_grain;
         model.set_result(original, transformed, shape);
@@ -154,13 +154,13 @@ impl Model {
 
     /// The model of another pass of a joint plan: `padded` and `unpadded` are its shapes.
     pub(crate) fn joint_pass(
-        machine: &Machine,
-        role: Role,
+        machine: &IpuTarget,
+        role: ConvModelRole,
         shapes: [&ConvParams; 3],
-        transformed: &Transformed,
-        vertex: VertexType,
-        whole: PartSize,
-        grain: Grain,
+        transformed: &TransformedConvParams,
+        vertex: ConvVertexType,
+        whole: ConvPartSize,
+        grain: ConvGrainSize,
     ) -> Self {
         let [original, padded, unpadded] = shapes;
         let padded = padded.clone();
@@ -170,7 +170,7 @@ impl Model {
         model
     }
 
-    fn set_result(&mut self, original: &ConvParams, transformed: &Transformed, shape: &ConvParams) {
+    fn set_result(&mut self, original: &ConvParams, transformed: &TransformedConvParams, shape: &ConvParams) {
         self.result_type = original.output_type;
         self.context.float_output = original.output_type == DType::Float;
         let whole = self.elements(&self.whole);
@@ -180,12 +180,12 @@ impl Model {
     }
 
     fn of_shape(
-        machine: &Machine,
-        role: Role,
+        machine: &IpuTarget,
+        role: ConvModelRole,
         padded: ConvParams,
         dim_is_transformed: [bool; 3],
-        vertex: VertexType,
-        whole: PartSize,
+        vertex: ConvVertexType,
+        whole: ConvPartSize,
     ) -> Self {
         let dims = padded.dims.len();
         let (mut dilation, mut stride, mut needed_inputs) = ([1; 3], [1; 3], [1; 3]);
@@ -198,7 +198,7 @@ impl Model {
             }
         }
         let macs = padded.macs();
-        let context = VertexContext {
+        let context = ConvVertexContext {
             vertex,
             dims,
             dilation,
@@ -215,7 +215,7 @@ impl Model {
             dims,
             context,
             whole,
-            grain: Grain::of(&vertex),
+            grain: ConvGrainSize::of_vertex(&vertex),
             field_grain: 1,
             needed_inputs,
             dim_is_transformed,
@@ -225,7 +225,7 @@ impl Model {
     }
 
     /// The vertex.
-    pub(crate) fn vertex(&self) -> &VertexType {
+    pub(crate) fn vertex(&self) -> &ConvVertexType {
         &self.context.vertex
     }
 
@@ -234,8 +234,8 @@ impl Model {
     pub(crate) fn suits_vertex(&self) -> bool {
         let dims = &self.padded.dims;
         match self.vertex().method {
-            Method::Amp { .. } | Method::Hmac | Method::Vmac => true,
-            Method::Slic { .. } => {
+            ConvMethod::Amp { .. } | ConvMethod::Hmac | ConvMethod::Vmac => true,
+            ConvMethod::Slic { .. } => {
                 let kernel_is_plain = |dim: &FieldDim| {
                     let kernel = &dim.kernel_transform;
                     !dim.input_transform.flip
@@ -246,7 +246,7 @@ impl Model {
                 };
                 dims.iter().all(kernel_is_plain) && self.context.innermost_stride <= 2
             }
-            Method::OuterProduct => dims.iter().all(|dim| {
+            ConvMethod::OuterProduct => dims.iter().all(|dim| {
                 dim.output_transform == OutputTransform::NONE
                     && dim.input_transform.dilation == 1
                     && !dim.input_transform.flip
@@ -256,26 +256,26 @@ impl Model {
 
     /// Cycles no split gets below: the layout changes on all tiles, and vertices that never exceed
     /// the vertex' rate.
-    pub(crate) fn fewest_cycles(&self) -> u64 {
+    pub(crate) fn cycles_lower_bound(&self) -> u64 {
         let (copy, exchange, _) = self.layout.cost(&self.machine, self.machine.tiles);
-        copy + exchange + self.fewest_calculate(self.machine.tiles)
+        copy + exchange + self.compute_cycles_lower_bound(self.machine.tiles)
     }
 
     /// Fewest vertex cycles over all serial iterations on `tiles` tiles. Plans whose estimate
     /// claims to be faster than the vertex' rate are not allowed.
-    pub(crate) fn fewest_calculate(&self, tiles: u64) -> u64 {
+    pub(crate) fn compute_cycles_lower_bound(&self, tiles: u64) -> u64 {
         (self.macs / self.vertex().max_macs_per_cycle(&self.machine)).div_ceil(tiles)
     }
 
     /// Elements of a part.
-    pub(crate) fn elements(&self, size: &PartSize) -> PartElements {
+    pub(crate) fn elements(&self, size: &ConvPartSize) -> ConvPartElements {
         let dims = self.dims;
         let inputs: u64 = (0..dims).map(|dim| self.part_inputs(size, dim)).product();
         let kernel: u64 = size.kernel[..dims].iter().product();
         let field: u64 = size.field[..dims].iter().product();
         let (grain, group) = (self.grain.out_channels, self.vertex().out_chans_per_group);
         let pixels = field * size.batch * size.groups;
-        PartElements {
+        ConvPartElements {
             inputs: inputs * size.batch * size.in_channels * size.groups,
             weights: kernel * size.in_channels * size.out_channels * size.groups,
             outputs: pixels * size.out_channels,
@@ -284,11 +284,11 @@ impl Model {
     }
 
     /// Size of the largest part of `split`.
-    pub(crate) fn part_size(&self, split: &Partition) -> PartSize {
+    pub(crate) fn part_size(&self, split: &ConvPartition) -> ConvPartSize {
         let whole = &self.whole;
         let grain = &self.grain;
         let channels = |size: u64, grain: u64, parts: u64| (size / grain).div_ceil(parts) * grain;
-        let mut size = PartSize {
+        let mut size = ConvPartSize {
             batch: whole.batch.div_ceil(split.batch),
             groups: channels(whole.groups, grain.groups, split.groups),
             in_channels: channels(
@@ -311,7 +311,7 @@ impl Model {
         size
     }
 
-    fn part_inputs(&self, size: &PartSize, dim: usize) -> u64 {
+    fn part_inputs(&self, size: &ConvPartSize, dim: usize) -> u64 {
         if self.dim_is_transformed[dim] {
             return size.field[dim];
         }
@@ -322,14 +322,14 @@ impl Model {
     /// Cycles to bring operands to the tiles.
     pub(crate) fn operand_exchange(
         &self,
-        split: &Partition,
-        elements: &PartElements,
+        split: &ConvPartition,
+        elements: &ConvPartElements,
     ) -> (u64, u64) {
         let bytes = self.padded.input_type.bytes();
         let inputs = elements.inputs - elements.inputs / split.out_channels;
         let users = split.field_parts() * split.batch;
         let weights = elements.weights - elements.weights / users;
-        let paired = self.role.order == TileOrder::Standard && split.out_channels.is_multiple_of(2);
+        let paired = self.role.order == LinearizeTileOrder::Standard && split.out_channels.is_multiple_of(2);
         (
             self.machine.exchange_cycles(inputs * bytes, paired),
             self.machine.exchange_cycles(weights * bytes, false),
@@ -353,8 +353,8 @@ impl Model {
     }
 
     /// What vertices do on the fullest tile.
-    pub(crate) fn vertex_work(&self, size: &PartSize) -> VertexWork {
-        VertexWork {
+    pub(crate) fn vertex_work(&self, size: &ConvPartSize) -> ConvVertexWork {
+        ConvVertexWork {
             batch: size.batch,
             field: size.field,
             kernel: size.kernel,
@@ -365,7 +365,7 @@ impl Model {
     }
 
     /// Cycles of the vertices; `None` if the split does not suit the vertex.
-    pub(crate) fn calculate(&self, split: &Partition, size: &PartSize) -> Option<u64> {
+    pub(crate) fn compute_cycles(&self, split: &ConvPartition, size: &ConvPartSize) -> Option<u64> {
         let cycles = vertex_cycles(&self.context, &self.machine, &self.vertex_work(size))?;
         let tile_cycles = split.tiles() * split.serial() * cycles;
         let plausible = self.macs / self.vertex().max_macs_per_cycle(&self.machine);
@@ -374,7 +374,7 @@ impl Model {
 
     /// Cycles that accumulate over serial iterations beside operands, vertices and the first
     /// partial exchange, and the memory: the whole estimate.
-    pub(crate) fn estimate(&self, split: &Partition, size: &PartSize, calculate: u64) -> Estimate {
+    pub(crate) fn estimate(&self, split: &ConvPartition, size: &ConvPartSize, calculate: u64) -> ConvPlanEstimate {
         let machine = &self.machine;
         let vertex = self.vertex();
         let elements = self.elements(size);
@@ -400,7 +400,7 @@ impl Model {
         let serial_inputs = split.in_channels_serial > 1;
         let when = |condition: bool, value: u64| if condition { value } else { 0 };
         let before_slice = serial > 1 && self.role.pass.is_fully_connected() && !self.role.joint;
-        let mut estimate = Estimate {
+        let mut estimate = ConvPlanEstimate {
             rearrange_before_slice: when(
                 before_slice,
                 machine.exchange_cycles(weights_share * input_type.bytes(), false) + weights_share,
@@ -462,11 +462,11 @@ impl Model {
     }
 
     /// Temporary bytes of the convolution itself: operands and partial sums of a tile.
-    pub(crate) fn conv_bytes(&self, size: &PartSize, elements: &PartElements) -> u64 {
+    pub(crate) fn conv_bytes(&self, size: &ConvPartSize, elements: &ConvPartElements) -> u64 {
         let vertex = self.vertex();
         let operands = (elements.inputs + elements.weights) * self.padded.input_type.bytes();
         let mut partials = elements.partials * vertex.partial_type.bytes();
-        if let Method::Slic { .. } = vertex.method {
+        if let ConvMethod::Slic { .. } = vertex.method {
             // A second buffer for one group of groups, weights being rearranged and a pointer.
             partials += partials.div_ceil(size.groups / vertex.groups_per_group) + 200;
         }
@@ -475,7 +475,7 @@ impl Model {
 
     /// A bound that [`Model::conv_bytes`] never gets below, where only the dimensions before `dim`
     /// and all other axes are decided: weights, partial sums, and the inputs of decided dimensions.
-    pub(crate) fn fewest_conv_bytes(&self, fewest: &PartSize, dim: usize) -> u64 {
+    pub(crate) fn conv_bytes_lower_bound(&self, fewest: &ConvPartSize, dim: usize) -> u64 {
         let vertex = self.vertex();
         let dims = self.dims;
         let inputs: u64 = (0..dim).map(|dim| self.part_inputs(fewest, dim)).product();
@@ -506,16 +506,16 @@ impl Model {
     }
 
     /// Cycles and bytes of the zeros that vertices need around their operands.
-    fn tile_transform(&self, split: &Partition, size: &PartSize) -> (u64, u64) {
+    fn tile_transform(&self, split: &ConvPartition, size: &ConvPartSize) -> (u64, u64) {
         let vertex = self.vertex();
         let mut kernel_padding = [0; 3];
         let mut input_padding = [0; 3];
         match vertex.method {
-            Method::Amp { .. } => {
+            ConvMethod::Amp { .. } => {
                 let height = vertex.kernel_height(&self.machine);
                 self.pad_kernel(split, 0, height, &mut kernel_padding, &mut input_padding);
             }
-            Method::Slic { .. } => {
+            ConvMethod::Slic { .. } => {
                 let last = self.dims - 1;
                 self.pad_kernel(split, last, SLIC_WINDOW, &mut kernel_padding, &mut input_padding);
                 for (dim, padding) in input_padding.iter_mut().enumerate().take(self.dims) {
@@ -526,7 +526,7 @@ impl Model {
                         + transform.padding_upper;
                 }
             }
-            Method::Hmac | Method::Vmac | Method::OuterProduct => {}
+            ConvMethod::Hmac | ConvMethod::Vmac | ConvMethod::OuterProduct => {}
         }
         if kernel_padding == [0; 3] && input_padding == [0; 3] {
             return (0, 0);
@@ -542,7 +542,7 @@ impl Model {
         let input_zeros =
             size.groups * size.batch * added(&size.field, &input_padding) * size.in_channels;
         let bytes = self.padded.input_type.bytes();
-        let paired = self.role.order == TileOrder::Standard && split.out_channels.is_multiple_of(2);
+        let paired = self.role.order == LinearizeTileOrder::Standard && split.out_channels.is_multiple_of(2);
         let cycles = self.machine.exchange_cycles(kernel_zeros * bytes, false)
             + self.machine.exchange_cycles(input_zeros * bytes, paired);
         (cycles, (kernel_zeros + input_zeros) * bytes)
@@ -552,7 +552,7 @@ impl Model {
     /// misses fewest (poplibs `ConvModel.cpp` padKernelSpatialDim).
     fn pad_kernel(
         &self,
-        split: &Partition,
+        split: &ConvPartition,
         dim: usize,
         multiple: u64,
         kernel: &mut [u64; 3],

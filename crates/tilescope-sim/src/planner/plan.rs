@@ -1,8 +1,8 @@
 //! A plan: how an operation is spread over tiles, and what the planner expects it to cost.
 
-use super::candidates::{Method, VertexType};
+use super::candidates::{ConvMethod, ConvVertexType};
 use super::params::ConvParams;
-use super::transforms::{Transform, Transformed};
+use super::transforms::{ConvTransform, TransformedConvParams};
 use crate::graph::DType;
 use crate::targets::Chip;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use std::hash::{Hash, Hasher};
 
 /// What an operation is for; it decides which layout changes the planner expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Pass {
+pub enum ConvPass {
     /// A convolution that is only ever run forwards.
     InferenceForward,
     /// Forward pass of a trained convolution.
@@ -31,7 +31,7 @@ pub enum Pass {
     FcTrainingWeightUpdate,
 }
 
-impl Pass {
+impl ConvPass {
     /// Whether it belongs to a fully connected layer.
     pub(crate) fn is_fully_connected(self) -> bool {
         matches!(
@@ -71,23 +71,23 @@ impl Pass {
 
 /// What a plan is made for, beside the shape.
 #[derive(Clone, Copy, Debug)]
-pub struct PlanOptions {
+pub struct ConvOptions {
     /// What the operation is for.
-    pub pass: Pass,
+    pub pass: ConvPass,
     /// Element type of partial sums: half or float.
     pub partials: DType,
     /// Share of tile memory that temporaries may take.
     pub available_memory_proportion: f64,
 }
 
-impl PlanOptions {
+impl ConvOptions {
     /// Poplar's defaults: float partials, 0.6 of the memory.
-    pub fn new(pass: Pass) -> Self {
+    pub fn new(pass: ConvPass) -> Self {
         Self { pass, partials: DType::Float, available_memory_proportion: 0.6 }
     }
 
     /// The same for another pass.
-    pub(crate) fn with_pass(self, pass: Pass) -> Self {
+    pub(crate) fn with_pass(self, pass: ConvPass) -> Self {
         Self { pass, ..self }
     }
 
@@ -102,7 +102,7 @@ impl PlanOptions {
     }
 }
 
-impl PartialEq for PlanOptions {
+impl PartialEq for ConvOptions {
     fn eq(&self, other: &Self) -> bool {
         let key = |options: &Self| {
             (options.pass, options.partials, options.available_memory_proportion.to_bits())
@@ -111,9 +111,9 @@ impl PartialEq for PlanOptions {
     }
 }
 
-impl Eq for PlanOptions {}
+impl Eq for ConvOptions {}
 
-impl Hash for PlanOptions {
+impl Hash for ConvOptions {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (self.pass, self.partials, self.available_memory_proportion.to_bits()).hash(state);
     }
@@ -121,16 +121,16 @@ impl Hash for PlanOptions {
 
 /// The tiles a plan may use.
 #[derive(Clone, Copy, Debug)]
-pub struct Machine {
+pub struct IpuTarget {
     /// Chip.
     pub chip: Chip,
     /// Tiles of one IPU that compute; less than the chip's where tiles are set aside for I/O.
     pub tiles: u64,
 }
 
-impl Machine {
+impl IpuTarget {
     /// All tiles of a chip.
-    pub fn whole(chip: Chip) -> Self {
+    pub fn all_tiles_of(chip: Chip) -> Self {
         Self { chip, tiles: u64::from(chip.tiles) }
     }
 
@@ -171,7 +171,7 @@ impl Machine {
 
 /// Into how many parts each axis is split over tiles, and channels over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Partition {
+pub struct ConvPartition {
     /// Parts of each output dimension.
     pub field: [u64; 3],
     /// Parts of each kernel dimension; the innermost is never split.
@@ -190,7 +190,7 @@ pub struct Partition {
     pub out_channels_serial: u64,
 }
 
-impl Partition {
+impl ConvPartition {
     /// Nothing is split.
     pub(crate) const WHOLE: Self = Self {
         field: [1; 3],
@@ -236,7 +236,7 @@ impl Partition {
 
 /// In which order parts are laid over tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum TileOrder {
+pub enum LinearizeTileOrder {
     /// Output channels innermost: neighbouring tiles read the same input.
     Standard,
     /// The backward pass of a joint plan: the innermost dimension and input channels trade
@@ -248,7 +248,7 @@ pub enum TileOrder {
 
 /// What the planner expects one pass to cost. Phases are cycles of one serial iteration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Estimate {
+pub struct ConvPlanEstimate {
     /// Bringing split weights into slices before the loop, once.
     pub rearrange_before_slice: u64,
     /// Zeroing the accumulator of serial input channels, once.
@@ -310,37 +310,37 @@ impl MemoryBound {
 
 /// How one pass is spread over tiles.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct ConvPlan {
     /// The canonical shape it was made for.
     pub params: ConvParams,
     /// What it was made for.
-    pub options: PlanOptions,
+    pub options: ConvOptions,
     /// How the shape is changed first.
-    pub transformed: Transformed,
+    pub transformed: TransformedConvParams,
     /// The vertex.
-    pub vertex: VertexType,
+    pub vertex: ConvVertexType,
     /// How it is split.
-    pub partition: Partition,
+    pub partition: ConvPartition,
     /// Outputs of the innermost dimension that stay together.
     pub field_grain: u64,
     /// How parts are laid over tiles.
-    pub tile_order: TileOrder,
+    pub tile_order: LinearizeTileOrder,
     /// Whether forward, backward and weight update share one plan.
     pub joint: bool,
     /// Expected cost.
-    pub estimate: Estimate,
+    pub estimate: ConvPlanEstimate,
     /// The memory bound it was found under.
     pub bound: MemoryBound,
 }
 
-impl Plan {
+impl ConvPlan {
     /// Tiles used.
     pub fn tiles(&self) -> u64 {
         self.partition.tiles()
     }
 
     /// How the shape is changed first.
-    pub fn transform(&self) -> &Transform {
+    pub fn transform(&self) -> &ConvTransform {
         &self.transformed.transform
     }
 
@@ -361,9 +361,9 @@ impl Plan {
             "partialChansPerGroup": self.vertex.out_chans_per_group,
         });
         match self.vertex.method {
-            Method::Amp { conv_units } => method["convUnits"] = conv_units.into(),
-            Method::Slic { chains } => method["convUnitChains"] = chains.into(),
-            Method::Hmac | Method::Vmac | Method::OuterProduct => {}
+            ConvMethod::Amp { conv_units } => method["convUnits"] = conv_units.into(),
+            ConvMethod::Slic { chains } => method["convUnitChains"] = chains.into(),
+            ConvMethod::Hmac | ConvMethod::Vmac | ConvMethod::OuterProduct => {}
         }
         json!({
             "pass": self.options.pass.name(),
@@ -386,7 +386,7 @@ impl Plan {
     }
 }
 
-impl Transform {
+impl ConvTransform {
     fn describe(&self) -> Value {
         json!({
             "extraFieldDims": self.extra_dims,
@@ -400,7 +400,7 @@ impl Transform {
     }
 }
 
-impl Estimate {
+impl ConvPlanEstimate {
     /// Exchange cycles of one iteration: operands and partial sums.
     pub(crate) fn exchange(&self) -> u64 {
         self.input_exchange

@@ -14,10 +14,10 @@
 //! A convolution of ResNet size takes a few million points, of which one in a thousand is
 //! estimated in full.
 
-use super::estimate::fewest_cycles;
-use super::model::{Model, PartElements, PartSize};
+use super::estimate::vertex_cycles_lower_bound;
+use super::model::{ConvCostModel, ConvPartElements, ConvPartSize};
 use super::params::PlanError;
-use super::plan::{Estimate, Machine, Partition};
+use super::plan::{ConvPlanEstimate, IpuTarget, ConvPartition};
 use std::ops::Range;
 
 /// Most split points, partial ones included, that one plan may look at: some ten seconds. A large
@@ -26,11 +26,11 @@ pub(crate) const MAX_POINTS: u64 = 1 << 28;
 
 /// The best split found so far, over all models.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Best {
+pub(crate) struct BestPartition {
     /// The split.
-    pub partition: Partition,
+    pub partition: ConvPartition,
     /// Cost of the pass itself.
-    pub estimate: Estimate,
+    pub estimate: ConvPlanEstimate,
     /// Cycles of all passes that share the plan.
     pub total_cycles: u64,
     /// Most temporary bytes of any of them.
@@ -39,16 +39,16 @@ pub(crate) struct Best {
 
 /// What a search keeps count of.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Search {
+pub(crate) struct PartitionSearchBudget {
     /// Split points looked at, partial ones included.
     points: u64,
 }
 
 /// A model to split, with the other passes of a joint plan.
 #[derive(Clone, Debug)]
-pub(crate) struct Candidate {
+pub(crate) struct ConvPlanCandidate {
     /// The pass that is split.
-    pub model: Model,
+    pub model: ConvCostModel,
     /// Backward pass and weight update of a joint plan.
     pub others: Vec<JointPass>,
     /// Channels before padding that serial splits divide: input and output.
@@ -59,28 +59,28 @@ pub(crate) struct Candidate {
 #[derive(Clone, Debug)]
 pub(crate) struct JointPass {
     /// Its model.
-    pub model: Model,
+    pub model: ConvCostModel,
     /// Turns a split of the forward pass into its own.
-    pub partition: fn(&Partition, usize) -> Partition,
+    pub partition: fn(&ConvPartition, usize) -> ConvPartition,
     /// Turns a part of the forward pass into its own.
-    pub size: fn(&PartSize, usize) -> PartSize,
+    pub size: fn(&ConvPartSize, usize) -> ConvPartSize,
 }
 
 /// One way to split an axis: parts side by side, parts in time, size of the largest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Split {
+struct AxisSplit {
     parallel: u64,
     serial: u64,
     size: u64,
 }
 
 /// Splits of `grains` grains of `grain` elements into at most `most` parts.
-fn parallel_splits(grains: u64, grain: u64, most: u64) -> Vec<Split> {
+fn parallel_splits(grains: u64, grain: u64, most: u64) -> Vec<AxisSplit> {
     let mut found = Vec::new();
     let mut parts = 1;
     while parts <= most.min(grains) {
         let largest = grains.div_ceil(parts);
-        found.push(Split { parallel: parts, serial: 1, size: largest * grain });
+        found.push(AxisSplit { parallel: parts, serial: 1, size: largest * grain });
         if largest == 1 {
             break;
         }
@@ -91,14 +91,14 @@ fn parallel_splits(grains: u64, grain: u64, most: u64) -> Vec<Split> {
 
 /// Splits of channels: the serial ones divide `channels` evenly, and parallel and serial parts
 /// together are the smallest number that gives their largest part.
-fn channel_splits(grains: u64, grain: u64, channels: u64, most: u64) -> Vec<Split> {
+fn channel_splits(grains: u64, grain: u64, channels: u64, most: u64) -> Vec<AxisSplit> {
     let smallest = |parts: u64| parts == 1 || grains.div_ceil(parts) != grains.div_ceil(parts - 1);
     let serial_splits = (1..=most.min(grains)).filter(|serial| channels.is_multiple_of(*serial));
     let mut found = Vec::new();
     for serial in serial_splits {
         let of_parallel = |parallel| {
             let size = grains.div_ceil(parallel * serial) * grain;
-            Split { parallel, serial, size }
+            AxisSplit { parallel, serial, size }
         };
         let parallel =
             (1..=most.min(grains / serial)).filter(|parallel| smallest(parallel * serial));
@@ -108,30 +108,30 @@ fn channel_splits(grains: u64, grain: u64, channels: u64, most: u64) -> Vec<Spli
 }
 
 /// The loops over all splits of one candidate.
-struct Loops<'a> {
-    candidate: &'a Candidate,
-    model: &'a Model,
+struct PartitionSearchLoops<'a> {
+    candidate: &'a ConvPlanCandidate,
+    model: &'a ConvCostModel,
     tiles: u64,
     memory_bound: u64,
-    field: Vec<Vec<Split>>,
+    field: Vec<Vec<AxisSplit>>,
     layout_all_tiles: u64,
-    best: &'a mut Option<Best>,
-    search: &'a mut Search,
+    best: &'a mut Option<BestPartition>,
+    search: &'a mut PartitionSearchBudget,
 }
 
 /// Looks for splits of `candidate` that beat `best` with at most `memory_bound` temporary bytes.
 pub(crate) fn improve(
-    machine: &Machine,
-    candidate: &Candidate,
+    machine: &IpuTarget,
+    candidate: &ConvPlanCandidate,
     memory_bound: u64,
-    best: &mut Option<Best>,
-    search: &mut Search,
+    best: &mut Option<BestPartition>,
+    search: &mut PartitionSearchBudget,
 ) -> Result<(), PlanError> {
     let model = &candidate.model;
     if !model.suits_vertex() || model.layout_bytes(machine.tiles) > memory_bound {
         return Ok(());
     }
-    if best.is_some_and(|best| model.fewest_cycles() > best.total_cycles) {
+    if best.is_some_and(|best| model.cycles_lower_bound() > best.total_cycles) {
         return Ok(());
     }
     let dims = model.dims;
@@ -140,7 +140,7 @@ pub(crate) fn improve(
         let grain = if dim + 1 == dims { model.field_grain } else { 1 };
         parallel_splits(whole.field[dim] / grain, grain, machine.tiles)
     });
-    let loops = Loops {
+    let loops = PartitionSearchLoops {
         candidate,
         model,
         tiles: machine.tiles,
@@ -153,7 +153,7 @@ pub(crate) fn improve(
     loops.over_channels()
 }
 
-impl Loops<'_> {
+impl PartitionSearchLoops<'_> {
     fn over_channels(mut self) -> Result<(), PlanError> {
         let vertex = self.model.vertex();
         let whole = self.model.whole;
@@ -181,17 +181,17 @@ impl Loops<'_> {
                 {
                     continue;
                 }
-                let split = Partition {
+                let split = ConvPartition {
                     in_channels: input.parallel,
                     in_channels_serial: input.serial,
                     out_channels: output.parallel,
                     out_channels_serial: output.serial,
-                    ..Partition::WHOLE
+                    ..ConvPartition::WHOLE
                 };
-                let size = PartSize { in_channels: input.size, out_channels: output.size, ..whole };
+                let size = ConvPartSize { in_channels: input.size, out_channels: output.size, ..whole };
                 for kernel in &kernels {
-                    let split = Partition { kernel: kernel.0, ..split };
-                    let size = PartSize { kernel: kernel.1, ..size };
+                    let split = ConvPartition { kernel: kernel.0, ..split };
+                    let size = ConvPartSize { kernel: kernel.1, ..size };
                     if split.tiles() <= self.tiles && self.may_win_split(&split, &size) {
                         self.over_groups(split, size, &groups, &batches)?;
                     }
@@ -223,23 +223,23 @@ impl Loops<'_> {
 
     fn over_groups(
         &mut self,
-        split: Partition,
-        size: PartSize,
-        groups: &[Split],
-        batches: &[Split],
+        split: ConvPartition,
+        size: ConvPartSize,
+        groups: &[AxisSplit],
+        batches: &[AxisSplit],
     ) -> Result<(), PlanError> {
         for group in groups {
-            let split = Partition { groups: group.parallel, ..split };
+            let split = ConvPartition { groups: group.parallel, ..split };
             if split.tiles() > self.tiles {
                 break;
             }
-            let size = PartSize { groups: group.size, ..size };
+            let size = ConvPartSize { groups: group.size, ..size };
             for batch in batches {
-                let split = Partition { batch: batch.parallel, ..split };
+                let split = ConvPartition { batch: batch.parallel, ..split };
                 if split.tiles() > self.tiles {
                     break;
                 }
-                let (mut split, mut size) = (split, PartSize { batch: batch.size, ..size });
+                let (mut split, mut size) = (split, ConvPartSize { batch: batch.size, ..size });
                 self.over_field(&mut split, &mut size, 0)?;
             }
         }
@@ -249,8 +249,8 @@ impl Loops<'_> {
     /// Loops over the splits of dimension `dim` and all inner ones.
     fn over_field(
         &mut self,
-        split: &mut Partition,
-        size: &mut PartSize,
+        split: &mut ConvPartition,
+        size: &mut ConvPartSize,
         dim: usize,
     ) -> Result<(), PlanError> {
         self.search.points += 1;
@@ -258,15 +258,15 @@ impl Loops<'_> {
             return Err(PlanError::SearchTooLarge { limit: MAX_POINTS });
         }
         if dim == self.model.dims {
-            self.point(split, size);
+            self.evaluate_partition(split, size);
             return Ok(());
         }
         let remaining = size.field[dim..self.model.dims].iter().product();
         if !self.may_win(split, size, dim, remaining) {
             return Ok(());
         }
-        for index in self.promising(split, size, dim) {
-            let Split { parallel, size: largest, .. } = self.field[dim][index];
+        for index in self.splits_that_may_win(split, size, dim) {
+            let AxisSplit { parallel, size: largest, .. } = self.field[dim][index];
             (split.field[dim], size.field[dim]) = (parallel, largest);
             self.over_field(split, size, dim + 1)?;
         }
@@ -277,40 +277,40 @@ impl Loops<'_> {
     /// Splits of dimension `dim` that enough tiles are left for; of the innermost one, those with
     /// so few outputs that they may win. Whatever [`Loops::exceeds`] counts but the weights, which
     /// are fewest before the split, only gets less with fewer outputs.
-    fn promising(&self, split: &Partition, size: &PartSize, dim: usize) -> Range<usize> {
+    fn splits_that_may_win(&self, split: &ConvPartition, size: &ConvPartSize, dim: usize) -> Range<usize> {
         let splits = &self.field[dim];
         let tiles = self.tiles / split.tiles();
         let end = splits.partition_point(|split| split.parallel <= tiles);
         if dim + 1 < self.model.dims {
             return 0..end;
         }
-        let most = self.most_cycles();
+        let most = self.cycle_limit();
         let mut size = *size;
-        let too_large = |at: &Split| {
+        let too_large = |at: &AxisSplit| {
             size.field[dim] = at.size;
-            self.exceeds(split, &size, &self.model.elements(&size), most)
+            self.is_ruled_out(split, &size, &self.model.elements(&size), most)
         };
         splits[..end].partition_point(too_large)..end
     }
 
     /// Whether any split of groups, batch and field may win.
-    fn may_win_split(&self, split: &Partition, size: &PartSize) -> bool {
+    fn may_win_split(&self, split: &ConvPartition, size: &ConvPartSize) -> bool {
         let grain = self.model.grain.groups;
         let field: u64 = size.field[..self.model.dims].iter().product();
         let remaining = field * size.batch * (size.groups / grain);
-        self.may_win(split, &PartSize { groups: grain, batch: 1, ..*size }, 0, remaining)
+        self.may_win(split, &ConvPartSize { groups: grain, batch: 1, ..*size }, 0, remaining)
     }
 
     /// Whether any split of the dimensions from `dim` on, which have `remaining` outputs, may fit
     /// the memory and beat the best plan: with all tiles that are left on them, a tile still has
     /// its share of these outputs.
-    fn may_win(&self, split: &Partition, size: &PartSize, dim: usize, remaining: u64) -> bool {
+    fn may_win(&self, split: &ConvPartition, size: &ConvPartSize, dim: usize, remaining: u64) -> bool {
         let dims = self.model.dims;
         let share = remaining.div_ceil(self.tiles / split.tiles());
         let mut fewest = *size;
         fewest.field[dim..dims].fill(1);
         fewest.field[dims - 1] *= share;
-        if self.model.fewest_conv_bytes(&fewest, dim) > self.memory_bound {
+        if self.model.conv_bytes_lower_bound(&fewest, dim) > self.memory_bound {
             return false;
         }
         let outputs = fewest.field[..dims].iter().product::<u64>()
@@ -323,28 +323,28 @@ impl Loops<'_> {
         let mut context = self.model.context;
         context.dilation[dim..dims].fill(1);
         fewest.field[dims - 1] = fewest.field[dims - 1].div_ceil(steps);
-        let vertices = fewest_cycles(&context, &self.model.vertex_work(&fewest));
-        split.serial() * (vertices + partials + self.layout_all_tiles) <= self.most_cycles()
+        let vertices = vertex_cycles_lower_bound(&context, &self.model.vertex_work(&fewest));
+        split.serial() * (vertices + partials + self.layout_all_tiles) <= self.cycle_limit()
     }
 
     /// Cycles above which a plan cannot win.
-    fn most_cycles(&self) -> u64 {
+    fn cycle_limit(&self) -> u64 {
         self.best.as_ref().map_or(u64::MAX, |best| best.total_cycles)
     }
 
     /// Looks at one complete split.
-    fn point(&mut self, split: &Partition, size: &PartSize) {
-        let most = self.most_cycles();
+    fn evaluate_partition(&mut self, split: &ConvPartition, size: &ConvPartSize) {
+        let most = self.cycle_limit();
         let elements = self.model.elements(size);
-        if self.exceeds(split, size, &elements, most) {
+        if self.is_ruled_out(split, size, &elements, most) {
             return;
         }
-        let Some(calculate) = self.model.calculate(split, size) else { return };
+        let Some(calculate) = self.model.compute_cycles(split, size) else { return };
         if split.serial().saturating_mul(calculate) > most {
             return;
         }
         let estimate = self.model.estimate(split, size, calculate);
-        let mut best = Best {
+        let mut best = BestPartition {
             partition: *split,
             estimate,
             total_cycles: estimate.total_cycles,
@@ -353,7 +353,7 @@ impl Loops<'_> {
         for other in &self.candidate.others {
             let (split, size) =
                 ((other.partition)(split, self.model.dims), (other.size)(size, self.model.dims));
-            let Some(calculate) = other.model.calculate(&split, &size) else { return };
+            let Some(calculate) = other.model.compute_cycles(&split, &size) else { return };
             let estimate = other.model.estimate(&split, &size, calculate);
             best.total_cycles += estimate.total_cycles;
             best.temp_bytes = best.temp_bytes.max(estimate.temp_bytes);
@@ -366,11 +366,11 @@ impl Loops<'_> {
     }
 
     /// Whether memory or the parts of the cost that are quick to tell rule a split out.
-    fn exceeds(
+    fn is_ruled_out(
         &self,
-        split: &Partition,
-        size: &PartSize,
-        elements: &PartElements,
+        split: &ConvPartition,
+        size: &ConvPartSize,
+        elements: &ConvPartElements,
         most: u64,
     ) -> bool {
         if self.model.conv_bytes(size, elements) > self.memory_bound {
@@ -379,7 +379,7 @@ impl Loops<'_> {
         let (inputs, weights) = self.model.operand_exchange(split, elements);
         let partials = self.model.first_reduce_exchange(elements.outputs);
         let exchange = inputs + weights + partials + self.layout_all_tiles;
-        let vertices = fewest_cycles(&self.model.context, &self.model.vertex_work(size));
+        let vertices = vertex_cycles_lower_bound(&self.model.context, &self.model.vertex_work(size));
         split.serial().saturating_mul(exchange + vertices) > most
     }
 }
@@ -402,7 +402,7 @@ mod tests {
     fn serial_splits_divide_the_unpadded_channels() {
         let splits = channel_splits(13, 8, 100, 1472);
         assert!(splits.iter().all(|split| 100 % split.serial == 0));
-        assert!(splits.contains(&Split { parallel: 1, serial: 2, size: 56 }));
+        assert!(splits.contains(&AxisSplit { parallel: 1, serial: 2, size: 56 }));
         // Six parts have parts of three grains, as have five: five it is.
         assert!(!splits.iter().any(|split| split.parallel * split.serial == 6));
     }

@@ -2,7 +2,7 @@
 //! up to the operation.
 
 use super::candidates;
-use super::model::{Model, PartSize};
+use super::model::{ConvCostModel, ConvPartSize};
 use super::*;
 use crate::targets::MK2;
 use proptest::prelude::*;
@@ -25,8 +25,8 @@ fn channel_parts(grains: u64, channels: u64, most: u64) -> Vec<(u64, u64)> {
 }
 
 /// Every split of a model that has one plan for each axis, on at most `tiles` tiles.
-fn splits(candidate: &Candidate, tiles: u64) -> Vec<Partition> {
-    let Model { whole, grain, dims, field_grain, .. } = candidate.model;
+fn splits(candidate: &ConvPlanCandidate, tiles: u64) -> Vec<ConvPartition> {
+    let ConvCostModel { whole, grain, dims, field_grain, .. } = candidate.model;
     let mut found = Vec::new();
     let inputs =
         channel_parts(whole.in_channels / grain.in_channels, candidate.serial_channels.0, tiles);
@@ -35,18 +35,18 @@ fn splits(candidate: &Candidate, tiles: u64) -> Vec<Partition> {
     for (in_channels, in_channels_serial) in inputs {
         for &(out_channels, out_channels_serial) in &outputs {
             if in_channels_serial == 1 || out_channels_serial == 1 {
-                found.push(Partition {
+                found.push(ConvPartition {
                     in_channels,
                     in_channels_serial,
                     out_channels,
                     out_channels_serial,
-                    ..Partition::WHOLE
+                    ..ConvPartition::WHOLE
                 });
             }
         }
     }
-    let mut split_all = |count: u64, set: &dyn Fn(&mut Partition, u64)| {
-        let with = |split: &Partition, parts: u64| {
+    let mut split_all = |count: u64, set: &dyn Fn(&mut ConvPartition, u64)| {
+        let with = |split: &ConvPartition, parts: u64| {
             let mut split = *split;
             set(&mut split, parts);
             split
@@ -67,15 +67,15 @@ fn splits(candidate: &Candidate, tiles: u64) -> Vec<Partition> {
 }
 
 /// Cycles and temporary bytes of a split of a model that stands alone.
-fn cost(model: &Model, split: &Partition) -> Option<(u64, u64)> {
-    let size: PartSize = model.part_size(split);
-    let calculate = model.calculate(split, &size)?;
+fn cost(model: &ConvCostModel, split: &ConvPartition) -> Option<(u64, u64)> {
+    let size: ConvPartSize = model.part_size(split);
+    let calculate = model.compute_cycles(split, &size)?;
     let estimate = model.estimate(split, &size, calculate);
     Some((estimate.total_cycles, estimate.temp_bytes))
 }
 
 /// The least cycles and bytes of all splits of all candidates within `memory` bytes.
-fn cheapest(task: &Task, memory: u64) -> Option<(u64, u64)> {
+fn cheapest(task: &ConvPlanningTask, memory: u64) -> Option<(u64, u64)> {
     let mut best: Option<(u64, u64)> = None;
     for transformed in transforms::candidates(&task.params, &task.options, false) {
         let vertices =
@@ -95,7 +95,7 @@ fn cheapest(task: &Task, memory: u64) -> Option<(u64, u64)> {
 }
 
 /// One of each kind that differs.
-const PASSES: &[Pass] = &[Pass::MatMul, Pass::TrainingForward, Pass::TrainingWeightUpdate];
+const PASSES: &[ConvPass] = &[ConvPass::MatMul, ConvPass::TrainingForward, ConvPass::TrainingWeightUpdate];
 
 prop_compose! {
     fn small_dim()(
@@ -139,9 +139,9 @@ proptest! {
         pass in prop::sample::select(PASSES),
         tight in any::<bool>(),
     ) {
-        let machine = Machine { tiles, ..Machine::whole(MK2) };
-        let options = PlanOptions::new(pass);
-        let task = Task::new(&machine, &params, &options).expect("a sane shape");
+        let machine = IpuTarget { tiles, ..IpuTarget::all_tiles_of(MK2) };
+        let options = ConvOptions::new(pass);
+        let task = ConvPlanningTask::new(&machine, &params, &options).expect("a sane shape");
         let free = cheapest(&task, u64::MAX).expect("a split");
         // A bound that rules the best plan out, or none that matters.
         let memory = if tight { free.1 - 1 } else { u64::MAX };
@@ -152,9 +152,9 @@ proptest! {
 }
 
 /// The models of every candidate for a shape.
-fn models(task: &Task) -> Vec<Candidate> {
+fn models(task: &ConvPlanningTask) -> Vec<ConvPlanCandidate> {
     let transformed = transforms::candidates(&task.params, &task.options, false);
-    let of_transform = |transformed: &Transformed| {
+    let of_transform = |transformed: &TransformedConvParams| {
         let shape = &transformed.shape;
         let vertices = candidates::candidates(shape, task.machine, &task.options, false);
         let made = vertices.into_iter().map(|vertex| task.candidate(transformed, vertex));
@@ -169,11 +169,11 @@ proptest! {
     /// The whole as one part has all elements, the parts of a split no fewer.
     #[test]
     fn parts_hold_the_whole(params in small_shape(), pass in prop::sample::select(PASSES)) {
-        let machine = Machine { tiles: 8, ..Machine::whole(MK2) };
+        let machine = IpuTarget { tiles: 8, ..IpuTarget::all_tiles_of(MK2) };
         let plain = |dim: &FieldDim| FieldDim::new(dim.input, dim.kernel);
         let params = ConvParams { dims: params.dims.iter().map(plain).collect(), ..params };
-        let options = PlanOptions::new(pass);
-        let task = Task::new(&machine, &params, &options).expect("a sane shape");
+        let options = ConvOptions::new(pass);
+        let task = ConvPlanningTask::new(&machine, &params, &options).expect("a sane shape");
         for candidate in models(&task) {
             let model = &candidate.model;
             let (all, shape) = (model.elements(&model.whole), &model.padded);

@@ -6,12 +6,12 @@
 //! on the shape `ConvModel.cpp`.
 
 use super::params::{ConvParams, FieldDim, OperandTransform, OutputTransform};
-use super::plan::{Pass, PlanOptions};
+use super::plan::{ConvPass, ConvOptions};
 use crate::graph::DType;
 
 /// One choice of reshaping. Dimensions are numbered from the outermost, extra ones included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Transform {
+pub struct ConvTransform {
     /// Dimensions of size one added in front, so that there are at least two.
     pub extra_dims: usize,
     /// Dimensions whose input dilation is applied to the result instead.
@@ -31,16 +31,16 @@ pub struct Transform {
 
 /// A convolution at the stages of its transform.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Transformed {
+pub struct TransformedConvParams {
     /// The choice.
-    pub transform: Transform,
+    pub transform: ConvTransform,
     /// After extra dimensions, deferred dilation and swap: what serial splits divide.
     pub view: ConvParams,
     /// After everything except padding of channels.
     pub shape: ConvParams,
 }
 
-impl Transformed {
+impl TransformedConvParams {
     /// Whether dimension `dim` is expanded or flattened, so that its inputs are its outputs.
     pub(crate) fn dim_is_transformed(&self, dim: usize) -> bool {
         let transform = &self.transform;
@@ -54,9 +54,9 @@ impl Transformed {
 /// documented bounds on sizes are left out: they do more work than any bound of the search.
 pub(crate) fn candidates(
     params: &ConvParams,
-    options: &PlanOptions,
+    options: &ConvOptions,
     joint: bool,
-) -> Vec<Transformed> {
+) -> Vec<TransformedConvParams> {
     let mut base = params.clone();
     let extra_dims = 2usize.saturating_sub(base.dims.len());
     base.dims.splice(0..0, std::iter::repeat_n(FieldDim::new(1, 1), extra_dims));
@@ -73,7 +73,7 @@ pub(crate) fn candidates(
                 continue;
             }
             for flatten_to_channels in channel_flatten_candidates(&expanded) {
-                let transform = Transform {
+                let transform = ConvTransform {
                     extra_dims,
                     dilate_after: dilate_after.clone(),
                     swap_operands,
@@ -90,7 +90,7 @@ pub(crate) fn candidates(
 }
 
 /// `params` at the stages of one given transform; `None` if it does not suit them.
-pub(crate) fn apply(params: &ConvParams, transform: &Transform) -> Option<Transformed> {
+pub(crate) fn apply(params: &ConvParams, transform: &ConvTransform) -> Option<TransformedConvParams> {
     let mut view = params.clone();
     view.dims.splice(0..0, std::iter::repeat_n(FieldDim::new(1, 1), transform.extra_dims));
     if !transform.dilate_after.is_empty() {
@@ -106,7 +106,7 @@ pub(crate) fn apply(params: &ConvParams, transform: &Transform) -> Option<Transf
         merge_dims(&mut shape);
     }
     let shape = combined(&shape, transform.combine_groups)?;
-    Some(Transformed { transform: transform.clone(), view, shape })
+    Some(TransformedConvParams { transform: transform.clone(), view, shape })
 }
 
 /// `factor` groups side by side in one.
@@ -125,9 +125,9 @@ fn combined(shape: &ConvParams, factor: u64) -> Option<ConvParams> {
 fn finished(
     view: &ConvParams,
     expanded: &ConvParams,
-    mut transform: Transform,
+    mut transform: ConvTransform,
     joint: bool,
-) -> Vec<Transformed> {
+) -> Vec<TransformedConvParams> {
     let Some(mut shape) = flatten_to_channels(expanded, &transform.flatten_to_channels) else {
         return Vec::new();
     };
@@ -136,8 +136,8 @@ fn finished(
         .into_iter()
         .filter_map(|factor| {
             let shape = combined(&shape, factor)?;
-            let transform = Transform { combine_groups: factor, ..transform.clone() };
-            Some(Transformed { transform, view: view.clone(), shape })
+            let transform = ConvTransform { combine_groups: factor, ..transform.clone() };
+            Some(TransformedConvParams { transform, view: view.clone(), shape })
         })
         .collect()
 }
@@ -166,7 +166,7 @@ fn defer_dilation(params: &mut ConvParams) -> Vec<usize> {
 
 /// Operand orders in the order ties are settled: matrix products prefer swapped operands, and
 /// joint plans are defined on them.
-fn swap_candidates(pass: Pass, joint: bool) -> Vec<bool> {
+fn swap_candidates(pass: ConvPass, joint: bool) -> Vec<bool> {
     if joint {
         vec![true]
     } else if pass.is_matmul() {

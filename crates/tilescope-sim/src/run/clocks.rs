@@ -1,16 +1,16 @@
 //! One clock per IPU.
 
-use crate::compile::LeafCost;
+use crate::compile::LeafProgramCost;
 use tilescope_report::StepOnIpu;
 
 /// The time on each IPU, in cycles since the start of the run: that of its compute tiles and that
 /// of its I/O tiles.
-pub(crate) struct Clocks {
+pub(crate) struct IpuClocks {
     now: Vec<u64>,
     io: Vec<u64>,
 }
 
-impl Clocks {
+impl IpuClocks {
     /// All clocks at 0.
     pub(crate) fn new(ipus: u32) -> Self {
         Self { now: vec![0; ipus as usize], io: vec![0; ipus as usize] }
@@ -32,14 +32,14 @@ impl Clocks {
     }
 
     /// The I/O tiles of an IPU do nothing before its compute tiles are where they are now.
-    pub(crate) fn io_follows(&mut self, ipu: u32) {
+    pub(crate) fn sync_io_to_compute(&mut self, ipu: u32) {
         let now = self.now[ipu as usize];
         let io = &mut self.io[ipu as usize];
         *io = now.max(*io);
     }
 
     /// Lets the I/O tiles of an IPU do a step.
-    pub(crate) fn spend_io(&mut self, cost: &LeafCost) -> StepOnIpu {
+    pub(crate) fn run_io_step(&mut self, cost: &LeafProgramCost) -> StepOnIpu {
         let start = self.io[cost.ipu as usize];
         self.io[cost.ipu as usize] = start + cost.cycles;
         step(cost, start, 1)
@@ -47,19 +47,19 @@ impl Clocks {
 
     /// Lets one IPU do a step. Its tiles are in lock-step since the last sync, so all active ones
     /// start together.
-    pub(crate) fn spend(&mut self, cost: &LeafCost) -> StepOnIpu {
+    pub(crate) fn run_step(&mut self, cost: &LeafProgramCost) -> StepOnIpu {
         let start = self.now[cost.ipu as usize];
         self.now[cost.ipu as usize] = start + cost.cycles;
         step(cost, start, 0)
     }
 
     /// Lets an IPU work for some cycles.
-    pub(crate) fn pass(&mut self, ipu: u32, cycles: u64) {
+    pub(crate) fn advance(&mut self, ipu: u32, cycles: u64) {
         self.now[ipu as usize] += cycles;
     }
 
     /// Joins some IPUs: each waits for the last, and then for the sync itself.
-    pub(crate) fn join(&mut self, ipus: &[u32], sync_cycles: u64, tiles: u32) -> Vec<StepOnIpu> {
+    pub(crate) fn sync_ipus(&mut self, ipus: &[u32], sync_cycles: u64, tiles: u32) -> Vec<StepOnIpu> {
         let last = ipus.iter().map(|ipu| self.now[*ipu as usize]).max().unwrap_or(0);
         let release = last + sync_cycles;
         let wait = |ipu: &u32| {
@@ -82,16 +82,16 @@ impl Clocks {
 }
 
 /// A step of so much that begins at `start`.
-fn step(cost: &LeafCost, start: u64, sub_lane: u8) -> StepOnIpu {
+fn step(cost: &LeafProgramCost, start: u64, sub_lane: u8) -> StepOnIpu {
     StepOnIpu {
         ipu: cost.ipu,
         sub_lane,
         from_min: start,
         from_max: start,
-        to_min: start + cost.shortest.min(cost.cycles),
+        to_min: start + cost.fastest_tile_cycles.min(cost.cycles),
         to_max: start + cost.cycles,
         active_tiles: cost.active_tiles,
-        active_tile_balance: cost.balance,
+        active_tile_balance: cost.tile_balance,
         bytes_in: cost.bytes_in,
         bytes_out: cost.bytes_out,
     }

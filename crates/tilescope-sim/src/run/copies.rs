@@ -1,12 +1,12 @@
 //! Copies of a run: with the host, beside compute where I/O tiles do them, and between IPUs.
 
-use super::{Place, Runner, Sink};
-use crate::compile::{Compiled, HostCopy, LeafCost, LinkCopy};
+use super::{RunPosition, ProgramRunner, StepSink};
+use crate::compile::{CompiledProgram, HostStreamCopy, LeafProgramCost, StageCopyGroup};
 use crate::spec::OverlapIo;
 use tilescope_report::MarkKind;
 use tilescope_report::units::ProgramId;
 
-impl<S: Sink> Runner<'_, S> {
+impl<S: StepSink> ProgramRunner<'_, S> {
     /// A sync of some IPUs that takes `extra` cycles longer than its signal.
     pub(super) fn external_sync(
         &mut self,
@@ -16,12 +16,12 @@ impl<S: Sink> Runner<'_, S> {
     ) -> Result<(), S::Error> {
         let tiles = self.compiled.compilation.target.tiles_per_ipu;
         let cycles = self.compiled.system.external_sync_cycles + extra;
-        let waits = self.clocks.join(ipus, cycles, tiles);
+        let waits = self.clocks.sync_ipus(ipus, cycles, tiles);
         self.emit(program, waits)
     }
 
     /// The framework on the host holds an iteration up.
-    pub(super) fn hold_iteration(&mut self) -> Result<(), S::Error> {
+    pub(super) fn framework_overhead(&mut self) -> Result<(), S::Error> {
         let options = &self.spec.options;
         // A pipeline that runs on over all device iterations is held up once, for all of them.
         let times = options.device_iterations / self.compiled.schedule.iterations;
@@ -30,69 +30,69 @@ impl<S: Sink> Runner<'_, S> {
         if cycles == 0 {
             return Ok(());
         }
-        let all = self.all.clone();
+        let all = self.all_ipus.clone();
         self.external_sync(self.compiled.iteration_sync, &all, cycles)
     }
 
     /// A copy before the program starts: the host is ready.
-    pub(super) fn control_copy(&mut self, copy: &HostCopy) -> Result<(), S::Error> {
-        self.stream(copy, Lane::Compute, 0)
+    pub(super) fn control_copy(&mut self, copy: &HostStreamCopy) -> Result<(), S::Error> {
+        self.stream(copy, HostCopyLane::Compute, 0)
     }
 
     /// Brings a micro-batch to the compute tiles, unless the I/O tiles have it already.
-    pub(super) fn input(&mut self, copy: &HostCopy) -> Result<(), S::Error> {
-        if !self.loaded.remove(&copy.programs[1]) {
+    pub(super) fn input(&mut self, copy: &HostStreamCopy) -> Result<(), S::Error> {
+        if !self.prefetched.remove(&copy.programs[1]) {
             self.copy_from_host(copy, self.lane())?;
         }
         self.wait_for_io(copy.ipu)?;
-        self.items(&copy.on_tiles)
+        self.items(&copy.tile_items)
     }
 
     /// Starts to load the next micro-batch on the I/O tiles.
-    pub(super) fn load_ahead(&mut self, copy: &HostCopy) -> Result<(), S::Error> {
-        self.clocks.io_follows(copy.ipu);
-        self.copy_from_host(copy, Lane::IoBeside)?;
-        self.loaded.insert(copy.programs[1]);
+    pub(super) fn prefetch_input(&mut self, copy: &HostStreamCopy) -> Result<(), S::Error> {
+        self.clocks.sync_io_to_compute(copy.ipu);
+        self.copy_from_host(copy, HostCopyLane::IoOverlapped)?;
+        self.prefetched.insert(copy.programs[1]);
         Ok(())
     }
 
-    fn copy_from_host(&mut self, copy: &HostCopy, lane: Lane) -> Result<(), S::Error> {
+    fn copy_from_host(&mut self, copy: &HostStreamCopy, lane: HostCopyLane) -> Result<(), S::Error> {
         let stream = copy.programs[1];
-        let filled = self.host.filled(stream, copy.bytes_in);
-        let first = self.next;
+        let filled = self.host.fill_next_buffer(stream, copy.bytes_in);
+        let first = self.next_step;
         self.stream(copy, lane, filled)?;
         if let Some((micro_batch, busy)) = self.host.callback(stream) {
             let stage = &self.compiled.placement.stages[copy.stage].name;
             let label = format!("{stage} callback {micro_batch}");
-            let start = Place { step: first, cycle: busy.start };
+            let start = RunPosition { step: first, cycle: busy.start };
             self.emit_mark(MarkKind::Callback, &label, None, None, micro_batch, &start, busy.end)?;
         }
         let at = match lane {
-            Lane::Compute => self.clocks.at(copy.ipu),
-            Lane::Io | Lane::IoBeside => self.clocks.io_at(copy.ipu),
+            HostCopyLane::Compute => self.clocks.at(copy.ipu),
+            HostCopyLane::Io | HostCopyLane::IoOverlapped => self.clocks.io_at(copy.ipu),
         };
-        self.host.emptied(stream, at);
+        self.host.buffer_emptied(stream, at);
         Ok(())
     }
 
     /// Sends results to the host.
-    pub(super) fn output(&mut self, copy: &HostCopy) -> Result<(), S::Error> {
-        self.items(&copy.on_tiles)?;
+    pub(super) fn output(&mut self, copy: &HostStreamCopy) -> Result<(), S::Error> {
+        self.items(&copy.tile_items)?;
         match self.spec.options.overlap_io {
             OverlapIo::None => {
                 self.stream(copy, self.lane(), 0)?;
                 self.wait_for_io(copy.ipu)
             }
             OverlapIo::InnerLoop | OverlapIo::Loops => {
-                self.clocks.io_follows(copy.ipu);
-                self.stream(copy, Lane::IoBeside, 0)
+                self.clocks.sync_io_to_compute(copy.ipu);
+                self.stream(copy, HostCopyLane::IoOverlapped, 0)
             }
         }
     }
 
     /// The lane of a host copy that nothing overlaps with.
-    fn lane(&self) -> Lane {
-        if self.spec.options.num_io_tiles > 0 { Lane::Io } else { Lane::Compute }
+    fn lane(&self) -> HostCopyLane {
+        if self.spec.options.num_io_tiles > 0 { HostCopyLane::Io } else { HostCopyLane::Compute }
     }
 
     /// The compute tiles of an IPU wait for its I/O tiles.
@@ -102,30 +102,30 @@ impl<S: Sink> Runner<'_, S> {
             return Ok(());
         }
         let tiles = self.compiled.compilation.target.compute_tiles_per_ipu();
-        let cost = crate::compile::whole_ipu(ipu, behind, tiles);
-        let waiting = self.clocks.spend(&cost);
+        let cost = crate::compile::whole_ipu_cost(ipu, behind, tiles);
+        let waiting = self.clocks.run_step(&cost);
         self.emit(self.compiled.io_syncs[ipu as usize], [waiting])
     }
 
     /// The steps of a stream copy. It cannot begin before cycle `filled`.
-    fn stream(&mut self, copy: &HostCopy, lane: Lane, filled: u64) -> Result<(), S::Error> {
+    fn stream(&mut self, copy: &HostStreamCopy, lane: HostCopyLane, filled: u64) -> Result<(), S::Error> {
         let [sync, begin, mid, end] = copy.programs;
-        if lane != Lane::IoBeside {
-            let ipus = self.compiled.sync_groups.with_host(copy.ipu);
+        if lane != HostCopyLane::IoOverlapped {
+            let ipus = self.compiled.sync_groups.host_sync_group(copy.ipu);
             self.external_sync(sync, ipus, 0)?;
-            self.clocks.io_follows(copy.ipu);
+            self.clocks.sync_io_to_compute(copy.ipu);
         }
         let now = match lane {
-            Lane::Compute => self.clocks.at(copy.ipu),
-            Lane::Io | Lane::IoBeside => self.clocks.io_at(copy.ipu),
+            HostCopyLane::Compute => self.clocks.at(copy.ipu),
+            HostCopyLane::Io | HostCopyLane::IoOverlapped => self.clocks.io_at(copy.ipu),
         };
         let system = &self.compiled.system;
-        let cost = |cycles: u64, bytes_in: u64, bytes_out: u64| LeafCost {
+        let cost = |cycles: u64, bytes_in: u64, bytes_out: u64| LeafProgramCost {
             ipu: copy.ipu,
             cycles,
-            shortest: cycles,
+            fastest_tile_cycles: cycles,
             active_tiles: copy.active_tiles,
-            balance: 1.0,
+            tile_balance: 1.0,
             bytes_in,
             bytes_out,
         };
@@ -138,8 +138,8 @@ impl<S: Sink> Runner<'_, S> {
         ];
         for (program, cost) in steps {
             let on_ipu = match lane {
-                Lane::Compute => self.clocks.spend(&cost),
-                Lane::Io | Lane::IoBeside => self.clocks.spend_io(&cost),
+                HostCopyLane::Compute => self.clocks.run_step(&cost),
+                HostCopyLane::Io | HostCopyLane::IoOverlapped => self.clocks.run_io_step(&cost),
             };
             self.emit(program, [on_ipu])?;
         }
@@ -147,12 +147,12 @@ impl<S: Sink> Runner<'_, S> {
     }
 
     /// Copies between stages.
-    pub(super) fn link_copy(&mut self, copy: &LinkCopy) -> Result<(), S::Error> {
+    pub(super) fn link_copy(&mut self, copy: &StageCopyGroup) -> Result<(), S::Error> {
         if let Some([sync, exchange]) = copy.exchange {
-            let all = self.all.clone();
+            let all = self.all_ipus.clone();
             self.external_sync(sync, &all, 0)?;
             let costs = link_costs(copy, self.compiled);
-            let ipus: Vec<_> = costs.iter().map(|cost| self.clocks.spend(cost)).collect();
+            let ipus: Vec<_> = costs.iter().map(|cost| self.clocks.run_step(cost)).collect();
             self.emit(exchange, ipus)?;
         }
         self.items(&copy.local)
@@ -161,17 +161,17 @@ impl<S: Sink> Runner<'_, S> {
 
 /// Which tiles of an IPU do a host copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lane {
+enum HostCopyLane {
     /// Those that compute.
     Compute,
     /// The I/O tiles, while the compute tiles wait.
     Io,
     /// The I/O tiles, while the compute tiles work.
-    IoBeside,
+    IoOverlapped,
 }
 
 /// What a copy between IPUs costs each of them: links to different IPUs work side by side.
-fn link_costs(copy: &LinkCopy, compiled: &Compiled) -> Vec<LeafCost> {
+fn link_costs(copy: &StageCopyGroup, compiled: &CompiledProgram) -> Vec<LeafProgramCost> {
     let mut links: Vec<(u32, u32, u64)> = Vec::new();
     for (from, to, bytes) in &copy.flows {
         match links.iter_mut().find(|link| (link.0, link.1) == (*from, *to)) {
@@ -186,12 +186,12 @@ fn link_costs(copy: &LinkCopy, compiled: &Compiled) -> Vec<LeafCost> {
         let total = |count: fn(&(u32, u32, u64), u32) -> bool| {
             links.iter().filter(|link| count(link, ipu)).map(|link| link.2).sum()
         };
-        Some(LeafCost {
+        Some(LeafProgramCost {
             ipu,
             cycles,
-            shortest: cycles,
+            fastest_tile_cycles: cycles,
             active_tiles: copy.active_tiles.get(ipu as usize).copied().unwrap_or(0),
-            balance: 1.0,
+            tile_balance: 1.0,
             bytes_in: total(|link, ipu| link.1 == ipu),
             bytes_out: total(|link, ipu| link.0 == ipu),
         })

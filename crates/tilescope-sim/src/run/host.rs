@@ -4,29 +4,29 @@
 //! buffer of one micro-batch, up to the prefetch depth ahead. An IPU that comes too early waits in
 //! StreamCopyBegin.
 
-use crate::spec::{HostSpec, Loader, Spec};
+use crate::spec::{HostSpec, DataLoaderMode, Spec};
 use std::collections::{BTreeMap, VecDeque};
 use tilescope_report::units::{CycleRange, ProgramId};
 
 /// Calls over which the loader's mean lead is taken.
-const CALLS: u64 = 64;
+const LOADER_SIMULATED_CALLS: u64 = 64;
 
 /// What the host has ready, and when.
-pub(crate) struct Host {
+pub(crate) struct HostTimeline {
     spec: HostSpec,
     prefetch_depth: usize,
     /// Cycles of a callback that fills all inputs of one micro-batch, for the instance's replicas.
     callback: f64,
     input_bytes: u64,
     samples_ready: u64,
-    streams: BTreeMap<ProgramId, Stream>,
+    streams: BTreeMap<ProgramId, HostStream>,
     /// End of the last callback that was shown.
     shown_until: u64,
 }
 
 /// One stream from the host.
 #[derive(Default)]
-struct Stream {
+struct HostStream {
     /// Micro-batches copied so far.
     fetched: u64,
     /// When the callback of the last one began and was done.
@@ -36,7 +36,7 @@ struct Stream {
     emptied: VecDeque<u64>,
 }
 
-impl Host {
+impl HostTimeline {
     /// The host of a call whose samples are ready after `samples_ready` cycles, and whose
     /// micro-batches have `input_bytes`.
     pub(crate) fn new(spec: &Spec, input_bytes: u64, samples_ready: u64) -> Self {
@@ -60,7 +60,7 @@ impl Host {
     }
 
     /// When the buffer of the stream's next micro-batch is full.
-    pub(crate) fn filled(&mut self, stream: ProgramId, bytes: u64) -> u64 {
+    pub(crate) fn fill_next_buffer(&mut self, stream: ProgramId, bytes: u64) -> u64 {
         let share = bytes as f64 / self.input_bytes.max(1) as f64;
         let depth = self.prefetch_depth;
         let entry = self.streams.entry(stream).or_default();
@@ -78,7 +78,7 @@ impl Host {
     }
 
     /// The stream's buffer was emptied.
-    pub(crate) fn emptied(&mut self, stream: ProgramId, at: u64) {
+    pub(crate) fn buffer_emptied(&mut self, stream: ProgramId, at: u64) {
         self.streams.entry(stream).or_default().emptied.push_back(at);
     }
 
@@ -109,12 +109,12 @@ pub fn loader_seconds(spec: &Spec, samples: u64, bytes: u64) -> f64 {
 /// the loader for `load`: the mean over many calls.
 pub(crate) fn wait_for_loader(host: &HostSpec, device: f64, load: f64) -> f64 {
     match host.loader {
-        Loader::None | Loader::Synthetic => 0.0,
-        Loader::Sync => load,
-        Loader::Async => {
+        DataLoaderMode::None | DataLoaderMode::Synthetic => 0.0,
+        DataLoaderMode::Sync => load,
+        DataLoaderMode::Async => {
             let mut started: VecDeque<f64> = VecDeque::new();
             let (mut loaded, mut free, mut waited) = (0.0f64, 0.0f64, 0.0);
-            for call in 0..CALLS {
+            for call in 0..LOADER_SIMULATED_CALLS {
                 // A ring of so many calls: the next is loaded when the oldest was taken.
                 let room = match started.len() as u64 >= host.buffer_size {
                     true => started.pop_front().unwrap_or(0.0),
@@ -123,13 +123,13 @@ pub(crate) fn wait_for_loader(host: &HostSpec, device: f64, load: f64) -> f64 {
                 loaded = loaded.max(room) + load * (1.0 + host.sample_time_spread * noise(call));
                 let start = free.max(loaded);
                 // The first half fills the ring.
-                if call >= CALLS / 2 {
+                if call >= LOADER_SIMULATED_CALLS / 2 {
                     waited += start - free;
                 }
                 started.push_back(start);
                 free = start + device;
             }
-            waited / (CALLS - CALLS / 2) as f64
+            waited / (LOADER_SIMULATED_CALLS - LOADER_SIMULATED_CALLS / 2) as f64
         }
     }
 }

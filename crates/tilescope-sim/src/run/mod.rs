@@ -10,27 +10,27 @@ mod sums;
 
 pub use host::loader_seconds;
 
-use crate::compile::{Compiled, Fragment, HostCopy, Item, LeafCost, pass_name};
-use crate::schedule::{Slot, Turn, Update};
-use crate::spec::{Loader, OutputMode, OverlapIo, Spec};
-use clocks::Clocks;
-use host::Host;
+use crate::compile::{CompiledProgram, StageFragment, HostStreamCopy, FragmentItem, LeafProgramCost, pass_name};
+use crate::schedule::{ScheduleSlot, StageTurn, WeightUpdateTiming};
+use crate::spec::{DataLoaderMode, OutputMode, OverlapIo, Spec};
+use clocks::IpuClocks;
+use host::HostTimeline;
 use std::collections::BTreeSet;
-use sums::Sums;
+use sums::StepSequenceCache;
 use tilescope_report::units::{CycleRange, ProgramId, StepId};
 use tilescope_report::{Mark, MarkKind, Pass, Step, StepOnIpu};
 
 /// Takes the executed steps in program order, and the marks once their last step is out.
-pub trait Sink {
+pub trait StepSink {
     /// What can go wrong while taking a step.
     type Error;
 
     /// Whether each step matters. Where it does not, steps that one IPU does on its own are only
     /// counted, by [`Sink::skip`].
-    const EACH_STEP: bool = true;
+    const RECORDS_EACH_STEP: bool = true;
 
     /// Hears of `steps` steps of one IPU each that it does not get to see.
-    fn skip(&mut self, steps: u64) {
+    fn count_steps(&mut self, steps: u64) {
         let _ = steps;
     }
 
@@ -54,9 +54,9 @@ pub trait Sink {
 
 /// What a run will be like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rehearsal {
+pub struct DryRunSummary {
     /// Bars of the trace: one per step and IPU that takes part.
-    pub bars: u64,
+    pub trace_bars: u64,
     /// Cycles until the samples of the call are there.
     pub samples_ready: u64,
 }
@@ -65,10 +65,10 @@ pub struct Rehearsal {
 ///
 /// # Errors
 /// The first error of the sink.
-pub fn run<S: Sink>(
-    compiled: &Compiled,
+pub fn run<S: StepSink>(
+    compiled: &CompiledProgram,
     spec: &Spec,
-    rehearsal: &Rehearsal,
+    rehearsal: &DryRunSummary,
     sink: &mut S,
 ) -> Result<(), S::Error> {
     run_from(compiled, spec, rehearsal.samples_ready, sink).map(|_| ())
@@ -76,14 +76,14 @@ pub fn run<S: Sink>(
 
 /// Runs the program without keeping its steps: how many there are, and how long the loader makes a
 /// call wait.
-pub fn rehearse(compiled: &Compiled, spec: &Spec) -> Rehearsal {
-    struct Counter(u64);
-    impl Sink for Counter {
+pub fn dry_run(compiled: &CompiledProgram, spec: &Spec) -> DryRunSummary {
+    struct TraceBarCounter(u64);
+    impl StepSink for TraceBarCounter {
         type Error = std::convert::Infallible;
 
-        const EACH_STEP: bool = false;
+        const RECORDS_EACH_STEP: bool = false;
 
-        fn skip(&mut self, steps: u64) {
+        fn count_steps(&mut self, steps: u64) {
             self.0 += steps;
         }
 
@@ -96,20 +96,20 @@ pub fn rehearse(compiled: &Compiled, spec: &Spec) -> Rehearsal {
             Ok(())
         }
     }
-    let mut counter = Counter(0);
+    let mut counter = TraceBarCounter(0);
     let cycles = match run_from(compiled, spec, 0, &mut counter) {
         Ok(cycles) => cycles,
         Err(never) => match never {},
     };
     let clock = spec.target.chip.clock_hz as f64;
-    let (samples, bytes) = call_size(compiled, spec);
+    let (samples, bytes) = samples_and_bytes_per_call(compiled, spec);
     let load = loader_seconds(spec, samples, bytes);
     let wait = host::wait_for_loader(&spec.options.host, cycles as f64 / clock, load);
-    Rehearsal { bars: counter.0, samples_ready: (wait * clock).round() as u64 }
+    DryRunSummary { trace_bars: counter.0, samples_ready: (wait * clock).round() as u64 }
 }
 
 /// Samples of a host call, and the bytes of its inputs over all replicas.
-pub fn call_size(compiled: &Compiled, spec: &Spec) -> (u64, u64) {
+pub fn samples_and_bytes_per_call(compiled: &CompiledProgram, spec: &Spec) -> (u64, u64) {
     let options = &spec.options;
     let micro_batches = options.gradient_accumulation
         * options.device_iterations
@@ -119,28 +119,28 @@ pub fn call_size(compiled: &Compiled, spec: &Spec) -> (u64, u64) {
 }
 
 /// Runs the program and returns the cycle at which it ends.
-fn run_from<S: Sink>(
-    compiled: &Compiled,
+fn run_from<S: StepSink>(
+    compiled: &CompiledProgram,
     spec: &Spec,
     samples_ready: u64,
     sink: &mut S,
 ) -> Result<u64, S::Error> {
     let ipus = compiled.compilation.target.ipus_per_replica;
     let input_bytes = compiled.host_inputs.iter().map(|copy| copy.bytes_in).sum();
-    let mut runner = Runner {
+    let mut runner = ProgramRunner {
         compiled,
         spec,
         sink,
-        costs: Costs::new(compiled),
-        sums: Sums::default(),
+        costs: LeafCostTable::new(compiled),
+        sums: StepSequenceCache::default(),
         step: Step { program: ProgramId(0), ipus: Vec::new() },
-        clocks: Clocks::new(ipus),
-        host: Host::new(spec, input_bytes, samples_ready),
-        loaded: BTreeSet::new(),
-        all: (0..ipus).collect(),
-        next: 0,
+        clocks: IpuClocks::new(ipus),
+        host: HostTimeline::new(spec, input_bytes, samples_ready),
+        prefetched: BTreeSet::new(),
+        all_ipus: (0..ipus).collect(),
+        next_step: 0,
     };
-    let start = runner.here();
+    let start = runner.position();
     runner.prologue()?;
     runner.iterations()?;
     runner.mark(MarkKind::Run, "Engine::run #0", None, 0, &start)?;
@@ -149,18 +149,18 @@ fn run_from<S: Sink>(
 }
 
 /// What leaf programs cost, by their number.
-struct Costs(Vec<Option<LeafCost>>);
+struct LeafCostTable(Vec<Option<LeafProgramCost>>);
 
-impl Costs {
-    fn new(compiled: &Compiled) -> Self {
+impl LeafCostTable {
+    fn new(compiled: &CompiledProgram) -> Self {
         let mut costs = vec![None; compiled.compilation.programs.len()];
-        for (program, cost) in &compiled.costs {
+        for (program, cost) in &compiled.leaf_costs {
             costs[program.index()] = Some(*cost);
         }
         Self(costs)
     }
 
-    fn of(&self, program: ProgramId) -> &LeafCost {
+    fn cost_of(&self, program: ProgramId) -> &LeafProgramCost {
         let cost = self.0.get(program.index()).and_then(Option::as_ref);
         cost.unwrap_or_else(|| panic!("program {program:?} has no cost"))
     }
@@ -168,30 +168,30 @@ impl Costs {
 
 /// A place in the run: the next step, and the time on one IPU or the latest on all.
 #[derive(Clone, Copy)]
-struct Place {
+struct RunPosition {
     step: u64,
     cycle: u64,
 }
 
-struct Runner<'a, S> {
-    compiled: &'a Compiled,
+struct ProgramRunner<'a, S> {
+    compiled: &'a CompiledProgram,
     spec: &'a Spec,
     sink: &'a mut S,
-    costs: Costs,
-    sums: Sums,
+    costs: LeafCostTable,
+    sums: StepSequenceCache,
     /// The step being handed over; kept, so that steps take no memory from the heap.
     step: Step,
-    clocks: Clocks,
-    host: Host,
+    clocks: IpuClocks,
+    host: HostTimeline,
     /// Copies from the host whose next micro-batch is on the I/O tiles already.
-    loaded: BTreeSet<ProgramId>,
-    all: Vec<u32>,
-    next: u64,
+    prefetched: BTreeSet<ProgramId>,
+    all_ipus: Vec<u32>,
+    next_step: u64,
 }
 
-impl<'a, S: Sink> Runner<'a, S> {
-    fn here(&self) -> Place {
-        Place { step: self.next, cycle: self.clocks.latest() }
+impl<'a, S: StepSink> ProgramRunner<'a, S> {
+    fn position(&self) -> RunPosition {
+        RunPosition { step: self.next_step, cycle: self.clocks.latest() }
     }
 
     /// Ends a mark that began at `start` and concerns all IPUs.
@@ -201,9 +201,9 @@ impl<'a, S: Sink> Runner<'a, S> {
         label: &str,
         pass: Option<Pass>,
         index: u64,
-        start: &Place,
+        start: &RunPosition,
     ) -> Result<(), S::Error> {
-        let here = self.here();
+        let here = self.position();
         self.emit_mark(kind, label, None, pass, index, start, here.cycle)
     }
 
@@ -215,10 +215,10 @@ impl<'a, S: Sink> Runner<'a, S> {
         ipu: Option<u32>,
         pass: Option<Pass>,
         index: u64,
-        start: &Place,
+        start: &RunPosition,
         end_cycle: u64,
     ) -> Result<(), S::Error> {
-        if self.next == start.step {
+        if self.next_step == start.step {
             return Ok(());
         }
         self.sink.mark(&Mark {
@@ -227,7 +227,7 @@ impl<'a, S: Sink> Runner<'a, S> {
             ipu,
             pass,
             index,
-            steps: StepId(start.step)..StepId(self.next),
+            steps: StepId(start.step)..StepId(self.next_step),
             cycles: CycleRange::new(start.cycle, end_cycle),
         })
     }
@@ -237,7 +237,7 @@ impl<'a, S: Sink> Runner<'a, S> {
         program: ProgramId,
         ipus: impl IntoIterator<Item = StepOnIpu>,
     ) -> Result<(), S::Error> {
-        self.next += 1;
+        self.next_step += 1;
         self.step.program = program;
         self.step.ipus.clear();
         self.step.ipus.extend(ipus);
@@ -245,13 +245,13 @@ impl<'a, S: Sink> Runner<'a, S> {
     }
 
     /// What the loader of this call, and of those behind it, does meanwhile.
-    fn loader(&mut self, start: &Place) -> Result<(), S::Error> {
+    fn loader(&mut self, start: &RunPosition) -> Result<(), S::Error> {
         let ahead = match self.spec.options.host.loader {
-            Loader::None | Loader::Synthetic => return Ok(()),
-            Loader::Sync => false,
-            Loader::Async => true,
+            DataLoaderMode::None | DataLoaderMode::Synthetic => return Ok(()),
+            DataLoaderMode::Sync => false,
+            DataLoaderMode::Async => true,
         };
-        let (samples, bytes) = call_size(self.compiled, self.spec);
+        let (samples, bytes) = samples_and_bytes_per_call(self.compiled, self.spec);
         let seconds = loader_seconds(self.spec, samples, bytes);
         let cycles = (seconds * self.spec.target.chip.clock_hz as f64).round() as u64;
         let ready = self.host.samples_ready();
@@ -260,7 +260,7 @@ impl<'a, S: Sink> Runner<'a, S> {
             self.emit_mark(MarkKind::Loader, "this call", None, None, 0, start, ready)?;
         }
         if ahead && end > ready {
-            let start = Place { cycle: ready, ..*start };
+            let start = RunPosition { cycle: ready, ..*start };
             self.emit_mark(MarkKind::Loader, "a later call", None, None, 1, &start, end)?;
         }
         Ok(())
@@ -277,16 +277,16 @@ impl<'a, S: Sink> Runner<'a, S> {
     fn iterations(&mut self) -> Result<(), S::Error> {
         let schedule = &self.compiled.schedule;
         for iteration in 0..schedule.iterations {
-            let start = self.here();
+            let start = self.position();
             let mut phase_start = start;
             for (index, slot) in schedule.slots.iter().enumerate() {
-                let slot_start = self.here();
+                let slot_start = self.position();
                 if schedule.phased {
                     if index == 0 {
-                        self.fetch_ahead(slot)?;
+                        self.prefetch_remote_loads(slot)?;
                     }
                     if let Some(next) = schedule.slots.get(index + 1) {
-                        self.fetch_ahead(next)?;
+                        self.prefetch_remote_loads(next)?;
                     }
                 }
                 let next = self.next_slot(index, iteration);
@@ -302,15 +302,15 @@ impl<'a, S: Sink> Runner<'a, S> {
                     schedule.slots.get(index + 1).is_none_or(|next| next.phase != slot.phase);
                 if ends {
                     self.mark(MarkKind::Phase, slot.phase.name(), None, iteration, &phase_start)?;
-                    phase_start = self.here();
+                    phase_start = self.position();
                 }
                 let done = iteration as f64 + (index + 1) as f64 / schedule.slots.len() as f64;
                 self.sink.progress(done / schedule.iterations as f64);
             }
-            if schedule.update == Update::PerIteration {
+            if schedule.update == WeightUpdateTiming::PerIteration {
                 self.updates(iteration)?;
             }
-            self.hold_iteration()?;
+            self.framework_overhead()?;
             self.mark(
                 MarkKind::Iteration,
                 &format!("iteration {iteration}"),
@@ -337,8 +337,8 @@ impl<'a, S: Sink> Runner<'a, S> {
     }
 
     /// The slot behind this one, if the host's next micro-batch may come while this one works.
-    fn next_slot(&self, index: usize, iteration: u64) -> Option<&'a Slot> {
-        let compiled: &'a Compiled = self.compiled;
+    fn next_slot(&self, index: usize, iteration: u64) -> Option<&'a ScheduleSlot> {
+        let compiled: &'a CompiledProgram = self.compiled;
         let schedule = &compiled.schedule;
         let next = schedule.slots.get(index + 1);
         match self.spec.options.overlap_io {
@@ -352,24 +352,24 @@ impl<'a, S: Sink> Runner<'a, S> {
     }
 
     /// The slot whose streaming memory is fetched while this one works: the one behind it.
-    fn fetch_ahead(&mut self, slot: &Slot) -> Result<(), S::Error> {
+    fn prefetch_remote_loads(&mut self, slot: &ScheduleSlot) -> Result<(), S::Error> {
         let compiled = self.compiled;
         for turn in &slot.turns {
             if let Some(fragment) = compiled.fragment(turn.stage, turn.pass) {
-                self.items(&fragment.loads)?;
+                self.items(&fragment.remote_loads)?;
             }
         }
         Ok(())
     }
 
-    fn slot(&mut self, slot: &Slot, next: Option<&Slot>, iteration: u64) -> Result<(), S::Error> {
+    fn slot(&mut self, slot: &ScheduleSlot, next: Option<&ScheduleSlot>, iteration: u64) -> Result<(), S::Error> {
         let compiled = self.compiled;
         for copy in compiled.host_inputs.iter().filter(|copy| forward(slot, copy).is_some()) {
             self.input(copy)?;
         }
         if let Some(next) = next {
             for copy in compiled.host_inputs.iter().filter(|copy| forward(next, copy).is_some()) {
-                self.load_ahead(copy)?;
+                self.prefetch_input(copy)?;
             }
         }
         for turn in &slot.turns {
@@ -377,13 +377,13 @@ impl<'a, S: Sink> Runner<'a, S> {
         }
         for copy in &compiled.host_outputs {
             if let Some(turn) = forward(slot, copy) {
-                self.items(&copy.sum)?;
+                self.items(&copy.sum_items)?;
                 if self.sends_output(turn, iteration) {
                     self.output(copy)?;
                 }
             }
         }
-        for copy in compiled.link_copies.iter().filter(|_| slot.copies) {
+        for copy in compiled.link_copies.iter().filter(|_| slot.stage_copies_follow) {
             let works = |(stage, pass): &(usize, Pass)| {
                 slot.turns.iter().any(|turn| (turn.stage, turn.pass) == (*stage, *pass))
             };
@@ -395,7 +395,7 @@ impl<'a, S: Sink> Runner<'a, S> {
     }
 
     /// Whether the results of this turn's micro-batch go to the host.
-    fn sends_output(&self, turn: &Turn, iteration: u64) -> bool {
+    fn sends_output(&self, turn: &StageTurn, iteration: u64) -> bool {
         let schedule = &self.compiled.schedule;
         let batch = iteration * schedule.micro_batches + turn.micro_batch;
         match self.spec.options.output_mode {
@@ -409,13 +409,13 @@ impl<'a, S: Sink> Runner<'a, S> {
         }
     }
 
-    fn turn(&mut self, turn: &Turn, iteration: u64) -> Result<(), S::Error> {
+    fn turn(&mut self, turn: &StageTurn, iteration: u64) -> Result<(), S::Error> {
         let schedule = &self.compiled.schedule;
         let batch = iteration * schedule.micro_batches + turn.micro_batch;
         if let Some(fragment) = self.compiled.fragment(turn.stage, turn.pass) {
             self.fragment(fragment, MarkKind::Stage, batch)?;
         }
-        if turn.pass == Pass::Backward && schedule.update == Update::PerMicroBatch {
+        if turn.pass == Pass::Backward && schedule.update == WeightUpdateTiming::PerMicroBatch {
             self.update(turn.stage, batch)?;
         }
         Ok(())
@@ -423,12 +423,12 @@ impl<'a, S: Sink> Runner<'a, S> {
 
     fn fragment(
         &mut self,
-        fragment: &Fragment,
+        fragment: &StageFragment,
         kind: MarkKind,
         index: u64,
     ) -> Result<(), S::Error> {
         let ipu = fragment.ipu;
-        let start = Place { step: self.next, cycle: self.clocks.at(ipu) };
+        let start = RunPosition { step: self.next_step, cycle: self.clocks.at(ipu) };
         self.items(&fragment.items)?;
         let name = &self.compiled.placement.stages[fragment.stage].name;
         let label = format!("{name} {}", pass_name(fragment.pass));
@@ -436,26 +436,26 @@ impl<'a, S: Sink> Runner<'a, S> {
         self.emit_mark(kind, &label, Some(ipu), Some(fragment.pass), index, &start, end)
     }
 
-    fn items(&mut self, items: &[Item]) -> Result<(), S::Error> {
-        if !S::EACH_STEP
-            && let Some(sum) = self.sums.of(items, &self.costs)
+    fn items(&mut self, items: &[FragmentItem]) -> Result<(), S::Error> {
+        if !S::RECORDS_EACH_STEP
+            && let Some(sum) = self.sums.cost_of_sequence(items, &self.costs)
         {
-            self.clocks.pass(sum.ipu, sum.cycles);
-            self.next += sum.steps;
-            self.sink.skip(sum.steps);
+            self.clocks.advance(sum.ipu, sum.cycles);
+            self.next_step += sum.steps;
+            self.sink.count_steps(sum.steps);
             return Ok(());
         }
         for item in items {
             match item {
-                Item::Leaf(program) => {
-                    let on_ipu = self.clocks.spend(self.costs.of(*program));
+                FragmentItem::Leaf(program) => {
+                    let on_ipu = self.clocks.run_step(self.costs.cost_of(*program));
                     self.emit(*program, [on_ipu])?;
                 }
-                Item::HostSync { program, ipu } => {
-                    let ipus = self.compiled.sync_groups.with_host(*ipu);
+                FragmentItem::HostSync { program, ipu } => {
+                    let ipus = self.compiled.sync_groups.host_sync_group(*ipu);
                     self.external_sync(*program, ipus, 0)?;
                 }
-                Item::Loop { times, body } => {
+                FragmentItem::Loop { times, body } => {
                     for _ in 0..*times {
                         self.items(body)?;
                     }
@@ -467,7 +467,7 @@ impl<'a, S: Sink> Runner<'a, S> {
 }
 
 /// The turn of a slot that a host copy belongs to.
-fn forward<'a>(slot: &'a Slot, copy: &HostCopy) -> Option<&'a Turn> {
+fn forward<'a>(slot: &'a ScheduleSlot, copy: &HostStreamCopy) -> Option<&'a StageTurn> {
     slot.turns.iter().find(|turn| turn.stage == copy.stage && turn.pass == Pass::Forward)
 }
 

@@ -7,12 +7,12 @@ use tilescope_report::ProgramKind;
 
 /// Keeps everything.
 #[derive(Default)]
-struct Collected {
+struct CollectingSink {
     steps: Vec<Step>,
     marks: Vec<Mark>,
 }
 
-impl Sink for Collected {
+impl StepSink for CollectingSink {
     type Error = Infallible;
 
     fn step(&mut self, step: &Step) -> Result<(), Infallible> {
@@ -26,19 +26,19 @@ impl Sink for Collected {
     }
 }
 
-fn run_spec(name: &str, overrides: &[&str]) -> (Compiled, Collected) {
+fn run_spec(name: &str, overrides: &[&str]) -> (CompiledProgram, CollectingSink) {
     let overrides: Vec<String> = overrides.iter().map(|text| text.to_string()).collect();
     let source = SpecSource::find(name, &overrides).expect("spec");
     let spec = Spec::build(&source).expect("sane");
     let compiled = compile(&spec).expect("compiles");
-    let mut collected = Collected::default();
-    let rehearsal = rehearse(&compiled, &spec);
+    let mut collected = CollectingSink::default();
+    let rehearsal = dry_run(&compiled, &spec);
     match run(&compiled, &spec, &rehearsal, &mut collected) {
         Ok(()) => {}
         Err(never) => match never {},
     }
     let bars: usize = collected.steps.iter().map(|step| step.ipus.len()).sum();
-    assert_eq!(rehearsal.bars, bars as u64, "the rehearsal counts what is run");
+    assert_eq!(rehearsal.trace_bars, bars as u64, "the rehearsal counts what is run");
     (compiled, collected)
 }
 

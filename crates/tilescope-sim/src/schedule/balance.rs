@@ -4,16 +4,16 @@ use std::ops::Range;
 
 /// Splits `costs`, one per block in order, into at most `stages` stretches whose largest sum is
 /// least; among such splits the one whose earlier stretches are longer.
-pub(crate) fn balanced(costs: &[u64], stages: usize) -> Vec<Range<usize>> {
+pub(crate) fn split_balanced(costs: &[u64], stages: usize) -> Vec<Range<usize>> {
     let stages = stages.clamp(1, costs.len().max(1));
     let total: u64 = costs.iter().sum();
     let mut low = costs.iter().copied().max().unwrap_or(0);
     let mut high = total;
     while low < high {
         let middle = low + (high - low) / 2;
-        if fill(costs, middle).len() <= stages { high = middle } else { low = middle + 1 }
+        if split_within_bound(costs, middle).len() <= stages { high = middle } else { low = middle + 1 }
     }
-    let mut split = fill(costs, low);
+    let mut split = split_within_bound(costs, low);
     // Fewer stretches than stages: idle IPUs help nobody, so the largest ones are cut.
     while split.len() < stages {
         let longest = (0..split.len())
@@ -21,7 +21,7 @@ pub(crate) fn balanced(costs: &[u64], stages: usize) -> Vec<Range<usize>> {
             .max_by_key(|at| costs[split[*at].clone()].iter().sum::<u64>());
         let Some(at) = longest else { break };
         let whole = split[at].clone();
-        let parts = balanced(&costs[whole.clone()], 2);
+        let parts = split_balanced(&costs[whole.clone()], 2);
         let cut = whole.start + parts[0].len();
         split.splice(at..=at, [whole.start..cut, cut..whole.end]);
     }
@@ -29,7 +29,7 @@ pub(crate) fn balanced(costs: &[u64], stages: usize) -> Vec<Range<usize>> {
 }
 
 /// Longest stretches from the front that cost no more than `bound` each.
-fn fill(costs: &[u64], bound: u64) -> Vec<Range<usize>> {
+fn split_within_bound(costs: &[u64], bound: u64) -> Vec<Range<usize>> {
     let mut split = Vec::new();
     let (mut start, mut sum) = (0, 0);
     for (at, cost) in costs.iter().enumerate() {
@@ -62,7 +62,7 @@ mod tests {
         fn no_other_split_has_a_shorter_longest_stage(
             costs in proptest::collection::vec(1u64..100, 1..9), stages in 1usize..5
         ) {
-            let split = balanced(&costs, stages);
+            let split = split_balanced(&costs, stages);
             prop_assert_eq!(split.len(), stages.min(costs.len()));
             prop_assert_eq!(split[0].start, 0);
             prop_assert_eq!(split[split.len() - 1].end, costs.len());

@@ -6,18 +6,18 @@ mod placement;
 mod sharded;
 mod sync;
 
-pub(crate) use balance::balanced;
-pub(crate) use pipeline::PipelineForm;
-pub(crate) use placement::Placement;
+pub(crate) use balance::split_balanced;
+pub(crate) use pipeline::PipelineTiming;
+pub(crate) use placement::StagePlacement;
 pub(crate) use sharded::sharded_slots;
 pub(crate) use sync::SyncGroups;
 
-use crate::spec::{self, Execution, Options};
+use crate::spec::{self, ExecutionStrategy, SpecOptions};
 use tilescope_report::Pass;
 
 /// Part of a pipeline's life a slot belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum PipelinePhase {
     /// The pipeline fills: not all stages have work.
     RampUp,
     /// All stages work.
@@ -26,7 +26,7 @@ pub enum Phase {
     RampDown,
 }
 
-impl Phase {
+impl PipelinePhase {
     /// Words for people.
     pub fn name(self) -> &'static str {
         match self {
@@ -39,7 +39,7 @@ impl Phase {
 
 /// One pass of one stage for one micro-batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct StageTurn {
     /// The stage.
     pub stage: usize,
     /// Forward or backward.
@@ -50,28 +50,28 @@ pub struct Turn {
 
 /// What happens between two exchanges of activations: each IPU takes its turns in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Slot {
+pub struct ScheduleSlot {
     /// Ramp-up, main or ramp-down.
-    pub phase: Phase,
+    pub phase: PipelinePhase,
     /// Turns in program order: forward before backward on one IPU.
-    pub turns: Vec<Turn>,
+    pub turns: Vec<StageTurn>,
     /// Whether activations move to other IPUs afterwards.
-    pub copies: bool,
+    pub stage_copies_follow: bool,
 }
 
 /// When everything happens in one host call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Schedule {
+pub struct ExecutionSchedule {
     /// Times the slots are run through.
     pub iterations: u64,
     /// Slots of one iteration.
-    pub slots: Vec<Slot>,
+    pub slots: Vec<ScheduleSlot>,
     /// Micro-batches of one iteration.
     pub micro_batches: u64,
     /// When weights are updated.
-    pub update: Update,
+    pub update: WeightUpdateTiming,
     /// When copies between stages are made.
-    pub copying: Copying,
+    pub copying: StageCopyTiming,
     /// Micro-batches each stage keeps for its backward pass.
     pub stash_depths: Vec<u64>,
     /// Whether weights come from streaming memory, those of the next stage while this one works.
@@ -80,7 +80,7 @@ pub struct Schedule {
 
 /// When weights are updated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Update {
+pub enum WeightUpdateTiming {
     /// Never: inference.
     Never,
     /// Once, after all slots of an iteration.
@@ -91,7 +91,7 @@ pub enum Update {
 
 /// When copies between stages are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Copying {
+pub enum StageCopyTiming {
     /// All together after each slot.
     EverySlot,
     /// Together after each slot, those of the stages that worked in it; every other slot is alike.
@@ -100,35 +100,35 @@ pub enum Copying {
     AfterEachPass,
 }
 
-impl Schedule {
+impl ExecutionSchedule {
     /// The schedule of a program with `stages` stages.
     ///
     /// A pipeline that does not accumulate gradients runs on over all device iterations, as does
     /// an inference pipeline: it fills once.
-    pub(crate) fn new(options: &Options, stages: usize, training: bool) -> Self {
+    pub(crate) fn new(options: &SpecOptions, stages: usize, training: bool) -> Self {
         let (accumulation, iterations) = (options.gradient_accumulation, options.device_iterations);
-        let pipelined = options.execution == Execution::Pipelined && stages > 1;
+        let pipelined = options.execution == ExecutionStrategy::Pipelined && stages > 1;
         let schedule = options.pipeline_schedule;
-        let overlapping = pipelined && schedule != spec::Schedule::Sequential;
+        let overlapping = pipelined && schedule != spec::PipelineSchedule::Sequential;
         let continuous = overlapping && (!training || accumulation == 1);
         let (iterations, micro_batches) =
             if continuous { (1, accumulation * iterations) } else { (iterations, accumulation) };
-        let form = PipelineForm::new(stages, schedule, options.stash_convention, training);
+        let form = PipelineTiming::new(stages, schedule, options.stash_convention, training);
         let slots = if pipelined {
             form.slots(micro_batches)
         } else {
             sharded_slots(stages, micro_batches, training)
         };
         let update = match (training, continuous) {
-            (false, _) => Update::Never,
-            (true, false) => Update::PerIteration,
-            (true, true) => Update::PerMicroBatch,
+            (false, _) => WeightUpdateTiming::Never,
+            (true, false) => WeightUpdateTiming::PerIteration,
+            (true, true) => WeightUpdateTiming::PerMicroBatch,
         };
         let copying = match (pipelined, schedule) {
-            (true, spec::Schedule::Grouped) => Copying::EverySlot,
-            (true, spec::Schedule::Interleaved) if training => Copying::EveryOtherSlot,
-            (true, spec::Schedule::Interleaved) => Copying::EverySlot,
-            _ => Copying::AfterEachPass,
+            (true, spec::PipelineSchedule::Grouped) => StageCopyTiming::EverySlot,
+            (true, spec::PipelineSchedule::Interleaved) if training => StageCopyTiming::EveryOtherSlot,
+            (true, spec::PipelineSchedule::Interleaved) => StageCopyTiming::EverySlot,
+            _ => StageCopyTiming::AfterEachPass,
         };
         let depth = |stage| if pipelined { form.stash_depth(stage) } else { 1 };
         Self {
@@ -138,7 +138,7 @@ impl Schedule {
             update,
             copying,
             stash_depths: (0..stages).map(depth).collect(),
-            phased: options.execution == Execution::Phased,
+            phased: options.execution == ExecutionStrategy::Phased,
         }
     }
 }

@@ -18,42 +18,42 @@
 //! slots, so that `2S + 1` slots fill the pipeline. Interleaved: TensorFlow's
 //! driver/visitors/pipeline_visitor_utils.h, one pass per IPU and slot.
 
-use super::{Phase, Slot, Turn};
-use crate::spec::{Schedule, StashConvention};
+use super::{PipelinePhase, ScheduleSlot, StageTurn};
+use crate::spec::{PipelineSchedule, StashConvention};
 use tilescope_report::Pass;
 
 /// When a micro-batch is where, in slots behind its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PipelineForm {
+pub(crate) struct PipelineTiming {
     /// Forward stages.
     pub stages: u64,
     /// Slots from the start of one micro-batch to the start of the next.
     pub spacing: u64,
     /// Slots a micro-batch takes from its first pass to its last.
     pub length: u64,
-    schedule: Schedule,
+    schedule: PipelineSchedule,
     convention: StashConvention,
     training: bool,
 }
 
-impl PipelineForm {
+impl PipelineTiming {
     /// The form of a schedule.
     pub(crate) fn new(
         stages: usize,
-        schedule: Schedule,
+        schedule: PipelineSchedule,
         convention: StashConvention,
         training: bool,
     ) -> Self {
         let stages = stages as u64;
         let length = match (training, schedule, convention) {
             (false, ..) => stages,
-            (true, Schedule::Grouped, StashConvention::Popart) => 2 * stages - 1,
-            (true, Schedule::Grouped, StashConvention::Seed) => 2 * stages + 1,
-            (true, Schedule::Interleaved | Schedule::Sequential, _) => 2 * stages,
+            (true, PipelineSchedule::Grouped, StashConvention::Popart) => 2 * stages - 1,
+            (true, PipelineSchedule::Grouped, StashConvention::Seed) => 2 * stages + 1,
+            (true, PipelineSchedule::Interleaved | PipelineSchedule::Sequential, _) => 2 * stages,
         };
         let spacing = match (training, schedule) {
-            (_, Schedule::Sequential) => length,
-            (true, Schedule::Interleaved) => 2,
+            (_, PipelineSchedule::Sequential) => length,
+            (true, PipelineSchedule::Interleaved) => 2,
             _ => 1,
         };
         Self { stages, spacing, length, schedule, convention, training }
@@ -80,21 +80,21 @@ impl PipelineForm {
         }
         let to_the_end = self.stages - stage as u64;
         match (self.schedule, self.convention) {
-            (Schedule::Sequential, _) => 1,
-            (Schedule::Grouped, StashConvention::Popart) => 2 * (to_the_end - 1) + 1,
-            (Schedule::Grouped, StashConvention::Seed) => 2 * to_the_end + 1,
-            (Schedule::Interleaved, StashConvention::Popart) => to_the_end,
-            (Schedule::Interleaved, StashConvention::Seed) => self.stages + 1,
+            (PipelineSchedule::Sequential, _) => 1,
+            (PipelineSchedule::Grouped, StashConvention::Popart) => 2 * (to_the_end - 1) + 1,
+            (PipelineSchedule::Grouped, StashConvention::Seed) => 2 * to_the_end + 1,
+            (PipelineSchedule::Interleaved, StashConvention::Popart) => to_the_end,
+            (PipelineSchedule::Interleaved, StashConvention::Seed) => self.stages + 1,
         }
     }
 
     /// Slots of one iteration over `micro_batches`: ramp-up, main and ramp-down.
-    pub(crate) fn slots(&self, micro_batches: u64) -> Vec<Slot> {
+    pub(crate) fn slots(&self, micro_batches: u64) -> Vec<ScheduleSlot> {
         let last = self.spacing * (micro_batches - 1) + self.length;
-        (0..last).map(|at| self.at(at, micro_batches)).collect()
+        (0..last).map(|at| self.slot_at(at, micro_batches)).collect()
     }
 
-    fn at(&self, at: u64, micro_batches: u64) -> Slot {
+    fn slot_at(&self, at: u64, micro_batches: u64) -> ScheduleSlot {
         // The micro-batch that started so many slots ago, if one did.
         let batch = |ago: u64| {
             let start = at.checked_sub(ago).filter(|start| start.is_multiple_of(self.spacing))?;
@@ -105,17 +105,17 @@ impl PipelineForm {
             for pass in [Pass::Forward, Pass::Backward] {
                 let wanted = pass == Pass::Forward || self.training;
                 let micro_batch = batch(self.slot(stage, pass)).filter(|_| wanted);
-                turns.extend(micro_batch.map(|micro_batch| Turn { stage, pass, micro_batch }));
+                turns.extend(micro_batch.map(|micro_batch| StageTurn { stage, pass, micro_batch }));
             }
         }
         let phase = if at + self.spacing < self.length {
-            Phase::RampUp
+            PipelinePhase::RampUp
         } else if at < self.spacing * micro_batches {
-            Phase::Main
+            PipelinePhase::Main
         } else {
-            Phase::RampDown
+            PipelinePhase::RampDown
         };
-        Slot { phase, turns, copies: true }
+        ScheduleSlot { phase, turns, stage_copies_follow: true }
     }
 }
 
@@ -125,20 +125,20 @@ mod tests {
     use proptest::prelude::*;
 
     /// Slot in which a stage makes a pass for a micro-batch.
-    fn when(slots: &[Slot], stage: usize, pass: Pass, micro_batch: u64) -> usize {
-        let wanted = Turn { stage, pass, micro_batch };
+    fn when(slots: &[ScheduleSlot], stage: usize, pass: Pass, micro_batch: u64) -> usize {
+        let wanted = StageTurn { stage, pass, micro_batch };
         slots.iter().position(|slot| slot.turns.contains(&wanted)).expect("every turn is taken")
     }
 
-    fn any_form() -> impl Strategy<Value = PipelineForm> {
+    fn any_form() -> impl Strategy<Value = PipelineTiming> {
         let schedule = prop_oneof![
-            Just(Schedule::Grouped),
-            Just(Schedule::Interleaved),
-            Just(Schedule::Sequential)
+            Just(PipelineSchedule::Grouped),
+            Just(PipelineSchedule::Interleaved),
+            Just(PipelineSchedule::Sequential)
         ];
         let convention = prop_oneof![Just(StashConvention::Popart), Just(StashConvention::Seed)];
         (1usize..9, schedule, convention).prop_map(|(stages, schedule, convention)| {
-            PipelineForm::new(stages, schedule, convention, true)
+            PipelineTiming::new(stages, schedule, convention, true)
         })
     }
 
@@ -180,10 +180,10 @@ mod tests {
     fn all_stages_are_busy_exactly_in_the_main_phase() {
         for stages in [2usize, 4, 8] {
             for convention in [StashConvention::Popart, StashConvention::Seed] {
-                let form = PipelineForm::new(stages, Schedule::Grouped, convention, true);
+                let form = PipelineTiming::new(stages, PipelineSchedule::Grouped, convention, true);
                 for slot in form.slots(30) {
                     let full = slot.turns.len() == 2 * stages;
-                    assert_eq!(full, slot.phase == Phase::Main);
+                    assert_eq!(full, slot.phase == PipelinePhase::Main);
                 }
             }
         }
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn interleaved_ipus_make_one_pass_at_a_time() {
-        let form = PipelineForm::new(4, Schedule::Interleaved, StashConvention::Popart, true);
+        let form = PipelineTiming::new(4, PipelineSchedule::Interleaved, StashConvention::Popart, true);
         for slot in form.slots(10) {
             let mut stages: Vec<usize> = slot.turns.iter().map(|turn| turn.stage).collect();
             stages.dedup();

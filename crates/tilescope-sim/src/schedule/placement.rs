@@ -1,9 +1,9 @@
 //! Which IPU runs which block.
 
-use super::balance::balanced;
-use super::pipeline::PipelineForm;
-use crate::graph::{BlockId, Graph};
-use crate::spec::{AutoStage, Execution, Schedule, Spec, SpecError, Stage};
+use super::balance::split_balanced;
+use super::pipeline::PipelineTiming;
+use crate::graph::{BlockId, ModelGraph};
+use crate::spec::{AutoStage, ExecutionStrategy, PipelineSchedule, Spec, SpecError, StageSpec};
 
 /// A stage with its IPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct PlacedStage {
 
 /// Where each block of a graph runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Placement {
+pub struct StagePlacement {
     /// Stages in the order of the forward pass.
     pub stages: Vec<PlacedStage>,
     stage_of_block: Vec<usize>,
@@ -25,14 +25,14 @@ pub struct Placement {
 /// Cycles of each block for one micro-batch, forward and backward, where they are asked for.
 pub(crate) type BlockCosts<'a> = &'a dyn Fn() -> Vec<u64>;
 
-impl Placement {
+impl StagePlacement {
     /// Places the blocks of `graph` as `spec` says.
     ///
     /// # Errors
     /// Blocks that are unknown, missing, twice or out of order; stages on IPUs that are not there;
     /// an accumulation too small to fill the pipeline.
-    pub(crate) fn new(spec: &Spec, graph: &Graph, costs: BlockCosts) -> Result<Self, SpecError> {
-        let stages = written_or_automatic(spec, graph, costs);
+    pub(crate) fn new(spec: &Spec, graph: &ModelGraph, costs: BlockCosts) -> Result<Self, SpecError> {
+        let stages = resolve_stages(spec, graph, costs);
         let path = "options.stages";
         let mut stage_of_block = vec![None; graph.blocks.len()];
         for (position, stage) in stages.iter().enumerate() {
@@ -60,7 +60,7 @@ impl Placement {
         }
         check_ipus(spec, &stages)?;
         check_accumulation(spec, stages.len())?;
-        let place = |stage: Stage| PlacedStage { name: stage.blocks.join("+"), ipu: stage.ipu };
+        let place = |stage: StageSpec| PlacedStage { name: stage.blocks.join("+"), ipu: stage.ipu };
         Ok(Self { stages: stages.into_iter().map(place).collect(), stage_of_block })
     }
 
@@ -71,7 +71,7 @@ impl Placement {
 }
 
 /// The stages of the spec; where it has none, those its automatic staging makes.
-fn written_or_automatic(spec: &Spec, graph: &Graph, costs: BlockCosts) -> Vec<Stage> {
+fn resolve_stages(spec: &Spec, graph: &ModelGraph, costs: BlockCosts) -> Vec<StageSpec> {
     if !spec.options.stages.is_empty() {
         return spec.options.stages.clone();
     }
@@ -84,10 +84,10 @@ fn written_or_automatic(spec: &Spec, graph: &Graph, costs: BlockCosts) -> Vec<St
             let start = |part: usize| part * blocks / parts;
             (0..parts).map(|part| start(part)..start(part + 1)).collect()
         }
-        AutoStage::Balanced => balanced(&costs(), ipus),
+        AutoStage::Balanced => split_balanced(&costs(), ipus),
     };
-    let phased = spec.options.execution == Execution::Phased;
-    let stage = |(position, part): (usize, std::ops::Range<usize>)| Stage {
+    let phased = spec.options.execution == ExecutionStrategy::Phased;
+    let stage = |(position, part): (usize, std::ops::Range<usize>)| StageSpec {
         blocks: graph.blocks[part].to_vec(),
         ipu: if phased { phase_ipu(position, spec.target.ipus) } else { position as u32 },
     };
@@ -103,7 +103,7 @@ fn phase_ipu(stage: usize, ipus: u32) -> u32 {
     2 * part + phase % 2
 }
 
-fn check_ipus(spec: &Spec, stages: &[Stage]) -> Result<(), SpecError> {
+fn check_ipus(spec: &Spec, stages: &[StageSpec]) -> Result<(), SpecError> {
     let ipus = spec.target.ipus;
     for (position, stage) in stages.iter().enumerate() {
         if stage.ipu >= ipus {
@@ -112,8 +112,8 @@ fn check_ipus(spec: &Spec, stages: &[Stage]) -> Result<(), SpecError> {
             return Err(spec.refuse("options.stages", problem));
         }
         let shared = stages[..position].iter().any(|earlier| earlier.ipu == stage.ipu);
-        let interleaved = spec.options.pipeline_schedule == Schedule::Interleaved;
-        if shared && interleaved && spec.options.execution == Execution::Pipelined {
+        let interleaved = spec.options.pipeline_schedule == PipelineSchedule::Interleaved;
+        if shared && interleaved && spec.options.execution == ExecutionStrategy::Pipelined {
             let problem = format!(
                 "two stages are on IPU {}; the interleaved schedule takes one stage per IPU",
                 stage.ipu
@@ -128,14 +128,14 @@ fn check_ipus(spec: &Spec, stages: &[Stage]) -> Result<(), SpecError> {
 /// micro-batches as fill it.
 fn check_accumulation(spec: &Spec, stages: usize) -> Result<(), SpecError> {
     let options = &spec.options;
-    let overlapping = options.execution == Execution::Pipelined
-        && options.pipeline_schedule != Schedule::Sequential;
+    let overlapping = options.execution == ExecutionStrategy::Pipelined
+        && options.pipeline_schedule != PipelineSchedule::Sequential;
     if !overlapping || stages < 2 {
         return Ok(());
     }
     let training = spec.model.training;
     let schedule = options.pipeline_schedule;
-    let form = PipelineForm::new(stages, schedule, options.stash_convention, training);
+    let form = PipelineTiming::new(stages, schedule, options.stash_convention, training);
     let fewest = form.fewest_micro_batches();
     let accumulation = options.gradient_accumulation;
     if training && (2..fewest).contains(&accumulation) {

@@ -28,7 +28,7 @@ impl SyncGroups {
     }
 
     /// The IPUs that wait when one of them copies from or to the host.
-    pub fn with_host(&self, ipu: u32) -> &[u32] {
+    pub fn host_sync_group(&self, ipu: u32) -> &[u32] {
         self.gs2.iter().find(|part| part.contains(&ipu)).map_or(&[], Vec::as_slice)
     }
 
@@ -64,7 +64,7 @@ mod tests {
             for ipus in [1, 2, 4, 8, 16] {
                 let groups = SyncGroups::new(pattern, ipus);
                 for ipu in 0..ipus {
-                    assert!(groups.with_host(ipu).contains(&ipu));
+                    assert!(groups.host_sync_group(ipu).contains(&ipu));
                 }
                 assert_eq!(groups.gs2.iter().flatten().count() as u32, ipus);
             }

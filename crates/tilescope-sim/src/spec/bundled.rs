@@ -2,14 +2,14 @@
 
 /// A spec compiled into the program.
 #[derive(Clone, Copy, Debug)]
-pub struct Bundled {
+pub struct BundledSpecText {
     /// Name that can be used wherever a spec is asked for.
     pub name: &'static str,
     /// TOML text; its first comment line says what it is.
     pub text: &'static str,
 }
 
-impl Bundled {
+impl BundledSpecText {
     /// The first comment line.
     pub fn about(&self) -> &'static str {
         self.text.lines().next().unwrap_or("").trim_start_matches('#').trim()
@@ -18,7 +18,7 @@ impl Bundled {
 
 macro_rules! spec {
     ($name:literal) => {
-        Bundled {
+        BundledSpecText {
             name: $name,
             text: include_str!(concat!("../../../../assets/specs/", $name, ".toml")),
         }
@@ -26,7 +26,7 @@ macro_rules! spec {
 }
 
 /// Every bundled spec, sorted by name.
-pub const BUNDLED: &[Bundled] = &[
+pub const BUNDLED_SPECS: &[BundledSpecText] = &[
     spec!("adder"),
     spec!("bert_base_pod16"),
     spec!("bert_large_pod16"),
@@ -53,6 +53,6 @@ pub const BUNDLED: &[Bundled] = &[
 ];
 
 /// The bundled spec of that name.
-pub fn bundled(name: &str) -> Option<&'static Bundled> {
-    BUNDLED.iter().find(|spec| spec.name == name)
+pub fn find_bundled_spec(name: &str) -> Option<&'static BundledSpecText> {
+    BUNDLED_SPECS.iter().find(|spec| spec.name == name)
 }

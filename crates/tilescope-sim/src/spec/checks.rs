@@ -1,14 +1,14 @@
 //! What concerns several keys at once: combinations that no machine runs are refused here.
 
-use super::choices::{Execution, OutputMode, OverlapIo, Recomputation, Schedule};
-use super::{Spec, SpecError, Values};
+use super::choices::{ExecutionStrategy, OutputMode, OverlapIo, RecomputationType, PipelineSchedule};
+use super::{Spec, SpecError, CheckedSpecValues};
 use crate::targets;
 
 /// Fewest I/O tiles PopART takes (willow/src/popx/irlowering.cpp).
-const FEWEST_IO_TILES: u32 = 32;
+const MIN_IO_TILES: u32 = 32;
 
 /// Refuses what does not go together.
-pub(super) fn check(values: &Values, spec: &Spec) -> Result<(), SpecError> {
+pub(super) fn check(values: &CheckedSpecValues, spec: &Spec) -> Result<(), SpecError> {
     let problems = [
         system(spec),
         instances(spec),
@@ -24,18 +24,18 @@ pub(super) fn check(values: &Values, spec: &Spec) -> Result<(), SpecError> {
     }
 }
 
-type Problem = Option<(&'static str, String)>;
+type SpecConflict = Option<(&'static str, String)>;
 
 /// All replicas must find room: their IPUs, rounded up to a power of two.
-fn system(spec: &Spec) -> Problem {
+fn system(spec: &Spec) -> SpecConflict {
     let system = spec.target.system;
-    let wanted = spec.ipus_in_all();
+    let wanted = spec.total_ipus();
     if wanted <= system.ipus {
         return None;
     }
     let replicas = spec.options.replication_factor;
     let ipus = spec.target.ipus * spec.options.tensor_parallel;
-    let next = match targets::next_that_fits(system, wanted) {
+    let next = match targets::smallest_system_with(system, wanted) {
         Some(next) => format!("the next system that fits is {:?}", next.name),
         None => format!("no system of {} has as many", system.chip.architecture),
     };
@@ -46,7 +46,7 @@ fn system(spec: &Spec) -> Problem {
     Some(("target.name", problem))
 }
 
-fn instances(spec: &Spec) -> Problem {
+fn instances(spec: &Spec) -> SpecConflict {
     let (instances, replicas) = (spec.options.num_instances, spec.options.replication_factor);
     (!replicas.is_multiple_of(instances)).then(|| {
         let problem = format!("{instances} instances cannot share {replicas} replicas evenly");
@@ -54,7 +54,7 @@ fn instances(spec: &Spec) -> Problem {
     })
 }
 
-fn io_tiles(spec: &Spec) -> Problem {
+fn io_tiles(spec: &Spec) -> SpecConflict {
     let (io, tiles) = (spec.options.num_io_tiles, spec.target.chip.tiles);
     let location = &spec.options.location;
     let moved = [
@@ -68,8 +68,8 @@ fn io_tiles(spec: &Spec) -> Problem {
         return asks
             .map(|(key, _)| (key, "there are no I/O tiles; set options.num_io_tiles".into()));
     }
-    let problem = if io < FEWEST_IO_TILES {
-        format!("at least {FEWEST_IO_TILES} I/O tiles are needed, not {io}")
+    let problem = if io < MIN_IO_TILES {
+        format!("at least {MIN_IO_TILES} I/O tiles are needed, not {io}")
     } else if !io.is_multiple_of(2) {
         format!("an even number of I/O tiles is needed, not {io}")
     } else if io >= tiles {
@@ -82,7 +82,7 @@ fn io_tiles(spec: &Spec) -> Problem {
 
 /// Overlap needs tiles of its own and a schedule it can hide in: a program on one IPU or a grouped
 /// pipeline (memory guide, section 4.4.2; SDK 2.3).
-fn overlap(spec: &Spec) -> Problem {
+fn overlap(spec: &Spec) -> SpecConflict {
     let options = &spec.options;
     if options.overlap_io == OverlapIo::None {
         return None;
@@ -92,25 +92,25 @@ fn overlap(spec: &Spec) -> Problem {
         return Some((key, "overlap needs tiles of its own; set options.num_io_tiles".into()));
     }
     let grouped =
-        options.execution == Execution::Pipelined && options.pipeline_schedule == Schedule::Grouped;
+        options.execution == ExecutionStrategy::Pipelined && options.pipeline_schedule == PipelineSchedule::Grouped;
     (spec.target.ipus > 1 && !grouped).then(|| {
         let problem = "host copies overlap only on one IPU or in a grouped pipeline";
         (key, problem.to_string())
     })
 }
 
-fn schedule(spec: &Spec) -> Problem {
+fn schedule(spec: &Spec) -> SpecConflict {
     let options = &spec.options;
-    if options.execution == Execution::Phased && !matches!(spec.target.ipus, 2 | 4) {
+    if options.execution == ExecutionStrategy::Phased && !matches!(spec.target.ipus, 2 | 4) {
         let problem = "phases alternate between two IPUs or two pairs; target.ipus must be 2 or 4";
         return Some(("options.execution", problem.into()));
     }
-    if options.recomputation != Recomputation::None && !spec.model.training {
+    if options.recomputation != RecomputationType::None && !spec.model.training {
         let problem = "there is nothing to recompute: the model is not trained";
         return Some(("options.recomputation", problem.into()));
     }
     let location = &options.location;
-    if location.sharded_state && options.replication_factor < 2 {
+    if location.replicated_tensor_sharding && options.replication_factor < 2 {
         let key = "options.location.optimizer_state.replicated_tensor_sharding";
         return Some((
             key,
@@ -120,13 +120,13 @@ fn schedule(spec: &Spec) -> Problem {
     None
 }
 
-fn outputs(values: &Values, spec: &Spec) -> Problem {
+fn outputs(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
     let key = "options.output_return_period";
     (values.is_set(key) && spec.options.output_mode != OutputMode::EveryN)
         .then(|| (key, "a period means something with output_mode = \"every_n\" only".to_string()))
 }
 
-fn parts(values: &Values, spec: &Spec) -> Problem {
+fn parts(values: &CheckedSpecValues, spec: &Spec) -> SpecConflict {
     let key = "options.serialize_matmul_factor";
     (values.is_set(key) && spec.options.serialisation.is_none())
         .then(|| (key, "there is nothing to cut; set options.serialize_matmul".to_string()))

@@ -1,6 +1,6 @@
 //! Options that are one of several words.
 
-use super::Values;
+use super::CheckedSpecValues;
 
 /// Words of a key that become values of an enum.
 macro_rules! words {
@@ -13,7 +13,7 @@ macro_rules! words {
         }
 
         impl $name {
-            pub(super) fn read(values: &Values, path: &str) -> Self {
+            pub(super) fn read(values: &CheckedSpecValues, path: &str) -> Self {
                 match values.text(path).as_str() {
                     $($word => Self::$item,)+
                     other => panic!("KEYS allows {other:?} for {path}, the options do not"),
@@ -25,7 +25,7 @@ macro_rules! words {
 
 words! {
     /// How stages share the IPUs.
-    Execution {
+    ExecutionStrategy {
         /// Several micro-batches in flight.
         Pipelined = "pipelined",
         /// One micro-batch at a time.
@@ -49,7 +49,7 @@ words! {
 
 words! {
     /// Order of passes in a pipeline.
-    Schedule {
+    PipelineSchedule {
         /// Each IPU makes a forward and a backward pass per slot.
         Grouped = "grouped",
         /// Each IPU makes one pass per slot, forward and backward in turn.
@@ -71,7 +71,7 @@ words! {
 
 words! {
     /// What the backward pass computes again.
-    Recomputation {
+    RecomputationType {
         /// Nothing: all activations are kept.
         None = "none",
         /// Chosen by the program: each block from its inputs.
@@ -123,7 +123,7 @@ words! {
 
 words! {
     /// Element type of samples on their way to the IPU.
-    InputType {
+    StreamInputType {
         /// That of the model.
         Model = "model",
         /// float32.
@@ -137,7 +137,7 @@ words! {
 
 words! {
     /// Where samples come from.
-    Loader {
+    DataLoaderMode {
         /// Always ready: only stream callbacks take time.
         None = "none",
         /// Loaded while the call before runs.
@@ -151,7 +151,7 @@ words! {
 
 words! {
     /// Which dimension linear layers are cut along.
-    SerializeMatmul {
+    SerializeMatMulOption {
         /// None: layers stay whole.
         None = "none",
         /// Rows of the input.

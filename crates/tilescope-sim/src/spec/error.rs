@@ -1,12 +1,12 @@
 //! Errors that say what is wrong, where, and what would be right.
 
-use super::keys::Form;
-use super::value::Value;
+use super::keys::SpecKeyType;
+use super::value::SpecValue;
 use std::fmt;
 
 /// Where a value was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Location {
+pub enum SpecLocation {
     /// A line of a file, counted from 1.
     Line {
         /// Path or name of the spec.
@@ -17,15 +17,15 @@ pub enum Location {
     /// A `--set` argument.
     Override,
     /// Nowhere: the key is missing.
-    Whole,
+    NotWritten,
 }
 
-impl fmt::Display for Location {
+impl fmt::Display for SpecLocation {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Self::Line { file, line } => write!(f, "{file}:{line}: "),
             Self::Override => f.write_str("--set: "),
-            Self::Whole => Ok(()),
+            Self::NotWritten => Ok(()),
         }
     }
 }
@@ -34,7 +34,7 @@ impl fmt::Display for Location {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct SpecError {
     /// Where.
-    pub location: Location,
+    pub location: SpecLocation,
     /// Dotted path of the key; empty where the file as a whole is meant.
     pub key: String,
     /// What is wrong and what was expected.
@@ -58,7 +58,7 @@ impl fmt::Display for SpecError {
 }
 
 impl SpecError {
-    pub(super) fn new(location: Location, key: &str, problem: impl Into<String>) -> Self {
+    pub(super) fn new(location: SpecLocation, key: &str, problem: impl Into<String>) -> Self {
         Self { location, key: key.to_string(), problem: problem.into(), hint: None }
     }
 
@@ -72,8 +72,8 @@ impl SpecError {
     }
 
     /// Adds the nearest allowed word where `form` has a fixed list of them.
-    pub(super) fn choices(mut self, form: &Form, value: &Value) -> Self {
-        if let (Form::OneOf(words), Value::Text(word)) = (form, value) {
+    pub(super) fn choices(mut self, form: &SpecKeyType, value: &SpecValue) -> Self {
+        if let (SpecKeyType::OneOf(words), SpecValue::String(word)) = (form, value) {
             self.hint = nearest(word, words).map(|word| format!("{word:?}"));
         }
         self

@@ -1,37 +1,37 @@
 //! Every key a spec may have: form, default, meaning, and the names other frameworks give it.
 
 use super::option_keys::OPTION_KEYS;
-use super::value::Value;
+use super::value::SpecValue;
 use crate::model::ModelDef;
 
 /// One key.
 #[derive(Clone, Copy, Debug)]
-pub struct Key {
+pub struct SpecKey {
     /// Dotted path: `options.gradient_accumulation`.
     pub path: &'static str,
     /// What values it takes.
-    pub form: Form,
+    pub value_type: SpecKeyType,
     /// Value in effect where the user sets none, as TOML; empty where there is none.
     pub default: &'static str,
     /// What it means, one sentence.
     pub about: &'static str,
     /// What PopTorch, PopART or Poplar call it.
-    pub also: &'static str,
+    pub other_names: &'static str,
 }
 
 /// The values a key takes.
 #[derive(Clone, Copy, Debug)]
-pub enum Form {
+pub enum SpecKeyType {
     /// A whole number in a closed range.
     Integer(i64, i64),
     /// A power of two up to a largest value.
     PowerOfTwo(i64),
     /// A number above the first and up to the second.
-    Real(f64, f64),
+    RealAbove(f64, f64),
     /// A number from the first up to the second, both included.
-    AtLeast(f64, f64),
+    RealFrom(f64, f64),
     /// True or false.
-    Flag,
+    Boolean,
     /// One of several words.
     OneOf(&'static [&'static str]),
     /// The name of a model.
@@ -40,52 +40,52 @@ pub enum Form {
     Stages,
 }
 
-impl Form {
+impl SpecKeyType {
     /// Checks a value and brings it into the one form the rest of the code reads.
     ///
     /// # Errors
     /// What was expected instead.
-    pub(crate) fn accept(&self, value: &Value) -> Result<Value, String> {
+    pub(crate) fn accept(&self, value: &SpecValue) -> Result<SpecValue, String> {
         let wrong = || format!("{} is expected, not {}", self.describe(), value.describe());
         match (self, value) {
-            (Self::Integer(min, max), Value::Integer(number)) if (min..=max).contains(&number) => {
+            (Self::Integer(min, max), SpecValue::Integer(number)) if (min..=max).contains(&number) => {
                 Ok(value.clone())
             }
-            (Self::PowerOfTwo(max), Value::Integer(number))
+            (Self::PowerOfTwo(max), SpecValue::Integer(number))
                 if *number >= 1 && number <= max && (*number as u64).is_power_of_two() =>
             {
                 Ok(value.clone())
             }
-            (Self::Real(above, up_to), Value::Integer(_) | Value::Real(_)) => {
+            (Self::RealAbove(above, up_to), SpecValue::Integer(_) | SpecValue::Float(_)) => {
                 let number = match value {
-                    Value::Integer(number) => *number as f64,
-                    Value::Real(number) => *number,
+                    SpecValue::Integer(number) => *number as f64,
+                    SpecValue::Float(number) => *number,
                     _ => return Err(wrong()),
                 };
                 if number > *above && number <= *up_to {
-                    Ok(Value::Real(number))
+                    Ok(SpecValue::Float(number))
                 } else {
                     Err(wrong())
                 }
             }
-            (Self::AtLeast(from, up_to), Value::Integer(_) | Value::Real(_)) => {
+            (Self::RealFrom(from, up_to), SpecValue::Integer(_) | SpecValue::Float(_)) => {
                 let number = match value {
-                    Value::Integer(number) => *number as f64,
-                    Value::Real(number) => *number,
+                    SpecValue::Integer(number) => *number as f64,
+                    SpecValue::Float(number) => *number,
                     _ => return Err(wrong()),
                 };
                 if number >= *from && number <= *up_to {
-                    Ok(Value::Real(number))
+                    Ok(SpecValue::Float(number))
                 } else {
                     Err(wrong())
                 }
             }
-            (Self::Flag, Value::Flag(_)) => Ok(value.clone()),
-            (Self::OneOf(words), Value::Text(word)) if words.contains(&word.as_str()) => {
+            (Self::Boolean, SpecValue::Boolean(_)) => Ok(value.clone()),
+            (Self::OneOf(words), SpecValue::String(word)) if words.contains(&word.as_str()) => {
                 Ok(value.clone())
             }
-            (Self::ModelName, Value::Text(_)) => Ok(value.clone()),
-            (Self::Stages, Value::List(_)) => Ok(value.clone()),
+            (Self::ModelName, SpecValue::String(_)) => Ok(value.clone()),
+            (Self::Stages, SpecValue::Array(_)) => Ok(value.clone()),
             _ => Err(wrong()),
         }
     }
@@ -95,9 +95,9 @@ impl Form {
         match self {
             Self::Integer(min, max) => format!("a whole number from {min} to {max}"),
             Self::PowerOfTwo(max) => format!("a power of two from 1 to {max}"),
-            Self::Real(above, up_to) => format!("a number above {above} and up to {up_to}"),
-            Self::AtLeast(from, up_to) => format!("a number from {from} to {up_to}"),
-            Self::Flag => "true or false".to_string(),
+            Self::RealAbove(above, up_to) => format!("a number above {above} and up to {up_to}"),
+            Self::RealFrom(from, up_to) => format!("a number from {from} to {up_to}"),
+            Self::Boolean => "true or false".to_string(),
             Self::OneOf(words) => {
                 let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
                 match quoted.split_last() {
@@ -116,11 +116,11 @@ impl Form {
 pub(crate) const LARGEST_SIZE: i64 = 1 << 24;
 
 /// The keys of every spec. A model adds its own sizes: [`ModelDef::sizes`].
-pub const KEYS: &[Key] = &joined();
+pub const KEYS: &[SpecKey] = &joined();
 
 const KEY_COUNT: usize = MODEL_AND_TARGET.len() + OPTION_KEYS.len();
 
-const fn joined() -> [Key; KEY_COUNT] {
+const fn joined() -> [SpecKey; KEY_COUNT] {
     let mut keys = [MODEL_AND_TARGET[0]; KEY_COUNT];
     let mut at = 0;
     while at < KEY_COUNT {
@@ -135,45 +135,45 @@ const fn joined() -> [Key; KEY_COUNT] {
 }
 
 /// The keys of `[model]` and `[target]`.
-const MODEL_AND_TARGET: &[Key] = &[
-    Key {
+const MODEL_AND_TARGET: &[SpecKey] = &[
+    SpecKey {
         path: "model.name",
-        form: Form::ModelName,
+        value_type: SpecKeyType::ModelName,
         default: "",
         about: "One of the built-in models",
-        also: "",
+        other_names: "",
     },
-    Key {
+    SpecKey {
         path: "model.batch_size",
-        form: Form::Integer(1, LARGEST_SIZE),
+        value_type: SpecKeyType::Integer(1, LARGEST_SIZE),
         default: "1",
         about: "Samples of one forward pass (the micro-batch)",
-        also: "poptorch.DataLoader batch_size; micro-batch size",
+        other_names: "poptorch.DataLoader batch_size; micro-batch size",
     },
-    Key {
+    SpecKey {
         path: "model.packing_factor",
-        form: Form::AtLeast(1.0, 1024.0),
+        value_type: SpecKeyType::RealFrom(1.0, 1024.0),
         default: "1",
         about: "Sequences in a sample on average, where several share one: published rates count them",
-        also: "packed BERT dataset",
+        other_names: "packed BERT dataset",
     },
-    Key {
+    SpecKey {
         path: "model.training",
-        form: Form::Flag,
+        value_type: SpecKeyType::Boolean,
         default: "true",
         about: "Whether gradients and a weight update follow the forward pass",
-        also: "poptorch.trainingModel / inferenceModel",
+        other_names: "poptorch.trainingModel / inferenceModel",
     },
-    Key {
+    SpecKey {
         path: "model.precision",
-        form: Form::OneOf(&["float32", "mixed", "float16"]),
+        value_type: SpecKeyType::OneOf(&["float32", "mixed", "float16"]),
         default: "\"float32\"",
         about: "Element type of weights and activations; mixed keeps weights in float32 and computes in float16",
-        also: "model.half(); autocast; Trainer(precision=16)",
+        other_names: "model.half(); autocast; Trainer(precision=16)",
     },
-    Key {
+    SpecKey {
         path: "model.optimizer",
-        form: Form::OneOf(&[
+        value_type: SpecKeyType::OneOf(&[
             "sgd",
             "sgd_momentum",
             "sgd_momentum_combined",
@@ -183,39 +183,39 @@ const MODEL_AND_TARGET: &[Key] = &[
         ]),
         default: "\"sgd\"",
         about: "Optimiser of a training model; combined: momentum and accumulated gradient share a tensor",
-        also: "poptorch.optim.SGD(use_combined_accum) / AdamW / LAMB",
+        other_names: "poptorch.optim.SGD(use_combined_accum) / AdamW / LAMB",
     },
-    Key {
+    SpecKey {
         path: "model.loss_scaling",
-        form: Form::Real(0.0, 16_777_216.0),
+        value_type: SpecKeyType::RealAbove(0.0, 16_777_216.0),
         default: "1",
         about: "Factor of the loss that keeps gradients in half precision above zero",
-        also: "poptorch.optim loss_scaling",
+        other_names: "poptorch.optim loss_scaling",
     },
-    Key {
+    SpecKey {
         path: "target.name",
-        form: Form::OneOf(&crate::targets::SYSTEM_NAMES),
+        value_type: SpecKeyType::OneOf(&crate::targets::SYSTEM_NAMES),
         default: "\"mk2\"",
         about: "The system, or a chip that stands for as many as are needed",
-        also: "IPUModel ipuVersion; Pod size",
+        other_names: "IPUModel ipuVersion; Pod size",
     },
-    Key {
+    SpecKey {
         path: "target.type",
-        form: Form::OneOf(&["ipu", "ipu_model"]),
+        value_type: SpecKeyType::OneOf(&["ipu", "ipu_model"]),
         default: "\"ipu\"",
         about: "Hardware, or Poplar's IPU Model: no code is generated and the host answers at once",
-        also: "poptorch.Options.useIpuModel",
+        other_names: "poptorch.Options.useIpuModel",
     },
-    Key {
+    SpecKey {
         path: "target.ipus",
-        form: Form::PowerOfTwo(64),
+        value_type: SpecKeyType::PowerOfTwo(64),
         default: "1",
         about: "IPUs of one replica",
-        also: "IPUModel numIPUs",
+        other_names: "IPUModel numIPUs",
     },
 ];
 
 /// The keys that apply to a model: those of every spec, then its own.
-pub(crate) fn for_model(model: &ModelDef) -> impl Iterator<Item = &'static Key> {
+pub(crate) fn for_model(model: &ModelDef) -> impl Iterator<Item = &'static SpecKey> {
     KEYS.iter().chain(model.sizes.iter())
 }

@@ -14,20 +14,20 @@ mod options;
 mod source;
 mod value;
 
-pub use bundled::{BUNDLED, Bundled, bundled};
+pub use bundled::{BUNDLED_SPECS, BundledSpecText, find_bundled_spec};
 pub use choices::{
-    AutoStage, Execution, InputType, Loader, OutputMode, OverlapIo, Recomputation, Schedule,
+    AutoStage, ExecutionStrategy, StreamInputType, DataLoaderMode, OutputMode, OverlapIo, RecomputationType, PipelineSchedule,
     StashConvention, SyncPattern,
 };
-pub use error::{Location, SpecError};
-pub(crate) use keys::{Form, Key};
-pub(crate) use options::{HostSpec, ModelSpec, Options, Stage, TargetSpec, TensorLocation};
+pub use error::{SpecLocation, SpecError};
+pub(crate) use keys::{SpecKeyType, SpecKey};
+pub(crate) use options::{HostSpec, ModelSpec, SpecOptions, StageSpec, TargetSpec, TensorLocation};
 pub use source::SpecSource;
-pub(crate) use value::Value;
+pub(crate) use value::SpecValue;
 
 use crate::model::{self, ModelDef};
 use std::collections::BTreeMap;
-use value::Located;
+use value::LocatedSpecValue;
 
 /// A checked specification: model, target and options.
 #[derive(Clone, Debug)]
@@ -37,12 +37,12 @@ pub struct Spec {
     /// What it runs on.
     pub target: TargetSpec,
     /// How it runs.
-    pub options: Options,
+    pub options: SpecOptions,
     /// The keys that were set, as TOML: reading it again gives the same spec.
     pub text: String,
     /// Every key that applies to the model, with the value in effect.
-    pub effective: Vec<(String, String)>,
-    locations: BTreeMap<String, Location>,
+    pub effective_values: Vec<(String, String)>,
+    locations: BTreeMap<String, SpecLocation>,
 }
 
 impl Spec {
@@ -53,30 +53,30 @@ impl Spec {
     pub fn build(source: &SpecSource) -> Result<Self, SpecError> {
         let settings = source.settings()?;
         let name = model_name(&settings)?;
-        let values = Values::check(settings, name)?;
+        let values = CheckedSpecValues::check(settings, name)?;
         options::assemble(&values)
     }
 
     /// IPUs of all replicas, rounded up to a power of two as systems hand them out.
-    pub(crate) fn ipus_in_all(&self) -> u32 {
+    pub(crate) fn total_ipus(&self) -> u32 {
         let shards = self.target.ipus * self.options.tensor_parallel;
         (shards * self.options.replication_factor).next_power_of_two()
     }
 
     /// An error about one key, at the place where it was set.
     pub(crate) fn refuse(&self, key: &str, problem: String) -> SpecError {
-        let location = self.locations.get(key).cloned().unwrap_or(Location::Whole);
+        let location = self.locations.get(key).cloned().unwrap_or(SpecLocation::NotWritten);
         SpecError::new(location, key, problem)
     }
 }
 
 /// The model a spec names.
-fn model_name(settings: &BTreeMap<String, Located>) -> Result<&'static ModelDef, SpecError> {
+fn model_name(settings: &BTreeMap<String, LocatedSpecValue>) -> Result<&'static ModelDef, SpecError> {
     let Some(named) = settings.get("model.name") else {
         let problem = format!("missing key; one of {} is expected", model::names().join(", "));
-        return Err(SpecError::new(Location::Whole, "model.name", problem));
+        return Err(SpecError::new(SpecLocation::NotWritten, "model.name", problem));
     };
-    let Value::Text(name) = &named.value else {
+    let SpecValue::String(name) = &named.value else {
         let problem = format!("a model name in quotes is expected, not {}", named.value.describe());
         return Err(SpecError::new(named.location.clone(), "model.name", problem));
     };
@@ -87,15 +87,15 @@ fn model_name(settings: &BTreeMap<String, Located>) -> Result<&'static ModelDef,
 }
 
 /// All keys that apply, each with a value of the right form.
-pub(crate) struct Values {
+pub(crate) struct CheckedSpecValues {
     model: &'static ModelDef,
-    set: BTreeMap<String, Located>,
+    set: BTreeMap<String, LocatedSpecValue>,
 }
 
-impl Values {
+impl CheckedSpecValues {
     /// Refuses unknown keys and values of the wrong form.
-    fn check(set: BTreeMap<String, Located>, model: &'static ModelDef) -> Result<Self, SpecError> {
-        let known: Vec<&Key> = keys::for_model(model).collect();
+    fn check(set: BTreeMap<String, LocatedSpecValue>, model: &'static ModelDef) -> Result<Self, SpecError> {
+        let known: Vec<&SpecKey> = keys::for_model(model).collect();
         let mut set = set;
         for (path, located) in &mut set {
             let Some(key) = known.iter().find(|key| key.path == *path) else {
@@ -105,9 +105,9 @@ impl Values {
                     SpecError::new(located.location.clone(), path, problem).nearest(path, &paths)
                 );
             };
-            located.value = key.form.accept(&located.value).map_err(|problem| {
+            located.value = key.value_type.accept(&located.value).map_err(|problem| {
                 SpecError::new(located.location.clone(), path, problem)
-                    .choices(&key.form, &located.value)
+                    .choices(&key.value_type, &located.value)
             })?;
         }
         Ok(Self { model, set })
@@ -119,46 +119,46 @@ impl Values {
     }
 
     /// Where each key was set.
-    fn locations(&self) -> BTreeMap<String, Location> {
+    fn locations(&self) -> BTreeMap<String, SpecLocation> {
         self.set.iter().map(|(path, located)| (path.clone(), located.location.clone())).collect()
     }
 
     /// The value in effect: set or default.
-    fn get(&self, path: &str) -> Value {
+    fn get(&self, path: &str) -> SpecValue {
         if let Some(located) = self.set.get(path) {
             return located.value.clone();
         }
         // Phases live from streaming memory: what is not said to stay on the chip leaves it.
         if path.ends_with(".on_chip") && self.text("options.execution") == "phased" {
-            return Value::Flag(false);
+            return SpecValue::Boolean(false);
         }
         let key = keys::for_model(self.model).find(|key| key.path == path);
         let key = key.unwrap_or_else(|| panic!("{path} is asked for but not listed in KEYS"));
-        Value::parse(key.default).unwrap_or(Value::Text(String::new()))
+        SpecValue::parse(key.default).unwrap_or(SpecValue::String(String::new()))
     }
 
     fn integer(&self, path: &str) -> u64 {
         match self.get(path) {
-            Value::Integer(value) => value.max(0) as u64,
+            SpecValue::Integer(value) => value.max(0) as u64,
             other => panic!("{path} is read as an integer but listed as {}", other.describe()),
         }
     }
 
     fn real(&self, path: &str) -> f64 {
         match self.get(path) {
-            Value::Real(value) => value,
-            Value::Integer(value) => value as f64,
+            SpecValue::Float(value) => value,
+            SpecValue::Integer(value) => value as f64,
             other => panic!("{path} is read as a number but listed as {}", other.describe()),
         }
     }
 
     fn flag(&self, path: &str) -> bool {
-        matches!(self.get(path), Value::Flag(true))
+        matches!(self.get(path), SpecValue::Boolean(true))
     }
 
     fn text(&self, path: &str) -> String {
         match self.get(path) {
-            Value::Text(value) => value,
+            SpecValue::String(value) => value,
             other => other.to_string(),
         }
     }
@@ -166,7 +166,7 @@ impl Values {
     /// An error about one key, at the place where it was set.
     fn refuse(&self, path: &str, problem: String) -> SpecError {
         let location =
-            self.set.get(path).map_or(Location::Whole, |located| located.location.clone());
+            self.set.get(path).map_or(SpecLocation::NotWritten, |located| located.location.clone());
         SpecError::new(location, path, problem)
     }
 }

@@ -1,22 +1,22 @@
 //! The keys of `[options]`, `[options.host]` and `[options.location.*]`.
 
-use super::keys::{Form, Key, LARGEST_SIZE};
+use super::keys::{SpecKeyType, SpecKey, LARGEST_SIZE};
 
 const fn key(
     path: &'static str,
-    form: Form,
+    form: SpecKeyType,
     default: &'static str,
     about: &'static str,
     also: &'static str,
-) -> Key {
-    Key { path, form, default, about, also }
+) -> SpecKey {
+    SpecKey { path, value_type: form, default, about, other_names: also }
 }
 
 macro_rules! location_on_chip {
     ($what:literal, $about:literal, $setter:literal) => {
         key(
             concat!("options.location.", $what, ".on_chip"),
-            Form::Flag,
+            SpecKeyType::Boolean,
             "true",
             $about,
             concat!("TensorLocations.", $setter, " useOnChipStorage"),
@@ -28,7 +28,7 @@ macro_rules! location_io_tiles {
     ($what:literal, $setter:literal) => {
         key(
             concat!("options.location.", $what, ".use_io_tiles"),
-            Form::Flag,
+            SpecKeyType::Boolean,
             "false",
             "Let the I/O tiles move what lives in streaming memory",
             concat!("TensorLocations.", $setter, " useIOTilesToLoad, useIOTilesToStore"),
@@ -40,7 +40,7 @@ macro_rules! location_min {
     ($what:literal, $setter:literal) => {
         key(
             concat!("options.location.", $what, ".min_elements_for_off_chip"),
-            Form::Integer(0, LARGEST_SIZE),
+            SpecKeyType::Integer(0, LARGEST_SIZE),
             "2",
             "Fewest elements of a tensor that leaves the chip",
             concat!("TensorLocations.", $setter, " minElementsForOffChip"),
@@ -49,181 +49,181 @@ macro_rules! location_min {
 }
 
 /// Longest time a key of the host takes, in seconds.
-const LONGEST: f64 = 1000.0;
+const MAX_HOST_SECONDS: f64 = 1000.0;
 
 /// The keys, in the order in which they are documented.
-pub(super) const OPTION_KEYS: &[Key] = &[
+pub(super) const OPTION_KEYS: &[SpecKey] = &[
     key(
         "options.execution",
-        Form::OneOf(&["pipelined", "sharded", "phased"]),
+        SpecKeyType::OneOf(&["pipelined", "sharded", "phased"]),
         "\"pipelined\"",
         "How stages share the IPUs: several micro-batches at once, one after the other, or in phases whose weights come from streaming memory",
         "poptorch.PipelinedExecution / ShardedExecution / ParallelPhasedExecution",
     ),
     key(
         "options.stages",
-        Form::Stages,
+        SpecKeyType::Stages,
         "[]",
         "Blocks of the model grouped into stages, one IPU each unless `ipu` is given; empty means `auto_stage`",
         "poptorch.Stage(...).ipu(...)",
     ),
     key(
         "options.auto_stage",
-        Form::OneOf(&["auto_increment", "same_as_ipu", "balanced"]),
+        SpecKeyType::OneOf(&["auto_increment", "same_as_ipu", "balanced"]),
         "\"auto_increment\"",
         "Stages where none are written: one per block, blocks dealt evenly over the IPUs, or the split whose longest stage is shortest",
         "poptorch.AutoStage; virtualGraphMode Auto",
     ),
     key(
         "options.pipeline_schedule",
-        Form::OneOf(&["grouped", "interleaved", "sequential"]),
+        SpecKeyType::OneOf(&["grouped", "interleaved", "sequential"]),
         "\"grouped\"",
         "Order of forward and backward passes of a pipeline",
         "PipelineSchedule.Grouped / Interleaved / Sequential (TensorFlow)",
     ),
     key(
         "options.stash_convention",
-        Form::OneOf(&["popart", "seed"]),
+        SpecKeyType::OneOf(&["popart", "seed"]),
         "\"popart\"",
         "Slots and stashes counted as PopART does, with 2(S-1-s)+1 entries, or as the memory guide does, with 2(S-s)+1 (interleaved: S+1)",
         "",
     ),
     key(
         "options.recomputation",
-        Form::OneOf(&["none", "auto", "checkpoints", "pipeline"]),
+        SpecKeyType::OneOf(&["none", "auto", "checkpoints", "pipeline"]),
         "\"none\"",
         "What the backward pass computes again: nothing, each block from its inputs (auto, checkpoints), or the whole stage from its inputs",
         "autoRecomputation RecomputationType; recomputationCheckpoint",
     ),
     key(
         "options.gradient_accumulation",
-        Form::Integer(1, LARGEST_SIZE),
+        SpecKeyType::Integer(1, LARGEST_SIZE),
         "1",
         "Micro-batches per weight update",
         "poptorch.Options.Training.gradientAccumulation; accumulationFactor",
     ),
     key(
         "options.device_iterations",
-        Form::Integer(1, LARGEST_SIZE),
+        SpecKeyType::Integer(1, LARGEST_SIZE),
         "1",
         "Weight updates (or inference passes) per host call",
         "poptorch.Options.deviceIterations; batchesPerStep; steps_per_execution",
     ),
     key(
         "options.replication_factor",
-        Form::Integer(1, 256),
+        SpecKeyType::Integer(1, 256),
         "1",
         "Copies of the program that work side by side, over all instances",
         "poptorch.Options.replicationFactor; replicatedGraphCount, globalReplicationFactor",
     ),
     key(
         "options.tensor_parallel",
-        Form::PowerOfTwo(64),
+        SpecKeyType::PowerOfTwo(64),
         "1",
         "IPUs that take the place of each one, with the columns of linear layers split over them",
         "tensor parallel execution (popxl replica grouping)",
     ),
     key(
         "options.num_instances",
-        Form::Integer(1, 256),
+        SpecKeyType::Integer(1, 256),
         "1",
         "Host processes that share the replicas, each with a loader of its own",
         "poprun --num-instances; enableDistributedReplicatedGraphs, globalReplicaOffset",
     ),
     key(
         "options.sync_pattern",
-        Form::OneOf(&["full", "single_pipeline", "replica_and_ladder"]),
+        SpecKeyType::OneOf(&["full", "single_pipeline", "replica_and_ladder"]),
         "\"full\"",
         "Which IPUs a sync for host or streaming memory stops: all, only the one, or every other",
         "poptorch.Options.syncPattern; popart.SyncPattern",
     ),
     key(
         "options.num_io_tiles",
-        Form::Integer(0, 1470),
+        SpecKeyType::Integer(0, 1470),
         "0",
         "Tiles of each IPU set aside for input and output; 0, or an even number from 32",
         "poptorch.Options.TensorLocations.numIOTiles; io_tiles.num_io_tiles",
     ),
     key(
         "options.overlap_io",
-        Form::OneOf(&["none", "inner_loop", "loops"]),
+        SpecKeyType::OneOf(&["none", "inner_loop", "loops"]),
         "\"none\"",
         "Host copies of the next micro-batch beside compute: never, within a weight update, or across updates",
         "poptorch.OverlapMode; ExchangeStrategy JustInTime / OverlapInnerLoop / OverlapLoops",
     ),
     key(
         "options.prefetch_depth",
-        Form::Integer(1, 64),
+        SpecKeyType::Integer(1, 64),
         "1",
         "Micro-batches the host prepares ahead in the stream buffers",
         "defaultPrefetchBufferingDepth; IPUInfeedQueue prefetch_depth",
     ),
     key(
         "options.output_mode",
-        Form::OneOf(&["all", "final", "sum", "every_n"]),
+        SpecKeyType::OneOf(&["all", "final", "sum", "every_n"]),
         "\"all\"",
         "Which micro-batches send their results to the host; sum adds them up on the IPU",
         "poptorch.OutputMode; AnchorReturnType",
     ),
     key(
         "options.output_return_period",
-        Form::Integer(1, LARGEST_SIZE),
+        SpecKeyType::Integer(1, LARGEST_SIZE),
         "1",
         "Micro-batches from one sent result to the next with output mode every_n",
         "poptorch.Options.outputMode(OutputMode.EveryN, n)",
     ),
     key(
         "options.input_type",
-        Form::OneOf(&["model", "float32", "float16", "uint8"]),
+        SpecKeyType::OneOf(&["model", "float32", "float16", "uint8"]),
         "\"model\"",
         "Element type in which samples cross from the host; the IPU casts them to the model's",
         "uint8 or half dataset with a cast in the model",
     ),
     key(
         "options.normalise_on_ipu",
-        Form::Flag,
+        SpecKeyType::Boolean,
         "false",
         "Scale and shift the samples on the IPU instead of on the host",
         "normalisation moved into the model",
     ),
     key(
         "options.available_memory_proportion",
-        Form::Real(0.0, 1.0),
+        SpecKeyType::RealAbove(0.0, 1.0),
         "0.6",
         "Share of a tile's memory that temporaries of one matmul or convolution may fill",
         "availableMemoryProportion",
     ),
     key(
         "options.serialize_matmul",
-        Form::OneOf(&["none", "input_channels", "reducing_dim", "output_channels"]),
+        SpecKeyType::OneOf(&["none", "input_channels", "reducing_dim", "output_channels"]),
         "\"none\"",
         "Compute linear layers in parts one after the other, cut along one of their dimensions where it divides evenly",
         "poptorch.SerializedMatMul mode; MatMulSerializationMode",
     ),
     key(
         "options.serialize_matmul_factor",
-        Form::Integer(2, 1024),
+        SpecKeyType::Integer(2, 1024),
         "2",
         "Parts of a serialised linear layer",
         "poptorch.SerializedMatMul factor",
     ),
     key(
         "options.conv_dithering",
-        Form::Flag,
+        SpecKeyType::Boolean,
         "false",
         "Let each convolution begin at a tile of its own, by its shape, instead of tile 0: weights are spread more evenly",
         "enableConvDithering",
     ),
     key(
         "options.partials_type",
-        Form::OneOf(&["float32", "float16"]),
+        SpecKeyType::OneOf(&["float32", "float16"]),
         "\"float32\"",
         "Element type of partial sums inside matmuls and convolutions",
         "partialsType",
     ),
     key(
         "options.stochastic_rounding",
-        Form::Flag,
+        SpecKeyType::Boolean,
         "false",
         "Round to half at random, which takes a seed on every tile",
         "enableStochasticRounding",
@@ -237,14 +237,14 @@ pub(super) const OPTION_KEYS: &[Key] = &[
     location_min!("optimizer_state", "setOptimizerLocation"),
     key(
         "options.location.optimizer_state.replicated_tensor_sharding",
-        Form::Flag,
+        SpecKeyType::Boolean,
         "false",
         "Split optimiser state over the replicas: each updates its shard of the weights",
         "useReplicatedTensorSharding; replicated_optimizer_state_sharding",
     ),
     key(
         "options.location.optimizer_state.min_elements_for_rts",
-        Form::Integer(0, LARGEST_SIZE),
+        SpecKeyType::Integer(0, LARGEST_SIZE),
         "8192",
         "Fewest elements of a tensor that is split over the replicas",
         "minElementsForReplicatedTensorSharding",
@@ -272,70 +272,70 @@ pub(super) const OPTION_KEYS: &[Key] = &[
     location_min!("activations", "setActivationLocation"),
     key(
         "options.host.loader",
-        Form::OneOf(&["none", "async", "sync", "synthetic"]),
+        SpecKeyType::OneOf(&["none", "async", "sync", "synthetic"]),
         "\"none\"",
         "Where samples come from: always ready, loaded during the call before, loaded between calls, or made on the IPU without any host copy",
         "poptorch.DataLoaderMode; enableSyntheticData",
     ),
     key(
         "options.host.num_workers",
-        Form::Integer(1, 1024),
+        SpecKeyType::Integer(1, 1024),
         "1",
         "Loader processes of an instance that prepare samples side by side",
         "poptorch.DataLoader num_workers",
     ),
     key(
         "options.host.seconds_per_sample",
-        Form::AtLeast(0.0, LONGEST),
+        SpecKeyType::RealFrom(0.0, MAX_HOST_SECONDS),
         "0.0",
         "Time one worker takes to prepare one sample",
         "",
     ),
     key(
         "options.host.seconds_per_call",
-        Form::AtLeast(0.0, LONGEST),
+        SpecKeyType::RealFrom(0.0, MAX_HOST_SECONDS),
         "0.0",
         "Time an instance's loader takes per host call besides its samples",
         "",
     ),
     key(
         "options.host.copy_bytes_per_second",
-        Form::Real(0.0, 1.0e13),
+        SpecKeyType::RealAbove(0.0, 1.0e13),
         "2.5e10",
         "Rate at which an instance's loader copies samples into the host's buffers",
         "",
     ),
     key(
         "options.host.buffer_size",
-        Form::Integer(1, 1024),
+        SpecKeyType::Integer(1, 1024),
         "3",
         "Calls an asynchronous loader may run ahead",
         "async_options buffer_size",
     ),
     key(
         "options.host.sample_time_spread",
-        Form::AtLeast(0.0, 1.0),
+        SpecKeyType::RealFrom(0.0, 1.0),
         "0.0",
         "Spread of the time a micro-batch takes the host, as a share of its mean",
         "",
     ),
     key(
         "options.host.seconds_per_micro_batch",
-        Form::AtLeast(0.0, LONGEST),
+        SpecKeyType::RealFrom(0.0, MAX_HOST_SECONDS),
         "0.0",
         "Time of the stream callback that fills a micro-batch's buffers",
         "IStepIO callback",
     ),
     key(
         "options.host.seconds_per_iteration",
-        Form::AtLeast(0.0, LONGEST),
+        SpecKeyType::RealFrom(0.0, MAX_HOST_SECONDS),
         "0.0",
         "Time the framework on the host holds every device iteration up",
         "",
     ),
     key(
         "options.host.bytes_per_second",
-        Form::AtLeast(0.0, 1.0e12),
+        SpecKeyType::RealFrom(0.0, 1.0e12),
         "0.0",
         "Rate between the host and one IPU; 0 for the system's own",
         "",

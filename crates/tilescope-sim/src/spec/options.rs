@@ -1,15 +1,15 @@
 //! From checked values to the specification the simulator works with.
 
 use super::choices::{
-    AutoStage, Execution, InputType, Loader, OutputMode, OverlapIo, Recomputation, Schedule,
-    SerializeMatmul, StashConvention, SyncPattern,
+    AutoStage, ExecutionStrategy, StreamInputType, DataLoaderMode, OutputMode, OverlapIo, RecomputationType, PipelineSchedule,
+    SerializeMatMulOption, StashConvention, SyncPattern,
 };
 use super::error::SpecError;
 use super::keys;
-use super::value::Value;
-use super::{Spec, Values, checks};
+use super::value::SpecValue;
+use super::{Spec, CheckedSpecValues, checks};
 use crate::graph::DType;
-use crate::lower::{CutDim, Serialisation};
+use crate::lower::{MatMulSerializationMode, MatMulSerialization};
 use crate::model::ModelDef;
 use crate::targets::{self, Chip, SystemDef};
 use std::collections::BTreeMap;
@@ -81,7 +81,7 @@ impl TensorLocation {
 
 /// Where the kinds of tensors live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Locations {
+pub struct TensorLocations {
     /// Optimiser state.
     pub optimizer_state: TensorLocation,
     /// Weights.
@@ -91,16 +91,16 @@ pub struct Locations {
     /// Activations stashed for the backward pass.
     pub activations: TensorLocation,
     /// Whether optimiser state is split over the replicas.
-    pub sharded_state: bool,
+    pub replicated_tensor_sharding: bool,
     /// Fewest elements of a tensor that is split.
-    pub min_elements_for_sharding: u64,
+    pub min_elements_for_rts: u64,
 }
 
 /// The host: what it does and how long it takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HostSpec {
     /// Where samples come from.
-    pub loader: Loader,
+    pub loader: DataLoaderMode,
     /// Loader processes of an instance.
     pub num_workers: u64,
     /// Time one worker takes for one sample.
@@ -123,7 +123,7 @@ pub struct HostSpec {
 
 /// A pipeline stage: blocks that run on one IPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stage {
+pub struct StageSpec {
     /// Blocks in order.
     pub blocks: Vec<String>,
     /// IPU of the replica.
@@ -132,19 +132,19 @@ pub struct Stage {
 
 /// How the model is run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Options {
+pub struct SpecOptions {
     /// Pipelined, sharded or phased.
-    pub execution: Execution,
+    pub execution: ExecutionStrategy,
     /// Stages as written; empty means one per block. Names are checked against the model later.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<StageSpec>,
     /// Stages where none are written.
     pub auto_stage: AutoStage,
     /// Pipeline schedule.
-    pub pipeline_schedule: Schedule,
+    pub pipeline_schedule: PipelineSchedule,
     /// Whose count of slots and stashes is meant.
     pub stash_convention: StashConvention,
     /// What the backward pass computes again.
-    pub recomputation: Recomputation,
+    pub recomputation: RecomputationType,
     /// Micro-batches per weight update.
     pub gradient_accumulation: u64,
     /// Loops per host call.
@@ -168,13 +168,13 @@ pub struct Options {
     /// Micro-batches from one sent result to the next.
     pub output_return_period: u64,
     /// Element type of samples on their way.
-    pub input_type: InputType,
+    pub input_type: StreamInputType,
     /// Whether the IPU scales and shifts samples.
     pub normalise_on_ipu: bool,
     /// Bound on temporaries of planned operations, as a share of tile memory.
     pub available_memory_proportion: f64,
     /// How linear layers are cut into parts.
-    pub serialisation: Option<Serialisation>,
+    pub serialisation: Option<MatMulSerialization>,
     /// Whether each convolution begins at a tile of its own.
     pub conv_dithering: bool,
     /// Element type of partial sums.
@@ -182,30 +182,30 @@ pub struct Options {
     /// Whether halves are rounded at random.
     pub stochastic_rounding: bool,
     /// Where tensors live.
-    pub location: Locations,
+    pub location: TensorLocations,
     /// The host.
     pub host: HostSpec,
 }
 
 /// Puts the specification together and checks what concerns several keys.
-pub(super) fn assemble(values: &Values) -> Result<Spec, SpecError> {
+pub(super) fn assemble(values: &CheckedSpecValues) -> Result<Spec, SpecError> {
     let spec = Spec {
         model: model(values),
         target: target(values),
         options: options(values)?,
         text: text(values),
-        effective: effective(values),
+        effective_values: effective(values),
         locations: values.locations(),
     };
     checks::check(values, &spec)?;
     Ok(spec)
 }
 
-fn dtype(values: &Values, path: &str) -> DType {
+fn dtype(values: &CheckedSpecValues, path: &str) -> DType {
     if values.text(path) == "float16" { DType::Half } else { DType::Float }
 }
 
-fn model(values: &Values) -> ModelSpec {
+fn model(values: &CheckedSpecValues) -> ModelSpec {
     let sizes = values.model.sizes.iter().map(|key| {
         let name = key.path.rsplit('.').next().unwrap_or(key.path);
         (name, values.integer(key.path))
@@ -228,7 +228,7 @@ fn model(values: &Values) -> ModelSpec {
     }
 }
 
-fn target(values: &Values) -> TargetSpec {
+fn target(values: &CheckedSpecValues) -> TargetSpec {
     let name = values.text("target.name");
     let system = targets::find_system(&name)
         .unwrap_or_else(|| panic!("KEYS lists system {name}, SYSTEMS does not"));
@@ -243,14 +243,14 @@ fn target(values: &Values) -> TargetSpec {
     }
 }
 
-fn options(values: &Values) -> Result<Options, SpecError> {
-    Ok(Options {
-        execution: Execution::read(values, "options.execution"),
+fn options(values: &CheckedSpecValues) -> Result<SpecOptions, SpecError> {
+    Ok(SpecOptions {
+        execution: ExecutionStrategy::read(values, "options.execution"),
         stages: stages(values)?,
         auto_stage: AutoStage::read(values, "options.auto_stage"),
-        pipeline_schedule: Schedule::read(values, "options.pipeline_schedule"),
+        pipeline_schedule: PipelineSchedule::read(values, "options.pipeline_schedule"),
         stash_convention: StashConvention::read(values, "options.stash_convention"),
-        recomputation: Recomputation::read(values, "options.recomputation"),
+        recomputation: RecomputationType::read(values, "options.recomputation"),
         gradient_accumulation: values.integer("options.gradient_accumulation"),
         device_iterations: values.integer("options.device_iterations"),
         replication_factor: values.integer("options.replication_factor") as u32,
@@ -262,7 +262,7 @@ fn options(values: &Values) -> Result<Options, SpecError> {
         prefetch_depth: values.integer("options.prefetch_depth"),
         output_mode: OutputMode::read(values, "options.output_mode"),
         output_return_period: values.integer("options.output_return_period"),
-        input_type: InputType::read(values, "options.input_type"),
+        input_type: StreamInputType::read(values, "options.input_type"),
         normalise_on_ipu: values.flag("options.normalise_on_ipu"),
         available_memory_proportion: values.real("options.available_memory_proportion"),
         serialisation: serialisation(values),
@@ -274,17 +274,17 @@ fn options(values: &Values) -> Result<Options, SpecError> {
     })
 }
 
-fn serialisation(values: &Values) -> Option<Serialisation> {
-    let dim = match SerializeMatmul::read(values, "options.serialize_matmul") {
-        SerializeMatmul::None => return None,
-        SerializeMatmul::InputChannels => CutDim::InputChannels,
-        SerializeMatmul::ReducingDim => CutDim::Reducing,
-        SerializeMatmul::OutputChannels => CutDim::OutputChannels,
+fn serialisation(values: &CheckedSpecValues) -> Option<MatMulSerialization> {
+    let dim = match SerializeMatMulOption::read(values, "options.serialize_matmul") {
+        SerializeMatMulOption::None => return None,
+        SerializeMatMulOption::InputChannels => MatMulSerializationMode::InputChannels,
+        SerializeMatMulOption::ReducingDim => MatMulSerializationMode::ReducingDim,
+        SerializeMatMulOption::OutputChannels => MatMulSerializationMode::OutputChannels,
     };
-    Some(Serialisation { dim, parts: values.integer("options.serialize_matmul_factor") })
+    Some(MatMulSerialization { dim, parts: values.integer("options.serialize_matmul_factor") })
 }
 
-fn locations(values: &Values) -> Locations {
+fn locations(values: &CheckedSpecValues) -> TensorLocations {
     let location = |what: &str| {
         let path = |key: &str| format!("options.location.{what}.{key}");
         TensorLocation {
@@ -294,20 +294,20 @@ fn locations(values: &Values) -> Locations {
         }
     };
     let state = "options.location.optimizer_state";
-    Locations {
+    TensorLocations {
         optimizer_state: location("optimizer_state"),
         weights: location("weights"),
         accumulators: location("accumulators"),
         activations: location("activations"),
-        sharded_state: values.flag(&format!("{state}.replicated_tensor_sharding")),
-        min_elements_for_sharding: values.integer(&format!("{state}.min_elements_for_rts")),
+        replicated_tensor_sharding: values.flag(&format!("{state}.replicated_tensor_sharding")),
+        min_elements_for_rts: values.integer(&format!("{state}.min_elements_for_rts")),
     }
 }
 
-fn host(values: &Values) -> HostSpec {
+fn host(values: &CheckedSpecValues) -> HostSpec {
     let real = |key: &str| values.real(&format!("options.host.{key}"));
     HostSpec {
-        loader: Loader::read(values, "options.host.loader"),
+        loader: DataLoaderMode::read(values, "options.host.loader"),
         num_workers: values.integer("options.host.num_workers"),
         seconds_per_sample: real("seconds_per_sample"),
         seconds_per_call: real("seconds_per_call"),
@@ -322,10 +322,10 @@ fn host(values: &Values) -> HostSpec {
 
 /// Reads the stages: each item a block, a list of blocks, or a table with `blocks` and `ipu`.
 /// Stages without an IPU take the position in the list.
-fn stages(values: &Values) -> Result<Vec<Stage>, SpecError> {
+fn stages(values: &CheckedSpecValues) -> Result<Vec<StageSpec>, SpecError> {
     let path = "options.stages";
-    let Value::List(items) = values.get(path) else { return Ok(Vec::new()) };
-    let stage = |(position, item): (usize, &Value)| {
+    let SpecValue::Array(items) = values.get(path) else { return Ok(Vec::new()) };
+    let stage = |(position, item): (usize, &SpecValue)| {
         let wrong = || {
             let expected = "a block name, a list of block names, or { blocks = [...], ipu = N }";
             values.refuse(
@@ -334,7 +334,7 @@ fn stages(values: &Values) -> Result<Vec<Stage>, SpecError> {
             )
         };
         let (blocks, ipu) = match item {
-            Value::Table(entries) => {
+            SpecValue::Table(entries) => {
                 if let Some((key, _)) =
                     entries.iter().find(|(key, _)| key != "blocks" && key != "ipu")
                 {
@@ -343,7 +343,7 @@ fn stages(values: &Values) -> Result<Vec<Stage>, SpecError> {
                 }
                 let find = |name: &str| entries.iter().find(|(key, _)| key == name).map(|(_, v)| v);
                 let ipu = match find("ipu") {
-                    Some(Value::Integer(ipu)) if (0..64).contains(ipu) => *ipu as u32,
+                    Some(SpecValue::Integer(ipu)) if (0..64).contains(ipu) => *ipu as u32,
                     None => position as u32,
                     Some(_) => return Err(wrong()),
                 };
@@ -352,23 +352,23 @@ fn stages(values: &Values) -> Result<Vec<Stage>, SpecError> {
             other => (other.clone(), position as u32),
         };
         let blocks = match blocks {
-            Value::Text(block) => vec![block],
-            Value::List(names) => names
+            SpecValue::String(block) => vec![block],
+            SpecValue::Array(names) => names
                 .into_iter()
-                .map(|name| if let Value::Text(name) = name { Ok(name) } else { Err(wrong()) })
+                .map(|name| if let SpecValue::String(name) = name { Ok(name) } else { Err(wrong()) })
                 .collect::<Result<_, _>>()?,
             _ => return Err(wrong()),
         };
         if blocks.is_empty() {
             return Err(values.refuse(path, format!("stage {position} has no blocks")));
         }
-        Ok(Stage { blocks, ipu })
+        Ok(StageSpec { blocks, ipu })
     };
     items.iter().enumerate().map(stage).collect()
 }
 
 /// The keys that were set, as TOML, in the order of the key list.
-fn text(values: &Values) -> String {
+fn text(values: &CheckedSpecValues) -> String {
     let mut text = String::new();
     for section in ["model", "target", "options"] {
         let keys = keys::for_model(values.model)
@@ -388,6 +388,6 @@ fn text(values: &Values) -> String {
 }
 
 /// Every key that applies with its value, for the options table of a report.
-fn effective(values: &Values) -> Vec<(String, String)> {
+fn effective(values: &CheckedSpecValues) -> Vec<(String, String)> {
     keys::for_model(values.model).map(|key| (key.path.to_string(), values.text(key.path))).collect()
 }

@@ -1,8 +1,8 @@
 //! Where a spec comes from: a file or a bundled text, with overrides on top.
 
-use super::bundled::{BUNDLED, bundled};
-use super::error::{Location, SpecError};
-use super::value::{Located, Value};
+use super::bundled::{BUNDLED_SPECS, find_bundled_spec};
+use super::error::{SpecLocation, SpecError};
+use super::value::{LocatedSpecValue, SpecValue};
 use std::collections::BTreeMap;
 use std::path::Path;
 use toml::de::{DeTable, DeValue};
@@ -34,12 +34,12 @@ impl SpecSource {
         };
         let path = Path::new(spec);
         let looks_like_a_file = path.exists() || spec.contains(['/', '\\', '.']);
-        match bundled(spec) {
+        match find_bundled_spec(spec) {
             Some(found) if !path.is_file() => Ok(source(spec, found.text.to_string())),
             None if !looks_like_a_file => {
-                let names: Vec<&str> = BUNDLED.iter().map(|spec| spec.name).collect();
+                let names: Vec<&str> = BUNDLED_SPECS.iter().map(|spec| spec.name).collect();
                 let problem = format!("no file and no bundled spec is called {spec:?}");
-                Err(SpecError::new(Location::Whole, "", problem).nearest(spec, &names))
+                Err(SpecError::new(SpecLocation::NotWritten, "", problem).nearest(spec, &names))
             }
             _ => Ok(source(spec, read(path)?)),
         }
@@ -51,15 +51,15 @@ impl SpecSource {
     }
 
     /// All keys that are set, by dotted path.
-    pub(super) fn settings(&self) -> Result<BTreeMap<String, Located>, SpecError> {
+    pub(super) fn settings(&self) -> Result<BTreeMap<String, LocatedSpecValue>, SpecError> {
         let table = DeTable::parse(&self.text).map_err(|error| {
             let line = error.span().map_or(1, |span| line_of(&self.text, span.start));
-            let location = Location::Line { file: self.name.clone(), line };
+            let location = SpecLocation::Line { file: self.name.clone(), line };
             SpecError::new(location, "", format!("not valid TOML: {}", error.message()))
         })?;
         let mut settings = BTreeMap::new();
         for (section, entries) in table.get_ref().iter() {
-            let at = |offset: usize| Location::Line {
+            let at = |offset: usize| SpecLocation::Line {
                 file: self.name.clone(),
                 line: line_of(&self.text, offset),
             };
@@ -74,7 +74,7 @@ impl SpecSource {
         }
         for text in &self.overrides {
             let (path, value) = parse_override(text)?;
-            settings.insert(path, Located { value, location: Location::Override });
+            settings.insert(path, LocatedSpecValue { value, location: SpecLocation::Override });
         }
         Ok(settings)
     }
@@ -86,7 +86,7 @@ impl SpecSource {
         &self,
         prefix: &str,
         table: &DeTable,
-        settings: &mut BTreeMap<String, Located>,
+        settings: &mut BTreeMap<String, LocatedSpecValue>,
     ) -> Result<(), SpecError> {
         for (key, value) in table.iter() {
             let path = format!("{prefix}.{}", key.get_ref());
@@ -95,33 +95,33 @@ impl SpecSource {
                 continue;
             }
             let line = line_of(&self.text, key.span().start);
-            let location = Location::Line { file: self.name.clone(), line };
-            let value = Value::from_toml(value.get_ref())
+            let location = SpecLocation::Line { file: self.name.clone(), line };
+            let value = SpecValue::from_toml(value.get_ref())
                 .map_err(|problem| SpecError::new(location.clone(), &path, problem))?;
-            settings.insert(path, Located { value, location });
+            settings.insert(path, LocatedSpecValue { value, location });
         }
         Ok(())
     }
 }
 
-fn unknown_table(location: Location, name: &str) -> SpecError {
+fn unknown_table(location: SpecLocation, name: &str) -> SpecError {
     let problem = "unknown table; a spec has [model], [target] and [options]";
     SpecError::new(location, name, problem).nearest(name, &["model", "target", "options"])
 }
 
 /// Splits `options.gradient_accumulation=20`; a value that is not TOML is taken as a word.
-fn parse_override(text: &str) -> Result<(String, Value), SpecError> {
+fn parse_override(text: &str) -> Result<(String, SpecValue), SpecError> {
     let Some((path, value)) = text.split_once('=') else {
         let problem = "expected KEY=VALUE, for example options.gradient_accumulation=20";
-        return Err(SpecError::new(Location::Override, text, problem));
+        return Err(SpecError::new(SpecLocation::Override, text, problem));
     };
     let value = value.trim();
-    let value = Value::parse(value).unwrap_or_else(|| Value::Text(value.to_string()));
+    let value = SpecValue::parse(value).unwrap_or_else(|| SpecValue::String(value.to_string()));
     Ok((path.trim().to_string(), value))
 }
 
 fn read(path: &Path) -> Result<String, SpecError> {
-    let refuse = |problem: String| SpecError::new(Location::Whole, "", problem);
+    let refuse = |problem: String| SpecError::new(SpecLocation::NotWritten, "", problem);
     let shown = path.display();
     let size =
         std::fs::metadata(path).map_err(|e| refuse(format!("cannot read spec: {e}: {shown}")))?;

@@ -10,12 +10,12 @@ fn refusal(text: &str) -> String {
 
 #[test]
 fn every_bundled_spec_is_sane_and_has_a_line_about_it() {
-    for bundled in BUNDLED {
+    for bundled in BUNDLED_SPECS {
         let source = SpecSource::find(bundled.name, &[]).expect("bundled");
         let spec = Spec::build(&source).unwrap_or_else(|error| panic!("{}: {error}", bundled.name));
         assert!(bundled.about().len() > 20, "{}", bundled.name);
         let again = Spec::build(&SpecSource::from_text("again", &spec.text)).expect("printed spec");
-        assert_eq!(again.effective, spec.effective, "{}", bundled.name);
+        assert_eq!(again.effective_values, spec.effective_values, "{}", bundled.name);
     }
 }
 
@@ -25,8 +25,8 @@ fn every_key_accepts_its_default() {
         if key.default.is_empty() {
             continue;
         }
-        let value = Value::parse(key.default).expect(key.path);
-        key.form.accept(&value).expect(key.path);
+        let value = SpecValue::parse(key.default).expect(key.path);
+        key.value_type.accept(&value).expect(key.path);
         assert!(!key.about.is_empty() && !key.about.ends_with('.'), "{}", key.path);
     }
 }

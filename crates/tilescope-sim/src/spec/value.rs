@@ -1,35 +1,35 @@
 //! Values of a spec, with the place they were written.
 
-use super::error::Location;
+use super::error::SpecLocation;
 use std::fmt;
 use toml::Spanned;
 use toml::de::DeValue;
 
 /// A value of a key.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Value {
+pub(crate) enum SpecValue {
     /// A whole number.
     Integer(i64),
     /// A number.
-    Real(f64),
+    Float(f64),
     /// True or false.
-    Flag(bool),
+    Boolean(bool),
     /// A word.
-    Text(String),
+    String(String),
     /// Several values.
-    List(Vec<Value>),
+    Array(Vec<SpecValue>),
     /// Named values in the order written.
-    Table(Vec<(String, Value)>),
+    Table(Vec<(String, SpecValue)>),
 }
 
 /// A value and where it was written.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Located {
-    pub value: Value,
-    pub location: Location,
+pub(super) struct LocatedSpecValue {
+    pub value: SpecValue,
+    pub location: SpecLocation,
 }
 
-impl Value {
+impl SpecValue {
     /// Reads a TOML value: `20`, `0.6`, `true`, `"pipelined"`, `["B1", "B2"]`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         DeValue::parse(text).ok().and_then(|value| Self::from_toml(value.get_ref()).ok())
@@ -38,28 +38,28 @@ impl Value {
     /// Converts a parsed TOML value.
     pub(super) fn from_toml(value: &DeValue) -> Result<Self, String> {
         Ok(match value {
-            DeValue::String(text) => Self::Text(text.to_string()),
+            DeValue::String(text) => Self::String(text.to_string()),
             DeValue::Integer(number) => Self::Integer(
                 i64::from_str_radix(&number.as_str().replace('_', ""), number.radix())
                     .map_err(|_| format!("the number {} is too large", number.as_str()))?,
             ),
-            DeValue::Float(number) => Self::Real(
+            DeValue::Float(number) => Self::Float(
                 number
                     .as_str()
                     .replace('_', "")
                     .parse()
                     .map_err(|_| format!("{} is not a number", number.as_str()))?,
             ),
-            DeValue::Boolean(flag) => Self::Flag(*flag),
+            DeValue::Boolean(flag) => Self::Boolean(*flag),
             DeValue::Datetime(_) => return Err("a date means nothing here".to_string()),
-            DeValue::Array(items) => Self::List(
+            DeValue::Array(items) => Self::Array(
                 items
                     .iter()
                     .map(|item| Self::from_toml(item.get_ref()))
                     .collect::<Result<_, _>>()?,
             ),
             DeValue::Table(table) => {
-                let mut entries: Vec<(usize, String, Value)> = Vec::new();
+                let mut entries: Vec<(usize, String, SpecValue)> = Vec::new();
                 for (key, item) in table.iter() {
                     let value = Self::from_toml(item.get_ref())?;
                     entries.push((Spanned::span(key).start, key.get_ref().to_string(), value));
@@ -74,24 +74,24 @@ impl Value {
     pub(crate) fn describe(&self) -> String {
         match self {
             Self::Integer(value) => format!("the number {value}"),
-            Self::Real(value) => format!("the number {value}"),
-            Self::Flag(value) => value.to_string(),
-            Self::Text(value) => format!("the text {value:?}"),
-            Self::List(_) => "a list".to_string(),
+            Self::Float(value) => format!("the number {value}"),
+            Self::Boolean(value) => value.to_string(),
+            Self::String(value) => format!("the text {value:?}"),
+            Self::Array(_) => "a list".to_string(),
             Self::Table(_) => "a table".to_string(),
         }
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for SpecValue {
     /// As TOML.
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Self::Integer(value) => write!(f, "{value}"),
-            Self::Real(value) => write!(f, "{value:?}"),
-            Self::Flag(value) => write!(f, "{value}"),
-            Self::Text(value) => write!(f, "{}", toml::Value::from(value.as_str())),
-            Self::List(items) => {
+            Self::Float(value) => write!(f, "{value:?}"),
+            Self::Boolean(value) => write!(f, "{value}"),
+            Self::String(value) => write!(f, "{}", toml::Value::from(value.as_str())),
+            Self::Array(items) => {
                 f.write_str("[")?;
                 for (i, item) in items.iter().enumerate() {
                     write!(f, "{}{item}", if i > 0 { ", " } else { "" })?;

@@ -11,8 +11,8 @@ pub(crate) use bow::BOW;
 pub(crate) use c600::C600;
 pub(crate) use mk1::MK1;
 pub use mk2::MK2;
-pub(crate) use system::System;
-pub(crate) use systems::{SYSTEM_NAMES, SystemDef, Topology, find as find_system, next_that_fits};
+pub(crate) use system::SystemCosts;
+pub(crate) use systems::{SYSTEM_NAMES, SystemDef, IpuLinkTopology, find_system as find_system, smallest_system_with};
 
 /// Multiply-accumulate units of one tile's matrix engine, by element type of input and partials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,7 +68,7 @@ pub struct Chip {
 pub const CHIPS: &[&Chip] = &[&MK1, &MK2, &BOW, &C600];
 
 /// The chip of that name.
-pub fn chip(name: &str) -> Option<&'static Chip> {
+pub fn find_chip(name: &str) -> Option<&'static Chip> {
     CHIPS.iter().copied().find(|chip| chip.name == name)
 }
 
@@ -98,7 +98,7 @@ mod tests {
             assert_eq!(chip.interleaved_offset % chip.memory_element_bytes, 0, "{}", chip.name);
             assert_eq!(chip.bytes_per_tile % chip.memory_element_bytes, 0, "{}", chip.name);
             assert_eq!(chip.tiles % chip.tiles_per_column, 0, "{}", chip.name);
-            assert_eq!(super::chip(chip.name), Some(*chip));
+            assert_eq!(super::find_chip(chip.name), Some(*chip));
         }
     }
 }

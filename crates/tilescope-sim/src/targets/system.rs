@@ -1,11 +1,11 @@
 //! What surrounds the tiles: links between IPUs, sync, and the host.
 
-use super::{SystemDef, Topology};
+use super::{SystemDef, IpuLinkTopology};
 use tilescope_report::TargetKind;
 
 /// Transfer and sync costs of a system, in cycles and bytes per cycle of its chip.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct System {
+pub struct SystemCosts {
     /// Bytes per cycle and direction between the two IPUs of a pair.
     pub pair_bytes_per_cycle: f64,
     /// Bytes per cycle and direction up or down the ladder of pairs.
@@ -15,7 +15,7 @@ pub struct System {
     /// IPUs that IPU-Links join; beyond them traffic goes over GW-Links.
     pub link_domain: u32,
     /// How the IPUs are joined.
-    pub topology: Topology,
+    pub topology: IpuLinkTopology,
     /// Bytes per cycle between one IPU and streaming memory.
     pub remote_bytes_per_cycle: f64,
     /// Cycles of a sync of several IPUs, after the last one has arrived.
@@ -63,13 +63,13 @@ const MODEL_HOST_BYTES_PER_CYCLE: f64 = 6.0;
 
 /// Cycles before and after a transfer on the IPU Model. Assumed from the two control copies of the
 /// matmul tutorial, which leave about 300 cycles each besides the exchange that follows them.
-const MODEL_STREAM_CYCLES: (u64, u64) = (200, 60);
+const MODEL_STREAM_BEGIN_END_CYCLES: (u64, u64) = (200, 60);
 
 /// Seconds a sync signal of the IPU Model takes per hop, there and back counted apart
 /// (poplibs lib/poplibs_test/Util.cpp, setGlobalSyncLatency).
 const MODEL_SYNC_SECONDS_PER_HOP: f64 = 15e-9;
 
-impl System {
+impl SystemCosts {
     /// The part of a system that surrounds `ipus` IPUs of one replica.
     ///
     /// `host` is the rate between host and one IPU in bytes per second, where the spec sets it.
@@ -86,7 +86,7 @@ impl System {
             TargetKind::IpuModel => {
                 let hops = f64::from(1 + ipus / 2 / 2);
                 let sync = (MODEL_SYNC_SECONDS_PER_HOP * clock * hops * 2.0).ceil() as u64;
-                let (begin, end) = MODEL_STREAM_CYCLES;
+                let (begin, end) = MODEL_STREAM_BEGIN_END_CYCLES;
                 (sync, begin, end, MODEL_HOST_BYTES_PER_CYCLE)
             }
         };

@@ -5,7 +5,7 @@ use super::{BOW, C600, Chip, MK1, MK2};
 
 /// How the IPUs of a system are joined; decides how collectives go round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Topology {
+pub enum IpuLinkTopology {
     /// A ladder of pairs with open ends.
     Mesh,
     /// A ladder whose ends are joined: a two-dimensional torus over machines.
@@ -24,28 +24,28 @@ pub struct SystemDef {
     /// IPUs it has.
     pub ipus: u32,
     /// How they are joined.
-    pub topology: Topology,
+    pub topology: IpuLinkTopology,
     /// IPUs that IPU-Links join; larger systems go over GW-Links from there.
     pub link_domain: u32,
 }
 
 /// IPUs of one IPU-Link domain: a rack (Graphcore, IPU-POD64 data sheet: 2-D torus of 64 IPUs).
-const RACK: u32 = 64;
+const RACK_IPUS: u32 = 64;
 
 /// IPUs of a server of C2 cards: eight cards of two (Dell DSS8440 with GC2, Citadel's report).
-const C2_SERVER: u32 = 16;
+const C2_SERVER_IPUS: u32 = 16;
 
 const fn system(name: &'static str, chip: &'static Chip, ipus: u32) -> SystemDef {
     // Pods of a whole rack close the ladder (POD64 data sheet); smaller ones leave it open.
-    let topology = if ipus >= RACK { Topology::Torus } else { Topology::Mesh };
-    SystemDef { name, chip, ipus, topology, link_domain: RACK }
+    let topology = if ipus >= RACK_IPUS { IpuLinkTopology::Torus } else { IpuLinkTopology::Mesh };
+    SystemDef { name, chip, ipus, topology, link_domain: RACK_IPUS }
 }
 
 /// Every system, each family from small to large. A bare chip stands for as many as are asked for,
 /// up to the largest pod.
 pub(crate) const SYSTEMS: &[SystemDef] = &[
-    SystemDef { topology: Topology::BarleyTwist, ..system("mk1", &MK1, C2_SERVER) },
-    SystemDef { topology: Topology::BarleyTwist, ..system("c2_card", &MK1, 2) },
+    SystemDef { topology: IpuLinkTopology::BarleyTwist, ..system("mk1", &MK1, C2_SERVER_IPUS) },
+    SystemDef { topology: IpuLinkTopology::BarleyTwist, ..system("c2_card", &MK1, 2) },
     system("mk2", &MK2, 256),
     system("m2000", &MK2, 4),
     system("pod4", &MK2, 4),
@@ -80,12 +80,12 @@ const fn names() -> [&'static str; SYSTEMS.len()] {
 }
 
 /// The system of that name.
-pub(crate) fn find(name: &str) -> Option<&'static SystemDef> {
+pub(crate) fn find_system(name: &str) -> Option<&'static SystemDef> {
     SYSTEMS.iter().find(|system| system.name == name)
 }
 
 /// The smallest system of the same chip that has `ipus` IPUs.
-pub(crate) fn next_that_fits(system: &SystemDef, ipus: u32) -> Option<&'static SystemDef> {
+pub(crate) fn smallest_system_with(system: &SystemDef, ipus: u32) -> Option<&'static SystemDef> {
     let same = SYSTEMS.iter().filter(|other| other.chip.name == system.chip.name);
     // A bare chip is no machine one can buy; it is named only where nothing else is large enough.
     same.filter(|other| other.ipus >= ipus)
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn every_system_is_found_and_its_size_is_a_power_of_two() {
         for (position, system) in SYSTEMS.iter().enumerate() {
-            assert_eq!(find(system.name), Some(system));
+            assert_eq!(find_system(system.name), Some(system));
             assert!(system.ipus.is_power_of_two(), "{}", system.name);
             assert!(SYSTEMS[..position].iter().all(|other| other.name != system.name));
             assert!(super::super::CHIPS.contains(&system.chip), "{}", system.name);
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn the_next_system_is_the_smallest_that_fits() {
         let next = |name: &str, ipus| {
-            next_that_fits(find(name).expect("a system"), ipus).map(|system| system.name)
+            smallest_system_with(find_system(name).expect("a system"), ipus).map(|system| system.name)
         };
         assert_eq!(next("pod4", 16), Some("pod16"));
         assert_eq!(next("bow2000", 200), Some("bow_pod256"));

@@ -1,43 +1,43 @@
 //! A row as a graph of operators.
 
-use super::config::{Config, Problem};
-use crate::graph::{DType, Graph, GraphBuilder, NodeId, Role, TensorId, TensorType};
-use crate::lower::alone::Program;
-use crate::lower::layout::Layout;
-use crate::lower::{Lowering, PlanningOptions};
+use super::config::{RowConfig, RowProblem};
+use crate::graph::{DType, ModelGraph, GraphBuilder, GraphNodeId, TensorRole, TensorId, TensorInfo};
+use crate::lower::alone::OpBenchmarkProgram;
+use crate::lower::layout::TensorLayout;
+use crate::lower::{LoweringContext, LoweringOptions};
 use crate::ops::{Operator, Optimizer};
-use crate::planner::{Machine, PlanCache};
+use crate::planner::{IpuTarget, PlanCache};
 use crate::targets::Chip;
 use std::collections::BTreeSet;
 
 /// What a tool runs for a row, before it is lowered.
-pub(crate) struct Case {
-    machine: Machine,
+pub(crate) struct OpBenchmarkCase {
+    machine: IpuTarget,
     training: bool,
-    planning: PlanningOptions,
+    planning: LoweringOptions,
     builder: GraphBuilder,
     /// Tensors that the tool places itself.
-    placed: Vec<(TensorId, Layout)>,
-    idle: BTreeSet<NodeId>,
-    code: bool,
+    placed: Vec<(TensorId, TensorLayout)>,
+    layout_only: BTreeSet<GraphNodeId>,
+    compiles_code: bool,
 }
 
 /// Most elements of one tensor: products of a few stay far below overflow.
-const MOST_ELEMENTS: u64 = 1 << 40;
+const MAX_TENSOR_ELEMENTS: u64 = 1 << 40;
 
-impl Case {
+impl OpBenchmarkCase {
     /// Nothing yet. Operations are planned as those of a model that is trained, or is not.
     ///
     /// # Errors
     /// Tiles that the chip does not have, bounds that make no sense.
     pub(crate) fn new(
-        config: &Config,
+        config: &RowConfig,
         chip: &'static Chip,
         training: bool,
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, RowProblem> {
         let tiles = config.number("tiles-per-ipu", u64::from(chip.tiles))?;
         if tiles == 0 || tiles > u64::from(chip.tiles) {
-            return Err(Problem::Broken(format!(
+            return Err(RowProblem::Malformed(format!(
                 "tiles-per-ipu: {} has {} tiles",
                 chip.name, chip.tiles
             )));
@@ -45,33 +45,33 @@ impl Case {
         let share = config.real("available-memory-proportion", 0.6)?;
         if !(0.0..=1.0).contains(&share) {
             let problem = format!("available-memory-proportion: {share} is no share of memory");
-            return Err(Problem::Broken(problem));
+            return Err(RowProblem::Malformed(problem));
         }
-        let planning = PlanningOptions {
+        let planning = LoweringOptions {
             available_memory_proportion: share,
             partials_type: config.dtype("partials-type", DType::Float)?,
-            ..PlanningOptions::default()
+            ..LoweringOptions::default()
         };
         let mut builder = GraphBuilder::new();
         builder.block("row");
         Ok(Self {
-            machine: Machine { tiles, ..Machine::whole(*chip) },
+            machine: IpuTarget { tiles, ..IpuTarget::all_tiles_of(*chip) },
             training,
             planning,
             builder,
             placed: Vec::new(),
-            idle: BTreeSet::new(),
-            code: false,
+            layout_only: BTreeSet::new(),
+            compiles_code: false,
         })
     }
 
     /// The same, by a tool that compiles code.
     pub(crate) fn with_code(self) -> Self {
-        Self { code: true, ..self }
+        Self { compiles_code: true, ..self }
     }
 
     /// The graph so far.
-    pub(crate) fn graph(&self) -> &Graph {
+    pub(crate) fn graph(&self) -> &ModelGraph {
         self.builder.graph()
     }
 
@@ -92,28 +92,28 @@ impl Case {
     pub(crate) fn tensor(
         &mut self,
         name: &str,
-        role: Role,
+        role: TensorRole,
         shape: &[u64],
         dtype: DType,
-    ) -> Result<TensorId, Problem> {
+    ) -> Result<TensorId, RowProblem> {
         let sizes = shape.iter().try_fold(1u64, |count, size| count.checked_mul(*size));
         match sizes {
-            Some(0) => Err(Problem::refused(format!("{name} has no elements"))),
-            Some(1..=MOST_ELEMENTS) => {
-                Ok(self.builder.tensor(name, TensorType::new(shape, dtype), role))
+            Some(0) => Err(RowProblem::refused(format!("{name} has no elements"))),
+            Some(1..=MAX_TENSOR_ELEMENTS) => {
+                Ok(self.builder.tensor(name, TensorInfo::new(shape, dtype), role))
             }
-            _ => Err(Problem::refused(format!("{name} is too large"))),
+            _ => Err(RowProblem::refused(format!("{name} is too large"))),
         }
     }
 
     /// A tensor like another.
-    pub(crate) fn like(&mut self, name: &str, role: Role, other: TensorId) -> TensorId {
+    pub(crate) fn like(&mut self, name: &str, role: TensorRole, other: TensorId) -> TensorId {
         let ty = self.graph().tensor(other).ty.clone();
         self.builder.tensor(name, ty, role)
     }
 
     /// Places a tensor.
-    pub(crate) fn place(&mut self, tensor: TensorId, layout: Layout) {
+    pub(crate) fn place(&mut self, tensor: TensorId, layout: TensorLayout) {
         self.placed.push((tensor, layout));
     }
 
@@ -127,11 +127,11 @@ impl Case {
         name: &str,
         operator: impl Operator + 'static,
         inputs: &[TensorId],
-    ) -> Result<Vec<TensorId>, Problem> {
+    ) -> Result<Vec<TensorId>, RowProblem> {
         if !runs {
-            self.idle.insert(NodeId(self.graph().nodes.len()));
+            self.layout_only.insert(GraphNodeId(self.graph().nodes.len()));
         }
-        self.builder.apply_all(name, operator, inputs).map_err(Problem::refused)
+        self.builder.apply_all(name, operator, inputs).map_err(RowProblem::refused)
     }
 
     /// An operation with one result.
@@ -144,7 +144,7 @@ impl Case {
         name: &str,
         operator: impl Operator + 'static,
         inputs: &[TensorId],
-    ) -> Result<TensorId, Problem> {
+    ) -> Result<TensorId, RowProblem> {
         self.apply_all(runs, name, operator, inputs).map(|outputs| outputs[0])
     }
 
@@ -161,7 +161,7 @@ impl Case {
         &mut self,
         parameter: TensorId,
         gradient: TensorId,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), RowProblem> {
         let operands = [parameter, gradient];
         self.apply_all(true, "update", Optimizer::Sgd.update(false), &operands).map(|_| ())
     }
@@ -170,13 +170,13 @@ impl Case {
     ///
     /// # Errors
     /// An operation that cannot be lowered.
-    pub(crate) fn program(self) -> Result<Program, Problem> {
+    pub(crate) fn program(self) -> Result<OpBenchmarkProgram, RowProblem> {
         let (graph, plans) = (self.builder.finish(), PlanCache::new());
         let mut lowering =
-            Lowering::new(&graph, self.machine, self.training, self.planning, &plans);
+            LoweringContext::new(&graph, self.machine, self.training, self.planning, &plans);
         for (tensor, layout) in self.placed {
-            lowering.lay_out(tensor, layout);
+            lowering.set_layout(tensor, layout);
         }
-        Program::new(lowering, &self.idle, self.code).map_err(Problem::refused)
+        OpBenchmarkProgram::new(lowering, &self.layout_only, self.compiles_code).map_err(RowProblem::refused)
     }
 }

@@ -7,30 +7,30 @@ use std::fmt::Display;
 
 /// Why a row has no simulated cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Problem {
+pub(crate) enum RowProblem {
     /// The line makes no sense.
-    Broken(String),
+    Malformed(String),
     /// It makes sense, but the simulator does not do it.
-    Refused(String),
+    Unsupported(String),
 }
 
-impl Problem {
+impl RowProblem {
     /// An operation that cannot be planned or laid out.
     pub(crate) fn refused(reason: impl Display) -> Self {
-        Self::Refused(reason.to_string())
+        Self::Unsupported(reason.to_string())
     }
 }
 
 /// Largest number a parameter may have: products of a few stay far below overflow.
-const LARGEST: u64 = 1 << 32;
+const MAX_PARAMETER: u64 = 1 << 32;
 
 /// Words of `key=value`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Config {
+pub(crate) struct RowConfig {
     words: BTreeMap<String, String>,
 }
 
-impl Config {
+impl RowConfig {
     /// Reads `key=value key=value`.
     ///
     /// # Errors
@@ -60,59 +60,59 @@ impl Config {
     }
 
     /// Several whole numbers; none where the key is not set.
-    pub(crate) fn numbers(&self, key: &str) -> Result<Vec<u64>, Problem> {
+    pub(crate) fn numbers(&self, key: &str) -> Result<Vec<u64>, RowProblem> {
         let Some(value) = self.text(key) else { return Ok(Vec::new()) };
         let number = |word: &str| {
-            word.parse().ok().filter(|number| *number <= LARGEST).ok_or_else(|| {
-                Problem::Broken(format!("{key}: a whole number is expected, not {word:?}"))
+            word.parse().ok().filter(|number| *number <= MAX_PARAMETER).ok_or_else(|| {
+                RowProblem::Malformed(format!("{key}: a whole number is expected, not {word:?}"))
             })
         };
         value.trim_matches(['{', '}']).split(',').map(|word| number(word.trim())).collect()
     }
 
     /// One whole number.
-    pub(crate) fn number(&self, key: &str, default: u64) -> Result<u64, Problem> {
+    pub(crate) fn number(&self, key: &str, default: u64) -> Result<u64, RowProblem> {
         match self.numbers(key)?[..] {
             [] => Ok(default),
             [number] => Ok(number),
-            _ => Err(Problem::Broken(format!("{key}: one number is expected"))),
+            _ => Err(RowProblem::Malformed(format!("{key}: one number is expected"))),
         }
     }
 
     /// One whole number that has no default.
-    pub(crate) fn required(&self, key: &str) -> Result<u64, Problem> {
-        self.present(key)?;
+    pub(crate) fn required(&self, key: &str) -> Result<u64, RowProblem> {
+        self.require_key(key)?;
         self.number(key, 0)
     }
 
     /// Sizes of one to three dimensions.
-    pub(crate) fn field(&self, key: &str) -> Result<Vec<u64>, Problem> {
-        self.present(key)?;
+    pub(crate) fn field(&self, key: &str) -> Result<Vec<u64>, RowProblem> {
+        self.require_key(key)?;
         let sizes = self.numbers(key)?;
         if sizes.len() > MAX_DIMS {
-            return Err(Problem::Refused(format!("{key}: no more than three dimensions exist")));
+            return Err(RowProblem::Unsupported(format!("{key}: no more than three dimensions exist")));
         }
         Ok(sizes)
     }
 
     /// Numbers of `count` dimensions; one stands for all.
-    pub(crate) fn along(&self, key: &str, default: u64, count: usize) -> Result<Vec<u64>, Problem> {
+    pub(crate) fn per_dimension(&self, key: &str, default: u64, count: usize) -> Result<Vec<u64>, RowProblem> {
         match &self.numbers(key)?[..] {
             [] => Ok(vec![default; count]),
             [all] => Ok(vec![*all; count]),
             each if each.len() == count => Ok(each.to_vec()),
-            _ => Err(Problem::Broken(format!("{key}: one number or {count} are expected"))),
+            _ => Err(RowProblem::Malformed(format!("{key}: one number or {count} are expected"))),
         }
     }
 
     /// Numbers at both ends of `count` dimensions: `key` says both, `key-lower` and `key-upper`
     /// one end each.
-    pub(crate) fn ends(&self, key: &str, count: usize) -> Result<[Vec<u64>; 2], Problem> {
-        let both = self.along(key, 0, count)?;
+    pub(crate) fn lower_and_upper(&self, key: &str, count: usize) -> Result<[Vec<u64>; 2], RowProblem> {
+        let both = self.per_dimension(key, 0, count)?;
         let end = |name: &str| {
             let key = format!("{key}-{name}");
             if self.words.contains_key(&key) {
-                self.along(&key, 0, count)
+                self.per_dimension(&key, 0, count)
             } else {
                 Ok(both.clone())
             }
@@ -121,42 +121,42 @@ impl Config {
     }
 
     /// A number that may have a fraction.
-    pub(crate) fn real(&self, key: &str, default: f64) -> Result<f64, Problem> {
+    pub(crate) fn real(&self, key: &str, default: f64) -> Result<f64, RowProblem> {
         let Some(text) = self.text(key) else { return Ok(default) };
         let number = text.parse().ok().filter(|number: &f64| number.is_finite());
-        number.ok_or_else(|| Problem::Broken(format!("{key}: a number is expected, not {text:?}")))
+        number.ok_or_else(|| RowProblem::Malformed(format!("{key}: a number is expected, not {text:?}")))
     }
 
     /// Refuses a row without `key`.
-    pub(crate) fn present(&self, key: &str) -> Result<(), Problem> {
+    pub(crate) fn require_key(&self, key: &str) -> Result<(), RowProblem> {
         if self.words.contains_key(key) {
             Ok(())
         } else {
-            Err(Problem::Broken(format!("config lacks {key}")))
+            Err(RowProblem::Malformed(format!("config lacks {key}")))
         }
     }
 
     /// An element type.
-    pub(crate) fn dtype(&self, key: &str, default: DType) -> Result<DType, Problem> {
+    pub(crate) fn dtype(&self, key: &str, default: DType) -> Result<DType, RowProblem> {
         match self.text(key) {
             None => Ok(default),
             Some("quarter") => Ok(DType::Quarter),
             Some("half") => Ok(DType::Half),
             Some("float") => Ok(DType::Float),
-            Some(other) => Err(Problem::Broken(format!(
+            Some(other) => Err(RowProblem::Malformed(format!(
                 "{key}: quarter, half or float is expected, not {other:?}"
             ))),
         }
     }
 
     /// A switch.
-    pub(crate) fn flag(&self, key: &str, default: bool) -> Result<bool, Problem> {
+    pub(crate) fn flag(&self, key: &str, default: bool) -> Result<bool, RowProblem> {
         match self.text(key) {
             None => Ok(default),
             Some("true" | "1") => Ok(true),
             Some("false" | "0") => Ok(false),
             Some(other) => {
-                Err(Problem::Broken(format!("{key}: true or false is expected, not {other:?}")))
+                Err(RowProblem::Malformed(format!("{key}: true or false is expected, not {other:?}")))
             }
         }
     }
@@ -168,29 +168,29 @@ mod tests {
 
     #[test]
     fn words_are_read() {
-        let config = Config::parse("field=13,7 kernel=3 type=float bias=0").expect("sane");
+        let config = RowConfig::parse("field=13,7 kernel=3 type=float bias=0").expect("sane");
         assert_eq!(config.field("field"), Ok(vec![13, 7]));
-        assert_eq!(config.along("kernel", 1, 2), Ok(vec![3, 3]));
-        assert_eq!(config.along("stride", 1, 3), Ok(vec![1, 1, 1]));
-        assert!(config.along("field", 1, 3).is_err());
+        assert_eq!(config.per_dimension("kernel", 1, 2), Ok(vec![3, 3]));
+        assert_eq!(config.per_dimension("stride", 1, 3), Ok(vec![1, 1, 1]));
+        assert!(config.per_dimension("field", 1, 3).is_err());
         assert_eq!(config.dtype("type", DType::Half), Ok(DType::Float));
         assert_eq!(config.flag("bias", true), Ok(false));
     }
 
     #[test]
     fn an_end_overrides_both() {
-        let config = Config::parse("padding=2 padding-upper=0,1").expect("sane");
-        assert_eq!(config.ends("padding", 2), Ok([vec![2, 2], vec![0, 1]]));
+        let config = RowConfig::parse("padding=2 padding-upper=0,1").expect("sane");
+        assert_eq!(config.lower_and_upper("padding", 2), Ok([vec![2, 2], vec![0, 1]]));
     }
 
     #[test]
     fn nonsense_is_refused() {
         for text in ["field", "field=", "=3", "a=1 a=2"] {
-            assert!(Config::parse(text).is_err(), "{text}");
+            assert!(RowConfig::parse(text).is_err(), "{text}");
         }
-        let config = Config::parse("m=x k=-1 n=99999999999 type=int").expect("words");
+        let config = RowConfig::parse("m=x k=-1 n=99999999999 type=int").expect("words");
         for key in ["m", "k", "n"] {
-            assert!(matches!(config.number(key, 1), Err(Problem::Broken(_))), "{key}");
+            assert!(matches!(config.number(key, 1), Err(RowProblem::Malformed(_))), "{key}");
         }
         assert!(config.dtype("type", DType::Half).is_err() && config.required("o").is_err());
     }

@@ -1,15 +1,15 @@
 //! The kinds of operations a file may have: parameters of each, and what a benchmark tool runs for
 //! it (poplibs tools/).
 
-use super::case::Case;
-use super::config::{Config, Problem};
+use super::case::OpBenchmarkCase;
+use super::config::{RowConfig, RowProblem};
 use super::{passes, products, recurrent, tensors};
-use crate::lower::alone::Program;
+use crate::lower::alone::OpBenchmarkProgram;
 use crate::targets::Chip;
 
 /// A kind of operation.
 #[derive(Debug)]
-pub struct Family {
+pub struct OperationFamily {
     /// Name in a file.
     pub name: &'static str,
     /// What is run.
@@ -19,12 +19,12 @@ pub struct Family {
     /// Whether it has passes that can be run alone.
     pub has_passes: bool,
     /// The graph of one row.
-    pub(super) case: fn(&Config, &'static Chip) -> Result<Case, Problem>,
+    pub(super) build_case: fn(&RowConfig, &'static Chip) -> Result<OpBenchmarkCase, RowProblem>,
 }
 
 /// Every kind of operation.
-pub const FAMILIES: &[Family] = &[
-    Family {
+pub const FAMILIES: &[OperationFamily] = &[
+    OperationFamily {
         name: "gemm",
         about: "C = beta C + alpha A[m,k] x B[k,n]",
         keys: &[
@@ -38,9 +38,9 @@ pub const FAMILIES: &[Family] = &[
             "available-memory-proportion",
         ],
         has_passes: false,
-        case: products::gemm,
+        build_case: products::gemm,
     },
-    Family {
+    OperationFamily {
         name: "fc",
         about: "fully connected layer: forward, backward, weight update, or one of them",
         keys: &[
@@ -54,9 +54,9 @@ pub const FAMILIES: &[Family] = &[
             "bias",
         ],
         has_passes: true,
-        case: products::fully_connected,
+        build_case: products::fully_connected,
     },
-    Family {
+    OperationFamily {
         name: "conv",
         about: "convolution: forward, backward, weight update, or one of them",
         keys: &[
@@ -97,9 +97,9 @@ pub const FAMILIES: &[Family] = &[
             "bias",
         ],
         has_passes: true,
-        case: products::convolution,
+        build_case: products::convolution,
     },
-    Family {
+    OperationFamily {
         name: "pooling",
         about: "pooling: forward and backward, or one of them",
         keys: &[
@@ -116,35 +116,35 @@ pub const FAMILIES: &[Family] = &[
             "data-type",
         ],
         has_passes: true,
-        case: tensors::pooling,
+        build_case: tensors::pooling,
     },
-    Family {
+    OperationFamily {
         name: "reduction",
         about: "reduction of some dimensions",
         keys: &["shape", "dims", "operation", "type", "data-type", "scale", "update"],
         has_passes: false,
-        case: tensors::reduction,
+        build_case: tensors::reduction,
     },
-    Family {
+    OperationFamily {
         name: "embedding",
         about: "gather of rows of a table, then their update, or one of them",
         keys: &["shape", "num-indices", "data-type"],
         has_passes: true,
-        case: tensors::embedding,
+        build_case: tensors::embedding,
     },
-    Family {
+    OperationFamily {
         name: "lstm",
         about: "LSTM layer: forward pass, one of the others, or all",
         keys: RECURRENT_KEYS,
         has_passes: true,
-        case: recurrent::lstm,
+        build_case: recurrent::lstm,
     },
-    Family {
+    OperationFamily {
         name: "gru",
         about: "GRU layer: forward pass, one of the others, or all",
         keys: RECURRENT_KEYS,
         has_passes: true,
-        case: recurrent::gru,
+        build_case: recurrent::gru,
     },
 ];
 
@@ -163,26 +163,26 @@ const RECURRENT_KEYS: &[&str] = &[
     "cell-order",
 ];
 
-impl Family {
+impl OperationFamily {
     /// The family of that name.
     pub(crate) fn find(name: &str) -> Option<&'static Self> {
         FAMILIES.iter().find(|family| family.name == name)
     }
 
     /// The program of one row.
-    pub(super) fn build(&self, config: &Config, chip: &'static Chip) -> Result<Program, Problem> {
+    pub(super) fn build(&self, config: &RowConfig, chip: &'static Chip) -> Result<OpBenchmarkProgram, RowProblem> {
         let known = |key: &str| {
             COMMON_KEYS.contains(&key)
                 || self.keys.contains(&key)
-                || self.has_passes && passes::KEYS.contains(&key)
+                || self.has_passes && passes::PASS_KEYS.contains(&key)
         };
         let unknown = config.keys().find(|key| !known(key));
         if let Some(key) = unknown {
-            return Err(Problem::Refused(format!(
+            return Err(RowProblem::Unsupported(format!(
                 "{}: parameter {key} is not simulated",
                 self.name
             )));
         }
-        (self.case)(config, chip)?.program()
+        (self.build_case)(config, chip)?.program()
     }
 }

@@ -18,12 +18,12 @@ mod rows;
 mod summary;
 mod tensors;
 
-pub use families::{FAMILIES, Family};
-pub(crate) use rows::{Row, RowError, read};
-pub use summary::{FamilyErrors, RowCosts, Skipped, Validation};
+pub use families::{FAMILIES, OperationFamily};
+pub(crate) use rows::{MeasuredRow, RowError, read_rows};
+pub use summary::{FamilyErrors, RowCosts, SkippedRow, ValidationSummary};
 
 use crate::lower::alone;
-use config::Problem;
+use config::RowProblem;
 use rayon::prelude::*;
 
 /// Simulates every row of a file.
@@ -31,22 +31,22 @@ use rayon::prelude::*;
 /// # Errors
 /// The first line that cannot be understood. A row that is understood but cannot be simulated is
 /// listed in [`Validation::skipped`].
-pub fn validate(text: &str) -> Result<Validation, RowError> {
-    let rows = read(text)?;
+pub fn validate(text: &str) -> Result<ValidationSummary, RowError> {
+    let rows = read_rows(text)?;
     let costs: Vec<_> = rows.par_iter().map(simulate).collect();
-    let mut validation = Validation::default();
+    let mut validation = ValidationSummary::default();
     for (row, cost) in rows.iter().zip(costs) {
         match cost {
             Ok(cost) => validation.add(row, cost),
-            Err(Problem::Refused(reason)) => validation.skip(row, reason),
-            Err(Problem::Broken(problem)) => return Err(RowError { line: row.line, problem }),
+            Err(RowProblem::Unsupported(reason)) => validation.skip(row, reason),
+            Err(RowProblem::Malformed(problem)) => return Err(RowError { line: row.line, problem }),
         }
     }
     validation.finish();
     Ok(validation)
 }
 
-fn simulate(row: &Row) -> Result<alone::Cost, Problem> {
+fn simulate(row: &MeasuredRow) -> Result<alone::OpBenchmarkCost, RowProblem> {
     let program = row.family.build(&row.config, row.chip)?;
     Ok(alone::cost(row.chip, &program))
 }

@@ -1,13 +1,13 @@
 //! Which passes of a layer are run.
 
-use super::config::{Config, Problem};
+use super::config::{RowConfig, RowProblem};
 
 /// Words for it: all tools of poplibs call it one of these.
-pub(crate) const KEYS: [&str; 4] = ["phase", "single-phase", "pass", "inference-only"];
+pub(crate) const PASS_KEYS: [&str; 4] = ["phase", "single-phase", "pass", "inference-only"];
 
 /// Passes that are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Passes {
+pub(crate) struct LayerPasses {
     /// Forward.
     pub forward: bool,
     /// Gradient of the input.
@@ -18,11 +18,11 @@ pub(crate) struct Passes {
     pub inference: bool,
 }
 
-impl Passes {
+impl LayerPasses {
     /// What `config` asks for; `default` where it is silent.
-    pub(crate) fn of(config: &Config, default: Self) -> Result<Self, Problem> {
+    pub(crate) fn from_config(config: &RowConfig, default: Self) -> Result<Self, RowProblem> {
         let mut passes = default;
-        for key in &KEYS[..3] {
+        for key in &PASS_KEYS[..3] {
             passes = match config.text(key) {
                 None => passes,
                 Some("all" | "both") => Self::ALL,
@@ -30,15 +30,15 @@ impl Passes {
                 Some("bwd") => Self { backward: true, ..Self::NONE },
                 Some("wu") => Self { update: true, ..Self::NONE },
                 Some(other) => {
-                    return Err(Problem::Broken(format!(
+                    return Err(RowProblem::Malformed(format!(
                         "{key}: all, fwd, bwd or wu is expected, not {other:?}"
                     )));
                 }
             };
         }
-        if config.flag(KEYS[3], false)? {
+        if config.flag(PASS_KEYS[3], false)? {
             if !passes.forward {
-                return Err(Problem::Broken(format!("{} has a forward pass only", KEYS[3])));
+                return Err(RowProblem::Malformed(format!("{} has a forward pass only", PASS_KEYS[3])));
             }
             passes = Self::INFERENCE;
         }
@@ -55,7 +55,7 @@ impl Passes {
     pub(crate) const INFERENCE: Self = Self { forward: true, inference: true, ..Self::NONE };
 
     /// Whether a gradient of the result exists.
-    pub(crate) fn goes_back(self) -> bool {
+    pub(crate) fn needs_gradient(self) -> bool {
         self.backward || self.update
     }
 }
@@ -64,16 +64,16 @@ impl Passes {
 mod tests {
     use super::*;
 
-    fn passes(text: &str) -> Result<Passes, Problem> {
-        Passes::of(&Config::parse(text).expect("words"), Passes::ALL)
+    fn passes(text: &str) -> Result<LayerPasses, RowProblem> {
+        LayerPasses::from_config(&RowConfig::parse(text).expect("words"), LayerPasses::ALL)
     }
 
     #[test]
     fn one_pass_or_all_are_run() {
-        assert_eq!(passes("m=1"), Ok(Passes::ALL));
-        assert_eq!(passes("inference-only=true"), Ok(Passes::INFERENCE));
-        assert_eq!(passes("single-phase=wu"), Ok(Passes { update: true, ..Passes::NONE }));
-        assert_eq!(passes("phase=fwd"), Ok(Passes { forward: true, ..Passes::NONE }));
+        assert_eq!(passes("m=1"), Ok(LayerPasses::ALL));
+        assert_eq!(passes("inference-only=true"), Ok(LayerPasses::INFERENCE));
+        assert_eq!(passes("single-phase=wu"), Ok(LayerPasses { update: true, ..LayerPasses::NONE }));
+        assert_eq!(passes("phase=fwd"), Ok(LayerPasses { forward: true, ..LayerPasses::NONE }));
         assert!(passes("phase=bwd inference-only=1").is_err() && passes("pass=x").is_err());
     }
 }

@@ -1,34 +1,34 @@
 //! Matrix products, fully connected layers and convolutions.
 
-use super::case::Case;
-use super::config::{Config, Problem};
-use super::passes::Passes;
-use crate::graph::{DType, Role, TensorId};
-use crate::lower::reduce::Operation;
-use crate::ops::{Accumulate, BiasAdd, Convolution, MatMul, Operator, Product, Reduce, Window};
+use super::case::OpBenchmarkCase;
+use super::config::{RowConfig, RowProblem};
+use super::passes::LayerPasses;
+use crate::graph::{DType, TensorRole, TensorId};
+use crate::lower::reduce::ReduceOperation;
+use crate::ops::{AccumulateOp, AddBiasOp, ConvOp, MatMulOp, Operator, MatMulPhase, ReduceOp, ConvDimTransforms};
 use crate::planner::{OperandTransform, OutputTransform};
 use crate::targets::Chip;
 
 /// `C = beta C + alpha A x B`, all operands placed as the plan wants them.
-pub(crate) fn gemm(config: &Config, chip: &'static Chip) -> Result<Case, Problem> {
-    let mut case = Case::new(config, chip, false)?.with_code();
+pub(crate) fn gemm(config: &RowConfig, chip: &'static Chip) -> Result<OpBenchmarkCase, RowProblem> {
+    let mut case = OpBenchmarkCase::new(config, chip, false)?.with_code();
     let dtype = config.dtype("data-type", DType::Half)?;
     let [m, k, n] = [config.required("m")?, config.required("k")?, config.required("n")?];
-    let a = case.tensor("A", Role::Input, &[m, k], dtype)?;
-    let b = case.tensor("B", Role::Input, &[k, n], dtype)?;
-    let c = case.tensor("C", Role::Accumulator, &[m, n], dtype)?;
-    let product = case.apply(true, "matmul", MatMul::default(), &[a, b])?;
+    let a = case.tensor("A", TensorRole::Input, &[m, k], dtype)?;
+    let b = case.tensor("B", TensorRole::Input, &[k, n], dtype)?;
+    let c = case.tensor("C", TensorRole::Accumulator, &[m, n], dtype)?;
+    let product = case.apply(true, "matmul", MatMulOp::default(), &[a, b])?;
     // Any factor of the product is part of the scaled add.
     config.real("alpha", 1.0)?;
     let scaled = config.real("beta", 1.0)? != 1.0;
-    case.apply_all(true, "add", Accumulate { scaled }, &[c, product])?;
+    case.apply_all(true, "add", AccumulateOp { scaled }, &[c, product])?;
     Ok(case)
 }
 
 /// A fully connected layer.
-pub(crate) fn fully_connected(config: &Config, chip: &'static Chip) -> Result<Case, Problem> {
-    let passes = Passes::of(config, Passes::ALL)?;
-    let mut case = Case::new(config, chip, !passes.inference)?;
+pub(crate) fn fully_connected(config: &RowConfig, chip: &'static Chip) -> Result<OpBenchmarkCase, RowProblem> {
+    let passes = LayerPasses::from_config(config, LayerPasses::ALL)?;
+    let mut case = OpBenchmarkCase::new(config, chip, !passes.inference)?;
     let dtype = config.dtype("data-type", DType::Half)?;
     let groups = config.number("num-groups", 1)?;
     let batch = config.number("batch-size", 1)?;
@@ -37,54 +37,54 @@ pub(crate) fn fully_connected(config: &Config, chip: &'static Chip) -> Result<Ca
         1 => vec![rows, columns],
         _ => vec![groups, rows, columns],
     };
-    let x = case.tensor("input", Role::Input, &matrix(batch, inputs), dtype)?;
-    let w = case.tensor("weights", Role::Parameter, &matrix(inputs, outputs), dtype)?;
-    let part = |product| MatMul { product, transposed: false };
-    let y = case.apply(passes.forward, "fwd", part(Product::Forward), &[x, w])?;
-    let layer = Layer { x, w, y, axis: case.rank(y) - 1, passes };
-    let [back, update] = [part(Product::InputGradient), part(Product::WeightGradient)];
+    let x = case.tensor("input", TensorRole::Input, &matrix(batch, inputs), dtype)?;
+    let w = case.tensor("weights", TensorRole::Parameter, &matrix(inputs, outputs), dtype)?;
+    let part = |product| MatMulOp { product, transposed: false };
+    let y = case.apply(passes.forward, "fwd", part(MatMulPhase::Forward), &[x, w])?;
+    let layer = WeightedLayer { x, w, y, axis: case.rank(y) - 1, passes };
+    let [back, update] = [part(MatMulPhase::InputGradient), part(MatMulPhase::WeightGradient)];
     layer.finish(&mut case, config, back, update)?;
     Ok(case)
 }
 
 /// A convolution.
-pub(crate) fn convolution(config: &Config, chip: &'static Chip) -> Result<Case, Problem> {
-    let passes = Passes::of(config, Passes::ALL)?;
-    let mut case = Case::new(config, chip, !passes.inference)?.with_code();
+pub(crate) fn convolution(config: &RowConfig, chip: &'static Chip) -> Result<OpBenchmarkCase, RowProblem> {
+    let passes = LayerPasses::from_config(config, LayerPasses::ALL)?;
+    let mut case = OpBenchmarkCase::new(config, chip, !passes.inference)?.with_code();
     let dtype = config.dtype("data-type", DType::Half)?;
     let input_type = config.dtype("input-type", dtype)?;
     let groups = config.number("conv-groups", 1)?;
     let [inputs, outputs] =
         [config.required("input-channels")?, config.required("output-channels")?];
     let all = |channels: u64| {
-        channels.checked_mul(groups).ok_or_else(|| Problem::refused("there are too many channels"))
+        channels.checked_mul(groups).ok_or_else(|| RowProblem::refused("there are too many channels"))
     };
     let field = config.field("field")?;
-    let kernel = config.along("kernel-size", 1, field.len())?;
+    let kernel = config.per_dimension("kernel-size", 1, field.len())?;
     let image = [&[config.number("batch-size", 1)?, all(inputs)?][..], &field].concat();
     let weights = [&[all(outputs)?, inputs][..], &kernel].concat();
-    let x = case.tensor("input", Role::Input, &image, input_type)?;
-    let w = case.tensor("weights", Role::Parameter, &weights, input_type)?;
-    let conv = Convolution {
+    let x = case.tensor("input", TensorRole::Input, &image, input_type)?;
+    let w = case.tensor("weights", TensorRole::Parameter, &weights, input_type)?;
+    let conv = ConvOp {
         groups,
-        windows: windows(config, field.len())?,
+        dim_transforms: windows(config, field.len())?,
         output: Some(config.dtype("output-type", dtype)?),
     };
     let y = case.apply(passes.forward, "fwd", conv.clone(), &[x, w])?;
     let [back, update] = [x, w].map(|tensor| case.graph().tensor(tensor).ty.clone());
-    let layer = Layer { x, w, y, axis: 1, passes };
+    let layer = WeightedLayer { x, w, y, axis: 1, passes };
     layer.finish(&mut case, config, conv.input_gradient(back), conv.weight_gradient(update))?;
     Ok(case)
 }
 
 /// Transforms along each of `count` dimensions of the field.
-fn windows(config: &Config, count: usize) -> Result<Vec<Window>, Problem> {
-    let along = |key: &str, default: u64| config.along(key, default, count);
+fn windows(config: &RowConfig, count: usize) -> Result<Vec<ConvDimTransforms>, RowProblem> {
+    let along = |key: &str, default: u64| config.per_dimension(key, default, count);
     let [input_dilation, kernel_dilation] =
         [along("in-dilation", 1)?, along("kernel-dilation", 1)?];
     let stride = along("stride", 1)?;
     let flips = [along("flip-input", 0)?, along("flip-kernel", 0)?];
-    let ends = |key: &str| config.ends(key, count);
+    let ends = |key: &str| config.lower_and_upper(key, count);
     let [padding, truncation] = [ends("padding")?, ends("truncation")?];
     let [kernel_padding, kernel_truncation] = [ends("kernel-padding")?, ends("kernel-truncation")?];
     let [output_padding, output_truncation] = [ends("output-padding")?, ends("output-truncation")?];
@@ -99,7 +99,7 @@ fn windows(config: &Config, count: usize) -> Result<Vec<Window>, Problem> {
             flip: flip[d] != 0,
         }
     };
-    let window = |d: usize| Window {
+    let window = |d: usize| ConvDimTransforms {
         input: operand(d, &input_dilation, [&padding, &truncation], &flips[0]),
         kernel: operand(d, &kernel_dilation, [&kernel_padding, &kernel_truncation], &flips[1]),
         output: OutputTransform {
@@ -115,26 +115,26 @@ fn windows(config: &Config, count: usize) -> Result<Vec<Window>, Problem> {
 
 /// A layer with weights, as the tools run it. Weights and input are placed for training whichever
 /// passes are run.
-struct Layer {
+struct WeightedLayer {
     x: TensorId,
     w: TensorId,
     /// The product, before the bias.
     y: TensorId,
     /// Axis of channels in it.
     axis: usize,
-    passes: Passes,
+    passes: LayerPasses,
 }
 
-impl Layer {
+impl WeightedLayer {
     /// Bias and gradients. The tools keep activations and their gradients on both sides, so that
     /// the host can read and write them between passes.
     fn finish(
         self,
-        case: &mut Case,
-        config: &Config,
+        case: &mut OpBenchmarkCase,
+        config: &RowConfig,
         back: impl Operator + 'static,
         update: impl Operator + 'static,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), RowProblem> {
         let Self { x, w, y, axis, passes } = self;
         let bias = match config.flag("bias", false)? {
             true => Some(self.add_bias(case)?),
@@ -143,10 +143,10 @@ impl Layer {
                 None
             }
         };
-        if !passes.goes_back() {
+        if !passes.needs_gradient() {
             return Ok(());
         }
-        let gradient = case.like("gradient", Role::Input, y);
+        let gradient = case.like("gradient", TensorRole::Input, y);
         let input = case.apply(passes.backward, "bwd", back, &[gradient, w])?;
         if passes.backward {
             case.read(input);
@@ -158,7 +158,7 @@ impl Layer {
         case.update(w, weights)?;
         if let Some(bias) = bias {
             let others = (0..case.rank(y)).filter(|other| *other != axis).collect();
-            let sum = Reduce::new(Operation::Add, others);
+            let sum = ReduceOp::new(ReduceOperation::Add, others);
             let sum = case.apply(true, "bias", sum, &[gradient])?;
             case.update(bias, sum)?;
         }
@@ -166,11 +166,11 @@ impl Layer {
     }
 
     /// Adds a bias to the result.
-    fn add_bias(&self, case: &mut Case) -> Result<TensorId, Problem> {
+    fn add_bias(&self, case: &mut OpBenchmarkCase) -> Result<TensorId, RowProblem> {
         let ty = &case.graph().tensor(self.y).ty;
         let (channels, dtype) = (ty.shape[self.axis], ty.dtype);
-        let bias = case.tensor("bias", Role::Parameter, &[channels], dtype)?;
-        let add = BiasAdd { axis: self.axis };
+        let bias = case.tensor("bias", TensorRole::Parameter, &[channels], dtype)?;
+        let add = AddBiasOp { axis: self.axis };
         let sum = case.apply(self.passes.forward, "bias", add, &[self.y, bias])?;
         case.read(sum);
         Ok(bias)

@@ -1,25 +1,25 @@
 //! Reading a file of measured operations.
 
-use super::config::Config;
-use super::families::{FAMILIES, Family};
-use crate::lower::alone::Cost;
-use crate::targets::{CHIPS, Chip, chip};
+use super::config::RowConfig;
+use super::families::{FAMILIES, OperationFamily};
+use crate::lower::alone::OpBenchmarkCost;
+use crate::targets::{CHIPS, Chip, find_chip};
 
 /// One measured operation.
 #[derive(Clone, Debug)]
-pub(crate) struct Row {
+pub(crate) struct MeasuredRow {
     /// Line of the file, from 1.
     pub line: usize,
     /// Name.
     pub name: String,
     /// What kind of operation it is.
-    pub family: &'static Family,
+    pub family: &'static OperationFamily,
     /// Its parameters.
-    pub config: Config,
+    pub config: RowConfig,
     /// Where it ran.
     pub chip: &'static Chip,
     /// What it cost.
-    pub measured: Cost,
+    pub measured: OpBenchmarkCost,
 }
 
 /// A line that cannot be understood.
@@ -46,7 +46,7 @@ const COLUMNS: [&str; 7] = [
 ///
 /// # Errors
 /// The first line that is broken, and files without rows.
-pub(crate) fn read(text: &str) -> Result<Vec<Row>, RowError> {
+pub(crate) fn read_rows(text: &str) -> Result<Vec<MeasuredRow>, RowError> {
     let numbered = (1..).zip(text.lines());
     let mut lines = numbered.filter(|(_, line)| !line.trim().is_empty());
     let at = |line: usize| move |problem: String| RowError { line, problem };
@@ -54,7 +54,7 @@ pub(crate) fn read(text: &str) -> Result<Vec<Row>, RowError> {
         .next()
         .ok_or_else(|| at(1)(format!("the file is empty; columns {}", COLUMNS.join(", "))))?;
     let places = columns(header).map_err(at(first))?;
-    let rows: Result<Vec<Row>, RowError> =
+    let rows: Result<Vec<MeasuredRow>, RowError> =
         lines.map(|(line, text)| row(line, text, places).map_err(at(line))).collect();
     match rows {
         Ok(rows) if rows.is_empty() => Err(at(first)("the file has no rows".to_string())),
@@ -73,7 +73,7 @@ fn columns(header: &str) -> Result<[usize; COLUMNS.len()], String> {
     Ok(places)
 }
 
-fn row(line: usize, text: &str, places: [usize; COLUMNS.len()]) -> Result<Row, String> {
+fn row(line: usize, text: &str, places: [usize; COLUMNS.len()]) -> Result<MeasuredRow, String> {
     let fields = fields(text)?;
     let mut found = [""; COLUMNS.len()];
     for ((found, place), column) in found.iter_mut().zip(places).zip(COLUMNS) {
@@ -84,17 +84,17 @@ fn row(line: usize, text: &str, places: [usize; COLUMNS.len()]) -> Result<Row, S
     }
     let [name, family, config, target, cycles, memory, fullest] = found;
     let chips: Vec<&str> = CHIPS.iter().map(|chip| chip.name).collect();
-    Ok(Row {
+    Ok(MeasuredRow {
         line,
         name: name.to_string(),
-        family: Family::find(family).ok_or_else(|| {
+        family: OperationFamily::find(family).ok_or_else(|| {
             let known: Vec<&str> = FAMILIES.iter().map(|family| family.name).collect();
             format!("unknown family {family:?}; known are {}", known.join(", "))
         })?,
-        config: Config::parse(config)?,
-        chip: chip(target)
+        config: RowConfig::parse(config)?,
+        chip: find_chip(target)
             .ok_or_else(|| format!("unknown target {target:?}; known are {}", chips.join(", ")))?,
-        measured: Cost {
+        measured: OpBenchmarkCost {
             cycles: measured("cycles", cycles)?,
             memory_bytes: measured("memory_bytes", memory)?,
             fullest_tile_bytes: measured("max_tile_bytes_including_gaps", fullest)?,

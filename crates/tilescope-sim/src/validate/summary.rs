@@ -1,19 +1,19 @@
 //! Measured and simulated costs side by side, and the errors of each family.
 
-use super::rows::Row;
-use crate::lower::alone::Cost;
+use super::rows::MeasuredRow;
+use crate::lower::alone::OpBenchmarkCost;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// What all rows of a file say.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Validation {
+pub struct ValidationSummary {
     /// Simulated rows, in the order of the file.
     pub rows: Vec<RowCosts>,
     /// Errors of each family with simulated rows.
     pub families: BTreeMap<&'static str, FamilyErrors>,
     /// Rows without a simulated cost.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedRow>,
 }
 
 /// One row.
@@ -54,7 +54,7 @@ impl RowCosts {
 
 /// A row without a simulated cost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Skipped {
+pub struct SkippedRow {
     /// Name.
     pub name: String,
     /// Chip.
@@ -78,9 +78,9 @@ pub struct FamilyErrors {
     pub max_tile_mape: f64,
 }
 
-impl Validation {
+impl ValidationSummary {
     /// Adds a simulated row.
-    pub(super) fn add(&mut self, row: &Row, simulated: Cost) {
+    pub(super) fn add(&mut self, row: &MeasuredRow, simulated: OpBenchmarkCost) {
         self.rows.push(RowCosts {
             name: row.name.clone(),
             target: row.chip.name,
@@ -95,8 +95,8 @@ impl Validation {
     }
 
     /// Adds a row that was not simulated.
-    pub(super) fn skip(&mut self, row: &Row, reason: String) {
-        self.skipped.push(Skipped { name: row.name.clone(), target: row.chip.name, reason });
+    pub(super) fn skip(&mut self, row: &MeasuredRow, reason: String) {
+        self.skipped.push(SkippedRow { name: row.name.clone(), target: row.chip.name, reason });
     }
 
     /// Sums the families up.

@@ -1,7 +1,7 @@
 //! Sums of one tile: by region, by owner, whether addresses are shared over time.
 
 use super::place::ABSENT;
-use super::slots::Slot;
+use super::slots::AllocationSlot;
 use crate::targets::Chip;
 use std::collections::{BTreeMap, BinaryHeap};
 use tilescope_report::{Category, CategoryBytes, Region, TileMemory};
@@ -10,7 +10,7 @@ use tilescope_report::{Category, CategoryBytes, Region, TileMemory};
 /// not-always-live variables need at most at one step.
 pub(crate) fn account(
     chip: &Chip,
-    slots: &[Slot],
+    slots: &[AllocationSlot],
     sizes: &[u64],
     offsets: &[u64],
     peak: u64,

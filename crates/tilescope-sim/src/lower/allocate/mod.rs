@@ -27,11 +27,11 @@ mod account;
 mod place;
 mod slots;
 
-use crate::lower::work::Place;
+use crate::lower::work::MemoryConstraint;
 use crate::targets::Chip;
 use ndarray::{Array1, Array2, Axis, Zip};
 use rayon::prelude::*;
-use slots::{Meetings, Slot};
+use slots::{SlotInterferenceMatrix, AllocationSlot};
 use std::collections::HashMap;
 use std::ops::Range;
 use tilescope_report::units::{TileRange, TileRuns};
@@ -39,20 +39,20 @@ use tilescope_report::{Category, CategoryBytes, Placement, TileMemory};
 
 /// A variable that wants memory.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct AllocationRequest {
     /// What it is for.
     pub category: Category,
     /// Liveness steps it is live in; `None` means always.
     pub lifetime: Option<Range<u32>>,
     /// What its vertices need of its place.
-    pub place: Place,
+    pub memory_constraint: MemoryConstraint,
     /// Bytes on each tile.
     pub bytes: TileRuns<u64>,
 }
 
 /// The outcome for all tiles.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Allocation {
+pub(crate) struct TileMemoryAllocation {
     /// Where each variable lies, in the order they were given.
     pub placements: Vec<TileRuns<Placement>>,
     /// Sums per tile.
@@ -62,18 +62,18 @@ pub(crate) struct Allocation {
 }
 
 /// Most meetings of variables looked at to place one IPU's classes one by one.
-const MOST_MEETINGS: u64 = 40_000_000;
+const MAX_INTERFERENCE_CHECKS: u64 = 40_000_000;
 
 /// Places all variables on all tiles `0..tiles`, IPU by IPU.
-pub(crate) fn allocate(chip: &Chip, variables: &[Wanted], tiles: u32) -> Allocation {
-    let slots = slots::slots(variables);
-    let mut ipus: Vec<Vec<Slot>> = Vec::new();
+pub(crate) fn allocate(chip: &Chip, variables: &[AllocationRequest], tiles: u32) -> TileMemoryAllocation {
+    let slots = slots::assign_slots(variables);
+    let mut ipus: Vec<Vec<AllocationSlot>> = Vec::new();
     let ranges: Vec<TileRange> = (0..tiles)
         .step_by(chip.tiles as usize)
         .map(|first| TileRange::new(first, tiles.min(first + chip.tiles)))
         .collect();
     for range in &ranges {
-        let reaches = |slot: &&Slot| {
+        let reaches = |slot: &&AllocationSlot| {
             let (first, last) = (slot.bytes.iter().next(), slot.bytes.iter().last());
             first.zip(last).is_some_and(|((first, _), (last, _))| {
                 first.first < range.end && last.end > range.first
@@ -81,25 +81,25 @@ pub(crate) fn allocate(chip: &Chip, variables: &[Wanted], tiles: u32) -> Allocat
         };
         ipus.push(slots.iter().filter(reaches).cloned().collect());
     }
-    let placed: Vec<Ipu> = ranges
+    let placed: Vec<IpuMemoryAllocator> = ranges
         .par_iter()
         .zip(ipus)
-        .map(|(range, slots)| Ipu::new(*range, slots).place(chip))
+        .map(|(range, slots)| IpuMemoryAllocator::new(*range, slots).place(chip))
         .collect();
-    let mut allocation = Allocation {
+    let mut allocation = TileMemoryAllocation {
         placements: vec![TileRuns::empty(); variables.len()],
-        ..Allocation::default()
+        ..TileMemoryAllocation::default()
     };
     for ipu in placed {
-        ipu.hand_over(&mut allocation);
+        ipu.append_to(&mut allocation);
     }
     allocation
 }
 
 /// The tiles of one IPU while they are filled.
-struct Ipu {
+struct IpuMemoryAllocator {
     tiles: TileRange,
-    slots: Vec<Slot>,
+    slots: Vec<AllocationSlot>,
     /// Bytes of each slot on each tile.
     bytes: Array2<u64>,
     /// Tiles with their class.
@@ -110,8 +110,8 @@ struct Ipu {
     sums: Vec<(TileMemory, Vec<CategoryBytes>)>,
 }
 
-impl Ipu {
-    fn new(tiles: TileRange, slots: Vec<Slot>) -> Self {
+impl IpuMemoryAllocator {
+    fn new(tiles: TileRange, slots: Vec<AllocationSlot>) -> Self {
         let mut bytes = Array2::zeros((slots.len(), tiles.count() as usize));
         for (slot, mut row) in slots.iter().zip(bytes.rows_mut()) {
             for (range, size) in slot.bytes.iter() {
@@ -126,12 +126,12 @@ impl Ipu {
 
     /// Finds classes of tiles, places their variables and sums up what each tile holds.
     fn place(mut self, chip: &Chip) -> Self {
-        let meetings = Meetings::new(&self.slots);
+        let meetings = SlotInterferenceMatrix::new(&self.slots);
         let tiles: Vec<Vec<u64>> = self.bytes.columns().into_iter().map(|c| c.to_vec()).collect();
         let (classes, mut sizes) = classify(&tiles, |tile| tile.to_vec());
         let visits = (0..self.slots.len()).map(|slot| meetings.count(slot));
         self.classes = classes;
-        if visits.sum::<u64>().saturating_mul(sizes.len() as u64) > MOST_MEETINGS {
+        if visits.sum::<u64>().saturating_mul(sizes.len() as u64) > MAX_INTERFERENCE_CHECKS {
             let held = |tile: &[u64]| tile.iter().map(|bytes| *bytes > 0).collect::<Vec<bool>>();
             (self.classes, sizes) = classify(&tiles, held);
         }
@@ -154,7 +154,7 @@ impl Ipu {
         // Ends come before beginnings at the same step.
         let mut changes: Vec<(u32, bool, usize)> = Vec::new();
         for (number, slot) in self.slots.iter().enumerate() {
-            for life in slot.lives.iter().filter(|life| !life.is_empty()) {
+            for life in slot.live_ranges.iter().filter(|life| !life.is_empty()) {
                 changes.push((life.start, true, number));
                 changes.push((life.end, false, number));
             }
@@ -174,7 +174,7 @@ impl Ipu {
     }
 
     /// Adds this IPU's tiles to the outcome.
-    fn hand_over(self, allocation: &mut Allocation) {
+    fn append_to(self, allocation: &mut TileMemoryAllocation) {
         for (tile, (memory, categories)) in (self.tiles.first..).zip(self.sums) {
             let range = TileRange::new(tile, tile + 1);
             allocation.memory.push(range, memory);
@@ -229,17 +229,17 @@ mod tests {
     use crate::targets::MK2;
     use proptest::prelude::*;
 
-    fn wanted(bytes: u64, lifetime: Option<Range<u32>>, interleaved: bool) -> Wanted {
-        let place = if interleaved { Place::Interleaved } else { Place::Any };
+    fn wanted(bytes: u64, lifetime: Option<Range<u32>>, interleaved: bool) -> AllocationRequest {
+        let place = if interleaved { MemoryConstraint::Interleaved } else { MemoryConstraint::Any };
         placed(bytes, lifetime, place)
     }
 
-    fn placed(bytes: u64, lifetime: Option<Range<u32>>, place: Place) -> Wanted {
+    fn placed(bytes: u64, lifetime: Option<Range<u32>>, place: MemoryConstraint) -> AllocationRequest {
         let tiles = TileRange::new(0, 1);
-        Wanted {
+        AllocationRequest {
             category: Category::Variable,
             lifetime,
-            place,
+            memory_constraint: place,
             bytes: TileRuns::uniform(tiles, bytes),
         }
     }
@@ -252,7 +252,7 @@ mod tests {
         }
     }
 
-    fn memory(variables: &[Wanted]) -> TileMemory {
+    fn memory(variables: &[AllocationRequest]) -> TileMemory {
         *allocate(&MK2, variables, 1).memory.get(0).expect("tile 0 exists")
     }
 
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn an_element_of_its_own_starts_above_what_was_there() {
-        let tile = memory(&[wanted(1320, None, false), placed(32, Some(1..2), Place::OwnElement)]);
+        let tile = memory(&[wanted(1320, None, false), placed(32, Some(1..2), MemoryConstraint::OwnMemoryElement)]);
         assert_eq!(tile.including_gaps, 16_384 + 24 + 32);
     }
 
@@ -292,7 +292,7 @@ mod tests {
     proptest! {
         #[test]
         fn sums_agree(sizes in prop::collection::vec((1u64..40_000, 0u32..20, 0u32..10, any::<bool>(), any::<bool>()), 1..40)) {
-            let variables: Vec<Wanted> = sizes
+            let variables: Vec<AllocationRequest> = sizes
                 .iter()
                 .map(|(bytes, start, length, always, interleaved)| {
                     let lifetime = (!always).then_some(*start..start + length + 1);

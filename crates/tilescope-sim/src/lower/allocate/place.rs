@@ -1,7 +1,7 @@
 //! Addresses of the variables of one tile.
 
-use super::slots::{Meetings, Rank, Slot};
-use crate::lower::work::Place;
+use super::slots::{SlotInterferenceMatrix, PlacementClass, AllocationSlot};
+use crate::lower::work::MemoryConstraint;
 use crate::targets::Chip;
 use std::cmp::Reverse;
 
@@ -16,20 +16,20 @@ const ALIGNMENT: u64 = 8;
 pub(crate) const ABSENT: u64 = u64::MAX;
 
 /// Addresses on one tile, slot by slot; [`ABSENT`] where the size is 0.
-pub(crate) fn place(chip: &Chip, slots: &[Slot], meetings: &Meetings, sizes: &[u64]) -> Vec<u64> {
-    let first = placed(chip, slots, meetings, sizes, Order::ByPlace);
+pub(crate) fn place(chip: &Chip, slots: &[AllocationSlot], meetings: &SlotInterferenceMatrix, sizes: &[u64]) -> Vec<u64> {
+    let first = place_in_order(chip, slots, meetings, sizes, PlacementOrder::ByMemoryConstraint);
     if extent(&first, sizes) <= chip.bytes_per_tile {
         return first;
     }
-    let second = placed(chip, slots, meetings, sizes, Order::BySize);
+    let second = place_in_order(chip, slots, meetings, sizes, PlacementOrder::BySize);
     if extent(&second, sizes) < extent(&first, sizes) { second } else { first }
 }
 
 /// Which of the variables that pass is placed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
+enum PlacementOrder {
     /// Those that need most of their place, and of these the largest.
-    ByPlace,
+    ByMemoryConstraint,
     /// The largest: leaves smaller gaps where most variables need interleaved memory.
     BySize,
 }
@@ -40,63 +40,63 @@ fn extent(offsets: &[u64], sizes: &[u64]) -> u64 {
     held.map(|(offset, size)| offset + size).max().unwrap_or(0)
 }
 
-fn placed(
+fn place_in_order(
     chip: &Chip,
-    slots: &[Slot],
-    meetings: &Meetings,
+    slots: &[AllocationSlot],
+    meetings: &SlotInterferenceMatrix,
     sizes: &[u64],
-    order: Order,
+    order: PlacementOrder,
 ) -> Vec<u64> {
-    let mut tile = Tile { sizes, offsets: vec![ABSENT; slots.len()], placed: Vec::new() };
-    let by_rank = |rank: Rank| -> Vec<usize> {
-        (0..slots.len()).filter(|slot| sizes[*slot] > 0 && slots[*slot].rank == rank).collect()
+    let mut tile = TileMemoryAllocator { sizes, offsets: vec![ABSENT; slots.len()], placed: Vec::new() };
+    let by_rank = |rank: PlacementClass| -> Vec<usize> {
+        (0..slots.len()).filter(|slot| sizes[*slot] > 0 && slots[*slot].class == rank).collect()
     };
-    let (code, steady) = (by_rank(Rank::Code), by_rank(Rank::Steady));
-    let (mut passing, uneven) = (by_rank(Rank::Passing), by_rank(Rank::Uneven));
+    let (code, steady) = (by_rank(PlacementClass::Code), by_rank(PlacementClass::AlwaysLiveEven));
+    let (mut passing, uneven) = (by_rank(PlacementClass::FirstFit), by_rank(PlacementClass::AlwaysLiveUneven));
     let code_end = tile.stack_up(&code, 0);
     let steady_end = tile.stack_up(&steady, code_end.next_multiple_of(chip.memory_element_bytes));
     passing.sort_by_key(|slot| {
-        let place = (order == Order::ByPlace).then_some(slots[*slot].place);
+        let place = (order == PlacementOrder::ByMemoryConstraint).then_some(slots[*slot].memory_constraint);
         (Reverse(place), Reverse(sizes[*slot]), *slot)
     });
     for slot in passing {
-        let lowest = lowest_address(chip, slots[slot].place, steady_end);
+        let lowest = lowest_address(chip, slots[slot].memory_constraint, steady_end);
         let stays = |slot: usize| slots[slot].is_always_live();
         let all = stays(slot);
-        tile.fit(slot, lowest, |other| all || stays(other) || meetings.meet(slot, other));
+        tile.place_first_fit(slot, lowest, |other| all || stays(other) || meetings.interferes(slot, other));
     }
     for slot in uneven {
-        tile.fit(slot, steady_end, |_| true);
+        tile.place_first_fit(slot, steady_end, |_| true);
     }
     tile.offsets
 }
 
 /// Where a variable may begin that needs `place`, above what ends at `below`.
-fn lowest_address(chip: &Chip, place: Place, below: u64) -> u64 {
+fn lowest_address(chip: &Chip, place: MemoryConstraint, below: u64) -> u64 {
     let element = chip.memory_element_bytes;
     match place {
-        Place::Any => below,
-        Place::OwnElement => below.next_multiple_of(element) + ELEMENT_RESERVED_BYTES,
-        Place::Interleaved => below.max(chip.interleaved_offset + ELEMENT_RESERVED_BYTES),
+        MemoryConstraint::Any => below,
+        MemoryConstraint::OwnMemoryElement => below.next_multiple_of(element) + ELEMENT_RESERVED_BYTES,
+        MemoryConstraint::Interleaved => below.max(chip.interleaved_offset + ELEMENT_RESERVED_BYTES),
     }
 }
 
 /// A slot at its address.
-struct Placed {
+struct PlacedSlotRange {
     start: u64,
     end: u64,
     slot: usize,
 }
 
 /// A tile while it is filled.
-struct Tile<'a> {
+struct TileMemoryAllocator<'a> {
     sizes: &'a [u64],
     offsets: Vec<u64>,
     /// What lies above what is stacked, by address.
-    placed: Vec<Placed>,
+    placed: Vec<PlacedSlotRange>,
 }
 
-impl Tile<'_> {
+impl TileMemoryAllocator<'_> {
     /// Stacks slots from `start` upwards; returns the end.
     fn stack_up(&mut self, slots: &[usize], start: u64) -> u64 {
         let mut next = start;
@@ -108,7 +108,7 @@ impl Tile<'_> {
     }
 
     /// Places `slot` in the first gap from `lowest` on between those that it meets.
-    fn fit(&mut self, slot: usize, lowest: u64, meets: impl Fn(usize) -> bool) {
+    fn place_first_fit(&mut self, slot: usize, lowest: u64, meets: impl Fn(usize) -> bool) {
         let size = self.sizes[slot];
         let mut offset = lowest;
         for other in &self.placed {
@@ -122,6 +122,6 @@ impl Tile<'_> {
         }
         self.offsets[slot] = offset;
         let at = self.placed.partition_point(|other| other.start < offset);
-        self.placed.insert(at, Placed { start: offset, end: offset + size, slot });
+        self.placed.insert(at, PlacedSlotRange { start: offset, end: offset + size, slot });
     }
 }

@@ -1,7 +1,7 @@
 //! Putting phases in order: a builder of [`Work`] and the traffic of exchanges.
 
-use crate::lower::work::{Phase, PhaseKind, Place, Temporary, VertexUse, Work, WorkItem};
-use crate::planner::Machine;
+use crate::lower::work::{WorkPhase, WorkPhaseKind, MemoryConstraint, TemporaryVariable, VertexInstances, OperationWork, OperationWorkItem};
+use crate::planner::IpuTarget;
 use std::ops::Range;
 use tilescope_report::units::{TileRange, TileRuns};
 use tilescope_report::{Category, TileTraffic};
@@ -11,7 +11,7 @@ const MESSAGE_BYTES: u64 = 256;
 
 /// What one tile receives of one operand, and how much of the operand it holds for others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Flow {
+pub(crate) struct OperandExchangeFlow {
     /// Bytes received.
     pub received: u64,
     /// Bytes sent at most, a multicast counted once: what the tile holds for others.
@@ -33,22 +33,22 @@ pub(crate) fn messages(bytes: u64) -> u64 {
 
 /// Builds the items of a [`Work`]; phases that do nothing are left out.
 #[derive(Default)]
-pub(crate) struct Builder {
-    items: Vec<WorkItem>,
-    temporaries: Vec<Temporary>,
+pub(crate) struct ConvWorkBuilder {
+    items: Vec<OperationWorkItem>,
+    temporaries: Vec<TemporaryVariable>,
     phases: usize,
     /// Items before the loop that is being built, and its iterations.
-    outer: Option<(Vec<WorkItem>, u64)>,
+    outer: Option<(Vec<OperationWorkItem>, u64)>,
 }
 
-impl Builder {
+impl ConvWorkBuilder {
     /// Number of phases so far: where the next one will be counted.
-    pub(crate) fn position(&self) -> usize {
+    pub(crate) fn phase_count(&self) -> usize {
         self.phases
     }
 
     /// An exchange of several operands at once.
-    pub(crate) fn exchange(&mut self, machine: &Machine, name: String, flows: &[Vec<Flow>]) {
+    pub(crate) fn exchange(&mut self, machine: &IpuTarget, name: String, flows: &[Vec<OperandExchangeFlow>]) {
         let tiles = flows.iter().map(Vec::len).max().unwrap_or(0);
         let mut traffic = vec![TileTraffic::default(); tiles];
         let mut cycles = vec![0; tiles];
@@ -75,18 +75,18 @@ impl Builder {
             return;
         }
         let present = |tile: usize| takes_part(&tile).then_some(tile);
-        let traffic = runs((0..tiles).map(|tile| present(tile).map(|tile| traffic[tile])));
-        let cycles = runs((0..tiles).map(|tile| present(tile).map(|tile| cycles[tile])));
-        self.push(name, PhaseKind::Exchange { traffic, cycles, in_order: false });
+        let traffic = tile_runs_of((0..tiles).map(|tile| present(tile).map(|tile| traffic[tile])));
+        let cycles = tile_runs_of((0..tiles).map(|tile| present(tile).map(|tile| cycles[tile])));
+        self.push(name, WorkPhaseKind::Exchange { traffic, cycles, in_order: false });
     }
 
     /// A compute set; tiles without cycles take no part.
-    pub(crate) fn compute(&mut self, name: String, cycles: &[u64], vertices: Vec<VertexUse>) {
+    pub(crate) fn compute(&mut self, name: String, cycles: &[u64], vertices: Vec<VertexInstances>) {
         if cycles.iter().all(|cycles| *cycles == 0) {
             return;
         }
-        let cycles = runs(cycles.iter().map(|cycles| (*cycles > 0).then_some(*cycles)));
-        self.push(name, PhaseKind::Compute { cycles, vertices });
+        let cycles = tile_runs_of(cycles.iter().map(|cycles| (*cycles > 0).then_some(*cycles)));
+        self.push(name, WorkPhaseKind::Compute { cycles, vertices });
     }
 
     /// Copies on tiles with `cycles`, by `vertices` of each tile: at least one.
@@ -109,7 +109,7 @@ impl Builder {
     pub(crate) fn end_loop(&mut self) {
         if let Some((items, times)) = self.outer.take() {
             let body = std::mem::replace(&mut self.items, items);
-            self.items.push(WorkItem::Loop { times, body });
+            self.items.push(OperationWorkItem::Loop { times, body });
         }
     }
 
@@ -137,26 +137,26 @@ impl Builder {
         if live.is_empty() || bytes.iter().all(|bytes| *bytes == 0) {
             return;
         }
-        let bytes = runs(bytes.iter().map(|bytes| (*bytes > 0).then_some(*bytes)));
-        let place = if interleaved { Place::Interleaved } else { Place::Any };
-        self.temporaries.push(Temporary { name, category, bytes, place, live });
+        let bytes = tile_runs_of(bytes.iter().map(|bytes| (*bytes > 0).then_some(*bytes)));
+        let place = if interleaved { MemoryConstraint::Interleaved } else { MemoryConstraint::Any };
+        self.temporaries.push(TemporaryVariable { name, category, bytes, memory_constraint: place, live });
     }
 
     /// The work.
-    pub(crate) fn finish(mut self) -> Work {
+    pub(crate) fn finish(mut self) -> OperationWork {
         self.end_loop();
-        Work { items: self.items, temporaries: self.temporaries }
+        OperationWork { items: self.items, temporaries: self.temporaries }
     }
 
-    fn push(&mut self, name: String, kind: PhaseKind) {
-        self.items.push(WorkItem::Phase(Phase { name, kind }));
+    fn push(&mut self, name: String, kind: WorkPhaseKind) {
+        self.items.push(OperationWorkItem::Phase(WorkPhase { name, kind }));
         self.phases += 1;
     }
 }
 
 /// Bytes each tile delivers, so that everything received is delivered: in proportion to what it
 /// holds, rounded so that the sum is exact.
-fn deliveries(flows: &[Flow]) -> Vec<u64> {
+fn deliveries(flows: &[OperandExchangeFlow]) -> Vec<u64> {
     let received: u128 = flows.iter().map(|flow| u128::from(flow.received)).sum();
     let held: u128 = flows.iter().map(|flow| u128::from(flow.sent)).sum();
     let mut before: u128 = 0;
@@ -177,7 +177,7 @@ fn deliveries(flows: &[Flow]) -> Vec<u64> {
 }
 
 /// Values of tiles from 0 on, run-length encoded.
-pub(crate) fn runs<T: Clone + PartialEq>(
+pub(crate) fn tile_runs_of<T: Clone + PartialEq>(
     values: impl IntoIterator<Item = Option<T>>,
 ) -> TileRuns<T> {
     TileRuns::from_tiles(0, values)
@@ -188,14 +188,14 @@ pub(crate) fn vertex_on(
     vertex_type: String,
     present: impl IntoIterator<Item = u64>,
     edges: u64,
-) -> VertexUse {
+) -> VertexInstances {
     let mut count = TileRuns::empty();
     for (tile, vertices) in (0u32..).zip(present) {
         if vertices > 0 {
             count.push(TileRange::new(tile, tile + 1), vertices);
         }
     }
-    VertexUse { vertex_type, count, edges, field_bytes: 0, constant_bytes: 0 }
+    VertexInstances { vertex_type, count, edges, field_bytes: 0, constant_bytes: 0 }
 }
 
 #[cfg(test)]
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn everything_received_is_delivered() {
-        let flow = |received, sent| Flow { received, sent, ..Flow::default() };
+        let flow = |received, sent| OperandExchangeFlow { received, sent, ..OperandExchangeFlow::default() };
         for flows in [
             vec![flow(10, 3), flow(7, 5), flow(0, 0)],
             vec![flow(10, 0), flow(7, 0), flow(5, 0)],

@@ -3,13 +3,13 @@
 //! An operand is stored where it is used: the users of a slice share it evenly. Channels lie in
 //! groups, innermost. Two passes that agree on an [`OperandLayout`] need no copy between them.
 
-use super::build::runs;
-use super::parts::Layout;
+use super::build::tile_runs_of;
+use super::parts::PartitionedConv;
 use super::rearrange::spread;
-use crate::lower::work::Place;
-use crate::planner::candidates::Method;
+use crate::lower::work::MemoryConstraint;
+use crate::planner::candidates::ConvMethod;
 use crate::planner::ranges::gcd;
-use crate::planner::{Machine, Plan};
+use crate::planner::{IpuTarget, ConvPlan};
 use tilescope_report::units::TileRuns;
 
 /// Smallest piece of an input on one tile, in bytes (poplibs `Convolution.cpp`
@@ -21,7 +21,7 @@ const WEIGHT_GRAIN_BYTES: u64 = 256;
 
 /// Which dimension of a tensor is innermost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Innermost {
+pub enum InnermostDim {
     /// Input channels; the batch in a weight update.
     InChannels,
     /// Output channels.
@@ -36,7 +36,7 @@ pub struct OperandLayout {
     /// Bytes of each tile.
     pub bytes: TileRuns<u64>,
     /// The innermost dimension.
-    pub innermost: Innermost,
+    pub innermost: InnermostDim,
     /// Elements of it that lie together.
     pub group: u64,
 }
@@ -50,7 +50,7 @@ impl OperandLayout {
 
 /// Layouts of all tensors of a pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlannedLayouts {
+pub struct ConvPlanLayouts {
     /// Input: activations, or the left operand of a matrix product.
     pub input: OperandLayout,
     /// Weights, or the right operand.
@@ -60,16 +60,16 @@ pub struct PlannedLayouts {
 }
 
 /// The layouts `plan` wants and makes.
-pub fn planned_layouts(machine: &Machine, plan: &Plan) -> PlannedLayouts {
+pub fn planned_layouts(machine: &IpuTarget, plan: &ConvPlan) -> ConvPlanLayouts {
     let params = &plan.params;
     let bytes = |elements: u64| elements * params.input_type.bytes();
     let group = gcd(plan.vertex.in_chans_per_group, params.in_channels);
     let operand = |shares: Vec<u64>| OperandLayout {
-        bytes: runs(shares.into_iter().map(|bytes| (bytes > 0).then_some(bytes))),
-        innermost: Innermost::InChannels,
+        bytes: tile_runs_of(shares.into_iter().map(|bytes| (bytes > 0).then_some(bytes))),
+        innermost: InnermostDim::InChannels,
         group,
     };
-    PlannedLayouts {
+    ConvPlanLayouts {
         input: operand(spread(
             bytes(params.input_elements()),
             grain_bytes(plan, plan.transform().swap_operands),
@@ -81,13 +81,13 @@ pub fn planned_layouts(machine: &Machine, plan: &Plan) -> PlannedLayouts {
 }
 
 /// Bytes of the weights of `plan` on each tile. Small weights lie on few tiles.
-pub(crate) fn weight_shares(machine: &Machine, plan: &Plan) -> Vec<u64> {
+pub(crate) fn weight_shares(machine: &IpuTarget, plan: &ConvPlan) -> Vec<u64> {
     let bytes = plan.params.weight_elements() * plan.params.input_type.bytes();
     spread(bytes, grain_bytes(plan, !plan.transform().swap_operands), machine.tiles)
 }
 
 /// Bytes of an operand that stay on one tile; `as_weights` where the vertex takes it as weights.
-fn grain_bytes(plan: &Plan, as_weights: bool) -> u64 {
+fn grain_bytes(plan: &ConvPlan, as_weights: bool) -> u64 {
     let vertex = &plan.vertex;
     let inputs = vertex.in_chans_per_group * vertex.groups_per_group;
     let (elements, least) = if as_weights {
@@ -100,17 +100,17 @@ fn grain_bytes(plan: &Plan, as_weights: bool) -> u64 {
 }
 
 /// The result lies where the last stage of the reduction leaves it.
-fn output_layout(plan: &Plan) -> OperandLayout {
+fn output_layout(plan: &ConvPlan) -> OperandLayout {
     let shares = result_shares(plan).into_iter().map(|bytes| (bytes > 0).then_some(bytes));
     let innermost =
-        if plan.transform().swap_operands { Innermost::Batch } else { Innermost::OutChannels };
-    OperandLayout { bytes: runs(shares), innermost, group: plan.vertex.out_chans_per_group }
+        if plan.transform().swap_operands { InnermostDim::Batch } else { InnermostDim::OutChannels };
+    OperandLayout { bytes: tile_runs_of(shares), innermost, group: plan.vertex.out_chans_per_group }
 }
 
 /// Bytes of the result of `plan` on each tile: shared out evenly to the tiles that made the partial
 /// sums of a part.
-pub(crate) fn result_shares(plan: &Plan) -> Vec<u64> {
-    let layout = Layout::of(plan);
+pub(crate) fn result_shares(plan: &ConvPlan) -> Vec<u64> {
+    let layout = PartitionedConv::from_plan(plan);
     let depth = plan.partition.reduction_depth();
     let element = plan.params.output_type.bytes();
     let serial = plan.partition.out_channels_serial;
@@ -123,13 +123,13 @@ pub(crate) fn result_shares(plan: &Plan) -> Vec<u64> {
 
 /// Where the result of a plan must lie: the matrix engine and SLIC vertices want interleaved memory
 /// for what they write, which is the result itself where nothing is to be added up or cast.
-pub fn result_place(plan: &Plan) -> Place {
+pub fn result_memory_constraint(plan: &ConvPlan) -> MemoryConstraint {
     let split = &plan.partition;
     let direct = split.reduction_depth() == 1
         && split.serial() == 1
         && plan.partial_type() == plan.params.output_type;
     match plan.vertex.method {
-        Method::Amp { .. } | Method::Slic { .. } if direct => Place::Interleaved,
-        _ => Place::Any,
+        ConvMethod::Amp { .. } | ConvMethod::Slic { .. } if direct => MemoryConstraint::Interleaved,
+        _ => MemoryConstraint::Any,
     }
 }

@@ -21,59 +21,59 @@ mod start;
 mod temporaries;
 mod vertices;
 
-pub use layout::{Innermost, OperandLayout, PlannedLayouts, planned_layouts, result_place};
-pub use pass::{Destination, Lowered, Operands, Source, lower, turn_weights};
-pub(crate) use start::Start;
+pub use layout::{InnermostDim, OperandLayout, ConvPlanLayouts, planned_layouts, result_memory_constraint};
+pub use pass::{ResultDestination, LoweredConvPass, ConvPassOperands, OperandSource, lower, transpose_weights_ahead};
+pub(crate) use start::ConvStartTile;
 
-use crate::lower::work::Work;
-use crate::planner::{FieldDim, Machine, Plan, TrainingPlans};
-use parts::Layout;
+use crate::lower::work::OperationWork;
+use crate::planner::{FieldDim, IpuTarget, ConvPlan, ConvTrainingPlans};
+use parts::PartitionedConv;
 
-impl<'a> Operands<'a> {
+impl<'a> ConvPassOperands<'a> {
     /// Operands of the forward pass.
-    pub fn forward(input: Source<'a>, weights: Source<'a>) -> Self {
-        Self { input, weights, result: Destination::Planned }
+    pub fn forward(input: OperandSource<'a>, weights: OperandSource<'a>) -> Self {
+        Self { input, weights, result: ResultDestination::Planned }
     }
 
     /// Operands of the backward pass: the forward weights are transposed into what its plan wants.
-    pub fn backward(plans: &'a TrainingPlans, gradient: Source<'a>) -> Self {
+    pub fn backward(plans: &'a ConvTrainingPlans, gradient: OperandSource<'a>) -> Self {
         Self {
             input: gradient,
-            weights: Source::ForwardWeights(&plans.forward),
-            result: Destination::Planned,
+            weights: OperandSource::ForwardWeights(&plans.forward),
+            result: ResultDestination::Planned,
         }
     }
 
     /// Operands of the weight update, whose result is brought to where the forward weights are.
     /// Input and output gradient lie as the other two passes want them.
-    pub fn weight_update(plans: &'a TrainingPlans) -> Self {
-        let wanted_by = |plan: &Plan| Source::Transposed {
+    pub fn weight_update(plans: &'a ConvTrainingPlans) -> Self {
+        let wanted_by = |plan: &ConvPlan| OperandSource::Transposed {
             group: plan.vertex.in_chans_per_group,
             tiles: plan.tiles(),
         };
         Self {
             input: wanted_by(&plans.forward),
             weights: wanted_by(&plans.backward),
-            result: Destination::Weights(&plans.forward),
+            result: ResultDestination::Weights(&plans.forward),
         }
     }
 }
 
 /// The forward pass of operands that lie as said.
-pub fn forward(machine: &Machine, plan: &Plan, input: Source, weights: Source) -> Work {
-    lower(machine, plan, &Operands::forward(input, weights)).work
+pub fn forward(machine: &IpuTarget, plan: &ConvPlan, input: OperandSource, weights: OperandSource) -> OperationWork {
+    lower(machine, plan, &ConvPassOperands::forward(input, weights)).work
 }
 
 /// Multiply-accumulates that the vertices of all tiles do for the operation, padding left out.
-pub fn lowered_macs(plan: &Plan) -> u64 {
-    let layout = Layout::of(plan);
+pub fn lowered_macs(plan: &ConvPlan) -> u64 {
+    let layout = PartitionedConv::from_plan(plan);
     let tiles = layout.parts.iter().map(|part| layout.macs(part));
     tiles.sum::<u64>() * plan.partition.serial()
 }
 
 /// Name of a pass in profiles: `Conv_1` for matrix products, `Conv_3x3_stride2x2` for others
 /// (poplibs `Convolution.cpp` convSuffix).
-pub(crate) fn layer_name(plan: &Plan) -> String {
+pub(crate) fn layer_name(plan: &ConvPlan) -> String {
     let along = |size: fn(&FieldDim) -> u64| {
         let sizes = plan.params.dims.iter().map(|dim| size(dim).to_string());
         sizes.collect::<Vec<_>>().join("x")

@@ -5,14 +5,14 @@
 //! output channels innermost, then the field, batch, kernel, input channels and groups (poplibs
 //! `Convolution.cpp` linearizeTileIndices and iteratePartitionParallel).
 
-use crate::planner::model::Grain;
-use crate::planner::{ConvParams, FieldDim, Plan, TileOrder};
+use crate::planner::model::ConvGrainSize;
+use crate::planner::{ConvParams, FieldDim, ConvPlan, LinearizeTileOrder};
 use std::ops::Range;
 
 /// What one tile computes in one serial iteration. Channels and groups are padded to whole
 /// groups of the vertex.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TilePart {
+pub(crate) struct ConvTilePart {
     /// Outputs of each dimension.
     pub field: [Range<u64>; 3],
     /// Kernel elements of each dimension.
@@ -22,18 +22,18 @@ pub(crate) struct TilePart {
     /// Batch elements.
     pub batch: u64,
     /// Groups, and how many of them are padding.
-    pub groups: Padded,
+    pub groups: PaddedSize,
     /// Input channels of a group.
-    pub in_channels: Padded,
+    pub in_channels: PaddedSize,
     /// Output channels of a group.
-    pub out_channels: Padded,
+    pub out_channels: PaddedSize,
     /// Which of the tiles this is that have partial sums of the same outputs.
     pub member: u64,
 }
 
 /// A padded size and the part of it that is real.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Padded {
+pub(crate) struct PaddedSize {
     /// With padding.
     pub size: u64,
     /// Without.
@@ -42,20 +42,20 @@ pub(crate) struct Padded {
 
 /// A plan applied to its shape: everything lowering needs to know about sizes.
 #[derive(Clone, Debug)]
-pub(crate) struct Layout {
+pub(crate) struct PartitionedConv {
     /// Shape of one serial iteration after the transform, channels not padded.
     pub slice: ConvParams,
     /// The same, channels padded to whole groups.
     pub padded: ConvParams,
     /// Parts in tile order.
-    pub parts: Vec<TilePart>,
+    pub parts: Vec<ConvTilePart>,
 }
 
-impl Layout {
+impl PartitionedConv {
     /// The parts of `plan`.
-    pub(crate) fn of(plan: &Plan) -> Self {
+    pub(crate) fn from_plan(plan: &ConvPlan) -> Self {
         let split = &plan.partition;
-        let grain = Grain::of(&plan.vertex);
+        let grain = ConvGrainSize::of_vertex(&plan.vertex);
         let shape = &plan.transformed.shape;
         let slice = ConvParams {
             in_channels: shape.in_channels.div_ceil(split.in_channels_serial),
@@ -78,23 +78,23 @@ impl Layout {
     }
 
     /// Input elements a tile needs, halo included, channels padded.
-    pub(crate) fn inputs(&self, part: &TilePart) -> u64 {
+    pub(crate) fn inputs(&self, part: &ConvTilePart) -> u64 {
         let field: u64 = part.inputs.iter().product();
         field * part.batch * part.in_channels.size * part.groups.size
     }
 
     /// Weights a tile needs, channels padded.
-    pub(crate) fn weights(&self, part: &TilePart) -> u64 {
+    pub(crate) fn weights(&self, part: &ConvTilePart) -> u64 {
         part.kernel_elements() * part.in_channels.size * part.out_channels.size * part.groups.size
     }
 
     /// Partial sums a tile makes, channels padded.
-    pub(crate) fn partials(&self, part: &TilePart) -> u64 {
+    pub(crate) fn partials(&self, part: &ConvTilePart) -> u64 {
         part.field_elements() * part.batch * part.out_channels.size * part.groups.size
     }
 
     /// Multiply-accumulates of a tile that count: neither padding nor truncated.
-    pub(crate) fn macs(&self, part: &TilePart) -> u64 {
+    pub(crate) fn macs(&self, part: &ConvTilePart) -> u64 {
         let along = self.slice.dims.iter().enumerate().map(|(dim, field)| {
             let step = field.active_output_step();
             let hits = |kernel| length(&field.outputs_of_kernel(&part.field[dim], kernel));
@@ -109,19 +109,19 @@ impl Layout {
 }
 
 /// The parts of one serial iteration `slice`, in tile order.
-fn cut_parts(plan: &Plan, slice: &ConvParams, grain: Grain) -> Vec<TilePart> {
+fn cut_parts(plan: &ConvPlan, slice: &ConvParams, grain: ConvGrainSize) -> Vec<ConvTilePart> {
     let split = &plan.partition;
     let dims = slice.dims.len();
     let groups = cut_padded(slice.conv_groups, grain.groups, split.groups);
     let inputs = cut_padded(slice.in_channels, grain.in_channels, split.in_channels);
     let outputs = cut_padded(slice.out_channels, grain.out_channels, split.out_channels);
-    let batches = cut(slice.batch, 1, split.batch);
+    let batches = split_into_grains(slice.batch, 1, split.batch);
     let along = |size: fn(&FieldDim) -> u64, splits: &[u64; 3], innermost_grain: u64| {
         let of_dim = |dim: usize| {
             let grain = if dim + 1 == dims { innermost_grain } else { 1 };
             let (size, parts) =
                 slice.dims.get(dim).map_or((1, 1), |field| (size(field), splits[dim]));
-            cut(size, grain, parts)
+            split_into_grains(size, grain, parts)
         };
         [of_dim(0), of_dim(1), of_dim(2)]
     };
@@ -146,9 +146,9 @@ fn cut_parts(plan: &Plan, slice: &ConvParams, grain: Grain) -> Vec<TilePart> {
     // other passes so that weights stay where the forward pass has them.
     let mut order: [usize; 10] = std::array::from_fn(|axis| axis);
     match plan.tile_order {
-        TileOrder::Standard => {}
-        TileOrder::FcBackward => order.swap(1, 5 + dims),
-        TileOrder::FcWeightUpdate => order.swap(1, 9),
+        LinearizeTileOrder::Standard => {}
+        LinearizeTileOrder::FcBackward => order.swap(1, 5 + dims),
+        LinearizeTileOrder::FcWeightUpdate => order.swap(1, 9),
     }
     let tiles: usize = counts.iter().product();
     (0..tiles)
@@ -162,7 +162,7 @@ fn cut_parts(plan: &Plan, slice: &ConvParams, grain: Grain) -> Vec<TilePart> {
             let kernel_index =
                 [0, 1, 2].iter().fold(0, |at, dim| at * counts[2 + dim] + index[2 + dim]);
             let kernel_parts: usize = counts[2..5].iter().product();
-            TilePart {
+            ConvTilePart {
                 groups: groups[index[0]],
                 in_channels: inputs[index[1]],
                 kernel: std::array::from_fn(|dim| kernels[dim][index[2 + dim]].clone()),
@@ -189,7 +189,7 @@ fn input_lengths(
     outputs.iter().map(of_outputs).collect()
 }
 
-impl TilePart {
+impl ConvTilePart {
     /// Outputs of the field.
     pub(crate) fn field_elements(&self) -> u64 {
         self.field.iter().map(length).product()
@@ -207,19 +207,19 @@ pub(crate) fn length(range: &Range<u64>) -> u64 {
 }
 
 /// `size` elements in `parts` parts of whole grains; the last grain may be short.
-pub(crate) fn cut(size: u64, grain: u64, parts: u64) -> Vec<Range<u64>> {
+pub(crate) fn split_into_grains(size: u64, grain: u64, parts: u64) -> Vec<Range<u64>> {
     let grains = size.div_ceil(grain);
     let at = |part: u64| (part * grains / parts * grain).min(size);
     (0..parts).map(|part| at(part)..at(part + 1)).collect()
 }
 
 /// The same for channels, which are padded to whole grains.
-fn cut_padded(size: u64, grain: u64, parts: u64) -> Vec<Padded> {
-    cut(size, grain, parts)
+fn cut_padded(size: u64, grain: u64, parts: u64) -> Vec<PaddedSize> {
+    split_into_grains(size, grain, parts)
         .iter()
         .map(|range| {
             let real = length(range);
-            Padded { size: real.next_multiple_of(grain), real }
+            PaddedSize { size: real.next_multiple_of(grain), real }
         })
         .collect()
 }
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn parts_differ_by_at_most_a_grain() {
         let sizes =
-            |size, grain, parts| cut(size, grain, parts).iter().map(length).collect::<Vec<_>>();
+            |size, grain, parts| split_into_grains(size, grain, parts).iter().map(length).collect::<Vec<_>>();
         assert_eq!(sizes(10, 1, 4), [2, 3, 2, 3]);
         assert_eq!(sizes(20, 8, 2), [8, 12]);
         assert_eq!(sizes(7, 1, 7), [1; 7]);

@@ -1,21 +1,21 @@
 //! One pass, phase by phase.
 
-use super::build::{Builder, Flow};
+use super::build::{ConvWorkBuilder, OperandExchangeFlow};
 use super::operands::piece_cycles;
-use super::parts::{Layout, TilePart};
+use super::parts::{PartitionedConv, ConvTilePart};
 use super::rearrange::spread;
 use super::vertices;
-use crate::lower::constants::{KERNEL_GATHER_CYCLES_PER_BYTE, WEIGHT_ARRANGE_SHARE};
-use crate::lower::work::Work;
-use crate::planner::{Machine, Plan, TrainingPlans};
+use crate::lower::constants::{KERNEL_GATHER_CYCLES_PER_BYTE, WEIGHT_REARRANGE_CYCLES_PER_EXCHANGE_CYCLE};
+use crate::lower::work::OperationWork;
+use crate::planner::{IpuTarget, ConvPlan, ConvTrainingPlans};
 
 /// How an operand lies before the pass.
 #[derive(Clone, Copy, Debug)]
-pub enum Source<'a> {
+pub enum OperandSource<'a> {
     /// As the plan wants it.
     Planned,
     /// On other tiles or in other groups, with the same innermost dimension.
-    Elsewhere {
+    SameInnermost {
         /// Elements of the innermost dimension that lie together.
         group: u64,
     },
@@ -27,32 +27,32 @@ pub enum Source<'a> {
         tiles: u64,
     },
     /// The weights of the forward pass, as its plan wants them: for the backward pass.
-    ForwardWeights(&'a Plan),
+    ForwardWeights(&'a ConvPlan),
 }
 
 /// Where the result of the pass has to be.
 #[derive(Clone, Copy, Debug)]
-pub enum Destination<'a> {
+pub enum ResultDestination<'a> {
     /// Where the plan leaves it.
     Planned,
     /// Where the forward pass has its weights: for weight gradients.
-    Weights(&'a Plan),
+    Weights(&'a ConvPlan),
 }
 
 /// Operands and result of a pass.
 #[derive(Clone, Copy, Debug)]
-pub struct Operands<'a> {
+pub struct ConvPassOperands<'a> {
     /// Input: activations, or the left operand of a matrix product.
-    pub input: Source<'a>,
+    pub input: OperandSource<'a>,
     /// Weights, or the right operand.
-    pub weights: Source<'a>,
+    pub weights: OperandSource<'a>,
     /// Result.
-    pub result: Destination<'a>,
+    pub result: ResultDestination<'a>,
 }
 
-impl Operands<'_> {
+impl ConvPassOperands<'_> {
     /// The operands as the vertices of `plan` take them.
-    fn seen_by(self, plan: &Plan) -> Self {
+    fn swapped_for(self, plan: &ConvPlan) -> Self {
         let swap = plan.transform().swap_operands;
         if swap { Self { input: self.weights, weights: self.input, ..self } } else { self }
     }
@@ -60,9 +60,9 @@ impl Operands<'_> {
 
 /// A pass as phases.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Lowered {
+pub struct LoweredConvPass {
     /// What happens.
-    pub work: Work,
+    pub work: OperationWork,
     /// For input and weights: the phase from which on the operand itself is not read any more, if
     /// that is known to be before the end.
     pub used_until: [Option<usize>; 2],
@@ -71,10 +71,10 @@ pub struct Lowered {
 }
 
 /// What tiles do in one pass of `plan`.
-pub fn lower(machine: &Machine, plan: &Plan, operands: &Operands) -> Lowered {
-    let mut pass = Pass::new(machine, plan);
+pub fn lower(machine: &IpuTarget, plan: &ConvPlan, operands: &ConvPassOperands) -> LoweredConvPass {
+    let mut pass = ConvPassLowering::new(machine, plan);
     pass.transpose_weights(operands);
-    let seen = operands.seen_by(plan);
+    let seen = operands.swapped_for(plan);
     let before_loop = (plan.partition.serial() > 1).then(|| pass.begin_serial(&seen));
     pass.combine_groups();
     pass.rearrange(&seen);
@@ -83,32 +83,32 @@ pub fn lower(machine: &Machine, plan: &Plan, operands: &Operands) -> Lowered {
         pass.end_serial(before_loop);
         pass.used_until = [None; 2];
     }
-    pass.place_result(operands);
+    pass.move_result(operands);
     // Results are written by the last phase: sums, their cast, or their way to the weights.
-    let result_from = pass.builder.position().saturating_sub(1);
+    let result_from = pass.builder.phase_count().saturating_sub(1);
     let mut used_until = pass.used_until;
     if plan.transform().swap_operands {
         used_until.reverse();
     }
-    Lowered { work: pass.builder.finish(), used_until, result_from }
+    LoweredConvPass { work: pass.builder.finish(), used_until, result_from }
 }
 
 /// What turns the weights of the forward pass around for the backward pass, where that is done
 /// once for many of them.
-pub fn turn_weights(machine: &Machine, plans: &TrainingPlans) -> Work {
-    let mut pass = Pass::new(machine, &plans.backward);
-    pass.transpose_weights(&Operands::backward(plans, Source::Planned));
+pub fn transpose_weights_ahead(machine: &IpuTarget, plans: &ConvTrainingPlans) -> OperationWork {
+    let mut pass = ConvPassLowering::new(machine, &plans.backward);
+    pass.transpose_weights(&ConvPassOperands::backward(plans, OperandSource::Planned));
     pass.builder.finish()
 }
 
 /// A pass that is being lowered.
-pub(super) struct Pass<'a> {
-    pub(super) machine: &'a Machine,
-    pub(super) plan: &'a Plan,
-    pub(super) layout: Layout,
+pub(super) struct ConvPassLowering<'a> {
+    pub(super) machine: &'a IpuTarget,
+    pub(super) plan: &'a ConvPlan,
+    pub(super) layout: PartitionedConv,
     pub(super) name: String,
-    pub(super) builder: Builder,
-    pub(super) rearranged: Vec<Rearranged>,
+    pub(super) builder: ConvWorkBuilder,
+    pub(super) rearranged: Vec<RearrangedOperand>,
     /// Whether input and weights lie on the tiles that use them when they are sent to all users.
     pub(super) in_place: [bool; 2],
     /// See [`Lowered::used_until`]; as the vertices take the operands.
@@ -119,14 +119,14 @@ pub(super) struct Pass<'a> {
 
 /// One of the two operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operand {
+pub(super) enum ConvOperand {
     Input,
     Weights,
 }
 
 /// A copy of an operand in the plan's layout; how long it lives shows when it is used.
-pub(super) struct Rearranged {
-    pub(super) operand: Operand,
+pub(super) struct RearrangedOperand {
+    pub(super) operand: ConvOperand,
     pub(super) name: String,
     /// The phase that fills it.
     pub(super) from: usize,
@@ -134,14 +134,14 @@ pub(super) struct Rearranged {
     pub(super) bytes: Vec<u64>,
 }
 
-impl<'a> Pass<'a> {
-    fn new(machine: &'a Machine, plan: &'a Plan) -> Self {
-        let layout = Layout::of(plan);
+impl<'a> ConvPassLowering<'a> {
+    fn new(machine: &'a IpuTarget, plan: &'a ConvPlan) -> Self {
+        let layout = PartitionedConv::from_plan(plan);
         Self {
             machine,
             plan,
             name: super::layer_name(plan),
-            builder: Builder::default(),
+            builder: ConvWorkBuilder::default(),
             rearranged: Vec::new(),
             in_place: [true; 2],
             used_until: [None; 2],
@@ -154,7 +154,7 @@ impl<'a> Pass<'a> {
         self.layout.parts.len() as u64
     }
 
-    pub(super) fn per_tile(&self, of: impl Fn(&TilePart) -> u64) -> Vec<u64> {
+    pub(super) fn per_tile(&self, of: impl Fn(&ConvTilePart) -> u64) -> Vec<u64> {
         self.layout.parts.iter().map(of).collect()
     }
 
@@ -178,7 +178,7 @@ impl<'a> Pass<'a> {
     /// Exchange of operands, vertices, reduction, cast.
     fn convolve(&mut self) {
         let name = format!("{}/Convolve", self.name);
-        let exchange_at = self.builder.position();
+        let exchange_at = self.builder.phase_count();
         let flows = [self.input_flow(), self.weight_flow()];
         let copies = self.arranging_copies(&flows);
         let broadcast: Vec<u64> = flows[1].iter().map(|flow| flow.received).collect();
@@ -186,7 +186,7 @@ impl<'a> Pass<'a> {
         let cycles = self.arrange_cycles(&broadcast);
         self.builder.copies(format!("{name}/PreArrange-0"), &cycles, &copies);
 
-        let partials_at = self.builder.position();
+        let partials_at = self.builder.phase_count();
         let vertices = vertices::convolve(self.plan, self.machine, &self.layout);
         let cycles: Vec<u64> = vertices.iter().map(|vertex| vertex.cycles).collect();
         self.builder.compute(name.clone(), &cycles, vertices::uses(&vertices));
@@ -195,7 +195,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Input of each tile: the users of a slice hold it together, and halo comes from neighbours.
-    fn input_flow(&self) -> Vec<Flow> {
+    fn input_flow(&self) -> Vec<OperandExchangeFlow> {
         let split = &self.plan.partition;
         let tiles = self.tiles();
         let padded = &self.layout.padded;
@@ -211,19 +211,19 @@ impl<'a> Pass<'a> {
                 let share = (bytes / split.out_channels).min(even);
                 let held = if self.in_place[0] { share } else { 0 };
                 let shared = users > 1 || bytes > held;
-                Flow {
+                OperandExchangeFlow {
                     received: bytes - held,
                     sent: share,
                     messages_in: if shared { users } else { 0 },
                     paired,
-                    ..Flow::default()
+                    ..OperandExchangeFlow::default()
                 }
             })
             .collect()
     }
 
     /// Weights of each tile: the users of a slice hold it together.
-    fn weight_flow(&self) -> Vec<Flow> {
+    fn weight_flow(&self) -> Vec<OperandExchangeFlow> {
         let users = self.users()[1];
         self.layout
             .parts
@@ -232,11 +232,11 @@ impl<'a> Pass<'a> {
                 let bytes = self.layout.weights(part) * self.element_bytes();
                 let share = bytes / users;
                 let held = if self.in_place[1] { share } else { 0 };
-                Flow {
+                OperandExchangeFlow {
                     received: bytes - held,
                     sent: share,
                     messages_in: if users > 1 { users } else { 0 },
-                    ..Flow::default()
+                    ..OperandExchangeFlow::default()
                 }
             })
             .collect()
@@ -249,7 +249,7 @@ impl<'a> Pass<'a> {
         let parts = self.layout.parts.iter().zip(broadcast_weights).zip(pieces);
         let cycles = parts.map(|((part, weights), pieces)| {
             let weights =
-                WEIGHT_ARRANGE_SHARE * self.machine.exchange_cycles(*weights, false) as f64;
+                WEIGHT_REARRANGE_CYCLES_PER_EXCHANGE_CYCLE * self.machine.exchange_cycles(*weights, false) as f64;
             let inputs = self.layout.inputs(part) * self.element_bytes();
             let gather = if gathers { KERNEL_GATHER_CYCLES_PER_BYTE * inputs as f64 } else { 0.0 };
             (weights + gather).round() as u64 + pieces
@@ -259,9 +259,9 @@ impl<'a> Pass<'a> {
 
     /// Copy vertices of each tile: one for each operand of which the tile holds a part that has to
     /// join what it received.
-    fn arranging_copies(&self, flows: &[Vec<Flow>; 2]) -> Vec<u64> {
+    fn arranging_copies(&self, flows: &[Vec<OperandExchangeFlow>; 2]) -> Vec<u64> {
         let joins =
-            |flow: &Flow, in_place: bool| u64::from(in_place && flow.sent > 0 && flow.received > 0);
+            |flow: &OperandExchangeFlow, in_place: bool| u64::from(in_place && flow.sent > 0 && flow.received > 0);
         let [input, weights] = self.in_place;
         let both = flows[0].iter().zip(&flows[1]);
         both.map(|(a, b)| joins(a, input) + joins(b, weights)).collect()

@@ -6,11 +6,11 @@
 //! a word take [`REARRANGE_CYCLES_PER_BYTE`] longer. Only what no exchange brings, such as
 //! padding, is copied on the tile.
 
-use super::build::{Builder, Flow, messages, vertex_on};
+use super::build::{ConvWorkBuilder, OperandExchangeFlow, messages, vertex_on};
 use crate::graph::DType;
-use crate::lower::constants::REARRANGE_CYCLES_PER_BYTE;
+use crate::lower::constants::SUBWORD_REARRANGE_CYCLES_PER_BYTE;
 use crate::lower::rearrange::WORD_BYTES;
-use crate::planner::Machine;
+use crate::planner::IpuTarget;
 use crate::planner::estimate::elementwise;
 use crate::planner::ranges::gcd;
 use tilescope_report::Category;
@@ -21,26 +21,26 @@ const PLAIN_MESSAGES: u64 = 4;
 const TRANSPOSING_MESSAGES: u64 = 16;
 
 /// Shortest side of a block that a transposition is cut into.
-const LEAST_SIDE: u64 = 4;
+const MIN_BLOCK_SIDE: u64 = 4;
 
 /// Blocks of a tensor: how many elements of each of two dimensions lie together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Blocks {
+pub(crate) struct TransposeBlockShape {
     /// Elements of the dimension that is innermost now.
     pub from: u64,
     /// Elements of the dimension that becomes innermost.
     pub to: u64,
 }
 
-impl Blocks {
+impl TransposeBlockShape {
     /// Smaller blocks of the same elements, where sides are multiples of four: cut by the prime
     /// factors of the area in units of 4x4, the smallest first, as long as there are no more
     /// blocks than tiles (popops `Rearrange.cpp` updateGrouping).
     pub(crate) fn spread(self, elements: u64, tiles: u64) -> Self {
-        if !self.from.is_multiple_of(LEAST_SIDE) || !self.to.is_multiple_of(LEAST_SIDE) {
+        if !self.from.is_multiple_of(MIN_BLOCK_SIDE) || !self.to.is_multiple_of(MIN_BLOCK_SIDE) {
             return self;
         }
-        let mut area = self.from * self.to / (LEAST_SIDE * LEAST_SIDE);
+        let mut area = self.from * self.to / (MIN_BLOCK_SIDE * MIN_BLOCK_SIDE);
         let blocks = self.count(elements);
         let mut cut = 1;
         while let Some(prime) = (2..=area).find(|factor| area.is_multiple_of(*factor)) {
@@ -50,8 +50,8 @@ impl Blocks {
             cut *= prime;
             area /= prime;
         }
-        let from = gcd(cut, self.from / LEAST_SIDE);
-        let to = gcd(cut / from, self.to / LEAST_SIDE);
+        let from = gcd(cut, self.from / MIN_BLOCK_SIDE);
+        let to = gcd(cut / from, self.to / MIN_BLOCK_SIDE);
         Self { from: self.from / from, to: self.to / to }
     }
 
@@ -83,39 +83,39 @@ pub(crate) fn spread(bytes: u64, grain_bytes: u64, tiles: u64) -> Vec<u64> {
 
 /// Moves tensors of `data_type` to other tiles: `bytes` per tile arrive.
 pub(crate) fn relocate(
-    builder: &mut Builder,
-    machine: &Machine,
+    builder: &mut ConvWorkBuilder,
+    machine: &IpuTarget,
     name: &str,
     data_type: DType,
     bytes: &[u64],
     transposing: bool,
 ) {
     let messages_in = if transposing { TRANSPOSING_MESSAGES } else { PLAIN_MESSAGES };
-    let placing = if data_type.bytes() < WORD_BYTES { REARRANGE_CYCLES_PER_BYTE } else { 0.0 };
-    let flow = bytes.iter().map(|&bytes| Flow {
+    let placing = if data_type.bytes() < WORD_BYTES { SUBWORD_REARRANGE_CYCLES_PER_BYTE } else { 0.0 };
+    let flow = bytes.iter().map(|&bytes| OperandExchangeFlow {
         received: bytes,
         sent: bytes,
         messages_in: if bytes > 0 { messages_in.max(messages(bytes)) } else { 0 },
         placing_cycles: (bytes as f64 * placing).round() as u64,
-        ..Flow::default()
+        ..OperandExchangeFlow::default()
     });
     builder.exchange(machine, format!("{name}/ExchangePre"), &[flow.collect()]);
 }
 
 /// A tensor whose blocks are transposed where they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Transposition {
+pub(crate) struct BlockTransposition {
     /// Size of its blocks.
-    pub blocks: Blocks,
+    pub blocks: TransposeBlockShape,
     /// Blocks of each tile.
     pub counts: Vec<u64>,
 }
 
-impl Transposition {
+impl BlockTransposition {
     /// `elements` in blocks that are dealt out over the first `holders` tiles, as many as hold the
     /// tensor: equally many to each until there are none left (popops `Rearrange.cpp`
     /// regroupTensor).
-    pub(crate) fn dealt(blocks: Blocks, elements: u64, holders: u64, tiles: u64) -> Self {
+    pub(crate) fn dealt(blocks: TransposeBlockShape, elements: u64, holders: u64, tiles: u64) -> Self {
         let blocks = blocks.spread(elements, tiles);
         let mut left = blocks.count(elements);
         let each = left.div_ceil(holders.max(1));
@@ -134,8 +134,8 @@ impl Transposition {
     }
 
     /// Cycles of `count` blocks, and how many workers share them; none where one vertex runs all.
-    fn cycles(&self, machine: &Machine, count: u64, data_type: DType) -> (u64, Option<u64>) {
-        let Blocks { from, to } = self.blocks;
+    fn cycles(&self, machine: &IpuTarget, count: u64, data_type: DType) -> (u64, Option<u64>) {
+        let TransposeBlockShape { from, to } = self.blocks;
         let cycles = elementwise::transpose(machine, count, to, from, data_type);
         let whole_tile = count > 1 && elementwise::transposes_together(to, from, data_type);
         (cycles, (!whole_tile).then(|| count.min(machine.workers())))
@@ -145,11 +145,11 @@ impl Transposition {
 /// Brings the blocks of `tensors` together and transposes them. `padding` is the work of filling
 /// in, tile by tile, what the tensors do not have.
 pub(crate) fn regroup(
-    builder: &mut Builder,
-    machine: &Machine,
+    builder: &mut ConvWorkBuilder,
+    machine: &IpuTarget,
     name: &str,
     data_type: DType,
-    tensors: &[Transposition],
+    tensors: &[BlockTransposition],
     padding: &[u64],
 ) {
     let mut bytes = vec![0; machine.tiles as usize];
@@ -157,10 +157,10 @@ pub(crate) fn regroup(
         bytes.iter_mut().zip(tensor.bytes(data_type)).for_each(|(sum, bytes)| *sum += bytes);
     }
     let gathered = format!("{name}/preRegroup");
-    let start = builder.position();
+    let start = builder.phase_count();
     relocate(builder, machine, &gathered, data_type, &bytes, true);
     builder.copies(format!("{gathered}/OnTileCopy-0"), padding, &[]);
-    let transposed_at = builder.position();
+    let transposed_at = builder.phase_count();
     transpose(builder, machine, format!("{name}/Transpose_#0"), data_type, tensors);
     temporary(builder, gathered, start, &bytes);
     // What comes out lies beside what went in, and goes with the next exchange.
@@ -172,11 +172,11 @@ pub(crate) fn regroup(
 /// Transposes blocks that lie on their tiles. Vertices of the whole tile run one after the other,
 /// those of one worker side by side.
 pub(crate) fn transpose(
-    builder: &mut Builder,
-    machine: &Machine,
+    builder: &mut ConvWorkBuilder,
+    machine: &IpuTarget,
     name: String,
     data_type: DType,
-    tensors: &[Transposition],
+    tensors: &[BlockTransposition],
 ) {
     let tiles = tensors.iter().map(|tensor| tensor.counts.len()).max().unwrap_or(0);
     let mut cycles = vec![0; tiles];
@@ -224,7 +224,7 @@ fn side_by_side(on_tile: impl Iterator<Item = (u64, Option<u64>)>, workers: u64)
 }
 
 /// Temporary copies of a rearranged tensor.
-pub(crate) fn temporary(builder: &mut Builder, name: String, from: usize, bytes: &[u64]) {
+pub(crate) fn temporary(builder: &mut ConvWorkBuilder, name: String, from: usize, bytes: &[u64]) {
     builder.temporary(name, Category::Rearrangement, false, from, bytes);
 }
 
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn blocks_spread_over_tiles_down_to_four_by_four() {
-        let blocks = |from, to| Blocks { from, to };
+        let blocks = |from, to| TransposeBlockShape { from, to };
         assert_eq!(blocks(8, 8).spread(201_600, 1_472), blocks(8, 8));
         assert_eq!(blocks(16, 16).spread(16 * 16 * 300, 1_472), blocks(4, 16));
         assert_eq!(blocks(16, 16).spread(16 * 16, 1_472), blocks(4, 4));

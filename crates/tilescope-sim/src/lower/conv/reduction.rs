@@ -1,14 +1,14 @@
 //! Adding up partial sums, and the cast where there is nothing to add.
 
-use super::build::{Flow, vertex_on};
-use super::parts::{cut, length};
-use super::pass::Pass;
+use super::build::{OperandExchangeFlow, vertex_on};
+use super::parts::{split_into_grains, length};
+use super::pass::ConvPassLowering;
 use crate::graph::DType;
-use crate::planner::candidates::Method;
-use crate::planner::estimate::reduce::{self, Stage};
+use crate::planner::candidates::ConvMethod;
+use crate::planner::estimate::reduce::{self, ConvReduceStage};
 use tilescope_report::Category;
 
-impl Pass<'_> {
+impl ConvPassLowering<'_> {
     /// Stages of the reduction, or the cast where there is one partial sum per output. Partial
     /// sums exist since phase `partials_at`.
     pub(super) fn reduce(&mut self, partials_at: usize) {
@@ -26,7 +26,7 @@ impl Pass<'_> {
         }
         if kept {
             let method = self.plan.vertex.method;
-            let interleaved = matches!(method, Method::Amp { .. } | Method::Slic { .. });
+            let interleaved = matches!(method, ConvMethod::Amp { .. } | ConvMethod::Slic { .. });
             let bytes: Vec<u64> = made.iter().map(|made| made * partials.bytes()).collect();
             let name = format!("{}/partials", self.name);
             self.builder.temporary(name, Category::Variable, interleaved, partials_at, &bytes);
@@ -48,11 +48,11 @@ impl Pass<'_> {
         let vector = self.machine.vector_width(output);
         let grain = self.plan.vertex.out_chans_per_group.next_multiple_of(vector);
         let parts = made.iter().zip(&self.layout.parts);
-        let stages: Vec<Vec<Stage>> =
+        let stages: Vec<Vec<ConvReduceStage>> =
             parts.map(|(made, part)| executed_stages(*made, depth, part.member, grain)).collect();
         let count = stages.iter().map(Vec::len).max().unwrap_or(0);
         for index in 0..count {
-            let stage: Vec<Stage> =
+            let stage: Vec<ConvReduceStage> =
                 stages.iter().filter_map(|stages| stages.get(index).copied()).collect();
             let to = if index + 1 == count { output } else { partials };
             self.reduce_stage(format!("{}/Reduce{index}", self.name), &stage, [partials, to]);
@@ -60,22 +60,22 @@ impl Pass<'_> {
     }
 
     /// Every tile gathers the partial sums of its share of the outputs and adds them up.
-    fn reduce_stage(&mut self, name: String, stages: &[Stage], [from, to]: [DType; 2]) {
+    fn reduce_stage(&mut self, name: String, stages: &[ConvReduceStage], [from, to]: [DType; 2]) {
         let machine = self.machine;
-        let start = self.builder.position();
-        let gathered = |stage: &Stage| {
+        let start = self.builder.phase_count();
+        let gathered = |stage: &ConvReduceStage| {
             let received = (stage.depth - 1) * stage.outputs * from.bytes();
             let messages_in = if received > 0 { stage.depth - 1 } else { 0 };
             // As many tiles want a share of what this one has as it gets shares from.
             let messages_out = messages_in;
-            Flow { received, sent: received, messages_in, messages_out, ..Flow::default() }
+            OperandExchangeFlow { received, sent: received, messages_in, messages_out, ..OperandExchangeFlow::default() }
         };
-        let flows: Vec<Flow> = stages.iter().map(gathered).collect();
+        let flows: Vec<OperandExchangeFlow> = stages.iter().map(gathered).collect();
         let buffers: Vec<u64> = flows.iter().map(|flow| flow.received).collect();
         self.builder.exchange(machine, format!("{name}/ExchangePre"), &[flows]);
         let cycles = stages.iter().map(|stage| match *stage {
-            Stage { outputs: 0, .. } => 0,
-            Stage { depth: 1, outputs, .. } => reduce::cast_cycles(machine, outputs, from, to),
+            ConvReduceStage { outputs: 0, .. } => 0,
+            ConvReduceStage { depth: 1, outputs, .. } => reduce::cast_cycles(machine, outputs, from, to),
             _ => reduce::stage_cycles(machine, stage, from, to),
         });
         let cycles: Vec<u64> = cycles.collect();
@@ -106,7 +106,7 @@ impl Pass<'_> {
 /// The stages of a reduction of `depth` partial sums on tile `member` of the tiles that made them,
 /// `made` outputs each. Every stage shares the tiles out to its sums, and each sum's tiles take
 /// whole grains of the outputs (poplibs `ConvReduce.cpp` partialGroupedReduce).
-fn executed_stages(made: u64, depth: u64, member: u64, grain: u64) -> Vec<Stage> {
+fn executed_stages(made: u64, depth: u64, member: u64, grain: u64) -> Vec<ConvReduceStage> {
     let mut partials = depth;
     let sums = reduce::stage_depths(depth).into_iter().chain([1]);
     sums.map(|sums| {
@@ -115,9 +115,9 @@ fn executed_stages(made: u64, depth: u64, member: u64, grain: u64) -> Vec<Stage>
         let part = |size: u64| (at * size / sums, (at + 1) * size / sums);
         let ((first, end), (from, to)) = (part(depth), part(partials));
         partials = sums;
-        let grains = cut(made, grain, end - first);
+        let grains = split_into_grains(made, grain, end - first);
         let outputs = length(&grains[(member - first) as usize]);
-        Stage { depth: to - from, outputs, last: sums == 1 }
+        ConvReduceStage { depth: to - from, outputs, last: sums == 1 }
     })
     .collect()
 }
@@ -133,7 +133,7 @@ mod tests {
                 (0..depth).map(|member| executed_stages(made, depth, member, grain)).collect();
             let mut partials = depth;
             for stage in 0..members[0].len() {
-                let at = |member: &Vec<Stage>| member[stage];
+                let at = |member: &Vec<ConvReduceStage>| member[stage];
                 let added: u64 = members.iter().map(at).map(|at| at.depth * at.outputs).sum();
                 assert_eq!(added, partials * made);
                 partials = members.iter().map(at).map(|at| at.outputs).sum::<u64>() / made;

@@ -1,19 +1,19 @@
 //! The serial loop of a pass: slices of its operands, and what becomes of its results.
 
-use super::build::{Flow, vertex_on};
-use super::parts::TilePart;
-use super::pass::{Operands, Pass, Source};
+use super::build::{OperandExchangeFlow, vertex_on};
+use super::parts::ConvTilePart;
+use super::pass::{ConvPassOperands, ConvPassLowering, OperandSource};
 use super::rearrange::{self, spread};
-use crate::lower::constants::PIECE_GATHER_CYCLES;
+use crate::lower::constants::RAGGED_PIECE_COPY_CYCLES;
 use crate::planner::estimate::elementwise;
 use crate::planner::ranges::gcd;
 use tilescope_report::Category;
 
-impl Pass<'_> {
+impl ConvPassLowering<'_> {
     /// Opens the loop; returns where it begins.
-    pub(super) fn begin_serial(&mut self, operands: &Operands) -> usize {
+    pub(super) fn begin_serial(&mut self, operands: &ConvPassOperands) -> usize {
         self.rearrange_before_slice(operands);
-        let before = self.builder.position();
+        let before = self.builder.phase_count();
         self.builder.begin_loop(self.plan.partition.serial());
         self.slice();
         before
@@ -22,11 +22,11 @@ impl Pass<'_> {
     /// Operands that were not laid out for this plan would be sliced across tiles, so they are
     /// brought into its layout before the loop, in pieces of as many channels as groups and
     /// slices have in common.
-    fn rearrange_before_slice(&mut self, operands: &Operands) {
+    fn rearrange_before_slice(&mut self, operands: &ConvPassOperands) {
         let split = &self.plan.partition;
         let view = &self.plan.transformed.view;
-        let foreign = |source: &Source| {
-            matches!(source, Source::Elsewhere { .. } | Source::Transposed { .. })
+        let foreign = |source: &OperandSource| {
+            matches!(source, OperandSource::SameInnermost { .. } | OperandSource::Transposed { .. })
         };
         let (inputs, weights) = (view.input_elements(), view.weight_elements());
         let sliced_inputs = split.in_channels_serial > 1 && foreign(&operands.input);
@@ -34,7 +34,7 @@ impl Pass<'_> {
             + if foreign(&operands.weights) { weights } else { 0 };
         let bytes = spread(elements * self.element_bytes(), 8, self.machine.tiles);
         let name = format!("{}/rearrangedBeforeSlice", self.name);
-        let start = self.builder.position();
+        let start = self.builder.phase_count();
         self.relocate(&name, &bytes, true);
         self.gather_slices(&name, &bytes);
         rearrange::temporary(&mut self.builder, name, start, &bytes);
@@ -50,7 +50,7 @@ impl Pass<'_> {
         }
         let element = self.element_bytes();
         let pieces = bytes.iter().map(|bytes| (bytes / element).div_ceil(piece));
-        let cycles = pieces.map(|pieces| (pieces as f64 * PIECE_GATHER_CYCLES).round() as u64);
+        let cycles = pieces.map(|pieces| (pieces as f64 * RAGGED_PIECE_COPY_CYCLES).round() as u64);
         let cycles: Vec<u64> = cycles.collect();
         self.builder.copies(format!("{name}/OnTileCopy-1"), &cycles, &[]);
     }
@@ -73,7 +73,7 @@ impl Pass<'_> {
                 }
             }
         }
-        let from = self.builder.position();
+        let from = self.builder.phase_count();
         let name = format!("{}/serialSlice[0]", self.name);
         self.send_counter(&name);
         let kind = format!("popops::DynamicSlice1d<{}>", params.input_type.poplar_name());
@@ -89,11 +89,11 @@ impl Pass<'_> {
 
     /// Every tile needs the loop counter.
     fn send_counter(&mut self, name: &str) {
-        let flow = |tile: usize| Flow {
+        let flow = |tile: usize| OperandExchangeFlow {
             received: if tile == 0 { 0 } else { 4 },
             sent: if tile == 0 { 4 } else { 0 },
             messages_in: u64::from(tile > 0),
-            ..Flow::default()
+            ..OperandExchangeFlow::default()
         };
         let flows = (0..self.layout.parts.len()).map(flow).collect();
         self.builder.exchange(self.machine, format!("{name}/ExchangePre"), &[flows]);
@@ -143,8 +143,8 @@ impl Pass<'_> {
         let group = self.plan.vertex.out_chans_per_group;
         // The ragged last group is copied in pieces, in and out.
         let ragged = !self.layout.slice.out_channels.is_multiple_of(group);
-        let copies = if ragged { 2.0 * PIECE_GATHER_CYCLES } else { 0.0 };
-        let of_part = |(outputs, part): (&u64, &TilePart)| {
+        let copies = if ragged { 2.0 * RAGGED_PIECE_COPY_CYCLES } else { 0.0 };
+        let of_part = |(outputs, part): (&u64, &ConvTilePart)| {
             let positions = part.field_elements() * part.batch * part.groups.size;
             elementwise::dynamic_slice(self.machine, *outputs, data_type)
                 + (positions as f64 * copies).round() as u64

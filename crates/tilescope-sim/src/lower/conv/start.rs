@@ -5,8 +5,8 @@
 //! Convolution.cpp linearizeTileIndices; option enableConvDithering).
 
 use crate::lower::dither::hash;
-use crate::lower::layout::Layout;
-use crate::lower::work::{PhaseKind, Work, WorkItem};
+use crate::lower::layout::TensorLayout;
+use crate::lower::work::{WorkPhaseKind, OperationWork, OperationWorkItem};
 use crate::planner::ConvParams;
 use tilescope_report::units::TileRuns;
 
@@ -15,14 +15,14 @@ const TILES_PER_BUS: u64 = 2;
 
 /// The first tile of an operation and the direction in which the others follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Start {
+pub(crate) struct ConvStartTile {
     first: u32,
     descending: bool,
     /// Tiles of the IPU: behind the last one, the first one follows.
     tiles: u32,
 }
 
-impl Start {
+impl ConvStartTile {
     /// Tile 0 of an IPU with so many tiles, upwards.
     pub(crate) fn first(tiles: u32) -> Self {
         Self { first: 0, descending: false, tiles }
@@ -51,12 +51,12 @@ impl Start {
     }
 
     /// The same for a layout.
-    pub(crate) fn layout(&self, own: Layout) -> Layout {
-        Layout { elements: self.runs(&own.elements), ..own }
+    pub(crate) fn shift_layout(&self, own: TensorLayout) -> TensorLayout {
+        TensorLayout { elements: self.runs(&own.elements), ..own }
     }
 
     /// The same for all that an operation does.
-    pub(crate) fn work(&self, mut own: Work) -> Work {
+    pub(crate) fn shift_work(&self, mut own: OperationWork) -> OperationWork {
         if *self != Self::first(self.tiles) {
             self.items(&mut own.items);
             for temporary in &mut own.temporaries {
@@ -66,16 +66,16 @@ impl Start {
         own
     }
 
-    fn items(&self, items: &mut [WorkItem]) {
+    fn items(&self, items: &mut [OperationWorkItem]) {
         for item in items {
             match item {
-                WorkItem::Loop { body, .. } => self.items(body),
-                WorkItem::Phase(phase) => match &mut phase.kind {
-                    PhaseKind::Exchange { traffic, cycles, .. } => {
+                OperationWorkItem::Loop { body, .. } => self.items(body),
+                OperationWorkItem::Phase(phase) => match &mut phase.kind {
+                    WorkPhaseKind::Exchange { traffic, cycles, .. } => {
                         *traffic = self.runs(traffic);
                         *cycles = self.runs(cycles);
                     }
-                    PhaseKind::Compute { cycles, vertices } => {
+                    WorkPhaseKind::Compute { cycles, vertices } => {
                         *cycles = self.runs(cycles);
                         for vertex in vertices {
                             vertex.count = self.runs(&vertex.count);
@@ -107,8 +107,8 @@ mod tests {
 
     #[test]
     fn starts_spread_over_all_tiles() {
-        let starts: Vec<Start> =
-            (1..200).map(|n| Start::dithered(&shape(n, n * 7), true, 1472)).collect();
+        let starts: Vec<ConvStartTile> =
+            (1..200).map(|n| ConvStartTile::dithered(&shape(n, n * 7), true, 1472)).collect();
         let low = starts.iter().filter(|start| start.first < 736).count();
         assert!((60..140).contains(&low), "{low} of 199 in the lower half");
         assert!(
@@ -121,14 +121,14 @@ mod tests {
     fn passes_of_training_agree() {
         let forward = shape(14, 256);
         let backward = ConvParams { in_channels: 64, out_channels: 256, ..forward.clone() };
-        let start = |shape| Start::dithered(shape, true, 1472);
+        let start = |shape| ConvStartTile::dithered(shape, true, 1472);
         assert_eq!(start(&forward), start(&backward));
     }
 
     #[test]
     fn nothing_is_lost_behind_the_last_tile() {
         let own = TileRuns::from_tiles(0, (0..5u64).map(Some));
-        let start = Start { first: 6, descending: true, tiles: 8 };
+        let start = ConvStartTile { first: 6, descending: true, tiles: 8 };
         let there = start.runs(&own);
         let at = |tile| there.get(tile).copied();
         assert_eq!([at(1), at(0), at(7), at(6), at(5)], [0, 1, 2, 3, 4].map(Some));

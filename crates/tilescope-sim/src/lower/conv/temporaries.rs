@@ -1,32 +1,32 @@
 //! What operands of a pass take on the tiles besides their own memory.
 
-use super::parts::{TilePart, length};
-use super::pass::{Operand, Pass, Rearranged};
+use super::parts::{ConvTilePart, length};
+use super::pass::{ConvOperand, ConvPassLowering, RearrangedOperand};
 use super::vertices::explicit_dims;
-use crate::planner::candidates::{Method, SLIC_WINDOW};
+use crate::planner::candidates::{ConvMethod, SLIC_WINDOW};
 use tilescope_report::Category;
 
 /// Bytes of scratch memory a SLIC vertex has beside its second output buffer.
 const SLIC_SCRATCH_BYTES: u64 = 208;
 
-impl Pass<'_> {
+impl ConvPassLowering<'_> {
     /// Copies of operands that vertices read: all that does not lie on the tile in one piece.
     pub(super) fn operand_temporaries(&mut self, name: &str, exchange: usize) {
         let [inputs, weights] = self.arranged_operands().unwrap_or_else(|| self.copied_operands());
         for (operand, what, copied, whole) in [
-            (Operand::Input, "acts", inputs, self.per_tile(|part| self.layout.inputs(part))),
-            (Operand::Weights, "weights", weights, self.per_tile(|part| self.layout.weights(part))),
+            (ConvOperand::Input, "acts", inputs, self.per_tile(|part| self.layout.inputs(part))),
+            (ConvOperand::Weights, "weights", weights, self.per_tile(|part| self.layout.weights(part))),
         ] {
             let message = format!("{name}/{what}/message");
             self.builder.temporary(message, Category::Message, false, exchange, &copied);
             // An operand is used up by the exchange, unless vertices read parts of it.
             let whole = whole.iter().map(|elements| elements * self.element_bytes());
             let in_place = copied.iter().zip(whole).any(|(copied, whole)| *copied < whole);
-            let end = if in_place { self.builder.position() } else { exchange + 1 };
+            let end = if in_place { self.builder.phase_count() } else { exchange + 1 };
             self.used_until[operand as usize].get_or_insert(end);
             self.end_rearranged(operand, end);
         }
-        if let Method::Slic { .. } = self.plan.vertex.method {
+        if let ConvMethod::Slic { .. } = self.plan.vertex.method {
             self.slic_buffers(exchange);
         }
     }
@@ -37,7 +37,7 @@ impl Pass<'_> {
         let vertex = &self.plan.vertex;
         let (input_users, weight_users) = (split.out_channels, self.users()[1]);
         let in_place = [self.in_place[0] && !self.has_halo(), self.in_place[1]];
-        let of_part = |(tile, part): (u64, &TilePart)| {
+        let of_part = |(tile, part): (u64, &ConvTilePart)| {
             let groups = part.groups.size / vertex.groups_per_group;
             let in_groups = groups * (part.in_channels.size / vertex.in_chans_per_group);
             let out_groups = part.out_channels.size / vertex.out_chans_per_group;
@@ -45,14 +45,14 @@ impl Pass<'_> {
             let weights = self.layout.weights(part) * self.element_bytes();
             let input_user = tile % split.out_channels;
             let weight_user = tile / split.out_channels % weight_users;
-            let copied = |operand: Operand, bytes, regions, users, user| {
+            let copied = |operand: ConvOperand, bytes, regions, users, user| {
                 let in_place = in_place[operand as usize];
                 if in_place { copied_bytes(bytes, regions, users, user) } else { bytes }
             };
             let weight_groups = in_groups * out_groups;
             (
-                copied(Operand::Input, inputs, in_groups, input_users, input_user),
-                copied(Operand::Weights, weights, weight_groups, weight_users, weight_user),
+                copied(ConvOperand::Input, inputs, in_groups, input_users, input_user),
+                copied(ConvOperand::Weights, weights, weight_groups, weight_users, weight_user),
             )
         };
         let (inputs, weights) = (0u64..).zip(&self.layout.parts).map(of_part).unzip();
@@ -75,14 +75,14 @@ impl Pass<'_> {
             return None;
         }
         let height = self.plan.vertex.kernel_height(self.machine);
-        let slic = matches!(self.plan.vertex.method, Method::Slic { .. });
+        let slic = matches!(self.plan.vertex.method, ConvMethod::Slic { .. });
         let last = self.layout.dims() - 1;
-        let kernel = |part: &TilePart, dim: usize| match dim {
+        let kernel = |part: &ConvTilePart, dim: usize| match dim {
             _ if slic && dim == last => length(&part.kernel[dim]).next_multiple_of(SLIC_WINDOW),
             0 if !slic => length(&part.kernel[dim]).next_multiple_of(height),
             _ => length(&part.kernel[dim]),
         };
-        let span = |part: &TilePart, dim: usize| match self.layout.slice.dims.get(dim) {
+        let span = |part: &ConvTilePart, dim: usize| match self.layout.slice.dims.get(dim) {
             Some(field) if explicit[dim] => {
                 let outputs = length(&part.field[dim]).max(1) - 1;
                 let kernel = kernel(part, dim).max(1) - 1;
@@ -91,7 +91,7 @@ impl Pass<'_> {
             }
             _ => part.inputs[dim],
         };
-        let channels = |part: &TilePart| part.in_channels.size * part.groups.size;
+        let channels = |part: &ConvTilePart| part.in_channels.size * part.groups.size;
         let inputs = self.per_tile(|part| {
             let field: u64 = (0..3).map(|dim| span(part, dim)).product();
             field * part.batch * channels(part) * self.element_bytes()
@@ -104,9 +104,9 @@ impl Pass<'_> {
     }
 
     /// The rearranged copies of `operand` live until phase `end`.
-    fn end_rearranged(&mut self, operand: Operand, end: usize) {
+    fn end_rearranged(&mut self, operand: ConvOperand, end: usize) {
         let ended = self.rearranged.extract_if(.., |copy| copy.operand == operand);
-        for Rearranged { name, from, bytes, .. } in ended {
+        for RearrangedOperand { name, from, bytes, .. } in ended {
             let category = Category::Rearrangement;
             self.builder.temporary_until(name, category, false, from..end, &bytes);
         }

@@ -4,15 +4,15 @@
 //! outputs a position contributes to, which padding and strides make fewer. Whether the 1x1
 //! vertex can be used is decided tile by tile (poplibs `ConvVertices.cpp`).
 
-use super::parts::{Layout, TilePart, length};
+use super::parts::{PartitionedConv, ConvTilePart, length};
 use crate::graph::DType;
-use crate::lower::work::VertexUse;
-use crate::planner::candidates::{Method, SLIC_WINDOW};
-use crate::planner::estimate::amp::Engine;
-use crate::planner::estimate::workers::Rows;
-use crate::planner::estimate::{VertexContext, VertexWork, vertex_cycles};
-use crate::planner::model::Grain;
-use crate::planner::{Machine, Plan};
+use crate::lower::work::VertexInstances;
+use crate::planner::candidates::{ConvMethod, SLIC_WINDOW};
+use crate::planner::estimate::amp::AmpCycleEstimator;
+use crate::planner::estimate::workers::ConvOutputRows;
+use crate::planner::estimate::{ConvVertexContext, ConvVertexWork, vertex_cycles};
+use crate::planner::model::ConvGrainSize;
+use crate::planner::{IpuTarget, ConvPlan};
 use std::collections::{BTreeMap, HashMap};
 use tilescope_report::units::{TileRange, TileRuns};
 
@@ -29,11 +29,11 @@ const CONV_FIELD_BYTES: u64 = 16;
 
 /// Most different row lengths that are told apart in one dimension. Padding makes about as many as
 /// the kernel has elements, so only shapes nobody trains reach it; there it bounds the time.
-const MOST_LENGTHS: u64 = 64;
+const MAX_ROW_LENGTHS: u64 = 64;
 
 /// One vertex on one tile.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TileVertex {
+pub(crate) struct ConvTileVertex {
     /// Cycles.
     pub cycles: u64,
     /// Vertex type as profiles name it.
@@ -48,24 +48,24 @@ pub(crate) struct TileVertex {
 
 /// What decides the cycles of a part: equal keys mean equal vertices.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Key {
-    work: VertexWork,
+struct ConvVertexKey {
+    work: ConvVertexWork,
     /// Per dimension: how many kernel positions have how many active outputs.
     positions: [Vec<(u64, u64)>; 3],
     may_use_1x1: bool,
 }
 
 /// Dimensions of which the vertices want their input with padding and dilation applied.
-pub(crate) fn explicit_dims(plan: &Plan, machine: &Machine) -> [bool; 3] {
-    let slic = matches!(plan.vertex.method, Method::Slic { .. });
+pub(crate) fn explicit_dims(plan: &ConvPlan, machine: &IpuTarget) -> [bool; 3] {
+    let slic = matches!(plan.vertex.method, ConvMethod::Slic { .. });
     [slic || plan.vertex.kernel_height(machine) > 1, slic, slic]
 }
 
 /// The vertices of all parts, in tile order.
-pub(crate) fn convolve(plan: &Plan, machine: &Machine, layout: &Layout) -> Vec<TileVertex> {
-    let maker = Maker::new(plan, machine, layout);
-    let mut axes = Axes::default();
-    let mut made: HashMap<Key, TileVertex> = HashMap::new();
+pub(crate) fn convolve(plan: &ConvPlan, machine: &IpuTarget, layout: &PartitionedConv) -> Vec<ConvTileVertex> {
+    let maker = ConvVertexBuilder::new(plan, machine, layout);
+    let mut axes = DimActiveOutputsCache::default();
+    let mut made: HashMap<ConvVertexKey, ConvTileVertex> = HashMap::new();
     layout
         .parts
         .iter()
@@ -78,25 +78,25 @@ pub(crate) fn convolve(plan: &Plan, machine: &Machine, layout: &Layout) -> Vec<T
 
 /// One dimension of a part: how many kernel positions have how many active outputs, and whether
 /// all of them write every output.
-type Axis = (Vec<(u64, u64)>, bool);
+type DimActiveOutputs = (Vec<(u64, u64)>, bool);
 
 /// Dimensions already looked at, by dimension, outputs and kernel elements.
-type Axes = HashMap<(usize, [u64; 4]), Axis>;
+type DimActiveOutputsCache = HashMap<(usize, [u64; 4]), DimActiveOutputs>;
 
-struct Maker<'a> {
-    plan: &'a Plan,
-    machine: &'a Machine,
-    layout: &'a Layout,
-    grain: Grain,
+struct ConvVertexBuilder<'a> {
+    plan: &'a ConvPlan,
+    machine: &'a IpuTarget,
+    layout: &'a PartitionedConv,
+    grain: ConvGrainSize,
     height: u64,
     /// Whether the vertex applies input transforms on the way, so that every position covers all
     /// outputs of a dimension.
     explicit: [bool; 3],
-    context: VertexContext,
+    context: ConvVertexContext,
 }
 
-impl<'a> Maker<'a> {
-    fn new(plan: &'a Plan, machine: &'a Machine, layout: &'a Layout) -> Self {
+impl<'a> ConvVertexBuilder<'a> {
+    fn new(plan: &'a ConvPlan, machine: &'a IpuTarget, layout: &'a PartitionedConv) -> Self {
         let height = plan.vertex.kernel_height(machine);
         let explicit = explicit_dims(plan, machine);
         let dims = layout.dims();
@@ -105,7 +105,7 @@ impl<'a> Maker<'a> {
             dilation[dim] = if explicit[dim] { 1 } else { field.input_transform.dilation };
             stride[dim] = field.output_transform.stride;
         }
-        let context = VertexContext {
+        let context = ConvVertexContext {
             vertex: plan.vertex,
             dims,
             dilation,
@@ -114,10 +114,10 @@ impl<'a> Maker<'a> {
             may_use_1x1: false,
             float_output: plan.params.output_type == DType::Float,
         };
-        Self { plan, machine, layout, grain: Grain::of(&plan.vertex), height, explicit, context }
+        Self { plan, machine, layout, grain: ConvGrainSize::of_vertex(&plan.vertex), height, explicit, context }
     }
 
-    fn key(&self, part: &TilePart, axes: &mut Axes) -> Key {
+    fn key(&self, part: &ConvTilePart, axes: &mut DimActiveOutputsCache) -> ConvVertexKey {
         let mut positions: [Vec<(u64, u64)>; 3] = Default::default();
         let mut covers = true;
         let mut same_steps = true;
@@ -130,7 +130,7 @@ impl<'a> Maker<'a> {
             same_steps &=
                 length(outputs) == 1 || self.context.dilation[dim] == self.context.stride[dim];
         }
-        let work = VertexWork {
+        let work = ConvVertexWork {
             batch: part.batch,
             field: std::array::from_fn(|dim| length(&part.field[dim])),
             kernel: std::array::from_fn(|dim| length(&part.kernel[dim])),
@@ -139,11 +139,11 @@ impl<'a> Maker<'a> {
             out_groups: part.out_channels.size / self.grain.out_channels,
         };
         let may_use_1x1 = covers && same_steps && part.kernel_elements() == 1 && self.height == 1;
-        Key { work, positions, may_use_1x1 }
+        ConvVertexKey { work, positions, may_use_1x1 }
     }
 
     /// How many positions of dimension `dim` have how many active outputs.
-    fn axis(&self, part: &TilePart, dim: usize) -> Axis {
+    fn axis(&self, part: &ConvTilePart, dim: usize) -> DimActiveOutputs {
         let field = &self.layout.slice.dims[dim];
         let (outputs, kernel) = (&part.field[dim], &part.kernel[dim]);
         if self.explicit[dim] {
@@ -163,7 +163,7 @@ impl<'a> Maker<'a> {
 
     /// Kernel elements of dimension `dim` that the vertex takes at once.
     fn positions_together(&self, dim: usize) -> u64 {
-        let slic = matches!(self.plan.vertex.method, Method::Slic { .. });
+        let slic = matches!(self.plan.vertex.method, ConvMethod::Slic { .. });
         match dim {
             _ if slic && dim + 1 == self.layout.dims() => SLIC_WINDOW,
             0 if !slic => self.height,
@@ -171,10 +171,10 @@ impl<'a> Maker<'a> {
         }
     }
 
-    fn vertex(&self, key: &Key) -> TileVertex {
+    fn vertex(&self, key: &ConvVertexKey) -> ConvTileVertex {
         let work = &key.work;
         let (lists, entries, cycles, name) = match self.plan.vertex.method {
-            Method::Amp { conv_units } => self.amp(key, conv_units),
+            ConvMethod::Amp { conv_units } => self.amp(key, conv_units),
             method => {
                 let cycles = vertex_cycles(&self.context, self.machine, work).unwrap_or(0);
                 let entries = self.rows(key).count.max(self.machine.workers());
@@ -184,7 +184,7 @@ impl<'a> Maker<'a> {
         let operands = work.conv_groups * (work.in_groups + work.out_groups)
             + work.conv_groups * work.in_groups * work.out_groups;
         let edges = operands + 1;
-        TileVertex {
+        ConvTileVertex {
             cycles,
             vertex_type: name,
             edges,
@@ -194,11 +194,11 @@ impl<'a> Maker<'a> {
     }
 
     /// Outputs of the innermost, fullest position of all dimensions.
-    fn rows(&self, key: &Key) -> Rows {
+    fn rows(&self, key: &ConvVertexKey) -> ConvOutputRows {
         let last = self.layout.dims() - 1;
         let most = |dim: usize| key.positions[dim].iter().map(|(active, _)| *active).max();
         let outer: u64 = (0..last).map(|dim| most(dim).unwrap_or(1)).product();
-        Rows { count: key.work.batch * outer, length: most(last).unwrap_or(1) }
+        ConvOutputRows { count: key.work.batch * outer, length: most(last).unwrap_or(1) }
     }
 
     /// Whether sums are kept in a narrower type than was asked for, on all 16 units. Those run on the
@@ -210,12 +210,12 @@ impl<'a> Maker<'a> {
     }
 
     /// Work lists that the vertex has a list of, entries of all, cycles and name of an AMP vertex.
-    fn amp(&self, key: &Key, units: u64) -> (u64, u64, u64, String) {
-        let engine = Engine::new(&self.plan.vertex, self.machine, units);
+    fn amp(&self, key: &ConvVertexKey, units: u64) -> (u64, u64, u64, String) {
+        let engine = AmpCycleEstimator::new(&self.plan.vertex, self.machine, units);
         let workers = self.machine.workers();
         let rows = self.rows(key);
         let one_row_each = (0..workers).all(|worker| {
-            rows.count * rows.length == 0 || rows.share(worker, workers).entries() <= 1
+            rows.count * rows.length == 0 || rows.worker_share(worker, workers).entries() <= 1
         });
         if key.may_use_1x1 && one_row_each && !self.has_narrow_sums(units) {
             let cycles = engine.cycles_1x1(&key.work, rows);
@@ -238,12 +238,12 @@ impl<'a> Maker<'a> {
         }
         for (count, times) in outer {
             for (length, columns) in &key.positions[last] {
-                let rows = Rows { count, length: *length };
+                let rows = ConvOutputRows { count, length: *length };
                 let positions = times * columns;
                 all_positions += positions;
-                inner += positions * engine.position_nx1(rows, self.height);
+                inner += positions * engine.kernel_position_cycles_nx1(rows, self.height);
                 let lists = (0..workers).map(|worker| {
-                    if count * length == 0 { 0 } else { rows.share(worker, workers).entries() }
+                    if count * length == 0 { 0 } else { rows.worker_share(worker, workers).entries() }
                 });
                 entries += positions * lists.sum::<u64>().max(workers);
             }
@@ -271,18 +271,18 @@ impl<'a> Maker<'a> {
         )
     }
 
-    fn plain_name(&self, method: Method) -> String {
+    fn plain_name(&self, method: ConvMethod) -> String {
         let vertex = &self.plan.vertex;
         let (input, partial) = (vertex.input_type.poplar_name(), vertex.partial_type.poplar_name());
         match method {
-            Method::Amp { conv_units } => self.amp_name("nx1", conv_units),
-            Method::Slic { chains } => format!(
+            ConvMethod::Amp { conv_units } => self.amp_name("nx1", conv_units),
+            ConvMethod::Slic { chains } => format!(
                 "poplin::ConvPartial1xNSLIC<{input},{partial},{},true,{SLIC_WINDOW},{chains},4>",
                 self.context.innermost_stride,
             ),
-            Method::Hmac => format!("poplin::ConvPartialHorizontalMac<{input},{partial},true>"),
-            Method::Vmac => format!("poplin::ConvPartialVerticalMac<{input},{partial},true,4>"),
-            Method::OuterProduct => format!("poplin::OuterProduct<{input}>"),
+            ConvMethod::Hmac => format!("poplin::ConvPartialHorizontalMac<{input},{partial},true>"),
+            ConvMethod::Vmac => format!("poplin::ConvPartialVerticalMac<{input},{partial},true,4>"),
+            ConvMethod::OuterProduct => format!("poplin::OuterProduct<{input}>"),
         }
     }
 }
@@ -290,10 +290,10 @@ impl<'a> Maker<'a> {
 /// The same counts with at most [`MOST_LENGTHS`] different lengths, rounded up to a common step.
 fn coarsened(counts: BTreeMap<u64, u64>) -> BTreeMap<u64, u64> {
     let longest = counts.last_key_value().map_or(0, |(length, _)| *length);
-    if counts.len() <= MOST_LENGTHS as usize {
+    if counts.len() <= MAX_ROW_LENGTHS as usize {
         return counts;
     }
-    let step = longest.div_ceil(MOST_LENGTHS);
+    let step = longest.div_ceil(MAX_ROW_LENGTHS);
     let mut coarse = BTreeMap::new();
     for (length, count) in counts {
         *coarse.entry(length.next_multiple_of(step).min(longest)).or_default() += count;
@@ -302,13 +302,13 @@ fn coarsened(counts: BTreeMap<u64, u64>) -> BTreeMap<u64, u64> {
 }
 
 /// The vertices of a compute set, one entry per distinct kind.
-pub(crate) fn uses(vertices: &[TileVertex]) -> Vec<VertexUse> {
-    let mut kinds: Vec<VertexUse> = Vec::new();
+pub(crate) fn uses(vertices: &[ConvTileVertex]) -> Vec<VertexInstances> {
+    let mut kinds: Vec<VertexInstances> = Vec::new();
     let mut known: HashMap<(&str, u64, u64, u64), usize> = HashMap::new();
     for (tile, vertex) in (0u32..).zip(vertices) {
         let key = (&*vertex.vertex_type, vertex.edges, vertex.field_bytes, vertex.constant_bytes);
         let index = *known.entry(key).or_insert_with(|| {
-            kinds.push(VertexUse {
+            kinds.push(VertexInstances {
                 vertex_type: vertex.vertex_type.clone(),
                 count: TileRuns::empty(),
                 edges: vertex.edges,

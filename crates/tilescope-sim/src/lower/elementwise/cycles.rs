@@ -4,7 +4,7 @@
 //! A supervisor vertex deals one stretch of elements to all six workers; a two-dimensional vertex
 //! is one worker's, with several stretches. A worker gets every sixth cycle.
 
-use super::operation::{Binary, Unary};
+use super::operation::{BinaryOpType, UnaryOpType};
 use super::{LOADS_INTERLEAVED, WORKERS, vector_width};
 use crate::graph::DType;
 
@@ -13,14 +13,14 @@ const SUPERVISOR_CYCLES: u64 = 11;
 
 /// The elements of one tile: how many, in how many stretches of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Extent {
+pub(crate) struct ElementwiseExtent {
     /// Elements.
     pub elements: u64,
     /// Stretches they lie in; with one, a supervisor vertex takes it.
     pub stretches: u64,
 }
 
-impl Extent {
+impl ElementwiseExtent {
     /// One stretch.
     pub(crate) fn one(elements: u64) -> Self {
         Self { elements, stretches: 1 }
@@ -36,7 +36,7 @@ impl Extent {
 /// Cycles of one tile: supervisor overhead and start of a worker for one stretch, start and
 /// overhead per stretch for several.
 fn tile(
-    extent: Extent,
+    extent: ElementwiseExtent,
     supervisor: (u64, u64),
     several: (u64, u64),
     inner: impl Fn(u64) -> u64,
@@ -51,7 +51,7 @@ fn tile(
 }
 
 /// A unary operation.
-pub(crate) fn unary(operation: Unary, dtype: DType, extent: Extent, in_place: bool) -> u64 {
+pub(crate) fn unary(operation: UnaryOpType, dtype: DType, extent: ElementwiseExtent, in_place: bool) -> u64 {
     let start = if in_place { 55 } else { 28 };
     tile(extent, (9 + SUPERVISOR_CYCLES, start), (20, 0), |count| {
         operation.inner(dtype, count, in_place)
@@ -59,7 +59,7 @@ pub(crate) fn unary(operation: Unary, dtype: DType, extent: Extent, in_place: bo
 }
 
 /// A binary operation on operands of one shape.
-pub(crate) fn binary(operation: Binary, dtype: DType, extent: Extent, in_place: bool) -> u64 {
+pub(crate) fn binary(operation: BinaryOpType, dtype: DType, extent: ElementwiseExtent, in_place: bool) -> u64 {
     let start = match (in_place, dtype) {
         (true, _) => (58, 20),
         (false, DType::Float) => (41, 5),
@@ -71,7 +71,7 @@ pub(crate) fn binary(operation: Binary, dtype: DType, extent: Extent, in_place: 
 }
 
 /// A binary operation with a scalar.
-pub(crate) fn with_scalar(operation: Binary, dtype: DType, extent: Extent, in_place: bool) -> u64 {
+pub(crate) fn with_scalar(operation: BinaryOpType, dtype: DType, extent: ElementwiseExtent, in_place: bool) -> u64 {
     tile(extent, (SUPERVISOR_CYCLES, 20), (20, 28), |count| {
         operation.inner_with_scalar(dtype, count, in_place)
     })
@@ -79,7 +79,7 @@ pub(crate) fn with_scalar(operation: Binary, dtype: DType, extent: Extent, in_pl
 
 /// A binary operation with a vector whose elements each belong to one of `rows` rows: by rows or
 /// by columns, whichever is faster.
-pub(crate) fn with_outer_vector(operation: Binary, dtype: DType, elements: u64, rows: u64) -> u64 {
+pub(crate) fn with_outer_vector(operation: BinaryOpType, dtype: DType, elements: u64, rows: u64) -> u64 {
     let rows = rows.clamp(1, elements.max(1));
     let columns = elements.div_ceil(rows);
     let aligned = columns.is_multiple_of(vector_width(dtype));
@@ -92,7 +92,7 @@ pub(crate) fn with_outer_vector(operation: Binary, dtype: DType, elements: u64, 
 
 /// A sum, difference or product with a vector of `length` elements that repeats along memory.
 pub(crate) fn with_inner_vector(
-    operation: Binary,
+    operation: BinaryOpType,
     dtype: DType,
     elements: u64,
     length: u64,
@@ -101,10 +101,10 @@ pub(crate) fn with_inner_vector(
     let blocks = (elements / length).div_ceil(WORKERS).max(1);
     let half = dtype == DType::Half;
     let core = match (operation, half) {
-        (Binary::Divide, true) => inner_divide_half(length, blocks),
-        (Binary::Divide, false) => 7 + length * (6 + 3 * blocks + 3),
+        (BinaryOpType::Divide, true) => inner_divide_half(length, blocks),
+        (BinaryOpType::Divide, false) => 7 + length * (6 + 3 * blocks + 3),
         (_, false) => 7 + length * (8 + 2 * blocks),
-        (Binary::Multiply, true) => inner_multiply_half(length, blocks),
+        (BinaryOpType::Multiply, true) => inner_multiply_half(length, blocks),
         (_, true) => inner_add_half(length, blocks),
     };
     let odd = if half && length % 2 == 1 { 8 } else { 0 };
@@ -192,7 +192,7 @@ fn axpby_mixed(count: u64) -> u64 {
 }
 
 /// A change of element type.
-pub(crate) fn cast(from: DType, to: DType, extent: Extent) -> u64 {
+pub(crate) fn cast(from: DType, to: DType, extent: ElementwiseExtent) -> u64 {
     let (elements, pieces) = extent.worker();
     if extent.stretches <= 1 {
         // Workers take multiples of four elements.
@@ -264,12 +264,12 @@ mod tests {
 
     #[test]
     fn vertices_cost_what_the_estimators_say() {
-        let one = Extent::one(600);
+        let one = ElementwiseExtent::one(600);
         // 100 elements a worker: 6 x (28 + 25 x 3) + 20, 6 x (32 + 25 x 3) + 11.
-        assert_eq!(unary(Unary::Relu, DType::Half, one, false), 638);
-        assert_eq!(binary(Binary::Add, DType::Half, one, false), 653);
+        assert_eq!(unary(UnaryOpType::Relu, DType::Half, one, false), 638);
+        assert_eq!(binary(BinaryOpType::Add, DType::Half, one, false), 653);
         // 25 vectors a worker in one cycle each: 6 x (20 + 25) + 11.
-        assert_eq!(with_scalar(Binary::Multiply, DType::Half, one, true), 281);
+        assert_eq!(with_scalar(BinaryOpType::Multiply, DType::Half, one, true), 281);
         // 21 + 6 + 11 + 7 + 12 + 6 x (15 + 6 + 2 x 24 + 4).
         assert_eq!(scaled_add(DType::Half, DType::Half, 600), 495);
         // 6 x (23 + 19 + 25 + 2) + 19.
@@ -279,9 +279,9 @@ mod tests {
     #[test]
     fn several_stretches_cost_more_than_one() {
         for stretches in [6, 12, 60] {
-            let several = Extent { elements: 600, stretches };
-            let cost = with_scalar(Binary::Add, DType::Float, several, true);
-            assert!(cost > with_scalar(Binary::Add, DType::Float, Extent::one(600), true));
+            let several = ElementwiseExtent { elements: 600, stretches };
+            let cost = with_scalar(BinaryOpType::Add, DType::Float, several, true);
+            assert!(cost > with_scalar(BinaryOpType::Add, DType::Float, ElementwiseExtent::one(600), true));
         }
     }
 
@@ -289,9 +289,9 @@ mod tests {
         #[test]
         fn more_elements_never_cost_less(elements in 0u64..100_000, more in 0u64..1000, half: bool) {
             let dtype = if half { DType::Half } else { DType::Float };
-            let (few, many) = (Extent::one(elements), Extent::one(elements + more * 48));
-            prop_assert!(unary(Unary::Exp, dtype, few, true) <= unary(Unary::Exp, dtype, many, true));
-            prop_assert!(binary(Binary::Divide, dtype, few, false) <= binary(Binary::Divide, dtype, many, false));
+            let (few, many) = (ElementwiseExtent::one(elements), ElementwiseExtent::one(elements + more * 48));
+            prop_assert!(unary(UnaryOpType::Exp, dtype, few, true) <= unary(UnaryOpType::Exp, dtype, many, true));
+            prop_assert!(binary(BinaryOpType::Divide, dtype, few, false) <= binary(BinaryOpType::Divide, dtype, many, false));
             prop_assert!(cast(dtype, DType::Float, few) <= cast(dtype, DType::Float, many));
             prop_assert!(scaled_add(dtype, dtype, elements) <= scaled_add(dtype, dtype, elements + more * 48));
             prop_assert!(axpby(dtype, DType::Float, elements) <= axpby(dtype, DType::Float, elements + more * 48));
@@ -301,7 +301,7 @@ mod tests {
         #[test]
         fn no_shape_panics(elements in 0u64..10_000, rows in 0u64..100, half: bool) {
             let dtype = if half { DType::Half } else { DType::Float };
-            for operation in [Binary::Add, Binary::Multiply, Binary::Divide] {
+            for operation in [BinaryOpType::Add, BinaryOpType::Multiply, BinaryOpType::Divide] {
                 with_outer_vector(operation, dtype, elements, rows);
                 with_inner_vector(operation, dtype, elements, rows);
             }

@@ -3,12 +3,12 @@
 
 use super::{WORKERS, phase, vector_width};
 use crate::graph::DType;
-use crate::lower::work::Phase;
+use crate::lower::work::WorkPhase;
 use tilescope_report::units::TileRuns;
 
 /// Activation functions that have vertices of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum NonLinearity {
+pub(crate) enum NonLinearityType {
     /// max(x, 0)
     Relu,
     /// 1 / (1 + e^-x)
@@ -19,7 +19,7 @@ pub(crate) enum NonLinearity {
     Gelu,
 }
 
-impl NonLinearity {
+impl NonLinearityType {
     /// Name of the operator.
     pub(crate) fn kind(self) -> &'static str {
         match self {
@@ -88,14 +88,14 @@ impl NonLinearity {
     }
 
     /// The phase of the function.
-    pub(crate) fn phase(self, dtype: DType, elements: &TileRuns<u64>) -> Phase {
+    pub(crate) fn phase(self, dtype: DType, elements: &TileRuns<u64>) -> WorkPhase {
         let (ty, name) = (dtype.poplar_name(), self.name());
         let vertex = format!("popnn::NonLinearitySupervisor<{ty},popnn::NonLinearityType::{name}>");
         phase("NonLinearity", vertex, 1, elements, |count| self.cycles(dtype, *count))
     }
 
     /// The phase of the gradient.
-    pub(crate) fn backward_phase(self, dtype: DType, elements: &TileRuns<u64>) -> Phase {
+    pub(crate) fn backward_phase(self, dtype: DType, elements: &TileRuns<u64>) -> WorkPhase {
         let (ty, name) = (dtype.poplar_name(), self.name());
         let vertex =
             format!("popnn::NonLinearityGradSupervisor<{ty},popnn::NonLinearityType::{name}>");
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn cheaper_functions_take_fewer_cycles() {
         let order =
-            [NonLinearity::Relu, NonLinearity::Tanh, NonLinearity::Sigmoid, NonLinearity::Gelu];
+            [NonLinearityType::Relu, NonLinearityType::Tanh, NonLinearityType::Sigmoid, NonLinearityType::Gelu];
         let costs = order.map(|function| function.cycles(DType::Half, 6000));
         assert!(costs.is_sorted(), "{costs:?}");
     }

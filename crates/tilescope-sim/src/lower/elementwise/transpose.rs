@@ -6,7 +6,7 @@ use crate::graph::DType;
 
 /// Matrices of one shape on a tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Matrices {
+pub(crate) struct TransposeMatrices {
     /// How many.
     pub count: u64,
     /// Rows of one before it is transposed.
@@ -20,8 +20,8 @@ const LARGEST_STRIDE: u64 = 512;
 
 /// Tile cycles: halves in blocks of four go through the fast vertices, one supervisor vertex
 /// where there are several matrices; all else worker by worker.
-pub(crate) fn transpose(dtype: DType, matrices: Matrices) -> u64 {
-    let Matrices { count, rows, columns } = matrices;
+pub(crate) fn transpose(dtype: DType, matrices: TransposeMatrices) -> u64 {
+    let TransposeMatrices { count, rows, columns } = matrices;
     if count == 0 || rows == 0 || columns == 0 {
         return 0;
     }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     fn cycles(dtype: DType, count: u64, rows: u64, columns: u64) -> u64 {
-        transpose(dtype, Matrices { count, rows, columns })
+        transpose(dtype, TransposeMatrices { count, rows, columns })
     }
 
     #[test]

@@ -8,24 +8,24 @@
 mod cycles;
 mod plan;
 
-pub use plan::{Plan, plan};
+pub use plan::{SlicePlan, plan};
 
 use super::elementwise;
 use super::exchange;
-use super::layout::{Layout, Order, linear_mapping};
+use super::layout::{TensorLayout, ElementOrder, linear_mapping};
 use super::rearrange::on_tile_copies;
-use super::reduce::{self, Dim, Operation, ReduceError, Reduction, ResultUse};
-use super::runs::{add, per_tile};
-use super::work::{Place, Temporary, Work};
+use super::reduce::{self, ReduceDim, ReduceOperation, ReduceError, ReductionRequest, ReduceResultUse};
+use super::runs::{add_per_tile, per_tile};
+use super::work::{MemoryConstraint, TemporaryVariable, OperationWork};
 use crate::graph::DType;
-use crate::planner::Machine;
+use crate::planner::IpuTarget;
 use plan::{INDICES_PER_TILE, WORD_BYTES};
 use tilescope_report::Category;
 use tilescope_report::units::{TileRange, TileRuns};
 
 /// A table and how often it is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Embedding {
+pub struct MultiSliceParams {
     /// Rows of the table.
     pub rows: u64,
     /// Columns of the table.
@@ -38,14 +38,14 @@ pub struct Embedding {
 
 /// What one tile has to do.
 #[derive(Clone, Copy, Debug, Default)]
-struct Part {
+struct MultiSliceTilePart {
     /// Which of the parts of the lookups, and of the rows.
     index: [u64; 2],
     rows: u64,
     columns: u64,
     lookups: u64,
     /// Its lookups in the second stage.
-    chosen: u64,
+    second_stage_lookups: u64,
 }
 
 /// Elements of part `index` when `size` elements are cut into parts of the same largest size.
@@ -56,16 +56,16 @@ fn part(size: u64, parts: u64, index: u64) -> u64 {
 
 /// An embedding on the tiles of one IPU.
 #[derive(Clone, Debug)]
-pub(crate) struct Lowered<'a> {
-    machine: &'a Machine,
-    embedding: Embedding,
-    plan: Plan,
-    parts: Vec<Part>,
+pub(crate) struct MultiSliceLowering<'a> {
+    machine: &'a IpuTarget,
+    embedding: MultiSliceParams,
+    plan: SlicePlan,
+    parts: Vec<MultiSliceTilePart>,
 }
 
-impl<'a> Lowered<'a> {
+impl<'a> MultiSliceLowering<'a> {
     /// Deals `embedding` to tiles as `plan` says.
-    pub(crate) fn new(machine: &'a Machine, embedding: Embedding, plan: Plan) -> Self {
+    pub(crate) fn new(machine: &'a IpuTarget, embedding: MultiSliceParams, plan: SlicePlan) -> Self {
         let mut parts = Vec::new();
         for lookup in 0..plan.lookups {
             for row in 0..plan.rows {
@@ -73,12 +73,12 @@ impl<'a> Lowered<'a> {
                     let grains = embedding.width.div_ceil(embedding.grain());
                     let columns = part(grains, plan.columns, column) * embedding.grain();
                     let lookups = part(embedding.lookups, plan.lookups, lookup);
-                    parts.push(Part {
+                    parts.push(MultiSliceTilePart {
                         index: [lookup, row],
                         rows: part(embedding.rows, plan.rows, row),
                         columns: columns.min(embedding.width),
                         lookups,
-                        chosen: part(lookups, plan.rows, row),
+                        second_stage_lookups: part(lookups, plan.rows, row),
                     });
                 }
             }
@@ -90,7 +90,7 @@ impl<'a> Lowered<'a> {
         self.machine.tiles as u32
     }
 
-    fn on_tiles(&self, value: impl Fn(&Part) -> u64) -> TileRuns<u64> {
+    fn on_tiles(&self, value: impl Fn(&MultiSliceTilePart) -> u64) -> TileRuns<u64> {
         per_tile((0u32..).zip(self.parts.iter().map(value)))
     }
 
@@ -99,32 +99,32 @@ impl<'a> Lowered<'a> {
     }
 
     /// How the table lies: each part is shared out evenly to the tiles that look up in it.
-    pub(crate) fn table(&self) -> Layout {
+    pub(crate) fn table(&self) -> TensorLayout {
         let grain = self.embedding.grain();
-        let held = |at: &Part| {
+        let held = |at: &MultiSliceTilePart| {
             let grains = at.rows * at.columns.div_ceil(grain);
             part(grains, self.plan.lookups, at.index[0]) * grain
         };
-        Layout { elements: self.on_tiles(held), order: Order::Grouped { axis: 1, group: grain } }
+        TensorLayout { elements: self.on_tiles(held), order: ElementOrder::Grouped { axis: 1, group: grain } }
     }
 
     /// How the rows that are looked up, or are to be added, lie.
-    pub(crate) fn slices(&self) -> Layout {
+    pub(crate) fn slices(&self) -> TensorLayout {
         let group = self.embedding.grain();
-        let held = |at: &Part| at.chosen * at.columns;
-        Layout { elements: self.on_tiles(held), order: Order::Grouped { axis: 1, group } }
+        let held = |at: &MultiSliceTilePart| at.second_stage_lookups * at.columns;
+        TensorLayout { elements: self.on_tiles(held), order: ElementOrder::Grouped { axis: 1, group } }
     }
 
     /// How the indices lie.
-    pub(crate) fn indices(&self) -> Layout {
+    pub(crate) fn indices(&self) -> TensorLayout {
         let least = INDICES_PER_TILE * WORD_BYTES;
         let elements = linear_mapping(self.embedding.lookups, WORD_BYTES, least, self.tiles());
-        Layout { elements, order: Order::Linear }
+        TensorLayout { elements, order: ElementOrder::Linear }
     }
 
     fn temporary(
         &self,
-        work: &mut Work,
+        work: &mut OperationWork,
         name: &str,
         category: Category,
         bytes: TileRuns<u64>,
@@ -132,16 +132,16 @@ impl<'a> Lowered<'a> {
     ) {
         let live = from..work.phases().len();
         let name = name.to_string();
-        work.temporaries.push(Temporary { name, category, bytes, place: Place::Any, live });
+        work.temporaries.push(TemporaryVariable { name, category, bytes, memory_constraint: MemoryConstraint::Any, live });
     }
 
     /// A temporary of an update. A cast reads one memory element and writes another (poplibs
     /// lib/popops/codelets, `elem(*src) != elem(*dst)`), and the updates to be cast lie with all
     /// that stays. What lives with their copy is placed above it, as the fullest tiles of Poplar's
     /// op benchmarks show.
-    fn beside_cast(
+    fn add_cast_temporary(
         &self,
-        work: &mut Work,
+        work: &mut OperationWork,
         name: &str,
         category: Category,
         bytes: TileRuns<u64>,
@@ -150,13 +150,13 @@ impl<'a> Lowered<'a> {
         self.temporary(work, name, category, bytes, from);
         let casts = self.plan.lookups > 1 && self.embedding.dtype != DType::Float;
         if let Some(made) = work.temporaries.last_mut().filter(|_| casts) {
-            made.place = Place::OwnElement;
+            made.memory_constraint = MemoryConstraint::OwnMemoryElement;
         }
     }
 
     fn exchange(
         &self,
-        work: &mut Work,
+        work: &mut OperationWork,
         name: &str,
         received: &TileRuns<u64>,
         sent: &TileRuns<u64>,
@@ -170,11 +170,11 @@ impl<'a> Lowered<'a> {
 
     fn compute(
         &self,
-        work: &mut Work,
+        work: &mut OperationWork,
         name: &str,
         vertex: &str,
         dtype: DType,
-        cycles: impl Fn(&Part) -> u64,
+        cycles: impl Fn(&MultiSliceTilePart) -> u64,
     ) {
         let vertex = format!("popops::{vertex}<{}>", dtype.poplar_name());
         work.push(elementwise::compute(name, vertex, 3, self.on_tiles(cycles)));
@@ -189,13 +189,13 @@ impl<'a> Lowered<'a> {
     }
 
     /// Looks rows up.
-    pub(crate) fn gather(&self) -> Work {
-        let mut work = Work::default();
+    pub(crate) fn gather(&self) -> OperationWork {
+        let mut work = OperationWork::default();
         let dtype = self.embedding.dtype;
         let indices = self.on_tiles(|part| part.lookups * WORD_BYTES);
         let (table, copy) = (self.table().bytes(self.element()), self.table_copy());
-        let wanted = add(&indices, &copy);
-        let held = add(&self.indices().bytes(WORD_BYTES), &table);
+        let wanted = add_per_tile(&indices, &copy);
+        let held = add_per_tile(&self.indices().bytes(WORD_BYTES), &table);
         self.exchange(&mut work, "multiSlice/stage0", &wanted, &held);
         self.compute(&mut work, "multiSlice/stage0", "MultiSlice", dtype, |part| {
             cycles::gather(dtype, part.lookups, part.columns)
@@ -209,7 +209,7 @@ impl<'a> Lowered<'a> {
     }
 
     /// The second stage: of the results of all parts of the rows, the right ones.
-    fn choose(&self, work: &mut Work) {
+    fn choose(&self, work: &mut OperationWork) {
         let dtype = self.embedding.dtype;
         let first_result = self.on_tiles(|part| part.lookups * part.columns * self.element());
         let made_at = work.phases().len() - 1;
@@ -218,19 +218,19 @@ impl<'a> Lowered<'a> {
             let count = &indices.elements;
             work.push(elementwise::unary(
                 &format!("multiSlice/{step}"),
-                elementwise::Unary::Negate,
+                elementwise::UnaryOpType::Negate,
                 DType::Int,
                 count,
             ));
         }
         let from = work.phases().len();
         let candidates =
-            self.on_tiles(|part| self.plan.rows * part.chosen * part.columns * self.element());
-        let chosen = self.on_tiles(|part| part.chosen * WORD_BYTES);
-        let received = add(&candidates, &chosen);
+            self.on_tiles(|part| self.plan.rows * part.second_stage_lookups * part.columns * self.element());
+        let chosen = self.on_tiles(|part| part.second_stage_lookups * WORD_BYTES);
+        let received = add_per_tile(&candidates, &chosen);
         self.exchange(work, "multiSlice/Stage1", &received, &first_result);
         self.compute(work, "multiSlice/Stage1", "MultiSlice", dtype, |part| {
-            cycles::gather(dtype, part.chosen, part.columns)
+            cycles::gather(dtype, part.second_stage_lookups, part.columns)
         });
         self.temporary(work, "multiSlice/stage1Input", Category::Message, received, from);
         self.temporary(work, "multiSlice/stage0Output", Category::Variable, first_result, made_at);
@@ -240,8 +240,8 @@ impl<'a> Lowered<'a> {
     ///
     /// # Errors
     /// Where sums cannot be reduced.
-    pub(crate) fn update(&self) -> Result<Work, ReduceError> {
-        let mut work = Work::default();
+    pub(crate) fn update(&self) -> Result<OperationWork, ReduceError> {
+        let mut work = OperationWork::default();
         let several = self.plan.lookups > 1;
         let dtype = if several { DType::Float } else { self.embedding.dtype };
         if several {
@@ -258,15 +258,15 @@ impl<'a> Lowered<'a> {
         let mut held = self.indices().bytes(WORD_BYTES);
         if self.plan.rows > 1 {
             // Every part of the rows looks at all updates.
-            let all = |part: &Part| part.lookups * part.columns * dtype.bytes();
-            wanted = add(&wanted, &self.on_tiles(all));
-            held = add(&held, &slices);
+            let all = |part: &MultiSliceTilePart| part.lookups * part.columns * dtype.bytes();
+            wanted = add_per_tile(&wanted, &self.on_tiles(all));
+            held = add_per_tile(&held, &slices);
         }
         self.exchange(&mut work, "multiUpdateAdd", &wanted, &held);
         self.compute(&mut work, "multiUpdateAdd", "MultiUpdateAdd", dtype, |part| {
             cycles::update(dtype, part.lookups, part.columns)
         });
-        self.beside_cast(
+        self.add_cast_temporary(
             &mut work,
             "multiUpdateAdd/operands",
             Category::Message,
@@ -275,7 +275,7 @@ impl<'a> Lowered<'a> {
         );
         if several {
             if self.embedding.dtype != dtype {
-                self.beside_cast(
+                self.add_cast_temporary(
                     &mut work,
                     "multiUpdateAdd/CastSlices",
                     Category::Variable,
@@ -289,7 +289,7 @@ impl<'a> Lowered<'a> {
     }
 
     /// Updates of narrow type are copied, then cast: sums are kept in floats.
-    fn cast_slices(&self, work: &mut Work) {
+    fn cast_slices(&self, work: &mut OperationWork) {
         let dtype = self.embedding.dtype;
         let one = TileRuns::uniform(TileRange::new(0, 1), 1);
         work.push(elementwise::cast("multiUpdateAdd/CastScale", dtype, DType::Float, &one));
@@ -314,31 +314,31 @@ impl<'a> Lowered<'a> {
     /// Reduces the sums of all parts of the lookups, and adds them to the table.
     fn add_sums(
         &self,
-        work: &mut Work,
+        work: &mut OperationWork,
         sums: &TileRuns<u64>,
         made_at: usize,
     ) -> Result<(), ReduceError> {
         let dtype = self.embedding.dtype;
         let float = DType::Float;
         let columns = sums.total() / self.plan.lookups;
-        let reduction = Reduction {
+        let reduction = ReductionRequest {
             name: "multiUpdateAdd/Reduce",
-            operation: Operation::Add,
+            operation: ReduceOperation::Add,
             dims: &[
-                Dim { size: self.plan.lookups, reduced: true },
-                Dim { size: columns, reduced: false },
+                ReduceDim { size: self.plan.lookups, reduced: true },
+                ReduceDim { size: columns, reduced: false },
             ],
             input: sums,
             dtype: float,
             output: float,
-            result: ResultUse::PLAIN,
-            onto: None,
+            result: ReduceResultUse::PLAIN,
+            output_mapping: None,
             tiles: self.tiles(),
             bytes_per_cycle: u64::from(self.machine.chip.exchange_bytes_per_cycle),
         };
         let reduced = reduce::add(work, &reduction)?;
         let sums = sums.map(|count| count * float.bytes());
-        self.beside_cast(work, "multiUpdateAdd/gathered", Category::Variable, sums, made_at);
+        self.add_cast_temporary(work, "multiUpdateAdd/gathered", Category::Variable, sums, made_at);
         let table = self.table().elements;
         let from = work.phases().len();
         let wide = table.map(|count| count * float.bytes());

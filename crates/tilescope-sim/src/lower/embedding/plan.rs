@@ -1,7 +1,7 @@
 //! How a table is split for gathers and updates: rows, columns and lookups over tiles, so that
 //! memory is least (poplibs lib/popops/DynamicSlice.cpp, `embedding::plan`).
 
-use super::Embedding;
+use super::MultiSliceParams;
 use crate::graph::DType;
 
 /// Bytes that are stored at once: columns are dealt in grains of them.
@@ -18,7 +18,7 @@ const PERSISTENT_WEIGHT: u64 = 10;
 
 /// Numbers of parts, one tile each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct SlicePlan {
     /// Parts of the columns.
     pub columns: u64,
     /// Parts of the rows: a second stage chooses between their results.
@@ -41,16 +41,16 @@ fn splits(size: u64, most: u64) -> impl Iterator<Item = (u64, u64)> {
 }
 
 /// The plan that needs the least memory on at most `tiles` tiles.
-pub fn plan(embedding: &Embedding, tiles: u64, updated: bool) -> Plan {
+pub fn plan(embedding: &MultiSliceParams, tiles: u64, updated: bool) -> SlicePlan {
     let grain = embedding.grain();
-    let mut best = (u64::MAX, Plan { columns: 1, rows: 1, lookups: 1 });
+    let mut best = (u64::MAX, SlicePlan { columns: 1, rows: 1, lookups: 1 });
     for (columns, grains) in splits(embedding.width.div_ceil(grain), tiles) {
         let most_rows = embedding.rows.div_ceil(2).min(tiles / columns);
         for (rows, entries) in splits(embedding.rows, most_rows) {
             for (lookups, each) in splits(embedding.lookups, tiles / (columns * rows)) {
-                let plan = Plan { columns, rows, lookups };
-                let cost = Estimate { embedding, plan, grains, entries, each, tiles, updated };
-                let goal = cost.goal();
+                let plan = SlicePlan { columns, rows, lookups };
+                let cost = SlicePlanMemoryEstimate { embedding, plan, grains, rows_per_tile: entries, lookups_per_tile: each, tiles, updated };
+                let goal = cost.weighted_bytes();
                 if goal < best.0 {
                     best = (goal, plan);
                 }
@@ -61,21 +61,21 @@ pub fn plan(embedding: &Embedding, tiles: u64, updated: bool) -> Plan {
 }
 
 /// Bytes on the fullest tile.
-struct Estimate<'a> {
-    embedding: &'a Embedding,
-    plan: Plan,
+struct SlicePlanMemoryEstimate<'a> {
+    embedding: &'a MultiSliceParams,
+    plan: SlicePlan,
     /// Grains of columns of a tile.
     grains: u64,
     /// Rows of a tile.
-    entries: u64,
+    rows_per_tile: u64,
     /// Lookups of a tile.
-    each: u64,
+    lookups_per_tile: u64,
     tiles: u64,
     updated: bool,
 }
 
-impl Estimate<'_> {
-    fn goal(&self) -> u64 {
+impl SlicePlanMemoryEstimate<'_> {
+    fn weighted_bytes(&self) -> u64 {
         let persistent =
             self.table() + self.output_elements() * self.element() + self.indices() * WORD_BYTES;
         let passing = if self.updated {
@@ -95,7 +95,7 @@ impl Estimate<'_> {
     }
 
     fn table(&self) -> u64 {
-        let stored = (self.grains * self.entries).div_ceil(self.plan.lookups);
+        let stored = (self.grains * self.rows_per_tile).div_ceil(self.plan.lookups);
         stored * self.embedding.grain() * self.element()
     }
 
@@ -106,7 +106,7 @@ impl Estimate<'_> {
 
     /// Lookups of a tile in the second stage.
     fn chosen(&self) -> u64 {
-        self.each.div_ceil(self.plan.rows)
+        self.lookups_per_tile.div_ceil(self.plan.rows)
     }
 
     fn output_elements(&self) -> u64 {
@@ -115,7 +115,7 @@ impl Estimate<'_> {
 
     fn exchange_code(&self) -> u64 {
         let split = |parts: u64| if parts > 1 { parts } else { 0 };
-        let indices = self.each.div_ceil(self.indices());
+        let indices = self.lookups_per_tile.div_ceil(self.indices());
         let (table, rows) = (split(self.plan.lookups), split(self.plan.rows));
         let update = if self.updated { indices + table } else { 0 };
         WORD_BYTES * (table + 2 * indices + rows + update)
@@ -124,11 +124,11 @@ impl Estimate<'_> {
     fn gather_bytes(&self) -> u64 {
         let split = |parts: u64, bytes: u64| if parts > 1 { bytes } else { 0 };
         let row = self.columns() * self.element();
-        let copy = split(self.plan.lookups, self.entries * row);
-        let first = split(self.plan.rows, self.each * row);
+        let copy = split(self.plan.lookups, self.rows_per_tile * row);
+        let first = split(self.plan.rows, self.lookups_per_tile * row);
         let second = split(self.plan.rows, self.plan.rows * self.chosen() * row);
         let stages =
-            [copy + first + self.each * WORD_BYTES, first + second + self.chosen() * WORD_BYTES];
+            [copy + first + self.lookups_per_tile * WORD_BYTES, first + second + self.chosen() * WORD_BYTES];
         stages[0].max(stages[1])
     }
 
@@ -139,14 +139,14 @@ impl Estimate<'_> {
         } else {
             self.output_elements() * WORD_BYTES
         };
-        let updates = split(self.plan.rows, self.each * self.columns());
-        let partials = split(self.plan.lookups, self.entries * self.columns());
-        let adding = updates + partials + self.each * WORD_BYTES;
+        let updates = split(self.plan.rows, self.lookups_per_tile * self.columns());
+        let partials = split(self.plan.lookups, self.rows_per_tile * self.columns());
+        let adding = updates + partials + self.lookups_per_tile * WORD_BYTES;
         (cast + updates).max(adding).max(2 * partials)
     }
 }
 
-impl Embedding {
+impl MultiSliceParams {
     /// Columns that are dealt to tiles together.
     pub(crate) fn grain(&self) -> u64 {
         (STORE_BYTES / self.dtype.bytes()).max(1)
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn plans_use_the_tiles_they_have() {
         for (rows, width, lookups) in [(1000, 200, 21_600), (50_000, 64, 16), (3, 1, 1)] {
-            let embedding = Embedding { rows, width, lookups, dtype: DType::Half };
+            let embedding = MultiSliceParams { rows, width, lookups, dtype: DType::Half };
             for tiles in [1, 7, 1472] {
                 let plan = plan(&embedding, tiles, true);
                 assert!(plan.columns * plan.rows * plan.lookups <= tiles);

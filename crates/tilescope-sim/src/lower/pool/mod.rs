@@ -8,19 +8,19 @@ mod plan;
 mod vertex;
 mod window;
 
-pub use plan::Plan;
-pub(crate) use window::Axis;
+pub use plan::PoolPlan;
+pub(crate) use window::PoolAxis;
 
-use super::context::Lowering;
+use super::context::LoweringContext;
 use super::exchange;
-use super::layout::{Layout, Order};
+use super::layout::{TensorLayout, ElementOrder};
 use super::rearrange::{WORD_BYTES, copy_cycles, copy_vertex, on_tile_copies};
 use super::reduce::gcd;
 use super::runs::{self, per_tile};
-use super::work::{Phase, PhaseKind, Place, Temporary, VertexUse, Work};
+use super::work::{WorkPhase, WorkPhaseKind, MemoryConstraint, TemporaryVariable, VertexInstances, OperationWork};
 use crate::graph::DType;
 use crate::lower::elementwise::vector_width;
-use plan::View;
+use plan::PoolingPlanShape;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use tilescope_report::Category;
@@ -28,7 +28,7 @@ use tilescope_report::units::TileRuns;
 
 /// What is made of the elements of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum PoolingType {
     /// The largest.
     Max,
     /// Their mean.
@@ -39,18 +39,18 @@ pub enum Kind {
 
 /// What is pooled, and which way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Pass {
+pub(crate) struct PoolingPass {
     /// What is made of a window.
-    pub kind: Kind,
+    pub kind: PoolingType,
     /// Whether this is the gradient.
     pub backward: bool,
 }
 
 /// A pooling of `[batch, channels, planes, rows, columns]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Pooling {
+pub(crate) struct PoolingParams {
     /// What is pooled, and which way.
-    pub pass: Pass,
+    pub pass: PoolingPass,
     /// Element type.
     pub dtype: DType,
     /// Samples.
@@ -58,7 +58,7 @@ pub(crate) struct Pooling {
     /// Channels.
     pub channels: u64,
     /// Planes, rows and columns.
-    pub axes: [Axis; 3],
+    pub axes: [PoolAxis; 3],
     /// Channels of what is pooled that lie together in memory: the operand, or going back the
     /// gradient.
     pub grouping: u64,
@@ -68,30 +68,30 @@ pub(crate) struct Pooling {
 
 /// The phases of a pooling and how its result lies.
 #[derive(Clone, Debug)]
-pub(crate) struct Pooled {
+pub(crate) struct LoweredPooling {
     /// The phases.
-    pub work: Work,
+    pub work: OperationWork,
     /// The result.
-    pub layout: Layout,
+    pub layout: TensorLayout,
 }
 
 /// Channels of a group that other operations like, and the share of more cycles it may cost.
 const PREFERRED_GROUP_BYTES: u64 = 32;
 
-impl Pooling {
-    fn view(&self) -> View {
+impl PoolingParams {
+    fn view(&self) -> PoolingPlanShape {
         let Self { pass, dtype, batch, channels, axes, grouping, .. } = *self;
-        View { pass, dtype, batch, channels, axes, grouping }
+        PoolingPlanShape { pass, dtype, batch, channels, axes, grouping }
     }
 
     /// The view and plan to carry out; a preferred grouping may cost a third more.
-    fn planned(&self, tiles: u64, bytes_per_cycle: u64) -> Option<(View, Plan)> {
+    fn planned(&self, tiles: u64, bytes_per_cycle: u64) -> Option<(PoolingPlanShape, PoolPlan)> {
         let view = self.view();
         let narrow = vector_width(self.dtype);
         let preferred = PREFERRED_GROUP_BYTES / self.dtype.bytes();
         let seen = |channels: u64| {
-            let view = if self.pass.backward { view } else { view.gathered(channels) };
-            view.widened()
+            let view = if self.pass.backward { view } else { view.gather_dims(channels) };
+            view.widen_channels()
         };
         let free = seen(narrow);
         let plan = free.plan(tiles, bytes_per_cycle, 1)?;
@@ -112,64 +112,64 @@ impl Pooling {
         tiles: u32,
         bytes_per_cycle: u64,
         sources: &TileRuns<u64>,
-    ) -> Option<Pooled> {
+    ) -> Option<LoweredPooling> {
         let (view, plan) = self.planned(u64::from(tiles), bytes_per_cycle)?;
         let boxes = boxes(&view, &plan);
         let name = self.name();
-        let reads: Vec<[Read; 2]> =
+        let reads: Vec<[PoolingOperandRead; 2]> =
             boxes.iter().map(|piece| self.reads(&view, plan.group, piece)).collect();
-        let on_tiles = |value: fn(&Read) -> u64| {
+        let on_tiles = |value: fn(&PoolingOperandRead) -> u64| {
             per_tile((0u32..).zip(reads.iter().map(|reads| reads.iter().map(value).sum())))
         };
         let received = on_tiles(|read| read.bytes);
-        let mut work = Work::default();
+        let mut work = OperationWork::default();
         work.push_some(exchange::phase(name, &received, sources, (4, 4), tiles, bytes_per_cycle));
         if reads.iter().flatten().any(|read| read.piece.is_some()) {
             let vertex = copy_vertex(self.dtype, gcd(plan.group, view.grouping));
-            work.push(on_tile_copies(name, vertex, &on_tiles(Read::copy_cycles)));
+            work.push(on_tile_copies(name, vertex, &on_tiles(PoolingOperandRead::copy_cycles)));
         }
         work.push(compute(&view, name, self.vertex_type(), &boxes));
         let phases = work.phases().len();
         let mut keep = |what: &str, category, bytes, live| {
             let name = format!("{name}/{what}");
-            work.temporaries.push(Temporary { name, category, bytes, place: Place::Any, live });
+            work.temporaries.push(TemporaryVariable { name, category, bytes, memory_constraint: MemoryConstraint::Any, live });
         };
         keep("message", Category::Message, received, 0..phases);
-        keep("rearranged", Category::Rearrangement, on_tiles(Read::copied_bytes), 1..phases);
+        keep("rearranged", Category::Rearrangement, on_tiles(PoolingOperandRead::copied_bytes), 1..phases);
         let layout = self.layout(&plan, &boxes);
-        Some(Pooled { work, layout })
+        Some(LoweredPooling { work, layout })
     }
 
     /// Results on each tile, in groups of channels.
-    fn layout(&self, plan: &Plan, boxes: &[vertex::Box]) -> Layout {
+    fn layout(&self, plan: &PoolPlan, boxes: &[vertex::PoolOutputBox]) -> TensorLayout {
         let results =
             boxes.iter().map(|piece| piece.batch * piece.groups * piece.results() * plan.group);
         let elements = per_tile((0u32..).zip(results));
         let real = self.axes.map(|axis| axis.results(self.pass.backward)).iter().product::<u64>()
             * self.batch
             * self.channels;
-        Layout {
+        TensorLayout {
             elements: runs::trimmed(&elements, real),
-            order: Order::Grouped { axis: 1, group: plan.group },
+            order: ElementOrder::Grouped { axis: 1, group: plan.group },
         }
     }
 
     fn name(&self) -> &'static str {
         match (self.pass.kind, self.pass.backward) {
-            (Kind::Max, false) => "maxPool/Fwd/Pool",
-            (Kind::Max, true) => "maxPool/Bwd/Pool",
-            (Kind::Average, false) => "avgPool/Fwd/Pool",
-            (Kind::Average, true) => "avgPool/Bwd/Pool",
-            (Kind::Sum, false) => "sumPool/Fwd/Pool",
-            (Kind::Sum, true) => "sumPool/Bwd/Pool",
+            (PoolingType::Max, false) => "maxPool/Fwd/Pool",
+            (PoolingType::Max, true) => "maxPool/Bwd/Pool",
+            (PoolingType::Average, false) => "avgPool/Fwd/Pool",
+            (PoolingType::Average, true) => "avgPool/Bwd/Pool",
+            (PoolingType::Sum, false) => "sumPool/Fwd/Pool",
+            (PoolingType::Sum, true) => "sumPool/Bwd/Pool",
         }
     }
 
     fn vertex_type(&self) -> String {
         let ty = self.dtype.poplar_name();
         match (self.pass.kind, self.pass.backward) {
-            (Kind::Max, false) => format!("popnn::MaxPooling<{ty}>"),
-            (Kind::Max, true) => format!("popnn::MaxPoolingGrad<{ty}>"),
+            (PoolingType::Max, false) => format!("popnn::MaxPooling<{ty}>"),
+            (PoolingType::Max, true) => format!("popnn::MaxPoolingGrad<{ty}>"),
             _ => format!("popnn::SumPooling<{ty}>"),
         }
     }
@@ -180,7 +180,7 @@ fn length(range: &Range<u64>) -> u64 {
 }
 
 /// What each tile makes, tiles in the order of channels, samples, planes, rows, columns.
-fn boxes(view: &View, plan: &Plan) -> Vec<vertex::Box> {
+fn boxes(view: &PoolingPlanShape, plan: &PoolPlan) -> Vec<vertex::PoolOutputBox> {
     let part = |size: u64, parts: u64, index: u64| index * size / parts..(index + 1) * size / parts;
     let groups = view.channels.div_ceil(plan.group);
     let vectors = plan.group / vector_width(view.dtype);
@@ -192,7 +192,7 @@ fn boxes(view: &View, plan: &Plan) -> Vec<vertex::Box> {
             for place in 0..field_parts {
                 let at =
                     [place / parts[2] / parts[1], place / parts[2] % parts[1], place % parts[2]];
-                boxes.push(vertex::Box {
+                boxes.push(vertex::PoolOutputBox {
                     batch: length(&part(view.batch, plan.batch, sample)),
                     groups: length(&part(groups, plan.groups, channel)),
                     vectors,
@@ -206,13 +206,13 @@ fn boxes(view: &View, plan: &Plan) -> Vec<vertex::Box> {
 
 /// What a tile reads of one kind of operand.
 #[derive(Clone, Copy, Debug, Default)]
-struct Read {
+struct PoolingOperandRead {
     bytes: u64,
     /// Bytes that lie together, where channels come in other groups than the vertex reads.
     piece: Option<u64>,
 }
 
-impl Read {
+impl PoolingOperandRead {
     fn copy_cycles(&self) -> u64 {
         self.piece.map_or(0, |piece| copy_cycles(self.bytes, piece))
     }
@@ -223,41 +223,41 @@ impl Read {
     }
 }
 
-impl Pooling {
+impl PoolingParams {
     /// What a tile reads for its box: what is pooled, and going back to a maximum the forward
     /// operand.
-    fn reads(&self, view: &View, group: u64, piece: &vertex::Box) -> [Read; 2] {
-        let Pass { kind, backward } = view.pass;
+    fn reads(&self, view: &PoolingPlanShape, group: u64, piece: &vertex::PoolOutputBox) -> [PoolingOperandRead; 2] {
+        let PoolingPass { kind, backward } = view.pass;
         let bytes = view.dtype.bytes();
         let channels = piece.batch * piece.groups * group * bytes;
         let along = view.axes.iter().zip(&piece.field);
         let operands: u64 =
             along.map(|(axis, range)| length(&axis.operands(backward, range.clone()))).product();
         let results = piece.results();
-        let read = |elements: u64, grouping: u64| Read {
+        let read = |elements: u64, grouping: u64| PoolingOperandRead {
             bytes: elements * channels,
             piece: (grouping != group).then(|| gcd(grouping, group) * bytes),
         };
-        if kind == Kind::Max && backward {
+        if kind == PoolingType::Max && backward {
             // The forward result lies as its gradient does.
             [read(2 * operands, view.grouping), read(results, self.forward_grouping)]
         } else {
-            [read(operands, view.grouping), Read::default()]
+            [read(operands, view.grouping), PoolingOperandRead::default()]
         }
     }
 }
 
 /// Bytes of a run in a worklist: two offsets and a count of 16 bits each.
-const RUN_BYTES: u64 = 6;
+const WORKLIST_RUN_BYTES: u64 = 6;
 
 /// Bytes a vertex has for each row of its worklists: where it is and how long, packed.
-const ROW_BYTES: u64 = 4;
+const WORKLIST_ROW_BYTES: u64 = 4;
 
 /// Bytes of the positions at which workers start.
-const START_BYTES: u64 = 12;
+const WORKER_START_BYTES: u64 = 12;
 
 /// The compute set of all tiles.
-fn compute(view: &View, name: &str, vertex_type: String, boxes: &[vertex::Box]) -> Phase {
+fn compute(view: &PoolingPlanShape, name: &str, vertex_type: String, boxes: &[vertex::PoolOutputBox]) -> WorkPhase {
     let mut known: BTreeMap<String, (u64, u64, u64)> = BTreeMap::new();
     let mut cycles = Vec::with_capacity(boxes.len());
     let mut uses: BTreeMap<(u64, u64), Vec<(u32, u64)>> = BTreeMap::new();
@@ -267,10 +267,10 @@ fn compute(view: &View, name: &str, vertex_type: String, boxes: &[vertex::Box]) 
         cycles.push((tile, busy));
         uses.entry((fields, constants)).or_default().push((tile, 1));
     }
-    let edges = if view.pass.kind == Kind::Max && view.pass.backward { 4 } else { 2 };
+    let edges = if view.pass.kind == PoolingType::Max && view.pass.backward { 4 } else { 2 };
     let vertices = uses
         .into_iter()
-        .map(|((field_bytes, constant_bytes), tiles)| VertexUse {
+        .map(|((field_bytes, constant_bytes), tiles)| VertexInstances {
             vertex_type: vertex_type.clone(),
             count: per_tile(tiles),
             edges,
@@ -278,31 +278,31 @@ fn compute(view: &View, name: &str, vertex_type: String, boxes: &[vertex::Box]) 
             constant_bytes,
         })
         .collect();
-    let kind = PhaseKind::Compute { cycles: per_tile(cycles), vertices };
-    Phase { name: name.to_string(), kind }
+    let kind = WorkPhaseKind::Compute { cycles: per_tile(cycles), vertices };
+    WorkPhase { name: name.to_string(), kind }
 }
 
 /// Cycles, bytes of fields and bytes of constants of the vertex that makes a box.
-fn vertex_of(view: &View, piece: &vertex::Box) -> (u64, u64, u64) {
+fn vertex_of(view: &PoolingPlanShape, piece: &vertex::PoolOutputBox) -> (u64, u64, u64) {
     let lists = vertex::lists(view.pass, view.axes, piece);
-    let total = |count: fn(&vertex::WorkList) -> u64| lists.iter().map(count).sum::<u64>();
+    let total = |count: fn(&vertex::PoolWorkList) -> u64| lists.iter().map(count).sum::<u64>();
     let (rows, runs) = (total(|list| list.rows), total(|list| list.runs));
     let results = piece.batch * piece.results();
     let busy =
         vertex::cycles(view.pass, piece.groups, piece.vectors, results, lists.iter().copied());
-    (busy, rows * ROW_BYTES, START_BYTES + runs * RUN_BYTES)
+    (busy, rows * WORKLIST_ROW_BYTES, WORKER_START_BYTES + runs * WORKLIST_RUN_BYTES)
 }
 
 /// Lowers a pooling of a graph; `operands` are how its operands lie.
 pub(crate) fn lower(
-    lowering: &Lowering,
-    pooling: &Pooling,
-    operands: &[Layout],
-) -> Option<(Work, Layout)> {
+    lowering: &LoweringContext,
+    pooling: &PoolingParams,
+    operands: &[TensorLayout],
+) -> Option<(OperationWork, TensorLayout)> {
     let bytes = pooling.dtype.bytes();
     let sources = operands
         .iter()
-        .fold(TileRuns::empty(), |sum, operand| runs::add(&sum, &operand.bytes(bytes)));
+        .fold(TileRuns::empty(), |sum, operand| runs::add_per_tile(&sum, &operand.bytes(bytes)));
     let pooled = pooling.lower(lowering.tiles, lowering.exchange_speed(), &sources)?;
     Some((pooled.work, pooled.layout))
 }

@@ -2,17 +2,17 @@
 //! minimise vertex cycles plus the bytes each tile reads (poplibs lib/popnn/PoolPlan.cpp).
 
 use super::vertex::{cycles, planned_lists};
-use super::window::Axis;
-use super::{Kind, Pass};
+use super::window::PoolAxis;
+use super::{PoolingType, PoolingPass};
 use crate::graph::DType;
 use crate::lower::elementwise::vector_width;
 use crate::lower::reduce::gcd;
 
 /// A pooling as the planner sees it, dimensions possibly seen in another way than the graph does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct View {
+pub(crate) struct PoolingPlanShape {
     /// What is pooled, and which way.
-    pub pass: Pass,
+    pub pass: PoolingPass,
     /// Element type.
     pub dtype: DType,
     /// Samples.
@@ -20,14 +20,14 @@ pub(crate) struct View {
     /// Channels.
     pub channels: u64,
     /// Planes, rows and columns.
-    pub axes: [Axis; 3],
+    pub axes: [PoolAxis; 3],
     /// Channels that lie together in memory.
     pub grouping: u64,
 }
 
 /// Numbers of parts of each dimension, one tile each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct PoolPlan {
     /// Channels of a group.
     pub group: u64,
     /// Parts of the channel groups.
@@ -43,10 +43,10 @@ pub struct Plan {
 /// Most channels of a group, in vectors: larger ones take too much memory to rearrange.
 const MOST_VECTORS: u64 = 8;
 
-impl View {
+impl PoolingPlanShape {
     /// The view that suits the vertex best: its inner loop runs along columns, so all that is
     /// independent of them is seen as columns, but for `channels` channels (gatherDimsTransformIn).
-    pub(crate) fn gathered(self, channels: u64) -> Self {
+    pub(crate) fn gather_dims(self, channels: u64) -> Self {
         let all = self.batch * self.channels;
         let separate = self.axes.iter().all(|axis| {
             (axis.before, axis.behind) == (0, 0)
@@ -71,7 +71,7 @@ impl View {
     }
 
     /// The view with columns or samples seen as channels where those are fewer than a vector.
-    pub(crate) fn widened(mut self) -> Self {
+    pub(crate) fn widen_channels(mut self) -> Self {
         let width = vector_width(self.dtype);
         if self.channels >= width {
             return self;
@@ -99,7 +99,7 @@ impl View {
     }
 
     /// The cheapest plan on at most `tiles` tiles with groups of at least `least` channels.
-    pub(super) fn plan(&self, tiles: u64, bytes_per_cycle: u64, least: u64) -> Option<Plan> {
+    pub(super) fn plan(&self, tiles: u64, bytes_per_cycle: u64, least: u64) -> Option<PoolPlan> {
         let width = vector_width(self.dtype);
         let most = if least > width {
             least.div_ceil(width)
@@ -107,23 +107,23 @@ impl View {
             let useful = self.grouping.div_ceil(width).min(self.channels.div_ceil(width));
             useful.clamp(1, MOST_VECTORS)
         };
-        let mut best: Option<Plan> = None;
+        let mut best: Option<PoolPlan> = None;
         for vectors in (1..=most).filter(|vectors| vectors * width >= least) {
             self.search(vectors * width, tiles, bytes_per_cycle, &mut best);
         }
         best
     }
 
-    fn search(&self, group: u64, tiles: u64, bytes_per_cycle: u64, best: &mut Option<Plan>) {
+    fn search(&self, group: u64, tiles: u64, bytes_per_cycle: u64, best: &mut Option<PoolPlan>) {
         let groups = self.channels.div_ceil(group);
         for (group_parts, groups) in splits(groups, tiles) {
             for (batch_parts, batch) in splits(self.batch, tiles / group_parts) {
                 let left = tiles / (group_parts * batch_parts);
                 for (field_parts, field) in self.field_splits(left) {
                     let cycles =
-                        self.estimate(Piece { group, groups, batch, field }, bytes_per_cycle);
+                        self.estimate(PoolPartSize { group, groups, batch, field }, bytes_per_cycle);
                     if best.is_none_or(|best| cycles < best.cycles) {
-                        *best = Some(Plan {
+                        *best = Some(PoolPlan {
                             group,
                             groups: group_parts,
                             batch: batch_parts,
@@ -152,7 +152,7 @@ impl View {
 
     /// Cycles of the tile with the largest piece, and of those a row or a column smaller: workers
     /// may share that less evenly.
-    fn estimate(&self, piece: Piece, bytes_per_cycle: u64) -> u64 {
+    fn estimate(&self, piece: PoolPartSize, bytes_per_cycle: u64) -> u64 {
         let mut compute = self.vertex(piece);
         for (axis, size) in self.results().into_iter().enumerate() {
             if size % piece.field[axis] != 0 {
@@ -166,7 +166,7 @@ impl View {
         compute + bytes / bytes_per_cycle + rearranged
     }
 
-    fn vertex(&self, piece: Piece) -> u64 {
+    fn vertex(&self, piece: PoolPartSize) -> u64 {
         let positions = self.axes.iter().map(|axis| axis.kernel).product();
         let stride = if self.pass.backward { self.axes[2].stride } else { 1 };
         let lists = planned_lists(piece.batch, piece.field, positions, stride);
@@ -176,7 +176,7 @@ impl View {
     }
 
     /// Bytes a tile reads for a piece.
-    fn bytes(&self, piece: Piece) -> u64 {
+    fn bytes(&self, piece: PoolPartSize) -> u64 {
         let channels = piece.batch * piece.groups * piece.group * self.dtype.bytes();
         let results = piece.field.iter().product::<u64>() * channels;
         let mut operands = channels;
@@ -185,7 +185,7 @@ impl View {
             let stride = if self.pass.backward { 1 } else { axis.stride };
             operands *= (size - 1) * stride + axis.kernel;
         }
-        if self.pass.kind == Kind::Max && self.pass.backward {
+        if self.pass.kind == PoolingType::Max && self.pass.backward {
             2 * operands + results
         } else {
             operands
@@ -195,7 +195,7 @@ impl View {
 
 /// What one tile makes: channel groups of so many channels, samples, planes, rows and columns.
 #[derive(Clone, Copy)]
-struct Piece {
+struct PoolPartSize {
     group: u64,
     groups: u64,
     batch: u64,
@@ -231,25 +231,25 @@ mod tests {
         assert_eq!(splits(10, 4).last(), Some((4, 3)));
     }
 
-    fn view(elements: u64, kernel: u64, stride: u64) -> View {
-        let axis = Axis { elements, kernel, stride, before: 0, behind: 0 };
-        View {
-            pass: Pass { kind: Kind::Max, backward: false },
+    fn view(elements: u64, kernel: u64, stride: u64) -> PoolingPlanShape {
+        let axis = PoolAxis { elements, kernel, stride, before: 0, behind: 0 };
+        PoolingPlanShape {
+            pass: PoolingPass { kind: PoolingType::Max, backward: false },
             dtype: DType::Half,
             batch: 4,
             channels: 10,
-            axes: [Axis::NONE, axis, axis],
+            axes: [PoolAxis::NONE, axis, axis],
             grouping: 1,
         }
     }
 
     #[test]
     fn separate_windows_are_gathered_along_columns() {
-        let gathered = view(24, 2, 2).gathered(4);
+        let gathered = view(24, 2, 2).gather_dims(4);
         assert_eq!((gathered.batch, gathered.channels), (1, 4));
         assert_eq!(gathered.axes.map(|axis| axis.elements), [1, 2, 24 * 12 * 10]);
         // Overlapping windows stay as they are; samples become channels.
-        let kept = view(24, 3, 2).gathered(4);
+        let kept = view(24, 3, 2).gather_dims(4);
         assert_eq!((kept.channels, kept.axes[2].elements), (40, 24));
     }
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 /// One axis of a pooling. Going forward, results are windows and operands the elements they cover;
 /// going back, the other way round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Axis {
+pub(crate) struct PoolAxis {
     /// Elements that windows cover.
     pub elements: u64,
     /// Size of a window.
@@ -19,7 +19,7 @@ pub(crate) struct Axis {
     pub behind: u64,
 }
 
-impl Axis {
+impl PoolAxis {
     /// An axis that fields of fewer dimensions do not have.
     pub(crate) const NONE: Self = Self { elements: 1, kernel: 1, stride: 1, before: 0, behind: 0 };
 
@@ -38,7 +38,7 @@ impl Axis {
     }
 
     /// Results in `range` that have an operand at `position` of a window.
-    pub(crate) fn reached(self, backward: bool, position: u64, range: Range<u64>) -> u64 {
+    pub(crate) fn results_with_operand(self, backward: bool, position: u64, range: Range<u64>) -> u64 {
         if backward {
             // Elements `window * stride + position - before` of all windows.
             let windows = self.windows().unwrap_or(0);
@@ -78,9 +78,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn axis() -> impl Strategy<Value = Axis> {
+    fn axis() -> impl Strategy<Value = PoolAxis> {
         (1u64..20, 1u64..6, 1u64..5, 0u64..4, 0u64..4)
-            .prop_map(|(elements, kernel, stride, before, behind)| Axis {
+            .prop_map(|(elements, kernel, stride, before, behind)| PoolAxis {
                 elements,
                 kernel,
                 stride,
@@ -91,7 +91,7 @@ mod tests {
     }
 
     /// Pairs of window and element, by definition.
-    fn pairs(axis: Axis) -> Vec<(u64, u64, u64)> {
+    fn pairs(axis: PoolAxis) -> Vec<(u64, u64, u64)> {
         let windows = 0..axis.windows().expect("a window fits");
         let all = windows.flat_map(|window| {
             (0..axis.kernel).filter_map(move |position| {
@@ -116,7 +116,7 @@ mod tests {
                         .iter()
                         .filter(|pair| pair.1 == position && range.contains(&result(pair)))
                         .count();
-                    prop_assert_eq!(axis.reached(backward, position, range.clone()), expected as u64);
+                    prop_assert_eq!(axis.results_with_operand(backward, position, range.clone()), expected as u64);
                 }
                 let window = axis.operands(backward, range.clone());
                 for pair in pairs(axis) {

@@ -1,37 +1,37 @@
 //! The arithmetic of one LSTM step (poplibs lib/popnn/Lstm.cpp, basicLstmCellForwardPass,
 //! basicLstmCellForwardPassInPlace and backwardStepImpl).
 
-use super::Lowered;
-use super::step::Step;
-use crate::lower::elementwise::{Binary, NonLinearity, Unary};
+use super::RnnLowering;
+use super::step::RnnStepBuilder;
+use crate::lower::elementwise::{BinaryOpType, NonLinearityType, UnaryOpType};
 
 /// The forward step. Without training, units and state are overwritten.
-pub(crate) fn forward(step: &mut Step, lowered: &Lowered, training: bool) {
+pub(crate) fn forward(step: &mut RnnStepBuilder, lowered: &RnnLowering, training: bool) {
     step.append(lowered.product(0));
     step.gather_units("BasicLstmCell", 4);
-    step.gates("OutputGate", &[(NonLinearity::Sigmoid, 3), (NonLinearity::Tanh, 1)]);
+    step.gates("OutputGate", &[(NonLinearityType::Sigmoid, 3), (NonLinearityType::Tanh, 1)]);
     if training {
-        step.binary("{Forget + Input}Gate", Binary::Multiply, 2);
-        step.in_place("AddCellCand", Binary::Add, 1);
-        step.unary("Tanh", Unary::Tanh);
-        step.binary("OutputGate", Binary::Multiply, 1);
+        step.binary("{Forget + Input}Gate", BinaryOpType::Multiply, 2);
+        step.in_place("AddCellCand", BinaryOpType::Add, 1);
+        step.unary("Tanh", UnaryOpType::Tanh);
+        step.binary("OutputGate", BinaryOpType::Multiply, 1);
     } else {
-        step.in_place("{Forget + Input}Gate", Binary::Multiply, 2);
-        step.in_place("AddCellCand", Binary::Add, 1);
-        step.expression("CalcNextOutput", Binary::Multiply, 1);
+        step.in_place("{Forget + Input}Gate", BinaryOpType::Multiply, 2);
+        step.in_place("AddCellCand", BinaryOpType::Add, 1);
+        step.expression("CalcNextOutput", BinaryOpType::Multiply, 1);
     }
 }
 
 /// The backward step: gradients of the gates, then of input and state.
-pub(crate) fn backward(step: &mut Step, lowered: &Lowered) {
-    step.binary("AddActGrads", Binary::Add, 1);
-    step.binary("MulOGate", Binary::Multiply, 2);
-    step.gate_gradients("OutputGate", &[(NonLinearity::Tanh, 1), (NonLinearity::Sigmoid, 1)]);
-    step.in_place("AddCellState", Binary::Add, 1);
-    step.binary("MulGates", Binary::Multiply, 4);
+pub(crate) fn backward(step: &mut RnnStepBuilder, lowered: &RnnLowering) {
+    step.binary("AddActGrads", BinaryOpType::Add, 1);
+    step.binary("MulOGate", BinaryOpType::Multiply, 2);
+    step.gate_gradients("OutputGate", &[(NonLinearityType::Tanh, 1), (NonLinearityType::Sigmoid, 1)]);
+    step.in_place("AddCellState", BinaryOpType::Add, 1);
+    step.binary("MulGates", BinaryOpType::Multiply, 4);
     step.gate_gradients(
         "{Input+Candidate}Gate",
-        &[(NonLinearity::Sigmoid, 1), (NonLinearity::Tanh, 1), (NonLinearity::Sigmoid, 1)],
+        &[(NonLinearityType::Sigmoid, 1), (NonLinearityType::Tanh, 1), (NonLinearityType::Sigmoid, 1)],
     );
     step.append(lowered.backward_product(0));
     lowered.gather_gradients(step);

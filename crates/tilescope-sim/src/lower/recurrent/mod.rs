@@ -9,31 +9,31 @@ mod gru;
 mod lstm;
 mod step;
 
-use super::conv::{self, Destination, Operands, Source, planned_layouts, result_place};
+use super::conv::{self, ResultDestination, ConvPassOperands, OperandSource, planned_layouts, result_memory_constraint};
 use super::elementwise;
-use super::reduce::{self, Dim, Operation, Reduction, ResultUse};
+use super::reduce::{self, ReduceDim, ReduceOperation, ReductionRequest, ReduceResultUse};
 use super::runs::per_tile;
-use super::work::{Phase, Place, Temporary, Work, WorkItem};
+use super::work::{WorkPhase, MemoryConstraint, TemporaryVariable, OperationWork, OperationWorkItem};
 use crate::graph::DType;
 use crate::planner::ranges::gcd;
 use crate::planner::{
-    ConvParams, Machine, Pass, Plan, PlanCache, PlanError, PlanOptions, TrainingPlans,
+    ConvParams, IpuTarget, ConvPass, ConvPlan, PlanCache, PlanError, ConvOptions, ConvTrainingPlans,
 };
 use std::sync::Arc;
-use step::Step;
+use step::RnnStepBuilder;
 use tilescope_report::Category;
 use tilescope_report::units::TileRuns;
 
 /// What a layer computes in each step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Cell {
+pub enum RnnCellType {
     /// Long short-term memory: forget, input, candidate and output units.
     Lstm,
     /// Gated recurrent unit: reset, update and candidate units.
     Gru,
 }
 
-impl Cell {
+impl RnnCellType {
     /// Name in profiles.
     pub fn name(self) -> &'static str {
         match self {
@@ -78,9 +78,9 @@ impl Cell {
 
 /// A recurrent layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Layer {
+pub(crate) struct RnnParams {
     /// What each step computes.
-    pub cell: Cell,
+    pub cell: RnnCellType,
     /// Samples.
     pub batch: u64,
     /// Steps.
@@ -98,13 +98,13 @@ pub(crate) const STATE_GRAIN: u64 = 16;
 
 /// Plans of one product of a layer.
 #[derive(Clone, Debug)]
-enum Plans {
-    Inference(Arc<Plan>),
-    Training(Arc<TrainingPlans>),
+enum RnnProductPlans {
+    Inference(Arc<ConvPlan>),
+    Training(Arc<ConvTrainingPlans>),
 }
 
-impl Plans {
-    fn forward(&self) -> &Plan {
+impl RnnProductPlans {
+    fn forward(&self) -> &ConvPlan {
         match self {
             Self::Inference(plan) => plan,
             Self::Training(plans) => &plans.forward,
@@ -114,22 +114,22 @@ impl Plans {
 
 /// A layer on the tiles of one IPU.
 #[derive(Clone, Debug)]
-pub(crate) struct Lowered<'a> {
-    machine: &'a Machine,
-    layer: Layer,
-    plans: Vec<Plans>,
+pub(crate) struct RnnLowering<'a> {
+    machine: &'a IpuTarget,
+    layer: RnnParams,
+    plans: Vec<RnnProductPlans>,
 }
 
-impl<'a> Lowered<'a> {
+impl<'a> RnnLowering<'a> {
     /// Plans the products of a layer.
     ///
     /// # Errors
     /// Where no plan exists.
     pub(crate) fn new(
-        machine: &'a Machine,
-        layer: Layer,
+        machine: &'a IpuTarget,
+        layer: RnnParams,
         training: bool,
-        options: PlanOptions,
+        options: ConvOptions,
         cache: &PlanCache,
     ) -> Result<Self, PlanError> {
         let inner = layer.input + layer.output;
@@ -137,11 +137,11 @@ impl<'a> Lowered<'a> {
             let columns = units * layer.output;
             let params = ConvParams::matmul(layer.dtype, 1, layer.batch, inner, columns);
             if training {
-                let options = options.with_pass(Pass::FcTrainingForward);
-                cache.fully_connected(machine, &params, &options).map(Plans::Training)
+                let options = options.with_pass(ConvPass::FcTrainingForward);
+                cache.fully_connected(machine, &params, &options).map(RnnProductPlans::Training)
             } else {
-                let options = options.with_pass(Pass::FcInferenceForward);
-                cache.plan(machine, &params, &options).map(Plans::Inference)
+                let options = options.with_pass(ConvPass::FcInferenceForward);
+                cache.plan(machine, &params, &options).map(RnnProductPlans::Inference)
             }
         };
         let plans = layer.cell.products().iter().map(plan).collect::<Result<_, _>>()?;
@@ -199,89 +199,89 @@ impl<'a> Lowered<'a> {
             .plans
             .iter()
             .map(|plans| planned_layouts(self.machine, plans.forward()).weights.bytes);
-        shares.reduce(|sum, more| super::runs::add(&sum, &more)).unwrap_or_else(TileRuns::empty)
+        shares.reduce(|sum, more| super::runs::add_per_tile(&sum, &more)).unwrap_or_else(TileRuns::empty)
     }
 
-    fn options(&self) -> Step<'_> {
-        Step::new(self.machine, self.layer, self.state())
+    fn step_builder(&self) -> RnnStepBuilder<'_> {
+        RnnStepBuilder::new(self.machine, self.layer, self.state())
     }
 
     /// The forward pass; in training it keeps what the backward pass needs.
-    pub(crate) fn forward(&self) -> Work {
-        let training = self.plans.iter().any(|plans| matches!(plans, Plans::Training(_)));
-        let mut step = self.options();
+    pub(crate) fn forward(&self) -> OperationWork {
+        let training = self.plans.iter().any(|plans| matches!(plans, RnnProductPlans::Training(_)));
+        let mut step = self.step_builder();
         step.slice("input", &self.spread(self.layer.input));
         match self.layer.cell {
-            Cell::Lstm => lstm::forward(&mut step, self, training),
-            Cell::Gru => gru::forward(&mut step, self, training),
+            RnnCellType::Lstm => lstm::forward(&mut step, self, training),
+            RnnCellType::Gru => gru::forward(&mut step, self, training),
         }
         if training {
             let (kept, states) = (self.layer.cell.kept(), self.layer.cell.states());
-            step.keep("fwdIntermediates", &self.units(kept + states));
+            step.copy_on_tile("fwdIntermediates", &self.units(kept + states));
             step.update("fwdIntermediates", &self.units(kept));
         }
         step.update("output", &self.state());
         step.count();
-        self.repeat(step, &[])
+        self.time_loop(step, &[])
     }
 
     /// The backward pass.
-    pub(crate) fn backward(&self) -> Work {
-        let mut step = self.options();
+    pub(crate) fn backward(&self) -> OperationWork {
+        let mut step = self.step_builder();
         step.slice("gradLayerNext", &self.state());
         step.slice("fwdIntermediates", &self.units(self.layer.cell.kept()));
         match self.layer.cell {
-            Cell::Lstm => lstm::backward(&mut step, self),
-            Cell::Gru => gru::backward(&mut step, self),
+            RnnCellType::Lstm => lstm::backward(&mut step, self),
+            RnnCellType::Gru => gru::backward(&mut step, self),
         }
         let (units, states) = (self.layer.cell.units(), self.layer.cell.states());
-        step.keep("bwdIntermediates", &self.units(units + states));
+        step.copy_on_tile("bwdIntermediates", &self.units(units + states));
         step.update("inputGrad", &self.spread(self.layer.input));
         step.update("bwdIntermediates", &self.units(units));
         step.count();
-        let turned: Vec<Work> = self.plans.iter().filter_map(|plans| self.turned(plans)).collect();
-        self.repeat(step, &turned)
+        let turned: Vec<OperationWork> = self.plans.iter().filter_map(|plans| self.transposed_weights(plans)).collect();
+        self.time_loop(step, &turned)
     }
 
     /// The weight update: products of activations and gradients, summed up over the steps where
     /// the gradient of the weights lies.
-    pub(crate) fn weight_update(&self) -> Work {
-        let mut step = self.options();
+    pub(crate) fn weight_update(&self) -> OperationWork {
+        let mut step = self.step_builder();
         step.slice("prevLayerActs", &self.spread(self.layer.input));
         step.slice("prevStepOut", &self.state());
         step.slice("bwdIntermediates", &self.units(self.layer.cell.units()));
-        if self.layer.cell == Cell::Gru {
+        if self.layer.cell == RnnCellType::Gru {
             step.slice("fwdIntermediates", &self.units(self.layer.cell.kept()));
-            step.binary("h_prev*r", elementwise::Binary::Multiply, 1);
+            step.binary("h_prev*r", elementwise::BinaryOpType::Multiply, 1);
         }
         for plans in &self.plans {
-            if let Plans::Training(plans) = plans {
+            if let RnnProductPlans::Training(plans) = plans {
                 step.append(self.accumulated(plans));
             }
         }
-        step.in_place("Bias", elementwise::Binary::Add, self.layer.cell.units());
+        step.in_place("Bias", elementwise::BinaryOpType::Add, self.layer.cell.units());
         step.count();
-        let mut work = self.repeat(step, &[]);
+        let mut work = self.time_loop(step, &[]);
         self.reduce_bias(&mut work);
         work
     }
 
     /// The gradient of the bias still has one value for each sample.
-    fn reduce_bias(&self, work: &mut Work) {
+    fn reduce_bias(&self, work: &mut OperationWork) {
         let units = self.layer.cell.units();
         let input = self.units(units);
-        let reduction = Reduction {
+        let reduction = ReductionRequest {
             name: "FinalBiasReduction",
-            operation: Operation::Add,
+            operation: ReduceOperation::Add,
             dims: &[
-                Dim { size: self.layer.batch, reduced: true },
-                Dim { size: units * self.layer.output, reduced: false },
+                ReduceDim { size: self.layer.batch, reduced: true },
+                ReduceDim { size: units * self.layer.output, reduced: false },
             ],
             input: &input,
             dtype: self.layer.dtype,
             output: self.layer.dtype,
-            result: ResultUse::PLAIN,
-            onto: None,
+            result: ReduceResultUse::PLAIN,
+            output_mapping: None,
             tiles: self.machine.tiles as u32,
             bytes_per_cycle: u64::from(self.machine.chip.exchange_bytes_per_cycle),
         };
@@ -296,81 +296,81 @@ impl<'a> Lowered<'a> {
     }
 
     /// One product of the forward pass.
-    fn product(&self, index: usize) -> Work {
-        conv::forward(self.machine, self.plans[index].forward(), Source::Planned, Source::Planned)
+    fn product(&self, index: usize) -> OperationWork {
+        conv::forward(self.machine, self.plans[index].forward(), OperandSource::Planned, OperandSource::Planned)
     }
 
     /// One product of the backward pass; its weights were turned around before the loop.
-    fn backward_product(&self, index: usize) -> Work {
-        let Plans::Training(plans) = &self.plans[index] else { return Work::default() };
-        conv::lower(self.machine, &plans.backward, &PLANNED).work
+    fn backward_product(&self, index: usize) -> OperationWork {
+        let RnnProductPlans::Training(plans) = &self.plans[index] else { return OperationWork::default() };
+        conv::lower(self.machine, &plans.backward, &PLANNED_OPERANDS).work
     }
 
     /// Brings the gradients of input and state from the product that made both.
-    fn gather_gradients(&self, step: &mut Step) {
+    fn gather_gradients(&self, step: &mut RnnStepBuilder) {
         let inputs = self.spread(self.layer.input);
         let bytes = inputs.map(|elements| elements * self.layer.dtype.bytes());
         step.gather("{Prev + Input}Grad", &self.state(), &bytes);
     }
 
     /// The weights as the backward pass wants them: made once, before the loop.
-    fn turned(&self, plans: &Plans) -> Option<Work> {
-        let Plans::Training(plans) = plans else { return None };
-        Some(Work { temporaries: Vec::new(), ..conv::turn_weights(self.machine, plans) })
+    fn transposed_weights(&self, plans: &RnnProductPlans) -> Option<OperationWork> {
+        let RnnProductPlans::Training(plans) = plans else { return None };
+        Some(OperationWork { temporaries: Vec::new(), ..conv::transpose_weights_ahead(self.machine, plans) })
     }
 
     /// One product of the weight update, added to its sum.
-    fn accumulated(&self, plans: &TrainingPlans) -> Work {
-        let mut work = conv::lower(self.machine, &plans.update, &PLANNED).work;
+    fn accumulated(&self, plans: &ConvTrainingPlans) -> OperationWork {
+        let mut work = conv::lower(self.machine, &plans.update, &PLANNED_OPERANDS).work;
         let bytes = planned_layouts(self.machine, &plans.update).output.bytes;
         let elements = bytes.map(|bytes| bytes / self.layer.dtype.bytes());
         work.push(elementwise::scaled_add("AccumulateWeights", self.layer.dtype, &elements));
         // The product's result is a tensor of its own, made by its last phase.
         let end = work.phases().len();
-        let place = result_place(&plans.update);
+        let place = result_memory_constraint(&plans.update);
         let name = "weightsDelta".to_string();
         let live = end - 2..end;
-        work.temporaries.push(Temporary { name, category: Category::Variable, bytes, place, live });
+        work.temporaries.push(TemporaryVariable { name, category: Category::Variable, bytes, memory_constraint: place, live });
         work
     }
 
     /// The loop over all steps, after `before`.
-    fn repeat(&self, step: Step, before: &[Work]) -> Work {
-        let mut work = Work::default();
+    fn time_loop(&self, step: RnnStepBuilder, before: &[OperationWork]) -> OperationWork {
+        let mut work = OperationWork::default();
         for part in before {
             work.items.extend(part.items.iter().cloned());
         }
         let start = work.phases().len();
         let body = step.finish();
         let phases = body.phases().len();
-        let later = body.temporaries.into_iter().map(|each| each.later(start));
-        let mut temporaries: Vec<Temporary> = later.collect();
+        let later = body.temporaries.into_iter().map(|each| each.shifted_by(start));
+        let mut temporaries: Vec<TemporaryVariable> = later.collect();
         if !before.is_empty() {
             let weights = self.plans.iter().filter_map(|plans| match plans {
-                Plans::Training(plans) => {
+                RnnProductPlans::Training(plans) => {
                     Some(planned_layouts(self.machine, &plans.backward).weights.bytes)
                 }
-                Plans::Inference(_) => None,
+                RnnProductPlans::Inference(_) => None,
             });
-            temporaries.extend(weights.map(|bytes| Temporary {
+            temporaries.extend(weights.map(|bytes| TemporaryVariable {
                 name: "PreArrangeWeights".to_string(),
                 category: Category::Rearrangement,
                 bytes,
-                place: Place::Any,
+                memory_constraint: MemoryConstraint::Any,
                 live: start.saturating_sub(1)..start + phases,
             }));
         }
-        work.items.push(WorkItem::Loop { times: self.layer.steps, body: body.items });
+        work.items.push(OperationWorkItem::Loop { times: self.layer.steps, body: body.items });
         work.temporaries = temporaries;
         work
     }
 }
 
 /// All operands as a plan wants them.
-const PLANNED: Operands =
-    Operands { input: Source::Planned, weights: Source::Planned, result: Destination::Planned };
+const PLANNED_OPERANDS: ConvPassOperands =
+    ConvPassOperands { input: OperandSource::Planned, weights: OperandSource::Planned, result: ResultDestination::Planned };
 
 /// Puts a phase at the end of a work.
-fn push(work: &mut Work, phase: Phase) {
-    work.items.push(WorkItem::Phase(phase));
+fn push(work: &mut OperationWork, phase: WorkPhase) {
+    work.items.push(OperationWorkItem::Phase(phase));
 }

@@ -1,38 +1,38 @@
 //! One step of a recurrent layer under construction.
 
-use super::{Layer, push};
+use super::{RnnParams, push};
 use crate::graph::DType;
 use crate::lower::constants::EXPRESSION_VECTOR_CYCLES;
 use crate::lower::elementwise::{
-    self, Binary, Extent, Matrices, NonLinearity, Unary, WORKERS, cycles, vector_width,
+    self, BinaryOpType, ElementwiseExtent, TransposeMatrices, NonLinearityType, UnaryOpType, WORKERS, cycles, vector_width,
 };
 use crate::lower::exchange;
 use crate::lower::rearrange::on_tile_copies;
 use crate::lower::runs;
-use crate::lower::work::Work;
-use crate::planner::Machine;
+use crate::lower::work::OperationWork;
+use crate::planner::IpuTarget;
 use tilescope_report::units::{TileRange, TileRuns};
 
 /// Rows of the blocks that products' results are transposed in: samples that lie together.
 const BLOCK_ROWS: u64 = 8;
 
 /// Phases of one step, in order.
-pub(crate) struct Step<'a> {
-    machine: &'a Machine,
-    layer: Layer,
+pub(crate) struct RnnStepBuilder<'a> {
+    machine: &'a IpuTarget,
+    layer: RnnParams,
     /// Elements on each tile of a tensor of the state's size.
     state: TileRuns<u64>,
-    work: Work,
+    work: OperationWork,
 }
 
-impl<'a> Step<'a> {
+impl<'a> RnnStepBuilder<'a> {
     /// An empty step.
-    pub(crate) fn new(machine: &'a Machine, layer: Layer, state: TileRuns<u64>) -> Self {
-        Self { machine, layer, state, work: Work::default() }
+    pub(crate) fn new(machine: &'a IpuTarget, layer: RnnParams, state: TileRuns<u64>) -> Self {
+        Self { machine, layer, state, work: OperationWork::default() }
     }
 
     /// The phases.
-    pub(crate) fn finish(self) -> Work {
+    pub(crate) fn finish(self) -> OperationWork {
         self.work
     }
 
@@ -63,12 +63,12 @@ impl<'a> Step<'a> {
     }
 
     /// Puts a product's phases here.
-    pub(crate) fn append(&mut self, product: Work) {
+    pub(crate) fn append(&mut self, product: OperationWork) {
         self.work.append(product);
     }
 
     /// Copies `elements` of each tile that stay there.
-    pub(crate) fn keep(&mut self, what: &str, elements: &TileRuns<u64>) {
+    pub(crate) fn copy_on_tile(&mut self, what: &str, elements: &TileRuns<u64>) {
         let cycles = elements.map(|count| (count * self.dtype().bytes()).div_ceil(8));
         push(&mut self.work, on_tile_copies(what, "poplar_rt::Memcpy64Bit", &cycles));
     }
@@ -76,7 +76,7 @@ impl<'a> Step<'a> {
     /// Copies one tensor of the state's size.
     pub(crate) fn keep_unit(&mut self, what: &str) {
         let state = self.state.clone();
-        self.keep(what, &state);
+        self.copy_on_tile(what, &state);
     }
 
     /// Brings a product's result to the tiles of `elements`: transposed in groups first, so that the
@@ -87,11 +87,11 @@ impl<'a> Step<'a> {
         let name = format!("{what}/Transpose");
         let rows = self.layer.batch.min(BLOCK_ROWS);
         let turn = |count: &u64| {
-            let matrices = Matrices { count: 1, rows, columns: count.div_ceil(rows) };
+            let matrices = TransposeMatrices { count: 1, rows, columns: count.div_ceil(rows) };
             elementwise::transpose(dtype, matrices)
         };
         push(&mut self.work, elementwise::phase(&name, vertex, 2, elements, turn));
-        let bytes = runs::add(&elements.map(|count| count * dtype.bytes()), more);
+        let bytes = runs::add_per_tile(&elements.map(|count| count * dtype.bytes()), more);
         let speed = u64::from(self.machine.chip.exchange_bytes_per_cycle);
         let tiles = self.machine.tiles as u32;
         self.work.push_some(exchange::phase(what, &bytes, &bytes, (2, 2), tiles, speed));
@@ -102,20 +102,20 @@ impl<'a> Step<'a> {
         let elements = self.units(units);
         let bias = elements.map(|count| count * self.layer.dtype.bytes());
         self.gather(what, &elements, &bias);
-        self.in_place("AddBias", Binary::Add, units);
+        self.in_place("AddBias", BinaryOpType::Add, units);
     }
 
     /// A binary operation on `units` tensors of the state's size. Each is a variable of its own.
-    pub(crate) fn binary(&mut self, what: &str, operation: Binary, units: u64) {
+    pub(crate) fn binary(&mut self, what: &str, operation: BinaryOpType, units: u64) {
         self.arithmetic(what, operation, units, false);
     }
 
     /// The same, overwriting the first operand.
-    pub(crate) fn in_place(&mut self, what: &str, operation: Binary, units: u64) {
+    pub(crate) fn in_place(&mut self, what: &str, operation: BinaryOpType, units: u64) {
         self.arithmetic(what, operation, units, true);
     }
 
-    fn arithmetic(&mut self, what: &str, operation: Binary, units: u64, in_place: bool) {
+    fn arithmetic(&mut self, what: &str, operation: BinaryOpType, units: u64, in_place: bool) {
         let dtype = self.dtype();
         let form = match (units, in_place) {
             (1, false) => "BinaryOp1DSupervisor",
@@ -126,7 +126,7 @@ impl<'a> Step<'a> {
         let (op, ty) = (operation.name(), dtype.poplar_name());
         let vertex = format!("popops::{form}<popops::expr::BinaryOpType::{op},{ty}>");
         let cycles = |elements: &u64| {
-            let extent = Extent { elements: elements * units, stretches: units };
+            let extent = ElementwiseExtent { elements: elements * units, stretches: units };
             cycles::binary(operation, dtype, extent, in_place)
         };
         let edges = if in_place { 2 } else { 3 };
@@ -134,26 +134,26 @@ impl<'a> Step<'a> {
     }
 
     /// A unary operation on one tensor of the state's size.
-    pub(crate) fn unary(&mut self, what: &str, operation: Unary) {
+    pub(crate) fn unary(&mut self, what: &str, operation: UnaryOpType) {
         let phase = elementwise::unary(what, operation, self.layer.dtype, &self.state);
         push(&mut self.work, phase);
     }
 
     /// Non-linearities of several units in one compute set: their vertices run one after the other.
-    pub(crate) fn gates(&mut self, what: &str, gates: &[(NonLinearity, u64)]) {
-        self.together(what, gates, NonLinearity::cycles);
+    pub(crate) fn gates(&mut self, what: &str, gates: &[(NonLinearityType, u64)]) {
+        self.together(what, gates, NonLinearityType::cycles);
     }
 
     /// Their gradients.
-    pub(crate) fn gate_gradients(&mut self, what: &str, gates: &[(NonLinearity, u64)]) {
-        self.together(what, gates, NonLinearity::backward_cycles);
+    pub(crate) fn gate_gradients(&mut self, what: &str, gates: &[(NonLinearityType, u64)]) {
+        self.together(what, gates, NonLinearityType::backward_cycles);
     }
 
     fn together(
         &mut self,
         what: &str,
-        gates: &[(NonLinearity, u64)],
-        cycles: fn(NonLinearity, DType, u64) -> u64,
+        gates: &[(NonLinearityType, u64)],
+        cycles: fn(NonLinearityType, DType, u64) -> u64,
     ) {
         let dtype = self.dtype();
         let all = |elements: &u64| {
@@ -169,11 +169,11 @@ impl<'a> Step<'a> {
 
     /// Several operations on each element in one vertex that is made for them: the first pays for
     /// the start of the workers, every other one for its vectors.
-    pub(crate) fn expression(&mut self, what: &str, first: Binary, others: u64) {
+    pub(crate) fn expression(&mut self, what: &str, first: BinaryOpType, others: u64) {
         let dtype = self.dtype();
         let cycles = |elements: &u64| {
             let vectors = elements.div_ceil(WORKERS).div_ceil(vector_width(dtype));
-            let start = cycles::binary(first, dtype, Extent::one(*elements), true);
+            let start = cycles::binary(first, dtype, ElementwiseExtent::one(*elements), true);
             start + others * WORKERS * vectors * EXPRESSION_VECTOR_CYCLES
         };
         let vertex = format!("popops::MapExpression<{}>", dtype.poplar_name());
@@ -183,7 +183,7 @@ impl<'a> Step<'a> {
     /// Counts the steps.
     pub(crate) fn count(&mut self) {
         let one = TileRuns::uniform(TileRange::new(0, 1), 1);
-        let phase = elementwise::binary_in_place("seqIdxIncr", Binary::Add, DType::Int, &one);
+        let phase = elementwise::binary_in_place("seqIdxIncr", BinaryOpType::Add, DType::Int, &one);
         push(&mut self.work, phase);
     }
 }

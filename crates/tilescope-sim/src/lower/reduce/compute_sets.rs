@@ -1,25 +1,25 @@
 //! The compute sets of one stage of a reduction: one, and a second where workers shared results.
 
-use super::cycles::{Form, Kind};
-use super::region::Vertex;
-use super::workers::TileWork;
+use super::cycles::{ReductionSpecialisation, ReduceVertexType};
+use super::region::ReduceVertex;
+use super::workers::ReduceTileWork;
 use crate::graph::DType;
 use crate::lower::runs::per_tile;
-use crate::lower::work::{Phase, PhaseKind, Place, Temporary, VertexUse, Work};
+use crate::lower::work::{WorkPhase, WorkPhaseKind, MemoryConstraint, TemporaryVariable, VertexInstances, OperationWork};
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use tilescope_report::Category;
 
 /// What each tile does in one stage.
 #[derive(Default)]
-pub(crate) struct StageWork {
+pub(crate) struct ReduceStageWork {
     /// Tiles in order.
-    pub tiles: Vec<(u32, Rc<TileWork>)>,
+    pub tiles: Vec<(u32, Rc<ReduceTileWork>)>,
 }
 
-impl StageWork {
+impl ReduceStageWork {
     /// Adds the compute sets of a stage and the elements between them.
-    pub(crate) fn add_to(&self, work: &mut Work, name: &str, accumulator: DType) {
+    pub(crate) fn add_to(&self, work: &mut OperationWork, name: &str, accumulator: DType) {
         let start = work.phases().len();
         for (set, suffix) in ["Reduce", "Reduce_Second_Stage"].into_iter().enumerate() {
             let busy = self.tiles.iter().filter(|(_, tile)| !tile.sets[set].is_empty());
@@ -27,18 +27,18 @@ impl StageWork {
             if cycles.is_empty() {
                 continue;
             }
-            let kind = PhaseKind::Compute { cycles, vertices: vertex_uses(self, set) };
-            work.push(Phase { name: format!("{name}/{suffix}"), kind });
+            let kind = WorkPhaseKind::Compute { cycles, vertices: vertex_uses(self, set) };
+            work.push(WorkPhase { name: format!("{name}/{suffix}"), kind });
         }
         let bytes = accumulator.bytes();
         let scratch =
             per_tile(self.tiles.iter().map(|(tile, work)| (*tile, work.scratch_elements * bytes)));
         if !scratch.is_empty() {
-            work.temporaries.push(Temporary {
+            work.temporaries.push(TemporaryVariable {
                 name: format!("{name}/secondStagePartials"),
                 category: Category::Variable,
                 bytes: scratch,
-                place: Place::Any,
+                memory_constraint: MemoryConstraint::Any,
                 live: start..work.phases().len(),
             });
         }
@@ -46,8 +46,8 @@ impl StageWork {
 }
 
 /// The vertices of one compute set by type and number of edges.
-fn vertex_uses(stage: &StageWork, set: usize) -> Vec<VertexUse> {
-    let mut types: HashMap<(Form, Kind), String> = HashMap::new();
+fn vertex_uses(stage: &ReduceStageWork, set: usize) -> Vec<VertexInstances> {
+    let mut types: HashMap<(ReductionSpecialisation, ReduceVertexType), String> = HashMap::new();
     let mut counts: BTreeMap<(String, u64), BTreeMap<u32, u64>> = BTreeMap::new();
     for (work, tiles) in by_work(stage) {
         let mut mine: BTreeMap<(&str, u64), u64> = BTreeMap::new();
@@ -65,7 +65,7 @@ fn vertex_uses(stage: &StageWork, set: usize) -> Vec<VertexUse> {
     }
     counts
         .into_iter()
-        .map(|((vertex_type, edges), tiles)| VertexUse {
+        .map(|((vertex_type, edges), tiles)| VertexInstances {
             vertex_type,
             count: per_tile(tiles),
             edges,
@@ -76,9 +76,9 @@ fn vertex_uses(stage: &StageWork, set: usize) -> Vec<VertexUse> {
 }
 
 /// What tiles do, with all tiles that do just that.
-fn by_work(stage: &StageWork) -> Vec<(&TileWork, Vec<u32>)> {
-    let mut known: HashMap<*const TileWork, usize> = HashMap::new();
-    let mut found: Vec<(&TileWork, Vec<u32>)> = Vec::new();
+fn by_work(stage: &ReduceStageWork) -> Vec<(&ReduceTileWork, Vec<u32>)> {
+    let mut known: HashMap<*const ReduceTileWork, usize> = HashMap::new();
+    let mut found: Vec<(&ReduceTileWork, Vec<u32>)> = Vec::new();
     for (tile, work) in &stage.tiles {
         let at = *known.entry(Rc::as_ptr(work)).or_insert(found.len());
         if at == found.len() {
@@ -89,7 +89,7 @@ fn by_work(stage: &StageWork) -> Vec<(&TileWork, Vec<u32>)> {
     found
 }
 
-fn vertex_type(vertex: &Vertex) -> String {
+fn vertex_type(vertex: &ReduceVertex) -> String {
     let kind = vertex.kind;
     let (operation, input, output, update) = (
         kind.operation.vertex_name(),
@@ -99,15 +99,15 @@ fn vertex_type(vertex: &Vertex) -> String {
     );
     let scaled = if kind.result.scaled { "Scaled" } else { "" };
     let form = match vertex.form {
-        Form::Continuous => {
+        ReductionSpecialisation::AllRegionsContinuous => {
             return format!(
                 "popops::{scaled}ContinuousReduce<popops::{operation},{input},{output},{update}>"
             );
         }
-        Form::Default => "DEFAULT",
-        Form::ScalarOutputs => "SCALAR_OUTPUT_REGIONS",
-        Form::SingleInput => "SCALAR_OUTPUT_SINGLE_INPUT",
-        Form::Strided => "STRIDED_REDUCE",
+        ReductionSpecialisation::Default => "DEFAULT",
+        ReductionSpecialisation::ScalarOutputRegions => "SCALAR_OUTPUT_REGIONS",
+        ReductionSpecialisation::ScalarOutputSingleInput => "SCALAR_OUTPUT_SINGLE_INPUT",
+        ReductionSpecialisation::StridedReduce => "STRIDED_REDUCE",
     };
     format!(
         "popops::{scaled}Reduce<popops::{operation},{input},{output},{update},popops::ReductionSpecialisation::{form}>"

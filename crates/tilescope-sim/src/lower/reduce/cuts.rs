@@ -1,6 +1,6 @@
 //! Cutting regions for the workers of a tile: by rows and by columns.
 
-use super::region::{Operands, Region};
+use super::region::{RegionOperands, RegionReduction};
 use crate::graph::DType;
 use crate::lower::elementwise::vector_width;
 use std::ops::Range;
@@ -24,8 +24,8 @@ pub(crate) fn rows_per_worker(rows: u64, workers: u64, grain: u64) -> Vec<u64> {
 }
 
 /// The rows of a region in consecutive parts.
-pub(crate) fn split_rows(region: &Region, rows: &[u64]) -> Vec<Region> {
-    let part = |outer: u64, operands: Operands| Region {
+pub(crate) fn split_rows(region: &RegionReduction, rows: &[u64]) -> Vec<RegionReduction> {
+    let part = |outer: u64, operands: RegionOperands| RegionReduction {
         columns: region.columns.clone(),
         outputs: region.outputs,
         inner: 1,
@@ -34,7 +34,7 @@ pub(crate) fn split_rows(region: &Region, rows: &[u64]) -> Vec<Region> {
     };
     let repeats = region.inner != 1 && region.outer != 1;
     match &region.operands {
-        Operands::Regular { offset, stride } if !repeats => {
+        RegionOperands::Regular { offset, stride } if !repeats => {
             // A single column that lies in one run is cut inside the run.
             let step = if region.inner == 1 { *stride } else { 1 };
             let mut done = 0;
@@ -42,9 +42,9 @@ pub(crate) fn split_rows(region: &Region, rows: &[u64]) -> Vec<Region> {
                 .map(|count| {
                     let offset = offset + step * done;
                     done += count;
-                    let whole = part(*count, Operands::Regular { offset, stride: step });
+                    let whole = part(*count, RegionOperands::Regular { offset, stride: step });
                     // A stretch of one column is one operand.
-                    if step == 1 { Region { inner: *count, outer: 1, ..whole } } else { whole }
+                    if step == 1 { RegionReduction { inner: *count, outer: 1, ..whole } } else { whole }
                 })
                 .collect()
         }
@@ -67,7 +67,7 @@ pub(crate) fn split_rows(region: &Region, rows: &[u64]) -> Vec<Region> {
                         wanted -= taken;
                         current -= taken;
                     }
-                    part(*count, Operands::Pieces(pieces))
+                    part(*count, RegionOperands::Pieces(pieces))
                 })
                 .collect()
         }
@@ -75,14 +75,14 @@ pub(crate) fn split_rows(region: &Region, rows: &[u64]) -> Vec<Region> {
 }
 
 /// Whether rows of `row` elements, several rows of the region each, cover it without a rest.
-pub(crate) fn fits_wider_rows(region: &Region, row: u64) -> bool {
+pub(crate) fn fits_wider_rows(region: &RegionReduction, row: u64) -> bool {
     match &region.operands {
-        Operands::Regular { stride, .. } => {
+        RegionOperands::Regular { stride, .. } => {
             region.elements() != row
                 && region.outputs == *stride
                 && region.elements().is_multiple_of(row)
         }
-        Operands::Pieces(pieces) => pieces.iter().all(|piece| piece.is_multiple_of(row)),
+        RegionOperands::Pieces(pieces) => pieces.iter().all(|piece| piece.is_multiple_of(row)),
     }
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn fits_wider_rows(region: &Region, row: u64) -> bool {
 const LEAST_WIDE_ROWS: u64 = 4;
 
 /// A region of few columns split into up to `splits` parts of whole wide rows.
-pub(crate) fn split_wide_rows(region: &Region, row: u64, splits: u64) -> Vec<Region> {
+pub(crate) fn split_wide_rows(region: &RegionReduction, row: u64, splits: u64) -> Vec<RegionReduction> {
     let wide_rows = region.elements() / row;
     if wide_rows <= splits * LEAST_WIDE_ROWS {
         return vec![region.clone()];
@@ -104,7 +104,7 @@ pub(crate) fn split_wide_rows(region: &Region, row: u64, splits: u64) -> Vec<Reg
 }
 
 /// A region split by columns into at most `splits` equal parts of whole vectors.
-pub(crate) fn split_columns(region: &Region, splits: u64, input: DType) -> Vec<Region> {
+pub(crate) fn split_columns(region: &RegionReduction, splits: u64, input: DType) -> Vec<RegionReduction> {
     let elements = region.outputs * region.inner;
     let fits = |parts: &u64| {
         region.outputs.is_multiple_of(*parts)
@@ -119,12 +119,12 @@ pub(crate) fn split_columns(region: &Region, splits: u64, input: DType) -> Vec<R
     columns
         .chunks(outputs as usize)
         .enumerate()
-        .map(|(at, columns)| Region {
+        .map(|(at, columns)| RegionReduction {
             columns: ranges(columns),
             outputs,
             operands: match &region.operands {
-                Operands::Pieces(pieces) => {
-                    Operands::Pieces(pieces.iter().map(|piece| piece / parts).collect())
+                RegionOperands::Pieces(pieces) => {
+                    RegionOperands::Pieces(pieces.iter().map(|piece| piece / parts).collect())
                 }
                 _ => region.operands_at(at as u64 * outputs * region.inner),
             },

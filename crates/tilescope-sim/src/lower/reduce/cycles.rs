@@ -1,43 +1,43 @@
 //! Cycles of reduction vertices, one worker's (poplibs lib/popops/reduction/
 //! CycleEstimationFunctions.cpp).
 
-use super::ResultUse;
-use super::operation::Operation;
+use super::ReduceResultUse;
+use super::operation::ReduceOperation;
 use crate::graph::DType;
 use crate::lower::elementwise::{LOADS_INTERLEAVED, vector_width};
 
 /// The form of vertex that reduces some regions: cheaper ones need more regular operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Form {
+pub enum ReductionSpecialisation {
     /// Any regions.
     Default,
     /// Any regions, one result each.
-    ScalarOutputs,
+    ScalarOutputRegions,
     /// One result from one contiguous stretch.
-    SingleInput,
+    ScalarOutputSingleInput,
     /// Results side by side from rows at a regular distance.
-    Strided,
+    StridedReduce,
     /// Results side by side, each from one contiguous stretch.
-    Continuous,
+    AllRegionsContinuous,
 }
 
 /// Types of a reduction vertex and what it computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Kind {
+pub(crate) struct ReduceVertexType {
     /// What it computes.
-    pub operation: Operation,
+    pub operation: ReduceOperation,
     /// Type of what it reads.
     pub input: DType,
     /// Type of its results.
     pub output: DType,
     /// What becomes of them; factors cost what they cost in the estimators: nothing.
-    pub result: ResultUse,
+    pub result: ReduceResultUse,
 }
 
 /// Entry and exit of every vertex but the continuous one.
 const CALL_CYCLES: u64 = 5 + 1 + 1;
 
-impl Kind {
+impl ReduceVertexType {
     /// Elements of the accumulator's width: sums have twice the width of other operations.
     fn accumulator_width(self) -> u64 {
         match self.input {
@@ -53,12 +53,12 @@ impl Kind {
     }
 
     /// Elements one inner loop takes, before alignment, and its cycles.
-    fn inner(self, form: Form) -> (u64, u64) {
-        if self.operation == Operation::LogAdd {
+    fn inner(self, form: ReductionSpecialisation) -> (u64, u64) {
+        if self.operation == ReduceOperation::LogAdd {
             // Assembly exists for the strided form only; elsewhere one element at a time.
             return match (form, self.input) {
-                (Form::Strided, DType::Half) => (4, 12),
-                (Form::Strided, _) => (2, 23),
+                (ReductionSpecialisation::StridedReduce, DType::Half) => (4, 12),
+                (ReductionSpecialisation::StridedReduce, _) => (2, 23),
                 _ => (1, 20),
             };
         }
@@ -72,16 +72,16 @@ impl Kind {
 }
 
 /// `outputs` results from `rows` rows that lie `stride` elements apart.
-pub(crate) fn strided(kind: Kind, outputs: u64, rows: u64, stride: u64) -> u64 {
-    let (width, per_loop) = kind.inner(Form::Strided);
+pub(crate) fn strided(kind: ReduceVertexType, outputs: u64, rows: u64, stride: u64) -> u64 {
+    let (width, per_loop) = kind.inner(ReductionSpecialisation::StridedReduce);
     let step = gcd(width.min(kind.load_width()), stride).max(1);
     CALL_CYCLES + 17 + 6 * outputs.div_ceil(step) + per_loop * rows * outputs / step
 }
 
 /// `outputs` results, each from its own stretch of `length` elements.
-pub(crate) fn continuous(kind: Kind, outputs: u64, length: u64) -> u64 {
-    let (width, per_loop) = kind.inner(Form::Continuous);
-    let width = if kind.operation == Operation::LogAdd { width } else { kind.accumulator_width() };
+pub(crate) fn continuous(kind: ReduceVertexType, outputs: u64, length: u64) -> u64 {
+    let (width, per_loop) = kind.inner(ReductionSpecialisation::AllRegionsContinuous);
+    let width = if kind.operation == ReduceOperation::LogAdd { width } else { kind.accumulator_width() };
     let loops = length / width.min(kind.load_width());
     // The estimator counts one result less in its main loop.
     let odd = if length % 2 == 1 { 2 } else { 0 };
@@ -90,8 +90,8 @@ pub(crate) fn continuous(kind: Kind, outputs: u64, length: u64) -> u64 {
 }
 
 /// One result from one stretch of `length` elements.
-pub(crate) fn single_input(kind: Kind, length: u64) -> u64 {
-    let (width, per_loop) = kind.inner(Form::SingleInput);
+pub(crate) fn single_input(kind: ReduceVertexType, length: u64) -> u64 {
+    let (width, per_loop) = kind.inner(ReductionSpecialisation::ScalarOutputSingleInput);
     let step = width.min(kind.load_width());
     let body = if length < 6 { 6 } else { per_loop * length / step + length % step };
     let narrow = if kind.output == DType::Float { 0 } else { 5 };
@@ -99,14 +99,14 @@ pub(crate) fn single_input(kind: Kind, length: u64) -> u64 {
 }
 
 /// Regions for the general vertex: results of each, and the sizes of the pieces they come from.
-pub(crate) fn general<'a>(kind: Kind, regions: impl Iterator<Item = (u64, &'a [u64])>) -> u64 {
+pub(crate) fn general<'a>(kind: ReduceVertexType, regions: impl Iterator<Item = (u64, &'a [u64])>) -> u64 {
     if kind.operation.is_vectorised() {
         CALL_CYCLES
             + 3
             + 23
             + regions.map(|(outputs, pieces)| vectorised(kind, outputs, pieces)).sum::<u64>()
     } else {
-        let (_, per_operation) = kind.inner(Form::Default);
+        let (_, per_operation) = kind.inner(ReductionSpecialisation::Default);
         CALL_CYCLES
             + 2
             + 14
@@ -115,8 +115,8 @@ pub(crate) fn general<'a>(kind: Kind, regions: impl Iterator<Item = (u64, &'a [u
 }
 
 /// One region of the general vertex in assembly.
-fn vectorised(kind: Kind, outputs: u64, pieces: &[u64]) -> u64 {
-    let (width, _) = kind.inner(Form::Default);
+fn vectorised(kind: ReduceVertexType, outputs: u64, pieces: &[u64]) -> u64 {
+    let (width, _) = kind.inner(ReductionSpecialisation::Default);
     let sums = u64::from(kind.operation.is_sum());
     let load = width.min(kind.load_width());
     let each = 2 + u64::from(kind.result.update);
@@ -136,7 +136,7 @@ fn vectorised(kind: Kind, outputs: u64, pieces: &[u64]) -> u64 {
 }
 
 /// One region of the general vertex as compiled code.
-fn scalar(kind: Kind, per_operation: u64, pieces: &[u64]) -> u64 {
+fn scalar(kind: ReduceVertexType, per_operation: u64, pieces: &[u64]) -> u64 {
     let conversion = u64::from(kind.input != kind.output);
     let width = vector_width(kind.input);
     let vectors: u64 = pieces.iter().map(|piece| piece.div_ceil(width)).sum();
@@ -153,20 +153,20 @@ pub fn gcd(a: u64, b: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn kind(operation: Operation, input: DType, output: DType) -> Kind {
-        Kind { operation, input, output, result: ResultUse::PLAIN }
+    fn kind(operation: ReduceOperation, input: DType, output: DType) -> ReduceVertexType {
+        ReduceVertexType { operation, input, output, result: ReduceResultUse::PLAIN }
     }
 
     #[test]
     fn strided_rows_cost_what_the_estimator_says() {
         // 4 maxima of 32 rows of halves: 24 + 6 + 32; 4 float sums of 64 rows: 24 + 6 + 64.
-        assert_eq!(strided(kind(Operation::Max, DType::Half, DType::Half), 4, 32, 8), 62);
-        assert_eq!(strided(kind(Operation::Add, DType::Float, DType::Half), 4, 64, 8), 94);
+        assert_eq!(strided(kind(ReduceOperation::Max, DType::Half, DType::Half), 4, 32, 8), 62);
+        assert_eq!(strided(kind(ReduceOperation::Add, DType::Float, DType::Half), 4, 64, 8), 94);
     }
 
     #[test]
     fn irregular_operands_cost_more() {
-        let kind = kind(Operation::Add, DType::Half, DType::Float);
+        let kind = kind(ReduceOperation::Add, DType::Half, DType::Float);
         let rows = [16; 8];
         let default = general(kind, std::iter::once((16, &rows[..])));
         assert!(default > strided(kind, 16, 8, 16));

@@ -1,19 +1,19 @@
 //! What tiles reduce of the partial results of others.
 
-use super::region::{Operands, Region};
+use super::region::{RegionOperands, RegionReduction};
 use crate::lower::elementwise::WORKERS;
-use crate::lower::split::{self, Bounds};
+use crate::lower::split::{self, SplitBounds};
 use std::ops::Range;
 
 /// Columns that a tile reduces from some source tiles.
-pub(crate) struct Duty {
+pub(crate) struct ReductionTask {
     /// The columns.
     pub columns: Range<u64>,
     /// The tiles.
     pub sources: Vec<u32>,
 }
 
-impl Duty {
+impl ReductionTask {
     /// Number of columns.
     pub(crate) fn width(&self) -> u64 {
         self.columns.end - self.columns.start
@@ -22,7 +22,7 @@ impl Duty {
 
 /// Tiles other than `tile` that send to it: what one of them sends for neighbouring columns lies
 /// together and is one message.
-pub(crate) fn senders(duties: &[Duty], tile: u32) -> u64 {
+pub(crate) fn senders(duties: &[ReductionTask], tile: u32) -> u64 {
     let mut sources: Vec<u32> = duties.iter().flat_map(|duty| &duty.sources).copied().collect();
     sources.sort_unstable();
     sources.dedup();
@@ -30,14 +30,14 @@ pub(crate) fn senders(duties: &[Duty], tile: u32) -> u64 {
 }
 
 /// Regions of one tile in the last stage: one stretch of rows where all are alike.
-pub(crate) fn final_regions(duties: &[Duty], grain: u64) -> Vec<Region> {
+pub(crate) fn final_regions(duties: &[ReductionTask], grain: u64) -> Vec<RegionReduction> {
     let ranges: Vec<Range<u64>> = duties.iter().map(|duty| duty.columns.clone()).collect();
-    let bounds = Bounds { grain, most: WORKERS, least: 1 };
+    let bounds = SplitBounds { grain, most: WORKERS, least: 1 };
     let rows_of = |columns: &Range<u64>| {
         let at = ranges.partition_point(|range| range.end <= columns.start);
         duties[at].sources.len() as u64
     };
-    let parts: Vec<(Range<u64>, u64)> = split::stretches(&ranges, bounds)
+    let parts: Vec<(Range<u64>, u64)> = split::split_regions(&ranges, bounds)
         .into_iter()
         .flatten()
         .map(|columns| (columns.clone(), rows_of(&columns)))
@@ -53,9 +53,9 @@ pub(crate) fn final_regions(duties: &[Duty], grain: u64) -> Vec<Region> {
             let outputs = columns.end - columns.start;
             let at = offset;
             offset += outputs;
-            let region = Region::of_pieces(columns, rows);
+            let region = RegionReduction::of_pieces(columns, rows);
             if alike {
-                Region { operands: Operands::Regular { offset: at, stride }, ..region }
+                RegionReduction { operands: RegionOperands::Regular { offset: at, stride }, ..region }
             } else {
                 region
             }

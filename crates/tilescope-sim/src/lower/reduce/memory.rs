@@ -3,7 +3,7 @@
 //! Most tiles of a reduction hold stretches that differ only in where they lie. What is found out
 //! about one of them holds for all, with other columns.
 
-use super::pattern::{self, Dim, Group};
+use super::pattern::{self, ReduceDim, PartialsDescription};
 use crate::lower::runs::per_tile;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use tilescope_report::units::TileRuns;
 
 /// What a stretch of memory looks like, wherever it lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Shape {
+pub(crate) struct MemoryStretchShape {
     /// The innermost dimension that the stretch does not leave: it has one index of each outer one.
     dim: usize,
     /// Elements before it since that dimension's index last changed.
@@ -20,15 +20,15 @@ pub(crate) struct Shape {
     length: u64,
 }
 
-impl Shape {
+impl MemoryStretchShape {
     /// The shape of a stretch of a tensor with these collapsed dimensions, and the column that its
     /// own columns are counted from.
-    pub(crate) fn of(dims: &[Dim], range: &Range<u64>) -> (Self, u64) {
+    pub(crate) fn from_range(dims: &[ReduceDim], range: &Range<u64>) -> (Self, u64) {
         // Elements and columns of one index of a dimension.
         let (mut elements, mut columns) = (1, 1);
         let mut at = dims.len().saturating_sub(1);
         while at > 0 {
-            let Dim { size, reduced } = dims[at];
+            let ReduceDim { size, reduced } = dims[at];
             let all = elements * size;
             if range.start / all == range.end.saturating_sub(1) / all {
                 break;
@@ -48,21 +48,21 @@ impl Shape {
     }
 
     /// Groups of its columns.
-    pub(crate) fn groups(&self, dims: &[Dim]) -> Vec<Group> {
+    pub(crate) fn groups(&self, dims: &[ReduceDim]) -> Vec<PartialsDescription> {
         pattern::groups(&dims[self.dim..], self.range())
     }
 
     /// Number of its different columns.
-    fn columns(&self, dims: &[Dim]) -> u64 {
+    fn columns(&self, dims: &[ReduceDim]) -> u64 {
         pattern::columns(&dims[self.dim..], self.range())
     }
 }
 
 /// Number of different columns that each tile holds elements of.
-pub(crate) fn columns_on_tiles(dims: &[Dim], input: &TileRuns<u64>) -> TileRuns<u64> {
-    let mut known: HashMap<Shape, u64> = HashMap::new();
+pub(crate) fn columns_on_tiles(dims: &[ReduceDim], input: &TileRuns<u64>) -> TileRuns<u64> {
+    let mut known: HashMap<MemoryStretchShape, u64> = HashMap::new();
     per_tile(stretches(input).map(|(tile, range)| {
-        let (shape, _) = Shape::of(dims, &range);
+        let (shape, _) = MemoryStretchShape::from_range(dims, &range);
         (tile, *known.entry(shape).or_insert_with(|| shape.columns(dims)))
     }))
 }
@@ -96,7 +96,7 @@ mod tests {
             let dims = pattern::collapse(&dims);
             let range = stretch(&dims, from, to);
             prop_assume!(!range.is_empty());
-            let (shape, first) = Shape::of(&dims, &range);
+            let (shape, first) = MemoryStretchShape::from_range(&dims, &range);
             let mut groups = shape.groups(&dims);
             for columns in groups.iter_mut().flat_map(|group| &mut group.columns) {
                 *columns = columns.start + first..columns.end + first;
@@ -109,9 +109,9 @@ mod tests {
     #[test]
     fn stretches_that_do_not_leave_a_row_of_groups_look_alike() {
         let dims = [(48, true), (4096, false), (16, true)];
-        let dims = dims.map(|(size, reduced)| Dim { size, reduced });
-        let (one, first) = Shape::of(&dims, &(3..2003));
-        let (other, later) = Shape::of(&dims, &(65_536 + 163..65_536 + 2163));
+        let dims = dims.map(|(size, reduced)| ReduceDim { size, reduced });
+        let (one, first) = MemoryStretchShape::from_range(&dims, &(3..2003));
+        let (other, later) = MemoryStretchShape::from_range(&dims, &(65_536 + 163..65_536 + 2163));
         assert_eq!((one, first, later), (other, 0, 10));
     }
 }

@@ -17,25 +17,25 @@ mod region;
 mod stages;
 mod workers;
 
-pub use cycles::{Form, gcd};
-pub use operation::Operation;
-pub(crate) use pattern::Dim;
+pub use cycles::{ReductionSpecialisation, gcd};
+pub use operation::ReduceOperation;
+pub(crate) use pattern::ReduceDim;
 
 use super::elementwise;
-use super::layout::Order;
-use super::work::{Phase, Work, WorkItem};
+use super::layout::ElementOrder;
+use super::work::{WorkPhase, OperationWork, OperationWorkItem};
 use crate::graph::DType;
 use tilescope_report::units::TileRuns;
 
 /// What is reduced to what.
 #[derive(Clone, Debug)]
-pub(crate) struct Reduction<'a> {
+pub(crate) struct ReductionRequest<'a> {
     /// Debug name: `bias/Reduce`.
     pub name: &'a str,
     /// How elements are put together.
-    pub operation: Operation,
+    pub operation: ReduceOperation,
     /// Dimensions in the order of memory.
-    pub dims: &'a [Dim],
+    pub dims: &'a [ReduceDim],
     /// Elements of the input on each tile: consecutive stretches of its memory in tile order.
     pub input: &'a TileRuns<u64>,
     /// Element type of the input.
@@ -43,10 +43,10 @@ pub(crate) struct Reduction<'a> {
     /// Element type of the result.
     pub output: DType,
     /// What becomes of the result.
-    pub result: ResultUse,
+    pub result: ReduceResultUse,
     /// Elements of the result on each tile, where that is given; else it is dealt out from tile 0.
     /// Results that need no exchange stay where they are made.
-    pub onto: Option<&'a TileRuns<u64>>,
+    pub output_mapping: Option<&'a TileRuns<u64>>,
     /// Tiles of the IPU.
     pub tiles: u32,
     /// Exchange speed of a tile.
@@ -55,14 +55,14 @@ pub(crate) struct Reduction<'a> {
 
 /// What becomes of what a reduction computes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct ResultUse {
+pub struct ReduceResultUse {
     /// Whether it is added to what is there.
     pub update: bool,
     /// Whether it is multiplied by a factor first.
     pub scaled: bool,
 }
 
-impl ResultUse {
+impl ReduceResultUse {
     /// It is stored.
     pub(crate) const PLAIN: Self = Self { update: false, scaled: false };
 }
@@ -88,11 +88,11 @@ pub(crate) enum ReduceError {
 
 /// Dimensions of a tensor in the order of its memory: groups of an axis come last, their number
 /// first. Where the order is not known, the shape is all there is to go by.
-pub(crate) fn dims(shape: &[u64], order: Order, reduced: &[usize]) -> Vec<Dim> {
-    let dim = |axis: usize, size: u64| Dim { size, reduced: reduced.contains(&axis) };
+pub(crate) fn dims(shape: &[u64], order: ElementOrder, reduced: &[usize]) -> Vec<ReduceDim> {
+    let dim = |axis: usize, size: u64| ReduceDim { size, reduced: reduced.contains(&axis) };
     let linear = shape.iter().enumerate().map(|(axis, size)| dim(axis, *size));
     match order {
-        Order::Grouped { axis, group }
+        ElementOrder::Grouped { axis, group }
             if group > 0 && shape.get(axis).is_some_and(|size| size.is_multiple_of(group)) =>
         {
             let others = linear.enumerate().filter(|(at, _)| *at != axis).map(|(_, dim)| dim);
@@ -104,7 +104,7 @@ pub(crate) fn dims(shape: &[u64], order: Order, reduced: &[usize]) -> Vec<Dim> {
 }
 
 /// Number of different columns that each tile holds elements of.
-pub(crate) fn columns_on_tiles(dims: &[Dim], input: &TileRuns<u64>) -> TileRuns<u64> {
+pub(crate) fn columns_on_tiles(dims: &[ReduceDim], input: &TileRuns<u64>) -> TileRuns<u64> {
     memory::columns_on_tiles(&pattern::collapse(dims), input)
 }
 
@@ -112,7 +112,7 @@ pub(crate) fn columns_on_tiles(dims: &[Dim], input: &TileRuns<u64>) -> TileRuns<
 ///
 /// # Errors
 /// Where the dimensions are empty, overflow, or do not fit the layout.
-pub(crate) fn add(work: &mut Work, reduction: &Reduction) -> Result<TileRuns<u64>, ReduceError> {
+pub(crate) fn add(work: &mut OperationWork, reduction: &ReductionRequest) -> Result<TileRuns<u64>, ReduceError> {
     let elements = reduction
         .dims
         .iter()
@@ -129,23 +129,23 @@ pub(crate) fn add(work: &mut Work, reduction: &Reduction) -> Result<TileRuns<u64
     if dims.iter().all(|dim| !dim.reduced) {
         let (name, input) = (format!("{}/ReduceCast", reduction.name), reduction.input);
         work.push(match reduction.result {
-            ResultUse::PLAIN => elementwise::cast(&name, reduction.dtype, reduction.output, input),
+            ReduceResultUse::PLAIN => elementwise::cast(&name, reduction.dtype, reduction.output, input),
             _ => elementwise::scaled_add(&name, reduction.output, input),
         });
         return Ok(input.clone());
     }
-    Ok(stages::Stages::new(reduction, &dims).lower(work))
+    Ok(stages::ReductionStages::new(reduction, &dims).lower(work))
 }
 
-impl Work {
+impl OperationWork {
     /// Appends a phase.
-    pub(crate) fn push(&mut self, phase: Phase) {
-        self.items.push(WorkItem::Phase(phase));
+    pub(crate) fn push(&mut self, phase: WorkPhase) {
+        self.items.push(OperationWorkItem::Phase(phase));
     }
 
     /// Appends a phase that may not be needed.
-    pub(crate) fn push_some(&mut self, phase: Option<Phase>) {
-        self.items.extend(phase.map(WorkItem::Phase));
+    pub(crate) fn push_some(&mut self, phase: Option<WorkPhase>) {
+        self.items.extend(phase.map(OperationWorkItem::Phase));
     }
 }
 

@@ -4,7 +4,7 @@ use crate::graph::DType;
 
 /// How elements are put together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Operation {
+pub enum ReduceOperation {
     /// Sum.
     Add,
     /// Sum of squares.
@@ -23,7 +23,7 @@ pub enum Operation {
     Or,
 }
 
-impl Operation {
+impl ReduceOperation {
     /// Name in a test bench or a report: `SQUARE_ADD`.
     pub fn name(self) -> &'static str {
         match self {
@@ -108,13 +108,13 @@ mod tests {
 
     #[test]
     fn names_are_found() {
-        assert_eq!(Operation::find("SQUARE_ADD"), Some(Operation::SquareAdd));
-        assert_eq!(Operation::find("MEAN"), None);
+        assert_eq!(ReduceOperation::find("SQUARE_ADD"), Some(ReduceOperation::SquareAdd));
+        assert_eq!(ReduceOperation::find("MEAN"), None);
     }
 
     #[test]
     fn sums_of_halves_are_kept_in_floats() {
-        assert_eq!(Operation::Add.accumulator(DType::Half), DType::Float);
-        assert_eq!(Operation::Max.accumulator(DType::Half), DType::Half);
+        assert_eq!(ReduceOperation::Add.accumulator(DType::Half), DType::Float);
+        assert_eq!(ReduceOperation::Max.accumulator(DType::Half), DType::Half);
     }
 }

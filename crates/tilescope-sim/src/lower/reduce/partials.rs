@@ -5,14 +5,14 @@ use std::ops::Range;
 
 /// Columns that each tile holds one partial result of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Partials {
+pub(crate) struct IntermediatePartials {
     /// Tiles in order, each with its columns as sorted, disjoint, non-touching ranges.
     pub tiles: Vec<(u32, Vec<Range<u64>>)>,
 }
 
 /// Neighbouring columns that lie on the same tiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Sources {
+pub(crate) struct PartialsSources {
     /// The columns.
     pub columns: Range<u64>,
     /// Tiles that hold them, ascending.
@@ -32,21 +32,21 @@ pub(crate) fn merged(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     found
 }
 
-impl Partials {
+impl IntermediatePartials {
     /// Partial results on all tiles.
     pub(crate) fn elements(&self) -> u64 {
         self.tiles.iter().map(|(_, columns)| super::pattern::width(columns)).sum()
     }
 
     /// Stretches of columns between any borders of any tile, each with its tiles.
-    pub(crate) fn stretches(&self) -> Vec<Sources> {
+    pub(crate) fn stretches(&self) -> Vec<PartialsSources> {
         let ranges = || self.tiles.iter().flat_map(|(_, columns)| columns);
         let mut borders: Vec<u64> = ranges().flat_map(|range| [range.start, range.end]).collect();
         borders.sort_unstable();
         borders.dedup();
-        let mut found: Vec<Sources> = borders
+        let mut found: Vec<PartialsSources> = borders
             .windows(2)
-            .map(|pair| Sources { columns: pair[0]..pair[1], tiles: Vec::new() })
+            .map(|pair| PartialsSources { columns: pair[0]..pair[1], tiles: Vec::new() })
             .collect();
         for (tile, columns) in &self.tiles {
             for range in columns {
@@ -65,8 +65,8 @@ impl Partials {
 }
 
 /// Joins neighbouring stretches on the same tiles.
-pub(crate) fn joined(stretches: &[Sources]) -> Vec<Sources> {
-    let mut found: Vec<Sources> = Vec::new();
+pub(crate) fn joined(stretches: &[PartialsSources]) -> Vec<PartialsSources> {
+    let mut found: Vec<PartialsSources> = Vec::new();
     for stretch in stretches {
         match found.last_mut() {
             Some(last)
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn stretches_know_their_tiles() {
-        let partials = Partials { tiles: vec![(0, vec![0..8]), (3, vec![4..8, 12..16])] };
+        let partials = IntermediatePartials { tiles: vec![(0, vec![0..8]), (3, vec![4..8, 12..16])] };
         let found: Vec<_> =
             partials.stretches().into_iter().map(|s| (s.columns, s.tiles)).collect();
         assert_eq!(found, [(0..4, vec![0]), (4..8, vec![0, 3]), (12..16, vec![3])]);
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn equal_neighbours_join() {
-        let stretch = |columns: Range<u64>| Sources { columns, tiles: vec![1, 2] };
+        let stretch = |columns: Range<u64>| PartialsSources { columns, tiles: vec![1, 2] };
         assert_eq!(joined(&[stretch(0..4), stretch(4..6), stretch(8..9)]).len(), 2);
     }
 }

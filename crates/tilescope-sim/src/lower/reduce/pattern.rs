@@ -11,7 +11,7 @@ use std::ops::Range;
 
 /// One dimension of a tensor, in the order of its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Dim {
+pub(crate) struct ReduceDim {
     /// Its size.
     pub size: u64,
     /// Whether it is reduced; otherwise it stays.
@@ -20,7 +20,7 @@ pub(crate) struct Dim {
 
 /// Where the elements of one column lie: runs of `inner` elements, `stride` apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Pattern {
+pub(crate) struct PartialsPattern {
     /// Elements in a row.
     pub inner: u64,
     /// Elements before the first run.
@@ -33,14 +33,14 @@ pub(crate) struct Pattern {
 
 /// Columns side by side on a tile that repeat alike; patterns are those of the first column.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Group {
+pub(crate) struct PartialsDescription {
     /// Columns, in the order of memory.
     pub columns: Vec<Range<u64>>,
     /// Patterns of the first column; the next one lies `inner` elements further.
-    pub patterns: Vec<Pattern>,
+    pub patterns: Vec<PartialsPattern>,
 }
 
-impl Group {
+impl PartialsDescription {
     /// Number of columns.
     pub(crate) fn width(&self) -> u64 {
         width(&self.columns)
@@ -59,7 +59,7 @@ impl Group {
             }
             before += length;
         }
-        let moved = |pattern: &Pattern| Pattern {
+        let moved = |pattern: &PartialsPattern| PartialsPattern {
             offset: pattern.offset + part.start * pattern.inner,
             ..*pattern
         };
@@ -69,7 +69,7 @@ impl Group {
 
 /// Splits a group whose patterns have runs of different lengths into its columns: no region can
 /// describe them together.
-pub(crate) fn split_mixed(group: Group) -> Vec<Group> {
+pub(crate) fn split_mixed(group: PartialsDescription) -> Vec<PartialsDescription> {
     let inner = group.patterns[0].inner;
     if group.patterns.iter().all(|pattern| pattern.inner == inner) {
         vec![group]
@@ -84,8 +84,8 @@ pub(crate) fn width(ranges: &[Range<u64>]) -> u64 {
 }
 
 /// Dimensions without those of size one, neighbours of one kind joined.
-pub(crate) fn collapse(dims: &[Dim]) -> Vec<Dim> {
-    let mut joined: Vec<Dim> = Vec::new();
+pub(crate) fn collapse(dims: &[ReduceDim]) -> Vec<ReduceDim> {
+    let mut joined: Vec<ReduceDim> = Vec::new();
     for dim in dims.iter().filter(|dim| dim.size != 1) {
         match joined.last_mut() {
             Some(last) if last.reduced == dim.reduced => last.size *= dim.size,
@@ -96,7 +96,7 @@ pub(crate) fn collapse(dims: &[Dim]) -> Vec<Dim> {
 }
 
 /// Elements that lie together: the same number of each of some neighbouring columns.
-struct Piece {
+struct ColumnPiece {
     /// The columns.
     columns: Range<u64>,
     /// Elements of the tile before it.
@@ -106,19 +106,19 @@ struct Piece {
 }
 
 /// Groups of columns in `range` of a tensor with these collapsed dimensions.
-pub(crate) fn groups(dims: &[Dim], range: Range<u64>) -> Vec<Group> {
+pub(crate) fn groups(dims: &[ReduceDim], range: Range<u64>) -> Vec<PartialsDescription> {
     join(columns_side_by_side(&pieces(dims, range)))
 }
 
 /// Number of different columns in `range` of a tensor with these collapsed dimensions.
-pub(crate) fn columns(dims: &[Dim], range: Range<u64>) -> u64 {
+pub(crate) fn columns(dims: &[ReduceDim], range: Range<u64>) -> u64 {
     width(&merged(pieces(dims, range).into_iter().map(|piece| piece.columns).collect()))
 }
 
 /// The range cut where the dimension starts over that tells neighbouring columns apart: the
 /// innermost one, or the one around it.
-fn pieces(dims: &[Dim], range: Range<u64>) -> Vec<Piece> {
-    let single = Dim { size: 1, reduced: false };
+fn pieces(dims: &[ReduceDim], range: Range<u64>) -> Vec<ColumnPiece> {
+    let single = ReduceDim { size: 1, reduced: false };
     let (inner, outer) = dims.split_last().unwrap_or((&single, &[]));
     let around = outer.last().unwrap_or(&single).size;
     let mut found = Vec::new();
@@ -134,14 +134,14 @@ fn pieces(dims: &[Dim], range: Range<u64>) -> Vec<Piece> {
             true => (base, (around - row % around).min(rest / inner.size), inner.size),
         };
         let columns = first..first + count;
-        found.push(Piece { columns, offset: start - range.start, inner: elements });
+        found.push(ColumnPiece { columns, offset: start - range.start, inner: elements });
         start += count * elements;
     }
     found
 }
 
 /// Column that an index over `dims` belongs to.
-pub(crate) fn column(dims: &[Dim], index: u64) -> u64 {
+pub(crate) fn column(dims: &[ReduceDim], index: u64) -> u64 {
     let (mut rest, mut column, mut scale) = (index, 0, 1);
     for dim in dims.iter().rev() {
         let at = rest % dim.size;
@@ -155,13 +155,13 @@ pub(crate) fn column(dims: &[Dim], index: u64) -> u64 {
 }
 
 /// Groups of columns that lie in the same pieces.
-fn columns_side_by_side(pieces: &[Piece]) -> Vec<Group> {
+fn columns_side_by_side(pieces: &[ColumnPiece]) -> Vec<PartialsDescription> {
     let mut borders: Vec<u64> =
         pieces.iter().flat_map(|piece| [piece.columns.start, piece.columns.end]).collect();
     borders.sort_unstable();
     borders.dedup();
     let mut runs: Vec<Vec<(u64, u64)>> = vec![Vec::new(); borders.len()];
-    for Piece { columns, offset, inner } in pieces {
+    for ColumnPiece { columns, offset, inner } in pieces {
         let first = borders.partition_point(|border| *border < columns.start);
         for (at, border) in borders.iter().enumerate().skip(first) {
             if *border >= columns.end {
@@ -175,20 +175,20 @@ fn columns_side_by_side(pieces: &[Piece]) -> Vec<Group> {
         .filter(|(_, runs)| !runs.is_empty())
         .map(|(pair, runs)| {
             let columns = std::iter::once(pair[0]..pair[1]).collect();
-            Group { columns, patterns: patterns(&runs) }
+            PartialsDescription { columns, patterns: patterns(&runs) }
         })
         .collect()
 }
 
 /// Patterns that describe runs of `(offset, length)` in order: a new one starts where the length
 /// or the distance changes.
-fn patterns(runs: &[(u64, u64)]) -> Vec<Pattern> {
-    let mut found: Vec<Pattern> = Vec::new();
+fn patterns(runs: &[(u64, u64)]) -> Vec<PartialsPattern> {
+    let mut found: Vec<PartialsPattern> = Vec::new();
     let mut last_offset = 0;
     for &(offset, length) in runs {
         let distance = offset - last_offset;
         last_offset = offset;
-        let fresh = Pattern { inner: length, offset, stride: 0, outer: 1 };
+        let fresh = PartialsPattern { inner: length, offset, stride: 0, outer: 1 };
         match found.last_mut() {
             Some(pattern) if pattern.stride == 0 || pattern.stride == distance => {
                 pattern.stride = distance;
@@ -208,7 +208,7 @@ fn patterns(runs: &[(u64, u64)]) -> Vec<Pattern> {
 }
 
 /// Joins groups that continue each other in memory.
-fn join(mut groups: Vec<Group>) -> Vec<Group> {
+fn join(mut groups: Vec<PartialsDescription>) -> Vec<PartialsDescription> {
     groups.sort_by_key(|group| group.patterns[0].offset);
     let by_offset: HashMap<u64, usize> =
         groups.iter().enumerate().map(|(at, group)| (group.patterns[0].offset, at)).collect();
@@ -234,10 +234,10 @@ fn join(mut groups: Vec<Group>) -> Vec<Group> {
 }
 
 /// The group that lies right behind `group` every time it repeats.
-fn following(group: &Group, all: &[Group], by_offset: &HashMap<u64, usize>) -> Option<usize> {
+fn following(group: &PartialsDescription, all: &[PartialsDescription], by_offset: &HashMap<u64, usize>) -> Option<usize> {
     let width = group.width();
-    let continues = |behind: &Pattern, before: &Pattern| {
-        *behind == Pattern { offset: before.offset + width * before.inner, ..*before }
+    let continues = |behind: &PartialsPattern, before: &PartialsPattern| {
+        *behind == PartialsPattern { offset: before.offset + width * before.inner, ..*before }
     };
     let first = &group.patterns[0];
     let next = *by_offset.get(&(first.offset + width * first.inner))?;
@@ -252,15 +252,15 @@ pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn dim(size: u64, reduced: bool) -> Dim {
-        Dim { size, reduced }
+    fn dim(size: u64, reduced: bool) -> ReduceDim {
+        ReduceDim { size, reduced }
     }
 
     #[test]
     fn whole_rows_of_columns_form_one_group() {
         let groups = groups(&[dim(100, true), dim(8, false)], 16..40);
-        let pattern = Pattern { inner: 1, offset: 0, stride: 8, outer: 3 };
-        assert_eq!(groups, [Group { columns: vec![0..8], patterns: vec![pattern] }]);
+        let pattern = PartialsPattern { inner: 1, offset: 0, stride: 8, outer: 3 };
+        assert_eq!(groups, [PartialsDescription { columns: vec![0..8], patterns: vec![pattern] }]);
     }
 
     #[test]
@@ -274,8 +274,8 @@ pub(crate) mod tests {
     fn reduced_innermost_dimensions_give_runs() {
         let dims = [dim(256, true), dim(8, false), dim(4, true)];
         let groups = groups(&dims, 0..128);
-        let pattern = Pattern { inner: 4, offset: 0, stride: 32, outer: 4 };
-        assert_eq!(groups, [Group { columns: vec![0..8], patterns: vec![pattern] }]);
+        let pattern = PartialsPattern { inner: 4, offset: 0, stride: 32, outer: 4 };
+        assert_eq!(groups, [PartialsDescription { columns: vec![0..8], patterns: vec![pattern] }]);
     }
 
     #[test]
@@ -286,13 +286,13 @@ pub(crate) mod tests {
     }
 
     /// Up to four dimensions.
-    pub(crate) fn dims() -> impl Strategy<Value = Vec<Dim>> {
+    pub(crate) fn dims() -> impl Strategy<Value = Vec<ReduceDim>> {
         prop::collection::vec((1u64..9, any::<bool>()), 1..5)
             .prop_map(|dims| dims.into_iter().map(|(size, reduced)| dim(size, reduced)).collect())
     }
 
     /// A stretch of the memory of a tensor, between any two elements.
-    pub(crate) fn stretch(dims: &[Dim], from: u64, to: u64) -> Range<u64> {
+    pub(crate) fn stretch(dims: &[ReduceDim], from: u64, to: u64) -> Range<u64> {
         let total: u64 = dims.iter().map(|dim| dim.size).product();
         let (from, to) = (from % (total + 1), to % (total + 1));
         from.min(to)..from.max(to)

@@ -1,22 +1,22 @@
 //! How the region reductions of one tile are dealt to its workers, in one or two compute sets
 //! (poplibs lib/popops/reduction/ReductionConnection.cpp, connectReductions).
 
-use super::ResultUse;
+use super::ReduceResultUse;
 use super::cuts::{
     fits_wider_rows, outputs_per_worker, rows_per_worker, split_columns, split_rows,
     split_wide_rows,
 };
-use super::cycles::Kind;
-use super::operation::Operation;
-use super::region::{Operands, Region, Vertex, vertices};
+use super::cycles::ReduceVertexType;
+use super::operation::ReduceOperation;
+use super::region::{RegionOperands, RegionReduction, ReduceVertex, vertices};
 use crate::graph::DType;
 use crate::lower::elementwise::{WORKERS, vector_width};
 
 /// What one tile does in one stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct TileWork {
+pub(crate) struct ReduceTileWork {
     /// Vertices of the first compute set, then of the second.
-    pub sets: [Vec<Vertex>; 2],
+    pub sets: [Vec<ReduceVertex>; 2],
     /// Cycles of the busiest worker of each compute set, which gets every sixth cycle.
     pub cycles: [u64; 2],
     /// Elements that the first set leaves for the second.
@@ -25,9 +25,9 @@ pub(crate) struct TileWork {
 
 /// What a stage computes and its types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Stage {
+pub(crate) struct ReduceStageTypes {
     /// What it computes.
-    pub operation: Operation,
+    pub operation: ReduceOperation,
     /// Type of what it reads.
     pub input: DType,
     /// Type of what a second compute set on the tile would read.
@@ -37,36 +37,36 @@ pub(crate) struct Stage {
     /// Whether it reads the tensor itself, in place.
     pub first: bool,
     /// What becomes of its results.
-    pub result: ResultUse,
+    pub result: ReduceResultUse,
 }
 
-impl Stage {
-    fn whole(&self) -> Kind {
+impl ReduceStageTypes {
+    fn whole(&self) -> ReduceVertexType {
         let Self { operation, input, output, result, .. } = *self;
-        Kind { operation, input, output, result }
+        ReduceVertexType { operation, input, output, result }
     }
 
-    fn first_half(&self) -> Kind {
+    fn first_half(&self) -> ReduceVertexType {
         let Self { operation, input, partials: output, .. } = *self;
-        Kind { operation, input, output, result: ResultUse::PLAIN }
+        ReduceVertexType { operation, input, output, result: ReduceResultUse::PLAIN }
     }
 
-    fn second_half(&self) -> Kind {
+    fn second_half(&self) -> ReduceVertexType {
         let operation = self.operation.combining();
-        Kind { operation, input: self.partials, output: self.output, result: self.result }
+        ReduceVertexType { operation, input: self.partials, output: self.output, result: self.result }
     }
 }
 
 /// Deals regions to the workers of a tile.
-struct Dealer {
-    stage: Stage,
-    work: TileWork,
+struct RegionWorkerAssigner {
+    stage: ReduceStageTypes,
+    work: ReduceTileWork,
     free_workers: u64,
 }
 
 /// Vertices of one tile for these regions.
-pub(crate) fn deal(stage: Stage, regions: Vec<Region>) -> TileWork {
-    let mut dealer = Dealer { stage, work: TileWork::default(), free_workers: WORKERS };
+pub(crate) fn assign_regions(stage: ReduceStageTypes, regions: Vec<RegionReduction>) -> ReduceTileWork {
+    let mut dealer = RegionWorkerAssigner { stage, work: ReduceTileWork::default(), free_workers: WORKERS };
     let total = regions.len() as u64;
     let rest = dealer.runs(regions, total);
     let total = rest.len() as u64;
@@ -81,7 +81,7 @@ pub(crate) fn deal(stage: Stage, regions: Vec<Region>) -> TileWork {
     work
 }
 
-fn tile_cycles(vertices: &[Vertex]) -> u64 {
+fn tile_cycles(vertices: &[ReduceVertex]) -> u64 {
     let mut workers = [0; WORKERS as usize];
     for vertex in vertices {
         if let Some(least) = workers.iter_mut().min() {
@@ -91,8 +91,8 @@ fn tile_cycles(vertices: &[Vertex]) -> u64 {
     WORKERS * workers.into_iter().max().unwrap_or(0)
 }
 
-impl Dealer {
-    fn add(&mut self, set: usize, regions: &[Region], kind: Kind) {
+impl RegionWorkerAssigner {
+    fn add(&mut self, set: usize, regions: &[RegionReduction], kind: ReduceVertexType) {
         let first_stage = self.stage.first && set == 0;
         self.work.sets[set].extend(vertices(regions, kind, first_stage));
     }
@@ -108,27 +108,27 @@ impl Dealer {
     }
 
     /// Columns that lie in one run each: a stretch per result.
-    fn runs(&mut self, regions: Vec<Region>, total: u64) -> Vec<Region> {
-        let suits = |region: &Region| region.inner != 1 && region.outer == 1 && region.outputs != 1;
+    fn runs(&mut self, regions: Vec<RegionReduction>, total: u64) -> Vec<RegionReduction> {
+        let suits = |region: &RegionReduction| region.inner != 1 && region.outer == 1 && region.outputs != 1;
         let (chosen, rest): (Vec<_>, Vec<_>) = regions.into_iter().partition(suits);
         let splits = self.most_splits(total, chosen.len() as u64);
         for region in chosen {
             let mut columns = region.columns.iter().cloned().flatten();
             let mut at = 0;
             for count in outputs_per_worker(splits, region.outputs) {
-                let single = |offset: u64, column: u64| Region {
+                let single = |offset: u64, column: u64| RegionReduction {
                     columns: std::iter::once(column..column + 1).collect(),
                     outputs: 1,
                     inner: region.inner,
                     outer: 1,
                     operands: match &region.operands {
-                        Operands::Pieces(pieces) => Operands::Pieces(
+                        RegionOperands::Pieces(pieces) => RegionOperands::Pieces(
                             pieces.iter().map(|piece| piece / region.outputs).collect(),
                         ),
                         _ => region.operands_at(offset * region.inner),
                     },
                 };
-                let part: Vec<Region> = columns
+                let part: Vec<RegionReduction> = columns
                     .by_ref()
                     .take(count as usize)
                     .enumerate()
@@ -143,21 +143,21 @@ impl Dealer {
     }
 
     /// Columns that lie in several runs each: first row by row, then each run.
-    fn repeated_runs(&mut self, regions: Vec<Region>, total: u64) -> Vec<Region> {
-        let suits = |region: &Region| region.inner != 1 && region.outputs != 1;
+    fn repeated_runs(&mut self, regions: Vec<RegionReduction>, total: u64) -> Vec<RegionReduction> {
+        let suits = |region: &RegionReduction| region.inner != 1 && region.outputs != 1;
         let (chosen, rest): (Vec<_>, Vec<_>) = regions.into_iter().partition(suits);
         if chosen.is_empty() {
             return rest;
         }
         let splits = self.most_splits(total, chosen.len() as u64);
-        let parts: Vec<Region> = chosen
+        let parts: Vec<RegionReduction> = chosen
             .iter()
             .flat_map(|region| split_columns(region, splits, self.stage.input))
             .collect();
         self.take_workers(parts.len() as u64);
         for part in &parts {
             let elements = part.outputs * part.inner;
-            let rows = Region {
+            let rows = RegionReduction {
                 columns: std::iter::once(0..elements).collect(),
                 outputs: elements,
                 inner: 1,
@@ -166,8 +166,8 @@ impl Dealer {
             self.work.scratch_elements += elements;
             self.add(0, &[rows], self.stage.first_half());
             for columns in &part.columns {
-                let runs: Vec<Region> =
-                    columns.clone().map(|column| Region::of_stretch(column, part.inner)).collect();
+                let runs: Vec<RegionReduction> =
+                    columns.clone().map(|column| RegionReduction::of_stretch(column, part.inner)).collect();
                 self.add(1, &runs, self.stage.second_half());
             }
         }
@@ -175,9 +175,9 @@ impl Dealer {
     }
 
     /// Two or three columns: several rows are seen as one of a convenient width.
-    fn few_columns(&mut self, regions: Vec<Region>, total: u64) -> Vec<Region> {
+    fn few_columns(&mut self, regions: Vec<RegionReduction>, total: u64) -> Vec<RegionReduction> {
         let width = vector_width(self.stage.input);
-        let suits = |region: &Region| {
+        let suits = |region: &RegionReduction| {
             (2..4).contains(&region.outputs) && !region.outputs.is_multiple_of(width)
         };
         let (candidates, mut rest): (Vec<_>, Vec<_>) = regions.into_iter().partition(suits);
@@ -195,14 +195,14 @@ impl Dealer {
             let parts = split_wide_rows(&region, row, splits);
             let count = parts.len() as u64;
             for part in parts {
-                let wide = Region {
+                let wide = RegionReduction {
                     columns: std::iter::once(0..row).collect(),
                     outputs: row,
                     inner: 1,
                     outer: part.outer / factor,
                     operands: match part.operands {
-                        Operands::Regular { offset, stride } => {
-                            Operands::Regular { offset, stride: stride * factor }
+                        RegionOperands::Regular { offset, stride } => {
+                            RegionOperands::Regular { offset, stride: stride * factor }
                         }
                         pieces => pieces,
                     },
@@ -212,7 +212,7 @@ impl Dealer {
                 self.take_workers(1);
             }
             for column in region.columns.iter().cloned().flatten() {
-                let last = Region::of_stretch(column, factor * count);
+                let last = RegionReduction::of_stretch(column, factor * count);
                 self.add(1, &[last], self.stage.second_half());
             }
         }
@@ -220,7 +220,7 @@ impl Dealer {
     }
 
     /// All other regions: split by rows where workers are idle, else dealt out whole.
-    fn share(&mut self, regions: Vec<Region>) {
+    fn share(&mut self, regions: Vec<RegionReduction>) {
         if regions.len() as u64 >= self.free_workers {
             for worker in assign(&regions, self.stage, self.free_workers) {
                 self.add(0, &worker, self.stage.whole());
@@ -236,7 +236,7 @@ impl Dealer {
         }
     }
 
-    fn split_by_rows(&mut self, region: &Region, splits: u64) {
+    fn split_by_rows(&mut self, region: &RegionReduction, splits: u64) {
         let grain = if region.outputs == 1 { vector_width(self.stage.input) } else { 1 };
         let rows = rows_per_worker(region.depth(), splits, grain);
         let parts = split_rows(region, &rows);
@@ -244,19 +244,19 @@ impl Dealer {
             self.work.scratch_elements += region.outputs;
             self.add(0, std::slice::from_ref(part), self.stage.first_half());
         }
-        let last = Region {
+        let last = RegionReduction {
             columns: region.columns.clone(),
             outputs: region.outputs,
             inner: 1,
             outer: 1,
-            operands: Operands::Pieces(vec![region.outputs * parts.len() as u64]),
+            operands: RegionOperands::Pieces(vec![region.outputs * parts.len() as u64]),
         };
         self.add(1, &[last], self.stage.second_half());
     }
 }
 
 /// Elements a worker takes per cycle, roughly, for regions of `outputs` results of this type.
-fn elements_per_cycle(outputs: u64, dtype: DType, operation: Operation) -> u64 {
+fn elements_per_cycle(outputs: u64, dtype: DType, operation: ReduceOperation) -> u64 {
     let sums = operation.is_sum() && matches!(dtype, DType::Half | DType::Float);
     let width = vector_width(dtype) * if sums { 2 } else { 1 };
     if outputs.is_power_of_two() && outputs <= width {
@@ -267,7 +267,7 @@ fn elements_per_cycle(outputs: u64, dtype: DType, operation: Operation) -> u64 {
 }
 
 /// Worker cycles of a region, roughly: what poplibs weighs splits by.
-fn rough_cycles(region: &Region, stage: Stage) -> u64 {
+fn rough_cycles(region: &RegionReduction, stage: ReduceStageTypes) -> u64 {
     let speed = elements_per_cycle(region.outputs, stage.output, stage.operation);
     region.elements().div_ceil(speed)
 }
@@ -279,7 +279,7 @@ const VERTEX_CYCLES: u64 = 30;
 const LEAST_CYCLES: u64 = 4;
 
 /// Into how many groups of rows each region is split so that no worker idles.
-fn row_splits(regions: &[Region], dealer: &Dealer) -> Vec<u64> {
+fn row_splits(regions: &[RegionReduction], dealer: &RegionWorkerAssigner) -> Vec<u64> {
     let stage = dealer.stage;
     let rough: Vec<u64> = regions.iter().map(|region| rough_cycles(region, stage)).collect();
     let mut cycles: Vec<u64> = rough.iter().map(|cycles| cycles + VERTEX_CYCLES).collect();
@@ -307,7 +307,7 @@ fn row_splits(regions: &[Region], dealer: &Dealer) -> Vec<u64> {
 
 /// Deals whole regions to workers: neighbours together where all cost about the same, else each to
 /// the worker with the least to do.
-fn assign(regions: &[Region], stage: Stage, workers: u64) -> Vec<Vec<Region>> {
+fn assign(regions: &[RegionReduction], stage: ReduceStageTypes, workers: u64) -> Vec<Vec<RegionReduction>> {
     let cycles: Vec<u64> = regions.iter().map(|region| rough_cycles(region, stage)).collect();
     let mean = cycles.iter().sum::<u64>() as f64 / cycles.len() as f64;
     let tolerance = (0.1 * mean).max(8.0);
@@ -363,22 +363,22 @@ mod tests {
 
     #[test]
     fn one_long_region_is_split_between_all_workers() {
-        let stage = Stage {
-            operation: Operation::Add,
+        let stage = ReduceStageTypes {
+            operation: ReduceOperation::Add,
             input: DType::Half,
             partials: DType::Float,
             output: DType::Float,
             first: true,
-            result: ResultUse::PLAIN,
+            result: ReduceResultUse::PLAIN,
         };
-        let region = Region {
+        let region = RegionReduction {
             columns: vec![0..8],
             outputs: 8,
             inner: 1,
             outer: 83,
-            operands: Operands::Regular { offset: 0, stride: 8 },
+            operands: RegionOperands::Regular { offset: 0, stride: 8 },
         };
-        let work = deal(stage, vec![region]);
+        let work = assign_regions(stage, vec![region]);
         assert_eq!(work.sets.map(|set| set.len()), [6, 1]);
         assert_eq!(work.scratch_elements, 48);
     }

@@ -1,14 +1,14 @@
 //! The matrix engine: kernels of one (`ConvPartial1x1Out`) and of any size (`ConvPartialnx1`).
 
-use super::workers::{Rows, Share};
-use super::{VertexContext, VertexWork};
+use super::workers::{ConvOutputRows, ConvWorkerShare};
+use super::{ConvVertexContext, ConvVertexWork};
 use crate::graph::DType;
-use crate::planner::candidates::{VertexType, weights_per_conv_unit};
-use crate::planner::plan::Machine;
+use crate::planner::candidates::{ConvVertexType, weights_per_conv_unit};
+use crate::planner::plan::IpuTarget;
 
 /// What decides the speed of the inner loops.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Engine {
+pub(crate) struct AmpCycleEstimator {
     float_inputs: bool,
     float_partials: bool,
     quarter: bool,
@@ -19,9 +19,9 @@ pub(crate) struct Engine {
     workers: u64,
 }
 
-impl Engine {
+impl AmpCycleEstimator {
     /// The engine of `vertex` with `units` units in use.
-    pub(crate) fn new(vertex: &VertexType, machine: &Machine, units: u64) -> Self {
+    pub(crate) fn new(vertex: &ConvVertexType, machine: &IpuTarget, units: u64) -> Self {
         let weight_bytes = weights_per_conv_unit(vertex.input_type) * vertex.input_type.bytes();
         Self {
             float_inputs: vertex.float_inputs(),
@@ -93,15 +93,15 @@ impl Engine {
 
     /// Cycles until all workers of the 1x1 vertex have done one pass over at most one row each.
     /// Workers without outputs have no entry and cost nothing.
-    fn inner_1x1(&self, rows: Rows, zeroing: bool) -> u64 {
-        let (most, least) = rows.extremes(self.workers, |share: Share| {
+    fn inner_1x1(&self, rows: ConvOutputRows, zeroing: bool) -> u64 {
+        let (most, least) = rows.worker_cost_extremes(self.workers, |share: ConvWorkerShare| {
             if share.first == 0 { 0 } else { self.worker_1x1(share.first, zeroing) }
         });
         (self.workers * most).max(self.workers * least + 14)
     }
 
     /// Cycles of the 1x1 vertex.
-    pub(crate) fn cycles_1x1(&self, work: &VertexWork, rows: Rows) -> u64 {
+    pub(crate) fn cycles_1x1(&self, work: &ConvVertexWork, rows: ConvOutputRows) -> u64 {
         let (conv_groups, in_groups, out_groups) =
             (work.conv_groups, work.in_groups, work.out_groups);
         let first = self.inner_1x1(rows, true);
@@ -127,7 +127,7 @@ impl Engine {
     }
 
     /// Cycles of a worker of the nx1 vertex for one kernel position.
-    fn worker_nx1(&self, share: Share) -> u64 {
+    fn worker_nx1(&self, share: ConvWorkerShare) -> u64 {
         let row = |outputs: u64| {
             let cycles = match (outputs, self.float_inputs) {
                 (0, _) => 17,
@@ -140,12 +140,12 @@ impl Engine {
             };
             cycles - NX1_RETENTION
         };
-        17 + u64::from(!self.float_partials) + share.cost(row)
+        17 + u64::from(!self.float_partials) + share.sum_over_worklist(row)
     }
 
     /// Cycles of one kernel position of the nx1 vertex, whose outputs are `rows`.
-    pub(crate) fn position_nx1(&self, rows: Rows, height: u64) -> u64 {
-        let (most, least) = rows.extremes(self.workers, |share| self.worker_nx1(share));
+    pub(crate) fn kernel_position_cycles_nx1(&self, rows: ConvOutputRows, height: u64) -> u64 {
+        let (most, least) = rows.worker_cost_extremes(self.workers, |share| self.worker_nx1(share));
         let switch = match height {
             1 => 15,
             2 => 46,
@@ -160,9 +160,9 @@ impl Engine {
     /// to be zeroed first.
     pub(crate) fn cycles_nx1(
         &self,
-        machine: &Machine,
-        vertex: &VertexType,
-        work: &VertexWork,
+        machine: &IpuTarget,
+        vertex: &ConvVertexType,
+        work: &ConvVertexWork,
         inner: u64,
         field: u64,
     ) -> u64 {
@@ -183,7 +183,7 @@ const NX1_RETENTION: u64 = 6;
 
 /// Cycles to zero `groups` blocks of `elements` partials each. Poplibs always counts them as
 /// floats here.
-pub(crate) fn zero_cycles(machine: &Machine, elements: u64, groups: u64) -> u64 {
+pub(crate) fn zero_cycles(machine: &IpuTarget, elements: u64, groups: u64) -> u64 {
     let per_worker = elements.div_ceil(machine.workers());
     let vectors = per_worker.div_ceil(machine.vector_width(DType::Float));
     (vectors + 14 - 9) * machine.workers() * groups
@@ -191,12 +191,12 @@ pub(crate) fn zero_cycles(machine: &Machine, elements: u64, groups: u64) -> u64 
 
 /// Cycles of an AMP vertex as the planner sees it: every kernel position covers the whole field.
 pub(crate) fn cycles(
-    context: &VertexContext,
-    machine: &Machine,
-    work: &VertexWork,
+    context: &ConvVertexContext,
+    machine: &IpuTarget,
+    work: &ConvVertexWork,
     units: u64,
 ) -> u64 {
-    let engine = Engine::new(&context.vertex, machine, units);
+    let engine = AmpCycleEstimator::new(&context.vertex, machine, units);
     let dims = context.dims;
     let height = context.vertex.kernel_height(machine);
     let positions: u64 = work.kernel[..dims].iter().product();
@@ -207,24 +207,24 @@ pub(crate) fn cycles(
     }
     let outer = work.kernel[0].div_ceil(height);
     let inner = outer * positions / work.kernel[0] / outer;
-    let inner = outer * (14 + inner * engine.position_nx1(rows, height));
+    let inner = outer * (14 + inner * engine.kernel_position_cycles_nx1(rows, height));
     engine.cycles_nx1(machine, &context.vertex, work, inner, field)
 }
 
 /// The outputs that one kernel position contributes to.
-pub(crate) fn active_rows(context: &VertexContext, work: &VertexWork) -> Rows {
+pub(crate) fn active_rows(context: &ConvVertexContext, work: &ConvVertexWork) -> ConvOutputRows {
     let last = context.dims - 1;
     let outer = (0..last).map(|dim| work.field[dim].div_ceil(context.active_step(dim)));
-    Rows {
+    ConvOutputRows {
         count: work.batch * outer.product::<u64>(),
         length: work.field[last].div_ceil(context.active_step(last)),
     }
 }
 
 /// A bound on [`cycles`]: weight loads and one core loop per output.
-pub(crate) fn fewest_cycles(
-    context: &VertexContext,
-    work: &VertexWork,
+pub(crate) fn cycles_lower_bound(
+    context: &ConvVertexContext,
+    work: &ConvVertexWork,
     groups: u64,
     elements: u64,
     units: u64,

@@ -2,14 +2,14 @@
 //! `lib/popops/popopsCycleEstimators.cpp` of March 2021).
 
 use crate::graph::DType;
-use crate::planner::plan::Machine;
+use crate::planner::plan::IpuTarget;
 
 /// Cycles of a supervisor around an elementwise vertex.
 const SUPERVISOR: u64 = 11;
 
 /// Cycles to slice `elements` of a tile out of a larger tensor, or to write them back
 /// (`DynamicSlice1d`).
-pub(crate) fn dynamic_slice(machine: &Machine, elements: u64, data_type: DType) -> u64 {
+pub(crate) fn dynamic_slice(machine: &IpuTarget, elements: u64, data_type: DType) -> u64 {
     let per_worker = elements.div_ceil(machine.workers());
     let vectors = per_worker / machine.vector_width(data_type);
     SUPERVISOR + 14 + (41 + 27 + vectors) * machine.workers()
@@ -18,14 +18,14 @@ pub(crate) fn dynamic_slice(machine: &Machine, elements: u64, data_type: DType) 
 /// Cycles to add `elements` of a tile in place (`BinaryOp1DInPlaceSupervisor`). Like all loops
 /// here that read two operands, it takes 2 cycles per vector: the published benchmarks were
 /// estimated with operands in interleaved memory.
-pub(crate) fn add_in_place(machine: &Machine, elements: u64, data_type: DType) -> u64 {
+pub(crate) fn add_in_place(machine: &IpuTarget, elements: u64, data_type: DType) -> u64 {
     let per_worker = elements.div_ceil(machine.workers());
     let vectors = per_worker.div_ceil(machine.vector_width(data_type));
     machine.workers() * (58 + 2 * vectors) + SUPERVISOR
 }
 
 /// Cycles to zero `elements` of a tile.
-pub(crate) fn zero(machine: &Machine, elements: u64, data_type: DType) -> u64 {
+pub(crate) fn zero(machine: &IpuTarget, elements: u64, data_type: DType) -> u64 {
     let per_loop = machine.workers() * machine.vector_width(data_type);
     elements.div_ceil(per_loop) * machine.workers()
 }
@@ -33,7 +33,7 @@ pub(crate) fn zero(machine: &Machine, elements: u64, data_type: DType) -> u64 {
 /// Cycles to transpose `count` blocks of `rows` x `columns` on one tile (popops
 /// `Transpose` vertices): small or single blocks run on one worker, others are dealt out.
 pub(crate) fn transpose(
-    machine: &Machine,
+    machine: &IpuTarget,
     count: u64,
     rows: u64,
     columns: u64,

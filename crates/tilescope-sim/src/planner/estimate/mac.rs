@@ -1,8 +1,8 @@
 //! Vertices without the matrix engine: dot products (`ConvPartialHorizontalMac`), element
 //! products of several groups (`ConvPartialVerticalMac`) and outer products.
 
-use super::{VertexContext, VertexWork, amp};
-use crate::planner::plan::Machine;
+use super::{ConvVertexContext, ConvVertexWork, amp};
+use crate::planner::plan::IpuTarget;
 use crate::planner::ranges::gcd;
 
 /// Cycles of a dot product of `size` input channels.
@@ -16,24 +16,24 @@ fn dot_product(float_inputs: bool, float_partials: bool, size: u64) -> u64 {
 }
 
 /// Rows dealt to workers in equal parts: whole rows and parts of a row of the busiest worker.
-struct DealtRows {
+struct BusiestWorkerRows {
     whole: u64,
     parts: u64,
     /// Into how many parts a row is cut.
     cut: u64,
 }
 
-fn deal(rows: u64, workers: u64) -> DealtRows {
+fn deal(rows: u64, workers: u64) -> BusiestWorkerRows {
     let cut = workers / gcd(workers, rows);
     let busiest = (rows * cut).div_ceil(workers);
-    DealtRows { whole: busiest / cut, parts: busiest % cut, cut }
+    BusiestWorkerRows { whole: busiest / cut, parts: busiest % cut, cut }
 }
 
 /// Cycles of a dot product vertex.
 pub(crate) fn horizontal_cycles(
-    context: &VertexContext,
-    machine: &Machine,
-    work: &VertexWork,
+    context: &ConvVertexContext,
+    machine: &IpuTarget,
+    work: &ConvVertexWork,
 ) -> u64 {
     let vertex = &context.vertex;
     let (float_inputs, float_partials) = (vertex.float_inputs(), vertex.float_partials());
@@ -77,9 +77,9 @@ pub(crate) fn horizontal_cycles(
 
 /// Cycles of an element product vertex; `None` if it has more than one output channel.
 pub(crate) fn vertical_cycles(
-    context: &VertexContext,
-    machine: &Machine,
-    work: &VertexWork,
+    context: &ConvVertexContext,
+    machine: &IpuTarget,
+    work: &ConvVertexWork,
 ) -> Option<u64> {
     if work.out_groups > 1 {
         return None;
@@ -103,9 +103,9 @@ pub(crate) fn vertical_cycles(
 
 /// Cycles of an outer product vertex; `None` if it has more than one column times one row.
 pub(crate) fn outer_product_cycles(
-    context: &VertexContext,
-    machine: &Machine,
-    work: &VertexWork,
+    context: &ConvVertexContext,
+    machine: &IpuTarget,
+    work: &ConvVertexWork,
 ) -> Option<u64> {
     let outer: u64 = work.field[..context.dims - 1].iter().product();
     let kernel: u64 = work.kernel[..context.dims].iter().product();

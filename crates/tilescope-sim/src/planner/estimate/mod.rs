@@ -11,12 +11,12 @@ pub(crate) mod reduce;
 pub(crate) mod slic;
 pub(crate) mod workers;
 
-use super::candidates::{Method, VertexType};
-use super::plan::Machine;
+use super::candidates::{ConvMethod, ConvVertexType};
+use super::plan::IpuTarget;
 
 /// What one vertex computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct VertexWork {
+pub(crate) struct ConvVertexWork {
     /// Batch elements.
     pub batch: u64,
     /// Output elements of each dimension.
@@ -33,9 +33,9 @@ pub(crate) struct VertexWork {
 
 /// What is the same for every tile of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct VertexContext {
+pub(crate) struct ConvVertexContext {
     /// The vertex.
-    pub vertex: VertexType,
+    pub vertex: ConvVertexType,
     /// Number of dimensions in use.
     pub dims: usize,
     /// Input dilation of each dimension, 1 where the dimension is transformed.
@@ -50,7 +50,7 @@ pub(crate) struct VertexContext {
     pub float_output: bool,
 }
 
-impl VertexContext {
+impl ConvVertexContext {
     /// Distance between outputs of dimension `dim` that one kernel element contributes to.
     pub(crate) fn active_step(&self, dim: usize) -> u64 {
         self.dilation[dim] / super::ranges::gcd(self.dilation[dim], self.stride[dim])
@@ -59,34 +59,34 @@ impl VertexContext {
 
 /// Cycles of one vertex on its tile; `None` if the vertex cannot do this.
 pub(crate) fn vertex_cycles(
-    context: &VertexContext,
-    machine: &Machine,
-    work: &VertexWork,
+    context: &ConvVertexContext,
+    machine: &IpuTarget,
+    work: &ConvVertexWork,
 ) -> Option<u64> {
     match context.vertex.method {
-        Method::Amp { conv_units } => Some(amp::cycles(context, machine, work, conv_units)),
-        Method::Slic { chains } => slic::cycles(context, machine, work, chains),
-        Method::Hmac => Some(mac::horizontal_cycles(context, machine, work)),
-        Method::Vmac => mac::vertical_cycles(context, machine, work),
-        Method::OuterProduct => mac::outer_product_cycles(context, machine, work),
+        ConvMethod::Amp { conv_units } => Some(amp::cycles(context, machine, work, conv_units)),
+        ConvMethod::Slic { chains } => slic::cycles(context, machine, work, chains),
+        ConvMethod::Hmac => Some(mac::horizontal_cycles(context, machine, work)),
+        ConvMethod::Vmac => mac::vertical_cycles(context, machine, work),
+        ConvMethod::OuterProduct => mac::outer_product_cycles(context, machine, work),
     }
 }
 
 /// A bound no vertex gets below: cycles of `vertex_cycles` are never fewer. It only counts inner
 /// loops, so it is linear in the field and quick.
-pub(crate) fn fewest_cycles(context: &VertexContext, work: &VertexWork) -> u64 {
+pub(crate) fn vertex_cycles_lower_bound(context: &ConvVertexContext, work: &ConvVertexWork) -> u64 {
     let dims = context.dims;
     let positions: u64 = work.kernel[..dims].iter().product();
     let elements = work.batch
         * (0..dims).map(|dim| work.field[dim].div_ceil(context.dilation[dim])).product::<u64>();
     let groups = work.conv_groups * work.in_groups;
     match context.vertex.method {
-        Method::Amp { conv_units } => {
-            amp::fewest_cycles(context, work, groups * work.out_groups, elements, conv_units)
+        ConvMethod::Amp { conv_units } => {
+            amp::cycles_lower_bound(context, work, groups * work.out_groups, elements, conv_units)
         }
-        Method::Slic { .. } => work.conv_groups * elements,
-        Method::Hmac => groups * work.out_groups * positions * 7 * elements,
-        Method::Vmac => groups * elements * 20 * (positions / work.kernel[dims - 1]),
-        Method::OuterProduct => work.field[dims - 1] * work.out_groups,
+        ConvMethod::Slic { .. } => work.conv_groups * elements,
+        ConvMethod::Hmac => groups * work.out_groups * positions * 7 * elements,
+        ConvMethod::Vmac => groups * elements * 20 * (positions / work.kernel[dims - 1]),
+        ConvMethod::OuterProduct => work.field[dims - 1] * work.out_groups,
     }
 }

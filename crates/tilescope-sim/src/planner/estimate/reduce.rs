@@ -1,7 +1,7 @@
 //! Adding up partial sums: stages, vertices, casts.
 
 use crate::graph::DType;
-use crate::planner::plan::Machine;
+use crate::planner::plan::IpuTarget;
 
 /// Depths left after each intermediate stage of a reduction of `depth` partial sums; empty if one
 /// stage does it. More stages mean fewer messages, `n * depth^(1/n)` for `n` stages (poplibs
@@ -34,7 +34,7 @@ fn split_stages(depth: u64, stages: u32) -> (Vec<u64>, f32) {
 
 /// One stage of a reduction, on one tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stage {
+pub(crate) struct ConvReduceStage {
     /// Partial sums added to one.
     pub depth: u64,
     /// Results.
@@ -44,7 +44,7 @@ pub(crate) struct Stage {
 }
 
 /// The stages that reduce `depth` partial sums, each tile starting with `partials` of them.
-pub(crate) fn stages(partials: u64, depth: u64) -> Vec<Stage> {
+pub(crate) fn stages(partials: u64, depth: u64) -> Vec<ConvReduceStage> {
     if depth <= 1 {
         return Vec::new();
     }
@@ -54,18 +54,18 @@ pub(crate) fn stages(partials: u64, depth: u64) -> Vec<Stage> {
         let depth = remaining.div_ceil(target);
         remaining = remaining.div_ceil(depth);
         outputs = outputs.div_ceil(depth);
-        found.push(Stage { depth, outputs, last: remaining == 1 });
+        found.push(ConvReduceStage { depth, outputs, last: remaining == 1 });
     }
     if remaining > 1 {
         let outputs = outputs.div_ceil(remaining);
-        found.push(Stage { depth: remaining, outputs, last: true });
+        found.push(ConvReduceStage { depth: remaining, outputs, last: true });
     }
     found
 }
 
 /// Whether a stage runs on the vertex that reads its partial sums as one block: they must fit in
 /// less than a sixteenth of the tile and make whole vectors (poplibs `ConvReducePlan.hpp`).
-pub(crate) fn is_single_input(machine: &Machine, stage: &Stage, partials: DType) -> bool {
+pub(crate) fn is_single_input(machine: &IpuTarget, stage: &ConvReduceStage, partials: DType) -> bool {
     let vector = if partials == DType::Float { 4 } else { 8 };
     let element = machine.chip.memory_element_bytes;
     let bytes = (stage.depth - 1) * stage.outputs * partials.bytes();
@@ -75,8 +75,8 @@ pub(crate) fn is_single_input(machine: &Machine, stage: &Stage, partials: DType)
 
 /// Cycles of a reduction vertex.
 pub(crate) fn stage_cycles(
-    machine: &Machine,
-    stage: &Stage,
+    machine: &IpuTarget,
+    stage: &ConvReduceStage,
     partials: DType,
     output: DType,
 ) -> u64 {
@@ -116,7 +116,7 @@ pub(crate) fn stage_cycles(
 }
 
 /// Cycles to cast `elements` of a tile.
-pub(crate) fn cast_cycles(machine: &Machine, elements: u64, from: DType, to: DType) -> u64 {
+pub(crate) fn cast_cycles(machine: &IpuTarget, elements: u64, from: DType, to: DType) -> u64 {
     let per_worker = elements.div_ceil(machine.workers());
     let loads = per_worker.div_ceil(machine.vector_width(from));
     let stores = per_worker.div_ceil(machine.vector_width(to));
@@ -126,7 +126,7 @@ pub(crate) fn cast_cycles(machine: &Machine, elements: u64, from: DType, to: DTy
 /// Cycles of all stages of the reduction, or of the cast where there is nothing to reduce. With
 /// serial input channels the cast waits until all of them are added up.
 pub(crate) fn reduce_cycles(
-    machine: &Machine,
+    machine: &IpuTarget,
     outputs: u64,
     depth: u64,
     serial_inputs: u64,
@@ -164,10 +164,10 @@ mod tests {
 
     #[test]
     fn one_block_of_partials_is_never_small_enough_on_the_first_chip() {
-        let stage = Stage { depth: 2, outputs: 4, last: true };
-        assert!(!is_single_input(&Machine::whole(MK1), &stage, DType::Float));
-        assert!(is_single_input(&Machine::whole(MK2), &stage, DType::Float));
-        let large = Stage { depth: 2, outputs: 8196, last: true };
-        assert!(!is_single_input(&Machine::whole(MK2), &large, DType::Float));
+        let stage = ConvReduceStage { depth: 2, outputs: 4, last: true };
+        assert!(!is_single_input(&IpuTarget::all_tiles_of(MK1), &stage, DType::Float));
+        assert!(is_single_input(&IpuTarget::all_tiles_of(MK2), &stage, DType::Float));
+        let large = ConvReduceStage { depth: 2, outputs: 8196, last: true };
+        assert!(!is_single_input(&IpuTarget::all_tiles_of(MK2), &large, DType::Float));
     }
 }

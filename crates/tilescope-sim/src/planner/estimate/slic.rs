@@ -1,13 +1,13 @@
 //! The matrix engine as a sliding window over a row (`ConvPartial1x4SLIC`).
 
-use super::workers::{Rows, Share};
-use super::{VertexContext, VertexWork};
+use super::workers::{ConvOutputRows, ConvWorkerShare};
+use super::{ConvVertexContext, ConvVertexWork};
 use crate::planner::candidates::SLIC_WINDOW;
-use crate::planner::plan::Machine;
+use crate::planner::plan::IpuTarget;
 
 /// The variant of the vertex.
 #[derive(Clone, Copy, Debug)]
-struct Window {
+struct SlicVertexVariant {
     /// Two chains with half partials: each pass writes to another buffer, merged at the end.
     merges: bool,
     float_partials: bool,
@@ -16,8 +16,8 @@ struct Window {
     stride: u64,
 }
 
-impl Window {
-    fn new(context: &VertexContext, chains: u64) -> Self {
+impl SlicVertexVariant {
+    fn new(context: &ConvVertexContext, chains: u64) -> Self {
         let float_partials = context.vertex.float_partials();
         Self {
             merges: chains == 2 && !float_partials,
@@ -48,35 +48,35 @@ impl Window {
     }
 
     /// Cycles of a worker for one group and sub-kernel.
-    fn worker(&self, share: Share, zeroing: bool) -> u64 {
+    fn worker(&self, share: ConvWorkerShare, zeroing: bool) -> u64 {
         let entry = |outputs: u64| {
             let start = if self.merges { 9 } else { 10 } + u64::from(zeroing);
             let partials = if self.float_partials { 3 } else { 0 };
             start + partials + self.row(outputs, zeroing) * self.input_passes
         };
-        17 + share.cost(entry) + if self.merges { 2 } else { 0 }
+        17 + share.sum_over_worklist(entry) + if self.merges { 2 } else { 0 }
     }
 }
 
 /// Cycles of a SLIC vertex; `None` if it has more than one group of channels or a stride the
 /// vertex does not know.
 pub(crate) fn cycles(
-    context: &VertexContext,
-    machine: &Machine,
-    work: &VertexWork,
+    context: &ConvVertexContext,
+    machine: &IpuTarget,
+    work: &ConvVertexWork,
     chains: u64,
 ) -> Option<u64> {
     if work.in_groups != 1 || work.out_groups != 1 || context.innermost_stride > 2 {
         return None;
     }
-    let window = Window::new(context, chains);
+    let window = SlicVertexVariant::new(context, chains);
     let workers = machine.workers();
     let last = context.dims - 1;
     let outer: u64 = work.field[..last].iter().product();
-    let rows = Rows { count: work.batch * outer, length: work.field[last] };
+    let rows = ConvOutputRows { count: work.batch * outer, length: work.field[last] };
     let outputs = rows.count * rows.length;
     let inner = |zeroing: bool| {
-        let (most, _) = rows.extremes(workers, |share| window.worker(share, zeroing));
+        let (most, _) = rows.worker_cost_extremes(workers, |share| window.worker(share, zeroing));
         let merge = if window.merges && zeroing { 2 + 2 * outputs } else { 0 };
         most * workers + merge
     };

@@ -6,7 +6,7 @@
 
 /// Outputs of a tile: rows of equal length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Rows {
+pub(crate) struct ConvOutputRows {
     /// Rows of all batch elements.
     pub count: u64,
     /// Outputs of a row.
@@ -15,7 +15,7 @@ pub(crate) struct Rows {
 
 /// The rows and parts of rows one worker does: at most three different lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Share {
+pub(crate) struct ConvWorkerShare {
     /// Outputs in the first, perhaps partial, row.
     pub first: u64,
     /// Whole rows behind it.
@@ -26,9 +26,9 @@ pub(crate) struct Share {
     pub last: u64,
 }
 
-impl Share {
+impl ConvWorkerShare {
     /// Sum of `cost` over all entries of the work list.
-    pub(crate) fn cost(&self, cost: impl Fn(u64) -> u64) -> u64 {
+    pub(crate) fn sum_over_worklist(&self, cost: impl Fn(u64) -> u64) -> u64 {
         let part = |length: u64| if length == 0 { 0 } else { cost(length) };
         let whole = if self.whole_rows == 0 { 0 } else { self.whole_rows * cost(self.row) };
         part(self.first) + whole + part(self.last)
@@ -40,24 +40,24 @@ impl Share {
     }
 }
 
-impl Rows {
+impl ConvOutputRows {
     /// What worker `worker` of `workers` does.
-    pub(crate) fn share(&self, worker: u64, workers: u64) -> Share {
+    pub(crate) fn worker_share(&self, worker: u64, workers: u64) -> ConvWorkerShare {
         let total = self.count * self.length;
         let (begin, end) = (worker * total / workers, (worker + 1) * total / workers);
         if begin == end {
-            return Share::default();
+            return ConvWorkerShare::default();
         }
         let offset = begin % self.length;
         let first = (self.length - offset).min(end - begin);
         let rest = end - begin - first;
-        Share { first, whole_rows: rest / self.length, row: self.length, last: rest % self.length }
+        ConvWorkerShare { first, whole_rows: rest / self.length, row: self.length, last: rest % self.length }
     }
 
     /// The largest and smallest `cost` of any worker.
-    pub(crate) fn extremes(&self, workers: u64, cost: impl Fn(Share) -> u64) -> (u64, u64) {
+    pub(crate) fn worker_cost_extremes(&self, workers: u64, cost: impl Fn(ConvWorkerShare) -> u64) -> (u64, u64) {
         (0..workers)
-            .map(|worker| cost(self.share(worker, workers)))
+            .map(|worker| cost(self.worker_share(worker, workers)))
             .fold((0, u64::MAX), |(most, least), cost| (most.max(cost), least.min(cost)))
     }
 }
@@ -66,24 +66,24 @@ impl Rows {
 mod tests {
     use super::*;
 
-    fn outputs(share: Share) -> u64 {
+    fn outputs(share: ConvWorkerShare) -> u64 {
         share.first + share.whole_rows * share.row + share.last
     }
 
     #[test]
     fn workers_share_all_outputs() {
         for (count, length) in [(1, 3), (1, 6), (2, 7), (5, 13), (40, 1), (1, 100)] {
-            let rows = Rows { count, length };
-            let total: u64 = (0..6).map(|worker| outputs(rows.share(worker, 6))).sum();
+            let rows = ConvOutputRows { count, length };
+            let total: u64 = (0..6).map(|worker| outputs(rows.worker_share(worker, 6))).sum();
             assert_eq!(total, count * length);
         }
     }
 
     #[test]
     fn a_worker_may_start_inside_a_row() {
-        let rows = Rows { count: 2, length: 7 };
-        let share = rows.share(3, 6);
-        assert_eq!(share, Share { first: 2, whole_rows: 0, row: 7, last: 0 });
-        assert_eq!(rows.share(2, 6), Share { first: 3, whole_rows: 0, row: 7, last: 0 });
+        let rows = ConvOutputRows { count: 2, length: 7 };
+        let share = rows.worker_share(3, 6);
+        assert_eq!(share, ConvWorkerShare { first: 2, whole_rows: 0, row: 7, last: 0 });
+        assert_eq!(rows.worker_share(2, 6), ConvWorkerShare { first: 3, whole_rows: 0, row: 7, last: 0 });
     }
 }
