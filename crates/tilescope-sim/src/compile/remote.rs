@@ -8,7 +8,7 @@ use crate::graph::{Node, Role, TensorId};
 use crate::lower::work::{Work, WorkItem};
 use crate::lower::{code, exchange};
 use tilescope_report::units::TileRuns;
-use tilescope_report::{Category, Pass, Program, ProgramKind, StreamEnd, TileTraffic};
+use tilescope_report::{MemoryCategory, TrainingPass, ProgramNode, ProgramKind, StreamEndpoint, TileTraffic};
 
 /// Cycles before and after the transfer of a copy that no callback on the host answers: the
 /// shortest StreamCopyBegin and StreamCopyEnd of Graphcore's lightweight-profiling tutorial.
@@ -85,8 +85,8 @@ impl Maker<'_> {
         ];
         let mut items = vec![Item::HostSync { program: sync, ipu }];
         for (kind, cost) in steps {
-            let stream = StreamEnd::RemoteBuffer;
-            let program = Program { name: name.clone(), ipu: Some(ipu), stream, ..leaf(kind) };
+            let stream = StreamEndpoint::RemoteBuffer;
+            let program = ProgramNode { name: name.clone(), ipu: Some(ipu), stream, ..leaf(kind) };
             let id = self.tables.costed(program, cost, bytes);
             if kind == ProgramKind::StreamCopyMid {
                 let target = self.tables.kind;
@@ -98,7 +98,7 @@ impl Maker<'_> {
                     tile.code_bytes = if known { 0 } else { code::host_code_bytes(&tile, target) };
                     tile
                 });
-                self.tables.traffic(id, ipu, traffic, Category::HostExchangeCode);
+                self.tables.traffic(id, ipu, traffic, MemoryCategory::HostExchangeCode);
             }
             items.push(Item::Leaf(id));
         }
@@ -143,16 +143,16 @@ impl Maker<'_> {
                 let tile = TileTraffic { bytes_in: *bytes, bytes_out, ..TileTraffic::default() };
                 let code_bytes = code::host_code_bytes(&tile, target);
                 for tile in range.first..range.end {
-                    self.tables.code.add(Category::HostExchangeCode, tile, code_bytes);
+                    self.tables.code.add(MemoryCategory::HostExchangeCode, tile, code_bytes);
                 }
             }
         }
     }
 
     /// Off-chip weights that a stage reads in a pass.
-    fn weights(&self, stage: usize, pass: Pass) -> Vec<TensorId> {
+    fn weights(&self, stage: usize, pass: TrainingPass) -> Vec<TensorId> {
         let mine = self.graph.nodes.iter().filter(|node| {
-            let again = pass == Pass::Backward && node.pass == Pass::Forward;
+            let again = pass == TrainingPass::Backward && node.pass == TrainingPass::Forward;
             self.placement.stage(node.block) == stage
                 && (node.pass == pass || again && !self.tensors.again(stage).is_empty())
         });
@@ -167,8 +167,8 @@ impl Maker<'_> {
     }
 
     /// Loads the weights that live in streaming memory, before a stage's forward or backward pass.
-    pub(super) fn load_weights(&mut self, stage: usize, pass: Pass) -> Vec<Item> {
-        if pass == Pass::Update {
+    pub(super) fn load_weights(&mut self, stage: usize, pass: TrainingPass) -> Vec<Item> {
+        if pass == TrainingPass::Update {
             return Vec::new();
         }
         let ipu = self.ipu(stage);
@@ -177,8 +177,8 @@ impl Maker<'_> {
     }
 
     /// Weights from streaming memory stay until the pass is over.
-    pub(super) fn end_of_weights(&mut self, stage: usize, pass: Pass) {
-        if pass == Pass::Update {
+    pub(super) fn end_of_weights(&mut self, stage: usize, pass: TrainingPass) {
+        if pass == TrainingPass::Update {
             return;
         }
         let ipu = self.ipu(stage);

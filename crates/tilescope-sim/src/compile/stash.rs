@@ -7,7 +7,7 @@ use crate::graph::{DType, Shape, TensorId};
 use crate::lower::collective::slice_cycles;
 use crate::lower::work::{Phase, PhaseKind, Place, VertexUse, Work, WorkItem};
 use tilescope_report::units::{OperationId, TileRuns};
-use tilescope_report::{Category, Operation, Pass};
+use tilescope_report::{MemoryCategory, ModelOperation, TrainingPass};
 
 impl Maker<'_> {
     /// Copies what the backward pass needs into the stash.
@@ -40,7 +40,7 @@ impl Maker<'_> {
         if restore {
             Home { tensor, ipu, part: Part::Restored(stage) }
         } else {
-            self.tensors.home(tensor, stage, ipu, Pass::Forward)
+            self.tensors.home(tensor, stage, ipu, TrainingPass::Forward)
         }
     }
 
@@ -68,10 +68,10 @@ impl Maker<'_> {
         let operation = OperationId(self.operations.len() as u32);
         let made = self.stash_home(tensor, stage, false);
         let inputs = self.inputs(&[made]);
-        self.operations.push(Operation {
+        self.operations.push(ModelOperation {
             name: name.clone(),
             kind: word.to_string(),
-            pass: if restore { Pass::Backward } else { Pass::Forward },
+            pass: if restore { TrainingPass::Backward } else { TrainingPass::Forward },
             block: self.graph.blocks.get(self.graph.tensor(tensor).block.0).cloned(),
             ipu,
             flops: 0,
@@ -92,7 +92,7 @@ impl Maker<'_> {
             let bytes = self.bytes(tensor).map(|bytes| bytes * depth).shifted(self.offset(ipu));
             self.extras.push(Extra {
                 name: format!("{}/stash", self.graph.tensor(tensor).name),
-                category: Category::Variable,
+                category: MemoryCategory::Variable,
                 operation: Some(operation),
                 shape: format!("{depth} x {ty}"),
                 lifetime: None,

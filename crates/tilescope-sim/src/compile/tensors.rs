@@ -7,7 +7,7 @@ use crate::schedule::{Copying, Placement};
 use crate::spec::Recomputation;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use tilescope_report::Pass;
+use tilescope_report::TrainingPass;
 
 /// Which of a tensor's memories on an IPU is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,7 +41,7 @@ pub(crate) struct Boundary {
     /// Stage that receives it.
     pub to_stage: usize,
     /// Pass in which it is made.
-    pub from_pass: Pass,
+    pub from_pass: TrainingPass,
 }
 
 /// Forward nodes that the backward pass runs again, by the block before whose backward nodes they
@@ -127,10 +127,10 @@ impl Tensors {
     }
 
     /// Where a node of `stage` in `pass` finds a tensor.
-    pub(crate) fn home(&self, tensor: TensorId, stage: usize, ipu: u32, pass: Pass) -> Home {
+    pub(crate) fn home(&self, tensor: TensorId, stage: usize, ipu: u32, pass: TrainingPass) -> Home {
         let tensor = self.root(tensor);
         let key = (tensor, stage);
-        let restored = pass == Pass::Backward
+        let restored = pass == TrainingPass::Backward
             && (self.stashed.contains(&key) || self.recomputed.contains(&key));
         let part = if restored {
             Part::Restored(stage)
@@ -165,7 +165,7 @@ impl Tensors {
         placement: &Placement,
         tensor: TensorId,
         (from, to): (usize, usize),
-        from_pass: Pass,
+        from_pass: TrainingPass,
         copying: Copying,
     ) {
         let mut at = from;
@@ -194,7 +194,7 @@ impl Tensors {
     fn find_kept(&mut self, graph: &Graph, placement: &Placement, keeping: &Keeping, stage: usize) {
         let depth = keeping.stash_depths.get(stage).copied().unwrap_or(1);
         let mine = |node: &&crate::graph::Node| placement.stage(node.block) == stage;
-        let backward = graph.nodes.iter().filter(|node| node.pass == Pass::Backward).filter(mine);
+        let backward = graph.nodes.iter().filter(|node| node.pass == TrainingPass::Backward).filter(mine);
         let mut needed: BTreeMap<TensorId, BTreeSet<BlockId>> = BTreeMap::new();
         for node in backward {
             for input in node.inputs.iter().filter(|input| self.made_forward(graph, **input)) {
@@ -267,7 +267,7 @@ impl Tensors {
     /// Whether a tensor comes from the forward pass of a micro-batch.
     fn made_forward(&self, graph: &Graph, tensor: TensorId) -> bool {
         match self.producer[tensor.0] {
-            Some(producer) => graph.nodes[producer.0].pass == Pass::Forward,
+            Some(producer) => graph.nodes[producer.0].pass == TrainingPass::Forward,
             None => graph.tensor(self.root(tensor)).role == Role::Input,
         }
     }

@@ -12,7 +12,7 @@ use crate::lower::work::{Work, WorkItem};
 use crate::lower::{Lowering, code};
 use crate::ops::Shard;
 use tilescope_report::units::{OperationId, TileRuns};
-use tilescope_report::{Category, Pass, Program, ProgramKind, TileTraffic};
+use tilescope_report::{MemoryCategory, TrainingPass, ProgramNode, ProgramKind, TileTraffic};
 
 impl Maker<'_> {
     /// Puts the update of one parameter down.
@@ -62,7 +62,7 @@ impl Maker<'_> {
         }
         let end = self.tables.next_step();
         for tensor in &node.inputs {
-            let home: Home = self.tensors.home(*tensor, stage, ipu, Pass::Update);
+            let home: Home = self.tensors.home(*tensor, stage, ipu, TrainingPass::Update);
             let from = match self.graph.tensor(*tensor).role {
                 Role::State => state_first,
                 _ => first,
@@ -197,7 +197,7 @@ impl Maker<'_> {
             ..super::tables::whole_ipu(ipu, cycles, tiles)
         };
         let name = format!("{name}/crossReplicaCopy");
-        let program = Program { name, ipu: Some(ipu), ..leaf(ProgramKind::GlobalExchange) };
+        let program = ProgramNode { name, ipu: Some(ipu), ..leaf(ProgramKind::GlobalExchange) };
         let target = self.tables.kind;
         let copy = self.tables.costed(program, cost, bytes);
         // Equal steps of one IPU share their code.
@@ -212,11 +212,11 @@ impl Maker<'_> {
             messages_out: sends(*bytes, 1),
             code_bytes,
         });
-        self.tables.traffic(copy, ipu, traffic, Category::GlobalExchangeCode);
+        self.tables.traffic(copy, ipu, traffic, MemoryCategory::GlobalExchangeCode);
         if !known {
             let (control, internal) = code::collective_step_bytes(round.steps, round.ranks);
-            self.tables.code_on(Category::ControlCode, ipu, bytes, control);
-            self.tables.code_on(Category::InternalExchangeCode, ipu, bytes, internal);
+            self.tables.code_on(MemoryCategory::ControlCode, ipu, bytes, control);
+            self.tables.code_on(MemoryCategory::InternalExchangeCode, ipu, bytes, internal);
         }
         vec![Item::Leaf(sync), Item::Leaf(copy)]
     }

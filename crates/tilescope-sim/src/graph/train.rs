@@ -3,7 +3,7 @@
 use super::builder::{GraphBuilder, GraphError};
 use super::{Graph, Node, Role, Tensor, TensorId, TensorType};
 use crate::ops::{Accumulate, BinaryOp, Operator, Optimizer, Scale};
-use tilescope_report::Pass;
+use tilescope_report::TrainingPass;
 
 /// What an operator sees while it is differentiated.
 pub struct Backward<'a> {
@@ -140,7 +140,7 @@ fn differentiate(
     trained: &[bool],
 ) -> Result<Vec<(TensorId, TensorId)>, GraphError> {
     let output_gradients: Vec<_> = node.outputs.iter().map(|output| gradients[output.0]).collect();
-    builder.at(Pass::Backward, node.block);
+    builder.at(TrainingPass::Backward, node.block);
     let mut backward = Backward { node, output_gradients: &output_gradients, trained, builder };
     let gradients = node.operator.differentiate(&mut backward)?;
     let of_inputs = node.inputs.iter().zip(gradients);
@@ -175,14 +175,14 @@ fn accumulate(
         let (accumulator, name) = match gradients[input.0] {
             Some(accumulator) => (accumulator, format!("{}/accumulate", node.name)),
             None => {
-                builder.at(Pass::Backward, tensor.block);
+                builder.at(TrainingPass::Backward, tensor.block);
                 let name = format!("Accum___{}", tensor.name);
                 let accumulator = builder.tensor(&name, tensor.ty.clone(), Role::Accumulator);
                 first_uses.push((input, accumulator));
                 (accumulator, format!("{}/accumulate", tensor.name))
             }
         };
-        builder.at(Pass::Backward, node.block);
+        builder.at(TrainingPass::Backward, node.block);
         builder.apply_all(&name, Accumulate::default(), &[accumulator, gradient])?;
         builder.run_early(gradient);
     }
@@ -218,7 +218,7 @@ fn update(
     for parameter in parameters {
         let Some(source) = gradients[parameter.0] else { continue };
         let tensor = builder.graph().tensor(parameter).clone();
-        builder.at(Pass::Update, tensor.block);
+        builder.at(TrainingPass::Update, tensor.block);
         let mut operands = vec![parameter, source];
         for (state, dtype) in optimizer.states(accumulate) {
             let name = format!("{state}___{}", tensor.name);

@@ -9,7 +9,7 @@ use super::layout::{Layout, Order};
 use super::work::{Phase, Place, Temporary, Work};
 use crate::graph::{DType, TensorId};
 use crate::planner::ranges::gcd;
-use tilescope_report::Category;
+use tilescope_report::MemoryCategory;
 use tilescope_report::units::TileRuns;
 
 /// The copy vertex for pieces of `contiguous` elements: 8-byte pieces can be copied a double word
@@ -110,7 +110,7 @@ impl Lowering<'_> {
         let phases = work.items.len();
         work.temporaries.push(Temporary {
             name: format!("{name}/rearranged"),
-            category: Category::Rearrangement,
+            category: MemoryCategory::Rearrangement,
             bytes,
             place: Place::Any,
             live: 0..phases + 1,

@@ -11,7 +11,7 @@ use super::work::{Phase, Place, Temporary, Work, WorkItem};
 use crate::graph::{Node, TensorId};
 use crate::ops::{Product, Sizes};
 use crate::planner::estimate::elementwise::dynamic_slice;
-use tilescope_report::Category;
+use tilescope_report::MemoryCategory;
 use tilescope_report::units::TileRuns;
 
 /// Dimension of a layer `x[m,k] . w[k,n]` that is cut.
@@ -118,7 +118,7 @@ impl Lowering<'_> {
         let end = body.phases().len();
         body.temporaries.extend(temporaries.into_iter().map(|(name, bytes, from)| Temporary {
             name,
-            category: Category::Variable,
+            category: MemoryCategory::Variable,
             bytes,
             place: Place::Any,
             live: from..end,

@@ -9,7 +9,7 @@ use crate::lower::layout::{Layout, Order};
 use crate::lower::reduce::{self, Dim, Operation, Reduction, ResultUse};
 use crate::lower::work::{Phase, Place, Temporary, Work};
 use crate::lower::{LowerError, Lowering};
-use tilescope_report::Category;
+use tilescope_report::MemoryCategory;
 use tilescope_report::units::TileRuns;
 
 /// A tensor on the tiles, seen as rows along some axes: one value belongs to each row.
@@ -124,7 +124,7 @@ impl Rows {
         work.push_some(exchange::phase(name, &needed, &sent, (2, 2), lowering.tiles, speed));
         work.temporaries.push(Temporary {
             name: format!("{name}/broadcast"),
-            category: Category::Message,
+            category: MemoryCategory::Message,
             bytes: needed,
             place: Place::Any,
             live: start..work.phases().len() + 1,
@@ -162,7 +162,7 @@ pub(crate) fn softmax(
 pub(crate) fn keep(work: &mut Work, name: &str, bytes: TileRuns<u64>, start: usize) {
     work.temporaries.push(Temporary {
         name: name.to_string(),
-        category: Category::Variable,
+        category: MemoryCategory::Variable,
         bytes,
         place: Place::Any,
         live: start..work.phases().len(),

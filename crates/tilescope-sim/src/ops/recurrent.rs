@@ -11,7 +11,7 @@ use crate::lower::recurrent::{Cell, Layer, Lowered, STATE_GRAIN};
 use crate::lower::work::{Place, Temporary, Work};
 use crate::lower::{Lives, LowerError, Lowering};
 use crate::planner::{Machine, Pass, PlanOptions};
-use tilescope_report::Category;
+use tilescope_report::MemoryCategory;
 use tilescope_report::units::TileRuns;
 
 /// A layer of some cell.
@@ -192,7 +192,7 @@ impl Operator for RecurrentGradient {
         }
         work.temporaries.push(Temporary {
             name: "bwdIntermediates".to_string(),
-            category: Category::Variable,
+            category: MemoryCategory::Variable,
             bytes: lowered.unit_gradients(),
             place: Place::Any,
             live: start..work.phases().len(),

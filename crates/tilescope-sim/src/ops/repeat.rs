@@ -5,7 +5,7 @@ use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
 use crate::lower::reduce::Operation;
 use crate::lower::work::{Place, Temporary, Work};
 use crate::lower::{LowerError, Lowering, elementwise, exchange};
-use tilescope_report::Category;
+use tilescope_report::MemoryCategory;
 
 /// Each value of the operand for all elements along the axes it does not have.
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ impl Operator for Repeat {
         work.push(elementwise::cast("Repeat/OnTileCopy", dtype, dtype, &layout.elements));
         work.temporaries.push(Temporary {
             name: "Repeat/values".to_string(),
-            category: Category::Message,
+            category: MemoryCategory::Message,
             bytes: needed,
             place: Place::Any,
             live: 0..work.phases().len(),

@@ -18,7 +18,7 @@ use host::Host;
 use std::collections::BTreeSet;
 use sums::Sums;
 use tilescope_report::units::{CycleRange, ProgramId, StepId};
-use tilescope_report::{Mark, MarkKind, Pass, Step, StepOnIpu};
+use tilescope_report::{TraceMark, MarkKind, TrainingPass, ExecutionStep, StepOnIpu};
 
 /// Takes the executed steps in program order, and the marks once their last step is out.
 pub trait Sink {
@@ -38,13 +38,13 @@ pub trait Sink {
     ///
     /// # Errors
     /// Whatever the sink reports; the run stops.
-    fn step(&mut self, step: &Step) -> Result<(), Self::Error>;
+    fn step(&mut self, step: &ExecutionStep) -> Result<(), Self::Error>;
 
     /// Takes a mark.
     ///
     /// # Errors
     /// Whatever the sink reports; the run stops.
-    fn mark(&mut self, mark: &Mark) -> Result<(), Self::Error>;
+    fn mark(&mut self, mark: &TraceMark) -> Result<(), Self::Error>;
 
     /// Hears how much of the run is done, 0 to 1.
     fn progress(&mut self, share: f64) {
@@ -87,12 +87,12 @@ pub fn rehearse(compiled: &Compiled, spec: &Spec) -> Rehearsal {
             self.0 += steps;
         }
 
-        fn step(&mut self, step: &Step) -> Result<(), Self::Error> {
+        fn step(&mut self, step: &ExecutionStep) -> Result<(), Self::Error> {
             self.0 += step.ipus.len() as u64;
             Ok(())
         }
 
-        fn mark(&mut self, _: &Mark) -> Result<(), Self::Error> {
+        fn mark(&mut self, _: &TraceMark) -> Result<(), Self::Error> {
             Ok(())
         }
     }
@@ -133,7 +133,7 @@ fn run_from<S: Sink>(
         sink,
         costs: Costs::new(compiled),
         sums: Sums::default(),
-        step: Step { program: ProgramId(0), ipus: Vec::new() },
+        step: ExecutionStep { program: ProgramId(0), ipus: Vec::new() },
         clocks: Clocks::new(ipus),
         host: Host::new(spec, input_bytes, samples_ready),
         loaded: BTreeSet::new(),
@@ -180,7 +180,7 @@ struct Runner<'a, S> {
     costs: Costs,
     sums: Sums,
     /// The step being handed over; kept, so that steps take no memory from the heap.
-    step: Step,
+    step: ExecutionStep,
     clocks: Clocks,
     host: Host,
     /// Copies from the host whose next micro-batch is on the I/O tiles already.
@@ -199,7 +199,7 @@ impl<'a, S: Sink> Runner<'a, S> {
         &mut self,
         kind: MarkKind,
         label: &str,
-        pass: Option<Pass>,
+        pass: Option<TrainingPass>,
         index: u64,
         start: &Place,
     ) -> Result<(), S::Error> {
@@ -213,7 +213,7 @@ impl<'a, S: Sink> Runner<'a, S> {
         kind: MarkKind,
         label: &str,
         ipu: Option<u32>,
-        pass: Option<Pass>,
+        pass: Option<TrainingPass>,
         index: u64,
         start: &Place,
         end_cycle: u64,
@@ -221,7 +221,7 @@ impl<'a, S: Sink> Runner<'a, S> {
         if self.next == start.step {
             return Ok(());
         }
-        self.sink.mark(&Mark {
+        self.sink.mark(&TraceMark {
             kind,
             label: label.to_string(),
             ipu,
@@ -330,7 +330,7 @@ impl<'a, S: Sink> Runner<'a, S> {
     }
 
     fn update(&mut self, stage: usize, index: u64) -> Result<(), S::Error> {
-        match self.compiled.fragment(stage, Pass::Update) {
+        match self.compiled.fragment(stage, TrainingPass::Update) {
             Some(fragment) => self.fragment(fragment, MarkKind::Update, index),
             None => Ok(()),
         }
@@ -384,7 +384,7 @@ impl<'a, S: Sink> Runner<'a, S> {
             }
         }
         for copy in compiled.link_copies.iter().filter(|_| slot.copies) {
-            let works = |(stage, pass): &(usize, Pass)| {
+            let works = |(stage, pass): &(usize, TrainingPass)| {
                 slot.turns.iter().any(|turn| (turn.stage, turn.pass) == (*stage, *pass))
             };
             if copy.after.is_empty() || copy.after.iter().any(works) {
@@ -415,7 +415,7 @@ impl<'a, S: Sink> Runner<'a, S> {
         if let Some(fragment) = self.compiled.fragment(turn.stage, turn.pass) {
             self.fragment(fragment, MarkKind::Stage, batch)?;
         }
-        if turn.pass == Pass::Backward && schedule.update == Update::PerMicroBatch {
+        if turn.pass == TrainingPass::Backward && schedule.update == Update::PerMicroBatch {
             self.update(turn.stage, batch)?;
         }
         Ok(())
@@ -468,7 +468,7 @@ impl<'a, S: Sink> Runner<'a, S> {
 
 /// The turn of a slot that a host copy belongs to.
 fn forward<'a>(slot: &'a Slot, copy: &HostCopy) -> Option<&'a Turn> {
-    slot.turns.iter().find(|turn| turn.stage == copy.stage && turn.pass == Pass::Forward)
+    slot.turns.iter().find(|turn| turn.stage == copy.stage && turn.pass == TrainingPass::Forward)
 }
 
 #[cfg(test)]

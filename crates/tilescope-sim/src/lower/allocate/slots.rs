@@ -5,7 +5,7 @@ use crate::lower::code::is_executable;
 use crate::lower::work::Place;
 use std::collections::HashMap;
 use std::ops::Range;
-use tilescope_report::Category;
+use tilescope_report::MemoryCategory;
 use tilescope_report::units::TileRuns;
 
 /// The order in which variables of a tile are placed.
@@ -30,7 +30,7 @@ const UNEVEN_RUNS: usize = 256;
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
     /// What it is for.
-    pub category: Category,
+    pub category: MemoryCategory,
     /// What its vertices need of its place.
     pub place: Place,
     /// When it is placed.
@@ -76,7 +76,7 @@ impl Slot {
 /// Puts variables into slots, in the order of the first variable of each.
 pub(crate) fn slots(variables: &[Wanted]) -> Vec<Slot> {
     let mut slots: Vec<Slot> = Vec::new();
-    let mut alike: HashMap<(Category, Place, (usize, u32)), Vec<usize>> = HashMap::new();
+    let mut alike: HashMap<(MemoryCategory, Place, (usize, u32)), Vec<usize>> = HashMap::new();
     // Variables that begin earlier come first, so that a slot's lives are in order.
     let mut order: Vec<usize> = (0..variables.len()).collect();
     order.sort_by_key(|at| variables[*at].lifetime.as_ref().map(|life| life.start));

@@ -8,7 +8,7 @@ use crate::lower::constants::PIECE_GATHER_CYCLES;
 use crate::lower::work::Place;
 use crate::planner::ranges::gcd;
 use crate::planner::{Pass as PlanPass, Plan};
-use tilescope_report::Category;
+use tilescope_report::MemoryCategory;
 
 /// More users than this, and an operand in another layout is rearranged once before it is sent
 /// to them (poplibs `Convolution.cpp` inViewMaxBroadcastDests).
@@ -44,7 +44,7 @@ impl Pass<'_> {
         if transposed {
             let name = format!("{}/WeightsTranspose", self.name);
             let live = transposed_at..from + 1;
-            self.builder.temporary_until(name, Category::Rearrangement, false, live, &stored);
+            self.builder.temporary_until(name, MemoryCategory::Rearrangement, false, live, &stored);
         }
         self.add_rearranged(operand, name, from, bytes);
     }
@@ -331,7 +331,7 @@ impl Pass<'_> {
         rearrange::relocate(&mut self.builder, self.machine, &name, data_type, &shares, false);
         let interleaved = result_place(self.plan) == Place::Interleaved;
         let result = result_shares(self.plan);
-        self.builder.temporary(name, Category::Variable, interleaved, made, &result);
+        self.builder.temporary(name, MemoryCategory::Variable, interleaved, made, &result);
     }
 }
 

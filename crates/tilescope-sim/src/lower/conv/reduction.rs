@@ -6,7 +6,7 @@ use super::pass::Pass;
 use crate::graph::DType;
 use crate::planner::candidates::Method;
 use crate::planner::estimate::reduce::{self, Stage};
-use tilescope_report::Category;
+use tilescope_report::MemoryCategory;
 
 impl Pass<'_> {
     /// Stages of the reduction, or the cast where there is one partial sum per output. Partial
@@ -29,7 +29,7 @@ impl Pass<'_> {
             let interleaved = matches!(method, Method::Amp { .. } | Method::Slic { .. });
             let bytes: Vec<u64> = made.iter().map(|made| made * partials.bytes()).collect();
             let name = format!("{}/partials", self.name);
-            self.builder.temporary(name, Category::Variable, interleaved, partials_at, &bytes);
+            self.builder.temporary(name, MemoryCategory::Variable, interleaved, partials_at, &bytes);
         }
     }
 
@@ -95,7 +95,7 @@ impl Pass<'_> {
         self.builder.compute(name.clone(), &cycles, vertices);
         self.builder.temporary(
             format!("{name}/message"),
-            Category::Message,
+            MemoryCategory::Message,
             false,
             start,
             &buffers,

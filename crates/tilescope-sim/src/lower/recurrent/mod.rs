@@ -21,7 +21,7 @@ use crate::planner::{
 };
 use std::sync::Arc;
 use step::Step;
-use tilescope_report::Category;
+use tilescope_report::MemoryCategory;
 use tilescope_report::units::TileRuns;
 
 /// What a layer computes in each step.
@@ -330,7 +330,7 @@ impl<'a> Lowered<'a> {
         let place = result_place(&plans.update);
         let name = "weightsDelta".to_string();
         let live = end - 2..end;
-        work.temporaries.push(Temporary { name, category: Category::Variable, bytes, place, live });
+        work.temporaries.push(Temporary { name, category: MemoryCategory::Variable, bytes, place, live });
         work
     }
 
@@ -354,7 +354,7 @@ impl<'a> Lowered<'a> {
             });
             temporaries.extend(weights.map(|bytes| Temporary {
                 name: "PreArrangeWeights".to_string(),
-                category: Category::Rearrangement,
+                category: MemoryCategory::Rearrangement,
                 bytes,
                 place: Place::Any,
                 live: start.saturating_sub(1)..start + phases,
