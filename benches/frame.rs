@@ -6,14 +6,14 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use egui::{Context, Event, Key, Modifiers, MouseWheelUnit, Pos2, RawInput, Rect, Vec2, pos2};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use tilescope_analysis::compare::Alignment;
-use tilescope_analysis::find::{Catalogue, Query, find};
-use tilescope_gui::app::App;
-use tilescope_gui::{Opened, theme, view_names};
+use tilescope_analysis::compare::ReportAlignment;
+use tilescope_analysis::find::{SearchCatalogue, SearchQuery, find};
+use tilescope_gui::app::TilescopeApp;
+use tilescope_gui::{OpenReport, theme, view_names};
 use tilescope_report::units::{OperationId, TileRange, TileRuns, VertexTypeId};
 use tilescope_report::{
-    Category, MarkKind, Operation, Pass, ProgramKind, ReportBuilder, Step, TileTraffic,
-    VertexGroup, VertexType,
+    MemoryCategory, MarkKind, ModelOperation, TrainingPass, ProgramKind, ReportBuilder, ExecutionStep, TileTraffic,
+    VertexGroup, VertexTypeInfo,
 };
 
 const IPUS: u32 = 64;
@@ -29,7 +29,7 @@ fn write_report(directory: &Path) {
         let value = move |tile: u32| 200 + (u64::from(tile) * 2_654_435_761 + salt * 97) % 800;
         TileRuns::from_tiles(0, (0..all).map(move |tile| Some(value(tile))))
     };
-    let kind = VertexType {
+    let kind = VertexTypeInfo {
         name: "poplin::ConvPartial1x1Out".to_owned(),
         code_bytes: 400,
         state_bytes: 24,
@@ -62,10 +62,10 @@ fn write_report(directory: &Path) {
             // Each reads what the layer before has left on its IPU and on the one beside it.
             let above = |ipu: u32| layer.checked_sub(1).map(|l| l as u32 * IPUS + ipu % IPUS);
             let inputs = [above(ipu), above(ipu + 1)].into_iter().flatten().map(OperationId);
-            report.parts.operations.push(Operation {
+            report.parts.operations.push(ModelOperation {
                 name: format!("{name}/{ipu}"),
                 kind: "conv2d".to_owned(),
-                pass: Pass::Forward,
+                pass: TrainingPass::Forward,
                 block: Some(format!("B{ipu}")),
                 ipu,
                 flops: 1_000_000 * (layer + 1),
@@ -75,7 +75,7 @@ fn write_report(directory: &Path) {
             });
             let first = ipu * TILES;
             let tiles = first..first + TILES - 17 * layer as u32;
-            report.variable(&format!("{name}/{ipu}/out"), Category::Variable, tiles, 900, None);
+            report.variable(&format!("{name}/{ipu}/out"), MemoryCategory::Variable, tiles, 900, None);
         }
     }
     let sync = report.program(ProgramKind::Sync, "External");
@@ -86,7 +86,7 @@ fn write_report(directory: &Path) {
         let program = programs[(index as usize) % programs.len()];
         let ipus = 0..IPUS;
         let ipus = ipus.map(|ipu| report.bar(ipu, at..at + 300 + (index * 37) % 900)).collect();
-        report.steps.push(Step { program, ipus });
+        report.steps.push(ExecutionStep { program, ipus });
         at += 1_200;
     }
     report.mark(MarkKind::Run, "Engine::run #0", 0..4_000);
@@ -104,7 +104,7 @@ fn input(frame: u64, events: Vec<Event>) -> RawInput {
 }
 
 /// Layout and tessellation of one frame, as the window does them.
-fn frame(context: &Context, app: &mut App, number: u64) -> Duration {
+fn frame(context: &Context, app: &mut TilescopeApp, number: u64) -> Duration {
     let keys = [Key::W, Key::D, Key::W, Key::A, Key::S, Key::D];
     let key = keys[(number / 4) as usize % keys.len()];
     let pressed = |pressed| Event::Key {
@@ -141,16 +141,16 @@ fn wanted(what: &str) -> bool {
 }
 
 /// The report, written once into a directory that must outlive it.
-fn opened() -> (Opened, tempfile::TempDir) {
+fn opened() -> (OpenReport, tempfile::TempDir) {
     let directory = tempfile::tempdir().expect("temporary directory");
     write_report(directory.path());
-    (Opened::read(directory.path()).expect("opens"), directory)
+    (OpenReport::read(directory.path()).expect("opens"), directory)
 }
 
 /// Quantiles of the frames of an app, and criterion's word on them.
-fn measure(criterion: &mut Criterion, what: &str, context: &Context, app: &mut App) {
+fn measure(criterion: &mut Criterion, what: &str, context: &Context, app: &mut TilescopeApp) {
     let mut number = 0;
-    let mut next = |app: &mut App| {
+    let mut next = |app: &mut TilescopeApp| {
         number += 1;
         frame(context, app, number)
     };
@@ -177,7 +177,7 @@ fn frames(criterion: &mut Criterion) {
     for view in view_names().into_iter().filter(|view| wanted(view)) {
         let context = Context::default();
         theme::install(&context);
-        let mut app = App::detached(&context, Some(opened.clone()));
+        let mut app = TilescopeApp::detached(&context, Some(opened.clone()));
         app.show_view(view);
         measure(criterion, view, &context, &mut app);
     }
@@ -193,7 +193,7 @@ fn comparisons(criterion: &mut Criterion) {
         }
         let context = Context::default();
         theme::install(&context);
-        let mut app = App::detached(&context, Some(source.clone()));
+        let mut app = TilescopeApp::detached(&context, Some(source.clone()));
         app.compare(target.clone());
         app.show_view(view);
         measure(criterion, &what, &context, &mut app);
@@ -207,7 +207,7 @@ fn alignment(criterion: &mut Criterion) {
     }
     let ((source, _source), (target, _target)) = (opened(), opened());
     criterion.bench_function("alignment of two reports of 64 IPUs", |bencher| {
-        bencher.iter(|| Alignment::read(&source.report, &target.report).expect("aligns"));
+        bencher.iter(|| ReportAlignment::read(&source.report, &target.report).expect("aligns"));
     });
 }
 
@@ -218,14 +218,14 @@ fn search(criterion: &mut Criterion) {
     }
     let (opened, _directory) = opened();
     let report = &opened.report;
-    let query: Query = "Convolve".parse().expect("a query");
+    let query: SearchQuery = "Convolve".parse().expect("a query");
     criterion.bench_function("first search of 64 IPUs by name", |bencher| {
         bencher.iter(|| {
-            let all = Catalogue::read(report).expect("reads");
+            let all = SearchCatalogue::read(report).expect("reads");
             find(report, &all, &query).expect("finds")
         });
     });
-    let all = Catalogue::read(report).expect("reads");
+    let all = SearchCatalogue::read(report).expect("reads");
     criterion.bench_function("search of 64 IPUs by name", |bencher| {
         bencher.iter(|| find(report, &all, &query).expect("finds"));
     });

@@ -32,7 +32,7 @@ impl Loop {
         Self { report, clock: 0, noise: 1 }
     }
 
-    fn step(&mut self, number: u64) -> Step {
+    fn step(&mut self, number: u64) -> ExecutionStep {
         let program = ProgramId((number % PROGRAMS) as u32);
         let kind = self.report.parts.programs[program.index()].kind;
         self.noise = self.noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -51,7 +51,7 @@ impl Loop {
             bar
         };
         let ipus = (0..self.report.parts.target.ipus_per_replica).map(bar).collect();
-        Step { program, ipus }
+        ExecutionStep { program, ipus }
     }
 }
 

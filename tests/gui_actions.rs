@@ -15,7 +15,7 @@ use gui_support::{Variant, link, says, settle, window};
 use std::path::Path;
 use tilescope_gui::action::actions;
 use tilescope_gui::session::Selection;
-use tilescope_gui::{Look, Opened, PaletteChoice, Theme};
+use tilescope_gui::{AppearancePrefs, OpenReport, PaletteChoice, Theme};
 use tilescope_report::units::{ByteUnits, ProgramId, VariableId};
 
 #[test]
@@ -26,7 +26,7 @@ fn every_action_is_reached_by_the_palette_and_explained() {
         settle(&mut window);
         window.get_by_label("What do you want to do?").type_text(action.title);
         settle(&mut window);
-        let words = action.words(&window.state().session().prefs);
+        let words = action.menu_text(&window.state().session().prefs);
         let entry = window.query_by_role_and_label(Role::MenuItem, &words);
         assert!(entry.is_some(), "{} is in the palette", action.name);
         assert!(!action.help.is_empty(), "{} is explained", action.name);
@@ -44,7 +44,7 @@ fn every_key_of_the_table_is_in_the_list_of_keys() {
     window.key_press(Key::F1);
     settle(&mut window);
     for action in actions() {
-        let keys = action.keys_text(&window.state().session().prefs);
+        let keys = action.shortcut_text(&window.state().session().prefs);
         if !keys.is_empty() {
             assert!(says(&window, &keys), "{}: {keys}", action.name);
         }
@@ -110,7 +110,7 @@ fn statistics_of_any_selection_are_a_key_away() {
         choose(&mut session.selection);
         window.key_press_modifiers(Modifiers::CTRL, Key::I);
         settle(&mut window);
-        let text = window.state().session().page.as_ref().unwrap().finder.text.clone();
+        let text = window.state().session().page.as_ref().unwrap().search.text.clone();
         assert!(text.starts_with(query), "{text}");
         for words in [totals, "Count", "Standard deviation"] {
             assert!(says(&window, words), "{text}: {words}");
@@ -135,7 +135,7 @@ fn save(window: &mut gui_support::Window, choice: &str, path: &Path) {
     window.get_by_role_and_label(Role::Button, "Save").click_accesskit();
     for _ in 0..3_000 {
         window.step();
-        if path.is_file() && window.state().session().savings.is_empty() {
+        if path.is_file() && window.state().session().exports.is_empty() {
             return settle(window);
         }
         std::thread::sleep(std::time::Duration::from_millis(10));
@@ -158,9 +158,9 @@ fn a_window_with_other_preferences_is_drawn_by_the_command_line() {
     ];
     let mut seen = Vec::new();
     for (units, palette, text_percent, theme) in looks {
-        let opened = Opened::read(directory.path()).unwrap();
+        let opened = OpenReport::read(directory.path()).unwrap();
         let mut window = gui_support::opened_window(opened, "memory", Vec2::new(1200.0, 800.0));
-        let look = Look { units, palette, text_percent, ..Look::default() };
+        let look = AppearancePrefs { units, palette, text_percent, ..AppearancePrefs::default() };
         window.state_mut().session_mut().prefs.look = look;
         look.apply(&window.ctx);
         window.ctx.set_theme(theme);
@@ -203,5 +203,5 @@ fn a_window_with_other_preferences_is_drawn_by_the_command_line() {
             seen.extend(bytes.into_iter().next());
         }
     }
-    Look::default().choose();
+    AppearancePrefs::default().apply_to_process();
 }

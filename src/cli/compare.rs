@@ -1,19 +1,19 @@
 //! `compare`: two reports side by side, and a gate for jobs that watch cycles and memory.
 
-use super::{CliError, Command, json_argument, open_path};
+use super::{CliError, CliCommand, json_argument, open_path};
 use clap::{Arg, ArgMatches};
 use serde_json::{Map, Value};
 use std::io::Write;
 use tilescope_analysis::compare::{
-    Alignment, COMPARISONS, Cell, Sides, Table, comparison, differences, table_named,
+    ReportAlignment, COMPARISONS, ComparisonCell, ComparedReports, ComparisonTable, comparison, differences, table_named,
 };
-use tilescope_analysis::summary::{Summary, summary};
-use tilescope_analysis::tables::Rows;
+use tilescope_analysis::summary::{ReportSummary, summary};
+use tilescope_analysis::tables::TableRows;
 use tilescope_report::units::grouped;
 use tilescope_report::{Report, ReportError};
 
 /// `tilescope compare`
-pub(super) const COMMAND: Command = Command { name: "compare", arguments, run };
+pub(super) const COMMAND: CliCommand = CliCommand { name: "compare", arguments, run };
 
 /// Rows of a table that are printed where the user names no number.
 const DEFAULT_LIMIT: &str = "20";
@@ -77,8 +77,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     }
     let path = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
     let (source, target) = (open_path(path("source"))?, open_path(path("target"))?);
-    let alignment = Alignment::read(&source, &target).map_err(failed)?;
-    let sides = Sides { source: &source, target: &target, alignment: &alignment };
+    let alignment = ReportAlignment::read(&source, &target).map_err(failed)?;
+    let sides = ComparedReports { source: &source, target: &target, alignment: &alignment };
     let limit = matches.get_one::<usize>("limit").copied().filter(|limit| *limit > 0);
     let limit = limit.unwrap_or(usize::MAX);
     let mut views: Map<String, Value> = Map::new();
@@ -109,16 +109,16 @@ pub(super) fn rows(
     target: &str,
     view: &str,
     table: Option<&str>,
-) -> Result<Rows, CliError> {
+) -> Result<TableRows, CliError> {
     let target = open_path(target)?;
     let Some(one) = comparison(view) else {
         return Err(CliError::Usage(format!("there is no view {view:?} to compare")));
     };
     let tables = differences(source, &target, one).map_err(failed)?;
-    table_named(&tables, table).map(Table::as_rows).map_err(CliError::Usage)
+    table_named(&tables, table).map(ComparisonTable::as_rows).map_err(CliError::Usage)
 }
 
-fn cut(table: &mut Table, limit: usize) {
+fn cut(table: &mut ComparisonTable, limit: usize) {
     table.complete &= table.rows.len() <= limit;
     table.rows.truncate(limit);
 }
@@ -126,13 +126,13 @@ fn cut(table: &mut Table, limit: usize) {
 /// Widest first column; longer names are cut in front, where they differ least.
 const NAME_WIDTH: usize = 56;
 
-fn print(table: &Table, limit: usize, output: &mut dyn Write) -> Result<(), CliError> {
+fn print(table: &ComparisonTable, limit: usize, output: &mut dyn Write) -> Result<(), CliError> {
     if table.rows.is_empty() {
         return Ok(());
     }
     writeln!(output, "{}", table.title)?;
     let shown = &table.rows[..table.rows.len().min(limit)];
-    let cell = |side: &Option<Cell>| side.as_ref().map_or_else(|| "-".to_owned(), Cell::text);
+    let cell = |side: &Option<ComparisonCell>| side.as_ref().map_or_else(|| "-".to_owned(), ComparisonCell::text);
     let mut lines = vec![[table.column, "Source", "Target", "Diff"].map(str::to_owned)];
     for row in shown.iter().chain(&table.total) {
         let name = format!("{:1$}{2}", "", row.depth as usize * 2, row.name);
@@ -175,7 +175,7 @@ fn elided(name: &str) -> String {
 fn gate(source: &Report, target: &Report, percent: f64) -> Result<(), CliError> {
     let (before, after) = (summary(source).map_err(failed)?, summary(target).map_err(failed)?);
     let mut problems = Vec::new();
-    let cycles = |of: &Summary| of.execution.as_ref().map(|run| run.total_cycles);
+    let cycles = |of: &ReportSummary| of.execution.as_ref().map(|run| run.total_cycles);
     match (cycles(&before), cycles(&after)) {
         (Some(before), Some(after)) => problems.extend(worse("cycles", before, after, percent)),
         (Some(_), None) => problems.push("the target was not executed".to_owned()),

@@ -1,6 +1,6 @@
 //! `export`: a view of a report as a picture, or one of its tables, without a display.
 
-use super::{CliError, Command, compare, open_report};
+use super::{CliError, CliCommand, compare, open_report};
 use clap::{Arg, ArgAction, ArgMatches};
 use std::io::Write;
 use tilescope_analysis::save::write_whole;
@@ -8,7 +8,7 @@ use tilescope_analysis::tables::{self, TABLES};
 use tilescope_report::units::ByteUnits;
 
 /// `tilescope export`
-pub(super) const COMMAND: Command = Command { name: "export", arguments, run };
+pub(super) const COMMAND: CliCommand = CliCommand { name: "export", arguments, run };
 
 /// Names of the palettes; a build without pictures knows them too, so that it can say that.
 const PALETTES: [&str; 2] = ["classic", "colour-blind-safe"];
@@ -158,8 +158,8 @@ fn picture(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError>
     let file = text("output").map_or_else(|| format!("{view}.{ending}"), str::to_string);
     let theme = if text("theme") == Some("dark") { gui::Theme::Dark } else { gui::Theme::Light };
     let look = look(matches);
-    look.choose();
-    let export = gui::Export {
+    look.apply_to_process();
+    let export = gui::PictureOptions {
         view,
         compare: text("compare").map(std::path::Path::new),
         at: text("at"),
@@ -176,18 +176,18 @@ fn picture(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError>
 
 /// Units, colours and text size that the user asks for.
 #[cfg(feature = "gui")]
-fn look(matches: &ArgMatches) -> tilescope_gui::Look {
-    use tilescope_gui::{Look, PaletteChoice};
+fn look(matches: &ArgMatches) -> tilescope_gui::AppearancePrefs {
+    use tilescope_gui::{AppearancePrefs, PaletteChoice};
     let named = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
     let (units, palette) = (named("units"), named("palette"));
-    Look {
+    AppearancePrefs {
         units: ByteUnits::ALL.into_iter().find(|one| one.name() == units).unwrap_or_default(),
         palette: PaletteChoice::ALL
             .into_iter()
             .find(|one| one.name() == palette)
             .unwrap_or_default(),
         text_percent: matches.get_one::<u16>("text-size").copied().unwrap_or(100),
-        ..Look::default()
+        ..AppearancePrefs::default()
     }
 }
 

@@ -1,15 +1,15 @@
 //! `find`: things of a report by name, and by a small typed filter.
 
-use super::{CliError, Command, json_argument, open_report, report_argument};
+use super::{CliError, CliCommand, json_argument, open_report, report_argument};
 use clap::{Arg, ArgMatches, value_parser};
 use serde_json::{Value, json};
 use std::io::Write;
-use tilescope_analysis::find::{Catalogue, Found, Query, find};
+use tilescope_analysis::find::{SearchCatalogue, SearchResults, SearchQuery, find};
 use tilescope_report::ReportError;
 use tilescope_report::units::{binary_bytes, grouped};
 
 /// `tilescope find`
-pub(super) const COMMAND: Command = Command { name: "find", arguments, run };
+pub(super) const COMMAND: CliCommand = CliCommand { name: "find", arguments, run };
 
 const QUERIES: &str = "\
 Words must occur in the name, in any case; /conv[0-9]+/ is a regular expression, \"two words\" keeps
@@ -41,14 +41,14 @@ fn arguments(command: clap::Command) -> clap::Command {
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let text = matches.get_one::<String>("query").map_or("", String::as_str);
-    let query: Query = text.parse().map_err(|error: tilescope_analysis::find::QueryError| {
+    let query: SearchQuery = text.parse().map_err(|error: tilescope_analysis::find::SearchQueryError| {
         let pointer = " ".repeat(error.at);
         CliError::Usage(format!("{}\n  {text}\n  {pointer}^", error.problem))
     })?;
     let limit = matches.get_one::<usize>("limit").copied().unwrap_or(50);
     let report = open_report(matches)?;
     let failed = |error: ReportError| CliError::Failed(error.to_string());
-    let all = Catalogue::read(&report).map_err(failed)?;
+    let all = SearchCatalogue::read(&report).map_err(failed)?;
     let found = find(&report, &all, &query).map_err(failed)?;
     if matches.get_flag("json") {
         let text = serde_json::to_string_pretty(&json(&query, &found, limit))
@@ -59,7 +59,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     print(&found, limit, output)
 }
 
-fn json(query: &Query, found: &Found, limit: usize) -> Value {
+fn json(query: &SearchQuery, found: &SearchResults, limit: usize) -> Value {
     let hits = found.hits.iter().take(limit).map(|hit| {
         json!({
             "list": hit.thing.source(),
@@ -80,7 +80,7 @@ fn json(query: &Query, found: &Found, limit: usize) -> Value {
     })
 }
 
-fn print(found: &Found, limit: usize, output: &mut dyn Write) -> Result<(), CliError> {
+fn print(found: &SearchResults, limit: usize, output: &mut dyn Write) -> Result<(), CliError> {
     if found.hits.is_empty() {
         writeln!(output, "Nothing in this report fits that.")?;
     }

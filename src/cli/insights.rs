@@ -1,12 +1,12 @@
 //! `insights`: what is worth doing about a program.
 
-use super::{CliError, Command, json_argument, open_report, report_argument};
+use super::{CliError, CliCommand, json_argument, open_report, report_argument};
 use clap::ArgMatches;
 use std::io::Write;
-use tilescope_analysis::insights::{Subject, insights};
+use tilescope_analysis::insights::{InsightSubject, insights};
 
 /// `tilescope insights`
-pub(super) const COMMAND: Command = Command { name: "insights", arguments, run };
+pub(super) const COMMAND: CliCommand = CliCommand { name: "insights", arguments, run };
 
 fn arguments(command: clap::Command) -> clap::Command {
     command
@@ -30,8 +30,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     }
     for (index, finding) in found.iter().enumerate() {
         let subject = match finding.subject {
-            Subject::Memory => "memory",
-            Subject::Time => "time",
+            InsightSubject::Memory => "memory",
+            InsightSubject::Time => "time",
         };
         writeln!(output, "{:2}. {}", index + 1, finding.sentence)?;
         writeln!(output, "    {}", finding.advice)?;

@@ -22,7 +22,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// A command of the program.
-pub(crate) struct Command {
+pub(crate) struct CliCommand {
     /// Name typed by the user.
     pub name: &'static str,
     /// Adds arguments and help.
@@ -32,7 +32,7 @@ pub(crate) struct Command {
 }
 
 /// Every command, in the order of the help text.
-pub(crate) const COMMANDS: &[Command] = &[
+pub(crate) const COMMANDS: &[CliCommand] = &[
     simulate::COMMAND,
     specs::COMMAND,
     seeds::COMMAND,

@@ -7,7 +7,7 @@ use std::io::{IsTerminal, Write};
 pub(super) const LINES_VARIABLE: &str = "TILESCOPE_PROGRESS";
 
 /// Shows how far a job is.
-pub(super) enum Progress {
+pub(super) enum ProgressReporter {
     /// A bar.
     Bar(ProgressBar),
     /// One line per whole percent.
@@ -16,7 +16,7 @@ pub(super) enum Progress {
     Silent,
 }
 
-impl Progress {
+impl ProgressReporter {
     /// The way that suits stderr.
     pub(super) fn new() -> Self {
         if std::env::var_os(LINES_VARIABLE).is_some() {

@@ -4,12 +4,12 @@ mod applications;
 mod figures;
 mod measure;
 
-use super::progress::Progress;
-use super::{CliError, Command};
+use super::progress::ProgressReporter;
+use super::{CliError, CliCommand};
 use applications::APPLICATIONS;
 use clap::{Arg, ArgAction, ArgMatches};
-use figures::{FIGURES, FITTED, Figure, Kind, Tolerance};
-use measure::Simulated;
+use figures::{FIGURES, FITTED_CONSTANTS, PublishedFigure, PublishedFigureKind, FigureTolerance};
+use measure::SimulatedProgram;
 use rayon::prelude::*;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tilescope_report::units::percent;
 
 /// `tilescope seeds`
-pub(super) const COMMAND: Command = Command { name: "seeds", arguments, run };
+pub(super) const COMMAND: CliCommand = CliCommand { name: "seeds", arguments, run };
 
 fn arguments(command: clap::Command) -> clap::Command {
     command
@@ -35,11 +35,11 @@ fn arguments(command: clap::Command) -> clap::Command {
 
 /// A figure with its simulation.
 #[derive(Clone, Debug, Serialize)]
-struct Row {
+struct PublishedFigureRow {
     /// Name for scripts.
     id: &'static str,
     /// Text it comes from.
-    seed: &'static str,
+    publication: &'static str,
     /// What it is.
     what: &'static str,
     /// As published.
@@ -58,15 +58,15 @@ struct Row {
     fits: bool,
 }
 
-impl Row {
-    fn new(figure: &Figure, simulated: f64, fits: bool) -> Self {
+impl PublishedFigureRow {
+    fn new(figure: &PublishedFigure, simulated: f64, fits: bool) -> Self {
         let error = match figure.published {
             0.0 => simulated,
             published => simulated / published - 1.0,
         };
         Self {
             id: figure.id,
-            seed: figure.seed,
+            publication: figure.publication,
             what: figure.what,
             published: figure.published,
             simulated,
@@ -91,20 +91,20 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
 }
 
 /// The figures in the order of the table.
-fn all_figures() -> impl Iterator<Item = &'static Figure> {
+fn all_figures() -> impl Iterator<Item = &'static PublishedFigure> {
     FIGURES.iter().chain(APPLICATIONS)
 }
 
 /// Simulates each program once and takes all figures from them.
-fn rows() -> Result<Vec<Row>, CliError> {
-    let mut programs: Vec<measure::Program> =
+fn rows() -> Result<Vec<PublishedFigureRow>, CliError> {
+    let mut programs: Vec<measure::SpecWithOverrides> =
         all_figures().flat_map(|figure| figure.programs.iter().copied()).collect();
     programs.sort_unstable();
     programs.dedup();
-    let progress = Mutex::new(Progress::new());
+    let progress = Mutex::new(ProgressReporter::new());
     let done = AtomicUsize::new(0);
-    let simulate = |program: &measure::Program| {
-        let simulated = Simulated::new(program)?;
+    let simulate = |program: &measure::SpecWithOverrides| {
+        let simulated = SimulatedProgram::new(program)?;
         let share = (done.fetch_add(1, Ordering::Relaxed) + 1) as f64 / programs.len() as f64;
         if let Ok(mut progress) = progress.lock() {
             progress.at(share);
@@ -116,19 +116,19 @@ fn rows() -> Result<Vec<Row>, CliError> {
         progress.finish();
     }
     let simulated = simulated?;
-    let row = |figure: &Figure| {
-        let runs: Vec<&Simulated> =
+    let row = |figure: &PublishedFigure| {
+        let runs: Vec<&SimulatedProgram> =
             figure.programs.iter().filter_map(|program| simulated.get(program)).collect();
         let value = (figure.measure)(&runs).ok_or_else(|| {
             CliError::Failed(format!("{}: the simulation has no such figure", figure.id))
         })?;
         let fits = runs.iter().all(|run| run.compiled.tiles_out_of_memory() == 0);
-        Ok(Row::new(figure, value, fits))
+        Ok(PublishedFigureRow::new(figure, value, fits))
     };
     all_figures().map(row).collect()
 }
 
-fn print(rows: &[Row], output: &mut dyn Write) -> Result<(), CliError> {
+fn print(rows: &[PublishedFigureRow], output: &mut dyn Write) -> Result<(), CliError> {
     let widest = rows.iter().map(|row| row.what.chars().count()).max().unwrap_or(0);
     writeln!(
         output,
@@ -146,7 +146,7 @@ fn print(rows: &[Row], output: &mut dyn Write) -> Result<(), CliError> {
             output,
             "{:widest$}  {:14}  {:>13}  {:>13}  {:>8}  {:9}  {pass}",
             row.what,
-            row.seed,
+            row.publication,
             figures::number(row.published),
             figures::number(row.simulated),
             percent(row.error),
@@ -156,20 +156,20 @@ fn print(rows: &[Row], output: &mut dyn Write) -> Result<(), CliError> {
     let count = |wanted: Option<bool>, kind: &str| {
         rows.iter().filter(|row| row.pass == wanted && row.kind == kind).count()
     };
-    let predicted = Kind::Predicted.name();
+    let predicted = PublishedFigureKind::Predicted.name();
     writeln!(
         output,
         "\n{} predicted figures are as close as claimed, {} are missed; {} were fitted on and prove nothing, {} are inputs",
         count(Some(true), predicted),
         count(Some(false), predicted),
-        rows.iter().filter(|row| row.kind == Kind::Fitted.name()).count(),
-        rows.iter().filter(|row| row.kind == Kind::Input.name()).count(),
+        rows.iter().filter(|row| row.kind == PublishedFigureKind::Fitted.name()).count(),
+        rows.iter().filter(|row| row.kind == PublishedFigureKind::Input.name()).count(),
     )?;
-    writeln!(output, "{} constants were fitted: {}", FITTED.len(), FITTED.join("; "))?;
+    writeln!(output, "{} constants were fitted: {}", FITTED_CONSTANTS.len(), FITTED_CONSTANTS.join("; "))?;
     Ok(())
 }
 
-impl Tolerance {
+impl FigureTolerance {
     fn to_json(self) -> serde_json::Value {
         match self {
             Self::Relative(share) => share.into(),
@@ -209,11 +209,11 @@ mod tests {
 
     #[test]
     fn a_miss_is_a_miss() {
-        assert_eq!(Tolerance::Relative(0.1).holds(100.0, 109.0), Some(true));
-        assert_eq!(Tolerance::Relative(0.1).holds(100.0, 111.0), Some(false));
-        assert_eq!(Tolerance::Exact.holds(9.0, 8.0), Some(false));
-        assert_eq!(Tolerance::Above(0.58).holds(0.58, 0.57), Some(false));
-        assert_eq!(Tolerance::Between(2.0, 4.0).holds(3.0, 4.0), Some(true));
-        assert_eq!(Tolerance::None.holds(1.0, 5.0), None);
+        assert_eq!(FigureTolerance::Relative(0.1).holds(100.0, 109.0), Some(true));
+        assert_eq!(FigureTolerance::Relative(0.1).holds(100.0, 111.0), Some(false));
+        assert_eq!(FigureTolerance::Exact.holds(9.0, 8.0), Some(false));
+        assert_eq!(FigureTolerance::Above(0.58).holds(0.58, 0.57), Some(false));
+        assert_eq!(FigureTolerance::Between(2.0, 4.0).holds(3.0, 4.0), Some(true));
+        assert_eq!(FigureTolerance::None.holds(1.0, 5.0), None);
     }
 }

@@ -1,7 +1,7 @@
 //! `simulate` and `--headless`: a spec in, a report out.
 
-use super::progress::Progress;
-use super::{CliError, Command};
+use super::progress::ProgressReporter;
+use super::{CliError, CliCommand};
 use clap::{Arg, ArgAction, ArgMatches};
 use std::io::Write;
 use std::path::Path;
@@ -16,7 +16,7 @@ pub(super) const DEFAULT_SPEC: &str = "mnist_pipeline";
 const DEFAULT_DIRECTORY: &str = "out";
 
 /// `tilescope simulate`
-pub(super) const COMMAND: Command = Command { name: "simulate", arguments, run };
+pub(super) const COMMAND: CliCommand = CliCommand { name: "simulate", arguments, run };
 
 fn arguments(command: clap::Command) -> clap::Command {
     command
@@ -140,7 +140,7 @@ fn simulate_one<'a>(
 ) -> Result<&'a str, CliError> {
     let spec = Spec::build(source).map_err(usage)?;
     let directory = matches.get_one::<String>("output").map_or(DEFAULT_DIRECTORY, String::as_str);
-    let mut progress = Progress::new();
+    let mut progress = ProgressReporter::new();
     let result = simulate(&spec, Path::new(directory), |share| progress.at(share));
     progress.finish();
     let path = result.map_err(|error| match error {

@@ -1,6 +1,6 @@
 //! `specs`: lists the bundled specs, prints one, or lists the keys of specs.
 
-use super::{CliError, Command};
+use super::{CliError, CliCommand};
 use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -10,7 +10,7 @@ use tilescope_sim::spec::SpecSource;
 use tilescope_sim::spec::keys::{SpecKeyType, KEYS, SpecKey};
 
 /// `tilescope specs`
-pub(super) const COMMAND: Command = Command { name: "specs", arguments, run };
+pub(super) const COMMAND: CliCommand = CliCommand { name: "specs", arguments, run };
 
 fn arguments(command: clap::Command) -> clap::Command {
     command

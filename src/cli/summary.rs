@@ -1,15 +1,15 @@
 //! `summary`: the figures of a report.
 
-use super::{CliError, Command, json_argument, open_report, report_argument};
+use super::{CliError, CliCommand, json_argument, open_report, report_argument};
 use clap::ArgMatches;
 use std::io::Write;
 use std::path::Path;
-use tilescope_analysis::summary::{ExecutionSummary, Summary, summary};
+use tilescope_analysis::summary::{ExecutionSummary, ReportSummary, summary};
 use tilescope_report::units::{binary_bytes, exact_bytes, grouped, percent, seconds};
-use tilescope_report::{Batching, Part, Report};
+use tilescope_report::{BatchingConfig, ReportPart, Report};
 
 /// `tilescope summary`
-pub(super) const COMMAND: Command = Command { name: "summary", arguments, run };
+pub(super) const COMMAND: CliCommand = CliCommand { name: "summary", arguments, run };
 
 fn arguments(command: clap::Command) -> clap::Command {
     command
@@ -31,7 +31,7 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     print(&report, &figures, output)
 }
 
-fn figures(report: &Report) -> Result<Summary, CliError> {
+fn figures(report: &Report) -> Result<ReportSummary, CliError> {
     summary(report).map_err(failed)
 }
 
@@ -92,8 +92,8 @@ fn execution_line(execution: &ExecutionSummary) -> String {
     line
 }
 
-fn print(report: &Report, figures: &Summary, output: &mut dyn Write) -> Result<(), CliError> {
-    let mut table = Table { output };
+fn print(report: &Report, figures: &ReportSummary, output: &mut dyn Write) -> Result<(), CliError> {
+    let mut table = TwoColumnTable { output };
     let target = &figures.target;
     table.head("Target")?;
     table.row("Type", if target.kind == "ipu" { "IPU" } else { "IPU Model" })?;
@@ -155,8 +155,8 @@ fn print(report: &Report, figures: &Summary, output: &mut dyn Write) -> Result<(
 }
 
 /// Samples of a host call, and what they are the product of.
-fn samples_line(batching: &Batching) -> String {
-    let Batching { micro_batch, gradient_accumulation, replicas, device_iterations } = batching;
+fn samples_line(batching: &BatchingConfig) -> String {
+    let BatchingConfig { micro_batch, gradient_accumulation, replicas, device_iterations } = batching;
     format!(
         "{} = {micro_batch} micro-batch x {gradient_accumulation} gradient accumulation x {replicas} replicas x {device_iterations} device iterations",
         grouped(batching.samples_per_call())
@@ -166,10 +166,10 @@ fn samples_line(batching: &Batching) -> String {
 fn print_execution(
     report: &Report,
     execution: &ExecutionSummary,
-    table: &mut Table,
+    table: &mut TwoColumnTable,
 ) -> Result<(), CliError> {
     table.row("Run", &execution_line(execution))?;
-    let balanced = report.has(Part::ActiveTiles);
+    let balanced = report.has(ReportPart::ActiveTiles);
     for (index, ipu) in execution.ipus.iter().enumerate() {
         let shares: Vec<String> = ipu
             .proportions
@@ -191,11 +191,11 @@ fn print_execution(
 }
 
 /// Two columns under headings.
-struct Table<'a> {
+struct TwoColumnTable<'a> {
     output: &'a mut dyn Write,
 }
 
-impl Table<'_> {
+impl TwoColumnTable<'_> {
     fn head(&mut self, title: &str) -> Result<(), CliError> {
         Ok(writeln!(self.output, "{title}")?)
     }

@@ -1,13 +1,13 @@
 //! `validate`: the cost model against measured rows.
 
-use super::{CliError, Command, json_argument};
+use super::{CliError, CliCommand, json_argument};
 use clap::{Arg, ArgMatches};
 use std::io::Write;
 use tilescope_report::units::grouped;
 use tilescope_sim::validate::{ValidationSummary, validate};
 
 /// `tilescope validate`
-pub(super) const COMMAND: Command = Command { name: "validate", arguments, run };
+pub(super) const COMMAND: CliCommand = CliCommand { name: "validate", arguments, run };
 
 fn arguments(command: clap::Command) -> clap::Command {
     command

@@ -1,11 +1,11 @@
 //! `verify`: checks a report against its own laws.
 
-use super::{CliError, Command, open_report, report_argument};
+use super::{CliError, CliCommand, open_report, report_argument};
 use clap::ArgMatches;
 use std::io::Write;
 
 /// `tilescope verify`
-pub(super) const COMMAND: Command = Command { name: "verify", arguments, run };
+pub(super) const COMMAND: CliCommand = CliCommand { name: "verify", arguments, run };
 
 fn arguments(command: clap::Command) -> clap::Command {
     command

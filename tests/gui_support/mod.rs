@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use tilescope_gui::app::App;
-use tilescope_gui::paint::Picture;
-use tilescope_gui::{Export, Opened, PictureFormat, Theme, draw, theme, view_names};
+use tilescope_gui::app::TilescopeApp;
+use tilescope_gui::paint::RenderedImage;
+use tilescope_gui::{PictureOptions, OpenReport, PictureFormat, Theme, draw, theme, view_names};
 use tilescope_report::ReportBuilder;
-use tilescope_report::{Category, MarkKind, ProgramKind, Step, StepOnIpu};
+use tilescope_report::{MemoryCategory, MarkKind, ProgramKind, ExecutionStep, StepOnIpu};
 
 /// Kinds of reports, and what each view says about them.
 pub(crate) struct Variant {
@@ -65,7 +65,7 @@ pub(crate) const VARIANTS: &[Variant] = &[
         name: "out of memory",
         write: |path| {
             let mut report = small();
-            report.variable("giant", Category::Variable, 0..8, 700 * 1024, None);
+            report.variable("giant", MemoryCategory::Variable, 0..8, 700 * 1024, None);
             report.steps.clear();
             report.marks.clear();
             report.write(path).expect("writes");
@@ -140,8 +140,8 @@ pub(crate) const VARIANTS: &[Variant] = &[
             let exchange = report.exchange("layer/matmul/ExchangePre", 8);
             let work = report.compute("layer/matmul", 100);
             report.root(ProgramKind::Sequence, "main", &[exchange, work]);
-            report.variable("layer/matmul/weights", Category::Variable, 0..1024, 90_000, None);
-            report.variable("layer/matmul/out", Category::Variable, 0..1000, 9_000, Some(0..2));
+            report.variable("layer/matmul/weights", MemoryCategory::Variable, 0..1024, 90_000, None);
+            report.variable("layer/matmul/out", MemoryCategory::Variable, 0..1000, 9_000, Some(0..2));
             report.live(exchange, 0).live(work, 9_000_000);
             report.run(exchange, 0..100).run(work, 100..250);
             report.write(path).expect("writes");
@@ -159,7 +159,7 @@ pub(crate) const VARIANTS: &[Variant] = &[
             let (bare, slashes) = (report.compute("", 50), report.compute("///", 50));
             report.root(ProgramKind::Sequence, "main", &[long, wide, bare, slashes]);
             report.run(long, 0..50).run(wide, 50..100).run(bare, 100..150).run(slashes, 150..200);
-            report.variable(&"长".repeat(500), Category::Variable, 0..8, 1000, None);
+            report.variable(&"长".repeat(500), MemoryCategory::Variable, 0..8, 1000, None);
             report.write(path).expect("writes");
         },
         trace: &["卷积层"],
@@ -178,7 +178,7 @@ pub(crate) const VARIANTS: &[Variant] = &[
                 report.run_on(work, ipu, 0..600);
                 let beside = report.bar(ipu, 100..500);
                 let ipus = vec![StepOnIpu { sub_lane: 1, active_tiles: 2, ..beside }];
-                report.steps.push(Step { program: copy, ipus });
+                report.steps.push(ExecutionStep { program: copy, ipus });
             }
             report.write(path).expect("writes");
         },
@@ -260,17 +260,17 @@ fn copy_sample(name: &str, path: &Path) {
 }
 
 /// A window on an app.
-pub(crate) type Window = Harness<'static, App>;
+pub(crate) type Window = Harness<'static, TilescopeApp>;
 
 impl Variant {
     /// The report of this kind; written and opened once for all tests.
-    pub(crate) fn opened(&self) -> Opened {
-        static OPENED: Mutex<BTreeMap<&str, Opened>> = Mutex::new(BTreeMap::new());
+    pub(crate) fn opened(&self) -> OpenReport {
+        static OPENED: Mutex<BTreeMap<&str, OpenReport>> = Mutex::new(BTreeMap::new());
         let mut known = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
         let open = || {
             let path = place(self.name);
             (self.write)(&path);
-            Opened::read(&path).expect("opens")
+            OpenReport::read(&path).expect("opens")
         };
         known.entry(self.name).or_insert_with(open).clone()
     }
@@ -302,7 +302,7 @@ pub(crate) fn scaled_window(variant: &Variant, view: &str, size: Vec2, scale: f3
 }
 
 /// A window on a report that is open, come to rest.
-pub(crate) fn opened_window(opened: Opened, view: &str, size: Vec2) -> Window {
+pub(crate) fn opened_window(opened: OpenReport, view: &str, size: Vec2) -> Window {
     show(opened, view, size, 1.0)
 }
 
@@ -335,12 +335,12 @@ pub(crate) fn picture_of(
     size: (u32, u32),
     theme: Theme,
     format: PictureFormat,
-) -> Export<'_> {
-    Export { view, compare: None, at: None, size, text_percent: 100, theme, format }
+) -> PictureOptions<'_> {
+    PictureOptions { view, compare: None, at: None, size, text_percent: 100, theme, format }
 }
 
-fn show(opened: Opened, view: &str, size: Vec2, pixels_per_point: f32) -> Window {
-    let mut app = App::detached(&egui::Context::default(), Some(opened));
+fn show(opened: OpenReport, view: &str, size: Vec2, pixels_per_point: f32) -> Window {
+    let mut app = TilescopeApp::detached(&egui::Context::default(), Some(opened));
     app.show_view(view);
     let mut window = Harness::builder()
         .with_size(size)
@@ -348,7 +348,7 @@ fn show(opened: Opened, view: &str, size: Vec2, pixels_per_point: f32) -> Window
         .allow_missing_glyphs()
         .with_context_setup(theme::install)
         .build_ui_state(
-            |ui, app: &mut App| {
+            |ui, app: &mut TilescopeApp| {
                 app.logic(ui.ctx());
                 app.ui(ui);
             },
@@ -413,8 +413,8 @@ pub(crate) fn small() -> ReportBuilder {
     let work = report.compute("a/conv/Convolve", 500);
     let sync = report.program(ProgramKind::Sync, "External");
     report.root(ProgramKind::Sequence, "main", &[exchange, work, sync]);
-    report.variable("a/conv/weights", Category::Variable, 0..8, 4000, None);
-    report.variable("a/conv/out", Category::Variable, 2..6, 900, Some(0..2));
+    report.variable("a/conv/weights", MemoryCategory::Variable, 0..8, 4000, None);
+    report.variable("a/conv/out", MemoryCategory::Variable, 2..6, 900, Some(0..2));
     report.live(exchange, 0).live(work, 3600);
     report.run(exchange, 0..100).run(work, 100..600).run(sync, 600..700).run(work, 700..1200);
     report.mark(MarkKind::Run, "Engine::run #0", 0..4);
@@ -436,7 +436,7 @@ pub(crate) fn link(window: &Window) -> String {
 }
 
 /// What a window shows, drawn as in a file: no pointer, no focus.
-pub(crate) fn picture(window: &mut Window, size: Vec2) -> Picture {
+pub(crate) fn picture(window: &mut Window, size: Vec2) -> RenderedImage {
     let context = egui::Context::default();
     theme::install(&context);
     draw(&context, window.state_mut(), (size.x as u32, size.y as u32))

@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::OnceLock;
 use tempfile::TempDir;
 use tilescope_analysis::compare::{
-    Alignment, COMPARISONS, Cell, Row, Sides, Table, What, comparison, drift,
+    ReportAlignment, COMPARISONS, ComparisonCell, ComparisonRow, ComparedReports, ComparisonTable, StepChangeKind, comparison, drift,
 };
-use tilescope_report::trace::Lane;
-use tilescope_report::{MarkKind, ProgramKind, Report, ReportBuilder, Step};
+use tilescope_report::trace::TraceLane;
+use tilescope_report::{MarkKind, ProgramKind, Report, ReportBuilder, ExecutionStep};
 
 /// Writes one kind of report into a directory.
 type Write = fn(&Path);
@@ -30,7 +30,7 @@ fn looped(turns: u64, more: bool, compute: u64) -> ReportBuilder {
     let mut at = 0;
     let mut run = |report: &mut ReportBuilder, program, cycles: u64| {
         let ipus = (0..2).map(|ipu| report.bar(ipu, at..at + cycles)).collect();
-        report.steps.push(Step { program, ipus });
+        report.steps.push(ExecutionStep { program, ipus });
         at += cycles + 3;
     };
     for _ in 0..turns {
@@ -90,14 +90,14 @@ fn reports() -> &'static [(&'static str, Report)] {
     &REPORTS.get_or_init(write).0
 }
 
-fn tables(source: &Report, target: &Report) -> Vec<Vec<Table>> {
-    let alignment = Alignment::read(source, target).expect("aligns");
-    let sides = Sides { source, target, alignment: &alignment };
+fn tables(source: &Report, target: &Report) -> Vec<Vec<ComparisonTable>> {
+    let alignment = ReportAlignment::read(source, target).expect("aligns");
+    let sides = ComparedReports { source, target, alignment: &alignment };
     COMPARISONS.iter().map(|one| (one.tables)(&sides).expect("compares")).collect()
 }
 
 /// A row without the order and the words that depend on who is called source.
-fn turned(row: &Row) -> String {
+fn turned(row: &ComparisonRow) -> String {
     let row = row.clone().swapped();
     format!("{} {:?} {:?}", row.name, row.source, row.target)
 }
@@ -112,7 +112,7 @@ fn a_report_differs_from_itself_in_nothing() {
                 assert!(row.change().is_none_or(|change| change == 0.0), "{name}: {row:?}");
             }
         }
-        let alignment = Alignment::read(report, report).expect("aligns");
+        let alignment = ReportAlignment::read(report, report).expect("aligns");
         for lane in alignment.steps.iter().flat_map(|steps| &steps.lanes) {
             assert_eq!(lane.source, lane.target);
             assert_eq!(Some(lane.matched()), lane.source.map(|info| info.steps));
@@ -121,7 +121,7 @@ fn a_report_differs_from_itself_in_nothing() {
 }
 
 /// Rows as words, in an order that does not depend on who is called source.
-fn rows(found: &[Vec<Table>], word: impl Fn(&Row) -> String) -> Vec<String> {
+fn rows(found: &[Vec<ComparisonTable>], word: impl Fn(&ComparisonRow) -> String) -> Vec<String> {
     let all = found.iter().flatten().flat_map(|table| table.rows.iter().chain(&table.total));
     let mut rows: Vec<String> = all.map(word).collect();
     rows.sort_unstable();
@@ -129,10 +129,10 @@ fn rows(found: &[Vec<Table>], word: impl Fn(&Row) -> String) -> Vec<String> {
 }
 
 /// Differences of rows add up to that of the total.
-fn adds_up(found: &[Vec<Table>], words: &str) {
+fn adds_up(found: &[Vec<ComparisonTable>], words: &str) {
     for table in found.iter().flatten() {
         let Some(total) = &table.total else { continue };
-        let sum: i128 = table.rows.iter().filter_map(Row::whole_change).sum();
+        let sum: i128 = table.rows.iter().filter_map(ComparisonRow::whole_change).sum();
         assert_eq!(Some(sum), total.whole_change(), "{words}: {}", table.title);
     }
 }
@@ -146,7 +146,7 @@ fn exchanging_source_and_target_turns_every_difference_around() {
             let (there, back) = (tables(a, b), tables(b, a));
             adds_up(&there, &words);
             adds_up(&back, &words);
-            let plain = |row: &Row| format!("{} {:?} {:?}", row.name, row.source, row.target);
+            let plain = |row: &ComparisonRow| format!("{} {:?} {:?}", row.name, row.source, row.target);
             let (there, back) = (rows(&there, plain), rows(&back, turned));
             for (there, back) in there.iter().zip(&back) {
                 assert_eq!(there, back, "{words}");
@@ -163,7 +163,7 @@ fn changes_along_a_lane_add_up_to_the_difference_of_the_lanes() {
     let mut lanes = 0;
     for (a_name, a) in reports {
         for (b_name, b) in reports {
-            let steps = Alignment::read(a, b).expect("aligns").steps;
+            let steps = ReportAlignment::read(a, b).expect("aligns").steps;
             let traces = a.trace().expect("reads").zip(b.trace().expect("reads"));
             let (Some(steps), Some((source, target))) = (steps, traces) else { continue };
             for pair in &steps.lanes {
@@ -172,7 +172,7 @@ fn changes_along_a_lane_add_up_to_the_difference_of_the_lanes() {
                 };
                 let one = source.lane_of(of_source.ipu, of_source.sub_lane).expect("there");
                 let other = target.lane_of(of_target.ipu, of_target.sub_lane).expect("there");
-                let all = |lane: &Lane<'_>| {
+                let all = |lane: &TraceLane<'_>| {
                     let totals = lane.totals(lane.info().range).expect("reads");
                     totals.cycles.total() as i64
                 };
@@ -207,7 +207,7 @@ fn inserted_steps_and_turns_leave_the_others_aligned() {
     looped(25, true, 450).write(target.path()).expect("writes");
     let (source, target) =
         (Report::open(source.path()).expect("opens"), Report::open(target.path()).expect("opens"));
-    let steps = Alignment::read(&source, &target).expect("aligns").steps.expect("both ran");
+    let steps = ReportAlignment::read(&source, &target).expect("aligns").steps.expect("both ran");
     // All steps of the shorter run are found in the longer one.
     for lane in &steps.lanes {
         assert_eq!(Some(lane.matched()), lane.source.map(|info| info.steps));
@@ -226,13 +226,13 @@ fn inserted_steps_and_turns_leave_the_others_aligned() {
     let spot = change("a/conv/Convolve (OnTile");
     assert_eq!(spot.source.spot.expect("linked").step.range.length(), 500);
     assert_eq!(spot.target.spot.expect("linked").step.range.length(), 450);
-    assert_eq!(steps.changes.iter().filter(|change| change.what == What::Idle).count(), 1);
+    assert_eq!(steps.changes.iter().filter(|change| change.what == StepChangeKind::Idle).count(), 1);
 }
 
 #[test]
 fn positions_go_there_and_back() {
     let reports = reports();
-    let steps = Alignment::read(&reports[0].1, &reports[1].1).expect("aligns").steps;
+    let steps = ReportAlignment::read(&reports[0].1, &reports[1].1).expect("aligns").steps;
     for lane in &steps.expect("both ran").lanes {
         let mut found = 0;
         for position in 0..lane.source.map_or(0, |info| info.steps) {
@@ -249,12 +249,12 @@ fn positions_go_there_and_back() {
 fn twice_the_accumulation_is_seen_as_such() {
     let reports = reports();
     let (source, target) = (&reports[0].1, &reports[1].1);
-    let alignment = Alignment::read(source, target).expect("aligns");
-    let sides = Sides { source, target, alignment: &alignment };
+    let alignment = ReportAlignment::read(source, target).expect("aligns");
+    let sides = ComparedReports { source, target, alignment: &alignment };
     let summary = (comparison("summary").expect("listed").tables)(&sides).expect("compares");
     let spec = summary.iter().find(|table| table.title == "Spec").expect("specs are in the files");
-    let changed: Vec<&Row> = spec.rows.iter().filter(|row| !row.is_same()).collect();
+    let changed: Vec<&ComparisonRow> = spec.rows.iter().filter(|row| !row.is_same()).collect();
     assert_eq!(changed.len(), 1);
     assert_eq!(changed[0].name, "options.gradient_accumulation");
-    assert_eq!(changed[0].target, Some(Cell::Words("20".to_owned())));
+    assert_eq!(changed[0].target, Some(ComparisonCell::Text("20".to_owned())));
 }

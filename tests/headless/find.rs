@@ -4,36 +4,36 @@ use crate::common;
 use crate::common::{stderr, stdout, tilescope};
 use std::sync::LazyLock;
 use tilescope_analysis::find::{
-    Amount, Catalogue, Found, Item, Query, Source, Thing, find, values,
+    QueryAmount, SearchCatalogue, SearchResults, CatalogueItem, SearchQuery, SearchList, SearchEntity, find, values,
 };
-use tilescope_analysis::measure::{Statistics, spread};
+use tilescope_analysis::measure::{ValueStatistics, spread};
 use tilescope_report::Report;
 
 struct Pipeline {
     report: Report,
-    catalogue: Catalogue,
+    catalogue: SearchCatalogue,
     directory: tempfile::TempDir,
 }
 
 static PIPELINE: LazyLock<Pipeline> = LazyLock::new(|| {
     let (report, directory) = common::report("mnist_pipeline", &["options.device_iterations=1"]);
-    let catalogue = Catalogue::read(&report).unwrap();
+    let catalogue = SearchCatalogue::read(&report).unwrap();
     Pipeline { report, catalogue, directory }
 });
 
-fn found(query: &str) -> Found {
-    let query: Query = query.parse().unwrap();
+fn found(query: &str) -> SearchResults {
+    let query: SearchQuery = query.parse().unwrap();
     find(&PIPELINE.report, &PIPELINE.catalogue, &query).unwrap()
 }
 
-fn names(found: &Found) -> Vec<&str> {
+fn names(found: &SearchResults) -> Vec<&str> {
     found.hits.iter().map(|hit| hit.name.as_str()).collect()
 }
 
 #[test]
 fn words_find_what_holds_them_in_any_case_and_nothing_else() {
     let by_word = found("CONV");
-    let holds = |item: &&Item| item.name.to_lowercase().contains("conv");
+    let holds = |item: &&CatalogueItem| item.name.to_lowercase().contains("conv");
     let expected = PIPELINE.catalogue.items.iter().filter(holds).count();
     assert!(expected > 10);
     assert_eq!(by_word.hits.len(), expected);
@@ -48,7 +48,7 @@ fn totals_are_the_sums_of_the_hits() {
         let all = found(query);
         for (source, totals) in &all.totals {
             let hits = all.hits.iter().filter(|hit| hit.thing.source() == *source);
-            let sum = |of: fn(&Item) -> u64| hits.clone().map(of).sum::<u64>();
+            let sum = |of: fn(&CatalogueItem) -> u64| hits.clone().map(of).sum::<u64>();
             assert_eq!(totals.things, hits.clone().count() as u64);
             assert_eq!(totals.count, sum(|hit| hit.count));
             assert_eq!(totals.cycles, sum(|hit| hit.cycles.unwrap_or(0)));
@@ -59,14 +59,14 @@ fn totals_are_the_sums_of_the_hits() {
 
 #[test]
 fn steps_split_over_ipus_and_over_lengths_add_up() {
-    let all = found("in:steps").totals[&Source::Steps];
+    let all = found("in:steps").totals[&SearchList::Steps];
     let by_ipu = ["ipu:0", "ipu:1", "ipu:2..3"].map(|ipu| {
-        found(&format!("in:steps {ipu}")).totals.get(&Source::Steps).copied().unwrap_or_default()
+        found(&format!("in:steps {ipu}")).totals.get(&SearchList::Steps).copied().unwrap_or_default()
     });
     assert_eq!(by_ipu.iter().map(|part| part.count).sum::<u64>(), all.count);
     assert_eq!(by_ipu.iter().map(|part| part.cycles).sum::<u64>(), all.cycles);
     let (long, short) = (found("in:steps cycles>1k"), found("in:steps cycles<=1k"));
-    let [long, short] = [long, short].map(|part| part.totals[&Source::Steps]);
+    let [long, short] = [long, short].map(|part| part.totals[&SearchList::Steps]);
     assert!(long.count > 0 && short.count > 0);
     assert_eq!(long.count + short.count, all.count);
     assert_eq!(long.cycles + short.cycles, all.cycles);
@@ -75,8 +75,8 @@ fn steps_split_over_ipus_and_over_lengths_add_up() {
 #[test]
 fn variables_on_a_tile_are_those_that_the_report_has_there() {
     let on_tile = found("in:variables tile:17");
-    let holds = |hit: &Item| match hit.thing {
-        Thing::Variable(id) => {
+    let holds = |hit: &CatalogueItem| match hit.thing {
+        SearchEntity::Variable(id) => {
             PIPELINE.report.variable(id).unwrap().unwrap().tiles.get(17).is_some()
         }
         _ => false,
@@ -89,12 +89,12 @@ fn variables_on_a_tile_are_those_that_the_report_has_there() {
 
 #[test]
 fn statistics_are_of_every_single_step() {
-    let query: Query = "in:steps Convolve ipu:0".parse().unwrap();
+    let query: SearchQuery = "in:steps Convolve ipu:0".parse().unwrap();
     let hits = find(&PIPELINE.report, &PIPELINE.catalogue, &query).unwrap();
-    let totals = hits.totals[&Source::Steps];
+    let totals = hits.totals[&SearchList::Steps];
     let mut lengths =
-        values(&PIPELINE.report, &query, &hits, Source::Steps, Amount::Cycles).unwrap();
-    let of = Statistics::of(&mut lengths);
+        values(&PIPELINE.report, &query, &hits, SearchList::Steps, QueryAmount::Cycles).unwrap();
+    let of = ValueStatistics::from_values(&mut lengths);
     assert_eq!((of.count, of.sum), (totals.count, totals.cycles.into()));
 }
 
@@ -113,7 +113,7 @@ fn the_command_line_finds_and_points_at_errors() {
     let output = tilescope(&["find", &path, "in:steps Convolve", "--limit", "3", "--json"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let json: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
-    let same = found("in:steps Convolve").totals[&Source::Steps];
+    let same = found("in:steps Convolve").totals[&SearchList::Steps];
     assert_eq!(json["totals"]["steps"]["count"], same.count);
     assert!(json["hits"].as_array().unwrap().len() <= 3);
     let text = stdout(&tilescope(&["find", &path, "Convolve"]));

@@ -2,11 +2,11 @@
 
 use crate::common;
 use std::collections::BTreeSet;
-use tilescope_analysis::insights::{Finding, Gain, RULES, insights};
+use tilescope_analysis::insights::{InsightFinding, InsightGain, RULES, insights};
 use tilescope_report::units::{TileRange, TileRuns, VertexTypeId};
 use tilescope_report::{
-    Batching, Category, CategoryBytes, MarkKind, ProgramKind, Region, Report, ReportBuilder,
-    StreamEnd, TileMemory, VertexGroup, VertexType,
+    BatchingConfig, MemoryCategory, CategoryBytes, MarkKind, ProgramKind, MemoryRegion, Report, ReportBuilder,
+    StreamEndpoint, TileMemory, VertexGroup, VertexTypeInfo,
 };
 
 const KIB: u64 = 1024;
@@ -15,7 +15,7 @@ const KIB: u64 = 1024;
 fn bad() -> ReportBuilder {
     let mut report = ReportBuilder::new(2, 8);
     report.parts.target.replicas = 2;
-    report.parts.batching = Some(Batching {
+    report.parts.batching = Some(BatchingConfig {
         micro_batch: 1,
         gradient_accumulation: 2,
         replicas: 2,
@@ -24,7 +24,7 @@ fn bad() -> ReportBuilder {
     let begin = report.program(ProgramKind::StreamCopyBegin, "copyFromHost");
     let mid = report.program(ProgramKind::StreamCopyMid, "copyFromHost");
     let remote = report.program(ProgramKind::StreamCopyMid, "weights");
-    report.parts.programs[remote.index()].stream = StreamEnd::RemoteBuffer;
+    report.parts.programs[remote.index()].stream = StreamEndpoint::RemoteBuffer;
     let arrange = report.compute("layer/matmul/PreArrange-0", 100);
     let work = report.compute("layer/matmul/Convolve", 100);
     let sync = report.program(ProgramKind::Sync, "External");
@@ -32,7 +32,7 @@ fn bad() -> ReportBuilder {
     let operation = report.operation("layer/matmul", "matmul");
     report.parts.programs[arrange.index()].operation = Some(operation);
     report.root(ProgramKind::Sequence, "main", &[begin, mid, remote, arrange, work, sync, global]);
-    let kind = VertexType {
+    let kind = VertexTypeInfo {
         name: "poplar_rt::DstStridedCopyDA32".to_owned(),
         code_bytes: 100,
         state_bytes: 8,
@@ -47,9 +47,9 @@ fn bad() -> ReportBuilder {
     cycles.push(TileRange::new(1, 3), 10);
     report.parts.compute_sets[1].cycles = cycles.clone();
     report.parts.compute_sets[0].cycles = cycles;
-    report.variable("layer/stash", Category::Variable, 0..1, 100 * KIB, None);
+    report.variable("layer/stash", MemoryCategory::Variable, 0..1, 100 * KIB, None);
     report.parts.variables[0].shape = "2 x float32[4]".to_owned();
-    report.variable("layer/out", Category::Variable, 0..1, 700 * KIB, Some(0..2));
+    report.variable("layer/out", MemoryCategory::Variable, 0..1, 700 * KIB, Some(0..2));
     report.live(arrange, 700 * KIB).live(work, 700 * KIB);
     let over = TileMemory {
         including_gaps: 800 * KIB,
@@ -64,14 +64,14 @@ fn bad() -> ReportBuilder {
     report.parts.tile_memory.push(TileRange::new(1, 16), small);
     let part = |category, bytes| CategoryBytes {
         category,
-        region: Region::NonInterleaved,
+        region: MemoryRegion::NonInterleaved,
         overlapped: false,
         bytes,
     };
     let parts = vec![
-        part(Category::Variable, 700 * KIB),
-        part(Category::InternalExchangeCode, 80 * KIB),
-        part(Category::GlobalExchangeCode, 20 * KIB),
+        part(MemoryCategory::Variable, 700 * KIB),
+        part(MemoryCategory::InternalExchangeCode, 80 * KIB),
+        part(MemoryCategory::GlobalExchangeCode, 20 * KIB),
     ];
     report.parts.tile_categories.push(TileRange::new(0, 1), parts);
     for (index, program) in
@@ -93,7 +93,7 @@ fn bad() -> ReportBuilder {
 /// A program that fits, but only just.
 fn nearly_full() -> ReportBuilder {
     let mut report = ReportBuilder::new(1, 4);
-    report.variable("weights", Category::Variable, 0..4, 600 * KIB, None);
+    report.variable("weights", MemoryCategory::Variable, 0..4, 600 * KIB, None);
     report
 }
 
@@ -103,11 +103,11 @@ fn good() -> ReportBuilder {
     let work = report.compute("layer/matmul/Convolve", 1000);
     report.root(ProgramKind::Sequence, "main", &[work]);
     report.run(work, 0..1000);
-    report.variable("weights", Category::Variable, 0..4, 10 * KIB, None);
+    report.variable("weights", MemoryCategory::Variable, 0..4, 10 * KIB, None);
     report
 }
 
-fn found(report: &ReportBuilder) -> Vec<Finding> {
+fn found(report: &ReportBuilder) -> Vec<InsightFinding> {
     let directory = tempfile::tempdir().expect("temporary directory");
     report.write(directory.path()).expect("writes");
     let report = Report::open(directory.path()).expect("opens");
@@ -117,7 +117,7 @@ fn found(report: &ReportBuilder) -> Vec<Finding> {
 }
 
 /// What holds of every finding: it is a sentence, its gain is a share, its place exists.
-fn check(report: &Report, found: &[Finding]) {
+fn check(report: &Report, found: &[InsightFinding]) {
     let programs = report.programs().expect("reads");
     let tiles = report.target().expect("reads").tiles_per_replica();
     for finding in found {
@@ -127,10 +127,10 @@ fn check(report: &Report, found: &[Finding]) {
         }
         assert!(!finding.formula.is_empty());
         match finding.gain {
-            Gain::Time(share) | Gain::Memory(share) => {
+            InsightGain::Time(share) | InsightGain::Memory(share) => {
                 assert!((0.0..=1.0).contains(&share), "{finding:?}");
             }
-            Gain::Everything | Gain::Unknown => {}
+            InsightGain::Everything | InsightGain::Unknown => {}
         }
         let place = &finding.place;
         assert!(place.tiles.iter().all(|tile| *tile < tiles), "{finding:?}");
@@ -155,7 +155,7 @@ fn every_rule_finds_what_it_looks_for() {
 fn rules_have_names_of_their_own() {
     let names: BTreeSet<&str> = RULES.iter().map(|rule| rule.name).collect();
     assert_eq!(names.len(), RULES.len());
-    assert!(RULES.iter().all(|rule| !rule.looks_for.is_empty()));
+    assert!(RULES.iter().all(|rule| !rule.description.is_empty()));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Where operands lie and how large products are computed: what the memory guide says it changes.
 
 use crate::common;
-use tilescope_analysis::summary::{Summary, summary};
+use tilescope_analysis::summary::{ReportSummary, summary};
 use tilescope_report::{MarkFilter, MarkKind};
 use tilescope_sim::compile::compile;
 use tilescope_sim::spec::{Spec, SpecSource};
@@ -32,7 +32,7 @@ fn rearranging_takes_longer_than_the_sum_itself() {
         let (report, _directory) = common::report("prearrange", overrides);
         summary(&report).expect("figures")
     };
-    let cycles = |figures: &Summary| figures.execution.as_ref().expect("executed").total_cycles;
+    let cycles = |figures: &ReportSummary| figures.execution.as_ref().expect("executed").total_cycles;
     let (bad, good) = (figures(&[]), figures(&["model.columns_first=0"]));
     assert!(cycles(&bad) > cycles(&good) + 4_000);
     assert!(bad.memory.total_excluding_gaps > good.memory.total_excluding_gaps);

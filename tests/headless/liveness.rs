@@ -1,14 +1,14 @@
 //! Laws of liveness figures, on simulated reports.
 
 use crate::common;
-use tilescope_analysis::liveness::{Source, always_live, curve, enclosing, live_at};
+use tilescope_analysis::liveness::{LivenessScope, always_live, curve, enclosing, live_at};
 use tilescope_report::Report;
 
 fn check(report: &Report) {
     let target = report.target().expect("target");
-    let whole = curve(report, Source::Whole).expect("reads").expect("recorded");
+    let whole = curve(report, LivenessScope::Whole).expect("reads").expect("recorded");
     let ipus: Vec<_> = (0..target.ipus_per_replica)
-        .map(|ipu| curve(report, Source::Ipu(ipu)).expect("reads").expect("recorded"))
+        .map(|ipu| curve(report, LivenessScope::Ipu(ipu)).expect("reads").expect("recorded"))
         .collect();
     // IPUs add up to the whole, step by step.
     assert_eq!(whole.always, ipus.iter().map(|ipu| ipu.always).sum::<u64>());
@@ -16,7 +16,7 @@ fn check(report: &Report) {
         assert_eq!(*bytes, ipus.iter().map(|ipu| ipu.others[step]).sum::<u64>(), "step {step}");
     }
     // Lists add up to the curve.
-    for source in [Source::Whole, Source::Ipu(0), Source::Tile(3)] {
+    for source in [LivenessScope::Whole, LivenessScope::Ipu(0), LivenessScope::Tile(3)] {
         let curve = curve(report, source).expect("reads").expect("recorded");
         let always = always_live(report, source).expect("reads");
         assert_eq!(curve.always, always.iter().map(|live| live.bytes[0]).sum::<u64>());
@@ -31,7 +31,7 @@ fn check(report: &Report) {
     // A tile's peak is what its memory says.
     let memory = report.tile_memory().expect("reads");
     for tile in [0, 1, target.tiles_per_ipu - 1] {
-        let curve = curve(report, Source::Tile(tile)).expect("reads").expect("recorded");
+        let curve = curve(report, LivenessScope::Tile(tile)).expect("reads").expect("recorded");
         let most = curve.others.iter().max().copied();
         assert_eq!(most, memory.get(tile).map(|tile| tile.peak_not_always_live), "tile {tile}");
     }

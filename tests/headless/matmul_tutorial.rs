@@ -4,14 +4,14 @@
 
 use crate::common;
 use rusqlite::{Connection, OpenFlags};
-use tilescope_analysis::liveness::{Curve, Source, curve};
-use tilescope_analysis::summary::{Summary, summary};
+use tilescope_analysis::liveness::{LivenessCurve, LivenessScope, curve};
+use tilescope_analysis::summary::{ReportSummary, summary};
 use tilescope_report::Report;
 
 /// A step's program and its cycles.
 type Step = (String, f64);
 
-fn simulated() -> (Summary, Vec<Step>) {
+fn simulated() -> (ReportSummary, Vec<Step>) {
     let directory = tempfile::tempdir().expect("a directory");
     let file = common::report_file(&common::spec("matmul_chain", &[]), directory.path());
     let report = Report::open(&file).expect("opens");
@@ -67,14 +67,14 @@ fn the_chain_is_what_the_profile_shows() {
 }
 
 /// Bytes live at each step, always-live ones included.
-fn live(overrides: &[&str]) -> (Report, Curve, tempfile::TempDir) {
+fn live(overrides: &[&str]) -> (Report, LivenessCurve, tempfile::TempDir) {
     let (report, directory) = common::report("matmul_chain", overrides);
-    let curve = curve(&report, Source::Whole).expect("reads").expect("recorded");
+    let curve = curve(&report, LivenessScope::Whole).expect("reads").expect("recorded");
     (report, curve, directory)
 }
 
 /// Mebibytes live while the program of this name runs.
-fn mebibytes(report: &Report, curve: &Curve, name: &str) -> f64 {
+fn mebibytes(report: &Report, curve: &LivenessCurve, name: &str) -> f64 {
     let programs = report.programs().expect("reads");
     let is_it = |program| programs.get(program).is_some_and(|node| node.name == name);
     let step = curve.programs.iter().position(|program| is_it(*program)).expect(name);

@@ -1,6 +1,6 @@
 //! Built-in models against their literature, and all of them compiled at a small size.
 
-use tilescope_report::Pass;
+use tilescope_report::TrainingPass;
 use tilescope_sim::compile::compile;
 use tilescope_sim::graph::{ModelGraph, TrainingConfig};
 use tilescope_sim::lower::{LoweringContext, LoweringOptions};
@@ -135,7 +135,7 @@ fn product_macs(graph: &ModelGraph) -> u64 {
         .nodes
         .iter()
         .filter(|node| node.operator.is_planned() || node.operator.kind() == "lstm");
-    let forward = products.filter(|node| node.pass == Pass::Forward);
+    let forward = products.filter(|node| node.pass == TrainingPass::Forward);
     forward.map(|node| graph.node_flops(node) / 2).sum()
 }
 

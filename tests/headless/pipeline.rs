@@ -2,9 +2,9 @@
 
 use crate::common;
 use std::collections::BTreeMap;
-use tilescope_report::{Mark, MarkFilter, MarkKind, Pass, Report};
+use tilescope_report::{TraceMark, MarkFilter, MarkKind, TrainingPass, Report};
 
-fn marks(report: &Report, kind: MarkKind) -> Vec<Mark> {
+fn marks(report: &Report, kind: MarkKind) -> Vec<TraceMark> {
     let filter = MarkFilter { kind: Some(kind), ipu: None, window: None, limit: usize::MAX };
     report.marks(&filter).expect("marks")
 }
@@ -22,10 +22,10 @@ fn perceptron(stages: usize, accumulation: usize) -> (Report, tempfile::TempDir)
 }
 
 /// Turns of each micro-batch in the order of their time.
-fn journeys(report: &Report) -> BTreeMap<u64, Vec<(u32, Pass)>> {
+fn journeys(report: &Report) -> BTreeMap<u64, Vec<(u32, TrainingPass)>> {
     let mut turns = marks(report, MarkKind::Stage);
     turns.sort_by_key(|turn| turn.cycles.start);
-    let mut journeys: BTreeMap<u64, Vec<(u32, Pass)>> = BTreeMap::new();
+    let mut journeys: BTreeMap<u64, Vec<(u32, TrainingPass)>> = BTreeMap::new();
     for turn in turns {
         let ipu = turn.ipu.expect("a turn belongs to one IPU");
         journeys.entry(turn.index).or_default().push((ipu, turn.pass.expect("a pass")));
@@ -38,8 +38,8 @@ fn every_micro_batch_goes_forward_through_all_stages_and_back() {
     for stages in [2u32, 4, 8] {
         let accumulation = 2 * stages + 2;
         let (report, _directory) = perceptron(stages as usize, accumulation as usize);
-        let up = (0..stages).map(|ipu| (ipu, Pass::Forward));
-        let down = (0..stages).rev().map(|ipu| (ipu, Pass::Backward));
+        let up = (0..stages).map(|ipu| (ipu, TrainingPass::Forward));
+        let down = (0..stages).rev().map(|ipu| (ipu, TrainingPass::Backward));
         let expected: Vec<_> = up.chain(down).collect();
         let journeys = journeys(&report);
         assert_eq!(journeys.len() as u32, accumulation);
@@ -63,7 +63,7 @@ fn all_ipus_are_busy_from_slot_two_n_plus_one() {
             .iter()
             .enumerate()
             .filter(|(_, slot)| {
-                let inside = |turn: &&Mark| {
+                let inside = |turn: &&TraceMark| {
                     turn.steps.start >= slot.steps.start && turn.steps.end <= slot.steps.end
                 };
                 turns.iter().filter(inside).count() == 2 * stages
@@ -95,7 +95,7 @@ fn weights_are_updated_once_per_accumulation() {
     }
     // Every update lies behind all turns of its iteration.
     for iteration in marks(&report, MarkKind::Iteration) {
-        let inside = |mark: &&Mark| {
+        let inside = |mark: &&TraceMark| {
             mark.steps.start >= iteration.steps.start && mark.steps.end <= iteration.steps.end
         };
         let turns = marks(&report, MarkKind::Stage);

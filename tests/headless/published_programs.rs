@@ -3,12 +3,12 @@
 
 use crate::common;
 use rusqlite::{Connection, OpenFlags};
-use tilescope_analysis::summary::{Summary, summary};
+use tilescope_analysis::summary::{ReportSummary, summary};
 use tilescope_report::Report;
 
 /// A simulated spec.
 struct Run {
-    summary: Summary,
+    summary: ReportSummary,
     database: Connection,
     _directory: tempfile::TempDir,
 }

@@ -21,7 +21,7 @@ fn ask(path: &Path) -> Vec<String> {
     fn note<T>(errors: &mut Vec<String>, answer: Result<T, ReportError>) -> Option<T> {
         answer.map_err(|error| errors.push(error.to_string())).ok()
     }
-    for part in Part::ALL {
+    for part in ReportPart::ALL {
         report.has(part);
     }
     note(&mut errors, report.target());

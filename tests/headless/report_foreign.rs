@@ -55,7 +55,7 @@ fn ask_everything(report: &Report) {
     report.tile_categories().unwrap();
     report.compilation().unwrap();
     report.runs().unwrap();
-    report.files_beside();
+    report.sidecar_files();
     let count = report.step_count().unwrap();
     report.step(StepId(count / 2)).unwrap();
     report.verify().unwrap();
@@ -73,7 +73,7 @@ fn a_plain_file_is_understood() {
     let place = Place::with(&Foreign::default());
     let before = contents(place.directory.path());
     let report = place.open();
-    assert_eq!(report.origin(), Origin::Foreign);
+    assert_eq!(report.origin(), ReportOrigin::Foreign);
     assert_eq!(report.trace_state().unwrap(), TraceState::NeedsIndex);
 
     let target = report.target().unwrap();
@@ -89,7 +89,7 @@ fn a_plain_file_is_understood() {
     let categories = report.tile_categories().unwrap();
     assert_eq!(categories.get(100).unwrap().iter().map(|c| c.bytes).sum::<u64>(), total(100));
     let code =
-        categories.get(5).unwrap().iter().find(|c| c.category == Category::InternalExchangeCode);
+        categories.get(5).unwrap().iter().find(|c| c.category == MemoryCategory::InternalExchangeCode);
     assert_eq!(code.unwrap().bytes, 64 * (1 + (5 * 7 + 2 * 131) % 97));
 
     let programs = report.programs().unwrap();
@@ -100,7 +100,7 @@ fn a_plain_file_is_understood() {
     let program = |id| programs.get(ProgramId(id)).unwrap();
     assert_eq!(program(3).kind, ProgramKind::OnTileExecute);
     assert_eq!(program(3).compute_set, Some(ComputeSetId(3)));
-    assert_eq!(program(1).stream, StreamEnd::RemoteBuffer);
+    assert_eq!(program(1).stream, StreamEndpoint::RemoteBuffer);
 
     assert_eq!(trace.lanes().len(), 2);
     assert_eq!(trace.lanes()[1].steps, 800);
@@ -113,7 +113,7 @@ fn a_plain_file_is_understood() {
     assert_eq!((step.kind, step.compute_set), (found.kind, Some(ComputeSetId(3))));
     assert_eq!(step.ipus[1].from_max - step.ipus[1].from_min, 40);
     let totals = lane.totals(trace.range()).unwrap();
-    assert!(totals.cycles[Activity::RemoteBuffer] > 0 && totals.cycles[Activity::Host] > 0);
+    assert!(totals.cycles[StepActivity::RemoteBuffer] > 0 && totals.cycles[StepActivity::Host] > 0);
 
     let variables = report.variables(&VariableFilter {
         tiles: Some(TileRange::new(7, 8)),
@@ -140,21 +140,21 @@ fn parts_are_told_apart() {
         (place, report)
     };
     let (_place, report) = report_of(Foreign::default());
-    let recorded: Vec<Part> = Part::ALL.into_iter().filter(|part| report.has(*part)).collect();
+    let recorded: Vec<ReportPart> = ReportPart::ALL.into_iter().filter(|part| report.has(*part)).collect();
     let expected = [
-        Part::Execution,
-        Part::ActiveTiles,
-        Part::Programs,
-        Part::ComputeSets,
-        Part::Variables,
-        Part::TileMemory,
-        Part::Categories,
+        ReportPart::Execution,
+        ReportPart::ActiveTiles,
+        ReportPart::Programs,
+        ReportPart::ComputeSets,
+        ReportPart::Variables,
+        ReportPart::TileMemory,
+        ReportPart::Categories,
     ];
     assert_eq!(recorded, expected);
     let execution = vec!["steps", "steps_by_ipu", "execution_cycle_totals"];
     let (_place, report) = report_of(Foreign { without_tables: execution, ..Foreign::default() });
-    assert!(!report.has(Part::Execution));
-    assert_eq!(report.outcome().unwrap(), Outcome::CompiledOnly);
+    assert!(!report.has(ReportPart::Execution));
+    assert_eq!(report.outcome().unwrap(), ProgramOutcome::CompiledOnly);
     assert_eq!(report.trace_state().unwrap(), TraceState::None);
     assert!(report.trace().unwrap().is_none());
     assert_eq!(report.step(StepId(0)).unwrap(), None);
@@ -239,7 +239,7 @@ fn unknown_names_are_kept() {
     assert_eq!((step.kind, step.kind_name.as_str()), (ProgramKind::Unknown, "OnSuperTileDance"));
     let trace = report.trace().unwrap().unwrap();
     let totals = trace.lane(0).unwrap().totals(trace.range()).unwrap();
-    assert!(totals.cycles[Activity::Other] >= 770);
+    assert!(totals.cycles[StepActivity::Other] >= 770);
     report.tile_categories().unwrap();
     assert!(report.warnings().iter().any(|text| text.contains("quantumFoam")));
 }

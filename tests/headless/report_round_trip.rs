@@ -17,7 +17,7 @@ fn check_round_trip(report: &ReportBuilder) {
     assert_eq!(read.marks(&ALL_MARKS).unwrap(), marks);
     assert_eq!(read.spec(), report.meta.spec.as_deref());
     assert_eq!(read.meta()["generator"], report.meta.generator);
-    assert_eq!(read.origin(), Origin::Tilescope);
+    assert_eq!(read.origin(), ReportOrigin::Tilescope);
     assert_eq!(read.warnings(), Vec::<String>::new());
     check_single_answers(&read, report);
 }
@@ -85,7 +85,7 @@ fn an_empty_report_comes_back() {
 fn variables_are_filtered_and_paged() {
     let mut report = ReportBuilder::new(1, 8);
     for i in 0..10 {
-        let category = if i % 2 == 0 { Category::Variable } else { Category::Stack };
+        let category = if i % 2 == 0 { MemoryCategory::Variable } else { MemoryCategory::Stack };
         report.variable(&format!("v{i}"), category, i % 8..8, 4, None);
     }
     let directory = tempdir().unwrap();
@@ -97,7 +97,7 @@ fn variables_are_filtered_and_paged() {
         found.iter().map(|(_, variable)| variable.name.clone()).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(names(all), "v0 v1 v2 v3 v4 v5 v6 v7 v8 v9");
-    assert_eq!(names(VariableFilter { category: Some(Category::Stack), ..all }), "v1 v3 v5 v7 v9");
+    assert_eq!(names(VariableFilter { category: Some(MemoryCategory::Stack), ..all }), "v1 v3 v5 v7 v9");
     let tiles = Some(TileRange::new(0, 2));
     assert_eq!(names(VariableFilter { tiles, ..all }), "v0 v1 v8 v9");
     let after = Some(VariableId(4));
@@ -138,13 +138,13 @@ fn marks_are_filtered() {
 fn parts_that_are_missing_have_names() {
     let directory = tempdir().unwrap();
     let mut report = ReportBuilder::new(1, 2);
-    report.variable("weights", Category::Variable, 0..1, 4, None);
+    report.variable("weights", MemoryCategory::Variable, 0..1, 4, None);
     report.write(directory.path()).unwrap();
     let read = Report::open(directory.path()).unwrap();
-    let recorded: Vec<Part> = Part::ALL.into_iter().filter(|part| read.has(*part)).collect();
-    let expected = [Part::Variables, Part::Addresses, Part::Lifetimes, Part::TileMemory];
+    let recorded: Vec<ReportPart> = ReportPart::ALL.into_iter().filter(|part| read.has(*part)).collect();
+    let expected = [ReportPart::Variables, ReportPart::Addresses, ReportPart::Lifetimes, ReportPart::TileMemory];
     assert_eq!(recorded[..4], expected);
-    assert_eq!(read.outcome().unwrap(), Outcome::CompiledOnly);
+    assert_eq!(read.outcome().unwrap(), ProgramOutcome::CompiledOnly);
     assert_eq!(read.trace_state().unwrap(), TraceState::None);
     assert!(read.trace().unwrap().is_none());
 }
@@ -157,7 +157,7 @@ fn tiles_that_overflow_are_out_of_memory() {
     report.parts.tile_memory = TileRuns::uniform(TileRange::new(1, 3), memory);
     report.write(directory.path()).unwrap();
     let read = Report::open(directory.path()).unwrap();
-    assert_eq!(read.outcome().unwrap(), Outcome::OutOfMemory { tiles: 2 });
+    assert_eq!(read.outcome().unwrap(), ProgramOutcome::OutOfMemory { tiles: 2 });
 }
 
 #[test]
@@ -174,8 +174,8 @@ fn check_laws(layout: StepLayout) {
     let exchange = report.exchange("cs0_conv/ExchangePre", 64);
     report.root(ProgramKind::Sequence, "main", &[exchange, work]);
     report.live(exchange, 10).live(work, 10);
-    report.variable("weights", Category::Variable, 0..8, 1024, None);
-    report.variable("partials", Category::Variable, 2..8, 512, Some(0..2));
+    report.variable("weights", MemoryCategory::Variable, 0..8, 1024, None);
+    report.variable("partials", MemoryCategory::Variable, 2..8, 512, Some(0..2));
     for i in 0..5000 {
         let start = i * 130;
         report.run(exchange, start..start + 20).run(work, start + 20..start + 120);
@@ -185,8 +185,8 @@ fn check_laws(layout: StepLayout) {
     report.write(directory.path()).unwrap();
     let read = Report::open(directory.path()).unwrap();
     assert_eq!(read.verify().unwrap(), []);
-    assert_eq!(read.outcome().unwrap(), Outcome::Executed);
-    assert!(read.has(Part::TileBalance) && read.has(Part::StepBytes));
+    assert_eq!(read.outcome().unwrap(), ProgramOutcome::Executed);
+    assert!(read.has(ReportPart::TileBalance) && read.has(ReportPart::StepBytes));
     assert_eq!(read.trace_state().unwrap(), TraceState::Ready);
 }
 
@@ -198,18 +198,18 @@ fn broken_laws_are_found() {
             let id = r.exchange("e", 64);
             let traffic = TileTraffic { bytes_in: 1, ..TileTraffic::default() };
             let tiles = TileRuns::uniform(TileRange::new(0, 1), traffic);
-            r.parts.exchanges[0] = Exchange { program: id, tiles };
+            r.parts.exchanges[0] = ExchangeTraffic { program: id, tiles };
         }),
         ("lifetimes_in_range", |r| {
-            r.variable("v", Category::Variable, 0..1, 4, Some(2..9));
+            r.variable("v", MemoryCategory::Variable, 0..1, 4, Some(2..9));
         }),
         ("categories_add_up", |r| {
             let memory =
                 TileMemory { including_gaps: 9, non_interleaved: 8, ..TileMemory::default() };
             r.parts.tile_memory = TileRuns::uniform(TileRange::new(0, 2), memory);
             let share = CategoryBytes {
-                category: Category::Stack,
-                region: Region::NonInterleaved,
+                category: MemoryCategory::Stack,
+                region: MemoryRegion::NonInterleaved,
                 overlapped: false,
                 bytes: 7,
             };

@@ -31,9 +31,9 @@ fn sample(report: &ReportBuilder) -> Sample {
                 step: StepId(id as u64),
                 range: bar.range(),
                 kind: program.kind,
-                activity: Activity::of(program.kind, program.stream),
+                activity: StepActivity::from_program_kind(program.kind, program.stream),
                 program: Some(step.program),
-                tile_balance: Balance::from_share(balance),
+                tile_balance: FixedPointBalance::from_share(balance),
                 bytes_in: bar.bytes_in,
                 bytes_out: bar.bytes_out,
             });
@@ -63,11 +63,11 @@ fn slow_totals(steps: &[LaneStep], window: CycleRange) -> (u64, [[u64; 7]; 3], O
     (count, sums, longest)
 }
 
-fn check_totals(lane: Lane, steps: &[LaneStep], window: CycleRange) {
+fn check_totals(lane: TraceLane, steps: &[LaneStep], window: CycleRange) {
     let totals = lane.totals(window).unwrap();
     let (count, sums, longest) = slow_totals(steps, window);
     assert_eq!(totals.steps, count, "{window:?}");
-    for activity in Activity::ALL {
+    for activity in StepActivity::ALL {
         let fast = [&totals.cycles, &totals.bytes_in, &totals.bytes_out].map(|part| part[activity]);
         assert_eq!(fast, sums.map(|part| part[activity as usize]), "{activity:?} {window:?}");
     }
@@ -77,7 +77,7 @@ fn check_totals(lane: Lane, steps: &[LaneStep], window: CycleRange) {
         step.range.intersection(window).length() as f64 * step.tile_balance.share()
     };
     let balance: f64 = steps.iter().filter(|step| touches(step, window)).map(weight).sum();
-    match totals.tile_balance(&Activity::ALL) {
+    match totals.tile_balance(&StepActivity::ALL) {
         Some(mean) => {
             let difference = (mean * busy as f64 - balance).abs();
             assert!(difference <= 1e-6 * (1.0 + balance), "{mean} x {busy} is not {balance}");
@@ -87,7 +87,7 @@ fn check_totals(lane: Lane, steps: &[LaneStep], window: CycleRange) {
 }
 
 /// Every step that touches the window is in exactly one span, wide ones as they are.
-fn check_spans(lane: Lane, steps: &[LaneStep], window: CycleRange, pixels: u32) {
+fn check_spans(lane: TraceLane, steps: &[LaneStep], window: CycleRange, pixels: u32) {
     let spans = lane.spans(window, pixels).unwrap();
     assert!(spans.len() <= 2 * pixels.max(1) as usize + 1, "{} spans", spans.len());
     let pixel = window.length().div_ceil(u64::from(pixels.max(1))).max(1);
@@ -101,11 +101,11 @@ fn check_spans(lane: Lane, steps: &[LaneStep], window: CycleRange, pixels: u32) 
         at += inside.len();
         let (first, last) = (inside.first().unwrap(), inside.last().unwrap());
         match span {
-            Span::Step(step) => {
+            LaneSpan::Step(step) => {
                 assert_eq!(&step, first);
                 assert!(step.range.length() >= pixel);
             }
-            Span::Bucket(bucket) => {
+            LaneSpan::Bucket(bucket) => {
                 assert!(inside.iter().all(|step| step.range.length() < pixel));
                 assert_eq!(bucket.range, CycleRange::new(first.range.start, last.range.end));
                 assert!(bucket.range.intersection(window).length() < 2 * pixel);
@@ -130,7 +130,7 @@ fn check_spans(lane: Lane, steps: &[LaneStep], window: CycleRange, pixels: u32) 
     assert_eq!(at, touching.len(), "every step that touches {window:?} is in a span");
 }
 
-fn check_lookups(lane: Lane, steps: &[LaneStep], cycle: u64, window: CycleRange) {
+fn check_lookups(lane: TraceLane, steps: &[LaneStep], cycle: u64, window: CycleRange) {
     let running = steps.iter().find(|step| touches(step, CycleRange::new(cycle, cycle + 1)));
     assert_eq!(lane.step_at(cycle).unwrap().as_ref(), running, "at {cycle}");
     let touching: Vec<LaneStep> =
@@ -226,7 +226,7 @@ fn wide_steps_stay_and_narrow_neighbours_merge() {
     let shapes: Vec<(u64, u64, u64)> =
         spans.iter().map(|s| (s.range().start, s.range().end, s.steps())).collect();
     assert_eq!(shapes, [(0, 99, 50), (100, 199, 50), (200, 1000, 1)]);
-    let Span::Bucket(bucket) = spans[0] else { panic!("syncs are narrow") };
-    assert_eq!(bucket.totals.cycles[Activity::Sync], 50);
-    assert_eq!(bucket.totals.dominant(), Some(Activity::Sync));
+    let LaneSpan::Bucket(bucket) = spans[0] else { panic!("syncs are narrow") };
+    assert_eq!(bucket.totals.cycles[StepActivity::Sync], 50);
+    assert_eq!(bucket.totals.dominant(), Some(StepActivity::Sync));
 }

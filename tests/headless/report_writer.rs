@@ -95,7 +95,7 @@ fn a_full_disk_is_an_error_and_leaves_nothing() {
             }
         };
         let error = error.unwrap_err();
-        assert!(matches!(error, ReportError::Full { .. }), "{error}");
+        assert!(matches!(error, ReportError::DiskFull { .. }), "{error}");
         assert!(error.to_string().ends_with("profile.pop.part"), "{error}");
         assert_eq!(names_in(directory.path()), Vec::<String>::new());
         sizes += 1;
@@ -139,10 +139,10 @@ fn nonsense_is_refused() {
             r.parts.programs[0].compute_set = Some(ComputeSetId(5));
         }),
         ("part of variable v lies on tiles 1..9 of a replica of 4", |r| {
-            r.variable("v", Category::Stack, 1..9, 1, None);
+            r.variable("v", MemoryCategory::Stack, 1..9, 1, None);
         }),
         ("size of variable v is 18446744073709551615, above 68719476736", |r| {
-            r.variable("v", Category::Stack, 0..1, u64::MAX, None);
+            r.variable("v", MemoryCategory::Stack, 0..1, u64::MAX, None);
         }),
         ("program of step 1 is 7, but there are 1", |r| r.steps[1].program = ProgramId(7)),
         ("IPU of step 0 on IPU 3 is 3, above 1", |r| r.steps[0].ipus[1].ipu = 3),
@@ -201,9 +201,9 @@ fn scripted() -> ReportBuilder {
         report.run(begin, t..t + 10).run(end, t + 10..t + 20).run(work, t + 20..t + 70);
         report.run(out, t + 70..t + 90);
     }
-    report.variable("exchange", Category::InternalExchangeCode, 0..4, 100, None);
-    report.variable("more", Category::InternalExchangeCode, 3..6, 8, None);
-    report.variable("weights", Category::Variable, 0..6, 1000, None);
+    report.variable("exchange", MemoryCategory::InternalExchangeCode, 0..4, 100, None);
+    report.variable("more", MemoryCategory::InternalExchangeCode, 3..6, 8, None);
+    report.variable("weights", MemoryCategory::Variable, 0..6, 1000, None);
     report
 }
 
@@ -276,7 +276,7 @@ fn the_view_of_a_large_model_is_fast_enough() {
     report.parts.tile_memory = TileRuns::uniform(TileRange::new(0, 1), TileMemory::default());
     for i in 0..400 {
         let category =
-            if i % 20 == 0 { Category::InternalExchangeCode } else { Category::Variable };
+            if i % 20 == 0 { MemoryCategory::InternalExchangeCode } else { MemoryCategory::Variable };
         report.variable(&format!("v{i}"), category, 0..5888, i, None);
     }
     let path = report.write(directory.path()).unwrap();

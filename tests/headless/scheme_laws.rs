@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use tilescope_report::units::CycleRange;
-use tilescope_report::{Mark, MarkKind, Pass, ProgramKind, Step};
+use tilescope_report::{TraceMark, MarkKind, TrainingPass, ProgramKind, ExecutionStep};
 use tilescope_sim::compile::{CompiledProgram, compile};
 use tilescope_sim::run::{StepSink, dry_run, run};
 use tilescope_sim::spec::{Execution, Schedule, Spec, SpecSource, SyncPattern};
@@ -13,26 +13,26 @@ use tilescope_sim::spec::{Execution, Schedule, Spec, SpecSource, SyncPattern};
 /// Steps and marks of a run.
 #[derive(Default)]
 struct Watched {
-    steps: Vec<Step>,
-    marks: Vec<Mark>,
+    steps: Vec<ExecutionStep>,
+    marks: Vec<TraceMark>,
 }
 
 impl StepSink for Watched {
     type Error = Infallible;
 
-    fn step(&mut self, step: &Step) -> Result<(), Infallible> {
+    fn step(&mut self, step: &ExecutionStep) -> Result<(), Infallible> {
         self.steps.push(step.clone());
         Ok(())
     }
 
-    fn mark(&mut self, mark: &Mark) -> Result<(), Infallible> {
+    fn mark(&mut self, mark: &TraceMark) -> Result<(), Infallible> {
         self.marks.push(mark.clone());
         Ok(())
     }
 }
 
 impl Watched {
-    fn of_kind(&self, kind: MarkKind) -> impl Iterator<Item = &Mark> {
+    fn of_kind(&self, kind: MarkKind) -> impl Iterator<Item = &TraceMark> {
         self.marks.iter().filter(move |mark| mark.kind == kind)
     }
 }
@@ -135,7 +135,7 @@ fn samples_add_up(spec: &Spec, compiled: &CompiledProgram, watched: &Watched) {
     let turns = watched.of_kind(MarkKind::Stage);
     let first = &compiled.placement.stages[0].name;
     let forward = turns.filter(|turn| {
-        turn.pass == Some(Pass::Forward) && turn.label.split(' ').next() == first.split(' ').next()
+        turn.pass == Some(TrainingPass::Forward) && turn.label.split(' ').next() == first.split(' ').next()
     });
     let stages = compiled.placement.stages.iter().filter(|stage| stage.name == *first).count();
     let micro_batches = forward.count() / stages;
@@ -207,7 +207,7 @@ fn micro_batches_keep_their_order(spec: &Spec, compiled: &CompiledProgram, watch
         .enumerate()
         .map(|(index, stage)| (stage.name.clone(), index))
         .collect();
-    let mut turns: BTreeMap<(u64, Pass, usize), CycleRange> = BTreeMap::new();
+    let mut turns: BTreeMap<(u64, TrainingPass, usize), CycleRange> = BTreeMap::new();
     for mark in watched.of_kind(MarkKind::Stage) {
         let pass = mark.pass.expect("a pass");
         let name = mark.label.rsplit_once(' ').map_or("", |(name, _)| name);
@@ -218,15 +218,15 @@ fn micro_batches_keep_their_order(spec: &Spec, compiled: &CompiledProgram, watch
     let at = |batch, pass, stage| turns.get(&(batch, pass, stage)).copied();
     let batches = spec.options.gradient_accumulation * spec.options.device_iterations;
     for batch in 0..batches {
-        let forward: Vec<_> = (0..stages).map(|s| at(batch, Pass::Forward, s)).collect();
-        let back: Vec<_> = (0..stages).rev().map(|s| at(batch, Pass::Backward, s)).collect();
+        let forward: Vec<_> = (0..stages).map(|s| at(batch, TrainingPass::Forward, s)).collect();
+        let back: Vec<_> = (0..stages).rev().map(|s| at(batch, TrainingPass::Backward, s)).collect();
         let journey = forward.iter().chain(if spec.model.training { &back[..] } else { &[] });
         let journey: Vec<CycleRange> = journey.map(|turn| turn.expect("every turn")).collect();
         for pair in journey.windows(2) {
             assert!(pair[0].end <= pair[1].start, "micro-batch {batch} overtakes itself");
         }
         for (stage, turn) in forward.iter().enumerate() {
-            let next = at(batch + 1, Pass::Forward, stage);
+            let next = at(batch + 1, TrainingPass::Forward, stage);
             let ordered = next.is_none_or(|next| turn.is_some_and(|turn| turn.end <= next.start));
             assert!(ordered, "stage {stage} takes {} before {batch}", batch + 1);
         }

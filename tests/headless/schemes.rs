@@ -4,9 +4,9 @@
 use crate::common;
 use proptest::prelude::*;
 use std::cmp::Ordering::{self, Equal, Greater, Less};
-use tilescope_analysis::summary::{Summary, summary};
+use tilescope_analysis::summary::{ReportSummary, summary};
 use tilescope_report::units::TileRuns;
-use tilescope_report::{Mark, MarkFilter, MarkKind, Report};
+use tilescope_report::{TraceMark, MarkFilter, MarkKind, Report};
 use tilescope_sim::compile::{CompiledProgram, compile};
 use tilescope_sim::spec::{Spec, SpecSource};
 
@@ -211,7 +211,7 @@ const SCHEMES: &[Scheme] = &[
 ];
 
 /// The MNIST pipeline with one device iteration, `base` and `more`.
-fn simulated(base: &[&str], more: &[&str]) -> (Report, Summary, tempfile::TempDir) {
+fn simulated(base: &[&str], more: &[&str]) -> (Report, ReportSummary, tempfile::TempDir) {
     let one = ["options.device_iterations=1"];
     let overrides: Vec<&str> = one.iter().chain(base).chain(more).copied().collect();
     let (report, directory) = common::report("mnist_pipeline", &overrides);
@@ -219,7 +219,7 @@ fn simulated(base: &[&str], more: &[&str]) -> (Report, Summary, tempfile::TempDi
     (report, figures, directory)
 }
 
-fn cycles(figures: &Summary) -> u64 {
+fn cycles(figures: &ReportSummary) -> u64 {
     figures.execution.as_ref().expect("executed").total_cycles
 }
 
@@ -229,7 +229,7 @@ fn every_scheme_moves_memory_and_time_as_the_guides_say() {
     for scheme in SCHEMES {
         let (_, without, _first) = simulated(scheme.base, &[]);
         let (_, with, _second) = simulated(scheme.base, scheme.on);
-        let bytes = |figures: &Summary| figures.memory.total_excluding_gaps;
+        let bytes = |figures: &ReportSummary| figures.memory.total_excluding_gaps;
         let memory = bytes(&with).cmp(&bytes(&without));
         let time = cycles(&with).cmp(&cycles(&without));
         if scheme.memory.is_some_and(|expected| expected != memory) {
@@ -382,7 +382,7 @@ fn split_layers_take_less_memory_and_talk_to_each_other() {
     assert!(half <= whole / 2 + 1024 && gathers > 0 && sums > 0, "{half} of {whole}");
 }
 
-fn marks(report: &Report, kind: MarkKind) -> Vec<Mark> {
+fn marks(report: &Report, kind: MarkKind) -> Vec<TraceMark> {
     let filter = MarkFilter { kind: Some(kind), ipu: None, window: None, limit: usize::MAX };
     report.marks(&filter).expect("marks")
 }

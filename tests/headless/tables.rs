@@ -4,7 +4,7 @@
 use crate::common;
 use crate::common::{stderr, stdout, tilescope};
 use crate::report_support;
-use tilescope_analysis::tables::{Cell, TABLES, named};
+use tilescope_analysis::tables::{TableCell, TABLES, named};
 use tilescope_report::Report;
 
 fn pipeline() -> (tempfile::TempDir, Report) {
@@ -19,7 +19,7 @@ fn pipeline() -> (tempfile::TempDir, Report) {
 fn sum(report: &Report, view: &str, table: &str, column: &str) -> u64 {
     let rows = (named(view, Some(table)).unwrap().read)(report).unwrap();
     let at = rows.columns.iter().position(|head| *head == column).unwrap();
-    let number = |cell: &Cell| if let Cell::Number(value) = cell { *value } else { 0 };
+    let number = |cell: &TableCell| if let TableCell::Number(value) = cell { *value } else { 0 };
     rows.rows.iter().map(|row| number(&row[at])).sum()
 }
 

@@ -84,7 +84,7 @@ pub(crate) fn random_report(seed: u64, steps: u64) -> ReportBuilder {
         GraphCounts { compute_sets: 3, vertices: rng.below(1 << 40), edges: 2, variables: 1 };
     parts.options =
         (0..rng.below(4)).map(|i| (format!("key{i}"), NAMES[i as usize].to_owned())).collect();
-    parts.batching = rng.maybe(|rng| Batching {
+    parts.batching = rng.maybe(|rng| BatchingConfig {
         micro_batch: rng.below(64),
         gradient_accumulation: 16,
         replicas: 4,
@@ -98,12 +98,12 @@ pub(crate) fn random_report(seed: u64, steps: u64) -> ReportBuilder {
     report
 }
 
-fn random_program(rng: &mut Dice, parts: &mut Compilation, ipus: u32, tiles: u32) {
+fn random_program(rng: &mut Dice, parts: &mut CompilationReport, ipus: u32, tiles: u32) {
     for i in 0..rng.below(5) {
-        parts.operations.push(Operation {
+        parts.operations.push(ModelOperation {
             name: format!("op{i}"),
             kind: rng.pick(&NAMES).to_owned(),
-            pass: rng.pick(&Pass::ALL),
+            pass: rng.pick(&TrainingPass::ALL),
             block: rng.maybe(|_| "B1".to_owned()),
             ipu: rng.below(ipus.into()) as u32,
             flops: rng.below(1 << 50),
@@ -113,7 +113,7 @@ fn random_program(rng: &mut Dice, parts: &mut Compilation, ipus: u32, tiles: u32
         });
     }
     for i in 0..rng.below(4) {
-        parts.vertex_types.push(VertexType {
+        parts.vertex_types.push(VertexTypeInfo {
             name: format!("poplin::Vertex{i}<float>"),
             code_bytes: rng.below(5000),
             state_bytes: rng.below(100),
@@ -139,7 +139,7 @@ fn random_program(rng: &mut Dice, parts: &mut Compilation, ipus: u32, tiles: u32
         let sets = parts.compute_sets.len() as u64;
         let operations = parts.operations.len() as u64;
         let children = if rng.chance(2) { 0 } else { rng.below(4) };
-        parts.programs.push(Program {
+        parts.programs.push(ProgramNode {
             kind: rng.pick(&ProgramKind::ALL),
             name: rng.pick(&NAMES).to_owned(),
             // Children come later, so that nothing runs in circles.
@@ -150,7 +150,7 @@ fn random_program(rng: &mut Dice, parts: &mut Compilation, ipus: u32, tiles: u32
             ipu: rng.maybe(|rng| rng.below(ipus.into()) as u32),
             compute_set: (sets > 0).then(|| ComputeSetId(rng.below(sets) as u32)),
             operation: (operations > 0).then(|| OperationId(rng.below(operations) as u32)),
-            stream: rng.pick(&StreamEnd::ALL),
+            stream: rng.pick(&StreamEndpoint::ALL),
             repeats: 1 + rng.below(1000),
         });
     }
@@ -166,11 +166,11 @@ fn random_program(rng: &mut Dice, parts: &mut Compilation, ipus: u32, tiles: u32
         });
         parts
             .exchanges
-            .push(Exchange { program: ProgramId(rng.below(count.into()) as u32), tiles });
+            .push(ExchangeTraffic { program: ProgramId(rng.below(count.into()) as u32), tiles });
     }
 }
 
-fn random_memory(rng: &mut Dice, parts: &mut Compilation, tiles: u32) {
+fn random_memory(rng: &mut Dice, parts: &mut CompilationReport, tiles: u32) {
     let liveness = rng.below(6);
     for _ in 0..liveness {
         let program = ProgramId(rng.below(parts.programs.len() as u64) as u32);
@@ -180,14 +180,14 @@ fn random_memory(rng: &mut Dice, parts: &mut Compilation, tiles: u32) {
         let operations = parts.operations.len() as u64;
         parts.variables.push(Variable {
             name: rng.pick(&NAMES).to_owned(),
-            category: rng.pick(&Category::ALL),
+            category: rng.pick(&MemoryCategory::ALL),
             operation: (operations > 0).then(|| OperationId(rng.below(operations) as u32)),
             shape: rng.pick(&["", "float32[10]"]).to_owned(),
             lifetime: rng.maybe(|rng| {
                 let start = rng.below(5) as u32;
                 start..start + rng.below(4) as u32
             }),
-            tiles: rng.runs(tiles, |rng| Placement {
+            tiles: rng.runs(tiles, |rng| VariablePlacement {
                 bytes: rng.below(100_000),
                 offset: rng.below(600_000),
             }),
@@ -204,7 +204,7 @@ fn random_memory(rng: &mut Dice, parts: &mut Compilation, tiles: u32) {
     parts.tile_categories = rng.runs(tiles, |rng| {
         // An owner is named once, in order.
         let owners: BTreeSet<_> = (0..1 + rng.below(4))
-            .map(|_| (rng.pick(&Category::ALL), rng.pick(&Region::ALL), rng.chance(2)))
+            .map(|_| (rng.pick(&MemoryCategory::ALL), rng.pick(&MemoryRegion::ALL), rng.chance(2)))
             .collect();
         let share = |(category, region, overlapped)| CategoryBytes {
             category,
@@ -248,16 +248,16 @@ fn random_steps(rng: &mut Dice, report: &mut ReportBuilder, programs: u64, steps
             }
         }
         let program = ProgramId(rng.below(programs) as u32);
-        report.steps.push(Step { program, ipus: bars });
+        report.steps.push(ExecutionStep { program, ipus: bars });
     }
     for _ in 0..rng.below(10) {
         let start = rng.below(steps + 1);
         let cycle = rng.below(10_000);
-        report.marks.push(Mark {
+        report.marks.push(TraceMark {
             kind: rng.pick(&MarkKind::ALL),
             label: rng.pick(&NAMES).to_owned(),
             ipu: rng.maybe(|rng| rng.below(ipus.into()) as u32),
-            pass: rng.maybe(|rng| rng.pick(&Pass::ALL)),
+            pass: rng.maybe(|rng| rng.pick(&TrainingPass::ALL)),
             index: rng.below(100),
             steps: StepId(start)..StepId(start + rng.below(steps - start + 1)),
             cycles: CycleRange::new(cycle, cycle + rng.below(5000)),
@@ -270,10 +270,10 @@ pub(crate) const ALL_MARKS: MarkFilter =
     MarkFilter { kind: None, ipu: None, window: None, limit: usize::MAX };
 
 /// All steps of a report as the writer was given them.
-pub(crate) fn steps_of(report: &Report) -> Vec<Step> {
+pub(crate) fn steps_of(report: &Report) -> Vec<ExecutionStep> {
     let count = report.step_count().unwrap();
     let steps = report.steps(StepId(0)..StepId(count), usize::MAX).unwrap();
     assert!(steps.iter().enumerate().all(|(id, step)| step.id == StepId(id as u64)));
-    let step = |step: StepDetails| Step { program: step.program.unwrap(), ipus: step.ipus };
+    let step = |step: StepDetails| ExecutionStep { program: step.program.unwrap(), ipus: step.ipus };
     steps.into_iter().map(step).collect()
 }

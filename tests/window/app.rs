@@ -9,7 +9,7 @@ use egui::{Event, Key, Modifiers, Vec2};
 use egui_kittest::Harness;
 use egui_kittest::kittest::{NodeT, Queryable};
 use std::sync::Mutex;
-use tilescope_gui::app::App;
+use tilescope_gui::app::TilescopeApp;
 use tilescope_gui::{theme, view_names};
 
 #[test]
@@ -336,7 +336,7 @@ fn closing_while_questions_are_open_is_safe() {
         let context = egui::Context::default();
         theme::install(&context);
         for view in view_names() {
-            let mut app = App::detached(&context, Some(variant.opened()));
+            let mut app = TilescopeApp::detached(&context, Some(variant.opened()));
             app.show_view(view);
             for _ in 0..2 {
                 let output = context.run_ui(egui::RawInput::default(), |ui| {
@@ -368,11 +368,11 @@ fn the_home_screen_says_what_can_be_done() {
         .with_size(Vec2::new(1200.0, 800.0))
         .with_context_setup(theme::install)
         .build_ui_state(
-            |ui, app: &mut App| {
+            |ui, app: &mut TilescopeApp| {
                 app.logic(ui.ctx());
                 app.ui(ui);
             },
-            App::detached(&egui::Context::default(), None),
+            TilescopeApp::detached(&egui::Context::default(), None),
         );
     window.run_steps(4);
     for words in ["Open a report…", "Path of a report", "Recent", "Simulate"] {

@@ -7,7 +7,7 @@ use egui::accesskit::Role;
 use egui::{Event, Key, Modifiers, vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
 use tilescope_analysis::compare::{COMPARISONS, comparison};
-use tilescope_gui::{Export, PictureFormat, Theme, picture_file, view_names};
+use tilescope_gui::{PictureOptions, PictureFormat, Theme, picture_file, view_names};
 
 #[test]
 fn every_view_has_a_comparison() {
@@ -252,7 +252,7 @@ fn a_comparison_is_the_same_picture_every_time() {
     for view in ["memory", "execution-trace"] {
         let picture = |compare: Option<&std::path::Path>| {
             let alone = picture_of(view, (900, 600), Theme::Light, PictureFormat::Png);
-            let wanted = Export { compare, ..alone };
+            let wanted = PictureOptions { compare, ..alone };
             picture_file(source.clone(), &wanted).expect("draws")
         };
         let both = picture(Some(&target.path));

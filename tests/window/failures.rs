@@ -10,7 +10,7 @@ use egui::{Key, Modifiers, Vec2};
 use egui_kittest::kittest::Queryable;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tilescope_gui::Opened;
+use tilescope_gui::OpenReport;
 
 const SIZE: Vec2 = Vec2::new(1400.0, 900.0);
 
@@ -32,11 +32,11 @@ fn messages(window: &Window) -> String {
 }
 
 /// A small simulated report; the directory must outlive it.
-fn simulated() -> (Opened, tempfile::TempDir) {
+fn simulated() -> (OpenReport, tempfile::TempDir) {
     let directory = tempfile::tempdir().unwrap();
     let spec = common::spec("matmul_chain", &["model.m=64", "model.k=64", "model.n=64"]);
     common::report_file(&spec, directory.path());
-    (Opened::read(directory.path()).unwrap(), directory)
+    (OpenReport::read(directory.path()).unwrap(), directory)
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn a_child_killed_half_way_is_told_and_loses_nothing() {
     let changed = format!("{}\n# {DIES}\n", what_if.text().replace("m = 64", "m = 128"));
     what_if.set_text(changed.clone());
     until(&mut window, "checked", |window| {
-        window.state().session().what_if.as_ref().is_some_and(|what_if| what_if.is_sane())
+        window.state().session().what_if.as_ref().is_some_and(|what_if| what_if.is_spec_valid())
     });
     window.get_by_label("Simulate and compare").click();
     window.step();
@@ -142,9 +142,9 @@ fn a_new_window_opens_on_what_is_shown() {
     assert_eq!(messages(&window), "");
 }
 
-fn report(directory: &Path) -> Opened {
+fn report(directory: &Path) -> OpenReport {
     small().write(directory).unwrap();
-    Opened::read(directory).unwrap()
+    OpenReport::read(directory).unwrap()
 }
 
 /// Saves what is shown under a path.
@@ -225,7 +225,7 @@ fn a_file_that_changes_is_read_again_and_the_selection_stays() {
     let mut window = {
         let opened = report(directory.path());
         let mut window = opened_window(opened.clone(), "execution-trace", SIZE);
-        window.state_mut().session_mut().watches = true;
+        window.state_mut().session_mut().watch_files = true;
         window.state_mut().session_mut().show(opened);
         settle(&mut window);
         window
@@ -238,7 +238,7 @@ fn a_file_that_changes_is_read_again_and_the_selection_stays() {
     std::thread::sleep(Duration::from_millis(300));
     window.step();
     let mut other = small();
-    other.variable("new/variable", tilescope_report::Category::Variable, 0..8, 5_000, None);
+    other.variable("new/variable", tilescope_report::MemoryCategory::Variable, 0..8, 5_000, None);
     other.write(directory.path()).unwrap();
     let variables = |window: &Window| {
         let page = window.state().session().page.as_ref().unwrap();

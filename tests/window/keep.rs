@@ -11,8 +11,8 @@ use egui::{Key, Modifiers, Vec2};
 use egui_kittest::kittest::Queryable;
 use std::path::Path;
 use std::time::Duration;
-use tilescope_analysis::compare::Table;
-use tilescope_gui::{Export, Opened, PictureFormat, Theme, export};
+use tilescope_analysis::compare::ComparisonTable;
+use tilescope_gui::{PictureOptions, OpenReport, PictureFormat, Theme, export};
 
 const SIZE: Vec2 = Vec2::new(1200.0, 800.0);
 
@@ -26,8 +26,8 @@ fn a_link_restores_the_view_it_was_copied_from() {
         look_around(&mut seen, view);
         let copied = link(&seen);
         let mut fresh = window(variant, "summary", SIZE);
-        let place = copied.parse::<tilescope_gui::keep::Link>().unwrap().place;
-        fresh.state_mut().session_mut().go(&place);
+        let place = copied.parse::<tilescope_gui::keep::ReportLink>().unwrap().place;
+        fresh.state_mut().session_mut().go_to(&place);
         settle(&mut fresh);
         assert_eq!(link(&fresh), copied, "{} {view}", variant.name);
         show_the_same(&mut seen, &mut fresh, SIZE, &format!("{} {view}", variant.name));
@@ -50,8 +50,8 @@ fn a_link_to_a_trace_that_was_moved_restores_every_pixel() {
             }
             let copied = link(&seen);
             let mut fresh = window(variant, "summary", SIZE);
-            let place = copied.parse::<tilescope_gui::keep::Link>().unwrap().place;
-            fresh.state_mut().session_mut().go(&place);
+            let place = copied.parse::<tilescope_gui::keep::ReportLink>().unwrap().place;
+            fresh.state_mut().session_mut().go_to(&place);
             settle(&mut fresh);
             show_the_same(&mut seen, &mut fresh, SIZE, &format!("{name} {keys}"));
         }
@@ -96,17 +96,17 @@ fn undo_then_redo_is_identity_in_a_window() {
     }
 }
 
-fn report(directory: &Path) -> Opened {
+fn report(directory: &Path) -> OpenReport {
     gui_support::small().write(directory).unwrap();
-    Opened::read(directory).unwrap()
+    OpenReport::read(directory).unwrap()
 }
 
 #[test]
 fn a_link_to_what_does_not_exist_is_told() {
     let mut window = window(Variant::named("small"), "summary", SIZE);
     let text = "tilescope:?view=memory&select.tiles=[3,999999]&select.program=77777&order=banana";
-    let place = text.parse::<tilescope_gui::keep::Link>().unwrap().place;
-    window.state_mut().session_mut().go(&place);
+    let place = text.parse::<tilescope_gui::keep::ReportLink>().unwrap().place;
+    window.state_mut().session_mut().go_to(&place);
     settle(&mut window);
     let session = window.state().session();
     assert_eq!(session.selection.tiles, [3]);
@@ -123,7 +123,7 @@ fn bookmarks_are_kept_beside_the_report() {
     press(&mut window, Modifiers::CTRL, Key::M);
     let kept = directory.path().join("tilescope-notes.json");
     assert!(std::fs::read_to_string(&kept).unwrap().contains("view=memory"));
-    let mut again = opened_window(Opened::read(directory.path()).unwrap(), "summary", SIZE);
+    let mut again = opened_window(OpenReport::read(directory.path()).unwrap(), "summary", SIZE);
     press(&mut again, Modifiers::CTRL | Modifiers::SHIFT, Key::M);
     again.get_by_label("Note of bookmark 1").focus();
     again.step();
@@ -139,7 +139,7 @@ fn bookmarks_are_kept_beside_the_report() {
 fn wait_for_saving(window: &mut Window) {
     for _ in 0..2000 {
         window.step();
-        if window.state().session().savings.is_empty() {
+        if window.state().session().exports.is_empty() {
             return settle(window);
         }
         std::thread::sleep(Duration::from_millis(10));
@@ -171,7 +171,7 @@ fn the_window_saves_the_bytes_of_the_command_line() {
         wait_for_saving(&mut window);
         let out = directory.path().join("command-line");
         let size = (SIZE.x as u32, SIZE.y as u32);
-        let wanted = Export { at: Some(&at), ..picture_of("memory", size, theme, format) };
+        let wanted = PictureOptions { at: Some(&at), ..picture_of("memory", size, theme, format) };
         export(directory.path(), &wanted, &out).unwrap();
         let (a, b) = (std::fs::read(&from_window).unwrap(), std::fs::read(&out).unwrap());
         assert!(a == b, "{choice}: {} and {} bytes", a.len(), b.len());
@@ -227,7 +227,7 @@ fn a_comparison_is_saved_as_the_command_line_saves_it() {
     let source = report(first.path());
     let spec = common::spec("matmul_chain", &["model.m=64", "model.k=64", "model.n=64"]);
     common::report_file(&spec, second.path());
-    let target = Opened::read(second.path()).unwrap();
+    let target = OpenReport::read(second.path()).unwrap();
     let mut window = opened_window(source, "memory", SIZE);
     window.state_mut().compare(target);
     settle(&mut window);
@@ -240,7 +240,7 @@ fn a_comparison_is_saved_as_the_command_line_saves_it() {
     let titles = page.compared.as_ref().unwrap().tables();
     assert!(!titles.is_empty());
     for title in titles {
-        let name = Table::named(title).name();
+        let name = ComparisonTable::named(title).name();
         choices.push((format!("CSV table of differences: {title}"), vec!["--format", "csv"], name));
     }
     let (a, b) = (first.path().to_string_lossy(), second.path().to_string_lossy());

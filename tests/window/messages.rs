@@ -4,7 +4,7 @@ use crate::gui_support::{Variant, picture, says, settle, window};
 use egui::accesskit::{Live, Role};
 use egui::{Vec2, vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
-use tilescope_gui::message::{Kind, Message};
+use tilescope_gui::message::{MessageKind, StatusMessage};
 
 const SIZE: Vec2 = vec2(900.0, 600.0);
 
@@ -12,15 +12,15 @@ const SIZE: Vec2 = vec2(900.0, 600.0);
 fn every_kind_of_message_is_told_apart_without_its_colour() {
     let mut window = window(Variant::named("small"), "summary", SIZE);
     let mut seen = Vec::new();
-    for kind in Kind::ALL {
+    for kind in MessageKind::ALL {
         let text = "the same words".to_owned();
-        window.state_mut().session_mut().messages = vec![Message { kind, text }];
+        window.state_mut().session_mut().messages = vec![StatusMessage { kind, text }];
         settle(&mut window);
         assert!(says(&window, kind.word()) && says(&window, "the same words"), "{kind:?}");
         let (role, live) = match kind {
-            Kind::Done => (Role::Status, Live::Polite),
-            Kind::Warning => (Role::Alert, Live::Polite),
-            Kind::Error => (Role::Alert, Live::Assertive),
+            MessageKind::Done => (Role::Status, Live::Polite),
+            MessageKind::Warning => (Role::Alert, Live::Polite),
+            MessageKind::Error => (Role::Alert, Live::Assertive),
         };
         let words = format!("{}: the same words", kind.word());
         let node = window.get_by_role_and_label(role, &words);
@@ -29,14 +29,14 @@ fn every_kind_of_message_is_told_apart_without_its_colour() {
         assert!(!seen.contains(&pixels), "{kind:?} looks like another kind");
         seen.push(pixels);
     }
-    let words: Vec<&str> = Kind::ALL.iter().map(|kind| kind.word()).collect();
+    let words: Vec<&str> = MessageKind::ALL.iter().map(|kind| kind.word()).collect();
     assert!(words.windows(2).all(|pair| pair[0] != pair[1]), "{words:?}");
 }
 
 #[test]
 fn many_messages_leave_room_for_the_view() {
     let mut window = window(Variant::named("small"), "memory", SIZE);
-    let messages = (0..30).map(|at| Message::error(format!("message {at}")));
+    let messages = (0..30).map(|at| StatusMessage::error(format!("message {at}")));
     window.state_mut().session_mut().messages.extend(messages);
     settle(&mut window);
     assert!(says(&window, "message 29") && !says(&window, "message 3"));

@@ -4,16 +4,16 @@ use crate::gui_support::{VARIANTS, Variant, Window, each_pair, window};
 use egui::Vec2;
 use egui_kittest::kittest::NodeT;
 use std::sync::Mutex;
-use tilescope_analysis::insights::{Facts, memory_picture, ranked};
-use tilescope_analysis::liveness::{Source, always_live, curve};
-use tilescope_analysis::operations::{Layer, OpRow, operations};
-use tilescope_analysis::operations_graph::{GraphKey, graph};
+use tilescope_analysis::insights::{InsightFacts, tile_memory_overview, ranked};
+use tilescope_analysis::liveness::{LivenessScope, always_live, curve};
+use tilescope_analysis::operations::{OperationLayer, OpRow, operations};
+use tilescope_analysis::operations_graph::{OpGraphKey, graph};
 use tilescope_analysis::program_tree::{groups, tally};
-use tilescope_analysis::tile_mapping::{Measure, SubjectKind, mapping, subjects};
+use tilescope_analysis::tile_mapping::{MappingMeasure, MappingSubjectKind, mapping, subjects};
 use tilescope_analysis::{exchange_code, memory, summary, tiles};
 use tilescope_gui::view_names;
 use tilescope_report::units::{Bytes, Cycles, exact_bytes, grouped, percent};
-use tilescope_report::{Part, Report, ReportError};
+use tilescope_report::{ReportPart, Report, ReportError};
 
 /// Names and values of everything a reader of the accessibility tree finds, a line each.
 fn read(window: &Window) -> String {
@@ -58,8 +58,8 @@ fn of_summary(report: &Report) -> Result<Vec<String>, ReportError> {
 }
 
 fn of_insights(report: &Report) -> Result<Vec<String>, ReportError> {
-    let facts = Facts::gather(report)?;
-    let picture = memory_picture(&facts);
+    let facts = InsightFacts::gather(report)?;
+    let picture = tile_memory_overview(&facts);
     let findings = ranked(&facts);
     let mut figures = vec![format!("All {}", findings.len())];
     figures.extend(findings.iter().flat_map(|finding| {
@@ -75,7 +75,7 @@ fn of_insights(report: &Report) -> Result<Vec<String>, ReportError> {
 }
 
 fn of_memory(report: &Report) -> Result<Vec<String>, ReportError> {
-    if memory::curves(report, &memory::CurveKey::default())?.max == 0 {
+    if memory::curves(report, &memory::MemoryCurveKey::default())?.max == 0 {
         return Ok(Vec::new());
     }
     let rows = memory::details(report, &[])?;
@@ -83,11 +83,11 @@ fn of_memory(report: &Report) -> Result<Vec<String>, ReportError> {
 }
 
 fn of_liveness(report: &Report) -> Result<Vec<String>, ReportError> {
-    let Some(curve) = curve(report, Source::Whole)? else { return Ok(Vec::new()) };
+    let Some(curve) = curve(report, LivenessScope::Whole)? else { return Ok(Vec::new()) };
     let Some(peak) = curve.peak() else { return Ok(Vec::new()) };
-    let mut figures = vec![format!("at most {}", tiles::Unit::Bytes.exact(curve.total(peak)))];
-    if report.has(Part::Variables) {
-        let always = always_live(report, Source::Whole)?;
+    let mut figures = vec![format!("at most {}", tiles::TileCurveUnit::Bytes.exact(curve.total(peak)))];
+    if report.has(ReportPart::Variables) {
+        let always = always_live(report, LivenessScope::Whole)?;
         let sum = always.iter().flat_map(|live| &live.bytes).sum();
         figures.push(exact_bytes(sum));
     }
@@ -104,7 +104,7 @@ fn of_program_tree(report: &Report) -> Result<Vec<String>, ReportError> {
 
 fn of_operations(report: &Report) -> Result<Vec<String>, ReportError> {
     // The first layer that a report has is shown.
-    let layers = [Layer::Model, Layer::Library, Layer::Program];
+    let layers = [OperationLayer::Model, OperationLayer::Library, OperationLayer::Program];
     let first = if report.operations()?.is_empty() { &layers[1..] } else { &layers[..1] };
     let mut rows = Vec::new();
     for layer in first {
@@ -118,18 +118,18 @@ fn of_operations(report: &Report) -> Result<Vec<String>, ReportError> {
     }
     let sum = |value: fn(&OpRow) -> u64| rows.iter().map(value).sum::<u64>();
     // What was not recorded is no figure.
-    let model = report.has(Part::Operations) && first.len() == 1;
+    let model = report.has(ReportPart::Operations) && first.len() == 1;
     let known = [
         (true, grouped(rows.len() as u64)),
-        (report.has(Part::Exchanges), exact_bytes(sum(OpRow::code))),
-        (report.has(Part::Execution), grouped(sum(|row| row.elapsed))),
+        (report.has(ReportPart::Exchanges), exact_bytes(sum(OpRow::code))),
+        (report.has(ReportPart::Execution), grouped(sum(|row| row.elapsed))),
         (model, grouped(sum(|row| row.flops))),
     ];
     Ok(known.into_iter().filter(|(known, _)| *known).map(|(_, figure)| figure).collect())
 }
 
 fn of_graph(report: &Report) -> Result<Vec<String>, ReportError> {
-    let mut key = GraphKey { backward: true, update: false, open: Some(Vec::new()) };
+    let mut key = OpGraphKey { backward: true, update: false, open: Some(Vec::new()) };
     let Some(mut found) = graph(report, &key)? else { return Ok(Vec::new()) };
     let operations: usize = found.nodes.iter().map(|node| node.operations.len()).sum();
     // What hides too much folded is unfolded.
@@ -152,11 +152,11 @@ fn of_trace(report: &Report) -> Result<Vec<String>, ReportError> {
 }
 
 fn of_exchange_code(report: &Report) -> Result<Vec<String>, ReportError> {
-    if !report.has(Part::Exchanges) && !report.has(Part::Categories) {
+    if !report.has(ReportPart::Exchanges) && !report.has(ReportPart::Categories) {
         return Ok(Vec::new());
     }
     let overview = exchange_code::overview(report)?;
-    let of_link = |link: &exchange_code::LinkTotals| {
+    let of_link = |link: &exchange_code::ExchangeLinkTotals| {
         let mut figures = vec![
             exact_bytes(link.stored),
             exact_bytes(link.fullest),
@@ -164,20 +164,20 @@ fn of_exchange_code(report: &Report) -> Result<Vec<String>, ReportError> {
             grouped(link.messages),
             Bytes(link.bytes).to_string(),
         ];
-        figures.extend([link.shared(), link.beside()].into_iter().flatten().map(exact_bytes));
+        figures.extend([link.shared(), link.unattributed()].into_iter().flatten().map(exact_bytes));
         figures
     };
     Ok(overview.links.iter().flat_map(of_link).collect())
 }
 
 fn of_tile_mapping(report: &Report) -> Result<Vec<String>, ReportError> {
-    let (entries, _) = subjects(report, SubjectKind::Tensors)?;
+    let (entries, _) = subjects(report, MappingSubjectKind::Tensors)?;
     let largest = entries.iter().min_by_key(|entry| std::cmp::Reverse(entry.size));
-    let Some(largest) = largest.filter(|_| report.has(Part::Variables)) else {
+    let Some(largest) = largest.filter(|_| report.has(ReportPart::Variables)) else {
         return Ok(Vec::new());
     };
     let Some(found) = mapping(report, largest.subject)? else { return Ok(Vec::new()) };
-    let bytes = found.values(Measure::Bytes);
+    let bytes = found.values(MappingMeasure::Bytes);
     let held = || bytes.iter().filter(|bytes| **bytes > 0);
     Ok(vec![
         found.name.chars().take(400).collect(),

@@ -11,7 +11,7 @@ use egui_kittest::kittest::Queryable;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tilescope_analysis::compare::{Table, comparison, differences};
+use tilescope_analysis::compare::{ComparisonTable, comparison, differences};
 use tilescope_gui::view_names;
 
 /// A kind of report that is not among those every view is tried on.
@@ -84,8 +84,8 @@ fn lay_out(window: &mut Window, layout: &str) -> bool {
 }
 
 /// The table that is shown first: the first one that differs.
-fn first(tables: &[Table]) -> Option<&Table> {
-    let differs = |table: &&Table| table.rows.iter().any(|row| !row.is_same());
+fn first(tables: &[ComparisonTable]) -> Option<&ComparisonTable> {
+    let differs = |table: &&ComparisonTable| table.rows.iter().any(|row| !row.is_same());
     tables.iter().find(differs).or(tables.first())
 }
 

@@ -2,19 +2,19 @@
 
 use crate::gui_support::picture_of;
 use tilescope_gui::theme::{DARK, LIGHT};
-use tilescope_gui::{Opened, PictureFormat, Theme, export, picture, view_names};
+use tilescope_gui::{OpenReport, PictureFormat, Theme, export, picture, view_names};
 use tilescope_report::ProgramKind;
 use tilescope_report::ReportBuilder;
 
 /// A run of which the first half is exchange and the second half vertices.
-fn two_halves(directory: &std::path::Path) -> Opened {
+fn two_halves(directory: &std::path::Path) -> OpenReport {
     let mut report = ReportBuilder::new(1, 8);
     let exchange = report.exchange("a", 8);
     let work = report.compute("b", 500);
     report.root(ProgramKind::Sequence, "main", &[exchange, work]);
     report.run(exchange, 0..500).run(work, 500..1000);
     report.write(directory).expect("writes");
-    Opened::read(directory).expect("opens")
+    OpenReport::read(directory).expect("opens")
 }
 
 #[test]

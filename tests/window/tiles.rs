@@ -8,13 +8,13 @@ use egui_kittest::Harness;
 use egui_kittest::kittest::{NodeT, Queryable};
 use std::time::Duration;
 use tilescope_analysis::exchange_code;
-use tilescope_gui::app::App;
-use tilescope_gui::{Opened, theme};
+use tilescope_gui::app::TilescopeApp;
+use tilescope_gui::{OpenReport, theme};
 use tilescope_report::Report;
 use tilescope_report::units::{exact_bytes, grouped};
 
 struct State {
-    app: App,
+    app: TilescopeApp,
     report: Report,
     _directory: tempfile::TempDir,
 }
@@ -27,9 +27,9 @@ fn window(view: &str) -> Window {
     let path = directory.path().join("report");
     let spec = common::spec("mnist_pipeline", &["options.device_iterations=1"]);
     common::report_file(&spec, &path);
-    let opened = Opened::read(&path).expect("opens");
+    let opened = OpenReport::read(&path).expect("opens");
     let report = Report::open(&path).expect("opens");
-    let mut app = App::detached(&egui::Context::default(), Some(opened));
+    let mut app = TilescopeApp::detached(&egui::Context::default(), Some(opened));
     app.show_view(view);
     let state = State { app, report, _directory: directory };
     let mut window = Harness::builder()
@@ -112,17 +112,17 @@ fn choosing_a_program_shows_who_sends_to_whom_in_it() {
 
 #[test]
 fn a_tensor_is_mapped_as_the_report_says() {
-    use tilescope_analysis::tile_mapping::{Subject, SubjectKind, mapping, subjects};
+    use tilescope_analysis::tile_mapping::{MappingSubject, MappingSubjectKind, mapping, subjects};
     let mut window = window("tile-mapping");
     let report = &window.state().report;
-    let (entries, whole) = subjects(report, SubjectKind::Tensors).expect("reads");
+    let (entries, whole) = subjects(report, MappingSubjectKind::Tensors).expect("reads");
     assert!(whole);
     let largest = entries.iter().max_by_key(|entry| entry.size).expect("tensors").clone();
-    let rearranged = |entry: &&tilescope_analysis::tile_mapping::Entry| {
+    let rearranged = |entry: &&tilescope_analysis::tile_mapping::MappingListEntry| {
         let found = mapping(report, entry.subject).expect("reads").expect("is there");
-        matches!(entry.subject, Subject::Operation(_)) && !found.rearrangements.is_empty()
+        matches!(entry.subject, MappingSubject::Operation(_)) && !found.rearrangements.is_empty()
     };
-    let (operations, _) = subjects(report, SubjectKind::Operations).expect("reads");
+    let (operations, _) = subjects(report, MappingSubjectKind::Operations).expect("reads");
     let operation = operations.iter().find(rearranged).expect("a rearrangement").clone();
     assert!(says(&window, &largest.name));
     assert!(says(&window, &exact_bytes(largest.size)));
@@ -135,7 +135,7 @@ fn a_tensor_is_mapped_as_the_report_says() {
     row.expect("the row of the operation").click();
     settle(&mut window);
     let chosen = window.state().app.session().selection.operation;
-    assert_eq!(chosen.map(Subject::Operation), Some(operation.subject));
+    assert_eq!(chosen.map(MappingSubject::Operation), Some(operation.subject));
     let found = mapping(&window.state().report, operation.subject).expect("reads");
     let count = found.expect("is there").rearrangements.len();
     press(&mut window, Role::Tab, &format!("Rearrangements ({count})"));
@@ -216,9 +216,9 @@ fn the_memory_map_holds_every_variable_of_a_tile() {
 
 #[test]
 fn floating_point_work_is_that_of_the_operations() {
-    use tilescope_analysis::operations::{Layer, operations};
+    use tilescope_analysis::operations::{OperationLayer, operations};
     let mut window = window("operations");
-    let rows = operations(&window.state().report, Layer::Model).expect("reads").rows;
+    let rows = operations(&window.state().report, OperationLayer::Model).expect("reads").rows;
     let row = rows.iter().max_by_key(|row| row.elapsed).expect("operations").clone();
     window.query_all_by_role_and_label(Role::Row, &row.name).next().expect("its row").click();
     settle(&mut window);

@@ -10,9 +10,9 @@ use egui_kittest::kittest::{NodeT, Queryable};
 use std::path::Path;
 use std::time::Duration;
 use tilescope_analysis::insights::insights;
-use tilescope_analysis::operations::{Layer, operations};
+use tilescope_analysis::operations::{OperationLayer, operations};
 use tilescope_analysis::{exchange_code, memory};
-use tilescope_gui::Opened;
+use tilescope_gui::OpenReport;
 use tilescope_report::Report;
 use tilescope_report::units::{exact_bytes, grouped};
 
@@ -30,7 +30,7 @@ impl Walk {
     /// Stands before the summary of a report.
     fn new(directory: &Path) -> Self {
         let report = Report::open(directory).unwrap();
-        let opened = Opened::read(directory).unwrap();
+        let opened = OpenReport::read(directory).unwrap();
         let window = gui_support::opened_window(opened, "summary", Vec2::new(1280.0, 800.0));
         Self { window, report, clicks: 0 }
     }
@@ -149,7 +149,7 @@ fn which_operation_pays_for_prearrange() {
     walk.click(Role::Button, "Operations");
     walk.choose("Layer", "Programs");
     walk.type_into("Filter operations", "PreArrange");
-    let programs = operations(&walk.report, Layer::Program).unwrap();
+    let programs = operations(&walk.report, OperationLayer::Program).unwrap();
     let arranging = programs.rows.iter().filter(|row| row.name.contains("PreArrange"));
     let most = arranging.max_by_key(|row| row.elapsed).unwrap();
     assert!(most.elapsed > 0);

@@ -8,8 +8,8 @@ use egui::accesskit::Role;
 use egui::{Event, Key, Modifiers, OutputCommand, Vec2};
 use egui_kittest::kittest::Queryable;
 use std::time::Duration;
-use tilescope_gui::Opened;
-use tilescope_gui::message::Message;
+use tilescope_gui::OpenReport;
+use tilescope_gui::message::StatusMessage;
 
 /// Lets a window run until something holds.
 fn until(window: &mut Window, words: &str, holds: impl Fn(&Window) -> bool) {
@@ -34,7 +34,7 @@ fn open_zoom_search_change_compare_bookmark_save_close_and_come_back() {
     let spec = common::spec("mnist_pipeline", &["options.device_iterations=1"]);
     common::report_file(&spec, directory.path());
     let size = Vec2::new(1300.0, 850.0);
-    let open = || Opened::read(directory.path()).unwrap();
+    let open = || OpenReport::read(directory.path()).unwrap();
     let mut window = gui_support::opened_window(open(), "summary", size);
     window.state_mut().session_mut().keep_variants_in(directory.path().join("what-if"));
 
@@ -58,7 +58,7 @@ fn open_zoom_search_change_compare_bookmark_save_close_and_come_back() {
     settle(&mut window);
     let session = window.state().session();
     assert!(session.selection.step.is_some(), "the first result is chosen in the trace");
-    assert_eq!(session.page.as_ref().unwrap().finder.at, Some(0));
+    assert_eq!(session.page.as_ref().unwrap().search.current_result, Some(0));
     window.get_by_role_and_label(Role::Button, "Close find").click();
     settle(&mut window);
     let first = window.state().session().selection.program;
@@ -81,7 +81,7 @@ fn open_zoom_search_change_compare_bookmark_save_close_and_come_back() {
     assert_ne!(before, after);
     what_if.set_text(after);
     until(&mut window, "checked", |window| {
-        window.state().session().what_if.as_ref().is_some_and(|what_if| what_if.is_sane())
+        window.state().session().what_if.as_ref().is_some_and(|what_if| what_if.is_spec_valid())
     });
     window.get_by_label("Simulate and compare").click();
     until(&mut window, "compared", is_compared);
@@ -109,7 +109,7 @@ fn open_zoom_search_change_compare_bookmark_save_close_and_come_back() {
     settle(&mut window);
     window.get_by_role_and_label(Role::Button, "Save").click();
     until(&mut window, "saved", |window| {
-        drawing.is_file() && window.state().session().savings.is_empty()
+        drawing.is_file() && window.state().session().exports.is_empty()
     });
     let svg = std::fs::read_to_string(&drawing).unwrap();
     assert!(svg.contains("</text>") && svg.ends_with("</svg>\n"));
@@ -133,7 +133,7 @@ fn open_zoom_search_change_compare_bookmark_save_close_and_come_back() {
     if let Some(copied) = copied {
         assert_eq!(copied, link);
     }
-    let said = Message::done(format!("Saved {}", drawing.display()));
+    let said = StatusMessage::done(format!("Saved {}", drawing.display()));
     assert_eq!(window.state().session().messages, [said]);
     for _ in 0..2 {
         press(&mut window, Modifiers::CTRL, Key::W);

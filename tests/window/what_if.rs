@@ -5,7 +5,7 @@ use crate::gui_support::{Variant, Window, opened_window, says, settle, simulator
 use egui::{Key, Modifiers, Vec2, vec2};
 use egui_kittest::kittest::Queryable;
 use std::time::{Duration, Instant};
-use tilescope_gui::Opened;
+use tilescope_gui::OpenReport;
 
 const SIZE: Vec2 = vec2(1400.0, 900.0);
 
@@ -15,7 +15,7 @@ fn window() -> (Window, tempfile::TempDir) {
     let directory = tempfile::tempdir().expect("temporary directory");
     let spec = common::spec("matmul_chain", &["model.m=64", "model.k=64", "model.n=64"]);
     common::report_file(&spec, directory.path());
-    let opened = Opened::read(directory.path()).expect("opens");
+    let opened = OpenReport::read(directory.path()).expect("opens");
     let mut window = opened_window(opened, "summary", SIZE);
     keep_variants(&mut window, &directory);
     window.key_press_modifiers(Modifiers::COMMAND, Key::T);
@@ -92,7 +92,7 @@ fn what_was_tried_is_there_when_the_report_is_opened_again() {
     };
     drop(first);
     let open = || {
-        let opened = Opened::read(directory.path()).expect("opens");
+        let opened = OpenReport::read(directory.path()).expect("opens");
         let mut window = opened_window(opened, "summary", SIZE);
         keep_variants(&mut window, &directory);
         window.key_press_modifiers(Modifiers::COMMAND, Key::T);
@@ -135,7 +135,7 @@ fn other_replicas_are_tried_from_the_exchange_code() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let spec = common::spec("mnist_pipeline", &["options.device_iterations=1"]);
     common::report_file(&spec, directory.path());
-    let opened = Opened::read(directory.path()).expect("opens");
+    let opened = OpenReport::read(directory.path()).expect("opens");
     let mut window = opened_window(opened, "exchange-code", SIZE);
     window.get_by_label("Try 4 replicas…").click();
     settle(&mut window);

@@ -3,20 +3,20 @@
 
 use std::ops::Range;
 use tilescope_report::units::{TileRange, VariableId};
-use tilescope_report::{Category, Report, ReportError, VariableFilter};
+use tilescope_report::{MemoryCategory, Report, ReportError, VariableFilter};
 
 /// Most variables of a tile that are placed.
 pub(crate) const MAX_PLACED: usize = 20_000;
 
 /// A variable on a tile.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Placed {
+pub struct PlacedVariable {
     /// The variable.
     pub id: VariableId,
     /// Its name.
     pub name: String,
     /// What it is for.
-    pub category: Category,
+    pub category: MemoryCategory,
     /// Bytes from the start of tile memory, half-open.
     pub addresses: Range<u64>,
     /// Liveness steps it is live in; `None` means always.
@@ -31,7 +31,7 @@ pub struct BankMap {
     /// The tile.
     pub tile: u32,
     /// What lies there, by row and address.
-    pub placed: Vec<Placed>,
+    pub placed: Vec<PlacedVariable>,
     /// Number of rows.
     pub rows: u32,
     /// Bytes of a tile.
@@ -41,7 +41,7 @@ pub struct BankMap {
     /// Bytes of a bank.
     pub bank: u64,
     /// Whether there are more variables than were read.
-    pub cut: bool,
+    pub truncated: bool,
 }
 
 /// Reads what lies on a tile.
@@ -57,7 +57,7 @@ pub fn bank_map(report: &Report, tile: u32) -> Result<BankMap, ReportError> {
     let cut = variables.len() >= MAX_PLACED;
     let place = |(id, variable): (VariableId, tilescope_report::Variable)| {
         let part = *variable.tiles.get(tile).filter(|part| part.bytes > 0)?;
-        Some(Placed {
+        Some(PlacedVariable {
             id,
             name: variable.name,
             category: variable.category,
@@ -66,7 +66,7 @@ pub fn bank_map(report: &Report, tile: u32) -> Result<BankMap, ReportError> {
             row: 0,
         })
     };
-    let mut placed: Vec<Placed> = variables.into_iter().filter_map(place).collect();
+    let mut placed: Vec<PlacedVariable> = variables.into_iter().filter_map(place).collect();
     let rows = put_in_rows(&mut placed);
     placed.sort_by_key(|part| (part.row, part.addresses.start));
     Ok(BankMap {
@@ -76,15 +76,15 @@ pub fn bank_map(report: &Report, tile: u32) -> Result<BankMap, ReportError> {
         capacity: target.bytes_per_tile.0,
         interleaved: target.interleaved_offset.0,
         bank: target.memory_element_bytes.0,
-        cut,
+        truncated: cut,
     })
 }
 
 /// Gives each part the first row in which its addresses are free, always-live ones first; the
 /// number of rows. O(n log n + n rows).
-fn put_in_rows(placed: &mut [Placed]) -> u32 {
+fn put_in_rows(placed: &mut [PlacedVariable]) -> u32 {
     placed.sort_by(|a, b| {
-        let key = |part: &Placed| (part.lifetime.is_some(), part.addresses.start, part.id.0);
+        let key = |part: &PlacedVariable| (part.lifetime.is_some(), part.addresses.start, part.id.0);
         key(a).cmp(&key(b))
     });
     // Where each row ends; what comes begins where the last one did, or later, except that
@@ -113,9 +113,9 @@ fn put_in_rows(placed: &mut [Placed]) -> u32 {
 mod tests {
     use super::*;
 
-    fn part(id: u32, addresses: Range<u64>, lifetime: Option<Range<u32>>) -> Placed {
-        let (name, category) = (String::new(), Category::Variable);
-        Placed { id: VariableId(id), name, category, addresses, lifetime, row: 9 }
+    fn part(id: u32, addresses: Range<u64>, lifetime: Option<Range<u32>>) -> PlacedVariable {
+        let (name, category) = (String::new(), MemoryCategory::Variable);
+        PlacedVariable { id: VariableId(id), name, category, addresses, lifetime, row: 9 }
     }
 
     #[test]
@@ -131,8 +131,8 @@ mod tests {
         let rows: Vec<(u32, u32)> = placed.iter().map(|part| (part.id.0, part.row)).collect();
         assert_eq!(rows, [(1, 0), (2, 0), (0, 1), (3, 2), (4, 1)]);
         for row in 0..3 {
-            let own: Vec<&Placed> = placed.iter().filter(|part| part.row == row).collect();
-            let apart = |pair: &[&Placed]| pair[0].addresses.end <= pair[1].addresses.start;
+            let own: Vec<&PlacedVariable> = placed.iter().filter(|part| part.row == row).collect();
+            let apart = |pair: &[&PlacedVariable]| pair[0].addresses.end <= pair[1].addresses.start;
             assert!(own.windows(2).all(apart), "{own:?}");
         }
     }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// A key with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct JsonLine {
     /// Number of parents.
     pub depth: u32,
     /// Key, or place in a list.
@@ -20,18 +20,18 @@ const MAX_LINES: usize = 20_000;
 ///
 /// # Errors
 /// What is wrong with the text, in words.
-pub fn lines(text: &str) -> Result<Vec<Line>, String> {
+pub fn lines(text: &str) -> Result<Vec<JsonLine>, String> {
     let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let mut lines = Vec::new();
     add(&mut lines, 0, "", &value);
     Ok(lines)
 }
 
-fn add(lines: &mut Vec<Line>, depth: u32, name: &str, value: &Value) {
+fn add(lines: &mut Vec<JsonLine>, depth: u32, name: &str, value: &Value) {
     if lines.len() >= MAX_LINES {
         return;
     }
-    let line = |value: String| Line { depth, name: name.to_owned(), value };
+    let line = |value: String| JsonLine { depth, name: name.to_owned(), value };
     let below = if name.is_empty() { depth } else { depth + 1 };
     match value {
         Value::Object(parts) => {

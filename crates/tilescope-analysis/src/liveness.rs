@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use tilescope_report::units::{ProgramId, TileRange, TileRuns, VariableId};
 use tilescope_report::{
-    Part, Placement, Programs, Report, ReportError, Target, TileMemory, Variable, VariableFilter,
+    ReportPart, VariablePlacement, ProgramNodeTable, Report, ReportError, Target, TileMemory, Variable, VariableFilter,
 };
 
 /// Which tiles are looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum LivenessScope {
     /// All tiles of the replica.
     #[default]
     Whole,
@@ -24,7 +24,7 @@ pub enum Source {
     Tile(u32),
 }
 
-impl Source {
+impl LivenessScope {
     /// Its tiles.
     pub(crate) fn tiles(self, target: &Target) -> TileRange {
         match self {
@@ -37,7 +37,7 @@ impl Source {
 
 /// Bytes live at each step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Curve {
+pub struct LivenessCurve {
     /// Bytes that are always live.
     pub always: u64,
     /// Other bytes, one value per step.
@@ -48,7 +48,7 @@ pub struct Curve {
     pub capacity: u64,
 }
 
-impl Curve {
+impl LivenessCurve {
     /// The step at which most is live; the first among equals.
     pub fn peak(&self) -> Option<usize> {
         let most = self.others.iter().max()?;
@@ -67,16 +67,16 @@ impl Curve {
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn curve(report: &Report, source: Source) -> Result<Option<Curve>, ReportError> {
-    if !report.has(Part::Liveness) {
+pub fn curve(report: &Report, source: LivenessScope) -> Result<Option<LivenessCurve>, ReportError> {
+    if !report.has(ReportPart::Liveness) {
         return Ok(None);
     }
     let target = report.target()?;
     let steps = report.liveness()?;
     let tiles = source.tiles(&target);
     let others = match source {
-        Source::Whole => steps.iter().map(|step| step.bytes).collect(),
-        Source::Ipu(_) | Source::Tile(_) => {
+        LivenessScope::Whole => steps.iter().map(|step| step.bytes).collect(),
+        LivenessScope::Ipu(_) | LivenessScope::Tile(_) => {
             let lives = variables(report, tiles)?;
             let lives = lives.iter().filter_map(|(_, variable)| {
                 Some((variable.lifetime.clone()?, bytes_on(&variable.tiles, tiles)))
@@ -87,7 +87,7 @@ pub fn curve(report: &Report, source: Source) -> Result<Option<Curve>, ReportErr
     let always = report.tile_memory()?.map(|tile: &TileMemory| tile.always_live);
     let capacity = target.bytes_per_tile.0.saturating_mul(tiles.count().into());
     let always = sum_over(&always, tiles, |bytes| *bytes);
-    Ok(Some(Curve {
+    Ok(Some(LivenessCurve {
         always,
         others,
         programs: steps.iter().map(|s| s.program).collect(),
@@ -127,7 +127,7 @@ fn sum_over<T: Clone + PartialEq>(
 }
 
 /// Bytes of a variable on some tiles.
-pub(crate) fn bytes_on(placed: &TileRuns<Placement>, tiles: TileRange) -> u64 {
+pub(crate) fn bytes_on(placed: &TileRuns<VariablePlacement>, tiles: TileRange) -> u64 {
     sum_over(placed, tiles, |part| part.bytes)
 }
 
@@ -142,7 +142,7 @@ fn variables(
 
 /// A variable with one value per column.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Live {
+pub struct LiveVariable {
     /// Which variable.
     pub id: VariableId,
     /// Its name.
@@ -159,7 +159,7 @@ pub struct Live {
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn always_live(report: &Report, source: Source) -> Result<Vec<Live>, ReportError> {
+pub fn always_live(report: &Report, source: LivenessScope) -> Result<Vec<LiveVariable>, ReportError> {
     let tiles = source.tiles(report.target()?.as_ref());
     let found = variables(report, tiles)?.into_iter();
     let always = found.filter(|(_, variable)| variable.lifetime.is_none());
@@ -171,13 +171,13 @@ pub fn always_live(report: &Report, source: Source) -> Result<Vec<Live>, ReportE
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn live_at(report: &Report, source: Source, steps: &[u32]) -> Result<Vec<Live>, ReportError> {
+pub fn live_at(report: &Report, source: LivenessScope, steps: &[u32]) -> Result<Vec<LiveVariable>, ReportError> {
     let tiles = source.tiles(report.target()?.as_ref());
     let mut found = Vec::new();
     for (id, variable) in variables(report, tiles)? {
         let Some(life) = variable.lifetime.clone() else { continue };
         if steps.iter().any(|step| life.contains(step)) {
-            let columns = |placed: &TileRuns<Placement>| {
+            let columns = |placed: &TileRuns<VariablePlacement>| {
                 let bytes = bytes_on(placed, tiles);
                 steps.iter().map(|step| if life.contains(step) { bytes } else { 0 }).collect()
             };
@@ -190,14 +190,14 @@ pub fn live_at(report: &Report, source: Source, steps: &[u32]) -> Result<Vec<Liv
 fn live(
     id: VariableId,
     variable: Variable,
-    columns: impl FnOnce(&TileRuns<Placement>) -> Vec<u64>,
-) -> Live {
+    columns: impl FnOnce(&TileRuns<VariablePlacement>) -> Vec<u64>,
+) -> LiveVariable {
     let about = match variable.shape.as_str() {
         "" => variable.category.title().to_owned(),
         shape => format!("{}, {shape}", variable.category.title()),
     };
     let bytes = columns(&variable.tiles);
-    Live { id, name: variable.name, about, lifetime: variable.lifetime, bytes }
+    LiveVariable { id, name: variable.name, about, lifetime: variable.lifetime, bytes }
 }
 
 /// Vertices of one type, with one value per step.
@@ -217,7 +217,7 @@ pub struct StepVertices {
 /// Parts of the file that cannot be read.
 pub fn vertices(
     report: &Report,
-    source: Source,
+    source: LivenessScope,
     steps: &[ProgramId],
 ) -> Result<Vec<StepVertices>, ReportError> {
     let tiles = source.tiles(report.target()?.as_ref());
@@ -260,7 +260,7 @@ pub struct TileCycles {
 /// Parts of the file that cannot be read.
 pub fn cycles(
     report: &Report,
-    source: Source,
+    source: LivenessScope,
     steps: &[ProgramId],
 ) -> Result<Vec<TileCycles>, ReportError> {
     let tiles = source.tiles(report.target()?.as_ref());
@@ -281,7 +281,7 @@ pub fn cycles(
 
 /// The path of programs from a root down to `program`, the root first, by the first way found;
 /// empty if no root leads there.
-pub fn enclosing(programs: &Programs, program: ProgramId) -> Vec<ProgramId> {
+pub fn enclosing(programs: &ProgramNodeTable, program: ProgramId) -> Vec<ProgramId> {
     let mut seen = std::collections::BTreeSet::new();
     for root in programs.roots() {
         let mut path = vec![(*root, 0)];
@@ -317,9 +317,9 @@ mod tests {
 
     #[test]
     fn the_peak_is_the_first_of_the_highest_steps() {
-        let curve = Curve { always: 3, others: vec![1, 8, 8, 2], ..Curve::default() };
+        let curve = LivenessCurve { always: 3, others: vec![1, 8, 8, 2], ..LivenessCurve::default() };
         assert_eq!(curve.peak(), Some(1));
         assert_eq!(curve.total(1), 11);
-        assert_eq!(Curve::default().peak(), None);
+        assert_eq!(LivenessCurve::default().peak(), None);
     }
 }

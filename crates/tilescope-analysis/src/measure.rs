@@ -1,6 +1,6 @@
 //! Statistics of figures: of steps in a range, of what a search has found.
 
-use super::find::{Item, Thing};
+use super::find::{CatalogueItem, SearchEntity};
 use super::trace::{ProgramRuns, each_step};
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{ComputeSetId, CycleRange, ProgramId, TileRuns};
@@ -11,7 +11,7 @@ const MAX_BARS: usize = 32;
 
 /// What a list of figures looks like.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Statistics {
+pub struct ValueStatistics {
     /// How many figures.
     pub count: u64,
     /// Their sum.
@@ -32,9 +32,9 @@ pub struct Statistics {
     pub deviation: f64,
 }
 
-impl Statistics {
+impl ValueStatistics {
     /// Looks at figures in any order, and sorts them.
-    pub fn of(values: &mut [u64]) -> Self {
+    pub fn from_values(values: &mut [u64]) -> Self {
         values.sort_unstable();
         let (Some(min), Some(max)) = (values.first().copied(), values.last().copied()) else {
             return Self::default();
@@ -76,7 +76,7 @@ impl Statistics {
 
 /// A bar of a histogram: how many figures are `first` to `last`, both among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bar {
+pub struct HistogramBar {
     /// The smallest figure that counts here.
     pub first: u64,
     /// The largest one.
@@ -87,7 +87,7 @@ pub struct Bar {
 
 /// Bars over sorted figures, without gaps: equally wide, or by powers of two where the largest
 /// figure is more than a thousand times the smallest.
-pub fn histogram(sorted: &[u64]) -> Vec<Bar> {
+pub fn histogram(sorted: &[u64]) -> Vec<HistogramBar> {
     let (Some(min), Some(max)) = (sorted.first().copied(), sorted.last().copied()) else {
         return Vec::new();
     };
@@ -103,7 +103,7 @@ pub fn histogram(sorted: &[u64]) -> Vec<Bar> {
         };
         let last = last.min(max);
         let to = sorted.partition_point(|value| *value <= last);
-        bars.push(Bar { first, last, count: (to - from) as u64 });
+        bars.push(HistogramBar { first, last, count: (to - from) as u64 });
         if last == max {
             return bars;
         }
@@ -139,7 +139,7 @@ pub fn step_lengths(
 pub fn spread(
     report: &Report,
     runs: &ProgramRuns,
-    things: &[Item],
+    things: &[CatalogueItem],
 ) -> Result<Vec<u64>, ReportError> {
     let target = report.target()?;
     let mut tiles = vec![0u64; target.tiles_per_replica() as usize];
@@ -157,17 +157,17 @@ pub fn spread(
     let mut executed: BTreeSet<ProgramId> = BTreeSet::new();
     for item in things {
         match item.thing {
-            Thing::Steps(id) | Thing::Program(id) => drop(executed.insert(id)),
-            Thing::Operation(operation) => {
+            SearchEntity::Steps(id) | SearchEntity::Program(id) => drop(executed.insert(id)),
+            SearchEntity::Operation(operation) => {
                 let own = programs.iter().filter(|(_, of)| of.operation == Some(operation));
                 executed.extend(own.map(|(id, _)| id));
             }
-            Thing::Variable(id) | Thing::Tensor(id) => {
+            SearchEntity::Variable(id) | SearchEntity::Tensor(id) => {
                 if let Some(variable) = report.variable(id)? {
                     add(&variable.tiles.map(|part| part.bytes), &|_| 1);
                 }
             }
-            Thing::Vertex(id) => {
+            SearchEntity::VertexType(id) => {
                 let groups = sets.values().flat_map(|set| &set.vertices);
                 groups.filter(|of| of.vertex_type == id).for_each(|of| add(&of.count, &|_| 1));
             }
@@ -191,7 +191,7 @@ mod tests {
     proptest! {
         #[test]
         fn figures_are_in_order_and_add_up(mut values in proptest::collection::vec(any::<u64>(), 0..200)) {
-            let of = Statistics::of(&mut values);
+            let of = ValueStatistics::from_values(&mut values);
             prop_assert_eq!(of.count, values.len() as u64);
             prop_assert_eq!(of.sum, values.iter().map(|value| u128::from(*value)).sum::<u128>());
             let order = [of.min, of.p50, of.p90, of.p99, of.max];
@@ -225,10 +225,10 @@ mod tests {
     #[test]
     fn figures_of_a_known_list() {
         let mut values: Vec<u64> = (1..=100).rev().collect();
-        let of = Statistics::of(&mut values);
+        let of = ValueStatistics::from_values(&mut values);
         assert_eq!((of.p50, of.p90, of.p99, of.max), (50, 90, 99, 100));
         assert_eq!((of.mean, of.sum), (50.5, 5050));
         assert!((of.deviation - 28.866).abs() < 0.001);
-        assert_eq!(Statistics::of(&mut []), Statistics::default());
+        assert_eq!(ValueStatistics::from_values(&mut []), ValueStatistics::default());
     }
 }

@@ -1,11 +1,11 @@
 //! Memory tile by tile: curves over tiles, what fills a tile, which vertices, exchanges and
 //! variables lie on it.
 
-use super::tiles::{Curve, Curves, FloorPlan, Layer, Order, Unit, region_title, spread};
+use super::tiles::{TileCurve, TileCurveStack, ChipFloorPlan, TileCurveLayer, TileAxisOrder, TileCurveUnit, region_title, spread};
 use serde::{Deserialize, Serialize};
 use tilescope_report::units::{TileRange, TileRuns, VariableId, grouped};
 use tilescope_report::{
-    Category, CategoryBytes, Part, Placement, Region, Report, ReportError, Target, TileMemory,
+    MemoryCategory, CategoryBytes, ReportPart, VariablePlacement, MemoryRegion, Report, ReportError, Target, TileMemory,
     VariableFilter,
 };
 
@@ -15,7 +15,7 @@ pub const MAX_VARIABLES: usize = 50_000;
 /// How a tile's memory is split.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Breakdown {
+pub enum MemoryBreakdown {
     /// Not at all.
     #[default]
     None,
@@ -29,13 +29,13 @@ pub enum Breakdown {
 
 /// What the user asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CurveKey {
+pub struct MemoryCurveKey {
     /// How it is split.
-    pub breakdown: Breakdown,
+    pub breakdown: MemoryBreakdown,
     /// Whether gaps count.
     pub include_gaps: bool,
     /// In which order tiles stand.
-    pub order: Order,
+    pub order: TileAxisOrder,
     /// One value per IPU instead of one per tile: the sum of its tiles.
     pub per_ipu: bool,
 }
@@ -44,7 +44,7 @@ pub struct CurveKey {
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn curves(report: &Report, key: &CurveKey) -> Result<Curves, ReportError> {
+pub fn curves(report: &Report, key: &MemoryCurveKey) -> Result<TileCurveStack, ReportError> {
     let target = report.target()?;
     let memory = report.tile_memory()?;
     let tiles = tile_count(&target, &memory);
@@ -53,9 +53,9 @@ pub fn curves(report: &Report, key: &CurveKey) -> Result<Curves, ReportError> {
         add_gaps(&mut layers, &memory, key.breakdown, tiles);
     }
     layers
-        .retain(|curve| curve.layer == Layer::Total || curve.values.iter().any(|bytes| *bytes > 0));
+        .retain(|curve| curve.layer == TileCurveLayer::Total || curve.values.iter().any(|bytes| *bytes > 0));
     let curves =
-        Curves { capacity: target.bytes_per_tile.0, ..Curves::stacked(layers, Unit::Bytes) };
+        TileCurveStack { capacity: target.bytes_per_tile.0, ..TileCurveStack::stacked(layers, TileCurveUnit::Bytes) };
     Ok(curves.arranged(&target, key.order, key.per_ipu))
 }
 
@@ -66,67 +66,67 @@ fn tile_count(target: &Target, memory: &TileRuns<TileMemory>) -> usize {
 
 fn layers(
     report: &Report,
-    breakdown: Breakdown,
+    breakdown: MemoryBreakdown,
     memory: &TileRuns<TileMemory>,
     tiles: usize,
-) -> Result<Vec<Curve>, ReportError> {
-    let curve = |layer, value: &dyn Fn(&TileMemory) -> u64| Curve {
+) -> Result<Vec<TileCurve>, ReportError> {
+    let curve = |layer, value: &dyn Fn(&TileMemory) -> u64| TileCurve {
         layer,
         values: spread(memory, tiles, value),
     };
     Ok(match breakdown {
-        Breakdown::None => vec![curve(Layer::Total, &TileMemory::excluding_gaps)],
-        Breakdown::Region => Region::ALL
+        MemoryBreakdown::None => vec![curve(TileCurveLayer::Total, &TileMemory::excluding_gaps)],
+        MemoryBreakdown::Region => MemoryRegion::ALL
             .into_iter()
-            .map(|region| curve(Layer::Region(region), &|tile| of_region(tile, region)))
+            .map(|region| curve(TileCurveLayer::Region(region), &|tile| of_region(tile, region)))
             .collect(),
-        Breakdown::Liveness => vec![
-            curve(Layer::AlwaysLive, &|tile| tile.always_live),
-            curve(Layer::NotAlwaysLive, &|tile| tile.peak_not_always_live),
+        MemoryBreakdown::Liveness => vec![
+            curve(TileCurveLayer::AlwaysLive, &|tile| tile.always_live),
+            curve(TileCurveLayer::NotAlwaysLive, &|tile| tile.peak_not_always_live),
         ],
-        Breakdown::Category => {
+        MemoryBreakdown::Category => {
             let parts = report.tile_categories()?;
-            let of = |category: Category| {
+            let of = |category: MemoryCategory| {
                 let sum = |parts: &Vec<CategoryBytes>| {
                     let own = parts.iter().filter(|part| part.category == category);
                     own.map(|part| part.bytes).sum()
                 };
-                Curve { layer: Layer::Category(category), values: spread(&parts, tiles, sum) }
+                TileCurve { layer: TileCurveLayer::Category(category), values: spread(&parts, tiles, sum) }
             };
-            Category::ALL.into_iter().map(of).collect()
+            MemoryCategory::ALL.into_iter().map(of).collect()
         }
     })
 }
 
-fn of_region(tile: &TileMemory, region: Region) -> u64 {
+fn of_region(tile: &TileMemory, region: MemoryRegion) -> u64 {
     match region {
-        Region::NonInterleaved => tile.non_interleaved,
-        Region::Interleaved => tile.interleaved,
-        Region::Overflowed => tile.overflowed,
+        MemoryRegion::NonInterleaved => tile.non_interleaved,
+        MemoryRegion::Interleaved => tile.interleaved,
+        MemoryRegion::Overflowed => tile.overflowed,
     }
 }
 
 fn add_gaps(
-    layers: &mut Vec<Curve>,
+    layers: &mut Vec<TileCurve>,
     memory: &TileRuns<TileMemory>,
-    breakdown: Breakdown,
+    breakdown: MemoryBreakdown,
     tiles: usize,
 ) {
     let gaps =
         spread(memory, tiles, |tile| tile.including_gaps.saturating_sub(tile.excluding_gaps()));
     match (breakdown, layers.first_mut()) {
-        (Breakdown::None, Some(total)) => {
+        (MemoryBreakdown::None, Some(total)) => {
             total.values.iter_mut().zip(gaps).for_each(|(bytes, gap)| *bytes += gap);
         }
         // Gaps have no lifetime.
-        (Breakdown::Liveness, _) => {}
-        _ => layers.push(Curve { layer: Layer::Gaps, values: gaps }),
+        (MemoryBreakdown::Liveness, _) => {}
+        _ => layers.push(TileCurve { layer: TileCurveLayer::Gaps, values: gaps }),
     }
 }
 
 /// A line of the tree of details: what it is, how deep it stands, and one value per column.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TreeRow {
+pub struct MemoryTreeRow {
     /// Number of parents.
     pub depth: u32,
     /// What it is.
@@ -134,7 +134,7 @@ pub struct TreeRow {
     /// Bytes, one per column; in the row of places on the chip, these.
     pub bytes: Vec<u64>,
     /// What they are: bytes everywhere but in the row of places on the chip.
-    pub unit: Unit,
+    pub unit: TileCurveUnit,
     /// How they are worked out; empty where that goes without saying.
     pub formula: &'static str,
 }
@@ -151,7 +151,7 @@ const OVERLAPPED: &str = "bytes at addresses that several things share over time
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn details(report: &Report, tiles: &[u32]) -> Result<Vec<TreeRow>, ReportError> {
+pub fn details(report: &Report, tiles: &[u32]) -> Result<Vec<MemoryTreeRow>, ReportError> {
     let memory = report.tile_memory()?;
     let categories = report.tile_categories()?;
     let columns: Vec<Option<u32>> = match tiles {
@@ -176,24 +176,24 @@ pub fn details(report: &Report, tiles: &[u32]) -> Result<Vec<TreeRow>, ReportErr
         columns.iter().map(total).collect()
     };
     let mut rows = Vec::new();
-    let plan = FloorPlan::of(&*report.target()?);
+    let plan = ChipFloorPlan::from_target(&*report.target()?);
     if !tiles.is_empty() && plan.known {
         let bytes = tiles.iter().map(|tile| plan.physical(*tile).into()).collect();
         let name = "Physical tile id".to_owned();
-        rows.push(TreeRow { depth: 0, name, bytes, unit: Unit::Count, formula: PHYSICAL });
+        rows.push(MemoryTreeRow { depth: 0, name, bytes, unit: TileCurveUnit::Count, formula: PHYSICAL });
     }
     let mut add = |depth, name: &str, bytes, formula| {
-        rows.push(TreeRow { depth, name: name.to_owned(), bytes, unit: Unit::Bytes, formula });
+        rows.push(MemoryTreeRow { depth, name: name.to_owned(), bytes, unit: TileCurveUnit::Bytes, formula });
     };
     // Without regions it is not known where on a tile bytes lie.
-    let regions = report.has(Part::Regions);
+    let regions = report.has(ReportPart::Regions);
     if regions {
         add(0, "Memory including gaps", of_memory(&|tile| tile.including_gaps), INCLUDING);
     }
     add(0, "Memory excluding gaps", of_memory(&TileMemory::excluding_gaps), EXCLUDING);
     if regions {
         add(1, "By memory region", of_memory(&TileMemory::excluding_gaps), "sum of the regions");
-        for region in Region::ALL {
+        for region in MemoryRegion::ALL {
             add(2, region_title(region), of_memory(&|tile| of_region(tile, region)), "");
         }
     }
@@ -204,7 +204,7 @@ pub fn details(report: &Report, tiles: &[u32]) -> Result<Vec<TreeRow>, ReportErr
     let halves = [(false, "Not overlapped", NOT_OVERLAPPED), (true, "Overlapped", OVERLAPPED)];
     for (overlapped, title, formula) in halves {
         add(2, title, of_parts(&|part| part.overlapped == overlapped), formula);
-        for category in Category::ALL {
+        for category in MemoryCategory::ALL {
             let own =
                 |part: &CategoryBytes| part.overlapped == overlapped && part.category == category;
             let bytes = of_parts(&own);
@@ -218,7 +218,7 @@ pub fn details(report: &Report, tiles: &[u32]) -> Result<Vec<TreeRow>, ReportErr
 
 /// A name with one value per column, and a number beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct MemoryListRow {
     /// What it is.
     pub name: String,
     /// More about it.
@@ -231,13 +231,13 @@ pub struct Listed {
 
 /// A list, and whether it is all there is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Listing {
+pub struct MemoryList {
     /// The entries.
-    pub rows: Vec<Listed>,
+    pub rows: Vec<MemoryListRow>,
     /// The variable of each entry, where entries are variables.
     pub variables: Vec<VariableId>,
     /// Whether there are more than were read.
-    pub cut: bool,
+    pub truncated: bool,
 }
 
 /// One value for each of `tiles`, or one for all tiles.
@@ -256,8 +256,8 @@ fn columns<T: Clone + PartialEq>(
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn variables(report: &Report, tiles: &[u32]) -> Result<Listing, ReportError> {
-    let mut listing = Listing::default();
+pub fn variables(report: &Report, tiles: &[u32]) -> Result<MemoryList, ReportError> {
+    let mut listing = MemoryList::default();
     let mut seen: std::collections::BTreeSet<VariableId> = std::collections::BTreeSet::new();
     let ranges: Vec<Option<TileRange>> = match tiles {
         [] => vec![None],
@@ -267,7 +267,7 @@ pub fn variables(report: &Report, tiles: &[u32]) -> Result<Listing, ReportError>
         let limit = MAX_VARIABLES.saturating_sub(listing.rows.len());
         let filter = VariableFilter { tiles: range, category: None, after: None, limit };
         let found = report.variables(&filter)?;
-        listing.cut |= found.len() >= limit;
+        listing.truncated |= found.len() >= limit;
         for (id, variable) in found {
             if !seen.insert(id) {
                 continue;
@@ -281,11 +281,11 @@ pub fn variables(report: &Report, tiles: &[u32]) -> Result<Listing, ReportError>
                 shape => format!("{}, {shape}", variable.category.title()),
             };
             listing.variables.push(id);
-            listing.rows.push(Listed {
+            listing.rows.push(MemoryListRow {
                 name: variable.name,
                 about: format!("{shape}, {live}"),
                 count: variable.tiles.tile_count(),
-                bytes: columns(&variable.tiles, tiles, |part: &Placement| part.bytes),
+                bytes: columns(&variable.tiles, tiles, |part: &VariablePlacement| part.bytes),
             });
         }
     }
@@ -296,7 +296,7 @@ pub fn variables(report: &Report, tiles: &[u32]) -> Result<Listing, ReportError>
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn vertices(report: &Report, tiles: &[u32]) -> Result<Listing, ReportError> {
+pub fn vertices(report: &Report, tiles: &[u32]) -> Result<MemoryList, ReportError> {
     let types = report.vertex_types()?;
     let width = tiles.len().max(1);
     let mut found: Vec<(u64, Vec<u64>)> = vec![(0, vec![0; width]); types.len()];
@@ -317,13 +317,13 @@ pub fn vertices(report: &Report, tiles: &[u32]) -> Result<Listing, ReportError> 
             }
         }
     }
-    let mut listing = Listing::default();
+    let mut listing = MemoryList::default();
     for ((kind, (count, mut bytes)), present) in types.iter().zip(found).zip(present) {
         add_code(&mut bytes, kind.code_bytes, &present, tiles);
         if count > 0 {
             let about =
                 format!("state {} B each, code {} B per tile", kind.state_bytes, kind.code_bytes);
-            listing.rows.push(Listed { name: kind.name.clone(), about, count, bytes });
+            listing.rows.push(MemoryListRow { name: kind.name.clone(), about, count, bytes });
         }
     }
     Ok(listing)
@@ -358,11 +358,11 @@ fn add_code(
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn compute_sets(report: &Report, tiles: &[u32]) -> Result<Listing, ReportError> {
+pub fn compute_sets(report: &Report, tiles: &[u32]) -> Result<MemoryList, ReportError> {
     let types = report.vertex_types()?;
-    let mut listing = Listing::default();
+    let mut listing = MemoryList::default();
     for (_, set) in report.compute_sets()? {
-        let mut row = Listed {
+        let mut row = MemoryListRow {
             about: format!("at most {} cycles", grouped(set.cycles.max())),
             name: set.name,
             count: 0,
@@ -388,12 +388,12 @@ pub fn compute_sets(report: &Report, tiles: &[u32]) -> Result<Listing, ReportErr
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn users_of(report: &Report, vertex_type: &str, tiles: &[u32]) -> Result<Listing, ReportError> {
+pub fn users_of(report: &Report, vertex_type: &str, tiles: &[u32]) -> Result<MemoryList, ReportError> {
     let types = report.vertex_types()?;
-    let mut listing = Listing::default();
+    let mut listing = MemoryList::default();
     for (_, set) in report.compute_sets()? {
         let about = format!("at most {} cycles", grouped(set.cycles.max()));
-        let mut row = Listed { about, name: set.name, count: 0, bytes: vec![0] };
+        let mut row = MemoryListRow { about, name: set.name, count: 0, bytes: vec![0] };
         for group in &set.vertices {
             let kind = types.get(group.vertex_type.index());
             let Some(kind) = kind.filter(|kind| kind.name == vertex_type) else { continue };
@@ -412,9 +412,9 @@ pub fn users_of(report: &Report, vertex_type: &str, tiles: &[u32]) -> Result<Lis
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn exchanges(report: &Report, tiles: &[u32]) -> Result<Listing, ReportError> {
+pub fn exchanges(report: &Report, tiles: &[u32]) -> Result<MemoryList, ReportError> {
     let programs = report.programs()?;
-    let mut listing = Listing::default();
+    let mut listing = MemoryList::default();
     for exchange in report.exchanges()? {
         let bytes = columns(&exchange.tiles, tiles, |traffic| traffic.code_bytes);
         let moved: u64 = columns(&exchange.tiles, tiles, |traffic| traffic.bytes_in).iter().sum();
@@ -427,7 +427,7 @@ pub fn exchanges(report: &Report, tiles: &[u32]) -> Result<Listing, ReportError>
         let name = program.map_or_else(|| "unknown".to_owned(), |program| program.name.clone());
         let kind = program.map_or("", |program| program.kind.name());
         let about = format!("{kind}, receives {}", tilescope_report::units::Bytes(moved));
-        listing.rows.push(Listed { name, about, count: touched, bytes });
+        listing.rows.push(MemoryListRow { name, about, count: touched, bytes });
     }
     Ok(listing)
 }
@@ -439,11 +439,11 @@ mod tests {
     #[test]
     fn compute_sets_have_all_the_state_of_their_vertices() {
         use tilescope_report::units::VertexTypeId;
-        use tilescope_report::{ReportBuilder, VertexGroup, VertexType};
+        use tilescope_report::{ReportBuilder, VertexGroup, VertexTypeInfo};
         let mut builder = ReportBuilder::new(1, 8);
         builder.compute("a", 10);
         builder.compute("nothing", 10);
-        let kind = VertexType { name: "v".to_owned(), code_bytes: 40, state_bytes: 12 };
+        let kind = VertexTypeInfo { name: "v".to_owned(), code_bytes: 40, state_bytes: 12 };
         builder.parts.vertex_types.push(kind);
         let count = TileRuns::uniform(TileRange::new(2, 6), 3);
         let group = VertexGroup { vertex_type: VertexTypeId(0), count, edges: 1 };

@@ -2,7 +2,7 @@
 
 /// A program's name without the number of its compute set or copy: compilers count these through,
 /// so that one more of them changes all that follow.
-pub(crate) fn uncounted(name: &str) -> &str {
+pub(crate) fn without_counter_prefix(name: &str) -> &str {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let counted = |front: &str| {
         let number = front.strip_prefix("cs").or_else(|| front.strip_prefix("copy"));
@@ -29,7 +29,7 @@ mod tests {
             ("", ""),
         ];
         for (name, plain) in cases {
-            assert_eq!(uncounted(name), plain);
+            assert_eq!(without_counter_prefix(name), plain);
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Everything that a report has recorded of an operation, line by line and as it stands there.
 
-use super::json::{self, Line};
+use super::json::{self, JsonLine};
 use tilescope_report::units::{OperationId, ProgramId, grouped};
 use tilescope_report::{Report, ReportError};
 
 /// Most programs or operands that are listed.
-const MOST: usize = 2_000;
+const MAX_LISTED: usize = 2_000;
 
 /// The lines of an operation and of the programs it is made of.
 ///
@@ -15,8 +15,8 @@ pub fn debug_lines(
     report: &Report,
     operation: Option<OperationId>,
     programs: &[ProgramId],
-) -> Result<Vec<Line>, ReportError> {
-    let mut lines = Lines(Vec::new());
+) -> Result<Vec<JsonLine>, ReportError> {
+    let mut lines = OperationDebugLines(Vec::new());
     let known = report.operations()?;
     if let Some((id, of)) = operation.and_then(|id| Some((id, known.get(id.index())?))) {
         lines.add(0, "operation", String::new());
@@ -29,38 +29,38 @@ pub fn debug_lines(
         lines.add(1, "shapes", of.shapes.clone());
         lines.add(1, "FLOPs", grouped(of.flops));
         lines.add(1, "inputs", if of.inputs.is_empty() { "none" } else { "" }.to_owned());
-        for input in of.inputs.iter().take(MOST) {
+        for input in of.inputs.iter().take(MAX_LISTED) {
             let name = known.get(input.index()).map_or("unknown", |input| input.name.as_str());
             lines.add(2, &input.0.to_string(), name.to_owned());
         }
         if let Some(plan) = &of.plan {
             lines.add(1, "plan", String::new());
             let parts = json::lines(plan).unwrap_or_else(|problem| {
-                vec![Line { depth: 0, name: "not JSON".to_owned(), value: problem }]
+                vec![JsonLine { depth: 0, name: "not JSON".to_owned(), value: problem }]
             });
-            lines.0.extend(parts.into_iter().map(|line| Line { depth: line.depth + 2, ..line }));
+            lines.0.extend(parts.into_iter().map(|line| JsonLine { depth: line.depth + 2, ..line }));
         }
     }
     let all = report.programs()?;
     lines.add(0, "programs", String::new());
-    for id in programs.iter().take(MOST) {
+    for id in programs.iter().take(MAX_LISTED) {
         let Some(program) = all.get(*id) else { continue };
         lines.add(1, &id.0.to_string(), format!("{} {}", program.kind.name(), program.name));
         if let Some(set) = program.compute_set {
             lines.add(2, "compute set", set.0.to_string());
         }
     }
-    if programs.len() > MOST {
-        lines.add(1, "and more", grouped((programs.len() - MOST) as u64));
+    if programs.len() > MAX_LISTED {
+        lines.add(1, "and more", grouped((programs.len() - MAX_LISTED) as u64));
     }
     Ok(lines.0)
 }
 
-struct Lines(Vec<Line>);
+struct OperationDebugLines(Vec<JsonLine>);
 
-impl Lines {
+impl OperationDebugLines {
     fn add(&mut self, depth: u32, name: &str, value: String) {
-        self.0.push(Line { depth, name: name.to_owned(), value });
+        self.0.push(JsonLine { depth, name: name.to_owned(), value });
     }
 }
 

@@ -4,21 +4,21 @@
 //! and single programs. Cycles of vertices are known tile by tile and once per compute set, so sums
 //! over tiles are of one execution; elapsed cycles come from the run and add up all executions.
 
-use crate::json::{self, Line};
-use crate::names::uncounted;
-use crate::trace::{Runs, program_runs};
+use crate::json::{self, JsonLine};
+use crate::names::without_counter_prefix;
+use crate::trace::{ProgramRunTotals, program_runs};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{ComputeSetId, OperationId, ProgramId, TileRuns};
 use tilescope_report::{
-    ComputeSet, Exchange, Operation, Part, Pass, Placement, Program, ProgramKind, Report,
-    ReportError, TileTraffic, VariableFilter, VertexType,
+    ComputeSet, ExchangeTraffic, ModelOperation, ReportPart, TrainingPass, VariablePlacement, ProgramNode, ProgramKind, Report,
+    ReportError, TileTraffic, VariableFilter, VertexTypeInfo,
 };
 
 /// What counts as one operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Layer {
+pub enum OperationLayer {
     /// An operation of the model.
     #[default]
     Model,
@@ -38,7 +38,7 @@ pub struct OpRow {
     /// The operation of the model it belongs to.
     pub operation: Option<OperationId>,
     /// Forward, backward or update.
-    pub pass: Option<Pass>,
+    pub pass: Option<TrainingPass>,
     /// Block of the model.
     pub block: String,
     /// IPU of the replica.
@@ -80,7 +80,7 @@ impl OpRow {
 
 /// All operations of a layer.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Operations {
+pub struct OperationCosts {
     /// The operations.
     pub rows: Vec<OpRow>,
     /// Whether all steps of the run were counted.
@@ -88,15 +88,15 @@ pub struct Operations {
 }
 
 /// What programs cost, whoever they belong to.
-struct Costs {
+struct ProgramCosts {
     sets: BTreeMap<ComputeSetId, ComputeSet>,
-    types: std::sync::Arc<Vec<VertexType>>,
+    types: std::sync::Arc<Vec<VertexTypeInfo>>,
     exchange_code: BTreeMap<ProgramId, TileRuns<u64>>,
-    runs: BTreeMap<ProgramId, Runs>,
+    runs: BTreeMap<ProgramId, ProgramRunTotals>,
     complete: bool,
 }
 
-impl Costs {
+impl ProgramCosts {
     fn read(report: &Report) -> Result<Self, ReportError> {
         let runs = report.trace()?.map(|trace| program_runs(&trace)).transpose()?;
         Ok(Self {
@@ -109,7 +109,7 @@ impl Costs {
     }
 
     /// Adds a program to an operation.
-    fn add(&self, row: &mut OpRow, codelets: &mut Codelets, id: ProgramId, program: &Program) {
+    fn add(&self, row: &mut OpRow, codelets: &mut CodeTiles, id: ProgramId, program: &ProgramNode) {
         row.programs.push(id);
         if let Some(code) = self.exchange_code.get(&id) {
             row.exchange_code += code.total();
@@ -128,16 +128,16 @@ impl Costs {
     }
 }
 
-fn code_of(exchange: &Exchange) -> (ProgramId, TileRuns<u64>) {
+fn code_of(exchange: &ExchangeTraffic) -> (ProgramId, TileRuns<u64>) {
     (exchange.program, exchange.tiles.map(|traffic: &TileTraffic| traffic.code_bytes))
 }
 
 /// What tiles have of something, as where it begins and ends to be more: many runs added up cost
 /// no more than there are of them.
 #[derive(Default)]
-struct Heights(BTreeMap<u32, i128>);
+struct TileDifferenceArray(BTreeMap<u32, i128>);
 
-impl Heights {
+impl TileDifferenceArray {
     fn add<T: Clone + PartialEq>(&mut self, runs: &TileRuns<T>, value: impl Fn(&T) -> u64) {
         runs.iter().for_each(|(tiles, of)| self.add_range((tiles.first, tiles.end), value(of)));
     }
@@ -160,12 +160,12 @@ impl Heights {
 
 /// Tiles on which codelets and code of exchanges are needed.
 #[derive(Default)]
-struct Codelets {
+struct CodeTiles {
     tiles: BTreeMap<u32, BTreeSet<(u32, u32)>>,
-    exchanges: Heights,
+    exchanges: TileDifferenceArray,
 }
 
-impl Codelets {
+impl CodeTiles {
     fn add(&mut self, set: &ComputeSet) {
         for group in &set.vertices {
             let ranges = self.tiles.entry(group.vertex_type.0).or_default();
@@ -175,7 +175,7 @@ impl Codelets {
 
     /// Bytes of codelets over all tiles, each once per tile, and bytes of these and of exchanges
     /// on the tile that has most.
-    fn bytes(mut self, types: &[VertexType]) -> (u64, u64) {
+    fn bytes(mut self, types: &[VertexTypeInfo]) -> (u64, u64) {
         let mut total = 0;
         for (kind, ranges) in &self.tiles {
             let code = types.get(*kind as usize).map_or(0, |kind| kind.code_bytes);
@@ -197,15 +197,15 @@ impl Codelets {
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn operations(report: &Report, layer: Layer) -> Result<Operations, ReportError> {
+pub fn operations(report: &Report, layer: OperationLayer) -> Result<OperationCosts, ReportError> {
     let (known, programs) = (report.operations()?, report.programs()?);
-    let costs = Costs::read(report)?;
-    let mut rows: BTreeMap<Key, (OpRow, Codelets)> = BTreeMap::new();
-    if layer == Layer::Model {
+    let costs = ProgramCosts::read(report)?;
+    let mut rows: BTreeMap<OpRowKey, (OpRow, CodeTiles)> = BTreeMap::new();
+    if layer == OperationLayer::Model {
         for (index, operation) in known.iter().enumerate() {
             rows.insert(
-                Key::Operation(index as u32),
-                (model_row(index, operation), Codelets::default()),
+                OpRowKey::Operation(index as u32),
+                (model_row(index, operation), CodeTiles::default()),
             );
         }
     }
@@ -214,48 +214,48 @@ pub fn operations(report: &Report, layer: Layer) -> Result<Operations, ReportErr
         let operation = program.operation.and_then(|of| Some((of, known.get(of.index())?)));
         let Some(key) = key(layer, id, program, operation) else { continue };
         let (row, codelets) = rows.entry(key).or_insert_with_key(|key| {
-            (row_of(layer, key, program, operation), Codelets::default())
+            (row_of(layer, key, program, operation), CodeTiles::default())
         });
         costs.add(row, codelets, id, program);
     }
-    let finish = |(mut row, codelets): (OpRow, Codelets)| {
+    let finish = |(mut row, codelets): (OpRow, CodeTiles)| {
         (row.vertex_code, row.code_most) = codelets.bytes(&costs.types);
         row
     };
     let mut rows: Vec<OpRow> = rows.into_values().map(finish).collect();
-    if layer == Layer::Model {
+    if layer == OperationLayer::Model {
         add_memory(report, &mut rows)?;
     }
-    Ok(Operations { rows, complete: costs.complete })
+    Ok(OperationCosts { rows, complete: costs.complete })
 }
 
 /// What rows are told apart by, in the order in which they come.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Key {
+enum OpRowKey {
     Operation(u32),
     Name(String),
     Program(ProgramId),
 }
 
 /// Whether a program does anything for an operation.
-fn counts(program: &Program) -> bool {
+fn counts(program: &ProgramNode) -> bool {
     let waits = program.kind == ProgramKind::Sync;
     !waits && program.children.is_empty() && program.kind != ProgramKind::WriteUndef
 }
 
 fn key(
-    layer: Layer,
+    layer: OperationLayer,
     id: ProgramId,
-    program: &Program,
-    operation: Option<(OperationId, &Operation)>,
-) -> Option<Key> {
+    program: &ProgramNode,
+    operation: Option<(OperationId, &ModelOperation)>,
+) -> Option<OpRowKey> {
     match layer {
-        Layer::Model => operation.map(|(id, _)| Key::Operation(id.0)),
-        Layer::Library => {
+        OperationLayer::Model => operation.map(|(id, _)| OpRowKey::Operation(id.0)),
+        OperationLayer::Library => {
             let name = library_name(&program.name, operation.map(|(_, of)| of.name.as_str()));
-            (!name.is_empty()).then_some(Key::Name(name))
+            (!name.is_empty()).then_some(OpRowKey::Name(name))
         }
-        Layer::Program => Some(Key::Program(id)),
+        OperationLayer::Program => Some(OpRowKey::Program(id)),
     }
 }
 
@@ -273,10 +273,10 @@ fn library_name(program: &str, operation: Option<&str>) -> String {
 
 /// A name without the number of its compute set or copy and without `/ExchangePre`.
 fn plain_name(name: &str) -> &str {
-    uncounted(name.strip_suffix("/ExchangePre").unwrap_or(name))
+    without_counter_prefix(name.strip_suffix("/ExchangePre").unwrap_or(name))
 }
 
-fn model_row(index: usize, operation: &Operation) -> OpRow {
+fn model_row(index: usize, operation: &ModelOperation) -> OpRow {
     OpRow {
         name: operation.name.clone(),
         kind: operation.kind.clone(),
@@ -291,17 +291,17 @@ fn model_row(index: usize, operation: &Operation) -> OpRow {
 }
 
 fn row_of(
-    layer: Layer,
-    key: &Key,
-    program: &Program,
-    operation: Option<(OperationId, &Operation)>,
+    layer: OperationLayer,
+    key: &OpRowKey,
+    program: &ProgramNode,
+    operation: Option<(OperationId, &ModelOperation)>,
 ) -> OpRow {
     let name = match key {
-        Key::Name(name) => name.clone(),
-        Key::Operation(_) | Key::Program(_) => program.name.clone(),
+        OpRowKey::Name(name) => name.clone(),
+        OpRowKey::Operation(_) | OpRowKey::Program(_) => program.name.clone(),
     };
     let kind = match (layer, operation) {
-        (Layer::Program, _) => program.kind.name().to_owned(),
+        (OperationLayer::Program, _) => program.kind.name().to_owned(),
         (_, Some((_, of))) => of.kind.clone(),
         (_, None) => String::new(),
     };
@@ -317,16 +317,16 @@ fn row_of(
 }
 
 fn add_memory(report: &Report, rows: &mut [OpRow]) -> Result<(), ReportError> {
-    if !report.has(Part::Variables) {
+    if !report.has(ReportPart::Variables) {
         return Ok(());
     }
     let all = VariableFilter { tiles: None, category: None, after: None, limit: usize::MAX };
-    let mut bytes: BTreeMap<OperationId, (u64, Heights)> = BTreeMap::new();
+    let mut bytes: BTreeMap<OperationId, (u64, TileDifferenceArray)> = BTreeMap::new();
     for (_, variable) in report.variables(&all)? {
         if let Some(operation) = variable.operation {
             let (total, heights) = bytes.entry(operation).or_default();
-            *total += variable.tiles.map(|part: &Placement| part.bytes).total();
-            heights.add(&variable.tiles, |part: &Placement| part.bytes);
+            *total += variable.tiles.map(|part: &VariablePlacement| part.bytes).total();
+            heights.add(&variable.tiles, |part: &VariablePlacement| part.bytes);
         }
     }
     for row in rows {
@@ -339,7 +339,7 @@ fn add_memory(report: &Report, rows: &mut [OpRow]) -> Result<(), ReportError> {
 
 /// What an operation costs on each tile of the replica.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PerTile {
+pub struct OperationTileCosts {
     /// Cycles of one execution: compute sets with their names.
     pub cycles: Vec<(String, Vec<u64>)>,
     /// Code of its codelets.
@@ -355,11 +355,11 @@ const MAX_SETS: usize = 8;
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn per_tile(report: &Report, programs: &[ProgramId]) -> Result<PerTile, ReportError> {
+pub fn per_tile(report: &Report, programs: &[ProgramId]) -> Result<OperationTileCosts, ReportError> {
     let tiles = report.target()?.tiles_per_replica() as usize;
     let (known, types) = (report.programs()?, report.vertex_types()?);
     let mut found =
-        PerTile { cycles: Vec::new(), vertex_code: vec![0; tiles], exchange_code: vec![0; tiles] };
+        OperationTileCosts { cycles: Vec::new(), vertex_code: vec![0; tiles], exchange_code: vec![0; tiles] };
     let mut holds: BTreeMap<u32, Vec<bool>> = BTreeMap::new();
     for id in programs {
         let set = known.get(*id).and_then(|program| program.compute_set);
@@ -404,7 +404,7 @@ fn add_runs<T: Clone + PartialEq>(sums: &mut [u64], runs: &TileRuns<T>, value: i
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanLine {
     /// Key and value.
-    pub line: Line,
+    pub line: JsonLine,
     /// The value, where it is a number of cycles of a phase.
     pub cycles: Option<u64>,
 }
@@ -412,9 +412,9 @@ pub struct PlanLine {
 /// The planner's choice, line by line; estimated phases without cycles are left out. What is not
 /// JSON is one line.
 pub fn plan_lines(plan: &str) -> Vec<PlanLine> {
-    let plain = |_| vec![Line { depth: 0, name: "Plan".to_owned(), value: plan.to_owned() }];
+    let plain = |_| vec![JsonLine { depth: 0, name: "Plan".to_owned(), value: plan.to_owned() }];
     let lines = json::lines(plan).unwrap_or_else(plain);
-    let cycles = |line: &Line| {
+    let cycles = |line: &JsonLine| {
         line.name.ends_with("Cycles").then(|| line.value.replace(',', "").parse().ok()).flatten()
     };
     let lines = lines.into_iter().map(|line| PlanLine { cycles: cycles(&line), line });
@@ -437,10 +437,10 @@ mod tests {
 
     #[test]
     fn code_of_a_codelet_counts_once_per_tile() {
-        let mut codelets = Codelets::default();
+        let mut codelets = CodeTiles::default();
         codelets.tiles.insert(0, BTreeSet::from([(0, 4), (2, 6), (9, 10)]));
         codelets.exchanges.add_range((5, 10), 7);
-        let kind = VertexType { name: String::new(), code_bytes: 10, state_bytes: 0 };
+        let kind = VertexTypeInfo { name: String::new(), code_bytes: 10, state_bytes: 0 };
         assert_eq!(codelets.bytes(&[kind]), (70, 17));
     }
 

@@ -6,16 +6,16 @@
 //! arrows short.
 //! O((nodes + edges) x sweeps).
 
-use super::operations::{Layer, OpRow, operations};
+use super::operations::{OperationLayer, OpRow, operations};
 use std::collections::BTreeMap;
-use tilescope_report::{Part, Pass, Report, ReportError};
+use tilescope_report::{ReportPart, TrainingPass, Report, ReportError};
 
 /// Passes over all layers that put nodes in order.
 const SWEEPS: usize = 4;
 
 /// An operation, or several of one block shown as one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Node {
+pub struct OpGraphNode {
     /// The operations, as places in [`OpGraph::rows`].
     pub operations: Vec<usize>,
     /// Words in its box.
@@ -23,7 +23,7 @@ pub struct Node {
     /// More words in its box.
     pub about: String,
     /// Forward, backward or update.
-    pub pass: Option<Pass>,
+    pub pass: Option<TrainingPass>,
     /// IPU of the replica.
     pub ipu: Option<u32>,
     /// Block of the model.
@@ -36,7 +36,7 @@ pub struct Node {
 
 /// The nodes of one IPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Lane {
+pub struct OpGraphLane {
     /// The IPU; `None` where that is not known.
     pub ipu: Option<u32>,
     /// Left edge, in widths of a node.
@@ -47,7 +47,7 @@ pub struct Lane {
 
 /// An arrow between two nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Edge {
+pub struct OpGraphEdge {
     /// Node whose results are read.
     pub from: usize,
     /// Node that reads them.
@@ -60,13 +60,13 @@ pub struct OpGraph {
     /// What each operation costs.
     pub rows: Vec<OpRow>,
     /// The nodes.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<OpGraphNode>,
     /// The arrows, without repetition.
-    pub edges: Vec<Edge>,
+    pub edges: Vec<OpGraphEdge>,
     /// Number of layers.
     pub layers: usize,
     /// The IPUs, from the left.
-    pub lanes: Vec<Lane>,
+    pub lanes: Vec<OpGraphLane>,
 }
 
 impl OpGraph {
@@ -78,7 +78,7 @@ impl OpGraph {
 
 /// What is shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GraphKey {
+pub struct OpGraphKey {
     /// Passes beside the forward one.
     pub backward: bool,
     /// Weight updates.
@@ -91,11 +91,11 @@ pub struct GraphKey {
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn graph(report: &Report, key: &GraphKey) -> Result<Option<OpGraph>, ReportError> {
-    if !report.has(Part::OperationInputs) {
+pub fn graph(report: &Report, key: &OpGraphKey) -> Result<Option<OpGraph>, ReportError> {
+    if !report.has(ReportPart::OperationInputs) {
         return Ok(None);
     }
-    let rows = operations(report, Layer::Model)?.rows;
+    let rows = operations(report, OperationLayer::Model)?.rows;
     let known = report.operations()?;
     let inputs: Vec<Vec<usize>> = known
         .iter()
@@ -104,19 +104,19 @@ pub fn graph(report: &Report, key: &GraphKey) -> Result<Option<OpGraph>, ReportE
     Ok(Some(laid_out(rows, &inputs, key)))
 }
 
-fn is_shown(row: &OpRow, key: &GraphKey) -> bool {
+fn is_shown(row: &OpRow, key: &OpGraphKey) -> bool {
     match row.pass {
-        Some(Pass::Forward) | None => true,
-        Some(Pass::Backward) => key.backward,
-        Some(Pass::Update) => key.update,
+        Some(TrainingPass::Forward) | None => true,
+        Some(TrainingPass::Backward) => key.backward,
+        Some(TrainingPass::Update) => key.update,
     }
 }
 
 /// Makes nodes of operations and lays them out.
-fn laid_out(rows: Vec<OpRow>, inputs: &[Vec<usize>], key: &GraphKey) -> OpGraph {
-    let mut nodes: Vec<Node> = Vec::new();
+fn laid_out(rows: Vec<OpRow>, inputs: &[Vec<usize>], key: &OpGraphKey) -> OpGraph {
+    let mut nodes: Vec<OpGraphNode> = Vec::new();
     let mut node_of: Vec<Option<usize>> = vec![None; rows.len()];
-    let mut folded: BTreeMap<(String, Option<Pass>, Option<u32>), usize> = BTreeMap::new();
+    let mut folded: BTreeMap<(String, Option<TrainingPass>, Option<u32>), usize> = BTreeMap::new();
     for (index, row) in rows.iter().enumerate().filter(|(_, row)| is_shown(row, key)) {
         let block = block_of(row);
         let open = key.open.as_ref().is_none_or(|open| open.iter().any(|known| known == block));
@@ -156,8 +156,8 @@ fn block_of(row: &OpRow) -> &str {
     }
 }
 
-fn node(row: &OpRow) -> Node {
-    Node {
+fn node(row: &OpRow) -> OpGraphNode {
+    OpGraphNode {
         operations: Vec::new(),
         title: row.name.clone(),
         about: row.kind.clone(),
@@ -170,7 +170,7 @@ fn node(row: &OpRow) -> Node {
 }
 
 /// Arrows between different nodes that are shown. What is not shown in between is passed through.
-fn edges(node_of: &[Option<usize>], inputs: &[Vec<usize>]) -> Vec<Edge> {
+fn edges(node_of: &[Option<usize>], inputs: &[Vec<usize>]) -> Vec<OpGraphEdge> {
     // Nodes an operation's results come from: itself, or what a hidden one read.
     let mut sources: Vec<Vec<usize>> = Vec::with_capacity(inputs.len());
     let mut edges = Vec::new();
@@ -182,7 +182,7 @@ fn edges(node_of: &[Option<usize>], inputs: &[Vec<usize>]) -> Vec<Edge> {
         match node_of.get(index).copied().flatten() {
             Some(to) => {
                 let arrows = from.into_iter().filter(|from| *from != to);
-                edges.extend(arrows.map(|from| Edge { from, to }));
+                edges.extend(arrows.map(|from| OpGraphEdge { from, to }));
                 sources.push(vec![to]);
             }
             None => sources.push(from),
@@ -196,7 +196,7 @@ fn edges(node_of: &[Option<usize>], inputs: &[Vec<usize>]) -> Vec<Edge> {
 /// Each node below the lowest it reads. Blocks shown as one may read each other; an arrow that
 /// would lead up again is not followed.
 fn put_in_layers(graph: &mut OpGraph) {
-    let first = |node: &Node| node.operations.first().copied().unwrap_or(0);
+    let first = |node: &OpGraphNode| node.operations.first().copied().unwrap_or(0);
     let mut order: Vec<usize> = (0..graph.nodes.len()).collect();
     order.sort_by_key(|node| first(&graph.nodes[*node]));
     let mut rank = vec![0; graph.nodes.len()];
@@ -217,10 +217,10 @@ fn put_in_layers(graph: &mut OpGraph) {
 }
 
 /// Nodes of one layer and lane, from the left.
-type Cells = BTreeMap<(usize, Option<u32>), Vec<usize>>;
+type OpGraphCells = BTreeMap<(usize, Option<u32>), Vec<usize>>;
 
 fn put_in_order(graph: &mut OpGraph) {
-    let mut cells = Cells::new();
+    let mut cells = OpGraphCells::new();
     for (index, node) in graph.nodes.iter().enumerate() {
         cells.entry((node.layer, node.ipu)).or_default().push(index);
     }
@@ -258,7 +258,7 @@ fn barycentre(graph: &OpGraph, near: &[usize], node: usize) -> f64 {
 }
 
 /// A lane for each IPU, as wide as its widest layer.
-fn put_lanes(graph: &mut OpGraph, cells: &Cells) {
+fn put_lanes(graph: &mut OpGraph, cells: &OpGraphCells) {
     let mut widths: BTreeMap<Option<u32>, usize> = BTreeMap::new();
     for ((_, ipu), nodes) in cells {
         let width = widths.entry(*ipu).or_default();
@@ -266,7 +266,7 @@ fn put_lanes(graph: &mut OpGraph, cells: &Cells) {
     }
     let mut left = 0.0;
     for (ipu, width) in widths {
-        graph.lanes.push(Lane { ipu, left, width: width as f64 });
+        graph.lanes.push(OpGraphLane { ipu, left, width: width as f64 });
         left += width as f64;
     }
 }
@@ -284,19 +284,19 @@ fn spread(graph: &mut OpGraph, ipu: Option<u32>, nodes: &[usize]) {
 mod tests {
     use super::*;
 
-    fn row(name: &str, block: &str, pass: Pass) -> OpRow {
+    fn row(name: &str, block: &str, pass: TrainingPass) -> OpRow {
         let (name, block) = (name.to_owned(), block.to_owned());
         OpRow { name, block, pass: Some(pass), ..OpRow::default() }
     }
 
     fn model() -> (Vec<OpRow>, Vec<Vec<usize>>) {
         let rows = vec![
-            row("a", "B1", Pass::Forward),
-            row("b", "B1", Pass::Forward),
-            row("c", "B2", Pass::Forward),
-            row("c/bwd", "B2", Pass::Backward),
-            row("a/bwd", "B1", Pass::Backward),
-            row("update", "B1", Pass::Update),
+            row("a", "B1", TrainingPass::Forward),
+            row("b", "B1", TrainingPass::Forward),
+            row("c", "B2", TrainingPass::Forward),
+            row("c/bwd", "B2", TrainingPass::Backward),
+            row("a/bwd", "B1", TrainingPass::Backward),
+            row("update", "B1", TrainingPass::Update),
         ];
         (rows, vec![vec![], vec![0], vec![0, 1], vec![2, 1], vec![3, 0], vec![4]])
     }
@@ -304,14 +304,14 @@ mod tests {
     #[test]
     fn arrows_point_down() {
         let (rows, inputs) = model();
-        let key = GraphKey { backward: true, update: true, open: None };
+        let key = OpGraphKey { backward: true, update: true, open: None };
         let graph = laid_out(rows, &inputs, &key);
         assert_eq!(graph.nodes.len(), 6);
         assert_eq!(graph.edges.len(), 8);
         for edge in &graph.edges {
             assert!(graph.nodes[edge.from].layer < graph.nodes[edge.to].layer, "{edge:?}");
         }
-        let place = |node: &Node| (node.layer, (node.x * 2.0) as u64);
+        let place = |node: &OpGraphNode| (node.layer, (node.x * 2.0) as u64);
         let mut places: Vec<_> = graph.nodes.iter().map(place).collect();
         places.sort_unstable();
         places.dedup();
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn hidden_passes_are_passed_through() {
         let (rows, inputs) = model();
-        let key = GraphKey { backward: false, update: true, open: None };
+        let key = OpGraphKey { backward: false, update: true, open: None };
         let graph = laid_out(rows, &inputs, &key);
         let names: Vec<_> = graph.nodes.iter().map(|node| node.title.as_str()).collect();
         assert_eq!(names, ["a", "b", "c", "update"]);
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn a_folded_block_is_one_node_per_pass_and_ipu() {
         let (rows, inputs) = model();
-        let key = GraphKey { backward: true, update: false, open: Some(vec!["B2".to_owned()]) };
+        let key = OpGraphKey { backward: true, update: false, open: Some(vec!["B2".to_owned()]) };
         let graph = laid_out(rows, &inputs, &key);
         let names: Vec<_> = graph.nodes.iter().map(|node| node.title.as_str()).collect();
         // A block of one operation keeps the name of that.

@@ -7,12 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{Bytes, ProgramId, exact_bytes, grouped, percent};
 use tilescope_report::{
-    ComputeSet, Part, Program, ProgramKind, Programs, Report, ReportError, StreamEnd, TileTraffic,
+    ComputeSet, ReportPart, ProgramNode, ProgramKind, ProgramNodeTable, Report, ReportError, StreamEndpoint, TileTraffic,
 };
 
 /// A program that is called, or that is run from the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
+pub struct ProgramTreeGroup {
     /// Its root; `None` is the list of all programs, where the tree was not recorded.
     pub root: Option<ProgramId>,
     /// Words for people.
@@ -23,16 +23,16 @@ pub struct Group {
 
 /// Control programs in their order, then functions in the order of their first call. Where the
 /// tree was not recorded, all programs are one list.
-pub fn groups(programs: &Programs) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
+pub fn groups(programs: &ProgramNodeTable) -> Vec<ProgramTreeGroup> {
+    let mut groups: Vec<ProgramTreeGroup> = Vec::new();
     if programs.roots().is_empty() && !programs.is_empty() {
         let title = "All programs".to_owned();
-        groups.push(Group { root: None, title, function: false });
+        groups.push(ProgramTreeGroup { root: None, title, function: false });
     }
     for (index, root) in programs.roots().iter().enumerate() {
         let name = programs.get(*root).map_or("", |program| program.name.as_str());
         let title = if name.is_empty() { index.to_string() } else { format!("{index}: {name}") };
-        groups.push(Group { root: Some(*root), title, function: false });
+        groups.push(ProgramTreeGroup { root: Some(*root), title, function: false });
     }
     let mut seen = BTreeSet::new();
     for (_, program) in programs.iter().filter(|(_, program)| program.kind == ProgramKind::Call) {
@@ -41,7 +41,7 @@ pub fn groups(programs: &Programs) -> Vec<Group> {
                 let name = programs.get(*root).map_or("", |program| program.name.as_str());
                 let title =
                     if name.is_empty() { format!("Function {}", root.0) } else { name.to_owned() };
-                groups.push(Group { root: Some(*root), title, function: true });
+                groups.push(ProgramTreeGroup { root: Some(*root), title, function: true });
             }
         }
     }
@@ -49,13 +49,13 @@ pub fn groups(programs: &Programs) -> Vec<Group> {
 }
 
 /// The children that are shown below a node.
-fn shown_children(program: &Program) -> &[ProgramId] {
+fn shown_children(program: &ProgramNode) -> &[ProgramId] {
     if program.kind == ProgramKind::Call { &[] } else { &program.children }
 }
 
 /// A line of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct ProgramTreeRow {
     /// Its program.
     pub id: ProgramId,
     /// Number of parents.
@@ -69,12 +69,12 @@ pub(crate) const MAX_ROWS: usize = 500_000;
 
 /// The lines of a tree, without those below `folded` nodes.
 pub fn rows(
-    programs: &Programs,
+    programs: &ProgramNodeTable,
     root: Option<ProgramId>,
     folded: &BTreeSet<ProgramId>,
-) -> Vec<Row> {
+) -> Vec<ProgramTreeRow> {
     let Some(root) = root else {
-        let row = |(id, _)| Row { id, depth: 0, parent: false };
+        let row = |(id, _)| ProgramTreeRow { id, depth: 0, parent: false };
         return programs.iter().map(row).take(MAX_ROWS).collect();
     };
     let mut rows = Vec::new();
@@ -82,7 +82,7 @@ pub fn rows(
     while let Some((id, depth)) = open.pop() {
         let Some(program) = programs.get(id) else { continue };
         let children = shown_children(program);
-        rows.push(Row { id, depth, parent: !children.is_empty() });
+        rows.push(ProgramTreeRow { id, depth, parent: !children.is_empty() });
         if rows.len() == MAX_ROWS {
             break;
         }
@@ -94,7 +94,7 @@ pub fn rows(
 }
 
 /// How many nodes of each kind a tree has, the most frequent first.
-pub fn tally(programs: &Programs, root: Option<ProgramId>) -> Vec<(ProgramKind, u64)> {
+pub fn tally(programs: &ProgramNodeTable, root: Option<ProgramId>) -> Vec<(ProgramKind, u64)> {
     let mut counts: BTreeMap<ProgramKind, u64> = BTreeMap::new();
     for row in rows(programs, root, &BTreeSet::new()) {
         if let Some(program) = programs.get(row.id) {
@@ -108,8 +108,8 @@ pub fn tally(programs: &Programs, root: Option<ProgramId>) -> Vec<(ProgramKind, 
 
 /// The group in which a program is found, and the nodes above it there, which must not be folded.
 pub fn find(
-    programs: &Programs,
-    groups: &[Group],
+    programs: &ProgramNodeTable,
+    groups: &[ProgramTreeGroup],
     wanted: ProgramId,
 ) -> Option<(usize, Vec<ProgramId>)> {
     let mut seen = BTreeSet::new();
@@ -138,7 +138,7 @@ pub fn find(
 }
 
 /// `OnTileExecute (layer1/conv/Convolve)`
-pub fn label(program: &Program) -> String {
+pub fn label(program: &ProgramNode) -> String {
     let mut text = program.kind.name().to_owned();
     if !program.name.is_empty() {
         text = format!("{text} ({})", program.name);
@@ -151,7 +151,7 @@ pub fn label(program: &Program) -> String {
 
 /// A name with a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fact {
+pub struct ProgramFact {
     /// What it is.
     pub name: &'static str,
     /// How much.
@@ -164,10 +164,10 @@ pub struct Fact {
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn facts(report: &Report, id: ProgramId) -> Result<Vec<Fact>, ReportError> {
+pub fn facts(report: &Report, id: ProgramId) -> Result<Vec<ProgramFact>, ReportError> {
     let programs = report.programs()?;
     let Some(program) = programs.get(id) else { return Ok(Vec::new()) };
-    let mut facts = Facts::default();
+    let mut facts = ProgramFactList::default();
     facts.add("Id", id.0.to_string());
     if let Some(ipu) = program.ipu {
         facts.add("IPU", ipu.to_string());
@@ -176,8 +176,8 @@ pub fn facts(report: &Report, id: ProgramId) -> Result<Vec<Fact>, ReportError> {
         ProgramKind::Repeat => facts.add("Iterations", grouped(program.repeats)),
         ProgramKind::StreamCopyBegin | ProgramKind::StreamCopyMid | ProgramKind::StreamCopyEnd => {
             let end = match program.stream {
-                StreamEnd::Host => "Host",
-                StreamEnd::RemoteBuffer => "Remote buffer",
+                StreamEndpoint::Host => "Host",
+                StreamEndpoint::RemoteBuffer => "Remote buffer",
             };
             facts.add("Other end", end.to_owned());
         }
@@ -207,7 +207,7 @@ pub fn facts(report: &Report, id: ProgramId) -> Result<Vec<Fact>, ReportError> {
             &exchange.tiles.iter().map(|(r, t)| (r.count(), *t)).collect::<Vec<_>>(),
             &mut facts,
         );
-    } else if moves_data(program.kind) && !report.has(Part::Exchanges) {
+    } else if moves_data(program.kind) && !report.has(ReportPart::Exchanges) {
         facts.add("Traffic", "not recorded".to_owned());
     }
     Ok(facts.0)
@@ -221,19 +221,19 @@ fn moves_data(kind: ProgramKind) -> bool {
 }
 
 #[derive(Default)]
-struct Facts(Vec<Fact>);
+struct ProgramFactList(Vec<ProgramFact>);
 
-impl Facts {
+impl ProgramFactList {
     fn add(&mut self, name: &'static str, value: String) {
-        self.0.push(Fact { name, value, formula: None });
+        self.0.push(ProgramFact { name, value, formula: None });
     }
 
     fn derived(&mut self, name: &'static str, value: String, formula: &'static str) {
-        self.0.push(Fact { name, value, formula: Some(formula) });
+        self.0.push(ProgramFact { name, value, formula: Some(formula) });
     }
 }
 
-fn compute_set(report: &Report, set: &ComputeSet, facts: &mut Facts) -> Result<(), ReportError> {
+fn compute_set(report: &Report, set: &ComputeSet, facts: &mut ProgramFactList) -> Result<(), ReportError> {
     facts.add("Compute set", set.name.clone());
     let tiles = set.cycles.tile_count();
     if tiles > 0 {
@@ -269,7 +269,7 @@ fn compute_set(report: &Report, set: &ComputeSet, facts: &mut Facts) -> Result<(
 }
 
 /// Sums of what tiles send and receive; runs of tiles with the same traffic.
-fn traffic(runs: &[(u32, TileTraffic)], facts: &mut Facts) {
+fn traffic(runs: &[(u32, TileTraffic)], facts: &mut ProgramFactList) {
     let sum = |value: fn(&TileTraffic) -> u64| -> u64 {
         let parts = runs.iter().map(|(tiles, of)| u64::from(*tiles).saturating_mul(value(of)));
         parts.fold(0, u64::saturating_add)
@@ -277,8 +277,8 @@ fn traffic(runs: &[(u32, TileTraffic)], facts: &mut Facts) {
     let tiles = |value: fn(&TileTraffic) -> u64| -> u64 {
         runs.iter().filter(|(_, of)| value(of) > 0).map(|(tiles, _)| u64::from(*tiles)).sum()
     };
-    type Bytewise = fn(&TileTraffic) -> u64;
-    let sides: [(&'static str, Bytewise, &str); 2] =
+    type TileTrafficField = fn(&TileTraffic) -> u64;
+    let sides: [(&'static str, TileTrafficField, &str); 2] =
         [("Received", |of| of.bytes_in, "to"), ("Sent", |of| of.bytes_out, "by")];
     for (name, value, word) in sides {
         let count = tiles(value);
@@ -300,7 +300,7 @@ mod tests {
     use super::*;
     use tilescope_report::ReportBuilder;
 
-    fn programs() -> (Programs, [ProgramId; 5]) {
+    fn programs() -> (ProgramNodeTable, [ProgramId; 5]) {
         let mut report = ReportBuilder::new(1, 4);
         let work = report.compute("a", 10);
         let function = report.program(ProgramKind::Sequence, "f");
@@ -323,7 +323,7 @@ mod tests {
         let groups = groups(&programs);
         let found: Vec<_> = groups.iter().map(|group| (group.root, group.function)).collect();
         assert_eq!(found, [(Some(root), false), (Some(function), true)]);
-        let line = |row: &Row| (row.id, row.depth, row.parent);
+        let line = |row: &ProgramTreeRow| (row.id, row.depth, row.parent);
         let main: Vec<_> = rows(&programs, Some(root), &BTreeSet::new()).iter().map(line).collect();
         assert_eq!(main, [(root, 0, true), (body, 1, true), (call, 2, false), (call, 2, false)]);
         let folded = BTreeSet::from([body]);

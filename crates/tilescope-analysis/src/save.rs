@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// In words for people, with the path.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), String> {
-    let failed = |error: io::Error| format!("cannot write {}: {}", path.display(), words(&error));
+    let failed = |error: io::Error| format!("cannot write {}: {}", path.display(), error_text(&error));
     if path.is_dir() {
         return Err(format!("cannot write {}: it is a directory", path.display()));
     }
@@ -49,7 +49,7 @@ fn part_of(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-fn words(error: &io::Error) -> String {
+fn error_text(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::StorageFull => "the disk is full; nothing was changed".to_owned(),
         io::ErrorKind::QuotaExceeded => "the quota is used up; nothing was changed".to_owned(),

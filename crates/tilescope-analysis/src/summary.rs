@@ -4,12 +4,12 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use tilescope_report::units::{CycleRange, Cycles};
 use tilescope_report::{
-    Activity, Batching, GraphCounts, Region, Report, ReportError, Target, TargetKind, TileMemory,
+    StepActivity, BatchingConfig, GraphCounts, MemoryRegion, Report, ReportError, Target, TargetKind, TileMemory,
 };
 
 /// Everything at a glance.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Summary {
+pub struct ReportSummary {
     /// The machine.
     pub target: TargetSummary,
     /// The compiled graph.
@@ -99,14 +99,14 @@ pub struct IpuSummary {
     /// Executed steps.
     pub steps: u64,
     /// Shares of the run; they add up to 1.
-    pub proportions: Proportions,
+    pub proportions: ActivityProportions,
     /// Mean share of tiles that work while the IPU does not wait.
     pub tile_balance: f64,
 }
 
 /// Shares of a stretch of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Proportions {
+pub struct ActivityProportions {
     /// Vertices.
     pub compute: f64,
     /// Exchange between tiles.
@@ -125,7 +125,7 @@ pub struct Proportions {
     pub idle: f64,
 }
 
-impl Proportions {
+impl ActivityProportions {
     /// Names and shares, in the order in which views show them.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, f64)> {
         [
@@ -142,40 +142,40 @@ impl Proportions {
     }
 
     /// The shares of `window` that `cycles` of each activity make; the rest is idle.
-    pub(crate) fn new(cycles: impl Fn(Activity) -> u64, window: CycleRange) -> Self {
+    pub(crate) fn new(cycles: impl Fn(StepActivity) -> u64, window: CycleRange) -> Self {
         let length = window.length().max(1) as f64;
-        let share = |activity: Activity| cycles(activity) as f64 / length;
-        let busy: f64 = Activity::ALL.into_iter().map(share).sum();
+        let share = |activity: StepActivity| cycles(activity) as f64 / length;
+        let busy: f64 = StepActivity::ALL.into_iter().map(share).sum();
         Self {
-            compute: share(Activity::Compute),
-            internal_exchange: share(Activity::InternalExchange),
-            global_exchange: share(Activity::GlobalExchange),
-            host: share(Activity::Host),
-            remote_buffer: share(Activity::RemoteBuffer),
-            sync: share(Activity::Sync),
-            other: share(Activity::Other),
+            compute: share(StepActivity::Compute),
+            internal_exchange: share(StepActivity::InternalExchange),
+            global_exchange: share(StepActivity::GlobalExchange),
+            host: share(StepActivity::Host),
+            remote_buffer: share(StepActivity::RemoteBuffer),
+            sync: share(StepActivity::Sync),
+            other: share(StepActivity::Other),
             idle: (1.0 - busy).max(0.0),
         }
     }
 }
 
 /// Activities during which tiles work; waiting for a sync is not among them.
-pub(crate) const WORKING: [Activity; 6] = [
-    Activity::Compute,
-    Activity::InternalExchange,
-    Activity::GlobalExchange,
-    Activity::Host,
-    Activity::RemoteBuffer,
-    Activity::Other,
+pub(crate) const WORKING: [StepActivity; 6] = [
+    StepActivity::Compute,
+    StepActivity::InternalExchange,
+    StepActivity::GlobalExchange,
+    StepActivity::Host,
+    StepActivity::RemoteBuffer,
+    StepActivity::Other,
 ];
 
 /// Sums a report up.
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn summary(report: &Report) -> Result<Summary, ReportError> {
+pub fn summary(report: &Report) -> Result<ReportSummary, ReportError> {
     let target = report.target()?;
-    Ok(Summary {
+    Ok(ReportSummary {
         target: target_summary(&target),
         graph: graph_summary(report.graph()?),
         memory: memory(report)?,
@@ -222,9 +222,9 @@ fn memory(report: &Report) -> Result<MemorySummary, ReportError> {
         ..MemorySummary::default()
     };
     memory.by_region = BTreeMap::from([
-        (Region::NonInterleaved.name(), sum(|tile| tile.non_interleaved)),
-        (Region::Interleaved.name(), sum(|tile| tile.interleaved)),
-        (Region::Overflowed.name(), sum(|tile| tile.overflowed)),
+        (MemoryRegion::NonInterleaved.name(), sum(|tile| tile.non_interleaved)),
+        (MemoryRegion::Interleaved.name(), sum(|tile| tile.interleaved)),
+        (MemoryRegion::Overflowed.name(), sum(|tile| tile.overflowed)),
     ]);
     for (range, parts) in report.tile_categories()?.iter() {
         for part in parts {
@@ -244,14 +244,14 @@ fn execution(report: &Report, target: &Target) -> Result<Option<ExecutionSummary
         let totals = lane.totals(window)?;
         ipus.push(IpuSummary {
             steps: totals.steps,
-            proportions: Proportions::new(|activity| totals.cycles[activity], window),
+            proportions: ActivityProportions::new(|activity| totals.cycles[activity], window),
             tile_balance: totals.tile_balance(&WORKING).unwrap_or(0.0),
         });
     }
     let cycles = Cycles(window.length());
     let seconds = cycles.seconds_at(target.clock);
     let runs = report.runs()?.len().max(1) as u64;
-    let samples = report.batching()?.map(|batching: Batching| batching.samples_per_call() * runs);
+    let samples = report.batching()?.map(|batching: BatchingConfig| batching.samples_per_call() * runs);
     Ok(Some(ExecutionSummary {
         total_cycles: cycles.0,
         seconds,

@@ -3,12 +3,12 @@
 
 use serde::{Deserialize, Serialize};
 use tilescope_report::units::{TileRuns, exact_bytes, grouped, short_bytes};
-use tilescope_report::{Category, Region, Target};
+use tilescope_report::{MemoryCategory, MemoryRegion, Target};
 
 /// In which order tiles stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Order {
+pub enum TileAxisOrder {
     /// As programs number them.
     #[default]
     Software,
@@ -18,13 +18,13 @@ pub enum Order {
 
 /// What a curve shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Layer {
+pub enum TileCurveLayer {
     /// All of it.
     Total,
     /// One region.
-    Region(Region),
+    Region(MemoryRegion),
     /// One category.
-    Category(Category),
+    Category(MemoryCategory),
     /// Always-live bytes.
     AlwaysLive,
     /// Most other bytes live at once.
@@ -47,7 +47,7 @@ pub enum Layer {
     Nth(u8),
 }
 
-impl Layer {
+impl TileCurveLayer {
     /// Words for people.
     pub fn title(self) -> &'static str {
         match self {
@@ -69,17 +69,17 @@ impl Layer {
 }
 
 /// Words for a region.
-pub(crate) fn region_title(region: Region) -> &'static str {
+pub(crate) fn region_title(region: MemoryRegion) -> &'static str {
     match region {
-        Region::NonInterleaved => "Non-interleaved",
-        Region::Interleaved => "Interleaved",
-        Region::Overflowed => "Overflowed",
+        MemoryRegion::NonInterleaved => "Non-interleaved",
+        MemoryRegion::Interleaved => "Interleaved",
+        MemoryRegion::Overflowed => "Overflowed",
     }
 }
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Unit {
+pub enum TileCurveUnit {
     /// Bytes.
     #[default]
     Bytes,
@@ -89,7 +89,7 @@ pub enum Unit {
     Cycles,
 }
 
-impl Unit {
+impl TileCurveUnit {
     /// A value in three figures, or in full where that is no longer.
     pub fn short(self, value: u64) -> String {
         match self {
@@ -110,18 +110,18 @@ impl Unit {
 
 /// One value per place on the axis.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Curve {
+pub struct TileCurve {
     /// What it shows.
-    pub layer: Layer,
+    pub layer: TileCurveLayer,
     /// Values, by place.
     pub values: Vec<u64>,
 }
 
 /// Curves that stand on each other.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Curves {
+pub struct TileCurveStack {
     /// The curves, from the bottom to the top.
-    pub layers: Vec<Curve>,
+    pub layers: Vec<TileCurve>,
     /// Number of places: tiles or IPUs.
     pub places: usize,
     /// The tile at each place, where it is not the place itself.
@@ -131,13 +131,13 @@ pub struct Curves {
     /// What a place has; 0 where that means nothing.
     pub capacity: u64,
     /// What is counted.
-    pub unit: Unit,
+    pub unit: TileCurveUnit,
 }
 
-impl Curves {
+impl TileCurveStack {
     /// Curves of so many places that stand on each other; `None` in `order` leaves them as they
     /// are.
-    pub fn stacked(layers: Vec<Curve>, unit: Unit) -> Self {
+    pub fn stacked(layers: Vec<TileCurve>, unit: TileCurveUnit) -> Self {
         let places = layers.iter().map(|curve| curve.values.len()).max().unwrap_or(0);
         let mut curves = Self { layers, places, unit, ..Self::default() };
         curves.find_max();
@@ -150,10 +150,10 @@ impl Curves {
     }
 
     /// Puts tiles in another order, or adds those of an IPU up.
-    pub fn arranged(mut self, target: &Target, order: Order, per_ipu: bool) -> Self {
+    pub fn arranged(mut self, target: &Target, order: TileAxisOrder, per_ipu: bool) -> Self {
         if per_ipu {
             self.sum_per_ipu(target);
-        } else if order == Order::Hardware {
+        } else if order == TileAxisOrder::Hardware {
             self.reorder(hardware_order(target, self.places));
         }
         self.find_max();
@@ -217,7 +217,7 @@ pub fn spread<T: Clone + PartialEq>(
 /// column. Tiles are numbered along a winding line through the chip, so every second column runs
 /// the other way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FloorPlan {
+pub struct ChipFloorPlan {
     tiles_per_ipu: u32,
     /// Whether it is known where tiles lie; without that they stand in the order of their numbers
     /// in columns that make a square.
@@ -228,9 +228,9 @@ pub struct FloorPlan {
     pub ipus: u32,
 }
 
-impl FloorPlan {
+impl ChipFloorPlan {
     /// The floor plan of the chips of a replica.
-    pub fn of(target: &Target) -> Self {
+    pub fn from_target(target: &Target) -> Self {
         let (tiles_per_ipu, rows) = (target.tiles_per_ipu.max(1), target.tiles_per_column);
         Self {
             tiles_per_ipu,
@@ -278,7 +278,7 @@ impl FloorPlan {
 
 /// Tiles as they lie on the chips, column by column.
 pub(crate) fn hardware_order(target: &Target, tiles: usize) -> Vec<u32> {
-    let plan = FloorPlan::of(target);
+    let plan = ChipFloorPlan::from_target(target);
     let mut order: Vec<u32> = (0..tiles as u32).collect();
     order.sort_by_key(|tile| plan.cell(*tile));
     order
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn physical_ids_count_through_the_hardware_order() {
-        let (target, plan) = (test_target(), FloorPlan::of(&test_target()));
+        let (target, plan) = (test_target(), ChipFloorPlan::from_target(&test_target()));
         for (ipu, chip) in (0..).zip(hardware_order(&target, 128).chunks(64)) {
             let ids: Vec<u32> = chip.iter().map(|tile| plan.physical(*tile)).collect();
             assert_eq!(ids, (0..64).collect::<Vec<u32>>(), "IPU {ipu}");
@@ -380,7 +380,7 @@ mod tests {
     #[test]
     fn tiles_whose_place_is_not_known_stand_in_their_order() {
         let target = Target { tiles_per_column: 0, ..test_target() };
-        let plan = FloorPlan::of(&target);
+        let plan = ChipFloorPlan::from_target(&target);
         assert!(!plan.known && (plan.rows, plan.columns_per_ipu()) == (8, 8));
         assert_eq!(hardware_order(&target, 128), (0..128).collect::<Vec<u32>>());
         for tile in 0..128 {
@@ -411,7 +411,7 @@ mod tests {
 
     #[test]
     fn the_floor_plan_has_one_cell_for_every_tile() {
-        let plan = FloorPlan::of(&test_target());
+        let plan = ChipFloorPlan::from_target(&test_target());
         let mut cells: Vec<(usize, usize)> = (0..128).map(|tile| plan.cell(tile)).collect();
         assert!((0..128).all(|tile| {
             let (column, row) = plan.cell(tile);

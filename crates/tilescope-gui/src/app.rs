@@ -1,42 +1,42 @@
 //! The window: takes in what has happened, then paints.
 
-use super::command::Command;
-use super::keep::Link;
-use super::message::Message;
-use super::opening::Opened;
-use super::prefs::Look;
-use super::session::Session;
+use super::command::AppCommand;
+use super::keep::ReportLink;
+use super::message::StatusMessage;
+use super::opening::OpenReport;
+use super::prefs::AppearancePrefs;
+use super::session::AppSession;
 use super::views::{VIEWS, ViewContext};
 use super::{action, compare, fonts, home, message, overlay, shell, tabs, theme, what_if};
 use egui::{Context, Ui};
 use std::path::{Path, PathBuf};
 
 /// The app, in a window or without one.
-pub struct App {
-    session: Session,
-    commands: Vec<Command>,
+pub struct TilescopeApp {
+    session: AppSession,
+    commands: Vec<AppCommand>,
     /// What the window is called.
     title: String,
     /// What its frames have in common.
     context: Context,
 }
 
-impl App {
+impl TilescopeApp {
     /// The user's app: on a report, on a place in it that a link leads to, on two of them compared,
     /// or on the home screen.
-    pub(crate) fn of_user(
+    pub(crate) fn for_user(
         context: &Context,
         report: Option<&Path>,
         compare: Option<&Path>,
         at: Option<&str>,
     ) -> Self {
-        let mut app = Self::new(context, Session::of_user());
-        context.add_font_provider(std::sync::Arc::new(fonts::SystemFallback));
+        let mut app = Self::new(context, AppSession::for_user());
+        context.add_font_provider(std::sync::Arc::new(fonts::SystemFontFallback));
         // A covered window is painted all the same: some servers report every window as covered.
         context.send_viewport_cmd(egui::ViewportCommand::RequestPaintWhileHidden);
         match (report.zip(compare), at) {
             (Some((source, target)), None) => {
-                app.commands.push(Command::Compare(source.to_owned(), target.to_owned()));
+                app.commands.push(AppCommand::Compare(source.to_owned(), target.to_owned()));
             }
             _ => app.open_at(context, report, compare, at),
         }
@@ -51,35 +51,35 @@ impl App {
         compare: Option<&Path>,
         at: Option<&str>,
     ) {
-        match (report, at.map(str::parse::<Link>)) {
+        match (report, at.map(str::parse::<ReportLink>)) {
             (Some(report), Some(Ok(mut link))) => {
                 if let Some(target) = compare {
-                    let beside = link.place.beside.get_or_insert_default();
+                    let beside = link.place.target.get_or_insert_default();
                     target.clone_into(&mut beside.report);
                 }
                 self.session.open_at(context, report.to_owned(), link);
             }
             (report, link) => {
-                self.commands.extend(report.map(|path| Command::Open(path.to_owned())));
+                self.commands.extend(report.map(|path| AppCommand::Open(path.to_owned())));
                 if let Some(Err(problem)) = link {
-                    self.commands.push(Command::Say(Message::error(problem.to_string())));
+                    self.commands.push(AppCommand::ShowMessage(StatusMessage::error(problem.to_string())));
                 }
             }
         }
     }
 
     /// An app that remembers nothing, on a report or on the home screen.
-    pub fn detached(context: &Context, opened: Option<Opened>) -> Self {
-        let mut session = Session::detached();
+    pub fn detached(context: &Context, opened: Option<OpenReport>) -> Self {
+        let mut session = AppSession::detached();
         if let Some(opened) = opened {
             session.show(opened);
         }
         Self::new(context, session)
     }
 
-    fn new(context: &Context, session: Session) -> Self {
+    fn new(context: &Context, session: AppSession) -> Self {
         theme::install(context);
-        if session.prefs.look != Look::default() {
+        if session.prefs.look != AppearancePrefs::default() {
             session.prefs.look.apply(context);
         }
         context.set_theme(session.prefs.theme.preference());
@@ -89,7 +89,7 @@ impl App {
     }
 
     /// Compares the open report with another one, in the tab that shows it.
-    pub fn compare(&mut self, target: Opened) {
+    pub fn compare(&mut self, target: OpenReport) {
         let source = self.session.page.as_ref().map(|page| page.opened.clone());
         let alone = self.session.tabs.current();
         if let Some(source) = source {
@@ -102,27 +102,27 @@ impl App {
     /// Shows a view of the open report.
     pub fn show_view(&mut self, name: &str) {
         let known = VIEWS.iter().find(|view| view.name == name);
-        self.commands.extend(known.map(|view| Command::ShowView(view.name)));
+        self.commands.extend(known.map(|view| AppCommand::ShowView(view.name)));
     }
 
     /// What the window knows.
-    pub fn session(&self) -> &Session {
+    pub fn session(&self) -> &AppSession {
         &self.session
     }
 
     /// What the window knows, to change it.
-    pub fn session_mut(&mut self) -> &mut Session {
+    pub fn session_mut(&mut self) -> &mut AppSession {
         &mut self.session
     }
 
     /// Takes in what has happened and does what was asked for.
     pub fn logic(&mut self, context: &Context) {
-        self.session.receive(context);
-        self.commands.extend(dropped(context).map(Command::Open));
+        self.session.poll_background_work(context);
+        self.commands.extend(dropped(context).map(AppCommand::Open));
         for command in std::mem::take(&mut self.commands) {
             self.session.apply(context, command);
         }
-        self.session.notice(context);
+        self.session.record_navigation(context);
         self.session.save(context);
         let report = self.session.page.as_ref().map(|page| page.title());
         let title = report.map_or_else(|| "tilescope".to_owned(), |r| format!("{r} - tilescope"));
@@ -135,11 +135,11 @@ impl App {
     /// Paints a frame.
     pub fn ui(&mut self, ui: &mut Ui) {
         let Self { session, commands, .. } = self;
-        commands.extend(action::pressed(ui.ctx(), session));
+        commands.extend(action::commands_for_pressed_keys(ui.ctx(), session));
         tabs::tabs_ui(ui, session, commands);
         shell::side_menu_ui(ui, session, commands);
         what_if::panel_ui(ui, session, commands);
-        let wishes = std::mem::take(&mut session.wishes);
+        let wishes = std::mem::take(&mut session.view_actions);
         if let Some(page) = &mut session.page {
             message::messages_ui(ui, &session.messages, commands);
             let mut context = ViewContext {
@@ -147,17 +147,17 @@ impl App {
                 selection: &session.selection,
                 prefs: &session.prefs,
                 workers: &session.workers,
-                wishes: &wishes,
+                actions: &wishes,
                 commands,
             };
-            page.finder.update(ui, &mut context);
-            if page.finder.open {
-                shell::find_panel_ui(ui, &mut page.finder, &mut context);
+            page.search.update(ui, &mut context);
+            if page.search.open {
+                shell::find_panel_ui(ui, &mut page.search, &mut context);
             }
             let name = page.view;
             if let Some((_, view)) = page.views.iter_mut().find(|(view, _)| *view == name) {
-                if wishes.contains(&action::Wish::Clear) {
-                    context.commands.extend(view.clears());
+                if wishes.contains(&action::ViewAction::ClearSelection) {
+                    context.commands.extend(view.clear_selection_commands());
                 }
                 let frame = egui::Frame::new().fill(ui.visuals().panel_fill);
                 egui::CentralPanel::default().frame(frame).show(ui, |ui| {
@@ -172,7 +172,7 @@ impl App {
             home::home_ui(ui, session, commands);
         }
         overlay::overlay_ui(ui.ctx(), &mut self.session, &mut self.commands);
-        compare::ask_ui(ui.ctx(), &mut self.session, &mut self.commands);
+        compare::compare_dialog_ui(ui.ctx(), &mut self.session, &mut self.commands);
         shell::progress_ui(ui.ctx(), &self.session, &mut self.commands);
         shell::drop_hint_ui(ui.ctx());
         if !self.commands.is_empty() {
@@ -186,7 +186,7 @@ fn dropped(context: &Context) -> Option<PathBuf> {
     context.input(|i| i.raw.dropped_files.first().map(|file| file.path().to_owned()))
 }
 
-impl eframe::App for App {
+impl eframe::App for TilescopeApp {
     fn logic(&mut self, context: &Context, _: &mut eframe::Frame) {
         self.logic(context);
     }

@@ -12,11 +12,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 const PROGRESS_VARIABLE: &str = "TILESCOPE_PROGRESS";
 
 /// Lines of a failed child that are shown.
-const LAST_WORDS: usize = 6;
+const MAX_ERROR_LINES: usize = 6;
 
 /// How a simulation ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum SimulationOutcome {
     /// The directory of the report.
     Done(PathBuf),
     /// What the child said last.
@@ -26,16 +26,16 @@ pub(crate) enum Ended {
 }
 
 /// A simulation under way.
-pub struct Simulation {
+pub struct SimulationProcess {
     /// The spec's name.
     pub spec: String,
     percent: Arc<AtomicU64>,
     cancelled: Arc<AtomicBool>,
     child: Arc<Mutex<Option<Child>>>,
-    ended: Receiver<Ended>,
+    ended: Receiver<SimulationOutcome>,
 }
 
-impl Simulation {
+impl SimulationProcess {
     /// Starts `tilescope simulate SPEC -o DIRECTORY`.
     pub(crate) fn start(
         spec: &str,
@@ -56,7 +56,7 @@ impl Simulation {
         let cancelled = Arc::new(AtomicBool::new(false));
         let child = Arc::new(Mutex::new(Some(child)));
         let (sender, ended) = channel();
-        let watcher = Watcher {
+        let watcher = SimulationWatcher {
             percent: percent.clone(),
             cancelled: cancelled.clone(),
             child: child.clone(),
@@ -79,7 +79,7 @@ impl Simulation {
     }
 
     /// How it ended, if it has.
-    pub(crate) fn ended(&self) -> Option<Ended> {
+    pub(crate) fn ended(&self) -> Option<SimulationOutcome> {
         self.ended.try_recv().ok()
     }
 
@@ -94,50 +94,50 @@ impl Simulation {
     }
 }
 
-impl Drop for Simulation {
+impl Drop for SimulationProcess {
     fn drop(&mut self) {
         self.cancel();
     }
 }
 
-struct Watcher {
+struct SimulationWatcher {
     percent: Arc<AtomicU64>,
     cancelled: Arc<AtomicBool>,
     child: Arc<Mutex<Option<Child>>>,
     context: egui::Context,
 }
 
-impl Watcher {
-    fn watch(&self, errors: Option<impl Read>, directory: PathBuf) -> Ended {
+impl SimulationWatcher {
+    fn watch(&self, errors: Option<impl Read>, directory: PathBuf) -> SimulationOutcome {
         let mut words: Vec<String> = Vec::new();
         if let Some(errors) = errors {
             // Lossy: the last words of a program need not be UTF-8.
             for line in BufReader::new(errors).split(b'\n').map_while(Result::ok) {
-                self.hear(String::from_utf8_lossy(&line).trim().to_owned(), &mut words);
+                self.handle_stderr_line(String::from_utf8_lossy(&line).trim().to_owned(), &mut words);
             }
         }
         let child = self.child.lock().unwrap_or_else(PoisonError::into_inner).take();
         let status = child.map(|mut child| child.wait());
         if self.cancelled.load(Ordering::SeqCst) {
-            return Ended::Cancelled;
+            return SimulationOutcome::Cancelled;
         }
         match status {
-            Some(Ok(status)) if status.success() => Ended::Done(directory),
+            Some(Ok(status)) if status.success() => SimulationOutcome::Done(directory),
             Some(Ok(status)) if words.is_empty() => {
-                Ended::Failed(format!("The simulator ended without a word ({status})."))
+                SimulationOutcome::Failed(format!("The simulator ended without a word ({status})."))
             }
-            _ => Ended::Failed(words.join("\n")),
+            _ => SimulationOutcome::Failed(words.join("\n")),
         }
     }
 
-    fn hear(&self, line: String, words: &mut Vec<String>) {
+    fn handle_stderr_line(&self, line: String, words: &mut Vec<String>) {
         let percent = line.strip_prefix("progress ").and_then(|rest| rest.parse().ok());
         if let Some(percent) = percent {
             self.percent.store(percent, Ordering::Relaxed);
             self.context.request_repaint();
         } else if !line.is_empty() {
             words.push(line);
-            if words.len() > LAST_WORDS {
+            if words.len() > MAX_ERROR_LINES {
                 words.remove(0);
             }
         }
@@ -187,7 +187,7 @@ fn parse_spec(line: &str) -> Option<BundledSpec> {
 }
 
 /// The program that simulates: this one, whatever its file is called.
-static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+static SIMULATOR_EXECUTABLE: OnceLock<PathBuf> = OnceLock::new();
 
 /// Names the running program as the one that simulates. Only the app does; the test runner must
 /// never start itself.
@@ -197,18 +197,18 @@ static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 /// The system does not know the path of this program.
 pub(crate) fn simulate_with_this_program() -> std::io::Result<()> {
     let path = std::env::current_exe()?;
-    PROGRAM.get_or_init(|| path);
+    SIMULATOR_EXECUTABLE.get_or_init(|| path);
     Ok(())
 }
 
 /// Names the program that simulates, where it is not the one that runs.
 pub fn simulate_with(path: &std::path::Path) {
-    PROGRAM.get_or_init(|| path.to_owned());
+    SIMULATOR_EXECUTABLE.get_or_init(|| path.to_owned());
 }
 
 /// The program that simulates, to be given arguments.
 pub(super) fn program() -> Result<Command, String> {
-    let path = PROGRAM.get().ok_or("The path of this program is not known")?;
+    let path = SIMULATOR_EXECUTABLE.get().ok_or("The path of this program is not known")?;
     Ok(Command::new(path))
 }
 
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn progress_and_last_words_are_told_apart() {
-        let watcher = Watcher {
+        let watcher = SimulationWatcher {
             percent: Arc::default(),
             cancelled: Arc::default(),
             child: Arc::default(),
@@ -235,6 +235,6 @@ mod tests {
         let errors = "progress 7\nwarning: a\nprogress 42\n\nerror: b\n";
         let end = watcher.watch(Some(errors.as_bytes()), PathBuf::from("out"));
         assert_eq!(watcher.percent.load(Ordering::Relaxed), 42);
-        assert_eq!(end, Ended::Failed("warning: a\nerror: b".to_owned()));
+        assert_eq!(end, SimulationOutcome::Failed("warning: a\nerror: b".to_owned()));
     }
 }

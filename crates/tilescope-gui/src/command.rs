@@ -1,22 +1,22 @@
 //! What the user asks for. Views and menus push commands; [`apply`](super::session::Session::apply)
 //! is the only code that acts on them.
 
-use super::action::Wish;
-use super::keep::Bookmark;
-use super::message::Message;
+use super::action::ViewAction;
+use super::keep::ReportBookmark;
+use super::message::StatusMessage;
 use super::overlay::OverlayKind;
 use super::prefs::{
-    GraphPrefs, LivenessPrefs, Look, MemoryPrefs, OperationPrefs, ThemeChoice, TracePrefs,
+    OperationsGraphPrefs, LivenessPrefs, AppearancePrefs, MemoryPrefs, OperationPrefs, ThemeChoice, TracePrefs,
 };
-use super::saving::Saving;
+use super::saving::ExportRequest;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use tilescope_analysis::insights::Place;
+use tilescope_analysis::insights::ViewLocation;
 use tilescope_report::units::{CycleRange, OperationId, ProgramId, StepId, VariableId};
 
 /// A step that is chosen in the trace: every tab knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChosenStep {
+pub struct SelectedStep {
     /// IPU of the replica.
     pub ipu: u32,
     /// Its group of tiles.
@@ -29,7 +29,7 @@ pub struct ChosenStep {
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Command {
+pub enum AppCommand {
     /// Open a report: a directory or a file.
     Open(PathBuf),
     /// Ask for a path in the system's dialog.
@@ -39,21 +39,21 @@ pub enum Command {
     /// Compare the report that is shown with another one.
     CompareWith(PathBuf),
     /// Ask for a report to compare with, or ask no more.
-    AskCompare,
+    ToggleCompareDialog,
     /// Tick a report of the home screen for a comparison, or take the tick away.
-    Tick(PathBuf),
+    ToggleComparisonCandidate(PathBuf),
     /// Take a comparison off the list of recent ones.
-    ForgetComparison(PathBuf, PathBuf),
+    RemoveRecentComparison(PathBuf, PathBuf),
     /// Exchange source and target.
     SwapSides,
     /// Show the source alone.
     EndComparison,
     /// Choose something in the target of a comparison.
-    ToTarget(Box<Command>),
+    ApplyToTarget(Box<AppCommand>),
     /// Show the spec of the report to be changed, or not.
     ToggleWhatIf,
     /// Show it with a key changed to a value.
-    WhatIfWith(&'static str, String),
+    OpenWhatIfWith(&'static str, String),
     /// Wait no longer for a report to be opened.
     CancelOpening,
     /// Simulate the spec as it was changed, and compare the result.
@@ -75,19 +75,19 @@ pub enum Command {
     /// Put a link to what is shown on the clipboard.
     CopyLink,
     /// Go where a link leads.
-    GoTo(String),
+    OpenLink(String),
     /// Keep what is shown as a bookmark.
     AddBookmark,
     /// Change the list of bookmarks.
-    SetBookmarks(Vec<Bookmark>),
+    SetBookmarks(Vec<ReportBookmark>),
     /// Let the user type what to find.
-    Find,
+    OpenSearch,
     /// Show statistics of what is selected.
-    MeasureSelection,
+    ShowSelectionStatistics,
     /// Go on to a later result, or below 0 to an earlier one.
-    NextFound(i64),
+    NextSearchResult(i64),
     /// Write a picture or a table.
-    Save(Saving),
+    Export(ExportRequest),
     /// Close the tab that is shown.
     CloseReport,
     /// Show a view of the open report, by its name.
@@ -95,9 +95,9 @@ pub enum Command {
     /// Choose colours.
     SetTheme(ThemeChoice),
     /// Choose units, colours, text size and what dragging does.
-    SetLook(Look),
+    SetAppearance(AppearancePrefs),
     /// Choose the keys of an action, or go back to those of the table.
-    SetKeys(&'static str, Option<Vec<String>>),
+    SetShortcuts(&'static str, Option<Vec<String>>),
     /// Go back to the preferences of a first start.
     ResetPrefs,
     /// Show the side menu as icons only, or not.
@@ -105,19 +105,19 @@ pub enum Command {
     /// Show something over the view, or take it away.
     Overlay(Option<OverlayKind>),
     /// Ask the view that is shown for something.
-    Ask(Wish),
+    SendToView(ViewAction),
     /// Simulate a bundled spec.
     Simulate(String),
     /// Stop the simulation.
     CancelSimulation,
     /// Take a report off the list of recent ones.
-    ForgetRecent(PathBuf),
+    RemoveRecentReport(PathBuf),
     /// Choose tiles.
     SelectTiles(Vec<u32>),
     /// Choose a step, or none.
-    SelectStep(Option<ChosenStep>),
+    SelectStep(Option<SelectedStep>),
     /// Let the trace show these cycles, or say that it does.
-    ShowCycles(Option<CycleRange>),
+    ZoomToCycles(Option<CycleRange>),
     /// Choose a node of the compiled program, or none.
     SelectProgram(Option<ProgramId>),
     /// Choose an operation of the model, or none.
@@ -135,22 +135,22 @@ pub enum Command {
     /// Change choices of the operations view.
     SetOperationPrefs(OperationPrefs),
     /// Change choices of the operations graph.
-    SetGraphPrefs(GraphPrefs),
+    SetGraphPrefs(OperationsGraphPrefs),
     /// Fold or unfold a block of the summary.
     ToggleBlock(&'static str),
     /// Change the filter of the options table.
     SetOptionFilter(String),
     /// Tell the user something.
-    Say(Message),
+    ShowMessage(StatusMessage),
     /// The message has been read.
     DismissMessage(usize),
     /// All messages have been read.
     DismissMessages,
 }
 
-impl Command {
+impl AppCommand {
     /// The commands that choose what a place is about.
-    pub(crate) fn choose(place: &Place) -> Vec<Self> {
+    pub(crate) fn select_insight_location(place: &ViewLocation) -> Vec<Self> {
         let mut commands = Vec::new();
         if !place.tiles.is_empty() {
             commands.push(Self::SelectTiles(place.tiles.clone()));
@@ -165,7 +165,7 @@ impl Command {
             commands.push(Self::SelectVariable(place.variable));
         }
         if place.cycles.is_some() {
-            commands.push(Self::ShowCycles(place.cycles));
+            commands.push(Self::ZoomToCycles(place.cycles));
         }
         commands
     }

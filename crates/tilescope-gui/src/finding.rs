@@ -1,11 +1,11 @@
 //! The panel that finds: a query, what it finds with totals, and statistics of that.
 
-use super::command::Command;
+use super::command::AppCommand;
 use super::icons::Icon;
-use super::theme::Palette;
+use super::theme::ThemePalette;
 use super::views::{TraceJump, ViewContext};
 use super::widgets::{choice_ui, focus_ui, hint_ui, icon_button_ui, search_ui, tabs_ui};
-use super::worker::{Asked, Slot};
+use super::worker::{QueryState, BackgroundQuery};
 use egui::accesskit::Role;
 use egui::{
     Align, Align2, CornerRadius, FontId, Key, Layout, Rect, Response, RichText, ScrollArea, Sense,
@@ -13,9 +13,9 @@ use egui::{
 };
 use std::sync::Arc;
 use tilescope_analysis::find::{
-    Amount, Catalogue, Found, Item, Query, QueryError, Source, Thing, find, values,
+    QueryAmount, SearchCatalogue, SearchResults, CatalogueItem, SearchQuery, SearchQueryError, SearchList, SearchEntity, find, values,
 };
-use tilescope_analysis::measure::{Bar, Statistics, histogram, spread};
+use tilescope_analysis::measure::{HistogramBar, ValueStatistics, histogram, spread};
 use tilescope_report::Report;
 use tilescope_report::units::{grouped, grouped_wide, short_bytes};
 
@@ -24,49 +24,49 @@ const ROW: f32 = 38.0;
 
 /// The lower part of the panel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Tab {
+enum SearchPanelTab {
     #[default]
     Results,
     Statistics,
 }
 
 /// Figures of one list of results.
-struct Measured {
-    statistics: Statistics,
-    bars: Vec<Bar>,
+struct SearchStatistics {
+    statistics: ValueStatistics,
+    bars: Vec<HistogramBar>,
     tiles: Vec<u64>,
 }
 
 /// What statistics are asked about.
 #[derive(Clone, Debug, PartialEq)]
-struct MeasureKey {
+struct SearchStatisticsKey {
     query: String,
-    source: Source,
-    amount: Amount,
+    source: SearchList,
+    amount: QueryAmount,
 }
 
 /// State of the panel.
 #[derive(Default)]
-pub struct Finder {
+pub struct SearchPanel {
     /// Whether it is shown.
     pub open: bool,
     /// What is typed.
     pub text: String,
     /// The result that was gone to.
-    pub at: Option<usize>,
+    pub current_result: Option<usize>,
     focus: bool,
-    tab: Tab,
-    source: Option<Source>,
-    amount: Option<Amount>,
-    catalogue: Slot<(), Result<Arc<Catalogue>, String>>,
-    found: Slot<String, Result<Arc<Found>, String>>,
-    measured: Slot<MeasureKey, Result<Arc<Measured>, String>>,
+    tab: SearchPanelTab,
+    source: Option<SearchList>,
+    amount: Option<QueryAmount>,
+    catalogue: BackgroundQuery<(), Result<Arc<SearchCatalogue>, String>>,
+    results: BackgroundQuery<String, Result<Arc<SearchResults>, String>>,
+    statistics: BackgroundQuery<SearchStatisticsKey, Result<Arc<SearchStatistics>, String>>,
     /// Results to go on by, once they are known.
     steps: i64,
     jump: TraceJump,
 }
 
-impl Finder {
+impl SearchPanel {
     /// Shows the panel and lets the user type.
     pub(crate) fn start(&mut self) {
         self.open = true;
@@ -74,9 +74,9 @@ impl Finder {
     }
 
     /// Shows statistics of what a query finds.
-    pub(crate) fn measure(&mut self, query: &Query) {
+    pub(crate) fn measure(&mut self, query: &SearchQuery) {
         self.text = query.to_string();
-        (self.open, self.tab, self.at) = (true, Tab::Statistics, None);
+        (self.open, self.tab, self.current_result) = (true, SearchPanelTab::Statistics, None);
         (self.source, self.amount) = (None, None);
     }
 
@@ -101,9 +101,9 @@ impl Finder {
         let count = found.hits.len() as i64;
         let by = std::mem::take(&mut self.steps);
         if count > 0 {
-            let from = self.at.map_or(if by > 0 { -1 } else { 0 }, |at| at as i64);
+            let from = self.current_result.map_or(if by > 0 { -1 } else { 0 }, |at| at as i64);
             let at = (from + by).rem_euclid(count) as usize;
-            self.go(at, &found, context);
+            self.show_result(at, &found, context);
         }
     }
 
@@ -123,7 +123,7 @@ impl Finder {
             field.request_focus();
         }
         if field.changed() {
-            self.at = None;
+            self.current_result = None;
         }
         if field.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter)) {
             let back = ui.input(|input| input.modifiers.shift);
@@ -147,7 +147,7 @@ impl Finder {
             }
             None => {}
         }
-        if let Err(error) = self.text.parse::<Query>() {
+        if let Err(error) = self.text.parse::<SearchQuery>() {
             error_ui(ui, &self.text, &error);
         }
     }
@@ -156,10 +156,10 @@ impl Finder {
         &mut self,
         ui: &Ui,
         context: &ViewContext<'_>,
-    ) -> Option<Result<Arc<Catalogue>, String>> {
+    ) -> Option<Result<Arc<SearchCatalogue>, String>> {
         let report = context.opened.report.clone();
         let read = move |(): &()| {
-            Catalogue::read(&report).map(Arc::new).map_err(|error| error.to_string())
+            SearchCatalogue::read(&report).map(Arc::new).map_err(|error| error.to_string())
         };
         self.catalogue.ask(ui.ctx(), context.workers, &(), read).answer().cloned()
     }
@@ -170,8 +170,8 @@ impl Finder {
         &mut self,
         ui: &Ui,
         context: &ViewContext<'_>,
-    ) -> Option<(Query, Option<Result<Arc<Found>, String>>)> {
-        let query: Query = self.text.parse().ok()?;
+    ) -> Option<(SearchQuery, Option<Result<Arc<SearchResults>, String>>)> {
+        let query: SearchQuery = self.text.parse().ok()?;
         let catalogue = match self.ask_catalogue(ui, context) {
             Some(Ok(catalogue)) => catalogue,
             Some(Err(problem)) => return Some((query, Some(Err(problem)))),
@@ -183,79 +183,79 @@ impl Finder {
             find(&report, &catalogue, &wanted).map(Arc::new).map_err(|error| error.to_string())
         };
         let key = query.to_string();
-        match self.found.ask(ui.ctx(), context.workers, &key, search) {
-            Asked::Fresh(answer) => Some((query, Some(answer.clone()))),
-            Asked::Failed => Some((query, Some(Err("The search broke down.".to_owned())))),
-            Asked::Stale(_) | Asked::Waiting => Some((query, None)),
+        match self.results.ask(ui.ctx(), context.workers, &key, search) {
+            QueryState::Fresh(answer) => Some((query, Some(answer.clone()))),
+            QueryState::Failed => Some((query, Some(Err("The search broke down.".to_owned())))),
+            QueryState::Stale(_) | QueryState::Waiting => Some((query, None)),
         }
     }
 
-    fn found_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, found: &Arc<Found>) {
+    fn found_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, found: &Arc<SearchResults>) {
         totals_ui(ui, found);
-        let tabs = [(Tab::Results, "Results"), (Tab::Statistics, "Statistics")];
+        let tabs = [(SearchPanelTab::Results, "Results"), (SearchPanelTab::Statistics, "Statistics")];
         tabs_ui(ui, &tabs, &mut self.tab);
         match self.tab {
-            Tab::Results => self.results_ui(ui, context, found),
-            Tab::Statistics => self.statistics_ui(ui, context, found),
+            SearchPanelTab::Results => self.results_ui(ui, context, found),
+            SearchPanelTab::Statistics => self.statistics_ui(ui, context, found),
         }
     }
 
-    fn results_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, found: &Arc<Found>) {
+    fn results_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, found: &Arc<SearchResults>) {
         let mut picked = None;
         ui.spacing_mut().item_spacing.y = 0.0;
         let area = ScrollArea::vertical().auto_shrink(false).id_salt("results");
         area.show_rows(ui, ROW, found.hits.len(), |ui, rows| {
             for at in rows {
                 let Some(hit) = found.hits.get(at) else { continue };
-                if hit_ui(ui, hit, self.at == Some(at)).clicked() {
+                if hit_ui(ui, hit, self.current_result == Some(at)).clicked() {
                     picked = Some(at);
                 }
             }
         });
         if let Some(at) = picked {
-            self.go(at, found, context);
+            self.show_result(at, found, context);
         }
     }
 
     /// Shows a result where it belongs.
-    fn go(&mut self, at: usize, found: &Found, context: &mut ViewContext<'_>) {
+    fn show_result(&mut self, at: usize, found: &SearchResults, context: &mut ViewContext<'_>) {
         let Some(hit) = found.hits.get(at) else { return };
-        self.at = Some(at);
+        self.current_result = Some(at);
         let view = match hit.thing {
-            Thing::Steps(program) => {
-                context.commands.push(Command::SelectProgram(Some(program)));
+            SearchEntity::Steps(program) => {
+                context.commands.push(AppCommand::SelectProgram(Some(program)));
                 return self.jump.start(program);
             }
-            Thing::Program(program) => {
-                context.commands.push(Command::SelectProgram(Some(program)));
+            SearchEntity::Program(program) => {
+                context.commands.push(AppCommand::SelectProgram(Some(program)));
                 "program-tree"
             }
-            Thing::Operation(operation) => {
-                context.commands.push(Command::SelectOperation(Some(operation)));
+            SearchEntity::Operation(operation) => {
+                context.commands.push(AppCommand::SelectOperation(Some(operation)));
                 "operations"
             }
-            Thing::Variable(variable) => {
-                context.commands.push(Command::SelectVariable(Some(variable)));
+            SearchEntity::Variable(variable) => {
+                context.commands.push(AppCommand::SelectVariable(Some(variable)));
                 "memory"
             }
-            Thing::Tensor(variable) => {
-                context.commands.push(Command::SelectVariable(Some(variable)));
+            SearchEntity::Tensor(variable) => {
+                context.commands.push(AppCommand::SelectVariable(Some(variable)));
                 "tile-mapping"
             }
-            Thing::Vertex(_) => "memory",
+            SearchEntity::VertexType(_) => "memory",
         };
-        context.commands.push(Command::ShowView(view));
+        context.commands.push(AppCommand::ShowView(view));
     }
 
-    fn statistics_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, found: &Arc<Found>) {
-        let sources: Vec<(Source, &str)> =
+    fn statistics_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, found: &Arc<SearchResults>) {
+        let sources: Vec<(SearchList, &str)> =
             found.totals.keys().map(|source| (*source, source.name())).collect();
         let Some((first, _)) = sources.first().copied() else { return };
-        let known = |source: &Source| found.totals.contains_key(source);
+        let known = |source: &SearchList| found.totals.contains_key(source);
         let source = self.source.filter(known).unwrap_or(first);
         let usual = match source {
-            Source::Variables | Source::Tensors | Source::Vertices => Amount::Bytes,
-            _ => Amount::Cycles,
+            SearchList::Variables | SearchList::Tensors | SearchList::Vertices => QueryAmount::Bytes,
+            _ => QueryAmount::Cycles,
         };
         let amount = self.amount.unwrap_or(usual);
         ui.horizontal_wrapped(|ui| {
@@ -263,18 +263,18 @@ impl Finder {
                 self.source = Some(source);
                 self.amount = None;
             }
-            let amounts = Amount::ALL.map(|amount| (amount, amount.name()));
+            let amounts = QueryAmount::ALL.map(|amount| (amount, amount.name()));
             if let Some(amount) = choice_ui(ui, "Figure", &amounts, amount) {
                 self.amount = Some(amount);
             }
         });
-        let Ok(query) = self.text.parse::<Query>() else { return };
-        let key = MeasureKey { query: query.to_string(), source, amount };
+        let Ok(query) = self.text.parse::<SearchQuery>() else { return };
+        let key = SearchStatisticsKey { query: query.to_string(), source, amount };
         let catalogue = self.catalogue.latest().and_then(|answer| answer.as_ref().ok()).cloned();
         let Some(catalogue) = catalogue else { return };
         let (report, found) = (context.opened.report.clone(), found.clone());
-        let question = move |key: &MeasureKey| measured(&report, &catalogue, &query, &found, key);
-        match self.measured.ask(ui.ctx(), context.workers, &key, question).answer() {
+        let question = move |key: &SearchStatisticsKey| compute_statistics(&report, &catalogue, &query, &found, key);
+        match self.statistics.ask(ui.ctx(), context.workers, &key, question).answer() {
             Some(Ok(measured)) => {
                 if let Some(bar) = measured_ui(ui, measured, amount) {
                     let name = amount.name();
@@ -288,25 +288,25 @@ impl Finder {
     }
 }
 
-fn measured(
+fn compute_statistics(
     report: &Report,
-    catalogue: &Catalogue,
-    query: &Query,
-    found: &Found,
-    key: &MeasureKey,
-) -> Result<Arc<Measured>, String> {
+    catalogue: &SearchCatalogue,
+    query: &SearchQuery,
+    found: &SearchResults,
+    key: &SearchStatisticsKey,
+) -> Result<Arc<SearchStatistics>, String> {
     let words = |error: tilescope_report::ReportError| error.to_string();
     let mut figures = values(report, query, found, key.source, key.amount).map_err(words)?;
-    let statistics = Statistics::of(&mut figures);
-    let of_source = |hit: &&Item| hit.thing.source() == key.source;
-    let things: Vec<Item> = found.hits.iter().filter(of_source).cloned().collect();
+    let statistics = ValueStatistics::from_values(&mut figures);
+    let of_source = |hit: &&CatalogueItem| hit.thing.source() == key.source;
+    let things: Vec<CatalogueItem> = found.hits.iter().filter(of_source).cloned().collect();
     let tiles = spread(report, &catalogue.runs, &things).map_err(words)?;
-    Ok(Arc::new(Measured { statistics, bars: histogram(&figures), tiles }))
+    Ok(Arc::new(SearchStatistics { statistics, bars: histogram(&figures), tiles }))
 }
 
 /// What can be typed.
 fn examples_ui(ui: &mut Ui, text: &mut String) {
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     ui.add_space(6.0);
     ui.label(RichText::new("Words, /regular expressions/ and filters:").color(palette.weak_text));
     let examples = [
@@ -324,15 +324,15 @@ fn examples_ui(ui: &mut Ui, text: &mut String) {
 }
 
 /// The query with the letter that cannot be understood.
-fn error_ui(ui: &mut Ui, text: &str, error: &QueryError) {
-    let palette = Palette::of(ui.visuals());
+fn error_ui(ui: &mut Ui, text: &str, error: &SearchQueryError) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let pointer = format!("{text}\n{}^", " ".repeat(error.at));
     ui.label(RichText::new(pointer).monospace().color(palette.error));
     ui.label(RichText::new(error.to_string()).color(palette.error));
 }
 
-fn totals_ui(ui: &mut Ui, found: &Found) {
-    let palette = Palette::of(ui.visuals());
+fn totals_ui(ui: &mut Ui, found: &SearchResults) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     if found.hits.is_empty() {
         ui.label("Nothing fits that.");
     }
@@ -344,7 +344,7 @@ fn totals_ui(ui: &mut Ui, found: &Found) {
         if totals.bytes > 0 {
             text += &format!(" · {}", short_bytes(totals.bytes));
         }
-        if *source == Source::Steps {
+        if *source == SearchList::Steps {
             text += &format!(" · {} executions", grouped(totals.count));
         }
         ui.label(RichText::new(text).size(12.0));
@@ -355,8 +355,8 @@ fn totals_ui(ui: &mut Ui, found: &Found) {
     }
 }
 
-fn hit_ui(ui: &mut Ui, hit: &Item, chosen: bool) -> Response {
-    let palette = Palette::of(ui.visuals());
+fn hit_ui(ui: &mut Ui, hit: &CatalogueItem, chosen: bool) -> Response {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), ROW), Sense::click());
     let words = format!("{} {}", hit.kind, hit.name);
     response.widget_info(|| WidgetInfo::selected(Role::ListItem, true, chosen, &words));
@@ -389,9 +389,9 @@ fn hit_ui(ui: &mut Ui, hit: &Item, chosen: bool) -> Response {
 }
 
 /// Statistics; the bar that was clicked.
-fn measured_ui(ui: &mut Ui, measured: &Measured, amount: Amount) -> Option<Bar> {
-    let palette = Palette::of(ui.visuals());
-    statistics_ui(ui, &measured.statistics, amount == Amount::Bytes);
+fn measured_ui(ui: &mut Ui, measured: &SearchStatistics, amount: QueryAmount) -> Option<HistogramBar> {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    statistics_ui(ui, &measured.statistics, amount == QueryAmount::Bytes);
     ui.add_space(6.0);
     let most = measured.bars.iter().map(|bar| bar.count).max().unwrap_or(1).max(1);
     let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), 90.0), Sense::hover());
@@ -420,8 +420,8 @@ fn measured_ui(ui: &mut Ui, measured: &Measured, amount: Amount) -> Option<Bar> 
 }
 
 /// Names and figures.
-pub(crate) fn statistics_ui(ui: &mut Ui, statistics: &Statistics, bytes: bool) {
-    let palette = Palette::of(ui.visuals());
+pub(crate) fn statistics_ui(ui: &mut Ui, statistics: &ValueStatistics, bytes: bool) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let grid = egui::Grid::new("statistics").num_columns(2).spacing(vec2(18.0, 3.0));
     grid.show(ui, |ui| {
         for (name, value) in statistics.rows() {
@@ -435,7 +435,7 @@ pub(crate) fn statistics_ui(ui: &mut Ui, statistics: &Statistics, bytes: bool) {
 
 /// How evenly the tiles share it: a strip of all tiles, and the figures of it.
 fn spread_ui(ui: &mut Ui, tiles: &[u64]) {
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let (max, used) =
         (tiles.iter().copied().max().unwrap_or(0), tiles.iter().filter(|of| **of > 0));
     if max == 0 {

@@ -39,7 +39,7 @@ pub(crate) fn definitions() -> FontDefinitions {
 }
 
 /// Finds a font of the system for names in scripts that the bundled faces lack, once.
-pub(crate) struct SystemFallback;
+pub(crate) struct SystemFontFallback;
 
 /// Where distributions put fonts that cover Chinese, Japanese and Korean.
 const WIDE_FONTS: [&str; 8] = [
@@ -53,7 +53,7 @@ const WIDE_FONTS: [&str; 8] = [
     "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",
 ];
 
-impl FontProvider for SystemFallback {
+impl FontProvider for SystemFontFallback {
     fn font_for(&self, request: &FallbackRequest<'_>) -> Option<FontInsert> {
         let path = WIDE_FONTS.into_iter().find(|path| Path::new(path).is_file())?;
         let bytes = std::fs::read(path).ok()?;

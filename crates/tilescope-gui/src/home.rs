@@ -1,13 +1,13 @@
 //! The home screen: open, simulate, recent.
 
-use super::command::Command;
+use super::command::AppCommand;
 use super::fonts::strong;
 use super::icons::{self, Icon};
-use super::keep::{Link, Place};
+use super::keep::{ReportLink, NavigationState};
 use super::overlay::OverlayKind;
-use super::prefs::Recent;
-use super::session::Session;
-use super::theme::Palette;
+use super::prefs::RecentReport;
+use super::session::AppSession;
+use super::theme::ThemePalette;
 use super::views::VIEWS;
 use super::widgets::{ICON_BUTTON, elided::elided, focus_ui, icon_button_ui};
 use egui::accesskit::Role;
@@ -16,7 +16,7 @@ use egui::{
     RichText, ScrollArea, Sense, Stroke, TextStyle, Ui, Vec2, WidgetInfo, vec2,
 };
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tilescope_report::units::moment;
+use tilescope_report::units::format_timestamp;
 
 /// Width at which cards stand beside each other.
 const TWO_COLUMNS: f32 = 820.0;
@@ -24,8 +24,8 @@ const TWO_COLUMNS: f32 = 820.0;
 const MAX_WIDTH: f32 = 1080.0;
 
 /// The whole screen.
-pub(crate) fn home_ui(ui: &mut Ui, session: &mut Session, commands: &mut Vec<Command>) {
-    let palette = Palette::of(ui.visuals());
+pub(crate) fn home_ui(ui: &mut Ui, session: &mut AppSession, commands: &mut Vec<AppCommand>) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let frame = Frame::new().fill(palette.raised);
     CentralPanel::default().frame(frame).show(ui, |ui| {
         ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
@@ -46,8 +46,8 @@ pub(crate) fn home_ui(ui: &mut Ui, session: &mut Session, commands: &mut Vec<Com
     });
 }
 
-fn title_ui(ui: &mut Ui, session: &Session, commands: &mut Vec<Command>) {
-    let palette = Palette::of(ui.visuals());
+fn title_ui(ui: &mut Ui, session: &AppSession, commands: &mut Vec<AppCommand>) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     ui.horizontal(|ui| {
         let (rect, _) = ui.allocate_exact_size(Vec2::splat(44.0), Sense::hover());
         icons::paint(ui.painter(), rect, Icon::Mark, palette.compute);
@@ -60,17 +60,17 @@ fn title_ui(ui: &mut Ui, session: &Session, commands: &mut Vec<Command>) {
         });
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
             if icon_button_ui(ui, Icon::Help, "Keys and help").clicked() {
-                commands.push(Command::Overlay(Some(OverlayKind::Keys)));
+                commands.push(AppCommand::Overlay(Some(OverlayKind::Shortcuts)));
             }
             let theme = format!("Theme: {}", session.prefs.theme.title());
             if icon_button_ui(ui, Icon::Theme, &theme).clicked() {
-                commands.push(Command::SetTheme(session.prefs.theme.next()));
+                commands.push(AppCommand::SetTheme(session.prefs.theme.next()));
             }
         });
     });
 }
 
-fn cards_ui(ui: &mut Ui, session: &mut Session, commands: &mut Vec<Command>, width: f32) {
+fn cards_ui(ui: &mut Ui, session: &mut AppSession, commands: &mut Vec<AppCommand>, width: f32) {
     let gap = 16.0;
     if width < TWO_COLUMNS {
         card_ui(ui, "Open", |ui| open_card_ui(ui, session, commands));
@@ -105,26 +105,26 @@ fn cards_ui(ui: &mut Ui, session: &mut Session, commands: &mut Vec<Command>, wid
 }
 
 /// Ways to words about everything; nothing of it needs a network.
-fn help_card_ui(ui: &mut Ui, commands: &mut Vec<Command>) {
+fn help_card_ui(ui: &mut Ui, commands: &mut Vec<AppCommand>) {
     let entries = [
         (
             "How do I open, capture and compare reports?",
             "every view and its figures, and what is new",
             OverlayKind::Help,
         ),
-        ("Keys and gestures", "what the keyboard and the mouse do", OverlayKind::Keys),
+        ("Keys and gestures", "what the keyboard and the mouse do", OverlayKind::Shortcuts),
         ("Preferences", "units, colours, text size, keys", OverlayKind::Preferences),
     ];
     for (text, about, kind) in entries {
         if row_ui(ui, Icon::Help, text, about, true).clicked() {
-            commands.push(Command::Overlay(Some(kind)));
+            commands.push(AppCommand::Overlay(Some(kind)));
         }
     }
 }
 
 /// How to get a report out of an SDK, or out of a spec.
 fn capture_card_ui(ui: &mut Ui) {
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let lines = [
         ("With Poplar, PopART, PopTorch or TensorFlow on an IPU:", CAPTURE),
         ("Without hardware, from a model and options in a TOML file:", SIMULATE),
@@ -149,7 +149,7 @@ const CAPTURE: &str =
 const SIMULATE: &str = "tilescope simulate my_model.toml -o out";
 
 fn card_ui(ui: &mut Ui, title: &str, contents: impl FnOnce(&mut Ui)) {
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     Frame::new()
         .fill(palette.page)
         .stroke(Stroke::new(1.0, palette.rule))
@@ -165,7 +165,7 @@ fn card_ui(ui: &mut Ui, title: &str, contents: impl FnOnce(&mut Ui)) {
 
 /// A row with a drawing, words and, below them, smaller words.
 fn row_ui(ui: &mut Ui, icon: Icon, text: &str, about: &str, enabled: bool) -> Response {
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let height = if about.is_empty() { 36.0 } else { 46.0 };
     let sense = if enabled { Sense::click() } else { Sense::hover() };
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), height), sense);
@@ -198,36 +198,36 @@ fn row_ui(ui: &mut Ui, icon: Icon, text: &str, about: &str, enabled: bool) -> Re
     response
 }
 
-fn open_card_ui(ui: &mut Ui, session: &mut Session, commands: &mut Vec<Command>) {
-    let palette = Palette::of(ui.visuals());
+fn open_card_ui(ui: &mut Ui, session: &mut AppSession, commands: &mut Vec<AppCommand>) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let waiting = session.dialog.is_some();
     let about = if waiting { "Waiting for the dialog; a path can be typed below" } else { "" };
     if row_ui(ui, Icon::Folder, "Open a report…", about, !waiting).clicked() {
-        commands.push(Command::OpenDialog);
+        commands.push(AppCommand::OpenDialog);
     }
-    for demo in &session.demos {
+    for demo in &session.sample_reports {
         let text = format!("Open demo report {}", demo.name);
         if row_ui(ui, Icon::Flask, &text, "", true).clicked() {
-            commands.push(Command::Open(demo.path.clone()));
+            commands.push(AppCommand::Open(demo.path.clone()));
         }
     }
     ui.add_space(8.0);
     let workers = session.workers.clone();
-    commands.extend(session.typed_path.ui(ui, &workers).map(Command::Open));
+    commands.extend(session.typed_path.ui(ui, &workers).map(AppCommand::Open));
     ui.add_space(2.0);
     let hint = "Or drop a report on this window.";
     ui.label(RichText::new(hint).color(palette.weak_text).size(11.5));
 }
 
-fn simulate_card_ui(ui: &mut Ui, session: &mut Session, commands: &mut Vec<Command>) {
-    let palette = Palette::of(ui.visuals());
+fn simulate_card_ui(ui: &mut Ui, session: &mut AppSession, commands: &mut Vec<AppCommand>) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let running = session.simulation.is_some();
     let specs = session.bundled(ui.ctx()).to_vec();
     for spec in &specs {
         let row = row_ui(ui, Icon::Play, &spec.name, &spec.about, !running);
         let hint = format!("{}\nSimulate this spec and open the report", spec.about);
         if row.on_hover_text(hint).clicked() {
-            commands.push(Command::Simulate(spec.name.clone()));
+            commands.push(AppCommand::Simulate(spec.name.clone()));
         }
     }
     if specs.is_empty() {
@@ -240,8 +240,8 @@ fn simulate_card_ui(ui: &mut Ui, session: &mut Session, commands: &mut Vec<Comma
     }
 }
 
-fn recent_card_ui(ui: &mut Ui, session: &mut Session, commands: &mut Vec<Command>) {
-    let palette = Palette::of(ui.visuals());
+fn recent_card_ui(ui: &mut Ui, session: &mut AppSession, commands: &mut Vec<AppCommand>) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     if session.prefs.recent.is_empty() {
         let text = "Reports you open are listed here.";
         ui.label(RichText::new(text).color(palette.weak_text));
@@ -251,7 +251,7 @@ fn recent_card_ui(ui: &mut Ui, session: &mut Session, commands: &mut Vec<Command
     ScrollArea::vertical().max_height(420.0).show(ui, |ui| {
         ui.spacing_mut().item_spacing.y = 2.0;
         for (recent, exists) in session.prefs.recent.iter().zip(exist) {
-            let ticked = session.ticked.contains(&recent.path);
+            let ticked = session.comparison_candidates.contains(&recent.path);
             recent_ui(ui, recent, exists, ticked, commands);
         }
     });
@@ -259,13 +259,13 @@ fn recent_card_ui(ui: &mut Ui, session: &mut Session, commands: &mut Vec<Command
 }
 
 /// Comparing the two reports that are ticked, and comparisons of before.
-fn comparisons_ui(ui: &mut Ui, session: &Session, commands: &mut Vec<Command>) {
-    let palette = Palette::of(ui.visuals());
+fn comparisons_ui(ui: &mut Ui, session: &AppSession, commands: &mut Vec<AppCommand>) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     ui.add_space(6.0);
-    if let [source, target] = session.ticked.as_slice() {
+    if let [source, target] = session.comparison_candidates.as_slice() {
         let text = format!("Compare {} with {}", names(source).0, names(target).0);
         if row_ui(ui, Icon::Exchange, &text, "", true).clicked() {
-            commands.push(Command::Compare(source.clone(), target.clone()));
+            commands.push(AppCommand::Compare(source.clone(), target.clone()));
         }
     } else {
         let text = "Tick two reports to compare them.";
@@ -277,10 +277,10 @@ fn comparisons_ui(ui: &mut Ui, session: &Session, commands: &mut Vec<Command>) {
             let entry = egui::Button::new(&text).frame(false).truncate();
             let hint = format!("Compare\n{}\n{}", source.display(), target.display());
             if ui.add(entry).on_hover_text(hint).clicked() {
-                commands.push(Command::Compare(source.clone(), target.clone()));
+                commands.push(AppCommand::Compare(source.clone(), target.clone()));
             }
             if icon_button_ui(ui, Icon::Close, "Remove from recent comparisons").clicked() {
-                let forget = Command::ForgetComparison(source.clone(), target.clone());
+                let forget = AppCommand::RemoveRecentComparison(source.clone(), target.clone());
                 commands.push(forget);
             }
         });
@@ -292,18 +292,18 @@ const MAX_COMPARISONS: usize = 8;
 
 fn recent_ui(
     ui: &mut Ui,
-    recent: &Recent,
+    recent: &RecentReport,
     exists: bool,
     ticked: bool,
-    commands: &mut Vec<Command>,
+    commands: &mut Vec<AppCommand>,
 ) {
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let (name, place) = names(&recent.path);
     ui.horizontal(|ui| {
         let mut tick = ticked;
         let tick = ui.checkbox(&mut tick, "").accessible_name(format!("Tick {name}"));
         if tick.on_hover_text("Tick two reports to compare them").clicked() {
-            commands.push(Command::Tick(recent.path.clone()));
+            commands.push(AppCommand::ToggleComparisonCandidate(recent.path.clone()));
         }
         let icons = 2.0 * (ICON_BUTTON + ui.spacing().item_spacing.x);
         let width = ui.available_width() - icons;
@@ -326,17 +326,17 @@ fn recent_ui(
         ui.painter().galley(rect.min + vec2(8.0, 5.0), title, colour);
         let path = elided(ui.painter(), &place, small, palette.weak_text, room);
         ui.painter().galley(rect.min + vec2(8.0, 24.0), path, palette.weak_text);
-        let opened = moment(recent.opened_unix_seconds);
+        let opened = format_timestamp(recent.opened_unix_seconds);
         let shown = format!("{}\nOpened {opened}", recent.path.display());
         if response.on_hover_text(shown).clicked() {
-            commands.push(Command::Open(recent.path.clone()));
+            commands.push(AppCommand::Open(recent.path.clone()));
         }
         if icon_button_ui(ui, Icon::Link, "Copy link to this report").clicked() {
-            let place = Place { view: VIEWS[0].name.to_owned(), ..Place::default() };
-            ui.ctx().copy_text(Link::new(&recent.path, place).to_string());
+            let place = NavigationState { view: VIEWS[0].name.to_owned(), ..NavigationState::default() };
+            ui.ctx().copy_text(ReportLink::new(&recent.path, place).to_string());
         }
         if icon_button_ui(ui, Icon::Close, "Remove from recent reports").clicked() {
-            commands.push(Command::ForgetRecent(recent.path.clone()));
+            commands.push(AppCommand::RemoveRecentReport(recent.path.clone()));
         }
     });
 }

@@ -67,7 +67,7 @@ pub enum Icon {
 pub(crate) fn paint(painter: &Painter, rect: Rect, icon: Icon, colour: Color32) {
     let side = rect.width().min(rect.height());
     let square = Rect::from_center_size(rect.center(), Vec2::splat(side));
-    let pen = Pen { painter, square, stroke: Stroke::new(1.5, colour) };
+    let pen = IconPainter { painter, square, stroke: Stroke::new(1.5, colour) };
     match icon {
         Icon::List => pen.list(),
         Icon::Chip => pen.chip(),
@@ -126,13 +126,13 @@ pub(crate) fn paint(painter: &Painter, rect: Rect, icon: Icon, colour: Color32) 
 }
 
 /// Draws in shares of a square.
-struct Pen<'a> {
+struct IconPainter<'a> {
     painter: &'a Painter,
     square: Rect,
     stroke: Stroke,
 }
 
-impl Pen<'_> {
+impl IconPainter<'_> {
     fn at(&self, (x, y): (f32, f32)) -> Pos2 {
         pos2(
             self.square.left() + x * self.square.width(),

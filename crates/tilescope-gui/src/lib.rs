@@ -39,9 +39,9 @@ pub(crate) mod worker;
 
 pub use child::simulate_with;
 pub use egui::Theme;
-pub use opening::Opened;
-pub use picture::{Export, PictureFormat, draw, picture, picture_file};
-pub use prefs::{Look, PaletteChoice, TEXT_PERCENT};
+pub use opening::OpenReport;
+pub use picture::{PictureOptions, PictureFormat, draw, picture, picture_file};
+pub use prefs::{AppearancePrefs, PaletteChoice, TEXT_PERCENT};
 
 use std::path::Path;
 
@@ -69,7 +69,7 @@ pub enum GuiError {
     UnknownView(String),
     /// The picture could not be made.
     #[error("{0}")]
-    Png(#[from] paint::PngError),
+    Png(#[from] paint::PngEncodeError),
     /// The picture could not be written, in words for people.
     #[error("{0}")]
     Write(String),
@@ -87,11 +87,11 @@ pub fn view_names() -> Vec<&'static str> {
 ///
 /// # Errors
 /// A report that cannot be opened, an unknown view, a file that cannot be written.
-pub fn export(report: &Path, export: &Export<'_>, out: &Path) -> Result<(), GuiError> {
+pub fn export(report: &Path, export: &PictureOptions<'_>, out: &Path) -> Result<(), GuiError> {
     if !view_names().contains(&export.view) {
         return Err(GuiError::UnknownView(export.view.to_owned()));
     }
-    let opened = Opened::read(report).map_err(GuiError::Report)?;
+    let opened = OpenReport::read(report).map_err(GuiError::Report)?;
     let bytes = picture_file(opened, export)?;
     tilescope_analysis::save::write_whole(out, &bytes).map_err(GuiError::Write)
 }
@@ -127,7 +127,7 @@ pub fn run(
         ..eframe::NativeOptions::default()
     };
     let create: eframe::AppCreator<'_> = Box::new(|creation| {
-        Ok(Box::new(app::App::of_user(&creation.egui_ctx, report, compare, at)))
+        Ok(Box::new(app::TilescopeApp::for_user(&creation.egui_ctx, report, compare, at)))
     });
     // Opening the display's libraries by name may panic deep inside the windowing crates.
     let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

@@ -1,9 +1,9 @@
 //! What the window tells its user, and where: above the view, newest last.
 
-use super::command::Command;
+use super::command::AppCommand;
 use super::fonts::strong;
 use super::icons::{self, Icon};
-use super::theme::Palette;
+use super::theme::ThemePalette;
 use super::widgets::icon_button_ui;
 use egui::accesskit::{Live, Role};
 use egui::{
@@ -11,11 +11,11 @@ use egui::{
 };
 
 /// Messages that are shown at once; older ones come up when newer ones are dismissed.
-const SHOWN: usize = 4;
+const MAX_SHOWN: usize = 4;
 
 /// How a message is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MessageKind {
     /// What was asked for is done.
     Done,
     /// It is done, but not quite as asked, or something wants attention.
@@ -24,7 +24,7 @@ pub enum Kind {
     Error,
 }
 
-impl Kind {
+impl MessageKind {
     /// Every kind.
     pub const ALL: [Self; 3] = [Self::Done, Self::Warning, Self::Error];
 
@@ -45,7 +45,7 @@ impl Kind {
         }
     }
 
-    fn colour(self, palette: &Palette) -> Color32 {
+    fn colour(self, palette: &ThemePalette) -> Color32 {
         match self {
             Self::Done => palette.good,
             Self::Warning => palette.warning,
@@ -54,7 +54,7 @@ impl Kind {
     }
 
     /// How readers of the screen announce it, and whether at once.
-    fn announced(self) -> (Role, Live) {
+    fn accessibility_role(self) -> (Role, Live) {
         match self {
             Self::Done => (Role::Status, Live::Polite),
             Self::Warning => (Role::Alert, Live::Polite),
@@ -65,39 +65,39 @@ impl Kind {
 
 /// Something to tell the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct StatusMessage {
     /// How it is meant.
-    pub kind: Kind,
+    pub kind: MessageKind,
     /// What it says.
     pub text: String,
 }
 
-impl Message {
+impl StatusMessage {
     /// What was asked for is done.
     pub fn done(text: impl Into<String>) -> Self {
-        Self { kind: Kind::Done, text: text.into() }
+        Self { kind: MessageKind::Done, text: text.into() }
     }
 
     /// Something wants attention.
     pub(crate) fn warning(text: impl Into<String>) -> Self {
-        Self { kind: Kind::Warning, text: text.into() }
+        Self { kind: MessageKind::Warning, text: text.into() }
     }
 
     /// Something could not be done.
     pub fn error(text: impl Into<String>) -> Self {
-        Self { kind: Kind::Error, text: text.into() }
+        Self { kind: MessageKind::Error, text: text.into() }
     }
 }
 
 /// Messages above the view, each with a cross to close it.
-pub(crate) fn messages_ui(ui: &mut Ui, messages: &[Message], commands: &mut Vec<Command>) {
+pub(crate) fn messages_ui(ui: &mut Ui, messages: &[StatusMessage], commands: &mut Vec<AppCommand>) {
     if messages.is_empty() {
         return;
     }
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let frame = Frame::new().fill(palette.raised).inner_margin(Margin::symmetric(12, 6));
     Panel::top("messages").resizable(false).frame(frame).show(ui, |ui| {
-        let hidden = messages.len().saturating_sub(SHOWN);
+        let hidden = messages.len().saturating_sub(MAX_SHOWN);
         for (index, message) in messages.iter().enumerate().skip(hidden) {
             ui.push_id(index, |ui| message_ui(ui, index, message, commands));
         }
@@ -106,21 +106,21 @@ pub(crate) fn messages_ui(ui: &mut Ui, messages: &[Message], commands: &mut Vec<
                 let text = format!("{hidden} more before these");
                 ui.label(RichText::new(text).color(palette.weak_text));
                 if ui.button("Dismiss all").clicked() {
-                    commands.push(Command::DismissMessages);
+                    commands.push(AppCommand::DismissMessages);
                 }
             });
         }
     });
 }
 
-fn message_ui(ui: &mut Ui, index: usize, message: &Message, commands: &mut Vec<Command>) {
-    let palette = Palette::of(ui.visuals());
-    let Message { kind, text } = message;
+fn message_ui(ui: &mut Ui, index: usize, message: &StatusMessage, commands: &mut Vec<AppCommand>) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    let StatusMessage { kind, text } = message;
     let colour = kind.colour(palette);
     let row = ui.horizontal(|ui| {
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
             if icon_button_ui(ui, Icon::Close, "Dismiss message").clicked() {
-                commands.push(Command::DismissMessage(index));
+                commands.push(AppCommand::DismissMessage(index));
             }
             ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
                 let (rect, _) = ui.allocate_exact_size(vec2(18.0, 18.0), Sense::hover());
@@ -130,7 +130,7 @@ fn message_ui(ui: &mut Ui, index: usize, message: &Message, commands: &mut Vec<C
             });
         });
     });
-    let (role, live) = kind.announced();
+    let (role, live) = kind.accessibility_role();
     let id = ui.scope_id().with("announced");
     let words = format!("{}: {text}", kind.word());
     let response = ui.interact(row.response.rect, id, Sense::hover());

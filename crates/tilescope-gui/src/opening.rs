@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
 use std::time::{Duration, Instant};
-use tilescope_report::{Outcome, Report, Target};
+use tilescope_report::{ProgramOutcome, Report, Target};
 
 /// A report and what every view needs to know of it.
 #[derive(Clone)]
-pub struct Opened {
+pub struct OpenReport {
     /// As the user named it.
     pub path: PathBuf,
     /// The report.
@@ -16,10 +16,10 @@ pub struct Opened {
     /// Its machine.
     pub target: Arc<Target>,
     /// How far the program got.
-    pub outcome: Outcome,
+    pub outcome: ProgramOutcome,
 }
 
-impl Opened {
+impl OpenReport {
     /// Opens a report, in words for people if that fails.
     pub fn read(path: &Path) -> Result<Self, String> {
         let report = Report::open(path).map_err(|error| error.to_string())?;
@@ -29,13 +29,13 @@ impl Opened {
     }
 
     /// Where it is, whichever directory a window is started in.
-    pub(crate) fn place(&self) -> PathBuf {
+    pub(crate) fn absolute_path(&self) -> PathBuf {
         std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone())
     }
 
     /// A short name: that of its directory, or of the file if it has a name of its own.
     pub fn name(&self) -> String {
-        let path = self.place();
+        let path = self.absolute_path();
         let file = path.file_name().map(|name| name.to_string_lossy().into_owned());
         match file {
             Some(name) if name != tilescope_report::REPORT_FILE => name,
@@ -48,12 +48,12 @@ impl Opened {
 }
 
 /// Work on a thread of its own, with a result some time.
-pub struct Pending<T> {
+pub struct BackgroundTask<T> {
     since: Instant,
     receiver: Receiver<T>,
 }
 
-impl<T: Send + 'static> Pending<T> {
+impl<T: Send + 'static> BackgroundTask<T> {
     /// Starts `work`; the window is painted again when it is done.
     pub(crate) fn start(
         name: &str,
@@ -74,7 +74,7 @@ impl<T: Send + 'static> Pending<T> {
     }
 
     /// The result, once; `Err` if the work broke down.
-    pub(crate) fn take(&self) -> Option<Result<T, ()>> {
+    pub(crate) fn poll(&self) -> Option<Result<T, ()>> {
         match self.receiver.try_recv() {
             Ok(result) => Some(Ok(result)),
             Err(TryRecvError::Empty) => None,
@@ -99,7 +99,7 @@ impl<T: Send + 'static> Pending<T> {
 
 /// A report that comes with the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Demo {
+pub struct SampleReport {
     /// Its directory's name.
     pub name: String,
     /// Its directory.
@@ -107,7 +107,7 @@ pub struct Demo {
 }
 
 /// The reports in `sample_reports` beside the executable, or where it was built.
-pub(crate) fn demos() -> Vec<Demo> {
+pub(crate) fn demos() -> Vec<SampleReport> {
     let beside = std::env::current_exe().ok().and_then(|exe| exe.parent().map(Path::to_owned));
     let places = beside
         .into_iter()
@@ -118,12 +118,12 @@ pub(crate) fn demos() -> Vec<Demo> {
     places.map(|place| demos_in(&place)).find(|demos| !demos.is_empty()).unwrap_or_default()
 }
 
-fn demos_in(place: &Path) -> Vec<Demo> {
+fn demos_in(place: &Path) -> Vec<SampleReport> {
     let Ok(entries) = std::fs::read_dir(place) else { return Vec::new() };
-    let mut demos: Vec<Demo> = entries
+    let mut demos: Vec<SampleReport> = entries
         .flatten()
         .filter(|entry| entry.path().join(tilescope_report::REPORT_FILE).is_file())
-        .map(|entry| Demo {
+        .map(|entry| SampleReport {
             name: entry.file_name().to_string_lossy().into_owned(),
             path: entry.path(),
         })
@@ -133,7 +133,7 @@ fn demos_in(place: &Path) -> Vec<Demo> {
 }
 
 /// Where simulated reports go.
-pub(crate) fn simulated(spec: &str) -> PathBuf {
+pub(crate) fn simulated_report_directory(spec: &str) -> PathBuf {
     data_directory().join("simulated").join(spec)
 }
 

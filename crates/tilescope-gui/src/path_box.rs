@@ -1,24 +1,24 @@
 //! A box to type the path of a report into, with what begins like it below.
 
-use super::worker::{Slot, Workers};
+use super::worker::{BackgroundQuery, BackgroundWorkers};
 use egui::{Button, Key, Margin, RichText, TextEdit, Ui};
 use std::path::{Path, PathBuf};
 
 /// Most paths that are offered.
-const MOST: usize = 8;
+const MAX_COMPLETIONS: usize = 8;
 
 /// What is typed, and what begins like it.
 #[derive(Default)]
-pub struct PathBox {
+pub struct PathInput {
     /// What is typed.
     pub text: String,
-    offered: Slot<String, Vec<PathBuf>>,
+    completions: BackgroundQuery<String, Vec<PathBuf>>,
 }
 
-impl PathBox {
+impl PathInput {
     /// Shows the box; the path that was entered.
-    pub(crate) fn ui(&mut self, ui: &mut Ui, workers: &Workers) -> Option<PathBuf> {
-        let palette = super::theme::Palette::of(ui.visuals());
+    pub(crate) fn ui(&mut self, ui: &mut Ui, workers: &BackgroundWorkers) -> Option<PathBuf> {
+        let palette = super::theme::ThemePalette::for_visuals(ui.visuals());
         let mut entered = None;
         ui.horizontal(|ui| {
             let edit = TextEdit::singleline(&mut self.text)
@@ -40,12 +40,12 @@ impl PathBox {
 
     /// Reports and directories that begin with what is typed. A directory is gone into, a report
     /// is opened.
-    fn offered_ui(&mut self, ui: &mut Ui, workers: &Workers) -> Option<PathBuf> {
+    fn offered_ui(&mut self, ui: &mut Ui, workers: &BackgroundWorkers) -> Option<PathBuf> {
         if self.text.trim().is_empty() {
             return None;
         }
         let question = |typed: &String| beginning_with(typed.trim());
-        let asked = self.offered.ask(ui.ctx(), workers, &self.text, question);
+        let asked = self.completions.ask(ui.ctx(), workers, &self.text, question);
         let offered = asked.answer().cloned().unwrap_or_default();
         let mut opened = None;
         for path in offered {
@@ -89,7 +89,7 @@ fn beginning_with(typed: &str) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = names.filter(wanted).map(|name| directory.join(name)).collect();
     found.sort();
     let mut shown = found.into_iter().filter(|path| is_report(path) || path.is_dir());
-    shown.by_ref().take(MOST).collect()
+    shown.by_ref().take(MAX_COMPLETIONS).collect()
 }
 
 #[cfg(test)]

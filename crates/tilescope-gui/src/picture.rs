@@ -2,10 +2,10 @@
 //! questions are answered, drawn by [`paint`](super::paint) or written down as SVG.
 
 use super::GuiError;
-use super::app::App;
-use super::keep::{Link, LinkError};
-use super::opening::Opened;
-use super::paint::{Painter, Picture};
+use super::app::TilescopeApp;
+use super::keep::{ReportLink, ReportLinkError};
+use super::opening::OpenReport;
+use super::paint::{SoftwareRenderer, RenderedImage};
 use super::prefs::zoom_factor;
 use egui::{Context, FullOutput, Pos2, RawInput, Rect, Theme, Vec2};
 use std::path::Path;
@@ -14,9 +14,9 @@ use std::time::Duration;
 /// Frames after which a picture is taken even if something still moves.
 const MAX_FRAMES: usize = 200;
 /// Frames in a row without open questions that mean everything is there.
-const CALM_FRAMES: usize = 6;
+const IDLE_FRAMES: usize = 6;
 /// Longest time to wait for answers between two frames.
-const PATIENCE: Duration = Duration::from_secs(600);
+const MAX_ANSWER_WAIT: Duration = Duration::from_secs(600);
 
 /// Kinds of files that hold pictures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub enum PictureFormat {
 
 /// What is to be drawn, and how.
 #[derive(Clone, Debug)]
-pub struct Export<'a> {
+pub struct PictureOptions<'a> {
     /// Name of the view.
     pub view: &'a str,
     /// The report to compare it with.
@@ -50,24 +50,24 @@ pub struct Export<'a> {
 ///
 /// # Errors
 /// A link that leads nowhere, a picture that cannot be encoded.
-pub fn picture_file(opened: Opened, export: &Export<'_>) -> Result<Vec<u8>, GuiError> {
+pub fn picture_file(opened: OpenReport, export: &PictureOptions<'_>) -> Result<Vec<u8>, GuiError> {
     let (context, mut app) = prepared(Some(opened), export.view, export.theme);
     context.set_zoom_factor(zoom_factor(export.text_percent));
-    let mut link: Option<Link> = match export.at.map(str::parse) {
-        Some(Err(error)) => return Err(GuiError::Link(LinkError::to_string(&error))),
+    let mut link: Option<ReportLink> = match export.at.map(str::parse) {
+        Some(Err(error)) => return Err(GuiError::Link(ReportLinkError::to_string(&error))),
         link => link.and_then(Result::ok),
     };
-    let beside = link.as_mut().and_then(|link| link.place.beside.as_mut());
+    let beside = link.as_mut().and_then(|link| link.place.target.as_mut());
     if let (Some(path), Some(beside)) = (export.compare, beside) {
         // The place counts, whatever report it was beside.
         path.clone_into(&mut beside.report);
     }
-    let linked = link.as_ref().and_then(|link| link.place.beside.as_ref());
+    let linked = link.as_ref().and_then(|link| link.place.target.as_ref());
     if let Some(path) = export.compare.or(linked.map(|beside| beside.report.as_path())) {
-        app.compare(Opened::read(path).map_err(GuiError::Report)?);
+        app.compare(OpenReport::read(path).map_err(GuiError::Report)?);
     }
     if let Some(link) = link {
-        app.session_mut().go(&link.place);
+        app.session_mut().go_to(&link.place);
         app.show_view(export.view);
         if let Some(problem) = app.session().messages.first() {
             return Err(GuiError::Link(problem.text.clone()));
@@ -77,7 +77,7 @@ pub fn picture_file(opened: Opened, export: &Export<'_>) -> Result<Vec<u8>, GuiE
     match export.format {
         PictureFormat::Png => Ok(draw(&context, &mut app, export.size).png()?),
         PictureFormat::Svg => {
-            let svg = rested(&context, &mut app, export.size, |painter, output| {
+            let svg = run_until_idle(&context, &mut app, export.size, |painter, output| {
                 let ground = context.global_style().visuals.panel_fill;
                 painter.svg([width, height], output.pixels_per_point, ground, &output.shapes)
             });
@@ -87,14 +87,14 @@ pub fn picture_file(opened: Opened, export: &Export<'_>) -> Result<Vec<u8>, GuiE
 }
 
 /// Draws the home screen, or a view of a report.
-pub fn picture(opened: Option<Opened>, view: &str, size: (u32, u32), theme: Theme) -> Picture {
+pub fn picture(opened: Option<OpenReport>, view: &str, size: (u32, u32), theme: Theme) -> RenderedImage {
     let (context, mut app) = prepared(opened, view, theme);
     draw(&context, &mut app, size)
 }
 
-fn prepared(opened: Option<Opened>, view: &str, theme: Theme) -> (Context, App) {
+fn prepared(opened: Option<OpenReport>, view: &str, theme: Theme) -> (Context, TilescopeApp) {
     let context = Context::default();
-    let mut app = App::detached(&context, opened);
+    let mut app = TilescopeApp::detached(&context, opened);
     context.set_theme(theme);
     context.all_styles_mut(|style| style.animation_time = 0.0);
     app.show_view(view);
@@ -102,8 +102,8 @@ fn prepared(opened: Option<Opened>, view: &str, theme: Theme) -> (Context, App) 
 }
 
 /// Draws an app as it is, once it has come to rest.
-pub fn draw(context: &Context, app: &mut App, (width, height): (u32, u32)) -> Picture {
-    rested(context, app, (width, height), |painter, output| {
+pub fn draw(context: &Context, app: &mut TilescopeApp, (width, height): (u32, u32)) -> RenderedImage {
+    run_until_idle(context, app, (width, height), |painter, output| {
         let primitives = context.tessellate(output.shapes, output.pixels_per_point);
         let ground = context.global_style().visuals.panel_fill;
         let side = [width as usize, height as usize];
@@ -112,14 +112,14 @@ pub fn draw(context: &Context, app: &mut App, (width, height): (u32, u32)) -> Pi
 }
 
 /// Runs an app until it has come to rest, and takes its last frame.
-fn rested<T>(
+fn run_until_idle<T>(
     context: &Context,
-    app: &mut App,
+    app: &mut TilescopeApp,
     (width, height): (u32, u32),
-    take: impl FnOnce(&Painter, FullOutput) -> T,
+    take: impl FnOnce(&SoftwareRenderer, FullOutput) -> T,
 ) -> T {
     let pixels = Vec2::new(width as f32, height as f32);
-    let mut painter = Painter::default();
+    let mut painter = SoftwareRenderer::default();
     let (mut calm, mut frame) = (0, 0);
     loop {
         let points = pixels / context.zoom_factor();
@@ -136,9 +136,9 @@ fn rested<T>(
         painter.update(&mut output.textures_delta);
         calm = if app.session().workers.busy() { 0 } else { calm + 1 };
         frame += 1;
-        if calm >= CALM_FRAMES || frame == MAX_FRAMES {
+        if calm >= IDLE_FRAMES || frame == MAX_FRAMES {
             return take(&painter, output);
         }
-        app.session().workers.wait(PATIENCE);
+        app.session().workers.wait(MAX_ANSWER_WAIT);
     }
 }

@@ -1,19 +1,19 @@
 //! Writing pictures and tables on a thread of its own.
 
-use super::opening::{Opened, Pending};
-use super::picture::{Export, PictureFormat, picture_file};
+use super::opening::{OpenReport, BackgroundTask};
+use super::picture::{PictureOptions, PictureFormat, picture_file};
 use egui::{Context, Theme};
 use std::path::{Path, PathBuf};
-use tilescope_analysis::compare::{Table, comparison, differences, table_named};
+use tilescope_analysis::compare::{ComparisonTable, comparison, differences, table_named};
 use tilescope_analysis::save::write_whole;
 use tilescope_analysis::tables;
 
 /// Where something was saved, or why not in words for people.
-pub(crate) type Saved = Result<PathBuf, String>;
+pub(crate) type ExportResult = Result<PathBuf, String>;
 
 /// What can be saved of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SaveWhat {
+pub enum ExportContent {
     /// The view as pixels.
     Png,
     /// The view as shapes and text.
@@ -24,7 +24,7 @@ pub enum SaveWhat {
     Differences(&'static str),
 }
 
-impl SaveWhat {
+impl ExportContent {
     /// Words for people.
     pub(crate) fn title(&self) -> String {
         match self {
@@ -42,7 +42,7 @@ impl SaveWhat {
             Self::Svg => format!("{report}-{view}.svg"),
             Self::Table(name) => format!("{report}-{view}-{name}.csv"),
             Self::Differences(title) => {
-                format!("{report}-{view}-{}-compared.csv", Table::named(title).name())
+                format!("{report}-{view}-{}-compared.csv", ComparisonTable::named(title).name())
             }
         }
     }
@@ -50,9 +50,9 @@ impl SaveWhat {
 
 /// What is to be saved where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Saving {
+pub struct ExportRequest {
     /// What.
-    pub what: SaveWhat,
+    pub what: ExportContent,
     /// Where.
     pub path: PathBuf,
     /// Width and height of pictures in pixels.
@@ -64,9 +64,9 @@ pub struct Saving {
 }
 
 /// What is on the screen when something is saved.
-pub(crate) struct Shown {
+pub(crate) struct ExportSource {
     /// The report.
-    pub opened: Opened,
+    pub opened: OpenReport,
     /// The report it is compared with.
     pub compared: Option<PathBuf>,
     /// Name of the view.
@@ -75,49 +75,49 @@ pub(crate) struct Shown {
     pub link: String,
 }
 
-impl Saving {
+impl ExportRequest {
     /// Starts to write; words about how it went come later.
     ///
     /// # Errors
     /// In words for people, if there is no thread for it.
-    pub(crate) fn start(self, context: &Context, shown: Shown) -> Result<Pending<Saved>, String> {
-        Pending::start("save", context, move || {
+    pub(crate) fn start(self, context: &Context, shown: ExportSource) -> Result<BackgroundTask<ExportResult>, String> {
+        BackgroundTask::start("save", context, move || {
             let bytes = self.bytes(shown)?;
             write_whole(&self.path, &bytes).map(|()| self.path)
         })
     }
 
-    fn bytes(&self, shown: Shown) -> Result<Vec<u8>, String> {
-        let Shown { opened, compared, view, link } = shown;
+    fn bytes(&self, shown: ExportSource) -> Result<Vec<u8>, String> {
+        let ExportSource { opened, compared, view, link } = shown;
         let format = match self.what {
-            SaveWhat::Png => PictureFormat::Png,
-            SaveWhat::Svg => PictureFormat::Svg,
-            SaveWhat::Table(name) => {
+            ExportContent::Png => PictureFormat::Png,
+            ExportContent::Svg => PictureFormat::Svg,
+            ExportContent::Table(name) => {
                 let table = tables::named(view, Some(name))?;
                 let rows = (table.read)(&opened.report).map_err(|error| error.to_string())?;
                 return Ok(rows.csv().into_bytes());
             }
-            SaveWhat::Differences(title) => {
+            ExportContent::Differences(title) => {
                 return difference(&opened, compared.as_deref(), view, title);
             }
         };
         let Self { size, text_percent, theme, .. } = *self;
         let compare = compared.as_deref();
-        let export = Export { view, compare, at: Some(&link), size, text_percent, theme, format };
+        let export = PictureOptions { view, compare, at: Some(&link), size, text_percent, theme, format };
         picture_file(opened, &export).map_err(|error| error.to_string())
     }
 }
 
 fn difference(
-    opened: &Opened,
+    opened: &OpenReport,
     target: Option<&Path>,
     view: &str,
     title: &'static str,
 ) -> Result<Vec<u8>, String> {
-    let target = Opened::read(target.ok_or("Nothing is compared any more.")?)?;
+    let target = OpenReport::read(target.ok_or("Nothing is compared any more.")?)?;
     let one = comparison(view).ok_or("This view compares nothing.")?;
     let tables = differences(&opened.report, &target.report, one);
     let tables = tables.map_err(|error| error.to_string())?;
-    let table = table_named(&tables, Some(&Table::named(title).name()))?;
+    let table = table_named(&tables, Some(&ComparisonTable::named(title).name()))?;
     Ok(table.as_rows().csv().into_bytes())
 }

@@ -1,19 +1,19 @@
 //! What surrounds the views: side menu, messages, progress.
 
 use super::action::actions;
-use super::command::Command;
-use super::finding::Finder;
+use super::command::AppCommand;
+use super::finding::SearchPanel;
 use super::fonts::strong;
 use super::icons::Icon;
-use super::session::{ReportPage, Session};
-use super::theme::Palette;
+use super::session::{ReportPage, AppSession};
+use super::theme::ThemePalette;
 use super::views::{VIEWS, ViewContext};
 use super::widgets::{MENU_ENTRY, elided::elided, menu_entry_ui};
 use egui::{
     Align2, Color32, Context, CornerRadius, FontId, Frame, Id, Margin, Order, Panel, ProgressBar,
     ScrollArea, Stroke, Ui, vec2,
 };
-use tilescope_report::{Origin, Outcome, TargetKind};
+use tilescope_report::{ReportOrigin, ProgramOutcome, TargetKind};
 
 const WIDE_MENU: f32 = 196.0;
 const NARROW_MENU: f32 = 52.0;
@@ -21,9 +21,9 @@ const NARROW_MENU: f32 = 52.0;
 const NARROW_WINDOW: f32 = 760.0;
 
 /// The menu on the left: views above, what concerns the report and the window below.
-pub(crate) fn side_menu_ui(ui: &mut Ui, session: &Session, commands: &mut Vec<Command>) {
+pub(crate) fn side_menu_ui(ui: &mut Ui, session: &AppSession, commands: &mut Vec<AppCommand>) {
     let Some(page) = &session.page else { return };
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let narrow = session.prefs.narrow_menu || ui.available_width() < NARROW_WINDOW;
     let frame = Frame::new().fill(palette.raised).inner_margin(Margin::symmetric(8, 10));
     let width = if narrow { NARROW_MENU } else { WIDE_MENU };
@@ -35,7 +35,7 @@ pub(crate) fn side_menu_ui(ui: &mut Ui, session: &Session, commands: &mut Vec<Co
             for view in VIEWS {
                 let chosen = view.name == page.view;
                 if menu_entry_ui(ui, view.icon, view.title, chosen, narrow).clicked() {
-                    commands.push(Command::ShowView(view.name));
+                    commands.push(AppCommand::ShowView(view.name));
                 }
             }
             let entries = actions().iter().filter(|action| action.menu.is_some()).count();
@@ -47,14 +47,14 @@ pub(crate) fn side_menu_ui(ui: &mut Ui, session: &Session, commands: &mut Vec<Co
 }
 
 /// Actions with a drawing, below the views.
-fn menu_foot_ui(ui: &mut Ui, session: &Session, narrow: bool, commands: &mut Vec<Command>) {
+fn menu_foot_ui(ui: &mut Ui, session: &AppSession, narrow: bool, commands: &mut Vec<AppCommand>) {
     for action in actions() {
         let Some(icon) = action.menu else { continue };
         // A window too narrow for words shows drawings whatever was chosen.
         let icon = if icon == Icon::Collapse && narrow { Icon::Expand } else { icon };
-        let words = action.words(&session.prefs);
+        let words = action.menu_text(&session.prefs);
         let entry = menu_entry_ui(ui, icon, &words, false, narrow);
-        let keys = action.keys_text(&session.prefs);
+        let keys = action.shortcut_text(&session.prefs);
         let hint = if keys.is_empty() {
             action.help.to_owned()
         } else {
@@ -68,7 +68,7 @@ fn menu_foot_ui(ui: &mut Ui, session: &Session, narrow: bool, commands: &mut Vec
 
 /// Which report this is, and on which machine.
 fn report_name_ui(ui: &mut Ui, page: &ReportPage, narrow: bool) {
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let name = page.opened.name();
     let path = page.opened.report.path().display().to_string();
     if narrow {
@@ -104,19 +104,19 @@ fn machine(page: &ReportPage) -> String {
         if target.architecture.is_empty() { "unknown" } else { &target.architecture };
     let model = if target.kind == TargetKind::IpuModel { " model" } else { "" };
     let state = match page.opened.outcome {
-        Outcome::Executed => "",
-        Outcome::CompiledOnly => " · compiled only",
-        Outcome::OutOfMemory { .. } => " · out of memory",
+        ProgramOutcome::Executed => "",
+        ProgramOutcome::CompiledOnly => " · compiled only",
+        ProgramOutcome::OutOfMemory { .. } => " · out of memory",
     };
     match page.opened.report.origin() {
-        Origin::Foreign if target.architecture.is_empty() => format!("{ipus}{state}"),
+        ReportOrigin::Foreign if target.architecture.is_empty() => format!("{ipus}{state}"),
         _ => format!("{ipus} · {architecture}{model}{state}"),
     }
 }
 
 /// What is looked for, at the right of the view.
-pub(crate) fn find_panel_ui(ui: &mut Ui, finder: &mut Finder, context: &mut ViewContext<'_>) {
-    let palette = Palette::of(ui.visuals());
+pub(crate) fn find_panel_ui(ui: &mut Ui, finder: &mut SearchPanel, context: &mut ViewContext<'_>) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let frame = Frame::new().fill(palette.raised).inner_margin(Margin::same(10));
     let widest = (ui.available_width() * 0.6).max(161.0);
     Panel::right("find")
@@ -131,7 +131,7 @@ pub(crate) fn find_panel_ui(ui: &mut Ui, finder: &mut Finder, context: &mut View
 }
 
 /// A report being opened or simulated: what, how far, and a way out.
-pub(crate) fn progress_ui(context: &Context, session: &Session, commands: &mut Vec<Command>) {
+pub(crate) fn progress_ui(context: &Context, session: &AppSession, commands: &mut Vec<AppCommand>) {
     let slow = session.opening_for().is_some_and(|time| time.as_millis() > 150);
     if session.opening_path().is_some() {
         context.request_repaint_after_secs(0.2);
@@ -144,7 +144,7 @@ pub(crate) fn progress_ui(context: &Context, session: &Session, commands: &mut V
                     ui.spinner();
                     ui.label(format!("Opening {}", path.unwrap_or_default()));
                     if ui.button("Cancel").clicked() {
-                        commands.push(Command::CancelOpening);
+                        commands.push(AppCommand::CancelOpening);
                     }
                 });
             });
@@ -158,7 +158,7 @@ pub(crate) fn progress_ui(context: &Context, session: &Session, commands: &mut V
                 ProgressBar::new(simulation.progress()).desired_width(220.0).show_percentage();
             ui.add(bar);
             if ui.button("Cancel").clicked() {
-                commands.push(Command::CancelSimulation);
+                commands.push(AppCommand::CancelSimulation);
             }
         });
     });
@@ -180,7 +180,7 @@ pub(crate) fn drop_hint_ui(context: &Context) {
     }
     let painter = context.layer_painter(egui::LayerId::new(Order::Foreground, Id::unique("drop")));
     let rect = context.content_rect();
-    let palette = Palette::of(&context.global_style().visuals);
+    let palette = ThemePalette::for_visuals(&context.global_style().visuals);
     painter.rect_filled(rect, CornerRadius::ZERO, Color32::from_black_alpha(90));
     let box_rect = egui::Rect::from_center_size(rect.center(), vec2(360.0, 90.0));
     let stroke = Stroke::new(2.0, palette.accent);

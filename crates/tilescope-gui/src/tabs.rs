@@ -2,14 +2,14 @@
 //!
 //! What is shown is in [`Session::page`] and [`Session::selection`]; the others are parked here.
 
-use super::command::Command;
-use super::compare::Compared;
+use super::command::AppCommand;
+use super::compare::ComparisonTarget;
 use super::icons::Icon;
-use super::keep::carried;
-use super::opening::Opened;
-use super::session::{ReportPage, Selection, Session};
-use super::theme::Palette;
-use super::views::{State, VIEWS};
+use super::keep::carry_over_selection;
+use super::opening::OpenReport;
+use super::session::{ReportPage, Selection, AppSession};
+use super::theme::ThemePalette;
+use super::views::{ViewState, VIEWS};
 use super::widgets::elided::elided;
 use super::widgets::{focus_ui, icon_button_ui};
 use egui::accesskit::Role;
@@ -23,14 +23,14 @@ const WIDEST: f32 = 220.0;
 
 /// The tabs, in the order in which they were opened.
 #[derive(Default)]
-pub struct Tabs {
+pub struct ReportTabs {
     /// `None` stands for the one that is shown.
     parked: Vec<Option<(ReportPage, Selection)>>,
     /// Place of the one that is shown; without one, that is the home screen.
     current: Option<usize>,
 }
 
-impl Tabs {
+impl ReportTabs {
     /// Number of tabs.
     pub(crate) fn count(&self) -> usize {
         self.parked.len()
@@ -52,7 +52,7 @@ impl ReportPage {
     }
 
     /// How each view looks at its report, for another report to be looked at in the same way.
-    fn settings(&self) -> Vec<State> {
+    fn view_settings(&self) -> Vec<ViewState> {
         let known = VIEWS.iter().zip(&self.views);
         known.map(|(info, (_, view))| info.settings_of(view.state())).collect()
     }
@@ -64,7 +64,7 @@ impl ReportPage {
     }
 }
 
-impl Session {
+impl AppSession {
     /// Names of all tabs.
     pub fn tab_titles(&self) -> Vec<String> {
         let title = |parked: &Option<(ReportPage, Selection)>| match parked {
@@ -81,7 +81,7 @@ impl Session {
     }
 
     /// Shows a report, alone or compared, in the tab that has it already or in a new one.
-    pub(super) fn show_page(&mut self, opened: Opened, with: Option<Opened>) {
+    pub(super) fn show_page(&mut self, opened: OpenReport, with: Option<OpenReport>) {
         let path = with.as_ref().map(|with| with.path.clone());
         let shows = |page: &ReportPage| page.shows(&opened.path, path.as_deref());
         let known = (0..self.tabs.count()).find(|at| match &self.tabs.parked[*at] {
@@ -100,7 +100,7 @@ impl Session {
                 at
             }
             None => {
-                settings = self.page.as_ref().map(ReportPage::settings).unwrap_or_default();
+                settings = self.page.as_ref().map(ReportPage::view_settings).unwrap_or_default();
                 self.park();
                 self.tabs.parked.push(None);
                 self.tabs.count() - 1
@@ -108,14 +108,14 @@ impl Session {
         };
         let old = self.page.take();
         self.selection = match &old {
-            Some(old) => carried(&selection, &old.opened.report, &opened),
-            None => selection.kept(&opened.target),
+            Some(old) => carry_over_selection(&selection, &old.opened.report, &opened),
+            None => selection.retain_existing(&opened.target),
         };
         let view = old.as_ref().map(|old| old.view).or(asked_in);
         let view = view.unwrap_or(VIEWS[0].name);
         let mut page = ReportPage::new(opened, view);
-        page.compared = with.map(|with| Box::new(Compared::new(with)));
-        self.furnish(&mut page, old);
+        page.compared = with.map(|with| Box::new(ComparisonTarget::new(with)));
+        self.restore_page(&mut page, old);
         for ((_, fresh), settings) in page.views.iter_mut().zip(settings) {
             fresh.restore(&settings, &self.selection);
         }
@@ -180,19 +180,19 @@ impl Session {
 }
 
 /// The tabs above everything else, where there are several reports or none is shown.
-pub(crate) fn tabs_ui(ui: &mut Ui, session: &Session, commands: &mut Vec<Command>) {
+pub(crate) fn tabs_ui(ui: &mut Ui, session: &AppSession, commands: &mut Vec<AppCommand>) {
     let count = session.tabs.count();
     if count == 0 || (count == 1 && session.page.is_some()) {
         return;
     }
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let frame = Frame::new().fill(palette.raised).inner_margin(Margin::symmetric(8, 3));
     Panel::top("report tabs").resizable(false).frame(frame).show(ui, |ui| {
         ScrollArea::horizontal().id_salt("tabs").show(ui, |ui| {
             ui.horizontal(|ui| {
                 ui.spacing_mut().item_spacing.x = 4.0;
                 if icon_button_ui(ui, Icon::Mark, "Home screen").clicked() {
-                    commands.push(Command::ShowTab(None));
+                    commands.push(AppCommand::ShowTab(None));
                 }
                 for (at, title) in session.tab_titles().into_iter().enumerate() {
                     tab_ui(ui, (at, &title), session.tabs.current() == Some(at), commands);
@@ -202,8 +202,8 @@ pub(crate) fn tabs_ui(ui: &mut Ui, session: &Session, commands: &mut Vec<Command
     });
 }
 
-fn tab_ui(ui: &mut Ui, (at, title): (usize, &str), chosen: bool, commands: &mut Vec<Command>) {
-    let palette = Palette::of(ui.visuals());
+fn tab_ui(ui: &mut Ui, (at, title): (usize, &str), chosen: bool, commands: &mut Vec<AppCommand>) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let colour = if chosen { palette.text } else { palette.weak_text };
     let font = TextStyle::Body.resolve(ui.style());
     let name = elided(ui.painter(), title, font, colour, WIDEST);
@@ -220,9 +220,9 @@ fn tab_ui(ui: &mut Ui, (at, title): (usize, &str), chosen: bool, commands: &mut 
     let text = pos2(rect.left() + 9.0, rect.center().y - name.size().y / 2.0);
     ui.painter().galley(text, name, colour);
     if response.on_hover_text(title).clicked() {
-        commands.push(Command::ShowTab(Some(at)));
+        commands.push(AppCommand::ShowTab(Some(at)));
     }
     if icon_button_ui(ui, Icon::Close, &format!("Close {title}")).clicked() {
-        commands.push(Command::CloseTab(at));
+        commands.push(AppCommand::CloseTab(at));
     }
 }

@@ -4,7 +4,7 @@ use egui::Color32;
 
 /// How people without one kind of cones see linear light, after Machado, Oliveira and Fernandes
 /// (2009), table 1, severity 1.0; and how people with all of them do.
-const SIGHTS: [(&str, [[f32; 3]; 3]); 4] = [
+const COLOUR_VISION_MATRICES: [(&str, [[f32; 3]; 3]); 4] = [
     ("all cones", [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
     (
         "protanopia",
@@ -33,7 +33,7 @@ const SIGHTS: [(&str, [[f32; 3]; 3]); 4] = [
 ];
 
 /// A colour as somebody sees it, in Oklab (Ottosson 2020), where distances are differences.
-fn seen(colour: Color32, sight: &[[f32; 3]; 3]) -> [f32; 3] {
+fn perceived_colour(colour: Color32, sight: &[[f32; 3]; 3]) -> [f32; 3] {
     let [r, g, b, _] = egui::Rgba::from(colour).to_array();
     let times = |rows: &[[f32; 3]; 3], v: [f32; 3]| {
         rows.map(|row| row[0] * v[0] + row[1] * v[1] + row[2] * v[2])
@@ -55,10 +55,10 @@ fn seen(colour: Color32, sight: &[[f32; 3]; 3]) -> [f32; 3] {
 /// The smallest difference between two of the colours, for the person who sees the least.
 pub(crate) fn least_difference(colours: &[Color32]) -> f32 {
     let mut least = f32::MAX;
-    for (_, sight) in SIGHTS {
+    for (_, sight) in COLOUR_VISION_MATRICES {
         for (at, a) in colours.iter().enumerate() {
             for b in &colours[..at] {
-                let (a, b) = (seen(*a, &sight), seen(*b, &sight));
+                let (a, b) = (perceived_colour(*a, &sight), perceived_colour(*b, &sight));
                 let squares = (0..3).map(|i| (a[i] - b[i]).powi(2)).sum::<f32>();
                 least = least.min(squares.sqrt());
             }

@@ -11,20 +11,20 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// After this long without an answer, views say that they are waiting.
-const PATIENCE: Duration = Duration::from_millis(150);
+const OVERDUE_AFTER: Duration = Duration::from_millis(150);
 
 /// Counts questions being worked on; shared by all slots of a window.
 #[derive(Clone, Default)]
-pub struct Workers(Arc<Shared>);
+pub struct BackgroundWorkers(Arc<BackgroundWorkerState>);
 
 #[derive(Default)]
-struct Shared {
+struct BackgroundWorkerState {
     busy: AtomicUsize,
     lock: Mutex<()>,
     finished: Condvar,
 }
 
-impl Workers {
+impl BackgroundWorkers {
     /// Whether a question is being worked on.
     pub fn busy(&self) -> bool {
         self.0.busy.load(Ordering::SeqCst) > 0
@@ -43,16 +43,16 @@ impl Workers {
         }
     }
 
-    fn start(&self) -> Job {
+    fn start(&self) -> RunningQueryGuard {
         self.0.busy.fetch_add(1, Ordering::SeqCst);
-        Job(self.0.clone())
+        RunningQueryGuard(self.0.clone())
     }
 }
 
 /// Counts down when it goes out of scope, however the work ended.
-struct Job(Arc<Shared>);
+struct RunningQueryGuard(Arc<BackgroundWorkerState>);
 
-impl Drop for Job {
+impl Drop for RunningQueryGuard {
     fn drop(&mut self) {
         let _guard = self.0.lock.lock().unwrap_or_else(PoisonError::into_inner);
         self.0.busy.fetch_sub(1, Ordering::SeqCst);
@@ -61,7 +61,7 @@ impl Drop for Job {
 }
 
 /// How a question stands.
-pub(crate) enum Asked<'a, T> {
+pub(crate) enum QueryState<'a, T> {
     /// The answer to this very question.
     Fresh(&'a T),
     /// The answer to an earlier question, while this one is worked on.
@@ -72,7 +72,7 @@ pub(crate) enum Asked<'a, T> {
     Failed,
 }
 
-impl<'a, T> Asked<'a, T> {
+impl<'a, T> QueryState<'a, T> {
     /// The newest answer there is.
     pub(crate) fn answer(&self) -> Option<&'a T> {
         match self {
@@ -83,21 +83,21 @@ impl<'a, T> Asked<'a, T> {
 }
 
 /// Since when a question is worked on, and where its answer will come from.
-type Asking<K, T> = (Instant, Receiver<(K, Option<T>)>);
+type PendingQuery<K, T> = (Instant, Receiver<(K, Option<T>)>);
 
 /// One changing question and its newest answer.
-pub struct Slot<K, T> {
+pub struct BackgroundQuery<K, T> {
     answer: Option<(K, Option<T>)>,
-    pending: Option<Asking<K, T>>,
+    pending: Option<PendingQuery<K, T>>,
 }
 
-impl<K, T> Default for Slot<K, T> {
+impl<K, T> Default for BackgroundQuery<K, T> {
     fn default() -> Self {
         Self { answer: None, pending: None }
     }
 }
 
-impl<K, T> Slot<K, T>
+impl<K, T> BackgroundQuery<K, T>
 where
     K: Clone + PartialEq + Send + 'static,
     T: Send + 'static,
@@ -106,32 +106,32 @@ where
     pub(crate) fn ask(
         &mut self,
         context: &egui::Context,
-        workers: &Workers,
+        workers: &BackgroundWorkers,
         key: &K,
         question: impl FnOnce(&K) -> T + Send + 'static,
-    ) -> Asked<'_, T> {
+    ) -> QueryState<'_, T> {
         self.receive();
         let known = self.answer.as_ref().is_some_and(|(answered, _)| answered == key);
         if !known && self.pending.is_none() {
             self.start(context, workers, key.clone(), question);
         }
         if let Some((since, _)) = &self.pending {
-            let wait = PATIENCE.saturating_sub(since.elapsed());
+            let wait = OVERDUE_AFTER.saturating_sub(since.elapsed());
             if !wait.is_zero() {
                 context.request_repaint_after(wait);
             }
         }
         match &self.answer {
-            Some((answered, Some(answer))) if answered == key => Asked::Fresh(answer),
-            Some((answered, None)) if answered == key => Asked::Failed,
-            Some((_, Some(answer))) => Asked::Stale(answer),
-            _ => Asked::Waiting,
+            Some((answered, Some(answer))) if answered == key => QueryState::Fresh(answer),
+            Some((answered, None)) if answered == key => QueryState::Failed,
+            Some((_, Some(answer))) => QueryState::Stale(answer),
+            _ => QueryState::Waiting,
         }
     }
 
     /// Whether the work under way has taken long enough to say so.
     pub(crate) fn is_slow(&self) -> bool {
-        self.pending.as_ref().is_some_and(|(since, _)| since.elapsed() >= PATIENCE)
+        self.pending.as_ref().is_some_and(|(since, _)| since.elapsed() >= OVERDUE_AFTER)
     }
 
     /// The newest answer, whatever was asked since.
@@ -156,7 +156,7 @@ where
     fn start(
         &mut self,
         context: &egui::Context,
-        workers: &Workers,
+        workers: &BackgroundWorkers,
         key: K,
         question: impl FnOnce(&K) -> T + Send + 'static,
     ) {
@@ -192,7 +192,7 @@ fn in_background(work: impl FnOnce() + Send + 'static) {
 mod tests {
     use super::*;
 
-    fn settled(workers: &Workers) {
+    fn settled(workers: &BackgroundWorkers) {
         workers.wait(Duration::from_secs(10));
         assert!(!workers.busy());
     }
@@ -200,19 +200,19 @@ mod tests {
     #[test]
     fn an_answer_stays_until_a_newer_one_is_there() {
         let (context, workers, mut slot) =
-            (egui::Context::default(), Workers::default(), Slot::default());
-        assert!(matches!(slot.ask(&context, &workers, &1, |k| k * 10), Asked::Waiting));
+            (egui::Context::default(), BackgroundWorkers::default(), BackgroundQuery::default());
+        assert!(matches!(slot.ask(&context, &workers, &1, |k| k * 10), QueryState::Waiting));
         settled(&workers);
-        assert!(matches!(slot.ask(&context, &workers, &1, |k| k * 10), Asked::Fresh(10)));
-        assert!(matches!(slot.ask(&context, &workers, &2, |k| k * 10), Asked::Stale(10)));
+        assert!(matches!(slot.ask(&context, &workers, &1, |k| k * 10), QueryState::Fresh(10)));
+        assert!(matches!(slot.ask(&context, &workers, &2, |k| k * 10), QueryState::Stale(10)));
         settled(&workers);
-        assert!(matches!(slot.ask(&context, &workers, &2, |k| k * 10), Asked::Fresh(20)));
+        assert!(matches!(slot.ask(&context, &workers, &2, |k| k * 10), QueryState::Fresh(20)));
     }
 
     #[test]
     fn questions_overtaken_while_working_are_skipped() {
         let (context, workers, mut slot) =
-            (egui::Context::default(), Workers::default(), Slot::default());
+            (egui::Context::default(), BackgroundWorkers::default(), BackgroundQuery::default());
         let count = Arc::new(AtomicUsize::new(0));
         for key in 0..100 {
             let count = count.clone();
@@ -229,16 +229,16 @@ mod tests {
     #[test]
     fn a_question_that_panics_is_an_answer_too() {
         let (context, workers, mut slot) =
-            (egui::Context::default(), Workers::default(), Slot::<u32, u32>::default());
+            (egui::Context::default(), BackgroundWorkers::default(), BackgroundQuery::<u32, u32>::default());
         slot.ask(&context, &workers, &1, |_| std::panic::resume_unwind(Box::new("test")));
         settled(&workers);
-        assert!(matches!(slot.ask(&context, &workers, &1, |_| 1), Asked::Failed));
+        assert!(matches!(slot.ask(&context, &workers, &1, |_| 1), QueryState::Failed));
     }
 
     #[test]
     fn a_slot_may_go_away_while_it_is_asked() {
-        let (context, workers) = (egui::Context::default(), Workers::default());
-        let mut slot = Slot::default();
+        let (context, workers) = (egui::Context::default(), BackgroundWorkers::default());
+        let mut slot = BackgroundQuery::default();
         slot.ask(&context, &workers, &1, |_| std::thread::sleep(Duration::from_millis(20)));
         drop(slot);
         settled(&workers);

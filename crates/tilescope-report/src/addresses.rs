@@ -7,23 +7,23 @@
 //! and then also how much their distance is longer than that, and their number), and the
 //! difference to the address of the comb before.
 
-use super::codec::{Cursor, apply, difference, put};
-use super::comb::{Comb, combs};
+use super::codec::{VarintReader, apply_zigzag_difference, difference, write_varint};
+use super::comb::{StridedTileRuns, strided_runs_of};
 use crate::units::TileRuns;
 
 /// The blob of the addresses of a variable.
 pub(super) fn encode(addresses: &TileRuns<u64>) -> Vec<u8> {
     let mut out = Vec::new();
     let (mut first, mut before) = (0, 0);
-    for (comb, address) in combs(addresses) {
-        let several = comb.times > 1;
-        put(&mut out, u64::from(comb.first - first));
-        put(&mut out, u64::from(comb.length) << 1 | u64::from(several));
+    for (comb, address) in strided_runs_of(addresses) {
+        let several = comb.repeats > 1;
+        write_varint(&mut out, u64::from(comb.first - first));
+        write_varint(&mut out, u64::from(comb.run_length) << 1 | u64::from(several));
         if several {
-            put(&mut out, u64::from(comb.every - comb.length));
-            put(&mut out, u64::from(comb.times));
+            write_varint(&mut out, u64::from(comb.stride - comb.run_length));
+            write_varint(&mut out, u64::from(comb.repeats));
         }
-        put(&mut out, difference(address, before));
+        write_varint(&mut out, difference(address, before));
         (first, before) = (comb.first, address);
     }
     out
@@ -31,14 +31,14 @@ pub(super) fn encode(addresses: &TileRuns<u64>) -> Vec<u8> {
 
 /// The combs of a blob and their addresses; a `None` where it is no comb among `tiles` tiles, and
 /// the last thing there is.
-pub(super) fn decode(blob: &[u8], tiles: u32) -> impl Iterator<Item = Option<(Comb, u64)>> {
-    let mut cursor = Cursor::new(blob);
+pub(super) fn decode(blob: &[u8], tiles: u32) -> impl Iterator<Item = Option<(StridedTileRuns, u64)>> {
+    let mut cursor = VarintReader::new(blob);
     let (mut first, mut before, mut broken) = (0u32, 0, false);
     std::iter::from_fn(move || {
         if broken || cursor.is_done() {
             return None;
         }
-        let found = next(&mut cursor, first, before, tiles);
+        let found = decode_next_run(&mut cursor, first, before, tiles);
         match found {
             Some((comb, address)) => (first, before) = (comb.first, address),
             None => broken = true,
@@ -47,7 +47,7 @@ pub(super) fn decode(blob: &[u8], tiles: u32) -> impl Iterator<Item = Option<(Co
     })
 }
 
-fn next(cursor: &mut Cursor, first: u32, before: u64, tiles: u32) -> Option<(Comb, u64)> {
+fn decode_next_run(cursor: &mut VarintReader, first: u32, before: u64, tiles: u32) -> Option<(StridedTileRuns, u64)> {
     let mut take = || u32::try_from(cursor.take()?).ok();
     let first = first.checked_add(take()?)?;
     let packed = take()?;
@@ -56,8 +56,8 @@ fn next(cursor: &mut Cursor, first: u32, before: u64, tiles: u32) -> Option<(Com
         0 => (length, 1),
         _ => (length.checked_add(take()?)?, take()?),
     };
-    let comb = Comb::checked(first, first.checked_add(length)?, every, times, tiles)?;
-    Some((comb, apply(cursor.take()?, before)))
+    let comb = StridedTileRuns::checked(first, first.checked_add(length)?, every, times, tiles)?;
+    Some((comb, apply_zigzag_difference(cursor.take()?, before)))
 }
 
 #[cfg(test)]
@@ -86,7 +86,7 @@ mod tests {
         #[test]
         fn any_bytes_are_combs_among_the_tiles(blob in prop::collection::vec(any::<u8>(), 0..60)) {
             for (comb, _) in decode(&blob, 1000).flatten() {
-                prop_assert!(comb.end_of_all() <= 1000);
+                prop_assert!(comb.last_run_end() <= 1000);
             }
         }
     }

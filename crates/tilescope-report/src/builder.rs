@@ -25,11 +25,11 @@ use std::path::{Path, PathBuf};
 pub struct ReportBuilder {
     /// The compiled program; tile memory is worked out by [`ReportBuilder::compilation`] unless it
     /// is set.
-    pub parts: Compilation,
+    pub parts: CompilationReport,
     /// Executed steps.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ExecutionStep>,
     /// Marks on the trace.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<TraceMark>,
     /// What the report says about itself.
     pub meta: ReportMeta,
     /// How the steps are kept.
@@ -55,7 +55,7 @@ impl ReportBuilder {
             interleaved_offset: Bytes(208 * 1024),
             tiles_per_column: tiles_per_ipu.min(64),
         };
-        let parts = Compilation {
+        let parts = CompilationReport {
             target,
             graph: GraphCounts::default(),
             options: Vec::new(),
@@ -80,14 +80,14 @@ impl ReportBuilder {
 
     /// Adds a leaf program.
     pub fn program(&mut self, kind: ProgramKind, name: &str) -> ProgramId {
-        self.parts.programs.push(Program {
+        self.parts.programs.push(ProgramNode {
             kind,
             name: name.to_owned(),
             children: Vec::new(),
             ipu: None,
             compute_set: None,
             operation: None,
-            stream: StreamEnd::Host,
+            stream: StreamEndpoint::Host,
             repeats: 1,
         });
         ProgramId(self.parts.programs.len() as u32 - 1)
@@ -129,16 +129,16 @@ impl ReportBuilder {
             code_bytes: 16,
         };
         let tiles = TileRuns::uniform(tiles, traffic);
-        self.parts.exchanges.push(Exchange { program, tiles });
+        self.parts.exchanges.push(ExchangeTraffic { program, tiles });
         program
     }
 
     /// Adds an operation of the forward pass on IPU 0.
     pub fn operation(&mut self, name: &str, kind: &str) -> OperationId {
-        self.parts.operations.push(Operation {
+        self.parts.operations.push(ModelOperation {
             name: name.to_owned(),
             kind: kind.to_owned(),
-            pass: Pass::Forward,
+            pass: TrainingPass::Forward,
             block: None,
             ipu: 0,
             flops: 0,
@@ -154,7 +154,7 @@ impl ReportBuilder {
     pub fn variable(
         &mut self,
         name: &str,
-        category: Category,
+        category: MemoryCategory,
         tiles: Range<u32>,
         bytes: u64,
         lifetime: Option<Range<u32>>,
@@ -174,7 +174,7 @@ impl ReportBuilder {
             operation: None,
             shape: String::new(),
             lifetime,
-            tiles: TileRuns::uniform(tiles, Placement { bytes, offset }),
+            tiles: TileRuns::uniform(tiles, VariablePlacement { bytes, offset }),
         });
         self.parts.graph.variables += 1;
         VariableId(self.parts.variables.len() as u32 - 1)
@@ -190,14 +190,14 @@ impl ReportBuilder {
     pub fn run(&mut self, program: ProgramId, cycles: Range<u64>) -> &mut Self {
         let ipus = 0..self.parts.target.ipus_per_replica;
         let ipus = ipus.map(|ipu| self.bar(ipu, cycles.clone())).collect();
-        self.steps.push(Step { program, ipus });
+        self.steps.push(ExecutionStep { program, ipus });
         self
     }
 
     /// Executes `program` on all tiles of one IPU during `cycles`.
     pub fn run_on(&mut self, program: ProgramId, ipu: u32, cycles: Range<u64>) -> &mut Self {
         let ipus = vec![self.bar(ipu, cycles)];
-        self.steps.push(Step { program, ipus });
+        self.steps.push(ExecutionStep { program, ipus });
         self
     }
 
@@ -223,7 +223,7 @@ impl ReportBuilder {
         let ranges = covered.iter().flat_map(|step| step.ipus.iter().map(StepOnIpu::range));
         let cycles = ranges.reduce(CycleRange::union).unwrap_or_default();
         let index = self.marks.iter().filter(|mark| mark.kind == kind).count() as u64;
-        self.marks.push(Mark {
+        self.marks.push(TraceMark {
             kind,
             label: label.to_owned(),
             ipu: None,
@@ -237,7 +237,7 @@ impl ReportBuilder {
 
     /// The compiled program. Unless it was set, memory of tiles is what the variables add up to,
     /// all of it non-interleaved and none of it shared over time.
-    pub fn compilation(&self) -> Compilation {
+    pub fn compilation(&self) -> CompilationReport {
         let mut parts = self.parts.clone();
         if parts.tile_memory.is_empty() && parts.tile_categories.is_empty() {
             for tile in 0..parts.target.tiles_per_replica() {
@@ -262,7 +262,7 @@ impl ReportBuilder {
     }
 }
 
-fn memory_of(parts: &Compilation, tile: u32) -> (TileMemory, Vec<CategoryBytes>) {
+fn memory_of(parts: &CompilationReport, tile: u32) -> (TileMemory, Vec<CategoryBytes>) {
     let on_tile = || {
         let variables = parts.variables.iter();
         variables.filter_map(|v| v.tiles.get(tile).map(|placement| (v, placement.bytes)))
@@ -283,10 +283,10 @@ fn memory_of(parts: &Compilation, tile: u32) -> (TileMemory, Vec<CategoryBytes>)
     };
     let share = |category| CategoryBytes {
         category,
-        region: Region::NonInterleaved,
+        region: MemoryRegion::NonInterleaved,
         overlapped: false,
         bytes: bytes(&|variable| variable.category == category),
     };
-    let shares = Category::ALL.into_iter().map(share).filter(|share| share.bytes > 0);
+    let shares = MemoryCategory::ALL.into_iter().map(share).filter(|share| share.bytes > 0);
     (memory, shares.collect())
 }

@@ -4,10 +4,10 @@ use miniz_oxide::deflate::compress_to_vec_zlib;
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 
 /// Fast, and within a tenth of the best: the columns are already near their entropy.
-const LEVEL: u8 = 4;
+const COMPRESSION_LEVEL: u8 = 4;
 
 /// Appends `value` as LEB128: seven bits per byte, low ones first.
-pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
+pub(super) fn write_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -22,16 +22,16 @@ pub(super) fn difference(value: u64, base: u64) -> u64 {
 }
 
 /// The value that lies `difference` away from `base`.
-pub(super) fn apply(difference: u64, base: u64) -> u64 {
+pub(super) fn apply_zigzag_difference(difference: u64, base: u64) -> u64 {
     let signed = (difference >> 1) as i64 ^ -((difference & 1) as i64);
     base.wrapping_add(signed as u64)
 }
 
 /// Reads integers one after the other; `None` where the bytes end or make no sense.
 #[derive(Clone, Copy)]
-pub(super) struct Cursor<'a>(&'a [u8]);
+pub(super) struct VarintReader<'a>(&'a [u8]);
 
-impl<'a> Cursor<'a> {
+impl<'a> VarintReader<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
@@ -64,7 +64,7 @@ impl<'a> Cursor<'a> {
 
 /// Compresses `raw` and adds a checksum.
 pub(super) fn pack(raw: &[u8]) -> Vec<u8> {
-    compress_to_vec_zlib(raw, LEVEL)
+    compress_to_vec_zlib(raw, COMPRESSION_LEVEL)
 }
 
 /// The bytes given to [`pack`]; `None` if they were changed since, or are more than `limit`.
@@ -80,8 +80,8 @@ mod tests {
     fn integers_come_back() {
         let values = [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX - 1, u64::MAX];
         let mut bytes = Vec::new();
-        values.iter().for_each(|&value| put(&mut bytes, value));
-        let mut cursor = Cursor::new(&bytes);
+        values.iter().for_each(|&value| write_varint(&mut bytes, value));
+        let mut cursor = VarintReader::new(&bytes);
         values.iter().for_each(|&value| assert_eq!(cursor.take(), Some(value)));
         assert!(cursor.is_done() && cursor.take().is_none());
     }
@@ -89,15 +89,15 @@ mod tests {
     #[test]
     fn differences_are_small_and_come_back() {
         for (value, base) in [(5, 3), (3, 5), (0, u64::MAX), (u64::MAX, 0), (1 << 63, 0)] {
-            assert_eq!(apply(difference(value, base), base), value);
+            assert_eq!(apply_zigzag_difference(difference(value, base), base), value);
         }
         assert_eq!((difference(5, 5), difference(4, 5), difference(6, 5)), (0, 1, 2));
     }
 
     #[test]
     fn unfinished_integers_are_refused() {
-        assert_eq!(Cursor::new(&[0x80; 12]).take(), None);
-        assert_eq!(Cursor::new(&[0xff]).take(), None);
+        assert_eq!(VarintReader::new(&[0x80; 12]).take(), None);
+        assert_eq!(VarintReader::new(&[0xff]).take(), None);
     }
 
     #[test]

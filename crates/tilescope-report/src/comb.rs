@@ -14,19 +14,19 @@ use std::collections::BTreeMap;
 
 /// `times` runs of `length` tiles, the first at tile `first`, each `every` tiles after the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Comb {
+pub(super) struct StridedTileRuns {
     pub(super) first: u32,
-    pub(super) length: u32,
+    pub(super) run_length: u32,
     /// At least `length`, so that runs do not overlap.
-    pub(super) every: u32,
+    pub(super) stride: u32,
     /// At least 1.
-    pub(super) times: u32,
+    pub(super) repeats: u32,
 }
 
-impl Comb {
+impl StridedTileRuns {
     /// A comb of one run.
-    pub(super) fn one(tiles: TileRange) -> Self {
-        Self { first: tiles.first, length: tiles.count(), every: tiles.count(), times: 1 }
+    pub(super) fn single_run(tiles: TileRange) -> Self {
+        Self { first: tiles.first, run_length: tiles.count(), stride: tiles.count(), repeats: 1 }
     }
 
     /// The comb of these columns, if all its tiles are among the first `tiles`.
@@ -38,62 +38,62 @@ impl Comb {
         tiles: u32,
     ) -> Option<Self> {
         let length = end.checked_sub(first).filter(|length| *length > 0)?;
-        let comb = Self { first, length, every, times };
+        let comb = Self { first, run_length: length, stride: every, repeats: times };
         let last = u64::from(first) + u64::from(every) * u64::from(times.checked_sub(1)?);
         (every >= length && last + u64::from(length) <= u64::from(tiles)).then_some(comb)
     }
 
     /// First tile after the first run.
-    pub(super) fn end(&self) -> u32 {
-        self.first + self.length
+    pub(super) fn first_run_end(&self) -> u32 {
+        self.first + self.run_length
     }
 
     /// First tile after the last run.
-    pub(super) fn end_of_all(&self) -> u32 {
-        self.end() + self.every * (self.times - 1)
+    pub(super) fn last_run_end(&self) -> u32 {
+        self.first_run_end() + self.stride * (self.repeats - 1)
     }
 
     /// Number of tiles.
     pub(super) fn count(&self) -> u64 {
-        u64::from(self.length) * u64::from(self.times)
+        u64::from(self.run_length) * u64::from(self.repeats)
     }
 
     /// The runs.
     pub(super) fn ranges(&self) -> impl Iterator<Item = TileRange> {
         let comb = *self;
-        (0..comb.times).map(move |time| {
-            let first = comb.first + comb.every * time;
-            TileRange::new(first, first + comb.length)
+        (0..comb.repeats).map(move |time| {
+            let first = comb.first + comb.stride * time;
+            TileRange::new(first, first + comb.run_length)
         })
     }
 
     /// Whether a run shares a tile with `tiles`.
-    pub(super) fn meets(&self, tiles: TileRange) -> bool {
+    pub(super) fn overlaps(&self, tiles: TileRange) -> bool {
         self.ranges().any(|run| run.first < tiles.end && tiles.first < run.end)
     }
 
     /// Takes the next run of the same value in, if it continues the pattern.
     fn extend(&mut self, tiles: TileRange) -> bool {
-        let distance = tiles.first - (self.first + self.every * (self.times - 1));
-        let fits = tiles.count() == self.length && (self.times == 1 || distance == self.every);
+        let distance = tiles.first - (self.first + self.stride * (self.repeats - 1));
+        let fits = tiles.count() == self.run_length && (self.repeats == 1 || distance == self.stride);
         if fits {
-            (self.every, self.times) = (distance, self.times + 1);
+            (self.stride, self.repeats) = (distance, self.repeats + 1);
         }
         fits
     }
 }
 
 /// The combs of `runs`, in the order of their first tiles.
-pub(super) fn combs<T: Clone + Ord>(runs: &TileRuns<T>) -> Vec<(Comb, T)> {
+pub(super) fn strided_runs_of<T: Clone + Ord>(runs: &TileRuns<T>) -> Vec<(StridedTileRuns, T)> {
     let mut open: BTreeMap<&T, usize> = BTreeMap::new();
-    let mut combs: Vec<(Comb, T)> = Vec::new();
+    let mut combs: Vec<(StridedTileRuns, T)> = Vec::new();
     for (tiles, value) in runs.iter() {
         let last = open.get(value).copied();
         if last.is_some_and(|last| combs[last].0.extend(tiles)) {
             continue;
         }
         open.insert(value, combs.len());
-        combs.push((Comb::one(tiles), value.clone()));
+        combs.push((StridedTileRuns::single_run(tiles), value.clone()));
     }
     combs
 }
@@ -106,9 +106,9 @@ mod tests {
     #[test]
     fn a_repeating_pattern_is_a_row_per_value() {
         let tiles = (0..300u32).map(|tile| Some(if tile % 3 == 2 { 2u64 } else { 5 }));
-        let combs = combs(&TileRuns::from_tiles(0, tiles));
-        let five = Comb { first: 0, length: 2, every: 3, times: 100 };
-        let two = Comb { first: 2, length: 1, every: 3, times: 100 };
+        let combs = strided_runs_of(&TileRuns::from_tiles(0, tiles));
+        let five = StridedTileRuns { first: 0, run_length: 2, stride: 3, repeats: 100 };
+        let two = StridedTileRuns { first: 2, run_length: 1, stride: 3, repeats: 100 };
         assert_eq!(combs, [(five, 5), (two, 2)]);
     }
 
@@ -117,8 +117,8 @@ mod tests {
         fn combs_cover_each_tile_once(tiles in prop::collection::vec(prop::option::of(0u64..3), 0..120)) {
             let runs = TileRuns::from_tiles(0, tiles.clone());
             let mut covered = vec![None; tiles.len()];
-            for (comb, value) in combs(&runs) {
-                prop_assert_eq!(Comb::checked(comb.first, comb.end(), comb.every, comb.times, 120), Some(comb));
+            for (comb, value) in strided_runs_of(&runs) {
+                prop_assert_eq!(StridedTileRuns::checked(comb.first, comb.first_run_end(), comb.stride, comb.repeats, 120), Some(comb));
                 for range in comb.ranges() {
                     for tile in range.first..range.end {
                         prop_assert_eq!(covered[tile as usize].replace(value), None);

@@ -25,9 +25,9 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// What a reader should be told about the file, each thing once.
 #[derive(Default)]
-pub(super) struct Warnings(Mutex<Vec<String>>);
+pub(super) struct ReportWarnings(Mutex<Vec<String>>);
 
-impl Warnings {
+impl ReportWarnings {
     const MOST: usize = 100;
 
     pub(super) fn add(&self, text: impl Into<String>) {
@@ -47,13 +47,13 @@ const INSTRUCTIONS_PER_LOOK: i32 = 10_000;
 
 /// Bounds the work of a query; shared with SQLite's progress handler.
 #[derive(Clone)]
-struct Budget {
+struct QueryBudget {
     left: Arc<AtomicU64>,
     full: u64,
     cancel: Arc<AtomicBool>,
 }
 
-impl Budget {
+impl QueryBudget {
     /// The smallest row takes about six bytes of file, and the most a scan does with a row is some
     /// hundred instructions.
     fn for_file(bytes: u64) -> Self {
@@ -73,35 +73,35 @@ impl Budget {
 }
 
 /// An open file and the plain tables in it.
-pub(super) struct Db {
+pub(super) struct ReportDatabase {
     connection: Mutex<Connection>,
     tables: BTreeMap<String, Vec<String>>,
     path: PathBuf,
     most_rows: u64,
-    budget: Budget,
+    budget: QueryBudget,
     /// Whether tables that were asked about hold anything.
     filled: Mutex<BTreeMap<String, bool>>,
-    pub(super) warnings: Arc<Warnings>,
+    pub(super) warnings: Arc<ReportWarnings>,
 }
 
 /// Which rows of which table to read. Columns the table does not have read as NULL.
 #[derive(Clone, Copy)]
-pub(super) struct Select<'a> {
+pub(super) struct SelectQuery<'a> {
     pub(super) table: &'a str,
     pub(super) columns: &'a [&'a str],
     /// `WHERE`, `ORDER BY` and `LIMIT`, over columns that are known to exist.
-    pub(super) rest: &'a str,
+    pub(super) clauses: &'a str,
     pub(super) params: &'a [i64],
 }
 
-impl<'a> Select<'a> {
+impl<'a> SelectQuery<'a> {
     /// All rows, in the order they lie in the file.
     pub(super) fn all(table: &'a str, columns: &'a [&'a str]) -> Self {
-        Self { table, columns, rest: "", params: &[] }
+        Self { table, columns, clauses: "", params: &[] }
     }
 
-    pub(super) fn rest(self, rest: &'a str) -> Self {
-        Self { rest, ..self }
+    pub(super) fn clauses(self, rest: &'a str) -> Self {
+        Self { clauses: rest, ..self }
     }
 
     pub(super) fn params(self, params: &'a [i64]) -> Self {
@@ -109,18 +109,18 @@ impl<'a> Select<'a> {
     }
 }
 
-impl Db {
+impl ReportDatabase {
     /// Takes over a connection that was opened read-only; `bytes` is the size of the file.
     pub(super) fn new(
         connection: Connection,
         path: &Path,
         bytes: u64,
         known: &[&str],
-        warnings: Arc<Warnings>,
+        warnings: Arc<ReportWarnings>,
     ) -> Result<Self, ReportError> {
-        let budget = Budget::for_file(bytes);
+        let budget = QueryBudget::for_file(bytes);
         let mut connection = connection;
-        guard(&mut connection, &budget)
+        harden_connection(&mut connection, &budget)
             .map_err(|e| ReportError::sqlite_reading(&e, "header", path))?;
         let tables = plain_tables(&connection, known)
             .map_err(|e| ReportError::sqlite_reading(&e, "list of tables", path))?;
@@ -167,7 +167,7 @@ impl Db {
             return known;
         }
         let mut any = false;
-        let found = self.read(Select::all(table, &[]).rest("LIMIT 1"), |_| {
+        let found = self.read(SelectQuery::all(table, &[]).clauses("LIMIT 1"), |_| {
             any = true;
             Ok(ControlFlow::Break(()))
         });
@@ -186,8 +186,8 @@ impl Db {
     /// method of this file may be called from `each`.
     pub(super) fn read(
         &self,
-        select: Select,
-        mut each: impl FnMut(&Cells) -> Result<ControlFlow<()>, ReportError>,
+        select: SelectQuery,
+        mut each: impl FnMut(&RowCells) -> Result<ControlFlow<()>, ReportError>,
     ) -> Result<(), ReportError> {
         let mut handed = 0;
         self.stream(select, |cells| {
@@ -207,8 +207,8 @@ impl Db {
     /// Like [`Db::read`], for callers that keep nothing of the rows.
     pub(super) fn stream(
         &self,
-        select: Select,
-        mut each: impl FnMut(&Cells) -> Result<ControlFlow<()>, ReportError>,
+        select: SelectQuery,
+        mut each: impl FnMut(&RowCells) -> Result<ControlFlow<()>, ReportError>,
     ) -> Result<(), ReportError> {
         let Some(columns) = self.tables.get(select.table) else { return Ok(()) };
         let sql = sql(&select, columns);
@@ -223,7 +223,7 @@ impl Db {
             if count > self.most_rows {
                 return Err(self.damage(select.table, "more rows than the file can hold"));
             }
-            let cells = Cells { row, select: &select, db: self, handed: Cell::new(0) };
+            let cells = RowCells { row, select: &select, db: self, handed: Cell::new(0) };
             if each(&cells)?.is_break() {
                 break;
             }
@@ -234,8 +234,8 @@ impl Db {
     /// All rows as a list.
     pub(super) fn list<T>(
         &self,
-        select: Select,
-        mut item: impl FnMut(&Cells) -> T,
+        select: SelectQuery,
+        mut item: impl FnMut(&RowCells) -> T,
     ) -> Result<Vec<T>, ReportError> {
         let mut items = Vec::new();
         self.read(select, |cells| {
@@ -248,8 +248,8 @@ impl Db {
     /// The first row, if there is one.
     pub(super) fn first<T>(
         &self,
-        select: Select,
-        mut item: impl FnMut(&Cells) -> T,
+        select: SelectQuery,
+        mut item: impl FnMut(&RowCells) -> T,
     ) -> Result<Option<T>, ReportError> {
         let mut found = None;
         self.read(select, |cells| {
@@ -295,14 +295,14 @@ impl Db {
     /// number of `right` is below the one before, `each` is told and the row of `left` is lost.
     pub(super) fn merge<T>(
         &self,
-        left: Select,
-        right: Select,
-        mut item: impl FnMut(&Cells) -> T,
-        mut each: impl FnMut(Option<&T>, &Cells) -> Result<(), ReportError>,
+        left: SelectQuery,
+        right: SelectQuery,
+        mut item: impl FnMut(&RowCells) -> T,
+        mut each: impl FnMut(Option<&T>, &RowCells) -> Result<(), ReportError>,
     ) -> Result<(), ReportError> {
         let connection = lock(&self.connection);
         self.budget.refill();
-        let prepare = |select: &Select| {
+        let prepare = |select: &SelectQuery| {
             let columns = self.tables.get(select.table).map_or(&[][..], Vec::as_slice);
             connection.prepare(&sql(select, columns)).map_err(|e| self.failure(&e, select.table))
         };
@@ -316,7 +316,7 @@ impl Db {
         let mut next_left = || -> Result<Option<(i64, T)>, ReportError> {
             let Some(rows) = &mut left_rows else { return Ok(None) };
             while let Some(row) = rows.next().map_err(|e| self.failure(&e, left.table))? {
-                let cells = Cells { row, select: &left, db: self, handed: Cell::new(0) };
+                let cells = RowCells { row, select: &left, db: self, handed: Cell::new(0) };
                 if let Some(number) = cells.int(0) {
                     return Ok(Some((number, item(&cells))));
                 }
@@ -328,7 +328,7 @@ impl Db {
         let mut current = next_left()?;
         let mut count = 0;
         while let Some(row) = right_rows.next().map_err(failed)? {
-            let cells = Cells { row, select: &right, db: self, handed: Cell::new(0) };
+            let cells = RowCells { row, select: &right, db: self, handed: Cell::new(0) };
             count += 1;
             if count > self.most_rows {
                 return Err(self.damage(right.table, "more rows than the file can hold"));
@@ -376,7 +376,7 @@ impl Db {
     }
 }
 
-fn sql(select: &Select, existing: &[String]) -> String {
+fn sql(select: &SelectQuery, existing: &[String]) -> String {
     let column = |name: &&str| {
         if *name == "rowid" || existing.iter().any(|e| e == name) {
             format!("\"{name}\"")
@@ -388,11 +388,11 @@ fn sql(select: &Select, existing: &[String]) -> String {
     if columns.is_empty() {
         columns.push("1".to_owned());
     }
-    format!("SELECT {} FROM \"{}\" {}", columns.join(", "), select.table, select.rest)
+    format!("SELECT {} FROM \"{}\" {}", columns.join(", "), select.table, select.clauses)
 }
 
 /// Settings for files nobody vouches for, as SQLite's own documentation advises.
-fn guard(connection: &mut Connection, budget: &Budget) -> rusqlite::Result<()> {
+fn harden_connection(connection: &mut Connection, budget: &QueryBudget) -> rusqlite::Result<()> {
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)?;
     connection.set_limit(Limit::SQLITE_LIMIT_SQL_LENGTH, 1 << 16)?;
     connection.set_limit(Limit::SQLITE_LIMIT_EXPR_DEPTH, 64)?;
@@ -444,19 +444,19 @@ fn integer(value: ValueRef) -> Option<i64> {
 }
 
 /// One row. Every getter gives `None` for NULL and, with a warning, for what cannot be meant.
-pub(super) struct Cells<'a> {
+pub(super) struct RowCells<'a> {
     row: &'a Row<'a>,
-    select: &'a Select<'a>,
-    db: &'a Db,
+    select: &'a SelectQuery<'a>,
+    db: &'a ReportDatabase,
     handed: Cell<usize>,
 }
 
-impl Cells<'_> {
+impl RowCells<'_> {
     fn value(&self, column: usize) -> ValueRef<'_> {
         self.row.get_ref(column).unwrap_or(ValueRef::Null)
     }
 
-    fn odd<T>(&self, column: usize) -> Option<T> {
+    fn reject_value<T>(&self, column: usize) -> Option<T> {
         let (table, column) = (self.select.table, self.select.columns[column]);
         self.db
             .warnings
@@ -468,7 +468,7 @@ impl Cells<'_> {
     pub(super) fn int(&self, column: usize) -> Option<i64> {
         match self.value(column) {
             ValueRef::Null => None,
-            value => integer(value).or_else(|| self.odd(column)),
+            value => integer(value).or_else(|| self.reject_value(column)),
         }
     }
 
@@ -476,7 +476,7 @@ impl Cells<'_> {
     pub(super) fn count(&self, column: usize, most: u64) -> Option<u64> {
         let value = self.int(column)?;
         let value = u64::try_from(value).ok().filter(|value| *value <= most);
-        value.or_else(|| self.odd(column))
+        value.or_else(|| self.reject_value(column))
     }
 
     /// An id or another small number.
@@ -490,7 +490,7 @@ impl Cells<'_> {
             ValueRef::Null => None,
             ValueRef::Real(value) if value.is_finite() => Some(value),
             ValueRef::Integer(value) => Some(value as f64),
-            _ => self.odd(column),
+            _ => self.reject_value(column),
         }
     }
 
@@ -510,13 +510,13 @@ impl Cells<'_> {
             ValueRef::Text(bytes) => {
                 let cut = &bytes[..bytes.len().min(most)];
                 if cut.len() < bytes.len() {
-                    self.odd::<()>(column);
+                    self.reject_value::<()>(column);
                 }
                 self.handed.set(self.handed.get() + cut.len());
                 Some(String::from_utf8_lossy(cut).into_owned())
             }
             ValueRef::Integer(value) => Some(value.to_string()),
-            _ => self.odd(column),
+            _ => self.reject_value(column),
         }
     }
 
@@ -525,7 +525,7 @@ impl Cells<'_> {
         match self.value(column) {
             ValueRef::Blob(bytes) => Some(bytes),
             ValueRef::Null => None,
-            _ => self.odd(column),
+            _ => self.reject_value(column),
         }
     }
 }

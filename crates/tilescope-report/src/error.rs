@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 pub enum ReportError {
     /// Nothing at that path.
     #[error("no such file or directory: {}", path.display())]
-    Missing {
+    NotFound {
         /// What was asked for.
         path: PathBuf,
     },
     /// A directory, but not one of a report.
     #[error("no profile.pop in this directory ({found}): {}", path.display())]
-    NoReport {
+    NoReportInDirectory {
         /// What is there instead, in words.
         found: String,
         /// The directory.
@@ -70,13 +70,13 @@ pub enum ReportError {
     },
     /// No space is left for the report.
     #[error("no space left to write the report: {}", path.display())]
-    Full {
+    DiskFull {
         /// The unfinished file.
         path: PathBuf,
     },
     /// The writer was given something that is not a report: a bug of its caller.
     #[error("cannot be written as a report, {problem}")]
-    Refused {
+    InvalidInput {
         /// Which value of which item, and what it should be.
         problem: String,
     },
@@ -87,8 +87,8 @@ pub enum ReportError {
 
 impl ReportError {
     /// A refusal by the writer.
-    pub(super) fn refused(problem: impl Into<String>) -> Self {
-        Self::Refused { problem: problem.into() }
+    pub(super) fn invalid_input(problem: impl Into<String>) -> Self {
+        Self::InvalidInput { problem: problem.into() }
     }
 
     /// Damage found while reading `path`.
@@ -99,7 +99,7 @@ impl ReportError {
     /// The system's answer to reading `path`.
     pub(super) fn reading(source: io::Error, path: &Path) -> Self {
         match source.kind() {
-            io::ErrorKind::NotFound => Self::Missing { path: path.to_owned() },
+            io::ErrorKind::NotFound => Self::NotFound { path: path.to_owned() },
             _ => Self::Read { source, path: path.to_owned() },
         }
     }
@@ -108,7 +108,7 @@ impl ReportError {
     pub(super) fn writing(source: &io::Error, path: &Path) -> Self {
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                Self::Full { path: path.to_owned() }
+                Self::DiskFull { path: path.to_owned() }
             }
             _ => Self::Write { problem: source.to_string(), path: path.to_owned() },
         }
@@ -117,7 +117,7 @@ impl ReportError {
     /// SQLite's answer to writing `path`.
     pub(super) fn sqlite_writing(source: &rusqlite::Error, path: &Path) -> Self {
         match source.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::DiskFull) => Self::Full { path: path.to_owned() },
+            Some(rusqlite::ErrorCode::DiskFull) => Self::DiskFull { path: path.to_owned() },
             _ => Self::Write { problem: source.to_string(), path: path.to_owned() },
         }
     }

@@ -30,7 +30,7 @@ pub(super) fn locate(path: &Path) -> Result<PathBuf, ReportError> {
         (None, 1..=5) => format!("it holds {}", names.join(", ")),
         (None, count) => format!("it holds {} and {} more", names[..4].join(", "), count - 4),
     };
-    Err(ReportError::NoReport { found, path: path.to_owned() })
+    Err(ReportError::NoReportInDirectory { found, path: path.to_owned() })
 }
 
 fn entry_name(entry: &fs::DirEntry) -> String {
@@ -41,7 +41,7 @@ fn entry_name(entry: &fs::DirEntry) -> String {
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
 /// First bytes of files people mistake for reports.
-const OTHERS: [(&[u8], &str); 12] = [
+const OTHER_FILE_SIGNATURES: [(&[u8], &str); 12] = [
     (b"\xff\xd8\xff", "this is a JPEG picture"),
     (b"\x89PNG", "this is a PNG picture"),
     (b"GIF8", "this is a GIF picture"),
@@ -73,7 +73,7 @@ pub(super) fn check(path: &Path) -> Result<u64, ReportError> {
         return not("this file is empty");
     }
     if !head.starts_with(MAGIC) {
-        let known = OTHERS.iter().find(|(first, _)| head.starts_with(first));
+        let known = OTHER_FILE_SIGNATURES.iter().find(|(first, _)| head.starts_with(first));
         return not(known.map_or("this is no SQLite file", |(_, what)| what));
     }
     if head.len() < 100 {
@@ -81,7 +81,7 @@ pub(super) fn check(path: &Path) -> Result<u64, ReportError> {
     }
     let expected = promised_size(&head);
     // While a write-ahead log lies beside it, the file itself may lag behind.
-    if size < expected && !has_content(&beside(path, "-wal")) {
+    if size < expected && !has_content(&with_suffix(path, "-wal")) {
         return Err(ReportError::Truncated { size, expected, path: path.to_owned() });
     }
     Ok(size)
@@ -99,7 +99,7 @@ fn promised_size(head: &[u8]) -> u64 {
 }
 
 /// `path` with something appended to its file name.
-pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
@@ -116,7 +116,7 @@ pub(super) fn connect(path: &Path) -> Result<(Connection, Option<String>), Repor
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_URI
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    if has_content(&beside(path, "-wal")) && cfg!(unix) {
+    if has_content(&with_suffix(path, "-wal")) && cfg!(unix) {
         // Without locks and alone, SQLite keeps the log's index in memory: no file is touched.
         let uri = uri(path, "mode=ro&vfs=unix-none");
         let connection = Connection::open_with_flags(uri, flags).map_err(failed)?;
@@ -126,7 +126,7 @@ pub(super) fn connect(path: &Path) -> Result<(Connection, Option<String>), Repor
     }
     let connection =
         Connection::open_with_flags(uri(path, "immutable=1"), flags).map_err(failed)?;
-    let journal = has_content(&beside(path, "-journal"));
+    let journal = has_content(&with_suffix(path, "-journal"));
     let warning = "a journal lies beside the file: it was not closed properly, parts may be wrong";
     Ok((connection, journal.then(|| warning.to_owned())))
 }

@@ -1,6 +1,6 @@
 //! Rows into tables, with values checked on the way.
 
-use crate::comb::Comb;
+use crate::comb::StridedTileRuns;
 use crate::error::ReportError;
 use crate::schema;
 use rusqlite::{CachedStatement, Connection, Params};
@@ -9,22 +9,22 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 /// Where rows go.
-pub(super) struct Rows<'a> {
+pub(super) struct RowWriter<'a> {
     pub(super) connection: &'a Connection,
     pub(super) path: &'a Path,
 }
 
-impl Rows<'_> {
+impl RowWriter<'_> {
     /// Inserts a row of all columns.
     pub(super) fn insert(&self, table: &str, row: impl Params) -> Result<(), ReportError> {
         self.table(table)?.insert(row)
     }
 
     /// A table that many rows go into.
-    pub(super) fn table(&self, name: &str) -> Result<Table<'_>, ReportError> {
+    pub(super) fn table(&self, name: &str) -> Result<TableInserter<'_>, ReportError> {
         let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.path);
         let statement = self.connection.prepare_cached(insert_into(name)).map_err(failed)?;
-        Ok(Table { statement, path: self.path })
+        Ok(TableInserter { statement, path: self.path })
     }
 
     /// Executes statements without parameters.
@@ -35,12 +35,12 @@ impl Rows<'_> {
 }
 
 /// Where rows of one table go: what inserts them is looked up once.
-pub(super) struct Table<'a> {
+pub(super) struct TableInserter<'a> {
     statement: CachedStatement<'a>,
     path: &'a Path,
 }
 
-impl Table<'_> {
+impl TableInserter<'_> {
     /// Inserts a row of all columns.
     pub(super) fn insert(&mut self, row: impl Params) -> Result<(), ReportError> {
         let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.path);
@@ -59,13 +59,13 @@ fn insert_into(table: &str) -> &'static str {
 ///
 /// Inlined: seven numbers of every executed step pass here.
 #[inline]
-pub(super) fn fit(
+pub(super) fn checked_i64(
     value: u64,
     most: u64,
     what: impl FnOnce() -> String,
 ) -> Result<i64, ReportError> {
     if value > most {
-        return Err(ReportError::refused(format!("{} is {value}, above {most}", what())));
+        return Err(ReportError::invalid_input(format!("{} is {value}, above {most}", what())));
     }
     Ok(value as i64)
 }
@@ -77,21 +77,21 @@ pub(super) fn resolve(
     what: impl FnOnce() -> String,
 ) -> Result<u32, ReportError> {
     if id as usize >= count {
-        return Err(ReportError::refused(format!("{} is {id}, but there are {count}", what())));
+        return Err(ReportError::invalid_input(format!("{} is {id}, but there are {count}", what())));
     }
     Ok(id)
 }
 
 /// Refuses tiles that the replica does not have.
-pub(super) fn on_replica(
-    tiles: &Comb,
+pub(super) fn check_tiles_exist(
+    tiles: &StridedTileRuns,
     count: u32,
     what: impl FnOnce() -> String,
 ) -> Result<(), ReportError> {
-    let (first, end) = (tiles.first, tiles.end_of_all());
+    let (first, end) = (tiles.first, tiles.last_run_end());
     if first >= end || end > count {
         let what = what();
-        return Err(ReportError::refused(format!(
+        return Err(ReportError::invalid_input(format!(
             "{what} lies on tiles {first}..{end} of a replica of {count}"
         )));
     }

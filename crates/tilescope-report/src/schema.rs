@@ -25,7 +25,7 @@ pub(crate) const fn user_version(format: (i32, i32)) -> i32 {
 }
 
 /// A column of a table.
-pub(crate) struct Column {
+pub(crate) struct SchemaColumn {
     /// Its name.
     pub name: &'static str,
     /// Its type and constraints in SQL.
@@ -35,13 +35,13 @@ pub(crate) struct Column {
 }
 
 /// A table of a report.
-pub(crate) struct Table {
+pub(crate) struct SchemaTable {
     /// Its name.
     pub name: &'static str,
     /// What a row is.
     pub about: &'static str,
     /// Its columns in order.
-    pub columns: &'static [Column],
+    pub columns: &'static [SchemaColumn],
     /// Primary key over several columns, by which rows are then stored; empty if none.
     pub key: &'static str,
 }
@@ -52,27 +52,27 @@ const TEXT: &str = "TEXT";
 const BLOB: &str = "BLOB";
 const KEY: &str = "INTEGER PRIMARY KEY";
 
-const fn col(name: &'static str, declaration: &'static str, about: &'static str) -> Column {
-    Column { name, declaration, about }
+const fn col(name: &'static str, declaration: &'static str, about: &'static str) -> SchemaColumn {
+    SchemaColumn { name, declaration, about }
 }
 
 const fn table(
     name: &'static str,
     about: &'static str,
-    columns: &'static [Column],
+    columns: &'static [SchemaColumn],
     key: &'static str,
-) -> Table {
-    Table { name, about, columns, key }
+) -> SchemaTable {
+    SchemaTable { name, about, columns, key }
 }
 
-const FIRST_TILE: Column = col("first_tile", INT, "first tile of the run");
-const END_TILE: Column = col("end_tile", INT, "first tile after the run");
-const EVERY: Column =
+const FIRST_TILE: SchemaColumn = col("first_tile", INT, "first tile of the run");
+const END_TILE: SchemaColumn = col("end_tile", INT, "first tile after the run");
+const EVERY: SchemaColumn =
     col("every", INT, "tiles from one equal run to the next; its length if alone");
-const TIMES: Column = col("times", INT, "number of equal runs");
+const TIMES: SchemaColumn = col("times", INT, "number of equal runs");
 
 /// All tables, in the order they are created.
-pub(crate) const TABLES: &[Table] = &[
+pub(crate) const TABLES: &[SchemaTable] = &[
     table(
         "meta",
         "a fact about the file",
@@ -527,11 +527,11 @@ fn sentence(about: &str) -> String {
 }
 
 /// The table named `name`.
-pub(crate) fn find(name: &str) -> Option<&'static Table> {
+pub(crate) fn find(name: &str) -> Option<&'static SchemaTable> {
     TABLES.iter().find(|table| table.name == name)
 }
 
-impl Table {
+impl SchemaTable {
     /// The statement that creates it.
     pub(crate) fn create(&self) -> String {
         let mut parts: Vec<String> =

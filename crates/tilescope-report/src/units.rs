@@ -7,7 +7,7 @@
 
 mod moment;
 
-pub use moment::moment;
+pub use moment::format_timestamp;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::hash::{Hash, Hasher};

@@ -4,7 +4,7 @@ use super::compile::{self, CompileError};
 use super::run::{self, StepSink};
 use super::spec::Spec;
 use std::path::{Path, PathBuf};
-use tilescope_report::{Mark, Recorder, ReportError, ReportMeta, ReportWriter, Step, StepLayout};
+use tilescope_report::{TraceMark, Recorder, ReportError, ReportMeta, ReportWriter, ExecutionStep, StepLayout};
 
 /// Why a simulation left no report.
 #[derive(Debug, thiserror::Error)]
@@ -60,11 +60,11 @@ struct RecorderSink<'a> {
 impl StepSink for RecorderSink<'_> {
     type Error = ReportError;
 
-    fn step(&mut self, step: &Step) -> Result<(), ReportError> {
+    fn step(&mut self, step: &ExecutionStep) -> Result<(), ReportError> {
         self.recorder.step(step)
     }
 
-    fn mark(&mut self, mark: &Mark) -> Result<(), ReportError> {
+    fn mark(&mut self, mark: &TraceMark) -> Result<(), ReportError> {
         self.recorder.mark(mark)
     }
 

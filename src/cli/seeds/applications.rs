@@ -1,15 +1,15 @@
 //! Figures of whole applications: bytes of code and rates that Graphcore published.
 
-use super::figures::{Figure, GUIDE, Kind, Tolerance, figure, first, of_kind};
-use super::measure::{Program, Simulated, program};
-use tilescope_report::Category;
+use super::figures::{PublishedFigure, MEMORY_GUIDE, PublishedFigureKind, FigureTolerance, figure, first, with_kind};
+use super::measure::{SpecWithOverrides, SimulatedProgram, program};
+use tilescope_report::MemoryCategory;
 
 /// Graphcore's performance results (Bow Pod16) and its ResNet-50 inference benchmark (C600).
 const RATES: &str = "published rates";
 
 /// The table's host code is the same for 1 and 4 replicas, so nothing was split over them. Code does
 /// not depend on the number of micro-batches.
-const CODE_1: Program = program(
+const CODE_1: SpecWithOverrides = program(
     "bert_large_pod16",
     &[
         "options.replication_factor=1",
@@ -17,7 +17,7 @@ const CODE_1: Program = program(
         "options.location.optimizer_state.replicated_tensor_sharding=false",
     ],
 );
-const CODE_4: Program = program(
+const CODE_4: SpecWithOverrides = program(
     "bert_large_pod16",
     &[
         "options.gradient_accumulation=32",
@@ -25,96 +25,96 @@ const CODE_4: Program = program(
     ],
 );
 
-fn code_ratio(runs: &[&Simulated], category: Category) -> Option<f64> {
+fn code_ratio(runs: &[&SimulatedProgram], category: MemoryCategory) -> Option<f64> {
     let [one, many] = runs else { return None };
     Some(many.category_bytes(category) / one.category_bytes(category))
 }
 
 /// Whether a published BERT rate counts packs or sequences is not said. Only sequences are
 /// consistent over both phases: they are compared, packs are printed beside them.
-pub(super) const APPLICATIONS: &[Figure] = &[
+pub(super) const APPLICATIONS: &[PublishedFigure] = &[
     figure(
         "code_control_1",
-        GUIDE,
+        MEMORY_GUIDE,
         "BERT-Large, control code, 1 replica",
         91_668_904.0,
-        Tolerance::Relative(0.25),
+        FigureTolerance::Relative(0.25),
         &[CODE_1],
-        |runs| first(runs, |run| Some(run.category_bytes(Category::ControlCode))),
+        |runs| first(runs, |run| Some(run.category_bytes(MemoryCategory::ControlCode))),
     ),
     figure(
         "code_internal_1",
-        GUIDE,
+        MEMORY_GUIDE,
         "BERT-Large, internal exchange code, 1 replica",
         108_270_156.0,
-        Tolerance::Relative(0.25),
+        FigureTolerance::Relative(0.25),
         &[CODE_1],
-        |runs| first(runs, |run| Some(run.category_bytes(Category::InternalExchangeCode))),
+        |runs| first(runs, |run| Some(run.category_bytes(MemoryCategory::InternalExchangeCode))),
     ),
-    of_kind(
-        Kind::Fitted,
+    with_kind(
+        PublishedFigureKind::Fitted,
         figure(
             "code_host_1",
-            GUIDE,
+            MEMORY_GUIDE,
             "BERT-Large, host exchange code, 1 replica",
             66_044_276.0,
-            Tolerance::Relative(0.25),
+            FigureTolerance::Relative(0.25),
             &[CODE_1],
-            |runs| first(runs, |run| Some(run.category_bytes(Category::HostExchangeCode))),
+            |runs| first(runs, |run| Some(run.category_bytes(MemoryCategory::HostExchangeCode))),
         ),
     ),
     figure(
         "code_global_1",
-        GUIDE,
+        MEMORY_GUIDE,
         "BERT-Large, global exchange code, 1 replica",
         1_035_988.0,
-        Tolerance::Relative(0.25),
+        FigureTolerance::Relative(0.25),
         &[CODE_1],
-        |runs| first(runs, |run| Some(run.category_bytes(Category::GlobalExchangeCode))),
+        |runs| first(runs, |run| Some(run.category_bytes(MemoryCategory::GlobalExchangeCode))),
     ),
-    of_kind(
-        Kind::Fitted,
+    with_kind(
+        PublishedFigureKind::Fitted,
         figure(
             "code_control_ratio",
-            GUIDE,
+            MEMORY_GUIDE,
             "The same, control code, 4 replicas to 1",
             1.277,
-            Tolerance::Relative(0.15),
+            FigureTolerance::Relative(0.15),
             &[CODE_1, CODE_4],
-            |runs| code_ratio(runs, Category::ControlCode),
+            |runs| code_ratio(runs, MemoryCategory::ControlCode),
         ),
     ),
-    of_kind(
-        Kind::Fitted,
+    with_kind(
+        PublishedFigureKind::Fitted,
         figure(
             "code_internal_ratio",
-            GUIDE,
+            MEMORY_GUIDE,
             "The same, internal exchange code, 4 replicas to 1",
             1.169,
-            Tolerance::Relative(0.15),
+            FigureTolerance::Relative(0.15),
             &[CODE_1, CODE_4],
-            |runs| code_ratio(runs, Category::InternalExchangeCode),
+            |runs| code_ratio(runs, MemoryCategory::InternalExchangeCode),
         ),
     ),
     figure(
         "code_host_ratio",
-        GUIDE,
+        MEMORY_GUIDE,
         "The same, host exchange code, 4 replicas to 1",
         1.002,
-        Tolerance::Relative(0.15),
+        FigureTolerance::Relative(0.15),
         &[CODE_1, CODE_4],
-        |runs| code_ratio(runs, Category::HostExchangeCode),
+        |runs| code_ratio(runs, MemoryCategory::HostExchangeCode),
     ),
-    of_kind(
-        Kind::Fitted,
+    with_kind(
+        PublishedFigureKind::Fitted,
         figure(
             "code_global_ratio",
-            GUIDE,
+            MEMORY_GUIDE,
             "The same, global exchange code, 4 replicas to 1",
             4.496,
-            Tolerance::Relative(0.15),
+            FigureTolerance::Relative(0.15),
             &[CODE_1, CODE_4],
-            |runs| code_ratio(runs, Category::GlobalExchangeCode),
+            |runs| code_ratio(runs, MemoryCategory::GlobalExchangeCode),
         ),
     ),
     figure(
@@ -122,7 +122,7 @@ pub(super) const APPLICATIONS: &[Figure] = &[
         RATES,
         "BERT-Large phase 1, PyTorch, sequences per second",
         5_600.0,
-        Tolerance::Relative(0.2),
+        FigureTolerance::Relative(0.2),
         &[program("bert_large_pod16", &[])],
         |runs| first(runs, |run| run.sequences()),
     ),
@@ -131,7 +131,7 @@ pub(super) const APPLICATIONS: &[Figure] = &[
         RATES,
         "The same, packs per second",
         5_600.0,
-        Tolerance::None,
+        FigureTolerance::None,
         &[program("bert_large_pod16", &[])],
         |runs| first(runs, |run| run.throughput()),
     ),
@@ -140,7 +140,7 @@ pub(super) const APPLICATIONS: &[Figure] = &[
         RATES,
         "BERT-Large phase 1, PopART, sequences per second",
         6_044.0,
-        Tolerance::Relative(0.2),
+        FigureTolerance::Relative(0.2),
         &[program("bert_large_pod16", &[])],
         |runs| first(runs, |run| run.sequences()),
     ),
@@ -149,7 +149,7 @@ pub(super) const APPLICATIONS: &[Figure] = &[
         RATES,
         "The same, packs per second",
         6_044.0,
-        Tolerance::None,
+        FigureTolerance::None,
         &[program("bert_large_pod16", &[])],
         |runs| first(runs, |run| run.throughput()),
     ),
@@ -158,7 +158,7 @@ pub(super) const APPLICATIONS: &[Figure] = &[
         RATES,
         "BERT-Large phase 2, PopART, sequences per second",
         2_126.0,
-        Tolerance::Relative(0.2),
+        FigureTolerance::Relative(0.2),
         &[program("bert_large_seq512_pod16", &[])],
         |runs| first(runs, |run| run.sequences()),
     ),
@@ -167,7 +167,7 @@ pub(super) const APPLICATIONS: &[Figure] = &[
         RATES,
         "The same, packs per second",
         2_126.0,
-        Tolerance::None,
+        FigureTolerance::None,
         &[program("bert_large_seq512_pod16", &[])],
         |runs| first(runs, |run| run.throughput()),
     ),
@@ -176,7 +176,7 @@ pub(super) const APPLICATIONS: &[Figure] = &[
         RATES,
         "BERT-Base phase 1, PyTorch, sequences per second",
         15_911.0,
-        Tolerance::Relative(0.2),
+        FigureTolerance::Relative(0.2),
         &[program("bert_base_pod16", &[])],
         |runs| first(runs, |run| run.sequences()),
     ),
@@ -185,7 +185,7 @@ pub(super) const APPLICATIONS: &[Figure] = &[
         RATES,
         "The same, packs per second",
         15_911.0,
-        Tolerance::None,
+        FigureTolerance::None,
         &[program("bert_base_pod16", &[])],
         |runs| first(runs, |run| run.throughput()),
     ),
@@ -194,7 +194,7 @@ pub(super) const APPLICATIONS: &[Figure] = &[
         RATES,
         "ResNet-50 training, images per second",
         42_029.0,
-        Tolerance::Relative(0.2),
+        FigureTolerance::Relative(0.2),
         &[program("resnet50_pod16", &[])],
         |runs| first(runs, |run| run.throughput()),
     ),
@@ -203,7 +203,7 @@ pub(super) const APPLICATIONS: &[Figure] = &[
         RATES,
         "ResNet-50 inference, batch 1",
         3_653.0,
-        Tolerance::Relative(0.2),
+        FigureTolerance::Relative(0.2),
         &[program("resnet50_inference_c600", &["model.batch_size=1"])],
         |runs| first(runs, |run| run.throughput()),
     ),
@@ -212,7 +212,7 @@ pub(super) const APPLICATIONS: &[Figure] = &[
         RATES,
         "ResNet-50 inference, batch 32",
         14_240.0,
-        Tolerance::Relative(0.2),
+        FigureTolerance::Relative(0.2),
         &[program("resnet50_inference_c600", &[])],
         |runs| first(runs, |run| run.throughput()),
     ),

@@ -1,11 +1,11 @@
 //! The figures: what was published, how close the simulation claims to come, and how to measure it.
 
-use super::measure::{Program, Simulated, program};
+use super::measure::{SpecWithOverrides, SimulatedProgram, program};
 use tilescope_report::units::grouped;
 
 /// What a figure says about the simulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PublishedFigureKind {
     /// Nothing was fitted on it.
     Predicted,
     /// A constant or a key of the spec was fitted on it: it proves nothing.
@@ -14,7 +14,7 @@ pub(super) enum Kind {
     Input,
 }
 
-impl Kind {
+impl PublishedFigureKind {
     /// Word for tables and scripts.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -27,7 +27,7 @@ impl Kind {
 
 /// How close the simulation claims to come.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Tolerance {
+pub(super) enum FigureTolerance {
     /// Within this relative error.
     Relative(f64),
     /// Equal.
@@ -41,38 +41,38 @@ pub(super) enum Tolerance {
 }
 
 /// A published figure.
-pub(super) struct Figure {
+pub(super) struct PublishedFigure {
     /// Name for scripts.
     pub id: &'static str,
     /// Text it comes from.
-    pub seed: &'static str,
+    pub publication: &'static str,
     /// What it is.
     pub what: &'static str,
     /// As published.
     pub published: f64,
     /// How close the simulation claims to come.
-    pub tolerance: Tolerance,
+    pub tolerance: FigureTolerance,
     /// What was done with it.
-    pub kind: Kind,
+    pub kind: PublishedFigureKind,
     /// Programs it is measured on.
-    pub programs: &'static [Program],
+    pub programs: &'static [SpecWithOverrides],
     /// The measurement; `None` where the programs do not show it.
-    pub measure: fn(&[&Simulated]) -> Option<f64>,
+    pub measure: fn(&[&SimulatedProgram]) -> Option<f64>,
 }
 
-pub(super) const GUIDE: &str = "memory guide";
+pub(super) const MEMORY_GUIDE: &str = "memory guide";
 const PIPELINE: &str = "pipelining";
 
 const LOADING: &str = "data loading";
 
-const DATA: Program = program("data_loading", &[]);
-const DATA_4: Program = program("data_loading", &["options.replication_factor=4"]);
-const SYNTHETIC: Program = program("data_loading", &["options.host.loader=synthetic"]);
-const SYNTHETIC_4: Program =
+const DATA: SpecWithOverrides = program("data_loading", &[]);
+const DATA_4: SpecWithOverrides = program("data_loading", &["options.replication_factor=4"]);
+const SYNTHETIC: SpecWithOverrides = program("data_loading", &["options.host.loader=synthetic"]);
+const SYNTHETIC_4: SpecWithOverrides =
     program("data_loading", &["options.host.loader=synthetic", "options.replication_factor=4"]);
 
-const MNIST: Program = program("mnist_pipeline", &[]);
-const MNIST_LOADED: Program = program(
+const MNIST: SpecWithOverrides = program("mnist_pipeline", &[]);
+const MNIST_LOADED: SpecWithOverrides = program(
     "mnist_pipeline",
     &[
         "options.host.loader=async",
@@ -80,8 +80,8 @@ const MNIST_LOADED: Program = program(
         "options.host.seconds_per_sample=266e-6",
     ],
 );
-const GUIDE_PIPELINE: Program = program("mnist_pipeline", &["options.stash_convention=seed"]);
-const GUIDE_INTERLEAVED: Program = program(
+const GUIDE_PIPELINE: SpecWithOverrides = program("mnist_pipeline", &["options.stash_convention=seed"]);
+const GUIDE_INTERLEAVED: SpecWithOverrides = program(
     "mnist_pipeline",
     &["options.stash_convention=seed", "options.pipeline_schedule=interleaved"],
 );
@@ -100,30 +100,30 @@ pub(super) const fn figure(
     seed: &'static str,
     what: &'static str,
     published: f64,
-    tolerance: Tolerance,
-    programs: &'static [Program],
-    measure: fn(&[&Simulated]) -> Option<f64>,
-) -> Figure {
-    Figure { id, seed, what, published, tolerance, kind: Kind::Predicted, programs, measure }
+    tolerance: FigureTolerance,
+    programs: &'static [SpecWithOverrides],
+    measure: fn(&[&SimulatedProgram]) -> Option<f64>,
+) -> PublishedFigure {
+    PublishedFigure { id, publication: seed, what, published, tolerance, kind: PublishedFigureKind::Predicted, programs, measure }
 }
 
-pub(super) const fn of_kind(kind: Kind, figure: Figure) -> Figure {
-    Figure { kind, ..figure }
+pub(super) const fn with_kind(kind: PublishedFigureKind, figure: PublishedFigure) -> PublishedFigure {
+    PublishedFigure { kind, ..figure }
 }
 
 pub(super) fn first<T>(
-    runs: &[&Simulated],
-    measure: impl Fn(&Simulated) -> Option<T>,
+    runs: &[&SimulatedProgram],
+    measure: impl Fn(&SimulatedProgram) -> Option<T>,
 ) -> Option<T> {
     measure(runs.first()?)
 }
 
-fn fifo(runs: &[&Simulated], stage: u32) -> Option<f64> {
+fn fifo(runs: &[&SimulatedProgram], stage: u32) -> Option<f64> {
     first(runs, |run| run.fifo_depth(stage))
 }
 
 /// Constants and keys that were fitted on figures of this list.
-pub(super) const FITTED: [&str; 8] = [
+pub(super) const FITTED_CONSTANTS: [&str; 8] = [
     "host exchange code of a packet (BERT-Large, host exchange code, 1 replica)",
     "code of a collective and its steps (BERT-Large, 4 replicas to 1)",
     "time of a stream handshake (MNIST, cycles per weight update)",
@@ -135,15 +135,15 @@ pub(super) const FITTED: [&str; 8] = [
 ];
 
 /// Figures as the texts print them, text by text.
-pub(super) const FIGURES: &[Figure] = &[
-    of_kind(
-        Kind::Fitted,
+pub(super) const FIGURES: &[PublishedFigure] = &[
+    with_kind(
+        PublishedFigureKind::Fitted,
         figure(
             "mnist_update_cycles",
             PIPELINE,
             "MNIST, cycles per weight update",
             1_211_970.0,
-            Tolerance::Relative(0.25),
+            FigureTolerance::Relative(0.25),
             &[MNIST],
             |runs| first(runs, |run| run.iteration_cycles()),
         ),
@@ -153,7 +153,7 @@ pub(super) const FIGURES: &[Figure] = &[
         PIPELINE,
         "MNIST, KiB to IPU 3 per update",
         640.0,
-        Tolerance::Exact,
+        FigureTolerance::Exact,
         &[MNIST],
         |runs| first(runs, |run| Some(run.linked(3).0 / KIB)),
     ),
@@ -162,7 +162,7 @@ pub(super) const FIGURES: &[Figure] = &[
         PIPELINE,
         "MNIST, KiB from IPU 3 per update",
         640.0,
-        Tolerance::Exact,
+        FigureTolerance::Exact,
         &[MNIST],
         |runs| first(runs, |run| Some(run.linked(3).1 / KIB)),
     ),
@@ -171,7 +171,7 @@ pub(super) const FIGURES: &[Figure] = &[
         PIPELINE,
         "MNIST, MiB from IPU 2 per update, as printed",
         1.4,
-        Tolerance::Exact,
+        FigureTolerance::Exact,
         &[MNIST],
         // The picture prints one decimal.
         |runs| first(runs, |run| Some((run.linked(2).1 / MIB * 10.0).round() / 10.0)),
@@ -181,7 +181,7 @@ pub(super) const FIGURES: &[Figure] = &[
         PIPELINE,
         "MNIST, MiB to IPU 2 per update",
         1.8,
-        Tolerance::Relative(0.25),
+        FigureTolerance::Relative(0.25),
         &[MNIST],
         |runs| first(runs, |run| Some(run.linked(2).0 / MIB)),
     ),
@@ -190,7 +190,7 @@ pub(super) const FIGURES: &[Figure] = &[
         PIPELINE,
         "MNIST, MiB to IPU 1 per update",
         5.0,
-        Tolerance::Relative(0.25),
+        FigureTolerance::Relative(0.25),
         &[MNIST],
         |runs| first(runs, |run| Some(run.linked(1).0 / MIB)),
     ),
@@ -199,7 +199,7 @@ pub(super) const FIGURES: &[Figure] = &[
         PIPELINE,
         "MNIST, MiB from IPU 1 per update",
         5.3,
-        Tolerance::Relative(0.25),
+        FigureTolerance::Relative(0.25),
         &[MNIST],
         |runs| first(runs, |run| Some(run.linked(1).1 / MIB)),
     ),
@@ -208,7 +208,7 @@ pub(super) const FIGURES: &[Figure] = &[
         PIPELINE,
         "MNIST, MiB to IPU 0 per update",
         4.1,
-        Tolerance::Relative(0.25),
+        FigureTolerance::Relative(0.25),
         &[MNIST],
         |runs| first(runs, |run| Some(run.linked(0).0 / MIB)),
     ),
@@ -217,18 +217,18 @@ pub(super) const FIGURES: &[Figure] = &[
         PIPELINE,
         "MNIST, MiB from IPU 0 per update",
         4.2,
-        Tolerance::Relative(0.25),
+        FigureTolerance::Relative(0.25),
         &[MNIST],
         |runs| first(runs, |run| Some(run.linked(0).1 / MIB)),
     ),
-    of_kind(
-        Kind::Input,
+    with_kind(
+        PublishedFigureKind::Input,
         figure(
             "mnist_calls_per_second",
             PIPELINE,
             "MNIST, host calls per second (the loader's time is put in)",
             15.04,
-            Tolerance::None,
+            FigureTolerance::None,
             &[MNIST_LOADED],
             |runs| first(runs, |run| Some(1.0 / run.seconds())),
         ),
@@ -238,7 +238,7 @@ pub(super) const FIGURES: &[Figure] = &[
         PIPELINE,
         "MNIST, samples per call",
         4_000.0,
-        Tolerance::Exact,
+        FigureTolerance::Exact,
         &[MNIST],
         |runs| first(runs, |run| run.samples()),
     ),
@@ -247,100 +247,100 @@ pub(super) const FIGURES: &[Figure] = &[
         PIPELINE,
         "First slot with all IPUs busy, 4 stages (2N+1)",
         9.0,
-        Tolerance::Exact,
+        FigureTolerance::Exact,
         &[GUIDE_PIPELINE],
         |runs| first(runs, |run| run.first_full_slot()),
     ),
     figure(
         "fifo_grouped_0",
-        GUIDE,
+        MEMORY_GUIDE,
         "FIFO of stage 0, grouped, 4 stages",
         9.0,
-        Tolerance::Exact,
+        FigureTolerance::Exact,
         &[GUIDE_PIPELINE],
         |runs| fifo(runs, 0),
     ),
     figure(
         "fifo_grouped_1",
-        GUIDE,
+        MEMORY_GUIDE,
         "FIFO of stage 1, grouped, 4 stages",
         7.0,
-        Tolerance::Exact,
+        FigureTolerance::Exact,
         &[GUIDE_PIPELINE],
         |runs| fifo(runs, 1),
     ),
     figure(
         "fifo_grouped_2",
-        GUIDE,
+        MEMORY_GUIDE,
         "FIFO of stage 2, grouped, 4 stages",
         5.0,
-        Tolerance::Exact,
+        FigureTolerance::Exact,
         &[GUIDE_PIPELINE],
         |runs| fifo(runs, 2),
     ),
     figure(
         "fifo_grouped_3",
-        GUIDE,
+        MEMORY_GUIDE,
         "FIFO of stage 3, grouped, 4 stages",
         3.0,
-        Tolerance::Exact,
+        FigureTolerance::Exact,
         &[GUIDE_PIPELINE],
         |runs| fifo(runs, 3),
     ),
     figure(
         "fifo_interleaved",
-        GUIDE,
+        MEMORY_GUIDE,
         "FIFO of stage 0, interleaved, 4 stages",
         5.0,
-        Tolerance::Exact,
+        FigureTolerance::Exact,
         &[GUIDE_INTERLEAVED],
         |runs| fifo(runs, 0),
     ),
     figure(
         "prearrange_cycles",
-        GUIDE,
+        MEMORY_GUIDE,
         "Rearranging an operand of a sum, cycles",
         5_800.0,
-        Tolerance::Relative(0.3),
+        FigureTolerance::Relative(0.3),
         &[program("prearrange", &[])],
         |runs| first(runs, |run| run.step_cycles("PreArrange-0")),
     ),
-    of_kind(
-        Kind::Fitted,
+    with_kind(
+        PublishedFigureKind::Fitted,
         figure(
             "prearrange_add_cycles",
-            GUIDE,
+            MEMORY_GUIDE,
             "The sum itself, cycles (its size is not published)",
             580.0,
-            Tolerance::Relative(0.3),
+            FigureTolerance::Relative(0.3),
             &[program("prearrange", &[])],
             |runs| first(runs, |run| run.step_cycles("Op/Add")),
         ),
     ),
     figure(
         "remote_share_off_chip",
-        GUIDE,
+        MEMORY_GUIDE,
         "Share of cycles in remote buffers, state off chip",
         0.58,
-        Tolerance::Above(0.58),
+        FigureTolerance::Above(0.58),
         &[program("offload", &[])],
         |runs| first(runs, |run| Some(run.remote_share())),
     ),
     figure(
         "remote_share_on_chip",
-        GUIDE,
+        MEMORY_GUIDE,
         "The same with state on chip",
         0.0,
-        Tolerance::Exact,
+        FigureTolerance::Exact,
         &[program("offload", &["options.location.optimizer_state.on_chip=true"])],
         |runs| first(runs, |run| Some(run.remote_share())),
     ),
     figure(
         "prefetch_knee",
-        GUIDE,
+        MEMORY_GUIDE,
         "Smallest prefetch depth within 1 % of the best",
         3.0,
-        Tolerance::Between(2.0, 4.0),
+        FigureTolerance::Between(2.0, 4.0),
         prefetch!("1", "2", "3", "4", "5", "6", "7", "8"),
         |runs| {
             let best = runs.iter().map(|run| run.cycles).min()?;
@@ -350,33 +350,33 @@ pub(super) const FIGURES: &[Figure] = &[
     ),
     figure(
         "io_hidden",
-        GUIDE,
+        MEMORY_GUIDE,
         "Share of host copies hidden behind compute, I/O tiles",
         0.9,
-        Tolerance::Above(0.9),
+        FigureTolerance::Above(0.9),
         &[program("io_overlap", &[])],
         |runs| first(runs, |run| run.hidden_share()),
     ),
-    of_kind(
-        Kind::Fitted,
+    with_kind(
+        PublishedFigureKind::Fitted,
         figure(
             "loading_synthetic_1",
             LOADING,
             "Synthetic data, 1 replica, items per second",
             22_170.0,
-            Tolerance::Relative(0.05),
+            FigureTolerance::Relative(0.05),
             &[SYNTHETIC],
             |runs| first(runs, |run| run.throughput()),
         ),
     ),
-    of_kind(
-        Kind::Fitted,
+    with_kind(
+        PublishedFigureKind::Fitted,
         figure(
             "loading_real_1",
             LOADING,
             "Real data, 1 replica",
             17_150.0,
-            Tolerance::Relative(0.05),
+            FigureTolerance::Relative(0.05),
             &[DATA],
             |runs| first(runs, |run| run.throughput()),
         ),
@@ -386,7 +386,7 @@ pub(super) const FIGURES: &[Figure] = &[
         LOADING,
         "Synthetic data, 4 replicas",
         40_773.0,
-        Tolerance::Relative(0.06),
+        FigureTolerance::Relative(0.06),
         &[SYNTHETIC_4],
         |runs| first(runs, |run| run.throughput()),
     ),
@@ -395,30 +395,30 @@ pub(super) const FIGURES: &[Figure] = &[
         LOADING,
         "Real data, 4 replicas",
         36_542.0,
-        Tolerance::Relative(0.06),
+        FigureTolerance::Relative(0.06),
         &[DATA_4],
         |runs| first(runs, |run| run.throughput()),
     ),
-    of_kind(
-        Kind::Fitted,
+    with_kind(
+        PublishedFigureKind::Fitted,
         figure(
             "loading_loader_1",
             LOADING,
             "Loader alone, 1 replica",
             70_523.0,
-            Tolerance::Relative(0.05),
+            FigureTolerance::Relative(0.05),
             &[DATA],
             |runs| first(runs, |run| run.loader_throughput()),
         ),
     ),
-    of_kind(
-        Kind::Fitted,
+    with_kind(
+        PublishedFigureKind::Fitted,
         figure(
             "loading_loader_4",
             LOADING,
             "Loader alone, 4 replicas",
             182_716.0,
-            Tolerance::Relative(0.05),
+            FigureTolerance::Relative(0.05),
             &[DATA_4],
             |runs| first(runs, |run| run.loader_throughput()),
         ),
@@ -428,7 +428,7 @@ pub(super) const FIGURES: &[Figure] = &[
         LOADING,
         "Samples per call, 1 replica",
         800.0,
-        Tolerance::Exact,
+        FigureTolerance::Exact,
         &[DATA],
         |runs| first(runs, |run| run.samples()),
     ),
@@ -437,7 +437,7 @@ pub(super) const FIGURES: &[Figure] = &[
         LOADING,
         "Samples per call, 4 replicas",
         3_200.0,
-        Tolerance::Exact,
+        FigureTolerance::Exact,
         &[DATA_4],
         |runs| first(runs, |run| run.samples()),
     ),

@@ -3,14 +3,14 @@
 use super::CliError;
 use std::convert::Infallible;
 use tilescope_report::units::CycleRange;
-use tilescope_report::{Category, Mark, MarkKind, ProgramKind, Step, StreamEnd};
+use tilescope_report::{MemoryCategory, TraceMark, MarkKind, ProgramKind, ExecutionStep, StreamEndpoint};
 use tilescope_sim::compile::{CompiledProgram, compile};
 use tilescope_sim::run::{DryRunSummary, StepSink, samples_and_bytes_per_call, loader_seconds, dry_run, run};
 use tilescope_sim::spec::{Spec, SpecSource};
 
 /// A bundled spec with overrides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Program {
+pub(super) struct SpecWithOverrides {
     /// Name of the spec.
     pub spec: &'static str,
     /// Keys that differ.
@@ -18,12 +18,12 @@ pub(super) struct Program {
 }
 
 /// A bundled spec with overrides.
-pub(super) const fn program(spec: &'static str, overrides: &'static [&'static str]) -> Program {
-    Program { spec, overrides }
+pub(super) const fn program(spec: &'static str, overrides: &'static [&'static str]) -> SpecWithOverrides {
+    SpecWithOverrides { spec, overrides }
 }
 
 /// A program that was compiled and run.
-pub(super) struct Simulated {
+pub(super) struct SimulatedProgram {
     /// The spec.
     pub spec: Spec,
     /// The compiled program.
@@ -31,7 +31,7 @@ pub(super) struct Simulated {
     /// Cycles of the run.
     pub cycles: u64,
     /// Where the run's marks begin and end.
-    marks: Vec<Mark>,
+    marks: Vec<TraceMark>,
     /// Bytes to and from each IPU over links, by the iteration they were moved in.
     links: Vec<Vec<(u64, u64)>>,
     /// Cycles of remote buffer copies, over all IPUs.
@@ -41,9 +41,9 @@ pub(super) struct Simulated {
     waits: Vec<CycleRange>,
 }
 
-impl Simulated {
+impl SimulatedProgram {
     /// Compiles and runs a program.
-    pub(super) fn new(program: &Program) -> Result<Self, CliError> {
+    pub(super) fn new(program: &SpecWithOverrides) -> Result<Self, CliError> {
         let failed = |problem: String| CliError::Failed(format!("{}: {problem}", program.spec));
         let overrides: Vec<String> =
             program.overrides.iter().map(|text| (*text).to_string()).collect();
@@ -53,7 +53,7 @@ impl Simulated {
         let compiled = compile(&spec).map_err(|e| failed(e.to_string()))?;
         let rehearsal: DryRunSummary = dry_run(&compiled, &spec);
         let ipus = compiled.compilation.target.ipus_per_replica as usize;
-        let mut watch = Watch {
+        let mut watch = FigureMeasurementSink {
             compiled: &compiled,
             cycles: 0,
             marks: Vec::new(),
@@ -66,7 +66,7 @@ impl Simulated {
             Ok(()) => {}
             Err(never) => match never {},
         }
-        let Watch { cycles, marks, links, remote, io, waits, .. } = watch;
+        let FigureMeasurementSink { cycles, marks, links, remote, io, waits, .. } = watch;
         Ok(Self { spec, compiled, cycles, marks, links, remote, io, waits })
     }
 
@@ -91,7 +91,7 @@ impl Simulated {
     }
 
     /// Bytes of a category on all tiles of a replica.
-    pub(super) fn category_bytes(&self, category: Category) -> f64 {
+    pub(super) fn category_bytes(&self, category: MemoryCategory) -> f64 {
         let variables = self.compiled.compilation.variables.iter();
         let mine = variables.filter(|variable| variable.category == category);
         mine.map(|variable| variable.tiles.map(|place| place.bytes).total()).sum::<u64>() as f64
@@ -119,7 +119,7 @@ impl Simulated {
     pub(super) fn first_full_slot(&self) -> Option<f64> {
         let of = |kind| self.marks.iter().filter(move |mark| mark.kind == kind);
         let passes = 2 * self.compiled.placement.stages.len();
-        let full = |slot: &Mark| {
+        let full = |slot: &TraceMark| {
             let inside = of(MarkKind::Stage).filter(|turn| {
                 turn.steps.start >= slot.steps.start && turn.steps.end <= slot.steps.end
             });
@@ -176,20 +176,20 @@ impl Simulated {
 }
 
 /// Adds a run up as it passes.
-struct Watch<'a> {
+struct FigureMeasurementSink<'a> {
     compiled: &'a CompiledProgram,
     cycles: u64,
-    marks: Vec<Mark>,
+    marks: Vec<TraceMark>,
     links: Vec<Vec<(u64, u64)>>,
     remote: u64,
     io: Vec<CycleRange>,
     waits: Vec<CycleRange>,
 }
 
-impl StepSink for Watch<'_> {
+impl StepSink for FigureMeasurementSink<'_> {
     type Error = Infallible;
 
-    fn step(&mut self, step: &Step) -> Result<(), Infallible> {
+    fn step(&mut self, step: &ExecutionStep) -> Result<(), Infallible> {
         let program = &self.compiled.compilation.programs[step.program.index()];
         for on_ipu in &step.ipus {
             self.cycles = self.cycles.max(on_ipu.to_max);
@@ -203,7 +203,7 @@ impl StepSink for Watch<'_> {
                 ProgramKind::StreamCopyBegin
                 | ProgramKind::StreamCopyMid
                 | ProgramKind::StreamCopyEnd
-                    if program.stream == StreamEnd::RemoteBuffer =>
+                    if program.stream == StreamEndpoint::RemoteBuffer =>
                 {
                     self.remote += on_ipu.range().length();
                 }
@@ -221,7 +221,7 @@ impl StepSink for Watch<'_> {
         Ok(())
     }
 
-    fn mark(&mut self, mark: &Mark) -> Result<(), Infallible> {
+    fn mark(&mut self, mark: &TraceMark) -> Result<(), Infallible> {
         if mark.kind == MarkKind::Iteration {
             let ipus = self.links[0].len();
             self.links.push(vec![(0, 0); ipus]);

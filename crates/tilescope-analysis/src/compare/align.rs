@@ -23,7 +23,7 @@ pub(crate) fn align(a: &[u32], b: &[u32]) -> Vec<(u32, u32)> {
     let (first, second) = if swap { (b, a) } else { (a, b) };
     let kinds = first.iter().chain(second).max().map_or(0, |most| *most as usize + 1);
     let mut work =
-        Work { a: first, b: second, places: vec![Places::default(); kinds], pairs: Vec::new() };
+        SequenceAligner { a: first, b: second, places: vec![EntryOccurrences::default(); kinds], pairs: Vec::new() };
     work.part((0, first.len()), (0, second.len()), 0);
     if swap {
         work.pairs.iter_mut().for_each(|pair| *pair = (pair.1, pair.0));
@@ -33,24 +33,24 @@ pub(crate) fn align(a: &[u32], b: &[u32]) -> Vec<(u32, u32)> {
 
 /// Where an entry stands in the part of both sequences that is being worked on.
 #[derive(Clone, Default)]
-struct Places {
+struct EntryOccurrences {
     in_a: u32,
     in_b: Vec<u32>,
     used: u32,
 }
 
-struct Work<'a> {
+struct SequenceAligner<'a> {
     a: &'a [u32],
     b: &'a [u32],
-    places: Vec<Places>,
+    places: Vec<EntryOccurrences>,
     pairs: Vec<(u32, u32)>,
 }
 
-type Part = (usize, usize);
+type SequenceRange = (usize, usize);
 
-impl Work<'_> {
+impl SequenceAligner<'_> {
     /// Adds the pairs of `a[from_a..]` and `b[from_b..]`, in order.
-    fn part(&mut self, (mut a, end_a): Part, (mut b, end_b): Part, depth: u32) {
+    fn part(&mut self, (mut a, end_a): SequenceRange, (mut b, end_b): SequenceRange, depth: u32) {
         while a < end_a && b < end_b && self.a[a] == self.b[b] {
             self.pairs.push((a as u32, b as u32));
             (a, b) = (a + 1, b + 1);
@@ -60,13 +60,13 @@ impl Work<'_> {
             (stop_a, stop_b) = (stop_a - 1, stop_b - 1);
         }
         if a < stop_a && b < stop_b {
-            self.middle((a, stop_a), (b, stop_b), depth);
+            self.align_between_anchors((a, stop_a), (b, stop_b), depth);
         }
         let tail = (stop_a..end_a).zip(stop_b..end_b);
         self.pairs.extend(tail.map(|(a, b)| (a as u32, b as u32)));
     }
 
-    fn middle(&mut self, a: Part, b: Part, depth: u32) {
+    fn align_between_anchors(&mut self, a: SequenceRange, b: SequenceRange, depth: u32) {
         if (a.1 - a.0) * (b.1 - b.0) <= MAX_CELLS {
             return self.exact(a, b);
         }
@@ -90,7 +90,7 @@ impl Work<'_> {
 
     /// The longest chain of pairs that do not cross, of the k-th entries of each kind; `equal`
     /// leaves out kinds that do not come equally often.
-    fn chain(&mut self, a: Part, b: Part, equal: bool) -> Vec<(u32, u32)> {
+    fn chain(&mut self, a: SequenceRange, b: SequenceRange, equal: bool) -> Vec<(u32, u32)> {
         for kind in &self.a[a.0..a.1] {
             self.places[*kind as usize].in_a += 1;
         }
@@ -118,7 +118,7 @@ impl Work<'_> {
     }
 
     /// The longest common subsequence, by the book.
-    fn exact(&mut self, a: Part, b: Part) {
+    fn exact(&mut self, a: SequenceRange, b: SequenceRange) {
         let (rows, columns) = (&self.a[a.0..a.1], &self.b[b.0..b.1]);
         let width = columns.len() + 1;
         let mut best = vec![0u32; (rows.len() + 1) * width];

@@ -2,27 +2,27 @@
 
 use super::memory::numbered;
 use super::programs::title;
-use super::table::{Cell, Row, Table};
-use super::{Comparison, Sides};
-use crate::exchange_code::{LinkTotals, Overview, overview, programs, tiles};
-use crate::insights::Place;
+use super::table::{ComparisonCell, ComparisonRow, ComparisonTable};
+use super::{ViewComparison, ComparedReports};
+use crate::exchange_code::{ExchangeLinkTotals, ExchangeCodeOverview, overview, programs, tiles};
+use crate::insights::ViewLocation;
 use std::collections::BTreeMap;
 use tilescope_report::units::ProgramId;
 use tilescope_report::{Report, ReportError, TileTraffic};
 
-pub(super) const COMPARISON: Comparison = Comparison { view: "exchange-code", tables };
+pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "exchange-code", tables };
 
-fn tables(sides: &Sides<'_>) -> Result<Vec<Table>, ReportError> {
+fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
     let (source, target) = sides.both(overview)?;
     let code = sides.both(|report| {
         let rows = tiles(report)?.into_iter();
         Ok(rows.map(|row| (row.tile, row.code.iter().sum())).collect::<BTreeMap<u32, u64>>())
     })?;
-    let place = |tile| Some(Place { tiles: vec![tile], ..Place::view("exchange-code") });
+    let place = |tile| Some(ViewLocation { tiles: vec![tile], ..ViewLocation::view("exchange-code") });
     Ok(vec![
-        links("Code", &source, &target, |link| Cell::Bytes(link.stored)),
-        links("Bytes moved", &source, &target, |link| Cell::Bytes(link.bytes)),
-        links("Messages", &source, &target, |link| Cell::Count(link.messages)),
+        links("Code", &source, &target, |link| ComparisonCell::Bytes(link.stored)),
+        links("Bytes moved", &source, &target, |link| ComparisonCell::Bytes(link.bytes)),
+        links("Messages", &source, &target, |link| ComparisonCell::Count(link.messages)),
         of_programs(sides)?,
         numbered("Tiles", "Tile", &code.0, &code.1, place),
     ])
@@ -30,27 +30,27 @@ fn tables(sides: &Sides<'_>) -> Result<Vec<Table>, ReportError> {
 
 fn links(
     title: &'static str,
-    source: &Overview,
-    target: &Overview,
-    value: fn(&LinkTotals) -> Cell,
-) -> Table {
+    source: &ExchangeCodeOverview,
+    target: &ExchangeCodeOverview,
+    value: fn(&ExchangeLinkTotals) -> ComparisonCell,
+) -> ComparisonTable {
     // Every overview has every link, in one order.
     let rows = source
         .links
         .iter()
         .zip(&target.links)
-        .map(|(a, b)| Row::new(a.link.title(), Some(value(a)), Some(value(b))));
-    Table::new(title, "Link", rows.collect())
+        .map(|(a, b)| ComparisonRow::new(a.link.title(), Some(value(a)), Some(value(b))));
+    ComparisonTable::new(title, "Link", rows.collect())
 }
 
 /// Code of each exchange and copy program over all tiles.
-fn of_programs(sides: &Sides<'_>) -> Result<Table, ReportError> {
+fn of_programs(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
     let code = |report: &Report| -> Result<BTreeMap<ProgramId, TileTraffic>, ReportError> {
         Ok(programs(report, &[])?.into_iter().map(|row| (row.program, row.traffic)).collect())
     };
     let (source, target) = sides.both(code)?;
     let (of_source, of_target) = sides.both(|report| report.programs())?;
-    let place = |id: ProgramId| Place { program: Some(id), ..Place::view("exchange-code") };
+    let place = |id: ProgramId| ViewLocation { program: Some(id), ..ViewLocation::view("exchange-code") };
     let mut rows = Vec::new();
     for pair in &sides.alignment.programs.pairs {
         let in_source = pair.source.filter(|id| source.contains_key(id));
@@ -59,13 +59,13 @@ fn of_programs(sides: &Sides<'_>) -> Result<Table, ReportError> {
         let program = program.or_else(|| in_target.and_then(|id| of_target.get(id)));
         let Some(program) = program else { continue };
         let cell = |id: Option<ProgramId>, known: &BTreeMap<ProgramId, TileTraffic>| {
-            Some(Cell::Bytes(known.get(&id?)?.code_bytes))
+            Some(ComparisonCell::Bytes(known.get(&id?)?.code_bytes))
         };
-        rows.push(Row {
+        rows.push(ComparisonRow {
             source_place: in_source.map(place),
             target_place: in_target.map(place),
-            ..Row::new(title(program), cell(in_source, &source), cell(in_target, &target))
+            ..ComparisonRow::new(title(program), cell(in_source, &source), cell(in_target, &target))
         });
     }
-    Ok(Table::new("Programs", "Code of program", rows).by_larger())
+    Ok(ComparisonTable::new("Programs", "Code of program", rows).by_larger())
 }

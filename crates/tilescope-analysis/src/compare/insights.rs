@@ -1,17 +1,17 @@
 //! Findings that appeared, vanished or stayed.
 
-use super::table::{Cell, Row, Table, joined};
-use super::{Comparison, Sides};
-use crate::insights::{Finding, insights};
+use super::table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
+use super::{ViewComparison, ComparedReports};
+use crate::insights::{InsightFinding, insights};
 use tilescope_report::ReportError;
 
-pub(super) const COMPARISON: Comparison = Comparison { view: "insights", tables };
+pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "insights", tables };
 
-fn tables(sides: &Sides<'_>) -> Result<Vec<Table>, ReportError> {
+fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
     let (source, target) = sides.both(insights)?;
-    let ruled = |found: Vec<Finding>| found.into_iter().map(|finding| (finding.rule, finding));
+    let ruled = |found: Vec<InsightFinding>| found.into_iter().map(|finding| (finding.rule, finding));
     let (mut appeared, mut vanished, mut stayed) = (Vec::new(), Vec::new(), Vec::new());
-    for (source, target) in joined(ruled(source), ruled(target)) {
+    for (source, target) in pair_by_key(ruled(source), ruled(target)) {
         let list = match (&source, &target) {
             (None, _) => &mut appeared,
             (_, None) => &mut vanished,
@@ -20,19 +20,19 @@ fn tables(sides: &Sides<'_>) -> Result<Vec<Table>, ReportError> {
         list.push(row(source, target));
     }
     let parts = [("Appeared", appeared), ("Vanished", vanished), ("In both", stayed)];
-    Ok(parts.map(|(title, rows)| Table::new(title, "Finding", rows)).into())
+    Ok(parts.map(|(title, rows)| ComparisonTable::new(title, "Finding", rows)).into())
 }
 
 /// What the rule says on each side.
-fn row(source: Option<Finding>, target: Option<Finding>) -> Row {
+fn row(source: Option<InsightFinding>, target: Option<InsightFinding>) -> ComparisonRow {
     let name = source.as_ref().or(target.as_ref()).map_or("", |finding| finding.rule);
     let words =
-        |side: &Option<Finding>| side.as_ref().map(|finding| Cell::Words(finding.sentence.clone()));
-    Row {
+        |side: &Option<InsightFinding>| side.as_ref().map(|finding| ComparisonCell::Text(finding.sentence.clone()));
+    ComparisonRow {
         source: words(&source),
         target: words(&target),
         source_place: source.map(|finding| finding.place),
         target_place: target.map(|finding| finding.place),
-        ..Row::new(name.replace('_', " "), None, None)
+        ..ComparisonRow::new(name.replace('_', " "), None, None)
     }
 }

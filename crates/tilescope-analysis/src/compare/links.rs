@@ -1,31 +1,31 @@
 //! Which operation and which variable of one report is which of the other: by name, in order.
 
-use super::table::{Cell, Row, Table, joined};
-use crate::insights::Place;
+use super::table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
+use crate::insights::ViewLocation;
 use std::collections::BTreeMap;
 use tilescope_report::units::{OperationId, VariableId};
-use tilescope_report::{Category, Placement, Report, ReportError, Variable, VariableFilter};
+use tilescope_report::{MemoryCategory, VariablePlacement, Report, ReportError, Variable, VariableFilter};
 
 /// Operations and variables that belong together.
 #[derive(Clone, Debug, Default)]
-pub struct Links {
-    operations: Both<OperationId>,
-    variables: Both<VariableId>,
+pub struct MatchedEntities {
+    operations: BidirectionalMap<OperationId>,
+    variables: BidirectionalMap<VariableId>,
 }
 
 #[derive(Clone, Debug)]
-struct Both<T> {
+struct BidirectionalMap<T> {
     to_target: BTreeMap<T, T>,
     to_source: BTreeMap<T, T>,
 }
 
-impl<T> Default for Both<T> {
+impl<T> Default for BidirectionalMap<T> {
     fn default() -> Self {
         Self { to_target: BTreeMap::new(), to_source: BTreeMap::new() }
     }
 }
 
-impl<T: Ord + Copy> Both<T> {
+impl<T: Ord + Copy> BidirectionalMap<T> {
     fn new(pairs: Vec<(Option<T>, Option<T>)>) -> Self {
         let mut both = Self::default();
         for (source, target) in pairs {
@@ -38,7 +38,7 @@ impl<T: Ord + Copy> Both<T> {
     }
 }
 
-impl Links {
+impl MatchedEntities {
     /// Reads the operations and variables of two reports.
     ///
     /// # Errors
@@ -53,12 +53,12 @@ impl Links {
             Ok(named.collect())
         };
         let variables = |report: &Report| -> Result<Vec<_>, ReportError> {
-            let all = report.variables(&everything())?.into_iter();
+            let all = report.variables(&unlimited_variable_filter())?.into_iter();
             Ok(all.map(|(id, variable)| ((variable.name, variable.category), id)).collect())
         };
         Ok(Self {
-            operations: Both::new(joined(operations(source)?, operations(target)?)),
-            variables: Both::new(joined(variables(source)?, variables(target)?)),
+            operations: BidirectionalMap::new(pair_by_key(operations(source)?, operations(target)?)),
+            variables: BidirectionalMap::new(pair_by_key(variables(source)?, variables(target)?)),
         })
     }
 
@@ -83,13 +83,13 @@ impl Links {
     }
 }
 
-fn everything() -> VariableFilter {
+fn unlimited_variable_filter() -> VariableFilter {
     VariableFilter { tiles: None, category: None, after: None, limit: usize::MAX }
 }
 
 /// Variables of one name and category.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Named {
+pub(super) struct NamedVariables {
     /// Bytes over all tiles.
     pub(super) bytes: u64,
     /// (variable, tile) pairs.
@@ -99,17 +99,17 @@ pub(super) struct Named {
 }
 
 /// Variables of a report by category and name; files of other tools have one per tile.
-pub(super) type ByName = BTreeMap<(Category, String), Named>;
+pub(super) type VariablesByName = BTreeMap<(MemoryCategory, String), NamedVariables>;
 
 /// The variables `wanted`, summed over all tiles.
 pub(super) fn variables_by_name(
     report: &Report,
     wanted: impl Fn(&Variable) -> bool,
-) -> Result<ByName, ReportError> {
-    let mut names = ByName::new();
-    let all = report.variables(&everything())?.into_iter();
+) -> Result<VariablesByName, ReportError> {
+    let mut names = VariablesByName::new();
+    let all = report.variables(&unlimited_variable_filter())?.into_iter();
     for (id, variable) in all.filter(|(_, variable)| wanted(variable)) {
-        let bytes = variable.tiles.map(|part: &Placement| part.bytes).total();
+        let bytes = variable.tiles.map(|part: &VariablePlacement| part.bytes).total();
         let tiles = variable.tiles.tile_count();
         let known = names.entry((variable.category, variable.name)).or_default();
         known.bytes += bytes;
@@ -123,31 +123,31 @@ pub(super) fn variables_by_name(
 pub(super) fn variable_table(
     title: &'static str,
     view: &'static str,
-    source: ByName,
-    target: ByName,
-) -> Table {
-    let sum = |of: &ByName| Some(Cell::Bytes(of.values().map(|named| named.bytes).sum()));
+    source: VariablesByName,
+    target: VariablesByName,
+) -> ComparisonTable {
+    let sum = |of: &VariablesByName| Some(ComparisonCell::Bytes(of.values().map(|named| named.bytes).sum()));
     let total = (sum(&source), sum(&target));
-    let keyed = |of: ByName| of.into_iter().map(|(key, named)| (key.clone(), (key, named)));
-    let place = |side: &Option<(_, Named)>| {
+    let keyed = |of: VariablesByName| of.into_iter().map(|(key, named)| (key.clone(), (key, named)));
+    let place = |side: &Option<(_, NamedVariables)>| {
         let variable = side.as_ref()?.1.id;
-        Some(Place { variable, ..Place::view(view) })
+        Some(ViewLocation { variable, ..ViewLocation::view(view) })
     };
-    let rows = joined(keyed(source), keyed(target)).into_iter().map(|(source, target)| {
+    let rows = pair_by_key(keyed(source), keyed(target)).into_iter().map(|(source, target)| {
         let name = source.as_ref().or(target.as_ref()).map(|((category, name), _)| {
-            if *category == Category::Variable {
+            if *category == MemoryCategory::Variable {
                 name.clone()
             } else {
                 format!("{name} ({})", category.title())
             }
         });
-        let cell = |side: &Option<(_, Named)>| side.as_ref().map(|(_, n)| Cell::Bytes(n.bytes));
-        Row {
+        let cell = |side: &Option<(_, NamedVariables)>| side.as_ref().map(|(_, n)| ComparisonCell::Bytes(n.bytes));
+        ComparisonRow {
             source_place: place(&source),
             target_place: place(&target),
-            ..Row::new(name.unwrap_or_default(), cell(&source), cell(&target))
+            ..ComparisonRow::new(name.unwrap_or_default(), cell(&source), cell(&target))
         }
     });
-    let table = Table::new(title, "Variable", rows.collect());
+    let table = ComparisonTable::new(title, "Variable", rows.collect());
     table.by_larger().with_total(total.0, total.1)
 }

@@ -1,22 +1,22 @@
 //! What lives when: always-live and other variables, and the liveness walk step by step.
 
 use super::links::{variable_table, variables_by_name};
-use super::programs::{Pair, title};
-use super::table::{Cell, Row, Table};
-use super::{Comparison, Sides};
-use crate::insights::Place;
-use crate::liveness::{Curve, Source, curve};
+use super::programs::{ProgramPair, title};
+use super::table::{ComparisonCell, ComparisonRow, ComparisonTable};
+use super::{ViewComparison, ComparedReports};
+use crate::insights::ViewLocation;
+use crate::liveness::{LivenessCurve, LivenessScope, curve};
 use std::collections::BTreeMap;
 use tilescope_report::units::ProgramId;
 use tilescope_report::{Report, ReportError};
 
-pub(super) const COMPARISON: Comparison = Comparison { view: "liveness", tables };
+pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "liveness", tables };
 
-fn tables(sides: &Sides<'_>) -> Result<Vec<Table>, ReportError> {
-    let (source, target) = sides.both(|report| curve(report, Source::Whole))?;
+fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
+    let (source, target) = sides.both(|report| curve(report, LivenessScope::Whole))?;
     let always = sides.both(|report| variables_by_name(report, |of| of.lifetime.is_none()))?;
-    let at_peak = |report: &Report, curve: &Option<Curve>| {
-        let peak = curve.as_ref().and_then(Curve::peak).map(|peak| peak as u32);
+    let at_peak = |report: &Report, curve: &Option<LivenessCurve>| {
+        let peak = curve.as_ref().and_then(LivenessCurve::peak).map(|peak| peak as u32);
         variables_by_name(report, |variable| {
             let life = variable.lifetime.as_ref();
             life.zip(peak).is_some_and(|(life, peak)| life.contains(&peak))
@@ -31,28 +31,28 @@ fn tables(sides: &Sides<'_>) -> Result<Vec<Table>, ReportError> {
     ])
 }
 
-fn figures(source: &Option<Curve>, target: &Option<Curve>) -> Table {
-    let most = |curve: &Curve| curve.others.iter().copied().max().unwrap_or(0);
-    let row = |name: &str, value: &dyn Fn(&Curve) -> Cell| {
-        Row::new(name, source.as_ref().map(value), target.as_ref().map(value))
+fn figures(source: &Option<LivenessCurve>, target: &Option<LivenessCurve>) -> ComparisonTable {
+    let most = |curve: &LivenessCurve| curve.others.iter().copied().max().unwrap_or(0);
+    let row = |name: &str, value: &dyn Fn(&LivenessCurve) -> ComparisonCell| {
+        ComparisonRow::new(name, source.as_ref().map(value), target.as_ref().map(value))
     };
     let rows = vec![
-        row("Always live", &|curve| Cell::Bytes(curve.always)),
-        row("Not always live, at the peak", &|curve| Cell::Bytes(most(curve))),
-        row("Live at the peak", &|curve| Cell::Bytes(curve.always + most(curve))),
-        row("Memory of the tiles", &|curve| Cell::Bytes(curve.capacity)),
-        row("Steps of the walk", &|curve| Cell::Count(curve.others.len() as u64)),
+        row("Always live", &|curve| ComparisonCell::Bytes(curve.always)),
+        row("Not always live, at the peak", &|curve| ComparisonCell::Bytes(most(curve))),
+        row("Live at the peak", &|curve| ComparisonCell::Bytes(curve.always + most(curve))),
+        row("Memory of the tiles", &|curve| ComparisonCell::Bytes(curve.capacity)),
+        row("Steps of the walk", &|curve| ComparisonCell::Count(curve.others.len() as u64)),
     ];
-    Table::new("Liveness", "Figure", rows)
+    ComparisonTable::new("Liveness", "Figure", rows)
 }
 
 /// Not-always-live bytes at each step of the walk, programs of both side by side.
 fn steps(
-    sides: &Sides<'_>,
-    source: &Option<Curve>,
-    target: &Option<Curve>,
-) -> Result<Table, ReportError> {
-    let bytes = |curve: &Option<Curve>| -> BTreeMap<ProgramId, u64> {
+    sides: &ComparedReports<'_>,
+    source: &Option<LivenessCurve>,
+    target: &Option<LivenessCurve>,
+) -> Result<ComparisonTable, ReportError> {
+    let bytes = |curve: &Option<LivenessCurve>| -> BTreeMap<ProgramId, u64> {
         let mut bytes = BTreeMap::new();
         for (program, live) in curve.iter().flat_map(|c| c.programs.iter().zip(&c.others)) {
             let most: &mut u64 = bytes.entry(*program).or_default();
@@ -63,23 +63,23 @@ fn steps(
     let (in_source, in_target) = (bytes(source), bytes(target));
     let (of_source, of_target) = sides.both(|report| report.programs())?;
     let cell = |id: Option<ProgramId>, known: &BTreeMap<ProgramId, u64>| {
-        id.and_then(|id| known.get(&id)).map(|bytes| Cell::Bytes(*bytes))
+        id.and_then(|id| known.get(&id)).map(|bytes| ComparisonCell::Bytes(*bytes))
     };
     let place =
-        |id: Option<ProgramId>| Some(Place { program: Some(id?), ..Place::view("liveness") });
-    let row = |pair: &Pair| {
+        |id: Option<ProgramId>| Some(ViewLocation { program: Some(id?), ..ViewLocation::view("liveness") });
+    let row = |pair: &ProgramPair| {
         let (source, target) = (cell(pair.source, &in_source), cell(pair.target, &in_target));
         if source.is_none() && target.is_none() {
             return None;
         }
         let program = pair.source.and_then(|id| of_source.get(id));
         let program = program.or_else(|| pair.target.and_then(|id| of_target.get(id)));
-        Some(Row {
+        Some(ComparisonRow {
             source_place: place(pair.source),
             target_place: place(pair.target),
-            ..Row::new(program.map(title).unwrap_or_default(), source, target)
+            ..ComparisonRow::new(program.map(title).unwrap_or_default(), source, target)
         })
     };
     let rows = sides.alignment.programs.pairs.iter().filter_map(row).collect();
-    Ok(Table::new("Steps", "Not always live at", rows).by_larger())
+    Ok(ComparisonTable::new("Steps", "Not always live at", rows).by_larger())
 }

@@ -1,26 +1,26 @@
 //! Memory by region, category, variable, IPU and tile.
 
 use super::links::variables_by_name;
-use super::table::{Cell, Row, Table, joined};
-use super::{Comparison, Sides};
-use crate::insights::Place;
+use super::table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
+use super::{ViewComparison, ComparedReports};
+use crate::insights::ViewLocation;
 use crate::memory::details;
 use crate::summary::summary;
 use std::collections::BTreeMap;
 use tilescope_report::{Report, ReportError, TileMemory};
 
-pub(super) const COMPARISON: Comparison = Comparison { view: "memory", tables };
+pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "memory", tables };
 
-fn tables(sides: &Sides<'_>) -> Result<Vec<Table>, ReportError> {
+fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
     Ok(vec![tree(sides)?, categories(sides)?, variables(sides)?, ipus(sides)?, tiles(sides)?])
 }
 
 /// The tree of details over all tiles, as the memory view shows it.
-fn tree(sides: &Sides<'_>) -> Result<Table, ReportError> {
+fn tree(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
     let (source, target) = sides.both(|report| details(report, &[]))?;
-    let keyed = |rows: Vec<crate::memory::TreeRow>| {
+    let keyed = |rows: Vec<crate::memory::MemoryTreeRow>| {
         let mut above: Vec<String> = Vec::new();
-        let keyed = move |row: crate::memory::TreeRow| {
+        let keyed = move |row: crate::memory::MemoryTreeRow| {
             above.truncate(row.depth as usize);
             above.push(row.name.clone());
             (above.join("\n"), row)
@@ -28,13 +28,13 @@ fn tree(sides: &Sides<'_>) -> Result<Table, ReportError> {
         rows.into_iter().map(keyed).collect::<Vec<_>>()
     };
     let (source, target) = (keyed(source), keyed(target));
-    let bytes = |rows: &[(String, crate::memory::TreeRow)]| -> BTreeMap<String, u64> {
-        let sum = |row: &crate::memory::TreeRow| row.bytes.iter().sum();
+    let bytes = |rows: &[(String, crate::memory::MemoryTreeRow)]| -> BTreeMap<String, u64> {
+        let sum = |row: &crate::memory::MemoryTreeRow| row.bytes.iter().sum();
         rows.iter().map(|(path, row)| (path.clone(), sum(row))).collect()
     };
     let (of_source, of_target) = (bytes(&source), bytes(&target));
     // Both lists are in the order of regions and categories; the merged one is too.
-    let mut order: Vec<&(String, crate::memory::TreeRow)> = Vec::new();
+    let mut order: Vec<&(String, crate::memory::MemoryTreeRow)> = Vec::new();
     let mut rest = target.iter().peekable();
     for row in &source {
         if of_target.contains_key(&row.0) {
@@ -49,34 +49,34 @@ fn tree(sides: &Sides<'_>) -> Result<Table, ReportError> {
     let mut seen = std::collections::BTreeSet::new();
     let rows =
         order.into_iter().filter(|(path, _)| seen.insert(path.clone())).map(|(path, row)| {
-            let cell = |known: &BTreeMap<String, u64>| known.get(path).map(|b| Cell::Bytes(*b));
+            let cell = |known: &BTreeMap<String, u64>| known.get(path).map(|b| ComparisonCell::Bytes(*b));
             let (source, target) = (cell(&of_source), cell(&of_target));
-            Row { depth: row.depth, ..Row::new(row.name.clone(), source, target) }
+            ComparisonRow { depth: row.depth, ..ComparisonRow::new(row.name.clone(), source, target) }
         });
-    Ok(Table::new("Details", "Memory of all tiles", rows.collect()))
+    Ok(ComparisonTable::new("Details", "Memory of all tiles", rows.collect()))
 }
 
-fn categories(sides: &Sides<'_>) -> Result<Table, ReportError> {
+fn categories(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
     let (source, target) = sides.both(|report| Ok(summary(report)?.memory.by_category))?;
-    let sum = |of: &BTreeMap<&str, u64>| Some(Cell::Bytes(of.values().sum()));
+    let sum = |of: &BTreeMap<&str, u64>| Some(ComparisonCell::Bytes(of.values().sum()));
     let total = (sum(&source), sum(&target));
     let named = |of: BTreeMap<&'static str, u64>| of.into_iter().map(|one| (one.0, one));
-    let rows = joined(named(source), named(target)).into_iter().map(|(source, target)| {
+    let rows = pair_by_key(named(source), named(target)).into_iter().map(|(source, target)| {
         let name = source.or(target).map_or("", |(name, _)| name);
-        let cell = |side: Option<(&str, u64)>| side.map(|(_, bytes)| Cell::Bytes(bytes));
-        Row::new(name, cell(source), cell(target))
+        let cell = |side: Option<(&str, u64)>| side.map(|(_, bytes)| ComparisonCell::Bytes(bytes));
+        ComparisonRow::new(name, cell(source), cell(target))
     });
-    let table = Table::new("Categories", "Category", rows.collect());
+    let table = ComparisonTable::new("Categories", "Category", rows.collect());
     Ok(table.by_larger().with_total(total.0, total.1))
 }
 
-fn variables(sides: &Sides<'_>) -> Result<Table, ReportError> {
+fn variables(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
     let (source, target) = sides.both(|report| variables_by_name(report, |_| true))?;
     Ok(super::links::variable_table("Variables", "memory", source, target))
 }
 
 /// Used bytes of each IPU.
-fn ipus(sides: &Sides<'_>) -> Result<Table, ReportError> {
+fn ipus(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
     let per_ipu = |report: &Report| -> Result<BTreeMap<u32, u64>, ReportError> {
         let (target, memory) = (report.target()?, report.tile_memory()?);
         let mut bytes = BTreeMap::new();
@@ -93,7 +93,7 @@ fn ipus(sides: &Sides<'_>) -> Result<Table, ReportError> {
 }
 
 /// Bytes of each tile, gaps included.
-fn tiles(sides: &Sides<'_>) -> Result<Table, ReportError> {
+fn tiles(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
     let per_tile = |report: &Report| -> Result<BTreeMap<u32, u64>, ReportError> {
         let memory = report.tile_memory()?;
         let runs = memory.iter();
@@ -103,7 +103,7 @@ fn tiles(sides: &Sides<'_>) -> Result<Table, ReportError> {
         Ok(tiles.collect())
     };
     let (source, target) = sides.both(per_tile)?;
-    let place = |tile| Some(Place { tiles: vec![tile], ..Place::view("memory") });
+    let place = |tile| Some(ViewLocation { tiles: vec![tile], ..ViewLocation::view("memory") });
     Ok(numbered("Tiles", "Tile", &source, &target, place))
 }
 
@@ -113,22 +113,22 @@ pub(super) fn numbered(
     what: &'static str,
     source: &BTreeMap<u32, u64>,
     target: &BTreeMap<u32, u64>,
-    place: impl Fn(u32) -> Option<Place>,
-) -> Table {
+    place: impl Fn(u32) -> Option<ViewLocation>,
+) -> ComparisonTable {
     let mut all: Vec<u32> = source.keys().chain(target.keys()).copied().collect();
     all.sort_unstable();
     all.dedup();
     let cell =
-        |of: &BTreeMap<u32, u64>, number: u32| of.get(&number).map(|bytes| Cell::Bytes(*bytes));
+        |of: &BTreeMap<u32, u64>, number: u32| of.get(&number).map(|bytes| ComparisonCell::Bytes(*bytes));
     let row = |number: u32| {
         let (source, target) = (cell(source, number), cell(target, number));
-        let link = |side: &Option<Cell>| side.as_ref().and_then(|_| place(number));
+        let link = |side: &Option<ComparisonCell>| side.as_ref().and_then(|_| place(number));
         let (source_place, target_place) = (link(&source), link(&target));
         let name = format!("{what} {number}");
-        Row { source_place, target_place, ..Row::new(name, source, target) }
+        ComparisonRow { source_place, target_place, ..ComparisonRow::new(name, source, target) }
     };
-    let sum = |of: &BTreeMap<u32, u64>| Some(Cell::Bytes(of.values().sum()));
+    let sum = |of: &BTreeMap<u32, u64>| Some(ComparisonCell::Bytes(of.values().sum()));
     let total = (sum(source), sum(target));
     let rows = all.into_iter().map(row).collect();
-    Table::new(title, what, rows).by_larger().with_total(total.0, total.1)
+    ComparisonTable::new(title, what, rows).by_larger().with_total(total.0, total.1)
 }

@@ -23,26 +23,26 @@ mod table;
 mod tile_mapping;
 mod trace;
 
-pub(crate) use links::Links;
+pub(crate) use links::MatchedEntities;
 pub(crate) use programs::ProgramPairs;
-pub use steps::{Change, LanePair, MAX_STEPS, Run, Spot, Steps, Sum, What};
-pub use table::{Cell, Row, Table};
-pub use trace::{Drift, drift};
+pub use steps::{StepChange, LanePair, MAX_STEPS, MatchedStepRun, ComparedStepLocation, StepAlignment, StepChangeSum, StepChangeKind};
+pub use table::{ComparisonCell, ComparisonRow, ComparisonTable};
+pub use trace::{StepDrift, drift};
 
 use tilescope_report::{Report, ReportError};
 
 /// What belongs together in two reports.
 #[derive(Clone, Debug, Default)]
-pub struct Alignment {
+pub struct ReportAlignment {
     /// Programs.
     pub programs: ProgramPairs,
     /// Executed steps; `None` if one report was not executed.
-    pub steps: Option<Steps>,
+    pub steps: Option<StepAlignment>,
     /// Operations and variables.
-    pub links: Links,
+    pub links: MatchedEntities,
 }
 
-impl Alignment {
+impl ReportAlignment {
     /// Aligns two reports: O(n log n) in programs, variables and steps.
     ///
     /// # Errors
@@ -52,23 +52,23 @@ impl Alignment {
         source.trace()?;
         target.trace()?;
         let programs = ProgramPairs::read(source, target)?;
-        let steps = Steps::read(source, target, &programs)?;
-        Ok(Self { links: Links::read(source, target)?, programs, steps })
+        let steps = StepAlignment::read(source, target, &programs)?;
+        Ok(Self { links: MatchedEntities::read(source, target)?, programs, steps })
     }
 }
 
 /// Two reports and what belongs together in them.
 #[derive(Clone, Copy)]
-pub struct Sides<'a> {
+pub struct ComparedReports<'a> {
     /// The report that is compared.
     pub source: &'a Report,
     /// The report it is compared with.
     pub target: &'a Report,
     /// What belongs together.
-    pub alignment: &'a Alignment,
+    pub alignment: &'a ReportAlignment,
 }
 
-impl Sides<'_> {
+impl ComparedReports<'_> {
     /// Asks both reports the same.
     fn both<T>(
         &self,
@@ -79,15 +79,15 @@ impl Sides<'_> {
 }
 
 /// How the figures of one view are compared.
-pub struct Comparison {
+pub struct ViewComparison {
     /// Name of the view, as the command line spells it.
     pub view: &'static str,
     /// Compares.
-    pub tables: fn(&Sides<'_>) -> Result<Vec<Table>, ReportError>,
+    pub tables: fn(&ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError>,
 }
 
 /// Every comparison, in the order of the views.
-pub static COMPARISONS: &[Comparison] = &[
+pub static COMPARISONS: &[ViewComparison] = &[
     summary::COMPARISON,
     insights::COMPARISON,
     memory::COMPARISON,
@@ -107,29 +107,29 @@ pub static COMPARISONS: &[Comparison] = &[
 pub fn differences(
     source: &Report,
     target: &Report,
-    one: &Comparison,
-) -> Result<Vec<Table>, ReportError> {
-    let alignment = Alignment::read(source, target)?;
-    (one.tables)(&Sides { source, target, alignment: &alignment })
+    one: &ViewComparison,
+) -> Result<Vec<ComparisonTable>, ReportError> {
+    let alignment = ReportAlignment::read(source, target)?;
+    (one.tables)(&ComparedReports { source, target, alignment: &alignment })
 }
 
 /// The table of this name as the command line spells it, or the first.
 ///
 /// # Errors
 /// In words for people, if there is none.
-pub fn table_named<'a>(tables: &'a [Table], name: Option<&str>) -> Result<&'a Table, String> {
+pub fn table_named<'a>(tables: &'a [ComparisonTable], name: Option<&str>) -> Result<&'a ComparisonTable, String> {
     let found = match name {
         Some(name) => tables.iter().find(|table| table.name() == name),
         None => tables.first(),
     };
     found.ok_or_else(|| {
-        let known: Vec<String> = tables.iter().map(Table::name).collect();
+        let known: Vec<String> = tables.iter().map(ComparisonTable::name).collect();
         let name = name.unwrap_or_default();
         format!("there is no table {name:?} here; known: {}", known.join(", "))
     })
 }
 
 /// The comparison of a view.
-pub fn comparison(view: &str) -> Option<&'static Comparison> {
+pub fn comparison(view: &str) -> Option<&'static ViewComparison> {
     COMPARISONS.iter().find(|comparison| comparison.view == view)
 }

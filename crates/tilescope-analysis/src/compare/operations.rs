@@ -1,69 +1,69 @@
 //! What operations cost, one figure per table.
 
-use super::table::{Cell, Row, Table, joined};
-use super::{Comparison, Sides};
-use crate::insights::Place;
-use crate::operations::{Layer, OpRow, operations};
+use super::table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
+use super::{ViewComparison, ComparedReports};
+use crate::insights::ViewLocation;
+use crate::operations::{OperationLayer, OpRow, operations};
 use tilescope_report::ReportError;
 
-pub(super) const COMPARISON: Comparison = Comparison { view: "operations", tables };
+pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "operations", tables };
 
 /// A figure of an operation, in words and how it is read.
-type Figure = (&'static str, fn(&OpRow) -> Cell);
+type OperationFigure = (&'static str, fn(&OpRow) -> ComparisonCell);
 
 /// Figures of an operation.
-const FIGURES: &[Figure] = &[
-    ("Elapsed cycles", |row| Cell::Count(row.elapsed)),
-    ("Cycles of the slowest tile", |row| Cell::Count(row.cycles_slowest)),
-    ("Cycles of all tiles", |row| Cell::Count(row.cycles_all_tiles)),
-    ("Memory", |row| Cell::Bytes(row.memory)),
-    ("Code", |row| Cell::Bytes(row.code())),
-    ("Floating point operations", |row| Cell::Count(row.flops)),
-    ("Vertices", |row| Cell::Count(row.vertices)),
+const FIGURES: &[OperationFigure] = &[
+    ("Elapsed cycles", |row| ComparisonCell::Count(row.elapsed)),
+    ("Cycles of the slowest tile", |row| ComparisonCell::Count(row.cycles_slowest)),
+    ("Cycles of all tiles", |row| ComparisonCell::Count(row.cycles_all_tiles)),
+    ("Memory", |row| ComparisonCell::Bytes(row.memory)),
+    ("Code", |row| ComparisonCell::Bytes(row.code())),
+    ("Floating point operations", |row| ComparisonCell::Count(row.flops)),
+    ("Vertices", |row| ComparisonCell::Count(row.vertices)),
 ];
 
-fn tables(sides: &Sides<'_>) -> Result<Vec<Table>, ReportError> {
-    let (source, target) = sides.both(|report| operations(report, Layer::Model))?;
+fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
+    let (source, target) = sides.both(|report| operations(report, OperationLayer::Model))?;
     let complete = source.complete && target.complete;
     let keyed = |rows: Vec<OpRow>| {
         rows.into_iter().map(|row| ((row.name.clone(), row.kind.clone(), row.pass), row))
     };
-    let pairs = joined(keyed(source.rows), keyed(target.rows));
-    let table = |(title, figure): &(&'static str, fn(&OpRow) -> Cell)| {
+    let pairs = pair_by_key(keyed(source.rows), keyed(target.rows));
+    let table = |(title, figure): &(&'static str, fn(&OpRow) -> ComparisonCell)| {
         let rows = pairs.iter().map(|(source, target)| row(source, target, *figure)).collect();
         let total = (total(&pairs, |pair| &pair.0, *figure), total(&pairs, |p| &p.1, *figure));
-        let table = Table::new(title, "Operation", rows).by_larger();
-        Table { complete, ..table.with_total(total.0, total.1) }
+        let table = ComparisonTable::new(title, "Operation", rows).by_larger();
+        ComparisonTable { complete, ..table.with_total(total.0, total.1) }
     };
     Ok(FIGURES.iter().map(table).collect())
 }
 
-type OpPair = (Option<OpRow>, Option<OpRow>);
+type OpRowPair = (Option<OpRow>, Option<OpRow>);
 
-fn row(source: &Option<OpRow>, target: &Option<OpRow>, figure: fn(&OpRow) -> Cell) -> Row {
+fn row(source: &Option<OpRow>, target: &Option<OpRow>, figure: fn(&OpRow) -> ComparisonCell) -> ComparisonRow {
     let name = source.as_ref().or(target.as_ref()).map_or("", |row| &row.name);
     let place = |side: &Option<OpRow>| {
         let operation = side.as_ref()?.operation;
-        Some(Place { operation, ..Place::view("operations") })
+        Some(ViewLocation { operation, ..ViewLocation::view("operations") })
     };
-    Row {
+    ComparisonRow {
         source_place: place(source),
         target_place: place(target),
-        ..Row::new(name, source.as_ref().map(figure), target.as_ref().map(figure))
+        ..ComparisonRow::new(name, source.as_ref().map(figure), target.as_ref().map(figure))
     }
 }
 
 fn total(
-    pairs: &[OpPair],
-    side: fn(&OpPair) -> &Option<OpRow>,
-    figure: fn(&OpRow) -> Cell,
-) -> Option<Cell> {
+    pairs: &[OpRowPair],
+    side: fn(&OpRowPair) -> &Option<OpRow>,
+    figure: fn(&OpRow) -> ComparisonCell,
+) -> Option<ComparisonCell> {
     let (mut sum, mut bytes) = (0u64, false);
     for cell in pairs.iter().filter_map(|pair| side(pair).as_ref()).map(figure) {
-        bytes |= matches!(cell, Cell::Bytes(_));
-        if let Cell::Bytes(value) | Cell::Count(value) = cell {
+        bytes |= matches!(cell, ComparisonCell::Bytes(_));
+        if let ComparisonCell::Bytes(value) | ComparisonCell::Count(value) = cell {
             sum = sum.saturating_add(value);
         }
     }
-    Some(if bytes { Cell::Bytes(sum) } else { Cell::Count(sum) })
+    Some(if bytes { ComparisonCell::Bytes(sum) } else { ComparisonCell::Count(sum) })
 }

@@ -1,13 +1,13 @@
 //! The model's graph: how many operations of each operator, and how many results they read.
 
-use super::table::{Cell, Row, Table, joined};
-use super::{Comparison, Sides};
+use super::table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
+use super::{ViewComparison, ComparedReports};
 use std::collections::BTreeMap;
 use tilescope_report::{Report, ReportError};
 
-pub(super) const COMPARISON: Comparison = Comparison { view: "operations-graph", tables };
+pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "operations-graph", tables };
 
-fn tables(sides: &Sides<'_>) -> Result<Vec<Table>, ReportError> {
+fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
     let counted = |report: &Report| -> Result<BTreeMap<String, (u64, u64)>, ReportError> {
         let mut kinds: BTreeMap<String, (u64, u64)> = BTreeMap::new();
         for operation in report.operations()?.iter() {
@@ -18,19 +18,19 @@ fn tables(sides: &Sides<'_>) -> Result<Vec<Table>, ReportError> {
         Ok(kinds)
     };
     let (source, target) = sides.both(counted)?;
-    type Figure = fn(&(u64, u64)) -> u64;
-    let figures: [(&'static str, Figure); 2] = [("Operations", |k| k.0), ("Inputs", |k| k.1)];
-    let table = |(title, figure): (&'static str, Figure)| {
-        let sum = |of: &BTreeMap<String, _>| Some(Cell::Count(of.values().map(figure).sum()));
+    type GraphFigureFn = fn(&(u64, u64)) -> u64;
+    let figures: [(&'static str, GraphFigureFn); 2] = [("Operations", |k| k.0), ("Inputs", |k| k.1)];
+    let table = |(title, figure): (&'static str, GraphFigureFn)| {
+        let sum = |of: &BTreeMap<String, _>| Some(ComparisonCell::Count(of.values().map(figure).sum()));
         let keyed = |of: &BTreeMap<String, (u64, u64)>| -> Vec<(String, (String, u64))> {
             of.iter().map(|(kind, of)| (kind.clone(), (kind.clone(), figure(of)))).collect()
         };
-        let rows = joined(keyed(&source), keyed(&target)).into_iter().map(|(source, target)| {
+        let rows = pair_by_key(keyed(&source), keyed(&target)).into_iter().map(|(source, target)| {
             let name = source.as_ref().or(target.as_ref()).map(|(kind, _)| kind.clone());
-            let cell = |side: Option<(String, u64)>| side.map(|(_, count)| Cell::Count(count));
-            Row::new(name.unwrap_or_default(), cell(source), cell(target))
+            let cell = |side: Option<(String, u64)>| side.map(|(_, count)| ComparisonCell::Count(count));
+            ComparisonRow::new(name.unwrap_or_default(), cell(source), cell(target))
         });
-        let table = Table::new(title, "Operator", rows.collect()).by_larger();
+        let table = ComparisonTable::new(title, "Operator", rows.collect()).by_larger();
         table.with_total(sum(&source), sum(&target))
     };
     Ok(figures.into_iter().map(table).collect())

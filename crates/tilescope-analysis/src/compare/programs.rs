@@ -5,14 +5,14 @@
 //! one more compute set would change all that follow.
 
 use super::align::align;
-use crate::names::uncounted;
+use crate::names::without_counter_prefix;
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::ProgramId;
-use tilescope_report::{Program, ProgramKind, Programs, Report, ReportError};
+use tilescope_report::{ProgramNode, ProgramKind, ProgramNodeTable, Report, ReportError};
 
 /// A program of both reports, or of one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pair {
+pub struct ProgramPair {
     /// The program in the source.
     pub source: Option<ProgramId>,
     /// The program in the target.
@@ -23,9 +23,9 @@ pub struct Pair {
 #[derive(Clone, Debug, Default)]
 pub struct ProgramPairs {
     /// In the order of source, then what only the target has.
-    pub pairs: Vec<Pair>,
-    of_source: BTreeMap<ProgramId, u32>,
-    of_target: BTreeMap<ProgramId, u32>,
+    pub pairs: Vec<ProgramPair>,
+    index_of_source: BTreeMap<ProgramId, u32>,
+    index_of_target: BTreeMap<ProgramId, u32>,
 }
 
 impl ProgramPairs {
@@ -39,7 +39,7 @@ impl ProgramPairs {
     }
 
     /// Aligns programs.
-    pub(crate) fn new(source: &Programs, target: &Programs) -> Self {
+    pub(crate) fn new(source: &ProgramNodeTable, target: &ProgramNodeTable) -> Self {
         let (a, b) = (in_order(source), in_order(target));
         let mut partner = vec![None; a.len()];
         let mut taken = vec![false; b.len()];
@@ -57,29 +57,29 @@ impl ProgramPairs {
         }
         let mut all = Self::default();
         for (id, partner) in a.iter().zip(&partner) {
-            all.add(Pair { source: Some(*id), target: partner.map(|at| b[at]) });
+            all.add(ProgramPair { source: Some(*id), target: partner.map(|at| b[at]) });
         }
         for (id, _) in b.iter().zip(&taken).filter(|(_, taken)| !**taken) {
-            all.add(Pair { source: None, target: Some(*id) });
+            all.add(ProgramPair { source: None, target: Some(*id) });
         }
         all
     }
 
-    fn add(&mut self, pair: Pair) {
+    fn add(&mut self, pair: ProgramPair) {
         let at = self.pairs.len() as u32;
-        self.of_source.extend(pair.source.map(|id| (id, at)));
-        self.of_target.extend(pair.target.map(|id| (id, at)));
+        self.index_of_source.extend(pair.source.map(|id| (id, at)));
+        self.index_of_target.extend(pair.target.map(|id| (id, at)));
         self.pairs.push(pair);
     }
 
     /// Place in `pairs` of a program of the source.
     pub(crate) fn place_of_source(&self, id: ProgramId) -> Option<u32> {
-        self.of_source.get(&id).copied()
+        self.index_of_source.get(&id).copied()
     }
 
     /// Place in `pairs` of a program of the target.
     pub(crate) fn place_of_target(&self, id: ProgramId) -> Option<u32> {
-        self.of_target.get(&id).copied()
+        self.index_of_target.get(&id).copied()
     }
 
     /// The program of the target that is this one of the source.
@@ -93,25 +93,25 @@ impl ProgramPairs {
     }
 }
 
-type Key<'a> = (ProgramKind, &'a str, Option<u32>);
+type ProgramMatchKey<'a> = (ProgramKind, &'a str, Option<u32>);
 
-fn key(programs: &Programs, id: ProgramId, with_ipu: bool) -> Key<'_> {
+fn key(programs: &ProgramNodeTable, id: ProgramId, with_ipu: bool) -> ProgramMatchKey<'_> {
     let program = programs.get(id);
     let kind = program.map_or(ProgramKind::Unknown, |program| program.kind);
-    let name = program.map_or("", |program| uncounted(&program.name));
+    let name = program.map_or("", |program| without_counter_prefix(&program.name));
     (kind, name, program.and_then(|program| program.ipu).filter(|_| with_ipu))
 }
 
 /// A program as tables name it: its kind and its plain name.
-pub(crate) fn title(program: &Program) -> String {
-    match uncounted(&program.name) {
+pub(crate) fn title(program: &ProgramNode) -> String {
+    match without_counter_prefix(&program.name) {
         "" => program.kind.name().to_owned(),
         name => format!("{name} ({})", program.kind.name()),
     }
 }
 
 /// All programs, each once, in the order of the tree; those outside of it last.
-fn in_order(programs: &Programs) -> Vec<ProgramId> {
+fn in_order(programs: &ProgramNodeTable) -> Vec<ProgramId> {
     let mut seen = BTreeSet::new();
     let mut order = Vec::with_capacity(programs.len());
     let mut open: Vec<ProgramId> = programs.roots().iter().rev().copied().collect();

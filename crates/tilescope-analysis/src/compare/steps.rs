@@ -5,21 +5,21 @@
 //! step by step, so that inserted and removed steps leave the rest in place.
 
 use super::align::align;
-use super::programs::{Pair, ProgramPairs, title};
+use super::programs::{ProgramPair, ProgramPairs, title};
 use crate::trace::scan;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use tilescope_report::trace::{Lane, LaneInfo, LaneStep, Trace};
+use tilescope_report::trace::{TraceLane, LaneInfo, LaneStep, Trace};
 use tilescope_report::units::{CycleRange, ProgramId};
-use tilescope_report::{Activity, ProgramKind, Programs, Report, ReportError};
+use tilescope_report::{StepActivity, ProgramKind, ProgramNodeTable, Report, ReportError};
 
 /// Most steps of a report, over all lanes, that are aligned one by one.
 pub const MAX_STEPS: u64 = 4_000_000;
 
 /// A step of a lane, as a link shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spot {
+pub struct ComparedStepLocation {
     /// IPU of the replica.
     pub ipu: u32,
     /// Its group of tiles.
@@ -30,18 +30,18 @@ pub struct Spot {
 
 /// What the steps of one report add up to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sum {
+pub struct StepChangeSum {
     /// Number of steps.
     pub steps: u64,
     /// Cycles of all lanes.
     pub cycles: u64,
     /// One of them.
-    pub spot: Option<Spot>,
+    pub spot: Option<ComparedStepLocation>,
 }
 
 /// What a row of changes stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum What {
+pub enum StepChangeKind {
     /// A place in [`ProgramPairs::pairs`].
     Program(u32),
     /// Steps of a kind whose program is not known.
@@ -49,23 +49,23 @@ pub enum What {
     /// Cycles of lanes in which no step ran, up to the end of the run.
     Idle,
     /// Steps behind the last one that was aligned.
-    Rest,
+    Unaligned,
 }
 
 /// What became slower or faster.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Change {
+pub struct StepChange {
     /// What it is.
-    pub what: What,
+    pub what: StepChangeKind,
     /// Words for it.
     pub name: String,
     /// Its steps in the source.
-    pub source: Sum,
+    pub source: StepChangeSum,
     /// Its steps in the target.
-    pub target: Sum,
+    pub target: StepChangeSum,
 }
 
-impl Change {
+impl StepChange {
     /// Cycles that the target takes more.
     pub fn cycles(&self) -> i128 {
         i128::from(self.target.cycles) - i128::from(self.source.cycles)
@@ -74,7 +74,7 @@ impl Change {
 
 /// Steps that follow each other on both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct MatchedStepRun {
     /// Position of the first in the source.
     pub source: u64,
     /// Position of the first in the target.
@@ -95,7 +95,7 @@ pub struct LanePair {
     /// The lane in the target.
     pub target: Option<LaneInfo>,
     /// What belongs together, rising on both sides.
-    pub runs: Vec<Run>,
+    pub runs: Vec<MatchedStepRun>,
 }
 
 impl LanePair {
@@ -121,11 +121,11 @@ impl LanePair {
 
 /// The executed steps of two reports.
 #[derive(Clone, Debug, Default)]
-pub struct Steps {
+pub struct StepAlignment {
     /// Lanes of both, by IPU and group of tiles.
     pub lanes: Vec<LanePair>,
     /// What changed, the largest difference first. Cycles add up to [`Steps::lane_cycles`].
-    pub changes: Vec<Change>,
+    pub changes: Vec<StepChange>,
     /// Cycles of the run, in the source and the target.
     pub run: (u64, u64),
     /// Cycles of the run times lanes, in the source and the target.
@@ -134,7 +134,7 @@ pub struct Steps {
     pub complete: bool,
 }
 
-impl Steps {
+impl StepAlignment {
     /// Aligns the steps of two reports; `None` if one of them was not executed.
     ///
     /// # Errors
@@ -145,14 +145,14 @@ impl Steps {
         pairs: &ProgramPairs,
     ) -> Result<Option<Self>, ReportError> {
         let (Some(a), Some(b)) = (source.trace()?, target.trace()?) else { return Ok(None) };
-        let work = Work { pairs, limits: (limit(&a), limit(&b)), traces: (&a, &b) };
+        let work = StepAligner { pairs, limits: (limit(&a), limit(&b)), traces: (&a, &b) };
         let mut keys: Vec<(u32, u8)> =
             a.lanes().iter().chain(b.lanes()).map(|lane| (lane.ipu, lane.sub_lane)).collect();
         keys.sort_unstable();
         keys.dedup();
-        let aligned: Result<Vec<Aligned>, ReportError> =
+        let aligned: Result<Vec<AlignedLane>, ReportError> =
             keys.par_iter().map(|key| work.lane(*key)).collect();
-        let mut sums: BTreeMap<What, (Sum, Sum)> = BTreeMap::new();
+        let mut sums: BTreeMap<StepChangeKind, (StepChangeSum, StepChangeSum)> = BTreeMap::new();
         let mut lanes = Vec::new();
         for lane in aligned? {
             for (what, (source, target)) in lane.sums {
@@ -164,20 +164,20 @@ impl Steps {
         }
         let run = (a.range().length(), b.range().length());
         let lane_cycles = (run.0 * a.lanes().len() as u64, run.1 * b.lanes().len() as u64);
-        let busy = |side: fn(&(Sum, Sum)) -> Sum| -> u64 {
+        let busy = |side: fn(&(StepChangeSum, StepChangeSum)) -> StepChangeSum| -> u64 {
             sums.values().map(|sums| side(sums).cycles).sum()
         };
         let idle =
-            |cycles: u64, busy: u64| Sum { cycles: cycles.saturating_sub(busy), ..Sum::default() };
+            |cycles: u64, busy: u64| StepChangeSum { cycles: cycles.saturating_sub(busy), ..StepChangeSum::default() };
         let idle = (idle(lane_cycles.0, busy(|s| s.0)), idle(lane_cycles.1, busy(|s| s.1)));
-        sums.insert(What::Idle, idle);
-        let names = Names { pairs, programs: (&*source.programs()?, &*target.programs()?) };
-        let mut changes: Vec<Change> = sums
+        sums.insert(StepChangeKind::Idle, idle);
+        let names = StepChangeNames { pairs, programs: (&*source.programs()?, &*target.programs()?) };
+        let mut changes: Vec<StepChange> = sums
             .into_iter()
-            .map(|(what, (source, target))| Change { what, name: names.of(what), source, target })
+            .map(|(what, (source, target))| StepChange { what, name: names.name_of(what), source, target })
             .collect();
         changes.sort_by(|a, b| {
-            let size = |change: &Change| change.cycles().unsigned_abs();
+            let size = |change: &StepChange| change.cycles().unsigned_abs();
             size(b).cmp(&size(a)).then_with(|| a.name.cmp(&b.name)).then(a.what.cmp(&b.what))
         });
         let complete = [(&a, work.limits.0), (&b, work.limits.1)]
@@ -197,57 +197,57 @@ fn limit(trace: &Trace) -> u64 {
     MAX_STEPS / trace.lanes().len().max(1) as u64
 }
 
-fn add(sum: &mut Sum, more: Sum) {
+fn add(sum: &mut StepChangeSum, more: StepChangeSum) {
     sum.steps += more.steps;
     sum.cycles += more.cycles;
     sum.spot = sum.spot.or(more.spot);
 }
 
-struct Names<'a> {
+struct StepChangeNames<'a> {
     pairs: &'a ProgramPairs,
-    programs: (&'a Programs, &'a Programs),
+    programs: (&'a ProgramNodeTable, &'a ProgramNodeTable),
 }
 
-impl Names<'_> {
-    fn of(&self, what: What) -> String {
+impl StepChangeNames<'_> {
+    fn name_of(&self, what: StepChangeKind) -> String {
         match what {
-            What::Program(place) => {
-                let Pair { source, target } = self.pairs.pairs[place as usize];
+            StepChangeKind::Program(place) => {
+                let ProgramPair { source, target } = self.pairs.pairs[place as usize];
                 let in_source = source.and_then(|id| self.programs.0.get(id));
                 let in_target = target.and_then(|id| self.programs.1.get(id));
                 in_source.or(in_target).map_or_else(String::new, title)
             }
-            What::Kind(kind) => format!("{} of unknown program", kind.name()),
-            What::Idle => "Idle".to_owned(),
-            What::Rest => "Steps behind those that were aligned".to_owned(),
+            StepChangeKind::Kind(kind) => format!("{} of unknown program", kind.name()),
+            StepChangeKind::Idle => "Idle".to_owned(),
+            StepChangeKind::Unaligned => "Steps behind those that were aligned".to_owned(),
         }
     }
 }
 
-struct Work<'a> {
+struct StepAligner<'a> {
     pairs: &'a ProgramPairs,
     limits: (u64, u64),
     traces: (&'a Trace, &'a Trace),
 }
 
 /// A lane with the sums of what ran on it.
-struct Aligned {
+struct AlignedLane {
     lane: LanePair,
-    sums: BTreeMap<What, (Sum, Sum)>,
+    sums: BTreeMap<StepChangeKind, (StepChangeSum, StepChangeSum)>,
 }
 
 /// Steps of one side of a lane.
 #[derive(Default)]
-struct Side {
+struct AlignedLaneSide {
     info: Option<LaneInfo>,
-    whats: Vec<What>,
+    whats: Vec<StepChangeKind>,
     steps: Vec<LaneStep>,
-    rest: Sum,
+    rest: StepChangeSum,
 }
 
-impl Side {
+impl AlignedLaneSide {
     fn read(
-        lane: Option<Lane<'_>>,
+        lane: Option<TraceLane<'_>>,
         limit: u64,
         what: impl Fn(ProgramId) -> Option<u32>,
     ) -> Result<Self, ReportError> {
@@ -256,29 +256,29 @@ impl Side {
         let mut side = Self { info: Some(info), ..Self::default() };
         scan(&lane, limit, |step| {
             let place = step.program.and_then(&what);
-            side.whats.push(place.map_or(What::Kind(step.kind), What::Program));
+            side.whats.push(place.map_or(StepChangeKind::Kind(step.kind), StepChangeKind::Program));
             side.steps.push(*step);
             ControlFlow::Continue(())
         })?;
         if let Some(last) = side.steps.last().filter(|last| last.position + 1 < info.steps) {
             let behind = lane.totals(CycleRange::new(last.range.end, info.range.end + 1))?;
             let cycles = behind.cycles.total();
-            side.rest = Sum { steps: info.steps - last.position - 1, cycles, spot: None };
+            side.rest = StepChangeSum { steps: info.steps - last.position - 1, cycles, spot: None };
         }
         Ok(side)
     }
 }
 
-impl Work<'_> {
-    fn lane(&self, (ipu, sub_lane): (u32, u8)) -> Result<Aligned, ReportError> {
+impl StepAligner<'_> {
+    fn lane(&self, (ipu, sub_lane): (u32, u8)) -> Result<AlignedLane, ReportError> {
         let (a, b) = (self.traces.0.lane_of(ipu, sub_lane), self.traces.1.lane_of(ipu, sub_lane));
-        let source = Side::read(a, self.limits.0, |id| self.pairs.place_of_source(id))?;
-        let target = Side::read(b, self.limits.1, |id| self.pairs.place_of_target(id))?;
+        let source = AlignedLaneSide::read(a, self.limits.0, |id| self.pairs.place_of_source(id))?;
+        let target = AlignedLaneSide::read(b, self.limits.1, |id| self.pairs.place_of_target(id))?;
         let pairs = align(&numbers(&source.whats), &numbers(&target.whats));
-        let mut sums: BTreeMap<What, (Sum, Sum)> = BTreeMap::new();
-        let spot = |step: &LaneStep| Some(Spot { ipu, sub_lane, step: *step });
+        let mut sums: BTreeMap<StepChangeKind, (StepChangeSum, StepChangeSum)> = BTreeMap::new();
+        let spot = |step: &LaneStep| Some(ComparedStepLocation { ipu, sub_lane, step: *step });
         // Links lead to the executions that differ most; without one, to the first.
-        let mut most: BTreeMap<What, (u64, u32, u32)> = BTreeMap::new();
+        let mut most: BTreeMap<StepChangeKind, (u64, u32, u32)> = BTreeMap::new();
         for (at_a, at_b) in &pairs {
             let (step_a, step_b) = (&source.steps[*at_a as usize], &target.steps[*at_b as usize]);
             let apart = step_a.range.length().abs_diff(step_b.range.length());
@@ -293,42 +293,42 @@ impl Work<'_> {
             sum.1.spot = spot(&target.steps[at_b as usize]);
         }
         for (what, step) in source.whats.iter().zip(&source.steps) {
-            let one = Sum { steps: 1, cycles: step.range.length(), spot: spot(step) };
+            let one = StepChangeSum { steps: 1, cycles: step.range.length(), spot: spot(step) };
             add(&mut sums.entry(*what).or_default().0, one);
         }
         for (what, step) in target.whats.iter().zip(&target.steps) {
-            let one = Sum { steps: 1, cycles: step.range.length(), spot: spot(step) };
+            let one = StepChangeSum { steps: 1, cycles: step.range.length(), spot: spot(step) };
             add(&mut sums.entry(*what).or_default().1, one);
         }
         if source.rest.steps + target.rest.steps > 0 {
-            sums.insert(What::Rest, (source.rest, target.rest));
+            sums.insert(StepChangeKind::Unaligned, (source.rest, target.rest));
         }
         let runs = runs(&pairs);
         let lane = LanePair { ipu, sub_lane, source: source.info, target: target.info, runs };
-        Ok(Aligned { lane, sums })
+        Ok(AlignedLane { lane, sums })
     }
 }
 
 /// Numbers for the aligner: equal for what is the same in both reports.
-fn numbers(whats: &[What]) -> Vec<u32> {
+fn numbers(whats: &[StepChangeKind]) -> Vec<u32> {
     const KINDS: u32 = ProgramKind::ALL.len() as u32;
-    let number = |what: &What| match what {
-        What::Program(place) => KINDS + place,
-        What::Kind(kind) => *kind as u32,
+    let number = |what: &StepChangeKind| match what {
+        StepChangeKind::Program(place) => KINDS + place,
+        StepChangeKind::Kind(kind) => *kind as u32,
         // Not steps.
-        What::Idle | What::Rest => 0,
+        StepChangeKind::Idle | StepChangeKind::Unaligned => 0,
     };
     whats.iter().map(number).collect()
 }
 
-fn runs(pairs: &[(u32, u32)]) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
+fn runs(pairs: &[(u32, u32)]) -> Vec<MatchedStepRun> {
+    let mut runs: Vec<MatchedStepRun> = Vec::new();
     for (source, target) in pairs.iter().map(|(a, b)| (u64::from(*a), u64::from(*b))) {
         match runs.last_mut() {
             Some(run) if (source, target) == (run.source + run.count, run.target + run.count) => {
                 run.count += 1;
             }
-            _ => runs.push(Run { source, target, count: 1 }),
+            _ => runs.push(MatchedStepRun { source, target, count: 1 }),
         }
     }
     runs
@@ -340,7 +340,7 @@ fn runs(pairs: &[(u32, u32)]) -> Vec<Run> {
 /// A trace that cannot be read.
 pub(crate) fn activity_cycles(trace: &Trace) -> Result<Vec<(&'static str, u64)>, ReportError> {
     let mut cycles: Vec<(&'static str, u64)> =
-        Activity::ALL.iter().map(|activity| (activity.name(), 0)).collect();
+        StepActivity::ALL.iter().map(|activity| (activity.name(), 0)).collect();
     let whole = trace.range();
     for index in 0..trace.lanes().len() {
         let Some(lane) = trace.lane(index) else { continue };

@@ -1,59 +1,59 @@
 //! Machine, graph, memory, run and options at a glance.
 
-use super::table::{Cell, Row, Table, joined};
-use super::{Comparison, Sides};
-use crate::summary::{ExecutionSummary, Summary, summary};
+use super::table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
+use super::{ViewComparison, ComparedReports};
+use crate::summary::{ExecutionSummary, ReportSummary, summary};
 use tilescope_report::ReportError;
 
-pub(super) const COMPARISON: Comparison = Comparison { view: "summary", tables };
+pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "summary", tables };
 
 /// Values of a report by name.
-type Named = (&'static str, Option<Cell>);
+type SummaryFigure = (&'static str, Option<ComparisonCell>);
 /// A title, and what stands below it.
-type Section = (&'static str, fn(&Summary) -> Vec<Named>);
+type SummarySection = (&'static str, fn(&ReportSummary) -> Vec<SummaryFigure>);
 
-fn tables(sides: &Sides<'_>) -> Result<Vec<Table>, ReportError> {
+fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
     let (source, target) = sides.both(summary)?;
-    let parts: [Section; 4] =
+    let parts: [SummarySection; 4] =
         [("Target", machine), ("Graph", graph), ("Memory", memory), ("Execution", execution)];
-    let table = |(title, values): Section| {
+    let table = |(title, values): SummarySection| {
         let rows = values(&source).into_iter().zip(values(&target));
-        let rows = rows.map(|((name, a), (_, b))| Row::new(name, a, b));
-        Table::new(title, "Figure", rows.filter(|row| row != &Row::named(&row.name)).collect())
+        let rows = rows.map(|((name, a), (_, b))| ComparisonRow::new(name, a, b));
+        ComparisonTable::new(title, "Figure", rows.filter(|row| row != &ComparisonRow::named(&row.name)).collect())
     };
-    let mut tables: Vec<Table> = parts.into_iter().map(table).collect();
+    let mut tables: Vec<ComparisonTable> = parts.into_iter().map(table).collect();
     tables.push(options(sides)?);
     tables.push(spec(sides));
     tables.retain(|table| !table.rows.is_empty());
     Ok(tables)
 }
 
-impl Row {
+impl ComparisonRow {
     /// A row that neither report has a value for.
     fn named(name: &str) -> Self {
         Self::new(name, None, None)
     }
 }
 
-fn count(value: impl Into<u64>) -> Option<Cell> {
-    Some(Cell::Count(value.into()))
+fn count(value: impl Into<u64>) -> Option<ComparisonCell> {
+    Some(ComparisonCell::Count(value.into()))
 }
 
-fn machine(of: &Summary) -> Vec<Named> {
+fn machine(of: &ReportSummary) -> Vec<SummaryFigure> {
     let target = &of.target;
     vec![
-        ("Type", Some(Cell::Words(target.kind.to_owned()))),
-        ("Architecture", Some(Cell::Words(target.architecture.clone()))),
+        ("Type", Some(ComparisonCell::Text(target.kind.to_owned()))),
+        ("Architecture", Some(ComparisonCell::Text(target.architecture.clone()))),
         ("IPUs", count(target.num_ipus)),
         ("Tiles per IPU", count(target.tiles_per_ipu)),
         ("Replicas", count(target.replicas)),
         ("IPUs per replica", count(target.ipus_per_replica)),
-        ("Memory per tile", Some(Cell::Bytes(target.bytes_per_tile))),
+        ("Memory per tile", Some(ComparisonCell::Bytes(target.bytes_per_tile))),
         ("Clock in Hz", count(target.clock_hz)),
     ]
 }
 
-fn graph(of: &Summary) -> Vec<Named> {
+fn graph(of: &ReportSummary) -> Vec<SummaryFigure> {
     let graph = &of.graph;
     vec![
         ("Compute sets", count(graph.compute_sets)),
@@ -63,9 +63,9 @@ fn graph(of: &Summary) -> Vec<Named> {
     ]
 }
 
-fn memory(of: &Summary) -> Vec<Named> {
+fn memory(of: &ReportSummary) -> Vec<SummaryFigure> {
     let memory = &of.memory;
-    let bytes = |value| Some(Cell::Bytes(value));
+    let bytes = |value| Some(ComparisonCell::Bytes(value));
     vec![
         ("Including gaps", bytes(memory.total_including_gaps)),
         ("Excluding gaps", bytes(memory.total_excluding_gaps)),
@@ -76,29 +76,29 @@ fn memory(of: &Summary) -> Vec<Named> {
     ]
 }
 
-fn execution(of: &Summary) -> Vec<Named> {
+fn execution(of: &ReportSummary) -> Vec<SummaryFigure> {
     let value =
-        |of_run: fn(&ExecutionSummary) -> Option<Cell>| of.execution.as_ref().and_then(of_run);
+        |of_run: fn(&ExecutionSummary) -> Option<ComparisonCell>| of.execution.as_ref().and_then(of_run);
     vec![
         ("Cycles", value(|run| count(run.total_cycles))),
-        ("Seconds", value(|run| Some(Cell::Real(run.seconds)))),
+        ("Seconds", value(|run| Some(ComparisonCell::Real(run.seconds)))),
         ("Samples", value(|run| run.samples.and_then(count))),
-        ("Samples per second", value(|run| run.samples_per_second.map(Cell::Real))),
+        ("Samples per second", value(|run| run.samples_per_second.map(ComparisonCell::Real))),
         ("Steps", value(|run| count(run.ipus.iter().map(|ipu| ipu.steps).sum::<u64>()))),
     ]
 }
 
 /// Options in effect that differ in anything, and those that do not behind them.
-fn options(sides: &Sides<'_>) -> Result<Table, ReportError> {
+fn options(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
     let (source, target) = sides.both(|report| report.options())?;
     let named = |options: Vec<(String, String)>| {
         options.into_iter().map(|(key, value)| (key.clone(), (key, value)))
     };
-    Ok(words("Options", "Option", joined(named(source), named(target))))
+    Ok(key_value_table("Options", "Option", pair_by_key(named(source), named(target))))
 }
 
 /// Lines of the specs the reports were made from, key by key.
-fn spec(sides: &Sides<'_>) -> Table {
+fn spec(sides: &ComparedReports<'_>) -> ComparisonTable {
     let keys = |report: &tilescope_report::Report| {
         let parsed = report.spec().and_then(|text| text.parse::<toml::Table>().ok());
         let sections = parsed.unwrap_or_default();
@@ -114,19 +114,19 @@ fn spec(sides: &Sides<'_>) -> Table {
         }
         keys
     };
-    words("Spec", "Key", joined(keys(sides.source), keys(sides.target)))
+    key_value_table("Spec", "Key", pair_by_key(keys(sides.source), keys(sides.target)))
 }
 
-type Keyed = Option<(String, String)>;
+type OptionEntry = Option<(String, String)>;
 
 /// Keys with words; what differs first.
-fn words(title: &'static str, column: &'static str, pairs: Vec<(Keyed, Keyed)>) -> Table {
-    let row = |(source, target): (Keyed, Keyed)| {
+fn key_value_table(title: &'static str, column: &'static str, pairs: Vec<(OptionEntry, OptionEntry)>) -> ComparisonTable {
+    let row = |(source, target): (OptionEntry, OptionEntry)| {
         let name = source.as_ref().or(target.as_ref()).map(|(key, _)| key.clone());
-        let cell = |side: Keyed| side.map(|(_, value)| Cell::Words(value));
-        Row::new(name.unwrap_or_default(), cell(source), cell(target))
+        let cell = |side: OptionEntry| side.map(|(_, value)| ComparisonCell::Text(value));
+        ComparisonRow::new(name.unwrap_or_default(), cell(source), cell(target))
     };
-    let mut rows: Vec<Row> = pairs.into_iter().map(row).collect();
-    rows.sort_by_key(Row::is_same);
-    Table::new(title, column, rows)
+    let mut rows: Vec<ComparisonRow> = pairs.into_iter().map(row).collect();
+    rows.sort_by_key(ComparisonRow::is_same);
+    ComparisonTable::new(title, column, rows)
 }

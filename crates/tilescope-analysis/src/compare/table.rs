@@ -1,14 +1,14 @@
 //! Values of two reports side by side.
 
-use crate::insights::Place;
-use crate::tables::{self, Rows};
+use crate::insights::ViewLocation;
+use crate::tables::{self, TableRows};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use tilescope_report::units::{exact_bytes, grouped, percent};
 
 /// A value of one report.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 #[serde(untagged)]
-pub enum Cell {
+pub enum ComparisonCell {
     /// Bytes.
     Bytes(u64),
     /// Things, or cycles.
@@ -18,16 +18,16 @@ pub enum Cell {
     /// A measured or derived number.
     Real(f64),
     /// Anything else.
-    Words(String),
+    Text(String),
 }
 
-impl Cell {
+impl ComparisonCell {
     /// As a number, for whatever has one.
     pub(crate) fn number(&self) -> Option<f64> {
         match self {
             Self::Bytes(value) | Self::Count(value) => Some(*value as f64),
             Self::Share(value) | Self::Real(value) => Some(*value),
-            Self::Words(_) => None,
+            Self::Text(_) => None,
         }
     }
 
@@ -38,7 +38,7 @@ impl Cell {
             Self::Count(value) => grouped(*value),
             Self::Share(value) => percent(*value),
             Self::Real(value) => format!("{value:.2}"),
-            Self::Words(words) => words.clone(),
+            Self::Text(words) => words.clone(),
         }
     }
 
@@ -46,31 +46,31 @@ impl Cell {
     fn whole(&self) -> Option<i128> {
         match self {
             Self::Bytes(value) | Self::Count(value) => Some(i128::from(*value)),
-            Self::Share(_) | Self::Real(_) | Self::Words(_) => None,
+            Self::Share(_) | Self::Real(_) | Self::Text(_) => None,
         }
     }
 }
 
 /// One thing in both reports, or in one of them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Row {
+pub struct ComparisonRow {
     /// What it is.
     pub name: String,
     /// Number of rows it stands below.
     pub depth: u32,
     /// Its value in the source; `None` where it is missing there.
-    pub source: Option<Cell>,
+    pub source: Option<ComparisonCell>,
     /// Its value in the target; `None` where it is missing there.
-    pub target: Option<Cell>,
+    pub target: Option<ComparisonCell>,
     /// Where it can be seen in the source.
-    pub source_place: Option<Place>,
+    pub source_place: Option<ViewLocation>,
     /// Where it can be seen in the target.
-    pub target_place: Option<Place>,
+    pub target_place: Option<ViewLocation>,
 }
 
-impl Row {
+impl ComparisonRow {
     /// A row without links.
-    pub(crate) fn new(name: impl Into<String>, source: Option<Cell>, target: Option<Cell>) -> Self {
+    pub(crate) fn new(name: impl Into<String>, source: Option<ComparisonCell>, target: Option<ComparisonCell>) -> Self {
         Self { name: name.into(), source, target, ..Self::default() }
     }
 
@@ -84,7 +84,7 @@ impl Row {
 
     /// Target less source of bytes and counts, exactly.
     pub fn whole_change(&self) -> Option<i128> {
-        let whole = |side: &Option<Cell>| side.as_ref().map_or(Some(0), Cell::whole);
+        let whole = |side: &Option<ComparisonCell>| side.as_ref().map_or(Some(0), ComparisonCell::whole);
         Some(whole(&self.target)? - whole(&self.source)?)
     }
 
@@ -96,7 +96,7 @@ impl Row {
 
     /// The larger of both values; nothing for words.
     pub(crate) fn larger(&self) -> f64 {
-        let side = |side: &Option<Cell>| number(side).map_or(0.0, f64::abs);
+        let side = |side: &Option<ComparisonCell>| number(side).map_or(0.0, f64::abs);
         side(&self.source).max(side(&self.target))
     }
 
@@ -113,9 +113,9 @@ impl Row {
         let sign = if change > 0.0 { "+" } else { "" };
         let kind = self.source.as_ref().or(self.target.as_ref());
         let number = match (kind, self.whole_change()) {
-            (Some(Cell::Bytes(_)), Some(change)) => format!("{sign}{} B", signed(change)),
+            (Some(ComparisonCell::Bytes(_)), Some(change)) => format!("{sign}{} B", signed(change)),
             (_, Some(change)) => format!("{sign}{}", signed(change)),
-            (Some(Cell::Share(_)), None) => {
+            (Some(ComparisonCell::Share(_)), None) => {
                 return format!("{sign}{:.1} points", change * 100.0);
             }
             (_, None) => format!("{sign}{change:.2}"),
@@ -135,8 +135,8 @@ impl Row {
     }
 }
 
-fn number(side: &Option<Cell>) -> Option<f64> {
-    side.as_ref().map_or(Some(0.0), Cell::number)
+fn number(side: &Option<ComparisonCell>) -> Option<f64> {
+    side.as_ref().map_or(Some(0.0), ComparisonCell::number)
 }
 
 fn signed(value: i128) -> String {
@@ -144,7 +144,7 @@ fn signed(value: i128) -> String {
     format!("{}{}", if value < 0 { "-" } else { "" }, grouped(magnitude))
 }
 
-impl Serialize for Row {
+impl Serialize for ComparisonRow {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut row = serializer.serialize_struct("Row", 5)?;
         row.serialize_field("name", &self.name)?;
@@ -161,22 +161,22 @@ impl Serialize for Row {
 
 /// Things of one kind, in both reports.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
-pub struct Table {
+pub struct ComparisonTable {
     /// Words above it.
     pub title: &'static str,
     /// What a row is.
     pub column: &'static str,
     /// The rows.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ComparisonRow>,
     /// Sums over all rows, where they can be summed: the rows' changes add up to its change.
-    pub total: Option<Row>,
+    pub total: Option<ComparisonRow>,
     /// Whether the rows are all there is.
     pub complete: bool,
 }
 
-impl Table {
+impl ComparisonTable {
     /// A table of `rows` as they come.
-    pub(crate) fn new(title: &'static str, column: &'static str, rows: Vec<Row>) -> Self {
+    pub(crate) fn new(title: &'static str, column: &'static str, rows: Vec<ComparisonRow>) -> Self {
         Self { title, column, rows, total: None, complete: true }
     }
 
@@ -191,16 +191,16 @@ impl Table {
     }
 
     /// Its rows as columns of source, target, difference and share of the larger side.
-    pub fn as_rows(&self) -> Rows {
-        let cell = |side: &Option<Cell>| match side {
-            None => tables::Cell::Nothing,
-            Some(Cell::Bytes(value) | Cell::Count(value)) => tables::Cell::Number(*value),
-            Some(Cell::Share(value) | Cell::Real(value)) => tables::Cell::Fraction(*value),
-            Some(Cell::Words(words)) => tables::Cell::Text(words.clone()),
+    pub fn as_rows(&self) -> TableRows {
+        let cell = |side: &Option<ComparisonCell>| match side {
+            None => tables::TableCell::Missing,
+            Some(ComparisonCell::Bytes(value) | ComparisonCell::Count(value)) => tables::TableCell::Number(*value),
+            Some(ComparisonCell::Share(value) | ComparisonCell::Real(value)) => tables::TableCell::Fraction(*value),
+            Some(ComparisonCell::Text(words)) => tables::TableCell::Text(words.clone()),
         };
-        let row = |row: &Row| {
+        let row = |row: &ComparisonRow| {
             vec![
-                tables::Cell::Text(row.name.clone()),
+                tables::TableCell::Text(row.name.clone()),
                 cell(&row.source),
                 cell(&row.target),
                 row.change().into(),
@@ -208,7 +208,7 @@ impl Table {
             ]
         };
         let columns = vec![self.column, "source", "target", "target - source", "share of larger"];
-        Rows { columns, rows: self.rows.iter().map(row).collect() }
+        TableRows { columns, rows: self.rows.iter().map(row).collect() }
     }
 
     /// The same with the larger side first; names decide among equals.
@@ -219,20 +219,20 @@ impl Table {
     }
 
     /// The same with a total row.
-    pub(crate) fn with_total(mut self, source: Option<Cell>, target: Option<Cell>) -> Self {
-        self.total = Some(Row::new("Total", source, target));
+    pub(crate) fn with_total(mut self, source: Option<ComparisonCell>, target: Option<ComparisonCell>) -> Self {
+        self.total = Some(ComparisonRow::new("Total", source, target));
         self
     }
 }
 
 /// Joins the entries of two lists that have the same key; the k-th of several with one key belongs
 /// to the k-th. Rows come in the order of keys.
-pub(super) fn joined<K: Ord, T>(
+pub(super) fn pair_by_key<K: Ord, T>(
     source: impl IntoIterator<Item = (K, T)>,
     target: impl IntoIterator<Item = (K, T)>,
 ) -> Vec<(Option<T>, Option<T>)> {
-    type Lists<T> = (Vec<T>, Vec<T>);
-    let mut known: std::collections::BTreeMap<K, Lists<T>> = std::collections::BTreeMap::new();
+    type KeyedLists<T> = (Vec<T>, Vec<T>);
+    let mut known: std::collections::BTreeMap<K, KeyedLists<T>> = std::collections::BTreeMap::new();
     source.into_iter().for_each(|(key, of)| known.entry(key).or_default().0.push(of));
     target.into_iter().for_each(|(key, of)| known.entry(key).or_default().1.push(of));
     let mut rows = Vec::new();
@@ -250,16 +250,16 @@ mod tests {
 
     #[test]
     fn changes_are_told_against_the_larger_side() {
-        let row = |source, target| Row::new("a", source, target);
-        let bytes = |value| Some(Cell::Bytes(value));
+        let row = |source, target| ComparisonRow::new("a", source, target);
+        let bytes = |value| Some(ComparisonCell::Bytes(value));
         let cases = [
             (row(bytes(700), bytes(1000)), "+300 B (30.00 %)"),
             (row(bytes(1000), bytes(700)), "-300 B (30.00 %)"),
             (row(None, bytes(5)), "+5 B (100.00 %)"),
             (row(bytes(5), None), "-5 B (100.00 %)"),
             (row(bytes(0), bytes(0)), "0 B (0.00 %)"),
-            (row(Some(Cell::Share(0.5)), Some(Cell::Share(0.25))), "-25.0 points"),
-            (row(Some(Cell::Words("a".into())), None), "differs"),
+            (row(Some(ComparisonCell::Share(0.5)), Some(ComparisonCell::Share(0.25))), "-25.0 points"),
+            (row(Some(ComparisonCell::Text("a".into())), None), "differs"),
         ];
         for (row, text) in cases {
             assert_eq!(row.change_text(), text);
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn equal_keys_belong_together_in_order() {
-        let rows = joined([("a", 1), ("b", 2), ("a", 3)], [("a", 10), ("c", 20)]);
+        let rows = pair_by_key([("a", 1), ("b", 2), ("a", 3)], [("a", 10), ("c", 20)]);
         let expected = [(Some(1), Some(10)), (Some(3), None), (Some(2), None), (None, Some(20))];
         assert_eq!(rows, expected);
     }

@@ -1,16 +1,16 @@
 //! The run: where its cycles went, lane by lane, and what became slower or faster.
 
-use super::steps::{Change, LanePair, Steps, Sum, activity_cycles};
-use super::table::{Cell, Row, Table};
-use super::{Comparison, Sides};
-use crate::insights::Place;
-use tilescope_report::trace::Lane;
+use super::steps::{StepChange, LanePair, StepAlignment, StepChangeSum, activity_cycles};
+use super::table::{ComparisonCell, ComparisonRow, ComparisonTable};
+use super::{ViewComparison, ComparedReports};
+use crate::insights::ViewLocation;
+use tilescope_report::trace::TraceLane;
 use tilescope_report::units::CycleRange;
 use tilescope_report::{Report, ReportError};
 
-pub(super) const COMPARISON: Comparison = Comparison { view: "execution-trace", tables };
+pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "execution-trace", tables };
 
-fn tables(sides: &Sides<'_>) -> Result<Vec<Table>, ReportError> {
+fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
     let mut tables = vec![activities(sides)?];
     if let Some(steps) = &sides.alignment.steps {
         tables.push(changes(steps, |change| (change.source.cycles, change.target.cycles), true));
@@ -21,7 +21,7 @@ fn tables(sides: &Sides<'_>) -> Result<Vec<Table>, ReportError> {
 }
 
 /// Cycles of all lanes by what they were spent on.
-fn activities(sides: &Sides<'_>) -> Result<Table, ReportError> {
+fn activities(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
     let cycles = |report: &Report| match report.trace()? {
         Some(trace) => Ok(Some(activity_cycles(&trace)?)),
         None => Ok(None),
@@ -30,28 +30,28 @@ fn activities(sides: &Sides<'_>) -> Result<Table, ReportError> {
     let names = source.iter().chain(&target).next().into_iter().flatten().map(|(name, _)| *name);
     let row = |(at, name): (usize, &str)| {
         let cell =
-            |side: &Option<Vec<(&str, u64)>>| side.as_ref().map(|values| Cell::Count(values[at].1));
-        Row::new(name.replace('_', " "), cell(&source), cell(&target))
+            |side: &Option<Vec<(&str, u64)>>| side.as_ref().map(|values| ComparisonCell::Count(values[at].1));
+        ComparisonRow::new(name.replace('_', " "), cell(&source), cell(&target))
     };
-    let rows: Vec<Row> = names.enumerate().map(row).collect();
+    let rows: Vec<ComparisonRow> = names.enumerate().map(row).collect();
     let sum = |side: &Option<Vec<(&str, u64)>>| {
-        side.as_ref().map(|values| Cell::Count(values.iter().map(|value| value.1).sum()))
+        side.as_ref().map(|values| ComparisonCell::Count(values.iter().map(|value| value.1).sum()))
     };
     let total = (sum(&source), sum(&target));
-    let table = Table::new("Cycles of all lanes", "Activity", rows).by_larger();
+    let table = ComparisonTable::new("Cycles of all lanes", "Activity", rows).by_larger();
     Ok(table.with_total(total.0, total.1))
 }
 
 /// The ranked list: the largest difference of cycles first.
-fn changes(steps: &Steps, values: fn(&Change) -> (u64, u64), cycles: bool) -> Table {
-    let row = |change: &Change| {
+fn changes(steps: &StepAlignment, values: fn(&StepChange) -> (u64, u64), cycles: bool) -> ComparisonTable {
+    let row = |change: &StepChange| {
         let (source, target) = values(change);
         let present =
-            |sum: Sum, value| (sum.steps > 0 || sum.cycles > 0).then_some(Cell::Count(value));
-        Row {
+            |sum: StepChangeSum, value| (sum.steps > 0 || sum.cycles > 0).then_some(ComparisonCell::Count(value));
+        ComparisonRow {
             source_place: place(change.source),
             target_place: place(change.target),
-            ..Row::new(
+            ..ComparisonRow::new(
                 change.name.clone(),
                 present(change.source, source),
                 present(change.target, target),
@@ -61,40 +61,40 @@ fn changes(steps: &Steps, values: fn(&Change) -> (u64, u64), cycles: bool) -> Ta
     let rows = steps.changes.iter().map(row).collect();
     let (title, column) =
         if cycles { ("Slower and faster", "Cycles of") } else { ("Steps", "Executions of") };
-    let table = Table { complete: steps.complete, ..Table::new(title, column, rows) };
+    let table = ComparisonTable { complete: steps.complete, ..ComparisonTable::new(title, column, rows) };
     if cycles {
         let (source, target) = steps.lane_cycles;
-        return table.with_total(Some(Cell::Count(source)), Some(Cell::Count(target)));
+        return table.with_total(Some(ComparisonCell::Count(source)), Some(ComparisonCell::Count(target)));
     }
     let mut table = table.by_larger();
     table.rows.retain(|row| row.larger() > 0.0);
     table
 }
 
-fn place(sum: Sum) -> Option<Place> {
+fn place(sum: StepChangeSum) -> Option<ViewLocation> {
     let spot = sum.spot?;
-    Some(Place {
+    Some(ViewLocation {
         cycles: Some(spot.step.range),
         program: spot.step.program,
-        ..Place::view("execution-trace")
+        ..ViewLocation::view("execution-trace")
     })
 }
 
 /// How long each lane is, from the first start to the last end of its steps.
-fn lanes(steps: &Steps) -> Table {
+fn lanes(steps: &StepAlignment) -> ComparisonTable {
     let rows = steps.lanes.iter().map(|lane| {
         let beside = if lane.sub_lane > 0 { ", I/O tiles" } else { "" };
         let cell = |side: Option<tilescope_report::trace::LaneInfo>| {
-            side.map(|info| Cell::Count(info.range.length()))
+            side.map(|info| ComparisonCell::Count(info.range.length()))
         };
-        Row::new(format!("IPU {}{beside}", lane.ipu), cell(lane.source), cell(lane.target))
+        ComparisonRow::new(format!("IPU {}{beside}", lane.ipu), cell(lane.source), cell(lane.target))
     });
-    Table::new("Lanes", "Length of", rows.collect())
+    ComparisonTable::new("Lanes", "Length of", rows.collect())
 }
 
 /// How far the target is behind the source, over a stretch of the source.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Drift {
+pub struct StepDrift {
     /// Cycles of the source.
     pub range: CycleRange,
     /// Cycles that the target takes more for the steps that start there.
@@ -106,7 +106,7 @@ pub struct Drift {
 }
 
 /// Most steps of a stretch that are looked at one by one.
-const LOOKED_AT: usize = 4096;
+const MAX_STEPS_COMPARED: usize = 4096;
 
 /// The difference between the lengths of steps in `window` of the source and of the same steps in
 /// the target, in at most `pieces` stretches. A step that only one report has counts in full; steps
@@ -121,17 +121,17 @@ const LOOKED_AT: usize = 4096;
 /// A trace that cannot be read.
 pub fn drift(
     pair: &LanePair,
-    source: &Lane<'_>,
-    target: Option<&Lane<'_>>,
+    source: &TraceLane<'_>,
+    target: Option<&TraceLane<'_>>,
     window: CycleRange,
     pieces: u32,
-) -> Result<Vec<Drift>, ReportError> {
+) -> Result<Vec<StepDrift>, ReportError> {
     let touching = source.touching(window)?;
     let count = touching.end - touching.start;
     let width = count.div_ceil(u64::from(pieces.max(1))).max(1);
     let mut drifts = Vec::new();
     let mut first = touching.start;
-    while first < touching.end && drifts.len() < LOOKED_AT {
+    while first < touching.end && drifts.len() < MAX_STEPS_COMPARED {
         let end = (first + width).min(touching.end);
         drifts.extend(stretch(pair, source, target, first, end)?);
         first = end;
@@ -140,7 +140,7 @@ pub fn drift(
 }
 
 /// The positions of the target that stand where `position` of the source does.
-fn standing(pair: &LanePair, position: u64) -> u64 {
+fn matching_target_position(pair: &LanePair, position: u64) -> u64 {
     let at = pair.runs.partition_point(|run| run.source <= position);
     match at.checked_sub(1).map(|at| pair.runs[at]) {
         Some(run) => run.target + (position - run.source).min(run.count),
@@ -150,19 +150,19 @@ fn standing(pair: &LanePair, position: u64) -> u64 {
 
 fn stretch(
     pair: &LanePair,
-    source: &Lane<'_>,
-    target: Option<&Lane<'_>>,
+    source: &TraceLane<'_>,
+    target: Option<&TraceLane<'_>>,
     first: u64,
     end: u64,
-) -> Result<Option<Drift>, ReportError> {
+) -> Result<Option<StepDrift>, ReportError> {
     let (Some(start), Some(last)) = (source.step(first)?, source.step(end - 1)?) else {
         return Ok(None);
     };
     let range = CycleRange::new(start.range.start, last.range.end);
     let busy = source.totals(range)?.cycles.total();
     let whole = target.map_or(0, |lane| lane.info().steps);
-    let from = if first == 0 { 0 } else { standing(pair, first) };
-    let to = if end == source.info().steps { whole } else { standing(pair, end) };
+    let from = if first == 0 { 0 } else { matching_target_position(pair, first) };
+    let to = if end == source.info().steps { whole } else { matching_target_position(pair, end) };
     let there = match target {
         Some(lane) if to > from => match (lane.step(from)?, lane.step(to - 1)?) {
             (Some(a), Some(b)) => {
@@ -176,7 +176,7 @@ fn stretch(
         let stop = (run.source + run.count).min(end);
         stop.saturating_sub(run.source.max(first))
     });
-    Ok(Some(Drift {
+    Ok(Some(StepDrift {
         range,
         change: there as i64 - busy as i64,
         steps: end - first,

@@ -1,18 +1,18 @@
 //! Who sends to whom. A report says what every tile sends and receives in each exchange, and for
 //! some exchanges the order; what it does not say is taken in proportion.
 
-use super::Link;
+use super::ExchangeLink;
 use std::collections::BTreeMap;
 use tilescope_report::units::{ProgramId, TileRange, TileRuns};
-use tilescope_report::{Exchange, Report, ReportError, Route};
+use tilescope_report::{ExchangeTraffic, Report, ReportError, ExchangeRoute};
 
 /// Senders and receivers of one exchange, or of one part of it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Flow {
+pub struct ExchangeFlow {
     /// The program.
     pub program: ProgramId,
     /// Where it sends.
-    pub link: Link,
+    pub link: ExchangeLink,
     /// Bytes that each sender delivers, a multicast once per receiver.
     pub sent: TileRuns<u64>,
     /// Bytes that each receiver gets.
@@ -26,35 +26,35 @@ pub struct Flow {
 
 /// All flows of a report between tiles.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Flows {
+pub struct ExchangeFlows {
     /// The flows.
-    pub flows: Vec<Flow>,
+    pub flows: Vec<ExchangeFlow>,
     /// Tiles of the replica.
     pub tiles: u32,
 }
 
-impl Flows {
+impl ExchangeFlows {
     /// Reads who takes part in what.
     ///
     /// # Errors
     /// Parts of the file that cannot be read.
     pub fn read(report: &Report) -> Result<Self, ReportError> {
         let programs = report.programs()?;
-        let mut routes: BTreeMap<ProgramId, Vec<Route>> = BTreeMap::new();
+        let mut routes: BTreeMap<ProgramId, Vec<ExchangeRoute>> = BTreeMap::new();
         for route in report.routes()? {
             routes.entry(route.program).or_default().push(route);
         }
         let mut flows = Vec::new();
         for exchange in report.exchanges()? {
             let kind = programs.get(exchange.program).map(|program| program.kind);
-            let link = kind.map_or(Link::Internal, Link::of);
+            let link = kind.map_or(ExchangeLink::Internal, ExchangeLink::from_program_kind);
             // The other end of a host copy is no tile.
-            if link == Link::Host {
+            if link == ExchangeLink::Host {
                 continue;
             }
             match routes.get(&exchange.program) {
                 Some(routes) => {
-                    flows.extend(routes.iter().map(|route| along(&exchange, link, route)));
+                    flows.extend(routes.iter().map(|route| flow_along_route(&exchange, link, route)));
                 }
                 None => flows.push(in_proportion(&exchange, link)),
             }
@@ -73,9 +73,9 @@ impl Flows {
     }
 }
 
-fn in_proportion(exchange: &Exchange, link: Link) -> Flow {
+fn in_proportion(exchange: &ExchangeTraffic, link: ExchangeLink) -> ExchangeFlow {
     let received = present(&exchange.tiles.map(|tile| tile.bytes_in));
-    Flow {
+    ExchangeFlow {
         program: exchange.program,
         link,
         sent: present(&exchange.tiles.map(|tile| tile.bytes_delivered)),
@@ -85,10 +85,10 @@ fn in_proportion(exchange: &Exchange, link: Link) -> Flow {
     }
 }
 
-fn along(exchange: &Exchange, link: Link, route: &Route) -> Flow {
+fn flow_along_route(exchange: &ExchangeTraffic, link: ExchangeLink, route: &ExchangeRoute) -> ExchangeFlow {
     let sent = within(&exchange.tiles.map(|tile| tile.bytes_delivered), route.from);
     let received = within(&exchange.tiles.map(|tile| tile.bytes_in), route.to);
-    Flow { program: exchange.program, link, sent, received, bytes: route.bytes, in_order: true }
+    ExchangeFlow { program: exchange.program, link, sent, received, bytes: route.bytes, in_order: true }
 }
 
 fn present(values: &TileRuns<u64>) -> TileRuns<u64> {

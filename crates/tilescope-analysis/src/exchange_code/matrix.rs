@@ -4,13 +4,13 @@
 //! whose order is known go along a staircase; of the others, a receiver gets from each sender the
 //! share that this sender has in all that is sent.
 
-use super::Link;
-use super::flows::{Flow, Flows};
+use super::ExchangeLink;
+use super::flows::{ExchangeFlow, ExchangeFlows};
 use tilescope_report::units::{ProgramId, TileRange, TileRuns};
 
 /// Which part of the matrix, and in how many cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MatrixKey {
+pub struct ExchangeMatrixKey {
     /// Rows: tiles that send.
     pub senders: TileRange,
     /// Columns: tiles that receive.
@@ -18,13 +18,13 @@ pub struct MatrixKey {
     /// Columns and rows of cells; never more than tiles.
     pub cells: [usize; 2],
     /// Only this link.
-    pub link: Option<Link>,
+    pub link: Option<ExchangeLink>,
     /// Only this program.
     pub program: Option<ProgramId>,
 }
 
-impl MatrixKey {
-    fn wants(&self, flow: &Flow) -> bool {
+impl ExchangeMatrixKey {
+    fn includes(&self, flow: &ExchangeFlow) -> bool {
         self.link.is_none_or(|link| link == flow.link)
             && self.program.is_none_or(|program| program == flow.program)
     }
@@ -32,9 +32,9 @@ impl MatrixKey {
 
 /// Bytes by sender and receiver.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Matrix {
+pub struct ExchangeMatrix {
     /// What was asked for, with the number of cells that there are.
-    pub key: MatrixKey,
+    pub key: ExchangeMatrixKey,
     /// Bytes, row by row.
     pub bytes: Vec<f64>,
     /// Bytes of the largest cell.
@@ -45,7 +45,7 @@ pub struct Matrix {
     pub known: f64,
 }
 
-impl Matrix {
+impl ExchangeMatrix {
     /// Bytes of a cell.
     pub fn get(&self, column: usize, row: usize) -> f64 {
         let place = row * self.key.cells[0] + column;
@@ -61,7 +61,7 @@ impl Matrix {
 
 /// Cells beside each other as one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct MatrixPart {
+pub struct ExchangeMatrixPart {
     /// Tiles that send.
     pub senders: TileRange,
     /// Tiles that receive.
@@ -70,9 +70,9 @@ pub struct MatrixPart {
     pub bytes: f64,
 }
 
-impl Matrix {
+impl ExchangeMatrix {
     /// All cells put together to at most `most` parts along each side.
-    pub fn parts(&self, most: usize) -> Vec<MatrixPart> {
+    pub fn parts(&self, most: usize) -> Vec<ExchangeMatrixPart> {
         let [columns, rows] = self.key.cells;
         let sizes = [columns, rows].map(|cells| cells.div_ceil(most.max(1)).max(1));
         let mut parts = Vec::new();
@@ -81,7 +81,7 @@ impl Matrix {
                 let ends = [(column + sizes[0]).min(columns), (row + sizes[1]).min(rows)];
                 let (first, last) = (self.tiles(column, row), self.tiles(ends[0] - 1, ends[1] - 1));
                 let cells = (row..ends[1]).flat_map(|row| (column..ends[0]).map(move |c| (c, row)));
-                parts.push(MatrixPart {
+                parts.push(ExchangeMatrixPart {
                     senders: TileRange::new(first.0.first, last.0.end),
                     receivers: TileRange::new(first.1.first, last.1.end),
                     bytes: cells.map(|(column, row)| self.get(column, row)).sum(),
@@ -106,15 +106,15 @@ fn bin_of(window: TileRange, bins: usize, tile: u32) -> usize {
 }
 
 /// Fills the matrix.
-pub fn matrix(flows: &Flows, key: &MatrixKey) -> Matrix {
+pub fn matrix(flows: &ExchangeFlows, key: &ExchangeMatrixKey) -> ExchangeMatrix {
     let [columns, rows] = [
         key.cells[0].clamp(1, (key.receivers.count() as usize).max(1)),
         key.cells[1].clamp(1, (key.senders.count() as usize).max(1)),
     ];
-    let key = MatrixKey { cells: [columns, rows], ..*key };
-    let mut cells = Cells { key, bytes: vec![0.0; columns * rows] };
+    let key = ExchangeMatrixKey { cells: [columns, rows], ..*key };
+    let mut cells = ExchangeMatrixBuilder { key, bytes: vec![0.0; columns * rows] };
     let (mut known, mut all) = (0.0, 0.0f64);
-    for flow in flows.flows.iter().filter(|flow| key.wants(flow)) {
+    for flow in flows.flows.iter().filter(|flow| key.includes(flow)) {
         all += flow.bytes as f64;
         if flow.in_order {
             known += flow.bytes as f64;
@@ -125,18 +125,18 @@ pub fn matrix(flows: &Flows, key: &MatrixKey) -> Matrix {
     }
     let max = cells.bytes.iter().copied().fold(0.0, f64::max);
     let total = cells.bytes.iter().sum();
-    Matrix { key, bytes: cells.bytes, max, total, known: known / all.max(1.0) }
+    ExchangeMatrix { key, bytes: cells.bytes, max, total, known: known / all.max(1.0) }
 }
 
-struct Cells {
-    key: MatrixKey,
+struct ExchangeMatrixBuilder {
+    key: ExchangeMatrixKey,
     bytes: Vec<f64>,
 }
 
-impl Cells {
+impl ExchangeMatrixBuilder {
     /// Every sender serves every receiver in proportion.
-    fn product(&mut self, flow: &Flow) {
-        let MatrixKey { senders, receivers, cells: [columns, rows], .. } = self.key;
+    fn product(&mut self, flow: &ExchangeFlow) {
+        let ExchangeMatrixKey { senders, receivers, cells: [columns, rows], .. } = self.key;
         let all = flow.sent.total() as f64;
         if all == 0.0 {
             return;
@@ -153,7 +153,7 @@ impl Cells {
 
     /// What is sent first arrives first. Both ends are stretched to the bytes of the flow: a tile
     /// may send the same bytes along several routes.
-    fn staircase(&mut self, flow: &Flow) {
+    fn staircase(&mut self, flow: &ExchangeFlow) {
         let scale = |values: &TileRuns<u64>| flow.bytes as f64 / (values.total() as f64).max(1.0);
         let (send, receive) = (scale(&flow.sent), scale(&flow.received));
         let mut senders = tiles(&flow.sent).map(|(tile, bytes)| (tile, bytes * send));
@@ -176,7 +176,7 @@ impl Cells {
     }
 
     fn add(&mut self, sender: u32, receiver: u32, bytes: f64) {
-        let MatrixKey { senders, receivers, cells: [columns, rows], .. } = self.key;
+        let ExchangeMatrixKey { senders, receivers, cells: [columns, rows], .. } = self.key;
         if senders.contains(sender) && receivers.contains(receiver) {
             let (row, column) =
                 (bin_of(senders, rows, sender), bin_of(receivers, columns, receiver));
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn flow(sent: Vec<u64>, received: Vec<u64>, in_order: bool) -> Flows {
+    fn flow(sent: Vec<u64>, received: Vec<u64>, in_order: bool) -> ExchangeFlows {
         let runs = |values: Vec<u64>| {
             TileRuns::from_tiles(0, values.into_iter().map(|v| (v > 0).then_some(v)))
         };
@@ -223,13 +223,13 @@ mod tests {
         let (sent, received) = (runs(sent), runs(received));
         let bytes = received.total();
         let flow =
-            Flow { program: ProgramId(0), link: Link::Internal, sent, received, bytes, in_order };
-        Flows { flows: vec![flow], tiles }
+            ExchangeFlow { program: ProgramId(0), link: ExchangeLink::Internal, sent, received, bytes, in_order };
+        ExchangeFlows { flows: vec![flow], tiles }
     }
 
-    fn whole(flows: &Flows, cells: usize) -> Matrix {
+    fn whole(flows: &ExchangeFlows, cells: usize) -> ExchangeMatrix {
         let all = TileRange::new(0, flows.tiles);
-        let key = MatrixKey {
+        let key = ExchangeMatrixKey {
             senders: all,
             receivers: all,
             cells: [cells; 2],
@@ -263,7 +263,7 @@ mod tests {
             let of_parts: f64 = parts.iter().map(|part| part.bytes).sum();
             let of_cells: f64 = matrix.bytes.iter().sum();
             prop_assert!((of_parts - of_cells).abs() < 1e-3);
-            let area = |part: &MatrixPart| part.senders.count() * part.receivers.count();
+            let area = |part: &ExchangeMatrixPart| part.senders.count() * part.receivers.count();
             let all = matrix.key.senders.count() * matrix.key.receivers.count();
             prop_assert_eq!(parts.iter().map(area).sum::<u32>(), all);
         }
@@ -300,7 +300,7 @@ mod tests {
             let flows = flow(sent, received, in_order);
             let window = TileRange::new(first, first + count);
             let whole = whole(&flows, flows.tiles as usize);
-            let key = MatrixKey {
+            let key = ExchangeMatrixKey {
                 senders: window, receivers: window, cells: [count as usize; 2], ..whole.key
             };
             let part = matrix(&flows, &key);

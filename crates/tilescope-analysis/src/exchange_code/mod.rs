@@ -4,18 +4,18 @@
 mod flows;
 mod matrix;
 
-pub use flows::{Flow, Flows};
-pub use matrix::{Matrix, MatrixKey, MatrixPart, matrix};
+pub use flows::{ExchangeFlow, ExchangeFlows};
+pub use matrix::{ExchangeMatrix, ExchangeMatrixKey, ExchangeMatrixPart, matrix};
 
-use super::tiles::{Curve, Curves, Layer, Order, Unit, spread};
+use super::tiles::{TileCurve, TileCurveStack, TileCurveLayer, TileAxisOrder, TileCurveUnit, spread};
 use serde::{Deserialize, Serialize};
 use tilescope_report::units::{OperationId, ProgramId};
-use tilescope_report::{Category, CategoryBytes, ProgramKind, Report, ReportError, TileTraffic};
+use tilescope_report::{MemoryCategory, CategoryBytes, ProgramKind, Report, ReportError, TileTraffic};
 
 /// Where code sends data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Link {
+pub enum ExchangeLink {
     /// Between tiles of one IPU.
     Internal,
     /// To and from the host and its memory.
@@ -24,7 +24,7 @@ pub enum Link {
     Global,
 }
 
-impl Link {
+impl ExchangeLink {
     /// Every link, in the order reports list them.
     pub const ALL: [Self; 3] = [Self::Internal, Self::Host, Self::Global];
 
@@ -38,16 +38,16 @@ impl Link {
     }
 
     /// The memory category of its code.
-    pub fn category(self) -> Category {
+    pub fn category(self) -> MemoryCategory {
         match self {
-            Self::Internal => Category::InternalExchangeCode,
-            Self::Host => Category::HostExchangeCode,
-            Self::Global => Category::GlobalExchangeCode,
+            Self::Internal => MemoryCategory::InternalExchangeCode,
+            Self::Host => MemoryCategory::HostExchangeCode,
+            Self::Global => MemoryCategory::GlobalExchangeCode,
         }
     }
 
     /// The link that a program uses.
-    pub(crate) fn of(kind: ProgramKind) -> Self {
+    pub(crate) fn from_program_kind(kind: ProgramKind) -> Self {
         match kind {
             ProgramKind::GlobalExchange => Self::Global,
             ProgramKind::StreamCopyBegin
@@ -61,7 +61,7 @@ impl Link {
 /// What curves over tiles show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Measure {
+pub enum ExchangeMeasure {
     /// Bytes of code by link.
     #[default]
     Code,
@@ -77,52 +77,52 @@ pub enum Measure {
 /// Parts of the file that cannot be read.
 pub fn curves(
     report: &Report,
-    measure: Measure,
-    order: Order,
+    measure: ExchangeMeasure,
+    order: TileAxisOrder,
     per_ipu: bool,
-) -> Result<Curves, ReportError> {
+) -> Result<TileCurveStack, ReportError> {
     let target = report.target()?;
     let tiles = target.tiles_per_replica() as usize;
     let (layers, unit) = match measure {
-        Measure::Code => {
+        ExchangeMeasure::Code => {
             let parts = report.tile_categories()?;
-            let of = |link: Link| {
+            let of = |link: ExchangeLink| {
                 let category = link.category();
                 let sum = |parts: &Vec<CategoryBytes>| code_of(parts, category);
-                Curve { layer: Layer::Category(category), values: spread(&parts, tiles, sum) }
+                TileCurve { layer: TileCurveLayer::Category(category), values: spread(&parts, tiles, sum) }
             };
-            (Link::ALL.map(of).to_vec(), Unit::Bytes)
+            (ExchangeLink::ALL.map(of).to_vec(), TileCurveUnit::Bytes)
         }
-        Measure::Traffic => {
-            let layers = [(Layer::Received, Field::BytesIn), (Layer::Sent, Field::BytesOut)];
-            (traffic(report, layers)?, Unit::Bytes)
+        ExchangeMeasure::Traffic => {
+            let layers = [(TileCurveLayer::Received, TileTrafficCounter::BytesIn), (TileCurveLayer::Sent, TileTrafficCounter::BytesOut)];
+            (traffic(report, layers)?, TileCurveUnit::Bytes)
         }
-        Measure::Messages => {
+        ExchangeMeasure::Messages => {
             let layers =
-                [(Layer::MessagesIn, Field::MessagesIn), (Layer::MessagesOut, Field::MessagesOut)];
-            (traffic(report, layers)?, Unit::Count)
+                [(TileCurveLayer::MessagesIn, TileTrafficCounter::MessagesIn), (TileCurveLayer::MessagesOut, TileTrafficCounter::MessagesOut)];
+            (traffic(report, layers)?, TileCurveUnit::Count)
         }
     };
-    let mut curves = Curves::stacked(layers, unit);
+    let mut curves = TileCurveStack::stacked(layers, unit);
     curves.layers.retain(|curve| curve.values.iter().any(|value| *value > 0));
     Ok(curves.arranged(&target, order, per_ipu))
 }
 
-fn code_of(parts: &[CategoryBytes], category: Category) -> u64 {
+fn code_of(parts: &[CategoryBytes], category: MemoryCategory) -> u64 {
     parts.iter().filter(|part| part.category == category).map(|part| part.bytes).sum()
 }
 
 /// A figure of [`TileTraffic`].
 #[derive(Clone, Copy)]
-enum Field {
+enum TileTrafficCounter {
     BytesIn,
     BytesOut,
     MessagesIn,
     MessagesOut,
 }
 
-impl Field {
-    fn of(self, traffic: &TileTraffic) -> u64 {
+impl TileTrafficCounter {
+    fn value_in(self, traffic: &TileTraffic) -> u64 {
         match self {
             Self::BytesIn => traffic.bytes_in,
             Self::BytesOut => traffic.bytes_out,
@@ -132,26 +132,26 @@ impl Field {
     }
 }
 
-fn traffic(report: &Report, layers: [(Layer, Field); 2]) -> Result<Vec<Curve>, ReportError> {
+fn traffic(report: &Report, layers: [(TileCurveLayer, TileTrafficCounter); 2]) -> Result<Vec<TileCurve>, ReportError> {
     let tiles = report.traffic_by_tile()?;
-    let curve = |(layer, field): (Layer, Field)| {
-        let values = tiles.iter().map(|tile| field.of(tile)).collect();
-        Curve { layer, values }
+    let curve = |(layer, field): (TileCurveLayer, TileTrafficCounter)| {
+        let values = tiles.iter().map(|tile| field.value_in(tile)).collect();
+        TileCurve { layer, values }
     };
     Ok(layers.map(curve).to_vec())
 }
 
 /// The code of one link over all tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinkTotals {
+pub struct ExchangeLinkTotals {
     /// Where it sends.
-    pub link: Link,
+    pub link: ExchangeLink,
     /// Bytes in the memory of the tiles.
     pub stored: u64,
     /// Bytes of the fullest tile.
     pub fullest: u64,
     /// Bytes of all programs, each counted by itself; `None` where programs were not recorded.
-    pub of_programs: Option<u64>,
+    pub program_bytes: Option<u64>,
     /// Number of programs.
     pub programs: u64,
     /// Messages sent, a multicast once, when each program runs once.
@@ -160,23 +160,23 @@ pub struct LinkTotals {
     pub bytes: u64,
 }
 
-impl LinkTotals {
+impl ExchangeLinkTotals {
     /// Bytes that programs share with each other: those of all programs less those stored.
     pub fn shared(&self) -> Option<u64> {
-        self.of_programs.map(|bytes| bytes.saturating_sub(self.stored))
+        self.program_bytes.map(|bytes| bytes.saturating_sub(self.stored))
     }
 
     /// Bytes in memory that belong to no program: those stored less those of all programs.
-    pub fn beside(&self) -> Option<u64> {
-        self.of_programs.map(|bytes| self.stored.saturating_sub(bytes))
+    pub fn unattributed(&self) -> Option<u64> {
+        self.program_bytes.map(|bytes| self.stored.saturating_sub(bytes))
     }
 }
 
 /// The code of all links.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Overview {
+pub struct ExchangeCodeOverview {
     /// By link.
-    pub links: Vec<LinkTotals>,
+    pub links: Vec<ExchangeLinkTotals>,
     /// Copies of the program that run side by side.
     pub replicas: u32,
     /// Bytes of all memory that tiles use, for the share that is exchange code.
@@ -187,18 +187,18 @@ pub struct Overview {
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn overview(report: &Report) -> Result<Overview, ReportError> {
+pub fn overview(report: &Report) -> Result<ExchangeCodeOverview, ReportError> {
     let parts = report.tile_categories()?;
     let programs = report.programs()?;
-    let mut links: Vec<LinkTotals> = Link::ALL
+    let mut links: Vec<ExchangeLinkTotals> = ExchangeLink::ALL
         .into_iter()
         .map(|link| {
             let code = parts.map(|parts| code_of(parts, link.category()));
-            LinkTotals {
+            ExchangeLinkTotals {
                 link,
                 stored: code.total(),
                 fullest: code.max(),
-                of_programs: None,
+                program_bytes: None,
                 programs: 0,
                 messages: 0,
                 bytes: 0,
@@ -206,34 +206,34 @@ pub fn overview(report: &Report) -> Result<Overview, ReportError> {
         })
         .collect();
     for (program, traffic) in report.exchange_totals()? {
-        let link = programs.get(program).map_or(Link::Internal, |program| Link::of(program.kind));
+        let link = programs.get(program).map_or(ExchangeLink::Internal, |program| ExchangeLink::from_program_kind(program.kind));
         if let Some(totals) = links.iter_mut().find(|totals| totals.link == link) {
-            totals.of_programs = Some(totals.of_programs.unwrap_or(0) + traffic.code_bytes);
+            totals.program_bytes = Some(totals.program_bytes.unwrap_or(0) + traffic.code_bytes);
             totals.programs += 1;
             totals.messages += traffic.messages_out.max(host_messages(link, &traffic));
             totals.bytes += moved(link, &traffic);
         }
     }
     let used = report.tile_memory()?.map(|tile| tile.excluding_gaps()).total();
-    Ok(Overview { links, replicas: report.target()?.replicas, used })
+    Ok(ExchangeCodeOverview { links, replicas: report.target()?.replicas, used })
 }
 
 /// Bytes that a program moves: what tiles receive, and what goes to the host.
-fn moved(link: Link, traffic: &TileTraffic) -> u64 {
+fn moved(link: ExchangeLink, traffic: &TileTraffic) -> u64 {
     match link {
-        Link::Host => traffic.bytes_in + traffic.bytes_out,
-        Link::Internal | Link::Global => traffic.bytes_in,
+        ExchangeLink::Host => traffic.bytes_in + traffic.bytes_out,
+        ExchangeLink::Internal | ExchangeLink::Global => traffic.bytes_in,
     }
 }
 
 /// What the host sends was sent by no tile.
-fn host_messages(link: Link, traffic: &TileTraffic) -> u64 {
-    if link == Link::Host { traffic.messages_in } else { 0 }
+fn host_messages(link: ExchangeLink, traffic: &TileTraffic) -> u64 {
+    if link == ExchangeLink::Host { traffic.messages_in } else { 0 }
 }
 
 /// One program that moves data.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ProgramRow {
+pub struct ExchangeProgramRow {
     /// The program.
     pub program: ProgramId,
     /// Its name.
@@ -241,7 +241,7 @@ pub struct ProgramRow {
     /// Its kind.
     pub kind: ProgramKind,
     /// Where it sends.
-    pub link: Link,
+    pub link: ExchangeLink,
     /// The operation it was made for.
     pub operation: Option<OperationId>,
     /// Tiles that take part.
@@ -255,7 +255,7 @@ pub struct ProgramRow {
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn programs(report: &Report, tiles: &[u32]) -> Result<Vec<ProgramRow>, ReportError> {
+pub fn programs(report: &Report, tiles: &[u32]) -> Result<Vec<ExchangeProgramRow>, ReportError> {
     let programs = report.programs()?;
     let mut rows = Vec::new();
     for exchange in report.exchanges()? {
@@ -280,11 +280,11 @@ pub fn programs(report: &Report, tiles: &[u32]) -> Result<Vec<ProgramRow>, Repor
         }
         let program = programs.get(exchange.program);
         let kind = program.map_or(ProgramKind::Unknown, |program| program.kind);
-        rows.push(ProgramRow {
+        rows.push(ExchangeProgramRow {
             program: exchange.program,
             name: program.map_or_else(|| "unknown".to_owned(), |program| program.name.clone()),
             kind,
-            link: Link::of(kind),
+            link: ExchangeLink::from_program_kind(kind),
             operation: program.and_then(|program| program.operation),
             tiles: count,
             traffic: sum,
@@ -295,7 +295,7 @@ pub fn programs(report: &Report, tiles: &[u32]) -> Result<Vec<ProgramRow>, Repor
 
 /// One tile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TileRow {
+pub struct ExchangeTileRow {
     /// The tile.
     pub tile: u32,
     /// Bytes of code, by link.
@@ -308,12 +308,12 @@ pub struct TileRow {
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn tiles(report: &Report) -> Result<Vec<TileRow>, ReportError> {
+pub fn tiles(report: &Report) -> Result<Vec<ExchangeTileRow>, ReportError> {
     let parts = report.tile_categories()?;
     let traffic = report.traffic_by_tile()?;
     let row = |(tile, traffic): (u32, &TileTraffic)| {
-        let code = |link: Link| parts.get(tile).map_or(0, |parts| code_of(parts, link.category()));
-        TileRow { tile, code: Link::ALL.map(code), traffic: *traffic }
+        let code = |link: ExchangeLink| parts.get(tile).map_or(0, |parts| code_of(parts, link.category()));
+        ExchangeTileRow { tile, code: ExchangeLink::ALL.map(code), traffic: *traffic }
     };
     let rows = (0..).zip(&traffic).map(row);
     Ok(rows.filter(|row| row.code != [0; 3] || row.traffic != TileTraffic::default()).collect())
@@ -335,7 +335,7 @@ mod tests {
         builder.exchange("a/ExchangePre", 24);
         builder.exchange("b/ExchangePre", 100);
         let code = 2 * 16;
-        builder.variable("code", Category::InternalExchangeCode, 0..16, code, None);
+        builder.variable("code", MemoryCategory::InternalExchangeCode, 0..16, code, None);
         let report = opened(&builder);
         let overview = overview(&report).unwrap();
         let internal = overview.links[0];
@@ -350,10 +350,10 @@ mod tests {
         };
         assert_eq!(of(|traffic| traffic.bytes_in), [internal.bytes; 2]);
         assert_eq!(of(|traffic| traffic.messages_out), [internal.messages; 2]);
-        assert_eq!(of(|traffic| traffic.code_bytes), [internal.of_programs.unwrap(); 2]);
+        assert_eq!(of(|traffic| traffic.code_bytes), [internal.program_bytes.unwrap(); 2]);
         assert_eq!(internal.stored, tiles.iter().map(|row| row.code[0]).sum::<u64>());
-        assert_eq!((internal.shared(), internal.beside()), (Some(0), Some(0)));
-        let curves = curves(&report, Measure::Code, Order::Software, false).unwrap();
+        assert_eq!((internal.shared(), internal.unattributed()), (Some(0), Some(0)));
+        let curves = curves(&report, ExchangeMeasure::Code, TileAxisOrder::Software, false).unwrap();
         assert_eq!((0..16).map(|tile| curves.total(tile)).sum::<u64>(), internal.stored);
     }
 
@@ -369,9 +369,9 @@ mod tests {
 
     #[test]
     fn every_kind_of_program_has_a_link_and_every_link_a_category() {
-        let links: Vec<Link> = ProgramKind::ALL.into_iter().map(Link::of).collect();
-        assert!(Link::ALL.iter().all(|link| links.contains(link)));
-        let mut categories = Link::ALL.map(Link::category).to_vec();
+        let links: Vec<ExchangeLink> = ProgramKind::ALL.into_iter().map(ExchangeLink::from_program_kind).collect();
+        assert!(ExchangeLink::ALL.iter().all(|link| links.contains(link)));
+        let mut categories = ExchangeLink::ALL.map(ExchangeLink::category).to_vec();
         categories.dedup();
         assert_eq!(categories.len(), 3);
     }

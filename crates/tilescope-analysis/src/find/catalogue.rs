@@ -1,8 +1,8 @@
 //! Everything in a report that has a name.
 
-use super::query::Source;
+use super::query::SearchList;
 use crate::tile_mapping::is_tensor;
-use crate::trace::{ProgramRuns, Runs, program_runs};
+use crate::trace::{ProgramRuns, ProgramRunTotals, program_runs};
 use std::collections::BTreeMap;
 use tilescope_report::units::{OperationId, ProgramId, VariableId, VertexTypeId};
 use tilescope_report::{Report, ReportError, VariableFilter};
@@ -12,7 +12,7 @@ const MAX_VARIABLES: usize = 1_000_000;
 
 /// Something that can be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Thing {
+pub enum SearchEntity {
     /// The executed steps of a program.
     Steps(ProgramId),
     /// A node of the compiled program.
@@ -24,19 +24,19 @@ pub enum Thing {
     /// A variable that holds data of the model.
     Tensor(VariableId),
     /// A vertex type.
-    Vertex(VertexTypeId),
+    VertexType(VertexTypeId),
 }
 
-impl Thing {
+impl SearchEntity {
     /// The list it is in.
-    pub fn source(self) -> Source {
+    pub fn source(self) -> SearchList {
         match self {
-            Self::Steps(_) => Source::Steps,
-            Self::Program(_) => Source::Programs,
-            Self::Operation(_) => Source::Operations,
-            Self::Variable(_) => Source::Variables,
-            Self::Tensor(_) => Source::Tensors,
-            Self::Vertex(_) => Source::Vertices,
+            Self::Steps(_) => SearchList::Steps,
+            Self::Program(_) => SearchList::Programs,
+            Self::Operation(_) => SearchList::Operations,
+            Self::Variable(_) => SearchList::Variables,
+            Self::Tensor(_) => SearchList::Tensors,
+            Self::VertexType(_) => SearchList::Vertices,
         }
     }
 
@@ -46,16 +46,16 @@ impl Thing {
             Self::Steps(id) | Self::Program(id) => id.0,
             Self::Operation(id) => id.0,
             Self::Variable(id) | Self::Tensor(id) => id.0,
-            Self::Vertex(id) => id.0,
+            Self::VertexType(id) => id.0,
         }
     }
 }
 
 /// A named thing, with the figures that are the same for every query.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Item {
+pub struct CatalogueItem {
     /// What it is.
-    pub thing: Thing,
+    pub thing: SearchEntity,
     /// Its name.
     pub name: String,
     /// What kind of thing: a program kind, an operation's kind, a memory category.
@@ -74,16 +74,16 @@ pub struct Item {
 
 /// All named things of a report.
 #[derive(Debug)]
-pub struct Catalogue {
+pub struct SearchCatalogue {
     /// They, in the order of [`Source::ALL`] and of their ids.
-    pub items: Vec<Item>,
+    pub items: Vec<CatalogueItem>,
     /// Executions of programs, by IPU.
     pub runs: ProgramRuns,
     /// Programs of each operation.
     pub(super) programs: BTreeMap<OperationId, Vec<ProgramId>>,
 }
 
-impl Catalogue {
+impl SearchCatalogue {
     /// Reads the names, and sums the trace up.
     ///
     /// # Errors
@@ -103,7 +103,7 @@ impl Catalogue {
         catalogue.add_variables(report)?;
         catalogue.add_vertices(report)?;
         let place =
-            |item: &Item| Source::ALL.iter().position(|source| *source == item.thing.source());
+            |item: &CatalogueItem| SearchList::ALL.iter().position(|source| *source == item.thing.source());
         catalogue.items.sort_by_key(|item| (place(item), item.thing));
         Ok(catalogue)
     }
@@ -111,7 +111,7 @@ impl Catalogue {
     fn add_programs(&mut self, report: &Report) -> Result<(), ReportError> {
         let runs = self.runs.by_program();
         for (id, program) in report.programs()?.iter() {
-            let item = |thing, of: Option<&Runs>| Item {
+            let item = |thing, of: Option<&ProgramRunTotals>| CatalogueItem {
                 thing,
                 name: program.name.clone(),
                 kind: program.kind.name().to_owned(),
@@ -121,8 +121,8 @@ impl Catalogue {
                 bytes: of.map(|of| of.bytes),
             };
             let of = runs.get(&id);
-            self.items.extend(of.map(|of| item(Thing::Steps(id), Some(of))));
-            self.items.push(item(Thing::Program(id), of));
+            self.items.extend(of.map(|of| item(SearchEntity::Steps(id), Some(of))));
+            self.items.push(item(SearchEntity::Program(id), of));
         }
         Ok(())
     }
@@ -135,8 +135,8 @@ impl Catalogue {
             let of = programs.iter().filter_map(|program| runs.get(program));
             let (count, cycles) =
                 of.fold((0, 0), |(count, cycles), of| (of.steps.max(count), cycles + of.cycles));
-            self.items.push(Item {
-                thing: Thing::Operation(id),
+            self.items.push(CatalogueItem {
+                thing: SearchEntity::Operation(id),
                 name: operation.name.clone(),
                 kind: operation.kind.clone(),
                 ipu: Some(operation.ipu),
@@ -153,7 +153,7 @@ impl Catalogue {
             VariableFilter { tiles: None, category: None, after: None, limit: MAX_VARIABLES };
         for (id, variable) in report.variables(&filter)? {
             let bytes = variable.tiles.map(|part| part.bytes).total();
-            let item = |thing| Item {
+            let item = |thing| CatalogueItem {
                 thing,
                 name: variable.name.clone(),
                 kind: variable.category.name().to_owned(),
@@ -163,9 +163,9 @@ impl Catalogue {
                 bytes: Some(bytes),
             };
             if is_tensor(variable.category) {
-                self.items.push(item(Thing::Tensor(id)));
+                self.items.push(item(SearchEntity::Tensor(id)));
             }
-            self.items.push(item(Thing::Variable(id)));
+            self.items.push(item(SearchEntity::Variable(id)));
         }
         Ok(())
     }
@@ -180,8 +180,8 @@ impl Catalogue {
         for (index, vertex) in report.vertex_types()?.iter().enumerate() {
             let id = VertexTypeId(index as u32);
             let count = instances.get(&id).copied().unwrap_or(0);
-            self.items.push(Item {
-                thing: Thing::Vertex(id),
+            self.items.push(CatalogueItem {
+                thing: SearchEntity::VertexType(id),
                 name: vertex.name.clone(),
                 kind: "Vertex".to_owned(),
                 ipu: None,

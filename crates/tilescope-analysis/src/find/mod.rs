@@ -9,6 +9,6 @@ mod parse;
 mod query;
 mod search;
 
-pub use catalogue::{Catalogue, Item, Thing};
-pub use query::{Amount, Comparison, Pattern, Query, QueryError, Source, Span, Term, Test};
-pub use search::{Found, Totals, find, values};
+pub use catalogue::{SearchCatalogue, CatalogueItem, SearchEntity};
+pub use query::{QueryAmount, AmountComparison, TextPattern, SearchQuery, SearchQueryError, SearchList, NumberRange, QueryTerm, QueryCondition};
+pub use search::{SearchResults, SearchTotals, find, values};

@@ -1,6 +1,6 @@
 //! Reading a query letter by letter; every error knows its letter.
 
-use super::query::{Amount, Comparison, Pattern, Query, QueryError, Source, Span, Term, Test};
+use super::query::{QueryAmount, AmountComparison, TextPattern, SearchQuery, SearchQueryError, SearchList, NumberRange, QueryTerm, QueryCondition};
 use std::str::FromStr;
 
 /// Largest compiled regular expression: enough for names, too small to be a burden.
@@ -8,11 +8,11 @@ const MAX_REGEX_BYTES: usize = 1 << 20;
 
 const FIELDS: &str = "name, type, in, ipu, tile, cycles, bytes, count";
 
-impl FromStr for Query {
-    type Err = QueryError;
+impl FromStr for SearchQuery {
+    type Err = SearchQueryError;
 
-    fn from_str(text: &str) -> Result<Self, QueryError> {
-        let mut reader = Reader { letters: text.chars().collect(), at: 0 };
+    fn from_str(text: &str) -> Result<Self, SearchQueryError> {
+        let mut reader = QueryParser { letters: text.chars().collect(), at: 0 };
         let mut terms = Vec::new();
         loop {
             reader.skip_space();
@@ -38,12 +38,12 @@ pub(super) fn regex(text: &str) -> Result<regex::Regex, String> {
     })
 }
 
-struct Reader {
+struct QueryParser {
     letters: Vec<char>,
     at: usize,
 }
 
-impl Reader {
+impl QueryParser {
     fn peek(&self) -> Option<char> {
         self.letters.get(self.at).copied()
     }
@@ -54,11 +54,11 @@ impl Reader {
         }
     }
 
-    fn error<T>(&self, at: usize, problem: impl Into<String>) -> Result<T, QueryError> {
-        Err(QueryError { at, problem: problem.into() })
+    fn error<T>(&self, at: usize, problem: impl Into<String>) -> Result<T, SearchQueryError> {
+        Err(SearchQueryError { at, problem: problem.into() })
     }
 
-    fn term(&mut self) -> Result<Term, QueryError> {
+    fn term(&mut self) -> Result<QueryTerm, SearchQueryError> {
         let negated = self.peek() == Some('-');
         let start = self.at;
         self.at += usize::from(negated);
@@ -67,9 +67,9 @@ impl Reader {
         }
         let test = match self.field() {
             Some((start, field)) => self.field_test(start, &field)?,
-            None => Test::Name(self.pattern("a name")?),
+            None => QueryCondition::Name(self.pattern("a name")?),
         };
-        Ok(Term { negated, test })
+        Ok(QueryTerm { negated, test })
     }
 
     /// The letters before a sign such as `:`, if that is how the word goes on.
@@ -95,11 +95,11 @@ impl Reader {
     /// Whether the next `length` letters are the name of an amount.
     fn at_amount(&self, length: usize) -> bool {
         let word: String = self.letters[self.at..self.at + length].iter().collect();
-        Amount::ALL.iter().any(|amount| amount.name() == word.to_lowercase())
+        QueryAmount::ALL.iter().any(|amount| amount.name() == word.to_lowercase())
     }
 
-    fn field_test(&mut self, start: usize, field: &str) -> Result<Test, QueryError> {
-        if let Some(amount) = Amount::ALL.into_iter().find(|amount| amount.name() == field) {
+    fn field_test(&mut self, start: usize, field: &str) -> Result<QueryCondition, SearchQueryError> {
+        if let Some(amount) = QueryAmount::ALL.into_iter().find(|amount| amount.name() == field) {
             return self.amount(amount);
         }
         if !["name", "type", "in", "ipu", "tile"].contains(&field) {
@@ -110,30 +110,30 @@ impl Reader {
         let (at, sign) = (self.at, self.peek().unwrap_or(':'));
         self.at += 1;
         match (field, sign) {
-            ("name", '=') => Ok(Test::Name(self.exact("a name")?)),
-            ("name", ':' | '~') => Ok(Test::Name(self.pattern("a name")?)),
-            ("type", '=') => Ok(Test::Type(self.exact("a type")?)),
-            ("type", ':' | '~') => Ok(Test::Type(self.pattern("a type")?)),
+            ("name", '=') => Ok(QueryCondition::Name(self.exact("a name")?)),
+            ("name", ':' | '~') => Ok(QueryCondition::Name(self.pattern("a name")?)),
+            ("type", '=') => Ok(QueryCondition::Type(self.exact("a type")?)),
+            ("type", ':' | '~') => Ok(QueryCondition::Type(self.pattern("a type")?)),
             ("in", ':' | '=') => self.source(),
-            ("ipu", ':' | '=') => Ok(Test::Ipu(self.spans("IPU")?)),
-            ("tile", ':' | '=') => Ok(Test::Tile(self.spans("tile")?)),
+            ("ipu", ':' | '=') => Ok(QueryCondition::Ipu(self.spans("IPU")?)),
+            ("tile", ':' | '=') => Ok(QueryCondition::Tile(self.spans("tile")?)),
             _ => self.error(at, format!("{field} goes with a colon, not with {sign:?}")),
         }
     }
 
-    fn amount(&mut self, amount: Amount) -> Result<Test, QueryError> {
+    fn amount(&mut self, amount: QueryAmount) -> Result<QueryCondition, SearchQueryError> {
         let starts = |sign: &str| {
             let letters = self.letters[self.at..].iter();
             letters.take(sign.len()).collect::<String>() == sign
         };
-        let comparison = match Comparison::ALL.into_iter().find(|known| starts(known.sign())) {
+        let comparison = match AmountComparison::ALL.into_iter().find(|known| starts(known.sign())) {
             Some(comparison) => {
                 self.at += comparison.sign().len();
                 comparison
             }
             None if self.peek() == Some(':') => {
                 self.at += 1;
-                Comparison::Equal
+                AmountComparison::Equal
             }
             None => {
                 let problem = format!("{} goes with >, >=, <, <= or =", amount.name());
@@ -143,7 +143,7 @@ impl Reader {
         let at = self.at;
         let word = self.word();
         match number(&word) {
-            Some(value) => Ok(Test::Amount(amount, comparison, value)),
+            Some(value) => Ok(QueryCondition::Amount(amount, comparison, value)),
             None if word.is_empty() => self.error(at, "a number such as 10k or 64KiB goes here"),
             None => {
                 let problem = format!("{word:?} is no number such as 800, 10k, 2.5M or 64KiB");
@@ -152,21 +152,21 @@ impl Reader {
         }
     }
 
-    fn source(&mut self) -> Result<Test, QueryError> {
+    fn source(&mut self) -> Result<QueryCondition, SearchQueryError> {
         let at = self.at;
         let word = self.word().to_lowercase();
-        let names = |source: &Source| source.name() == word || source.name() == format!("{word}s");
-        match Source::ALL.into_iter().find(names) {
-            Some(source) => Ok(Test::In(source)),
+        let names = |source: &SearchList| source.name() == word || source.name() == format!("{word}s");
+        match SearchList::ALL.into_iter().find(names) {
+            Some(source) => Ok(QueryCondition::In(source)),
             None => {
-                let known: Vec<&str> = Source::ALL.iter().map(|source| source.name()).collect();
+                let known: Vec<&str> = SearchList::ALL.iter().map(|source| source.name()).collect();
                 self.error(at, format!("there is no list {word:?}; known: {}", known.join(", ")))
             }
         }
     }
 
     /// Numbers and ranges of them: `3`, `0..3`, `0-3`, `1,4..7`.
-    fn spans(&mut self, what: &str) -> Result<Vec<Span>, QueryError> {
+    fn spans(&mut self, what: &str) -> Result<Vec<NumberRange>, SearchQueryError> {
         let mut spans = Vec::new();
         loop {
             let first = self.index(what)?;
@@ -182,7 +182,7 @@ impl Reader {
             if last < first {
                 return self.error(at, format!("{first}..{last} runs backwards"));
             }
-            spans.push(Span { first, last });
+            spans.push(NumberRange { first, last });
             match self.peek() {
                 Some(',') => self.at += 1,
                 None => return Ok(spans),
@@ -195,7 +195,7 @@ impl Reader {
         }
     }
 
-    fn index(&mut self, what: &str) -> Result<u32, QueryError> {
+    fn index(&mut self, what: &str) -> Result<u32, SearchQueryError> {
         let at = self.at;
         let digits: String =
             self.letters[at..].iter().take_while(|letter| letter.is_ascii_digit()).collect();
@@ -217,34 +217,34 @@ impl Reader {
         word
     }
 
-    fn exact(&mut self, what: &str) -> Result<Pattern, QueryError> {
+    fn exact(&mut self, what: &str) -> Result<TextPattern, SearchQueryError> {
         let at = self.at;
         match self.pattern(what)? {
-            Pattern::Holds(text) | Pattern::Is(text) => Ok(Pattern::Is(text)),
-            Pattern::Regex(_) => {
+            TextPattern::Contains(text) | TextPattern::Equals(text) => Ok(TextPattern::Equals(text)),
+            TextPattern::Regex(_) => {
                 self.error(at, "an equals sign goes with text; ~ goes with a regular expression")
             }
         }
     }
 
     /// A word, text in quotes, or a regular expression between slashes.
-    fn pattern(&mut self, what: &str) -> Result<Pattern, QueryError> {
+    fn pattern(&mut self, what: &str) -> Result<TextPattern, SearchQueryError> {
         let start = self.at;
         match self.peek() {
-            Some('"') => self.quoted().map(Pattern::Holds),
+            Some('"') => self.quoted().map(TextPattern::Contains),
             Some('/') if self.closes() => {
                 let text = self.between_slashes();
                 match regex(&text) {
-                    Ok(_) => Ok(Pattern::Regex(text)),
+                    Ok(_) => Ok(TextPattern::Regex(text)),
                     Err(problem) => self.error(start, problem),
                 }
             }
-            Some(letter) if !letter.is_whitespace() => Ok(Pattern::Holds(self.word())),
+            Some(letter) if !letter.is_whitespace() => Ok(TextPattern::Contains(self.word())),
             _ => self.error(start, format!("{what} goes here")),
         }
     }
 
-    fn quoted(&mut self) -> Result<String, QueryError> {
+    fn quoted(&mut self) -> Result<String, SearchQueryError> {
         let start = self.at;
         self.at += 1;
         let mut text = String::new();
@@ -322,31 +322,31 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn parsed(text: &str) -> Query {
+    fn parsed(text: &str) -> SearchQuery {
         text.parse().unwrap()
     }
 
     #[test]
     fn what_people_type_is_understood() {
         let query = parsed("type:StreamCopyMid ipu:0..3 cycles>10k tile:17 name~attn -\"a b\"");
-        let tests: Vec<Test> = query.terms.iter().map(|term| term.test.clone()).collect();
+        let tests: Vec<QueryCondition> = query.terms.iter().map(|term| term.test.clone()).collect();
         assert_eq!(
             tests,
             [
-                Test::Type(Pattern::Holds("StreamCopyMid".to_owned())),
-                Test::Ipu(vec![Span { first: 0, last: 3 }]),
-                Test::Amount(Amount::Cycles, Comparison::Above, 10_000),
-                Test::Tile(vec![Span { first: 17, last: 17 }]),
-                Test::Name(Pattern::Holds("attn".to_owned())),
-                Test::Name(Pattern::Holds("a b".to_owned())),
+                QueryCondition::Type(TextPattern::Contains("StreamCopyMid".to_owned())),
+                QueryCondition::Ipu(vec![NumberRange { first: 0, last: 3 }]),
+                QueryCondition::Amount(QueryAmount::Cycles, AmountComparison::Above, 10_000),
+                QueryCondition::Tile(vec![NumberRange { first: 17, last: 17 }]),
+                QueryCondition::Name(TextPattern::Contains("attn".to_owned())),
+                QueryCondition::Name(TextPattern::Contains("a b".to_owned())),
             ]
         );
         assert!(query.terms[5].negated);
         let vertex = parsed("poplin::ConvPartial Copy<half>");
-        assert_eq!(vertex.terms[1].test, Test::Name(Pattern::Holds("Copy<half>".to_owned())));
+        assert_eq!(vertex.terms[1].test, QueryCondition::Name(TextPattern::Contains("Copy<half>".to_owned())));
         let slashes = parsed("/conv[0-9]+/ layer1/relu /layer1/relu");
-        assert_eq!(slashes.terms[0].test, Test::Name(Pattern::Regex("conv[0-9]+".to_owned())));
-        assert_eq!(slashes.terms[2].test, Test::Name(Pattern::Holds("/layer1/relu".to_owned())));
+        assert_eq!(slashes.terms[0].test, QueryCondition::Name(TextPattern::Regex("conv[0-9]+".to_owned())));
+        assert_eq!(slashes.terms[2].test, QueryCondition::Name(TextPattern::Contains("/layer1/relu".to_owned())));
     }
 
     #[test]
@@ -378,38 +378,38 @@ mod tests {
             ("卷积 ipu:", 7),
         ];
         for (text, at) in cases {
-            let error = text.parse::<Query>().unwrap_err();
+            let error = text.parse::<SearchQuery>().unwrap_err();
             assert_eq!(error.at, at, "{text}: {error}");
         }
     }
 
-    fn pattern() -> impl Strategy<Value = Pattern> {
+    fn pattern() -> impl Strategy<Value = TextPattern> {
         prop_oneof![
-            any::<String>().prop_map(Pattern::Holds),
-            any::<String>().prop_map(Pattern::Is),
+            any::<String>().prop_map(TextPattern::Contains),
+            any::<String>().prop_map(TextPattern::Equals),
             "[a-z/.+]{1,8}"
                 .prop_filter("must compile", |text| regex(text).is_ok())
-                .prop_map(Pattern::Regex),
+                .prop_map(TextPattern::Regex),
         ]
     }
 
-    fn spans() -> impl Strategy<Value = Vec<Span>> {
+    fn spans() -> impl Strategy<Value = Vec<NumberRange>> {
         let span = (any::<u32>(), any::<u32>())
-            .prop_map(|(a, b)| Span { first: a.min(b), last: a.max(b) });
+            .prop_map(|(a, b)| NumberRange { first: a.min(b), last: a.max(b) });
         proptest::collection::vec(span, 1..4)
     }
 
-    fn test() -> impl Strategy<Value = Test> {
-        let amount = (0..Amount::ALL.len(), 0..Comparison::ALL.len(), any::<u64>());
+    fn test() -> impl Strategy<Value = QueryCondition> {
+        let amount = (0..QueryAmount::ALL.len(), 0..AmountComparison::ALL.len(), any::<u64>());
         prop_oneof![
-            pattern().prop_map(Test::Name),
-            pattern().prop_map(Test::Type),
-            (0..Source::ALL.len()).prop_map(|at| Test::In(Source::ALL[at])),
-            spans().prop_map(Test::Ipu),
-            spans().prop_map(Test::Tile),
-            amount.prop_map(|(amount, comparison, value)| Test::Amount(
-                Amount::ALL[amount],
-                Comparison::ALL[comparison],
+            pattern().prop_map(QueryCondition::Name),
+            pattern().prop_map(QueryCondition::Type),
+            (0..SearchList::ALL.len()).prop_map(|at| QueryCondition::In(SearchList::ALL[at])),
+            spans().prop_map(QueryCondition::Ipu),
+            spans().prop_map(QueryCondition::Tile),
+            amount.prop_map(|(amount, comparison, value)| QueryCondition::Amount(
+                QueryAmount::ALL[amount],
+                AmountComparison::ALL[comparison],
                 value
             )),
         ]
@@ -418,7 +418,7 @@ mod tests {
     proptest! {
         #[test]
         fn anything_typed_is_a_query_or_an_error_inside_of_it(text in any::<String>()) {
-            match text.parse::<Query>() {
+            match text.parse::<SearchQuery>() {
                 Ok(query) => prop_assert_eq!(parsed(&query.to_string()), query),
                 Err(error) => prop_assert!(error.at <= text.chars().count()),
             }
@@ -428,7 +428,7 @@ mod tests {
         fn pieces_of_queries_are_queries_or_errors(
             text in "(-?(name|type|ipu|tile|cycles|in|x)?[:=~<>]{0,2}[/\"a-c0-3.,kB -]{0,6} ?){0,4}"
         ) {
-            match text.parse::<Query>() {
+            match text.parse::<SearchQuery>() {
                 Ok(query) => prop_assert_eq!(parsed(&query.to_string()), query),
                 Err(error) => prop_assert!(error.at <= text.chars().count()),
             }
@@ -438,8 +438,8 @@ mod tests {
         fn a_query_reads_as_it_is_written(
             terms in proptest::collection::vec((any::<bool>(), test()), 0..6)
         ) {
-            let terms = terms.into_iter().map(|(negated, test)| Term { negated, test }).collect();
-            let query = Query { terms };
+            let terms = terms.into_iter().map(|(negated, test)| QueryTerm { negated, test }).collect();
+            let query = SearchQuery { terms };
             prop_assert_eq!(parsed(&query.to_string()), query);
         }
     }

@@ -4,44 +4,44 @@ use std::fmt;
 
 /// Terms that must all hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Query {
+pub struct SearchQuery {
     /// The terms, in the order in which they were written.
-    pub terms: Vec<Term>,
+    pub terms: Vec<QueryTerm>,
 }
 
 /// One condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Term {
+pub struct QueryTerm {
     /// Whether it must not hold.
     pub negated: bool,
     /// What it asks.
-    pub test: Test,
+    pub test: QueryCondition,
 }
 
 /// What a term asks of a thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Test {
+pub enum QueryCondition {
     /// Its name.
-    Name(Pattern),
+    Name(TextPattern),
     /// Its kind, such as `StreamCopyMid` or `Convolution`, in any case.
-    Type(Pattern),
+    Type(TextPattern),
     /// Which list it is in.
-    In(Source),
+    In(SearchList),
     /// On one of these IPUs.
-    Ipu(Vec<Span>),
+    Ipu(Vec<NumberRange>),
     /// On one of these tiles.
-    Tile(Vec<Span>),
+    Tile(Vec<NumberRange>),
     /// How much of something it has.
-    Amount(Amount, Comparison, u64),
+    Amount(QueryAmount, AmountComparison, u64),
 }
 
 /// A condition on text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Pattern {
+pub enum TextPattern {
     /// Holds this text, in any case.
-    Holds(String),
+    Contains(String),
     /// Is this very text.
-    Is(String),
+    Equals(String),
     /// Matches this regular expression, in any case.
     Regex(String),
 }
@@ -49,7 +49,7 @@ pub enum Pattern {
 /// Lists of things that are searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum SearchList {
     /// Executed steps, by the program they ran.
     Steps,
     /// Nodes of the compiled program.
@@ -64,7 +64,7 @@ pub enum Source {
     Vertices,
 }
 
-impl Source {
+impl SearchList {
     /// Every list, in the order of results.
     pub(crate) const ALL: [Self; 6] = [
         Self::Steps,
@@ -90,14 +90,14 @@ impl Source {
 
 /// Numbers `first` to `last`, both among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct NumberRange {
     /// The first one.
     pub first: u32,
     /// The last one.
     pub last: u32,
 }
 
-impl Span {
+impl NumberRange {
     /// Whether a number is one of them.
     pub(crate) fn holds(self, number: u32) -> bool {
         (self.first..=self.last).contains(&number)
@@ -106,7 +106,7 @@ impl Span {
 
 /// What things have more or less of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Amount {
+pub enum QueryAmount {
     /// Cycles: of each single step; of all executions of a program or an operation.
     Cycles,
     /// Bytes: moved by a single step; moved by all executions of a program; held by a variable.
@@ -115,7 +115,7 @@ pub enum Amount {
     Count,
 }
 
-impl Amount {
+impl QueryAmount {
     /// Every amount.
     pub const ALL: [Self; 3] = [Self::Cycles, Self::Bytes, Self::Count];
 
@@ -131,7 +131,7 @@ impl Amount {
 
 /// How an amount compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comparison {
+pub enum AmountComparison {
     /// `>`
     Above,
     /// `>=`
@@ -144,7 +144,7 @@ pub enum Comparison {
     Equal,
 }
 
-impl Comparison {
+impl AmountComparison {
     /// Every comparison, the longer signs first.
     pub(crate) const ALL: [Self; 5] =
         [Self::AtLeast, Self::AtMost, Self::Above, Self::Below, Self::Equal];
@@ -175,14 +175,14 @@ impl Comparison {
 /// What cannot be understood in a query, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem} (at character {})", .at + 1)]
-pub struct QueryError {
+pub struct SearchQueryError {
     /// The letter it is about, counted from 0.
     pub at: usize,
     /// What is wrong, and what was expected.
     pub problem: String,
 }
 
-impl fmt::Display for Query {
+impl fmt::Display for SearchQuery {
     /// As it could have been typed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, term) in self.terms.iter().enumerate() {
@@ -195,30 +195,30 @@ impl fmt::Display for Query {
     }
 }
 
-impl fmt::Display for Term {
+impl fmt::Display for QueryTerm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.negated {
             f.write_str("-")?;
         }
         match &self.test {
-            Test::Name(Pattern::Is(text)) => write!(f, "name={}", quoted(text)),
-            Test::Name(pattern) => write!(f, "{}", written(pattern)),
-            Test::Type(Pattern::Is(text)) => write!(f, "type={}", quoted(text)),
-            Test::Type(pattern) => write!(f, "type:{}", written(pattern)),
-            Test::In(source) => write!(f, "in:{}", source.name()),
-            Test::Ipu(spans) => write!(f, "ipu:{}", spans_text(spans)),
-            Test::Tile(spans) => write!(f, "tile:{}", spans_text(spans)),
-            Test::Amount(amount, comparison, value) => {
+            QueryCondition::Name(TextPattern::Equals(text)) => write!(f, "name={}", quoted(text)),
+            QueryCondition::Name(pattern) => write!(f, "{}", written(pattern)),
+            QueryCondition::Type(TextPattern::Equals(text)) => write!(f, "type={}", quoted(text)),
+            QueryCondition::Type(pattern) => write!(f, "type:{}", written(pattern)),
+            QueryCondition::In(source) => write!(f, "in:{}", source.name()),
+            QueryCondition::Ipu(spans) => write!(f, "ipu:{}", spans_text(spans)),
+            QueryCondition::Tile(spans) => write!(f, "tile:{}", spans_text(spans)),
+            QueryCondition::Amount(amount, comparison, value) => {
                 write!(f, "{}{}{value}", amount.name(), comparison.sign())
             }
         }
     }
 }
 
-fn written(pattern: &Pattern) -> String {
+fn written(pattern: &TextPattern) -> String {
     match pattern {
-        Pattern::Holds(text) | Pattern::Is(text) => quoted(text),
-        Pattern::Regex(text) => format!("/{}/", text.replace('/', "\\/")),
+        TextPattern::Contains(text) | TextPattern::Equals(text) => quoted(text),
+        TextPattern::Regex(text) => format!("/{}/", text.replace('/', "\\/")),
     }
 }
 
@@ -235,10 +235,10 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-fn spans_text(spans: &[Span]) -> String {
-    let one = |span: &Span| match *span {
-        Span { first, last } if first == last => first.to_string(),
-        Span { first, last } => format!("{first}..{last}"),
+fn spans_text(spans: &[NumberRange]) -> String {
+    let one = |span: &NumberRange| match *span {
+        NumberRange { first, last } if first == last => first.to_string(),
+        NumberRange { first, last } => format!("{first}..{last}"),
     };
     spans.iter().map(one).collect::<Vec<_>>().join(",")
 }

@@ -1,9 +1,9 @@
 //! Matching a query against everything that has a name.
 
-use super::catalogue::{Catalogue, Item, Thing};
+use super::catalogue::{SearchCatalogue, CatalogueItem, SearchEntity};
 use super::parse::regex;
-use super::query::{Amount, Comparison, Pattern, Query, Source, Span, Term, Test};
-use crate::trace::{Runs, each_step, moved};
+use super::query::{QueryAmount, AmountComparison, TextPattern, SearchQuery, SearchList, NumberRange, QueryTerm, QueryCondition};
+use crate::trace::{ProgramRunTotals, each_step, moved};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use tilescope_report::trace::LaneStep;
 use tilescope_report::units::{ProgramId, TileRange, TileRuns, VariableId, VertexTypeId};
@@ -11,7 +11,7 @@ use tilescope_report::{Report, ReportError, VariableFilter};
 
 /// What things of one list add up to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Totals {
+pub struct SearchTotals {
     /// Number of things.
     pub things: u64,
     /// Sum of their counts.
@@ -24,11 +24,11 @@ pub struct Totals {
 
 /// What a query finds.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Found {
+pub struct SearchResults {
     /// The things, list by list, the dearest first. Steps count as far as they match.
-    pub hits: Vec<Item>,
+    pub hits: Vec<CatalogueItem>,
     /// Sums by list; lists without a hit are left out.
-    pub totals: BTreeMap<Source, Totals>,
+    pub totals: BTreeMap<SearchList, SearchTotals>,
     /// Whether all steps of the trace were looked at.
     pub complete: bool,
 }
@@ -37,15 +37,15 @@ pub struct Found {
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn find(report: &Report, all: &Catalogue, query: &Query) -> Result<Found, ReportError> {
-    let tests = Tests::new(query);
-    let places = Places::new(report, all, &tests)?;
-    let mut hits: Vec<Item> = Vec::new();
-    let mut steps: HashMap<ProgramId, Item> = HashMap::new();
-    for item in all.items.iter().filter(|item| tests.names(item) && places.hold(item)) {
+pub fn find(report: &Report, all: &SearchCatalogue, query: &SearchQuery) -> Result<SearchResults, ReportError> {
+    let tests = QueryMatcher::new(query);
+    let places = LocationFilters::new(report, all, &tests)?;
+    let mut hits: Vec<CatalogueItem> = Vec::new();
+    let mut steps: HashMap<ProgramId, CatalogueItem> = HashMap::new();
+    for item in all.items.iter().filter(|item| tests.names(item) && places.all_match(item)) {
         match item.thing {
-            Thing::Steps(program) => drop(steps.insert(program, item.clone())),
-            _ if tests.amounts(item, &Amount::ALL) => hits.push(item.clone()),
+            SearchEntity::Steps(program) => drop(steps.insert(program, item.clone())),
+            _ if tests.amounts(item, &QueryAmount::ALL) => hits.push(item.clone()),
             _ => {}
         }
     }
@@ -54,13 +54,13 @@ pub fn find(report: &Report, all: &Catalogue, query: &Query) -> Result<Found, Re
     for (program, sum) in sums {
         let Some(item) = steps.remove(&program) else { continue };
         let (cycles, bytes) = (Some(sum.cycles), Some(sum.bytes));
-        let item = Item { count: sum.steps, cycles, bytes, ..item };
-        hits.extend(tests.amounts(&item, &[Amount::Count]).then_some(item));
+        let item = CatalogueItem { count: sum.steps, cycles, bytes, ..item };
+        hits.extend(tests.amounts(&item, &[QueryAmount::Count]).then_some(item));
     }
-    let place = |item: &Item| Source::ALL.iter().position(|of| *of == item.thing.source());
-    let dear = |item: &Item| std::cmp::Reverse((item.cycles, item.bytes, item.count));
+    let place = |item: &CatalogueItem| SearchList::ALL.iter().position(|of| *of == item.thing.source());
+    let dear = |item: &CatalogueItem| std::cmp::Reverse((item.cycles, item.bytes, item.count));
     hits.sort_by_cached_key(|item| (place(item), dear(item), item.thing));
-    let mut totals: BTreeMap<Source, Totals> = BTreeMap::new();
+    let mut totals: BTreeMap<SearchList, SearchTotals> = BTreeMap::new();
     for hit in &hits {
         let sum = totals.entry(hit.thing.source()).or_default();
         sum.things += 1;
@@ -68,7 +68,7 @@ pub fn find(report: &Report, all: &Catalogue, query: &Query) -> Result<Found, Re
         sum.cycles = sum.cycles.saturating_add(hit.cycles.unwrap_or(0));
         sum.bytes = sum.bytes.saturating_add(hit.bytes.unwrap_or(0));
     }
-    Ok(Found { hits, totals, complete })
+    Ok(SearchResults { hits, totals, complete })
 }
 
 /// The figure of each single step, or of each thing, of one list of results: what statistics are
@@ -78,16 +78,16 @@ pub fn find(report: &Report, all: &Catalogue, query: &Query) -> Result<Found, Re
 /// A trace that cannot be read.
 pub fn values(
     report: &Report,
-    query: &Query,
-    found: &Found,
-    source: Source,
-    amount: Amount,
+    query: &SearchQuery,
+    found: &SearchResults,
+    source: SearchList,
+    amount: QueryAmount,
 ) -> Result<Vec<u64>, ReportError> {
     let hits = found.hits.iter().filter(|hit| hit.thing.source() == source);
-    if source != Source::Steps || amount == Amount::Count {
+    if source != SearchList::Steps || amount == QueryAmount::Count {
         return Ok(hits.filter_map(|hit| figure(hit, amount)).collect());
     }
-    let tests = Tests::new(query);
+    let tests = QueryMatcher::new(query);
     let wanted: HashSet<ProgramId> = hits.filter_map(program_of).collect();
     let mut values = Vec::new();
     if let Some(trace) = report.trace()? {
@@ -95,8 +95,8 @@ pub fn values(
             let is_wanted = step.program.is_some_and(|program| wanted.contains(&program));
             if is_wanted && tests.on_ipu(lane.ipu) && tests.step(step) {
                 values.push(match amount {
-                    Amount::Bytes => moved(step),
-                    Amount::Cycles | Amount::Count => step.range.length(),
+                    QueryAmount::Bytes => moved(step),
+                    QueryAmount::Cycles | QueryAmount::Count => step.range.length(),
                 });
             }
         })?;
@@ -104,9 +104,9 @@ pub fn values(
     Ok(values)
 }
 
-fn program_of(item: &Item) -> Option<ProgramId> {
+fn program_of(item: &CatalogueItem) -> Option<ProgramId> {
     match item.thing {
-        Thing::Steps(program) | Thing::Program(program) => Some(program),
+        SearchEntity::Steps(program) | SearchEntity::Program(program) => Some(program),
         _ => None,
     }
 }
@@ -114,12 +114,12 @@ fn program_of(item: &Item) -> Option<ProgramId> {
 /// Sums over the steps of programs that match.
 fn step_sums(
     report: &Report,
-    all: &Catalogue,
-    tests: &Tests<'_>,
-    steps: &HashMap<ProgramId, Item>,
+    all: &SearchCatalogue,
+    tests: &QueryMatcher<'_>,
+    steps: &HashMap<ProgramId, CatalogueItem>,
     complete: &mut bool,
-) -> Result<BTreeMap<ProgramId, Runs>, ReportError> {
-    let mut sums: BTreeMap<ProgramId, Runs> = BTreeMap::new();
+) -> Result<BTreeMap<ProgramId, ProgramRunTotals>, ReportError> {
+    let mut sums: BTreeMap<ProgramId, ProgramRunTotals> = BTreeMap::new();
     if !tests.of_steps() {
         let wanted = all
             .runs
@@ -142,29 +142,29 @@ fn step_sums(
 }
 
 /// A pattern made ready to be matched often.
-enum Matcher {
-    Holds(String),
-    Is(String),
+enum PatternMatcher {
+    Contains(String),
+    Equals(String),
     Regex(regex::Regex),
 }
 
-impl Matcher {
-    fn new(pattern: &Pattern) -> Self {
+impl PatternMatcher {
+    fn new(pattern: &TextPattern) -> Self {
         match pattern {
-            Pattern::Holds(text) => Self::Holds(text.to_lowercase()),
-            Pattern::Is(text) => Self::Is(text.clone()),
+            TextPattern::Contains(text) => Self::Contains(text.to_lowercase()),
+            TextPattern::Equals(text) => Self::Equals(text.clone()),
             // The parser has compiled it before; text made by hand is taken as it is.
-            Pattern::Regex(text) => {
-                regex(text).map_or_else(|_| Self::Is(text.clone()), Self::Regex)
+            TextPattern::Regex(text) => {
+                regex(text).map_or_else(|_| Self::Equals(text.clone()), Self::Regex)
             }
         }
     }
 
     fn matches(&self, text: &str) -> bool {
         match self {
-            Self::Holds(wanted) if text.is_ascii() => holds_ascii(text, wanted),
-            Self::Holds(wanted) => text.to_lowercase().contains(wanted),
-            Self::Is(wanted) => text == wanted,
+            Self::Contains(wanted) if text.is_ascii() => holds_ascii(text, wanted),
+            Self::Contains(wanted) => text.to_lowercase().contains(wanted),
+            Self::Equals(wanted) => text == wanted,
             Self::Regex(regex) => regex.is_match(text),
         }
     }
@@ -178,35 +178,35 @@ fn holds_ascii(text: &str, wanted: &str) -> bool {
 }
 
 /// The terms of a query, by what they ask.
-struct Tests<'q> {
-    terms: Vec<(&'q Term, Option<Matcher>)>,
+struct QueryMatcher<'q> {
+    terms: Vec<(&'q QueryTerm, Option<PatternMatcher>)>,
 }
 
-impl<'q> Tests<'q> {
-    fn new(query: &'q Query) -> Self {
-        let matcher = |term: &Term| match &term.test {
-            Test::Name(pattern) | Test::Type(pattern) => Some(Matcher::new(pattern)),
+impl<'q> QueryMatcher<'q> {
+    fn new(query: &'q SearchQuery) -> Self {
+        let matcher = |term: &QueryTerm| match &term.test {
+            QueryCondition::Name(pattern) | QueryCondition::Type(pattern) => Some(PatternMatcher::new(pattern)),
             _ => None,
         };
         Self { terms: query.terms.iter().map(|term| (term, matcher(term))).collect() }
     }
 
     /// Whether name, kind and list of a thing are right.
-    fn names(&self, item: &Item) -> bool {
+    fn names(&self, item: &CatalogueItem) -> bool {
         self.terms.iter().all(|(term, matcher)| {
             let matches = |text| matcher.as_ref().is_none_or(|matcher| matcher.matches(text));
             let holds = match &term.test {
-                Test::Name(_) => matches(&item.name),
-                Test::Type(_) => matches(&item.kind),
-                Test::In(source) => *source == item.thing.source(),
-                Test::Ipu(_) | Test::Tile(_) | Test::Amount(..) => return true,
+                QueryCondition::Name(_) => matches(&item.name),
+                QueryCondition::Type(_) => matches(&item.kind),
+                QueryCondition::In(source) => *source == item.thing.source(),
+                QueryCondition::Ipu(_) | QueryCondition::Tile(_) | QueryCondition::Amount(..) => return true,
             };
             holds != term.negated
         })
     }
 
     /// Whether the figures of a thing are right; it must have those that are asked for.
-    fn amounts(&self, item: &Item, which: &[Amount]) -> bool {
+    fn amounts(&self, item: &CatalogueItem, which: &[QueryAmount]) -> bool {
         self.conditions().filter(|(_, amount, ..)| which.contains(amount)).all(
             |(negated, amount, comparison, limit)| {
                 figure(item, amount).is_some_and(|value| comparison.holds(value, limit) != negated)
@@ -216,16 +216,16 @@ impl<'q> Tests<'q> {
 
     /// Whether there are conditions on single steps.
     fn of_steps(&self) -> bool {
-        self.conditions().any(|(_, amount, ..)| amount != Amount::Count)
+        self.conditions().any(|(_, amount, ..)| amount != QueryAmount::Count)
     }
 
     /// Whether a single step's figures are right.
     fn step(&self, step: &LaneStep) -> bool {
         self.conditions().all(|(negated, amount, comparison, limit)| {
             let value = match amount {
-                Amount::Cycles => step.range.length(),
-                Amount::Bytes => moved(step),
-                Amount::Count => return true,
+                QueryAmount::Cycles => step.range.length(),
+                QueryAmount::Bytes => moved(step),
+                QueryAmount::Count => return true,
             };
             comparison.holds(value, limit) != negated
         })
@@ -233,14 +233,14 @@ impl<'q> Tests<'q> {
 
     fn on_ipu(&self, ipu: u32) -> bool {
         self.terms.iter().all(|(term, _)| match &term.test {
-            Test::Ipu(spans) => holds(spans, ipu) != term.negated,
+            QueryCondition::Ipu(spans) => holds(spans, ipu) != term.negated,
             _ => true,
         })
     }
 
-    fn conditions(&self) -> impl Iterator<Item = (bool, Amount, Comparison, u64)> {
+    fn conditions(&self) -> impl Iterator<Item = (bool, QueryAmount, AmountComparison, u64)> {
         self.terms.iter().filter_map(|(term, _)| match term.test {
-            Test::Amount(amount, comparison, value) => {
+            QueryCondition::Amount(amount, comparison, value) => {
                 Some((term.negated, amount, comparison, value))
             }
             _ => None,
@@ -248,67 +248,67 @@ impl<'q> Tests<'q> {
     }
 }
 
-fn figure(item: &Item, amount: Amount) -> Option<u64> {
+fn figure(item: &CatalogueItem, amount: QueryAmount) -> Option<u64> {
     match amount {
-        Amount::Cycles => item.cycles,
-        Amount::Bytes => item.bytes,
-        Amount::Count => Some(item.count),
+        QueryAmount::Cycles => item.cycles,
+        QueryAmount::Bytes => item.bytes,
+        QueryAmount::Count => Some(item.count),
     }
 }
 
 /// A term on places, and what lies there.
-struct Place {
+struct LocationFilter {
     negated: bool,
     /// IPUs, of a term on IPUs.
-    ipus: Option<Vec<Span>>,
+    ipus: Option<Vec<NumberRange>>,
     variables: HashSet<VariableId>,
     programs: HashSet<ProgramId>,
     vertices: HashSet<VertexTypeId>,
 }
 
 /// What the terms on IPUs and tiles keep.
-struct Places<'a> {
-    all: &'a Catalogue,
-    terms: Vec<Place>,
+struct LocationFilters<'a> {
+    all: &'a SearchCatalogue,
+    terms: Vec<LocationFilter>,
 }
 
-impl<'a> Places<'a> {
-    fn new(report: &Report, all: &'a Catalogue, tests: &Tests<'_>) -> Result<Self, ReportError> {
+impl<'a> LocationFilters<'a> {
+    fn new(report: &Report, all: &'a SearchCatalogue, tests: &QueryMatcher<'_>) -> Result<Self, ReportError> {
         let target = report.target()?;
         let (tiles, per_ipu) = (target.tiles_per_replica(), target.tiles_per_ipu.max(1));
         let mut terms = Vec::new();
         for (term, _) in &tests.terms {
             let (spans, each, ipus) = match &term.test {
-                Test::Ipu(spans) => (spans, per_ipu, Some(spans.clone())),
-                Test::Tile(spans) => (spans, 1, None),
+                QueryCondition::Ipu(spans) => (spans, per_ipu, Some(spans.clone())),
+                QueryCondition::Tile(spans) => (spans, 1, None),
                 _ => continue,
             };
-            let range = |span: &Span| {
+            let range = |span: &NumberRange| {
                 let first = span.first.saturating_mul(each).min(tiles);
                 let end = span.last.saturating_add(1).saturating_mul(each).min(tiles);
                 TileRange::new(first, end.max(first))
             };
             let ranges = spans.iter().map(range).filter(|range| range.count() > 0).collect();
             let ranges: Vec<TileRange> = ranges;
-            terms.push(Place::read(report, all, term.negated, (&ranges, ipus))?);
+            terms.push(LocationFilter::read(report, all, term.negated, (&ranges, ipus))?);
         }
         Ok(Self { all, terms })
     }
 
-    fn hold(&self, item: &Item) -> bool {
-        self.terms.iter().all(|place| self.lies(place, item) != place.negated)
+    fn all_match(&self, item: &CatalogueItem) -> bool {
+        self.terms.iter().all(|place| self.is_at(place, item) != place.negated)
     }
 
-    fn lies(&self, place: &Place, item: &Item) -> bool {
+    fn is_at(&self, place: &LocationFilter, item: &CatalogueItem) -> bool {
         // Of what an IPU does, only compute sets and exchanges are known tile by tile.
         let on_ipu = |ipu| place.ipus.as_ref().is_some_and(|spans| holds(spans, ipu));
         match item.thing {
-            Thing::Variable(id) | Thing::Tensor(id) => place.variables.contains(&id),
-            Thing::Vertex(id) => place.vertices.contains(&id),
-            Thing::Steps(id) | Thing::Program(id) => {
+            SearchEntity::Variable(id) | SearchEntity::Tensor(id) => place.variables.contains(&id),
+            SearchEntity::VertexType(id) => place.vertices.contains(&id),
+            SearchEntity::Steps(id) | SearchEntity::Program(id) => {
                 place.programs.contains(&id) || item.ipu.is_some_and(on_ipu)
             }
-            Thing::Operation(id) => {
+            SearchEntity::Operation(id) => {
                 let programs = self.all.programs.get(&id).map_or(&[][..], Vec::as_slice);
                 let on_tile = programs.iter().any(|program| place.programs.contains(program));
                 on_tile || item.ipu.is_some_and(on_ipu)
@@ -317,12 +317,12 @@ impl<'a> Places<'a> {
     }
 }
 
-impl Place {
+impl LocationFilter {
     fn read(
         report: &Report,
-        all: &Catalogue,
+        all: &SearchCatalogue,
         negated: bool,
-        (tiles, ipus): (&[TileRange], Option<Vec<Span>>),
+        (tiles, ipus): (&[TileRange], Option<Vec<NumberRange>>),
     ) -> Result<Self, ReportError> {
         let mut variables = HashSet::new();
         for range in tiles {
@@ -364,7 +364,7 @@ impl Place {
     }
 }
 
-fn holds(spans: &[Span], number: u32) -> bool {
+fn holds(spans: &[NumberRange], number: u32) -> bool {
     spans.iter().any(|span| span.holds(number))
 }
 

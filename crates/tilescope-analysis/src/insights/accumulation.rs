@@ -1,17 +1,17 @@
 //! Weight updates that come too often.
 
-use super::{Facts, Finding, Gain, Place, Rule, Subject};
+use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
 use std::collections::BTreeMap;
 use tilescope_report::MarkKind;
 use tilescope_report::units::percent;
 
-pub(crate) const RULE: Rule =
-    Rule { name: "accumulation", looks_for: "weight updates that come too often", find };
+pub(crate) const RULE: InsightRule =
+    InsightRule { name: "accumulation", description: "weight updates that come too often", find };
 
 /// Updates that take less are well spread.
-const WORTH: f64 = 0.03;
+const MIN_SHARE: f64 = 0.03;
 
-fn find(facts: &Facts) -> Vec<Finding> {
+fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let mut ipus: BTreeMap<Option<u32>, u64> = BTreeMap::new();
     for mark in facts.marks_of(MarkKind::Update) {
         *ipus.entry(mark.ipu).or_default() += mark.cycles.length();
@@ -19,16 +19,16 @@ fn find(facts: &Facts) -> Vec<Finding> {
     let cycles = ipus.into_values().max().unwrap_or(0);
     let share = facts.share(cycles).min(1.0);
     let steps = facts.batching.map_or(1, |batching| batching.gradient_accumulation);
-    if share < WORTH {
+    if share < MIN_SHARE {
         return Vec::new();
     }
-    vec![Finding {
+    vec![InsightFinding {
         rule: RULE.name,
-        subject: Subject::Time,
+        subject: InsightSubject::Time,
         sentence: format!(
             "Weight updates take {} of the run: one after every {}.",
             percent(share),
-            super::counted(steps, "micro-batch").replace("batchs", "batches"),
+            super::pluralised(steps, "micro-batch").replace("batchs", "batches"),
         ),
         advice: format!(
             "With gradient_accumulation = {} they come half as often; the learning rate may have \
@@ -37,10 +37,10 @@ fn find(facts: &Facts) -> Vec<Finding> {
         ),
         formula: "cycles of weight updates on the IPU with most of them / cycles of the run; \
                   gain: half of it",
-        gain: Gain::Time(share / 2.0),
-        place: Place {
+        gain: InsightGain::Time(share / 2.0),
+        place: ViewLocation {
             cycles: facts.marks_of(MarkKind::Update).next().map(|mark| mark.cycles),
-            ..Place::view("execution-trace")
+            ..ViewLocation::view("execution-trace")
         },
     }]
 }

@@ -1,25 +1,25 @@
 //! Host copies that are bound by the link.
 
 use super::facts::activity;
-use super::{Facts, Finding, Gain, Place, Rule, Subject};
+use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
 use tilescope_report::units::percent;
-use tilescope_report::{Activity, Program, ProgramKind};
+use tilescope_report::{StepActivity, ProgramNode, ProgramKind};
 
-pub(crate) const RULE: Rule = Rule {
+pub(crate) const RULE: InsightRule = InsightRule {
     name: "bandwidth",
-    looks_for: "time spent moving data from and to the host (StreamCopyMid)",
+    description: "time spent moving data from and to the host (StreamCopyMid)",
     find,
 };
 
 /// Smaller shares need no I/O tiles.
-const WORTH: f64 = 0.02;
+const MIN_SHARE: f64 = 0.02;
 
-fn moves(program: &Program) -> bool {
-    program.kind == ProgramKind::StreamCopyMid && activity(program) == Activity::Host
+fn moves(program: &ProgramNode) -> bool {
+    program.kind == ProgramKind::StreamCopyMid && activity(program) == StepActivity::Host
 }
 
-fn find(facts: &Facts) -> Vec<Finding> {
-    let Some((share, ipu)) = facts.busiest_share(moves).filter(|(share, _)| *share >= WORTH) else {
+fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
+    let Some((share, ipu)) = facts.busiest_share(moves).filter(|(share, _)| *share >= MIN_SHARE) else {
         return Vec::new();
     };
     let longest = facts.longest(ipu, moves).map(|(program, _)| program);
@@ -28,16 +28,16 @@ fn find(facts: &Facts) -> Vec<Finding> {
         0 => "set num_io_tiles to overlap copies with compute, or ",
         _ => "",
     };
-    vec![Finding {
+    vec![InsightFinding {
         rule: RULE.name,
-        subject: Subject::Time,
+        subject: InsightSubject::Time,
         sentence: format!(
             "IPU {ipu} moves data from and to the host for {} of the run{name}.",
             percent(share)
         ),
         advice: format!("The link is the limit: {overlap}send less, e.g. uint8 or half inputs."),
         formula: "cycles of StreamCopyMid with the host on that IPU / cycles of the run",
-        gain: Gain::Time(share),
-        place: Place { program: longest, ..Place::view("execution-trace") },
+        gain: InsightGain::Time(share),
+        place: ViewLocation { program: longest, ..ViewLocation::view("execution-trace") },
     }]
 }

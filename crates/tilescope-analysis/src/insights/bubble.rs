@@ -1,24 +1,24 @@
 //! Slots of a pipeline in which not all stages work.
 
-use super::{Facts, Finding, Gain, Place, Rule, Subject};
+use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
 use tilescope_report::units::percent;
-use tilescope_report::{Mark, MarkKind};
+use tilescope_report::{TraceMark, MarkKind};
 
-pub(crate) const RULE: Rule =
-    Rule { name: "bubble", looks_for: "time that a pipeline spends filling and draining", find };
+pub(crate) const RULE: InsightRule =
+    InsightRule { name: "bubble", description: "time that a pipeline spends filling and draining", find };
 
 /// A smaller share is not worth more latency and stash.
-const WORTH: f64 = 0.03;
+const MIN_SHARE: f64 = 0.03;
 
-fn find(facts: &Facts) -> Vec<Finding> {
+fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let steps = facts.batching.map_or(0, |batching| batching.gradient_accumulation);
-    let Some(share) = bubble(facts, steps).filter(|share| *share >= WORTH) else {
+    let Some(share) = bubble(facts, steps).filter(|share| *share >= MIN_SHARE) else {
         return Vec::new();
     };
     let ramp = facts.marks_of(MarkKind::Phase).find(|mark| mark.label.contains("ramp"));
-    vec![Finding {
+    vec![InsightFinding {
         rule: RULE.name,
-        subject: Subject::Time,
+        subject: InsightSubject::Time,
         sentence: format!(
             "Filling and draining the pipeline costs {} of the run, with {steps} micro-batches per \
              update.",
@@ -31,18 +31,18 @@ fn find(facts: &Facts) -> Vec<Finding> {
         ),
         formula: "1 - micro-batches x mean slot of the main phase / cycles of all phases, as a \
                   share of the run; gain: half of it",
-        gain: Gain::Time(share / 2.0),
-        place: Place { cycles: ramp.map(|mark| mark.cycles), ..Place::view("execution-trace") },
+        gain: InsightGain::Time(share / 2.0),
+        place: ViewLocation { cycles: ramp.map(|mark| mark.cycles), ..ViewLocation::view("execution-trace") },
     }]
 }
 
 /// What the phases take beyond one main slot per micro-batch, as a share of the run: in a pipeline
 /// that is full, a micro-batch costs one slot.
-fn bubble(facts: &Facts, steps: u64) -> Option<f64> {
-    let phases: Vec<&Mark> = facts.marks_of(MarkKind::Phase).collect();
-    let main: Vec<&Mark> =
+fn bubble(facts: &InsightFacts, steps: u64) -> Option<f64> {
+    let phases: Vec<&TraceMark> = facts.marks_of(MarkKind::Phase).collect();
+    let main: Vec<&TraceMark> =
         phases.iter().copied().filter(|mark| !mark.label.contains("ramp")).collect();
-    let inside = |slot: &&Mark| main.iter().any(|phase| phase.cycles.overlaps(slot.cycles));
+    let inside = |slot: &&TraceMark| main.iter().any(|phase| phase.cycles.overlaps(slot.cycles));
     let slots: Vec<u64> =
         facts.marks_of(MarkKind::Slot).filter(inside).map(|slot| slot.cycles.length()).collect();
     if slots.is_empty() || steps == 0 || main.len() == phases.len() {

@@ -1,25 +1,25 @@
 //! Memory that goes to exchange programs.
 
-use super::{Facts, Finding, Gain, Place, Rule, Subject};
-use tilescope_report::Category;
+use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
+use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Bytes, percent};
 
-pub(crate) const RULE: Rule =
-    Rule { name: "exchange_code", looks_for: "memory taken by exchange code", find };
+pub(crate) const RULE: InsightRule =
+    InsightRule { name: "exchange_code", description: "memory taken by exchange code", find };
 
 /// Smaller shares are usual.
-const WORTH: f64 = 0.08;
+const MIN_SHARE: f64 = 0.08;
 
-fn find(facts: &Facts) -> Vec<Finding> {
+fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let kinds = [
-        (Category::InternalExchangeCode, "internal"),
-        (Category::HostExchangeCode, "host"),
-        (Category::GlobalExchangeCode, "global"),
+        (MemoryCategory::InternalExchangeCode, "internal"),
+        (MemoryCategory::HostExchangeCode, "host"),
+        (MemoryCategory::GlobalExchangeCode, "global"),
     ];
     let bytes = kinds.map(|(category, name)| (facts.bytes_of(&[category]), name));
     let all: u64 = bytes.iter().map(|(bytes, _)| bytes).sum();
     let share = all as f64 / facts.used_bytes().max(1) as f64;
-    if share < WORTH {
+    if share < MIN_SHARE {
         return Vec::new();
     }
     let parts: Vec<String> = bytes
@@ -27,9 +27,9 @@ fn find(facts: &Facts) -> Vec<Finding> {
         .filter(|(bytes, _)| *bytes > 0)
         .map(|(bytes, name)| format!("{} {name}", Bytes(*bytes)))
         .collect();
-    vec![Finding {
+    vec![InsightFinding {
         rule: RULE.name,
-        subject: Subject::Memory,
+        subject: InsightSubject::Memory,
         sentence: format!(
             "Exchange code takes {} of the memory in use: {}.",
             percent(share),
@@ -39,7 +39,7 @@ fn find(facts: &Facts) -> Vec<Finding> {
                  scattered slices, use fewer replicas per program."
             .to_owned(),
         formula: "bytes of internal, host and global exchange code / bytes in use without gaps",
-        gain: Gain::Memory(share),
-        place: Place::view("exchange-code"),
+        gain: InsightGain::Memory(share),
+        place: ViewLocation::view("exchange-code"),
     }]
 }

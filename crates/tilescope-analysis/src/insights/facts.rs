@@ -1,13 +1,13 @@
 //! What rules look at, read from a report once.
 
-use crate::liveness::{self, Live, Source};
+use crate::liveness::{self, LiveVariable, LivenessScope};
 use crate::trace::{ProgramRuns, program_runs};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tilescope_report::units::{ComputeSetId, CycleRange, ProgramId, TileRuns};
 use tilescope_report::{
-    Activity, Batching, Category, CategoryBytes, ComputeSet, Mark, MarkFilter, MarkKind, Operation,
-    Outcome, Part, Program, Programs, Report, ReportError, Target, TileMemory, VertexType,
+    StepActivity, BatchingConfig, MemoryCategory, CategoryBytes, ComputeSet, TraceMark, MarkFilter, MarkKind, ModelOperation,
+    ProgramOutcome, ReportPart, ProgramNode, ProgramNodeTable, Report, ReportError, Target, TileMemory, VertexTypeInfo,
 };
 
 /// Most marks of a kind that are read.
@@ -15,7 +15,7 @@ const MAX_MARKS: usize = 100_000;
 
 /// What lives on the fullest tile when most does.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Peak {
+pub struct PeakMemoryTile {
     /// The fullest tile.
     pub tile: u32,
     /// The liveness step.
@@ -25,43 +25,43 @@ pub struct Peak {
     /// Bytes live then.
     pub bytes: u64,
     /// The variables with bytes on the tile, the largest first.
-    pub variables: Vec<Live>,
+    pub variables: Vec<LiveVariable>,
 }
 
 /// Everything that rules look at.
 #[derive(Clone, Debug)]
-pub struct Facts {
+pub struct InsightFacts {
     /// The machine.
     pub target: Arc<Target>,
     /// How far the program got.
-    pub outcome: Outcome,
+    pub outcome: ProgramOutcome,
     /// Options in effect.
     pub options: BTreeMap<String, String>,
     /// Batch sizes.
-    pub batching: Option<Batching>,
+    pub batching: Option<BatchingConfig>,
     /// Memory of each tile.
     pub memory: Arc<TileRuns<TileMemory>>,
     /// Memory of each tile by category.
     pub categories: Arc<TileRuns<Vec<CategoryBytes>>>,
     /// Program nodes.
-    pub programs: Arc<Programs>,
+    pub programs: Arc<ProgramNodeTable>,
     /// Operations of the model.
-    pub operations: Arc<Vec<Operation>>,
+    pub operations: Arc<Vec<ModelOperation>>,
     /// Compute sets with cycles and vertices.
     pub compute_sets: BTreeMap<ComputeSetId, ComputeSet>,
     /// Codelets.
-    pub vertex_types: Arc<Vec<VertexType>>,
+    pub vertex_types: Arc<Vec<VertexTypeInfo>>,
     /// Bytes of stashes over all tiles, by variable.
-    pub stashes: Vec<Live>,
+    pub stashes: Vec<LiveVariable>,
     /// Executions of each program.
     pub runs: Option<ProgramRuns>,
     /// Phases, slots, stages and updates of the run.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<TraceMark>,
     /// The fullest tile at its fullest.
-    pub peak: Option<Peak>,
+    pub peak: Option<PeakMemoryTile>,
 }
 
-impl Facts {
+impl InsightFacts {
     /// Reads them.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl Facts {
     pub fn gather(report: &Report) -> Result<Self, ReportError> {
         let runs = report.trace()?.map(|trace| program_runs(&trace)).transpose()?;
         let memory = report.tile_memory()?;
-        let always = liveness::always_live(report, Source::Whole)?;
+        let always = liveness::always_live(report, LivenessScope::Whole)?;
         let stashes = always.into_iter().filter(|live| live.name.ends_with("/stash")).collect();
         Ok(Self {
             target: report.target()?,
@@ -102,7 +102,7 @@ impl Facts {
 
     /// Cycles of the programs that `holds` is true of, on the IPU that has most of them, as a share
     /// of the run; and that IPU. `None` if there are none.
-    pub(crate) fn busiest_share(&self, holds: impl Fn(&Program) -> bool) -> Option<(f64, u32)> {
+    pub(crate) fn busiest_share(&self, holds: impl Fn(&ProgramNode) -> bool) -> Option<(f64, u32)> {
         let runs = self.runs.as_ref()?;
         let mut sums: BTreeMap<u32, u64> = BTreeMap::new();
         for ((ipu, program), of) in &runs.runs {
@@ -119,7 +119,7 @@ impl Facts {
     pub(crate) fn longest(
         &self,
         ipu: u32,
-        holds: impl Fn(&Program) -> bool,
+        holds: impl Fn(&ProgramNode) -> bool,
     ) -> Option<(ProgramId, u64)> {
         let runs = self.runs.as_ref()?;
         let own = runs
@@ -140,7 +140,7 @@ impl Facts {
     }
 
     /// Bytes of some categories over all tiles.
-    pub(crate) fn bytes_of(&self, wanted: &[Category]) -> u64 {
+    pub(crate) fn bytes_of(&self, wanted: &[MemoryCategory]) -> u64 {
         let sum = |parts: &Vec<CategoryBytes>| -> u64 {
             let own = parts.iter().filter(|part| wanted.contains(&part.category));
             own.map(|part| part.bytes).sum()
@@ -172,7 +172,7 @@ impl Facts {
     }
 
     /// Marks of a kind.
-    pub(crate) fn marks_of(&self, kind: MarkKind) -> impl Iterator<Item = &Mark> {
+    pub(crate) fn marks_of(&self, kind: MarkKind) -> impl Iterator<Item = &TraceMark> {
         self.marks.iter().filter(move |mark| mark.kind == kind)
     }
 
@@ -183,11 +183,11 @@ impl Facts {
 }
 
 /// What a program spends its time on.
-pub(crate) fn activity(program: &Program) -> Activity {
-    Activity::of(program.kind, program.stream)
+pub(crate) fn activity(program: &ProgramNode) -> StepActivity {
+    StepActivity::from_program_kind(program.kind, program.stream)
 }
 
-fn marks(report: &Report) -> Result<Vec<Mark>, ReportError> {
+fn marks(report: &Report) -> Result<Vec<TraceMark>, ReportError> {
     let mut found = Vec::new();
     for kind in [MarkKind::Phase, MarkKind::Slot, MarkKind::Stage, MarkKind::Update] {
         let filter = MarkFilter { kind: Some(kind), ipu: None, window: None, limit: MAX_MARKS };
@@ -196,7 +196,7 @@ fn marks(report: &Report) -> Result<Vec<Mark>, ReportError> {
     Ok(found)
 }
 
-fn peak(report: &Report, memory: &TileRuns<TileMemory>) -> Result<Option<Peak>, ReportError> {
+fn peak(report: &Report, memory: &TileRuns<TileMemory>) -> Result<Option<PeakMemoryTile>, ReportError> {
     let needs = |tile: &TileMemory| tile.always_live.saturating_add(tile.peak_not_always_live);
     let mut fullest: Option<(u32, u64)> = None;
     for (range, tile) in memory.iter() {
@@ -204,10 +204,10 @@ fn peak(report: &Report, memory: &TileRuns<TileMemory>) -> Result<Option<Peak>, 
             fullest = Some((range.first, needs(tile)));
         }
     }
-    let Some((tile, bytes)) = fullest.filter(|_| report.has(Part::Liveness)) else {
+    let Some((tile, bytes)) = fullest.filter(|_| report.has(ReportPart::Liveness)) else {
         return Ok(None);
     };
-    let source = Source::Tile(tile);
+    let source = LivenessScope::Tile(tile);
     let Some(curve) = liveness::curve(report, source)? else { return Ok(None) };
     let Some(step) = curve.peak() else { return Ok(None) };
     let mut variables = liveness::always_live(report, source)?;
@@ -215,5 +215,5 @@ fn peak(report: &Report, memory: &TileRuns<TileMemory>) -> Result<Option<Peak>, 
     variables.retain(|live| live.bytes.iter().any(|bytes| *bytes > 0));
     variables.sort_by_key(|live| u64::MAX - live.bytes.iter().sum::<u64>());
     let program = curve.programs[step];
-    Ok(Some(Peak { tile, step: step as u32, program, bytes, variables }))
+    Ok(Some(PeakMemoryTile { tile, step: step as u32, program, bytes, variables }))
 }

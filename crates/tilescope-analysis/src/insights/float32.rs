@@ -1,32 +1,32 @@
 //! Large float32 variables on the fullest tile at its peak.
 
-use super::{Facts, Finding, Gain, Place, Rule, Subject};
-use crate::liveness::Live;
+use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
+use crate::liveness::LiveVariable;
 use tilescope_report::units::{Bytes, percent};
 
-pub(crate) const RULE: Rule =
-    Rule { name: "float32", looks_for: "float32 variables that fill the fullest tile", find };
+pub(crate) const RULE: InsightRule =
+    InsightRule { name: "float32", description: "float32 variables that fill the fullest tile", find };
 
 /// Less than this on the tile is not worth a loss of precision.
-const WORTH: f64 = 0.05;
+const MIN_SHARE: f64 = 0.05;
 
-fn find(facts: &Facts) -> Vec<Finding> {
+fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let Some(peak) = facts.peak.as_ref().filter(|peak| peak.bytes > 0) else { return Vec::new() };
     // The largest come first.
     let wide = peak.variables.iter().filter(|live| live.about.contains("float32"));
-    let candidates: Vec<&Live> = wide.collect();
-    let bytes = |live: &Live| live.bytes.iter().sum::<u64>();
+    let candidates: Vec<&LiveVariable> = wide.collect();
+    let bytes = |live: &LiveVariable| live.bytes.iter().sum::<u64>();
     let all: u64 = candidates.iter().map(|live| bytes(live)).sum();
     let share = all as f64 / peak.bytes as f64;
-    let Some(first) = candidates.first().filter(|_| share >= WORTH) else { return Vec::new() };
+    let Some(first) = candidates.first().filter(|_| share >= MIN_SHARE) else { return Vec::new() };
     let names: Vec<String> = candidates
         .iter()
         .take(3)
         .map(|live| format!("{} ({})", live.name, Bytes(bytes(live))))
         .collect();
-    vec![Finding {
+    vec![InsightFinding {
         rule: RULE.name,
-        subject: Subject::Memory,
+        subject: InsightSubject::Memory,
         sentence: format!(
             "float32 variables take {} of tile {} at its peak: {}.",
             percent(share),
@@ -37,11 +37,11 @@ fn find(facts: &Facts) -> Vec<Finding> {
             .to_owned(),
         formula: "half of the bytes of float32 variables live on the fullest tile at its peak / \
                   bytes live there",
-        gain: Gain::Memory(share / 2.0),
-        place: Place {
+        gain: InsightGain::Memory(share / 2.0),
+        place: ViewLocation {
             program: Some(peak.program),
             variable: Some(first.id),
-            ..Place::view("liveness")
+            ..ViewLocation::view("liveness")
         },
     }]
 }

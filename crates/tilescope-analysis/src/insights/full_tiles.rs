@@ -1,24 +1,24 @@
 //! Tiles that are nearly full: the next larger batch will not fit.
 
-use super::{Facts, Finding, Gain, Place, Rule, Subject};
+use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
 use tilescope_report::units::{Bytes, percent};
 
-pub(crate) const RULE: Rule =
-    Rule { name: "full_tiles", looks_for: "tiles that are nearly full", find };
+pub(crate) const RULE: InsightRule =
+    InsightRule { name: "full_tiles", description: "tiles that are nearly full", find };
 
 /// A tile this full leaves no room to try anything.
 const NEARLY_FULL: f64 = 0.9;
 
-fn find(facts: &Facts) -> Vec<Finding> {
+fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let capacity = facts.target.bytes_per_tile.0;
     let Some((tile, bytes)) = facts.fullest(1).first().copied() else { return Vec::new() };
     let share = bytes as f64 / capacity.max(1) as f64;
     if capacity == 0 || !(NEARLY_FULL..=1.0).contains(&share) {
         return Vec::new();
     }
-    vec![Finding {
+    vec![InsightFinding {
         rule: RULE.name,
-        subject: Subject::Memory,
+        subject: InsightSubject::Memory,
         sentence: format!(
             "The fullest tile, {tile}, is {} full: {} of {}.",
             percent(share),
@@ -27,7 +27,7 @@ fn find(facts: &Facts) -> Vec<Finding> {
         ),
         advice: "It fits, but a larger micro-batch will not; see what fills this tile.".to_owned(),
         formula: "memory of the tile including gaps / memory it has",
-        gain: Gain::Unknown,
-        place: Place { tiles: vec![tile], ..Place::view("memory") },
+        gain: InsightGain::Unknown,
+        place: ViewLocation { tiles: vec![tile], ..ViewLocation::view("memory") },
     }]
 }

@@ -1,31 +1,31 @@
 //! IPUs that wait for the host to be ready.
 
 use super::facts::activity;
-use super::{Facts, Finding, Gain, Place, Rule, Subject};
+use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
 use tilescope_report::units::percent;
-use tilescope_report::{Activity, Program, ProgramKind};
+use tilescope_report::{StepActivity, ProgramNode, ProgramKind};
 
-pub(crate) const RULE: Rule = Rule {
+pub(crate) const RULE: InsightRule = InsightRule {
     name: "host_wait",
-    looks_for: "time spent waiting for the host (StreamCopyBegin)",
+    description: "time spent waiting for the host (StreamCopyBegin)",
     find,
 };
 
 /// Smaller shares are the price of talking at all.
-const WORTH: f64 = 0.02;
+const MIN_SHARE: f64 = 0.02;
 
 /// Whether a program waits for the host.
-pub(crate) fn waits(program: &Program) -> bool {
-    program.kind == ProgramKind::StreamCopyBegin && activity(program) == Activity::Host
+pub(crate) fn waits(program: &ProgramNode) -> bool {
+    program.kind == ProgramKind::StreamCopyBegin && activity(program) == StepActivity::Host
 }
 
-fn find(facts: &Facts) -> Vec<Finding> {
-    let Some((share, ipu)) = facts.busiest_share(waits).filter(|(share, _)| *share >= WORTH) else {
+fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
+    let Some((share, ipu)) = facts.busiest_share(waits).filter(|(share, _)| *share >= MIN_SHARE) else {
         return Vec::new();
     };
-    vec![Finding {
+    vec![InsightFinding {
         rule: RULE.name,
-        subject: Subject::Time,
+        subject: InsightSubject::Time,
         sentence: format!(
             "IPU {ipu} waits for the host in StreamCopyBegin for {} of the run.",
             percent(share)
@@ -34,10 +34,10 @@ fn find(facts: &Facts) -> Vec<Finding> {
                  or run more device iterations per call."
             .to_owned(),
         formula: "cycles of StreamCopyBegin with the host on that IPU / cycles of the run",
-        gain: Gain::Time(share),
-        place: Place {
+        gain: InsightGain::Time(share),
+        place: ViewLocation {
             program: facts.longest(ipu, waits).map(|(program, _)| program),
-            ..Place::view("execution-trace")
+            ..ViewLocation::view("execution-trace")
         },
     }]
 }

@@ -1,21 +1,21 @@
 //! Compute sets in which most tiles wait for a few.
 
-use super::{Facts, Finding, Gain, Place, Rule, Subject};
+use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
 use tilescope_report::ComputeSet;
 use tilescope_report::units::{ProgramId, percent};
 
-pub(crate) const RULE: Rule = Rule {
+pub(crate) const RULE: InsightRule = InsightRule {
     name: "low_balance",
-    looks_for: "compute sets in which most tiles wait for a few",
+    description: "compute sets in which most tiles wait for a few",
     find,
 };
 
 /// Idle time that is not worth a line.
-const WORTH: f64 = 0.01;
+const MIN_SHARE: f64 = 0.01;
 /// Most compute sets that are named.
-const MOST: usize = 3;
+const MAX_NAMED_COMPUTE_SETS: usize = 3;
 
-fn find(facts: &Facts) -> Vec<Finding> {
+fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let Some(runs) = &facts.runs else { return Vec::new() };
     let tiles = facts.target.tiles_per_ipu.max(1);
     let mut found: Vec<(ProgramId, f64, f64)> = Vec::new();
@@ -24,15 +24,15 @@ fn find(facts: &Facts) -> Vec<Finding> {
         let Some(set) = set.and_then(|id| facts.compute_sets.get(&id)) else { continue };
         let Some(balance) = balance(set, tiles) else { continue };
         let idle = facts.share(of.cycles) * (1.0 - balance);
-        if idle >= WORTH {
+        if idle >= MIN_SHARE {
             found.push((*id, balance, idle));
         }
     }
     found.sort_by(|a, b| b.2.total_cmp(&a.2));
-    found.truncate(MOST);
-    let finding = |(id, balance, idle): (ProgramId, f64, f64)| Finding {
+    found.truncate(MAX_NAMED_COMPUTE_SETS);
+    let finding = |(id, balance, idle): (ProgramId, f64, f64)| InsightFinding {
         rule: RULE.name,
-        subject: Subject::Time,
+        subject: InsightSubject::Time,
         sentence: format!(
             "{} keeps its tiles busy only {} of the time it takes.",
             facts.name(id),
@@ -43,8 +43,8 @@ fn find(facts: &Facts) -> Vec<Finding> {
             .to_owned(),
         formula: "tile balance: mean cycles of all tiles of the IPU / cycles of the slowest tile; \
                   gain: (1 - tile balance) x share of the run",
-        gain: Gain::Time(idle),
-        place: Place { program: Some(id), ..Place::view("program-tree") },
+        gain: InsightGain::Time(idle),
+        place: ViewLocation { program: Some(id), ..ViewLocation::view("program-tree") },
     };
     found.into_iter().map(finding).collect()
 }

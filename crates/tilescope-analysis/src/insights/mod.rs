@@ -28,8 +28,8 @@ mod unused_tiles;
 mod waiting;
 mod worst_tiles;
 
-pub use facts::{Facts, Peak};
-pub use picture::{Bucket, MemoryPicture, WorstTile, memory_picture};
+pub use facts::{InsightFacts, PeakMemoryTile};
+pub use picture::{TileMemoryBin, TileMemoryOverview, FullestTile, tile_memory_overview};
 
 use serde::{Deserialize, Serialize};
 use tilescope_report::units::{CycleRange, OperationId, ProgramId, VariableId, percent};
@@ -38,7 +38,7 @@ use tilescope_report::{Report, ReportError};
 /// What a finding is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Subject {
+pub enum InsightSubject {
     /// Whether and how the program fits.
     Memory,
     /// How long it takes.
@@ -48,7 +48,7 @@ pub enum Subject {
 /// What may be gained at most.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "of", content = "share")]
-pub enum Gain {
+pub enum InsightGain {
     /// Without it, the program does not run at all.
     Everything,
     /// A share of the run's time.
@@ -59,7 +59,7 @@ pub enum Gain {
     Unknown,
 }
 
-impl Gain {
+impl InsightGain {
     /// Larger is more important. Memory counts as much as the fullest tile is full: where there is
     /// plenty, less of it gains nothing.
     pub(crate) fn rank(self, fullness: f64) -> f64 {
@@ -84,7 +84,7 @@ impl Gain {
 
 /// Where a finding can be seen: a view, and what to choose there.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Place {
+pub struct ViewLocation {
     /// Name of the view, as the command line spells it.
     pub view: &'static str,
     /// Tiles to choose.
@@ -104,7 +104,7 @@ pub struct Place {
     pub cycles: Option<CycleRange>,
 }
 
-impl Place {
+impl ViewLocation {
     /// A view as it is.
     pub(crate) fn view(view: &'static str) -> Self {
         Self { view, ..Self::default() }
@@ -113,11 +113,11 @@ impl Place {
 
 /// Something worth knowing.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Finding {
+pub struct InsightFinding {
     /// Name of the rule.
     pub rule: &'static str,
     /// What it is about.
-    pub subject: Subject,
+    pub subject: InsightSubject,
     /// One sentence with the figure that proves it.
     pub sentence: String,
     /// What to do about it.
@@ -125,23 +125,23 @@ pub struct Finding {
     /// How the figures are worked out.
     pub formula: &'static str,
     /// What may be gained.
-    pub gain: Gain,
+    pub gain: InsightGain,
     /// Where to look.
-    pub place: Place,
+    pub place: ViewLocation,
 }
 
 /// A rule.
-pub struct Rule {
+pub struct InsightRule {
     /// Short key: `out_of_memory`.
     pub name: &'static str,
     /// What it looks for, in words.
-    pub looks_for: &'static str,
+    pub description: &'static str,
     /// Looks.
-    pub find: fn(&Facts) -> Vec<Finding>,
+    pub find: fn(&InsightFacts) -> Vec<InsightFinding>,
 }
 
 /// Every rule.
-pub static RULES: &[Rule] = &[
+pub static RULES: &[InsightRule] = &[
     out_of_memory::RULE,
     full_tiles::RULE,
     peak::RULE,
@@ -168,14 +168,14 @@ pub static RULES: &[Rule] = &[
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn insights(report: &Report) -> Result<Vec<Finding>, ReportError> {
-    let facts = Facts::gather(report)?;
+pub fn insights(report: &Report) -> Result<Vec<InsightFinding>, ReportError> {
+    let facts = InsightFacts::gather(report)?;
     Ok(ranked(&facts))
 }
 
 /// All findings about some facts, the most important first; rules among equals keep their order.
-pub fn ranked(facts: &Facts) -> Vec<Finding> {
-    let mut found: Vec<Finding> = RULES.iter().flat_map(|rule| (rule.find)(facts)).collect();
+pub fn ranked(facts: &InsightFacts) -> Vec<InsightFinding> {
+    let mut found: Vec<InsightFinding> = RULES.iter().flat_map(|rule| (rule.find)(facts)).collect();
     let most = facts.fullest(1).first().map_or(0, |(_, bytes)| *bytes);
     let fullness = most as f64 / facts.target.bytes_per_tile.0.max(1) as f64;
     found.sort_by(|a, b| b.gain.rank(fullness).total_cmp(&a.gain.rank(fullness)));
@@ -183,7 +183,7 @@ pub fn ranked(facts: &Facts) -> Vec<Finding> {
 }
 
 /// `1 tile`, `7 tiles`
-fn counted(count: u64, what: &str) -> String {
+fn pluralised(count: u64, what: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} {what}{plural}", tilescope_report::units::grouped(count))
 }

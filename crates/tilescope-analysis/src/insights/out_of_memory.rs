@@ -1,13 +1,13 @@
 //! Tiles that need more than they have, so that nothing runs.
 
-use super::{Facts, Finding, Gain, Place, Rule, Subject, counted};
+use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject, pluralised};
 use tilescope_report::TileMemory;
 use tilescope_report::units::Bytes;
 
-pub(crate) const RULE: Rule =
-    Rule { name: "out_of_memory", looks_for: "tiles that need more memory than they have", find };
+pub(crate) const RULE: InsightRule =
+    InsightRule { name: "out_of_memory", description: "tiles that need more memory than they have", find };
 
-fn find(facts: &Facts) -> Vec<Finding> {
+fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let over = facts.memory.map(|tile| u64::from(tile.overflowed > 0)).total();
     if over == 0 {
         return Vec::new();
@@ -18,20 +18,20 @@ fn find(facts: &Facts) -> Vec<Finding> {
     let Some((range, tile)) = worst else { return Vec::new() };
     let sentence = format!(
         "{} need more memory than the {} a tile has; tile {} is worst and needs {} more.",
-        counted(over, "tile"),
+        pluralised(over, "tile"),
         facts.target.bytes_per_tile,
         range.first,
         Bytes(tile.overflowed),
     );
-    vec![Finding {
+    vec![InsightFinding {
         rule: RULE.name,
-        subject: Subject::Memory,
+        subject: InsightSubject::Memory,
         sentence,
         advice: "Spread the model over more IPUs, make the micro-batch smaller, or lower \
                  available_memory_proportion."
             .to_owned(),
         formula: "tiles with bytes beyond the end of their memory",
-        gain: Gain::Everything,
-        place: Place { tiles: vec![range.first], ..Place::view("memory") },
+        gain: InsightGain::Everything,
+        place: ViewLocation { tiles: vec![range.first], ..ViewLocation::view("memory") },
     }]
 }

@@ -1,12 +1,12 @@
 //! What fills the fullest tile when most is live.
 
-use super::{Facts, Finding, Gain, Place, Rule, Subject};
+use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
 use tilescope_report::units::{Bytes, percent};
 
-pub(crate) const RULE: Rule =
-    Rule { name: "peak", looks_for: "what fills the fullest tile when most is live", find };
+pub(crate) const RULE: InsightRule =
+    InsightRule { name: "peak", description: "what fills the fullest tile when most is live", find };
 
-fn find(facts: &Facts) -> Vec<Finding> {
+fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let Some(peak) = &facts.peak else { return Vec::new() };
     let Some(largest) = peak.variables.first().filter(|_| peak.bytes > 0) else {
         return Vec::new();
@@ -20,9 +20,9 @@ fn find(facts: &Facts) -> Vec<Finding> {
         .collect();
     let rest =
         if others.is_empty() { String::new() } else { format!(", then {}", others.join(" and ")) };
-    vec![Finding {
+    vec![InsightFinding {
         rule: RULE.name,
-        subject: Subject::Memory,
+        subject: InsightSubject::Memory,
         sentence: format!(
             "Tile {} is fullest at step {} of the program with {} live; {} takes {} of that ({}){rest}.",
             peak.tile,
@@ -34,11 +34,11 @@ fn find(facts: &Facts) -> Vec<Finding> {
         ),
         advice: "Whatever is live at this step bounds the batch size.".to_owned(),
         formula: "always-live bytes of the tile + most other bytes live on it at one step",
-        gain: Gain::Memory(share),
-        place: Place {
+        gain: InsightGain::Memory(share),
+        place: ViewLocation {
             program: Some(peak.program),
             variable: Some(largest.id),
-            ..Place::view("liveness")
+            ..ViewLocation::view("liveness")
         },
     }]
 }

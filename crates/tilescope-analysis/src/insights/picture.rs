@@ -1,6 +1,6 @@
 //! Tiles at a glance: how full the fullest are, and how many are how full.
 
-use super::Facts;
+use super::InsightFacts;
 use serde::Serialize;
 
 /// Number of bars of the histogram.
@@ -8,7 +8,7 @@ const BUCKETS: usize = 20;
 
 /// A tile that is among the fullest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct WorstTile {
+pub struct FullestTile {
     /// The tile.
     pub tile: u32,
     /// Its IPU.
@@ -19,7 +19,7 @@ pub struct WorstTile {
 
 /// Tiles that are about as full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Bucket {
+pub struct TileMemoryBin {
     /// Least bytes.
     pub from: u64,
     /// First byte count that is too much.
@@ -30,7 +30,7 @@ pub struct Bucket {
 
 /// Memory of all tiles at a glance.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct MemoryPicture {
+pub struct TileMemoryOverview {
     /// Bytes in use over all tiles, gaps not included.
     pub used: u64,
     /// Bytes that all tiles have.
@@ -40,30 +40,30 @@ pub struct MemoryPicture {
     /// Tiles that need more than they have.
     pub overfull: u64,
     /// The five fullest tiles, the fullest first.
-    pub worst: Vec<WorstTile>,
+    pub worst: Vec<FullestTile>,
     /// Tiles by memory including gaps.
-    pub histogram: Vec<Bucket>,
+    pub histogram: Vec<TileMemoryBin>,
 }
 
 /// Sums the memory of all tiles up.
-pub fn memory_picture(facts: &Facts) -> MemoryPicture {
+pub fn tile_memory_overview(facts: &InsightFacts) -> TileMemoryOverview {
     let tile_capacity = facts.target.bytes_per_tile.0;
     let per_ipu = facts.target.tiles_per_ipu.max(1);
-    let worst: Vec<WorstTile> = facts
+    let worst: Vec<FullestTile> = facts
         .fullest(5)
         .into_iter()
-        .map(|(tile, bytes)| WorstTile { tile, ipu: tile / per_ipu, bytes })
+        .map(|(tile, bytes)| FullestTile { tile, ipu: tile / per_ipu, bytes })
         .collect();
     let most = worst.first().map_or(0, |tile| tile.bytes);
     let width = (most.max(tile_capacity) + 1).div_ceil(BUCKETS as u64).max(1);
-    let mut histogram: Vec<Bucket> = (0..BUCKETS as u64)
-        .map(|index| Bucket { from: index * width, to: (index + 1) * width, tiles: 0 })
+    let mut histogram: Vec<TileMemoryBin> = (0..BUCKETS as u64)
+        .map(|index| TileMemoryBin { from: index * width, to: (index + 1) * width, tiles: 0 })
         .collect();
     for (range, memory) in facts.memory.iter() {
         let index = (memory.including_gaps / width) as usize;
         histogram[index.min(BUCKETS - 1)].tiles += u64::from(range.count());
     }
-    MemoryPicture {
+    TileMemoryOverview {
         used: facts.used_bytes(),
         capacity: tile_capacity.saturating_mul(facts.target.tiles_per_replica().into()),
         tile_capacity,

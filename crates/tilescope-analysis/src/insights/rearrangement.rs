@@ -1,18 +1,18 @@
 //! Time that goes to changing layouts.
 
-use super::{Facts, Finding, Gain, Place, Rule, Subject};
+use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
 use std::collections::BTreeMap;
-use tilescope_report::Program;
+use tilescope_report::ProgramNode;
 use tilescope_report::units::{OperationId, percent};
 
-pub(crate) const RULE: Rule =
-    Rule { name: "rearrangement", looks_for: "time spent changing layouts", find };
+pub(crate) const RULE: InsightRule =
+    InsightRule { name: "rearrangement", description: "time spent changing layouts", find };
 
 /// Smaller shares are the usual price of plans that differ.
-const WORTH: f64 = 0.03;
+const MIN_SHARE: f64 = 0.03;
 
 /// Parts of names that tell steps which only change a layout, as Poplar's libraries spell them.
-const PARTS: [&str; 8] = [
+const REARRANGEMENT_NAME_PARTS: [&str; 8] = [
     "PreArrange",
     "OnTileCopy",
     "actsRearranged",
@@ -24,34 +24,34 @@ const PARTS: [&str; 8] = [
 ];
 
 /// Whether a program only changes a layout.
-pub(crate) fn rearranges(program: &Program) -> bool {
-    PARTS.iter().any(|part| program.name.contains(part))
+pub(crate) fn rearranges(program: &ProgramNode) -> bool {
+    REARRANGEMENT_NAME_PARTS.iter().any(|part| program.name.contains(part))
 }
 
-fn find(facts: &Facts) -> Vec<Finding> {
+fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let found = facts.busiest_share(rearranges);
-    let Some((share, ipu)) = found.filter(|(share, _)| *share >= WORTH) else { return Vec::new() };
+    let Some((share, ipu)) = found.filter(|(share, _)| *share >= MIN_SHARE) else { return Vec::new() };
     let (operation, of_it) = worst_operation(facts);
     let name = operation.and_then(|id| facts.operations.get(id.index()));
     let most = name.map_or_else(String::new, |operation| {
         format!("; {} pays most ({} of it)", operation.name, percent(of_it))
     });
-    vec![Finding {
+    vec![InsightFinding {
         rule: RULE.name,
-        subject: Subject::Time,
+        subject: InsightSubject::Time,
         sentence: format!("IPU {ipu} changes layouts for {} of the run{most}.", percent(share)),
         advice: "Operands lie differently from what the plan wants: reorder dimensions in the \
                  model, or choose sizes that are multiples of 16 and 8."
             .to_owned(),
         formula: "cycles of steps named PreArrange, OnTileCopy, Transpose, regroup or rearranged, \
                   with their exchanges, on that IPU / cycles of the run",
-        gain: Gain::Time(share),
-        place: Place { operation, ..Place::view("operations") },
+        gain: InsightGain::Time(share),
+        place: ViewLocation { operation, ..ViewLocation::view("operations") },
     }]
 }
 
 /// The operation with most cycles of rearrangement, and its share of all of them.
-fn worst_operation(facts: &Facts) -> (Option<OperationId>, f64) {
+fn worst_operation(facts: &InsightFacts) -> (Option<OperationId>, f64) {
     let mut sums: BTreeMap<OperationId, u64> = BTreeMap::new();
     let mut all = 0;
     for ((_, id), of) in facts.runs.iter().flat_map(|runs| &runs.runs) {

@@ -1,29 +1,29 @@
 //! Activations kept for the backward pass that could be computed again.
 
-use super::{Facts, Finding, Gain, Place, Rule, Subject, counted};
+use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject, pluralised};
 use tilescope_report::units::{Bytes, percent};
 
-pub(crate) const RULE: Rule = Rule {
+pub(crate) const RULE: InsightRule = InsightRule {
     name: "recomputation",
-    looks_for: "kept activations that could be computed again",
+    description: "kept activations that could be computed again",
     find,
 };
 
 /// Smaller stashes are not worth a second forward pass.
-const WORTH: f64 = 0.05;
+const MIN_SHARE: f64 = 0.05;
 
-fn find(facts: &Facts) -> Vec<Finding> {
-    let bytes = |live: &crate::liveness::Live| live.bytes.iter().sum::<u64>();
+fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
+    let bytes = |live: &crate::liveness::LiveVariable| live.bytes.iter().sum::<u64>();
     let all: u64 = facts.stashes.iter().map(bytes).sum();
     let share = all as f64 / facts.used_bytes().max(1) as f64;
     let largest = facts.stashes.iter().max_by_key(|live| bytes(live));
-    let Some(largest) = largest.filter(|_| share >= WORTH) else { return Vec::new() };
-    vec![Finding {
+    let Some(largest) = largest.filter(|_| share >= MIN_SHARE) else { return Vec::new() };
+    vec![InsightFinding {
         rule: RULE.name,
-        subject: Subject::Memory,
+        subject: InsightSubject::Memory,
         sentence: format!(
             "{} hold {} ({} of the memory in use); the largest is {} with {}.",
-            counted(facts.stashes.len() as u64, "stash").replace("stashs", "stashes"),
+            pluralised(facts.stashes.len() as u64, "stash").replace("stashs", "stashes"),
             Bytes(all),
             percent(share),
             largest.name,
@@ -34,7 +34,7 @@ fn find(facts: &Facts) -> Vec<Finding> {
             .to_owned(),
         formula: "bytes of stashes over all tiles / bytes in use without gaps; what stages would \
                   still keep of their inputs is not taken off",
-        gain: Gain::Memory(share),
-        place: Place { variable: Some(largest.id), ..Place::view("liveness") },
+        gain: InsightGain::Memory(share),
+        place: ViewLocation { variable: Some(largest.id), ..ViewLocation::view("liveness") },
     }]
 }

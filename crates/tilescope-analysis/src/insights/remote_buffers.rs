@@ -1,28 +1,28 @@
 //! Time that goes to remote buffers.
 
 use super::facts::activity;
-use super::{Facts, Finding, Gain, Place, Rule, Subject};
+use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
 use tilescope_report::units::percent;
-use tilescope_report::{Activity, Program};
+use tilescope_report::{StepActivity, ProgramNode};
 
-pub(crate) const RULE: Rule =
-    Rule { name: "remote_buffers", looks_for: "time spent on remote buffers", find };
+pub(crate) const RULE: InsightRule =
+    InsightRule { name: "remote_buffers", description: "time spent on remote buffers", find };
 
 /// Smaller shares are well spent.
-const WORTH: f64 = 0.02;
+const MIN_SHARE: f64 = 0.02;
 
-fn remote(program: &Program) -> bool {
-    activity(program) == Activity::RemoteBuffer
+fn remote(program: &ProgramNode) -> bool {
+    activity(program) == StepActivity::RemoteBuffer
 }
 
-fn find(facts: &Facts) -> Vec<Finding> {
-    let Some((share, ipu)) = facts.busiest_share(remote).filter(|(share, _)| *share >= WORTH)
+fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
+    let Some((share, ipu)) = facts.busiest_share(remote).filter(|(share, _)| *share >= MIN_SHARE)
     else {
         return Vec::new();
     };
-    vec![Finding {
+    vec![InsightFinding {
         rule: RULE.name,
-        subject: Subject::Time,
+        subject: InsightSubject::Time,
         sentence: format!(
             "IPU {ipu} reads and writes remote buffers for {} of the run.",
             percent(share)
@@ -31,10 +31,10 @@ fn find(facts: &Facts) -> Vec<Finding> {
                  with I/O tiles."
             .to_owned(),
         formula: "cycles of stream copies with remote buffers on that IPU / cycles of the run",
-        gain: Gain::Time(share),
-        place: Place {
+        gain: InsightGain::Time(share),
+        place: ViewLocation {
             program: facts.longest(ipu, remote).map(|(program, _)| program),
-            ..Place::view("execution-trace")
+            ..ViewLocation::view("execution-trace")
         },
     }]
 }

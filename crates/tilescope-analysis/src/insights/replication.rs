@@ -1,27 +1,27 @@
 //! What replicas cost each of them.
 
-use super::{Facts, Finding, Gain, Place, Rule, Subject};
+use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
 use tilescope_report::units::{Bytes, percent};
-use tilescope_report::{Category, ProgramKind};
+use tilescope_report::{MemoryCategory, ProgramKind};
 
-pub(crate) const RULE: Rule =
-    Rule { name: "replication", looks_for: "what replicas cost each of them", find };
+pub(crate) const RULE: InsightRule =
+    InsightRule { name: "replication", description: "what replicas cost each of them", find };
 
-fn find(facts: &Facts) -> Vec<Finding> {
+fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let replicas = facts.target.replicas;
     if replicas < 2 {
         return Vec::new();
     }
-    let code = facts.bytes_of(&[Category::GlobalExchangeCode]);
+    let code = facts.bytes_of(&[MemoryCategory::GlobalExchangeCode]);
     let share_of_code = code as f64 / facts.used_bytes().max(1) as f64;
     let exchange = facts.busiest_share(|program| program.kind == ProgramKind::GlobalExchange);
     let time = match exchange {
         Some((share, _)) => format!(", and exchange between IPUs {} of the run", percent(share)),
         None => String::new(),
     };
-    vec![Finding {
+    vec![InsightFinding {
         rule: RULE.name,
-        subject: Subject::Time,
+        subject: InsightSubject::Time,
         sentence: format!(
             "With {replicas} replicas, global exchange code takes {} per replica ({} of the memory \
              in use){time}.",
@@ -32,7 +32,7 @@ fn find(facts: &Facts) -> Vec<Finding> {
             .to_owned(),
         formula: "bytes of global exchange code of one replica; cycles of GlobalExchange on the IPU \
                   with most of them / cycles of the run",
-        gain: exchange.map_or(Gain::Unknown, |(share, _)| Gain::Time(share / 2.0)),
-        place: Place::view("exchange-code"),
+        gain: exchange.map_or(InsightGain::Unknown, |(share, _)| InsightGain::Time(share / 2.0)),
+        place: ViewLocation::view("exchange-code"),
     }]
 }

@@ -1,35 +1,35 @@
 //! One stage of a pipeline that all others wait for.
 
-use super::{Facts, Finding, Gain, Place, Rule, Subject};
+use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
 use std::collections::BTreeMap;
 use tilescope_report::units::{Cycles, percent};
-use tilescope_report::{Mark, MarkKind, Pass};
+use tilescope_report::{TraceMark, MarkKind, TrainingPass};
 
-pub(crate) const RULE: Rule =
-    Rule { name: "stage_balance", looks_for: "a stage that takes longer than the others", find };
+pub(crate) const RULE: InsightRule =
+    InsightRule { name: "stage_balance", description: "a stage that takes longer than the others", find };
 
 /// Stages that differ less are as balanced as layers allow.
-const MUCH: f64 = 1.15;
+const MIN_RATIO: f64 = 1.15;
 
 /// Passes of a stage.
 #[derive(Default)]
-struct Stage {
+struct PipelineStageTimes {
     name: String,
     ipu: Option<u32>,
     /// Cycles and number of its passes, by pass.
-    passes: BTreeMap<Option<Pass>, (u64, u64)>,
-    longest: Option<Mark>,
+    passes: BTreeMap<Option<TrainingPass>, (u64, u64)>,
+    longest: Option<TraceMark>,
 }
 
-impl Stage {
+impl PipelineStageTimes {
     /// Cycles of one micro-batch: the mean of each pass, added up.
     fn cycles(&self) -> u64 {
         self.passes.values().map(|(cycles, count)| cycles / (*count).max(1)).sum()
     }
 }
 
-fn find(facts: &Facts) -> Vec<Finding> {
-    let mut stages: BTreeMap<String, Stage> = BTreeMap::new();
+fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
+    let mut stages: BTreeMap<String, PipelineStageTimes> = BTreeMap::new();
     for mark in facts.marks_of(MarkKind::Stage) {
         // `B1 forward` and `B1 backward` are passes of one stage.
         let name = mark.label.split(' ').next().unwrap_or(&mark.label);
@@ -38,7 +38,7 @@ fn find(facts: &Facts) -> Vec<Finding> {
         stage.ipu = mark.ipu;
         let pass = stage.passes.entry(mark.pass).or_default();
         *pass = (pass.0 + mark.cycles.length(), pass.1 + 1);
-        let length = |mark: &Mark| mark.cycles.length();
+        let length = |mark: &TraceMark| mark.cycles.length();
         if stage.longest.as_ref().is_none_or(|known| length(mark) > length(known)) {
             stage.longest = Some(mark.clone());
         }
@@ -46,9 +46,9 @@ fn find(facts: &Facts) -> Vec<Finding> {
     let Some(slowest) = stages.values().max_by_key(|stage| stage.cycles()) else {
         return Vec::new();
     };
-    let mean = stages.values().map(Stage::cycles).sum::<u64>() as f64 / stages.len() as f64;
+    let mean = stages.values().map(PipelineStageTimes::cycles).sum::<u64>() as f64 / stages.len() as f64;
     let times = slowest.cycles() as f64 / mean.max(1.0);
-    if stages.len() < 2 || times < MUCH {
+    if stages.len() < 2 || times < MIN_RATIO {
         return Vec::new();
     }
     // Each micro-batch would be shorter by what the slowest stage takes beyond the mean.
@@ -56,9 +56,9 @@ fn find(facts: &Facts) -> Vec<Finding> {
     let spared = (slowest.cycles() as f64 - mean) * batches as f64;
     let gain = (spared / facts.cycles().max(1) as f64).clamp(0.0, 1.0);
     let on = slowest.ipu.map_or(String::new(), |ipu| format!(" on IPU {ipu}"));
-    vec![Finding {
+    vec![InsightFinding {
         rule: RULE.name,
-        subject: Subject::Time,
+        subject: InsightSubject::Time,
         sentence: format!(
             "Stage {}{on} takes {} cycles per micro-batch, {times:.1} times the mean of {} stages ({}).",
             slowest.name,
@@ -74,10 +74,10 @@ fn find(facts: &Facts) -> Vec<Finding> {
         ),
         formula: "mean cycles of each pass of a stage, added up; gain: (slowest - mean) x \
                   micro-batches / cycles of the run",
-        gain: Gain::Time(gain),
-        place: Place {
+        gain: InsightGain::Time(gain),
+        place: ViewLocation {
             cycles: slowest.longest.as_ref().map(|mark| mark.cycles),
-            ..Place::view("execution-trace")
+            ..ViewLocation::view("execution-trace")
         },
     }]
 }

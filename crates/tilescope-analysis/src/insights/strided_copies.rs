@@ -1,24 +1,24 @@
 //! Compute sets made of very many strided copies.
 
-use super::{Facts, Finding, Gain, Place, Rule, Subject};
+use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
 use tilescope_report::ProgramKind;
 use tilescope_report::units::{ProgramId, grouped, percent};
 
-pub(crate) const RULE: Rule =
-    Rule { name: "strided_copies", looks_for: "the longest strided copies", find };
+pub(crate) const RULE: InsightRule =
+    InsightRule { name: "strided_copies", description: "the longest strided copies", find };
 
 /// Copies that take less do not matter.
-const WORTH: f64 = 0.01;
+const MIN_SHARE: f64 = 0.01;
 
-fn find(facts: &Facts) -> Vec<Finding> {
+fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let Some((program, count, cycles)) = worst(facts) else { return Vec::new() };
     let share = facts.share(cycles);
-    if share < WORTH {
+    if share < MIN_SHARE {
         return Vec::new();
     }
-    vec![Finding {
+    vec![InsightFinding {
         rule: RULE.name,
-        subject: Subject::Time,
+        subject: InsightSubject::Time,
         sentence: format!(
             "{} runs {} strided copy vertices and takes {} of the run.",
             facts.name(program),
@@ -30,13 +30,13 @@ fn find(facts: &Facts) -> Vec<Finding> {
             .to_owned(),
         formula: "cycles of the compute set with StridedCopy vertices that takes longest / cycles \
                   of the run",
-        gain: Gain::Time(share),
-        place: Place { program: Some(program), ..Place::view("program-tree") },
+        gain: InsightGain::Time(share),
+        place: ViewLocation { program: Some(program), ..ViewLocation::view("program-tree") },
     }]
 }
 
 /// The program whose strided copies take longest, with their number and its cycles.
-fn worst(facts: &Facts) -> Option<(ProgramId, u64, u64)> {
+fn worst(facts: &InsightFacts) -> Option<(ProgramId, u64, u64)> {
     let runs = facts.runs.as_ref()?;
     let copies = |id: ProgramId| -> u64 {
         let program = facts.programs.get(id);

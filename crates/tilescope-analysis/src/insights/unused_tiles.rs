@@ -1,15 +1,15 @@
 //! Tiles that never compute.
 
-use super::{Facts, Finding, Gain, Place, Rule, Subject, counted};
+use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject, pluralised};
 use tilescope_report::units::percent;
 
-pub(crate) const RULE: Rule =
-    Rule { name: "unused_tiles", looks_for: "tiles that never compute", find };
+pub(crate) const RULE: InsightRule =
+    InsightRule { name: "unused_tiles", description: "tiles that never compute", find };
 
 /// Fewer are what is left over by any plan.
-const WORTH: f64 = 0.02;
+const MIN_SHARE: f64 = 0.02;
 
-fn find(facts: &Facts) -> Vec<Finding> {
+fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let tiles = facts.target.tiles_per_replica();
     let mut used = vec![false; tiles as usize];
     let sets = facts.compute_sets.values().filter(|set| !set.cycles.is_empty());
@@ -23,20 +23,20 @@ fn find(facts: &Facts) -> Vec<Finding> {
     let idle = |tile: &u32| !used[*tile as usize] && tile % per_ipu < per_ipu - io.min(per_ipu);
     let unused: Vec<u32> = (0..tiles).filter(idle).collect();
     let share = unused.len() as f64 / f64::from(tiles.max(1));
-    if !used.contains(&true) || share < WORTH {
+    if !used.contains(&true) || share < MIN_SHARE {
         return Vec::new();
     }
-    vec![Finding {
+    vec![InsightFinding {
         rule: RULE.name,
-        subject: Subject::Time,
+        subject: InsightSubject::Time,
         sentence: format!(
             "{} never run a vertex, {} of all tiles.",
-            counted(unused.len() as u64, "tile"),
+            pluralised(unused.len() as u64, "tile"),
             percent(share)
         ),
         advice: "A larger micro-batch or fewer IPUs would put them to work.".to_owned(),
         formula: "tiles without cycles in any compute set, I/O tiles left out / tiles",
-        gain: Gain::Unknown,
-        place: Place { tiles: unused.into_iter().take(1).collect(), ..Place::view("memory") },
+        gain: InsightGain::Unknown,
+        place: ViewLocation { tiles: unused.into_iter().take(1).collect(), ..ViewLocation::view("memory") },
     }]
 }

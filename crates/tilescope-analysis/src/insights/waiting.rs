@@ -1,17 +1,17 @@
 //! IPUs that wait for other IPUs.
 
-use super::{Facts, Finding, Gain, Place, Rule, Subject};
+use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
 use std::collections::BTreeMap;
 use tilescope_report::ProgramKind;
 use tilescope_report::units::{ProgramId, percent};
 
-pub(crate) const RULE: Rule =
-    Rule { name: "waiting", looks_for: "IPUs that wait for other IPUs or the host", find };
+pub(crate) const RULE: InsightRule =
+    InsightRule { name: "waiting", description: "IPUs that wait for other IPUs or the host", find };
 
 /// Less is the price of working in step.
-const WORTH: f64 = 0.1;
+const MIN_SHARE: f64 = 0.1;
 
-fn find(facts: &Facts) -> Vec<Finding> {
+fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let Some(runs) = &facts.runs else { return Vec::new() };
     let external = |id: &ProgramId| {
         let program = facts.programs.get(*id);
@@ -22,14 +22,14 @@ fn find(facts: &Facts) -> Vec<Finding> {
         *ipus.entry(*ipu).or_default() += of.cycles;
     }
     let most = ipus.iter().max_by_key(|(ipu, cycles)| (**cycles, u32::MAX - **ipu));
-    let Some((ipu, cycles)) = most.filter(|(_, cycles)| facts.share(**cycles) >= WORTH) else {
+    let Some((ipu, cycles)) = most.filter(|(_, cycles)| facts.share(**cycles) >= MIN_SHARE) else {
         return Vec::new();
     };
     let share = facts.share(*cycles);
     let mean = ipus.values().sum::<u64>() as f64 / f64::from(facts.target.ipus_per_replica.max(1));
-    vec![Finding {
+    vec![InsightFinding {
         rule: RULE.name,
-        subject: Subject::Time,
+        subject: InsightSubject::Time,
         sentence: format!(
             "IPU {ipu} waits in external syncs for {} of the run; all IPUs on average {}.",
             percent(share),
@@ -39,7 +39,7 @@ fn find(facts: &Facts) -> Vec<Finding> {
                  host is late: see the other findings."
             .to_owned(),
         formula: "cycles of external syncs on an IPU / cycles of the run",
-        gain: Gain::Unknown,
-        place: Place { cycles: Some(facts.window()), ..Place::view("execution-trace") },
+        gain: InsightGain::Unknown,
+        place: ViewLocation { cycles: Some(facts.window()), ..ViewLocation::view("execution-trace") },
     }]
 }

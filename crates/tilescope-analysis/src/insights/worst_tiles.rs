@@ -1,16 +1,16 @@
 //! A few tiles that are much fuller than the rest.
 
-use super::{Facts, Finding, Gain, Place, Rule, Subject};
+use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
 use tilescope_report::TileMemory;
 use tilescope_report::units::Bytes;
 
-pub(crate) const RULE: Rule =
-    Rule { name: "worst_tiles", looks_for: "a few tiles that are much fuller than the rest", find };
+pub(crate) const RULE: InsightRule =
+    InsightRule { name: "worst_tiles", description: "a few tiles that are much fuller than the rest", find };
 
 /// Less than this many times the mean is no imbalance worth a word.
-const MUCH: f64 = 1.25;
+const MIN_RATIO: f64 = 1.25;
 
-fn find(facts: &Facts) -> Vec<Finding> {
+fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let worst = facts.fullest(5);
     let (Some((_, most)), Some((_, least))) = (worst.first(), worst.last()) else {
         return Vec::new();
@@ -19,15 +19,15 @@ fn find(facts: &Facts) -> Vec<Finding> {
     let mean =
         facts.memory.map(|tile: &TileMemory| tile.including_gaps).total() as f64 / tiles as f64;
     let times = *most as f64 / mean.max(1.0);
-    if times < MUCH {
+    if times < MIN_RATIO {
         return Vec::new();
     }
     let names: Vec<String> = worst.iter().map(|(tile, _)| tile.to_string()).collect();
     let ends = [Bytes(*least).to_string(), Bytes(*most).to_string()];
     let held = if ends[0] == ends[1] { ends[1].clone() } else { ends.join(" to ") };
-    vec![Finding {
+    vec![InsightFinding {
         rule: RULE.name,
-        subject: Subject::Memory,
+        subject: InsightSubject::Memory,
         sentence: format!(
             "The five fullest tiles ({}) hold {held}, {times:.1} times the mean of {}.",
             names.join(", "),
@@ -36,10 +36,10 @@ fn find(facts: &Facts) -> Vec<Finding> {
         advice: "Tensors that are mapped unevenly, or code that only some tiles need, fill them."
             .to_owned(),
         formula: "(fullest tile - mean of all tiles) / fullest tile, gaps included",
-        gain: Gain::Memory(1.0 - mean / (*most as f64).max(1.0)),
-        place: Place {
+        gain: InsightGain::Memory(1.0 - mean / (*most as f64).max(1.0)),
+        place: ViewLocation {
             tiles: worst.iter().map(|(tile, _)| *tile).collect(),
-            ..Place::view("memory")
+            ..ViewLocation::view("memory")
         },
     }]
 }

@@ -1,143 +1,143 @@
 //! The list of tables.
 
-use super::{Cell, Rows, Table};
-use crate::operations::{Layer, operations};
-use crate::operations_graph::{GraphKey, graph};
-use crate::tile_mapping::{SubjectKind, subjects};
+use super::{TableCell, TableRows, ReportTable};
+use crate::operations::{OperationLayer, operations};
+use crate::operations_graph::{OpGraphKey, graph};
+use crate::tile_mapping::{MappingSubjectKind, subjects};
 use crate::trace::{program_runs, window_summary};
 use crate::{exchange_code, insights, liveness, memory, program_tree, summary};
 use tilescope_report::{Report, ReportError};
 
-type Read = Result<Rows, ReportError>;
+type ReadTableResult = Result<TableRows, ReportError>;
 
 /// Every table, in the order of views.
-pub static TABLES: &[Table] = &[
-    Table { view: "summary", name: "figures", about: "Every figure of the summary", read: figures },
-    Table { view: "summary", name: "options", about: "Options of the engine", read: options },
-    Table { view: "insights", name: "findings", about: "What is worth doing", read: findings },
-    Table { view: "memory", name: "tiles", about: "Memory of every tile", read: tile_memory },
-    Table {
+pub static TABLES: &[ReportTable] = &[
+    ReportTable { view: "summary", name: "figures", about: "Every figure of the summary", read: figures },
+    ReportTable { view: "summary", name: "options", about: "Options of the engine", read: options },
+    ReportTable { view: "insights", name: "findings", about: "What is worth doing", read: findings },
+    ReportTable { view: "memory", name: "tiles", about: "Memory of every tile", read: tile_memory },
+    ReportTable {
         view: "memory",
         name: "details",
         about: "Memory by region and kind of data, over all tiles",
         read: details,
     },
-    Table {
+    ReportTable {
         view: "memory",
         name: "variables",
         about: "Variables over all tiles",
         read: |report| listing(memory::variables(report, &[])?),
     },
-    Table {
+    ReportTable {
         view: "memory",
         name: "vertices",
         about: "Vertices over all tiles",
         read: |report| listing(memory::vertices(report, &[])?),
     },
-    Table {
+    ReportTable {
         view: "memory",
         name: "compute-sets",
         about: "Compute sets over all tiles",
         read: |report| listing(memory::compute_sets(report, &[])?),
     },
-    Table {
+    ReportTable {
         view: "memory",
         name: "exchanges",
         about: "Code of exchanges over all tiles",
         read: |report| listing(memory::exchanges(report, &[])?),
     },
-    Table { view: "liveness", name: "steps", about: "Bytes live at every step", read: live_steps },
-    Table {
+    ReportTable { view: "liveness", name: "steps", about: "Bytes live at every step", read: live_steps },
+    ReportTable {
         view: "liveness",
         name: "always-live",
         about: "Variables that are always live",
         read: always_live,
     },
-    Table {
+    ReportTable {
         view: "liveness",
         name: "peak",
         about: "Variables that are live at the fullest step",
         read: live_at_peak,
     },
-    Table { view: "program-tree", name: "programs", about: "Lines of the tree", read: tree },
-    Table {
+    ReportTable { view: "program-tree", name: "programs", about: "Lines of the tree", read: tree },
+    ReportTable {
         view: "operations",
         name: "operations",
         about: "What every operation of the model costs",
-        read: |report| costs(report, Layer::Model),
+        read: |report| costs(report, OperationLayer::Model),
     },
-    Table {
+    ReportTable {
         view: "operations",
         name: "library-calls",
         about: "What every call of a library costs",
-        read: |report| costs(report, Layer::Library),
+        read: |report| costs(report, OperationLayer::Library),
     },
-    Table {
+    ReportTable {
         view: "operations",
         name: "programs",
         about: "What every program costs",
-        read: |report| costs(report, Layer::Program),
+        read: |report| costs(report, OperationLayer::Program),
     },
-    Table {
+    ReportTable {
         view: "operations-graph",
         name: "edges",
         about: "Which operation reads whose results",
         read: edges,
     },
-    Table {
+    ReportTable {
         view: "execution-trace",
         name: "ipus",
         about: "What every IPU spends the run on",
         read: ipus,
     },
-    Table {
+    ReportTable {
         view: "execution-trace",
         name: "programs",
         about: "Executions of every program on every IPU",
         read: executions,
     },
-    Table { view: "exchange-code", name: "overview", about: "Code by kind of link", read: links },
-    Table {
+    ReportTable { view: "exchange-code", name: "overview", about: "Code by kind of link", read: links },
+    ReportTable {
         view: "exchange-code",
         name: "programs",
         about: "Code and traffic of every program",
         read: exchange_programs,
     },
-    Table {
+    ReportTable {
         view: "exchange-code",
         name: "tiles",
         about: "Code and traffic of every tile",
         read: exchange_tiles,
     },
-    Table {
+    ReportTable {
         view: "tile-mapping",
         name: "tensors",
         about: "Tensors and how many tiles hold them",
-        read: |report| mapped(report, SubjectKind::Tensors),
+        read: |report| mapped(report, MappingSubjectKind::Tensors),
     },
-    Table {
+    ReportTable {
         view: "tile-mapping",
         name: "operations",
         about: "Operations and how many tiles work for them",
-        read: |report| mapped(report, SubjectKind::Operations),
+        read: |report| mapped(report, MappingSubjectKind::Operations),
     },
-    Table {
+    ReportTable {
         view: "tile-mapping",
         name: "compute-sets",
         about: "Compute sets and how many tiles run them",
-        read: |report| mapped(report, SubjectKind::ComputeSets),
+        read: |report| mapped(report, MappingSubjectKind::ComputeSets),
     },
 ];
 
-fn figures(report: &Report) -> Read {
+fn figures(report: &Report) -> ReadTableResult {
     let value = serde_json::to_value(summary::summary(report)?).unwrap_or_default();
     let mut rows = Vec::new();
     flatten("", &value, &mut rows);
-    Ok(Rows { columns: vec!["figure", "value"], rows })
+    Ok(TableRows { columns: vec!["figure", "value"], rows })
 }
 
 /// Every leaf of a tree of values, by its path.
-fn flatten(path: &str, value: &serde_json::Value, rows: &mut Vec<Vec<Cell>>) {
+fn flatten(path: &str, value: &serde_json::Value, rows: &mut Vec<Vec<TableCell>>) {
     let below = |name: &str| {
         if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
     };
@@ -149,31 +149,31 @@ fn flatten(path: &str, value: &serde_json::Value, rows: &mut Vec<Vec<Cell>>) {
             let numbered = values.iter().enumerate();
             numbered.for_each(|(at, value)| flatten(&below(&at.to_string()), value, rows));
         }
-        serde_json::Value::Null => rows.push(vec![path.into(), Cell::Nothing]),
+        serde_json::Value::Null => rows.push(vec![path.into(), TableCell::Missing]),
         serde_json::Value::String(text) => rows.push(vec![path.into(), text.as_str().into()]),
         serde_json::Value::Bool(yes) => rows.push(vec![path.into(), yes.to_string().into()]),
         serde_json::Value::Number(number) => {
-            let whole = number.as_u64().map(Cell::Number);
+            let whole = number.as_u64().map(TableCell::Number);
             rows.push(vec![path.into(), whole.unwrap_or_else(|| number.as_f64().into())]);
         }
     }
 }
 
-fn options(report: &Report) -> Read {
+fn options(report: &Report) -> ReadTableResult {
     let options = report.options()?.into_iter();
     let rows = options.map(|(name, value)| vec![name.into(), value.into()]).collect();
-    Ok(Rows { columns: vec!["option", "value"], rows })
+    Ok(TableRows { columns: vec!["option", "value"], rows })
 }
 
-fn findings(report: &Report) -> Read {
+fn findings(report: &Report) -> ReadTableResult {
     let rows = insights::insights(report)?.into_iter().map(|finding| {
         let gain = finding.gain.text();
         vec![finding.rule.into(), finding.sentence.into(), finding.advice.into(), gain.into()]
     });
-    Ok(Rows { columns: vec!["rule", "finding", "advice", "gain"], rows: rows.collect() })
+    Ok(TableRows { columns: vec!["rule", "finding", "advice", "gain"], rows: rows.collect() })
 }
 
-fn tile_memory(report: &Report) -> Read {
+fn tile_memory(report: &Report) -> ReadTableResult {
     let mut rows = Vec::new();
     for (tiles, memory) in report.tile_memory()?.iter() {
         let values = [
@@ -185,7 +185,7 @@ fn tile_memory(report: &Report) -> Read {
             memory.peak_not_always_live,
         ];
         for tile in tiles.first..tiles.end {
-            let row = std::iter::once(tile.into()).chain(values.map(Cell::from));
+            let row = std::iter::once(tile.into()).chain(values.map(TableCell::from));
             rows.push(row.collect());
         }
     }
@@ -198,26 +198,26 @@ fn tile_memory(report: &Report) -> Read {
         "always live (bytes)",
         "peak of not always live (bytes)",
     ];
-    Ok(Rows { columns, rows })
+    Ok(TableRows { columns, rows })
 }
 
-fn details(report: &Report) -> Read {
+fn details(report: &Report) -> ReadTableResult {
     let rows = memory::details(report, &[])?
         .into_iter()
         .map(|row| vec![row.depth.into(), row.name.into(), row.bytes.first().copied().into()]);
-    Ok(Rows { columns: vec!["depth", "part", "bytes"], rows: rows.collect() })
+    Ok(TableRows { columns: vec!["depth", "part", "bytes"], rows: rows.collect() })
 }
 
-fn listing(listing: memory::Listing) -> Read {
+fn listing(listing: memory::MemoryList) -> ReadTableResult {
     let rows = listing.rows.into_iter().map(|row| {
         let bytes = row.bytes.first().copied();
         vec![row.name.into(), row.about.into(), row.count.into(), bytes.into()]
     });
-    Ok(Rows { columns: vec!["name", "about", "count", "bytes"], rows: rows.collect() })
+    Ok(TableRows { columns: vec!["name", "about", "count", "bytes"], rows: rows.collect() })
 }
 
-fn live_steps(report: &Report) -> Read {
-    let curve = liveness::curve(report, liveness::Source::Whole)?.unwrap_or_default();
+fn live_steps(report: &Report) -> ReadTableResult {
+    let curve = liveness::curve(report, liveness::LivenessScope::Whole)?.unwrap_or_default();
     let programs = report.programs()?;
     let rows = (0..curve.others.len()).map(|step| {
         let program = curve.programs.get(step).and_then(|id| programs.get(*id));
@@ -229,25 +229,25 @@ fn live_steps(report: &Report) -> Read {
         ]
     });
     let columns = vec!["step", "program", "live (bytes)", "not always live (bytes)"];
-    Ok(Rows { columns, rows: rows.collect() })
+    Ok(TableRows { columns, rows: rows.collect() })
 }
 
-fn live_rows(found: Vec<liveness::Live>) -> Rows {
+fn live_rows(found: Vec<liveness::LiveVariable>) -> TableRows {
     let rows = found.into_iter().map(|live| {
         let (first, end) = live.lifetime.map_or((None, None), |of| (Some(of.start), Some(of.end)));
         let bytes = live.bytes.first().copied();
         vec![live.name.into(), live.about.into(), bytes.into(), first.into(), end.into()]
     });
     let columns = vec!["variable", "about", "bytes", "first step", "step after the last"];
-    Rows { columns, rows: rows.collect() }
+    TableRows { columns, rows: rows.collect() }
 }
 
-fn always_live(report: &Report) -> Read {
-    Ok(live_rows(liveness::always_live(report, liveness::Source::Whole)?))
+fn always_live(report: &Report) -> ReadTableResult {
+    Ok(live_rows(liveness::always_live(report, liveness::LivenessScope::Whole)?))
 }
 
-fn live_at_peak(report: &Report) -> Read {
-    let source = liveness::Source::Whole;
+fn live_at_peak(report: &Report) -> ReadTableResult {
+    let source = liveness::LivenessScope::Whole;
     let peak = liveness::curve(report, source)?.and_then(|curve| curve.peak());
     let steps: Vec<u32> = peak.and_then(|peak| u32::try_from(peak).ok()).into_iter().collect();
     let found =
@@ -255,7 +255,7 @@ fn live_at_peak(report: &Report) -> Read {
     Ok(live_rows(found))
 }
 
-fn tree(report: &Report) -> Read {
+fn tree(report: &Report) -> ReadTableResult {
     let programs = report.programs()?;
     let mut rows = Vec::new();
     for group in program_tree::groups(&programs) {
@@ -273,10 +273,10 @@ fn tree(report: &Report) -> Read {
         }
     }
     let columns = vec!["tree", "depth", "id", "type", "name", "ipu", "repeats"];
-    Ok(Rows { columns, rows })
+    Ok(TableRows { columns, rows })
 }
 
-fn costs(report: &Report, layer: Layer) -> Read {
+fn costs(report: &Report, layer: OperationLayer) -> ReadTableResult {
     let rows = operations(report, layer)?.rows.into_iter().map(|row| {
         vec![
             row.name.into(),
@@ -313,20 +313,20 @@ fn costs(report: &Report, layer: Layer) -> Read {
         "vertex code (bytes)",
         "exchange code (bytes)",
     ];
-    Ok(Rows { columns, rows: rows.collect() })
+    Ok(TableRows { columns, rows: rows.collect() })
 }
 
-fn edges(report: &Report) -> Read {
-    let key = GraphKey { backward: true, update: true, open: None };
+fn edges(report: &Report) -> ReadTableResult {
+    let key = OpGraphKey { backward: true, update: true, open: None };
     let Some(graph) = graph(report, &key)? else {
-        return Ok(Rows { columns: vec!["read", "by"], rows: Vec::new() });
+        return Ok(TableRows { columns: vec!["read", "by"], rows: Vec::new() });
     };
     let title = |node: usize| graph.nodes.get(node).map(|node| node.title.as_str());
     let rows = graph.edges.iter().map(|edge| vec![title(edge.from).into(), title(edge.to).into()]);
-    Ok(Rows { columns: vec!["read", "by"], rows: rows.collect() })
+    Ok(TableRows { columns: vec!["read", "by"], rows: rows.collect() })
 }
 
-fn ipus(report: &Report) -> Read {
+fn ipus(report: &Report) -> ReadTableResult {
     let columns = vec![
         "ipu",
         "steps",
@@ -342,7 +342,7 @@ fn ipus(report: &Report) -> Read {
         "from the host (bytes)",
         "to the host (bytes)",
     ];
-    let Some(trace) = report.trace()? else { return Ok(Rows { columns, rows: Vec::new() }) };
+    let Some(trace) = report.trace()? else { return Ok(TableRows { columns, rows: Vec::new() }) };
     let mut numbers: Vec<u32> = trace.lanes().iter().map(|lane| lane.ipu).collect();
     numbers.sort_unstable();
     numbers.dedup();
@@ -365,12 +365,12 @@ fn ipus(report: &Report) -> Read {
             of.host.sent.0.into(),
         ]
     });
-    Ok(Rows { columns, rows: rows.collect() })
+    Ok(TableRows { columns, rows: rows.collect() })
 }
 
-fn executions(report: &Report) -> Read {
+fn executions(report: &Report) -> ReadTableResult {
     let columns = vec!["ipu", "id", "type", "name", "executions", "cycles", "bytes"];
-    let Some(trace) = report.trace()? else { return Ok(Rows { columns, rows: Vec::new() }) };
+    let Some(trace) = report.trace()? else { return Ok(TableRows { columns, rows: Vec::new() }) };
     let programs = report.programs()?;
     let rows = program_runs(&trace)?.runs.into_iter().map(|((ipu, id), runs)| {
         let program = programs.get(id);
@@ -384,16 +384,16 @@ fn executions(report: &Report) -> Read {
             runs.bytes.into(),
         ]
     });
-    Ok(Rows { columns, rows: rows.collect() })
+    Ok(TableRows { columns, rows: rows.collect() })
 }
 
-fn links(report: &Report) -> Read {
+fn links(report: &Report) -> ReadTableResult {
     let rows = exchange_code::overview(report)?.links.into_iter().map(|of| {
         vec![
             of.link.title().into(),
             of.stored.into(),
             of.fullest.into(),
-            of.of_programs.into(),
+            of.program_bytes.into(),
             of.programs.into(),
             of.messages.into(),
             of.bytes.into(),
@@ -408,10 +408,10 @@ fn links(report: &Report) -> Read {
         "messages",
         "arriving (bytes)",
     ];
-    Ok(Rows { columns, rows: rows.collect() })
+    Ok(TableRows { columns, rows: rows.collect() })
 }
 
-fn exchange_programs(report: &Report) -> Read {
+fn exchange_programs(report: &Report) -> ReadTableResult {
     let rows = exchange_code::programs(report, &[])?.into_iter().map(|row| {
         vec![
             row.program.0.into(),
@@ -438,10 +438,10 @@ fn exchange_programs(report: &Report) -> Read {
         "messages sent",
         "messages received",
     ];
-    Ok(Rows { columns, rows: rows.collect() })
+    Ok(TableRows { columns, rows: rows.collect() })
 }
 
-fn exchange_tiles(report: &Report) -> Read {
+fn exchange_tiles(report: &Report) -> ReadTableResult {
     let rows = exchange_code::tiles(report)?.into_iter().map(|row| {
         let [internal, host, global] = row.code;
         vec![
@@ -461,15 +461,15 @@ fn exchange_tiles(report: &Report) -> Read {
         "sent (bytes)",
         "received (bytes)",
     ];
-    Ok(Rows { columns, rows: rows.collect() })
+    Ok(TableRows { columns, rows: rows.collect() })
 }
 
-fn mapped(report: &Report, kind: SubjectKind) -> Read {
+fn mapped(report: &Report, kind: MappingSubjectKind) -> ReadTableResult {
     let (found, _) = subjects(report, kind)?;
     let rows = found
         .into_iter()
         .map(|entry| vec![entry.name.into(), entry.size.into(), entry.tiles.into()]);
     let size =
-        if kind == SubjectKind::ComputeSets { "cycles of the slowest tile" } else { "bytes" };
-    Ok(Rows { columns: vec!["name", size, "tiles"], rows: rows.collect() })
+        if kind == MappingSubjectKind::ComputeSets { "cycles of the slowest tile" } else { "bytes" };
+    Ok(TableRows { columns: vec!["name", size, "tiles"], rows: rows.collect() })
 }

@@ -9,7 +9,7 @@ use tilescope_report::{Report, ReportError};
 
 /// One value of a table.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Cell {
+pub enum TableCell {
     /// Words.
     Text(String),
     /// A whole number, in the unit that the head of its column names.
@@ -17,63 +17,63 @@ pub enum Cell {
     /// A share or another fraction.
     Fraction(f64),
     /// Nothing is known.
-    Nothing,
+    Missing,
 }
 
-impl From<u64> for Cell {
+impl From<u64> for TableCell {
     fn from(value: u64) -> Self {
         Self::Number(value)
     }
 }
 
-impl From<u32> for Cell {
+impl From<u32> for TableCell {
     fn from(value: u32) -> Self {
         Self::Number(value.into())
     }
 }
 
-impl From<usize> for Cell {
+impl From<usize> for TableCell {
     fn from(value: usize) -> Self {
         Self::Number(value as u64)
     }
 }
 
-impl From<f64> for Cell {
+impl From<f64> for TableCell {
     fn from(value: f64) -> Self {
         Self::Fraction(value)
     }
 }
 
-impl From<&str> for Cell {
+impl From<&str> for TableCell {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 }
 
-impl From<String> for Cell {
+impl From<String> for TableCell {
     fn from(text: String) -> Self {
         Self::Text(text)
     }
 }
 
-impl<T: Into<Self>> From<Option<T>> for Cell {
+impl<T: Into<Self>> From<Option<T>> for TableCell {
     fn from(value: Option<T>) -> Self {
-        value.map_or(Self::Nothing, Into::into)
+        value.map_or(Self::Missing, Into::into)
     }
 }
 
 /// Heads and rows.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Rows {
+pub struct TableRows {
     /// Heads of columns, with units.
     pub columns: Vec<&'static str>,
     /// Rows, each as long as there are columns.
-    pub rows: Vec<Vec<Cell>>,
+    pub rows: Vec<Vec<TableCell>>,
 }
 
 /// A table that a report can give.
 #[derive(Debug)]
-pub struct Table {
+pub struct ReportTable {
     /// Name of the view it belongs to.
     pub view: &'static str,
     /// Its name within the view.
@@ -81,11 +81,11 @@ pub struct Table {
     /// What it lists.
     pub about: &'static str,
     /// Makes it.
-    pub read: fn(&Report) -> Result<Rows, ReportError>,
+    pub read: fn(&Report) -> Result<TableRows, ReportError>,
 }
 
 /// The tables of a view, the most important first.
-pub fn of_view(view: &str) -> impl Iterator<Item = &'static Table> {
+pub fn of_view(view: &str) -> impl Iterator<Item = &'static ReportTable> {
     TABLES.iter().filter(move |table| table.view == view)
 }
 
@@ -93,7 +93,7 @@ pub fn of_view(view: &str) -> impl Iterator<Item = &'static Table> {
 ///
 /// # Errors
 /// In words for people.
-pub fn named(view: &str, name: Option<&str>) -> Result<&'static Table, String> {
+pub fn named(view: &str, name: Option<&str>) -> Result<&'static ReportTable, String> {
     let found = of_view(view).find(|table| name.is_none_or(|name| name == table.name));
     found.ok_or_else(|| {
         let known: Vec<&str> = of_view(view).map(|table| table.name).collect();
@@ -107,7 +107,7 @@ pub fn named(view: &str, name: Option<&str>) -> Result<&'static Table, String> {
     })
 }
 
-impl Rows {
+impl TableRows {
     /// As RFC 4180 writes tables, with plain line ends.
     pub fn csv(&self) -> String {
         let mut text = self.columns.iter().map(|head| quoted(head)).collect::<Vec<_>>().join(",");
@@ -119,10 +119,10 @@ impl Rows {
                 }
                 // Writing into a text cannot fail.
                 let _ = match cell {
-                    Cell::Text(words) => write!(text, "{}", quoted(words)),
-                    Cell::Number(value) => write!(text, "{value}"),
-                    Cell::Fraction(value) => write!(text, "{value}"),
-                    Cell::Nothing => Ok(()),
+                    TableCell::Text(words) => write!(text, "{}", quoted(words)),
+                    TableCell::Number(value) => write!(text, "{value}"),
+                    TableCell::Fraction(value) => write!(text, "{value}"),
+                    TableCell::Missing => Ok(()),
                 };
             }
             text.push('\n');
@@ -146,11 +146,11 @@ mod tests {
 
     #[test]
     fn values_are_quoted_only_where_they_must_be() {
-        let rows = Rows {
+        let rows = TableRows {
             columns: vec!["name", "bytes"],
             rows: vec![
                 vec!["a,b \"c\"".into(), 7u64.into()],
-                vec!["plain".into(), Cell::Nothing],
+                vec!["plain".into(), TableCell::Missing],
                 vec![0.25.into(), 1u32.into()],
             ],
         };
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn names_are_unique_within_a_view() {
         for (at, table) in TABLES.iter().enumerate() {
-            let same = |other: &Table| other.view == table.view && other.name == table.name;
+            let same = |other: &ReportTable| other.view == table.view && other.name == table.name;
             assert!(!TABLES[..at].iter().any(same), "{} {}", table.view, table.name);
         }
         assert!(named("memory", Some("nonsense")).unwrap_err().contains("variables"));

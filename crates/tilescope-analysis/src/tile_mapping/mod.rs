@@ -3,15 +3,15 @@
 
 mod parts;
 
-pub use parts::{Balance, Rearrangement, Region, VertexRow, is_strided_copy};
+pub use parts::{TileMappingBalance, MappedRearrangement, MappedVariableRegion, MappedVertexRow, is_strided_copy};
 
-use super::tiles::{Unit, spread};
+use super::tiles::{TileCurveUnit, spread};
 use parts::{element_bytes, rearrangements};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tilescope_report::units::{ComputeSetId, OperationId, TileRange, TileRuns, VariableId};
 use tilescope_report::{
-    Category, ComputeSet, Placement, Program, Report, ReportError, Variable, VariableFilter,
+    MemoryCategory, ComputeSet, VariablePlacement, ProgramNode, Report, ReportError, Variable, VariableFilter,
 };
 
 /// Most variables that are looked through.
@@ -22,7 +22,7 @@ pub const MAX_REGIONS: usize = 20_000;
 /// Kinds of things that are mapped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum SubjectKind {
+pub enum MappingSubjectKind {
     /// Variables.
     #[default]
     Tensors,
@@ -35,7 +35,7 @@ pub enum SubjectKind {
 /// Something that is mapped to tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Subject {
+pub enum MappingSubject {
     /// A variable; in files with one row per tile, the first of those with its name.
     Tensor(VariableId),
     /// An operation.
@@ -47,7 +47,7 @@ pub enum Subject {
 /// What a map shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Measure {
+pub enum MappingMeasure {
     /// Bytes of variables.
     #[default]
     Bytes,
@@ -57,18 +57,18 @@ pub enum Measure {
     Cycles,
 }
 
-impl Measure {
+impl MappingMeasure {
     /// What it is counted in.
-    pub fn unit(self) -> Unit {
-        if self == Self::Bytes { Unit::Bytes } else { Unit::Count }
+    pub fn unit(self) -> TileCurveUnit {
+        if self == Self::Bytes { TileCurveUnit::Bytes } else { TileCurveUnit::Count }
     }
 }
 
 /// A line of the list of subjects.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct MappingListEntry {
     /// What it is.
-    pub subject: Subject,
+    pub subject: MappingSubject,
     /// Its name.
     pub name: String,
     /// Bytes, or cycles of the slowest tile.
@@ -81,11 +81,11 @@ pub struct Entry {
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn subjects(report: &Report, kind: SubjectKind) -> Result<(Vec<Entry>, bool), ReportError> {
+pub fn subjects(report: &Report, kind: MappingSubjectKind) -> Result<(Vec<MappingListEntry>, bool), ReportError> {
     match kind {
-        SubjectKind::Tensors => tensors(report),
-        SubjectKind::Operations => Ok((operations(report)?, true)),
-        SubjectKind::ComputeSets => Ok((compute_sets(report)?, true)),
+        MappingSubjectKind::Tensors => tensors(report),
+        MappingSubjectKind::Operations => Ok((operations(report)?, true)),
+        MappingSubjectKind::ComputeSets => Ok((compute_sets(report)?, true)),
     }
 }
 
@@ -95,22 +95,22 @@ fn all_variables(report: &Report) -> Result<Vec<(VariableId, Variable)>, ReportE
 }
 
 /// Whether variables of a category are data of the model, not code or what code needs.
-pub(super) fn is_tensor(category: Category) -> bool {
-    let data = [Category::Variable, Category::Constant, Category::Message, Category::Rearrangement];
-    data.contains(&category) || category == Category::Unknown
+pub(super) fn is_tensor(category: MemoryCategory) -> bool {
+    let data = [MemoryCategory::Variable, MemoryCategory::Constant, MemoryCategory::Message, MemoryCategory::Rearrangement];
+    data.contains(&category) || category == MemoryCategory::Unknown
 }
 
-fn bytes_of(tiles: &TileRuns<Placement>) -> TileRuns<u64> {
+fn bytes_of(tiles: &TileRuns<VariablePlacement>) -> TileRuns<u64> {
     tiles.map(|part| part.bytes)
 }
 
-fn tensors(report: &Report) -> Result<(Vec<Entry>, bool), ReportError> {
+fn tensors(report: &Report) -> Result<(Vec<MappingListEntry>, bool), ReportError> {
     let variables = all_variables(report)?;
     let whole = variables.len() < MAX_VARIABLES;
-    let mut entries: Vec<Entry> = Vec::new();
+    let mut entries: Vec<MappingListEntry> = Vec::new();
     // Files with one row per tile repeat the name; ours have each variable once.
-    let mut known: BTreeMap<(String, Category), usize> = BTreeMap::new();
-    let per_tile = !report.has(tilescope_report::Part::Lifetimes);
+    let mut known: BTreeMap<(String, MemoryCategory), usize> = BTreeMap::new();
+    let per_tile = !report.has(tilescope_report::ReportPart::Lifetimes);
     for (id, variable) in variables.into_iter().filter(|(_, v)| is_tensor(v.category)) {
         let (size, tiles) = (bytes_of(&variable.tiles).total(), variable.tiles.tile_count());
         let at = per_tile
@@ -122,13 +122,13 @@ fn tensors(report: &Report) -> Result<(Vec<Entry>, bool), ReportError> {
             continue;
         }
         known.insert((variable.name.clone(), variable.category), entries.len());
-        let subject = Subject::Tensor(id);
-        entries.push(Entry { subject, name: variable.name, size, tiles });
+        let subject = MappingSubject::Tensor(id);
+        entries.push(MappingListEntry { subject, name: variable.name, size, tiles });
     }
     Ok((entries, whole))
 }
 
-fn operations(report: &Report) -> Result<Vec<Entry>, ReportError> {
+fn operations(report: &Report) -> Result<Vec<MappingListEntry>, ReportError> {
     let operations = report.operations()?;
     let mut tiles: Vec<Vec<TileRange>> = vec![Vec::new(); operations.len()];
     let mut sizes = vec![0u64; operations.len()];
@@ -145,8 +145,8 @@ fn operations(report: &Report) -> Result<Vec<Entry>, ReportError> {
             tiles.extend(set.cycles.iter().map(|(range, _)| range));
         }
     }
-    let entry = |(index, operation): (usize, &tilescope_report::Operation)| Entry {
-        subject: Subject::Operation(OperationId(index as u32)),
+    let entry = |(index, operation): (usize, &tilescope_report::ModelOperation)| MappingListEntry {
+        subject: MappingSubject::Operation(OperationId(index as u32)),
         name: operation.name.clone(),
         size: sizes[index],
         tiles: covered(&mut tiles[index].clone()),
@@ -165,9 +165,9 @@ fn covered(ranges: &mut [TileRange]) -> u64 {
     count
 }
 
-fn compute_sets(report: &Report) -> Result<Vec<Entry>, ReportError> {
-    let entry = |(id, set): (ComputeSetId, ComputeSet)| Entry {
-        subject: Subject::ComputeSet(id),
+fn compute_sets(report: &Report) -> Result<Vec<MappingListEntry>, ReportError> {
+    let entry = |(id, set): (ComputeSetId, ComputeSet)| MappingListEntry {
+        subject: MappingSubject::ComputeSet(id),
         name: set.name.clone(),
         size: set.cycles.max(),
         tiles: set.cycles.tile_count(),
@@ -176,7 +176,7 @@ fn compute_sets(report: &Report) -> Result<Vec<Entry>, ReportError> {
 }
 
 /// Compute sets with a program that executes each.
-fn sets_of_programs(report: &Report) -> Result<Vec<(Program, ComputeSet)>, ReportError> {
+fn sets_of_programs(report: &Report) -> Result<Vec<(ProgramNode, ComputeSet)>, ReportError> {
     let sets: BTreeMap<ComputeSetId, ComputeSet> = report.compute_sets()?.into_iter().collect();
     let programs = report.programs()?;
     let found = programs.iter().filter_map(|(_, program)| {
@@ -188,7 +188,7 @@ fn sets_of_programs(report: &Report) -> Result<Vec<(Program, ComputeSet)>, Repor
 
 /// All about one subject.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Mapping {
+pub struct SubjectTileMapping {
     /// Its name.
     pub name: String,
     /// More about it.
@@ -200,27 +200,27 @@ pub struct Mapping {
     /// Cycles of one execution by tile.
     pub cycles: Vec<u64>,
     /// Where its variables lie.
-    pub regions: Vec<Region>,
+    pub regions: Vec<MappedVariableRegion>,
     /// Whether there are more regions than are listed.
-    pub cut: bool,
+    pub truncated: bool,
     /// Its vertices, the most frequent first.
-    pub vertex_types: Vec<VertexRow>,
+    pub vertex_types: Vec<MappedVertexRow>,
     /// Its rearrangements, in program order.
-    pub rearrangements: Vec<Rearrangement>,
+    pub rearrangements: Vec<MappedRearrangement>,
 }
 
-impl Mapping {
+impl SubjectTileMapping {
     /// One value per tile.
-    pub fn values(&self, measure: Measure) -> &[u64] {
+    pub fn values(&self, measure: MappingMeasure) -> &[u64] {
         match measure {
-            Measure::Bytes => &self.bytes,
-            Measure::Vertices => &self.vertices,
-            Measure::Cycles => &self.cycles,
+            MappingMeasure::Bytes => &self.bytes,
+            MappingMeasure::Vertices => &self.vertices,
+            MappingMeasure::Cycles => &self.cycles,
         }
     }
 
     /// Whether any tile has some of it.
-    pub fn has(&self, measure: Measure) -> bool {
+    pub fn has(&self, measure: MappingMeasure) -> bool {
         self.values(measure).iter().any(|value| *value > 0)
     }
 
@@ -232,7 +232,7 @@ impl Mapping {
                 *value += part.bytes;
             }
             if self.regions.len() < MAX_REGIONS {
-                self.regions.push(Region {
+                self.regions.push(MappedVariableRegion {
                     tiles,
                     variable: variable.name.clone(),
                     bytes: part.bytes,
@@ -241,7 +241,7 @@ impl Mapping {
                     element,
                 });
             } else {
-                self.cut = true;
+                self.truncated = true;
             }
             start += part.bytes * u64::from(tiles.count());
         }
@@ -270,7 +270,7 @@ impl Mapping {
         let types = report.vertex_types()?;
         let row = |(index, counts): (usize, Vec<u64>)| {
             let name = types.get(index)?.name.clone();
-            Some(VertexRow {
+            Some(MappedVertexRow {
                 strided_copy: is_strided_copy(&name),
                 count: counts.iter().sum(),
                 tiles: counts.iter().filter(|count| **count > 0).count() as u64,
@@ -288,23 +288,23 @@ impl Mapping {
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn mapping(report: &Report, subject: Subject) -> Result<Option<Mapping>, ReportError> {
+pub fn mapping(report: &Report, subject: MappingSubject) -> Result<Option<SubjectTileMapping>, ReportError> {
     let tiles = report.target()?.tiles_per_replica() as usize;
-    let mut mapping = Mapping {
+    let mut mapping = SubjectTileMapping {
         bytes: vec![0; tiles],
         vertices: vec![0; tiles],
         cycles: vec![0; tiles],
-        ..Mapping::default()
+        ..SubjectTileMapping::default()
     };
     let found = match subject {
-        Subject::Tensor(id) => tensor(report, id, &mut mapping)?,
-        Subject::Operation(id) => operation(report, id, &mut mapping)?,
-        Subject::ComputeSet(id) => compute_set(report, id, &mut mapping)?,
+        MappingSubject::Tensor(id) => tensor(report, id, &mut mapping)?,
+        MappingSubject::Operation(id) => operation(report, id, &mut mapping)?,
+        MappingSubject::ComputeSet(id) => compute_set(report, id, &mut mapping)?,
     };
     Ok(found.then_some(mapping))
 }
 
-fn tensor(report: &Report, id: VariableId, mapping: &mut Mapping) -> Result<bool, ReportError> {
+fn tensor(report: &Report, id: VariableId, mapping: &mut SubjectTileMapping) -> Result<bool, ReportError> {
     let Some(variable) = report.variable(id)? else { return Ok(false) };
     let live = match &variable.lifetime {
         None => "always live".to_owned(),
@@ -312,7 +312,7 @@ fn tensor(report: &Report, id: VariableId, mapping: &mut Mapping) -> Result<bool
     };
     let shape = if variable.shape.is_empty() { "" } else { ", " };
     mapping.about = format!("{}{shape}{}, {live}", variable.category.title(), variable.shape);
-    if report.has(tilescope_report::Part::Lifetimes) {
+    if report.has(tilescope_report::ReportPart::Lifetimes) {
         mapping.add_variable(&variable);
     } else {
         // One row per tile: the variable is all rows of its name.
@@ -328,7 +328,7 @@ fn tensor(report: &Report, id: VariableId, mapping: &mut Mapping) -> Result<bool
     Ok(true)
 }
 
-fn operation(report: &Report, id: OperationId, mapping: &mut Mapping) -> Result<bool, ReportError> {
+fn operation(report: &Report, id: OperationId, mapping: &mut SubjectTileMapping) -> Result<bool, ReportError> {
     let operations = report.operations()?;
     let Some(operation) = operations.get(id.index()) else { return Ok(false) };
     mapping.name = operation.name.clone();
@@ -352,7 +352,7 @@ fn operation(report: &Report, id: OperationId, mapping: &mut Mapping) -> Result<
 fn compute_set(
     report: &Report,
     id: ComputeSetId,
-    mapping: &mut Mapping,
+    mapping: &mut SubjectTileMapping,
 ) -> Result<bool, ReportError> {
     let Some(set) = report.compute_set(id)? else { return Ok(false) };
     let mut counts = BTreeMap::new();
@@ -383,10 +383,10 @@ mod tests {
     #[test]
     fn regions_cover_a_tensor_once_and_in_order() {
         let mut builder = ReportBuilder::new(2, 8);
-        let id = builder.variable("weights", Category::Variable, 2..6, 64, None);
+        let id = builder.variable("weights", MemoryCategory::Variable, 2..6, 64, None);
         builder.parts.variables[id.index()].shape = "float32[64]".to_owned();
         let report = opened(&builder);
-        let mapping = mapping(&report, Subject::Tensor(id)).unwrap().unwrap();
+        let mapping = mapping(&report, MappingSubject::Tensor(id)).unwrap().unwrap();
         let mut start = 0;
         for region in &mapping.regions {
             assert_eq!(region.start, start);
@@ -394,8 +394,8 @@ mod tests {
         }
         assert_eq!(start, mapping.bytes.iter().sum::<u64>());
         assert_eq!(mapping.regions[0].part(), "elements 0 - 63");
-        let balance = Balance::of(&mapping.bytes, &report.target().unwrap());
-        assert_eq!((balance.tiles, balance.around, balance.grain), (4, 8, 64));
+        let balance = TileMappingBalance::from_values(&mapping.bytes, &report.target().unwrap());
+        assert_eq!((balance.tiles, balance.tiles_of_used_ipus, balance.granularity), (4, 8, 64));
         assert!((balance.imbalance() - 1.0).abs() < 1e-12);
     }
 
@@ -403,10 +403,10 @@ mod tests {
     fn the_list_and_the_map_of_every_subject_agree() {
         let mut builder = ReportBuilder::new(1, 8);
         builder.compute("a/Convolve", 40);
-        builder.variable("x", Category::Variable, 0..3, 10, None);
-        builder.variable("y", Category::Constant, 1..8, 6, None);
+        builder.variable("x", MemoryCategory::Variable, 0..3, 10, None);
+        builder.variable("y", MemoryCategory::Constant, 1..8, 6, None);
         let report = opened(&builder);
-        let kinds = [SubjectKind::Tensors, SubjectKind::Operations, SubjectKind::ComputeSets];
+        let kinds = [MappingSubjectKind::Tensors, MappingSubjectKind::Operations, MappingSubjectKind::ComputeSets];
         for kind in kinds {
             let (entries, whole) = subjects(&report, kind).unwrap();
             assert!(whole);
@@ -414,7 +414,7 @@ mod tests {
                 let mapping = mapping(&report, entry.subject).unwrap().unwrap();
                 let most = mapping.cycles.iter().copied().max().unwrap_or(0);
                 let sum: u64 = mapping.bytes.iter().sum();
-                let size = if kind == SubjectKind::ComputeSets { most } else { sum };
+                let size = if kind == MappingSubjectKind::ComputeSets { most } else { sum };
                 assert_eq!((entry.name, entry.size), (mapping.name, size));
             }
         }
@@ -431,7 +431,7 @@ mod tests {
             builder.parts.programs[program.index()].operation = Some(operation);
         }
         let report = opened(&builder);
-        let mapping = mapping(&report, Subject::Operation(operation)).unwrap().unwrap();
+        let mapping = mapping(&report, MappingSubject::Operation(operation)).unwrap().unwrap();
         let [one] = &mapping.rearrangements[..] else { panic!("one rearrangement") };
         assert_eq!((one.exchange, one.cycles), (exchange, 12));
         assert_eq!((one.before.total(), one.after.total()), (8 * 24, 8 * 24));

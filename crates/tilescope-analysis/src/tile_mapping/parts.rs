@@ -1,11 +1,11 @@
 //! The parts that a mapping lists: regions, vertices, rearrangements; and how parts compare.
 
 use tilescope_report::units::{OperationId, ProgramId, TileRange, TileRuns, grouped};
-use tilescope_report::{Exchange, Program, ProgramKind, Report, ReportError, Target};
+use tilescope_report::{ExchangeTraffic, ProgramNode, ProgramKind, Report, ReportError, Target};
 
 /// A part of a variable on equal tiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Region {
+pub struct MappedVariableRegion {
     /// The tiles.
     pub tiles: TileRange,
     /// Name of the variable.
@@ -21,7 +21,7 @@ pub struct Region {
     pub element: Option<u64>,
 }
 
-impl Region {
+impl MappedVariableRegion {
     /// What part of the variable all these tiles hold: elements, or bytes where the type is not
     /// known.
     pub fn part(&self) -> String {
@@ -37,7 +37,7 @@ impl Region {
 
 /// Vertices of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VertexRow {
+pub struct MappedVertexRow {
     /// Codelet.
     pub name: String,
     /// Instances over all tiles.
@@ -53,7 +53,7 @@ pub struct VertexRow {
 /// How data lies before and after a rearrangement: what each tile gives to the exchange before
 /// it, and what each tile gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rearrangement {
+pub struct MappedRearrangement {
     /// Name of the arranging compute set, or of the exchange where nothing is arranged after it.
     pub name: String,
     /// The exchange.
@@ -68,7 +68,7 @@ pub struct Rearrangement {
 
 /// How parts compare.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Balance {
+pub struct TileMappingBalance {
     /// Tiles that hold a part.
     pub tiles: u64,
     /// Sum.
@@ -78,27 +78,27 @@ pub struct Balance {
     /// The largest part.
     pub most: u64,
     /// Largest amount that every part is a multiple of.
-    pub grain: u64,
+    pub granularity: u64,
     /// Tiles of the IPUs that hold any part.
-    pub around: u64,
+    pub tiles_of_used_ipus: u64,
 }
 
-impl Balance {
+impl TileMappingBalance {
     /// Figures of one value per tile.
-    pub fn of(values: &[u64], target: &Target) -> Self {
+    pub fn from_values(values: &[u64], target: &Target) -> Self {
         let mut balance = Self::default();
         let per_ipu = target.tiles_per_ipu.max(1) as usize;
         for ipu in values.chunks(per_ipu) {
             let parts = || ipu.iter().copied().filter(|value| *value > 0);
             if parts().next().is_some() {
-                balance.around += ipu.len() as u64;
+                balance.tiles_of_used_ipus += ipu.len() as u64;
             }
             for value in parts() {
                 balance.tiles += 1;
                 balance.total += value;
                 balance.least = if balance.tiles == 1 { value } else { balance.least.min(value) };
                 balance.most = balance.most.max(value);
-                balance.grain = gcd(balance.grain, value);
+                balance.granularity = gcd(balance.granularity, value);
             }
         }
         balance
@@ -112,7 +112,7 @@ impl Balance {
 
     /// Share of the tiles of its IPUs that hold a part.
     pub fn used_share(&self) -> f64 {
-        self.tiles as f64 / (self.around as f64).max(1.0)
+        self.tiles as f64 / (self.tiles_of_used_ipus as f64).max(1.0)
     }
 }
 
@@ -149,18 +149,18 @@ fn arranges(name: &str) -> bool {
 pub(super) fn rearrangements(
     report: &Report,
     operation: OperationId,
-) -> Result<Vec<Rearrangement>, ReportError> {
+) -> Result<Vec<MappedRearrangement>, ReportError> {
     let programs = report.programs()?;
-    let mut found: Vec<Rearrangement> = Vec::new();
-    let mut last: Option<(ProgramId, &Program)> = None;
+    let mut found: Vec<MappedRearrangement> = Vec::new();
+    let mut last: Option<(ProgramId, &ProgramNode)> = None;
     for (id, program) in programs.iter().filter(|(_, p)| p.operation == Some(operation)) {
         match program.kind {
             ProgramKind::DoExchange => last = Some((id, program)),
             ProgramKind::OnTileExecute if arranges(&program.name) => {
                 let Some((exchange, _)) = last.take() else { continue };
-                let Some(Exchange { tiles, .. }) = report.exchange(exchange)? else { continue };
+                let Some(ExchangeTraffic { tiles, .. }) = report.exchange(exchange)? else { continue };
                 let set = program.compute_set.map(|set| report.compute_set(set)).transpose()?;
-                found.push(Rearrangement {
+                found.push(MappedRearrangement {
                     name: program.name.clone(),
                     exchange,
                     before: tiles.map(|tile| tile.bytes_out),

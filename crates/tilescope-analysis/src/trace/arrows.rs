@@ -6,11 +6,11 @@ use tilescope_report::units::{CycleRange, ProgramId, StepId};
 use tilescope_report::{ProgramKind, Report, ReportError};
 
 /// Steps behind an exchange among which the one that uses the data is sought.
-const REACH: usize = 16;
+const MAX_STEPS_TO_CONSUMER: usize = 16;
 
 /// Bytes that a program moves from one IPU to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct InterIpuTransfer {
     /// IPU that sends.
     pub from: u32,
     /// IPU that receives.
@@ -21,16 +21,16 @@ pub struct Link {
 
 /// What programs move between IPUs, as far as a report names both ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Links(BTreeMap<ProgramId, Vec<Link>>);
+pub struct InterIpuTransfers(BTreeMap<ProgramId, Vec<InterIpuTransfer>>);
 
-impl Links {
+impl InterIpuTransfers {
     /// Reads the routes of all programs.
     ///
     /// # Errors
     /// Parts of the file that cannot be read.
     pub fn read(report: &Report) -> Result<Self, ReportError> {
         let tiles = report.target()?.tiles_per_ipu.max(1);
-        let mut links: BTreeMap<ProgramId, Vec<Link>> = BTreeMap::new();
+        let mut links: BTreeMap<ProgramId, Vec<InterIpuTransfer>> = BTreeMap::new();
         for route in report.routes()? {
             let (from, to) = (route.from.first / tiles, route.to.first / tiles);
             if from == to {
@@ -39,20 +39,20 @@ impl Links {
             let known = links.entry(route.program).or_default();
             match known.iter_mut().find(|link| (link.from, link.to) == (from, to)) {
                 Some(link) => link.bytes = link.bytes.map(|bytes| bytes + route.bytes),
-                None => known.push(Link { from, to, bytes: Some(route.bytes) }),
+                None => known.push(InterIpuTransfer { from, to, bytes: Some(route.bytes) }),
             }
         }
         Ok(Self(links))
     }
 
     /// What a program moves, where the report names both ends.
-    pub(crate) fn named(&self, program: ProgramId) -> &[Link] {
+    pub(crate) fn transfers_of_program(&self, program: ProgramId) -> &[InterIpuTransfer] {
         self.0.get(&program).map_or(&[], Vec::as_slice)
     }
 
     /// Links of a step; where the report does not name them, from every IPU that sends in it to
     /// every other one that receives.
-    fn of(&self, program: Option<ProgramId>, parts: &BTreeMap<u32, LaneStep>) -> Vec<Link> {
+    fn transfers_of_step(&self, program: Option<ProgramId>, parts: &BTreeMap<u32, LaneStep>) -> Vec<InterIpuTransfer> {
         if let Some(known) = program.and_then(|program| self.0.get(&program)) {
             return known.clone();
         }
@@ -61,18 +61,18 @@ impl Links {
         let pairs = senders.flat_map(|from| receivers().map(move |to| (from, to)));
         pairs
             .filter(|(from, to)| from != to)
-            .map(|(from, to)| Link { from, to, bytes: None })
+            .map(|(from, to)| InterIpuTransfer { from, to, bytes: None })
             .collect()
     }
 }
 
 /// Data on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrow {
+pub struct FlowArrow {
     /// The exchange.
     pub step: StepId,
     /// Who sends how much to whom.
-    pub link: Link,
+    pub link: InterIpuTransfer,
     /// The exchange on the IPU that sends.
     pub sent: CycleRange,
     /// The step on the IPU that receives which is the first to work after it; the exchange itself
@@ -84,7 +84,7 @@ pub struct Arrow {
 ///
 /// # Errors
 /// Parts of the trace that cannot be read.
-pub fn arrows(trace: &Trace, links: &Links, steps: &[StepId]) -> Result<Vec<Arrow>, ReportError> {
+pub fn arrows(trace: &Trace, links: &InterIpuTransfers, steps: &[StepId]) -> Result<Vec<FlowArrow>, ReportError> {
     let mut arrows = Vec::new();
     for step in steps {
         let mut parts: BTreeMap<u32, LaneStep> = BTreeMap::new();
@@ -96,22 +96,22 @@ pub fn arrows(trace: &Trace, links: &Links, steps: &[StepId]) -> Result<Vec<Arro
             }
         }
         let program = parts.values().find_map(|part| part.program);
-        for link in links.of(program, &parts) {
+        for link in links.transfers_of_step(program, &parts) {
             let (Some(from), Some(to)) = (parts.get(&link.from), parts.get(&link.to)) else {
                 continue;
             };
-            let used = user(trace, link.to, to)?.unwrap_or(to.range);
-            arrows.push(Arrow { step: *step, link, sent: from.range, used });
+            let used = first_consumer(trace, link.to, to)?.unwrap_or(to.range);
+            arrows.push(FlowArrow { step: *step, link, sent: from.range, used });
         }
     }
     Ok(arrows)
 }
 
 /// The first step behind another one that computes or moves data within its IPU.
-fn user(trace: &Trace, ipu: u32, step: &LaneStep) -> Result<Option<CycleRange>, ReportError> {
+fn first_consumer(trace: &Trace, ipu: u32, step: &LaneStep) -> Result<Option<CycleRange>, ReportError> {
     let Some(lane) = trace.lane_of(ipu, 0) else { return Ok(None) };
     let mut position = step.position;
-    for _ in 0..REACH {
+    for _ in 0..MAX_STEPS_TO_CONSUMER {
         let Some(next) = lane.next(position)? else { return Ok(None) };
         if matches!(next.kind, ProgramKind::OnTileExecute | ProgramKind::DoExchange) {
             return Ok(Some(next.range));
@@ -124,7 +124,7 @@ fn user(trace: &Trace, ipu: u32, step: &LaneStep) -> Result<Option<CycleRange>, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilescope_report::{ReportBuilder, Step, StepOnIpu};
+    use tilescope_report::{ReportBuilder, ExecutionStep, StepOnIpu};
 
     /// IPU 0 sends to IPU 1, which waits and then works.
     fn sent() -> (Report, tempfile::TempDir) {
@@ -135,7 +135,7 @@ mod tests {
         report.root(ProgramKind::Sequence, "main", &[copy, sync, work]);
         let (mut from, mut to) = (report.bar(0, 10..20), report.bar(1, 10..20));
         (from.bytes_out, to.bytes_in) = (64, 64);
-        report.steps.push(Step { program: copy, ipus: vec![from, to] });
+        report.steps.push(ExecutionStep { program: copy, ipus: vec![from, to] });
         for ipu in 0..2 {
             report.run_on(sync, ipu, 20..25);
             report.run_on(work, ipu, 25..75);
@@ -148,11 +148,11 @@ mod tests {
     fn an_arrow_leads_to_the_first_step_that_works() {
         let (report, _directory) = sent();
         let trace = report.trace().unwrap().unwrap();
-        let links = Links::read(&report).unwrap();
+        let links = InterIpuTransfers::read(&report).unwrap();
         let found = arrows(&trace, &links, &[StepId(0)]).unwrap();
-        let link = Link { from: 0, to: 1, bytes: None };
+        let link = InterIpuTransfer { from: 0, to: 1, bytes: None };
         let (sent, used) = (CycleRange::new(10, 20), CycleRange::new(25, 75));
-        assert_eq!(found, [Arrow { step: StepId(0), link, sent, used }]);
+        assert_eq!(found, [FlowArrow { step: StepId(0), link, sent, used }]);
         assert_eq!(arrows(&trace, &links, &[StepId(1)]).unwrap(), []);
     }
 
@@ -162,11 +162,11 @@ mod tests {
         let mut report = ReportBuilder::new(1, 4);
         let copy = report.program(ProgramKind::GlobalExchange, "copy");
         report.root(ProgramKind::Sequence, "main", &[copy]);
-        report.steps.push(Step { program: copy, ipus: vec![step(5)] });
+        report.steps.push(ExecutionStep { program: copy, ipus: vec![step(5)] });
         let directory = tempfile::tempdir().unwrap();
         let report = Report::open(report.write(directory.path()).unwrap()).unwrap();
         let trace = report.trace().unwrap().unwrap();
-        assert_eq!(arrows(&trace, &Links::default(), &[StepId(0)]).unwrap(), []);
+        assert_eq!(arrows(&trace, &InterIpuTransfers::default(), &[StepId(0)]).unwrap(), []);
     }
 
     fn sample() -> StepOnIpu {

@@ -4,9 +4,9 @@
 //! end of the last one; what earlier tiles do before that overlaps with the previous step; balance
 //! is a share of the tiles' time between the first and last cycle.
 
-use super::arrows::Links;
+use super::arrows::InterIpuTransfers;
 use tilescope_report::units::{Bytes, CycleRange, Cycles, ProgramId, StepId, grouped, percent};
-use tilescope_report::{Part, ProgramKind, Report, ReportError, StreamEnd, TileTraffic};
+use tilescope_report::{ReportPart, ProgramKind, Report, ReportError, StreamEndpoint, TileTraffic};
 
 const CYCLES: &str = "end of the last tile - start of the last tile; \
                       overlapped: start of the last tile - start of the first";
@@ -17,7 +17,7 @@ const DATA_BALANCE: &str = "mean bytes of all tiles of the IPU / bytes of the bu
 
 /// A row of details.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Detail {
+pub struct StepDetailRow {
     /// What it is: `Tile balance`.
     pub name: &'static str,
     /// How much: `2.4 %`.
@@ -37,19 +37,19 @@ pub struct VertexCount {
 
 /// One step on one IPU.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StepView {
+pub struct StepDetailReport {
     /// Which step.
     pub step: StepId,
     /// What it was.
     pub kind: ProgramKind,
     /// Where it copied to or from, for stream copies.
-    pub stream: StreamEnd,
+    pub stream: StreamEndpoint,
     /// `DoExchange (cs1_appendLatest/ExchangePre)`
     pub title: String,
     /// The drawn bar.
     pub range: CycleRange,
     /// What is known; rows that are not known are left out.
-    pub rows: Vec<Detail>,
+    pub rows: Vec<StepDetailRow>,
     /// Vertices of a compute set, the most frequent first.
     pub vertices: Vec<VertexCount>,
 }
@@ -63,7 +63,7 @@ pub fn step_view(
     step: StepId,
     ipu: u32,
     sub_lane: u8,
-) -> Result<Option<StepView>, ReportError> {
+) -> Result<Option<StepDetailReport>, ReportError> {
     let Some(details) = report.step(step)? else { return Ok(None) };
     let here = details.ipus.iter().find(|on| (on.ipu, on.sub_lane) == (ipu, sub_lane));
     let Some(here) = here.or_else(|| details.ipus.iter().find(|on| on.ipu == ipu)) else {
@@ -78,7 +78,7 @@ pub fn step_view(
     } else {
         format!("{} ({name})", details.kind_name)
     };
-    let mut rows = Rows(Vec::new());
+    let mut rows = StepDetailRows(Vec::new());
     let range = here.range();
     let overlap = here.from_max.saturating_sub(here.from_min);
     rows.derived("Cycles", cycles_row(range, overlap), CYCLES);
@@ -86,14 +86,14 @@ pub fn step_view(
         rows.push("Active tiles", grouped(u64::from(here.active_tiles)));
     }
     let active_share = u64::from(here.active_tiles) as f64 / tiles.max(1) as f64;
-    if report.has(Part::TileBalance) {
+    if report.has(ReportPart::TileBalance) {
         let balance = f64::from(here.active_tile_balance);
         rows.derived("Tile balance", percent(balance * active_share), TILE_BALANCE);
         rows.derived("Active tile balance", percent(balance), ACTIVE_BALANCE);
     } else if here.active_tiles > 0 && tiles > 0 {
         rows.derived("Active tile share", percent(active_share), "active tiles / tiles of the IPU");
     }
-    if report.has(Part::StepBytes) && here.bytes_in + here.bytes_out > 0 {
+    if report.has(ReportPart::StepBytes) && here.bytes_in + here.bytes_out > 0 {
         rows.derived("Data total : (Rx/Tx)", data_row(here.bytes_in, here.bytes_out), DATA);
     }
     if let Some(program) = details.program {
@@ -106,8 +106,8 @@ pub fn step_view(
         && details.kind.name().starts_with("StreamCopy")
     {
         let end = match program.stream {
-            StreamEnd::Host => "Host",
-            StreamEnd::RemoteBuffer => "Remote buffer",
+            StreamEndpoint::Host => "Host",
+            StreamEndpoint::RemoteBuffer => "Remote buffer",
         };
         rows.push("Other end", end.to_owned());
     }
@@ -116,19 +116,19 @@ pub fn step_view(
     {
         rows.push("Operation", format!("{} ({})", operation.name, operation.kind));
     }
-    if report.has(Part::TileBalance) && here.active_tiles > 0 {
+    if report.has(ReportPart::TileBalance) && here.active_tiles > 0 {
         let spread = |min: u64, max: u64| format!("{} - {}", grouped(min), grouped(max));
         rows.push("Active tiles start", spread(here.from_min, here.from_max));
         rows.push("Active tiles end", spread(here.to_min, here.to_max));
     }
     let vertices = match details.compute_set {
-        Some(id) if report.has(Part::Vertices) => vertices(report, id, ipu)?,
+        Some(id) if report.has(ReportPart::Vertices) => vertices(report, id, ipu)?,
         _ => Vec::new(),
     };
-    Ok(Some(StepView {
+    Ok(Some(StepDetailReport {
         step,
         kind: details.kind,
-        stream: program.map_or(StreamEnd::Host, |program| program.stream),
+        stream: program.map_or(StreamEndpoint::Host, |program| program.stream),
         title,
         range,
         rows: rows.0,
@@ -136,15 +136,15 @@ pub fn step_view(
     }))
 }
 
-struct Rows(Vec<Detail>);
+struct StepDetailRows(Vec<StepDetailRow>);
 
-impl Rows {
+impl StepDetailRows {
     fn push(&mut self, name: &'static str, value: String) {
         self.derived(name, value, "");
     }
 
     fn derived(&mut self, name: &'static str, value: String, formula: &'static str) {
-        self.0.push(Detail { name, value, formula });
+        self.0.push(StepDetailRow { name, value, formula });
     }
 }
 
@@ -168,9 +168,9 @@ fn exchange_rows(
     report: &Report,
     program: ProgramId,
     ipu: u32,
-    rows: &mut Rows,
+    rows: &mut StepDetailRows,
 ) -> Result<(), ReportError> {
-    if !report.has(Part::Exchanges) {
+    if !report.has(ReportPart::Exchanges) {
         return Ok(());
     }
     let Some(exchange) = report.exchange(program)? else { return Ok(()) };
@@ -201,11 +201,11 @@ fn route_rows(
     report: &Report,
     program: ProgramId,
     ipu: u32,
-    rows: &mut Rows,
+    rows: &mut StepDetailRows,
 ) -> Result<(), ReportError> {
-    let links = Links::read(report)?;
+    let links = InterIpuTransfers::read(report)?;
     let (mut sends, mut receives) = (Vec::new(), Vec::new());
-    for link in links.named(program) {
+    for link in links.transfers_of_program(program) {
         let bytes = link.bytes.map_or_else(String::new, |bytes| format!(" ({})", Bytes(bytes)));
         if link.from == ipu {
             sends.push(format!("IPU {}{bytes}", link.to));

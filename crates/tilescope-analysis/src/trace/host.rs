@@ -1,18 +1,18 @@
 //! What the host does, seen from the IPUs: when they wait for it, and when it moves data.
 
-use tilescope_report::trace::{Span, Trace};
+use tilescope_report::trace::{LaneSpan, Trace};
 use tilescope_report::units::CycleRange;
-use tilescope_report::{Activity, ProgramKind, ReportError};
+use tilescope_report::{StepActivity, ProgramKind, ReportError};
 
 /// What IPUs have to do with the host at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum HostWork {
+pub enum HostActivity {
     /// Several steps in one pixel, some of them copies.
     Mixed,
     /// An IPU has begun a copy and waits for the host.
-    Awaited,
+    WaitingForHost,
     /// Data moves.
-    Moving,
+    Transferring,
 }
 
 /// The host's lane in a window: parts that follow one another, gaps between them left out.
@@ -25,8 +25,8 @@ pub fn host_lane(
     trace: &Trace,
     window: CycleRange,
     pixels: u32,
-) -> Result<Vec<(CycleRange, HostWork)>, ReportError> {
-    let mut columns: Vec<Option<HostWork>> = vec![None; pixels.max(1) as usize];
+) -> Result<Vec<(CycleRange, HostActivity)>, ReportError> {
+    let mut columns: Vec<Option<HostActivity>> = vec![None; pixels.max(1) as usize];
     let length = window.length().max(1) as u128;
     let column = |cycle: u64| {
         let offset = cycle.clamp(window.start, window.end) - window.start;
@@ -50,24 +50,24 @@ fn columns_of(pixels: u32) -> u128 {
     u128::from(pixels.max(1))
 }
 
-fn work(span: &Span) -> Option<HostWork> {
+fn work(span: &LaneSpan) -> Option<HostActivity> {
     match span {
-        Span::Step(step) if step.activity != Activity::Host => None,
-        Span::Step(step) if step.kind == ProgramKind::StreamCopyBegin => Some(HostWork::Awaited),
-        Span::Step(_) => Some(HostWork::Moving),
-        Span::Bucket(bucket) => {
-            (bucket.totals.cycles[Activity::Host] > 0).then_some(HostWork::Mixed)
+        LaneSpan::Step(step) if step.activity != StepActivity::Host => None,
+        LaneSpan::Step(step) if step.kind == ProgramKind::StreamCopyBegin => Some(HostActivity::WaitingForHost),
+        LaneSpan::Step(_) => Some(HostActivity::Transferring),
+        LaneSpan::Bucket(bucket) => {
+            (bucket.totals.cycles[StepActivity::Host] > 0).then_some(HostActivity::Mixed)
         }
     }
 }
 
 /// Neighbouring columns of the same work as one range.
-fn joined(columns: &[Option<HostWork>], window: CycleRange) -> Vec<(CycleRange, HostWork)> {
+fn joined(columns: &[Option<HostActivity>], window: CycleRange) -> Vec<(CycleRange, HostActivity)> {
     let cycle = |column: usize| {
         let share = u128::from(window.length()) * column as u128 / columns.len() as u128;
         window.start + share as u64
     };
-    let mut parts: Vec<(CycleRange, HostWork)> = Vec::new();
+    let mut parts: Vec<(CycleRange, HostActivity)> = Vec::new();
     for (column, work) in columns.iter().enumerate() {
         let Some(work) = work else { continue };
         let range = CycleRange::new(cycle(column), cycle(column + 1));
@@ -101,8 +101,8 @@ mod tests {
         let trace = report.trace().unwrap().unwrap();
         let lane = host_lane(&trace, CycleRange::new(0, 100), 100).unwrap();
         let expected = [
-            (CycleRange::new(0, 20), HostWork::Awaited),
-            (CycleRange::new(20, 40), HostWork::Moving),
+            (CycleRange::new(0, 20), HostActivity::WaitingForHost),
+            (CycleRange::new(20, 40), HostActivity::Transferring),
         ];
         assert_eq!(lane, expected);
         let one = host_lane(&trace, CycleRange::new(0, 100), 1).unwrap();

@@ -1,28 +1,28 @@
 //! The bars of a lane: what each stands for, and what it says.
 
-use super::labels::{Labels, NodeId};
-use tilescope_report::Activity;
-use tilescope_report::trace::{LaneStep, Span, Totals};
+use super::labels::{ProgramLabels, NameTreeNodeId};
+use tilescope_report::StepActivity;
+use tilescope_report::trace::{LaneStep, LaneSpan, StepTotals};
 use tilescope_report::units::{CycleRange, ProgramId, StepId};
 
 /// What a bar stands for.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Kind {
+pub enum LaneItemKind {
     /// One step.
     Step(LaneStep),
     /// Several steps of one operation.
-    Operation(NodeId, Several),
+    Operation(NameTreeNodeId, StepGroupTotals),
     /// Several syncs.
-    Syncs(Several),
+    Syncs(StepGroupTotals),
     /// Everything below one part of a name.
-    Parent(NodeId, Several),
+    Parent(NameTreeNodeId, StepGroupTotals),
     /// Steps narrower than a pixel.
-    Bucket(Totals, u64),
+    Bucket(StepTotals, u64),
 }
 
 /// Consecutive steps of a lane.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Several {
+pub struct StepGroupTotals {
     /// How many.
     pub steps: u64,
     /// Position of the first one on the lane.
@@ -32,11 +32,11 @@ pub struct Several {
     /// Sum of cycles.
     cycles: f64,
     /// What the longest of them spends its time on, and how long that is.
-    longest: (u64, Activity),
+    longest: (u64, StepActivity),
 }
 
-impl Several {
-    pub(super) fn of(span: &Span) -> Self {
+impl StepGroupTotals {
+    pub(super) fn from_span(span: &LaneSpan) -> Self {
         let cycles = span.range().length() as f64;
         Self {
             steps: span.steps(),
@@ -57,7 +57,7 @@ impl Several {
     }
 
     /// What the longest of the steps spends its time on.
-    pub fn activity(&self) -> Activity {
+    pub fn activity(&self) -> StepActivity {
         self.longest.1
     }
 
@@ -69,7 +69,7 @@ impl Several {
 
 /// A bar.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Item {
+pub struct LaneItem {
     /// The cycles it covers.
     pub range: CycleRange,
     /// Row it lies in, from the top.
@@ -77,74 +77,74 @@ pub struct Item {
     /// Whether it reaches down to the last row.
     pub full_height: bool,
     /// What it stands for.
-    pub kind: Kind,
+    pub kind: LaneItemKind,
 }
 
-impl Item {
+impl LaneItem {
     /// Number of steps it stands for.
     pub fn steps(&self) -> u64 {
         match &self.kind {
-            Kind::Step(_) => 1,
-            Kind::Operation(_, several) | Kind::Syncs(several) | Kind::Parent(_, several) => {
+            LaneItemKind::Step(_) => 1,
+            LaneItemKind::Operation(_, several) | LaneItemKind::Syncs(several) | LaneItemKind::Parent(_, several) => {
                 several.steps
             }
-            Kind::Bucket(totals, _) => totals.steps,
+            LaneItemKind::Bucket(totals, _) => totals.steps,
         }
     }
 
     /// Position of its first step on the lane.
     pub fn first_position(&self) -> u64 {
         match &self.kind {
-            Kind::Step(step) => step.position,
-            Kind::Operation(_, several) | Kind::Syncs(several) | Kind::Parent(_, several) => {
+            LaneItemKind::Step(step) => step.position,
+            LaneItemKind::Operation(_, several) | LaneItemKind::Syncs(several) | LaneItemKind::Parent(_, several) => {
                 several.first
             }
-            Kind::Bucket(_, first) => *first,
+            LaneItemKind::Bucket(_, first) => *first,
         }
     }
 
     /// Share of the tiles' time that is used, 0 to 1; parents show none.
     pub fn tile_balance(&self) -> Option<f64> {
         match &self.kind {
-            Kind::Step(step) => Some(step.tile_balance.share()),
-            Kind::Operation(_, several) | Kind::Syncs(several) => Some(several.tile_balance()),
-            Kind::Parent(..) => None,
-            Kind::Bucket(totals, _) => totals.tile_balance(&Activity::ALL),
+            LaneItemKind::Step(step) => Some(step.tile_balance.share()),
+            LaneItemKind::Operation(_, several) | LaneItemKind::Syncs(several) => Some(several.tile_balance()),
+            LaneItemKind::Parent(..) => None,
+            LaneItemKind::Bucket(totals, _) => totals.tile_balance(&StepActivity::ALL),
         }
     }
 
     /// The program a step ran, or that of the longest step of a bucket.
     pub fn program(&self) -> Option<ProgramId> {
         match &self.kind {
-            Kind::Step(step) => step.program,
-            Kind::Bucket(totals, _) => totals.longest.and_then(|longest| longest.program),
-            Kind::Operation(..) | Kind::Syncs(_) | Kind::Parent(..) => None,
+            LaneItemKind::Step(step) => step.program,
+            LaneItemKind::Bucket(totals, _) => totals.longest.and_then(|longest| longest.program),
+            LaneItemKind::Operation(..) | LaneItemKind::Syncs(_) | LaneItemKind::Parent(..) => None,
         }
     }
 
     /// The step, where the bar is just one.
     pub fn step(&self) -> Option<StepId> {
         match &self.kind {
-            Kind::Step(step) => Some(step.step),
+            LaneItemKind::Step(step) => Some(step.step),
             _ => None,
         }
     }
 
     /// What the bar says.
-    pub fn text(&self, labels: &Labels) -> String {
+    pub fn text(&self, labels: &ProgramLabels) -> String {
         let program = |program: Option<ProgramId>| program.and_then(|id| labels.get(id));
         match &self.kind {
-            Kind::Step(step) => program(step.program)
+            LaneItemKind::Step(step) => program(step.program)
                 .map_or_else(|| step.kind.name().to_owned(), |label| label.leaf.clone()),
-            Kind::Operation(node, _) | Kind::Parent(node, _) => labels.node_name(*node).to_owned(),
-            Kind::Syncs(several) => {
+            LaneItemKind::Operation(node, _) | LaneItemKind::Parent(node, _) => labels.node_name(*node).to_owned(),
+            LaneItemKind::Syncs(several) => {
                 let kind = if self.full_height { "External" } else { "Internal" };
                 match several.steps {
                     1 => format!("{kind} sync"),
                     steps => format!("{kind} sync × {}", tilescope_report::units::grouped(steps)),
                 }
             }
-            Kind::Bucket(totals, _) => {
+            LaneItemKind::Bucket(totals, _) => {
                 format!("{} steps", tilescope_report::units::grouped(totals.steps))
             }
         }
@@ -153,24 +153,24 @@ impl Item {
 
 /// The bars of one lane.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LaneItems {
+pub struct LaneItemList {
     /// IPU of the replica.
     pub ipu: u32,
     /// Its group of tiles.
     pub sub_lane: u8,
     /// Bars, by row and then by start.
-    pub items: Vec<Item>,
+    pub items: Vec<LaneItem>,
 }
 
-impl LaneItems {
+impl LaneItemList {
     /// The bar of `row` that covers `cycle`; bars that reach down count in every row.
-    pub fn hit(&self, row: u32, cycle: u64, slack: u64) -> Option<&Item> {
-        let own = |item: &&Item| item.row == row || item.full_height;
-        let near = |item: &&Item| {
+    pub fn hit(&self, row: u32, cycle: u64, slack: u64) -> Option<&LaneItem> {
+        let own = |item: &&LaneItem| item.row == row || item.full_height;
+        let near = |item: &&LaneItem| {
             item.range.start <= cycle.saturating_add(slack)
                 && cycle < item.range.end.max(item.range.start + 1).saturating_add(slack)
         };
-        let distance = |item: &&Item| {
+        let distance = |item: &&LaneItem| {
             let middle = item.range.start + item.range.length() / 2;
             let inside = item.range.start <= cycle && cycle < item.range.end;
             (!inside, middle.abs_diff(cycle))
@@ -179,23 +179,23 @@ impl LaneItems {
     }
 }
 
-fn position(span: &Span) -> u64 {
+fn position(span: &LaneSpan) -> u64 {
     match span {
-        Span::Step(step) => step.position,
-        Span::Bucket(bucket) => bucket.first_position,
+        LaneSpan::Step(step) => step.position,
+        LaneSpan::Bucket(bucket) => bucket.first_position,
     }
 }
 
-fn balance(span: &Span) -> f64 {
+fn balance(span: &LaneSpan) -> f64 {
     match span {
-        Span::Step(step) => step.tile_balance.share(),
-        Span::Bucket(bucket) => bucket.totals.tile_balance(&Activity::ALL).unwrap_or(0.0),
+        LaneSpan::Step(step) => step.tile_balance.share(),
+        LaneSpan::Bucket(bucket) => bucket.totals.tile_balance(&StepActivity::ALL).unwrap_or(0.0),
     }
 }
 
-fn activity(span: &Span) -> Activity {
+fn activity(span: &LaneSpan) -> StepActivity {
     match span {
-        Span::Step(step) => step.activity,
-        Span::Bucket(bucket) => bucket.totals.dominant().unwrap_or(Activity::Other),
+        LaneSpan::Step(step) => step.activity,
+        LaneSpan::Bucket(bucket) => bucket.totals.dominant().unwrap_or(StepActivity::Other),
     }
 }

@@ -6,43 +6,43 @@
 
 use std::collections::HashMap;
 use tilescope_report::units::ProgramId;
-use tilescope_report::{Program, ProgramKind, Programs};
+use tilescope_report::{ProgramNode, ProgramKind, ProgramNodeTable};
 
 /// A node of the tree of names: a path without its leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(pub u32);
+pub struct NameTreeNodeId(pub u32);
 
 /// How a program is called in the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Label {
+pub struct ProgramLabel {
     /// The parents' path; `None` for a program without one.
-    pub parent: Option<NodeId>,
+    pub parent: Option<NameTreeNodeId>,
     /// Last part of the name.
     pub leaf: String,
     /// The named operation it is a part of: what its exchange, arrangement and vertices share.
-    pub operation: Option<NodeId>,
+    pub operation: Option<NameTreeNodeId>,
     /// Whether it concerns several IPUs, so that it fills the lane from top to bottom.
     pub full_height: bool,
 }
 
-struct Node {
-    parent: Option<NodeId>,
+struct NameTreeNode {
+    parent: Option<NameTreeNodeId>,
     name: String,
     depth: u32,
 }
 
 /// Labels of all programs of a report.
 #[derive(Default)]
-pub struct Labels {
-    nodes: Vec<Node>,
-    children: HashMap<(Option<NodeId>, String), NodeId>,
-    labels: HashMap<ProgramId, Label>,
+pub struct ProgramLabels {
+    nodes: Vec<NameTreeNode>,
+    children: HashMap<(Option<NameTreeNodeId>, String), NameTreeNodeId>,
+    labels: HashMap<ProgramId, ProgramLabel>,
     names: HashMap<ProgramId, String>,
 }
 
-impl Labels {
+impl ProgramLabels {
     /// Takes the names of all programs apart.
-    pub fn new(programs: &Programs) -> Self {
+    pub fn new(programs: &ProgramNodeTable) -> Self {
         let mut labels = Self::default();
         for (id, program) in programs.iter().filter(|(_, program)| program.children.is_empty()) {
             labels.add(id, program);
@@ -50,30 +50,30 @@ impl Labels {
         labels
     }
 
-    fn add(&mut self, id: ProgramId, program: &Program) {
+    fn add(&mut self, id: ProgramId, program: &ProgramNode) {
         let label = self.label_of(program);
         self.labels.insert(id, label);
         self.names.insert(id, program.name.clone());
     }
 
-    fn label_of(&mut self, program: &Program) -> Label {
+    fn label_of(&mut self, program: &ProgramNode) -> ProgramLabel {
         let stream =
             [ProgramKind::StreamCopyBegin, ProgramKind::StreamCopyMid, ProgramKind::StreamCopyEnd];
         if stream.contains(&program.kind) {
             let parent = Some(self.node(None, "StreamCopy"));
             let leaf = program.kind.name().to_owned();
-            return Label { parent, leaf, operation: None, full_height: false };
+            return ProgramLabel { parent, leaf, operation: None, full_height: false };
         }
         if program.kind == ProgramKind::Sync {
             let full_height = program.name != "Internal";
             let leaf = format!("{} sync", if full_height { "External" } else { "Internal" });
-            return Label { parent: None, leaf, operation: None, full_height };
+            return ProgramLabel { parent: None, leaf, operation: None, full_height };
         }
         let full_height = program.kind == ProgramKind::GlobalExchange;
         let parts = path_parts(&program.name);
         let Some((leaf, path)) = parts.split_last() else {
             let leaf = program.kind.name().to_owned();
-            return Label { parent: None, leaf, operation: None, full_height };
+            return ProgramLabel { parent: None, leaf, operation: None, full_height };
         };
         let parent = path.iter().fold(None, |parent, part| Some(self.node(parent, part)));
         let operation = if is_auxiliary(leaf) || path.is_empty() && full_height {
@@ -81,23 +81,23 @@ impl Labels {
         } else {
             Some(self.node(parent, leaf))
         };
-        Label { parent, leaf: (*leaf).to_owned(), operation, full_height }
+        ProgramLabel { parent, leaf: (*leaf).to_owned(), operation, full_height }
     }
 
-    fn node(&mut self, parent: Option<NodeId>, name: &str) -> NodeId {
+    fn node(&mut self, parent: Option<NameTreeNodeId>, name: &str) -> NameTreeNodeId {
         let key = (parent, name.to_owned());
         if let Some(node) = self.children.get(&key) {
             return *node;
         }
-        let id = NodeId(self.nodes.len() as u32);
+        let id = NameTreeNodeId(self.nodes.len() as u32);
         let depth = parent.map_or(0, |parent| self.depth(parent) + 1);
-        self.nodes.push(Node { parent, name: name.to_owned(), depth });
+        self.nodes.push(NameTreeNode { parent, name: name.to_owned(), depth });
         self.children.insert(key, id);
         id
     }
 
     /// The label of a program that runs steps.
-    pub fn get(&self, program: ProgramId) -> Option<&Label> {
+    pub fn get(&self, program: ProgramId) -> Option<&ProgramLabel> {
         self.labels.get(&program)
     }
 
@@ -107,29 +107,29 @@ impl Labels {
     }
 
     /// Last part of a node's path.
-    pub fn node_name(&self, node: NodeId) -> &str {
+    pub fn node_name(&self, node: NameTreeNodeId) -> &str {
         self.nodes.get(node.0 as usize).map_or("", |node| &node.name)
     }
 
     /// All parts of a node's path, joined.
-    pub fn node_path(&self, node: NodeId) -> String {
+    pub fn node_path(&self, node: NameTreeNodeId) -> String {
         let names: Vec<&str> = self.path(Some(node)).map(|node| self.node_name(node)).collect();
         names.join("/")
     }
 
     /// The node above.
-    pub(crate) fn parent(&self, node: NodeId) -> Option<NodeId> {
+    pub(crate) fn parent(&self, node: NameTreeNodeId) -> Option<NameTreeNodeId> {
         self.nodes.get(node.0 as usize).and_then(|node| node.parent)
     }
 
     /// Number of nodes above.
-    pub fn depth(&self, node: NodeId) -> u32 {
+    pub fn depth(&self, node: NameTreeNodeId) -> u32 {
         self.nodes.get(node.0 as usize).map_or(0, |node| node.depth)
     }
 
     /// The nodes from the root down to `node`.
-    pub(crate) fn path(&self, node: Option<NodeId>) -> impl Iterator<Item = NodeId> {
-        let mut nodes: Vec<NodeId> =
+    pub(crate) fn path(&self, node: Option<NameTreeNodeId>) -> impl Iterator<Item = NameTreeNodeId> {
+        let mut nodes: Vec<NameTreeNodeId> =
             std::iter::successors(node, |node| self.parent(*node)).collect();
         nodes.reverse();
         nodes.into_iter()
@@ -137,7 +137,7 @@ impl Labels {
 
     /// Rows of the flame view that the deepest program needs.
     pub fn rows(&self) -> u32 {
-        let rows = |label: &Label| label.parent.map_or(1, |parent| self.depth(parent) + 2);
+        let rows = |label: &ProgramLabel| label.parent.map_or(1, |parent| self.depth(parent) + 2);
         self.labels.values().map(rows).max().unwrap_or(1)
     }
 
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn parts_of_an_operation_share_a_node() {
-        let mut labels = Labels::default();
+        let mut labels = ProgramLabels::default();
         let mut operation = |kind, name: &str| {
             labels.label_of(&test_program(kind, name)).operation.map(|node| labels.node_path(node))
         };
@@ -248,22 +248,22 @@ mod tests {
 
     #[test]
     fn syncs_between_chips_fill_the_lane() {
-        let mut labels = Labels::default();
+        let mut labels = ProgramLabels::default();
         let mut label = |kind, name: &str| labels.label_of(&test_program(kind, name));
         assert!(!label(ProgramKind::Sync, "Internal").full_height);
         assert!(label(ProgramKind::Sync, "External").full_height);
         assert!(label(ProgramKind::GlobalExchange, "a/GlobalPre").full_height);
     }
 
-    fn test_program(kind: ProgramKind, name: &str) -> Program {
-        Program {
+    fn test_program(kind: ProgramKind, name: &str) -> ProgramNode {
+        ProgramNode {
             kind,
             name: name.to_owned(),
             children: Vec::new(),
             ipu: None,
             compute_set: None,
             operation: None,
-            stream: tilescope_report::StreamEnd::Host,
+            stream: tilescope_report::StreamEndpoint::Host,
             repeats: 1,
         }
     }

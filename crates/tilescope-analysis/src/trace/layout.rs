@@ -4,9 +4,9 @@
 //! the flat view puts every step in the first row. Nothing narrower than a pixel is dropped: such
 //! steps come as buckets, and a bucket stands below the parents of its longest step.
 
-use super::items::{Item, Kind, LaneItems, Several};
-use super::labels::{Label, Labels, NodeId};
-use tilescope_report::trace::{Span, Trace};
+use super::items::{LaneItem, LaneItemKind, LaneItemList, StepGroupTotals};
+use super::labels::{ProgramLabel, ProgramLabels, NameTreeNodeId};
+use tilescope_report::trace::{LaneSpan, Trace};
 use tilescope_report::units::CycleRange;
 use tilescope_report::{ProgramKind, ReportError};
 
@@ -15,7 +15,7 @@ pub const MAX_ROWS: u32 = 8;
 
 /// How steps are arranged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub enum Style {
+pub enum TraceLaneStyle {
     /// One row per part of a name.
     #[default]
     Flame,
@@ -25,7 +25,7 @@ pub enum Style {
 
 /// What is shown as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Grouping {
+pub struct TraceStepGrouping {
     /// Exchange, arrangement and vertices of one operation.
     pub executions: bool,
     /// Syncs that follow one another.
@@ -38,31 +38,31 @@ pub struct Grouping {
 /// Parts of the file that cannot be read.
 pub fn lane_items(
     trace: &Trace,
-    labels: &Labels,
+    labels: &ProgramLabels,
     (ipu, sub_lane): (u32, u8),
     window: CycleRange,
     pixels: u32,
-    (style, grouping): (Style, Grouping),
-) -> Result<LaneItems, ReportError> {
+    (style, grouping): (TraceLaneStyle, TraceStepGrouping),
+) -> Result<LaneItemList, ReportError> {
     let spans = match trace.lane_of(ipu, sub_lane) {
         Some(lane) => lane.spans(window, pixels)?,
         None => Vec::new(),
     };
     let pixel_cycles = window.length().div_ceil(u64::from(pixels.max(1))).max(1);
     let items = arrange(&spans, labels, style, grouping, pixel_cycles);
-    Ok(LaneItems { ipu, sub_lane, items })
+    Ok(LaneItemList { ipu, sub_lane, items })
 }
 
 /// Arranges the spans of a lane: at most one bar per span and row.
 pub fn arrange(
-    spans: &[Span],
-    labels: &Labels,
-    style: Style,
-    grouping: Grouping,
+    spans: &[LaneSpan],
+    labels: &ProgramLabels,
+    style: TraceLaneStyle,
+    grouping: TraceStepGrouping,
     pixel_cycles: u64,
-) -> Vec<Item> {
+) -> Vec<LaneItem> {
     let blocks = blocks(spans, labels, grouping);
-    let mut flame = Flame { labels, style, break_cycles: 3 * pixel_cycles, ..Flame::new(labels) };
+    let mut flame = FlameLayoutBuilder { labels, style, break_cycles: 3 * pixel_cycles, ..FlameLayoutBuilder::new(labels) };
     for block in blocks {
         flame.add(block);
     }
@@ -70,63 +70,63 @@ pub fn arrange(
 }
 
 /// A leaf of the flame, before it has a row.
-struct Block {
+struct FlameLeaf {
     range: CycleRange,
-    parent: Option<NodeId>,
+    parent: Option<NameTreeNodeId>,
     full_height: bool,
     /// A sync inside an IPU: it does not part what lies around it.
-    passes: bool,
-    sums: Several,
-    kind: Kind,
+    is_internal_sync: bool,
+    sums: StepGroupTotals,
+    kind: LaneItemKind,
 }
 
-fn label<'a>(span: &Span, labels: &'a Labels) -> Option<&'a Label> {
+fn label<'a>(span: &LaneSpan, labels: &'a ProgramLabels) -> Option<&'a ProgramLabel> {
     let program = match span {
-        Span::Step(step) => step.program,
-        Span::Bucket(bucket) => bucket.totals.longest.and_then(|longest| longest.program),
+        LaneSpan::Step(step) => step.program,
+        LaneSpan::Bucket(bucket) => bucket.totals.longest.and_then(|longest| longest.program),
     };
     program.and_then(|program| labels.get(program))
 }
 
-fn single(span: &Span, labels: &Labels) -> Block {
+fn single(span: &LaneSpan, labels: &ProgramLabels) -> FlameLeaf {
     let label = label(span, labels);
     let (kind, full_height, passes) = match span {
-        Span::Step(step) => {
+        LaneSpan::Step(step) => {
             let full = match step.kind {
                 ProgramKind::Sync => label.is_none_or(|label| label.full_height),
                 kind => kind == ProgramKind::GlobalExchange,
             };
             let passes = step.kind == ProgramKind::Sync && !full;
-            (Kind::Step(*step), full, passes)
+            (LaneItemKind::Step(*step), full, passes)
         }
-        Span::Bucket(bucket) => (Kind::Bucket(bucket.totals, bucket.first_position), false, false),
+        LaneSpan::Bucket(bucket) => (LaneItemKind::Bucket(bucket.totals, bucket.first_position), false, false),
     };
-    Block {
+    FlameLeaf {
         range: span.range(),
         parent: label.and_then(|label| label.parent),
         full_height,
-        passes,
-        sums: Several::of(span),
+        is_internal_sync: passes,
+        sums: StepGroupTotals::from_span(span),
         kind,
     }
 }
 
 /// Spans as leaves, those that are shown as one put together.
-fn blocks(spans: &[Span], labels: &Labels, grouping: Grouping) -> Vec<Block> {
+fn blocks(spans: &[LaneSpan], labels: &ProgramLabels, grouping: TraceStepGrouping) -> Vec<FlameLeaf> {
     let mut blocks = Vec::with_capacity(spans.len());
     let mut at = 0;
     while at < spans.len() {
         let count = match &spans[at] {
-            Span::Bucket(_) => 1,
-            Span::Step(step) if step.kind == ProgramKind::Sync => {
+            LaneSpan::Bucket(_) => 1,
+            LaneSpan::Step(step) if step.kind == ProgramKind::Sync => {
                 if grouping.syncs {
                     run_of_syncs(&spans[at..])
                 } else {
                     1
                 }
             }
-            Span::Step(_) if grouping.executions => run_of_operation(&spans[at..], labels),
-            Span::Step(_) => 1,
+            LaneSpan::Step(_) if grouping.executions => run_of_operation(&spans[at..], labels),
+            LaneSpan::Step(_) => 1,
         };
         blocks.push(joined(&spans[at..at + count], labels));
         at += count;
@@ -134,19 +134,19 @@ fn blocks(spans: &[Span], labels: &Labels, grouping: Grouping) -> Vec<Block> {
     blocks
 }
 
-fn is_sync(span: &Span) -> bool {
-    matches!(span, Span::Step(step) if step.kind == ProgramKind::Sync)
+fn is_sync(span: &LaneSpan) -> bool {
+    matches!(span, LaneSpan::Step(step) if step.kind == ProgramKind::Sync)
 }
 
-fn run_of_syncs(spans: &[Span]) -> usize {
+fn run_of_syncs(spans: &[LaneSpan]) -> usize {
     spans.iter().take_while(|span| is_sync(span)).count()
 }
 
 /// Number of steps from the first one on that belong to its operation, syncs between them
 /// included.
-fn run_of_operation(spans: &[Span], labels: &Labels) -> usize {
-    let operation = |span: &Span| match span {
-        Span::Step(step)
+fn run_of_operation(spans: &[LaneSpan], labels: &ProgramLabels) -> usize {
+    let operation = |span: &LaneSpan| match span {
+        LaneSpan::Step(step)
             if matches!(step.kind, ProgramKind::OnTileExecute | ProgramKind::DoExchange) =>
         {
             label(span, labels).and_then(|label| label.operation)
@@ -165,11 +165,11 @@ fn run_of_operation(spans: &[Span], labels: &Labels) -> usize {
     count
 }
 
-fn is_internal_sync(span: &Span, labels: &Labels) -> bool {
+fn is_internal_sync(span: &LaneSpan, labels: &ProgramLabels) -> bool {
     is_sync(span) && label(span, labels).is_some_and(|label| !label.full_height)
 }
 
-fn joined(spans: &[Span], labels: &Labels) -> Block {
+fn joined(spans: &[LaneSpan], labels: &ProgramLabels) -> FlameLeaf {
     let mut block = single(&spans[0], labels);
     if spans.len() == 1 {
         return block;
@@ -179,7 +179,7 @@ fn joined(spans: &[Span], labels: &Labels) -> Block {
         block.range = block.range.union(span.range());
         // What syncs add to an operation is time, not work.
         if syncs || !is_sync(span) {
-            block.sums.add(&Several::of(span));
+            block.sums.add(&StepGroupTotals::from_span(span));
         }
         block.full_height &= !syncs || single(span, labels).full_height;
     }
@@ -187,33 +187,33 @@ fn joined(spans: &[Span], labels: &Labels) -> Block {
     match operation.filter(|_| !syncs) {
         Some(node) => {
             block.parent = labels.parent(node);
-            block.kind = Kind::Operation(node, block.sums);
+            block.kind = LaneItemKind::Operation(node, block.sums);
         }
         None => {
-            block.passes = !block.full_height;
-            block.kind = Kind::Syncs(block.sums);
+            block.is_internal_sync = !block.full_height;
+            block.kind = LaneItemKind::Syncs(block.sums);
         }
     }
     block
 }
 
 /// The parents that are open while walking along a lane.
-struct Flame<'a> {
-    labels: &'a Labels,
-    style: Style,
+struct FlameLayoutBuilder<'a> {
+    labels: &'a ProgramLabels,
+    style: TraceLaneStyle,
     /// A gap this long ends parents.
     break_cycles: u64,
-    open: Vec<(NodeId, CycleRange, Several)>,
+    open: Vec<(NameTreeNodeId, CycleRange, StepGroupTotals)>,
     /// Syncs inside an IPU since the last leaf; their row depends on what follows.
-    waiting: Vec<Block>,
-    items: Vec<Item>,
+    waiting: Vec<FlameLeaf>,
+    items: Vec<LaneItem>,
 }
 
-impl<'a> Flame<'a> {
-    fn new(labels: &'a Labels) -> Self {
+impl<'a> FlameLayoutBuilder<'a> {
+    fn new(labels: &'a ProgramLabels) -> Self {
         Self {
             labels,
-            style: Style::Flame,
+            style: TraceLaneStyle::Flame,
             break_cycles: 0,
             open: Vec::new(),
             waiting: Vec::new(),
@@ -221,18 +221,18 @@ impl<'a> Flame<'a> {
         }
     }
 
-    fn add(&mut self, block: Block) {
-        if self.style == Style::Flat {
+    fn add(&mut self, block: FlameLeaf) {
+        if self.style == TraceLaneStyle::Flat {
             self.put(block, 0);
-        } else if block.passes {
+        } else if block.is_internal_sync {
             self.waiting.push(block);
         } else {
             self.add_leaf(block);
         }
     }
 
-    fn add_leaf(&mut self, block: Block) {
-        let path: Vec<NodeId> =
+    fn add_leaf(&mut self, block: FlameLeaf) {
+        let path: Vec<NameTreeNodeId> =
             self.labels.path(block.parent).take(MAX_ROWS as usize - 1).collect();
         let before = self.open.last().map(|(_, range, _)| range.end);
         let reached = self.waiting.last().map(|sync| sync.range.end).or(before);
@@ -265,17 +265,17 @@ impl<'a> Flame<'a> {
     fn close(&mut self, depth: usize) {
         for (row, (node, range, sums)) in self.open.drain(depth..).enumerate() {
             let row = (depth + row) as u32;
-            let kind = Kind::Parent(node, sums);
-            self.items.push(Item { range, row, full_height: false, kind });
+            let kind = LaneItemKind::Parent(node, sums);
+            self.items.push(LaneItem { range, row, full_height: false, kind });
         }
     }
 
-    fn put(&mut self, block: Block, row: u32) {
-        let Block { range, full_height, kind, .. } = block;
-        self.items.push(Item { range, row, full_height, kind });
+    fn put(&mut self, block: FlameLeaf, row: u32) {
+        let FlameLeaf { range, full_height, kind, .. } = block;
+        self.items.push(LaneItem { range, row, full_height, kind });
     }
 
-    fn finish(mut self) -> Vec<Item> {
+    fn finish(mut self) -> Vec<LaneItem> {
         self.close(0);
         for sync in std::mem::take(&mut self.waiting) {
             self.put(sync, 0);
@@ -291,28 +291,28 @@ mod tests {
     use tilescope_report::units::ProgramId;
     use tilescope_report::{Report, ReportBuilder};
 
-    const SINGLE: Grouping = Grouping { executions: false, syncs: false };
-    const GROUPED: Grouping = Grouping { executions: true, syncs: true };
+    const SINGLE: TraceStepGrouping = TraceStepGrouping { executions: false, syncs: false };
+    const GROUPED: TraceStepGrouping = TraceStepGrouping { executions: true, syncs: true };
 
     /// Everything of IPU 0 on `pixels` pixels.
     fn arranged(
         report: &ReportBuilder,
         pixels: u32,
-        style: Style,
-        grouping: Grouping,
-    ) -> (Vec<Item>, Labels) {
+        style: TraceLaneStyle,
+        grouping: TraceStepGrouping,
+    ) -> (Vec<LaneItem>, ProgramLabels) {
         let directory = tempfile::tempdir().unwrap();
         let report = Report::open(report.write(directory.path()).unwrap()).unwrap();
         let trace = report.trace().unwrap().unwrap();
-        let labels = Labels::new(&report.programs().unwrap());
+        let labels = ProgramLabels::new(&report.programs().unwrap());
         let range = trace.range();
         let lane = lane_items(&trace, &labels, (0, 0), range, pixels, (style, grouping)).unwrap();
         (lane.items, labels)
     }
 
     /// `row name start-end` of every bar.
-    fn told((items, labels): &(Vec<Item>, Labels)) -> Vec<String> {
-        let line = |item: &Item| {
+    fn describe_items((items, labels): &(Vec<LaneItem>, ProgramLabels)) -> Vec<String> {
+        let line = |item: &LaneItem| {
             let CycleRange { start, end } = item.range;
             format!("{} {} {start}-{end}", item.row, item.text(labels))
         };
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn parts_of_names_are_rows_and_neighbours_share_parents() {
-        let told = told(&arranged(&two_operations(), 1000, Style::Flame, SINGLE));
+        let told = describe_items(&arranged(&two_operations(), 1000, TraceLaneStyle::Flame, SINGLE));
         let expected = [
             "0 a 0-96",
             "1 conv 0-96",
@@ -353,7 +353,7 @@ mod tests {
 
     #[test]
     fn grouped_executions_show_an_operation_as_one() {
-        let told = told(&arranged(&two_operations(), 1000, Style::Flame, GROUPED));
+        let told = describe_items(&arranged(&two_operations(), 1000, TraceLaneStyle::Flame, GROUPED));
         let expected = [
             "0 a 0-96",
             "1 conv 0-96",
@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     fn the_flat_view_has_one_row() {
-        let (items, _) = arranged(&two_operations(), 1000, Style::Flat, SINGLE);
+        let (items, _) = arranged(&two_operations(), 1000, TraceLaneStyle::Flat, SINGLE);
         assert_eq!(items.len(), 7);
         assert!(items.iter().all(|item| item.row == 0));
     }
@@ -377,10 +377,10 @@ mod tests {
         let sync = report.program(ProgramKind::Sync, "External");
         report.root(ProgramKind::Sequence, "main", &[sync]);
         report.run(sync, 0..10).run(sync, 10..30).run(sync, 30..40);
-        let (items, _) = arranged(&report, 100, Style::Flame, GROUPED);
+        let (items, _) = arranged(&report, 100, TraceLaneStyle::Flame, GROUPED);
         assert_eq!(items.len(), 1);
         assert!(items[0].full_height && items[0].steps() == 3);
-        let (items, _) = arranged(&report, 100, Style::Flame, SINGLE);
+        let (items, _) = arranged(&report, 100, TraceLaneStyle::Flame, SINGLE);
         assert_eq!(items.len(), 3);
     }
 
@@ -390,7 +390,7 @@ mod tests {
         let (first, second) = (report.compute("a/x", 10), report.compute("a/y", 10));
         report.root(ProgramKind::Sequence, "main", &[first, second]);
         report.run(first, 0..10).run(second, 500..510);
-        let told = told(&arranged(&report, 500, Style::Flame, SINGLE));
+        let told = describe_items(&arranged(&report, 500, TraceLaneStyle::Flame, SINGLE));
         assert_eq!(told, ["0 a 0-10", "0 a 500-510", "1 x 0-10", "1 y 500-510"]);
     }
 
@@ -406,14 +406,14 @@ mod tests {
             report.run(programs[(i * 7 % 5) as usize], i * 3..i * 3 + 2);
         }
         for pixels in [1, 10, 64, 300] {
-            for style in [Style::Flame, Style::Flat] {
+            for style in [TraceLaneStyle::Flame, TraceLaneStyle::Flat] {
                 let (items, _) = arranged(&report, pixels, style, SINGLE);
                 for row in 0..MAX_ROWS {
                     let count = items.iter().filter(|item| item.row == row).count();
                     assert!(count as u32 <= 2 * pixels + 1, "{count} on {pixels}");
                 }
-                let leaves = items.iter().filter(|item| !matches!(item.kind, Kind::Parent(..)));
-                assert_eq!(leaves.map(Item::steps).sum::<u64>(), 20_000);
+                let leaves = items.iter().filter(|item| !matches!(item.kind, LaneItemKind::Parent(..)));
+                assert_eq!(leaves.map(LaneItem::steps).sum::<u64>(), 20_000);
             }
         }
     }
@@ -421,7 +421,7 @@ mod tests {
     #[test]
     fn bars_of_a_row_do_not_overlap() {
         for pixels in [5, 50, 1000] {
-            let (items, _) = arranged(&two_operations(), pixels, Style::Flame, GROUPED);
+            let (items, _) = arranged(&two_operations(), pixels, TraceLaneStyle::Flame, GROUPED);
             for pair in items.windows(2).filter(|pair| pair[0].row == pair[1].row) {
                 assert!(pair[0].range.end <= pair[1].range.start, "{pair:?}");
             }

@@ -11,15 +11,15 @@ mod programs;
 mod tiles;
 mod window;
 
-pub use arrows::{Arrow, Link, Links, arrows};
-pub use details::{Detail, StepView, VertexCount, step_view};
-pub use host::{HostWork, host_lane};
-pub use items::{Item, Kind, LaneItems};
-pub use labels::{Label, Labels, NodeId};
-pub use layout::{Grouping, MAX_ROWS, Style, arrange, lane_items};
+pub use arrows::{FlowArrow, InterIpuTransfer, InterIpuTransfers, arrows};
+pub use details::{StepDetailRow, StepDetailReport, VertexCount, step_view};
+pub use host::{HostActivity, host_lane};
+pub use items::{LaneItem, LaneItemKind, LaneItemList};
+pub use labels::{ProgramLabel, ProgramLabels, NameTreeNodeId};
+pub use layout::{TraceStepGrouping, MAX_ROWS, TraceLaneStyle, arrange, lane_items};
 pub(super) use programs::scan;
 pub use programs::{
-    Found, MAX_STEPS, ProgramRuns, Runs, each_step, first_run, moved, program_runs,
+    LaneStepLocation, MAX_STEPS, ProgramRuns, ProgramRunTotals, each_step, first_run, moved, program_runs,
 };
-pub use tiles::TileTimes;
+pub use tiles::TileWorkTimes;
 pub use window::{IpuTotals, StreamTraffic, WindowSummary, window_summary};

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use tilescope_report::ReportError;
-use tilescope_report::trace::{Lane, LaneInfo, LaneStep, Trace};
+use tilescope_report::trace::{TraceLane, LaneInfo, LaneStep, Trace};
 use tilescope_report::units::{CycleRange, ProgramId};
 
 /// Steps that are decoded at a time.
@@ -14,7 +14,7 @@ pub const MAX_STEPS: u64 = 4_000_000;
 
 /// Calls `each` with the steps of a lane, in order, until it breaks off or `limit` steps were seen.
 pub(crate) fn scan(
-    lane: &Lane<'_>,
+    lane: &TraceLane<'_>,
     limit: u64,
     mut each: impl FnMut(&LaneStep) -> ControlFlow<()>,
 ) -> Result<(), ReportError> {
@@ -40,7 +40,7 @@ pub(crate) fn scan(
 
 /// A step on a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct LaneStepLocation {
     /// IPU of the replica.
     pub ipu: u32,
     /// Its group of tiles.
@@ -53,15 +53,15 @@ pub struct Found {
 ///
 /// # Errors
 /// A trace that cannot be read.
-pub fn first_run(trace: &Trace, program: ProgramId) -> Result<Option<Found>, ReportError> {
-    let mut first: Option<Found> = None;
+pub fn first_run(trace: &Trace, program: ProgramId) -> Result<Option<LaneStepLocation>, ReportError> {
+    let mut first: Option<LaneStepLocation> = None;
     for index in 0..trace.lanes().len() {
         let Some(lane) = trace.lane(index) else { continue };
         let info = lane.info();
         scan(&lane, MAX_STEPS, |step| {
             let begun = first.is_none_or(|found| step.range.start < found.step.range.start);
             if begun && step.program == Some(program) {
-                first = Some(Found { ipu: info.ipu, sub_lane: info.sub_lane, step: *step });
+                first = Some(LaneStepLocation { ipu: info.ipu, sub_lane: info.sub_lane, step: *step });
             }
             if begun && step.program != Some(program) {
                 ControlFlow::Continue(())
@@ -75,7 +75,7 @@ pub fn first_run(trace: &Trace, program: ProgramId) -> Result<Option<Found>, Rep
 
 /// What the executions of a program add up to on one IPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Runs {
+pub struct ProgramRunTotals {
     /// Number of executions.
     pub steps: u64,
     /// Sum of their lengths.
@@ -84,7 +84,7 @@ pub struct Runs {
     pub bytes: u64,
 }
 
-impl Runs {
+impl ProgramRunTotals {
     /// Counts one more execution.
     pub(crate) fn add_step(&mut self, step: &LaneStep) {
         self.add(&Self { steps: 1, cycles: step.range.length(), bytes: moved(step) });
@@ -107,7 +107,7 @@ pub fn moved(step: &LaneStep) -> u64 {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProgramRuns {
     /// Sums by IPU and program.
-    pub runs: BTreeMap<(u32, ProgramId), Runs>,
+    pub runs: BTreeMap<(u32, ProgramId), ProgramRunTotals>,
     /// The cycles that were looked at, from the first step to the last.
     pub window: CycleRange,
     /// Whether these are all of them.
@@ -116,8 +116,8 @@ pub struct ProgramRuns {
 
 impl ProgramRuns {
     /// Sums over all IPUs, by program.
-    pub(crate) fn by_program(&self) -> BTreeMap<ProgramId, Runs> {
-        let mut sums: BTreeMap<ProgramId, Runs> = BTreeMap::new();
+    pub(crate) fn by_program(&self) -> BTreeMap<ProgramId, ProgramRunTotals> {
+        let mut sums: BTreeMap<ProgramId, ProgramRunTotals> = BTreeMap::new();
         for ((_, program), runs) in &self.runs {
             sums.entry(*program).or_default().add(runs);
         }
@@ -153,7 +153,7 @@ fn steps_per_lane(trace: &Trace) -> u64 {
 }
 
 /// Executions on one lane by program, with its IPU and the end of the last one.
-type LaneRuns = (u32, BTreeMap<ProgramId, Runs>, u64);
+type LaneProgramRuns = (u32, BTreeMap<ProgramId, ProgramRunTotals>, u64);
 
 /// Adds the executions of all programs up, as far as [`each_step`] goes; lanes at the same time.
 ///
@@ -162,20 +162,20 @@ type LaneRuns = (u32, BTreeMap<ProgramId, Runs>, u64);
 pub fn program_runs(trace: &Trace) -> Result<ProgramRuns, ReportError> {
     let start = trace.range().start;
     let limit = steps_per_lane(trace);
-    let lane_runs = |index: usize| -> Result<LaneRuns, ReportError> {
+    let lane_runs = |index: usize| -> Result<LaneProgramRuns, ReportError> {
         let (mut runs, mut end) = (BTreeMap::new(), start);
         let Some(lane) = trace.lane(index) else { return Ok((0, runs, end)) };
         scan(&lane, limit, |step| {
             end = end.max(step.range.end);
             if let Some(program) = step.program {
-                runs.entry(program).or_insert_with(Runs::default).add_step(step);
+                runs.entry(program).or_insert_with(ProgramRunTotals::default).add_step(step);
             }
             ControlFlow::Continue(())
         })?;
         Ok((lane.info().ipu, runs, end))
     };
     let lanes = (0..trace.lanes().len()).into_par_iter().map(lane_runs);
-    let lanes: Vec<LaneRuns> = lanes.collect::<Result<_, _>>()?;
+    let lanes: Vec<LaneProgramRuns> = lanes.collect::<Result<_, _>>()?;
     let mut all = ProgramRuns { window: CycleRange::new(start, start), ..ProgramRuns::default() };
     for (ipu, runs, end) in lanes {
         all.window.end = all.window.end.max(end);

@@ -11,49 +11,49 @@ use tilescope_report::{Report, ReportError};
 
 /// What each tile does in the programs of a report.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct TileTimes {
-    sets: BTreeMap<ComputeSetId, Work>,
-    programs: BTreeMap<ProgramId, Source>,
+pub struct TileWorkTimes {
+    sets: BTreeMap<ComputeSetId, PerTileWork>,
+    programs: BTreeMap<ProgramId, TileWorkSource>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Source {
-    Set(ComputeSetId),
-    Own(Work),
+enum TileWorkSource {
+    ComputeSet(ComputeSetId),
+    Exchange(PerTileWork),
 }
 
 /// Work of tiles, and the most of any of them.
 #[derive(Clone, Debug, PartialEq)]
-struct Work {
+struct PerTileWork {
     tiles: TileRuns<u64>,
     most: u64,
 }
 
-impl Work {
-    fn of(tiles: TileRuns<u64>) -> Option<Self> {
+impl PerTileWork {
+    fn from_tile_runs(tiles: TileRuns<u64>) -> Option<Self> {
         let most = tiles.max();
         (most > 0).then_some(Self { tiles, most })
     }
 }
 
-impl TileTimes {
+impl TileWorkTimes {
     /// Reads them.
     ///
     /// # Errors
     /// Parts of the file that cannot be read.
     pub fn read(report: &Report) -> Result<Self, ReportError> {
         let sets = report.compute_sets()?.into_iter();
-        let sets = sets.filter_map(|(id, set)| Some((id, Work::of(set.cycles)?))).collect();
+        let sets = sets.filter_map(|(id, set)| Some((id, PerTileWork::from_tile_runs(set.cycles)?))).collect();
         let mut times = Self { sets, programs: BTreeMap::new() };
         for (id, program) in report.programs()?.iter() {
             if let Some(set) = program.compute_set {
-                times.programs.insert(id, Source::Set(set));
+                times.programs.insert(id, TileWorkSource::ComputeSet(set));
             }
         }
         for exchange in report.exchanges()? {
             let moved = exchange.tiles.map(|tile| tile.bytes_in.max(tile.bytes_out));
-            if let Some(work) = Work::of(moved) {
-                times.programs.insert(exchange.program, Source::Own(work));
+            if let Some(work) = PerTileWork::from_tile_runs(moved) {
+                times.programs.insert(exchange.program, TileWorkSource::Exchange(work));
             }
         }
         Ok(times)
@@ -63,8 +63,8 @@ impl TileTimes {
     /// work; `None` where that was not recorded.
     pub fn rows(&self, program: ProgramId, tiles: TileRange, rows: usize) -> Option<Vec<f32>> {
         let work = match self.programs.get(&program)? {
-            Source::Own(work) => work,
-            Source::Set(set) => self.sets.get(set)?,
+            TileWorkSource::Exchange(work) => work,
+            TileWorkSource::ComputeSet(set) => self.sets.get(set)?,
         };
         let count = tiles.count() as usize;
         let mut sums = vec![0.0f32; rows];
@@ -106,10 +106,10 @@ mod tests {
     use super::*;
     use tilescope_report::ReportBuilder;
 
-    fn times(builder: &ReportBuilder) -> TileTimes {
+    fn times(builder: &ReportBuilder) -> TileWorkTimes {
         let directory = tempfile::tempdir().unwrap();
         let report = Report::open(builder.write(directory.path()).unwrap()).unwrap();
-        TileTimes::read(&report).unwrap()
+        TileWorkTimes::read(&report).unwrap()
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! What a window of the trace adds up to, IPU by IPU.
 
-use crate::summary::{Proportions, WORKING};
+use crate::summary::{ActivityProportions, WORKING};
 use tilescope_report::trace::{PerActivity, Trace};
 use tilescope_report::units::{Bytes, CycleRange};
-use tilescope_report::{Activity, ReportError};
+use tilescope_report::{StepActivity, ReportError};
 
 /// Bytes over a kind of link, received and sent by the tiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct IpuTotals {
     /// Executed steps that touch the window.
     pub steps: u64,
     /// Shares of the window on the compute tiles.
-    pub proportions: Proportions,
+    pub proportions: ActivityProportions,
     /// Mean share of tiles that work while the IPU does not wait.
     pub tile_balance: Option<f64>,
     /// Copies from and to the host.
@@ -60,7 +60,7 @@ fn ipu_totals(trace: &Trace, window: CycleRange, ipu: u32) -> Result<IpuTotals, 
     let mut totals = IpuTotals {
         ipu,
         steps: 0,
-        proportions: Proportions::new(|_| 0, window),
+        proportions: ActivityProportions::new(|_| 0, window),
         tile_balance: None,
         host: StreamTraffic::default(),
         remote_buffer: StreamTraffic::default(),
@@ -71,20 +71,20 @@ fn ipu_totals(trace: &Trace, window: CycleRange, ipu: u32) -> Result<IpuTotals, 
         let sums = lane.totals(window)?;
         totals.steps += sums.steps;
         if info.sub_lane == 0 {
-            totals.proportions = Proportions::new(|activity| sums.cycles[activity], window);
+            totals.proportions = ActivityProportions::new(|activity| sums.cycles[activity], window);
             totals.tile_balance = sums.tile_balance(&WORKING);
         }
-        let add = |traffic: &mut StreamTraffic, activity: Activity| {
+        let add = |traffic: &mut StreamTraffic, activity: StepActivity| {
             traffic.received += bytes(&sums.bytes_in, activity);
             traffic.sent += bytes(&sums.bytes_out, activity);
         };
-        add(&mut totals.host, Activity::Host);
-        add(&mut totals.remote_buffer, Activity::RemoteBuffer);
-        add(&mut totals.global_exchange, Activity::GlobalExchange);
+        add(&mut totals.host, StepActivity::Host);
+        add(&mut totals.remote_buffer, StepActivity::RemoteBuffer);
+        add(&mut totals.global_exchange, StepActivity::GlobalExchange);
     }
     Ok(totals)
 }
 
-fn bytes(values: &PerActivity, activity: Activity) -> Bytes {
+fn bytes(values: &PerActivity, activity: StepActivity) -> Bytes {
     Bytes(values[activity])
 }

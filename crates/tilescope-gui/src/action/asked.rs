@@ -1,13 +1,13 @@
 //! What the view that is shown is asked for, and what mouse and keys do in it.
 
-use super::table::plain;
-use super::{Action, Effect, Group, Press, Wish};
+use super::table::action_template;
+use super::{AppAction, ActionEffect, ActionGroup, KeyShortcut, ViewAction};
 use egui::Key;
 
 const TRACE: &[&str] = &["execution-trace"];
 const MATRIX: &[&str] = &["exchange-code"];
 /// Views in which something can be chosen.
-const CHOOSING: &[&str] = &[
+const VIEWS_WITH_SELECTION: &[&str] = &[
     "memory",
     "liveness",
     "program-tree",
@@ -17,144 +17,144 @@ const CHOOSING: &[&str] = &[
     "exchange-code",
     "tile-mapping",
 ];
-const ZOOMED: &[&str] = &["execution-trace", "exchange-code"];
-const FOCUSED: &[&str] = &["execution-trace", "operations-graph"];
+const ZOOMABLE_VIEWS: &[&str] = &["execution-trace", "exchange-code"];
+const VIEWS_WITH_ZOOM_TO_SELECTION: &[&str] = &["execution-trace", "operations-graph"];
 
 /// Actions of views, in the order of lists.
-pub(super) const ASKED: &[Action] = &[
-    Action {
+pub(super) const VIEW_ACTIONS: &[AppAction] = &[
+    AppAction {
         name: "zoom-in",
         title: "Zoom in",
         help: "Look closer, around the pointer.",
-        keys: &[Press::key(Key::W), Press::key(Key::Plus), Press::key(Key::Equals)],
-        by_place: true,
-        effect: Effect::Ask(Wish::Closer, ZOOMED),
-        ..plain(Group::Trace)
+        keys: &[KeyShortcut::key(Key::W), KeyShortcut::key(Key::Plus), KeyShortcut::key(Key::Equals)],
+        by_physical_key: true,
+        effect: ActionEffect::SendToView(ViewAction::ZoomIn, ZOOMABLE_VIEWS),
+        ..action_template(ActionGroup::Trace)
     },
-    Action {
+    AppAction {
         name: "zoom-out",
         title: "Zoom out",
         help: "See more, around the pointer.",
-        keys: &[Press::key(Key::S), Press::key(Key::Minus)],
-        by_place: true,
-        effect: Effect::Ask(Wish::Farther, ZOOMED),
-        ..plain(Group::Trace)
+        keys: &[KeyShortcut::key(Key::S), KeyShortcut::key(Key::Minus)],
+        by_physical_key: true,
+        effect: ActionEffect::SendToView(ViewAction::ZoomOut, ZOOMABLE_VIEWS),
+        ..action_template(ActionGroup::Trace)
     },
-    Action {
+    AppAction {
         name: "pan-left",
         title: "Pan left",
         help: "See earlier cycles, or lower tiles.",
-        keys: &[Press::key(Key::A)],
-        by_place: true,
-        effect: Effect::Ask(Wish::Left, ZOOMED),
-        ..plain(Group::Trace)
+        keys: &[KeyShortcut::key(Key::A)],
+        by_physical_key: true,
+        effect: ActionEffect::SendToView(ViewAction::PanLeft, ZOOMABLE_VIEWS),
+        ..action_template(ActionGroup::Trace)
     },
-    Action {
+    AppAction {
         name: "pan-right",
         title: "Pan right",
         help: "See later cycles, or higher tiles.",
-        keys: &[Press::key(Key::D)],
-        by_place: true,
-        effect: Effect::Ask(Wish::Right, ZOOMED),
-        ..plain(Group::Trace)
+        keys: &[KeyShortcut::key(Key::D)],
+        by_physical_key: true,
+        effect: ActionEffect::SendToView(ViewAction::PanRight, ZOOMABLE_VIEWS),
+        ..action_template(ActionGroup::Trace)
     },
-    Action {
+    AppAction {
         name: "focus",
         title: "Zoom to the selection",
         help: "Fill the view with what is chosen; pressed again, with everything.",
-        keys: &[Press::key(Key::F)],
-        effect: Effect::Ask(Wish::Focus, FOCUSED),
-        ..plain(Group::Trace)
+        keys: &[KeyShortcut::key(Key::F)],
+        effect: ActionEffect::SendToView(ViewAction::ZoomToSelection, VIEWS_WITH_ZOOM_TO_SELECTION),
+        ..action_template(ActionGroup::Trace)
     },
-    Action {
+    AppAction {
         name: "next-step",
         title: "Next step",
         help: "Choose the step behind the chosen one on its lane.",
-        keys: &[Press::key(Key::Period), Press::key(Key::ArrowRight)],
-        effect: Effect::Ask(Wish::Next, TRACE),
-        ..plain(Group::Trace)
+        keys: &[KeyShortcut::key(Key::Period), KeyShortcut::key(Key::ArrowRight)],
+        effect: ActionEffect::SendToView(ViewAction::SelectNext, TRACE),
+        ..action_template(ActionGroup::Trace)
     },
-    Action {
+    AppAction {
         name: "previous-step",
         title: "Previous step",
         help: "Choose the step before the chosen one on its lane.",
-        keys: &[Press::key(Key::Comma), Press::key(Key::ArrowLeft)],
-        effect: Effect::Ask(Wish::Previous, TRACE),
-        ..plain(Group::Trace)
+        keys: &[KeyShortcut::key(Key::Comma), KeyShortcut::key(Key::ArrowLeft)],
+        effect: ActionEffect::SendToView(ViewAction::SelectPrevious, TRACE),
+        ..action_template(ActionGroup::Trace)
     },
-    Action {
+    AppAction {
         name: "add-next-step",
         title: "Add the next step",
         help: "Choose the step behind the chosen one too, and see both beside each other.",
-        keys: &[Press::key(Key::ArrowRight).shift()],
-        effect: Effect::Ask(Wish::AddNext, TRACE),
-        ..plain(Group::Trace)
+        keys: &[KeyShortcut::key(Key::ArrowRight).shift()],
+        effect: ActionEffect::SendToView(ViewAction::AddNextToSelection, TRACE),
+        ..action_template(ActionGroup::Trace)
     },
-    Action {
+    AppAction {
         name: "add-previous-step",
         title: "Add the previous step",
         help: "Choose the step before the chosen one too, and see both beside each other.",
-        keys: &[Press::key(Key::ArrowLeft).shift()],
-        effect: Effect::Ask(Wish::AddPrevious, TRACE),
-        ..plain(Group::Trace)
+        keys: &[KeyShortcut::key(Key::ArrowLeft).shift()],
+        effect: ActionEffect::SendToView(ViewAction::AddPreviousToSelection, TRACE),
+        ..action_template(ActionGroup::Trace)
     },
-    Action {
+    AppAction {
         name: "filter",
         title: "Filter steps",
         help: "Type words that the names of steps must hold; others go pale.",
-        keys: &[Press::ctrl(Key::F)],
-        effect: Effect::Ask(Wish::Filter, TRACE),
-        ..plain(Group::Trace)
+        keys: &[KeyShortcut::ctrl(Key::F)],
+        effect: ActionEffect::SendToView(ViewAction::FocusFilter, TRACE),
+        ..action_template(ActionGroup::Trace)
     },
-    Action {
+    AppAction {
         name: "mark",
         title: "Mark",
         help: "Mark what is chosen, or the cycle under the pointer, instead of other marks.",
-        keys: &[Press::key(Key::M)],
-        effect: Effect::Ask(Wish::Mark, TRACE),
-        ..plain(Group::Find)
+        keys: &[KeyShortcut::key(Key::M)],
+        effect: ActionEffect::SendToView(ViewAction::MarkSelection, TRACE),
+        ..action_template(ActionGroup::Find)
     },
-    Action {
+    AppAction {
         name: "add-mark",
         title: "Add a mark",
         help: "Mark what is chosen, or the cycle under the pointer, and measure up to other marks.",
-        keys: &[Press::key(Key::M).shift()],
-        effect: Effect::Ask(Wish::KeepMark, TRACE),
-        ..plain(Group::Find)
+        keys: &[KeyShortcut::key(Key::M).shift()],
+        effect: ActionEffect::SendToView(ViewAction::AddMark, TRACE),
+        ..action_template(ActionGroup::Find)
     },
-    Action {
+    AppAction {
         name: "clear",
         title: "Clear selection and filter",
         help: "Choose nothing; in the trace, filter and mark nothing either.",
-        keys: &[Press::key(Key::Escape)],
-        effect: Effect::Ask(Wish::Clear, CHOOSING),
-        ..plain(Group::Trace)
+        keys: &[KeyShortcut::key(Key::Escape)],
+        effect: ActionEffect::SendToView(ViewAction::ClearSelection, VIEWS_WITH_SELECTION),
+        ..action_template(ActionGroup::Trace)
     },
-    Action {
+    AppAction {
         name: "pan-up",
         title: "Pan up",
         help: "See lower senders in the picture of who sends to whom.",
-        keys: &[Press::key(Key::Q)],
-        by_place: true,
-        effect: Effect::Ask(Wish::Up, MATRIX),
-        ..plain(Group::Graphs)
+        keys: &[KeyShortcut::key(Key::Q)],
+        by_physical_key: true,
+        effect: ActionEffect::SendToView(ViewAction::PanUp, MATRIX),
+        ..action_template(ActionGroup::Graphs)
     },
-    Action {
+    AppAction {
         name: "pan-down",
         title: "Pan down",
         help: "See higher senders in the picture of who sends to whom.",
-        keys: &[Press::key(Key::E)],
-        by_place: true,
-        effect: Effect::Ask(Wish::Down, MATRIX),
-        ..plain(Group::Graphs)
+        keys: &[KeyShortcut::key(Key::E)],
+        by_physical_key: true,
+        effect: ActionEffect::SendToView(ViewAction::PanDown, MATRIX),
+        ..action_template(ActionGroup::Graphs)
     },
 ];
 
 /// What mouse and keys do to the thing under the pointer or with the focus: nothing that could be
 /// done from a menu, so it is only listed.
-pub(crate) const GESTURES: &[(Group, &[(&str, &str)])] = &[
+pub(crate) const GESTURES: &[(ActionGroup, &[(&str, &str)])] = &[
     (
-        Group::Trace,
+        ActionGroup::Trace,
         &[
             ("Wheel", "Zoom around the pointer"),
             ("Drag", "Pan"),
@@ -166,7 +166,7 @@ pub(crate) const GESTURES: &[(Group, &[(&str, &str)])] = &[
         ],
     ),
     (
-        Group::Graphs,
+        ActionGroup::Graphs,
         &[
             ("Wheel, drag", "Zoom and pan"),
             ("Click", "Choose a tile or a step"),
@@ -178,12 +178,12 @@ pub(crate) const GESTURES: &[(Group, &[(&str, &str)])] = &[
         ],
     ),
     (
-        Group::Structure,
+        ActionGroup::Structure,
         &[
             ("Double-click", "Fold or unfold"),
             ("← →", "Fold and unfold the line that has the focus"),
             ("↑ ↓", "Next and previous row or line; in a graph, along its arrows"),
         ],
     ),
-    (Group::Window, &[("Ctrl + plus / minus", "Larger and smaller text")]),
+    (ActionGroup::Window, &[("Ctrl + plus / minus", "Larger and smaller text")]),
 ];

@@ -6,18 +6,18 @@ mod press;
 mod table;
 
 pub(crate) use asked::GESTURES;
-pub(crate) use press::Press;
+pub(crate) use press::KeyShortcut;
 pub use table::actions;
 
-use super::command::Command;
+use super::command::AppCommand;
 use super::icons::Icon;
-use super::prefs::Prefs;
-use super::session::Session;
+use super::prefs::UserPreferences;
+use super::session::AppSession;
 use egui::Context;
 
 /// Under which heading an action is listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Group {
+pub enum ActionGroup {
     /// Opening, closing, saving.
     Report,
     /// Which view is shown.
@@ -25,7 +25,7 @@ pub enum Group {
     /// Finding and measuring.
     Find,
     /// Coming back to what was seen.
-    Keep,
+    Navigation,
     /// The window itself.
     Window,
     /// The execution trace.
@@ -36,13 +36,13 @@ pub enum Group {
     Structure,
 }
 
-impl Group {
+impl ActionGroup {
     /// Every group, in the order of lists.
     pub(crate) const ALL: [Self; 8] = [
         Self::Report,
         Self::Views,
         Self::Find,
-        Self::Keep,
+        Self::Navigation,
         Self::Window,
         Self::Trace,
         Self::Graphs,
@@ -55,7 +55,7 @@ impl Group {
             Self::Report => "Report",
             Self::Views => "Views",
             Self::Find => "Find and measure",
-            Self::Keep => "Come back",
+            Self::Navigation => "Come back",
             Self::Window => "Window",
             Self::Trace => "Execution trace",
             Self::Graphs => "Memory, Liveness, Exchange code, Tile mapping",
@@ -66,53 +66,53 @@ impl Group {
 
 /// What the view that is shown is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum ViewAction {
     /// Zoom closer.
-    Closer,
+    ZoomIn,
     /// Zoom out.
-    Farther,
+    ZoomOut,
     /// Go to the left: to earlier cycles, to lower tiles.
-    Left,
+    PanLeft,
     /// Go to the right.
-    Right,
+    PanRight,
     /// Go up.
-    Up,
+    PanUp,
     /// Go down.
-    Down,
+    PanDown,
     /// Show the selection, or everything.
-    Focus,
+    ZoomToSelection,
     /// Choose the next thing.
-    Next,
+    SelectNext,
     /// Choose the thing before.
-    Previous,
+    SelectPrevious,
     /// Choose the next thing beside what is chosen.
-    AddNext,
+    AddNextToSelection,
     /// Choose the thing before beside what is chosen.
-    AddPrevious,
+    AddPreviousToSelection,
     /// Choose nothing, filter nothing.
-    Clear,
+    ClearSelection,
     /// Type a filter.
-    Filter,
+    FocusFilter,
     /// Mark the selection; a mark before it goes away.
-    Mark,
+    MarkSelection,
     /// Mark the selection and keep other marks.
-    KeepMark,
+    AddMark,
 }
 
 /// What an action does.
 #[derive(Clone, Copy)]
-pub enum Effect {
+pub enum ActionEffect {
     /// Does this, if it makes sense now.
-    Do(fn(&Session) -> Option<Command>),
+    RunCommand(fn(&AppSession) -> Option<AppCommand>),
     /// Shows a view.
-    Show(&'static str),
+    ShowView(&'static str),
     /// Asks one of these views, if it is shown.
-    Ask(Wish, &'static [&'static str]),
+    SendToView(ViewAction, &'static [&'static str]),
 }
 
 /// Something that can be done.
 #[derive(Clone, Copy)]
-pub struct Action {
+pub struct AppAction {
     /// Name in preferences.
     pub name: &'static str,
     /// Words in menus and lists.
@@ -120,35 +120,35 @@ pub struct Action {
     /// A sentence about it.
     pub help: &'static str,
     /// Where it is listed.
-    pub group: Group,
+    pub group: ActionGroup,
     /// Keys, unless the user has chosen others.
-    pub keys: &'static [Press],
+    pub keys: &'static [KeyShortcut],
     /// Whether keys go by their place on the keyboard: W A S D is where a hand lies, whatever the
     /// letters on it.
-    pub by_place: bool,
+    pub by_physical_key: bool,
     /// Drawing of its entry at the foot of the side menu, if it has one.
     pub menu: Option<Icon>,
     /// What a menu says instead of the title.
-    pub state: Option<fn(&Prefs) -> String>,
+    pub state: Option<fn(&UserPreferences) -> String>,
     /// What it does.
-    pub effect: Effect,
+    pub effect: ActionEffect,
 }
 
-impl Action {
+impl AppAction {
     /// The command that does it now; nothing where it makes no sense.
-    pub(crate) fn command(&self, session: &Session) -> Option<Command> {
+    pub(crate) fn command(&self, session: &AppSession) -> Option<AppCommand> {
         let shown = session.page.as_ref().map(|page| page.view);
         match self.effect {
-            Effect::Do(command) => command(session),
-            Effect::Show(view) => shown.map(|_| Command::ShowView(view)),
-            Effect::Ask(wish, views) => {
-                shown.filter(|shown| views.contains(shown)).map(|_| Command::Ask(wish))
+            ActionEffect::RunCommand(command) => command(session),
+            ActionEffect::ShowView(view) => shown.map(|_| AppCommand::ShowView(view)),
+            ActionEffect::SendToView(wish, views) => {
+                shown.filter(|shown| views.contains(shown)).map(|_| AppCommand::SendToView(wish))
             }
         }
     }
 
     /// Its keys: the user's, or those of the table.
-    pub(crate) fn presses(&self, prefs: &Prefs) -> Vec<Press> {
+    pub(crate) fn shortcuts(&self, prefs: &UserPreferences) -> Vec<KeyShortcut> {
         match prefs.keys.get(self.name) {
             // What cannot be read was told when preferences were opened.
             Some(chosen) => chosen.iter().filter_map(|text| text.parse().ok()).collect(),
@@ -157,20 +157,20 @@ impl Action {
     }
 
     /// What a menu says.
-    pub fn words(&self, prefs: &Prefs) -> String {
+    pub fn menu_text(&self, prefs: &UserPreferences) -> String {
         self.state.map_or_else(|| self.title.to_owned(), |state| state(prefs))
     }
 
     /// Its keys as text, with `or` between them.
-    pub fn keys_text(&self, prefs: &Prefs) -> String {
-        let texts: Vec<String> = self.presses(prefs).iter().map(Press::to_string).collect();
+    pub fn shortcut_text(&self, prefs: &UserPreferences) -> String {
+        let texts: Vec<String> = self.shortcuts(prefs).iter().map(KeyShortcut::to_string).collect();
         texts.join(" or ")
     }
 
     /// Whether both can be meant by one key at the same time.
-    pub(crate) fn meets(&self, other: &Self) -> bool {
+    pub(crate) fn conflicts_with(&self, other: &Self) -> bool {
         match (self.effect, other.effect) {
-            (Effect::Ask(_, a), Effect::Ask(_, b)) => a.iter().any(|view| b.contains(view)),
+            (ActionEffect::SendToView(_, a), ActionEffect::SendToView(_, b)) => a.iter().any(|view| b.contains(view)),
             _ => true,
         }
     }
@@ -178,8 +178,8 @@ impl Action {
 
 /// What the keys pressed since the last frame ask for. Keys of actions that act on the whole
 /// window are taken away from the widgets.
-pub(crate) fn pressed(context: &Context, session: &Session) -> Vec<Command> {
-    if session.overlay.as_ref().is_some_and(|overlay| overlay.capturing.is_some()) {
+pub(crate) fn commands_for_pressed_keys(context: &Context, session: &AppSession) -> Vec<AppCommand> {
+    if session.overlay.as_ref().is_some_and(|overlay| overlay.capturing_shortcut_for.is_some()) {
         return Vec::new();
     }
     let typing = context.text_edit_focused();
@@ -187,21 +187,21 @@ pub(crate) fn pressed(context: &Context, session: &Session) -> Vec<Command> {
     let mut commands = Vec::new();
     context.input_mut(|input| {
         input.events.retain(|event| {
-            let Some((letter, place)) = Press::of(event) else { return true };
+            let Some((letter, place)) = KeyShortcut::from_event(event) else { return true };
             if typing && letter.types_text() {
                 return true;
             }
-            let meant = |action: &&Action| {
-                let press = if action.by_place { place } else { letter };
-                let hidden = covered && matches!(action.effect, Effect::Ask(..));
-                !hidden && action.presses(&session.prefs).contains(&press)
+            let meant = |action: &&AppAction| {
+                let press = if action.by_physical_key { place } else { letter };
+                let hidden = covered && matches!(action.effect, ActionEffect::SendToView(..));
+                !hidden && action.shortcuts(&session.prefs).contains(&press)
             };
             let found = actions().iter().filter(meant);
             let found = found.filter_map(|action| Some((action, action.command(session)?))).next();
             let Some((action, command)) = found else { return true };
             commands.push(command);
             // A widget with the focus may want the arrows that a view wants too.
-            matches!(action.effect, Effect::Ask(..))
+            matches!(action.effect, ActionEffect::SendToView(..))
         });
     });
     commands

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 /// A key with its modifiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Press {
+pub struct KeyShortcut {
     /// The key.
     pub key: Key,
     /// With Ctrl (Cmd on a Mac).
@@ -17,7 +17,7 @@ pub struct Press {
     pub alt: bool,
 }
 
-impl Press {
+impl KeyShortcut {
     /// The key alone.
     pub(crate) const fn key(key: Key) -> Self {
         Self { key, ctrl: false, shift: false, alt: false }
@@ -39,7 +39,7 @@ impl Press {
     }
 
     /// What an event says is pressed: by the letter on the key, and by its place on the keyboard.
-    pub(crate) fn of(event: &Event) -> Option<(Self, Self)> {
+    pub(crate) fn from_event(event: &Event) -> Option<(Self, Self)> {
         let Event::Key { key, physical_key, pressed: true, modifiers, .. } = event else {
             return None;
         };
@@ -67,7 +67,7 @@ fn is_sign(key: Key) -> bool {
     sign.is_ascii_punctuation()
 }
 
-impl fmt::Display for Press {
+impl fmt::Display for KeyShortcut {
     /// As it is written in menus and preferences: `Ctrl+Shift+P`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let modifiers = [(self.ctrl, "Ctrl+"), (self.alt, "Alt+"), (self.shift, "Shift+")];
@@ -79,7 +79,7 @@ impl fmt::Display for Press {
     }
 }
 
-impl FromStr for Press {
+impl FromStr for KeyShortcut {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -113,13 +113,13 @@ mod tests {
     #[test]
     fn every_key_reads_as_it_is_written() {
         for key in Key::ALL {
-            for press in [Press::key(*key), Press::ctrl(*key).shift(), Press::alt(*key)] {
-                let press = Press { shift: press.shift && !is_sign(*key), ..press };
+            for press in [KeyShortcut::key(*key), KeyShortcut::ctrl(*key).shift(), KeyShortcut::alt(*key)] {
+                let press = KeyShortcut { shift: press.shift && !is_sign(*key), ..press };
                 assert_eq!(press.to_string().parse(), Ok(press), "{press}");
             }
         }
-        assert!("Ctrl+Banana".parse::<Press>().is_err());
-        assert!("".parse::<Press>().is_err());
+        assert!("Ctrl+Banana".parse::<KeyShortcut>().is_err());
+        assert!("".parse::<KeyShortcut>().is_err());
     }
 
     #[test]
@@ -131,9 +131,9 @@ mod tests {
             repeat: false,
             modifiers,
         };
-        let (question, _) = Press::of(&event(Key::Questionmark, Modifiers::SHIFT)).unwrap();
-        assert_eq!(question, Press::key(Key::Questionmark));
-        let (letter, _) = Press::of(&event(Key::N, Modifiers::SHIFT)).unwrap();
-        assert_eq!(letter, Press::key(Key::N).shift());
+        let (question, _) = KeyShortcut::from_event(&event(Key::Questionmark, Modifiers::SHIFT)).unwrap();
+        assert_eq!(question, KeyShortcut::key(Key::Questionmark));
+        let (letter, _) = KeyShortcut::from_event(&event(Key::N, Modifiers::SHIFT)).unwrap();
+        assert_eq!(letter, KeyShortcut::key(Key::N).shift());
     }
 }

@@ -1,352 +1,352 @@
 //! The table: what the window does, then what the shown view is asked for, then the views.
 
-use super::asked::ASKED;
-use super::{Action, Effect, Group, Press};
-use crate::command::Command;
+use super::asked::VIEW_ACTIONS;
+use super::{AppAction, ActionEffect, ActionGroup, KeyShortcut};
+use crate::command::AppCommand;
 use crate::icons::Icon;
 use crate::overlay::OverlayKind;
-use crate::prefs::Prefs;
+use crate::prefs::UserPreferences;
 use crate::session::Selection;
 use crate::views::VIEWS;
 use egui::Key;
 use std::sync::LazyLock;
 
 /// Every action, in the order of lists: those below, and one per view.
-pub fn actions() -> &'static [Action] {
-    static ALL: LazyLock<Vec<Action>> = LazyLock::new(|| {
-        let views = VIEWS.iter().enumerate().map(|(at, view)| Action {
+pub fn actions() -> &'static [AppAction] {
+    static ALL: LazyLock<Vec<AppAction>> = LazyLock::new(|| {
+        let views = VIEWS.iter().enumerate().map(|(at, view)| AppAction {
             name: view.name,
             title: view.title,
             help: view.about(),
-            effect: Effect::Show(view.name),
+            effect: ActionEffect::ShowView(view.name),
             keys: VIEW_KEYS.get(at..=at).unwrap_or_default(),
-            ..plain(Group::Views)
+            ..action_template(ActionGroup::Views)
         });
-        ACTIONS.iter().chain(ASKED).copied().chain(views).collect()
+        APP_ACTIONS.iter().chain(VIEW_ACTIONS).copied().chain(views).collect()
     });
     &ALL
 }
 
 /// An action of a group, to be completed.
-pub(super) const fn plain(group: Group) -> Action {
-    Action {
+pub(super) const fn action_template(group: ActionGroup) -> AppAction {
+    AppAction {
         name: "",
         title: "",
         help: "",
         group,
         keys: &[],
-        by_place: false,
+        by_physical_key: false,
         menu: None,
         state: None,
-        effect: Effect::Do(|_| None),
+        effect: ActionEffect::RunCommand(|_| None),
     }
 }
 
-const VIEW_KEYS: [Press; 10] = [
-    Press::ctrl(Key::Num1),
-    Press::ctrl(Key::Num2),
-    Press::ctrl(Key::Num3),
-    Press::ctrl(Key::Num4),
-    Press::ctrl(Key::Num5),
-    Press::ctrl(Key::Num6),
-    Press::ctrl(Key::Num7),
-    Press::ctrl(Key::Num8),
-    Press::ctrl(Key::Num9),
-    Press::ctrl(Key::Num0),
+const VIEW_KEYS: [KeyShortcut; 10] = [
+    KeyShortcut::ctrl(Key::Num1),
+    KeyShortcut::ctrl(Key::Num2),
+    KeyShortcut::ctrl(Key::Num3),
+    KeyShortcut::ctrl(Key::Num4),
+    KeyShortcut::ctrl(Key::Num5),
+    KeyShortcut::ctrl(Key::Num6),
+    KeyShortcut::ctrl(Key::Num7),
+    KeyShortcut::ctrl(Key::Num8),
+    KeyShortcut::ctrl(Key::Num9),
+    KeyShortcut::ctrl(Key::Num0),
 ];
 
 /// Actions other than showing a view.
-const ACTIONS: &[Action] = &[
-    Action {
+const APP_ACTIONS: &[AppAction] = &[
+    AppAction {
         name: "open-report",
         title: "Open a report…",
         help: "Choose a report directory in the system's dialog.",
-        keys: &[Press::ctrl(Key::O)],
-        effect: Effect::Do(|session| session.dialog.is_none().then_some(Command::OpenDialog)),
-        ..plain(Group::Report)
+        keys: &[KeyShortcut::ctrl(Key::O)],
+        effect: ActionEffect::RunCommand(|session| session.dialog.is_none().then_some(AppCommand::OpenDialog)),
+        ..action_template(ActionGroup::Report)
     },
-    Action {
+    AppAction {
         name: "reload-report",
         title: "Reload report",
         help: "Read the report again; what is selected stays selected where it still exists.",
-        keys: &[Press::ctrl(Key::R), Press::key(Key::F5)],
+        keys: &[KeyShortcut::ctrl(Key::R), KeyShortcut::key(Key::F5)],
         menu: Some(Icon::Reload),
-        effect: Effect::Do(|session| session.page.as_ref().map(|_| Command::Reload)),
-        ..plain(Group::Report)
+        effect: ActionEffect::RunCommand(|session| session.page.as_ref().map(|_| AppCommand::Reload)),
+        ..action_template(ActionGroup::Report)
     },
-    Action {
+    AppAction {
         name: "close-report",
         title: "Close report",
         help: "Go back to the home screen.",
-        keys: &[Press::ctrl(Key::W)],
+        keys: &[KeyShortcut::ctrl(Key::W)],
         menu: Some(Icon::Close),
-        effect: Effect::Do(|session| session.page.as_ref().map(|_| Command::CloseReport)),
-        ..plain(Group::Report)
+        effect: ActionEffect::RunCommand(|session| session.page.as_ref().map(|_| AppCommand::CloseReport)),
+        ..action_template(ActionGroup::Report)
     },
-    Action {
+    AppAction {
         name: "compare",
         title: "Compare with…",
         help: "Show this report beside another one, in every view.",
-        keys: &[Press::ctrl(Key::D)],
+        keys: &[KeyShortcut::ctrl(Key::D)],
         menu: Some(Icon::Exchange),
-        effect: Effect::Do(|session| session.page.as_ref().map(|_| Command::AskCompare)),
-        ..plain(Group::Report)
+        effect: ActionEffect::RunCommand(|session| session.page.as_ref().map(|_| AppCommand::ToggleCompareDialog)),
+        ..action_template(ActionGroup::Report)
     },
-    Action {
+    AppAction {
         name: "what-if",
         title: "What if…",
         help: "Change the spec this report was made from, simulate it again and compare.",
-        keys: &[Press::ctrl(Key::T)],
+        keys: &[KeyShortcut::ctrl(Key::T)],
         menu: Some(Icon::Flask),
-        effect: Effect::Do(|session| session.page.as_ref().map(|_| Command::ToggleWhatIf)),
-        ..plain(Group::Report)
+        effect: ActionEffect::RunCommand(|session| session.page.as_ref().map(|_| AppCommand::ToggleWhatIf)),
+        ..action_template(ActionGroup::Report)
     },
-    Action {
+    AppAction {
         name: "simulate-variant",
         title: "Simulate the changed spec",
         help: "Simulate what was changed under What if… and compare the result.",
-        effect: Effect::Do(|session| {
+        effect: ActionEffect::RunCommand(|session| {
             session
                 .what_if_open
                 .then_some(session.what_if.as_ref()?)?
-                .is_sane()
-                .then_some(Command::SimulateVariant)
+                .is_spec_valid()
+                .then_some(AppCommand::SimulateVariant)
         }),
-        ..plain(Group::Report)
+        ..action_template(ActionGroup::Report)
     },
-    Action {
+    AppAction {
         name: "swap-sides",
         title: "Swap source and target",
         help: "Exchange the two reports of a comparison.",
-        effect: Effect::Do(|session| {
-            session.page.as_ref()?.compared.as_ref().map(|_| Command::SwapSides)
+        effect: ActionEffect::RunCommand(|session| {
+            session.page.as_ref()?.compared.as_ref().map(|_| AppCommand::SwapSides)
         }),
-        ..plain(Group::Report)
+        ..action_template(ActionGroup::Report)
     },
-    Action {
+    AppAction {
         name: "end-comparison",
         title: "End the comparison",
         help: "Show the source of a comparison alone.",
-        effect: Effect::Do(|session| {
-            session.page.as_ref()?.compared.as_ref().map(|_| Command::EndComparison)
+        effect: ActionEffect::RunCommand(|session| {
+            session.page.as_ref()?.compared.as_ref().map(|_| AppCommand::EndComparison)
         }),
-        ..plain(Group::Report)
+        ..action_template(ActionGroup::Report)
     },
-    Action {
+    AppAction {
         name: "next-tab",
         title: "Next report",
         help: "Show the tab after this one.",
-        keys: &[Press::ctrl(Key::Tab)],
-        effect: Effect::Do(|session| {
-            (session.tab_titles().len() > 1).then_some(Command::NextTab(true))
+        keys: &[KeyShortcut::ctrl(Key::Tab)],
+        effect: ActionEffect::RunCommand(|session| {
+            (session.tab_titles().len() > 1).then_some(AppCommand::NextTab(true))
         }),
-        ..plain(Group::Report)
+        ..action_template(ActionGroup::Report)
     },
-    Action {
+    AppAction {
         name: "previous-tab",
         title: "Previous report",
         help: "Show the tab before this one.",
-        keys: &[Press::ctrl(Key::Tab).shift()],
-        effect: Effect::Do(|session| {
-            (session.tab_titles().len() > 1).then_some(Command::NextTab(false))
+        keys: &[KeyShortcut::ctrl(Key::Tab).shift()],
+        effect: ActionEffect::RunCommand(|session| {
+            (session.tab_titles().len() > 1).then_some(AppCommand::NextTab(false))
         }),
-        ..plain(Group::Report)
+        ..action_template(ActionGroup::Report)
     },
-    Action {
+    AppAction {
         name: "cancel-simulation",
         title: "Cancel simulation",
         help: "Stop the simulation that is running; nothing is opened.",
-        effect: Effect::Do(|session| {
-            session.simulation.as_ref().map(|_| Command::CancelSimulation)
+        effect: ActionEffect::RunCommand(|session| {
+            session.simulation.as_ref().map(|_| AppCommand::CancelSimulation)
         }),
-        ..plain(Group::Report)
+        ..action_template(ActionGroup::Report)
     },
-    Action {
+    AppAction {
         name: "new-window",
         title: "New window",
         help: "Show in a window of its own what is shown here.",
-        keys: &[Press::ctrl(Key::N).shift()],
-        effect: Effect::Do(|_| Some(Command::NewWindow)),
-        ..plain(Group::Window)
+        keys: &[KeyShortcut::ctrl(Key::N).shift()],
+        effect: ActionEffect::RunCommand(|_| Some(AppCommand::NewWindow)),
+        ..action_template(ActionGroup::Window)
     },
-    Action {
+    AppAction {
         name: "find",
         title: "Find…",
         help: "Find steps, operations, programs, variables, tensors and vertices in the whole report.",
-        keys: &[Press::key(Key::Slash), Press::ctrl(Key::F).shift()],
+        keys: &[KeyShortcut::key(Key::Slash), KeyShortcut::ctrl(Key::F).shift()],
         menu: Some(Icon::Find),
-        effect: Effect::Do(|session| session.page.as_ref().map(|_| Command::Find)),
-        ..plain(Group::Find)
+        effect: ActionEffect::RunCommand(|session| session.page.as_ref().map(|_| AppCommand::OpenSearch)),
+        ..action_template(ActionGroup::Find)
     },
-    Action {
+    AppAction {
         name: "measure-selection",
         title: "Measure the selection",
         help: "Count, sum, quantiles, histogram and spread over tiles of what is selected.",
-        keys: &[Press::ctrl(Key::I)],
-        effect: Effect::Do(|session| {
+        keys: &[KeyShortcut::ctrl(Key::I)],
+        effect: ActionEffect::RunCommand(|session| {
             let any = Selection { step: None, cycles: None, ..session.selection.clone() };
             let something = session.page.is_some() && any != Selection::default();
-            something.then_some(Command::MeasureSelection)
+            something.then_some(AppCommand::ShowSelectionStatistics)
         }),
-        ..plain(Group::Find)
+        ..action_template(ActionGroup::Find)
     },
-    Action {
+    AppAction {
         name: "next-found",
         title: "Next result",
         help: "Go to the next thing that was found.",
-        keys: &[Press::key(Key::N)],
-        effect: Effect::Do(|session| {
+        keys: &[KeyShortcut::key(Key::N)],
+        effect: ActionEffect::RunCommand(|session| {
             session
                 .page
                 .as_ref()
-                .filter(|page| page.finder.has_query())
-                .map(|_| Command::NextFound(1))
+                .filter(|page| page.search.has_query())
+                .map(|_| AppCommand::NextSearchResult(1))
         }),
-        ..plain(Group::Find)
+        ..action_template(ActionGroup::Find)
     },
-    Action {
+    AppAction {
         name: "previous-found",
         title: "Previous result",
         help: "Go to the thing that was found before this one.",
-        keys: &[Press::key(Key::N).shift()],
-        effect: Effect::Do(|session| {
+        keys: &[KeyShortcut::key(Key::N).shift()],
+        effect: ActionEffect::RunCommand(|session| {
             session
                 .page
                 .as_ref()
-                .filter(|page| page.finder.has_query())
-                .map(|_| Command::NextFound(-1))
+                .filter(|page| page.search.has_query())
+                .map(|_| AppCommand::NextSearchResult(-1))
         }),
-        ..plain(Group::Find)
+        ..action_template(ActionGroup::Find)
     },
-    Action {
+    AppAction {
         name: "undo",
         title: "Undo",
         help: "Go back to what was looked at before: view, selection, zoom and settings.",
-        keys: &[Press::ctrl(Key::Z), Press::alt(Key::ArrowLeft)],
-        effect: Effect::Do(|session| {
+        keys: &[KeyShortcut::ctrl(Key::Z), KeyShortcut::alt(Key::ArrowLeft)],
+        effect: ActionEffect::RunCommand(|session| {
             let page = session.page.as_ref()?;
-            page.history.can_undo().then_some(Command::Undo)
+            page.history.can_undo().then_some(AppCommand::Undo)
         }),
-        ..plain(Group::Keep)
+        ..action_template(ActionGroup::Navigation)
     },
-    Action {
+    AppAction {
         name: "redo",
         title: "Redo",
         help: "Go forward again to what was undone.",
-        keys: &[Press::ctrl(Key::Z).shift(), Press::ctrl(Key::Y), Press::alt(Key::ArrowRight)],
-        effect: Effect::Do(|session| {
+        keys: &[KeyShortcut::ctrl(Key::Z).shift(), KeyShortcut::ctrl(Key::Y), KeyShortcut::alt(Key::ArrowRight)],
+        effect: ActionEffect::RunCommand(|session| {
             let page = session.page.as_ref()?;
-            page.history.can_redo().then_some(Command::Redo)
+            page.history.can_redo().then_some(AppCommand::Redo)
         }),
-        ..plain(Group::Keep)
+        ..action_template(ActionGroup::Navigation)
     },
-    Action {
+    AppAction {
         name: "copy-link",
         title: "Copy link to this view",
         help: "Put a link on the clipboard that restores what is shown: tilescope REPORT --at LINK.",
-        keys: &[Press::ctrl(Key::C).shift()],
-        effect: Effect::Do(|session| session.page.as_ref().map(|_| Command::CopyLink)),
-        ..plain(Group::Keep)
+        keys: &[KeyShortcut::ctrl(Key::C).shift()],
+        effect: ActionEffect::RunCommand(|session| session.page.as_ref().map(|_| AppCommand::CopyLink)),
+        ..action_template(ActionGroup::Navigation)
     },
-    Action {
+    AppAction {
         name: "add-bookmark",
         title: "Bookmark this view",
         help: "Keep what is shown under a name, in a file beside the report.",
-        keys: &[Press::ctrl(Key::M)],
-        effect: Effect::Do(|session| session.page.as_ref().map(|_| Command::AddBookmark)),
-        ..plain(Group::Keep)
+        keys: &[KeyShortcut::ctrl(Key::M)],
+        effect: ActionEffect::RunCommand(|session| session.page.as_ref().map(|_| AppCommand::AddBookmark)),
+        ..action_template(ActionGroup::Navigation)
     },
-    Action {
+    AppAction {
         name: "bookmarks",
         title: "Bookmarks and notes",
         help: "List what is kept of this report; go there, rename, write a note.",
-        keys: &[Press::ctrl(Key::M).shift()],
-        effect: Effect::Do(|session| {
-            session.page.as_ref().map(|_| Command::Overlay(Some(OverlayKind::Bookmarks)))
+        keys: &[KeyShortcut::ctrl(Key::M).shift()],
+        effect: ActionEffect::RunCommand(|session| {
+            session.page.as_ref().map(|_| AppCommand::Overlay(Some(OverlayKind::Bookmarks)))
         }),
-        ..plain(Group::Keep)
+        ..action_template(ActionGroup::Navigation)
     },
-    Action {
+    AppAction {
         name: "save",
         title: "Save picture or table…",
         help: "Write what is shown as PNG or SVG, or a table of this view as CSV.",
-        keys: &[Press::ctrl(Key::S)],
+        keys: &[KeyShortcut::ctrl(Key::S)],
         menu: Some(Icon::Camera),
-        effect: Effect::Do(|session| {
-            session.page.as_ref().map(|_| Command::Overlay(Some(OverlayKind::Save)))
+        effect: ActionEffect::RunCommand(|session| {
+            session.page.as_ref().map(|_| AppCommand::Overlay(Some(OverlayKind::ExportDialog)))
         }),
-        ..plain(Group::Report)
+        ..action_template(ActionGroup::Report)
     },
-    Action {
+    AppAction {
         name: "commands",
         title: "Commands",
         help: "Type a few letters of what you want to do.",
-        keys: &[Press::ctrl(Key::P).shift()],
+        keys: &[KeyShortcut::ctrl(Key::P).shift()],
         menu: Some(Icon::Play),
-        effect: Effect::Do(|_| Some(Command::Overlay(Some(OverlayKind::Commands)))),
-        ..plain(Group::Window)
+        effect: ActionEffect::RunCommand(|_| Some(AppCommand::Overlay(Some(OverlayKind::CommandPalette)))),
+        ..action_template(ActionGroup::Window)
     },
-    Action {
+    AppAction {
         name: "keys-and-help",
         title: "Keys and help",
         help: "List every key and every gesture.",
-        keys: &[Press::key(Key::Questionmark), Press::key(Key::F1)],
+        keys: &[KeyShortcut::key(Key::Questionmark), KeyShortcut::key(Key::F1)],
         menu: Some(Icon::Help),
-        effect: Effect::Do(|_| Some(Command::Overlay(Some(OverlayKind::Keys)))),
-        ..plain(Group::Window)
+        effect: ActionEffect::RunCommand(|_| Some(AppCommand::Overlay(Some(OverlayKind::Shortcuts)))),
+        ..action_template(ActionGroup::Window)
     },
-    Action {
+    AppAction {
         name: "help",
         title: "Help pages",
         help: "Read about the view that is shown; every page can be searched.",
-        keys: &[Press::key(Key::F1).shift()],
-        effect: Effect::Do(|_| Some(Command::Overlay(Some(OverlayKind::Help)))),
-        ..plain(Group::Window)
+        keys: &[KeyShortcut::key(Key::F1).shift()],
+        effect: ActionEffect::RunCommand(|_| Some(AppCommand::Overlay(Some(OverlayKind::Help)))),
+        ..action_template(ActionGroup::Window)
     },
-    Action {
+    AppAction {
         name: "preferences",
         title: "Preferences",
         help: "Choose units, colours, text size, what dragging does, and keys.",
-        keys: &[Press::ctrl(Key::Comma)],
-        effect: Effect::Do(|_| Some(Command::Overlay(Some(OverlayKind::Preferences)))),
-        ..plain(Group::Window)
+        keys: &[KeyShortcut::ctrl(Key::Comma)],
+        effect: ActionEffect::RunCommand(|_| Some(AppCommand::Overlay(Some(OverlayKind::Preferences)))),
+        ..action_template(ActionGroup::Window)
     },
-    Action {
+    AppAction {
         name: "next-theme",
         title: "Change theme",
         help: "Light, dark, or as the system says.",
         menu: Some(Icon::Theme),
-        state: Some(|prefs: &Prefs| format!("Theme: {}", prefs.theme.title())),
-        effect: Effect::Do(|session| Some(Command::SetTheme(session.prefs.theme.next()))),
-        ..plain(Group::Window)
+        state: Some(|prefs: &UserPreferences| format!("Theme: {}", prefs.theme.title())),
+        effect: ActionEffect::RunCommand(|session| Some(AppCommand::SetTheme(session.prefs.theme.next()))),
+        ..action_template(ActionGroup::Window)
     },
-    Action {
+    AppAction {
         name: "toggle-menu",
         title: "Hide or show the menu",
         help: "Show the side menu as drawings only, or with words.",
-        keys: &[Press::ctrl(Key::B)],
+        keys: &[KeyShortcut::ctrl(Key::B)],
         menu: Some(Icon::Collapse),
-        state: Some(|prefs: &Prefs| {
+        state: Some(|prefs: &UserPreferences| {
             (if prefs.narrow_menu { "Show menu" } else { "Hide menu" }).to_owned()
         }),
-        effect: Effect::Do(|session| session.page.as_ref().map(|_| Command::ToggleMenu)),
-        ..plain(Group::Window)
+        effect: ActionEffect::RunCommand(|session| session.page.as_ref().map(|_| AppCommand::ToggleMenu)),
+        ..action_template(ActionGroup::Window)
     },
-    Action {
+    AppAction {
         name: "dismiss-messages",
         title: "Dismiss all messages",
         help: "Take the messages above the view away.",
-        effect: Effect::Do(|session| {
-            (!session.messages.is_empty()).then_some(Command::DismissMessages)
+        effect: ActionEffect::RunCommand(|session| {
+            (!session.messages.is_empty()).then_some(AppCommand::DismissMessages)
         }),
-        ..plain(Group::Window)
+        ..action_template(ActionGroup::Window)
     },
 ];
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::Session;
+    use crate::session::AppSession;
 
     #[test]
     fn names_and_titles_are_unique_and_explained() {
@@ -362,11 +362,11 @@ mod tests {
 
     #[test]
     fn no_key_means_two_things_at_once() {
-        let session = Session::detached();
+        let session = AppSession::detached();
         for (at, action) in actions().iter().enumerate() {
-            for other in actions()[..at].iter().filter(|other| action.meets(other)) {
-                let others = other.presses(&session.prefs);
-                for press in action.presses(&session.prefs) {
+            for other in actions()[..at].iter().filter(|other| action.conflicts_with(other)) {
+                let others = other.shortcuts(&session.prefs);
+                for press in action.shortcuts(&session.prefs) {
                     assert!(!others.contains(&press), "{press}: {} {}", action.name, other.name);
                 }
             }
@@ -376,7 +376,7 @@ mod tests {
     #[test]
     fn only_known_views_are_asked() {
         for action in actions() {
-            if let Effect::Ask(_, views) = action.effect {
+            if let ActionEffect::SendToView(_, views) = action.effect {
                 let known = |view: &&str| VIEWS.iter().any(|known| known.name == *view);
                 assert!(!views.is_empty() && views.iter().all(known), "{}", action.name);
             }

@@ -1,9 +1,9 @@
 //! Asking which report to compare with.
 
-use crate::command::Command;
+use crate::command::AppCommand;
 use crate::icons::Icon;
-use crate::session::Session;
-use crate::theme::Palette;
+use crate::session::AppSession;
+use crate::theme::ThemePalette;
 use crate::widgets::icon_button_ui;
 use egui::{
     Align, Button, Context, Frame, Id, Key, Layout, Margin, Modal, RichText, ScrollArea, TextEdit,
@@ -11,12 +11,12 @@ use egui::{
 use std::path::PathBuf;
 
 /// The question, over everything else.
-pub(crate) fn ask_ui(context: &Context, session: &mut Session, commands: &mut Vec<Command>) {
+pub(crate) fn compare_dialog_ui(context: &Context, session: &mut AppSession, commands: &mut Vec<AppCommand>) {
     let known = known(session);
-    let Some(typed) = &mut session.asking_compare else { return };
+    let Some(typed) = &mut session.compare_dialog_text else { return };
     let frame = Frame::window(&context.global_style()).inner_margin(Margin::same(20));
     let response = Modal::new(Id::unique("compare with")).frame(frame).show(context, |ui| {
-        let palette = Palette::of(ui.visuals());
+        let palette = ThemePalette::for_visuals(ui.visuals());
         ui.set_width(520.0_f32.min(context.content_rect().width() - 60.0));
         ui.horizontal(|ui| {
             ui.heading("Compare with");
@@ -36,7 +36,7 @@ pub(crate) fn ask_ui(context: &Context, session: &mut Session, commands: &mut Ve
             let path = typed.trim();
             let clicked = ui.add_enabled(!path.is_empty(), Button::new("Compare")).clicked();
             if (entered || clicked) && !path.is_empty() {
-                commands.push(Command::CompareWith(PathBuf::from(path)));
+                commands.push(AppCommand::CompareWith(PathBuf::from(path)));
             }
         });
         ui.add_space(8.0);
@@ -51,7 +51,7 @@ pub(crate) fn ask_ui(context: &Context, session: &mut Session, commands: &mut Ve
                     let name = path.display().to_string();
                     let entry = Button::new(&name).frame(false).truncate();
                     if ui.add(entry).clicked() {
-                        commands.push(Command::CompareWith(path.clone()));
+                        commands.push(AppCommand::CompareWith(path.clone()));
                     }
                 }
                 ui.add_space(6.0);
@@ -59,12 +59,12 @@ pub(crate) fn ask_ui(context: &Context, session: &mut Session, commands: &mut Ve
         });
     });
     if response.should_close() {
-        commands.push(Command::AskCompare);
+        commands.push(AppCommand::ToggleCompareDialog);
     }
 }
 
 /// Reports that are at hand, by where they are known from.
-fn known(session: &Session) -> [(&'static str, Vec<PathBuf>); 3] {
+fn known(session: &AppSession) -> [(&'static str, Vec<PathBuf>); 3] {
     let own = session.page.as_ref().map(|page| page.opened.path.clone());
     let mut seen: Vec<PathBuf> = own.into_iter().collect();
     let mut fresh = |paths: Vec<PathBuf>| -> Vec<PathBuf> {
@@ -79,6 +79,6 @@ fn known(session: &Session) -> [(&'static str, Vec<PathBuf>); 3] {
     };
     let open = fresh(session.pages().map(|page| page.opened.path.clone()).collect());
     let recent = fresh(session.prefs.recent.iter().map(|recent| recent.path.clone()).collect());
-    let demos = fresh(session.demos.iter().map(|demo| demo.path.clone()).collect());
+    let demos = fresh(session.sample_reports.iter().map(|demo| demo.path.clone()).collect());
     [("Open", open), ("Recent", recent), ("Demo reports", demos)]
 }

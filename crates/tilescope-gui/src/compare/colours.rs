@@ -1,7 +1,7 @@
 //! Colours of the two sides.
 
-use super::Side;
-use crate::theme::is_safe;
+use super::ComparisonSide;
+use crate::theme::is_colour_blind_safe;
 use crate::widgets::elided::without_middle;
 use crate::widgets::legend_ui;
 use egui::{Color32, FontId, Ui, Visuals};
@@ -27,37 +27,37 @@ const fn rgb(hex: u32) -> Color32 {
 }
 
 /// The colours of a theme: of the two sides, of what stands on always-live memory, and of that.
-struct Colours {
+struct ComparisonPalette {
     sides: SideColours,
-    upper: SideColours,
-    lower: SideColours,
+    not_always_live: SideColours,
+    always_live: SideColours,
 }
 
 /// As the profilers of IPUs have always shown them: red and blue, violet and green, red and orange.
-const LIGHT: Colours = Colours {
+const LIGHT: ComparisonPalette = ComparisonPalette {
     sides: pair(0xc9_3a_3a, 0x3f_52_d9),
-    upper: pair(0x7e_71_ed, 0x2e_9e_55),
-    lower: pair(0xc9_3a_3a, 0xe8_8a_2e),
+    not_always_live: pair(0x7e_71_ed, 0x2e_9e_55),
+    always_live: pair(0xc9_3a_3a, 0xe8_8a_2e),
 };
-const DARK: Colours = Colours {
+const DARK: ComparisonPalette = ComparisonPalette {
     sides: pair(0xf2_6d_6d, 0x72_83_f7),
-    upper: pair(0xa9_9c_f5, 0x58_c0_7a),
-    lower: pair(0xf2_6d_6d, 0xe8_8a_2e),
+    not_always_live: pair(0xa9_9c_f5, 0x58_c0_7a),
+    always_live: pair(0xf2_6d_6d, 0xe8_8a_2e),
 };
 /// Told apart with any colour vision: shades of orange for the source, of blue for the target.
-const LIGHT_SAFE: Colours = Colours {
+const LIGHT_SAFE: ComparisonPalette = ComparisonPalette {
     sides: pair(0xd5_5e_00, 0x00_72_b2),
-    upper: pair(0xd5_5e_00, 0x00_72_b2),
-    lower: pair(0x7a_2f_00, 0x56_b4_e9),
+    not_always_live: pair(0xd5_5e_00, 0x00_72_b2),
+    always_live: pair(0x7a_2f_00, 0x56_b4_e9),
 };
-const DARK_SAFE: Colours = Colours {
+const DARK_SAFE: ComparisonPalette = ComparisonPalette {
     sides: pair(0xf0_80_30, 0x4a_7d_ff),
-    upper: pair(0xf0_80_30, 0x4a_7d_ff),
-    lower: pair(0xff_d0_a0, 0xb8_d8_ff),
+    not_always_live: pair(0xf0_80_30, 0x4a_7d_ff),
+    always_live: pair(0xff_d0_a0, 0xb8_d8_ff),
 };
 
-fn colours(visuals: &Visuals) -> &'static Colours {
-    match (visuals.dark_mode, is_safe()) {
+fn colours(visuals: &Visuals) -> &'static ComparisonPalette {
+    match (visuals.dark_mode, is_colour_blind_safe()) {
         (false, false) => &LIGHT,
         (true, false) => &DARK,
         (false, true) => &LIGHT_SAFE,
@@ -66,26 +66,26 @@ fn colours(visuals: &Visuals) -> &'static Colours {
 }
 
 /// Of the two sides.
-pub(crate) fn sides(visuals: &Visuals) -> SideColours {
+pub(crate) fn side_colours(visuals: &Visuals) -> SideColours {
     colours(visuals).sides
 }
 
 /// What stands on what is always live.
-pub(crate) fn upper(visuals: &Visuals) -> SideColours {
-    colours(visuals).upper
+pub(crate) fn not_always_live_colours(visuals: &Visuals) -> SideColours {
+    colours(visuals).not_always_live
 }
 
 /// What is always live.
-pub(crate) fn lower(visuals: &Visuals) -> SideColours {
-    colours(visuals).lower
+pub(crate) fn always_live_colours(visuals: &Visuals) -> SideColours {
+    colours(visuals).always_live
 }
 
 /// Colour and name of a report.
-pub(crate) fn side_ui(ui: &mut Ui, side: Side, name: &str) {
-    let sides = sides(ui.visuals());
+pub(crate) fn side_ui(ui: &mut Ui, side: ComparisonSide, name: &str) {
+    let sides = side_colours(ui.visuals());
     let (colour, text) = match side {
-        Side::Source => (sides.source, format!("Source: {name}")),
-        Side::Target => (sides.target, format!("Target: {name}")),
+        ComparisonSide::Source => (sides.source, format!("Source: {name}")),
+        ComparisonSide::Target => (sides.target, format!("Target: {name}")),
     };
     let (font, ink) = (FontId::proportional(12.0), ui.visuals().text_color());
     match without_middle(ui.painter(), &text, font, ink, NAMES) {
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn safe_sides_are_told_apart_with_any_colour_vision() {
         for colours in [LIGHT_SAFE, DARK_SAFE] {
-            let Colours { sides, upper, lower } = colours;
+            let ComparisonPalette { sides, not_always_live: upper, always_live: lower } = colours;
             assert!(least_difference(&[sides.source, sides.target]) >= 0.2);
             let curves = [upper.source, upper.target, lower.source, lower.target];
             let difference = least_difference(&curves);

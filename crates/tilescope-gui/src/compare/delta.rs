@@ -1,15 +1,15 @@
 //! Where the target loses and gains against the source, along the cycles of the source.
 
-use super::{Aligned, colours};
-use crate::opening::Opened;
-use crate::theme::Palette;
-use crate::views::Timeline;
+use super::{SharedAlignment, colours};
+use crate::opening::OpenReport;
+use crate::theme::ThemePalette;
+use crate::views::VisibleTimeline;
 use crate::widgets::region_ui;
-use crate::worker::{Slot, Workers};
+use crate::worker::{BackgroundQuery, BackgroundWorkers};
 use egui::accesskit::Role;
 use egui::{Align2, FontId, Rect, Sense, Ui, pos2, vec2};
 use std::sync::Arc;
-use tilescope_analysis::compare::{Drift, drift};
+use tilescope_analysis::compare::{StepDrift, drift};
 use tilescope_report::Report;
 use tilescope_report::units::{CycleRange, grouped};
 
@@ -18,32 +18,32 @@ pub(crate) const HEIGHT: f32 = 58.0;
 /// Room for its name.
 const GUTTER: f32 = 96.0;
 /// Stretches that a window is cut into.
-const PIECES: u32 = 240;
+const MAX_DELTA_BINS: u32 = 240;
 
-type Key = (CycleRange, u32);
-type Answer = Result<Vec<Drift>, String>;
+type CycleDeltaKey = (CycleRange, u32);
+type CycleDeltaAnswer = Result<Vec<StepDrift>, String>;
 
 /// State of the lane.
 #[derive(Default)]
-pub(crate) struct Delta {
-    drifts: Slot<Key, Answer>,
+pub(crate) struct CycleDeltaLane {
+    drifts: BackgroundQuery<CycleDeltaKey, CycleDeltaAnswer>,
 }
 
-impl Delta {
+impl CycleDeltaLane {
     /// Shows the lane of an IPU, the first one if none is chosen, over what the source shows.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
         rect: Rect,
-        workers: &Workers,
-        (source, target): (&Opened, &Opened),
-        aligned: &Aligned,
-        (timeline, ipu): (Timeline, Option<u32>),
+        workers: &BackgroundWorkers,
+        (source, target): (&OpenReport, &OpenReport),
+        aligned: &SharedAlignment,
+        (timeline, ipu): (VisibleTimeline, Option<u32>),
     ) {
         let ipu = ipu.unwrap_or(0);
         let window = timeline.axis.window(timeline.width).intersection(timeline.run);
         let (a, b, alignment) = (source.report.clone(), target.report.clone(), aligned.clone());
-        let question = move |(window, ipu): &Key| {
+        let question = move |(window, ipu): &CycleDeltaKey| {
             drifts(&a, &b, &alignment, *ipu, *window).map_err(|error| error.to_string())
         };
         let answer = self.drifts.ask(ui.ctx(), workers, &(window, ipu), question).answer();
@@ -55,21 +55,21 @@ impl Delta {
 fn drifts(
     source: &Arc<Report>,
     target: &Arc<Report>,
-    aligned: &Aligned,
+    aligned: &SharedAlignment,
     ipu: u32,
     window: CycleRange,
-) -> Result<Vec<Drift>, tilescope_report::ReportError> {
+) -> Result<Vec<StepDrift>, tilescope_report::ReportError> {
     let (Some(a), Some(b)) = (source.trace()?, target.trace()?) else { return Ok(Vec::new()) };
     let pair = aligned.steps.as_ref().and_then(|steps| steps.lane(ipu, 0));
     match (pair, a.lane_of(ipu, 0)) {
-        (Some(pair), Some(lane)) => drift(pair, &lane, b.lane_of(ipu, 0).as_ref(), window, PIECES),
+        (Some(pair), Some(lane)) => drift(pair, &lane, b.lane_of(ipu, 0).as_ref(), window, MAX_DELTA_BINS),
         _ => Ok(Vec::new()),
     }
 }
 
-fn paint(ui: &mut Ui, rect: Rect, drifts: &[Drift], window: CycleRange, ipu: u32) {
-    let palette = Palette::of(ui.visuals());
-    let sides = colours::sides(ui.visuals());
+fn paint(ui: &mut Ui, rect: Rect, drifts: &[StepDrift], window: CycleRange, ipu: u32) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    let sides = colours::side_colours(ui.visuals());
     let painter = ui.painter().with_clip_rect(rect);
     painter.hline(rect.x_range(), rect.top(), (1.0, palette.rule));
     let frame = Rect::from_min_max(rect.min + vec2(GUTTER, 6.0), rect.max - vec2(14.0, 6.0));

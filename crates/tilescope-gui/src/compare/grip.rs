@@ -1,8 +1,8 @@
 //! The grip on the lanes of the target: it stands where the run of the target begins, and dragging
 //! it along the time axis moves the target against the source.
 
-use crate::theme::Palette;
-use crate::views::Timeline;
+use crate::theme::ThemePalette;
+use crate::views::VisibleTimeline;
 use crate::widgets::focus_ui;
 use egui::accesskit::{Action, Role};
 use egui::{
@@ -12,7 +12,7 @@ use egui::{
 use tilescope_report::units::grouped;
 
 /// Width and height of the tab that is taken hold of, in points.
-const TAB: (f32, f32) = (18.0, 20.0);
+const HANDLE_SIZE: (f32, f32) = (18.0, 20.0);
 /// How far the tab may reach out of the lanes.
 const OUTSIDE: f32 = 9.0;
 /// Points that an arrow key moves; ten times as many with Shift.
@@ -23,25 +23,25 @@ const HINT: &str = "Drag to move the target against the source in time.\n\
 
 /// State of the grip.
 #[derive(Default)]
-pub(crate) struct Grip {
+pub(crate) struct OffsetHandle {
     /// Where the pointer took it, and the offset at that time.
-    taken: Option<(f32, i64)>,
+    drag_start: Option<(f32, i64)>,
     focused: bool,
 }
 
-impl Grip {
+impl OffsetHandle {
     /// Whether the arrow keys move it.
     pub(crate) fn has_focus(&self) -> bool {
         self.focused
     }
 
     /// Shows the grip over a pane; the offset it was moved to.
-    pub(crate) fn ui(&mut self, ui: &Ui, pane: Rect, target: Timeline, offset: i64) -> Option<i64> {
-        let Timeline { axis, lanes, run, .. } = target;
-        let start = lanes.left() + axis.x_from_cycle(run.start);
+    pub(crate) fn ui(&mut self, ui: &Ui, pane: Rect, target: VisibleTimeline, offset: i64) -> Option<i64> {
+        let VisibleTimeline { axis, lanes, run, .. } = target;
+        let start = lanes.left() + axis.x_from_position(run.start);
         let line = start.clamp(lanes.left(), lanes.right().max(lanes.left()));
-        let left = (line - TAB.0).max(lanes.left() - OUTSIDE);
-        let tab = Rect::from_min_size(pos2(left, lanes.top() - 2.0), vec2(TAB.0, TAB.1));
+        let left = (line - HANDLE_SIZE.0).max(lanes.left() - OUTSIDE);
+        let tab = Rect::from_min_size(pos2(left, lanes.top() - 2.0), vec2(HANDLE_SIZE.0, HANDLE_SIZE.1));
         let response = ui.interact(tab, ui.scope_id().with("time offset"), Sense::click_and_drag());
         let words = offset_words(offset);
         response
@@ -53,7 +53,7 @@ impl Grip {
             node.add_action(Action::Decrement);
         });
         let painter_ui = ui.painter().with_clip_rect(pane);
-        let palette = Palette::of(ui.visuals());
+        let palette = ThemePalette::for_visuals(ui.visuals());
         let held = response.dragged() || response.hovered() || response.has_focus();
         let colour = if held { palette.accent } else { palette.weak_text };
         let rule = Stroke::new(if held { 2.0 } else { 1.0 }, colour);
@@ -79,13 +79,13 @@ impl Grip {
         if response.drag_started() {
             // From where the button went down: a drag is known as one only some points later.
             let origin = ui.input(|input| input.pointer.press_origin());
-            self.taken = origin.map(|at| (at.x, offset));
+            self.drag_start = origin.map(|at| (at.x, offset));
         }
         if response.drag_stopped() {
-            self.taken = None;
+            self.drag_start = None;
         }
         if let (true, Some((from, before)), Some(at)) =
-            (response.dragged(), self.taken, response.interact_pointer_pos())
+            (response.dragged(), self.drag_start, response.interact_pointer_pos())
         {
             return Some(shifted(before, f64::from(at.x - from), scale));
         }
@@ -135,7 +135,7 @@ fn offset_words(offset: i64) -> String {
 }
 
 /// A tab with an arrow to either side.
-fn paint_tab(painter: &egui::Painter, tab: Rect, line: Stroke, palette: &Palette) {
+fn paint_tab(painter: &egui::Painter, tab: Rect, line: Stroke, palette: &ThemePalette) {
     painter.rect(tab, CornerRadius::same(4), palette.page, line, StrokeKind::Inside);
     let middle = tab.center();
     let pen = Stroke::new(1.5, line.color);

@@ -1,38 +1,38 @@
 //! The tables of differences.
 
-use super::{Aligned, Side};
-use crate::opening::Opened;
+use super::{SharedAlignment, ComparisonSide};
+use crate::opening::OpenReport;
 use crate::widgets::below::tabs_row_ui;
-use crate::widgets::table::{Cell, Column, Table, TableState};
-use crate::widgets::{hint_ui, missing_ui, tabs_ui, waiting_ui};
-use crate::worker::{Asked, Slot, Workers};
+use crate::widgets::table::{TableWidgetCell, TableWidgetColumn, TableWidgetData, TableState};
+use crate::widgets::{hint_ui, empty_state_ui, tabs_ui, waiting_ui};
+use crate::worker::{QueryState, BackgroundQuery, BackgroundWorkers};
 use egui::Ui;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tilescope_analysis::compare::{Cell as Value, Row, Sides, Table as Compared, comparison};
-use tilescope_analysis::insights::Place;
+use tilescope_analysis::compare::{ComparisonCell as Value, ComparisonRow, ComparedReports, ComparisonTable as Compared, comparison};
+use tilescope_analysis::insights::ViewLocation;
 
 /// A table of differences, ready to be shown.
-struct Shown {
+struct DifferenceTable {
     title: &'static str,
-    table: Arc<Table>,
-    places: Vec<[Option<Place>; 2]>,
+    table: Arc<TableWidgetData>,
+    places: Vec<[Option<ViewLocation>; 2]>,
     complete: bool,
     differs: bool,
 }
 
-type Answer = Result<Arc<Vec<Shown>>, String>;
+type DifferenceTablesAnswer = Result<Arc<Vec<DifferenceTable>>, String>;
 
 /// State of the tables of all views.
 #[derive(Default)]
-pub(crate) struct Lower {
-    tables: Slot<&'static str, Answer>,
+pub(crate) struct DifferenceTablesPanel {
+    tables: BackgroundQuery<&'static str, DifferenceTablesAnswer>,
     chosen: BTreeMap<&'static str, usize>,
     states: BTreeMap<(&'static str, usize), TableState>,
     row: Option<(&'static str, usize, usize)>,
 }
 
-impl Lower {
+impl DifferenceTablesPanel {
     /// The table of a view that the user has chosen.
     pub(crate) fn chosen(&self, view: &str) -> Option<usize> {
         self.chosen.get(view).copied()
@@ -56,31 +56,31 @@ impl Lower {
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
-        workers: &Workers,
+        workers: &BackgroundWorkers,
         view: &'static str,
-        (source, target): (&Opened, &Opened),
-        (aligned, open): (&Aligned, &mut bool),
-    ) -> Option<[Option<Place>; 2]> {
+        (source, target): (&OpenReport, &OpenReport),
+        (aligned, open): (&SharedAlignment, &mut bool),
+    ) -> Option<[Option<ViewLocation>; 2]> {
         let (source, target) = (source.report.clone(), target.report.clone());
         let alignment = aligned.clone();
         let question = move |view: &&'static str| {
-            let sides = Sides { source: &source, target: &target, alignment: &alignment };
+            let sides = ComparedReports { source: &source, target: &target, alignment: &alignment };
             let tables = comparison(view).map_or(Ok(Vec::new()), |one| (one.tables)(&sides));
             let tables = tables.map_err(|error| error.to_string())?;
-            Ok(Arc::new(tables.into_iter().map(Shown::new).collect()))
+            Ok(Arc::new(tables.into_iter().map(DifferenceTable::new).collect()))
         };
         let tables = match self.tables.ask(ui.ctx(), workers, &view, question) {
-            Asked::Fresh(Ok(tables)) => tables.clone(),
-            Asked::Fresh(Err(problem)) => {
-                missing_ui(ui, "The reports cannot be compared", problem);
+            QueryState::Fresh(Ok(tables)) => tables.clone(),
+            QueryState::Fresh(Err(problem)) => {
+                empty_state_ui(ui, "The reports cannot be compared", problem);
                 return None;
             }
-            Asked::Failed => {
-                missing_ui(ui, "The reports cannot be compared", "Please report this.");
+            QueryState::Failed => {
+                empty_state_ui(ui, "The reports cannot be compared", "Please report this.");
                 return None;
             }
             // Tables of another view say nothing about this one.
-            Asked::Stale(_) | Asked::Waiting => {
+            QueryState::Stale(_) | QueryState::Waiting => {
                 if self.tables.is_slow() {
                     waiting_ui(ui, "Comparing…");
                 }
@@ -130,23 +130,23 @@ impl Lower {
     }
 }
 
-impl Shown {
+impl DifferenceTable {
     fn new(table: Compared) -> Self {
-        let worded = |row: &Row| {
-            [&row.source, &row.target].iter().any(|side| matches!(side, Some(Value::Words(_))))
+        let worded = |row: &ComparisonRow| {
+            [&row.source, &row.target].iter().any(|side| matches!(side, Some(Value::Text(_))))
         };
         let words = table.rows.iter().any(worded);
-        let side = |title: &str| if words { Column::text(title) } else { Column::number(title) };
+        let side = |title: &str| if words { TableWidgetColumn::text(title) } else { TableWidgetColumn::number(title) };
         let columns = vec![
-            Column::text(table.column),
+            TableWidgetColumn::text(table.column),
             side("Source"),
             side("Target"),
-            Column::number("Diff").about("Target less source; a missing side counts as nothing"),
-            Column::number("Of larger").about("The difference as a share of the larger side"),
+            TableWidgetColumn::number("Diff").about("Target less source; a missing side counts as nothing"),
+            TableWidgetColumn::number("Of larger").about("The difference as a share of the larger side"),
         ];
-        let cells = |row: &Row| {
+        let cells = |row: &ComparisonRow| {
             vec![
-                Cell::Text(format!("{:1$}{2}", "", row.depth as usize * 4, row.name)),
+                TableWidgetCell::Text(format!("{:1$}{2}", "", row.depth as usize * 4, row.name)),
                 cell(&row.source),
                 cell(&row.target),
                 difference(row),
@@ -157,7 +157,7 @@ impl Shown {
             title: table.title,
             differs: table.rows.iter().any(|row| !row.is_same()),
             complete: table.complete,
-            table: Arc::new(Table {
+            table: Arc::new(TableWidgetData {
                 columns,
                 rows: table.rows.iter().map(cells).collect(),
                 totals: table.total.is_some(),
@@ -171,34 +171,34 @@ impl Shown {
     }
 }
 
-fn cell(side: &Option<Value>) -> Cell {
+fn cell(side: &Option<Value>) -> TableWidgetCell {
     match side {
-        None => Cell::Missing,
-        Some(Value::Bytes(bytes)) => Cell::Bytes(*bytes),
-        Some(Value::Count(count)) => Cell::Count(*count),
-        Some(value) => Cell::Text(value.text()),
+        None => TableWidgetCell::Missing,
+        Some(Value::Bytes(bytes)) => TableWidgetCell::Bytes(*bytes),
+        Some(Value::Count(count)) => TableWidgetCell::Count(*count),
+        Some(value) => TableWidgetCell::Text(value.text()),
     }
 }
 
-fn difference(row: &Row) -> Cell {
+fn difference(row: &ComparisonRow) -> TableWidgetCell {
     let bytes = [&row.source, &row.target].iter().any(|side| matches!(side, Some(Value::Bytes(_))));
     match row.whole_change() {
-        Some(change) => Cell::Change { change, bytes },
-        None => Cell::Text(row.change_text()),
+        Some(change) => TableWidgetCell::Change { change, bytes },
+        None => TableWidgetCell::Text(row.change_text()),
     }
 }
 
-fn share(row: &Row) -> Cell {
+fn share(row: &ComparisonRow) -> TableWidgetCell {
     match row.share() {
         // In ten-thousandths: two decimals of a percentage.
-        Some(share) => Cell::Share((share.abs() * 10_000.0).round() as u32),
-        None => Cell::Text(String::new()),
+        Some(share) => TableWidgetCell::Share((share.abs() * 10_000.0).round() as u32),
+        None => TableWidgetCell::Text(String::new()),
     }
 }
 
 /// The commands that show places on both sides.
-pub(crate) fn sides(places: &[Option<Place>; 2]) -> impl Iterator<Item = (Side, &Place)> {
-    [Side::Source, Side::Target]
+pub(crate) fn locations_by_side(places: &[Option<ViewLocation>; 2]) -> impl Iterator<Item = (ComparisonSide, &ViewLocation)> {
+    [ComparisonSide::Source, ComparisonSide::Target]
         .into_iter()
         .zip(places)
         .filter_map(|(side, place)| place.as_ref().map(|place| (side, place)))

@@ -10,32 +10,32 @@ mod mapping;
 mod overlay;
 mod time;
 
-pub(crate) use ask::ask_ui;
+pub(crate) use ask::compare_dialog_ui;
 
-use super::action::Wish;
-use super::command::Command;
-use super::keep::Beside;
-use super::opening::Opened;
+use super::action::ViewAction;
+use super::command::AppCommand;
+use super::keep::TargetNavigationState;
+use super::opening::OpenReport;
 use super::session::Selection;
-use super::views::{self, State, View, ViewContext, kept, restored};
-use super::widgets::below::Below;
-use super::widgets::toolbar::{Bar, toolbar_ui};
-use super::widgets::{missing_ui, tables_height};
-use super::worker::{Asked, Slot};
+use super::views::{self, ViewState, ReportView, ViewContext, to_view_state, from_view_state};
+use super::widgets::below::BottomPanel;
+use super::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
+use super::widgets::{empty_state_ui, tables_height};
+use super::worker::{QueryState, BackgroundQuery};
 use egui::{CentralPanel, Event, Frame, Margin, Rect, Ui, UiBuilder, pos2};
-use mapping::{Other, is_choice};
+use mapping::{OtherSideMapper, is_selection_command};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tilescope_analysis::compare::Alignment;
-use tilescope_analysis::insights::Place;
+use tilescope_analysis::compare::ReportAlignment;
+use tilescope_analysis::insights::ViewLocation;
 use tilescope_report::units::CycleRange;
 
 /// What belongs together in both reports.
-pub(crate) type Aligned = Arc<Alignment>;
+pub(crate) type SharedAlignment = Arc<ReportAlignment>;
 
 /// One of two reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum ComparisonSide {
     /// The report that is compared, on the left.
     #[default]
     Source,
@@ -46,7 +46,7 @@ pub(crate) enum Side {
 /// What is above the tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Layout {
+enum ComparisonLayout {
     /// The view of both reports beside each other.
     #[default]
     SideBySide,
@@ -59,68 +59,68 @@ enum Layout {
 /// How both sides are shown, as links have it.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Arrangement {
-    layout: Layout,
+struct ComparisonSettings {
+    layout: ComparisonLayout,
     /// Cycles that the target is ahead.
     offset: i64,
     /// The table of differences that is shown, where the user has chosen one.
     table: Option<usize>,
     /// What the graph of both shows.
-    graph: overlay::Shown,
+    graph: overlay::OverlayGraphZoom,
 }
 
 /// The report that another one is compared with, and how that is shown.
-pub struct Compared {
+pub struct ComparisonTarget {
     /// The report on the right.
-    pub target: Opened,
+    pub target: OpenReport,
     /// What is chosen in it.
     pub selection: Selection,
-    views: Vec<(&'static str, Box<dyn View>)>,
-    alignment: Slot<(), Result<Aligned, String>>,
-    layout: Layout,
-    lower: lower::Lower,
-    below: Below,
-    overlay: overlay::Overlay,
-    delta: delta::Delta,
-    time: time::TimeLink,
+    views: Vec<(&'static str, Box<dyn ReportView>)>,
+    alignment: BackgroundQuery<(), Result<SharedAlignment, String>>,
+    layout: ComparisonLayout,
+    difference_tables: lower::DifferenceTablesPanel,
+    tables_panel: BottomPanel,
+    overlay_graph: overlay::OverlayGraphPanel,
+    delta_lane: delta::CycleDeltaLane,
+    time_link: time::TimeLink,
     /// The side that keys go to.
-    active: Side,
+    active_side: ComparisonSide,
 }
 
-impl Compared {
+impl ComparisonTarget {
     /// A comparison with a report.
-    pub(crate) fn new(target: Opened) -> Self {
+    pub(crate) fn new(target: OpenReport) -> Self {
         let views = views::VIEWS.iter().map(|info| (info.name, (info.create)())).collect();
         Self {
             target,
             selection: Selection::default(),
             views,
-            alignment: Slot::default(),
-            layout: Layout::default(),
-            lower: lower::Lower::default(),
-            below: Below::default(),
-            overlay: overlay::Overlay::default(),
-            delta: delta::Delta::default(),
-            time: time::TimeLink::default(),
-            active: Side::default(),
+            alignment: BackgroundQuery::default(),
+            layout: ComparisonLayout::default(),
+            difference_tables: lower::DifferenceTablesPanel::default(),
+            tables_panel: BottomPanel::default(),
+            overlay_graph: overlay::OverlayGraphPanel::default(),
+            delta_lane: delta::CycleDeltaLane::default(),
+            time_link: time::TimeLink::default(),
+            active_side: ComparisonSide::default(),
         }
     }
 
     /// What a place says about this side of the comparison, in a view.
-    pub(crate) fn beside(&self, view: &'static str) -> Beside {
+    pub(crate) fn target_navigation_state(&self, view: &'static str) -> TargetNavigationState {
         let report = &self.target.path;
         let shown = self.views.iter().find(|(name, _)| *name == view);
-        let arrangement = Arrangement {
+        let arrangement = ComparisonSettings {
             layout: self.layout,
-            offset: self.time.offset(),
-            table: self.lower.chosen(view),
-            graph: self.overlay.shown(),
+            offset: self.time_link.offset(),
+            table: self.difference_tables.chosen(view),
+            graph: self.overlay_graph.shown(),
         };
-        Beside {
+        TargetNavigationState {
             report: std::path::absolute(report).unwrap_or_else(|_| report.clone()),
             selection: Selection { cycles: None, ..self.selection.clone() },
             state: shown.map(|(_, view)| view.state()).unwrap_or_default(),
-            layout: kept(&arrangement),
+            layout: to_view_state(&arrangement),
         }
     }
 
@@ -129,9 +129,9 @@ impl Compared {
         &mut self,
         view: &'static str,
         selection: Selection,
-        place: &Beside,
+        place: &TargetNavigationState,
     ) -> Vec<String> {
-        let mut strange = self.arrange(view, &place.layout);
+        let mut strange = self.restore_settings(view, &place.layout);
         if let Some((_, shown)) = self.views.iter_mut().find(|(name, _)| *name == view) {
             strange.extend(shown.restore(&place.state, &selection));
         }
@@ -139,36 +139,36 @@ impl Compared {
         strange
     }
 
-    fn arrange(&mut self, view: &'static str, layout: &State) -> Vec<String> {
-        let (arrangement, strange) = restored::<Arrangement>(layout);
+    fn restore_settings(&mut self, view: &'static str, layout: &ViewState) -> Vec<String> {
+        let (arrangement, strange) = from_view_state::<ComparisonSettings>(layout);
         self.layout = arrangement.layout;
-        self.time = time::TimeLink::placed(arrangement.offset);
-        self.lower.choose(view, arrangement.table);
-        self.overlay.show(arrangement.graph);
+        self.time_link = time::TimeLink::with_offset(arrangement.offset);
+        self.difference_tables.choose(view, arrangement.table);
+        self.overlay_graph.show(arrangement.graph);
         strange
     }
 
     /// Goes on where a comparison of the same reports, read before, was; `selection` is what is left
     /// of what was chosen there.
-    pub(crate) fn take_over(&mut self, before: &Self, selection: &Selection) {
+    pub(crate) fn inherit_from(&mut self, before: &Self, selection: &Selection) {
         self.layout = before.layout;
-        self.time = time::TimeLink::placed(before.time.offset());
-        self.overlay.show(before.overlay.shown());
+        self.time_link = time::TimeLink::with_offset(before.time_link.offset());
+        self.overlay_graph.show(before.overlay_graph.shown());
         self.selection = selection.clone();
         for ((name, fresh), (_, old)) in self.views.iter_mut().zip(&before.views) {
-            self.lower.choose(name, before.lower.chosen(name));
+            self.difference_tables.choose(name, before.difference_tables.chosen(name));
             fresh.restore(&old.state(), selection);
         }
     }
 
     /// Titles of the tables of differences that are shown.
     pub fn tables(&self) -> Vec<&'static str> {
-        self.lower.titles()
+        self.difference_tables.titles()
     }
 
     /// The cycles that both traces show.
     pub fn cycles(&self) -> Option<(CycleRange, CycleRange)> {
-        self.time.windows()
+        self.time_link.windows()
     }
 
     /// Shows a view of both reports; `view` is that of the source, whose words `context` has.
@@ -176,31 +176,31 @@ impl Compared {
         &mut self,
         ui: &mut Ui,
         name: &'static str,
-        view: &mut dyn View,
+        view: &mut dyn ReportView,
         context: &mut ViewContext<'_>,
     ) {
         let aligned = self.align(ui, context);
         toolbar_ui(ui, "comparison", |bar| self.controls_ui(bar, name, context, &aligned));
-        let page = super::theme::Palette::of(ui.visuals()).page;
+        let page = super::theme::ThemePalette::for_visuals(ui.visuals()).page;
         let frame = Frame::new().fill(page).inner_margin(Margin::same(0));
-        if self.layout == Layout::Tables {
+        if self.layout == ComparisonLayout::Tables {
             CentralPanel::default().frame(frame).show(ui, |ui| {
-                self.lower_ui(ui, name, context, &aligned, &mut true);
+                self.difference_tables_ui(ui, name, context, &aligned, &mut true);
             });
             return;
         }
-        let mut below = std::mem::take(&mut self.below);
+        let mut below = std::mem::take(&mut self.tables_panel);
         below.ui(ui, "differences", (tables_height(ui, 0.28), 560.0), |ui, open| {
-            self.lower_ui(ui, name, context, &aligned, open);
+            self.difference_tables_ui(ui, name, context, &aligned, open);
         });
-        self.below = below;
+        self.tables_panel = below;
         CentralPanel::default().frame(frame).show(ui, |ui| {
-            let overlaid = self.layout == Layout::Overlay && overlay::has(name);
+            let overlaid = self.layout == ComparisonLayout::Overlay && overlay::has_overlay_graph(name);
             match (&aligned, overlaid) {
                 (Some(Ok(aligned)), true) => {
                     let target = (&self.target, &self.selection);
-                    if let Some((side, command)) = self.overlay.ui(ui, name, context, target) {
-                        self.ask_both(context, side, vec![command], Some(aligned));
+                    if let Some((side, command)) = self.overlay_graph.ui(ui, name, context, target) {
+                        self.dispatch_to_both_sides(context, side, vec![command], Some(aligned));
                     }
                 }
                 _ => self.panes_ui(ui, name, view, context, &aligned),
@@ -209,57 +209,57 @@ impl Compared {
     }
 
     /// What belongs together, once that is known.
-    fn align(&mut self, ui: &Ui, context: &ViewContext<'_>) -> Option<Result<Aligned, String>> {
+    fn align(&mut self, ui: &Ui, context: &ViewContext<'_>) -> Option<Result<SharedAlignment, String>> {
         let (source, target) = (context.opened.report.clone(), self.target.report.clone());
         let question = move |(): &()| {
-            let found = Alignment::read(&source, &target);
+            let found = ReportAlignment::read(&source, &target);
             found.map(Arc::new).map_err(|error| error.to_string())
         };
         match self.alignment.ask(ui.ctx(), context.workers, &(), question) {
-            Asked::Fresh(answer) | Asked::Stale(answer) => Some(answer.clone()),
-            Asked::Failed => Some(Err("Aligning the reports broke down.".to_owned())),
-            Asked::Waiting => None,
+            QueryState::Fresh(answer) | QueryState::Stale(answer) => Some(answer.clone()),
+            QueryState::Failed => Some(Err("Aligning the reports broke down.".to_owned())),
+            QueryState::Waiting => None,
         }
     }
 
     fn controls_ui(
         &mut self,
-        bar: &mut Bar<'_>,
+        bar: &mut ToolbarBuilder<'_>,
         name: &'static str,
         context: &mut ViewContext<'_>,
-        aligned: &Option<Result<Aligned, String>>,
+        aligned: &Option<Result<SharedAlignment, String>>,
     ) {
         let (source, target) = (context.opened.name(), self.target.name());
-        bar.add("Source", |ui| colours::side_ui(ui, Side::Source, &source));
-        bar.add("Target", |ui| colours::side_ui(ui, Side::Target, &target));
-        let mut layouts = vec![(Layout::SideBySide, "Side by side")];
-        if overlay::has(name) {
-            layouts.push((Layout::Overlay, "One graph"));
+        bar.add("Source", |ui| colours::side_ui(ui, ComparisonSide::Source, &source));
+        bar.add("Target", |ui| colours::side_ui(ui, ComparisonSide::Target, &target));
+        let mut layouts = vec![(ComparisonLayout::SideBySide, "Side by side")];
+        if overlay::has_overlay_graph(name) {
+            layouts.push((ComparisonLayout::Overlay, "One graph"));
         }
-        layouts.push((Layout::Tables, "Tables only"));
+        layouts.push((ComparisonLayout::Tables, "Tables only"));
         let shown = if layouts.iter().any(|one| one.0 == self.layout) {
             self.layout
         } else {
-            Layout::SideBySide
+            ComparisonLayout::SideBySide
         };
         if let Some(layout) = bar.choice("Layout", &layouts, shown) {
             self.layout = layout;
         }
-        if overlay::has(name) && self.layout == Layout::Overlay {
-            self.overlay.controls_ui(bar, name, context);
+        if overlay::has_overlay_graph(name) && self.layout == ComparisonLayout::Overlay {
+            self.overlay_graph.controls_ui(bar, name, context);
         }
-        if name == "execution-trace" && self.layout == Layout::SideBySide {
+        if name == "execution-trace" && self.layout == ComparisonLayout::SideBySide {
             let selected = match aligned {
                 Some(Ok(_)) => self.selected_starts(context),
                 _ => None,
             };
-            self.time.controls_ui(bar, selected);
+            self.time_link.controls_ui(bar, selected);
         }
         if bar.button("Swap", "Exchange source and target") {
-            context.commands.push(Command::SwapSides);
+            context.commands.push(AppCommand::SwapSides);
         }
         if bar.button("End comparison", "Show the source alone") {
-            context.commands.push(Command::EndComparison);
+            context.commands.push(AppCommand::EndComparison);
         }
         if aligned.is_none() && self.alignment.is_slow() {
             bar.add("Aligning", |ui| {
@@ -271,7 +271,7 @@ impl Compared {
 
     /// First cycles of the steps that are chosen on both sides.
     fn selected_starts(&self, context: &ViewContext<'_>) -> Option<(u64, u64)> {
-        let start = |opened: &Opened, selection: &Selection| {
+        let start = |opened: &OpenReport, selection: &Selection| {
             let chosen = selection.step?;
             let trace = opened.report.trace().ok()??;
             let step = trace.lane_of(chosen.ipu, chosen.sub_lane)?.step(chosen.position);
@@ -280,38 +280,38 @@ impl Compared {
         Some((start(context.opened, context.selection)?, start(&self.target, &self.selection)?))
     }
 
-    fn lower_ui(
+    fn difference_tables_ui(
         &mut self,
         ui: &mut Ui,
         name: &'static str,
         context: &mut ViewContext<'_>,
-        aligned: &Option<Result<Aligned, String>>,
+        aligned: &Option<Result<SharedAlignment, String>>,
         open: &mut bool,
     ) {
         match aligned {
             None => {}
-            Some(Err(problem)) => missing_ui(ui, "The reports cannot be compared", problem),
+            Some(Err(problem)) => empty_state_ui(ui, "The reports cannot be compared", problem),
             Some(Ok(aligned)) => {
                 let reports = (context.opened, &self.target);
-                let clicked = self.lower.ui(ui, context.workers, name, reports, (aligned, open));
+                let clicked = self.difference_tables.ui(ui, context.workers, name, reports, (aligned, open));
                 if let Some(places) = clicked {
-                    self.show(&places, context);
+                    self.select_on_both_sides(&places, context);
                 }
             }
         }
     }
 
     /// Shows places on both sides; their first cycles above each other.
-    fn show(&mut self, places: &[Option<Place>; 2], context: &mut ViewContext<'_>) {
-        let start = |place: &Option<Place>| place.as_ref()?.cycles.map(|cycles| cycles.start);
+    fn select_on_both_sides(&mut self, places: &[Option<ViewLocation>; 2], context: &mut ViewContext<'_>) {
+        let start = |place: &Option<ViewLocation>| place.as_ref()?.cycles.map(|cycles| cycles.start);
         if let (Some(source), Some(target)) = (start(&places[0]), start(&places[1])) {
-            self.time.line_up(source, target);
+            self.time_link.line_up(source, target);
         }
-        for (side, place) in lower::sides(places) {
-            let commands = Command::choose(place).into_iter();
+        for (side, place) in lower::locations_by_side(places) {
+            let commands = AppCommand::select_insight_location(place).into_iter();
             context.commands.extend(commands.map(|command| match side {
-                Side::Source => command,
-                Side::Target => Command::ToTarget(Box::new(command)),
+                ComparisonSide::Source => command,
+                ComparisonSide::Target => AppCommand::ApplyToTarget(Box::new(command)),
             }));
         }
     }
@@ -320,9 +320,9 @@ impl Compared {
         &mut self,
         ui: &mut Ui,
         name: &'static str,
-        view: &mut dyn View,
+        view: &mut dyn ReportView,
         context: &mut ViewContext<'_>,
-        aligned: &Option<Result<Aligned, String>>,
+        aligned: &Option<Result<SharedAlignment, String>>,
     ) {
         let aligned = aligned.as_ref().and_then(|found| found.as_ref().ok());
         let mut area = ui.available_rect_before_wrap();
@@ -334,67 +334,67 @@ impl Compared {
             let lane =
                 Rect::from_min_max(pos2(area.left(), area.bottom() - delta::HEIGHT), area.max);
             area.max.y = lane.top();
-            self.delta.ui(ui, lane, context.workers, reports, aligned, (timeline, ipu));
+            self.delta_lane.ui(ui, lane, context.workers, reports, aligned, (timeline, ipu));
         }
         let middle = area.center().x.round();
         let left = Rect::from_min_max(area.min, pos2(middle - 1.0, area.bottom()));
         let right = Rect::from_min_max(pos2(middle + 1.0, area.top()), area.max);
         ui.painter().vline(middle, area.y_range(), ui.visuals().widgets.noninteractive.bg_stroke);
         if let Some(at) = ui.input(|i| i.pointer.hover_pos()).filter(|at| area.contains(*at)) {
-            self.active = if at.x < middle { Side::Source } else { Side::Target };
+            self.active_side = if at.x < middle { ComparisonSide::Source } else { ComparisonSide::Target };
         }
         let (mut from_source, mut from_target) = (Vec::new(), Vec::new());
         // What keys and menus ask for goes where the pointer is, but arrows move the grip that has
         // the focus.
-        let held = self.time.has_focus();
-        let arrows = [Wish::Next, Wish::Previous, Wish::AddNext, Wish::AddPrevious];
-        let arrow = |wish: &Wish| arrows.contains(wish);
-        let wishes = context.wishes.iter().filter(|wish| !(held && arrow(wish)));
-        let wishes = &*wishes.copied().collect::<Vec<Wish>>();
-        let asked = |side: Side| if side == self.active { wishes } else { &[] };
-        let (of_source, of_target) = (asked(Side::Source), asked(Side::Target));
+        let held = self.time_link.has_focus();
+        let arrows = [ViewAction::SelectNext, ViewAction::SelectPrevious, ViewAction::AddNextToSelection, ViewAction::AddPreviousToSelection];
+        let arrow = |wish: &ViewAction| arrows.contains(wish);
+        let wishes = context.actions.iter().filter(|wish| !(held && arrow(wish)));
+        let wishes = &*wishes.copied().collect::<Vec<ViewAction>>();
+        let asked = |side: ComparisonSide| if side == self.active_side { wishes } else { &[] };
+        let (of_source, of_target) = (asked(ComparisonSide::Source), asked(ComparisonSide::Target));
         let mut source =
-            ViewContext { commands: &mut from_source, wishes: of_source, ..context.again() };
-        pane(ui, left, Side::Source, self.active, |ui| view.ui(ui, &mut source));
+            ViewContext { commands: &mut from_source, actions: of_source, ..context.reborrow() };
+        pane(ui, left, ComparisonSide::Source, self.active_side, |ui| view.ui(ui, &mut source));
         let other = self.views.iter_mut().find(|(known, _)| *known == name);
         let Some((_, other)) = other else { return };
         let mut target = ViewContext {
             opened: &self.target,
             selection: &self.selection,
             commands: &mut from_target,
-            wishes: of_target,
-            ..context.again()
+            actions: of_target,
+            ..context.reborrow()
         };
-        pane(ui, right, Side::Target, self.active, |ui| other.ui(ui, &mut target));
-        self.time.follow(view, other.as_mut());
+        pane(ui, right, ComparisonSide::Target, self.active_side, |ui| other.ui(ui, &mut target));
+        self.time_link.synchronise(view, other.as_mut());
         if let Some(timeline) = other.timeline() {
-            self.time.grip_ui(ui, right, timeline);
+            self.time_link.grip_ui(ui, right, timeline);
         }
-        self.ask_both(context, Side::Source, from_source, aligned);
-        self.ask_both(context, Side::Target, from_target, aligned);
+        self.dispatch_to_both_sides(context, ComparisonSide::Source, from_source, aligned);
+        self.dispatch_to_both_sides(context, ComparisonSide::Target, from_target, aligned);
     }
 
     /// Asks for what was asked for on one side, and for the same on the other, where there is the
     /// same.
-    fn ask_both(
+    fn dispatch_to_both_sides(
         &self,
         context: &mut ViewContext<'_>,
-        from: Side,
-        commands: Vec<Command>,
-        aligned: Option<&Aligned>,
+        from: ComparisonSide,
+        commands: Vec<AppCommand>,
+        aligned: Option<&SharedAlignment>,
     ) {
-        let opened = if from == Side::Source { &self.target } else { context.opened };
-        let other = aligned.map(|alignment| Other { alignment, from, opened });
-        let to_target = |command: Command| Command::ToTarget(Box::new(command));
+        let opened = if from == ComparisonSide::Source { &self.target } else { context.opened };
+        let other = aligned.map(|alignment| OtherSideMapper { alignment, from, opened });
+        let to_target = |command: AppCommand| AppCommand::ApplyToTarget(Box::new(command));
         for command in commands {
             let there = other.as_ref().and_then(|other| other.command(&command));
             match from {
-                Side::Source => {
+                ComparisonSide::Source => {
                     context.commands.push(command);
                     context.commands.extend(there.map(to_target));
                 }
-                Side::Target => {
-                    let own = is_choice(&command);
+                ComparisonSide::Target => {
+                    let own = is_selection_command(&command);
                     context.commands.push(if own { to_target(command) } else { command });
                     context.commands.extend(there);
                 }
@@ -404,7 +404,7 @@ impl Compared {
 }
 
 /// One side; keys reach only the active one.
-fn pane(ui: &mut Ui, rect: Rect, side: Side, active: Side, contents: impl FnOnce(&mut Ui)) {
+fn pane(ui: &mut Ui, rect: Rect, side: ComparisonSide, active: ComparisonSide, contents: impl FnOnce(&mut Ui)) {
     let is_key = |event: &Event| matches!(event, Event::Key { .. } | Event::Text(_));
     let taken = (side != active).then(|| {
         ui.input_mut(|input| {
@@ -413,7 +413,7 @@ fn pane(ui: &mut Ui, rect: Rect, side: Side, active: Side, contents: impl FnOnce
             all
         })
     });
-    let salt = if side == Side::Source { "source" } else { "target" };
+    let salt = if side == ComparisonSide::Source { "source" } else { "target" };
     ui.scope_builder(UiBuilder::new().id_salt(salt).max_rect(rect), |ui| {
         ui.set_clip_rect(rect.intersect(ui.clip_rect()));
         contents(ui);

@@ -1,26 +1,26 @@
 //! Curves of both reports in one graph: memory and exchange code over tiles, liveness over steps.
 
-use super::Side;
+use super::ComparisonSide;
 use super::colours::{self, SideColours};
-use crate::command::Command;
+use crate::command::AppCommand;
 use crate::fonts::strong;
-use crate::opening::Opened;
-use crate::prefs::Prefs;
+use crate::opening::OpenReport;
+use crate::prefs::UserPreferences;
 use crate::session::Selection;
-use crate::theme::Palette;
+use crate::theme::ThemePalette;
 use crate::views::ViewContext;
-use crate::widgets::stack::{Answer as Done, Flag, Layer, Level, Look, Stack, StackGraph, is_near};
-use crate::widgets::tile_picker::picked;
-use crate::widgets::toolbar::Bar;
-use crate::widgets::{legend_ui, missing_ui, waiting_ui};
-use crate::worker::{Asked, Slot};
+use crate::widgets::stack::{StackGraphResponse as Done, GraphAnnotation, StackLayer, GraphLevelLine, StackGraphInput, StackedValues, StackGraph, is_near};
+use crate::widgets::tile_picker::toggled_tiles;
+use crate::widgets::toolbar::ToolbarBuilder;
+use crate::widgets::{legend_ui, empty_state_ui, waiting_ui};
+use crate::worker::{QueryState, BackgroundQuery};
 use egui::{Color32, Ui, Visuals};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tilescope_analysis::exchange_code::{self, Measure};
-use tilescope_analysis::liveness::{Source, curve};
-use tilescope_analysis::memory::{Breakdown, CurveKey, curves};
-use tilescope_analysis::tiles::{Curves, Order, Unit};
+use tilescope_analysis::exchange_code::{self, ExchangeMeasure};
+use tilescope_analysis::liveness::{LivenessScope, curve};
+use tilescope_analysis::memory::{MemoryBreakdown, MemoryCurveKey, curves};
+use tilescope_analysis::tiles::{TileCurveStack, TileAxisOrder, TileCurveUnit};
 use tilescope_report::units::{Bytes, ProgramId, exact_bytes, grouped, percent};
 use tilescope_report::{Report, ReportError};
 
@@ -28,28 +28,28 @@ use tilescope_report::{Report, ReportError};
 const VIEWS: [&str; 3] = ["memory", "liveness", "exchange-code"];
 
 /// Whether a view has a graph that both reports fit into.
-pub(crate) fn has(view: &str) -> bool {
+pub(crate) fn has_overlay_graph(view: &str) -> bool {
     VIEWS.contains(&view)
 }
 
 /// What a curve shows, beside whose it is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Which {
-    Plain,
+enum OverlayCurveKind {
+    Total,
     AlwaysLive,
-    Live,
+    NotAlwaysLive,
 }
 
 /// What is drawn.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Key {
+struct OverlayGraphKey {
     view: &'static str,
     include_gaps: bool,
 }
 
 /// What one report adds to the graph.
-struct Part {
-    series: Vec<(&'static str, Which, Vec<u64>)>,
+struct OverlayReportCurves {
+    series: Vec<(&'static str, OverlayCurveKind, Vec<u64>)>,
     /// What a place has; 0 where that means nothing.
     capacity: u64,
     /// Place and height of the highest point, where that has a name.
@@ -59,10 +59,10 @@ struct Part {
 }
 
 /// The curves of both, ready to be drawn.
-struct Graph {
-    stack: Arc<Stack>,
+struct OverlayGraphData {
+    stack: Arc<StackedValues>,
     /// Of each layer.
-    kinds: Vec<(Which, Side)>,
+    kinds: Vec<(OverlayCurveKind, ComparisonSide)>,
     /// Of the source and of the target.
     capacities: [u64; 2],
     peaks: [Option<(usize, u64)>; 2],
@@ -70,38 +70,38 @@ struct Graph {
     programs: [Vec<ProgramId>; 2],
 }
 
-type Answer = Result<Arc<Graph>, String>;
+type OverlayGraphAnswer = Result<Arc<OverlayGraphData>, String>;
 
 /// Which part of which graph is on the screen.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Shown {
+pub(crate) struct OverlayGraphZoom {
     view: String,
     graph: StackGraph,
 }
 
 /// State of the graph.
 #[derive(Default)]
-pub(crate) struct Overlay {
-    graph: Slot<Key, Answer>,
-    shown: Shown,
+pub(crate) struct OverlayGraphPanel {
+    graph: BackgroundQuery<OverlayGraphKey, OverlayGraphAnswer>,
+    shown: OverlayGraphZoom,
 }
 
-impl Overlay {
+impl OverlayGraphPanel {
     /// Which part is on the screen; the whole graph stays whole in a window of another width.
-    pub(crate) fn shown(&self) -> Shown {
-        if self.shown.graph.is_whole() { Shown::default() } else { self.shown.clone() }
+    pub(crate) fn shown(&self) -> OverlayGraphZoom {
+        if self.shown.graph.is_whole() { OverlayGraphZoom::default() } else { self.shown.clone() }
     }
 
     /// Shows that part.
-    pub(crate) fn show(&mut self, shown: Shown) {
+    pub(crate) fn show(&mut self, shown: OverlayGraphZoom) {
         self.shown = shown;
     }
 
     /// Controls beside the name of the reports.
     pub(crate) fn controls_ui(
         &mut self,
-        bar: &mut Bar<'_>,
+        bar: &mut ToolbarBuilder<'_>,
         view: &str,
         context: &mut ViewContext<'_>,
     ) {
@@ -116,19 +116,19 @@ impl Overlay {
             "memory" => {
                 let mut memory = prefs.memory;
                 let hint = "Count what lies unused below the last used address of a tile.";
-                bar.tick("Include gaps", &mut memory.include_gaps, hint);
-                if bar.tick("Show max memory", &mut shown, line) {
+                bar.checkbox("Include gaps", &mut memory.include_gaps, hint);
+                if bar.checkbox("Show max memory", &mut shown, line) {
                     memory.max_memory = Some(shown);
                 }
                 if memory != prefs.memory {
-                    context.commands.push(Command::SetMemoryPrefs(memory));
+                    context.commands.push(AppCommand::SetMemoryPrefs(memory));
                 }
             }
             "liveness" => {
                 let mut liveness = prefs.liveness;
-                if bar.tick("Show max memory", &mut shown, line) {
+                if bar.checkbox("Show max memory", &mut shown, line) {
                     liveness.max_memory = Some(shown);
-                    context.commands.push(Command::SetLivenessPrefs(liveness));
+                    context.commands.push(AppCommand::SetLivenessPrefs(liveness));
                 }
             }
             _ => {}
@@ -141,27 +141,27 @@ impl Overlay {
         ui: &mut Ui,
         view: &'static str,
         context: &ViewContext<'_>,
-        (target, chosen): (&Opened, &Selection),
-    ) -> Option<(Side, Command)> {
+        (target, chosen): (&OpenReport, &Selection),
+    ) -> Option<(ComparisonSide, AppCommand)> {
         let (a, b) = (context.opened.report.clone(), target.report.clone());
         let question =
-            move |key: &Key| graph(*key, &a, &b).map(Arc::new).map_err(|error| error.to_string());
-        let key = Key { view, include_gaps: context.prefs.memory.include_gaps };
+            move |key: &OverlayGraphKey| graph(*key, &a, &b).map(Arc::new).map_err(|error| error.to_string());
+        let key = OverlayGraphKey { view, include_gaps: context.prefs.memory.include_gaps };
         let graph = match self.graph.ask(ui.ctx(), context.workers, &key, question) {
-            Asked::Fresh(Ok(graph)) if graph.stack.places() > 0 => graph.clone(),
-            Asked::Fresh(Ok(_)) => {
-                missing_ui(ui, "Nothing to draw", "Neither report has recorded this.");
+            QueryState::Fresh(Ok(graph)) if graph.stack.places() > 0 => graph.clone(),
+            QueryState::Fresh(Ok(_)) => {
+                empty_state_ui(ui, "Nothing to draw", "Neither report has recorded this.");
                 return None;
             }
-            Asked::Fresh(Err(problem)) => {
-                missing_ui(ui, "The graph cannot be read", problem);
+            QueryState::Fresh(Err(problem)) => {
+                empty_state_ui(ui, "The graph cannot be read", problem);
                 return None;
             }
-            Asked::Failed => {
-                missing_ui(ui, "The graph cannot be read", "Please report this.");
+            QueryState::Failed => {
+                empty_state_ui(ui, "The graph cannot be read", "Please report this.");
                 return None;
             }
-            Asked::Stale(_) | Asked::Waiting => {
+            QueryState::Stale(_) | QueryState::Waiting => {
                 if self.graph.is_slow() {
                     waiting_ui(ui, "Reading both reports…");
                 }
@@ -169,7 +169,7 @@ impl Overlay {
             }
         };
         if self.shown.view != view {
-            self.shown = Shown { view: view.to_owned(), ..Shown::default() };
+            self.shown = OverlayGraphZoom { view: view.to_owned(), ..OverlayGraphZoom::default() };
         }
         self.graph_ui(ui, context, &graph, chosen)
     }
@@ -178,16 +178,16 @@ impl Overlay {
         &mut self,
         ui: &mut Ui,
         context: &ViewContext<'_>,
-        graph: &Graph,
+        graph: &OverlayGraphData,
         in_target: &Selection,
-    ) -> Option<(Side, Command)> {
+    ) -> Option<(ComparisonSide, AppCommand)> {
         let steps = self.shown.view == "liveness";
         let visuals = ui.visuals();
-        let colour = |(which, side): &(Which, Side)| colour(*which, *side, visuals);
+        let colour = |(which, side): &(OverlayCurveKind, ComparisonSide)| colour(*which, *side, visuals);
         let colours: Vec<Color32> = graph.kinds.iter().map(colour).collect();
         let what = if steps { "Program step" } else { "Tile" };
         let label = |place: usize| format!("{what} {}", grouped(place as u64));
-        let flags: Vec<Flag> = flags(graph).collect();
+        let flags: Vec<GraphAnnotation> = flags(graph).collect();
         let shown = level_shown(&self.shown.view, context.prefs, graph);
         let levels = if shown { levels(graph, visuals) } else { Vec::new() };
         let chosen = if steps {
@@ -205,15 +205,15 @@ impl Overlay {
             places.dedup();
             places
         };
-        let look = Look {
+        let look = StackGraphInput {
             name: "Both reports",
             axis: if steps { "Program steps" } else { "Tiles (software order)" },
             label: &label,
-            unit: Unit::Bytes,
+            unit: TileCurveUnit::Bytes,
             colours: &colours,
             chosen: &chosen,
             spans: &[],
-            flags: &flags,
+            annotations: &flags,
             levels: &levels,
             matching: None,
         };
@@ -224,32 +224,32 @@ impl Overlay {
         }
         let (place, add) = clicked?;
         if steps {
-            let known = graph.programs.iter().zip([Side::Source, Side::Target]);
+            let known = graph.programs.iter().zip([ComparisonSide::Source, ComparisonSide::Target]);
             let mut found = known.filter_map(|(of, side)| Some((side, *of.get(place)?)));
-            return found.next().map(|(side, id)| (side, Command::SelectProgram(Some(id))));
+            return found.next().map(|(side, id)| (side, AppCommand::SelectProgram(Some(id))));
         }
         let tile = u32::try_from(place).ok()?;
         let here = tile < context.opened.target.tiles_per_replica();
         let (side, tiles) = match here {
-            true => (Side::Source, &context.selection.tiles),
-            false => (Side::Target, &in_target.tiles),
+            true => (ComparisonSide::Source, &context.selection.tiles),
+            false => (ComparisonSide::Target, &in_target.tiles),
         };
-        Some((side, Command::SelectTiles(picked(tiles, tile, add))))
+        Some((side, AppCommand::SelectTiles(toggled_tiles(tiles, tile, add))))
     }
 }
 
 /// The colour of a curve.
-fn colour(which: Which, side: Side, visuals: &Visuals) -> Color32 {
+fn colour(which: OverlayCurveKind, side: ComparisonSide, visuals: &Visuals) -> Color32 {
     let SideColours { source, target } = match which {
-        Which::Plain => colours::sides(visuals),
-        Which::AlwaysLive => colours::lower(visuals),
-        Which::Live => colours::upper(visuals),
+        OverlayCurveKind::Total => colours::side_colours(visuals),
+        OverlayCurveKind::AlwaysLive => colours::always_live_colours(visuals),
+        OverlayCurveKind::NotAlwaysLive => colours::not_always_live_colours(visuals),
     };
-    if side == Side::Target { target } else { source }
+    if side == ComparisonSide::Target { target } else { source }
 }
 
 /// Whether the lines of the memory there is are shown: as chosen, or where one of them is near.
-fn level_shown(view: &str, prefs: &Prefs, graph: &Graph) -> bool {
+fn level_shown(view: &str, prefs: &UserPreferences, graph: &OverlayGraphData) -> bool {
     let chosen = match view {
         "memory" => prefs.memory.max_memory,
         "liveness" => prefs.liveness.max_memory,
@@ -261,37 +261,37 @@ fn level_shown(view: &str, prefs: &Prefs, graph: &Graph) -> bool {
 }
 
 /// One line where both have the same memory, else one of each.
-fn levels(graph: &Graph, visuals: &Visuals) -> Vec<Level> {
+fn levels(graph: &OverlayGraphData, visuals: &Visuals) -> Vec<GraphLevelLine> {
     let [source, target] = graph.capacities;
     if source == target || source == 0 || target == 0 {
-        let (value, colour) = (source.max(target), Palette::of(visuals).max_memory);
-        let level = Level { value, name: "Max memory", colour };
+        let (value, colour) = (source.max(target), ThemePalette::for_visuals(visuals).max_memory);
+        let level = GraphLevelLine { value, name: "Max memory", colour };
         return Some(level).filter(|level| level.value > 0).into_iter().collect();
     }
-    let sides = colours::sides(visuals);
-    let level = |name, value, colour| Level { value, name, colour };
+    let sides = colours::side_colours(visuals);
+    let level = |name, value, colour| GraphLevelLine { value, name, colour };
     vec![
         level("Max memory (Source)", source, sides.source),
         level("Max memory (Target)", target, sides.target),
     ]
 }
 
-fn flags(graph: &Graph) -> impl Iterator<Item = Flag> {
+fn flags(graph: &OverlayGraphData) -> impl Iterator<Item = GraphAnnotation> {
     let sides = graph.peaks.iter().zip(["Source", "Target"]);
     sides.filter_map(|(peak, side)| {
         let (place, value) = (*peak)?;
         let words = format!("{side}: peak {} at step {}", Bytes(value), grouped(place as u64));
-        Some(Flag { place, value, words })
+        Some(GraphAnnotation { place, value, words })
     })
 }
 
-fn call_out_ui(ui: &mut Ui, graph: &Graph, colours: &[Color32], title: &str, place: usize) {
+fn call_out_ui(ui: &mut Ui, graph: &OverlayGraphData, colours: &[Color32], title: &str, place: usize) {
     ui.label(strong(title));
     for (layer, title) in graph.stack.titles().iter().enumerate() {
         let value = graph.stack.value(layer, place);
-        let capacity = graph.capacities[usize::from(graph.kinds[layer].1 == Side::Target)];
+        let capacity = graph.capacities[usize::from(graph.kinds[layer].1 == ComparisonSide::Target)];
         let share = match graph.kinds[layer].0 {
-            Which::AlwaysLive => String::new(),
+            OverlayCurveKind::AlwaysLive => String::new(),
             _ if capacity == 0 => String::new(),
             _ => {
                 let share = percent(value as f64 / capacity as f64);
@@ -304,18 +304,18 @@ fn call_out_ui(ui: &mut Ui, graph: &Graph, colours: &[Color32], title: &str, pla
     }
 }
 
-fn graph(key: Key, source: &Report, target: &Report) -> Result<Graph, ReportError> {
-    let [mut a, mut b] = [part(key, source)?, part(key, target)?];
+fn graph(key: OverlayGraphKey, source: &Report, target: &Report) -> Result<OverlayGraphData, ReportError> {
+    let [mut a, mut b] = [report_curves(key, source)?, report_curves(key, target)?];
     let (mut layers, mut kinds) = (Vec::new(), Vec::new());
-    for (part, side) in [(&mut a, Side::Source), (&mut b, Side::Target)] {
+    for (part, side) in [(&mut a, ComparisonSide::Source), (&mut b, ComparisonSide::Target)] {
         for (title, which, values) in part.series.drain(..) {
             let title = format!("{side:?}: {title}");
-            layers.push(Layer { title, values });
+            layers.push(StackLayer { title, values });
             kinds.push((which, side));
         }
     }
-    Ok(Graph {
-        stack: Arc::new(Stack::beside(layers)),
+    Ok(OverlayGraphData {
+        stack: Arc::new(StackedValues::overlaid(layers)),
         kinds,
         capacities: [a.capacity, b.capacity],
         peaks: [a.peak, b.peak],
@@ -324,39 +324,39 @@ fn graph(key: Key, source: &Report, target: &Report) -> Result<Graph, ReportErro
 }
 
 /// What a report adds to the graph of a view.
-fn part(key: Key, report: &Report) -> Result<Part, ReportError> {
-    let mut part = Part { series: Vec::new(), capacity: 0, peak: None, programs: Vec::new() };
+fn report_curves(key: OverlayGraphKey, report: &Report) -> Result<OverlayReportCurves, ReportError> {
+    let mut part = OverlayReportCurves { series: Vec::new(), capacity: 0, peak: None, programs: Vec::new() };
     match key.view {
         "liveness" => {
-            let Some(curve) = curve(report, Source::Whole)? else { return Ok(part) };
+            let Some(curve) = curve(report, LivenessScope::Whole)? else { return Ok(part) };
             let all: Vec<u64> = curve.others.iter().map(|bytes| curve.always + bytes).collect();
             part.peak = curve.peak().map(|step| (step, curve.total(step)));
             part.capacity = curve.capacity;
             let always = vec![curve.always; all.len()];
-            part.series.push(("Not always live", Which::Live, all));
-            part.series.push(("Always live", Which::AlwaysLive, always));
+            part.series.push(("Not always live", OverlayCurveKind::NotAlwaysLive, all));
+            part.series.push(("Always live", OverlayCurveKind::AlwaysLive, always));
             part.programs = curve.programs;
         }
         "exchange-code" => {
-            let curves = exchange_code::curves(report, Measure::Code, Order::default(), false)?;
-            part.series.push(("Exchange code", Which::Plain, totals(&curves)));
+            let curves = exchange_code::curves(report, ExchangeMeasure::Code, TileAxisOrder::default(), false)?;
+            part.series.push(("Exchange code", OverlayCurveKind::Total, totals(&curves)));
         }
         _ => {
-            let Key { include_gaps, .. } = key;
-            let key = CurveKey { breakdown: Breakdown::None, include_gaps, ..CurveKey::default() };
+            let OverlayGraphKey { include_gaps, .. } = key;
+            let key = MemoryCurveKey { breakdown: MemoryBreakdown::None, include_gaps, ..MemoryCurveKey::default() };
             let curves = curves(report, &key)?;
             part.capacity = curves.capacity;
             let title = match include_gaps {
                 true => "Tile memory (including gaps)",
                 false => "Tile memory (without gaps)",
             };
-            part.series.push((title, Which::Plain, totals(&curves)));
+            part.series.push((title, OverlayCurveKind::Total, totals(&curves)));
         }
     }
     part.series.retain(|(_, _, values)| !values.is_empty());
     Ok(part)
 }
 
-fn totals(curves: &Curves) -> Vec<u64> {
+fn totals(curves: &TileCurveStack) -> Vec<u64> {
     (0..curves.places).map(|place| curves.total(place)).collect()
 }

@@ -1,10 +1,10 @@
 //! Two traces that show the same cycles: zooming or panning one moves the other, the target shifted
 //! against the source by an offset.
 
-use super::grip::Grip;
-use crate::views::{Timeline, View};
-use crate::widgets::axis::Axis;
-use crate::widgets::toolbar::Bar;
+use super::grip::OffsetHandle;
+use crate::views::{VisibleTimeline, ReportView};
+use crate::widgets::axis::PanZoomAxis;
+use crate::widgets::toolbar::ToolbarBuilder;
 use egui::{DragValue, Rect, RichText, Ui};
 use tilescope_report::units::CycleRange;
 
@@ -15,17 +15,17 @@ pub(crate) struct TimeLink {
     /// of the target.
     offset: i64,
     /// What both showed after the last frame.
-    last: Option<(Timeline, Timeline)>,
+    last: Option<(VisibleTimeline, VisibleTimeline)>,
     shifted: bool,
     /// Whether the source shows what it is to show from the first frame on.
-    placed: bool,
-    grip: Grip,
+    initialised: bool,
+    offset_handle: OffsetHandle,
 }
 
 impl TimeLink {
     /// A link with an offset, of a source that shows what it is to show.
-    pub(crate) fn placed(offset: i64) -> Self {
-        Self { offset, placed: true, ..Self::default() }
+    pub(crate) fn with_offset(offset: i64) -> Self {
+        Self { offset, initialised: true, ..Self::default() }
     }
 
     /// Cycles that the target is ahead.
@@ -39,21 +39,21 @@ impl TimeLink {
     }
 
     /// Shows the grip on the lanes of the target, which lie in `pane`.
-    pub(crate) fn grip_ui(&mut self, ui: &Ui, pane: Rect, target: Timeline) {
-        if let Some(offset) = self.grip.ui(ui, pane, target, self.offset) {
+    pub(crate) fn grip_ui(&mut self, ui: &Ui, pane: Rect, target: VisibleTimeline) {
+        if let Some(offset) = self.offset_handle.ui(ui, pane, target, self.offset) {
             self.set(offset);
         }
     }
 
     /// Whether the arrow keys move the grip.
     pub(crate) fn has_focus(&self) -> bool {
-        self.grip.has_focus()
+        self.offset_handle.has_focus()
     }
 
     /// What both showed after the last frame.
     pub(crate) fn windows(&self) -> Option<(CycleRange, CycleRange)> {
         let (source, target) = self.last?;
-        let window = |of: Timeline| of.axis.window(of.width);
+        let window = |of: VisibleTimeline| of.axis.window(of.width);
         Some((window(source), window(target)))
     }
 
@@ -63,7 +63,7 @@ impl TimeLink {
     }
 
     /// The offset, to be dragged or typed; `selected` are the starts of the steps that are chosen.
-    pub(crate) fn controls_ui(&mut self, bar: &mut Bar<'_>, selected: Option<(u64, u64)>) {
+    pub(crate) fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, selected: Option<(u64, u64)>) {
         let scale = self.last.as_ref().map_or(1.0, |(source, _)| source.axis.scale());
         let mut offset = self.offset;
         bar.add("Offset", |ui| {
@@ -86,10 +86,10 @@ impl TimeLink {
     }
 
     /// Lets the side follow that the user did not move.
-    pub(crate) fn follow(&mut self, source: &mut dyn View, target: &mut dyn View) {
+    pub(crate) fn synchronise(&mut self, source: &mut dyn ReportView, target: &mut dyn ReportView) {
         let (Some(a), Some(b)) = (source.timeline(), target.timeline()) else { return };
         let reach =
-            (a.run.union(moved(b.run, -self.offset)), b.run.union(moved(a.run, self.offset)));
+            (a.run.union(shifted_range(b.run, -self.offset)), b.run.union(shifted_range(a.run, self.offset)));
         match self.last {
             Some((_, last)) if b.axis != last.axis && !self.shifted => {
                 source.show_timeline(b.axis.shifted(-self.offset), reach.0);
@@ -97,13 +97,13 @@ impl TimeLink {
             Some((last, _)) if a.axis == last.axis && !self.shifted => {}
             // What the user moved leads.
             Some(_) => target.show_timeline(a.axis.shifted(self.offset), reach.1),
-            None if self.placed => {
+            None if self.initialised => {
                 source.show_timeline(a.axis, reach.0);
                 target.show_timeline(a.axis.shifted(self.offset), reach.1);
             }
             // At first, all of both is shown.
             None => {
-                let axis = Axis::fitting(reach.0, a.width);
+                let axis = PanZoomAxis::fitting(reach.0, a.width);
                 source.show_timeline(axis, reach.0);
                 target.show_timeline(axis.shifted(self.offset), reach.1);
             }
@@ -114,7 +114,7 @@ impl TimeLink {
 }
 
 /// A range moved by an offset, without what would lie before the first cycle.
-fn moved(range: CycleRange, offset: i64) -> CycleRange {
+fn shifted_range(range: CycleRange, offset: i64) -> CycleRange {
     let at = |cycle: u64| cycle.saturating_add_signed(offset);
     CycleRange::new(at(range.start), at(range.end))
 }

@@ -1,81 +1,81 @@
 //! Undo and redo of what is looked at.
 
-use super::place::Place;
+use super::place::NavigationState;
 
 /// Most places that are remembered.
-const MOST: usize = 200;
+const MAX_ENTRIES: usize = 200;
 /// Seconds for which a place must be looked at to be remembered: a drag is one step.
-const REST: f64 = 0.4;
+const DWELL_SECONDS: f64 = 0.4;
 
 /// Places that were looked at.
 #[derive(Debug, Default)]
-pub struct History {
-    past: Vec<Place>,
-    now: Option<Place>,
-    future: Vec<Place>,
+pub struct NavigationHistory {
+    past: Vec<NavigationState>,
+    current: Option<NavigationState>,
+    future: Vec<NavigationState>,
     /// A place that is new, and since when.
-    fresh: Option<(Place, f64)>,
+    candidate: Option<(NavigationState, f64)>,
     /// Until when changes belong to the place that was gone back to: views settle after it.
     settling: Option<f64>,
 }
 
-impl History {
+impl NavigationHistory {
     /// Takes notice of the place that is shown at a time in seconds; whether it has to be asked
     /// again soon.
-    pub(crate) fn notice(&mut self, place: Place, time: f64) -> bool {
-        if self.settling.is_some_and(|until| time < until) || self.now.is_none() {
-            self.now = Some(place);
-            self.fresh = None;
+    pub(crate) fn record(&mut self, place: NavigationState, time: f64) -> bool {
+        if self.settling.is_some_and(|until| time < until) || self.current.is_none() {
+            self.current = Some(place);
+            self.candidate = None;
             return self.settling.is_some();
         }
         self.settling = None;
-        if self.now.as_ref() == Some(&place) {
-            self.fresh = None;
+        if self.current.as_ref() == Some(&place) {
+            self.candidate = None;
             return false;
         }
-        match &self.fresh {
+        match &self.candidate {
             Some((known, since)) if *known == place => {
-                if time - since >= REST {
-                    self.arrive(place);
+                if time - since >= DWELL_SECONDS {
+                    self.push(place);
                     return false;
                 }
             }
-            _ => self.fresh = Some((place, time)),
+            _ => self.candidate = Some((place, time)),
         }
         true
     }
 
-    fn arrive(&mut self, place: Place) {
-        self.fresh = None;
+    fn push(&mut self, place: NavigationState) {
+        self.candidate = None;
         self.future.clear();
-        self.past.extend(self.now.replace(place));
-        let surplus = self.past.len().saturating_sub(MOST);
+        self.past.extend(self.current.replace(place));
+        let surplus = self.past.len().saturating_sub(MAX_ENTRIES);
         self.past.drain(..surplus);
     }
 
     /// The place before this one, if there is one.
-    pub(crate) fn undo(&mut self, time: f64) -> Option<Place> {
+    pub(crate) fn undo(&mut self, time: f64) -> Option<NavigationState> {
         // What was not looked at for long is a place to come back to all the same.
-        if let Some((place, _)) = self.fresh.take() {
-            self.arrive(place);
+        if let Some((place, _)) = self.candidate.take() {
+            self.push(place);
         }
         let place = self.past.pop()?;
-        self.future.extend(self.now.replace(place.clone()));
-        self.settling = Some(time + REST);
+        self.future.extend(self.current.replace(place.clone()));
+        self.settling = Some(time + DWELL_SECONDS);
         Some(place)
     }
 
     /// The place that undo came from, if it did.
-    pub(crate) fn redo(&mut self, time: f64) -> Option<Place> {
+    pub(crate) fn redo(&mut self, time: f64) -> Option<NavigationState> {
         let place = self.future.pop()?;
-        self.past.extend(self.now.replace(place.clone()));
-        self.settling = Some(time + REST);
+        self.past.extend(self.current.replace(place.clone()));
+        self.settling = Some(time + DWELL_SECONDS);
         Some(place)
     }
 
     /// Whether there is a place to go back to.
     pub(crate) fn can_undo(&self) -> bool {
-        !self.past.is_empty() || self.fresh.is_some()
+        !self.past.is_empty() || self.candidate.is_some()
     }
 
     /// Whether there is a place to go forward to.
@@ -89,14 +89,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn place(name: u8) -> Place {
-        Place { view: name.to_string(), ..Place::default() }
+    fn place(name: u8) -> NavigationState {
+        NavigationState { view: name.to_string(), ..NavigationState::default() }
     }
 
-    fn visit(history: &mut History, name: u8, time: &mut f64) {
+    fn visit(history: &mut NavigationHistory, name: u8, time: &mut f64) {
         for _ in 0..2 {
             *time += 1.0;
-            history.notice(place(name), *time);
+            history.record(place(name), *time);
         }
     }
 
@@ -106,29 +106,29 @@ mod tests {
             names in proptest::collection::vec(any::<u8>(), 1..30),
             back in 0usize..30,
         ) {
-            let (mut history, mut time) = (History::default(), 0.0);
+            let (mut history, mut time) = (NavigationHistory::default(), 0.0);
             names.iter().for_each(|name| visit(&mut history, *name, &mut time));
-            let end = history.now.clone();
+            let end = history.current.clone();
             let undone = (0..back).take_while(|_| history.undo(time).is_some()).count();
             for _ in 0..undone {
                 prop_assert!(history.redo(time).is_some());
             }
-            prop_assert_eq!(&history.now, &end);
+            prop_assert_eq!(&history.current, &end);
             prop_assert!(!history.can_redo());
         }
     }
 
     #[test]
     fn a_drag_is_one_step_and_settling_is_none() {
-        let (mut history, mut time) = (History::default(), 0.0);
+        let (mut history, mut time) = (NavigationHistory::default(), 0.0);
         visit(&mut history, 0, &mut time);
         for name in 1..50 {
             time += 0.01;
-            history.notice(place(name), time);
+            history.record(place(name), time);
         }
         visit(&mut history, 50, &mut time);
         assert_eq!(history.undo(time), Some(place(0)));
-        history.notice(place(77), time + 0.1);
+        history.record(place(77), time + 0.1);
         assert!(history.can_redo(), "views settle after going back");
         assert_eq!(history.redo(time), Some(place(50)));
     }

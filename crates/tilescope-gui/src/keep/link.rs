@@ -4,9 +4,9 @@
 //! address are written as percent and two digits. A comparison has `compare` with the path of the
 //! target, `compare.…` for the layout, and `target.…` for what the right side shows.
 
-use super::place::{Beside, Place};
+use super::place::{TargetNavigationState, NavigationState};
 use crate::session::Selection;
-use crate::views::{State, VIEWS, kept, restored};
+use crate::views::{ViewState, VIEWS, to_view_state, from_view_state};
 use serde_json::Value;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -22,16 +22,16 @@ const TARGET_SELECTION: &str = "target.select.";
 
 /// A report and a place in it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Link {
+pub struct ReportLink {
     /// The report; empty means the one that is open.
     pub report: PathBuf,
     /// The place.
-    pub place: Place,
+    pub place: NavigationState,
 }
 
 /// Why a text is no link.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LinkError {
+pub enum ReportLinkError {
     /// It does not begin as links do.
     #[error("a link begins with tilescope:, and this does not: {0:?}")]
     Scheme(String),
@@ -50,30 +50,30 @@ fn known_views() -> String {
     VIEWS.iter().map(|view| view.name).collect::<Vec<_>>().join(", ")
 }
 
-impl Link {
+impl ReportLink {
     /// A link to a place in a report.
-    pub(crate) fn new(report: &Path, place: Place) -> Self {
+    pub(crate) fn new(report: &Path, place: NavigationState) -> Self {
         let report = std::path::absolute(report).unwrap_or_else(|_| report.to_owned());
         Self { report, place }
     }
 }
 
-impl fmt::Display for Link {
+impl fmt::Display for ReportLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Place { view, selection, state, prefs, beside } = &self.place;
+        let NavigationState { view, selection, state, prefs, target: beside } = &self.place;
         let path = self.report.to_string_lossy();
         write!(f, "{SCHEME}{}?view={}", encoded(&path), encoded(view))?;
-        let parts = [(SELECTION, &kept(selection)), ("", state), (PREFS, prefs)];
+        let parts = [(SELECTION, &to_view_state(selection)), ("", state), (PREFS, prefs)];
         write_fields(f, &parts)?;
         let Some(beside) = beside else { return Ok(()) };
-        let Beside { report, selection, state, layout } = beside.as_ref();
+        let TargetNavigationState { report, selection, state, layout } = beside.as_ref();
         write!(f, "&{COMPARE}={}", encoded(&report.to_string_lossy()))?;
-        let chosen = kept(selection);
+        let chosen = to_view_state(selection);
         write_fields(f, &[(LAYOUT, layout), (TARGET_SELECTION, &chosen), (TARGET, state)])
     }
 }
 
-fn write_fields(f: &mut fmt::Formatter<'_>, parts: &[(&str, &State)]) -> fmt::Result {
+fn write_fields(f: &mut fmt::Formatter<'_>, parts: &[(&str, &ViewState)]) -> fmt::Result {
     for (prefix, fields) in parts {
         for (name, value) in fields.iter() {
             write!(f, "&{prefix}{}={}", encoded(name), encoded(&written(value)))?;
@@ -82,18 +82,18 @@ fn write_fields(f: &mut fmt::Formatter<'_>, parts: &[(&str, &State)]) -> fmt::Re
     Ok(())
 }
 
-impl FromStr for Link {
-    type Err = LinkError;
+impl FromStr for ReportLink {
+    type Err = ReportLinkError;
 
-    fn from_str(text: &str) -> Result<Self, LinkError> {
+    fn from_str(text: &str) -> Result<Self, ReportLinkError> {
         let text = text.trim();
         let Some(rest) = text.strip_prefix(SCHEME) else {
-            return Err(LinkError::Scheme(text.chars().take(60).collect()));
+            return Err(ReportLinkError::Scheme(text.chars().take(60).collect()));
         };
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let mut place = Place::default();
-        let (mut selection, mut selection_beside) = (State::new(), State::new());
-        let mut beside = Beside::default();
+        let mut place = NavigationState::default();
+        let (mut selection, mut selection_beside) = (ViewState::new(), ViewState::new());
+        let mut beside = TargetNavigationState::default();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (name, value) = (decoded(name)?, decoded(value)?);
@@ -116,20 +116,20 @@ impl FromStr for Link {
             }
         }
         if !VIEWS.iter().any(|view| view.name == place.view) {
-            return Err(LinkError::View(place.view));
+            return Err(ReportLinkError::View(place.view));
         }
         place.selection = chosen(&selection)?;
         if !beside.report.as_os_str().is_empty() {
             beside.selection = chosen(&selection_beside)?;
-            place.beside = Some(Box::new(beside));
+            place.target = Some(Box::new(beside));
         }
         Ok(Self { report: PathBuf::from(decoded(path)?), place })
     }
 }
 
-fn chosen(fields: &State) -> Result<Selection, LinkError> {
-    let (chosen, strange) = restored::<Selection>(fields);
-    if strange.is_empty() { Ok(chosen) } else { Err(LinkError::Selection(strange.join(", "))) }
+fn chosen(fields: &ViewState) -> Result<Selection, ReportLinkError> {
+    let (chosen, strange) = from_view_state::<Selection>(fields);
+    if strange.is_empty() { Ok(chosen) } else { Err(ReportLinkError::Selection(strange.join(", "))) }
 }
 
 /// Text as itself where it could not be taken for something else, everything else as JSON.
@@ -156,8 +156,8 @@ fn encoded(text: &str) -> String {
     encoded
 }
 
-fn decoded(text: &str) -> Result<String, LinkError> {
-    let damaged = || LinkError::Damaged(text.chars().take(60).collect());
+fn decoded(text: &str) -> Result<String, ReportLinkError> {
+    let damaged = || ReportLinkError::Damaged(text.chars().take(60).collect());
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((byte, behind)) = rest.split_first() {
@@ -202,33 +202,33 @@ mod tests {
             state in proptest::collection::btree_map("[a-z_]{1,6}", value(), 0..4),
             compared in any::<bool>(),
         ) {
-            let step = step.map(|id| crate::command::ChosenStep {
+            let step = step.map(|id| crate::command::SelectedStep {
                 ipu: 3, sub_lane: 1, position: id, step: tilescope_report::units::StepId(id),
             });
             let selection = Selection { tiles, step, ..Selection::default() };
-            let mut state: State = state.into_iter().collect();
+            let mut state: ViewState = state.into_iter().collect();
             state.remove("view");
-            let beside = compared.then(|| Box::new(Beside {
+            let beside = compared.then(|| Box::new(TargetNavigationState {
                 report: PathBuf::from("/b c"),
                 selection: selection.clone(),
                 state: state.clone(),
                 layout: state.clone(),
             }));
             let prefs = state.clone();
-            let place = Place { view: "memory".to_owned(), selection, state, prefs, beside };
-            let link = Link { report: PathBuf::from(path), place };
+            let place = NavigationState { view: "memory".to_owned(), selection, state, prefs, target };
+            let link = ReportLink { report: PathBuf::from(path), place };
             prop_assert_eq!(link.to_string().parse(), Ok(link));
         }
 
         #[test]
         fn anything_is_a_link_or_an_error(text in "(tilescope:)?[ -~]{0,40}|\\PC{0,20}") {
-            let _ = text.parse::<Link>();
+            let _ = text.parse::<ReportLink>();
         }
     }
 
     #[test]
     fn damage_is_told() {
-        let error = |text: &str| text.parse::<Link>().unwrap_err().to_string();
+        let error = |text: &str| text.parse::<ReportLink>().unwrap_err().to_string();
         assert!(error("http://example.org").contains("tilescope:"));
         assert!(error("tilescope:/a?view=nowhere").contains("execution-trace"));
         assert!(error("tilescope:/a%2?view=memory").contains("damaged"));

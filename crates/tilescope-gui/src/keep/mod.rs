@@ -7,8 +7,8 @@ mod notes;
 mod place;
 mod watch;
 
-pub(crate) use history::History;
-pub use link::{Link, LinkError};
-pub(crate) use notes::{Bookmark, Notes, Tried};
-pub(crate) use place::{Beside, Place, carried};
-pub(crate) use watch::Watch;
+pub(crate) use history::NavigationHistory;
+pub use link::{ReportLink, ReportLinkError};
+pub(crate) use notes::{ReportBookmark, ReportNotes, SimulatedVariant};
+pub(crate) use place::{TargetNavigationState, NavigationState, carry_over_selection};
+pub(crate) use watch::ReportFileWatcher;

@@ -1,7 +1,7 @@
 //! What is kept about a report: bookmarks with notes, and what was tried with its spec. In a file
 //! beside the report; in the user's data directory where the report cannot be written to.
 
-use super::link::Link;
+use super::link::ReportLink;
 use crate::merge::merged_list;
 use crate::opening::data_directory;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ const FORMAT: u32 = 1;
 
 /// A place with a name and a note.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bookmark {
+pub struct ReportBookmark {
     /// Its name.
     pub name: String,
     /// What the user wrote about it.
@@ -28,7 +28,7 @@ pub struct Bookmark {
 
 /// A changed spec that was simulated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tried {
+pub struct SimulatedVariant {
     /// `variant 3`
     pub name: String,
     /// The whole spec.
@@ -38,32 +38,32 @@ pub struct Tried {
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Stored {
+struct ReportNotesFile {
     format: u32,
-    bookmarks: Vec<Bookmark>,
+    bookmarks: Vec<ReportBookmark>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    tried: Vec<Tried>,
+    tried: Vec<SimulatedVariant>,
 }
 
 /// What is kept about a report.
 #[derive(Debug, Default)]
-pub struct Notes {
+pub struct ReportNotes {
     /// Bookmarks, oldest first.
-    pub bookmarks: Vec<Bookmark>,
+    pub bookmarks: Vec<ReportBookmark>,
     /// Specs that were tried, oldest first.
-    pub tried: Vec<Tried>,
+    pub tried: Vec<SimulatedVariant>,
     /// Where they are kept, the best place first.
-    places: Vec<PathBuf>,
+    candidate_paths: Vec<PathBuf>,
     /// What was last read or written.
-    known: Stored,
+    last_synced: ReportNotesFile,
 }
 
-impl Notes {
+impl ReportNotes {
     /// What is kept about a report, and a message if that could not be understood.
     pub(crate) fn read(report: &Path) -> (Self, Option<String>) {
-        let mut notes = Self { places: places(report), ..Self::default() };
+        let mut notes = Self { candidate_paths: places(report), ..Self::default() };
         let mut message = None;
-        for place in notes.places.clone() {
+        for place in notes.candidate_paths.clone() {
             match read_file(&place) {
                 Ok(None) => {}
                 Ok(Some(stored)) => {
@@ -90,7 +90,7 @@ impl Notes {
     /// In words for people, if it can be kept nowhere; a message if a broken file was moved.
     pub(crate) fn save(&mut self) -> Result<Option<String>, String> {
         let mut problem = "there is no place for them".to_owned();
-        for place in self.places.clone() {
+        for place in self.candidate_paths.clone() {
             match self.save_in(&place) {
                 Ok(message) => return Ok(message),
                 Err(words) => problem = words,
@@ -112,9 +112,9 @@ impl Notes {
             Err(problem) => return Err(problem),
         };
         let mut stored =
-            Stored { format: FORMAT, bookmarks: self.bookmarks.clone(), tried: self.tried.clone() };
+            ReportNotesFile { format: FORMAT, bookmarks: self.bookmarks.clone(), tried: self.tried.clone() };
         if let Some(there) = there {
-            let known = &self.known;
+            let known = &self.last_synced;
             stored.bookmarks = merged_list(&known.bookmarks, &self.bookmarks, &there.bookmarks);
             stored.tried = merged_list(&known.tried, &self.tried, &there.tried);
         }
@@ -128,25 +128,25 @@ impl Notes {
         Ok(message)
     }
 
-    fn take(&mut self, stored: Stored) {
+    fn take(&mut self, stored: ReportNotesFile) {
         self.bookmarks.clone_from(&stored.bookmarks);
         self.tried.clone_from(&stored.tried);
-        self.known = stored;
+        self.last_synced = stored;
     }
 
     /// Keeps a place under a name.
-    pub(crate) fn add(&mut self, name: String, link: &Link) {
-        self.bookmarks.push(Bookmark { name, note: String::new(), link: link.to_string() });
+    pub(crate) fn add(&mut self, name: String, link: &ReportLink) {
+        self.bookmarks.push(ReportBookmark { name, note: String::new(), link: link.to_string() });
     }
 }
 
-fn read_file(path: &Path) -> Result<Option<Stored>, String> {
+fn read_file(path: &Path) -> Result<Option<ReportNotesFile>, String> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.to_string()),
     };
-    let stored: Stored = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    let stored: ReportNotesFile = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     if stored.format > FORMAT {
         return Err("a newer tilescope has written it".to_owned());
     }
@@ -179,16 +179,16 @@ fn number(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keep::Place;
+    use crate::keep::NavigationState;
 
-    fn link() -> Link {
-        Link::new(Path::new("/a"), Place { view: "memory".to_owned(), ..Place::default() })
+    fn link() -> ReportLink {
+        ReportLink::new(Path::new("/a"), NavigationState { view: "memory".to_owned(), ..NavigationState::default() })
     }
 
     /// Notes of a report in a directory; the second place is in it too.
-    fn notes(directory: &Path) -> (Notes, Option<String>) {
-        let (mut notes, message) = Notes::read(&directory.join(REPORT_FILE));
-        notes.places[1] = directory.join("data/own.json");
+    fn notes(directory: &Path) -> (ReportNotes, Option<String>) {
+        let (mut notes, message) = ReportNotes::read(&directory.join(REPORT_FILE));
+        notes.candidate_paths[1] = directory.join("data/own.json");
         (notes, message)
     }
 
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn what_was_tried_and_what_was_marked_do_not_undo_each_other() {
         let directory = tempfile::tempdir().unwrap();
-        let tried = |name: &str| Tried {
+        let tried = |name: &str| SimulatedVariant {
             name: name.to_owned(),
             spec: "[model]\n".to_owned(),
             report: directory.path().join(name),

@@ -1,42 +1,42 @@
 //! A place in a report: everything that tells one look at it from another.
 
-use crate::opening::Opened;
-use crate::prefs::Prefs;
+use crate::opening::OpenReport;
+use crate::prefs::UserPreferences;
 use crate::session::Selection;
-use crate::views::{State, kept, restored};
+use crate::views::{ViewState, to_view_state, from_view_state};
 use std::path::PathBuf;
 use tilescope_report::units::{OperationId, ProgramId, StepId, VariableId};
 use tilescope_report::{Report, ReportError};
 
 /// Which view is shown, what is selected, how the view shows it, and the view's settings.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Place {
+pub struct NavigationState {
     /// Name of the view.
     pub view: String,
     /// What is chosen.
     pub selection: Selection,
     /// The state of the view.
-    pub state: State,
+    pub state: ViewState,
     /// The settings that the view obeys.
-    pub prefs: State,
+    pub prefs: ViewState,
     /// The other side, where the report is compared.
-    pub beside: Option<Box<Beside>>,
+    pub target: Option<Box<TargetNavigationState>>,
 }
 
 /// The other side of a comparison.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Beside {
+pub struct TargetNavigationState {
     /// The report.
     pub report: PathBuf,
     /// What is chosen in it.
     pub selection: Selection,
     /// The state of its view.
-    pub state: State,
+    pub state: ViewState,
     /// How both sides are laid out.
-    pub layout: State,
+    pub layout: ViewState,
 }
 
-impl Place {
+impl NavigationState {
     /// Its name in lists, unless the user gives it one.
     pub(crate) fn title(&self) -> String {
         let info = crate::views::VIEWS.iter().find(|info| info.name == self.view);
@@ -45,33 +45,33 @@ impl Place {
 }
 
 /// The settings that a view obeys.
-pub(crate) fn view_prefs(view: &str, prefs: &Prefs) -> State {
+pub(crate) fn view_prefs(view: &str, prefs: &UserPreferences) -> ViewState {
     match view {
-        "execution-trace" => kept(&prefs.trace),
-        "memory" => kept(&prefs.memory),
-        "liveness" => kept(&prefs.liveness),
-        "operations" => kept(&prefs.operations),
-        "operations-graph" => kept(&prefs.operations_graph),
-        _ => State::new(),
+        "execution-trace" => to_view_state(&prefs.trace),
+        "memory" => to_view_state(&prefs.memory),
+        "liveness" => to_view_state(&prefs.liveness),
+        "operations" => to_view_state(&prefs.operations),
+        "operations-graph" => to_view_state(&prefs.operations_graph),
+        _ => ViewState::new(),
     }
 }
 
 /// Changes the settings that a view obeys; names of what it does not understand.
-pub(crate) fn set_view_prefs(view: &str, state: &State, prefs: &mut Prefs) -> Vec<String> {
+pub(crate) fn set_view_prefs(view: &str, state: &ViewState, prefs: &mut UserPreferences) -> Vec<String> {
     let strange;
     match view {
-        "execution-trace" => (prefs.trace, strange) = restored(state),
-        "memory" => (prefs.memory, strange) = restored(state),
-        "liveness" => (prefs.liveness, strange) = restored(state),
-        "operations" => (prefs.operations, strange) = restored(state),
-        "operations-graph" => (prefs.operations_graph, strange) = restored(state),
+        "execution-trace" => (prefs.trace, strange) = from_view_state(state),
+        "memory" => (prefs.memory, strange) = from_view_state(state),
+        "liveness" => (prefs.liveness, strange) = from_view_state(state),
+        "operations" => (prefs.operations, strange) = from_view_state(state),
+        "operations-graph" => (prefs.operations_graph, strange) = from_view_state(state),
         _ => strange = state.keys().cloned().collect(),
     }
     strange
 }
 
 /// What of a selection exists in a report, and words about the rest.
-pub(crate) fn existing(selection: &Selection, opened: &Opened) -> (Selection, Vec<String>) {
+pub(crate) fn existing_selection(selection: &Selection, opened: &OpenReport) -> (Selection, Vec<String>) {
     let mut found = selection.clone();
     let mut gone = Vec::new();
     let (report, target) = (&opened.report, &opened.target);
@@ -103,8 +103,8 @@ pub(crate) fn existing(selection: &Selection, opened: &Opened) -> (Selection, Ve
 
 /// What is left of a selection when a report was read again, or another one was opened: numbers
 /// count as the same thing only where its name is the same.
-pub(crate) fn carried(selection: &Selection, old: &Report, new: &Opened) -> Selection {
-    let (mut kept, _) = existing(selection, new);
+pub(crate) fn carry_over_selection(selection: &Selection, old: &Report, new: &OpenReport) -> Selection {
+    let (mut kept, _) = existing_selection(selection, new);
     let report = &new.report;
     kept.step = kept.step.filter(|chosen| {
         let name = |report: &Report| {

@@ -1,6 +1,6 @@
 //! Notices that the file of a report has changed, without waiting for a slow disk.
 
-use crate::worker::{Asked, Slot, Workers};
+use crate::worker::{QueryState, BackgroundQuery, BackgroundWorkers};
 use egui::Context;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -9,29 +9,29 @@ use std::time::{Duration, Instant, SystemTime};
 const PERIOD: Duration = Duration::from_secs(2);
 
 /// When a file was written, and its size.
-type Stamp = Option<(SystemTime, u64)>;
+type FileStamp = Option<(SystemTime, u64)>;
 
 /// Looks at a file now and then.
-pub(crate) struct Watch {
+pub(crate) struct ReportFileWatcher {
     path: PathBuf,
     since: Instant,
-    stamp: Slot<u64, Stamp>,
+    stamp: BackgroundQuery<u64, FileStamp>,
     /// Looking is no work that anyone waits for.
-    workers: Workers,
+    workers: BackgroundWorkers,
     /// The file as it was opened.
-    opened: Option<Stamp>,
+    opened: Option<FileStamp>,
     /// The file as it was last seen, if it has changed since it was opened.
-    changed: Option<(u64, Stamp)>,
+    changed: Option<(u64, FileStamp)>,
 }
 
-impl Watch {
+impl ReportFileWatcher {
     /// Watches a file from now on.
     pub(crate) fn new(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
             since: Instant::now(),
-            stamp: Slot::default(),
-            workers: Workers::default(),
+            stamp: BackgroundQuery::default(),
+            workers: BackgroundWorkers::default(),
             opened: None,
             changed: None,
         }
@@ -43,12 +43,12 @@ impl Watch {
         let path = self.path.clone();
         let asked = self.stamp.ask(context, &self.workers, &turn, move |_| stamp(&path));
         context.request_repaint_after(PERIOD);
-        let Asked::Fresh(stamp) = asked else { return false };
+        let QueryState::Fresh(stamp) = asked else { return false };
         let stamp = *stamp;
         self.judge(turn, stamp)
     }
 
-    fn judge(&mut self, turn: u64, stamp: Stamp) -> bool {
+    fn judge(&mut self, turn: u64, stamp: FileStamp) -> bool {
         let Some(opened) = self.opened else {
             self.opened = Some(stamp);
             return false;
@@ -75,7 +75,7 @@ impl Watch {
     }
 }
 
-fn stamp(path: &Path) -> Stamp {
+fn stamp(path: &Path) -> FileStamp {
     let data = std::fs::metadata(path).ok()?;
     Some((data.modified().ok()?, data.len()))
 }
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_change_is_told_once_when_the_file_rests() {
-        let mut watch = Watch::new(Path::new("a"));
+        let mut watch = ReportFileWatcher::new(Path::new("a"));
         let at =
             |seconds, size| Some((SystemTime::UNIX_EPOCH + Duration::from_secs(seconds), size));
         let seen = [

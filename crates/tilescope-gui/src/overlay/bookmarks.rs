@@ -1,20 +1,20 @@
 //! What is kept of a report: go there, rename, write a note, forget.
 
 use super::{heading_ui, scroll_height};
-use crate::command::Command;
+use crate::command::AppCommand;
 use crate::icons::Icon;
-use crate::session::Session;
-use crate::theme::Palette;
+use crate::session::AppSession;
+use crate::theme::ThemePalette;
 use crate::widgets::icon_button_ui;
 use egui::{Align, Layout, RichText, ScrollArea, TextEdit, Ui};
 
 /// All of it.
-pub(crate) fn bookmarks_ui(ui: &mut Ui, session: &Session, commands: &mut Vec<Command>) {
+pub(crate) fn bookmarks_ui(ui: &mut Ui, session: &AppSession, commands: &mut Vec<AppCommand>) {
     heading_ui(ui, "Bookmarks");
     let Some(page) = &session.page else { return };
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     if ui.button("Bookmark what is shown").clicked() {
-        commands.push(Command::AddBookmark);
+        commands.push(AppCommand::AddBookmark);
     }
     let mut bookmarks = page.notes.bookmarks.clone();
     if bookmarks.is_empty() {
@@ -35,8 +35,8 @@ pub(crate) fn bookmarks_ui(ui: &mut Ui, session: &Session, commands: &mut Vec<Co
                         }
                         let go = ui.button("Go there");
                         if go.on_hover_text(&bookmark.link).clicked() {
-                            commands.push(Command::Overlay(None));
-                            commands.push(Command::GoTo(bookmark.link.clone()));
+                            commands.push(AppCommand::Overlay(None));
+                            commands.push(AppCommand::OpenLink(bookmark.link.clone()));
                         }
                         let name = TextEdit::singleline(&mut bookmark.name)
                             .desired_width(ui.available_width() - 18.0);
@@ -58,6 +58,6 @@ pub(crate) fn bookmarks_ui(ui: &mut Ui, session: &Session, commands: &mut Vec<Co
         bookmarks.remove(at);
     }
     if changed || gone.is_some() {
-        commands.push(Command::SetBookmarks(bookmarks));
+        commands.push(AppCommand::SetBookmarks(bookmarks));
     }
 }

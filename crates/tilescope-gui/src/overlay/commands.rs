@@ -1,10 +1,10 @@
 //! The command palette: type a few letters, press Enter.
 
-use super::{Overlay, scroll_height};
-use crate::action::{Action, actions};
-use crate::command::Command;
-use crate::session::Session;
-use crate::theme::Palette;
+use super::{OverlayState, scroll_height};
+use crate::action::{AppAction, actions};
+use crate::command::AppCommand;
+use crate::session::AppSession;
+use crate::theme::ThemePalette;
 use crate::widgets::{focus_ui, search_ui};
 use egui::accesskit::Role;
 use egui::{
@@ -15,9 +15,9 @@ use egui::{
 /// All of it.
 pub(crate) fn commands_ui(
     ui: &mut Ui,
-    overlay: &mut Overlay,
-    session: &Session,
-    commands: &mut Vec<Command>,
+    overlay: &mut OverlayState,
+    session: &AppSession,
+    commands: &mut Vec<AppCommand>,
 ) {
     // Before the text box takes them.
     let (up, down, enter) = ui.input_mut(|input| {
@@ -29,18 +29,18 @@ pub(crate) fn commands_ui(
     search_ui(ui, &mut overlay.typed, "What do you want to do?", width).request_focus();
     let found = matches(&overlay.typed, session);
     if overlay.typed != before {
-        overlay.at = 0;
+        overlay.selected_entry = 0;
     }
     let last = found.len().saturating_sub(1);
-    overlay.at = (overlay.at + usize::from(down)).saturating_sub(usize::from(up)).min(last);
+    overlay.selected_entry = (overlay.selected_entry + usize::from(down)).saturating_sub(usize::from(up)).min(last);
     ui.add_space(6.0);
-    let mut picked = enter.then(|| found.get(overlay.at)).flatten();
+    let mut picked = enter.then(|| found.get(overlay.selected_entry)).flatten();
     let height = scroll_height(ui).min(420.0);
     ScrollArea::vertical().max_height(height).auto_shrink(false).show(ui, |ui| {
         ui.spacing_mut().item_spacing.y = 1.0;
         for (at, entry) in found.iter().enumerate() {
-            let response = entry_ui(ui, entry, session, at == overlay.at);
-            if at == overlay.at && (up || down) {
+            let response = entry_ui(ui, entry, session, at == overlay.selected_entry);
+            if at == overlay.selected_entry && (up || down) {
                 response.scroll_to_me(None);
             }
             if response.on_hover_text(entry.0.help).clicked() {
@@ -52,18 +52,18 @@ pub(crate) fn commands_ui(
         }
     });
     if let Some((_, Some(command))) = picked {
-        commands.push(Command::Overlay(None));
+        commands.push(AppCommand::Overlay(None));
         commands.push(command.clone());
     }
 }
 
 /// An action, and what it would do now.
-type Entry = (&'static Action, Option<Command>);
+type CommandPaletteEntry = (&'static AppAction, Option<AppCommand>);
 
 /// Actions whose title holds the letters in order; possible ones first, then the best matches.
-fn matches(typed: &str, session: &Session) -> Vec<Entry> {
+fn matches(typed: &str, session: &AppSession) -> Vec<CommandPaletteEntry> {
     let scored = actions().iter().filter_map(|action| Some((score(typed, action.title)?, action)));
-    let mut found: Vec<(u32, Entry)> = scored
+    let mut found: Vec<(u32, CommandPaletteEntry)> = scored
         .filter(|(_, action)| action.name != "commands")
         .map(|(score, action)| (score, (action, action.command(session))))
         .collect();
@@ -93,12 +93,12 @@ fn score(typed: &str, title: &str) -> Option<u32> {
     ends.into_iter().map(|(_, cost)| cost).min()
 }
 
-fn entry_ui(ui: &mut Ui, (action, command): &Entry, session: &Session, chosen: bool) -> Response {
-    let palette = Palette::of(ui.visuals());
+fn entry_ui(ui: &mut Ui, (action, command): &CommandPaletteEntry, session: &AppSession, chosen: bool) -> Response {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let enabled = command.is_some();
     let sense = if enabled { Sense::click() } else { Sense::hover() };
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 28.0), sense);
-    let words = action.words(&session.prefs);
+    let words = action.menu_text(&session.prefs);
     response.widget_info(|| WidgetInfo::selected(Role::MenuItem, enabled, chosen, words.as_str()));
     let ground =
         if chosen { Some(palette.chosen) } else { response.hovered().then_some(palette.hover) };
@@ -110,7 +110,7 @@ fn entry_ui(ui: &mut Ui, (action, command): &Entry, session: &Session, chosen: b
     let font = TextStyle::Body.resolve(ui.style());
     let left = rect.left_center() + vec2(8.0, 0.0);
     ui.painter().text(left, Align2::LEFT_CENTER, words, font, colour);
-    let keys = action.keys_text(&session.prefs);
+    let keys = action.shortcut_text(&session.prefs);
     let right = rect.right_center() - vec2(10.0, 0.0);
     let small = FontId::proportional(11.5);
     ui.painter().text(right, Align2::RIGHT_CENTER, keys, small, palette.weak_text);
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn every_action_is_found_by_its_title() {
-        let session = Session::detached();
+        let session = AppSession::detached();
         for action in actions().iter().filter(|action| action.name != "commands") {
             let found = matches(action.title, &session);
             assert!(found.iter().any(|(other, _)| other.name == action.name), "{}", action.name);

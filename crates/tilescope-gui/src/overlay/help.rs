@@ -1,9 +1,9 @@
 //! Help without a network: a page for every view and for what all views share, searchable.
 
-use super::{Overlay, heading_ui, scroll_height};
+use super::{OverlayState, heading_ui, scroll_height};
 use crate::fonts::strong;
-use crate::session::Session;
-use crate::theme::Palette;
+use crate::session::AppSession;
+use crate::theme::ThemePalette;
 use crate::views::VIEWS;
 use crate::widgets::search_ui;
 use egui::{RichText, ScrollArea, Ui};
@@ -31,13 +31,13 @@ fn title(page: &str) -> &str {
 }
 
 /// All of it.
-pub(crate) fn help_ui(ui: &mut Ui, overlay: &mut Overlay, session: &Session) {
+pub(crate) fn help_ui(ui: &mut Ui, overlay: &mut OverlayState, session: &AppSession) {
     heading_ui(ui, "Help");
     let shown = session.page.as_ref().map(|page| page.view);
-    if !overlay.shown {
+    if !overlay.was_painted {
         let at = VIEWS.iter().position(|view| Some(view.name) == shown);
         // Without a report, the first question is how to open one.
-        overlay.at = at.unwrap_or(VIEWS.len());
+        overlay.selected_entry = at.unwrap_or(VIEWS.len());
     }
     let width = ui.available_width() - 18.0;
     search_ui(ui, &mut overlay.typed, "Search help", width);
@@ -46,12 +46,12 @@ pub(crate) fn help_ui(ui: &mut Ui, overlay: &mut Overlay, session: &Session) {
         pages().enumerate().filter(|(_, page)| page.to_lowercase().contains(&wanted)).collect();
     ui.horizontal_wrapped(|ui| {
         for (at, page) in &found {
-            if ui.selectable_label(*at == overlay.at, title(page)).clicked() {
-                overlay.at = *at;
+            if ui.selectable_label(*at == overlay.selected_entry, title(page)).clicked() {
+                overlay.selected_entry = *at;
             }
         }
     });
-    let page = found.iter().find(|(at, _)| *at == overlay.at).or(found.first());
+    let page = found.iter().find(|(at, _)| *at == overlay.selected_entry).or(found.first());
     let height = scroll_height(ui) - 70.0;
     ScrollArea::vertical().max_height(height).auto_shrink(false).show(ui, |ui| match page {
         Some((_, page)) => page_ui(ui, page),
@@ -77,7 +77,7 @@ fn page_ui(ui: &mut Ui, page: &str) {
 }
 
 fn table_ui(ui: &mut Ui, block: &str) {
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     egui::Grid::new(("help table", block.len())).num_columns(2).show(ui, |ui| {
         // The line below the head only says that it is one.
         for (at, line) in block.lines().enumerate().filter(|(at, _)| *at != 1) {

@@ -1,32 +1,32 @@
 //! The list of keys, made from the table of actions.
 
 use super::{heading_ui, scroll_height};
-use crate::action::{GESTURES, Group, actions};
+use crate::action::{GESTURES, ActionGroup, actions};
 use crate::fonts::strong;
-use crate::prefs::Prefs;
-use crate::theme::Palette;
+use crate::prefs::UserPreferences;
+use crate::theme::ThemePalette;
 use egui::{Grid, RichText, ScrollArea, Ui, vec2};
 
 /// All of it.
-pub(crate) fn keys_ui(ui: &mut Ui, prefs: &Prefs) {
+pub(crate) fn keys_ui(ui: &mut Ui, prefs: &UserPreferences) {
     heading_ui(ui, "Keys");
     let height = scroll_height(ui);
     ScrollArea::vertical().max_height(height).min_scrolled_height(height).show(ui, |ui| {
-        for group in Group::ALL {
+        for group in ActionGroup::ALL {
             group_ui(ui, group, prefs);
         }
         ui.add_space(10.0);
         let text = "Letters that zoom and pan go by their place on the keyboard, whatever the \
                     layout. Other keys can be chosen in the preferences.";
-        ui.label(RichText::new(text).color(Palette::of(ui.visuals()).weak_text).small());
+        ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text).small());
     });
 }
 
-fn group_ui(ui: &mut Ui, group: Group, prefs: &Prefs) {
-    let palette = Palette::of(ui.visuals());
+fn group_ui(ui: &mut Ui, group: ActionGroup, prefs: &UserPreferences) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let bound = actions().iter().filter(|action| action.group == group);
     let bound: Vec<_> = bound
-        .map(|action| (action.keys_text(prefs), action.title, action.help))
+        .map(|action| (action.shortcut_text(prefs), action.title, action.help))
         .filter(|(keys, ..)| !keys.is_empty())
         .collect();
     let gestures = GESTURES.iter().filter(|(of, _)| *of == group).flat_map(|(_, list)| *list);

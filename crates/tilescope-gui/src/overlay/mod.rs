@@ -7,9 +7,9 @@ mod keys;
 mod preferences;
 mod save;
 
-use super::command::Command;
+use super::command::AppCommand;
 use super::icons::Icon;
-use super::session::Session;
+use super::session::AppSession;
 use super::widgets::icon_button_ui;
 use egui::{Align, Context, Frame, Id, Layout, Margin, Modal, Ui};
 
@@ -17,13 +17,13 @@ use egui::{Align, Context, Frame, Id, Layout, Margin, Modal, Ui};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OverlayKind {
     /// The command palette.
-    Commands,
+    CommandPalette,
     /// Keys and gestures.
-    Keys,
+    Shortcuts,
     /// Bookmarks with their notes.
     Bookmarks,
     /// What to save where.
-    Save,
+    ExportDialog,
     /// Preferences.
     Preferences,
     /// Pages of help.
@@ -31,47 +31,47 @@ pub enum OverlayKind {
 }
 
 /// What lies over the view, with its state.
-pub struct Overlay {
+pub struct OverlayState {
     /// Which it is.
     pub kind: OverlayKind,
     /// What has been typed into it.
     typed: String,
     /// The entry that Enter means.
-    at: usize,
+    selected_entry: usize,
     /// Whether it has been painted before.
-    shown: bool,
+    was_painted: bool,
     /// The action whose new key is waited for.
-    pub capturing: Option<&'static str>,
+    pub capturing_shortcut_for: Option<&'static str>,
 }
 
-impl Overlay {
+impl OverlayState {
     /// A fresh one.
     pub(crate) fn new(kind: OverlayKind) -> Self {
-        Self { kind, typed: String::new(), at: 0, shown: false, capturing: None }
+        Self { kind, typed: String::new(), selected_entry: 0, was_painted: false, capturing_shortcut_for: None }
     }
 }
 
 /// Paints what lies over the view.
-pub(crate) fn overlay_ui(context: &Context, session: &mut Session, commands: &mut Vec<Command>) {
+pub(crate) fn overlay_ui(context: &Context, session: &mut AppSession, commands: &mut Vec<AppCommand>) {
     let Some(mut overlay) = session.overlay.take() else { return };
     let frame = Frame::window(&context.global_style()).inner_margin(Margin::same(20));
     let response = Modal::new(Id::unique("overlay")).frame(frame).show(context, |ui| {
-        let width = if overlay.kind == OverlayKind::Keys { 520.0 } else { 560.0_f32 };
+        let width = if overlay.kind == OverlayKind::Shortcuts { 520.0 } else { 560.0_f32 };
         ui.set_width(width.min(context.content_rect().width() - 60.0));
         match overlay.kind {
-            OverlayKind::Commands => commands::commands_ui(ui, &mut overlay, session, commands),
-            OverlayKind::Keys => keys::keys_ui(ui, &session.prefs),
+            OverlayKind::CommandPalette => commands::commands_ui(ui, &mut overlay, session, commands),
+            OverlayKind::Shortcuts => keys::keys_ui(ui, &session.prefs),
             OverlayKind::Bookmarks => bookmarks::bookmarks_ui(ui, session, commands),
             OverlayKind::Preferences => {
                 preferences::preferences_ui(ui, &mut overlay, session, commands);
             }
             OverlayKind::Help => help::help_ui(ui, &mut overlay, session),
-            OverlayKind::Save => save::save_ui(ui, &mut overlay, session, commands),
+            OverlayKind::ExportDialog => save::save_ui(ui, &mut overlay, session, commands),
         }
     });
-    overlay.shown = true;
+    overlay.was_painted = true;
     if response.should_close() {
-        commands.push(Command::Overlay(None));
+        commands.push(AppCommand::Overlay(None));
     }
     session.overlay = Some(overlay);
 }

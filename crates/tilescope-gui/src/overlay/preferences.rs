@@ -1,12 +1,12 @@
 //! Preferences: how numbers, colours and text look, what dragging does, and every key.
 
-use super::{Overlay, heading_ui, scroll_height};
-use crate::action::{Press, actions};
-use crate::command::Command;
+use super::{OverlayState, heading_ui, scroll_height};
+use crate::action::{KeyShortcut, actions};
+use crate::command::AppCommand;
 use crate::fonts::strong;
-use crate::prefs::{BareDrag, Look, PaletteChoice, ThemeChoice};
-use crate::session::Session;
-use crate::theme::Palette;
+use crate::prefs::{TraceDragMode, AppearancePrefs, PaletteChoice, ThemeChoice};
+use crate::session::AppSession;
+use crate::theme::ThemePalette;
 use crate::widgets::choice_ui;
 use egui::{Event, Grid, RichText, ScrollArea, Slider, Ui, vec2};
 use tilescope_report::units::ByteUnits;
@@ -14,9 +14,9 @@ use tilescope_report::units::ByteUnits;
 /// All of it.
 pub(crate) fn preferences_ui(
     ui: &mut Ui,
-    overlay: &mut Overlay,
-    session: &Session,
-    commands: &mut Vec<Command>,
+    overlay: &mut OverlayState,
+    session: &AppSession,
+    commands: &mut Vec<AppCommand>,
 ) {
     heading_ui(ui, "Preferences");
     let height = scroll_height(ui);
@@ -30,14 +30,14 @@ pub(crate) fn preferences_ui(
         let reset = ui.button("Reset all preferences");
         let hint = "Recent reports and bookmarks stay.";
         if reset.on_hover_text(hint).clicked() {
-            commands.push(Command::ResetPrefs);
+            commands.push(AppCommand::ResetPrefs);
         }
     });
 }
 
-fn look_ui(ui: &mut Ui, session: &Session, commands: &mut Vec<Command>) {
+fn look_ui(ui: &mut Ui, session: &AppSession, commands: &mut Vec<AppCommand>) {
     let old = session.prefs.look;
-    let mut look: Look = old;
+    let mut look: AppearancePrefs = old;
     let mut theme = session.prefs.theme;
     let row = |ui: &mut Ui, choice: &mut dyn FnMut(&mut Ui)| {
         ui.horizontal(|ui| choice(ui));
@@ -55,12 +55,12 @@ fn look_ui(ui: &mut Ui, session: &Session, commands: &mut Vec<Command>) {
         look.units = choice_ui(ui, "Bytes", &units, look.units).unwrap_or(look.units);
     });
     row(ui, &mut |ui| {
-        let drags = BareDrag::ALL.map(|drag| (drag, drag.title()));
+        let drags = TraceDragMode::ALL.map(|drag| (drag, drag.title()));
         let name = "Dragging the trace";
         look.drag = choice_ui(ui, name, &drags, look.drag).unwrap_or(look.drag);
     });
     row(ui, &mut |ui| {
-        ui.label(RichText::new("Text size").color(Palette::of(ui.visuals()).weak_text));
+        ui.label(RichText::new("Text size").color(ThemePalette::for_visuals(ui.visuals()).weak_text));
         let slider = Slider::new(&mut look.text_percent, 60..=250).suffix(" %").step_by(10.0);
         // Text that grows under the pointer would move the slider: it changes once let go.
         let response = ui.add(slider.update_while_editing(false));
@@ -69,46 +69,46 @@ fn look_ui(ui: &mut Ui, session: &Session, commands: &mut Vec<Command>) {
         }
     });
     if theme != session.prefs.theme {
-        commands.push(Command::SetTheme(theme));
+        commands.push(AppCommand::SetTheme(theme));
     }
     if look != old {
-        commands.push(Command::SetLook(look));
+        commands.push(AppCommand::SetAppearance(look));
     }
 }
 
-fn keys_ui(ui: &mut Ui, overlay: &mut Overlay, session: &Session, commands: &mut Vec<Command>) {
-    let palette = Palette::of(ui.visuals());
-    if let Some(name) = overlay.capturing
+fn keys_ui(ui: &mut Ui, overlay: &mut OverlayState, session: &AppSession, commands: &mut Vec<AppCommand>) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
+    if let Some(name) = overlay.capturing_shortcut_for
         && let Some(press) = captured(ui)
     {
-        overlay.capturing = None;
-        commands.push(Command::SetKeys(name, Some(vec![press.to_string()])));
+        overlay.capturing_shortcut_for = None;
+        commands.push(AppCommand::SetShortcuts(name, Some(vec![press.to_string()])));
     }
     let grid = Grid::new("keys").num_columns(3).spacing(vec2(14.0, 4.0));
     grid.show(ui, |ui| {
         for action in actions() {
             ui.label(action.title).on_hover_text(action.help);
-            let text = match action.keys_text(&session.prefs) {
-                _ if overlay.capturing == Some(action.name) => "press a key…".to_owned(),
+            let text = match action.shortcut_text(&session.prefs) {
+                _ if overlay.capturing_shortcut_for == Some(action.name) => "press a key…".to_owned(),
                 text if text.is_empty() => "none".to_owned(),
                 text => text,
             };
             let button = ui.button(text).on_hover_text("Click, then press the new key");
             let name = format!("Keys of {}", action.title);
             if button.accessible_name(&name).clicked() {
-                overlay.capturing = Some(action.name);
+                overlay.capturing_shortcut_for = Some(action.name);
             }
             ui.horizontal(|ui| {
                 if session.prefs.keys.contains_key(action.name)
                     && ui.small_button("Reset").clicked()
                 {
-                    commands.push(Command::SetKeys(action.name, None));
+                    commands.push(AppCommand::SetShortcuts(action.name, None));
                 }
-                let own = action.presses(&session.prefs);
+                let own = action.shortcuts(&session.prefs);
                 let same = actions().iter().filter(|other| {
                     other.name != action.name
-                        && action.meets(other)
-                        && other.presses(&session.prefs).iter().any(|press| own.contains(press))
+                        && action.conflicts_with(other)
+                        && other.shortcuts(&session.prefs).iter().any(|press| own.contains(press))
                 });
                 for other in same {
                     let text = format!("also {}", other.title);
@@ -121,10 +121,10 @@ fn keys_ui(ui: &mut Ui, overlay: &mut Overlay, session: &Session, commands: &mut
 }
 
 /// The first key pressed in this frame, taken away from everything else.
-fn captured(ui: &Ui) -> Option<Press> {
+fn captured(ui: &Ui) -> Option<KeyShortcut> {
     ui.input_mut(|input| {
-        let at = input.events.iter().position(|event| Press::of(event).is_some())?;
+        let at = input.events.iter().position(|event| KeyShortcut::from_event(event).is_some())?;
         let event: Event = input.events.remove(at);
-        Press::of(&event).map(|(letter, _)| letter)
+        KeyShortcut::from_event(&event).map(|(letter, _)| letter)
     })
 }

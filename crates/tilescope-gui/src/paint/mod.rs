@@ -11,22 +11,22 @@ mod svg;
 mod texture;
 mod triangle;
 
-pub(crate) use png_file::PngError;
+pub(crate) use png_file::PngEncodeError;
 use png_file::encode_png;
 
 use egui::epaint::{ClippedPrimitive, Primitive};
 use egui::{Color32, TextureId, TexturesDelta};
 use rayon::prelude::*;
 use std::collections::HashMap;
-use texture::Texture;
-use triangle::Band;
+use texture::CpuTexture;
+use triangle::PixelRowBand;
 
 /// Rows one thread paints at a time.
 const BAND_ROWS: usize = 64;
 
 /// An opaque picture, 8 bits per channel, row by row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Picture {
+pub struct RenderedImage {
     /// Pixels of a row.
     pub width: usize,
     /// Number of rows.
@@ -36,7 +36,7 @@ pub struct Picture {
 }
 
 #[cfg(test)]
-impl Picture {
+impl RenderedImage {
     /// The pixel in column `x` of row `y`.
     pub(crate) fn pixel(&self, x: usize, y: usize) -> [u8; 4] {
         self.pixels[y * self.width + x]
@@ -45,18 +45,18 @@ impl Picture {
 
 /// Keeps the textures of one egui context and draws its frames.
 #[derive(Default)]
-pub(crate) struct Painter {
-    textures: HashMap<TextureId, Texture>,
+pub(crate) struct SoftwareRenderer {
+    textures: HashMap<TextureId, CpuTexture>,
 }
 
-impl Painter {
+impl SoftwareRenderer {
     /// Takes over new and changed textures; to be called for every frame, in order.
     pub(crate) fn update(&mut self, delta: &mut TexturesDelta) {
         for (id, changes) in delta.set.drain() {
             for change in changes {
                 match change.pos {
                     None => {
-                        self.textures.insert(id, Texture::new(&change));
+                        self.textures.insert(id, CpuTexture::new(&change));
                     }
                     Some(at) => {
                         if let Some(texture) = self.textures.get_mut(&id) {
@@ -78,21 +78,21 @@ impl Painter {
         pixels_per_point: f32,
         ground: Color32,
         primitives: &[ClippedPrimitive],
-    ) -> Picture {
+    ) -> RenderedImage {
         let [width, height] = size;
         let [r, g, b, _] = ground.to_array();
         let mut pixels = vec![[r, g, b, 255]; width * height];
         let rows = BAND_ROWS * width.max(1);
         pixels.par_chunks_mut(rows).enumerate().for_each(|(index, chunk)| {
-            let mut band = Band::new(chunk, width, index * BAND_ROWS);
+            let mut band = PixelRowBand::new(chunk, width, index * BAND_ROWS);
             for primitive in primitives {
                 self.paint_primitive(&mut band, pixels_per_point, primitive);
             }
         });
-        Picture { width, height, pixels }
+        RenderedImage { width, height, pixels }
     }
 
-    fn paint_primitive(&self, band: &mut Band, pixels_per_point: f32, clipped: &ClippedPrimitive) {
+    fn paint_primitive(&self, band: &mut PixelRowBand, pixels_per_point: f32, clipped: &ClippedPrimitive) {
         // Callbacks draw with a graphics card; none of our views has one.
         let Primitive::Mesh(mesh) = &clipped.primitive else { return };
         let Some(texture) = self.textures.get(&mesh.texture_id) else { return };

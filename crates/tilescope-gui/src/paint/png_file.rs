@@ -1,18 +1,18 @@
 //! Pictures as PNG files.
 
-use super::Picture;
+use super::RenderedImage;
 
 /// Why a PNG could not be made.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot encode the picture: {0}")]
-pub struct PngError(#[from] png::EncodingError);
+pub struct PngEncodeError(#[from] png::EncodingError);
 
-impl Picture {
+impl RenderedImage {
     /// The bytes of a PNG file; same pixels, same bytes.
     ///
     /// # Errors
     /// A picture that cannot be encoded, say because it is empty.
-    pub fn png(&self) -> Result<Vec<u8>, PngError> {
+    pub fn png(&self) -> Result<Vec<u8>, PngEncodeError> {
         let bytes: Vec<u8> = self.pixels.iter().flat_map(|[r, g, b, _]| [*r, *g, *b]).collect();
         encode_png([self.width as u32, self.height as u32], png::ColorType::Rgb, &bytes)
     }
@@ -23,7 +23,7 @@ pub(super) fn encode_png(
     [width, height]: [u32; 2],
     colours: png::ColorType,
     bytes: &[u8],
-) -> Result<Vec<u8>, PngError> {
+) -> Result<Vec<u8>, PngEncodeError> {
     let mut file = Vec::new();
     let mut encoder = png::Encoder::new(&mut file, width, height);
     encoder.set_color(colours);

@@ -1,8 +1,8 @@
 //! A frame as SVG: made of what egui is asked to paint, before it becomes triangles. Shapes stay
 //! shapes, text stays text, and images are embedded as PNG.
 
-use super::texture::Texture;
-use super::{Painter, encode_png};
+use super::texture::CpuTexture;
+use super::{SoftwareRenderer, encode_png};
 use egui::emath::TSTransform;
 use egui::epaint::{
     CircleShape, ClippedShape, ColorMode, CubicBezierShape, EllipseShape, Mesh, PathShape,
@@ -14,7 +14,7 @@ use std::fmt::Write;
 /// Most triangles of a mesh without an image that become polygons.
 const MAX_TRIANGLES: usize = 20_000;
 
-impl Painter {
+impl SoftwareRenderer {
     /// One frame of so many pixels, on a ground of one colour; lengths are points.
     pub(crate) fn svg(
         &self,
@@ -23,7 +23,7 @@ impl Painter {
         ground: Color32,
         shapes: &[ClippedShape],
     ) -> String {
-        let mut svg = Svg { painter: self, body: String::new(), clips: Vec::new(), clip: None };
+        let mut svg = SvgWriter { painter: self, body: String::new(), clips: Vec::new(), clip: None };
         for clipped in shapes {
             svg.clipped(clipped);
         }
@@ -42,15 +42,15 @@ impl Painter {
 }
 
 /// A drawing under way. Writing into a text cannot fail, so results of `write!` are not looked at.
-struct Svg<'a> {
-    painter: &'a Painter,
+struct SvgWriter<'a> {
+    painter: &'a SoftwareRenderer,
     body: String,
     clips: Vec<Rect>,
     /// What the open group is clipped to.
     clip: Option<Rect>,
 }
 
-impl Svg<'_> {
+impl SvgWriter<'_> {
     fn clipped(&mut self, clipped: &ClippedShape) {
         if !clipped.clip_rect.is_positive() || matches!(clipped.shape, Shape::Noop) {
             return;
@@ -125,7 +125,7 @@ impl Svg<'_> {
     fn ellipse(&mut self, ellipse: &EllipseShape) {
         let (x, y) = (number(ellipse.center.x), number(ellipse.center.y));
         let (across, down) = (number(ellipse.radius.x), number(ellipse.radius.y));
-        let turn = turned(ellipse.angle, ellipse.center);
+        let turn = rotate_attribute(ellipse.angle, ellipse.center);
         let paint = fill(ellipse.fill) + &outline(&stroke_of(ellipse.stroke)) + &turn;
         let _ = writeln!(
             self.body,
@@ -169,7 +169,7 @@ impl Svg<'_> {
         let ground = if has_image { Color32::TRANSPARENT } else { shape.fill };
         let paint = fill(ground) + &outline(&stroke_of(shape.stroke));
         if edge.is_positive() && paint != " fill=\"none\"" {
-            let turn = turned(shape.angle, shape.rect.center());
+            let turn = rotate_attribute(shape.angle, shape.rect.center());
             let round = rounding(shape.corner_radius);
             let _ = writeln!(self.body, "<rect {}{round}{paint}{turn}/>", place(edge));
         }
@@ -181,7 +181,7 @@ impl Svg<'_> {
         let job = &shape.galley.job;
         let mut byte = 0;
         for placed in &shape.galley.rows {
-            let mut run: Option<Run> = None;
+            let mut run: Option<SvgTextRun> = None;
             for glyph in &placed.row.glyphs {
                 let section = job.sections.iter().find(|section| {
                     let range = section.byte_range.start.0..section.byte_range.end.0;
@@ -202,7 +202,7 @@ impl Svg<'_> {
                 let baseline = shape.pos.y + placed.pos.y + glyph.pos.y;
                 if run.as_ref().is_none_or(|run| run.style != style) {
                     self.run(run.take(), shape);
-                    run = Some(Run { style, left, right: left, baseline, text: String::new() });
+                    run = Some(SvgTextRun { style, left, right: left, baseline, text: String::new() });
                 }
                 if let Some(run) = &mut run {
                     run.text.push(glyph.chr);
@@ -214,7 +214,7 @@ impl Svg<'_> {
         }
     }
 
-    fn run(&mut self, run: Option<Run>, shape: &TextShape) {
+    fn run(&mut self, run: Option<SvgTextRun>, shape: &TextShape) {
         let Some(run) = run.filter(|run| !run.text.trim().is_empty()) else { return };
         let ((font, colour), text) = (run.style, escaped(run.text.trim_end()));
         let spaces = run.text.chars().count() - run.text.trim_end().chars().count();
@@ -232,7 +232,7 @@ impl Svg<'_> {
         } else {
             String::new()
         };
-        let paint = fill(colour) + &turned(shape.angle, shape.pos);
+        let paint = fill(colour) + &rotate_attribute(shape.angle, shape.pos);
         let size = number(font.size);
         let _ = writeln!(
             self.body,
@@ -282,7 +282,7 @@ impl Svg<'_> {
 }
 
 /// Neighbouring letters in one font and colour.
-struct Run {
+struct SvgTextRun {
     style: (egui::FontId, Color32),
     left: f32,
     right: f32,
@@ -304,7 +304,7 @@ fn quad(mesh: &Mesh) -> Option<(Rect, Rect, Color32)> {
 }
 
 /// The pixels of a part of a texture, straight alpha.
-fn cut(texture: &Texture, uv: Rect, tint: Color32) -> Option<([u32; 2], Vec<u8>)> {
+fn cut(texture: &CpuTexture, uv: Rect, tint: Color32) -> Option<([u32; 2], Vec<u8>)> {
     let [width, height] = texture.size();
     let column = |u: f32| ((u * width as f32).round() as usize).min(width);
     let row = |v: f32| ((v * height as f32).round() as usize).min(height);
@@ -371,7 +371,7 @@ fn rounding(radius: CornerRadius) -> String {
     }
 }
 
-fn turned(angle: f32, around: Pos2) -> String {
+fn rotate_attribute(angle: f32, around: Pos2) -> String {
     if angle == 0.0 {
         return String::new();
     }
@@ -461,7 +461,7 @@ mod tests {
                 Color32::from_rgb(1, 2, 3),
             );
         });
-        let mut painter = Painter::default();
+        let mut painter = SoftwareRenderer::default();
         painter.update(&mut output.textures_delta);
         let svg = painter.svg([200, 100], 1.0, Color32::WHITE, &output.shapes);
         assert!(svg.contains(">Reduce&lt;half&gt; &amp; more</text>"), "{svg}");

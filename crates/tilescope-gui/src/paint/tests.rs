@@ -4,16 +4,16 @@ use egui::{ColorImage, Pos2, Rect, TextureOptions, pos2};
 
 const GROUND: Color32 = Color32::BLACK;
 
-fn painter() -> Painter {
+fn painter() -> SoftwareRenderer {
     let image = ColorImage::filled([1, 1], Color32::WHITE);
     let mut delta = TexturesDelta::default();
     delta.push(TextureId::default(), ImageDelta::full(image, TextureOptions::LINEAR));
-    let mut painter = Painter::default();
+    let mut painter = SoftwareRenderer::default();
     painter.update(&mut delta);
     painter
 }
 
-fn drawn(size: [usize; 2], meshes: Vec<(Rect, Mesh)>) -> Picture {
+fn drawn(size: [usize; 2], meshes: Vec<(Rect, Mesh)>) -> RenderedImage {
     let primitives: Vec<_> = meshes
         .into_iter()
         .map(|(clip_rect, mesh)| ClippedPrimitive { clip_rect, primitive: Primitive::Mesh(mesh) })
@@ -95,7 +95,7 @@ fn nearest_textures_keep_their_pixels_when_enlarged() {
     let id = TextureId::Managed(7);
     let mut delta = TexturesDelta::default();
     delta.push(id, ImageDelta::full(image, TextureOptions::NEAREST));
-    let mut painter = Painter::default();
+    let mut painter = SoftwareRenderer::default();
     painter.update(&mut delta);
     let mut mesh = Mesh::with_texture(id);
     let uv = Rect::from_min_max(Pos2::ZERO, pos2(1.0, 1.0));

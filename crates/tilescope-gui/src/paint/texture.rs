@@ -4,7 +4,7 @@ use egui::epaint::{ImageData, ImageDelta};
 use egui::{Color32, TextureFilter, TextureOptions, TextureWrapMode};
 
 /// An image and how to read it between its pixels.
-pub(super) struct Texture {
+pub(super) struct CpuTexture {
     width: usize,
     height: usize,
     pixels: Vec<Color32>,
@@ -12,9 +12,9 @@ pub(super) struct Texture {
 }
 
 /// A colour in gamma space with premultiplied alpha, 0 to 255 per channel.
-pub(super) type Rgba = [f32; 4];
+pub(super) type GammaRgba = [f32; 4];
 
-impl Texture {
+impl CpuTexture {
     pub(super) fn new(delta: &ImageDelta) -> Self {
         let ImageData::Color(image) = &delta.image;
         let [width, height] = image.size;
@@ -44,7 +44,7 @@ impl Texture {
     }
 
     /// The colour at a place given in shares of the image's width and height.
-    pub(super) fn sample(&self, u: f32, v: f32) -> Rgba {
+    pub(super) fn sample(&self, u: f32, v: f32) -> GammaRgba {
         let (x, y) = (u * self.width as f32, v * self.height as f32);
         match self.options.magnification {
             TextureFilter::Nearest => self.texel(x.floor() as i64, y.floor() as i64),
@@ -52,7 +52,7 @@ impl Texture {
         }
     }
 
-    fn between(&self, x: f32, y: f32) -> Rgba {
+    fn between(&self, x: f32, y: f32) -> GammaRgba {
         let (left, top) = (x.floor(), y.floor());
         let (right_share, lower_share) = (x - left, y - top);
         let (left, top) = (left as i64, top as i64);
@@ -61,7 +61,7 @@ impl Texture {
         mix(upper, lower, lower_share)
     }
 
-    fn texel(&self, x: i64, y: i64) -> Rgba {
+    fn texel(&self, x: i64, y: i64) -> GammaRgba {
         let column = wrapped(x, self.width, self.options.wrap_mode);
         let row = wrapped(y, self.height, self.options.wrap_mode);
         match self.pixels.get(row * self.width + column) {
@@ -84,7 +84,7 @@ fn wrapped(at: i64, size: usize, mode: TextureWrapMode) -> usize {
     inside as usize
 }
 
-fn mix(a: Rgba, b: Rgba, share: f32) -> Rgba {
+fn mix(a: GammaRgba, b: GammaRgba, share: f32) -> GammaRgba {
     // Text is aligned to pixels: nearly every read falls on one texel exactly.
     if share == 0.0 {
         return a;

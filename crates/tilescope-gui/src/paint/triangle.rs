@@ -1,6 +1,6 @@
 //! Filling triangles.
 
-use super::texture::{Rgba, Texture};
+use super::texture::{GammaRgba, CpuTexture};
 use egui::Rect;
 use egui::epaint::Vertex;
 
@@ -10,17 +10,17 @@ const SUB_PIXELS: f32 = 256.0;
 const FAR: f32 = 65_536.0;
 
 /// Some consecutive rows of a picture, and the part of them that may be painted on.
-pub(super) struct Band<'a> {
+pub(super) struct PixelRowBand<'a> {
     pixels: &'a mut [[u8; 4]],
     width: i64,
     first_row: i64,
     rows: i64,
-    clip: Clip,
+    clip: PixelClip,
 }
 
 /// Half-open ranges of columns and rows of the picture.
 #[derive(Clone, Copy)]
-struct Clip {
+struct PixelClip {
     left: i64,
     right: i64,
     top: i64,
@@ -28,7 +28,7 @@ struct Clip {
 }
 
 /// A directed edge: positive on the inner side, zero on it.
-struct Edge {
+struct TriangleEdge {
     /// Change from one column to the next, in sub-pixels squared.
     per_column: i64,
     /// Change from one row to the next.
@@ -37,7 +37,7 @@ struct Edge {
     origin: i64,
 }
 
-impl Edge {
+impl TriangleEdge {
     fn between([ax, ay]: [i64; 2], [bx, by]: [i64; 2]) -> Self {
         let (dx, dy) = (bx - ax, by - ay);
         let scale = SUB_PIXELS as i64;
@@ -62,13 +62,13 @@ impl Edge {
 
 /// A quantity that changes linearly over the picture.
 #[derive(Clone, Copy)]
-struct Plane {
+struct AttributePlane {
     at_origin: f32,
     per_column: f32,
     per_row: f32,
 }
 
-impl Plane {
+impl AttributePlane {
     /// Through the values at three corners.
     fn through(corners: &[[f32; 2]; 3], doubled_area: f32, values: [f32; 3]) -> Self {
         let [[ax, ay], [bx, by], [cx, cy]] = *corners;
@@ -84,18 +84,18 @@ impl Plane {
     }
 }
 
-impl<'a> Band<'a> {
+impl<'a> PixelRowBand<'a> {
     pub(super) fn new(pixels: &'a mut [[u8; 4]], width: usize, first_row: usize) -> Self {
         let rows = pixels.len() / width.max(1);
         let (width, first_row, rows) = (width as i64, first_row as i64, rows as i64);
-        let clip = Clip { left: 0, right: width, top: first_row, bottom: first_row + rows };
+        let clip = PixelClip { left: 0, right: width, top: first_row, bottom: first_row + rows };
         Self { pixels, width, first_row, rows, clip }
     }
 
     /// Paints only inside `rect` (in pixels) from now on; whether anything is left of the band.
     pub(super) fn clip_to(&mut self, rect: Rect) -> bool {
         let (top, bottom) = (self.first_row, self.first_row + self.rows);
-        self.clip = Clip {
+        self.clip = PixelClip {
             left: (rect.left() as i64).clamp(0, self.width),
             right: (rect.right() as i64).clamp(0, self.width),
             top: (rect.top() as i64).clamp(top, bottom),
@@ -105,7 +105,7 @@ impl<'a> Band<'a> {
     }
 
     /// Paints one triangle.
-    pub(super) fn triangle(&mut self, vertices: [&Vertex; 3], scale: f32, texture: &Texture) {
+    pub(super) fn triangle(&mut self, vertices: [&Vertex; 3], scale: f32, texture: &CpuTexture) {
         let mut corners = vertices.map(|vertex| {
             [vertex.pos.x, vertex.pos.y].map(|at| snapped(at * scale).clamp(-FAR, FAR))
         });
@@ -135,10 +135,10 @@ impl<'a> Band<'a> {
             && right > self.clip.left as f32
     }
 
-    fn fill(&mut self, corners: &[[f32; 2]; 3], area: f32, vertices: [&Vertex; 3], t: &Texture) {
+    fn fill(&mut self, corners: &[[f32; 2]; 3], area: f32, vertices: [&Vertex; 3], t: &CpuTexture) {
         let fixed = corners.map(|corner| corner.map(|at| (at * SUB_PIXELS) as i64));
-        let edges = [(0, 1), (1, 2), (2, 0)].map(|(a, b)| Edge::between(fixed[a], fixed[b]));
-        let shading = Shading::new(corners, area, vertices, t);
+        let edges = [(0, 1), (1, 2), (2, 0)].map(|(a, b)| TriangleEdge::between(fixed[a], fixed[b]));
+        let shading = TriangleShading::new(corners, area, vertices, t);
         let highest = corners.iter().map(|corner| corner[1]).fold(f32::MAX, f32::min);
         let lowest = corners.iter().map(|corner| corner[1]).fold(f32::MIN, f32::max);
         let top = self.clip.top.max(highest.floor() as i64);
@@ -158,22 +158,22 @@ impl<'a> Band<'a> {
 }
 
 /// How the pixels of one triangle get their colour.
-enum Shading<'a> {
-    Flat(Rgba),
-    Smooth([Plane; 4]),
-    Textured { colour: [Plane; 4], u: Plane, v: Plane, texture: &'a Texture },
+enum TriangleShading<'a> {
+    Flat(GammaRgba),
+    Smooth([AttributePlane; 4]),
+    Textured { colour: [AttributePlane; 4], u: AttributePlane, v: AttributePlane, texture: &'a CpuTexture },
 }
 
-impl<'a> Shading<'a> {
+impl<'a> TriangleShading<'a> {
     fn new(
         corners: &[[f32; 2]; 3],
         area: f32,
         vertices: [&Vertex; 3],
-        texture: &'a Texture,
+        texture: &'a CpuTexture,
     ) -> Self {
         let [a, b, c] = vertices;
         let colours = vertices.map(|vertex| vertex.color.to_array().map(f32::from));
-        let plane = |values| Plane::through(corners, area, values);
+        let plane = |values| AttributePlane::through(corners, area, values);
         let colour = || std::array::from_fn(|i| plane(colours.map(|colour| colour[i])));
         if a.uv == b.uv && b.uv == c.uv {
             let texel = texture.sample(a.uv.x, a.uv.y);
@@ -220,12 +220,12 @@ fn doubled_area([a, b, c]: &[[f32; 2]; 3]) -> f32 {
     (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
 }
 
-fn product(a: Rgba, b: Rgba) -> Rgba {
+fn product(a: GammaRgba, b: GammaRgba) -> GammaRgba {
     std::array::from_fn(|i| a[i] * b[i] / 255.0)
 }
 
 /// Premultiplied "over" in gamma space, as egui's backends blend.
-fn blend(pixel: &mut [u8; 4], colour: Rgba) {
+fn blend(pixel: &mut [u8; 4], colour: GammaRgba) {
     let kept = 1.0 - colour[3] / 255.0;
     for (channel, value) in pixel.iter_mut().zip(colour).take(3) {
         *channel = to_byte(value + f32::from(*channel) * kept);

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
-pub(crate) use store::Store;
-use tilescope_analysis::trace::Style;
+pub(crate) use store::PreferencesFile;
+use tilescope_analysis::trace::TraceLaneStyle;
 use tilescope_report::units::{ByteUnits, set_byte_units};
 
 /// Most recent reports that are remembered.
@@ -93,7 +93,7 @@ impl PaletteChoice {
 /// What dragging the trace without a key does; with Shift it does the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum BareDrag {
+pub enum TraceDragMode {
     /// Moves what is shown.
     #[default]
     Pans,
@@ -101,7 +101,7 @@ pub enum BareDrag {
     Selects,
 }
 
-impl BareDrag {
+impl TraceDragMode {
     /// Every choice.
     pub(crate) const ALL: [Self; 2] = [Self::Pans, Self::Selects];
 
@@ -117,23 +117,23 @@ impl BareDrag {
 /// How everything looks and feels, in every view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Look {
+pub struct AppearancePrefs {
     /// How numbers of bytes are written.
     pub units: ByteUnits,
     /// Which colours stand for things.
     pub palette: PaletteChoice,
     /// What dragging the trace does.
-    pub drag: BareDrag,
+    pub drag: TraceDragMode,
     /// Size of text and everything else, in percent.
     pub text_percent: u16,
 }
 
-impl Default for Look {
+impl Default for AppearancePrefs {
     fn default() -> Self {
         Self {
             units: ByteUnits::default(),
             palette: PaletteChoice::default(),
-            drag: BareDrag::default(),
+            drag: TraceDragMode::default(),
             text_percent: 100,
         }
     }
@@ -142,18 +142,18 @@ impl Default for Look {
 /// Least and most percent that text may have.
 pub const TEXT_PERCENT: std::ops::RangeInclusive<u16> = 50..=300;
 
-impl Look {
+impl AppearancePrefs {
     /// Makes it so, for everything that is painted from now on.
     pub fn apply(self, context: &egui::Context) {
-        self.choose();
+        self.apply_to_process();
         super::theme::install_styles(context);
         context.set_zoom_factor(zoom_factor(self.text_percent));
     }
 
     /// Chooses what is the same for all windows and pictures of the process: units and colours.
-    pub fn choose(self) {
+    pub fn apply_to_process(self) {
         set_byte_units(self.units);
-        super::theme::choose(self.palette);
+        super::theme::set_process_palette(self.palette);
     }
 }
 
@@ -164,7 +164,7 @@ pub(crate) fn zoom_factor(text_percent: u16) -> f32 {
 
 /// A report that was open.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Recent {
+pub struct RecentReport {
     /// As it was opened.
     pub path: PathBuf,
     /// When, in seconds since 1970.
@@ -176,7 +176,7 @@ pub struct Recent {
 #[serde(default)]
 pub struct TracePrefs {
     /// Flame or flat.
-    pub style: Style,
+    pub style: TraceLaneStyle,
     /// Show the parts of an operation as one.
     pub group_executions: bool,
     /// Show syncs that follow one another as one.
@@ -196,7 +196,7 @@ pub struct TracePrefs {
 impl Default for TracePrefs {
     fn default() -> Self {
         Self {
-            style: Style::Flame,
+            style: TraceLaneStyle::Flame,
             group_executions: true,
             group_syncs: true,
             tile_balance: true,
@@ -247,7 +247,7 @@ pub struct OperationPrefs {
 /// What colours of the operations graph mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum GraphMetric {
+pub enum OperationsGraphMetric {
     /// Forward, backward or update.
     #[default]
     Pass,
@@ -264,9 +264,9 @@ pub enum GraphMetric {
 /// Choices of the operations graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct GraphPrefs {
+pub struct OperationsGraphPrefs {
     /// What colours mean.
-    pub metric: GraphMetric,
+    pub metric: OperationsGraphMetric,
     /// Show the backward pass.
     pub backward: bool,
     /// Show weight updates.
@@ -275,22 +275,22 @@ pub struct GraphPrefs {
     pub edge_labels: bool,
 }
 
-impl Default for GraphPrefs {
+impl Default for OperationsGraphPrefs {
     fn default() -> Self {
-        Self { metric: GraphMetric::Pass, backward: true, updates: false, edge_labels: false }
+        Self { metric: OperationsGraphMetric::Pass, backward: true, updates: false, edge_labels: false }
     }
 }
 
 /// Everything that is remembered.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Prefs {
+pub struct UserPreferences {
     /// Colours.
     pub theme: ThemeChoice,
     /// Side menu shows icons only.
     pub narrow_menu: bool,
     /// Reports that were open, newest first.
-    pub recent: Vec<Recent>,
+    pub recent: Vec<RecentReport>,
     /// Source and target of comparisons, newest first.
     pub recent_comparisons: Vec<(PathBuf, PathBuf)>,
     /// Titles of summary blocks that are folded.
@@ -306,14 +306,14 @@ pub struct Prefs {
     /// Choices of the operations view.
     pub operations: OperationPrefs,
     /// Choices of the operations graph.
-    pub operations_graph: GraphPrefs,
+    pub operations_graph: OperationsGraphPrefs,
     /// Units, colours, text size.
-    pub look: Look,
+    pub look: AppearancePrefs,
     /// Keys of actions, by name, where they are not those of the table.
     pub keys: BTreeMap<String, Vec<String>>,
 }
 
-impl Prefs {
+impl UserPreferences {
     /// Those of a first start; lists of what was open stay.
     pub(crate) fn reset(&mut self) {
         *self = Self {
@@ -327,7 +327,7 @@ impl Prefs {
     pub fn remember(&mut self, path: &Path) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         self.forget(path);
-        self.recent.insert(0, Recent { path: path.to_owned(), opened_unix_seconds: now });
+        self.recent.insert(0, RecentReport { path: path.to_owned(), opened_unix_seconds: now });
         self.recent.truncate(MAX_RECENT);
     }
 

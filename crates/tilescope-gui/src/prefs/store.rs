@@ -5,9 +5,9 @@
 //! be written means nothing is remembered, and both are said once. Writing happens on a thread: other
 //! windows and slow disks keep no frame waiting.
 
-use super::{MAX_RECENT, Prefs, Recent};
+use super::{MAX_RECENT, UserPreferences, RecentReport};
 use crate::merge::{merged_list, merged_value};
-use crate::opening::Pending;
+use crate::opening::BackgroundTask;
 use egui::Context;
 use serde_json::{Value, json};
 use std::cmp::Reverse;
@@ -21,37 +21,37 @@ const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// How long the end of the program waits for what is being written.
-const AT_THE_END: Duration = Duration::from_secs(2);
+const MAX_EXIT_WAIT: Duration = Duration::from_secs(2);
 
 /// What was written, with what other windows have opened, and a message if something is to be told.
-type Written = Result<(Prefs, Option<String>), String>;
+type PreferencesWriteResult = Result<(UserPreferences, Option<String>), String>;
 
 /// The file, and what this window last read from it or wrote to it.
-pub(crate) struct Store {
+pub(crate) struct PreferencesFile {
     path: Option<PathBuf>,
-    known: Prefs,
+    last_synced: UserPreferences,
     /// What is being written.
-    writing: Option<(Prefs, Pending<Written>)>,
+    writing: Option<(UserPreferences, BackgroundTask<PreferencesWriteResult>)>,
 }
 
-impl Store {
+impl PreferencesFile {
     /// Preferences that are kept nowhere, for pictures and tests.
-    pub(crate) fn nowhere() -> (Self, Prefs) {
-        (Self { path: None, known: Prefs::default(), writing: None }, Prefs::default())
+    pub(crate) fn in_memory() -> (Self, UserPreferences) {
+        (Self { path: None, last_synced: UserPreferences::default(), writing: None }, UserPreferences::default())
     }
 
     /// The user's file, what it says, and a message if it could not be understood.
-    pub(crate) fn open() -> (Self, Prefs, Option<String>) {
+    pub(crate) fn open() -> (Self, UserPreferences, Option<String>) {
         match directory() {
             Some(directory) => Self::open_file(directory.join("preferences.json")),
             None => {
-                let (store, prefs) = Self::nowhere();
+                let (store, prefs) = Self::in_memory();
                 (store, prefs, None)
             }
         }
     }
 
-    fn open_file(path: PathBuf) -> (Self, Prefs, Option<String>) {
+    fn open_file(path: PathBuf) -> (Self, UserPreferences, Option<String>) {
         let (mut prefs, message) = match read(&path) {
             Ok(found) => (found.map(|(_, prefs)| prefs).unwrap_or_default(), None),
             Err(problem) => {
@@ -60,24 +60,24 @@ impl Store {
                     "Preferences could not be read, defaults are used: {problem}: {path}\n\
                      The file is kept; the first change moves it aside."
                 );
-                (Prefs::default(), Some(message))
+                (UserPreferences::default(), Some(message))
             }
         };
         prefs.recent.truncate(MAX_RECENT);
-        (Self { path: Some(path), known: prefs.clone(), writing: None }, prefs, message)
+        (Self { path: Some(path), last_synced: prefs.clone(), writing: None }, prefs, message)
     }
 
     /// Takes in what was written, and starts to write what has changed since; a message if something
     /// is to be told. What others have changed stays in the file as it is, what they have opened is
     /// taken over.
-    pub(crate) fn save(&mut self, context: &Context, prefs: &mut Prefs) -> Option<String> {
+    pub(crate) fn save(&mut self, context: &Context, prefs: &mut UserPreferences) -> Option<String> {
         let told = self.receive(Duration::ZERO, prefs);
         told.or(self.start(context, prefs))
     }
 
     /// Writes what has changed, for as long as the end of the program may wait.
-    pub(crate) fn finish(&mut self, context: &Context, prefs: &mut Prefs) -> Option<String> {
-        let end = Instant::now() + AT_THE_END;
+    pub(crate) fn finish(&mut self, context: &Context, prefs: &mut UserPreferences) -> Option<String> {
+        let end = Instant::now() + MAX_EXIT_WAIT;
         let mut told = None;
         loop {
             told = told.or(self.start(context, prefs));
@@ -90,7 +90,7 @@ impl Store {
     }
 
     /// Takes in what was written, if that is done within `wait`.
-    fn receive(&mut self, wait: Duration, prefs: &mut Prefs) -> Option<String> {
+    fn receive(&mut self, wait: Duration, prefs: &mut UserPreferences) -> Option<String> {
         let (mine, written) = self.writing.take()?;
         match written.wait(wait) {
             None => {
@@ -98,8 +98,8 @@ impl Store {
                 None
             }
             Some(Ok(Ok((merged, message)))) => {
-                take_over(&mine, prefs, &merged);
-                self.known = merged;
+                merge_recent_lists(&mine, prefs, &merged);
+                self.last_synced = merged;
                 message
             }
             Some(Ok(Err(problem))) => self.give_up(&problem),
@@ -107,17 +107,17 @@ impl Store {
         }
     }
 
-    fn start(&mut self, context: &Context, prefs: &Prefs) -> Option<String> {
-        if self.writing.is_some() || self.known == *prefs {
+    fn start(&mut self, context: &Context, prefs: &UserPreferences) -> Option<String> {
+        if self.writing.is_some() || self.last_synced == *prefs {
             return None;
         }
         let Some(path) = self.path.clone() else {
-            self.known = prefs.clone();
+            self.last_synced = prefs.clone();
             return None;
         };
-        let (known, mut mine) = (self.known.clone(), prefs.clone());
+        let (known, mut mine) = (self.last_synced.clone(), prefs.clone());
         let work = move || write(&path, &known, &mut mine).map(|message| (mine, message));
-        match Pending::start("preferences", context, work) {
+        match BackgroundTask::start("preferences", context, work) {
             Ok(written) => self.writing = Some((prefs.clone(), written)),
             Err(problem) => return self.give_up(&problem),
         }
@@ -133,7 +133,7 @@ impl Store {
 
 /// Lists of what was opened, with what other windows have opened by the time that `mine` was
 /// written as `merged`.
-fn take_over(mine: &Prefs, prefs: &mut Prefs, merged: &Prefs) {
+fn merge_recent_lists(mine: &UserPreferences, prefs: &mut UserPreferences, merged: &UserPreferences) {
     prefs.recent = merged_recent(&mine.recent, &prefs.recent, &merged.recent);
     prefs.recent_comparisons = merged_list(
         &mine.recent_comparisons,
@@ -144,7 +144,7 @@ fn take_over(mine: &Prefs, prefs: &mut Prefs, merged: &Prefs) {
 }
 
 /// Writes what has changed since `known`; a message if something is to be told.
-fn write(path: &Path, known: &Prefs, prefs: &mut Prefs) -> Result<Option<String>, String> {
+fn write(path: &Path, known: &UserPreferences, prefs: &mut UserPreferences) -> Result<Option<String>, String> {
     if let Some(directory) = path.parent() {
         std::fs::create_dir_all(directory).map_err(|error| error.to_string())?;
     }
@@ -166,12 +166,12 @@ fn write(path: &Path, known: &Prefs, prefs: &mut Prefs) -> Result<Option<String>
 
 /// What the file is to say, where it says `value` by now.
 fn merged(
-    known: &Prefs,
+    known: &UserPreferences,
     value: &Value,
-    there: &Prefs,
-    prefs: &mut Prefs,
+    there: &UserPreferences,
+    prefs: &mut UserPreferences,
 ) -> Result<String, serde_json::Error> {
-    take_over(known, prefs, there);
+    merge_recent_lists(known, prefs, there);
     let mut value =
         merged_value(&serde_json::to_value(known)?, &serde_json::to_value(&*prefs)?, value);
     // These are not changed as a whole.
@@ -183,11 +183,11 @@ fn merged(
 }
 
 /// Reports that any window has opened, newest first, each once.
-fn merged_recent(known: &[Recent], mine: &[Recent], there: &[Recent]) -> Vec<Recent> {
+fn merged_recent(known: &[RecentReport], mine: &[RecentReport], there: &[RecentReport]) -> Vec<RecentReport> {
     let mut all = merged_list(known, mine, there);
     // Of equal times, what this window has opened last comes first, as it does in its own list.
     all.sort_by_key(|recent| Reverse(recent.opened_unix_seconds));
-    let mut merged: Vec<Recent> = Vec::new();
+    let mut merged: Vec<RecentReport> = Vec::new();
     for recent in all {
         if merged.iter().all(|known| known.path != recent.path) {
             merged.push(recent);
@@ -198,7 +198,7 @@ fn merged_recent(known: &[Recent], mine: &[Recent], there: &[Recent]) -> Vec<Rec
 }
 
 /// What a file says, as it is and as this version understands it; nothing if there is none.
-fn read(path: &Path) -> Result<Option<(Value, Prefs)>, String> {
+fn read(path: &Path) -> Result<Option<(Value, UserPreferences)>, String> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
@@ -242,14 +242,14 @@ mod tests {
     fn preferences_come_back() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("deep/preferences.json");
-        let (mut store, mut prefs, message) = Store::open_file(path.clone());
+        let (mut store, mut prefs, message) = PreferencesFile::open_file(path.clone());
         assert_eq!(message, None);
         prefs.theme = ThemeChoice::Dark;
         prefs.remember(Path::new("a"));
         prefs.remember(Path::new("b"));
         prefs.remember(Path::new("a"));
         assert_eq!(store.finish(&Context::default(), &mut prefs), None);
-        let (_, read, _) = Store::open_file(path);
+        let (_, read, _) = PreferencesFile::open_file(path);
         assert_eq!(read, prefs);
         let order: Vec<&Path> = read.recent.iter().map(|recent| recent.path.as_path()).collect();
         assert_eq!(order, [Path::new("a"), Path::new("b")]);
@@ -261,8 +261,8 @@ mod tests {
         let path = directory.path().join("preferences.json");
         for garbage in ["", "[7", "{\"theme\": 7}", "\u{0}\u{1}"] {
             std::fs::write(&path, garbage).unwrap();
-            let (mut store, mut prefs, message) = Store::open_file(path.clone());
-            assert_eq!(prefs, Prefs::default());
+            let (mut store, mut prefs, message) = PreferencesFile::open_file(path.clone());
+            assert_eq!(prefs, UserPreferences::default());
             assert!(message.is_some(), "{garbage:?}");
             prefs.narrow_menu = true;
             assert!(
@@ -270,7 +270,7 @@ mod tests {
                     .finish(&Context::default(), &mut prefs)
                     .is_some_and(|said| said.contains("broken-"))
             );
-            assert!(Store::open_file(path.clone()).1.narrow_menu);
+            assert!(PreferencesFile::open_file(path.clone()).1.narrow_menu);
         }
     }
 
@@ -279,7 +279,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("file");
         std::fs::write(&file, "").unwrap();
-        let (mut store, mut prefs, _) = Store::open_file(file.join("preferences.json"));
+        let (mut store, mut prefs, _) = PreferencesFile::open_file(file.join("preferences.json"));
         prefs.narrow_menu = true;
         assert!(store.finish(&Context::default(), &mut prefs).is_some());
         prefs.narrow_menu = false;
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn the_list_of_recent_reports_is_bounded() {
-        let mut prefs = Prefs::default();
+        let mut prefs = UserPreferences::default();
         for i in 0..100 {
             prefs.remember(Path::new(&i.to_string()));
         }
@@ -300,8 +300,8 @@ mod tests {
     fn two_windows_keep_what_both_have_changed() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("preferences.json");
-        let (mut first, mut one, _) = Store::open_file(path.clone());
-        let (mut second, mut two, _) = Store::open_file(path.clone());
+        let (mut first, mut one, _) = PreferencesFile::open_file(path.clone());
+        let (mut second, mut two, _) = PreferencesFile::open_file(path.clone());
         let (a, b) = (Path::new("a"), Path::new("b"));
         one.theme = ThemeChoice::Dark;
         one.remember(a);
@@ -319,7 +319,7 @@ mod tests {
         one.keys.clear();
         one.narrow_menu = true;
         assert_eq!(first.finish(&Context::default(), &mut one), None);
-        let (_, read, message) = Store::open_file(path);
+        let (_, read, message) = PreferencesFile::open_file(path);
         assert_eq!(message, None);
         assert_eq!(read.theme, ThemeChoice::Dark);
         assert_eq!(read.look.palette, PaletteChoice::ColourBlindSafe);
@@ -337,7 +337,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("preferences.json");
         std::fs::write(&path, r#"{"theme": "dark", "hologram": {"depth": 3}}"#).unwrap();
-        let (mut store, mut prefs, message) = Store::open_file(path.clone());
+        let (mut store, mut prefs, message) = PreferencesFile::open_file(path.clone());
         assert_eq!((prefs.theme, message), (ThemeChoice::Dark, None));
         prefs.narrow_menu = true;
         assert_eq!(store.finish(&Context::default(), &mut prefs), None);
@@ -349,7 +349,7 @@ mod tests {
     fn no_frame_waits_for_another_window() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("preferences.json");
-        let (mut store, mut prefs, _) = Store::open_file(path.clone());
+        let (mut store, mut prefs, _) = PreferencesFile::open_file(path.clone());
         let context = Context::default();
         let held = lock(&path).unwrap();
         prefs.narrow_menu = true;
@@ -359,7 +359,7 @@ mod tests {
         assert_eq!(store.save(&context, &mut prefs), None);
         drop(held);
         assert_eq!(store.finish(&context, &mut prefs), None);
-        let (_, read, _) = Store::open_file(path);
+        let (_, read, _) = PreferencesFile::open_file(path);
         assert!(read.narrow_menu && read == prefs, "the change after it is kept as well");
     }
 
@@ -372,13 +372,13 @@ mod tests {
                 let path = path.clone();
                 scope.spawn(move || {
                     for file in 0..4 {
-                        let (mut store, mut prefs, _) = Store::open_file(path.clone());
+                        let (mut store, mut prefs, _) = PreferencesFile::open_file(path.clone());
                         prefs.remember(Path::new(&format!("{window}/{file}")));
                         assert_eq!(store.finish(&Context::default(), &mut prefs), None);
                     }
                 });
             }
         });
-        assert_eq!(Store::open_file(path).1.recent.len(), 12);
+        assert_eq!(PreferencesFile::open_file(path).1.recent.len(), 12);
     }
 }

@@ -5,21 +5,21 @@ mod apply;
 mod open;
 mod selection;
 
-use super::action::Wish;
-use super::child::{BundledSpec, Simulation, bundled_specs};
-use super::compare::Compared;
-use super::finding::Finder;
-use super::keep::{History, Link, Notes, Watch};
-use super::message::Message;
-use super::opening::{Demo, Opened, Pending, demos};
-use super::overlay::Overlay;
-use super::path_box::PathBox;
-use super::prefs::{Prefs, Store};
-use super::saving::Saved;
-use super::tabs::Tabs;
-use super::views::{self, View};
-use super::what_if::{self, Passing, WhatIf};
-use super::worker::{Asked, Slot, Workers};
+use super::action::ViewAction;
+use super::child::{BundledSpec, SimulationProcess, bundled_specs};
+use super::compare::ComparisonTarget;
+use super::finding::SearchPanel;
+use super::keep::{NavigationHistory, ReportLink, ReportNotes, ReportFileWatcher};
+use super::message::StatusMessage;
+use super::opening::{SampleReport, OpenReport, BackgroundTask, demos};
+use super::overlay::OverlayState;
+use super::path_box::PathInput;
+use super::prefs::{UserPreferences, PreferencesFile};
+use super::saving::ExportResult;
+use super::tabs::ReportTabs;
+use super::views::{self, ReportView};
+use super::what_if::{self, SessionTempDir, WhatIfPanel};
+use super::worker::{QueryState, BackgroundQuery, BackgroundWorkers};
 use egui::Context;
 pub use selection::Selection;
 use std::path::PathBuf;
@@ -27,171 +27,171 @@ use std::path::PathBuf;
 /// The open report and the state of its views.
 pub struct ReportPage {
     /// The report.
-    pub opened: Opened,
+    pub opened: OpenReport,
     /// Name of the view that is shown.
     pub view: &'static str,
     /// The views, in the order of the menu.
-    pub views: Vec<(&'static str, Box<dyn View>)>,
+    pub views: Vec<(&'static str, Box<dyn ReportView>)>,
     /// The report it is compared with.
-    pub compared: Option<Box<Compared>>,
+    pub compared: Option<Box<ComparisonTarget>>,
     /// Places that were looked at.
-    pub history: History,
+    pub history: NavigationHistory,
     /// Places that are kept.
-    pub notes: Notes,
+    pub notes: ReportNotes,
     /// What is looked for.
-    pub finder: Finder,
+    pub search: SearchPanel,
     /// Notice that a file has changed.
-    pub(super) watches: Vec<Watch>,
+    pub(super) file_watchers: Vec<ReportFileWatcher>,
 }
 
 impl ReportPage {
-    pub(super) fn new(opened: Opened, view: &'static str) -> Self {
+    pub(super) fn new(opened: OpenReport, view: &'static str) -> Self {
         let views = views::VIEWS.iter().map(|info| (info.name, (info.create)())).collect();
-        let (history, notes) = (History::default(), Notes::default());
-        let (finder, compared, watches) = (Finder::default(), None, Vec::new());
-        Self { opened, view, views, compared, history, notes, finder, watches }
+        let (history, notes) = (NavigationHistory::default(), ReportNotes::default());
+        let (search, compared, file_watchers) = (SearchPanel::default(), None, Vec::new());
+        Self { opened, view, views, compared, history, notes, search, file_watchers }
     }
 
     /// The view that is shown.
-    pub(crate) fn shown(&mut self) -> Option<&mut Box<dyn View>> {
+    pub(crate) fn shown(&mut self) -> Option<&mut Box<dyn ReportView>> {
         let name = self.view;
         self.views.iter_mut().find(|(view, _)| *view == name).map(|(_, view)| view)
     }
 }
 
 /// Two reports that are read to be compared.
-type PendingPair = Pending<Result<(Opened, Opened), String>>;
+type PendingComparison = BackgroundTask<Result<(OpenReport, OpenReport), String>>;
 
 /// Everything a window knows.
-pub struct Session {
+pub struct AppSession {
     /// What is remembered between starts.
-    pub prefs: Prefs,
-    store: Store,
+    pub prefs: UserPreferences,
+    preferences_file: PreferencesFile,
     /// The open report that is shown; without one, that is the home screen.
     pub page: Option<ReportPage>,
     /// What the user has chosen.
     pub selection: Selection,
     /// The other reports that are open.
-    pub tabs: Tabs,
+    pub tabs: ReportTabs,
     /// Reports of the home screen that are ticked for a comparison.
-    pub ticked: Vec<PathBuf>,
+    pub comparison_candidates: Vec<PathBuf>,
     /// The path that is typed where the window asks what to compare with.
-    pub asking_compare: Option<String>,
+    pub compare_dialog_text: Option<String>,
     /// The spec of a report that is being changed.
-    pub what_if: Option<Box<WhatIf>>,
+    pub what_if: Option<Box<WhatIfPanel>>,
     /// Those of other reports.
-    pub(super) other_what_ifs: Vec<WhatIf>,
+    pub(super) other_what_ifs: Vec<WhatIfPanel>,
     /// Whether it is shown.
     pub what_if_open: bool,
     /// Where reports of changed specs are written; without one, where they end with the session.
-    pub(super) variants_in: Option<PathBuf>,
+    pub(super) variants_directory: Option<PathBuf>,
     /// Two reports being opened to be compared.
-    opening_both: Option<(PathBuf, PathBuf, PendingPair)>,
+    opening_comparison: Option<(PathBuf, PathBuf, PendingComparison)>,
     /// A report being opened.
-    pub opening: Option<(PathBuf, Pending<Result<Opened, String>>)>,
+    pub opening: Option<(PathBuf, BackgroundTask<Result<OpenReport, String>>)>,
     /// Pictures and tables being written.
-    pub savings: Vec<Pending<Saved>>,
+    pub exports: Vec<BackgroundTask<ExportResult>>,
     /// The system's dialog.
-    pub dialog: Option<Pending<Option<PathBuf>>>,
+    pub dialog: Option<BackgroundTask<Option<PathBuf>>>,
     /// A simulation under way.
-    pub simulation: Option<Simulation>,
+    pub simulation: Option<SimulationProcess>,
     /// Files that end with the session; after the simulation, which may be writing some.
-    pub(super) passing: Passing,
+    pub(super) temp_directory: SessionTempDir,
     /// Things to tell the user, oldest first.
-    pub messages: Vec<Message>,
+    pub messages: Vec<StatusMessage>,
     /// What lies over the view.
-    pub overlay: Option<Overlay>,
+    pub overlay: Option<OverlayState>,
     /// What the view that is shown is asked for in the next frame.
-    pub wishes: Vec<Wish>,
+    pub view_actions: Vec<ViewAction>,
     /// Path typed on the home screen.
-    pub typed_path: PathBox,
+    pub typed_path: PathInput,
     /// Reports that come with the program.
-    pub demos: Vec<Demo>,
+    pub sample_reports: Vec<SampleReport>,
     /// Specs that come with the program.
-    pub specs: Slot<(), Vec<BundledSpec>>,
+    pub specs: BackgroundQuery<(), Vec<BundledSpec>>,
     /// Which recent reports still exist; asking may take long on disks far away.
-    existing: Slot<Vec<PathBuf>, Vec<bool>>,
+    recent_existence: BackgroundQuery<Vec<PathBuf>, Vec<bool>>,
     /// Counts background work.
-    pub workers: Workers,
+    pub workers: BackgroundWorkers,
     /// Whether reports are read again when their files change.
-    pub watches: bool,
+    pub watch_files: bool,
     /// Where to go once the report is open.
-    pub(super) asked: Option<Link>,
+    pub(super) pending_link: Option<ReportLink>,
 }
 
-impl Session {
+impl AppSession {
     /// A session that remembers nothing, for pictures and tests.
     pub(crate) fn detached() -> Self {
-        let (store, prefs) = Store::nowhere();
+        let (store, prefs) = PreferencesFile::in_memory();
         Self::new(store, prefs)
     }
 
     /// The user's session.
-    pub(crate) fn of_user() -> Self {
-        let (store, prefs, message) = Store::open();
+    pub(crate) fn for_user() -> Self {
+        let (store, prefs, message) = PreferencesFile::open();
         let mut session = Self::new(store, prefs);
-        session.messages.extend(message.map(Message::warning));
+        session.messages.extend(message.map(StatusMessage::warning));
         session.keep_variants_in(what_if::user_directory());
-        what_if::sweep();
-        session.demos = demos();
-        session.watches = true;
+        what_if::remove_stale_directories();
+        session.sample_reports = demos();
+        session.watch_files = true;
         session
     }
 
-    fn new(store: Store, prefs: Prefs) -> Self {
+    fn new(preferences_file: PreferencesFile, prefs: UserPreferences) -> Self {
         Self {
             prefs,
-            store,
+            preferences_file,
             page: None,
             selection: Selection::default(),
-            tabs: Tabs::default(),
-            ticked: Vec::new(),
-            asking_compare: None,
+            tabs: ReportTabs::default(),
+            comparison_candidates: Vec::new(),
+            compare_dialog_text: None,
             what_if: None,
             other_what_ifs: Vec::new(),
             what_if_open: false,
-            variants_in: None,
-            opening_both: None,
+            variants_directory: None,
+            opening_comparison: None,
             opening: None,
-            savings: Vec::new(),
+            exports: Vec::new(),
             dialog: None,
             simulation: None,
-            passing: Passing::default(),
+            temp_directory: SessionTempDir::default(),
             messages: Vec::new(),
             overlay: None,
-            wishes: Vec::new(),
-            typed_path: PathBox::default(),
-            demos: Vec::new(),
-            specs: Slot::default(),
-            existing: Slot::default(),
-            workers: Workers::default(),
-            watches: false,
-            asked: None,
+            view_actions: Vec::new(),
+            typed_path: PathInput::default(),
+            sample_reports: Vec::new(),
+            specs: BackgroundQuery::default(),
+            recent_existence: BackgroundQuery::default(),
+            workers: BackgroundWorkers::default(),
+            watch_files: false,
+            pending_link: None,
         }
     }
 
     /// Shows a report that is open already.
-    pub fn show(&mut self, opened: Opened) {
+    pub fn show(&mut self, opened: OpenReport) {
         self.show_page(opened, None);
     }
 
     /// Keeps reports of changed specs in a directory; without one they end with the session.
     pub fn keep_variants_in(&mut self, directory: PathBuf) {
-        self.variants_in = Some(directory);
+        self.variants_directory = Some(directory);
     }
 
     /// Keeps preferences that have changed, and what was tried.
     pub(crate) fn save(&mut self, context: &Context) {
-        self.keep_tried();
-        let message = self.store.save(context, &mut self.prefs);
-        self.messages.extend(message.map(Message::warning));
+        self.save_variants();
+        let message = self.preferences_file.save(context, &mut self.prefs);
+        self.messages.extend(message.map(StatusMessage::warning));
     }
 
     /// Keeps what is not kept yet, before the window is gone.
     pub(crate) fn finish(&mut self, context: &Context) {
-        self.keep_tried();
+        self.save_variants();
         // Nobody is there any more to be told.
-        let _ = self.store.finish(context, &mut self.prefs);
+        let _ = self.preferences_file.finish(context, &mut self.prefs);
     }
 
     /// Asks for the list of bundled specs.
@@ -207,9 +207,9 @@ impl Session {
             self.prefs.recent.iter().map(|recent| recent.path.clone()).collect();
         let workers = self.workers.clone();
         let question = |paths: &Vec<PathBuf>| paths.iter().map(|path| path.exists()).collect();
-        match self.existing.ask(context, &workers, &paths, question) {
-            Asked::Fresh(known) => known.clone(),
-            Asked::Stale(_) | Asked::Waiting | Asked::Failed => vec![true; paths.len()],
+        match self.recent_existence.ask(context, &workers, &paths, question) {
+            QueryState::Fresh(known) => known.clone(),
+            QueryState::Stale(_) | QueryState::Waiting | QueryState::Failed => vec![true; paths.len()],
         }
     }
 }

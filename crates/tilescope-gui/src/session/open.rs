@@ -1,22 +1,22 @@
 //! Opening reports, by themselves or two to be compared, and making them by simulation.
 
-use super::Session;
-use crate::child::{Ended, Simulation};
-use crate::command::Command;
-use crate::message::Message;
-use crate::opening::{Opened, Pending, simulated};
-use crate::what_if::WhatIf;
+use super::AppSession;
+use crate::child::{SimulationOutcome, SimulationProcess};
+use crate::command::AppCommand;
+use crate::message::StatusMessage;
+use crate::opening::{OpenReport, BackgroundTask, simulated_report_directory};
+use crate::what_if::WhatIfPanel;
 use egui::Context;
 use std::path::{Path, PathBuf};
 
-impl Session {
+impl AppSession {
     /// Takes in what threads and children have done since the last frame.
-    pub(crate) fn receive(&mut self, context: &Context) {
+    pub(crate) fn poll_background_work(&mut self, context: &Context) {
         self.receive_opened();
-        self.receive_saved();
+        self.poll_exports();
         self.reload_if_changed(context);
-        self.receive_both();
-        if let Some(result) = self.dialog.as_ref().and_then(Pending::take) {
+        self.poll_opening_comparison();
+        if let Some(result) = self.dialog.as_ref().and_then(BackgroundTask::poll) {
             self.dialog = None;
             if let Ok(Some(path)) = result {
                 self.open(context, path);
@@ -26,72 +26,72 @@ impl Session {
     }
 
     fn receive_opened(&mut self) {
-        let opened = self.opening.as_ref().and_then(|(_, pending)| pending.take());
+        let opened = self.opening.as_ref().and_then(|(_, pending)| pending.poll());
         let Some(result) = opened else { return };
         self.opening = None;
         match result {
             Ok(Ok(opened)) => {
-                self.prefs.remember(&opened.place());
+                self.prefs.remember(&opened.absolute_path());
                 self.show(opened);
-                self.go_where_asked();
+                self.follow_pending_link();
             }
-            Ok(Err(problem)) => self.messages.push(Message::error(problem)),
-            Err(()) => self.messages.push(Message::error("Opening the report broke down.")),
+            Ok(Err(problem)) => self.messages.push(StatusMessage::error(problem)),
+            Err(()) => self.messages.push(StatusMessage::error("Opening the report broke down.")),
         }
     }
 
-    fn receive_both(&mut self) {
-        let both = self.opening_both.as_ref().and_then(|(_, _, pending)| pending.take());
+    fn poll_opening_comparison(&mut self) {
+        let both = self.opening_comparison.as_ref().and_then(|(_, _, pending)| pending.poll());
         let Some(result) = both else { return };
-        self.opening_both = None;
+        self.opening_comparison = None;
         match result {
             Ok(Ok((source, target))) => {
-                self.prefs.remember_comparison(&source.place(), &target.place());
+                self.prefs.remember_comparison(&source.absolute_path(), &target.absolute_path());
                 self.show_page(source, Some(target));
-                self.go_where_asked();
+                self.follow_pending_link();
             }
-            Ok(Err(problem)) => self.messages.push(Message::error(problem)),
-            Err(()) => self.messages.push(Message::error("Opening the reports broke down.")),
+            Ok(Err(problem)) => self.messages.push(StatusMessage::error(problem)),
+            Err(()) => self.messages.push(StatusMessage::error("Opening the reports broke down.")),
         }
     }
 
     /// Goes to the place that a link named before its report was open.
-    fn go_where_asked(&mut self) {
-        if let Some(link) = self.asked.take() {
-            self.go(&link.place);
+    fn follow_pending_link(&mut self) {
+        if let Some(link) = self.pending_link.take() {
+            self.go_to(&link.place);
         }
     }
 
     fn receive_simulated(&mut self, context: &Context) {
-        let Some(ended) = self.simulation.as_ref().and_then(Simulation::ended) else { return };
+        let Some(ended) = self.simulation.as_ref().and_then(SimulationProcess::ended) else { return };
         self.simulation = None;
-        if let Ended::Done(path) = ended {
+        if let SimulationOutcome::Done(path) = ended {
             let base = self.what_ifs().find_map(|what_if| what_if.finished(&path));
             return match base {
                 Some(base) => self.compare(context, base, path),
                 None => self.open(context, path),
             };
         }
-        self.what_ifs().for_each(WhatIf::stopped);
-        if let Ended::Failed(words) = ended {
+        self.what_ifs().for_each(WhatIfPanel::stopped);
+        if let SimulationOutcome::Failed(words) = ended {
             let words = format!("The simulation failed.\n{words}");
-            self.messages.push(Message::error(words));
+            self.messages.push(StatusMessage::error(words));
         }
     }
 
     pub(crate) fn open(&mut self, context: &Context, path: PathBuf) {
         if path.to_string_lossy().starts_with("tilescope:") {
-            return self.apply(context, Command::GoTo(path.to_string_lossy().into_owned()));
+            return self.apply(context, AppCommand::OpenLink(path.to_string_lossy().into_owned()));
         }
-        self.asked = None;
+        self.pending_link = None;
         self.start_opening(context, path);
     }
 
     pub(crate) fn start_opening(&mut self, context: &Context, path: PathBuf) {
         let asked = path.clone();
-        match Pending::start("open", context, move || Opened::read(&asked)) {
+        match BackgroundTask::start("open", context, move || OpenReport::read(&asked)) {
             Ok(pending) => self.opening = Some((path, pending)),
-            Err(problem) => self.messages.push(Message::error(problem)),
+            Err(problem) => self.messages.push(StatusMessage::error(problem)),
         }
     }
 
@@ -110,19 +110,19 @@ impl Session {
     }
 
     pub(crate) fn compare(&mut self, context: &Context, source: PathBuf, target: PathBuf) {
-        self.asked = None;
+        self.pending_link = None;
         self.start_comparing(context, source, target);
     }
 
     pub(crate) fn start_comparing(&mut self, context: &Context, source: PathBuf, target: PathBuf) {
         let (a, b) = (source.clone(), target.clone());
         let pending =
-            Pending::start("open two", context, move || Ok((Opened::read(&a)?, Opened::read(&b)?)));
+            BackgroundTask::start("open two", context, move || Ok((OpenReport::read(&a)?, OpenReport::read(&b)?)));
         match pending {
-            Ok(pending) => self.opening_both = Some((source, target, pending)),
-            Err(problem) => self.messages.push(Message::error(problem)),
+            Ok(pending) => self.opening_comparison = Some((source, target, pending)),
+            Err(problem) => self.messages.push(StatusMessage::error(problem)),
         }
-        self.ticked.clear();
+        self.comparison_candidates.clear();
     }
 
     pub(super) fn open_dialog(&mut self, context: &Context) {
@@ -130,35 +130,35 @@ impl Session {
             return;
         }
         // The dialog may hang where there is no portal: it gets a thread, and a path can be typed.
-        let pending = Pending::start("dialog", context, || {
+        let pending = BackgroundTask::start("dialog", context, || {
             rfd::FileDialog::new().set_title("Open a report directory").pick_folder()
         });
         match pending {
             Ok(pending) => self.dialog = Some(pending),
-            Err(problem) => self.messages.push(Message::error(problem)),
+            Err(problem) => self.messages.push(StatusMessage::error(problem)),
         }
     }
 
     pub(super) fn simulate(&mut self, context: &Context, spec: &str) {
         if self.simulation.is_some() {
-            self.messages.push(Message::warning("A simulation is running already."));
+            self.messages.push(StatusMessage::warning("A simulation is running already."));
             return;
         }
-        match Simulation::start(spec, simulated(spec), context) {
+        match SimulationProcess::start(spec, simulated_report_directory(spec), context) {
             Ok(simulation) => self.simulation = Some(simulation),
-            Err(problem) => self.messages.push(Message::error(problem)),
+            Err(problem) => self.messages.push(StatusMessage::error(problem)),
         }
     }
 
     /// For how long a report is being opened.
     pub(crate) fn opening_for(&self) -> Option<std::time::Duration> {
-        let both = self.opening_both.as_ref().map(|(_, _, pending)| pending.elapsed());
+        let both = self.opening_comparison.as_ref().map(|(_, _, pending)| pending.elapsed());
         self.opening.as_ref().map(|(_, pending)| pending.elapsed()).or(both)
     }
 
     /// The path a report is being opened from.
     pub fn opening_path(&self) -> Option<&Path> {
-        let both = self.opening_both.as_ref().map(|(source, _, _)| source.as_path());
+        let both = self.opening_comparison.as_ref().map(|(source, _, _)| source.as_path());
         self.opening.as_ref().map(|(path, _)| path.as_path()).or(both)
     }
 }

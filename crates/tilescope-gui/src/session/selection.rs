@@ -1,6 +1,6 @@
 //! What the user has chosen.
 
-use crate::command::{ChosenStep, Command};
+use crate::command::{SelectedStep, AppCommand};
 use serde::{Deserialize, Serialize};
 use tilescope_report::Target;
 use tilescope_report::units::{CycleRange, OperationId, ProgramId, VariableId};
@@ -12,7 +12,7 @@ pub struct Selection {
     /// Tiles of the replica, in the order in which they were chosen.
     pub tiles: Vec<u32>,
     /// A step of the trace.
-    pub step: Option<ChosenStep>,
+    pub step: Option<SelectedStep>,
     /// Cycles that the trace is to show next; it takes them off once it does.
     pub cycles: Option<CycleRange>,
     /// A node of the compiled program.
@@ -28,7 +28,7 @@ pub struct Selection {
 impl Selection {
     /// What is left of it in a report that was just opened. Ids of another report mean other
     /// things; tiles and IPUs mean the same where they exist.
-    pub(crate) fn kept(self, target: &Target) -> Self {
+    pub(crate) fn retain_existing(self, target: &Target) -> Self {
         let mut tiles = self.tiles;
         tiles.retain(|tile| *tile < target.tiles_per_replica());
         let ipu = self.ipu.filter(|ipu| *ipu < target.ipus_per_replica);
@@ -36,15 +36,15 @@ impl Selection {
     }
 
     /// Chooses what a command says; others say nothing about what is chosen.
-    pub(crate) fn choose(&mut self, command: Command) {
+    pub(crate) fn apply(&mut self, command: AppCommand) {
         match command {
-            Command::SelectTiles(tiles) => self.tiles = tiles,
-            Command::SelectStep(step) => self.step = step,
-            Command::ShowCycles(cycles) => self.cycles = cycles,
-            Command::SelectProgram(program) => self.program = program,
-            Command::SelectOperation(operation) => self.operation = operation,
-            Command::SelectVariable(variable) => self.variable = variable,
-            Command::SelectIpu(ipu) => self.ipu = ipu,
+            AppCommand::SelectTiles(tiles) => self.tiles = tiles,
+            AppCommand::SelectStep(step) => self.step = step,
+            AppCommand::ZoomToCycles(cycles) => self.cycles = cycles,
+            AppCommand::SelectProgram(program) => self.program = program,
+            AppCommand::SelectOperation(operation) => self.operation = operation,
+            AppCommand::SelectVariable(variable) => self.variable = variable,
+            AppCommand::SelectIpu(ipu) => self.ipu = ipu,
             _ => {}
         }
     }

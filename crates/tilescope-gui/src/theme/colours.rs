@@ -1,11 +1,11 @@
 //! The colours of each theme.
 
-use super::{Palette, rgb};
+use super::{ThemePalette, rgb};
 
 /// Colours on a light ground.
-pub static LIGHT: Palette = LIGHT_COLOURS;
+pub static LIGHT: ThemePalette = LIGHT_COLOURS;
 
-const LIGHT_COLOURS: Palette = Palette {
+const LIGHT_COLOURS: ThemePalette = ThemePalette {
     page: rgb(0xffffff),
     raised: rgb(0xf5f6f8),
     stripe: rgb(0xf8f9fb),
@@ -46,14 +46,14 @@ const LIGHT_COLOURS: Palette = Palette {
     not_always_live: rgb(0x7e71ed),
     heat: [rgb(0xf9e4bd), rgb(0xf6bd8a), rgb(0xe98b7c), rgb(0xb4477f), rgb(0x4b1d6b)],
     dimming: 0.5,
-    ink: rgb(0x1d2026),
-    chalk: rgb(0xffffff),
+    dark_label_text: rgb(0x1d2026),
+    light_label_text: rgb(0xffffff),
 };
 
 /// Colours on a dark ground.
-pub static DARK: Palette = DARK_COLOURS;
+pub static DARK: ThemePalette = DARK_COLOURS;
 
-const DARK_COLOURS: Palette = Palette {
+const DARK_COLOURS: ThemePalette = ThemePalette {
     page: rgb(0x1a1c20),
     raised: rgb(0x212429),
     stripe: rgb(0x1e2025),
@@ -94,12 +94,12 @@ const DARK_COLOURS: Palette = Palette {
     not_always_live: rgb(0x9d92ff),
     heat: [rgb(0x33254a), rgb(0x5f2d73), rgb(0xa83b74), rgb(0xee7d5e), rgb(0xfce9a6)],
     dimming: 0.62,
-    ink: rgb(0x14161a),
-    chalk: rgb(0xffffff),
+    dark_label_text: rgb(0x14161a),
+    light_label_text: rgb(0xffffff),
 };
 
 /// Colours on a light ground that can be told apart with any kind of colour vision.
-pub static LIGHT_SAFE: Palette = Palette {
+pub static LIGHT_SAFE: ThemePalette = ThemePalette {
     compute: rgb(0xf9b41d),
     group: rgb(0xfde3b0),
     internal_exchange: rgb(0x86adfc),
@@ -116,7 +116,7 @@ pub static LIGHT_SAFE: Palette = Palette {
 };
 
 /// The same on a dark ground.
-pub static DARK_SAFE: Palette = Palette {
+pub static DARK_SAFE: ThemePalette = ThemePalette {
     compute: rgb(0xc66a09),
     group: rgb(0xe6b98c),
     internal_exchange: rgb(0x86ffce),

@@ -8,12 +8,12 @@ pub use colours::{DARK, DARK_SAFE, LIGHT, LIGHT_SAFE};
 use egui::{Color32, Visuals};
 use std::sync::atomic::{AtomicBool, Ordering};
 pub use style::{install, install_styles};
-use tilescope_analysis::tiles::Layer;
-use tilescope_report::{Activity, Category, Region};
+use tilescope_analysis::tiles::TileCurveLayer;
+use tilescope_report::{StepActivity, MemoryCategory, MemoryRegion};
 
 /// Colours of one theme.
 #[derive(Debug)]
-pub struct Palette {
+pub struct ThemePalette {
     /// Ground of pages and tables.
     pub page: Color32,
     /// Ground of menus, bars and cards that stand off the page.
@@ -95,9 +95,9 @@ pub struct Palette {
     /// How far the idle share of a bar is mixed with the lane behind it.
     pub dimming: f32,
     /// Dark ink for labels on bars.
-    pub ink: Color32,
+    pub dark_label_text: Color32,
     /// Light ink for labels on bars.
-    pub chalk: Color32,
+    pub light_label_text: Color32,
 }
 
 const fn rgb(hex: u32) -> Color32 {
@@ -106,27 +106,27 @@ const fn rgb(hex: u32) -> Color32 {
 
 /// Whether colours are those that everybody can tell apart: a matter of the whole program, because
 /// pictures are made on many threads.
-static SAFE: AtomicBool = AtomicBool::new(false);
+static COLOUR_BLIND_SAFE: AtomicBool = AtomicBool::new(false);
 
 /// Chooses the colours of everything that is painted from now on.
-pub(crate) fn choose(palette: PaletteChoice) {
-    SAFE.store(palette == PaletteChoice::ColourBlindSafe, Ordering::Relaxed);
+pub(crate) fn set_process_palette(palette: PaletteChoice) {
+    COLOUR_BLIND_SAFE.store(palette == PaletteChoice::ColourBlindSafe, Ordering::Relaxed);
 }
 
 /// Whether colours are those that everybody can tell apart.
-pub(crate) fn is_safe() -> bool {
-    SAFE.load(Ordering::Relaxed)
+pub(crate) fn is_colour_blind_safe() -> bool {
+    COLOUR_BLIND_SAFE.load(Ordering::Relaxed)
 }
 
-impl Palette {
+impl ThemePalette {
     /// The colours that go with the visuals of a `Ui`.
-    pub(crate) fn of(visuals: &Visuals) -> &'static Self {
-        Self::on(visuals.dark_mode)
+    pub(crate) fn for_visuals(visuals: &Visuals) -> &'static Self {
+        Self::for_dark_mode(visuals.dark_mode)
     }
 
     /// The colours on a dark or on a light ground.
-    pub(crate) fn on(dark: bool) -> &'static Self {
-        match (dark, is_safe()) {
+    pub(crate) fn for_dark_mode(dark: bool) -> &'static Self {
+        match (dark, is_colour_blind_safe()) {
             (false, false) => &LIGHT,
             (true, false) => &DARK,
             (false, true) => &LIGHT_SAFE,
@@ -135,83 +135,83 @@ impl Palette {
     }
 
     /// What a pixel of a trace stands for.
-    pub(crate) fn activity(&self, activity: Activity) -> Color32 {
+    pub(crate) fn activity(&self, activity: StepActivity) -> Color32 {
         match activity {
-            Activity::Compute => self.compute,
-            Activity::InternalExchange => self.internal_exchange,
-            Activity::GlobalExchange => self.global_exchange,
-            Activity::Host => self.stream_mid,
-            Activity::RemoteBuffer => self.remote_mid,
-            Activity::Sync => self.external_sync,
-            Activity::Other => self.other,
+            StepActivity::Compute => self.compute,
+            StepActivity::InternalExchange => self.internal_exchange,
+            StepActivity::GlobalExchange => self.global_exchange,
+            StepActivity::Host => self.stream_mid,
+            StepActivity::RemoteBuffer => self.remote_mid,
+            StepActivity::Sync => self.external_sync,
+            StepActivity::Other => self.other,
         }
     }
 
     /// Parts of tile memory.
-    pub(crate) fn region(&self, region: Region) -> Color32 {
+    pub(crate) fn region(&self, region: MemoryRegion) -> Color32 {
         match region {
-            Region::NonInterleaved => rgb(0x5b8def),
-            Region::Interleaved => rgb(0x3fb8a9),
-            Region::Overflowed => self.error,
+            MemoryRegion::NonInterleaved => rgb(0x5b8def),
+            MemoryRegion::Interleaved => rgb(0x3fb8a9),
+            MemoryRegion::Overflowed => self.error,
         }
     }
 
     /// Memory categories: data in reds and yellows, code in blues and greens, the rest greyer.
-    pub(crate) fn category(&self, category: Category) -> Color32 {
+    pub(crate) fn category(&self, category: MemoryCategory) -> Color32 {
         rgb(match category {
-            Category::Variable => 0xef7f8b,
-            Category::Constant => 0xf5b971,
-            Category::HostExchangePacketHeader => 0xc9a27e,
-            Category::GlobalExchangePacketHeader => 0xa98a6b,
-            Category::Stack => 0xb9b2c9,
-            Category::VertexInstanceState => 0xe8d36b,
-            Category::CopyDescriptor => 0xd8c48f,
-            Category::VectorListDescriptor => 0xc2b280,
-            Category::VertexFieldData => 0xd4b13f,
-            Category::ControlTable => 0x9d93c9,
-            Category::ControlCode => 0x8f7fe0,
-            Category::ControlId => 0x7d76a8,
-            Category::VertexCode => 0x5b8def,
-            Category::InternalExchangeCode => 0x63b7d6,
-            Category::HostExchangeCode => 0xe0894f,
-            Category::GlobalExchangeCode => 0x3f9a6a,
-            Category::InstrumentationResults => 0x9aa3ad,
-            Category::Message => 0xe0a0c8,
-            Category::Rearrangement => 0xc98bd9,
-            Category::SharedCodeStorage => 0x87a9c9,
-            Category::SharedDataStorage => 0xc9b6a7,
-            Category::Unknown => 0xb0b0b0,
+            MemoryCategory::Variable => 0xef7f8b,
+            MemoryCategory::Constant => 0xf5b971,
+            MemoryCategory::HostExchangePacketHeader => 0xc9a27e,
+            MemoryCategory::GlobalExchangePacketHeader => 0xa98a6b,
+            MemoryCategory::Stack => 0xb9b2c9,
+            MemoryCategory::VertexInstanceState => 0xe8d36b,
+            MemoryCategory::CopyDescriptor => 0xd8c48f,
+            MemoryCategory::VectorListDescriptor => 0xc2b280,
+            MemoryCategory::VertexFieldData => 0xd4b13f,
+            MemoryCategory::ControlTable => 0x9d93c9,
+            MemoryCategory::ControlCode => 0x8f7fe0,
+            MemoryCategory::ControlId => 0x7d76a8,
+            MemoryCategory::VertexCode => 0x5b8def,
+            MemoryCategory::InternalExchangeCode => 0x63b7d6,
+            MemoryCategory::HostExchangeCode => 0xe0894f,
+            MemoryCategory::GlobalExchangeCode => 0x3f9a6a,
+            MemoryCategory::InstrumentationResults => 0x9aa3ad,
+            MemoryCategory::Message => 0xe0a0c8,
+            MemoryCategory::Rearrangement => 0xc98bd9,
+            MemoryCategory::SharedCodeStorage => 0x87a9c9,
+            MemoryCategory::SharedDataStorage => 0xc9b6a7,
+            MemoryCategory::Unknown => 0xb0b0b0,
         })
     }
 
     /// What curves over tiles show.
-    pub(crate) fn layer(&self, layer: Layer) -> Color32 {
+    pub(crate) fn layer(&self, layer: TileCurveLayer) -> Color32 {
         match layer {
-            Layer::Total => self.memory_line,
-            Layer::Region(region) => self.region(region),
-            Layer::Category(category) => self.category(category),
-            Layer::AlwaysLive => self.always_live,
-            Layer::NotAlwaysLive => self.not_always_live,
-            Layer::Gaps => self.outline,
-            Layer::Received | Layer::MessagesIn => rgb(0x3f8fd2),
-            Layer::Sent | Layer::MessagesOut => rgb(0xe08a3c),
-            Layer::Vertices | Layer::Cycles => self.compute,
-            Layer::Nth(place) => self.nth(place.into()),
+            TileCurveLayer::Total => self.memory_line,
+            TileCurveLayer::Region(region) => self.region(region),
+            TileCurveLayer::Category(category) => self.category(category),
+            TileCurveLayer::AlwaysLive => self.always_live,
+            TileCurveLayer::NotAlwaysLive => self.not_always_live,
+            TileCurveLayer::Gaps => self.outline,
+            TileCurveLayer::Received | TileCurveLayer::MessagesIn => rgb(0x3f8fd2),
+            TileCurveLayer::Sent | TileCurveLayer::MessagesOut => rgb(0xe08a3c),
+            TileCurveLayer::Vertices | TileCurveLayer::Cycles => self.compute,
+            TileCurveLayer::Nth(place) => self.categorical_colour(place.into()),
         }
     }
 
     /// Colours of several things beside each other; the last one stands for all the rest.
-    pub(crate) fn nth(&self, place: usize) -> Color32 {
-        const APART: [Category; 9] = [
-            Category::Variable,
-            Category::Constant,
-            Category::VertexFieldData,
-            Category::VertexCode,
-            Category::HostExchangeCode,
-            Category::GlobalExchangeCode,
-            Category::Message,
-            Category::ControlCode,
-            Category::Unknown,
+    pub(crate) fn categorical_colour(&self, place: usize) -> Color32 {
+        const APART: [MemoryCategory; 9] = [
+            MemoryCategory::Variable,
+            MemoryCategory::Constant,
+            MemoryCategory::VertexFieldData,
+            MemoryCategory::VertexCode,
+            MemoryCategory::HostExchangeCode,
+            MemoryCategory::GlobalExchangeCode,
+            MemoryCategory::Message,
+            MemoryCategory::ControlCode,
+            MemoryCategory::Unknown,
         ];
         self.category(APART[place.min(APART.len() - 1)])
     }
@@ -230,9 +230,9 @@ impl Palette {
     }
 
     /// The ink that can be read on `ground`.
-    pub(crate) fn ink_on(&self, ground: Color32) -> Color32 {
-        let better_dark = contrast(self.ink, ground) >= contrast(self.chalk, ground);
-        if better_dark { self.ink } else { self.chalk }
+    pub(crate) fn label_text_on(&self, ground: Color32) -> Color32 {
+        let better_dark = contrast(self.dark_label_text, ground) >= contrast(self.light_label_text, ground);
+        if better_dark { self.dark_label_text } else { self.light_label_text }
     }
 }
 
@@ -262,12 +262,12 @@ mod tests {
     use super::*;
     use crate::vision::least_difference;
 
-    const ALL: [&Palette; 4] = [&LIGHT, &DARK, &LIGHT_SAFE, &DARK_SAFE];
+    const ALL: [&ThemePalette; 4] = [&LIGHT, &DARK, &LIGHT_SAFE, &DARK_SAFE];
 
     #[test]
     fn safe_colours_are_told_apart_with_any_colour_vision() {
         let activities =
-            |palette: &Palette| Activity::ALL.map(|activity| palette.activity(activity));
+            |palette: &ThemePalette| StepActivity::ALL.map(|activity| palette.activity(activity));
         for (safe, classic) in [(&LIGHT_SAFE, &LIGHT), (&DARK_SAFE, &DARK)] {
             let difference = least_difference(&activities(safe));
             assert!(difference >= 0.1, "{difference}");
@@ -318,7 +318,7 @@ mod tests {
             ];
             for bar in bars {
                 for ground in [bar, palette.dimmed(bar)] {
-                    assert!(contrast(palette.ink_on(ground), ground) >= 4.5, "{ground:?}");
+                    assert!(contrast(palette.label_text_on(ground), ground) >= 4.5, "{ground:?}");
                 }
             }
         }

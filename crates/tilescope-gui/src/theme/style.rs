@@ -1,6 +1,6 @@
 //! How widgets look.
 
-use super::Palette;
+use super::ThemePalette;
 use crate::fonts;
 use egui::{
     Color32, Context, CornerRadius, FontFamily, FontId, Margin, Shadow, Stroke, Style, TextStyle,
@@ -21,7 +21,7 @@ pub fn install_styles(context: &Context) {
 }
 
 fn style(theme: Theme) -> Style {
-    let palette = Palette::on(theme == Theme::Dark);
+    let palette = ThemePalette::for_dark_mode(theme == Theme::Dark);
     let mut style = Style { visuals: visuals(theme, palette), ..Style::default() };
     let proportional = |size| FontId::new(size, FontFamily::Proportional);
     style.text_styles = [
@@ -47,7 +47,7 @@ fn style(theme: Theme) -> Style {
     style
 }
 
-fn visuals(theme: Theme, palette: &Palette) -> Visuals {
+fn visuals(theme: Theme, palette: &ThemePalette) -> Visuals {
     let mut visuals = theme.default_visuals();
     visuals.panel_fill = palette.page;
     visuals.window_fill = palette.page;

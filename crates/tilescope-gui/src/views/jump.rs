@@ -1,11 +1,11 @@
 //! Links from programs to where they ran in the execution trace.
 
 use super::ViewContext;
-use crate::command::{ChosenStep, Command};
-use crate::message::Message;
-use crate::worker::{Asked, Slot};
+use crate::command::{SelectedStep, AppCommand};
+use crate::message::StatusMessage;
+use crate::worker::{QueryState, BackgroundQuery};
 use egui::Context;
-use tilescope_analysis::trace::{Found, first_run};
+use tilescope_analysis::trace::{LaneStepLocation, first_run};
 use tilescope_report::Report;
 use tilescope_report::units::ProgramId;
 
@@ -14,7 +14,7 @@ use tilescope_report::units::ProgramId;
 pub(crate) struct TraceJump {
     wanted: Option<(ProgramId, u64)>,
     presses: u64,
-    found: Slot<(ProgramId, u64), Result<Option<Found>, String>>,
+    found: BackgroundQuery<(ProgramId, u64), Result<Option<LaneStepLocation>, String>>,
 }
 
 impl TraceJump {
@@ -32,29 +32,29 @@ impl TraceJump {
             .found
             .ask(ui, context.workers, &wanted, move |(program, _)| find(&report, *program));
         let answer = match asked {
-            Asked::Fresh(answer) => answer.clone(),
-            Asked::Failed => Err("Looking for the step broke down.".to_owned()),
-            Asked::Stale(_) | Asked::Waiting => return,
+            QueryState::Fresh(answer) => answer.clone(),
+            QueryState::Failed => Err("Looking for the step broke down.".to_owned()),
+            QueryState::Stale(_) | QueryState::Waiting => return,
         };
         self.wanted = None;
         match answer {
-            Ok(Some(Found { ipu, sub_lane, step })) => {
+            Ok(Some(LaneStepLocation { ipu, sub_lane, step })) => {
                 let position = step.position;
-                let chosen = ChosenStep { ipu, sub_lane, position, step: step.step };
-                context.commands.push(Command::SelectStep(Some(chosen)));
-                context.commands.push(Command::ShowCycles(Some(step.range)));
-                context.commands.push(Command::ShowView("execution-trace"));
+                let chosen = SelectedStep { ipu, sub_lane, position, step: step.step };
+                context.commands.push(AppCommand::SelectStep(Some(chosen)));
+                context.commands.push(AppCommand::ZoomToCycles(Some(step.range)));
+                context.commands.push(AppCommand::ShowView("execution-trace"));
             }
             Ok(None) => {
                 let words = "This program was not executed in the steps that were recorded.";
-                context.commands.push(Command::Say(Message::warning(words)));
+                context.commands.push(AppCommand::ShowMessage(StatusMessage::warning(words)));
             }
-            Err(problem) => context.commands.push(Command::Say(Message::error(problem))),
+            Err(problem) => context.commands.push(AppCommand::ShowMessage(StatusMessage::error(problem))),
         }
     }
 }
 
-fn find(report: &Report, program: ProgramId) -> Result<Option<Found>, String> {
+fn find(report: &Report, program: ProgramId) -> Result<Option<LaneStepLocation>, String> {
     let words = |error: tilescope_report::ReportError| error.to_string();
     match report.trace().map_err(words)? {
         Some(trace) => first_run(&trace, program).map_err(words),

@@ -13,47 +13,47 @@ mod state;
 mod summary;
 mod tile_mapping;
 
-use super::action::Wish;
-use super::command::Command;
+use super::action::ViewAction;
+use super::command::AppCommand;
 use super::icons::Icon;
-use super::opening::Opened;
-use super::prefs::Prefs;
+use super::opening::OpenReport;
+use super::prefs::UserPreferences;
 use super::session::Selection;
-use super::widgets::axis::Axis;
-use super::worker::Workers;
+use super::widgets::axis::PanZoomAxis;
+use super::worker::BackgroundWorkers;
 use egui::{Rect, Ui};
 pub(crate) use jump::TraceJump;
-pub(crate) use state::{State, kept, restored};
+pub(crate) use state::{ViewState, to_view_state, from_view_state};
 use tilescope_report::units::CycleRange;
 
 /// What a view may look at, and where it says what the user wants.
 pub struct ViewContext<'a> {
     /// The report.
-    pub opened: &'a Opened,
+    pub opened: &'a OpenReport,
     /// What the user has chosen.
     pub selection: &'a Selection,
     /// What is remembered.
-    pub prefs: &'a Prefs,
+    pub prefs: &'a UserPreferences,
     /// Counts background work.
-    pub workers: &'a Workers,
+    pub workers: &'a BackgroundWorkers,
     /// What keys and menus have asked the view for since the last frame.
-    pub wishes: &'a [Wish],
+    pub actions: &'a [ViewAction],
     /// What is to be done once the frame is painted.
-    pub commands: &'a mut Vec<Command>,
+    pub commands: &'a mut Vec<AppCommand>,
 }
 
 impl ViewContext<'_> {
     /// The same once more, for a while.
-    pub(crate) fn again(&mut self) -> ViewContext<'_> {
+    pub(crate) fn reborrow(&mut self) -> ViewContext<'_> {
         ViewContext { commands: self.commands, ..*self }
     }
 }
 
 /// The cycles that are on the screen.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Timeline {
+pub struct VisibleTimeline {
     /// Where they are.
-    pub axis: Axis,
+    pub axis: PanZoomAxis,
     /// Points that they take.
     pub width: f32,
     /// Where they are on the screen, with the ruler above them.
@@ -63,32 +63,32 @@ pub struct Timeline {
 }
 
 /// State and looks of a view of one report.
-pub trait View: Send {
+pub trait ReportView: Send {
     /// Shows the view in all of `ui`.
     fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>);
 
     /// What it shows and how, as far as that differs from a fresh view of its kind.
-    fn state(&self) -> State;
+    fn state(&self) -> ViewState;
 
     /// Shows what a state says, where `selection` is chosen; names of what it does not understand.
-    fn restore(&mut self, state: &State, selection: &Selection) -> Vec<String>;
+    fn restore(&mut self, state: &ViewState, selection: &Selection) -> Vec<String>;
 
     /// What chooses nothing any more of what can be chosen here.
-    fn clears(&self) -> Vec<Command> {
+    fn clear_selection_commands(&self) -> Vec<AppCommand> {
         Vec::new()
     }
 
     /// Which cycles are on the screen, of a view over time that has been painted.
-    fn timeline(&self) -> Option<Timeline> {
+    fn timeline(&self) -> Option<VisibleTimeline> {
         None
     }
 
     /// Shows these cycles from the next frame on; zooming out reaches `reach`.
-    fn show_timeline(&mut self, _axis: Axis, _reach: CycleRange) {}
+    fn show_timeline(&mut self, _axis: PanZoomAxis, _reach: CycleRange) {}
 }
 
 /// A view as menus see it.
-pub(crate) struct ViewInfo {
+pub(crate) struct ViewDescriptor {
     /// Name on the command line.
     pub name: &'static str,
     /// Words in the menu.
@@ -101,12 +101,12 @@ pub(crate) struct ViewInfo {
     /// another one is looked at in the same way.
     pub settings: &'static [&'static str],
     /// Makes its state for a report.
-    pub create: fn() -> Box<dyn View>,
+    pub create: fn() -> Box<dyn ReportView>,
 }
 
-impl ViewInfo {
+impl ViewDescriptor {
     /// What of a state is kept for another report.
-    pub(crate) fn settings_of(&self, mut state: State) -> State {
+    pub(crate) fn settings_of(&self, mut state: ViewState) -> ViewState {
         state.retain(|name, _| self.settings.contains(&name.as_str()));
         state
     }
@@ -118,7 +118,7 @@ impl ViewInfo {
 }
 
 /// Every view, in the order of the menu.
-pub(crate) static VIEWS: &[ViewInfo] = &[
+pub(crate) static VIEWS: &[ViewDescriptor] = &[
     summary::VIEW,
     insights::VIEW,
     memory::VIEW,

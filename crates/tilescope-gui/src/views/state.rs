@@ -5,10 +5,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 /// Names and values of what differs from a fresh view.
-pub(crate) type State = Map<String, Value>;
+pub(crate) type ViewState = Map<String, Value>;
 
 /// What differs between `view` and a fresh one.
-pub(crate) fn kept<T: Serialize + Default>(view: &T) -> State {
+pub(crate) fn to_view_state<T: Serialize + Default>(view: &T) -> ViewState {
     let fresh = fields(&T::default());
     let mut state = fields(view);
     state.retain(|name, value| fresh.get(name) != Some(value));
@@ -16,8 +16,8 @@ pub(crate) fn kept<T: Serialize + Default>(view: &T) -> State {
 }
 
 /// A fresh view with everything in `state` that can be understood, and the names of the rest.
-pub(crate) fn restored<T: Serialize + DeserializeOwned + Default>(
-    state: &State,
+pub(crate) fn from_view_state<T: Serialize + DeserializeOwned + Default>(
+    state: &ViewState,
 ) -> (T, Vec<String>) {
     let mut known = fields(&T::default());
     let (mut view, mut strange) = (T::default(), Vec::new());
@@ -59,11 +59,11 @@ pub(crate) mod shared {
     }
 }
 
-fn fields<T: Serialize>(view: &T) -> State {
+fn fields<T: Serialize>(view: &T) -> ViewState {
     match serde_json::to_value(view) {
         Ok(Value::Object(fields)) => fields,
         // Only maps with keys other than text cannot be written.
-        _ => State::new(),
+        _ => ViewState::new(),
     }
 }
 
@@ -74,7 +74,7 @@ mod tests {
 
     #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
     #[serde(default)]
-    struct View {
+    struct SampleViewSettings {
         zoom: Option<f64>,
         filter: String,
         #[serde(skip)]
@@ -83,17 +83,17 @@ mod tests {
 
     #[test]
     fn only_what_differs_is_kept_and_comes_back() {
-        let view = View { zoom: Some(0.1 + 0.2), ..View::default() };
-        let state = kept(&view);
+        let view = SampleViewSettings { zoom: Some(0.1 + 0.2), ..SampleViewSettings::default() };
+        let state = to_view_state(&view);
         assert_eq!(state.len(), 1);
-        assert_eq!(restored::<View>(&state), (view, Vec::new()));
-        assert!(kept(&View::default()).is_empty());
+        assert_eq!(from_view_state::<SampleViewSettings>(&state), (view, Vec::new()));
+        assert!(to_view_state(&SampleViewSettings::default()).is_empty());
     }
 
     #[test]
     fn what_is_strange_is_named_and_the_rest_is_used() {
         let state = serde_json::json!({"filter": "a", "zoom": "banana", "other": 7});
-        let (view, strange) = restored::<View>(state.as_object().unwrap());
+        let (view, strange) = from_view_state::<SampleViewSettings>(state.as_object().unwrap());
         assert_eq!(view.filter, "a");
         assert_eq!(strange, ["other", "zoom"]);
     }

@@ -1,39 +1,39 @@
 //! The text of the spec: completion, the key under the cursor, the line that is wrong.
 
-use super::history::History;
-use super::keys::{KeyInfo, Problem};
+use super::history::VariantList;
+use super::keys::{SpecKeyInfo, SpecProblem};
 use super::spec_text::{key_on_line, table_on_line, values};
-use crate::theme::Palette;
+use crate::theme::ThemePalette;
 use egui::text::{CCursor, CCursorRange};
 use egui::text_edit::TextEditState;
 use egui::{Color32, Id, Key, Modifiers, Rect, RichText, TextEdit, Ui, pos2};
 
 /// Most words that are offered.
-const MAX_OFFERS: usize = 10;
+const MAX_COMPLETIONS: usize = 10;
 
 /// State of the editor.
 #[derive(Default)]
-pub(crate) struct Editor {
+pub(crate) struct SpecEditor {
     /// Where the cursor was last, in characters.
     cursor: usize,
 }
 
 /// What could be typed at the cursor.
-struct Offers {
+struct SpecCompletions {
     /// Characters in front of the cursor that an offer takes the place of.
     typed: usize,
     words: Vec<String>,
 }
 
-impl Editor {
+impl SpecEditor {
     /// Shows the text to be edited.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
         text: &mut String,
-        keys: &[KeyInfo],
-        problem: Option<&Problem>,
-        history: &History,
+        keys: &[SpecKeyInfo],
+        problem: Option<&SpecProblem>,
+        history: &VariantList,
     ) {
         let offers = self.offers(text, keys);
         let id = ui.scope_id().with("spec text");
@@ -63,7 +63,7 @@ impl Editor {
                 pos2(across.left(), rect.top()),
                 pos2(across.right(), rect.bottom()),
             );
-            let colour = Palette::of(ui.visuals()).error;
+            let colour = ThemePalette::for_visuals(ui.visuals()).error;
             let painter = ui.painter().with_clip_rect(across);
             painter.rect_filled(rect, 0.0, faint(colour));
         }
@@ -76,12 +76,12 @@ impl Editor {
         text.chars().take(self.cursor).filter(|letter| *letter == '\n').count()
     }
 
-    fn offers(&self, text: &str, keys: &[KeyInfo]) -> Offers {
+    fn offers(&self, text: &str, keys: &[SpecKeyInfo]) -> SpecCompletions {
         let line = self.line(text);
         let before: String = text.chars().take(self.cursor).collect();
         let start = before.rsplit('\n').next().unwrap_or("");
         let model = values(text).get("model.name").map(|name| name.trim_matches('"').to_owned());
-        let fits = |key: &&KeyInfo| key.model.is_none() || key.model == model;
+        let fits = |key: &&SpecKeyInfo| key.model.is_none() || key.model == model;
         let (typed, all): (&str, Vec<String>) = match start.split_once('=') {
             Some((_, value)) => {
                 let path = key_on_line(text, line).unwrap_or_default();
@@ -100,11 +100,11 @@ impl Editor {
             }
         };
         let begins = |word: &String| word.starts_with(typed) && word != typed;
-        let words = all.into_iter().filter(begins).take(MAX_OFFERS).collect();
-        Offers { typed: typed.chars().count(), words }
+        let words = all.into_iter().filter(begins).take(MAX_COMPLETIONS).collect();
+        SpecCompletions { typed: typed.chars().count(), words }
     }
 
-    fn offers_ui(&mut self, ui: &mut Ui, id: Id, text: &mut String, offers: &Offers) {
+    fn offers_ui(&mut self, ui: &mut Ui, id: Id, text: &mut String, offers: &SpecCompletions) {
         if offers.words.is_empty() {
             return;
         }
@@ -122,7 +122,7 @@ impl Editor {
     }
 
     /// Types a word in the place of what was typed of it.
-    fn complete(&mut self, ui: &Ui, id: Id, text: &mut String, offers: &Offers, word: &str) {
+    fn complete(&mut self, ui: &Ui, id: Id, text: &mut String, offers: &SpecCompletions, word: &str) {
         let start = self.cursor.saturating_sub(offers.typed);
         let front: String = text.chars().take(start).collect();
         let back: String = text.chars().skip(self.cursor).collect();
@@ -135,8 +135,8 @@ impl Editor {
     }
 
     /// What there is to know about the key under the cursor, and what its values have cost so far.
-    fn key_ui(&self, ui: &mut Ui, text: &str, keys: &[KeyInfo], history: &History) {
-        let palette = Palette::of(ui.visuals());
+    fn key_ui(&self, ui: &mut Ui, text: &str, keys: &[SpecKeyInfo], history: &VariantList) {
+        let palette = ThemePalette::for_visuals(ui.visuals());
         let path = key_on_line(text, self.line(text));
         let key = path.and_then(|path| keys.iter().find(|key| key.path == path));
         let Some(key) = key else {
@@ -152,14 +152,14 @@ impl Editor {
         if !key.also.is_empty() {
             ui.label(RichText::new(&key.also).color(palette.weak_text).size(11.5));
         }
-        for line in history.costs(key) {
+        for line in history.value_costs(key) {
             ui.label(RichText::new(line).size(11.5));
         }
     }
 }
 
 /// Values of a key that can be listed, as TOML.
-fn words(key: &KeyInfo) -> Vec<String> {
+fn words(key: &SpecKeyInfo) -> Vec<String> {
     match key.kind.as_str() {
         "flag" => vec!["true".to_owned(), "false".to_owned()],
         "word" => key.words.iter().map(|word| format!("{word:?}")).collect(),
@@ -167,13 +167,13 @@ fn words(key: &KeyInfo) -> Vec<String> {
     }
 }
 
-fn problem_ui(ui: &mut Ui, problem: Option<&Problem>) {
+fn problem_ui(ui: &mut Ui, problem: Option<&SpecProblem>) {
     let Some(problem) = problem else { return };
     let words = match problem.line {
-        Some(line) => format!("Line {line}: {}", problem.words),
-        None => problem.words.clone(),
+        Some(line) => format!("Line {line}: {}", problem.message),
+        None => problem.message.clone(),
     };
-    ui.label(RichText::new(words).color(Palette::of(ui.visuals()).error));
+    ui.label(RichText::new(words).color(ThemePalette::for_visuals(ui.visuals()).error));
 }
 
 fn faint(colour: Color32) -> Color32 {

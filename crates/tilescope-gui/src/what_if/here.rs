@@ -1,21 +1,21 @@
 //! What a session does about changed specs: one for each report that was asked about.
 
-use super::WhatIf;
+use super::WhatIfPanel;
 use super::spec_text::with_value;
-use crate::message::Message;
-use crate::session::Session;
+use crate::message::StatusMessage;
+use crate::session::AppSession;
 use egui::Context;
 
-impl Session {
+impl AppSession {
     /// Opens the spec of the report that is shown, with what was tried before if it is about that.
     pub(crate) fn toggle_what_if(&mut self) {
-        let passing = match self.passing.directory() {
+        let passing = match self.temp_directory.directory() {
             Ok(passing) => passing,
-            Err(problem) => return self.messages.push(Message::error(problem)),
+            Err(problem) => return self.messages.push(StatusMessage::error(problem)),
         };
         let Some(page) = &self.page else { return };
         let opened = &page.opened;
-        let is_about = |of: &WhatIf| of.is_about(&opened.path);
+        let is_about = |of: &WhatIfPanel| of.is_about(&opened.path);
         self.what_if_open = !self.what_if_open || !self.what_if.iter().any(|of| is_about(of));
         // What was typed and tried for another report waits until that is shown again.
         self.other_what_ifs.extend(self.what_if.take().map(|of| *of));
@@ -23,8 +23,8 @@ impl Session {
         self.what_if = Some(Box::new(match known {
             Some(at) => self.other_what_ifs.remove(at),
             None => {
-                let directory = self.variants_in.clone().unwrap_or_else(|| passing.clone());
-                WhatIf::new(opened, directory, passing)
+                let directory = self.variants_directory.clone().unwrap_or_else(|| passing.clone());
+                WhatIfPanel::new(opened, directory, passing)
             }
         }));
     }
@@ -42,27 +42,27 @@ impl Session {
     }
 
     /// Keeps what was tried, if its reports are kept.
-    pub(crate) fn keep_tried(&mut self) {
-        if self.variants_in.is_none() {
+    pub(crate) fn save_variants(&mut self) {
+        if self.variants_directory.is_none() {
             return;
         }
-        let told: Vec<Message> = self.what_ifs().filter_map(WhatIf::keep).collect();
+        let told: Vec<StatusMessage> = self.what_ifs().filter_map(WhatIfPanel::save_variants).collect();
         self.messages.extend(told);
     }
 
-    pub(crate) fn what_ifs(&mut self) -> impl Iterator<Item = &mut WhatIf> {
+    pub(crate) fn what_ifs(&mut self) -> impl Iterator<Item = &mut WhatIfPanel> {
         self.what_if.as_deref_mut().into_iter().chain(&mut self.other_what_ifs)
     }
 
     pub(crate) fn simulate_variant(&mut self, context: &Context) {
         let Some(what_if) = &mut self.what_if else { return };
         if self.simulation.is_some() {
-            self.messages.push(Message::warning("A simulation is running already."));
+            self.messages.push(StatusMessage::warning("A simulation is running already."));
             return;
         }
         match what_if.start(context) {
             Ok(simulation) => self.simulation = Some(simulation),
-            Err(problem) => self.messages.push(Message::error(problem)),
+            Err(problem) => self.messages.push(StatusMessage::error(problem)),
         }
     }
 }

@@ -1,18 +1,18 @@
 //! Variants that were tried: what they change and what came out. Any two can be compared, and each
 //! can be saved.
 
-use super::keys::KeyInfo;
+use super::keys::SpecKeyInfo;
 use super::spec_text::{changes, values};
-use crate::command::Command;
+use crate::command::AppCommand;
 use crate::icons::Icon;
-use crate::keep::Tried;
-use crate::message::Message;
-use crate::theme::Palette;
+use crate::keep::SimulatedVariant;
+use crate::message::StatusMessage;
+use crate::theme::ThemePalette;
 use crate::widgets::icon_button_ui;
-use crate::worker::{Asked, Slot, Workers};
+use crate::worker::{QueryState, BackgroundQuery, BackgroundWorkers};
 use egui::{Grid, Label, RichText, ScrollArea, TextEdit, Ui};
 use std::path::{Path, PathBuf};
-use tilescope_analysis::summary::{Summary, summary};
+use tilescope_analysis::summary::{ReportSummary, summary};
 use tilescope_report::units::{binary_bytes, grouped};
 use tilescope_report::{REPORT_FILE, Report};
 
@@ -20,7 +20,7 @@ use tilescope_report::{REPORT_FILE, Report};
 const CHANGES: f32 = 150.0;
 
 /// A spec that was simulated, and its report.
-pub(crate) struct Variant {
+pub(crate) struct SpecVariant {
     /// `variant 3`
     name: String,
     /// What it changes, in words.
@@ -28,20 +28,20 @@ pub(crate) struct Variant {
     spec: String,
     /// The report.
     pub(super) path: PathBuf,
-    figures: Slot<(), Result<Figures, String>>,
+    figures: BackgroundQuery<(), Result<VariantFigures, String>>,
 }
 
 /// What came out.
 #[derive(Clone, Debug, PartialEq)]
-struct Figures {
+struct VariantFigures {
     cycles: Option<u64>,
     samples_per_second: Option<f64>,
     fullest: u64,
     fits: bool,
 }
 
-impl Figures {
-    fn of(summary: &Summary) -> Self {
+impl VariantFigures {
+    fn of(summary: &ReportSummary) -> Self {
         let run = summary.execution.as_ref();
         Self {
             cycles: run.map(|run| run.total_cycles),
@@ -52,29 +52,29 @@ impl Figures {
     }
 }
 
-impl Variant {
+impl SpecVariant {
     /// The report that everything began with.
     fn base(path: &Path, spec: &str) -> Self {
         Self::new("as it was".to_owned(), spec, spec, path.to_owned())
     }
 
     /// What is kept of it.
-    fn tried(&self) -> Tried {
+    fn to_saved(&self) -> SimulatedVariant {
         let Self { name, spec, path, .. } = self;
-        Tried { name: name.clone(), spec: spec.clone(), report: path.clone() }
+        SimulatedVariant { name: name.clone(), spec: spec.clone(), report: path.clone() }
     }
 
     /// A spec that changes the original one.
     pub(crate) fn new(name: String, original: &str, spec: &str, path: PathBuf) -> Self {
         let changes = changes(original, spec);
-        Self { name, changes, spec: spec.to_owned(), path, figures: Slot::default() }
+        Self { name, changes, spec: spec.to_owned(), path, figures: BackgroundQuery::default() }
     }
 }
 
 /// What was tried, oldest first.
 #[derive(Default)]
-pub(crate) struct History {
-    variants: Vec<Variant>,
+pub(crate) struct VariantList {
+    variants: Vec<SpecVariant>,
     /// Places of those that are ticked, at most two.
     ticked: Vec<usize>,
     /// Where a variant is saved.
@@ -83,33 +83,33 @@ pub(crate) struct History {
     changed: bool,
 }
 
-impl History {
+impl VariantList {
     /// Everything that began with a report.
-    pub(crate) fn new(base: &Path, spec: &str, tried: &[Tried]) -> Self {
-        let mut history = Self { variants: vec![Variant::base(base, spec)], ..Self::default() };
-        history.show(spec, tried);
+    pub(crate) fn new(base: &Path, spec: &str, tried: &[SimulatedVariant]) -> Self {
+        let mut history = Self { variants: vec![SpecVariant::base(base, spec)], ..Self::default() };
+        history.add_from_notes(spec, tried);
         history
     }
 
     /// Adds a variant.
-    pub(crate) fn add(&mut self, variant: Variant) {
+    pub(crate) fn add(&mut self, variant: SpecVariant) {
         self.variants.push(variant);
         self.changed = true;
     }
 
     /// Adds what was tried elsewhere, as changes of the original spec.
-    pub(crate) fn show(&mut self, original: &str, tried: &[Tried]) {
-        for Tried { name, spec, report } in tried {
+    pub(crate) fn add_from_notes(&mut self, original: &str, tried: &[SimulatedVariant]) {
+        for SimulatedVariant { name, spec, report } in tried {
             if !self.has(report) {
-                self.variants.push(Variant::new(name.clone(), original, spec, report.clone()));
+                self.variants.push(SpecVariant::new(name.clone(), original, spec, report.clone()));
             }
         }
     }
 
     /// What is to be kept, if that has changed since it was last asked for.
-    pub(crate) fn take_changed(&mut self) -> Option<Vec<Tried>> {
+    pub(crate) fn take_changed(&mut self) -> Option<Vec<SimulatedVariant>> {
         let changed = std::mem::take(&mut self.changed);
-        changed.then(|| self.variants.iter().skip(1).map(Variant::tried).collect())
+        changed.then(|| self.variants.iter().skip(1).map(SpecVariant::to_saved).collect())
     }
 
     /// Takes a variant off the list; its spec and report stay where they are.
@@ -135,12 +135,12 @@ impl History {
 
     /// What each value of a key that was tried has cost: cycles and the fullest tile, and how much
     /// more cycles than as it was.
-    pub(crate) fn costs(&self, key: &KeyInfo) -> Vec<String> {
-        let value = |variant: &Variant| values(&variant.spec).remove(&key.path);
-        let figures = |variant: &Variant| variant.figures.latest()?.as_ref().ok().cloned();
+    pub(crate) fn value_costs(&self, key: &SpecKeyInfo) -> Vec<String> {
+        let value = |variant: &SpecVariant| values(&variant.spec).remove(&key.path);
+        let figures = |variant: &SpecVariant| variant.figures.latest()?.as_ref().ok().cloned();
         let before = self.variants.first().and_then(figures).and_then(|figures| figures.cycles);
-        let line = |variant: &Variant| {
-            let Figures { cycles, fullest, .. } = figures(variant)?;
+        let line = |variant: &SpecVariant| {
+            let VariantFigures { cycles, fullest, .. } = figures(variant)?;
             let value = value(variant).unwrap_or_else(|| format!("{} (default)", key.default));
             let run = cycles.map_or_else(
                 || "not run".to_owned(),
@@ -156,11 +156,11 @@ impl History {
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
-        workers: &Workers,
+        workers: &BackgroundWorkers,
         text: &mut String,
-        commands: &mut Vec<Command>,
+        commands: &mut Vec<AppCommand>,
     ) {
-        let palette = Palette::of(ui.visuals());
+        let palette = ThemePalette::for_visuals(ui.visuals());
         ui.label(RichText::new("Tried").strong());
         ScrollArea::horizontal().id_salt("variants").show(ui, |ui| {
             Grid::new("variants").striped(true).num_columns(7).show(ui, |ui| {
@@ -182,8 +182,8 @@ impl History {
     }
 
     /// A row; whether its variant is to be taken off the list.
-    fn row_ui(&mut self, ui: &mut Ui, workers: &Workers, at: usize, text: &mut String) -> bool {
-        let palette = Palette::of(ui.visuals());
+    fn row_ui(&mut self, ui: &mut Ui, workers: &BackgroundWorkers, at: usize, text: &mut String) -> bool {
+        let palette = ThemePalette::for_visuals(ui.visuals());
         let variant = &mut self.variants[at];
         let mut ticked = self.ticked.contains(&at);
         let tick = ui.checkbox(&mut ticked, "");
@@ -217,11 +217,11 @@ impl History {
         let path = variant.path.clone();
         let question = move |(): &()| {
             let report = Report::open(&path).map_err(|error| error.to_string())?;
-            summary(&report).map(|of| Figures::of(&of)).map_err(|error| error.to_string())
+            summary(&report).map(|of| VariantFigures::of(&of)).map_err(|error| error.to_string())
         };
         match variant.figures.ask(ui.ctx(), workers, &(), question) {
-            Asked::Fresh(Ok(figures)) => figures_ui(ui, figures),
-            Asked::Fresh(Err(problem)) => {
+            QueryState::Fresh(Ok(figures)) => figures_ui(ui, figures),
+            QueryState::Fresh(Err(problem)) => {
                 ui.label(RichText::new("gone").color(palette.error)).on_hover_text(problem);
                 (0..3).for_each(|_| drop(ui.label("")));
             }
@@ -230,13 +230,13 @@ impl History {
         forget
     }
 
-    fn buttons_ui(&mut self, ui: &mut Ui, commands: &mut Vec<Command>) {
-        let ticked: Vec<&Variant> =
+    fn buttons_ui(&mut self, ui: &mut Ui, commands: &mut Vec<AppCommand>) {
+        let ticked: Vec<&SpecVariant> =
             self.ticked.iter().filter_map(|at| self.variants.get(*at)).collect();
         ui.horizontal_wrapped(|ui| {
             let two = ui.add_enabled(ticked.len() == 2, egui::Button::new("Compare ticked"));
             if let (true, [source, target]) = (two.clicked(), ticked.as_slice()) {
-                commands.push(Command::Compare(source.path.clone(), target.path.clone()));
+                commands.push(AppCommand::Compare(source.path.clone(), target.path.clone()));
             }
             let hint = RichText::new("Directory or .toml file to save to");
             let edit = TextEdit::singleline(&mut self.save_to).hint_text(hint).desired_width(170.0);
@@ -246,11 +246,11 @@ impl History {
             if ui.add_enabled(ready, egui::Button::new("Save")).clicked()
                 && let [variant] = ticked.as_slice()
             {
-                commands.push(Command::Say(match save(variant, &path) {
+                commands.push(AppCommand::ShowMessage(match save(variant, &path) {
                     Ok(()) => {
-                        Message::done(format!("Saved {} to {}", variant.name, path.display()))
+                        StatusMessage::done(format!("Saved {} to {}", variant.name, path.display()))
                     }
-                    Err(error) => Message::error(format!("Not saved: {error}: {}", path.display())),
+                    Err(error) => StatusMessage::error(format!("Not saved: {error}: {}", path.display())),
                 }));
             }
         });
@@ -268,8 +268,8 @@ fn share_text(before: Option<u64>, cycles: u64) -> String {
     }
 }
 
-fn figures_ui(ui: &mut Ui, figures: &Figures) {
-    let palette = Palette::of(ui.visuals());
+fn figures_ui(ui: &mut Ui, figures: &VariantFigures) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let dash = || "—".to_owned();
     ui.label(figures.cycles.map_or_else(dash, grouped));
     ui.label(figures.samples_per_second.map_or_else(dash, |rate| grouped(rate.round() as u64)));
@@ -283,7 +283,7 @@ fn figures_ui(ui: &mut Ui, figures: &Figures) {
 
 /// Writes the spec to a `.toml` file, or the report with its spec into a directory. What is there is
 /// only replaced by something whole.
-fn save(variant: &Variant, path: &Path) -> std::io::Result<()> {
+fn save(variant: &SpecVariant, path: &Path) -> std::io::Result<()> {
     if path.extension().is_some_and(|extension| extension == "toml") {
         return replace(path, |fresh| std::fs::write(fresh, &variant.spec));
     }
@@ -316,7 +316,7 @@ mod tests {
         let at = |name: &str| directory.path().join(name);
         std::fs::create_dir(at("report")).unwrap();
         std::fs::write(at("report").join(REPORT_FILE), "pop").unwrap();
-        let variant = Variant::new("v".into(), "", "[model]\n", at("report"));
+        let variant = SpecVariant::new("v".into(), "", "[model]\n", at("report"));
         save(&variant, &at("mine.toml")).unwrap();
         save(&variant, &at("kept")).unwrap();
         let read = |path: PathBuf| std::fs::read_to_string(path).unwrap();
@@ -331,7 +331,7 @@ mod tests {
         let kept = directory.path().join("kept");
         std::fs::create_dir(&kept).unwrap();
         std::fs::write(kept.join(REPORT_FILE), "old").unwrap();
-        let variant = Variant::new("v".into(), "", "", directory.path().join("nowhere"));
+        let variant = SpecVariant::new("v".into(), "", "", directory.path().join("nowhere"));
         assert!(save(&variant, &kept).is_err());
         assert_eq!(std::fs::read_to_string(kept.join(REPORT_FILE)).unwrap(), "old");
         assert_eq!(std::fs::read_dir(&kept).unwrap().count(), 1);

@@ -8,7 +8,7 @@ use std::process::Stdio;
 
 /// A key of a spec.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub(crate) struct KeyInfo {
+pub(crate) struct SpecKeyInfo {
     /// Dotted path: `options.gradient_accumulation`.
     pub path: String,
     /// The model it belongs to; `None` for all.
@@ -35,7 +35,7 @@ pub(crate) struct KeyInfo {
 ///
 /// # Errors
 /// Why the program could not be asked, in words.
-pub(crate) fn keys() -> Result<Vec<KeyInfo>, String> {
+pub(crate) fn load_spec_keys() -> Result<Vec<SpecKeyInfo>, String> {
     let output = program()?.args(["specs", "--keys", "--json"]).stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("The simulator cannot be asked: {error}"))?;
     if !output.status.success() {
@@ -47,25 +47,25 @@ pub(crate) fn keys() -> Result<Vec<KeyInfo>, String> {
 
 /// What is wrong with a spec, and on which line, counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
+pub(crate) struct SpecProblem {
     /// The line, where one is to blame.
     pub line: Option<usize>,
     /// What is wrong.
-    pub words: String,
+    pub message: String,
 }
 
 /// Asks the simulator about the spec in a file; `None` where it is sane.
 ///
 /// # Errors
 /// Why the simulator could not be asked, in words.
-pub(crate) fn check(file: &Path) -> Result<Option<Problem>, String> {
+pub(crate) fn check_spec(file: &Path) -> Result<Option<SpecProblem>, String> {
     let output = program()?.arg("simulate").arg(file).arg("--check").stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("The simulator cannot be asked: {error}"))?;
     let said = String::from_utf8_lossy(&output.stderr);
     Ok((!output.status.success()).then(|| problem(&said, file)))
 }
 
-fn problem(said: &str, file: &Path) -> Problem {
+fn problem(said: &str, file: &Path) -> SpecProblem {
     let said = said.trim();
     let said = said.strip_prefix("error: ").unwrap_or(said);
     let name = file.display().to_string();
@@ -75,11 +75,11 @@ fn problem(said: &str, file: &Path) -> Problem {
         Some((line.parse().ok()?, words))
     });
     match numbered {
-        Some((line, words)) => Problem { line: Some(line), words: words.to_owned() },
+        Some((line, words)) => SpecProblem { line: Some(line), message: words.to_owned() },
         None if said.is_empty() => {
-            Problem { line: None, words: "The simulator refused it without a word.".to_owned() }
+            SpecProblem { line: None, message: "The simulator refused it without a word.".to_owned() }
         }
-        None => Problem { line: None, words: said.replace(&name, "The spec") },
+        None => SpecProblem { line: None, message: said.replace(&name, "The spec") },
     }
 }
 
@@ -97,7 +97,7 @@ mod tests {
             ("", None, "The simulator refused it without a word."),
         ];
         for (said, line, words) in cases {
-            assert_eq!(problem(said, file), Problem { line, words: words.to_owned() });
+            assert_eq!(problem(said, file), SpecProblem { line, message: words.to_owned() });
         }
     }
 }

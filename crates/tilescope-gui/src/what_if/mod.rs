@@ -9,20 +9,20 @@ mod passing;
 mod sliders;
 mod spec_text;
 
-use super::child::Simulation;
-use super::command::Command;
+use super::child::SimulationProcess;
+use super::command::AppCommand;
 use super::icons::Icon;
-use super::keep::Notes;
-use super::message::Message;
-use super::opening::Opened;
-use super::session::Session;
-use super::theme::Palette;
+use super::keep::ReportNotes;
+use super::message::StatusMessage;
+use super::opening::OpenReport;
+use super::session::AppSession;
+use super::theme::ThemePalette;
 use super::widgets::{hint_ui, icon_button_ui};
-use super::worker::{Asked, Slot, Workers};
+use super::worker::{QueryState, BackgroundQuery, BackgroundWorkers};
 use egui::{Align, Button, Context, Frame, Layout, Margin, Panel, RichText, ScrollArea, Ui};
-use history::{History, Variant};
-use keys::{KeyInfo, Problem};
-pub(crate) use passing::{Passing, sweep};
+use history::{VariantList, SpecVariant};
+use keys::{SpecKeyInfo, SpecProblem};
+pub(crate) use passing::{SessionTempDir, remove_stale_directories};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -30,10 +30,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Below the directory of simulated reports: what was tried.
 const DIRECTORY: &str = "what-if";
 
-type Checked = Result<Option<Problem>, String>;
+type SpecCheckResult = Result<Option<SpecProblem>, String>;
 
 /// A spec that is being changed, and what was tried.
-pub struct WhatIf {
+pub struct WhatIfPanel {
     /// The report it began with.
     base: PathBuf,
     /// The spec of that report; `None` where it has none.
@@ -42,34 +42,34 @@ pub struct WhatIf {
     /// Where specs and reports of variants are written.
     directory: PathBuf,
     /// Where specs are written that are only checked: no other window writes there.
-    passing: PathBuf,
-    keys: Slot<(), Result<Arc<Vec<KeyInfo>>, String>>,
-    checked: Slot<String, Checked>,
-    editor: editor::Editor,
-    history: History,
+    check_directory: PathBuf,
+    keys: BackgroundQuery<(), Result<Arc<Vec<SpecKeyInfo>>, String>>,
+    checked: BackgroundQuery<String, SpecCheckResult>,
+    editor: editor::SpecEditor,
+    history: VariantList,
     /// Where what was tried is kept.
-    notes: Notes,
+    notes: ReportNotes,
     /// The variant that is being simulated.
-    running: Option<Variant>,
+    running: Option<SpecVariant>,
 }
 
-impl WhatIf {
+impl WhatIfPanel {
     /// The spec of a report, to be changed, with what was tried before; variants are written to
     /// `directory`, specs that are only checked to `passing`.
-    pub(crate) fn new(opened: &Opened, directory: PathBuf, passing: PathBuf) -> Self {
+    pub(crate) fn new(opened: &OpenReport, directory: PathBuf, check_directory: PathBuf) -> Self {
         let (base, spec) = (opened.path.as_path(), opened.report.spec());
         // What cannot be read there was told when the report was opened.
-        let (notes, _) = Notes::read(opened.report.path());
-        let history = spec.map(|spec| History::new(base, spec, &notes.tried)).unwrap_or_default();
+        let (notes, _) = ReportNotes::read(opened.report.path());
+        let history = spec.map(|spec| VariantList::new(base, spec, &notes.tried)).unwrap_or_default();
         Self {
             base: base.to_owned(),
             original: spec.map(str::to_owned),
             text: spec.unwrap_or_default().to_owned(),
             directory,
-            passing,
-            keys: Slot::default(),
-            checked: Slot::default(),
-            editor: editor::Editor::default(),
+            check_directory,
+            keys: BackgroundQuery::default(),
+            checked: BackgroundQuery::default(),
+            editor: editor::SpecEditor::default(),
             history,
             notes,
             running: None,
@@ -92,7 +92,7 @@ impl WhatIf {
     }
 
     /// Whether the simulator has found nothing wrong with the text.
-    pub fn is_sane(&self) -> bool {
+    pub fn is_spec_valid(&self) -> bool {
         self.original.is_some() && matches!(self.checked.latest(), Some(Ok(None)))
     }
 
@@ -100,7 +100,7 @@ impl WhatIf {
     ///
     /// # Errors
     /// Why that is not possible, in words.
-    pub(crate) fn start(&mut self, context: &Context) -> Result<Simulation, String> {
+    pub(crate) fn start(&mut self, context: &Context) -> Result<SimulationProcess, String> {
         let original = self.original.as_deref().unwrap_or_default();
         let name = self.history.next_name();
         let place = free_place(&self.directory, &name);
@@ -108,9 +108,9 @@ impl WhatIf {
         std::fs::create_dir_all(&self.directory).map_err(|error| words(&error, &spec))?;
         write(&spec, &self.text)?;
         let mut simulation =
-            Simulation::start(&spec.display().to_string(), place.clone(), context)?;
+            SimulationProcess::start(&spec.display().to_string(), place.clone(), context)?;
         simulation.spec = name.clone();
-        self.running = Some(Variant::new(name, original, &self.text, place));
+        self.running = Some(SpecVariant::new(name, original, &self.text, place));
         Ok(simulation)
     }
 
@@ -122,15 +122,15 @@ impl WhatIf {
     }
 
     /// Keeps what was tried, if that has changed; a message if something is to be told.
-    pub(crate) fn keep(&mut self) -> Option<Message> {
+    pub(crate) fn save_variants(&mut self) -> Option<StatusMessage> {
         self.notes.tried = self.history.take_changed()?;
         let told = match self.notes.save() {
-            Ok(message) => message.map(Message::warning),
-            Err(problem) => Some(Message::error(problem)),
+            Ok(message) => message.map(StatusMessage::warning),
+            Err(problem) => Some(StatusMessage::error(problem)),
         };
         // What another window has tried since is among it.
         let original = self.original.as_deref().unwrap_or_default();
-        self.history.show(original, &self.notes.tried);
+        self.history.add_from_notes(original, &self.notes.tried);
         told
     }
 
@@ -140,42 +140,42 @@ impl WhatIf {
     }
 
     /// What keys there are; none until that is known.
-    fn ask_keys(&mut self, ui: &Ui, workers: &Workers) -> Result<Arc<Vec<KeyInfo>>, String> {
-        match self.keys.ask(ui.ctx(), workers, &(), |()| keys::keys().map(Arc::new)) {
-            Asked::Fresh(known) | Asked::Stale(known) => known.clone(),
-            Asked::Failed => Err("Asking for the keys of specs broke down.".to_owned()),
-            Asked::Waiting => Ok(Arc::default()),
+    fn ask_keys(&mut self, ui: &Ui, workers: &BackgroundWorkers) -> Result<Arc<Vec<SpecKeyInfo>>, String> {
+        match self.keys.ask(ui.ctx(), workers, &(), |()| keys::load_spec_keys().map(Arc::new)) {
+            QueryState::Fresh(known) | QueryState::Stale(known) => known.clone(),
+            QueryState::Failed => Err("Asking for the keys of specs broke down.".to_owned()),
+            QueryState::Waiting => Ok(Arc::default()),
         }
     }
 
     /// What is wrong with the text, as far as that is known.
-    fn ask_check(&mut self, ui: &Ui, workers: &Workers) -> Option<Checked> {
+    fn ask_check(&mut self, ui: &Ui, workers: &BackgroundWorkers) -> Option<SpecCheckResult> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let directory = self.passing.clone();
+        let directory = self.check_directory.clone();
         let question = move |text: &String| {
             // What is checked meanwhile for another text or report has a file of its own.
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             let file = directory.join(format!("check-{number}.toml"));
             write(&file, text)?;
-            let checked = keys::check(&file);
+            let checked = keys::check_spec(&file);
             // The directory goes with the session; so would the file.
             let _ = std::fs::remove_file(&file);
             checked
         };
         match self.checked.ask(ui.ctx(), workers, &self.text.clone(), question) {
-            Asked::Fresh(checked) => Some(checked.clone()),
-            Asked::Failed => Some(Err("Checking the spec broke down.".to_owned())),
-            Asked::Stale(_) | Asked::Waiting => None,
+            QueryState::Fresh(checked) => Some(checked.clone()),
+            QueryState::Failed => Some(Err("Checking the spec broke down.".to_owned())),
+            QueryState::Stale(_) | QueryState::Waiting => None,
         }
     }
 
-    fn ui(&mut self, ui: &mut Ui, workers: &Workers, busy: bool, commands: &mut Vec<Command>) {
-        let palette = Palette::of(ui.visuals());
+    fn ui(&mut self, ui: &mut Ui, workers: &BackgroundWorkers, busy: bool, commands: &mut Vec<AppCommand>) {
+        let palette = ThemePalette::for_visuals(ui.visuals());
         ui.horizontal(|ui| {
             ui.heading("What if");
             ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
                 if icon_button_ui(ui, Icon::Close, "Close what-if").clicked() {
-                    commands.push(Command::ToggleWhatIf);
+                    commands.push(AppCommand::ToggleWhatIf);
                 }
             });
         });
@@ -206,7 +206,7 @@ impl WhatIf {
         ui.horizontal(|ui| {
             let ready = sane && !busy;
             if ui.add_enabled(ready, Button::new("Simulate and compare")).clicked() {
-                commands.push(Command::SimulateVariant);
+                commands.push(AppCommand::SimulateVariant);
             }
             if ui.button("Reset").on_hover_text("The spec of the report again").clicked() {
                 self.text = self.original.clone().unwrap_or_default();
@@ -238,18 +238,18 @@ fn words(error: &std::io::Error, path: &Path) -> String {
 
 /// Where variants of the user's session are kept.
 pub(crate) fn user_directory() -> PathBuf {
-    super::opening::simulated(DIRECTORY)
+    super::opening::simulated_report_directory(DIRECTORY)
 }
 
 /// The panel beside the view, if it is open.
-pub(crate) fn panel_ui(ui: &mut Ui, session: &mut Session, commands: &mut Vec<Command>) {
+pub(crate) fn panel_ui(ui: &mut Ui, session: &mut AppSession, commands: &mut Vec<AppCommand>) {
     if !session.what_if_open {
         return;
     }
     let busy = session.simulation.is_some();
     let workers = session.workers.clone();
     let (Some(what_if), Some(_)) = (&mut session.what_if, &session.page) else { return };
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let frame = Frame::new().fill(palette.page).inner_margin(Margin::symmetric(14, 10));
     let most = (ui.available_width() - 320.0).max(261.0);
     Panel::right("what if")

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Directories of sessions begin with this; process and a number follow.
 const PREFIX: &str = "tilescope-session-";
 /// A file in each of them, locked by the session that it belongs to for as long as that lives.
-const MARK: &str = "in-use.lock";
+const LOCK_FILE: &str = "in-use.lock";
 /// Sessions of one process, and names that others have taken.
 const MAX_NUMBER: u32 = 10_000;
 /// A child that was just killed may still be writing: so often is removing tried, with a pause.
@@ -18,12 +18,12 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// The directory of a session; made when it is first asked for, gone with the session.
 #[derive(Default)]
-pub(crate) struct Passing {
+pub(crate) struct SessionTempDir {
     /// The directory, and its mark.
     held: Option<(PathBuf, File)>,
 }
 
-impl Passing {
+impl SessionTempDir {
     /// The directory.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ impl Passing {
     }
 }
 
-impl Drop for Passing {
+impl Drop for SessionTempDir {
     fn drop(&mut self) {
         let Some((path, mark)) = self.held.take() else { return };
         // Some systems remove no file that is open.
@@ -65,11 +65,11 @@ fn make(base: &Path) -> Result<(PathBuf, File), String> {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
             Err(error) => return Err(words(&error, &path)),
         }
-        let mark = File::create(path.join(MARK)).map_err(|error| words(&error, &path))?;
+        let mark = File::create(path.join(LOCK_FILE)).map_err(|error| words(&error, &path))?;
         // Without a lock another session may take it for an old one; where files cannot be locked,
         // none is ever taken for that.
         let taken = matches!(mark.try_lock(), Err(std::fs::TryLockError::WouldBlock));
-        if !taken && path.join(MARK).exists() {
+        if !taken && path.join(LOCK_FILE).exists() {
             return Ok((path, mark));
         }
     }
@@ -81,7 +81,7 @@ fn words(error: &std::io::Error, path: &Path) -> String {
 }
 
 /// Removes, on a thread of its own, what sessions have left that ended without a chance to.
-pub(crate) fn sweep() {
+pub(crate) fn remove_stale_directories() {
     let sweeping = std::thread::Builder::new().name("sweep".to_owned());
     // Without a thread the next start may have one.
     let _ = sweeping.spawn(|| sweep_in(&std::env::temp_dir()));
@@ -92,11 +92,11 @@ pub(crate) fn sweep() {
 fn sweep_in(base: &Path) {
     let Ok(entries) = std::fs::read_dir(base) else { return };
     for entry in entries.flatten() {
-        let named = entry.file_name().to_str().is_some_and(is_ours);
+        let named = entry.file_name().to_str().is_some_and(is_session_directory_name);
         // A link to a directory is none here.
         if named && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             let path = entry.path();
-            let mark = File::options().write(true).open(path.join(MARK));
+            let mark = File::options().write(true).open(path.join(LOCK_FILE));
             if mark.is_ok_and(|mark| mark.try_lock().is_ok()) {
                 // What cannot be removed stays for whoever can.
                 let _ = std::fs::remove_dir_all(path);
@@ -106,7 +106,7 @@ fn sweep_in(base: &Path) {
 }
 
 /// Whether a name is exactly what a session calls its directory.
-fn is_ours(name: &str) -> bool {
+fn is_session_directory_name(name: &str) -> bool {
     let numbers = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-'));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     numbers.is_some_and(|(process, number)| digits(process) && digits(number))
@@ -119,10 +119,10 @@ mod tests {
     #[test]
     fn a_directory_ends_with_its_session() {
         let base = tempfile::tempdir().unwrap();
-        let mut one = Passing::default();
-        drop(Passing::default());
+        let mut one = SessionTempDir::default();
+        drop(SessionTempDir::default());
         assert_eq!(base.path().read_dir().unwrap().count(), 0, "none before it is asked for");
-        let (path, mut other) = (one.directory_in(base.path()).unwrap(), Passing::default());
+        let (path, mut other) = (one.directory_in(base.path()).unwrap(), SessionTempDir::default());
         assert_eq!(one.directory_in(base.path()).unwrap(), path);
         assert_ne!(other.directory_in(base.path()).unwrap(), path);
         std::fs::create_dir(path.join("variant 1")).unwrap();
@@ -136,13 +136,13 @@ mod tests {
     #[test]
     fn only_what_is_surely_ours_and_unused_is_swept() {
         let base = tempfile::tempdir().unwrap();
-        let mut living = Passing::default();
+        let mut living = SessionTempDir::default();
         let mut kept = vec![living.directory_in(base.path()).unwrap()];
         let place = |name: &str, mark: bool| {
             let path = base.path().join(name);
             std::fs::create_dir(&path).unwrap();
             if mark {
-                std::fs::write(path.join(MARK), "").unwrap();
+                std::fs::write(path.join(LOCK_FILE), "").unwrap();
             }
             path
         };

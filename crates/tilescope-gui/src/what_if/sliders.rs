@@ -1,6 +1,6 @@
 //! The options that are changed most, without typing.
 
-use super::keys::KeyInfo;
+use super::keys::SpecKeyInfo;
 use super::spec_text::{values, with_value};
 use egui::{Slider, Ui};
 
@@ -14,9 +14,9 @@ const SLIDERS: [(&str, &str, f64); 5] = [
 ];
 
 /// Shows the sliders; the changed text.
-pub(crate) fn sliders_ui(ui: &mut Ui, text: &str, keys: &[KeyInfo]) -> Option<String> {
+pub(crate) fn sliders_ui(ui: &mut Ui, text: &str, keys: &[SpecKeyInfo]) -> Option<String> {
     let set = values(text);
-    let value = |key: &KeyInfo| -> String {
+    let value = |key: &SpecKeyInfo| -> String {
         set.get(&key.path).cloned().unwrap_or_else(|| key.default.clone())
     };
     let mut changed = None;
@@ -31,7 +31,7 @@ pub(crate) fn sliders_ui(ui: &mut Ui, text: &str, keys: &[KeyInfo]) -> Option<St
         let hint = "IPUs of one replica; blocks are dealt over them so that the longest stage is \
                     shortest";
         if ui.add(slider).on_hover_text(hint).changed() {
-            changed = Some(staged(text, 1 << power));
+            changed = Some(with_pipeline_stages(text, 1 << power));
         }
     }
     for (path, words, reach) in SLIDERS {
@@ -63,7 +63,7 @@ pub(crate) fn sliders_ui(ui: &mut Ui, text: &str, keys: &[KeyInfo]) -> Option<St
 }
 
 /// The text for another number of stages: as many IPUs, blocks split evenly.
-fn staged(text: &str, ipus: u64) -> String {
+fn with_pipeline_stages(text: &str, ipus: u64) -> String {
     let mut text = with_value(text, "target.ipus", &ipus.to_string());
     let listed = values(&text).get("options.stages").is_some_and(|stages| stages != "[]");
     if listed {

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 /// The line of a text, the table it stands in and its key, where it has one.
-struct Line<'a> {
+struct SpecLine<'a> {
     table: String,
     key: Option<&'a str>,
 }
 
-fn lines(text: &str) -> Vec<Line<'_>> {
+fn lines(text: &str) -> Vec<SpecLine<'_>> {
     let mut table = String::new();
     let line = |line| {
         let trimmed = str::trim(line);
@@ -16,19 +16,19 @@ fn lines(text: &str) -> Vec<Line<'_>> {
             && !name.contains(['[', '"', '='])
         {
             table = name.trim().to_owned();
-            return Line { table: table.clone(), key: None };
+            return SpecLine { table: table.clone(), key: None };
         }
         let key = trimmed.split_once('=').map(|(key, _)| key.trim());
         let plain = |key: &&str| {
             let letter = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
             !key.is_empty() && key.chars().all(letter)
         };
-        Line { table: table.clone(), key: key.filter(plain) }
+        SpecLine { table: table.clone(), key: key.filter(plain) }
     };
     text.lines().map(line).collect()
 }
 
-impl Line<'_> {
+impl SpecLine<'_> {
     fn path(&self) -> Option<String> {
         let key = self.key?;
         Some(if self.table.is_empty() { key.to_owned() } else { format!("{}.{key}", self.table) })
@@ -76,14 +76,14 @@ pub(crate) fn with_value(text: &str, path: &str, value: &str) -> String {
         // A value over several lines goes as a whole.
         if text.parse::<toml::Table>().is_ok() && all.join("\n").parse::<toml::Table>().is_err() {
             let end = (at + 1..all.len())
-                .find(|end| without(&all, at + 1, *end).parse::<toml::Table>().is_ok());
+                .find(|end| without_lines(&all, at + 1, *end).parse::<toml::Table>().is_ok());
             let end = end.unwrap_or(at);
             all.drain(at + 1..=end.max(at));
         }
         return all.join("\n") + "\n";
     }
     // The longest table that the path is in; `[options]` for `options.host.loader`.
-    let inside = |line: &Line<'_>| {
+    let inside = |line: &SpecLine<'_>| {
         line.key.is_none()
             && !line.table.is_empty()
             && path.starts_with(&format!("{}.", line.table))
@@ -109,7 +109,7 @@ pub(crate) fn with_value(text: &str, path: &str, value: &str) -> String {
 }
 
 /// Lines with those from `from` to `to`, both included, left out.
-fn without(lines: &[String], from: usize, to: usize) -> String {
+fn without_lines(lines: &[String], from: usize, to: usize) -> String {
     let kept = lines[..from].iter().chain(lines.get(to + 1..).unwrap_or_default());
     kept.map(String::as_str).collect::<Vec<_>>().join("\n")
 }

@@ -14,7 +14,7 @@ const SLACK: f64 = 0.02;
 
 /// Which cycles are on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Axis {
+pub struct PanZoomAxis {
     /// Cycle at the left edge, rounded down.
     origin: i64,
     /// What was rounded off, 0 to 1.
@@ -23,7 +23,7 @@ pub struct Axis {
     scale: f64,
 }
 
-impl Axis {
+impl PanZoomAxis {
     /// The axis that shows all of `range` on `width` points, with a little air on both sides.
     pub(crate) fn fitting(range: CycleRange, width: f32) -> Self {
         let length = (range.length() as f64).max(1.0);
@@ -51,13 +51,13 @@ impl Axis {
     }
 
     /// Place of a cycle, in points from the left edge.
-    pub(crate) fn x_from_cycle(&self, cycle: u64) -> f32 {
+    pub(crate) fn x_from_position(&self, cycle: u64) -> f32 {
         let distance = (cycle as i64).saturating_sub(self.origin) as f64 - self.fraction;
         (distance / self.scale) as f32
     }
 
     /// The cycle at a place; below 0 left of the first cycle.
-    pub(crate) fn cycle_from_x(&self, x: f32) -> i64 {
+    pub(crate) fn position_from_x(&self, x: f32) -> i64 {
         let distance = f64::from(x) * self.scale + self.fraction;
         self.origin.saturating_add(distance.floor() as i64)
     }
@@ -65,21 +65,21 @@ impl Axis {
     /// The cycles on `width` points, without those before the first.
     pub(crate) fn window(&self, width: f32) -> CycleRange {
         let start = self.origin.max(0) as u64;
-        let end = self.cycle_from_x(width).saturating_add(1).max(0) as u64;
+        let end = self.position_from_x(width).saturating_add(1).max(0) as u64;
         CycleRange::new(start, end.max(start + 1))
     }
 
     /// How many cycles are on the screen.
-    pub(crate) fn count(&self, limits: Limits) -> u64 {
+    pub(crate) fn count(&self, limits: AxisLimits) -> u64 {
         let shown = (self.scale * f64::from(limits.width)).round() as u64;
         shown.clamp(1, limits.range.length().max(1))
     }
 
     /// So many cycles around the middle of what is shown.
-    pub(crate) fn showing(self, cycles: u64, limits: Limits) -> Self {
+    pub(crate) fn with_visible_count(self, cycles: u64, limits: AxisLimits) -> Self {
         let shown = self.scale * f64::from(limits.width);
         let factor = shown / cycles.max(1) as f64;
-        self.zoomed(factor, limits.width / 2.0, limits).kept(limits)
+        self.zoomed(factor, limits.width / 2.0, limits).clamped_to(limits)
     }
 
     fn moved(self, cycles: f64) -> Self {
@@ -103,7 +103,7 @@ impl Axis {
     }
 
     /// Zooms by `factor` (above 1: closer); the cycle at `x` stays where it is.
-    pub(crate) fn zoomed(self, factor: f64, x: f32, limits: Limits) -> Self {
+    pub(crate) fn zoomed(self, factor: f64, x: f32, limits: AxisLimits) -> Self {
         let widest = limits.widest_scale();
         let scale = (self.scale / factor).clamp(1.0 / MAX_POINTS_PER_CYCLE, widest);
         let shift = f64::from(x) * (self.scale - scale);
@@ -111,8 +111,8 @@ impl Axis {
     }
 
     /// Keeps the run on the screen: at most a little air beside it.
-    pub(crate) fn kept(self, limits: Limits) -> Self {
-        let Limits { range, width } = limits;
+    pub(crate) fn clamped_to(self, limits: AxisLimits) -> Self {
+        let AxisLimits { range, width } = limits;
         let scale = self.scale.min(limits.widest_scale());
         let shown = scale * f64::from(width);
         let air = shown * SLACK * 4.0;
@@ -128,14 +128,14 @@ impl Axis {
 
 /// The run and the width it is shown on.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Limits {
+pub(crate) struct AxisLimits {
     /// From the first cycle to the last.
     pub range: CycleRange,
     /// Width in points.
     pub width: f32,
 }
 
-impl Limits {
+impl AxisLimits {
     fn widest_scale(self) -> f64 {
         let length = (self.range.length() as f64).max(1.0) * (1.0 + 2.0 * SLACK);
         (length / f64::from(self.width.max(1.0))).max(1.0 / MAX_POINTS_PER_CYCLE)
@@ -152,7 +152,7 @@ pub(crate) fn tick_step(scale: f64, points: f32) -> u64 {
 }
 
 /// A box for how many cycles (or tiles, or steps) are on the screen: to read, to drag, to type.
-pub(crate) fn count_drag(count: &mut u64, limits: Limits) -> DragValue<'_> {
+pub(crate) fn count_drag(count: &mut u64, limits: AxisLimits) -> DragValue<'_> {
     let speed = *count as f64 * 0.005;
     DragValue::new(count)
         .range(1..=limits.range.length().max(1))
@@ -167,40 +167,40 @@ mod tests {
 
     #[test]
     fn as_many_cycles_are_shown_as_were_asked_for() {
-        let limits = Limits { range: CycleRange::new(0, 100_000), width: 830.0 };
-        let whole = Axis::fitting_exactly(limits.range, limits.width);
+        let limits = AxisLimits { range: CycleRange::new(0, 100_000), width: 830.0 };
+        let whole = PanZoomAxis::fitting_exactly(limits.range, limits.width);
         assert_eq!(whole.count(limits), 100_000);
         for count in [100_000, 50_000, 1_472, 333, 21] {
-            let shown = whole.showing(count, limits);
+            let shown = whole.with_visible_count(count, limits);
             assert_eq!(shown.count(limits), count);
-            let middle = (shown.cycle_from_x(limits.width / 2.0) - 50_000).unsigned_abs();
+            let middle = (shown.position_from_x(limits.width / 2.0) - 50_000).unsigned_abs();
             assert!(middle <= 1, "{count}: {middle} from the middle");
         }
         // A cycle is never wider than it is useful to see.
-        assert_eq!(whole.showing(1, limits).count(limits), 21);
+        assert_eq!(whole.with_visible_count(1, limits).count(limits), 21);
     }
 
-    const LIMITS: Limits = Limits { range: CycleRange { start: 0, end: 1 << 60 }, width: 1600.0 };
+    const LIMITS: AxisLimits = AxisLimits { range: CycleRange { start: 0, end: 1 << 60 }, width: 1600.0 };
 
-    fn axes() -> Vec<Axis> {
+    fn axes() -> Vec<PanZoomAxis> {
         let starts = [0u64, 1, 999_983, 1 << 40, (1 << 53) + 1, 1 << 60];
         let lengths = [1u64, 10, 1_000, 123_457, 1 << 33];
         starts
             .iter()
             .flat_map(|start| lengths.iter().map(move |l| CycleRange::new(*start, start + l)))
-            .map(|range| Axis::fitting(range, 1600.0))
+            .map(|range| PanZoomAxis::fitting(range, 1600.0))
             .collect()
     }
 
     #[test]
     fn places_lead_back_to_their_cycles() {
         for axis in axes() {
-            for cycle in [0.0f32, 400.0, 1599.0].map(|x| axis.cycle_from_x(x)) {
+            for cycle in [0.0f32, 400.0, 1599.0].map(|x| axis.position_from_x(x)) {
                 if cycle < 0 {
                     continue;
                 }
-                let middle = axis.x_from_cycle(cycle as u64) + (0.5 / axis.scale()) as f32;
-                let back = axis.cycle_from_x(middle);
+                let middle = axis.x_from_position(cycle as u64) + (0.5 / axis.scale()) as f32;
+                let back = axis.position_from_x(middle);
                 // A place is known to the 32-bit float it is given in.
                 let error = 0.001 * axis.scale() + 1.0;
                 assert!((back - cycle).unsigned_abs() as f64 <= error, "{axis:?} {cycle} {back}");
@@ -211,8 +211,8 @@ mod tests {
     #[test]
     fn neighbouring_cycles_are_told_apart_however_far_out() {
         let far = 1 << 60;
-        let axis = Axis::fitting(CycleRange::new(far, far + 100), 1600.0);
-        let gap = axis.x_from_cycle(far + 51) - axis.x_from_cycle(far + 50);
+        let axis = PanZoomAxis::fitting(CycleRange::new(far, far + 100), 1600.0);
+        let gap = axis.x_from_position(far + 51) - axis.x_from_position(far + 50);
         assert!((gap - 15.4).abs() < 0.1, "{gap}");
     }
 
@@ -220,11 +220,11 @@ mod tests {
     fn zooming_keeps_the_cycle_under_the_pointer() {
         for mut axis in axes() {
             let x = 637.0;
-            let cycle = axis.cycle_from_x(x);
+            let cycle = axis.position_from_x(x);
             for factor in [1.3, 0.5, 3.0, 0.9, 2.0, 1.1] {
                 axis = axis.zoomed(factor, x, LIMITS);
                 let error = 1.0 + axis.scale() * 0.01;
-                let now = axis.cycle_from_x(x);
+                let now = axis.position_from_x(x);
                 assert!((now - cycle).unsigned_abs() as f64 <= error, "{axis:?} {cycle} {now}");
             }
         }
@@ -234,31 +234,31 @@ mod tests {
     fn panning_there_and_back_changes_nothing() {
         for axis in axes() {
             let back = axis.panned(123.0).panned(-123.0);
-            let shift = (back.x_from_cycle(1 << 30) - axis.x_from_cycle(1 << 30)).abs();
-            assert!(shift <= axis.x_from_cycle(1 << 30).abs() * 1e-6 + 1e-3, "{axis:?} {back:?}");
+            let shift = (back.x_from_position(1 << 30) - axis.x_from_position(1 << 30)).abs();
+            assert!(shift <= axis.x_from_position(1 << 30).abs() * 1e-6 + 1e-3, "{axis:?} {back:?}");
         }
     }
 
     #[test]
     fn the_run_stays_on_the_screen() {
-        let limits = Limits { range: CycleRange::new(1_000, 11_000), width: 1000.0 };
-        let axis = Axis::fitting(limits.range, limits.width).zoomed(10.0, 500.0, limits);
+        let limits = AxisLimits { range: CycleRange::new(1_000, 11_000), width: 1000.0 };
+        let axis = PanZoomAxis::fitting(limits.range, limits.width).zoomed(10.0, 500.0, limits);
         for far in [-1e7f32, 1e7] {
-            let window = axis.panned(far).kept(limits).window(limits.width);
+            let window = axis.panned(far).clamped_to(limits).window(limits.width);
             assert!(window.overlaps(limits.range), "{far} {window:?}");
         }
-        let out = axis.zoomed(1e-9, 0.0, limits).kept(limits);
+        let out = axis.zoomed(1e-9, 0.0, limits).clamped_to(limits);
         assert!(out.window(limits.width).start <= 1_000);
         assert!(out.window(limits.width).end >= 11_000);
     }
 
     #[test]
     fn a_wait_ten_thousand_times_longer_than_the_rest_can_be_zoomed_away() {
-        let limits = Limits { range: CycleRange::new(0, 350_000_000), width: 1600.0 };
-        let mut axis = Axis::fitting(limits.range, limits.width);
+        let limits = AxisLimits { range: CycleRange::new(0, 350_000_000), width: 1600.0 };
+        let mut axis = PanZoomAxis::fitting(limits.range, limits.width);
         for _ in 0..60 {
-            let x = axis.x_from_cycle(349_990_000);
-            axis = axis.zoomed(1.5, x, limits).kept(limits);
+            let x = axis.x_from_position(349_990_000);
+            axis = axis.zoomed(1.5, x, limits).clamped_to(limits);
         }
         let window = axis.window(limits.width);
         assert!(

@@ -3,7 +3,7 @@
 
 use super::{ICON_BUTTON, icon_button_ui};
 use crate::icons::Icon;
-use crate::theme::Palette;
+use crate::theme::ThemePalette;
 use egui::{Frame, Panel, Rect, Ui, UiBuilder, vec2};
 
 /// Height of tabs alone.
@@ -14,11 +14,11 @@ const LEAST_ABOVE: f32 = 120.0;
 
 /// A panel, and whether the user has opened or closed it.
 #[derive(Default)]
-pub(crate) struct Below {
+pub(crate) struct BottomPanel {
     open: Option<bool>,
 }
 
-impl Below {
+impl BottomPanel {
     /// Shows the panel at the bottom of `ui`, at first as high as `height`; closed where graph and
     /// panel together are lower than `low`. `contents` is told whether there is more than tabs, and
     /// says so to open it.
@@ -39,7 +39,7 @@ impl Below {
             Panel::bottom((name, "tabs")).resizable(false).default_size(TABS).min_size(TABS)
         };
         let mut wanted = open;
-        let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
+        let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
         panel.frame(frame).show(ui, |ui| {
             if open {
                 ui.take_available_space();

@@ -2,16 +2,16 @@
 //! tile a cell, brightness is the value. A click chooses a tile.
 
 use super::heat::log_share;
-use super::tile_picker::pick;
+use super::tile_picker::select_tile;
 use super::{focus_ui, node_ui};
-use crate::theme::Palette;
+use crate::theme::ThemePalette;
 use crate::views::ViewContext;
 use egui::accesskit::Role;
 use egui::{
     Align2, Color32, ColorImage, EventFilter, FontId, Key, Pos2, Rect, Response, RichText, Sense,
     Stroke, StrokeKind, TextureHandle, TextureOptions, Ui, WidgetInfo, pos2, vec2,
 };
-use tilescope_analysis::tiles::{FloorPlan, Unit};
+use tilescope_analysis::tiles::{ChipFloorPlan, TileCurveUnit};
 use tilescope_report::units::grouped;
 
 /// Room for the name of a chip above it.
@@ -23,7 +23,7 @@ const STRETCH: (f32, f32) = (0.35, 1.4);
 
 /// What is shown.
 #[derive(Clone, Copy)]
-pub(crate) struct Shown<'a> {
+pub(crate) struct FloorPlanValues<'a> {
     /// Name for readers of the accessibility tree.
     pub name: &'a str,
     /// One value per tile.
@@ -33,35 +33,35 @@ pub(crate) struct Shown<'a> {
     /// The value of the strongest colour.
     pub max: u64,
     /// Whether colours go by powers.
-    pub powers: bool,
+    pub log_scale: bool,
     /// What values are.
-    pub unit: Unit,
+    pub unit: TileCurveUnit,
 }
 
-impl Shown<'_> {
-    fn colour(&self, palette: &Palette, tile: u32) -> Color32 {
+impl FloorPlanValues<'_> {
+    fn colour(&self, palette: &ThemePalette, tile: u32) -> Color32 {
         match self.values.get(tile as usize).copied().unwrap_or(0) {
             0 => palette.lane,
-            value if self.powers => palette.heat(log_share(value as f64, self.max as f64)),
+            value if self.log_scale => palette.heat(log_share(value as f64, self.max as f64)),
             value => palette.heat((value as f64 / self.max.max(1) as f64) as f32),
         }
     }
 }
 
 /// What was drawn: which values, and the colours they were drawn in.
-type Drawn = (u64, u64, bool, bool);
+type FloorPlanTextureKey = (u64, u64, bool, bool);
 
 /// Chips that are drawn already.
 #[derive(Default)]
-pub(crate) struct FloorMap {
-    chips: Option<(Drawn, Vec<TextureHandle>)>,
+pub(crate) struct FloorPlanWidget {
+    chips: Option<(FloorPlanTextureKey, Vec<TextureHandle>)>,
     /// The values in words, and which values those are.
-    words: (u64, Words),
+    words: (u64, FloorPlanDescription),
 }
 
 /// Values for readers of the accessibility tree.
 #[derive(Default)]
-struct Words {
+struct FloorPlanDescription {
     /// All of them.
     all: String,
     /// Name and value of every column of tiles, by IPU and column; of whole chips, where there are
@@ -73,16 +73,16 @@ struct Words {
 const MAX_COLUMNS: usize = 256;
 
 /// Where chips lie.
-struct Places {
-    plan: FloorPlan,
+struct FloorPlanLayout {
+    plan: ChipFloorPlan,
     rect: Rect,
     per_row: usize,
     chip: egui::Vec2,
 }
 
-impl Places {
+impl FloorPlanLayout {
     /// As many chips per row as make them largest.
-    fn of(plan: FloorPlan, rect: Rect) -> Self {
+    fn of(plan: ChipFloorPlan, rect: Rect) -> Self {
         let (columns, rows) = (plan.columns_per_ipu().max(1) as f32, plan.rows as f32);
         let chips = plan.ipus as usize;
         let size = |per_row: usize| {
@@ -134,8 +134,8 @@ impl Places {
     }
 }
 
-impl Words {
-    fn of(shown: Shown<'_>, plan: FloorPlan) -> Self {
+impl FloorPlanDescription {
+    fn of(shown: FloorPlanValues<'_>, plan: ChipFloorPlan) -> Self {
         let used = shown.values.iter().filter(|value| **value > 0).count();
         let most = shown.values.iter().max().copied().unwrap_or(0);
         let all = format!("{} tiles, at most {}", grouped(used as u64), shown.unit.exact(most));
@@ -167,14 +167,14 @@ impl Words {
     }
 }
 
-impl FloorMap {
+impl FloorPlanWidget {
     /// Shows the chips in all the room there is.
-    pub(crate) fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: Shown<'_>) {
+    pub(crate) fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: FloorPlanValues<'_>) {
         let rect = ui.available_rect_before_wrap().shrink2(vec2(12.0, 4.0));
         let response = ui.allocate_rect(rect, Sense::click());
-        let palette = Palette::of(ui.visuals());
-        let plan = FloorPlan::of(&context.opened.target);
-        let places = Places::of(plan, rect);
+        let palette = ThemePalette::for_visuals(ui.visuals());
+        let plan = ChipFloorPlan::from_target(&context.opened.target);
+        let places = FloorPlanLayout::of(plan, rect);
         self.draw(ui, plan, shown, palette);
         let painter = ui.painter_at(rect.expand(2.0));
         let Some((_, chips)) = &self.chips else { return };
@@ -203,19 +203,19 @@ impl FloorMap {
             tile_ui(&response, context, shown, tile);
         }
         if let Some((tile, add)) = arrows(ui, &response, plan, context.selection.tiles.last()) {
-            pick(context, tile, add);
+            select_tile(context, tile, add);
         }
         let clicked = response.clicked().then(|| response.interact_pointer_pos()).flatten();
         if let Some(tile) = clicked.and_then(|at| places.tile_at(at)) {
             let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
-            pick(context, tile, add);
+            select_tile(context, tile, add);
         }
     }
 
     /// What readers of the accessibility tree find. Counting goes over all tiles: once per map.
-    fn name_ui(&mut self, ui: &Ui, response: &Response, shown: Shown<'_>, places: &Places) {
+    fn name_ui(&mut self, ui: &Ui, response: &Response, shown: FloorPlanValues<'_>, places: &FloorPlanLayout) {
         if self.words.0 != shown.generation || self.words.1.all.is_empty() {
-            self.words = (shown.generation, Words::of(shown, places.plan));
+            self.words = (shown.generation, FloorPlanDescription::of(shown, places.plan));
         }
         let words = &self.words.1;
         response.widget_info(|| WidgetInfo::labeled(Role::Canvas, true, shown.name));
@@ -235,8 +235,8 @@ impl FloorMap {
         }
     }
 
-    fn draw(&mut self, ui: &Ui, plan: FloorPlan, shown: Shown<'_>, palette: &Palette) {
-        let key = (shown.generation, shown.max, shown.powers, ui.visuals().dark_mode);
+    fn draw(&mut self, ui: &Ui, plan: ChipFloorPlan, shown: FloorPlanValues<'_>, palette: &ThemePalette) {
+        let key = (shown.generation, shown.max, shown.log_scale, ui.visuals().dark_mode);
         if self.chips.as_ref().is_some_and(|(drawn, _)| *drawn == key) {
             return;
         }
@@ -256,7 +256,7 @@ impl FloorMap {
 fn arrows(
     ui: &Ui,
     response: &Response,
-    plan: FloorPlan,
+    plan: ChipFloorPlan,
     last: Option<&u32>,
 ) -> Option<(u32, bool)> {
     if !response.has_focus() {
@@ -285,7 +285,7 @@ fn arrows(
     tiles.next().map(|tile| (tile, add))
 }
 
-fn image(plan: FloorPlan, ipu: u32, shown: Shown<'_>, palette: &Palette) -> ColorImage {
+fn image(plan: ChipFloorPlan, ipu: u32, shown: FloorPlanValues<'_>, palette: &ThemePalette) -> ColorImage {
     let (columns, rows) = (plan.columns_per_ipu(), plan.rows as usize);
     let first = ipu as usize * (columns + 1);
     let pixel = |place: usize| match plan.tile_at(first + place % columns, place / columns) {
@@ -295,7 +295,7 @@ fn image(plan: FloorPlan, ipu: u32, shown: Shown<'_>, palette: &Palette) -> Colo
     ColorImage::new([columns, rows], (0..columns * rows).map(pixel).collect())
 }
 
-fn tile_ui(response: &Response, context: &ViewContext<'_>, shown: Shown<'_>, tile: u32) {
+fn tile_ui(response: &Response, context: &ViewContext<'_>, shown: FloorPlanValues<'_>, tile: u32) {
     let target = &context.opened.target;
     let per_ipu = target.tiles_per_ipu.max(1);
     let value = shown.values.get(tile as usize).copied().unwrap_or(0);
@@ -306,7 +306,7 @@ fn tile_ui(response: &Response, context: &ViewContext<'_>, shown: Shown<'_>, til
         };
         ui.label(crate::fonts::strong(name));
         let text = RichText::new(shown.unit.exact(value));
-        ui.label(text.color(Palette::of(ui.visuals()).weak_text));
+        ui.label(text.color(ThemePalette::for_visuals(ui.visuals()).weak_text));
     });
 }
 
@@ -320,7 +320,7 @@ mod tests {
         for (ipus, tiles) in [(1, 1472), (4, 64), (7, 100)] {
             let target = ReportBuilder::new(ipus, tiles).parts.target;
             let rect = Rect::from_min_size(pos2(30.0, 20.0), vec2(900.0, 500.0));
-            let places = Places::of(FloorPlan::of(&target), rect);
+            let places = FloorPlanLayout::of(ChipFloorPlan::from_target(&target), rect);
             for tile in 0..ipus * tiles {
                 let cell = places.tile(tile);
                 assert!(rect.contains_rect(cell.shrink(0.01)), "{tile} {cell:?}");

@@ -1,6 +1,6 @@
 //! Colours for amounts: shares of the largest one, and the scale that explains them.
 
-use crate::theme::Palette;
+use crate::theme::ThemePalette;
 use egui::accesskit::Role;
 use egui::{Color32, Mesh, Pos2, Rect, RichText, Sense, Shape, Stroke, StrokeKind, Ui, WidgetInfo};
 use egui::{pos2, vec2};
@@ -12,7 +12,7 @@ pub(crate) fn log_share(value: f64, max: f64) -> f32 {
 
 /// The scale of colours between its ends.
 pub(crate) fn scale_ui(ui: &mut Ui, least: &str, most: &str) {
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     ui.label(RichText::new(least).size(12.0));
     let (rect, response) = ui.allocate_exact_size(vec2(120.0, 11.0), Sense::hover());
     let words = format!("Colours from {least} to {most}");

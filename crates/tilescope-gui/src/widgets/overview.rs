@@ -1,9 +1,9 @@
 //! The strip above the lanes: the whole run, and which part of it is on the screen.
 
-use super::axis::{Axis, Limits};
+use super::axis::{PanZoomAxis, AxisLimits};
 use super::focus_ui;
-use super::tiled::Tiled;
-use crate::theme::Palette;
+use super::tiled::SplitTexture;
+use crate::theme::ThemePalette;
 use egui::accesskit::Role;
 use egui::{
     Color32, CornerRadius, CursorIcon, EventFilter, Id, Key, Rect, Response, Sense, Stroke,
@@ -23,7 +23,7 @@ const KEY_PAN: f32 = 0.08;
 
 /// What is being dragged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Grip {
+pub(crate) enum OverviewDrag {
     /// The left handle.
     Left,
     /// The right handle.
@@ -42,24 +42,24 @@ pub(crate) fn id(ui: &Ui) -> Id {
 pub(crate) fn overview_ui(
     ui: &mut Ui,
     rect: Rect,
-    image: Option<(&Tiled, CycleRange)>,
-    axis: Axis,
-    limits: Limits,
-    grip: &mut Option<Grip>,
-) -> Option<Axis> {
-    let palette = Palette::of(ui.visuals());
+    image: Option<(&SplitTexture, CycleRange)>,
+    axis: PanZoomAxis,
+    limits: AxisLimits,
+    grip: &mut Option<OverviewDrag>,
+) -> Option<PanZoomAxis> {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let painter = ui.painter_at(rect);
     painter.rect_filled(rect, CornerRadius::same(3), palette.lane);
-    let whole = Axis::fitting_exactly(limits.range, rect.width());
+    let whole = PanZoomAxis::fitting_exactly(limits.range, rect.width());
     if let Some((image, range)) = image {
         // Beside a longer run, a run takes only its part of the strip.
         let [left, right] =
-            [range.start, range.end].map(|cycle| rect.left() + whole.x_from_cycle(cycle));
+            [range.start, range.end].map(|cycle| rect.left() + whole.x_from_position(cycle));
         image.paint(&painter, Rect::from_x_y_ranges(left..=right, rect.y_range()));
     }
     let window = axis.window(limits.width).intersection(limits.range);
-    let left = (rect.left() + whole.x_from_cycle(window.start)).clamp(rect.left(), rect.right());
-    let right = (rect.left() + whole.x_from_cycle(window.end)).clamp(left, rect.right());
+    let left = (rect.left() + whole.x_from_position(window.start)).clamp(rect.left(), rect.right());
+    let right = (rect.left() + whole.x_from_position(window.end)).clamp(left, rect.right());
     // A window of a pixel can still be seen and taken.
     let right = right.max(left + 2.0);
     shade(&painter, rect, left, right, palette);
@@ -73,53 +73,53 @@ pub(crate) fn overview_ui(
     }
     let near = |x: f32| {
         let pick = if (x - left).abs() <= REACH && (x - left).abs() <= (x - right).abs() {
-            Grip::Left
+            OverviewDrag::Left
         } else if (x - right).abs() <= REACH {
-            Grip::Right
+            OverviewDrag::Right
         } else {
-            Grip::Window
+            OverviewDrag::Window
         };
         // In a narrow window, its middle moves it.
         let middle = (left + right) / 2.0;
-        if right - left < 2.0 * REACH && (x - middle).abs() < 2.0 { Grip::Window } else { pick }
+        if right - left < 2.0 * REACH && (x - middle).abs() < 2.0 { OverviewDrag::Window } else { pick }
     };
     if let Some(at) = response.hover_pos() {
         let cursor = match grip.unwrap_or(near(at.x)) {
-            Grip::Left | Grip::Right => CursorIcon::ResizeHorizontal,
-            Grip::Window => CursorIcon::Grab,
+            OverviewDrag::Left | OverviewDrag::Right => CursorIcon::ResizeHorizontal,
+            OverviewDrag::Window => CursorIcon::Grab,
         };
         ui.ctx().set_cursor_icon(cursor);
     }
     let pointer = response.interact_pointer_pos()?;
-    let cycle = |x: f32| whole.cycle_from_x(x - rect.left()).max(0) as u64;
+    let cycle = |x: f32| whole.position_from_x(x - rect.left()).max(0) as u64;
     if response.drag_started() || (grip.is_none() && response.dragged()) {
         *grip = Some(near(pointer.x - response.drag_delta().x));
     }
     let moved = match *grip {
-        Some(Grip::Left) if response.dragged() => {
+        Some(OverviewDrag::Left) if response.dragged() => {
             CycleRange::new(cycle(pointer.x).min(window.end.saturating_sub(1)), window.end)
         }
-        Some(Grip::Right) if response.dragged() => {
+        Some(OverviewDrag::Right) if response.dragged() => {
             CycleRange::new(window.start, cycle(pointer.x).max(window.start + 1))
         }
-        Some(Grip::Window) if response.dragged() => {
+        Some(OverviewDrag::Window) if response.dragged() => {
             let cycles = f64::from(response.drag_delta().x) * whole.scale();
-            return Some(axis.panned(-(cycles / axis.scale()) as f32).kept(limits));
+            return Some(axis.panned(-(cycles / axis.scale()) as f32).clamped_to(limits));
         }
         _ if response.clicked() => {
-            let middle = axis.x_from_cycle(cycle(pointer.x)) - limits.width / 2.0;
-            return Some(axis.panned(-middle).kept(limits));
+            let middle = axis.x_from_position(cycle(pointer.x)) - limits.width / 2.0;
+            return Some(axis.panned(-middle).clamped_to(limits));
         }
         _ => {
             *grip = None;
             return None;
         }
     };
-    Some(Axis::fitting_exactly(moved, limits.width))
+    Some(PanZoomAxis::fitting_exactly(moved, limits.width))
 }
 
 /// With the focus, arrows move the window, and those up and down make it narrower and wider.
-fn keys(ui: &Ui, response: &Response, axis: Axis, limits: Limits) -> Option<Axis> {
+fn keys(ui: &Ui, response: &Response, axis: PanZoomAxis, limits: AxisLimits) -> Option<PanZoomAxis> {
     if !response.has_focus() {
         return None;
     }
@@ -138,10 +138,10 @@ fn keys(ui: &Ui, response: &Response, axis: Axis, limits: Limits) -> Option<Axis
     }
     let factor = f64::from(KEY_ZOOM.powf(up));
     let zoomed = axis.zoomed(factor, limits.width / 2.0, limits);
-    Some(zoomed.panned(-right * limits.width * KEY_PAN).kept(limits))
+    Some(zoomed.panned(-right * limits.width * KEY_PAN).clamped_to(limits))
 }
 
-fn shade(painter: &egui::Painter, rect: Rect, left: f32, right: f32, palette: &Palette) {
+fn shade(painter: &egui::Painter, rect: Rect, left: f32, right: f32, palette: &ThemePalette) {
     let [r, g, b, _] = palette.shade.to_array();
     let veil = Color32::from_rgba_unmultiplied(r, g, b, 150);
     let before = Rect::from_min_max(rect.min, pos2(left, rect.bottom()));

@@ -1,24 +1,24 @@
 //! A graph over tiles or IPUs: curves that stand on each other, a call-out at the pointer, and
 //! clicks that choose.
 
-use super::stack::{Answer, Layer, Level, Look as StackLook, Stack, StackGraph};
-use super::tile_picker::pick;
-use crate::command::Command;
-use crate::theme::Palette;
+use super::stack::{StackGraphResponse, StackLayer, GraphLevelLine, StackGraphInput as StackLook, StackedValues, StackGraph};
+use super::tile_picker::select_tile;
+use crate::command::AppCommand;
+use crate::theme::ThemePalette;
 use crate::views::ViewContext;
 use egui::{Color32, Response, RichText, Sense, Ui, vec2};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tilescope_analysis::tiles::{Curve, Curves, Layer as Of, Order};
+use tilescope_analysis::tiles::{TileCurve, TileCurveStack, TileCurveLayer as Of, TileAxisOrder};
 use tilescope_report::units::{Bytes, grouped, percent};
 
 /// What is shown, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Look {
+pub(crate) struct TileGraphOptions {
     /// Name for readers of the accessibility tree.
     pub name: &'static str,
     /// In which order tiles stand.
-    pub order: Order,
+    pub order: TileAxisOrder,
     /// One place per IPU.
     pub per_ipu: bool,
     /// Whether the line of a tile's capacity is shown.
@@ -26,18 +26,18 @@ pub(crate) struct Look {
 }
 
 /// Curves, ready to be drawn; making it is work for the background.
-pub(crate) struct TileCurves {
+pub(crate) struct StackedTileCurves {
     /// The curves.
-    pub curves: Curves,
-    stack: Arc<Stack>,
+    pub curves: TileCurveStack,
+    stack: Arc<StackedValues>,
 }
 
-impl TileCurves {
+impl StackedTileCurves {
     /// Stacks the curves up; `title` says what each is called.
-    pub(crate) fn new(curves: Curves, title: impl Fn(Of) -> String) -> Self {
+    pub(crate) fn new(curves: TileCurveStack, title: impl Fn(Of) -> String) -> Self {
         let layer =
-            |curve: &Curve| Layer { title: title(curve.layer), values: curve.values.clone() };
-        let stack = Arc::new(Stack::new(curves.layers.iter().map(layer).collect()));
+            |curve: &TileCurve| StackLayer { title: title(curve.layer), values: curve.values.clone() };
+        let stack = Arc::new(StackedValues::new(curves.layers.iter().map(layer).collect()));
         Self { curves, stack }
     }
 }
@@ -58,10 +58,10 @@ impl TileGraph {
         &mut self,
         ui: &mut Ui,
         context: &mut ViewContext<'_>,
-        shown: &TileCurves,
-        look: Look,
+        shown: &StackedTileCurves,
+        look: TileGraphOptions,
     ) {
-        let palette = Palette::of(ui.visuals());
+        let palette = ThemePalette::for_visuals(ui.visuals());
         let curves = &shown.curves;
         let colours: Vec<Color32> =
             curves.layers.iter().map(|curve| palette.layer(curve.layer)).collect();
@@ -72,8 +72,8 @@ impl TileGraph {
         };
         let axis = match (look.per_ipu, look.order) {
             (true, _) => "IPUs",
-            (false, Order::Software) => "Tiles (software order)",
-            (false, Order::Hardware) => "Tiles (hardware order)",
+            (false, TileAxisOrder::Software) => "Tiles (software order)",
+            (false, TileAxisOrder::Hardware) => "Tiles (hardware order)",
         };
         let target = &context.opened.target;
         let (ipus, per_ipu) = (target.ipus_per_replica, target.tiles_per_ipu.max(1));
@@ -83,9 +83,9 @@ impl TileGraph {
             (false, tile) => format!("Tile {} (IPU {})", grouped(tile.into()), tile / per_ipu),
         };
         let (value, colour) = (curves.capacity, palette.max_memory);
-        let level = Level { value, name: "Max memory", colour };
+        let level = GraphLevelLine { value, name: "Max memory", colour };
         let level = (look.max_memory && curves.capacity > 0).then_some(level);
-        let levels: Vec<Level> = level.into_iter().collect();
+        let levels: Vec<GraphLevelLine> = level.into_iter().collect();
         let stack_look = StackLook {
             name: look.name,
             axis,
@@ -94,11 +94,11 @@ impl TileGraph {
             colours: &colours,
             chosen: &chosen,
             spans: &[],
-            flags: &[],
+            annotations: &[],
             levels: &levels,
             matching: None,
         };
-        let Answer { response, hovered, clicked } = self.0.ui(ui, &shown.stack, &stack_look);
+        let StackGraphResponse { response, hovered, clicked } = self.0.ui(ui, &shown.stack, &stack_look);
         if let Some(place) = hovered {
             call_out_ui(&response, shown, &colours, &label(place), place);
         }
@@ -106,9 +106,9 @@ impl TileGraph {
             Some((place, _)) if look.per_ipu => {
                 let ipu =
                     u32::try_from(place).ok().filter(|ipu| Some(*ipu) != context.selection.ipu);
-                context.commands.push(Command::SelectIpu(ipu));
+                context.commands.push(AppCommand::SelectIpu(ipu));
             }
-            Some((place, add)) => pick(context, curves.tile_at(place), add),
+            Some((place, add)) => select_tile(context, curves.tile_at(place), add),
             None => {}
         }
     }
@@ -117,14 +117,14 @@ impl TileGraph {
 /// The values of a place, from the top layer to the lowest.
 fn call_out_ui(
     response: &Response,
-    shown: &TileCurves,
+    shown: &StackedTileCurves,
     colours: &[Color32],
     title: &str,
     place: usize,
 ) {
     let (curves, stack) = (&shown.curves, &shown.stack);
     response.clone().on_hover_ui_at_pointer(|ui| {
-        let palette = Palette::of(ui.visuals());
+        let palette = ThemePalette::for_visuals(ui.visuals());
         ui.label(crate::fonts::strong(title));
         let grid = egui::Grid::new("call-out").num_columns(3).min_col_width(0.0);
         grid.spacing(vec2(8.0, 3.0)).show(ui, |ui| {

@@ -1,8 +1,8 @@
 //! The box for tile numbers, in step with the selection that all tabs share.
 
 use super::search_ui;
-use crate::command::Command;
-use crate::theme::Palette;
+use crate::command::AppCommand;
+use crate::theme::ThemePalette;
 use crate::views::ViewContext;
 use egui::{Button, RichText, Ui};
 use tilescope_analysis::tiles::{parse_tiles, tiles_text};
@@ -36,26 +36,26 @@ impl TilePicker {
                 Ok(tiles) => {
                     self.problem = None;
                     self.tiles = tiles.clone();
-                    context.commands.push(Command::SelectTiles(tiles));
+                    context.commands.push(AppCommand::SelectTiles(tiles));
                 }
                 Err(problem) => self.problem = Some(problem),
             }
         }
         // Below the box: in the row it would push other controls away.
         if let Some(problem) = &self.problem {
-            edited.show_tooltip_text(RichText::new(problem).color(Palette::of(ui.visuals()).error));
+            edited.show_tooltip_text(RichText::new(problem).color(ThemePalette::for_visuals(ui.visuals()).error));
         }
     }
 }
 
 /// Chooses a tile alone, or adds it to those chosen; a chosen one is taken out.
-pub(crate) fn pick(context: &mut ViewContext<'_>, tile: u32, add: bool) {
-    let tiles = picked(&context.selection.tiles, tile, add);
-    context.commands.push(Command::SelectTiles(tiles));
+pub(crate) fn select_tile(context: &mut ViewContext<'_>, tile: u32, add: bool) {
+    let tiles = toggled_tiles(&context.selection.tiles, tile, add);
+    context.commands.push(AppCommand::SelectTiles(tiles));
 }
 
 /// The tiles that are chosen after a click on one, where `chosen` are chosen.
-pub(crate) fn picked(chosen: &[u32], tile: u32, add: bool) -> Vec<u32> {
+pub(crate) fn toggled_tiles(chosen: &[u32], tile: u32, add: bool) -> Vec<u32> {
     let mut tiles = if add { chosen.to_vec() } else { Vec::new() };
     match tiles.iter().position(|known| *known == tile) {
         Some(at) => drop(tiles.remove(at)),

@@ -6,26 +6,26 @@ use egui::{
 use std::sync::Arc;
 
 /// Widest and highest piece; what egui promises everywhere.
-const PIECE: usize = 2048;
+const MAX_PIECE_SIDE: usize = 2048;
 
 /// An image in pieces. Cutting copies it: work for the background.
-pub(crate) struct Pieces {
+pub(crate) struct SplitImage {
     size: [usize; 2],
     pieces: Vec<([usize; 2], Arc<ColorImage>)>,
 }
 
-impl Pieces {
+impl SplitImage {
     /// Cuts an image.
     pub(crate) fn cut(image: ColorImage) -> Self {
         let size = image.size;
         let [width, height] = size;
-        if width <= PIECE && height <= PIECE {
+        if width <= MAX_PIECE_SIDE && height <= MAX_PIECE_SIDE {
             return Self { size, pieces: vec![([0, 0], Arc::new(image))] };
         }
         let mut pieces = Vec::new();
-        for top in (0..height).step_by(PIECE) {
-            for left in (0..width).step_by(PIECE) {
-                let part = [PIECE.min(width - left), PIECE.min(height - top)];
+        for top in (0..height).step_by(MAX_PIECE_SIDE) {
+            for left in (0..width).step_by(MAX_PIECE_SIDE) {
+                let part = [MAX_PIECE_SIDE.min(width - left), MAX_PIECE_SIDE.min(height - top)];
                 let part = image.region_by_pixels([left, top], part);
                 pieces.push(([left, top], Arc::new(part)));
             }
@@ -36,14 +36,14 @@ impl Pieces {
 
 /// An image on the graphics card.
 #[derive(Clone)]
-pub(crate) struct Tiled {
+pub(crate) struct SplitTexture {
     size: [usize; 2],
     pieces: Vec<([usize; 2], [usize; 2], TextureHandle)>,
 }
 
-impl Tiled {
+impl SplitTexture {
     /// Hands an image over.
-    pub(crate) fn new(context: &Context, name: &str, image: &Pieces) -> Self {
+    pub(crate) fn new(context: &Context, name: &str, image: &SplitImage) -> Self {
         let load = |(corner, piece): &([usize; 2], Arc<ColorImage>)| {
             let data = ImageData::Color(piece.clone());
             let handle = context.load_texture(name, data, TextureOptions::NEAREST);

@@ -2,7 +2,7 @@
 //! no room in them wait behind a button that unfolds the strip into as many rows as they need.
 
 use super::{MARGIN, choice_ui};
-use crate::theme::Palette;
+use crate::theme::ThemePalette;
 use egui::{
     Align, Button, Context, Frame, Id, Layout, Margin, Pos2, Rect, RichText, Stroke, Ui, UiBuilder,
     WidgetText, pos2, vec2,
@@ -19,7 +19,7 @@ const WIDE: f32 = 4000.0;
 
 /// What is known of a strip from the last frame.
 #[derive(Clone, Default)]
-struct Known {
+struct ToolbarGroupSizes {
     /// Its groups and how wide they are; those that are hidden, as they were when last seen.
     widths: Vec<(&'static str, f32)>,
     /// Height of the highest of them.
@@ -28,13 +28,13 @@ struct Known {
     unfolded: bool,
 }
 
-impl Known {
+impl ToolbarGroupSizes {
     fn width(&self, name: &str) -> f32 {
         self.widths.iter().find(|(known, _)| *known == name).map_or(0.0, |(_, width)| *width)
     }
 
     /// How groups are arranged in rows of a width, where as many as `most` rows are no waste.
-    fn arranged(&self, width: f32, between: f32, most: usize) -> Arrangement {
+    fn arranged(&self, width: f32, between: f32, most: usize) -> ToolbarArrangement {
         let (mut rows, mut at) = (1, 0.0);
         for (_, group) in &self.widths {
             if at > 0.0 && at + group > width {
@@ -43,18 +43,18 @@ impl Known {
             at += group + between;
         }
         match rows {
-            1 => Arrangement::Whole,
-            _ if rows <= most => Arrangement::Rows { folded: false, button: false },
-            _ => Arrangement::Rows { folded: !self.unfolded, button: true },
+            1 => ToolbarArrangement::SingleRow,
+            _ if rows <= most => ToolbarArrangement::Rows { folded: false, button: false },
+            _ => ToolbarArrangement::Rows { folded: !self.unfolded, button: true },
         }
     }
 }
 
 /// How the groups of a strip are arranged.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Arrangement {
+enum ToolbarArrangement {
     /// In one row, with room between those at its start and those at its end.
-    Whole,
+    SingleRow,
     /// In several rows.
     Rows {
         /// Whether those are left out that do not fit in as many rows as there may be.
@@ -65,11 +65,11 @@ enum Arrangement {
 }
 
 /// A strip that is being filled, the most important controls first.
-pub(crate) struct Bar<'a> {
+pub(crate) struct ToolbarBuilder<'a> {
     ui: &'a mut Ui,
-    arrangement: Arrangement,
-    before: Known,
-    now: Known,
+    arrangement: ToolbarArrangement,
+    before: ToolbarGroupSizes,
+    now: ToolbarGroupSizes,
     /// Edges of the rows.
     left: f32,
     right: f32,
@@ -84,12 +84,12 @@ pub(crate) struct Bar<'a> {
     hidden: Vec<&'static str>,
 }
 
-impl Bar<'_> {
+impl ToolbarBuilder<'_> {
     /// Adds controls that stay together; not called where there is no room for them.
     pub(crate) fn add(&mut self, name: &'static str, contents: impl FnOnce(&mut Ui)) {
         let known = self.before.width(name);
         let mut hidden = false;
-        if let Arrangement::Rows { folded, .. } = self.arrangement {
+        if let ToolbarArrangement::Rows { folded, .. } = self.arrangement {
             let crowded = self.at.x > self.left && self.at.x + known > self.limit();
             hidden = folded && (crowded && self.row >= self.most || !self.hidden.is_empty());
             if crowded && !hidden {
@@ -122,7 +122,7 @@ impl Bar<'_> {
     }
 
     /// A box to tick, with a hint; whether it was ticked or the tick taken away.
-    pub(crate) fn tick(&mut self, name: &'static str, value: &mut bool, hint: &str) -> bool {
+    pub(crate) fn checkbox(&mut self, name: &'static str, value: &mut bool, hint: &str) -> bool {
         let mut changed = false;
         self.add(name, |ui| {
             let shown = ui.checkbox(value, name);
@@ -149,14 +149,14 @@ impl Bar<'_> {
     /// Shows all controls, as one of those that may be hidden is asked for.
     pub(crate) fn unfold(&mut self) {
         self.now.unfolded = true;
-        if let Arrangement::Rows { folded, .. } = &mut self.arrangement {
+        if let ToolbarArrangement::Rows { folded, .. } = &mut self.arrangement {
             *folded = false;
         }
     }
 
     /// What is added from here on stands at the right end, the last one first.
-    pub(crate) fn end(&mut self) {
-        self.at_end = self.arrangement == Arrangement::Whole;
+    pub(crate) fn align_right(&mut self) {
+        self.at_end = self.arrangement == ToolbarArrangement::SingleRow;
     }
 
     fn place(&mut self, name: &'static str, contents: impl FnOnce(&mut Ui)) {
@@ -184,7 +184,7 @@ impl Bar<'_> {
     /// Where groups of this row have to end.
     fn limit(&self) -> f32 {
         match self.arrangement {
-            Arrangement::Rows { button: true, .. } if self.row == 1 => {
+            ToolbarArrangement::Rows { button: true, .. } if self.row == 1 => {
                 self.right - BUTTON - self.ui.spacing().item_spacing.x
             }
             _ => self.right,
@@ -221,8 +221,8 @@ impl Bar<'_> {
 }
 
 /// A strip of controls along the top of a view; `name` tells it from the others.
-pub(crate) fn toolbar_ui(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut Bar<'_>)) {
-    let palette = Palette::of(ui.visuals());
+pub(crate) fn toolbar_ui(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut ToolbarBuilder<'_>)) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let frame = Frame::new().fill(palette.raised).inner_margin(Margin::symmetric(MARGIN as i8, 6));
     let spacing = std::mem::take(&mut ui.spacing_mut().item_spacing);
     frame.show(ui, |ui| {
@@ -237,16 +237,16 @@ pub(crate) fn toolbar_ui(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut Bar
     ui.spacing_mut().item_spacing = spacing;
 }
 
-fn rows_ui(ui: &mut Ui, id: Id, contents: impl FnOnce(&mut Bar<'_>)) {
-    let before: Known = ui.data(|data| data.get_temp(id)).unwrap_or_default();
+fn rows_ui(ui: &mut Ui, id: Id, contents: impl FnOnce(&mut ToolbarBuilder<'_>)) {
+    let before: ToolbarGroupSizes = ui.data(|data| data.get_temp(id)).unwrap_or_default();
     let area = ui.available_rect_before_wrap();
     let between = ui.spacing().item_spacing.x;
     let most = ((area.height() / PER_ROW) as usize).clamp(1, 3);
     let arrangement = before.arranged(area.width(), between, most);
-    let mut bar = Bar {
+    let mut bar = ToolbarBuilder {
         ui,
         arrangement,
-        now: Known { unfolded: before.unfolded, ..Known::default() },
+        now: ToolbarGroupSizes { unfolded: before.unfolded, ..ToolbarGroupSizes::default() },
         before,
         left: area.left(),
         right: area.right(),
@@ -258,7 +258,7 @@ fn rows_ui(ui: &mut Ui, id: Id, contents: impl FnOnce(&mut Bar<'_>)) {
         hidden: Vec::new(),
     };
     contents(&mut bar);
-    if let Arrangement::Rows { folded, button: true } = bar.arrangement {
+    if let ToolbarArrangement::Rows { folded, button: true } = bar.arrangement {
         bar.button_ui(area.top(), !folded);
     }
     let (bottom, now) = (bar.at.y + bar.height(), bar.now);
@@ -272,6 +272,6 @@ fn rows_ui(ui: &mut Ui, id: Id, contents: impl FnOnce(&mut Bar<'_>)) {
 
 /// Words of less weight in a strip of controls; they are never broken in the middle.
 pub(crate) fn weak_ui(ui: &mut Ui, text: String) {
-    let text = RichText::new(text).color(Palette::of(ui.visuals()).weak_text);
+    let text = RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text);
     ui.add(egui::Label::new(text).extend());
 }

@@ -1,12 +1,12 @@
 //! Executed steps, and what is marked beside them.
 
-use super::{Pass, ProgramKind, StreamEnd};
+use super::{TrainingPass, ProgramKind, StreamEndpoint};
 use crate::units::{CycleRange, ProgramId, StepId};
 use std::ops::Range;
 
 /// What a step spends its cycles on: the things a pixel of a trace can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Activity {
+pub enum StepActivity {
     /// Vertices.
     Compute,
     /// Exchange between tiles of one IPU.
@@ -23,9 +23,9 @@ pub enum Activity {
     Other,
 }
 
-impl Activity {
+impl StepActivity {
     /// Every activity, in the order of the enum.
-    pub const ALL: [Activity; 7] = [
+    pub const ALL: [StepActivity; 7] = [
         Self::Compute,
         Self::InternalExchange,
         Self::GlobalExchange,
@@ -49,7 +49,7 @@ impl Activity {
     }
 
     /// What a step of `kind` that ends at `stream` (for stream copies) spends its time on.
-    pub fn of(kind: ProgramKind, stream: StreamEnd) -> Self {
+    pub fn from_program_kind(kind: ProgramKind, stream: StreamEndpoint) -> Self {
         match kind {
             ProgramKind::OnTileExecute => Self::Compute,
             ProgramKind::DoExchange => Self::InternalExchange,
@@ -57,8 +57,8 @@ impl Activity {
             ProgramKind::StreamCopyBegin
             | ProgramKind::StreamCopyMid
             | ProgramKind::StreamCopyEnd => match stream {
-                StreamEnd::Host => Self::Host,
-                StreamEnd::RemoteBuffer => Self::RemoteBuffer,
+                StreamEndpoint::Host => Self::Host,
+                StreamEndpoint::RemoteBuffer => Self::RemoteBuffer,
             },
             ProgramKind::Sync => Self::Sync,
             ProgramKind::Sequence
@@ -105,7 +105,7 @@ impl StepOnIpu {
 
 /// One executed step.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step {
+pub struct ExecutionStep {
     /// The leaf program that ran.
     pub program: ProgramId,
     /// What it did on each IPU that took part, by IPU.
@@ -168,7 +168,7 @@ impl MarkKind {
 
 /// A stretch of the trace with a meaning.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Mark {
+pub struct TraceMark {
     /// What it stands for.
     pub kind: MarkKind,
     /// Words for people: `B1 forward`.
@@ -176,7 +176,7 @@ pub struct Mark {
     /// IPU it belongs to; `None` for all of them.
     pub ipu: Option<u32>,
     /// Pass of a stage.
-    pub pass: Option<Pass>,
+    pub pass: Option<TrainingPass>,
     /// Micro-batch of a stage, counted over the whole run; index of an iteration or slot.
     pub index: u64,
     /// Executed steps it covers, half-open.

@@ -7,7 +7,7 @@ use std::ops::Range;
 /// Memory categories, as libpva spells them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Category {
+pub enum MemoryCategory {
     /// Tensors of the model and temporaries of operations.
     Variable,
     /// Constants of the program, worklists among them.
@@ -54,9 +54,9 @@ pub enum Category {
     Unknown,
 }
 
-impl Category {
+impl MemoryCategory {
     /// Every category, in the order reports list them.
-    pub const ALL: [Category; 22] = [
+    pub const ALL: [MemoryCategory; 22] = [
         Self::Variable,
         Self::Constant,
         Self::HostExchangePacketHeader,
@@ -145,7 +145,7 @@ impl Category {
 
 /// Parts of a tile's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Region {
+pub enum MemoryRegion {
     /// Lower part: data and code, 64 bits at a time.
     NonInterleaved,
     /// Upper part: data only, pairs of banks, 128 bits at a time.
@@ -154,9 +154,9 @@ pub enum Region {
     Overflowed,
 }
 
-impl Region {
+impl MemoryRegion {
     /// Every region, from low to high addresses.
-    pub const ALL: [Region; 3] = [Self::NonInterleaved, Self::Interleaved, Self::Overflowed];
+    pub const ALL: [MemoryRegion; 3] = [Self::NonInterleaved, Self::Interleaved, Self::Overflowed];
 
     /// Key in the file and in JSON.
     pub fn name(self) -> &'static str {
@@ -170,7 +170,7 @@ impl Region {
 
 /// The part of a variable that one tile holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Placement {
+pub struct VariablePlacement {
     /// Bytes on the tile.
     pub bytes: u64,
     /// Address, counted from the start of tile memory.
@@ -183,7 +183,7 @@ pub struct Variable {
     /// `layer1/conv/weights`.
     pub name: String,
     /// What it is for.
-    pub category: Category,
+    pub category: MemoryCategory,
     /// Operation it was made for.
     pub operation: Option<OperationId>,
     /// Element type and shape in words, `float32[10,1,5,5]`; empty for code and the like.
@@ -191,7 +191,7 @@ pub struct Variable {
     /// Liveness steps it is live in; `None` means always.
     pub lifetime: Option<Range<u32>>,
     /// Where it lies, tile by tile.
-    pub tiles: TileRuns<Placement>,
+    pub tiles: TileRuns<VariablePlacement>,
 }
 
 /// Bytes of one tile.
@@ -222,9 +222,9 @@ impl TileMemory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CategoryBytes {
     /// The owner's category. Bytes that several categories share over time go to the largest user.
-    pub category: Category,
+    pub category: MemoryCategory,
     /// The region they lie in.
-    pub region: Region,
+    pub region: MemoryRegion,
     /// Whether several variables use the same addresses at different times.
     pub overlapped: bool,
     /// Bytes on each tile of the run.

@@ -19,7 +19,7 @@ use crate::units::{ProgramId, TileRuns};
 
 /// The compiled program: all that is known without running it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Compilation {
+pub struct CompilationReport {
     /// The machine.
     pub target: Target,
     /// Sizes.
@@ -27,21 +27,21 @@ pub struct Compilation {
     /// Options in effect, as key and value.
     pub options: Vec<(String, String)>,
     /// Batching, where a model was run in batches.
-    pub batching: Option<Batching>,
+    pub batching: Option<BatchingConfig>,
     /// The model's operations; [`OperationId`] counts into this.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<ModelOperation>,
     /// Program nodes; [`ProgramId`] counts into this.
-    pub programs: Vec<Program>,
+    pub programs: Vec<ProgramNode>,
     /// Roots of the program tree: the control programs.
     pub roots: Vec<ProgramId>,
     /// Compute sets; [`ComputeSetId`] counts into this.
     pub compute_sets: Vec<ComputeSet>,
     /// Vertex types; [`VertexTypeId`] counts into this.
-    pub vertex_types: Vec<VertexType>,
+    pub vertex_types: Vec<VertexTypeInfo>,
     /// Traffic of exchanges and copies.
-    pub exchanges: Vec<Exchange>,
+    pub exchanges: Vec<ExchangeTraffic>,
     /// Who sends to whom, where that is known.
-    pub routes: Vec<Route>,
+    pub routes: Vec<ExchangeRoute>,
     /// Variables; [`VariableId`](crate::units::VariableId) counts into this.
     pub variables: Vec<Variable>,
     /// Memory of each tile of the replica.

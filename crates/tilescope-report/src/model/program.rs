@@ -4,7 +4,7 @@ use crate::units::{ComputeSetId, OperationId, ProgramId, TileRange, TileRuns, Ve
 
 /// The side of training an operation belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Pass {
+pub enum TrainingPass {
     /// Forward pass, or inference.
     Forward,
     /// Gradients.
@@ -13,9 +13,9 @@ pub enum Pass {
     Update,
 }
 
-impl Pass {
+impl TrainingPass {
     /// Every pass, in the order they run.
-    pub const ALL: [Pass; 3] = [Self::Forward, Self::Backward, Self::Update];
+    pub const ALL: [TrainingPass; 3] = [Self::Forward, Self::Backward, Self::Update];
 
     /// The name in the file.
     pub fn name(self) -> &'static str {
@@ -34,13 +34,13 @@ impl Pass {
 
 /// One operation of the model: what people mean when they say "this conv".
 #[derive(Clone, Debug, PartialEq)]
-pub struct Operation {
+pub struct ModelOperation {
     /// Path of names: `layer1/conv`.
     pub name: String,
     /// Operator: `conv2d`.
     pub kind: String,
     /// Forward, backward or update.
-    pub pass: Pass,
+    pub pass: TrainingPass,
     /// Block of the model it was annotated with, if any: `B1`.
     pub block: Option<String>,
     /// IPU of the replica it runs on.
@@ -131,16 +131,16 @@ impl ProgramKind {
 
 /// Where a stream copy goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum StreamEnd {
+pub enum StreamEndpoint {
     /// Host memory, through a callback.
     Host,
     /// A remote buffer in streaming memory.
     RemoteBuffer,
 }
 
-impl StreamEnd {
+impl StreamEndpoint {
     /// Both ends.
-    pub const ALL: [StreamEnd; 2] = [Self::Host, Self::RemoteBuffer];
+    pub const ALL: [StreamEndpoint; 2] = [Self::Host, Self::RemoteBuffer];
 
     /// The name in the file.
     pub(crate) fn name(self) -> &'static str {
@@ -158,7 +158,7 @@ impl StreamEnd {
 
 /// A node of the compiled program.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Program {
+pub struct ProgramNode {
     /// What it does.
     pub kind: ProgramKind,
     /// Debug name: `cs0_layer1/conv/Conv_1/Convolve/ExchangePre`.
@@ -172,14 +172,14 @@ pub struct Program {
     /// Operation it was made for.
     pub operation: Option<OperationId>,
     /// Other end of a stream copy.
-    pub stream: StreamEnd,
+    pub stream: StreamEndpoint,
     /// Iterations of an [`ProgramKind::Repeat`]; 1 for everything else.
     pub repeats: u64,
 }
 
 /// A kind of vertex: one codelet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VertexType {
+pub struct VertexTypeInfo {
     /// `poplin::ConvPartial1x1Out<float,float,true,false>`.
     pub name: String,
     /// Code on each tile that has at least one instance; 0 on an IPU Model.
@@ -243,7 +243,7 @@ impl TileTraffic {
 
 /// The traffic of one exchange or copy program.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Exchange {
+pub struct ExchangeTraffic {
     /// The `DoExchange`, `GlobalExchange` or `StreamCopyMid` program.
     pub program: ProgramId,
     /// What each tile that takes part does.
@@ -254,7 +254,7 @@ pub struct Exchange {
 /// the first of them sends first is what the first receiver gets first. In an exchange without
 /// routes that order is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Route {
+pub struct ExchangeRoute {
     /// The exchange or copy program.
     pub program: ProgramId,
     /// Senders.

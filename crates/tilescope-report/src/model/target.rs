@@ -92,7 +92,7 @@ pub struct GraphCounts {
 
 /// How many samples one host call moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Batching {
+pub struct BatchingConfig {
     /// Samples of one forward (and backward) pass.
     pub micro_batch: u64,
     /// Micro-batches per weight update.
@@ -103,7 +103,7 @@ pub struct Batching {
     pub device_iterations: u64,
 }
 
-impl Batching {
+impl BatchingConfig {
     /// Samples per host call: micro-batch x accumulation x replicas x device iterations.
     pub fn samples_per_call(&self) -> u64 {
         self.micro_batch * self.gradient_accumulation * self.replicas * self.device_iterations

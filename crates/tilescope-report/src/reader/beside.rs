@@ -9,7 +9,7 @@ use std::{fs, io};
 
 /// A file that SDK tools write beside the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileBeside {
+pub struct SidecarFile {
     /// `debug.cbor`
     pub name: &'static str,
     /// What it holds, in words.
@@ -18,7 +18,7 @@ pub struct FileBeside {
     pub found: Option<(Bytes, Option<SystemTime>)>,
 }
 
-impl FileBeside {
+impl SidecarFile {
     /// Whether it was there before the report was written, by more than a run takes to write all
     /// files: SDK tools overwrite only files that are asked for, so it is left of an earlier run.
     pub fn is_older_than(&self, report: SystemTime) -> bool {
@@ -51,7 +51,7 @@ impl Report {
     ///
     /// # Errors
     /// A file that cannot be read, is too long, or is no text.
-    pub fn text_beside(&self, name: &str) -> Result<Option<String>, ReportError> {
+    pub fn sidecar_text(&self, name: &str) -> Result<Option<String>, ReportError> {
         let path = self.path().parent().unwrap_or(Path::new(".")).join(name);
         let Ok(found) = fs::metadata(&path) else { return Ok(None) };
         let failed = |error: io::Error| ReportError::reading(error, &path);
@@ -68,12 +68,12 @@ impl Report {
     }
 
     /// Files that SDK tools write beside a report, whether they exist or not.
-    pub fn files_beside(&self) -> Vec<FileBeside> {
+    pub fn sidecar_files(&self) -> Vec<SidecarFile> {
         let directory = self.path().parent().unwrap_or(Path::new("."));
         let file = |(name, about)| {
             let found = fs::metadata(directory.join(name)).ok().filter(|found| found.is_file());
             let found = found.map(|found| (Bytes(found.len()), found.modified().ok()));
-            FileBeside { name, about, found }
+            SidecarFile { name, about, found }
         };
         FILES.into_iter().map(file).collect()
     }
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn files_of_an_earlier_run_are_told_from_those_of_this_one() {
         let now = SystemTime::now();
-        let file = |age: Option<u64>| FileBeside {
+        let file = |age: Option<u64>| SidecarFile {
             name: "debug.cbor",
             about: "",
             found: age.map(|age| (Bytes(1), Some(now - Duration::from_secs(age)))),

@@ -1,7 +1,7 @@
 //! Where trace indexes of foreign files are kept: a cache directory, one file per report.
 
 use crate::error::ReportError;
-use crate::open::beside;
+use crate::open::with_suffix;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::time::UNIX_EPOCH;
 /// `PRAGMA application_id` of cache files: `tSi1`. Raise the digit when the index changes.
 pub(super) const APPLICATION_ID: i32 = 0x7453_6931;
 /// Files kept; older ones go when a new one comes.
-const KEPT: usize = 32;
+const MAX_CACHED_INDEXES: usize = 32;
 
 /// The user's cache directory for this program.
 pub(super) fn user_directory() -> Option<PathBuf> {
@@ -24,7 +24,7 @@ pub(super) fn user_directory() -> Option<PathBuf> {
 pub(super) fn key(path: &Path) -> Result<String, ReportError> {
     let whole = fs::canonicalize(path).map_err(|e| ReportError::reading(e, path))?;
     let found = fs::metadata(&whole).map_err(|e| ReportError::reading(e, path))?;
-    let log = fs::metadata(beside(&whole, "-wal")).ok();
+    let log = fs::metadata(with_suffix(&whole, "-wal")).ok();
     let log = log.map_or(String::new(), |log| version(&log));
     Ok(format!("{}\n{}\n{log}", whole.display(), version(&found)))
 }
@@ -43,18 +43,18 @@ pub(super) fn file(directory: &Path, key: &str) -> PathBuf {
 }
 
 /// A cache file while it is written: removed unless it is put in place.
-pub(super) struct Unfinished {
+pub(super) struct UnfinishedCacheFile {
     part: PathBuf,
 }
 
-impl Unfinished {
+impl UnfinishedCacheFile {
     /// A new file beside `place`, and a connection to it; `None` where nothing can be written.
     pub(super) fn create(place: &Path) -> Option<(Self, Connection)> {
         fs::create_dir_all(place.parent()?).ok()?;
         // Threads and processes may build the same index at once; the last one to finish stays.
         static BUILDS: AtomicU64 = AtomicU64::new(0);
         let (process, build) = (std::process::id(), BUILDS.fetch_add(1, Ordering::Relaxed));
-        let unfinished = Self { part: beside(place, &format!(".{process}-{build}.part")) };
+        let unfinished = Self { part: with_suffix(place, &format!(".{process}-{build}.part")) };
         fs::write(&unfinished.part, []).ok()?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&unfinished.part, flags).ok()?;
@@ -69,7 +69,7 @@ impl Unfinished {
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for UnfinishedCacheFile {
     fn drop(&mut self) {
         // Gone already if it was put in place.
         let _ = fs::remove_file(&self.part);
@@ -86,7 +86,7 @@ fn trim(newest: &Path) {
     });
     let mut indexes: Vec<_> = indexes.collect();
     indexes.sort();
-    let surplus = indexes.len().saturating_sub(KEPT);
+    let surplus = indexes.len().saturating_sub(MAX_CACHED_INDEXES);
     for (_, path) in &indexes[..surplus] {
         // Left for the next time where it cannot be removed.
         let _ = fs::remove_file(path);

@@ -1,18 +1,18 @@
 //! Compute sets, their cycles and their vertices.
 
 use super::Report;
-use super::runs::{RunCollector, comb};
-use crate::db::Select;
+use super::runs::{TileRunCollector, strided_runs_at};
+use crate::db::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_TILE_BYTES, MAX_TILE_CYCLES, MAX_TILE_VERTICES};
-use crate::model::{ComputeSet, VertexGroup, VertexType};
+use crate::model::{ComputeSet, VertexGroup, VertexTypeInfo};
 use crate::units::{ComputeSetId, TileRuns, VertexTypeId};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// The largest id a file can have, as a bound that includes everything.
-const ALL: (i64, i64) = (0, u32::MAX as i64);
+const ALL_IDS: (i64, i64) = (0, u32::MAX as i64);
 
 impl Report {
     /// Names of all compute sets by id, read once.
@@ -21,7 +21,7 @@ impl Report {
     ) -> Result<Arc<BTreeMap<ComputeSetId, String>>, ReportError> {
         self.compute_set_names.get(|| {
             let columns = ["compute_set", "name"];
-            let named = self.db.list(Select::all("compute_sets", &columns), |cells| {
+            let named = self.db.list(SelectQuery::all("compute_sets", &columns), |cells| {
                 Some((ComputeSetId(cells.small(0)?), cells.text(1).unwrap_or_default()))
             })?;
             Ok(named.into_iter().flatten().collect())
@@ -39,7 +39,7 @@ impl Report {
 
     /// All compute sets with their cycles and vertices.
     pub fn compute_sets(&self) -> Result<Vec<(ComputeSetId, ComputeSet)>, ReportError> {
-        let (mut cycles, mut vertices) = (self.cycles_of(ALL)?, self.vertices_of(ALL)?);
+        let (mut cycles, mut vertices) = (self.cycles_of(ALL_IDS)?, self.vertices_of(ALL_IDS)?);
         let names = self.compute_set_names()?;
         let set = |(id, name): (&ComputeSetId, &String)| {
             let cycles = cycles.remove(&id.0).unwrap_or_default();
@@ -57,14 +57,14 @@ impl Report {
         }
         let columns = ["compute_set", "first_tile", "end_tile", "every", "times", "cycles"];
         let params = [ids.0, ids.1];
-        let select = Select::all(table, &columns)
-            .rest("WHERE compute_set BETWEEN ?1 AND ?2 ORDER BY compute_set, first_tile")
+        let select = SelectQuery::all(table, &columns)
+            .clauses("WHERE compute_set BETWEEN ?1 AND ?2 ORDER BY compute_set, first_tile")
             .params(&params);
-        let mut sets: BTreeMap<u32, RunCollector<u64>> = BTreeMap::new();
+        let mut sets: BTreeMap<u32, TileRunCollector<u64>> = BTreeMap::new();
         self.db.read(select, |cells| {
             if let Some(set) = cells.small(0) {
                 let cycles = cells.count(5, MAX_TILE_CYCLES).unwrap_or(0);
-                sets.entry(set).or_default().push(comb(cells, 1, tiles), cycles);
+                sets.entry(set).or_default().push(strided_runs_at(cells, 1, tiles), cycles);
             }
             Ok(ControlFlow::Continue(()))
         })?;
@@ -81,8 +81,8 @@ impl Report {
         let columns = ["id", "compute_set", "vertex_type", "edges"];
         let params = [ids.0, ids.1];
         // Groups of a set lie side by side, so the ids of the first and the last bound them all.
-        let select = Select::all("vertex_groups", &columns)
-            .rest("WHERE compute_set BETWEEN ?1 AND ?2 ORDER BY id")
+        let select = SelectQuery::all("vertex_groups", &columns)
+            .clauses("WHERE compute_set BETWEEN ?1 AND ?2 ORDER BY id")
             .params(&params);
         let groups = self.db.list(select, |cells| {
             let vertex_type = VertexTypeId(cells.small(2)?);
@@ -108,14 +108,14 @@ impl Report {
         let tiles = self.target()?.tiles_per_replica();
         let columns = ["vertex_group", "first_tile", "end_tile", "every", "times", "count"];
         let params = [ids.0, ids.1];
-        let select = Select::all(table, &columns)
-            .rest("WHERE vertex_group BETWEEN ?1 AND ?2 ORDER BY vertex_group, first_tile")
+        let select = SelectQuery::all(table, &columns)
+            .clauses("WHERE vertex_group BETWEEN ?1 AND ?2 ORDER BY vertex_group, first_tile")
             .params(&params);
-        let mut groups: BTreeMap<u32, RunCollector<u64>> = BTreeMap::new();
+        let mut groups: BTreeMap<u32, TileRunCollector<u64>> = BTreeMap::new();
         self.db.read(select, |cells| {
             if let Some(group) = cells.small(0) {
                 let count = cells.count(5, MAX_TILE_VERTICES).unwrap_or(0);
-                groups.entry(group).or_default().push(comb(cells, 1, tiles), count);
+                groups.entry(group).or_default().push(strided_runs_at(cells, 1, tiles), count);
             }
             Ok(ControlFlow::Continue(()))
         })?;
@@ -123,10 +123,10 @@ impl Report {
     }
 
     /// Vertex types; [`VertexTypeId`] counts into this.
-    pub fn vertex_types(&self) -> Result<Arc<Vec<VertexType>>, ReportError> {
+    pub fn vertex_types(&self) -> Result<Arc<Vec<VertexTypeInfo>>, ReportError> {
         self.vertex_types.get(|| {
             let columns = ["name", "code_bytes", "state_bytes"];
-            self.db.list(Select::all("vertex_types", &columns), |cells| VertexType {
+            self.db.list(SelectQuery::all("vertex_types", &columns), |cells| VertexTypeInfo {
                 name: cells.text(0).unwrap_or_default(),
                 code_bytes: cells.count(1, MAX_TILE_BYTES).unwrap_or(0),
                 state_bytes: cells.count(2, MAX_TILE_BYTES).unwrap_or(0),

@@ -1,12 +1,12 @@
 //! What exchanges and copies move.
 
 use super::Report;
-use super::runs::{RunCollector, comb};
-use crate::comb::Comb;
-use crate::db::{Cells, Select};
+use super::runs::{TileRunCollector, strided_runs_at};
+use crate::comb::StridedTileRuns;
+use crate::db::{RowCells, SelectQuery};
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_TILE_BYTES};
-use crate::model::{Exchange, Route, TileTraffic};
+use crate::model::{ExchangeTraffic, ExchangeRoute, TileTraffic};
 use crate::units::{ProgramId, TileRange};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -28,12 +28,12 @@ const COLUMNS: [&str; 11] = [
 
 impl Report {
     /// Traffic of one exchange or copy program.
-    pub fn exchange(&self, program: ProgramId) -> Result<Option<Exchange>, ReportError> {
+    pub fn exchange(&self, program: ProgramId) -> Result<Option<ExchangeTraffic>, ReportError> {
         if !self.db.has("exchanges", "program") {
             return Ok(None);
         }
         let params = [i64::from(program.0)];
-        let select = Select::all("exchanges", &["id"]).rest("WHERE program = ?1").params(&params);
+        let select = SelectQuery::all("exchanges", &["id"]).clauses("WHERE program = ?1").params(&params);
         let Some(Some(id)) = self.db.first(select, |cells| cells.small(0))? else {
             return Ok(None);
         };
@@ -42,22 +42,22 @@ impl Report {
     }
 
     /// Traffic of all exchanges and copies.
-    pub fn exchanges(&self) -> Result<Vec<Exchange>, ReportError> {
+    pub fn exchanges(&self) -> Result<Vec<ExchangeTraffic>, ReportError> {
         let programs = self.exchange_programs()?;
         self.exchanges_of(programs, (0, u32::MAX.into()))
     }
 
     /// Who sends to whom, where that was recorded.
-    pub fn routes(&self) -> Result<Vec<Route>, ReportError> {
+    pub fn routes(&self) -> Result<Vec<ExchangeRoute>, ReportError> {
         let tiles = self.target()?.tiles_per_replica();
         let columns =
             ["program", "first_sender", "end_sender", "first_receiver", "end_receiver", "bytes"];
-        let routes = self.db.list(Select::all("exchange_routes", &columns), |cells| {
+        let routes = self.db.list(SelectQuery::all("exchange_routes", &columns), |cells| {
             let range = |first, end| {
                 let (first, end) = (cells.small(first)?, cells.small(end)?);
                 (first < end && end <= tiles).then(|| TileRange::new(first, end))
             };
-            Some(Route {
+            Some(ExchangeRoute {
                 program: ProgramId(cells.small(0)?),
                 from: range(1, 2)?,
                 to: range(3, 4)?,
@@ -65,7 +65,7 @@ impl Report {
             })
         })?;
         let all = routes.len();
-        let routes: Vec<Route> = routes.into_iter().flatten().collect();
+        let routes: Vec<ExchangeRoute> = routes.into_iter().flatten().collect();
         if routes.len() < all {
             self.warnings
                 .add("exchange_routes names tiles that cannot be; they are left out".to_owned());
@@ -74,7 +74,7 @@ impl Report {
     }
 
     fn exchange_programs(&self) -> Result<BTreeMap<u32, ProgramId>, ReportError> {
-        let programs = self.db.list(Select::all("exchanges", &["id", "program"]), |cells| {
+        let programs = self.db.list(SelectQuery::all("exchanges", &["id", "program"]), |cells| {
             Some((cells.small(0)?, ProgramId(cells.small(1)?)))
         })?;
         Ok(programs.into_iter().flatten().collect())
@@ -84,16 +84,16 @@ impl Report {
         &self,
         programs: BTreeMap<u32, ProgramId>,
         ids: (i64, i64),
-    ) -> Result<Vec<Exchange>, ReportError> {
+    ) -> Result<Vec<ExchangeTraffic>, ReportError> {
         let tiles = self.target()?.tiles_per_replica();
-        let mut traffics: BTreeMap<u32, RunCollector<TileTraffic>> = BTreeMap::new();
+        let mut traffics: BTreeMap<u32, TileRunCollector<TileTraffic>> = BTreeMap::new();
         self.read_traffic(ids, |exchange, cells| {
             let runs = traffics.entry(exchange).or_default();
-            runs.push(comb(cells, 1, tiles), traffic(cells));
+            runs.push(strided_runs_at(cells, 1, tiles), traffic(cells));
         })?;
         let exchange = |(id, program)| {
             let tiles = traffics.remove(&id).unwrap_or_default().finish(&self.db, TABLE);
-            Exchange { program, tiles }
+            ExchangeTraffic { program, tiles }
         };
         Ok(programs.into_iter().map(exchange).collect())
     }
@@ -101,14 +101,14 @@ impl Report {
     fn read_traffic(
         &self,
         ids: (i64, i64),
-        mut each: impl FnMut(u32, &Cells),
+        mut each: impl FnMut(u32, &RowCells),
     ) -> Result<(), ReportError> {
         if !self.db.has(TABLE, "exchange") || !self.db.has(TABLE, "first_tile") {
             return Ok(());
         }
         let params = [ids.0, ids.1];
-        let select = Select::all(TABLE, &COLUMNS)
-            .rest("WHERE exchange BETWEEN ?1 AND ?2 ORDER BY exchange, first_tile")
+        let select = SelectQuery::all(TABLE, &COLUMNS)
+            .clauses("WHERE exchange BETWEEN ?1 AND ?2 ORDER BY exchange, first_tile")
             .params(&params);
         self.db.read(select, |cells| {
             cells.small(0).into_iter().for_each(|exchange| each(exchange, cells));
@@ -121,7 +121,7 @@ impl Report {
         let tiles = self.target()?.tiles_per_replica();
         let mut totals: BTreeMap<u32, TileTraffic> = BTreeMap::new();
         self.read_traffic((0, u32::MAX.into()), |exchange, cells| {
-            if let Some(comb) = comb(cells, 1, tiles) {
+            if let Some(comb) = strided_runs_at(cells, 1, tiles) {
                 let total = totals.entry(exchange).or_default();
                 add(total, &traffic(cells), comb.count());
             }
@@ -136,7 +136,7 @@ impl Report {
         let mut sums = vec![TileTraffic::default(); tiles as usize];
         self.read_traffic((0, u32::MAX.into()), |_, cells| {
             let traffic = traffic(cells);
-            for run in comb(cells, 1, tiles).iter().flat_map(Comb::ranges) {
+            for run in strided_runs_at(cells, 1, tiles).iter().flat_map(StridedTileRuns::ranges) {
                 let sums = &mut sums[run.first as usize..run.end as usize];
                 sums.iter_mut().for_each(|sum| add(sum, &traffic, 1));
             }
@@ -145,7 +145,7 @@ impl Report {
     }
 }
 
-fn traffic(cells: &Cells) -> TileTraffic {
+fn traffic(cells: &RowCells) -> TileTraffic {
     let count = |column| cells.count(column, MAX_TILE_BYTES).unwrap_or(0);
     TileTraffic {
         bytes_in: count(5),

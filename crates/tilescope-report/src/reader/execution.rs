@@ -1,11 +1,11 @@
 //! Executed steps and marks.
 
 use super::step_row::{COLUMNS, StepRow};
-use super::{MarkFilter, Origin, Report, StepDetails};
-use crate::db::{Cells, Select};
+use super::{MarkFilter, ReportOrigin, Report, StepDetails};
+use crate::db::{RowCells, SelectQuery};
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_CYCLES, MAX_IPUS, MAX_STEPS};
-use crate::model::{Mark, MarkKind, Pass, ProgramKind, StepOnIpu};
+use crate::model::{TraceMark, MarkKind, TrainingPass, ProgramKind, StepOnIpu};
 use crate::units::{ComputeSetId, CycleRange, ProgramId, StepId};
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
@@ -30,7 +30,7 @@ impl Report {
             return Ok(steps.unwrap_or(0).min(MAX_STEPS));
         }
         let (steps, bars) = (self.db.has("steps", "id"), self.db.has("steps_by_ipu", "step_id"));
-        if steps && self.origin == Origin::Tilescope {
+        if steps && self.origin == ReportOrigin::Tilescope {
             // Ids of our files are dense, and counting rows would read the whole table.
             let last = self.db.number("steps", "max(id)")?;
             let count = last.map_or(0, |last| last.saturating_add(1));
@@ -107,8 +107,8 @@ impl Report {
             return Ok(steps);
         }
         let columns = ["id", "type", "program", "compute_set"];
-        let select = Select::all("steps", &columns)
-            .rest("WHERE id BETWEEN ?1 AND ?2 ORDER BY id")
+        let select = SelectQuery::all("steps", &columns)
+            .clauses("WHERE id BETWEEN ?1 AND ?2 ORDER BY id")
             .params(&within);
         self.db.read(select, |cells| {
             if let Some(step) = step(cells) {
@@ -131,9 +131,9 @@ impl Report {
             rest += " AND rowid BETWEEN ?3 AND ?4";
             params.extend([low, high]);
         }
-        let in_order = self.origin == Origin::Tilescope;
+        let in_order = self.origin == ReportOrigin::Tilescope;
         rest += if in_order { " ORDER BY step_id, ipu, sub_lane" } else { " ORDER BY step_id" };
-        let select = Select::all("steps_by_ipu", &COLUMNS).rest(&rest).params(&params);
+        let select = SelectQuery::all("steps_by_ipu", &COLUMNS).clauses(&rest).params(&params);
         let mut rows: Vec<StepRow> = Vec::new();
         let (mut steps, mut last) = (0, None);
         self.db.read(select, |cells| {
@@ -175,7 +175,7 @@ impl Report {
     }
 
     /// Marks by start.
-    pub fn marks(&self, filter: &MarkFilter) -> Result<Vec<Mark>, ReportError> {
+    pub fn marks(&self, filter: &MarkFilter) -> Result<Vec<TraceMark>, ReportError> {
         let needed = ["id", "kind", "ipu", "first_cycle", "end_cycle"];
         if !needed.iter().all(|column| self.db.has("marks", column)) {
             return Ok(Vec::new());
@@ -200,7 +200,7 @@ impl Report {
         let limit = filter.limit.min(u32::MAX as usize);
         let rest =
             format!("WHERE {} ORDER BY first_cycle, id LIMIT {limit}", conditions.join(" AND "));
-        let marks = self.db.list(Select::all("marks", &MARK_COLUMNS).rest(&rest), mark)?;
+        let marks = self.db.list(SelectQuery::all("marks", &MARK_COLUMNS).clauses(&rest), mark)?;
         Ok(marks.into_iter().flatten().collect())
     }
 
@@ -209,18 +209,18 @@ impl Report {
             return Ok(None);
         }
         let rest = format!("WHERE kind = '{}'", kind.name());
-        let select = Select::all("mark_kinds", &["longest_cycles"]).rest(&rest);
+        let select = SelectQuery::all("mark_kinds", &["longest_cycles"]).clauses(&rest);
         Ok(self.db.first(select, |cells| cells.count(0, MAX_CYCLES))?.flatten())
     }
 
     /// Marks of kind [`MarkKind::Run`].
-    pub fn runs(&self) -> Result<Vec<Mark>, ReportError> {
+    pub fn runs(&self) -> Result<Vec<TraceMark>, ReportError> {
         let kind = Some(MarkKind::Run);
         self.marks(&MarkFilter { kind, ipu: None, window: None, limit: usize::MAX })
     }
 }
 
-fn step(cells: &Cells) -> Option<StepDetails> {
+fn step(cells: &RowCells) -> Option<StepDetails> {
     let kind_name = cells.text(1).unwrap_or_default();
     Some(StepDetails {
         id: StepId(cells.count(0, MAX_STEPS - 1)?),
@@ -243,15 +243,15 @@ fn unknown_step(id: u64) -> StepDetails {
     }
 }
 
-fn mark(cells: &Cells) -> Option<Mark> {
+fn mark(cells: &RowCells) -> Option<TraceMark> {
     let cycles = CycleRange::new(cells.count(7, MAX_CYCLES)?, cells.count(8, MAX_CYCLES)?);
     let step = |column| cells.count(column, MAX_STEPS).map(StepId);
     let first = step(5).unwrap_or(StepId(0));
-    Some(Mark {
+    Some(TraceMark {
         kind: MarkKind::from_name(&cells.text(0)?)?,
         label: cells.text(1).unwrap_or_default(),
         ipu: cells.count(2, u64::from(MAX_IPUS) - 1).map(|ipu| ipu as u32),
-        pass: cells.text(3).and_then(|name| Pass::from_name(&name)),
+        pass: cells.text(3).and_then(|name| TrainingPass::from_name(&name)),
         index: cells.count(4, MAX_COUNT).unwrap_or(0),
         steps: first..step(6).unwrap_or(first).max(first),
         cycles,

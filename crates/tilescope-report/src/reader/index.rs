@@ -5,13 +5,13 @@
 //! go to further lanes below the first, as the tools people know draw them.
 
 use super::step_row::{COLUMNS, StepRow};
-use super::{Origin, Part, Report, TraceState, cache, connect};
-use crate::db::{Cells, Db, Select, Warnings, lock};
+use super::{ReportOrigin, ReportPart, Report, TraceState, cache, connect};
+use crate::db::{RowCells, ReportDatabase, SelectQuery, ReportWarnings, lock};
 use crate::error::ReportError;
 use crate::limits::MAX_SUB_LANES;
-use crate::model::{ProgramKind, StreamEnd};
-use crate::rows::Rows;
-use crate::trace::{Class, IndexWriter, Record, Trace};
+use crate::model::{ProgramKind, StreamEndpoint};
+use crate::rows::RowWriter;
+use crate::trace::{StepClass, TraceIndexWriter, StepRecord, Trace};
 use crate::units::{ComputeSetId, CycleRange, ProgramId, StepId};
 use crate::{open, schema};
 use rusqlite::{Connection, params};
@@ -36,13 +36,13 @@ const CREATE_CACHE: &str = "
 
 /// A trace ready to be asked, and what else is known once a foreign file has been read.
 #[derive(Clone)]
-pub(super) struct Prepared {
+pub(super) struct PreparedTrace {
     trace: Trace,
-    executed: Arc<Vec<(ProgramId, Class, Option<ComputeSetId>)>>,
+    executed: Arc<Vec<(ProgramId, StepClass, Option<ComputeSetId>)>>,
     step_rows: Arc<Vec<(u64, i64)>>,
 }
 
-impl Prepared {
+impl PreparedTrace {
     /// Rows of `steps_by_ipu` among which those of the steps `first..=last` are.
     pub(super) fn rows_of(&self, first: u64, last: u64) -> Option<(i64, i64)> {
         if self.step_rows.is_empty() {
@@ -68,7 +68,7 @@ impl Report {
         if self.open_own_index()? {
             return Ok(TraceState::Ready);
         }
-        if !self.has(Part::Execution) {
+        if !self.has(ReportPart::Execution) {
             return Ok(TraceState::None);
         }
         let cached = self.open_cached_index()?;
@@ -89,12 +89,12 @@ impl Report {
             let prepared = self.build_index(progress, cancel)?;
             *lock(&self.trace) = Some(prepared);
             // Programs are known better now.
-            self.programs.forget();
+            self.programs.invalidate();
         }
         Ok(())
     }
 
-    pub(super) fn prepared(&self) -> Option<Prepared> {
+    pub(super) fn prepared(&self) -> Option<PreparedTrace> {
         lock(&self.trace).clone()
     }
 
@@ -105,7 +105,7 @@ impl Report {
     /// Programs that ran in a foreign file, with their kind and compute set.
     pub(super) fn executed_programs(
         &self,
-    ) -> Result<Vec<(ProgramId, Class, Option<ComputeSetId>)>, ReportError> {
+    ) -> Result<Vec<(ProgramId, StepClass, Option<ComputeSetId>)>, ReportError> {
         if self.db.has("programs", "type") {
             return Ok(Vec::new());
         }
@@ -116,13 +116,13 @@ impl Report {
 
     /// Takes the index out of the report itself, if it is there and sound.
     fn open_own_index(&self) -> Result<bool, ReportError> {
-        if self.origin != Origin::Tilescope || !self.db.has_rows("trace_lanes") {
+        if self.origin != ReportOrigin::Tilescope || !self.db.has_rows("trace_lanes") {
             return Ok(false);
         }
         match Trace::open(connect(&self.path, &self.warnings)?, None) {
             Ok(trace) => {
                 *lock(&self.trace) =
-                    Some(Prepared { trace, executed: Arc::default(), step_rows: Arc::default() });
+                    Some(PreparedTrace { trace, executed: Arc::default(), step_rows: Arc::default() });
                 Ok(true)
             }
             Err(error) if self.has_columns() => Err(error),
@@ -162,16 +162,16 @@ impl Report {
         &self,
         progress: &mut dyn FnMut(f64),
         cancel: &Arc<AtomicBool>,
-    ) -> Result<Prepared, ReportError> {
+    ) -> Result<PreparedTrace, ReportError> {
         let mut source = connect(&self.path, &self.warnings)?;
         source.set_cancel(cancel.clone())?;
-        let build = Build {
+        let build = ForeignIndexBuilder {
             tiles_per_ipu: self.target()?.tiles_per_ipu,
             remote: remote_programs(&source)?,
             source,
         };
         if let Some((place, key)) = self.cache_file()?
-            && let Some((unfinished, connection)) = cache::Unfinished::create(&place)
+            && let Some((unfinished, connection)) = cache::UnfinishedCacheFile::create(&place)
         {
             match build.write(connection, &key, progress) {
                 Ok(connection) => {
@@ -180,7 +180,7 @@ impl Report {
                         return open_cache(&place, &key);
                     }
                 }
-                Err(error @ (ReportError::Full { .. } | ReportError::Write { .. })) => {
+                Err(error @ (ReportError::DiskFull { .. } | ReportError::Write { .. })) => {
                     self.warnings.add(format!("the trace index is not kept: {error}"));
                 }
                 Err(error) => return Err(error),
@@ -202,7 +202,7 @@ impl Report {
     }
 }
 
-fn open_cache(file: &Path, key: &str) -> Result<Prepared, ReportError> {
+fn open_cache(file: &Path, key: &str) -> Result<PreparedTrace, ReportError> {
     let bytes = open::check(file)?;
     let (connection, _) = open::connect(file)?;
     let of_file: String = connection
@@ -222,19 +222,19 @@ fn prepared(
     path: &Path,
     bytes: u64,
     disposable: Option<PathBuf>,
-) -> Result<Prepared, ReportError> {
+) -> Result<PreparedTrace, ReportError> {
     let known: Vec<&str> = schema::TRACE_TABLES.iter().copied().chain(CACHE_TABLES).collect();
-    let db = Db::new(connection, path, bytes, &known, Arc::new(Warnings::default()))?;
+    let db = ReportDatabase::new(connection, path, bytes, &known, Arc::new(ReportWarnings::default()))?;
     let columns = ["program", "class", "compute_set"];
-    let executed = db.list(Select::all("executed_programs", &columns), |cells| {
-        let class = Class::from_code(cells.count(1, 255)?)?;
+    let executed = db.list(SelectQuery::all("executed_programs", &columns), |cells| {
+        let class = StepClass::from_code(cells.count(1, 255)?)?;
         Some((ProgramId(cells.small(0)?), class, cells.small(2).map(ComputeSetId)))
     })?;
     let step_rows = db
-        .list(Select::all("step_rows", &["step", "row"]).rest("ORDER BY step"), |c| {
+        .list(SelectQuery::all("step_rows", &["step", "row"]).clauses("ORDER BY step"), |c| {
             Some((u64::try_from(c.int(0)?).ok()?, c.int(1)?))
         })?;
-    Ok(Prepared {
+    Ok(PreparedTrace {
         trace: Trace::open(db, disposable)?,
         executed: Arc::new(executed.into_iter().flatten().collect()),
         step_rows: Arc::new(step_rows.into_iter().flatten().collect()),
@@ -242,9 +242,9 @@ fn prepared(
 }
 
 /// Programs that move data from or to remote buffers; only their names tell in foreign files.
-fn remote_programs(db: &Db) -> Result<HashSet<u32>, ReportError> {
+fn remote_programs(db: &ReportDatabase) -> Result<HashSet<u32>, ReportError> {
     let mut remote = HashSet::new();
-    db.stream(Select::all("programs", &["id", "name"]), |cells| {
+    db.stream(SelectQuery::all("programs", &["id", "name"]), |cells| {
         let name = cells.text(1).unwrap_or_default().to_lowercase();
         if name.contains("remotebuffer") || name.contains("remote_buffer") {
             remote.extend(cells.small(0));
@@ -257,25 +257,25 @@ fn remote_programs(db: &Db) -> Result<HashSet<u32>, ReportError> {
 
 /// What `steps` says of a step.
 #[derive(Clone, Copy)]
-struct StepFacts {
+struct StepProgramInfo {
     kind: ProgramKind,
     program: Option<ProgramId>,
     compute_set: Option<u32>,
 }
 
 /// Building the index of one foreign file.
-struct Build {
-    source: Db,
+struct ForeignIndexBuilder {
+    source: ReportDatabase,
     tiles_per_ipu: u32,
     remote: HashSet<u32>,
 }
 
 /// What goes on while rows are read.
-struct Pass<'a> {
-    build: &'a Build,
-    rows: Rows<'a>,
-    lanes: IndexWriter,
-    executed: BTreeMap<u32, (Class, Option<u32>)>,
+struct IndexBuildPass<'a> {
+    build: &'a ForeignIndexBuilder,
+    rows: RowWriter<'a>,
+    lanes: TraceIndexWriter,
+    executed: BTreeMap<u32, (StepClass, Option<u32>)>,
     count: u64,
     last_step: u64,
     last_marked: Option<u64>,
@@ -284,12 +284,12 @@ struct Pass<'a> {
 }
 
 /// Why a pass over the rows ended early.
-enum Ended {
+enum IndexBuildError {
     OutOfOrder,
     Failed(ReportError),
 }
 
-impl Build {
+impl ForeignIndexBuilder {
     /// Writes the index into an empty database.
     fn write(
         &self,
@@ -299,33 +299,33 @@ impl Build {
     ) -> Result<Connection, ReportError> {
         let path =
             PathBuf::from(connection.path().filter(|p| !p.is_empty()).unwrap_or("temporary file"));
-        let rows = || Rows { connection: &connection, path: &path };
+        let rows = || RowWriter { connection: &connection, path: &path };
         rows().execute(&format!(
             "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;
              PRAGMA cache_size = -8192; PRAGMA application_id = {}; BEGIN; {CREATE_CACHE}",
             cache::APPLICATION_ID
         ))?;
         for table in schema::TRACE_TABLES {
-            let table = schema::find(table).map(schema::Table::create).unwrap_or_default();
+            let table = schema::find(table).map(schema::SchemaTable::create).unwrap_or_default();
             rows().execute(&table)?;
         }
         // Rows mostly lie in the order of steps; sorting them is only tried where they do not.
         let in_file_order = self.source.has_rowid("steps_by_ipu");
         let done = match in_file_order {
             true => self.pass(rows(), "ORDER BY rowid", progress),
-            false => Err(Ended::OutOfOrder),
+            false => Err(IndexBuildError::OutOfOrder),
         };
         match done {
             Ok(()) => {}
-            Err(Ended::Failed(error)) => return Err(error),
-            Err(Ended::OutOfOrder) => {
+            Err(IndexBuildError::Failed(error)) => return Err(error),
+            Err(IndexBuildError::OutOfOrder) => {
                 for table in schema::TRACE_TABLES.iter().chain(&CACHE_TABLES) {
                     rows().execute(&format!("DELETE FROM {table}"))?;
                 }
                 match self.pass(rows(), "ORDER BY step_id", progress) {
                     Ok(()) => {}
-                    Err(Ended::Failed(error)) => return Err(error),
-                    Err(Ended::OutOfOrder) => {
+                    Err(IndexBuildError::Failed(error)) => return Err(error),
+                    Err(IndexBuildError::OutOfOrder) => {
                         return Err(self
                             .source
                             .damage("steps_by_ipu", "its steps cannot be sorted"));
@@ -340,16 +340,16 @@ impl Build {
         Ok(connection)
     }
 
-    fn pass(&self, rows: Rows, order: &str, progress: &mut dyn FnMut(f64)) -> Result<(), Ended> {
+    fn pass(&self, rows: RowWriter, order: &str, progress: &mut dyn FnMut(f64)) -> Result<(), IndexBuildError> {
         let number = self.source.number(
             "steps_by_ipu",
             if order.ends_with("rowid") { "max(rowid)" } else { "count(*)" },
         );
-        let total = number.map_err(Ended::Failed)?.unwrap_or(0).max(1) as f64;
-        let mut pass = Pass {
+        let total = number.map_err(IndexBuildError::Failed)?.unwrap_or(0).max(1) as f64;
+        let mut pass = IndexBuildPass {
             build: self,
             rows,
-            lanes: IndexWriter::default(),
+            lanes: TraceIndexWriter::default(),
             executed: BTreeMap::new(),
             count: 0,
             last_step: 0,
@@ -362,13 +362,13 @@ impl Build {
         if with_rows {
             columns.push("rowid");
         }
-        let left = Select::all("steps", &["id", "type", "program", "compute_set"]);
+        let left = SelectQuery::all("steps", &["id", "type", "program", "compute_set"]);
         let left = if self.source.has("steps", "id") {
-            left.rest("ORDER BY id")
+            left.clauses("ORDER BY id")
         } else {
-            left.rest("LIMIT 0")
+            left.clauses("LIMIT 0")
         };
-        let right = Select::all("steps_by_ipu", &columns).rest(order);
+        let right = SelectQuery::all("steps_by_ipu", &columns).clauses(order);
         let mut in_order = true;
         let read = self.source.merge(left, right, step_facts, |facts, cells| {
             if pass.count.is_multiple_of(ROWS_PER_LOOK) {
@@ -383,27 +383,27 @@ impl Build {
             if in_order { Ok(()) } else { Err(ReportError::Cancelled) }
         });
         match read {
-            Err(_) if !in_order => Err(Ended::OutOfOrder),
-            Err(error) => Err(Ended::Failed(error)),
-            Ok(()) => pass.finish().map_err(Ended::Failed),
+            Err(_) if !in_order => Err(IndexBuildError::OutOfOrder),
+            Err(error) => Err(IndexBuildError::Failed(error)),
+            Ok(()) => pass.finish().map_err(IndexBuildError::Failed),
         }
     }
 }
 
-fn step_facts(cells: &Cells) -> StepFacts {
-    StepFacts {
+fn step_facts(cells: &RowCells) -> StepProgramInfo {
+    StepProgramInfo {
         kind: cells.text(1).map_or(ProgramKind::Unknown, |name| ProgramKind::from_name(&name)),
         program: cells.small(2).map(ProgramId),
         compute_set: cells.small(3),
     }
 }
 
-impl Pass<'_> {
+impl IndexBuildPass<'_> {
     /// Takes in a row; false if its step comes before the last one.
     fn row(
         &mut self,
-        facts: Option<&StepFacts>,
-        cells: &Cells,
+        facts: Option<&StepProgramInfo>,
+        cells: &RowCells,
         with_rows: bool,
     ) -> Result<bool, ReportError> {
         let Some(row) = StepRow::read(cells) else {
@@ -419,9 +419,9 @@ impl Pass<'_> {
             && self.last_marked != Some(row.step)
             && let Some(number) = cells.int(COLUMNS.len())
         {
-            self.mark(row.step, number)?;
+            self.record_row_position(row.step, number)?;
         }
-        let facts = facts.copied().unwrap_or(StepFacts {
+        let facts = facts.copied().unwrap_or(StepProgramInfo {
             kind: ProgramKind::Unknown,
             program: None,
             compute_set: None,
@@ -433,7 +433,7 @@ impl Pass<'_> {
             return Ok(true);
         };
         let (sub_lane, range) = self.free_lane(&row, bar);
-        let record = Record {
+        let record = StepRecord {
             step: StepId(row.step),
             range,
             program: facts.program,
@@ -447,10 +447,10 @@ impl Pass<'_> {
         Ok(true)
     }
 
-    fn class(&mut self, facts: &StepFacts) -> Class {
+    fn class(&mut self, facts: &StepProgramInfo) -> StepClass {
         let remote = facts.program.is_some_and(|id| self.build.remote.contains(&id.0));
-        let stream = if remote { StreamEnd::RemoteBuffer } else { StreamEnd::Host };
-        let class = Class::new(facts.kind, stream);
+        let stream = if remote { StreamEndpoint::RemoteBuffer } else { StreamEndpoint::Host };
+        let class = StepClass::new(facts.kind, stream);
         if let Some(program) = facts.program
             && self.executed.len() < MAX_PROGRAMS
         {
@@ -473,7 +473,7 @@ impl Pass<'_> {
         (lane, CycleRange::new(end, bar.end.max(end)))
     }
 
-    fn mark(&mut self, step: u64, row: i64) -> Result<(), ReportError> {
+    fn record_row_position(&mut self, step: u64, row: i64) -> Result<(), ReportError> {
         self.last_marked = Some(step);
         let insert = "INSERT OR IGNORE INTO step_rows VALUES (?, ?)";
         let failed = |e: rusqlite::Error| ReportError::sqlite_writing(&e, self.rows.path);

@@ -1,11 +1,11 @@
 //! Memory of tiles and the liveness walk.
 
 use super::Report;
-use super::runs::{RunCollector, comb};
-use crate::db::Select;
+use super::runs::{TileRunCollector, strided_runs_at};
+use crate::db::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_TILE_BYTES, MAX_TILES};
-use crate::model::{Category, CategoryBytes, LivenessStep, Region, TileMemory};
+use crate::model::{MemoryCategory, CategoryBytes, LivenessStep, MemoryRegion, TileMemory};
 use crate::units::{ProgramId, TileRange, TileRuns};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -22,7 +22,7 @@ impl Report {
             for ((tile, _), bytes) in self.bytes_per_tile()? {
                 *totals.entry(tile).or_default() += bytes;
             }
-            Ok(runs_of(totals.into_iter().map(|(tile, total)| (tile, plain(total)))))
+            Ok(runs_of(totals.into_iter().map(|(tile, total)| (tile, tile_memory_from_total(total)))))
         })
     }
 
@@ -41,14 +41,14 @@ impl Report {
         let mut tiles = BTreeMap::new();
         let order = if self.db.has("memory_by_tile", "tile") { "ORDER BY tile" } else { "" };
         let mut row = 0;
-        self.db.read(Select::all("memory_by_tile", &columns).rest(order), |cells| {
+        self.db.read(SelectQuery::all("memory_by_tile", &columns).clauses(order), |cells| {
             let bytes = |column| cells.count(column, MAX_TILE_BYTES);
             let numbered = cells.count(0, count.into()).map(|tile| tile as u32);
             // Without numbers, rows are in the order of tiles.
             let tile = if order.is_empty() { Some(row) } else { numbered };
             let tile = tile.filter(|tile| *tile < count);
             row = row.saturating_add(1);
-            let whole = plain(bytes(1).unwrap_or(0));
+            let whole = tile_memory_from_total(bytes(1).unwrap_or(0));
             let memory = match bytes(3) {
                 None => whole,
                 Some(non_interleaved) => TileMemory {
@@ -74,7 +74,7 @@ impl Report {
             }
             let mut tiles: BTreeMap<u32, Vec<CategoryBytes>> = BTreeMap::new();
             for ((tile, category), bytes) in self.bytes_per_tile()? {
-                let region = Region::NonInterleaved;
+                let region = MemoryRegion::NonInterleaved;
                 let share = CategoryBytes { category, region, overlapped: false, bytes };
                 tiles.entry(tile).or_default().push(share);
             }
@@ -95,17 +95,17 @@ impl Report {
             "overlapped",
             "bytes",
         ];
-        let mut owners: BTreeMap<(Category, Region, bool), RunCollector<u64>> = BTreeMap::new();
-        self.db.read(Select::all(table, &columns), |cells| {
+        let mut owners: BTreeMap<(MemoryCategory, MemoryRegion, bool), TileRunCollector<u64>> = BTreeMap::new();
+        self.db.read(SelectQuery::all(table, &columns), |cells| {
             let category = cells.int(0).and_then(|id| categories.get(&id).copied());
-            let region = cells.count(5, Region::ALL.len() as u64 - 1).unwrap_or(0);
+            let region = cells.count(5, MemoryRegion::ALL.len() as u64 - 1).unwrap_or(0);
             let owner = (
-                category.unwrap_or(Category::Unknown),
-                Region::ALL[region as usize],
+                category.unwrap_or(MemoryCategory::Unknown),
+                MemoryRegion::ALL[region as usize],
                 cells.int(6) == Some(1),
             );
             let bytes = cells.count(7, MAX_TILE_BYTES).unwrap_or(0);
-            owners.entry(owner).or_default().push(comb(cells, 1, tiles), bytes);
+            owners.entry(owner).or_default().push(strided_runs_at(cells, 1, tiles), bytes);
             Ok(ControlFlow::Continue(()))
         })?;
         let mut lists: BTreeMap<u32, Vec<CategoryBytes>> = BTreeMap::new();
@@ -122,7 +122,7 @@ impl Report {
 
     /// Bytes of variables on each tile by category, summed up by SQLite; what no tile has is left
     /// out.
-    fn bytes_per_tile(&self) -> Result<BTreeMap<(u32, Category), u64>, ReportError> {
+    fn bytes_per_tile(&self) -> Result<BTreeMap<(u32, MemoryCategory), u64>, ReportError> {
         let mut tiles = BTreeMap::new();
         if !self.db.has("vars_info", "tile") || !self.db.has("vars_info", "size_bytes") {
             return Ok(tiles);
@@ -138,7 +138,7 @@ impl Report {
         );
         self.db.group("vars_info", &sql, |[tile, category, bytes]| {
             let category = category.and_then(|id| categories.get(&id).copied());
-            let key = (tile.unwrap_or(0) as u32, category.unwrap_or(Category::Unknown));
+            let key = (tile.unwrap_or(0) as u32, category.unwrap_or(MemoryCategory::Unknown));
             *tiles.entry(key).or_default() += bytes.unwrap_or(0) as u64;
         })?;
         Ok(tiles)
@@ -146,7 +146,7 @@ impl Report {
 
     /// The liveness walk; empty if not recorded.
     pub fn liveness(&self) -> Result<Vec<LivenessStep>, ReportError> {
-        self.db.list(Select::all("liveness_steps", &["program", "bytes"]), |cells| LivenessStep {
+        self.db.list(SelectQuery::all("liveness_steps", &["program", "bytes"]), |cells| LivenessStep {
             program: ProgramId(cells.small(0).unwrap_or(0)),
             bytes: cells.count(1, MAX_COUNT).unwrap_or(0),
         })
@@ -154,7 +154,7 @@ impl Report {
 }
 
 /// Memory of a tile of which only the sum is known.
-fn plain(total: u64) -> TileMemory {
+fn tile_memory_from_total(total: u64) -> TileMemory {
     TileMemory {
         including_gaps: total,
         non_interleaved: total,

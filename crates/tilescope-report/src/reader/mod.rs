@@ -24,11 +24,11 @@ mod types;
 mod variables;
 mod verify;
 
-pub use beside::FileBeside;
-pub use program::Programs;
+pub use beside::SidecarFile;
+pub use program::ProgramNodeTable;
 pub use types::*;
 
-use super::db::{Db, Select, Warnings, lock};
+use super::db::{ReportDatabase, SelectQuery, ReportWarnings, lock};
 use super::error::ReportError;
 use super::model::*;
 use super::trace::Trace;
@@ -41,15 +41,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 /// An answer that is read once. What failed is read again when asked again.
-struct Once<T>(Mutex<Option<Arc<T>>>);
+struct ReadOnceCell<T>(Mutex<Option<Arc<T>>>);
 
-impl<T> Default for Once<T> {
+impl<T> Default for ReadOnceCell<T> {
     fn default() -> Self {
         Self(Mutex::new(None))
     }
 }
 
-impl<T> Once<T> {
+impl<T> ReadOnceCell<T> {
     fn get(&self, read: impl FnOnce() -> Result<T, ReportError>) -> Result<Arc<T>, ReportError> {
         // Reading happens under the lock, so that two who ask do not both read.
         let mut known = lock(&self.0);
@@ -61,30 +61,30 @@ impl<T> Once<T> {
         Ok(read)
     }
 
-    fn forget(&self) {
+    fn invalidate(&self) {
         *lock(&self.0) = None;
     }
 }
 
 /// An open report. Reading never changes the file nor anything beside it.
 pub struct Report {
-    db: Db,
+    db: ReportDatabase,
     path: PathBuf,
     bytes: u64,
-    origin: Origin,
+    origin: ReportOrigin,
     meta: BTreeMap<String, String>,
-    warnings: Arc<Warnings>,
+    warnings: Arc<ReportWarnings>,
     cache_directory: Option<PathBuf>,
-    target: Once<Target>,
-    operations: Once<Vec<Operation>>,
-    programs: Once<Programs>,
-    compute_set_names: Once<BTreeMap<ComputeSetId, String>>,
-    vertex_types: Once<Vec<VertexType>>,
-    strings: Once<Vec<(i64, String)>>,
-    categories: Once<BTreeMap<i64, Category>>,
-    tile_memory: Once<TileRuns<TileMemory>>,
-    tile_categories: Once<TileRuns<Vec<CategoryBytes>>>,
-    trace: Mutex<Option<index::Prepared>>,
+    target: ReadOnceCell<Target>,
+    operations: ReadOnceCell<Vec<ModelOperation>>,
+    programs: ReadOnceCell<ProgramNodeTable>,
+    compute_set_names: ReadOnceCell<BTreeMap<ComputeSetId, String>>,
+    vertex_types: ReadOnceCell<Vec<VertexTypeInfo>>,
+    strings: ReadOnceCell<Vec<(i64, String)>>,
+    categories: ReadOnceCell<BTreeMap<i64, MemoryCategory>>,
+    tile_memory: ReadOnceCell<TileRuns<TileMemory>>,
+    tile_categories: ReadOnceCell<TileRuns<Vec<CategoryBytes>>>,
+    trace: Mutex<Option<index::PreparedTrace>>,
     building: Mutex<()>,
 }
 
@@ -102,7 +102,7 @@ impl Report {
     ) -> Result<Self, ReportError> {
         let path = open::locate(path.as_ref())?;
         let bytes = open::check(&path)?;
-        let warnings = Arc::new(Warnings::default());
+        let warnings = Arc::new(ReportWarnings::default());
         let db = connect(&path, &warnings)?;
         if db.tables().next().is_none() {
             let found = "an SQLite file without any table of a report (steps, programs, vars_info, \
@@ -110,7 +110,7 @@ impl Report {
             return Err(ReportError::NotAReport { found: found.to_owned(), path });
         }
         let origin = origin(&db);
-        let meta = if origin == Origin::Tilescope { read_meta(&db)? } else { BTreeMap::new() };
+        let meta = if origin == ReportOrigin::Tilescope { read_meta(&db)? } else { BTreeMap::new() };
         Ok(Self {
             db,
             path,
@@ -119,15 +119,15 @@ impl Report {
             meta,
             warnings,
             cache_directory,
-            target: Once::default(),
-            operations: Once::default(),
-            programs: Once::default(),
-            compute_set_names: Once::default(),
-            vertex_types: Once::default(),
-            strings: Once::default(),
-            categories: Once::default(),
-            tile_memory: Once::default(),
-            tile_categories: Once::default(),
+            target: ReadOnceCell::default(),
+            operations: ReadOnceCell::default(),
+            programs: ReadOnceCell::default(),
+            compute_set_names: ReadOnceCell::default(),
+            vertex_types: ReadOnceCell::default(),
+            strings: ReadOnceCell::default(),
+            categories: ReadOnceCell::default(),
+            tile_memory: ReadOnceCell::default(),
+            tile_categories: ReadOnceCell::default(),
             trace: Mutex::new(None),
             building: Mutex::new(()),
         })
@@ -144,7 +144,7 @@ impl Report {
     }
 
     /// Who wrote it.
-    pub fn origin(&self) -> Origin {
+    pub fn origin(&self) -> ReportOrigin {
         self.origin
     }
 
@@ -169,44 +169,44 @@ impl Report {
     }
 
     /// Whether a part was recorded.
-    pub fn has(&self, part: Part) -> bool {
+    pub fn has(&self, part: ReportPart) -> bool {
         let any = |table: &str| self.db.has_rows(table);
         let column = |table: &str, column: &str| self.db.has(table, column) && any(table);
         match part {
-            Part::Execution | Part::TileBalance | Part::ActiveTiles | Part::StepBytes
+            ReportPart::Execution | ReportPart::TileBalance | ReportPart::ActiveTiles | ReportPart::StepBytes
                 if self.has_columns() =>
             {
                 any("trace_lanes")
             }
-            Part::Execution => column("steps_by_ipu", "step_id"),
-            Part::TileBalance => column("steps_by_ipu", "active_tile_balance"),
-            Part::ActiveTiles => column("steps_by_ipu", "active_tiles"),
-            Part::StepBytes => column("steps_by_ipu", "bytes_in"),
-            Part::Marks => any("marks"),
-            Part::Programs => column("programs", "id"),
-            Part::ProgramTree => any("program_roots") || any("program_children"),
-            Part::ComputeSets => column("compute_sets", "compute_set"),
-            Part::ComputeSetCycles => any("compute_set_cycles"),
-            Part::Vertices => any("vertex_groups"),
-            Part::Exchanges => any("exchanges"),
-            Part::Operations => any("operations"),
-            Part::OperationInputs => column("operation_inputs", "input"),
-            Part::Variables => any("vars") || column("vars_info", "tile"),
-            Part::Addresses => column("var_addresses", "data"),
-            Part::Lifetimes => column("vars", "first_live"),
-            Part::Liveness => any("liveness_steps"),
-            Part::TileMemory => column("memory_by_tile", "total") || column("vars_info", "tile"),
-            Part::Regions => column("memory_by_tile", "non_interleaved"),
-            Part::Categories => any("category_bytes") || column("vars_info", "category"),
-            Part::Options => any("options"),
-            Part::Batching => any("batching"),
-            Part::Spec => self.spec().is_some(),
+            ReportPart::Execution => column("steps_by_ipu", "step_id"),
+            ReportPart::TileBalance => column("steps_by_ipu", "active_tile_balance"),
+            ReportPart::ActiveTiles => column("steps_by_ipu", "active_tiles"),
+            ReportPart::StepBytes => column("steps_by_ipu", "bytes_in"),
+            ReportPart::Marks => any("marks"),
+            ReportPart::Programs => column("programs", "id"),
+            ReportPart::ProgramTree => any("program_roots") || any("program_children"),
+            ReportPart::ComputeSets => column("compute_sets", "compute_set"),
+            ReportPart::ComputeSetCycles => any("compute_set_cycles"),
+            ReportPart::Vertices => any("vertex_groups"),
+            ReportPart::Exchanges => any("exchanges"),
+            ReportPart::Operations => any("operations"),
+            ReportPart::OperationInputs => column("operation_inputs", "input"),
+            ReportPart::Variables => any("vars") || column("vars_info", "tile"),
+            ReportPart::Addresses => column("var_addresses", "data"),
+            ReportPart::Lifetimes => column("vars", "first_live"),
+            ReportPart::Liveness => any("liveness_steps"),
+            ReportPart::TileMemory => column("memory_by_tile", "total") || column("vars_info", "tile"),
+            ReportPart::Regions => column("memory_by_tile", "non_interleaved"),
+            ReportPart::Categories => any("category_bytes") || column("vars_info", "category"),
+            ReportPart::Options => any("options"),
+            ReportPart::Batching => any("batching"),
+            ReportPart::Spec => self.spec().is_some(),
         }
     }
 
     /// Options in effect.
     pub fn options(&self) -> Result<Vec<(String, String)>, ReportError> {
-        let select = Select::all("options", &["key", "value"]);
+        let select = SelectQuery::all("options", &["key", "value"]);
         self.db.list(select, |cells| {
             (cells.text(0).unwrap_or_default(), cells.long_text(1).unwrap_or_default())
         })
@@ -215,15 +215,15 @@ impl Report {
     /// What the compiler noted.
     pub fn notes(&self) -> Result<Vec<String>, ReportError> {
         self.db
-            .list(Select::all("notes", &["text"]), |cells| cells.long_text(0).unwrap_or_default())
+            .list(SelectQuery::all("notes", &["text"]), |cells| cells.long_text(0).unwrap_or_default())
     }
 
     /// The whole compiled program at once: everything but the execution. For reports whose ids
     /// are dense, as ours are.
-    pub fn compilation(&self) -> Result<Compilation, ReportError> {
+    pub fn compilation(&self) -> Result<CompilationReport, ReportError> {
         let programs = self.programs()?;
         let all = VariableFilter { tiles: None, category: None, after: None, limit: usize::MAX };
-        Ok(Compilation {
+        Ok(CompilationReport {
             target: self.target()?.as_ref().clone(),
             graph: self.graph()?,
             options: self.options()?,
@@ -252,20 +252,20 @@ impl Report {
 }
 
 /// A connection to a report file that reads the tables of a report.
-fn connect(path: &Path, warnings: &Arc<Warnings>) -> Result<Db, ReportError> {
+fn connect(path: &Path, warnings: &Arc<ReportWarnings>) -> Result<ReportDatabase, ReportError> {
     let whole = fs::canonicalize(path).map_err(|e| ReportError::reading(e, path))?;
     let bytes = fs::metadata(&whole).map_err(|e| ReportError::reading(e, path))?.len();
-    let log = fs::metadata(open::beside(&whole, "-wal")).map_or(0, |log| log.len());
+    let log = fs::metadata(open::with_suffix(&whole, "-wal")).map_or(0, |log| log.len());
     let (connection, warning) = open::connect(&whole)?;
     warning.into_iter().for_each(|warning| warnings.add(warning));
     let ours = schema::TABLES.iter().map(|table| table.name);
     let known: Vec<&str> = ours.chain(schema::FOREIGN_TABLES.iter().copied()).collect();
-    Db::new(connection, path, bytes + log, &known, warnings.clone())
+    ReportDatabase::new(connection, path, bytes + log, &known, warnings.clone())
 }
 
-fn origin(db: &Db) -> Origin {
+fn origin(db: &ReportDatabase) -> ReportOrigin {
     if db.pragma("application_id") != i64::from(schema::APPLICATION_ID) {
-        return Origin::Foreign;
+        return ReportOrigin::Foreign;
     }
     let version = db.pragma("user_version");
     if version / 1000 != i64::from(schema::FORMAT.0) {
@@ -274,13 +274,13 @@ fn origin(db: &Db) -> Origin {
             version / 1000,
             version % 1000
         ));
-        return Origin::Foreign;
+        return ReportOrigin::Foreign;
     }
-    Origin::Tilescope
+    ReportOrigin::Tilescope
 }
 
-fn read_meta(db: &Db) -> Result<BTreeMap<String, String>, ReportError> {
-    let facts = db.list(Select::all("meta", &["key", "value"]), |cells| {
+fn read_meta(db: &ReportDatabase) -> Result<BTreeMap<String, String>, ReportError> {
+    let facts = db.list(SelectQuery::all("meta", &["key", "value"]), |cells| {
         (cells.text(0).unwrap_or_default(), cells.long_text(1).unwrap_or_default())
     })?;
     Ok(facts.into_iter().collect())

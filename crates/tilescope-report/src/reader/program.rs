@@ -1,24 +1,24 @@
 //! Program nodes and operations.
 
 use super::Report;
-use crate::db::{Cells, Select};
+use crate::db::{RowCells, SelectQuery};
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_IPUS};
-use crate::model::{Operation, Pass, Program, ProgramKind, StreamEnd};
+use crate::model::{ModelOperation, TrainingPass, ProgramNode, ProgramKind, StreamEndpoint};
 use crate::units::{ComputeSetId, OperationId, ProgramId};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// The program nodes of a report. Ids of other tools' files need not be dense.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Programs {
-    nodes: Vec<(ProgramId, Program)>,
+pub struct ProgramNodeTable {
+    nodes: Vec<(ProgramId, ProgramNode)>,
     roots: Vec<ProgramId>,
 }
 
-impl Programs {
+impl ProgramNodeTable {
     /// One program.
-    pub fn get(&self, id: ProgramId) -> Option<&Program> {
+    pub fn get(&self, id: ProgramId) -> Option<&ProgramNode> {
         self.place(id).map(|place| &self.nodes[place].1)
     }
 
@@ -32,7 +32,7 @@ impl Programs {
 
     /// All programs by id. Children always exist and never lead back to the program; several
     /// programs may share one.
-    pub fn iter(&self) -> impl Iterator<Item = (ProgramId, &Program)> {
+    pub fn iter(&self) -> impl Iterator<Item = (ProgramId, &ProgramNode)> {
         self.nodes.iter().map(|(id, program)| (*id, program))
     }
 
@@ -55,33 +55,33 @@ impl Programs {
     ///
     /// A depth-first walk from every node: a child met while it is still on the path closes a
     /// circle. O(programs + children).
-    fn cut_circles(&mut self) -> usize {
+    fn break_reference_loops(&mut self) -> usize {
         #[derive(Clone, Copy, PartialEq)]
-        enum Seen {
-            No,
+        enum VisitState {
+            Unvisited,
             OnPath,
-            Done,
+            Finished,
         }
-        let mut seen = vec![Seen::No; self.nodes.len()];
+        let mut seen = vec![VisitState::Unvisited; self.nodes.len()];
         let mut circular = Vec::new();
         for start in 0..self.nodes.len() {
-            if seen[start] != Seen::No {
+            if seen[start] != VisitState::Unvisited {
                 continue;
             }
-            seen[start] = Seen::OnPath;
+            seen[start] = VisitState::OnPath;
             let mut path = vec![(start, 0)];
             while let Some((place, next)) = path.pop() {
                 let Some(&child) = self.nodes[place].1.children.get(next) else {
-                    seen[place] = Seen::Done;
+                    seen[place] = VisitState::Finished;
                     continue;
                 };
                 path.push((place, next + 1));
                 match self.place(child) {
-                    Some(child) if seen[child] == Seen::No => {
-                        seen[child] = Seen::OnPath;
+                    Some(child) if seen[child] == VisitState::Unvisited => {
+                        seen[child] = VisitState::OnPath;
                         path.push((child, 0));
                     }
-                    Some(child) if seen[child] == Seen::Done => {}
+                    Some(child) if seen[child] == VisitState::Finished => {}
                     _ => circular.push((place, next)),
                 }
             }
@@ -106,13 +106,13 @@ const COLUMNS: [&str; 8] =
 impl Report {
     /// All program nodes, read once. In foreign files kinds are known of executed programs only,
     /// once the trace is prepared.
-    pub fn programs(&self) -> Result<Arc<Programs>, ReportError> {
+    pub fn programs(&self) -> Result<Arc<ProgramNodeTable>, ReportError> {
         self.programs.get(|| {
-            let mut programs = Programs::default();
+            let mut programs = ProgramNodeTable::default();
             if !self.db.has("programs", "id") {
                 return Ok(programs);
             }
-            let all = Select::all("programs", &COLUMNS).rest("ORDER BY id");
+            let all = SelectQuery::all("programs", &COLUMNS).clauses("ORDER BY id");
             self.db.read(all, |cells| {
                 programs.nodes.extend(cells.small(0).map(|id| (ProgramId(id), program(cells))));
                 Ok(ControlFlow::Continue(()))
@@ -121,7 +121,7 @@ impl Report {
             self.read_children(&mut programs)?;
             self.read_executed_kinds(&mut programs)?;
             self.drop_dangling(&mut programs)?;
-            let cut = programs.cut_circles();
+            let cut = programs.break_reference_loops();
             if cut > 0 {
                 self.warnings.add(format!("{cut} programs are below themselves: cut"));
             }
@@ -129,10 +129,10 @@ impl Report {
         })
     }
 
-    fn read_children(&self, programs: &mut Programs) -> Result<(), ReportError> {
+    fn read_children(&self, programs: &mut ProgramNodeTable) -> Result<(), ReportError> {
         let table = "program_children";
         if ["parent", "position", "child"].iter().all(|column| self.db.has(table, column)) {
-            let all = Select::all(table, &["parent", "child"]).rest("ORDER BY parent, position");
+            let all = SelectQuery::all(table, &["parent", "child"]).clauses("ORDER BY parent, position");
             let mut lost = 0;
             self.db.read(all, |cells| {
                 let parent = cells.small(0).and_then(|id| programs.place(ProgramId(id)));
@@ -148,14 +148,14 @@ impl Report {
                 self.warnings.add(format!("{lost} children of programs do not exist: left out"));
             }
         }
-        let roots = self.db.list(Select::all("program_roots", &["program"]), |c| c.small(0))?;
+        let roots = self.db.list(SelectQuery::all("program_roots", &["program"]), |c| c.small(0))?;
         let roots = roots.into_iter().flatten().map(ProgramId);
         programs.roots = roots.filter(|root| programs.place(*root).is_some()).collect();
         Ok(())
     }
 
     /// In foreign files only steps tell what a program is.
-    fn read_executed_kinds(&self, programs: &mut Programs) -> Result<(), ReportError> {
+    fn read_executed_kinds(&self, programs: &mut ProgramNodeTable) -> Result<(), ReportError> {
         for (id, class, compute_set) in self.executed_programs()? {
             if let Some(place) = programs.place(id) {
                 let program = &mut programs.nodes[place].1;
@@ -168,7 +168,7 @@ impl Report {
     }
 
     /// Takes out references to what does not exist.
-    fn drop_dangling(&self, programs: &mut Programs) -> Result<(), ReportError> {
+    fn drop_dangling(&self, programs: &mut ProgramNodeTable) -> Result<(), ReportError> {
         let sets = self.compute_set_names()?;
         let operations = self.operations()?.len();
         let mut lost = 0;
@@ -187,14 +187,14 @@ impl Report {
     }
 
     /// The model's operations; [`OperationId`] counts into this.
-    pub fn operations(&self) -> Result<Arc<Vec<Operation>>, ReportError> {
+    pub fn operations(&self) -> Result<Arc<Vec<ModelOperation>>, ReportError> {
         self.operations.get(|| {
             let columns = ["name", "kind", "pass", "block", "ipu", "flops", "shapes", "plan"];
             let mut operations =
-                self.db.list(Select::all("operations", &columns), |cells| Operation {
+                self.db.list(SelectQuery::all("operations", &columns), |cells| ModelOperation {
                     name: cells.text(0).unwrap_or_default(),
                     kind: cells.text(1).unwrap_or_default(),
-                    pass: cells.text(2).and_then(|n| Pass::from_name(&n)).unwrap_or(Pass::Forward),
+                    pass: cells.text(2).and_then(|n| TrainingPass::from_name(&n)).unwrap_or(TrainingPass::Forward),
                     block: cells.text(3),
                     ipu: cells.count(4, u64::from(MAX_IPUS) - 1).unwrap_or(0) as u32,
                     flops: cells.count(5, MAX_COUNT).unwrap_or(0),
@@ -208,12 +208,12 @@ impl Report {
     }
 
     /// Who reads whose results. Only earlier operations count, so that there are no circles.
-    fn read_operation_inputs(&self, operations: &mut [Operation]) -> Result<(), ReportError> {
+    fn read_operation_inputs(&self, operations: &mut [ModelOperation]) -> Result<(), ReportError> {
         let table = "operation_inputs";
         if !["operation", "position", "input"].iter().all(|column| self.db.has(table, column)) {
             return Ok(());
         }
-        let all = Select::all(table, &["operation", "input"]).rest("ORDER BY operation, position");
+        let all = SelectQuery::all(table, &["operation", "input"]).clauses("ORDER BY operation, position");
         let mut lost = 0;
         self.db.read(all, |cells| {
             let pair = cells.small(0).zip(cells.small(1));
@@ -233,16 +233,16 @@ impl Report {
     }
 }
 
-fn program(cells: &Cells) -> Program {
+fn program(cells: &RowCells) -> ProgramNode {
     let kind = cells.text(2).map_or(ProgramKind::Unknown, |name| ProgramKind::from_name(&name));
-    Program {
+    ProgramNode {
         kind,
         name: cells.text(1).unwrap_or_default(),
         children: Vec::new(),
         ipu: cells.count(3, u64::from(MAX_IPUS) - 1).map(|ipu| ipu as u32),
         compute_set: cells.small(4).map(ComputeSetId),
         operation: cells.small(5).map(OperationId),
-        stream: cells.text(6).and_then(|n| StreamEnd::from_name(&n)).unwrap_or(StreamEnd::Host),
+        stream: cells.text(6).and_then(|n| StreamEndpoint::from_name(&n)).unwrap_or(StreamEndpoint::Host),
         repeats: cells.count(7, MAX_COUNT).unwrap_or(1),
     }
 }
@@ -251,20 +251,20 @@ fn program(cells: &Cells) -> Program {
 mod tests {
     use super::*;
 
-    fn programs(children: &[&[u32]]) -> Programs {
-        let node = |children: &&[u32]| Program {
+    fn programs(children: &[&[u32]]) -> ProgramNodeTable {
+        let node = |children: &&[u32]| ProgramNode {
             kind: ProgramKind::Sequence,
             name: String::new(),
             children: children.iter().map(|&id| ProgramId(id)).collect(),
             ipu: None,
             compute_set: None,
             operation: None,
-            stream: StreamEnd::Host,
+            stream: StreamEndpoint::Host,
             repeats: 1,
         };
         let nodes = children.iter().map(node);
         let nodes = nodes.enumerate().map(|(id, node)| (ProgramId(id as u32), node)).collect();
-        Programs { nodes, roots: Vec::new() }
+        ProgramNodeTable { nodes, roots: Vec::new() }
     }
 
     #[test]
@@ -278,8 +278,8 @@ mod tests {
         ];
         for (children, cut) in cases {
             let mut programs = programs(children);
-            assert_eq!(programs.cut_circles(), cut, "{children:?}");
-            assert_eq!(programs.cut_circles(), 0);
+            assert_eq!(programs.break_reference_loops(), cut, "{children:?}");
+            assert_eq!(programs.break_reference_loops(), 0);
         }
     }
 }

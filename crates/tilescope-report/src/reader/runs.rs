@@ -1,35 +1,35 @@
 //! Runs of tiles out of rows that may say anything.
 
-use crate::comb::Comb;
-use crate::db::{Cells, Db};
+use crate::comb::StridedTileRuns;
+use crate::db::{RowCells, ReportDatabase};
 use crate::limits::MAX_TILES;
 use crate::units::{TileRange, TileRuns};
 
 /// The columns of a comb, for select lists.
-pub(super) const COMB: [&str; 4] = ["first_tile", "end_tile", "every", "times"];
+pub(super) const STRIDED_RUN_COLUMNS: [&str; 4] = ["first_tile", "end_tile", "every", "times"];
 
 /// The comb of the columns from `at` on; `None` if there are no such tiles among the `tiles` of
 /// the replica.
-pub(super) fn comb(cells: &Cells, at: usize, tiles: u32) -> Option<Comb> {
+pub(super) fn strided_runs_at(cells: &RowCells, at: usize, tiles: u32) -> Option<StridedTileRuns> {
     let column = |column: usize| Some(cells.count(at + column, MAX_TILES.into())? as u32);
-    Comb::checked(column(0)?, column(1)?, column(2)?, column(3)?, tiles)
+    StridedTileRuns::checked(column(0)?, column(1)?, column(2)?, column(3)?, tiles)
 }
 
 /// Collects runs; those that overlap others are left out.
-pub(super) struct RunCollector<T> {
+pub(super) struct TileRunCollector<T> {
     runs: Vec<(TileRange, T)>,
     tiles: u64,
     broken: bool,
 }
 
-impl<T> Default for RunCollector<T> {
+impl<T> Default for TileRunCollector<T> {
     fn default() -> Self {
         Self { runs: Vec::new(), tiles: 0, broken: false }
     }
 }
 
-impl<T: Clone + PartialEq> RunCollector<T> {
-    pub(super) fn push(&mut self, comb: Option<Comb>, value: T) {
+impl<T: Clone + PartialEq> TileRunCollector<T> {
+    pub(super) fn push(&mut self, comb: Option<StridedTileRuns>, value: T) {
         let Some(comb) = comb else {
             self.broken = true;
             return;
@@ -44,7 +44,7 @@ impl<T: Clone + PartialEq> RunCollector<T> {
     }
 
     /// The runs in order; a warning names `table` where some had to be left out.
-    pub(super) fn finish(mut self, db: &Db, table: &str) -> TileRuns<T> {
+    pub(super) fn finish(mut self, db: &ReportDatabase, table: &str) -> TileRuns<T> {
         self.runs.sort_by_key(|(tiles, _)| *tiles);
         let mut runs = TileRuns::empty();
         let mut end = 0;

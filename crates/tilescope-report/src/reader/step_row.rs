@@ -1,9 +1,9 @@
 //! One row of `steps_by_ipu`, as far as it is filled in.
 
-use crate::db::Cells;
+use crate::db::RowCells;
 use crate::limits::{MAX_CYCLES, MAX_IPUS, MAX_STEP_BYTES, MAX_STEPS, MAX_SUB_LANES};
 use crate::model::StepOnIpu;
-use crate::trace::Balance;
+use crate::trace::FixedPointBalance;
 use crate::units::CycleRange;
 
 /// The columns [`StepRow::read`] expects.
@@ -44,7 +44,7 @@ pub(super) struct StepRow {
 
 impl StepRow {
     /// The row, unless it belongs to no step or IPU.
-    pub(super) fn read(cells: &Cells) -> Option<Self> {
+    pub(super) fn read(cells: &RowCells) -> Option<Self> {
         let cycles = |column| cells.count(column, MAX_CYCLES / 2);
         let (from, to) = (cycles(5), cycles(8));
         Some(Self {
@@ -85,13 +85,13 @@ impl StepRow {
     }
 
     /// Active tile balance x share of active tiles, as far as they are known.
-    pub(super) fn tile_balance(&self, tiles_per_ipu: u32) -> Balance {
+    pub(super) fn tile_balance(&self, tiles_per_ipu: u32) -> FixedPointBalance {
         let share = match self.active_tiles {
             Some(tiles) if tiles_per_ipu > 0 => f64::from(tiles) / f64::from(tiles_per_ipu),
             _ => 1.0,
         };
         let estimate = || self.active_tile_balance.unwrap_or(1.0) * share;
-        Balance::from_share(self.tile_balance.unwrap_or_else(estimate))
+        FixedPointBalance::from_share(self.tile_balance.unwrap_or_else(estimate))
     }
 
     /// The row as the model has it, cycles absolute.

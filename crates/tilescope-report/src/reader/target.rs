@@ -1,15 +1,15 @@
 //! The machine, from the report or from what the report's tiles and lanes tell about it.
 
-use super::{Outcome, Part, Report};
-use crate::db::Select;
+use super::{ProgramOutcome, ReportPart, Report};
+use crate::db::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_IPUS, MAX_TILES};
-use crate::model::{Batching, GraphCounts, Target, TargetKind};
+use crate::model::{BatchingConfig, GraphCounts, Target, TargetKind};
 use crate::units::{Bytes, Hertz};
 use std::sync::Arc;
 
 /// What is known of a generation of chips, for files that do not name theirs.
-struct Generation {
+struct ChipGeneration {
     architecture: &'static str,
     tiles: u32,
     tiles_per_column: u32,
@@ -19,14 +19,14 @@ struct Generation {
 /// Tiles and memory of an IPU, from the data sheets of GC2 and GC200; Bow has those of GC200. Both
 /// have columns of 64 tiles: 19 on GC2 (memory plots in hardware order dip every 64 tiles), 23 on
 /// GC200 (topology notes of osmarks/ipu-stack).
-const GENERATIONS: [Generation; 2] = [
-    Generation {
+const GENERATIONS: [ChipGeneration; 2] = [
+    ChipGeneration {
         architecture: "Mk2",
         tiles: 1472,
         tiles_per_column: 64,
         bytes_per_tile: 624 * 1024,
     },
-    Generation {
+    ChipGeneration {
         architecture: "Mk1",
         tiles: 1216,
         tiles_per_column: 64,
@@ -60,7 +60,7 @@ impl Report {
     }
 
     fn recorded_target(&self) -> Result<Option<Target>, ReportError> {
-        let read = self.db.first(Select::all("target", &COLUMNS), |cells| {
+        let read = self.db.first(SelectQuery::all("target", &COLUMNS), |cells| {
             let bytes = |column| Some(Bytes(cells.count(column, MAX_COUNT)?));
             let kind = cells.text(0)?;
             let tiles_per_ipu = cells.count(4, MAX_TILES.into())? as u32;
@@ -90,7 +90,7 @@ impl Report {
     fn inferred_target(&self) -> Result<Target, ReportError> {
         let tiles = self.highest_tile()?;
         let seen = self.ipus_seen()?;
-        let fits = |generation: &&Generation| tiles > 0 && tiles.is_multiple_of(generation.tiles);
+        let fits = |generation: &&ChipGeneration| tiles > 0 && tiles.is_multiple_of(generation.tiles);
         let generation = GENERATIONS.iter().find(fits);
         let (tiles_per_ipu, ipus) = match generation {
             Some(generation) => (generation.tiles, (tiles / generation.tiles).max(seen)),
@@ -133,7 +133,7 @@ impl Report {
     /// Number of IPUs with steps, judged by the first rows: all IPUs take part early on.
     fn ipus_seen(&self) -> Result<u32, ReportError> {
         let mut ipus = 0;
-        let first = Select::all("steps_by_ipu", &["ipu"]).rest("LIMIT 20000");
+        let first = SelectQuery::all("steps_by_ipu", &["ipu"]).clauses("LIMIT 20000");
         self.db.list(first, |cells| {
             let ipu = cells.count(0, u64::from(MAX_IPUS) - 1).unwrap_or(0) as u32;
             ipus = ipus.max(ipu + 1);
@@ -144,7 +144,7 @@ impl Report {
     /// Sizes of the graph; counted where the file does not say.
     pub fn graph(&self) -> Result<GraphCounts, ReportError> {
         let columns = ["num_compute_sets", "num_vertices", "num_edges", "num_vars"];
-        let read = self.db.first(Select::all("graph", &columns), |cells| {
+        let read = self.db.first(SelectQuery::all("graph", &columns), |cells| {
             let count = |column| cells.count(column, MAX_COUNT).unwrap_or(0);
             GraphCounts {
                 compute_sets: count(0),
@@ -162,12 +162,12 @@ impl Report {
     }
 
     /// How many samples one host call moves, where the model was run in batches.
-    pub fn batching(&self) -> Result<Option<Batching>, ReportError> {
+    pub fn batching(&self) -> Result<Option<BatchingConfig>, ReportError> {
         let columns = ["micro_batch", "gradient_accumulation", "replicas", "device_iterations"];
         // Four factors of at most 15 bits each keep the product inside 64 bits.
-        let count = |cells: &crate::db::Cells, column| cells.count(column, MAX_COUNT);
-        let read = self.db.first(Select::all("batching", &columns), |cells| {
-            Some(Batching {
+        let count = |cells: &crate::db::RowCells, column| cells.count(column, MAX_COUNT);
+        let read = self.db.first(SelectQuery::all("batching", &columns), |cells| {
+            Some(BatchingConfig {
                 micro_batch: count(cells, 0)?,
                 gradient_accumulation: count(cells, 1)?,
                 replicas: count(cells, 2)?,
@@ -178,9 +178,9 @@ impl Report {
     }
 
     /// How far the program got.
-    pub fn outcome(&self) -> Result<Outcome, ReportError> {
-        if self.has(Part::Execution) {
-            return Ok(Outcome::Executed);
+    pub fn outcome(&self) -> Result<ProgramOutcome, ReportError> {
+        if self.has(ReportPart::Execution) {
+            return Ok(ProgramOutcome::Executed);
         }
         let room = self.target()?.bytes_per_tile.0;
         let memory = self.tile_memory()?;
@@ -189,8 +189,8 @@ impl Report {
         };
         let tiles = memory.iter().filter(|(_, memory)| over(memory));
         match tiles.map(|(tiles, _)| u64::from(tiles.count())).sum() {
-            0 => Ok(Outcome::CompiledOnly),
-            tiles => Ok(Outcome::OutOfMemory { tiles }),
+            0 => Ok(ProgramOutcome::CompiledOnly),
+            tiles => Ok(ProgramOutcome::OutOfMemory { tiles }),
         }
     }
 }

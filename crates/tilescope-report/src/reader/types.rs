@@ -7,7 +7,7 @@ use crate::units::*;
 
 /// Who wrote a report file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum ReportOrigin {
     /// This program, in a format it knows.
     Tilescope,
     /// Poplar, or anything that lays its tables out like Poplar.
@@ -16,7 +16,7 @@ pub enum Origin {
 
 /// Things a report may or may not have recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Part {
+pub enum ReportPart {
     /// Executed steps with their cycles.
     Execution,
     /// How well the active tiles of a step were balanced; without it, balance is the share of
@@ -66,9 +66,9 @@ pub enum Part {
     Spec,
 }
 
-impl Part {
+impl ReportPart {
     /// Every part, in the order of the enum.
-    pub const ALL: [Part; 23] = [
+    pub const ALL: [ReportPart; 23] = [
         Self::Execution,
         Self::TileBalance,
         Self::ActiveTiles,
@@ -97,7 +97,7 @@ impl Part {
 
 /// How far a program got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ProgramOutcome {
     /// Compiled and executed.
     Executed,
     /// Compiled, not executed.
@@ -116,7 +116,7 @@ pub struct VariableFilter {
     /// foreign files lie on one tile each.
     pub tiles: Option<TileRange>,
     /// Only this category.
-    pub category: Option<Category>,
+    pub category: Option<MemoryCategory>,
     /// Continue behind this one.
     pub after: Option<VariableId>,
     /// At most this many.
@@ -167,7 +167,7 @@ pub enum TraceState {
 
 /// A broken law of a report, found by [`Report::verify`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct InvariantViolation {
     /// The law, as a short key: `categories_add_up`.
     pub law: &'static str,
     /// What breaks it, in words.

@@ -1,12 +1,12 @@
 //! Variables: compact in our files, one row per tile in those of Poplar.
 
-use super::runs::{COMB, RunCollector, comb};
+use super::runs::{STRIDED_RUN_COLUMNS, TileRunCollector, strided_runs_at};
 use super::{Report, VariableFilter};
 use crate::addresses;
-use crate::db::{Cells, Select};
+use crate::db::{RowCells, SelectQuery};
 use crate::error::ReportError;
 use crate::limits::MAX_TILE_BYTES;
-use crate::model::{Category, Placement, Variable};
+use crate::model::{MemoryCategory, VariablePlacement, Variable};
 use crate::units::{OperationId, TileRange, TileRuns, VariableId};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::{ControlFlow, Range};
@@ -58,7 +58,7 @@ impl Report {
         let operations = self.operations()?.len();
         let on_tiles = filter.tiles.map(|tiles| self.variables_on(tiles)).transpose()?;
         let after = [filter.after.map_or(-1, |id| i64::from(id.0))];
-        let select = Select::all("vars", &COLUMNS).rest("WHERE id > ?1 ORDER BY id").params(&after);
+        let select = SelectQuery::all("vars", &COLUMNS).clauses("WHERE id > ?1 ORDER BY id").params(&after);
         let mut found = Vec::new();
         self.db.read(select, |cells| {
             let Some(id) = cells.small(0) else { return Ok(ControlFlow::Continue(())) };
@@ -80,28 +80,28 @@ impl Report {
             let more = found.len() < filter.limit;
             Ok(if more { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         })?;
-        self.place(&mut found)?;
+        self.read_placements(&mut found)?;
         Ok(found)
     }
 
     /// Ids of variables with a part on one of `tiles`.
     fn variables_on(&self, tiles: TileRange) -> Result<HashSet<u32>, ReportError> {
-        if !COMB.iter().chain(&["var"]).all(|column| self.db.has("var_tiles", column)) {
+        if !STRIDED_RUN_COLUMNS.iter().chain(&["var"]).all(|column| self.db.has("var_tiles", column)) {
             return Ok(HashSet::new());
         }
         let count = self.target()?.tiles_per_replica();
         let params = [i64::from(tiles.end)];
         let columns = ["var", "first_tile", "end_tile", "every", "times"];
         let select =
-            Select::all("var_tiles", &columns).rest("WHERE first_tile < ?1").params(&params);
-        let on_tiles = |cells: &Cells| {
-            comb(cells, 1, count).filter(|comb| comb.meets(tiles)).and(cells.small(0))
+            SelectQuery::all("var_tiles", &columns).clauses("WHERE first_tile < ?1").params(&params);
+        let on_tiles = |cells: &RowCells| {
+            strided_runs_at(cells, 1, count).filter(|comb| comb.overlaps(tiles)).and(cells.small(0))
         };
         Ok(self.db.list(select, on_tiles)?.into_iter().flatten().collect())
     }
 
     /// Fills in where variables lie; `found` is in order of ids.
-    fn place(&self, found: &mut [(VariableId, Variable)]) -> Result<(), ReportError> {
+    fn read_placements(&self, found: &mut [(VariableId, Variable)]) -> Result<(), ReportError> {
         let (Some(first), Some(last)) = (found.first(), found.last()) else { return Ok(()) };
         let ids = [i64::from(first.0.0), i64::from(last.0.0)];
         let mut addresses = self.addresses(ids, found)?;
@@ -111,15 +111,15 @@ impl Report {
             return Ok(());
         }
         let columns = ["var", "first_tile", "end_tile", "every", "times", "bytes"];
-        let select = Select::all(table, &columns)
-            .rest("WHERE var BETWEEN ?1 AND ?2 ORDER BY var, first_tile")
+        let select = SelectQuery::all(table, &columns)
+            .clauses("WHERE var BETWEEN ?1 AND ?2 ORDER BY var, first_tile")
             .params(&ids);
         let mut at = 0;
-        let mut runs = RunCollector::default();
-        let mut finish = |(id, variable): &mut (VariableId, Variable), runs: RunCollector<u64>| {
+        let mut runs = TileRunCollector::default();
+        let mut finish = |(id, variable): &mut (VariableId, Variable), runs: TileRunCollector<u64>| {
             let addresses = addresses.remove(&id.0).unwrap_or_default();
             let bytes = runs.finish(&self.db, table);
-            variable.tiles = bytes.zip(&addresses, |bytes, offset| Placement { bytes, offset });
+            variable.tiles = bytes.zip(&addresses, |bytes, offset| VariablePlacement { bytes, offset });
         };
         self.db.read(select, |cells| {
             let Some(id) = cells.small(0) else { return Ok(ControlFlow::Continue(())) };
@@ -128,7 +128,7 @@ impl Report {
                 at += 1;
             }
             if found.get(at).is_some_and(|(at, _)| at.0 == id) {
-                runs.push(comb(cells, 1, tiles), cells.count(5, MAX_TILE_BYTES).unwrap_or(0));
+                runs.push(strided_runs_at(cells, 1, tiles), cells.count(5, MAX_TILE_BYTES).unwrap_or(0));
             }
             Ok(ControlFlow::Continue(()))
         })?;
@@ -147,7 +147,7 @@ impl Report {
         let table = "var_addresses";
         let tiles = self.target()?.tiles_per_replica();
         let select =
-            Select::all(table, &["var", "data"]).rest("WHERE var BETWEEN ?1 AND ?2").params(&ids);
+            SelectQuery::all(table, &["var", "data"]).clauses("WHERE var BETWEEN ?1 AND ?2").params(&ids);
         let mut addresses = HashMap::new();
         if !self.db.has(table, "var") {
             return Ok(addresses);
@@ -156,7 +156,7 @@ impl Report {
             let id = cells.small(0).map(VariableId);
             let id = id.filter(|id| wanted.binary_search_by_key(id, |(id, _)| *id).is_ok());
             let Some(VariableId(id)) = id else { return Ok(ControlFlow::Continue(())) };
-            let mut runs = RunCollector::default();
+            let mut runs = TileRunCollector::default();
             for part in addresses::decode(cells.blob(1).unwrap_or_default(), tiles) {
                 let known = part.filter(|(_, address)| *address <= MAX_TILE_BYTES);
                 runs.push(known.map(|(comb, _)| comb), known.map_or(0, |(_, address)| address));
@@ -180,7 +180,7 @@ impl Report {
         let after = filter.after.map_or(-1, |id| i64::from(id.0));
         let params = [after, tiles.first.into(), tiles.end.into()];
         let rest = format!("WHERE \"{id}\" > ?1 AND tile >= ?2 AND tile < ?3 ORDER BY \"{id}\"");
-        let select = Select::all("vars_info", &columns).rest(&rest).params(&params);
+        let select = SelectQuery::all("vars_info", &columns).clauses(&rest).params(&params);
         let mut found = Vec::new();
         self.db.read(select, |cells| {
             let category = category(cells, &categories);
@@ -197,7 +197,7 @@ impl Report {
                     operation: None,
                     shape: String::new(),
                     lifetime: None,
-                    tiles: TileRuns::uniform(tile, Placement { bytes, offset: 0 }),
+                    tiles: TileRuns::uniform(tile, VariablePlacement { bytes, offset: 0 }),
                 };
                 found.push((VariableId(id), variable));
             }
@@ -211,7 +211,7 @@ impl Report {
     fn strings(&self) -> Result<Arc<Vec<(i64, String)>>, ReportError> {
         self.strings.get(|| {
             // Poplar's second column has been seen as `string` only; others are not guessed at.
-            let select = Select::all("vars_string_table", &["id", "string"]);
+            let select = SelectQuery::all("vars_string_table", &["id", "string"]);
             let strings = self.db.list(select, |cells| Some((cells.int(0)?, cells.text(1)?)))?;
             let mut strings: Vec<_> = strings.into_iter().flatten().collect();
             strings.sort_by_key(|(id, _)| *id);
@@ -220,14 +220,14 @@ impl Report {
     }
 
     /// What the file's category numbers mean, read once.
-    pub(super) fn categories(&self) -> Result<Arc<BTreeMap<i64, Category>>, ReportError> {
+    pub(super) fn categories(&self) -> Result<Arc<BTreeMap<i64, MemoryCategory>>, ReportError> {
         self.categories.get(|| {
-            let select = Select::all("var_categories", &["id", "name"]);
+            let select = SelectQuery::all("var_categories", &["id", "name"]);
             let named = self.db.list(select, |cells| Some((cells.int(0)?, cells.text(1)?)))?;
             let mut categories = BTreeMap::new();
             for (id, name) in named.into_iter().flatten() {
-                let category = Category::from_name(&name);
-                if category == Category::Unknown && name != Category::Unknown.name() {
+                let category = MemoryCategory::from_name(&name);
+                if category == MemoryCategory::Unknown && name != MemoryCategory::Unknown.name() {
                     self.warnings.add(format!("memory category {name} is not known"));
                 }
                 categories.insert(id, category);
@@ -237,20 +237,20 @@ impl Report {
     }
 }
 
-fn category(cells: &Cells, categories: &BTreeMap<i64, Category>) -> Category {
+fn category(cells: &RowCells, categories: &BTreeMap<i64, MemoryCategory>) -> MemoryCategory {
     let known = cells.int(2).and_then(|id| categories.get(&id).copied());
-    known.unwrap_or(Category::Unknown)
+    known.unwrap_or(MemoryCategory::Unknown)
 }
 
 /// A name that is either interned or written out.
-fn name(cells: &Cells, column: usize, strings: &[(i64, String)]) -> String {
+fn name(cells: &RowCells, column: usize, strings: &[(i64, String)]) -> String {
     let Some(text) = cells.text(column) else { return String::new() };
     let id = text.parse::<i64>().ok();
     let place = id.and_then(|id| strings.binary_search_by_key(&id, |(id, _)| *id).ok());
     place.map_or(text, |place| strings[place].1.clone())
 }
 
-fn lifetime(cells: &Cells) -> Option<Range<u32>> {
+fn lifetime(cells: &RowCells) -> Option<Range<u32>> {
     let (first, end) = (cells.small(5)?, cells.small(6)?);
     Some(first..end.max(first))
 }

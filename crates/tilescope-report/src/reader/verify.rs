@@ -1,47 +1,47 @@
 //! The laws inside a report: sums that must agree, references that must lead somewhere.
 
-use super::{Finding, MarkFilter, Origin, Part, Report, VariableFilter};
+use super::{InvariantViolation, MarkFilter, ReportOrigin, ReportPart, Report, VariableFilter};
 use crate::error::ReportError;
 use crate::limits::MAX_STEPS;
-use crate::model::{CategoryBytes, ProgramKind, Region, TileMemory};
-use crate::trace::{Lane, Trace};
+use crate::model::{CategoryBytes, ProgramKind, MemoryRegion, TileMemory};
+use crate::trace::{TraceLane, Trace};
 use crate::units::{StepId, TileRange, TileRuns};
 use std::collections::BTreeMap;
 
 /// Steps compared at a time.
 const BATCH: usize = 4096;
 /// Findings told per law; beyond, their number is enough.
-const TOLD: usize = 5;
+const MAX_REPORTED_VIOLATIONS: usize = 5;
 /// Variables and marks looked at, at a time.
 const PAGE: usize = 10_000;
 
 /// Findings of one law.
-struct Law<'a> {
+struct InvariantCheck<'a> {
     name: &'static str,
-    found: &'a mut Vec<Finding>,
+    found: &'a mut Vec<InvariantViolation>,
     broken: usize,
 }
 
-impl<'a> Law<'a> {
-    fn new(name: &'static str, found: &'a mut Vec<Finding>) -> Self {
+impl<'a> InvariantCheck<'a> {
+    fn new(name: &'static str, found: &'a mut Vec<InvariantViolation>) -> Self {
         Self { name, found, broken: 0 }
     }
 
     fn check(&mut self, holds: bool, text: impl FnOnce() -> String) {
         if !holds {
             self.broken += 1;
-            if self.broken <= TOLD {
-                self.found.push(Finding { law: self.name, text: text() });
+            if self.broken <= MAX_REPORTED_VIOLATIONS {
+                self.found.push(InvariantViolation { law: self.name, text: text() });
             }
         }
     }
 }
 
-impl Drop for Law<'_> {
+impl Drop for InvariantCheck<'_> {
     fn drop(&mut self) {
-        if self.broken > TOLD {
-            let text = format!("and {} more", self.broken - TOLD);
-            self.found.push(Finding { law: self.name, text });
+        if self.broken > MAX_REPORTED_VIOLATIONS {
+            let text = format!("and {} more", self.broken - MAX_REPORTED_VIOLATIONS);
+            self.found.push(InvariantViolation { law: self.name, text });
         }
     }
 }
@@ -49,15 +49,15 @@ impl Drop for Law<'_> {
 impl Report {
     /// Checks the laws that hold inside every sound report; empty if they all do. Reads everything
     /// once. A part that cannot be read is a finding, too.
-    pub fn verify(&self) -> Result<Vec<Finding>, ReportError> {
+    pub fn verify(&self) -> Result<Vec<InvariantViolation>, ReportError> {
         let mut found = Vec::new();
-        let mut structure = Law::new("file_is_sound", &mut found);
+        let mut structure = InvariantCheck::new("file_is_sound", &mut found);
         for line in self.db.broken_structure() {
             structure.check(false, || line);
         }
         drop(structure);
-        type Check = fn(&Report, &mut Vec<Finding>) -> Result<(), ReportError>;
-        let checks: [(&'static str, Check); 6] = [
+        type InvariantCheckFn = fn(&Report, &mut Vec<InvariantViolation>) -> Result<(), ReportError>;
+        let checks: [(&'static str, InvariantCheckFn); 6] = [
             ("memory_adds_up", Report::verify_memory),
             ("traffic_balances", Report::verify_traffic),
             ("programs_resolve", Report::verify_programs),
@@ -67,18 +67,18 @@ impl Report {
         ];
         for (law, check) in checks {
             if let Err(error) = check(self, &mut found) {
-                found.push(Finding { law, text: error.to_string() });
+                found.push(InvariantViolation { law, text: error.to_string() });
             }
         }
         let odd = self.warnings().into_iter();
-        found.extend(odd.map(|text| Finding { law: "nothing_is_odd", text }));
+        found.extend(odd.map(|text| InvariantViolation { law: "nothing_is_odd", text }));
         Ok(found)
     }
 
-    fn verify_memory(&self, found: &mut Vec<Finding>) -> Result<(), ReportError> {
+    fn verify_memory(&self, found: &mut Vec<InvariantViolation>) -> Result<(), ReportError> {
         let (memory, categories) = (self.tile_memory()?, self.tile_categories()?);
-        let mut totals = Law::new("regions_add_up", found);
-        if self.has(Part::Regions) {
+        let mut totals = InvariantCheck::new("regions_add_up", found);
+        if self.has(ReportPart::Regions) {
             let differs = "total != non_interleaved + interleaved + overflowed";
             let rows =
                 self.db.number("memory_by_tile", &format!("count(*) FILTER (WHERE {differs})"))?;
@@ -92,14 +92,14 @@ impl Report {
             }
         }
         drop(totals);
-        let mut law = Law::new("categories_add_up", found);
+        let mut law = InvariantCheck::new("categories_add_up", found);
         // In foreign files categories are sums of variables, of which several may share bytes.
-        if self.db.has_rows("category_bytes") && self.has(Part::TileMemory) {
+        if self.db.has_rows("category_bytes") && self.has(ReportPart::TileMemory) {
             for tile in changes(&memory, &categories) {
                 let owned = categories.get(tile).map_or(&[][..], Vec::as_slice);
                 let memory = memory.get(tile).copied().unwrap_or_default();
-                let agrees = self.has(Part::Regions) && by_region(owned) == regions(&memory)
-                    || !self.has(Part::Regions)
+                let agrees = self.has(ReportPart::Regions) && by_region(owned) == regions(&memory)
+                    || !self.has(ReportPart::Regions)
                         && by_region(owned).iter().sum::<u64>() == memory.excluding_gaps();
                 law.check(agrees, || {
                     let sum: u64 = owned.iter().map(|share| share.bytes).sum();
@@ -111,8 +111,8 @@ impl Report {
         Ok(())
     }
 
-    fn verify_traffic(&self, found: &mut Vec<Finding>) -> Result<(), ReportError> {
-        let mut law = Law::new("traffic_balances", found);
+    fn verify_traffic(&self, found: &mut Vec<InvariantViolation>) -> Result<(), ReportError> {
+        let mut law = InvariantCheck::new("traffic_balances", found);
         let programs = self.programs()?;
         let mut received = BTreeMap::new();
         for (program, traffic) in self.exchange_totals()? {
@@ -139,9 +139,9 @@ impl Report {
         Ok(())
     }
 
-    fn verify_programs(&self, found: &mut Vec<Finding>) -> Result<(), ReportError> {
-        let mut law = Law::new("programs_resolve", found);
-        if self.origin() == Origin::Tilescope {
+    fn verify_programs(&self, found: &mut Vec<InvariantViolation>) -> Result<(), ReportError> {
+        let mut law = InvariantCheck::new("programs_resolve", found);
+        if self.origin() == ReportOrigin::Tilescope {
             for table in ["programs", "operations", "vertex_types", "vars", "steps", "compute_sets"]
             {
                 // Ids are places in lists: without holes, and from 0.
@@ -167,8 +167,8 @@ impl Report {
         Ok(())
     }
 
-    fn verify_lifetimes(&self, found: &mut Vec<Finding>) -> Result<(), ReportError> {
-        let mut law = Law::new("lifetimes_in_range", found);
+    fn verify_lifetimes(&self, found: &mut Vec<InvariantViolation>) -> Result<(), ReportError> {
+        let mut law = InvariantCheck::new("lifetimes_in_range", found);
         let steps = self.liveness()?.len();
         let mut filter = VariableFilter { tiles: None, category: None, after: None, limit: PAGE };
         loop {
@@ -187,8 +187,8 @@ impl Report {
         }
     }
 
-    fn verify_marks(&self, found: &mut Vec<Finding>) -> Result<(), ReportError> {
-        let mut law = Law::new("marks_in_range", found);
+    fn verify_marks(&self, found: &mut Vec<InvariantViolation>) -> Result<(), ReportError> {
+        let mut law = InvariantCheck::new("marks_in_range", found);
         let steps = self.step_count()?;
         let filter = MarkFilter { kind: None, ipu: None, window: None, limit: usize::MAX };
         for mark in self.marks(&filter)? {
@@ -200,24 +200,24 @@ impl Report {
         Ok(())
     }
 
-    fn verify_trace(&self, found: &mut Vec<Finding>) -> Result<(), ReportError> {
+    fn verify_trace(&self, found: &mut Vec<InvariantViolation>) -> Result<(), ReportError> {
         let Some(trace) = self.trace()? else { return Ok(()) };
-        let mut law = Law::new("trace_adds_up", found);
+        let mut law = InvariantCheck::new("trace_adds_up", found);
         for text in trace.verify()? {
             law.check(false, || text);
         }
-        if self.origin() == Origin::Tilescope {
+        if self.origin() == ReportOrigin::Tilescope {
             self.verify_rows(&trace, &mut law)?;
         }
         Ok(())
     }
 
     /// Compares the rows of all steps with the index, bar by bar.
-    fn verify_rows(&self, trace: &Trace, law: &mut Law) -> Result<(), ReportError> {
-        let lanes: Vec<Lane> =
+    fn verify_rows(&self, trace: &Trace, law: &mut InvariantCheck) -> Result<(), ReportError> {
+        let lanes: Vec<TraceLane> =
             (0..trace.lanes().len()).filter_map(|lane| trace.lane(lane)).collect();
-        let key = |lane: &Lane| (lane.info().ipu, lane.info().sub_lane);
-        let mut next: BTreeMap<(u32, u8), (&Lane, u64, u64)> =
+        let key = |lane: &TraceLane| (lane.info().ipu, lane.info().sub_lane);
+        let mut next: BTreeMap<(u32, u8), (&TraceLane, u64, u64)> =
             lanes.iter().map(|lane| (key(lane), (lane, 0, 0))).collect();
         let programs = self.programs()?;
         let mut first = StepId(0);
@@ -276,7 +276,7 @@ fn changes(memory: &TileRuns<TileMemory>, categories: &TileRuns<Vec<CategoryByte
 }
 
 fn by_region(owned: &[CategoryBytes]) -> [u64; 3] {
-    Region::ALL.map(|region| owned.iter().filter(|s| s.region == region).map(|s| s.bytes).sum())
+    MemoryRegion::ALL.map(|region| owned.iter().filter(|s| s.region == region).map(|s| s.bytes).sum())
 }
 
 fn regions(memory: &TileMemory) -> [u64; 3] {

@@ -1,14 +1,14 @@
 //! Building the index of one lane, step after step, in bounded memory.
 
 use super::chunk::{CHUNK_STEPS, ChunkEncoder};
-use super::node::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, Node};
-use super::record::{Details, Record};
+use super::node::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, PyramidNode};
+use super::record::{StepRecordDetails, StepRecord};
 use crate::limits::MAX_SUB_LANES;
 use crate::units::CycleRange;
 
 /// A finished piece of the index, to be packed and stored under its key: packing takes long, and
 /// whoever stores has the time.
-pub(crate) enum Blob {
+pub(crate) enum TraceIndexBlob {
     /// Chunk of steps.
     Chunk(i64, Vec<u8>),
     /// What is kept beside a chunk.
@@ -34,26 +34,26 @@ pub(super) fn block_key(lane: u32, level: u32, block: u64) -> i64 {
 
 /// Nodes of one level: those not stored yet, and the one being filled.
 #[derive(Default)]
-struct Level {
+struct PyramidLevelBuilder {
     stored_blocks: u64,
-    finished: Vec<Node>,
-    filling: Option<Node>,
+    finished: Vec<PyramidNode>,
+    filling: Option<PyramidNode>,
     children: u64,
 }
 
-impl Level {
+impl PyramidLevelBuilder {
     /// Takes in a step; the node that is complete with it, if any.
-    fn take_step(&mut self, record: &Record) -> Option<Node> {
+    fn take_step(&mut self, record: &StepRecord) -> Option<PyramidNode> {
         match &mut self.filling {
             Some(node) => node.add_step(record),
-            None => self.filling = Some(Node::of(record)),
+            None => self.filling = Some(PyramidNode::from_record(record)),
         }
         self.children += 1;
         (self.children == LEAF_STEPS).then(|| self.complete()).flatten()
     }
 
     /// Takes in a child; the node that is complete with it, if any.
-    fn take(&mut self, child: &Node) -> Option<Node> {
+    fn take(&mut self, child: &PyramidNode) -> Option<PyramidNode> {
         match &mut self.filling {
             Some(node) => node.add(child),
             None => self.filling = Some(*child),
@@ -62,7 +62,7 @@ impl Level {
         (self.children == FAN_OUT).then(|| self.complete()).flatten()
     }
 
-    fn complete(&mut self) -> Option<Node> {
+    fn complete(&mut self) -> Option<PyramidNode> {
         self.children = 0;
         let node = self.filling.take()?;
         self.finished.push(node);
@@ -80,13 +80,13 @@ pub(crate) struct FinishedLane {
 /// Builds the chunks and the pyramid of one lane.
 pub(crate) struct LaneBuilder {
     lane: u32,
-    records: Vec<Record>,
-    details: Vec<Details>,
+    records: Vec<StepRecord>,
+    details: Vec<StepRecordDetails>,
     chunks: u64,
     steps: u64,
     range: Option<CycleRange>,
     encoder: ChunkEncoder,
-    levels: Vec<Level>,
+    levels: Vec<PyramidLevelBuilder>,
 }
 
 impl LaneBuilder {
@@ -114,30 +114,30 @@ impl LaneBuilder {
     /// learnt over all lanes.
     pub(crate) fn push(
         &mut self,
-        record: Record,
-        details: Option<Details>,
+        record: StepRecord,
+        details: Option<StepRecordDetails>,
         room: &mut usize,
-        blobs: &mut Vec<Blob>,
+        blobs: &mut Vec<TraceIndexBlob>,
     ) {
         debug_assert!(record.range.start >= self.end(), "steps of a lane do not overlap");
         self.range = Some(self.range.map_or(record.range, |range| range.union(record.range)));
         self.steps += 1;
         self.records.push(record);
         self.details.extend(details);
-        self.raise_step(&record, blobs);
+        self.propagate_step(&record, blobs);
         if self.records.len() == CHUNK_STEPS {
             self.store_chunk(room, blobs);
         }
     }
 
     /// Stores what is left.
-    pub(crate) fn finish(mut self, room: &mut usize, blobs: &mut Vec<Blob>) -> FinishedLane {
+    pub(crate) fn finish(mut self, room: &mut usize, blobs: &mut Vec<TraceIndexBlob>) -> FinishedLane {
         if !self.records.is_empty() {
             self.store_chunk(room, blobs);
         }
         for level in 0..self.levels.len() {
             if let Some(node) = self.levels[level].complete() {
-                self.raise(level + 1, &node, blobs);
+                self.propagate_node(level + 1, &node, blobs);
             }
         }
         let top = node::level_count(self.steps) as usize;
@@ -151,43 +151,43 @@ impl LaneBuilder {
         }
     }
 
-    fn raise_step(&mut self, record: &Record, blobs: &mut Vec<Blob>) {
+    fn propagate_step(&mut self, record: &StepRecord, blobs: &mut Vec<TraceIndexBlob>) {
         if self.levels.is_empty() {
-            self.levels.push(Level::default());
+            self.levels.push(PyramidLevelBuilder::default());
         }
         if let Some(node) = self.levels[0].take_step(record) {
-            self.raise(1, &node, blobs);
+            self.propagate_node(1, &node, blobs);
         }
     }
 
     /// Hands a node to the level above its own, and on upwards while nodes fill up.
-    fn raise(&mut self, level: usize, child: &Node, blobs: &mut Vec<Blob>) {
+    fn propagate_node(&mut self, level: usize, child: &PyramidNode, blobs: &mut Vec<TraceIndexBlob>) {
         if self.levels[level - 1].finished.len() == BLOCK_NODES {
             self.store_block(level - 1, blobs);
         }
         if self.levels.len() == level {
-            self.levels.push(Level::default());
+            self.levels.push(PyramidLevelBuilder::default());
         }
         if let Some(node) = self.levels[level].take(child) {
-            self.raise(level + 1, &node, blobs);
+            self.propagate_node(level + 1, &node, blobs);
         }
     }
 
-    fn store_chunk(&mut self, room: &mut usize, blobs: &mut Vec<Blob>) {
+    fn store_chunk(&mut self, room: &mut usize, blobs: &mut Vec<TraceIndexBlob>) {
         let (main, beside) = self.encoder.encode(&self.records, &self.details, room);
         let key = chunk_key(self.lane, self.chunks);
-        blobs.push(Blob::Chunk(key, main));
-        blobs.extend(beside.map(|blob| Blob::Details(key, blob)));
+        blobs.push(TraceIndexBlob::Chunk(key, main));
+        blobs.extend(beside.map(|blob| TraceIndexBlob::Details(key, blob)));
         self.chunks += 1;
         self.records.clear();
         self.details.clear();
     }
 
-    fn store_block(&mut self, level: usize, blobs: &mut Vec<Blob>) {
+    fn store_block(&mut self, level: usize, blobs: &mut Vec<TraceIndexBlob>) {
         let pending = &mut self.levels[level];
         if !pending.finished.is_empty() {
             let key = block_key(self.lane, level as u32 + 1, pending.stored_blocks);
-            blobs.push(Blob::Nodes(key, node::encode(&pending.finished)));
+            blobs.push(TraceIndexBlob::Nodes(key, node::encode(&pending.finished)));
             pending.finished.clear();
             pending.stored_blocks += 1;
         }

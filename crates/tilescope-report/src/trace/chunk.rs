@@ -18,10 +18,10 @@
 //! Where a report has no rows of steps, a second blob beside the chunk keeps, in the same manner,
 //! the four facts that views of the trace do not need.
 
-use super::expect::{Expectations, FACTS, Facts, PROGRAM};
-use super::record::{Class, Details, Record};
-use super::types::Balance;
-use crate::codec::{Cursor, apply, difference, put, unpack};
+use super::expect::{StepPredictor, STEP_FIELD_COUNT, StepFields, PROGRAM_FIELD};
+use super::record::{StepClass, StepRecordDetails, StepRecord};
+use super::types::FixedPointBalance;
+use crate::codec::{VarintReader, apply_zigzag_difference, difference, write_varint, unpack};
 use crate::limits::{MAX_CYCLES, MAX_STEP_BYTES, MAX_STEPS};
 use crate::units::{CycleRange, ProgramId, StepId};
 use std::ops::Range;
@@ -29,8 +29,8 @@ use std::ops::Range;
 /// Steps of a full chunk.
 pub(super) const CHUNK_STEPS: usize = 4096;
 /// Facts a chunk keeps, and those kept beside it.
-const MAIN: Range<usize> = 0..8;
-const DETAILS: Range<usize> = 8..FACTS;
+const MAIN_FIELDS: Range<usize> = 0..8;
+const DETAIL_FIELDS: Range<usize> = 8..STEP_FIELD_COUNT;
 /// Stored in place of a program id where a step has none.
 const NO_PROGRAM: u32 = u32::MAX;
 /// What a program that is spelled out is told from: no program at all.
@@ -38,19 +38,19 @@ const SPELLED_OUT: u64 = u64::MAX;
 /// Largest unpacked blob: every fact of every step stored, ten bytes each.
 const MAX_BLOB_BYTES: usize = CHUNK_STEPS * (1 + 10 * 8) + 256;
 
-fn program_fact(record: &Record) -> u64 {
+fn program_fact(record: &StepRecord) -> u64 {
     u64::from(record.program.map_or(NO_PROGRAM, |program| program.0))
 }
 
 /// Where a lane stands: what the next step is told relative to.
 #[derive(Clone, Copy, Default)]
-struct Position {
+struct StepDeltaBase {
     step: u64,
     end: u64,
 }
 
-impl Position {
-    fn facts(self, record: &Record, details: &Details) -> Facts {
+impl StepDeltaBase {
+    fn facts(self, record: &StepRecord, details: &StepRecordDetails) -> StepFields {
         [
             program_fact(record),
             record.class.code(),
@@ -68,7 +68,7 @@ impl Position {
     }
 
     /// The step these facts describe; `None` if no step can have them.
-    fn record(self, facts: &Facts) -> Option<Record> {
+    fn record(self, facts: &StepFields) -> Option<StepRecord> {
         let [program, class, steps, gap, cycles, balance, bytes_in, bytes_out, ..] = *facts;
         let program = u32::try_from(program).ok()?;
         let start = self.end.checked_add(gap)?;
@@ -76,52 +76,52 @@ impl Position {
         let step = self.step.checked_add(steps)?;
         let sane = end <= MAX_CYCLES && step < MAX_STEPS;
         (sane && bytes_in <= MAX_STEP_BYTES && bytes_out <= MAX_STEP_BYTES).then_some(())?;
-        Some(Record {
+        Some(StepRecord {
             step: StepId(step),
             range: CycleRange::new(start, end),
             program: (program != NO_PROGRAM).then_some(ProgramId(program)),
-            class: Class::from_code(class)?,
-            balance: Balance(u16::try_from(balance).ok()?),
+            class: StepClass::from_code(class)?,
+            balance: FixedPointBalance(u16::try_from(balance).ok()?),
             bytes_in,
             bytes_out,
         })
     }
 
-    fn after(record: &Record) -> Self {
+    fn after(record: &StepRecord) -> Self {
         Self { step: record.step.0, end: record.range.end }
     }
 }
 
 /// Columns of one blob: which facts of each step differ, and by how much.
-struct Columns {
+struct ChunkColumns {
     unexpected: Vec<u8>,
     differences: [Vec<u8>; 8],
 }
 
-impl Columns {
+impl ChunkColumns {
     fn new(steps: usize) -> Self {
         Self { unexpected: Vec::with_capacity(steps), differences: Default::default() }
     }
 
     /// Adds a step; the facts `kept` are compared.
-    fn add(&mut self, facts: &Facts, expected: &Facts, kept: Range<usize>) {
+    fn add(&mut self, facts: &StepFields, expected: &StepFields, kept: Range<usize>) {
         let mut differs = 0;
         for (bit, fact) in kept.enumerate() {
             if facts[fact] != expected[fact] {
                 differs |= 1 << bit;
-                put(&mut self.differences[bit], difference(facts[fact], expected[fact]));
+                write_varint(&mut self.differences[bit], difference(facts[fact], expected[fact]));
             }
         }
         self.unexpected.push(differs);
     }
 
     /// The columns one behind the other, not packed yet.
-    fn raw(&self, before: Position) -> Vec<u8> {
+    fn raw(&self, before: StepDeltaBase) -> Vec<u8> {
         let mut raw = Vec::with_capacity(self.unexpected.len() * 2 + 64);
-        put(&mut raw, self.unexpected.len() as u64);
-        put(&mut raw, before.step);
-        put(&mut raw, before.end);
-        self.differences.iter().for_each(|column| put(&mut raw, column.len() as u64));
+        write_varint(&mut raw, self.unexpected.len() as u64);
+        write_varint(&mut raw, before.step);
+        write_varint(&mut raw, before.end);
+        self.differences.iter().for_each(|column| write_varint(&mut raw, column.len() as u64));
         raw.extend_from_slice(&self.unexpected);
         self.differences.iter().for_each(|column| raw.extend_from_slice(column));
         raw
@@ -129,53 +129,53 @@ impl Columns {
 }
 
 /// The columns of a blob while they are read.
-struct Reading<'a> {
+struct ChunkColumnReader<'a> {
     unexpected: &'a [u8],
-    differences: [Cursor<'a>; 8],
+    differences: [VarintReader<'a>; 8],
 }
 
-impl<'a> Reading<'a> {
+impl<'a> ChunkColumnReader<'a> {
     /// The columns in `raw` and where they start, if they are of `count` steps.
-    fn new(raw: &'a [u8], count: usize) -> Option<(Self, Position)> {
-        let mut cursor = Cursor::new(raw);
+    fn new(raw: &'a [u8], count: usize) -> Option<(Self, StepDeltaBase)> {
+        let mut cursor = VarintReader::new(raw);
         (cursor.take()? == count as u64).then_some(())?;
-        let position = Position { step: cursor.take()?, end: cursor.take()? };
+        let position = StepDeltaBase { step: cursor.take()?, end: cursor.take()? };
         let mut lengths = [0; 8];
         for length in &mut lengths {
             *length = usize::try_from(cursor.take()?).ok()?;
         }
         let unexpected = cursor.bytes(count)?;
-        let mut differences = [Cursor::new(&[]); 8];
+        let mut differences = [VarintReader::new(&[]); 8];
         for (column, length) in differences.iter_mut().zip(lengths) {
-            *column = Cursor::new(cursor.bytes(length)?);
+            *column = VarintReader::new(cursor.bytes(length)?);
         }
         cursor.is_done().then_some((Self { unexpected, differences }, position))
     }
 
     /// Puts the differences of one step on top of what was expected.
-    fn correct(&mut self, differs: u8, facts: &mut Facts, kept: Range<usize>) -> Option<()> {
+    fn apply_differences(&mut self, differs: u8, facts: &mut StepFields, kept: Range<usize>) -> Option<()> {
         for (bit, fact) in kept.enumerate() {
             if differs & (1 << bit) != 0 {
-                facts[fact] = apply(self.differences[bit].take()?, facts[fact]);
+                facts[fact] = apply_zigzag_difference(self.differences[bit].take()?, facts[fact]);
             }
         }
         Some(())
     }
 
     fn is_done(&self) -> bool {
-        self.differences.iter().all(Cursor::is_done)
+        self.differences.iter().all(VarintReader::is_done)
     }
 }
 
 /// Turns the steps of one lane into chunks.
 pub(super) struct ChunkEncoder {
-    expected: Expectations,
-    before: Position,
+    expected: StepPredictor,
+    before: StepDeltaBase,
 }
 
 impl ChunkEncoder {
     pub(super) fn new() -> Self {
-        Self { expected: Expectations::default(), before: Position::default() }
+        Self { expected: StepPredictor::default(), before: StepDeltaBase::default() }
     }
 
     /// One chunk, and what lies beside it if there are `details`, one per record; both are yet to
@@ -184,56 +184,56 @@ impl ChunkEncoder {
     /// more expectations may be learnt.
     pub(super) fn encode(
         &mut self,
-        records: &[Record],
-        details: &[Details],
+        records: &[StepRecord],
+        details: &[StepRecordDetails],
         room: &mut usize,
     ) -> (Vec<u8>, Option<Vec<u8>>) {
-        let mut main = Columns::new(records.len());
-        let mut beside = Columns::new(details.len());
+        let mut main = ChunkColumns::new(records.len());
+        let mut beside = ChunkColumns::new(details.len());
         let mut position = self.before;
         let mut current = None;
         for (place, record) in records.iter().enumerate() {
             let detail = details.get(place).copied().unwrap_or_default();
             let facts = position.facts(record, &detail);
             let (index, foreseen) = self.expected.learn(current, &facts, room);
-            let mut expected = self.expected.facts(index);
+            let mut expected = self.expected.predicted_fields(index);
             // The program itself is either the one that was expected to follow, or spelled out.
-            expected[PROGRAM] = if foreseen { facts[PROGRAM] } else { SPELLED_OUT };
-            main.add(&facts, &expected, MAIN);
+            expected[PROGRAM_FIELD] = if foreseen { facts[PROGRAM_FIELD] } else { SPELLED_OUT };
+            main.add(&facts, &expected, MAIN_FIELDS);
             if !details.is_empty() {
-                beside.add(&facts, &expected, DETAILS);
+                beside.add(&facts, &expected, DETAIL_FIELDS);
             }
             current = index;
-            position = Position::after(record);
+            position = StepDeltaBase::after(record);
         }
         let before = std::mem::replace(&mut self.before, position);
         (main.raw(before), (!details.is_empty()).then(|| beside.raw(before)))
     }
 
-    pub(super) fn expectations(&self) -> &Expectations {
+    pub(super) fn expectations(&self) -> &StepPredictor {
         &self.expected
     }
 }
 
 /// The steps of a chunk, if the blob is sound and holds exactly `count` of them.
-pub(super) fn decode(blob: &[u8], count: usize, expected: &Expectations) -> Option<Vec<Record>> {
+pub(super) fn decode(blob: &[u8], count: usize, expected: &StepPredictor) -> Option<Vec<StepRecord>> {
     let raw = unpack(blob, MAX_BLOB_BYTES)?;
-    let (mut reading, mut position) = Reading::new(&raw, count)?;
+    let (mut reading, mut position) = ChunkColumnReader::new(&raw, count)?;
     let mut records = Vec::with_capacity(count);
     let mut current = None;
     for &differs in reading.unexpected {
         let (index, program) = if differs & 1 == 0 {
             let index = Some(expected.follower(current)?);
-            (index, expected.facts(index)[PROGRAM])
+            (index, expected.predicted_fields(index)[PROGRAM_FIELD])
         } else {
-            let program = apply(reading.differences[PROGRAM].take()?, SPELLED_OUT);
+            let program = apply_zigzag_difference(reading.differences[PROGRAM_FIELD].take()?, SPELLED_OUT);
             (expected.find(program), program)
         };
-        let mut facts = expected.facts(index);
-        facts[PROGRAM] = program;
-        reading.correct(differs & !1, &mut facts, MAIN)?;
+        let mut facts = expected.predicted_fields(index);
+        facts[PROGRAM_FIELD] = program;
+        reading.apply_differences(differs & !1, &mut facts, MAIN_FIELDS)?;
         let record = position.record(&facts)?;
-        position = Position::after(&record);
+        position = StepDeltaBase::after(&record);
         records.push(record);
         current = index;
     }
@@ -243,20 +243,20 @@ pub(super) fn decode(blob: &[u8], count: usize, expected: &Expectations) -> Opti
 /// What the blob beside a chunk says of its `records`, if it is sound.
 pub(super) fn decode_details(
     blob: &[u8],
-    records: &[Record],
-    expected: &Expectations,
-) -> Option<Vec<Details>> {
+    records: &[StepRecord],
+    expected: &StepPredictor,
+) -> Option<Vec<StepRecordDetails>> {
     let raw = unpack(blob, MAX_BLOB_BYTES)?;
-    let (mut reading, _) = Reading::new(&raw, records.len())?;
+    let (mut reading, _) = ChunkColumnReader::new(&raw, records.len())?;
     let mut details = Vec::with_capacity(records.len());
     for (record, &differs) in records.iter().zip(reading.unexpected) {
-        let mut facts = expected.facts(expected.find(program_fact(record)));
-        reading.correct(differs, &mut facts, DETAILS)?;
+        let mut facts = expected.predicted_fields(expected.find(program_fact(record)));
+        reading.apply_differences(differs, &mut facts, DETAIL_FIELDS)?;
         let [.., from_spread, to_spread, active_tiles, balance_bits] = facts;
         let balance_bits = u32::try_from(balance_bits).ok()?;
         f32::from_bits(balance_bits).is_finite().then_some(())?;
         let active_tiles = u32::try_from(active_tiles).ok()?;
-        details.push(Details { from_spread, to_spread, active_tiles, balance_bits });
+        details.push(StepRecordDetails { from_spread, to_spread, active_tiles, balance_bits });
     }
     reading.is_done().then_some(details)
 }
@@ -265,23 +265,23 @@ pub(super) fn decode_details(
 mod tests {
     use super::*;
     use crate::codec::pack;
-    use crate::model::{ProgramKind, StreamEnd};
+    use crate::model::{ProgramKind, StreamEndpoint};
     use proptest::prelude::*;
 
-    fn record(step: u64, start: u64, cycles: u64, program: u32) -> Record {
-        Record {
+    fn record(step: u64, start: u64, cycles: u64, program: u32) -> StepRecord {
+        StepRecord {
             step: StepId(step),
             range: CycleRange::new(start, start + cycles),
             program: (program != 9).then_some(ProgramId(program)),
-            class: Class::new(ProgramKind::OnTileExecute, StreamEnd::Host),
-            balance: Balance(program as u16 * 1000),
+            class: StepClass::new(ProgramKind::OnTileExecute, StreamEndpoint::Host),
+            balance: FixedPointBalance(program as u16 * 1000),
             bytes_in: u64::from(program) * 64,
             bytes_out: 0,
         }
     }
 
-    fn details(records: &[Record]) -> Vec<Details> {
-        let detail = |record: &Record| Details {
+    fn details(records: &[StepRecord]) -> Vec<StepRecordDetails> {
+        let detail = |record: &StepRecord| StepRecordDetails {
             from_spread: record.range.start % 3,
             to_spread: record.range.end % 2,
             active_tiles: u32::from(record.balance.0),
@@ -290,13 +290,13 @@ mod tests {
         records.iter().map(detail).collect()
     }
 
-    fn check_round_trip(records: &[Record], chunk: usize, mut room: usize) {
+    fn check_round_trip(records: &[StepRecord], chunk: usize, mut room: usize) {
         let mut encoder = ChunkEncoder::new();
         let chunks: Vec<_> = records
             .chunks(chunk)
             .map(|part| (part, encoder.encode(part, &details(part), &mut room)))
             .collect();
-        let expected = Expectations::decode(&encoder.expectations().encode()).unwrap();
+        let expected = StepPredictor::decode(&encoder.expectations().encode()).unwrap();
         for (part, (main, beside)) in chunks {
             assert_eq!(decode(&pack(&main), part.len(), &expected).unwrap(), part);
             let read = decode_details(&pack(&beside.unwrap()), part, &expected).unwrap();
@@ -332,11 +332,11 @@ mod tests {
 
         #[test]
         fn hostile_bytes_are_refused(raw in prop::collection::vec(any::<u8>(), 0..200)) {
-            let expected = Expectations::default();
+            let expected = StepPredictor::default();
             let count = usize::from(raw.first().copied().unwrap_or(0));
             let _ = decode(&pack(&raw), count, &expected);
             let _ = decode_details(&pack(&raw), &vec![record(0, 0, 0, 0); count], &expected);
-            let _ = Expectations::decode(&pack(&raw));
+            let _ = StepPredictor::decode(&pack(&raw));
         }
     }
 }

@@ -1,47 +1,47 @@
 //! What the programs of a lane are expected to be like: as they were the first time.
 
-use crate::codec::{Cursor, pack, put, unpack};
+use crate::codec::{VarintReader, pack, write_varint, unpack};
 use std::collections::HashMap;
 
 /// Most programs a lane keeps expectations of.
 const MAX_EXPECTATIONS: usize = 1 << 16;
 /// Facts about a step.
-pub(super) const FACTS: usize = 12;
+pub(super) const STEP_FIELD_COUNT: usize = 12;
 /// The fact that expectations are found by: the program.
-pub(super) const PROGRAM: usize = 0;
-const MAX_EXPECTATION_BYTES: usize = MAX_EXPECTATIONS * 10 * (FACTS + 1) + 16;
+pub(super) const PROGRAM_FIELD: usize = 0;
+const MAX_EXPECTATION_BYTES: usize = MAX_EXPECTATIONS * 10 * (STEP_FIELD_COUNT + 1) + 16;
 
 /// What can be said of a step, relative to the step before it on the lane: see `chunk`.
-pub(super) type Facts = [u64; FACTS];
+pub(super) type StepFields = [u64; STEP_FIELD_COUNT];
 
 /// What a program's first execution on a lane was like.
 #[derive(Clone, Copy)]
-struct Expectation {
-    facts: Facts,
+struct StepPrediction {
+    facts: StepFields,
     /// Index of the expectation of the program that followed.
     next: Option<u32>,
 }
 
 /// The expectations of one lane.
 #[derive(Default)]
-pub(super) struct Expectations {
-    entries: Vec<Expectation>,
+pub(super) struct StepPredictor {
+    entries: Vec<StepPrediction>,
     by_program: HashMap<u64, u32>,
 }
 
-impl Expectations {
+impl StepPredictor {
     /// The expectation of a step's program behind that of `current`, and whether it was expected
     /// there. Learnt from `facts` where it is new and there is room.
     pub(super) fn learn(
         &mut self,
         current: Option<u32>,
-        facts: &Facts,
+        facts: &StepFields,
         room: &mut usize,
     ) -> (Option<u32>, bool) {
         // The usual case, without a search.
         let follower = self.follower(current);
         let known = follower.and_then(|follower| self.entries.get(follower as usize));
-        if known.is_some_and(|known| known.facts[PROGRAM] == facts[PROGRAM]) {
+        if known.is_some_and(|known| known.facts[PROGRAM_FIELD] == facts[PROGRAM_FIELD]) {
             return (follower, true);
         }
         let index = self.known_or_new(facts, room);
@@ -49,8 +49,8 @@ impl Expectations {
         (index, index.is_some() && self.follower(current) == index)
     }
 
-    fn known_or_new(&mut self, facts: &Facts, room: &mut usize) -> Option<u32> {
-        if let Some(&known) = self.by_program.get(&facts[PROGRAM]) {
+    fn known_or_new(&mut self, facts: &StepFields, room: &mut usize) -> Option<u32> {
+        if let Some(&known) = self.by_program.get(&facts[PROGRAM_FIELD]) {
             return Some(known);
         }
         if *room == 0 || self.entries.len() == MAX_EXPECTATIONS {
@@ -58,8 +58,8 @@ impl Expectations {
         }
         *room -= 1;
         let new = self.entries.len() as u32;
-        self.entries.push(Expectation { facts: *facts, next: None });
-        self.by_program.insert(facts[PROGRAM], new);
+        self.entries.push(StepPrediction { facts: *facts, next: None });
+        self.by_program.insert(facts[PROGRAM_FIELD], new);
         Some(new)
     }
 
@@ -69,9 +69,9 @@ impl Expectations {
     }
 
     /// What is expected; nothing, all 0, of a program that is not known.
-    pub(super) fn facts(&self, index: Option<u32>) -> Facts {
+    pub(super) fn predicted_fields(&self, index: Option<u32>) -> StepFields {
         let entry = index.and_then(|index| self.entries.get(index as usize));
-        entry.map_or([0; FACTS], |entry| entry.facts)
+        entry.map_or([0; STEP_FIELD_COUNT], |entry| entry.facts)
     }
 
     /// Where the expectation of a program is.
@@ -89,16 +89,16 @@ impl Expectations {
 
     /// Decoded size in memory.
     pub(super) fn bytes(&self) -> usize {
-        self.entries.len() * (size_of::<Expectation>() + 32)
+        self.entries.len() * (size_of::<StepPrediction>() + 32)
     }
 
     /// All expectations as a blob.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut raw = Vec::new();
-        put(&mut raw, self.entries.len() as u64);
+        write_varint(&mut raw, self.entries.len() as u64);
         for entry in &self.entries {
-            entry.facts.iter().for_each(|&fact| put(&mut raw, fact));
-            put(&mut raw, entry.next.map_or(0, |next| u64::from(next) + 1));
+            entry.facts.iter().for_each(|&fact| write_varint(&mut raw, fact));
+            write_varint(&mut raw, entry.next.map_or(0, |next| u64::from(next) + 1));
         }
         pack(&raw)
     }
@@ -106,20 +106,20 @@ impl Expectations {
     /// The expectations of a blob, if it is sound.
     pub(super) fn decode(blob: &[u8]) -> Option<Self> {
         let raw = unpack(blob, MAX_EXPECTATION_BYTES)?;
-        let mut cursor = Cursor::new(&raw);
+        let mut cursor = VarintReader::new(&raw);
         let count = usize::try_from(cursor.take()?).ok()?;
         (count <= MAX_EXPECTATIONS && count <= raw.len()).then_some(())?;
         let mut expected = Self::default();
         for index in 0..count {
-            let mut facts = [0; FACTS];
+            let mut facts = [0; STEP_FIELD_COUNT];
             for fact in &mut facts {
                 *fact = cursor.take()?;
             }
             let next = cursor.take()?.checked_sub(1);
             let next = next.map(u32::try_from).transpose().ok()?;
             next.is_none_or(|next| (next as usize) < count).then_some(())?;
-            expected.by_program.insert(facts[PROGRAM], index as u32);
-            expected.entries.push(Expectation { facts, next });
+            expected.by_program.insert(facts[PROGRAM_FIELD], index as u32);
+            expected.entries.push(StepPrediction { facts, next });
         }
         cursor.is_done().then_some(expected)
     }

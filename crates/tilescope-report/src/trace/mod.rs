@@ -45,29 +45,29 @@ mod types;
 mod verify;
 mod write;
 
-pub(super) use build::Blob;
-pub use query::Lane;
-pub(super) use record::{Class, Details, Record};
-pub use types::{Balance, Bucket, LaneInfo, LaneStep, Longest, PerActivity, Span, Totals};
-pub(super) use write::IndexWriter;
+pub(super) use build::TraceIndexBlob;
+pub use query::TraceLane;
+pub(super) use record::{StepClass, StepRecordDetails, StepRecord};
+pub use types::{FixedPointBalance, StepBucket, LaneInfo, LaneStep, LongestStep, PerActivity, LaneSpan, StepTotals};
+pub(super) use write::TraceIndexWriter;
 
-use super::db::Db;
+use super::db::ReportDatabase;
 use super::error::ReportError;
 use crate::units::CycleRange;
 use std::path::PathBuf;
 use std::sync::Arc;
-use store::Store;
+use store::TraceStore;
 
 /// The executed steps of a report, lane by lane. Cheap to clone; clones share what is decoded.
 #[derive(Clone)]
 pub struct Trace {
-    store: Arc<Store>,
+    store: Arc<TraceStore>,
 }
 
 impl Trace {
     /// The trace whose index is in `db`; `disposable` is that file if it is only a cache.
-    pub(super) fn open(db: Db, disposable: Option<PathBuf>) -> Result<Self, ReportError> {
-        Ok(Self { store: Arc::new(Store::open(db, disposable)?) })
+    pub(super) fn open(db: ReportDatabase, disposable: Option<PathBuf>) -> Result<Self, ReportError> {
+        Ok(Self { store: Arc::new(TraceStore::open(db, disposable)?) })
     }
 
     /// All lanes, by IPU and then sub-lane.
@@ -76,12 +76,12 @@ impl Trace {
     }
 
     /// The lane at a position in [`Trace::lanes`].
-    pub fn lane(&self, index: usize) -> Option<Lane<'_>> {
-        (index < self.lanes().len()).then(|| Lane::new(&self.store, index as u32))
+    pub fn lane(&self, index: usize) -> Option<TraceLane<'_>> {
+        (index < self.lanes().len()).then(|| TraceLane::new(&self.store, index as u32))
     }
 
     /// The lane of an IPU of the replica.
-    pub fn lane_of(&self, ipu: u32, sub_lane: u8) -> Option<Lane<'_>> {
+    pub fn lane_of(&self, ipu: u32, sub_lane: u8) -> Option<TraceLane<'_>> {
         let wanted = |info: &LaneInfo| (info.ipu, info.sub_lane) == (ipu, sub_lane);
         self.lane(self.lanes().iter().position(wanted)?)
     }

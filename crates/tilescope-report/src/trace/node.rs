@@ -1,8 +1,8 @@
 //! Summaries of consecutive steps, and the blobs that keep them.
 
-use super::record::{Class, Record};
-use super::types::{Longest, PerActivity, Totals};
-use crate::codec::{Cursor, put, unpack};
+use super::record::{StepClass, StepRecord};
+use super::types::{LongestStep, PerActivity, StepTotals};
+use crate::codec::{VarintReader, write_varint, unpack};
 use crate::limits::{MAX_CYCLES, MAX_STEPS};
 use crate::units::{CycleRange, ProgramId, StepId};
 
@@ -21,20 +21,20 @@ const MAX_BLOCK_BYTES: usize = BLOCK_NODES * COLUMNS * 10 + 64;
 
 /// Consecutive steps of a lane, summed up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Node {
+pub(super) struct PyramidNode {
     /// From the start of the first step to the end of the last.
     pub(super) range: CycleRange,
     pub(super) first_step: StepId,
-    pub(super) totals: Totals,
+    pub(super) totals: StepTotals,
 }
 
-impl Node {
-    pub(super) fn of(record: &Record) -> Self {
-        Self { range: record.range, first_step: record.step, totals: Totals::of(record) }
+impl PyramidNode {
+    pub(super) fn from_record(record: &StepRecord) -> Self {
+        Self { range: record.range, first_step: record.step, totals: StepTotals::from_record(record) }
     }
 
     /// This node with the step that follows it taken in.
-    pub(super) fn add_step(&mut self, record: &Record) {
+    pub(super) fn add_step(&mut self, record: &StepRecord) {
         self.range = CycleRange::new(self.range.start, record.range.end);
         self.totals.add_step(record);
     }
@@ -62,24 +62,24 @@ pub(super) fn level_count(steps: u64) -> u32 {
 }
 
 /// A blob of nodes, not packed yet: column after column, each only where some node has a value.
-pub(super) fn encode(nodes: &[Node]) -> Vec<u8> {
+pub(super) fn encode(nodes: &[PyramidNode]) -> Vec<u8> {
     let rows = rows(nodes);
     let used: Vec<usize> = (0..COLUMNS).filter(|&c| rows.iter().any(|row| row[c] != 0)).collect();
     let mut raw = Vec::with_capacity(nodes.len() * used.len() * 2 + 16);
-    put(&mut raw, nodes.len() as u64);
-    put(&mut raw, used.iter().map(|&column| 1 << column).sum());
+    write_varint(&mut raw, nodes.len() as u64);
+    write_varint(&mut raw, used.iter().map(|&column| 1 << column).sum());
     for column in used {
-        rows.iter().for_each(|row| put(&mut raw, row[column]));
+        rows.iter().for_each(|row| write_varint(&mut raw, row[column]));
     }
     raw
 }
 
-fn rows(nodes: &[Node]) -> Vec<[u64; COLUMNS]> {
+fn rows(nodes: &[PyramidNode]) -> Vec<[u64; COLUMNS]> {
     let (mut cycle, mut step) = (0, 0);
-    let row = |node: &Node| {
+    let row = |node: &PyramidNode| {
         let mut row = [0; COLUMNS];
         let longest = node.totals.longest;
-        let class = longest.map_or(0, |l| Class::of(l.kind, l.activity).code() + 1);
+        let class = longest.map_or(0, |l| StepClass::from_activity(l.kind, l.activity).code() + 1);
         row[0] = node.range.start - cycle;
         row[1] = node.range.length();
         row[2] = node.first_step.0 - step;
@@ -98,9 +98,9 @@ fn rows(nodes: &[Node]) -> Vec<[u64; COLUMNS]> {
 }
 
 /// The nodes of a blob, if it is sound and holds exactly `count` of them.
-pub(super) fn decode(blob: &[u8], count: usize) -> Option<Vec<Node>> {
+pub(super) fn decode(blob: &[u8], count: usize) -> Option<Vec<PyramidNode>> {
     let raw = unpack(blob, MAX_BLOCK_BYTES)?;
-    let mut cursor = Cursor::new(&raw);
+    let mut cursor = VarintReader::new(&raw);
     (count <= BLOCK_NODES && cursor.take()? == count as u64).then_some(())?;
     let used = cursor.take()?;
     (used >> COLUMNS == 0).then_some(())?;
@@ -121,7 +121,7 @@ pub(super) fn decode(blob: &[u8], count: usize) -> Option<Vec<Node>> {
         .collect()
 }
 
-fn node(row: &[u64; COLUMNS], cycle: u64, step: u64) -> Option<Node> {
+fn node(row: &[u64; COLUMNS], cycle: u64, step: u64) -> Option<PyramidNode> {
     let start = cycle.checked_add(row[0])?;
     let end = start.checked_add(row[1])?;
     let first_step = step.checked_add(row[2])?;
@@ -135,18 +135,18 @@ fn node(row: &[u64; COLUMNS], cycle: u64, step: u64) -> Option<Node> {
     let longest = match row[4].checked_sub(1) {
         None => None,
         Some(class) => {
-            let class = Class::from_code(class)?;
+            let class = StepClass::from_code(class)?;
             let program = row[5].checked_sub(1).map(u32::try_from).transpose().ok()?;
             let program = program.map(ProgramId);
             let (kind, activity) = (class.kind(), class.activity());
-            Some(Longest { program, kind, activity, cycles: row[6] })
+            Some(LongestStep { program, kind, activity, cycles: row[6] })
         }
     };
     let [cycles, balance, bytes_in, bytes_out] = std::array::from_fn(part);
-    let totals = Totals { steps: row[3], cycles, balance, bytes_in, bytes_out, longest };
+    let totals = StepTotals { steps: row[3], cycles, balance, bytes_in, bytes_out, longest };
     // Steps of a lane do not overlap, so no node is busier than it is long.
     (totals.cycles.total() <= end - start && totals.is_balanced()).then_some(())?;
-    Some(Node { range: CycleRange::new(start, end), first_step: StepId(first_step), totals })
+    Some(PyramidNode { range: CycleRange::new(start, end), first_step: StepId(first_step), totals })
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Questions to one lane.
 
 use super::chunk::CHUNK_STEPS;
-use super::node::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, Node};
-use super::record::Record;
-use super::store::Store;
-use super::types::{Bucket, LaneInfo, LaneStep, Span, Totals};
+use super::node::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, PyramidNode};
+use super::record::StepRecord;
+use super::store::TraceStore;
+use super::types::{StepBucket, LaneInfo, LaneStep, LaneSpan, StepTotals};
 use crate::error::ReportError;
 use crate::model::StepOnIpu;
 use crate::units::{CycleRange, StepId};
@@ -15,13 +15,13 @@ use std::ops::Range;
 /// A step *touches* a window if they share a cycle; a step of no cycles counts as one cycle long
 /// for that purpose only.
 #[derive(Clone, Copy)]
-pub struct Lane<'a> {
-    store: &'a Store,
+pub struct TraceLane<'a> {
+    store: &'a TraceStore,
     index: u32,
 }
 
-impl<'a> Lane<'a> {
-    pub(super) fn new(store: &'a Store, index: u32) -> Self {
+impl<'a> TraceLane<'a> {
+    pub(super) fn new(store: &'a TraceStore, index: u32) -> Self {
         Self { store, index }
     }
 
@@ -40,10 +40,10 @@ impl<'a> Lane<'a> {
     ///
     /// Looks at O(pixels) nodes, and decodes a chunk of steps for each piece of the window where
     /// steps as wide as a pixel lie among narrower ones.
-    pub fn spans(&self, window: CycleRange, pixels: u32) -> Result<Vec<Span>, ReportError> {
+    pub fn spans(&self, window: CycleRange, pixels: u32) -> Result<Vec<LaneSpan>, ReportError> {
         let touching = self.touching(window)?;
         let pixel_cycles = window.length().div_ceil(u64::from(pixels.max(1))).max(1);
-        let mut spans = Spans { window, pixel_cycles, done: Vec::new(), bucket: None };
+        let mut spans = LaneSpanCollector { window, pixel_cycles, done: Vec::new(), bucket: None };
         self.walk(self.levels(), 0..u64::MAX, &touching, &mut spans)?;
         let spans = spans.finish();
         // Only a file whose nodes and steps disagree can break the bound.
@@ -57,9 +57,9 @@ impl<'a> Lane<'a> {
 
     /// Sums over `window`: cycles and balances of the part of each step that lies in it, bytes and
     /// number of the steps that touch it. O(log steps).
-    pub fn totals(&self, window: CycleRange) -> Result<Totals, ReportError> {
+    pub fn totals(&self, window: CycleRange) -> Result<StepTotals, ReportError> {
         let touching = self.touching(window)?;
-        let mut totals = Totals::default();
+        let mut totals = StepTotals::default();
         let Some(last) = touching.end.checked_sub(1).filter(|last| *last >= touching.start) else {
             return Ok(totals);
         };
@@ -99,7 +99,7 @@ impl<'a> Lane<'a> {
     /// This lane's part of an executed step, if it took part. O(log steps).
     pub fn find(&self, step: StepId) -> Result<Option<LaneStep>, ReportError> {
         let position =
-            self.descend(|node| node.first_step <= step, |record| record.step <= step)?;
+            self.partition_point(|node| node.first_step <= step, |record| record.step <= step)?;
         match position.checked_sub(1) {
             Some(position) => Ok(self.step(position)?.filter(|found| found.step == step)),
             None => Ok(None),
@@ -133,7 +133,7 @@ impl<'a> Lane<'a> {
     ) -> Result<Vec<(LaneStep, StepOnIpu)>, ReportError> {
         let LaneInfo { ipu, sub_lane, steps, .. } = self.info();
         let mut position =
-            self.descend(|node| node.first_step < ids.start, |record| record.step < ids.start)?;
+            self.partition_point(|node| node.first_step < ids.start, |record| record.step < ids.start)?;
         let mut found = Vec::new();
         while position < steps && found.len() < limit {
             let (records, first) = self.chunk_of(position)?;
@@ -159,7 +159,7 @@ impl<'a> Lane<'a> {
             return Ok(0..0);
         }
         let first = self.first_behind(window.start)?;
-        let end = self.descend(|n| n.range.start < window.end, |r| r.range.start < window.end)?;
+        let end = self.partition_point(|n| n.range.start < window.end, |r| r.range.start < window.end)?;
         Ok(first..end.max(first))
     }
 
@@ -171,16 +171,16 @@ impl<'a> Lane<'a> {
     fn first_behind(&self, cycle: u64) -> Result<u64, ReportError> {
         // What comes before a node that starts before `cycle` has ended by then; what starts at
         // `cycle` or later has not.
-        self.descend(|node| node.range.start < cycle, |record| touched(record.range).end <= cycle)
+        self.partition_point(|node| node.range.start < cycle, |record| hit_range(record.range).end <= cycle)
     }
 
     /// Number of steps for which `holds` is true, where it is true up to some step and false from
     /// there on. `begun` says of a node whether it is true for all steps before it, and is false
     /// only where it is false for all steps in it.
-    fn descend(
+    fn partition_point(
         &self,
-        begun: impl Fn(&Node) -> bool,
-        holds: impl Fn(&Record) -> bool,
+        begun: impl Fn(&PyramidNode) -> bool,
+        holds: impl Fn(&StepRecord) -> bool,
     ) -> Result<u64, ReportError> {
         let mut within = 0..node::node_count(self.info().steps, self.levels());
         for level in (1..=self.levels()).rev() {
@@ -207,34 +207,34 @@ impl<'a> Lane<'a> {
     }
 
     /// Nodes of one level; the range must not cross a block.
-    fn nodes(&self, level: u32, range: &Range<u64>) -> Result<NodeSlice, ReportError> {
+    fn nodes(&self, level: u32, range: &Range<u64>) -> Result<PyramidNodeSlice, ReportError> {
         let block = range.start / BLOCK_NODES as u64;
         let first = block * BLOCK_NODES as u64;
         let nodes = self.store.nodes(self.index, level, block)?;
         let part = (range.start - first) as usize..(range.end - first) as usize;
-        Ok(NodeSlice { nodes, part })
+        Ok(PyramidNodeSlice { nodes, part })
     }
 
-    fn chunk_of(&self, position: u64) -> Result<(std::sync::Arc<Vec<Record>>, u64), ReportError> {
+    fn chunk_of(&self, position: u64) -> Result<(std::sync::Arc<Vec<StepRecord>>, u64), ReportError> {
         let chunk = position / CHUNK_STEPS as u64;
         Ok((self.store.chunk(self.index, chunk)?, chunk * CHUNK_STEPS as u64))
     }
 
-    fn record(&self, position: u64) -> Result<Record, ReportError> {
+    fn record(&self, position: u64) -> Result<StepRecord, ReportError> {
         let (records, first) = self.chunk_of(position)?;
         Ok(records[(position - first) as usize])
     }
 
     /// The sums of one step, of which only what lies in `window` counts.
-    fn clipped(&self, position: u64, window: CycleRange) -> Result<Totals, ReportError> {
+    fn clipped(&self, position: u64, window: CycleRange) -> Result<StepTotals, ReportError> {
         let mut record = self.record(position)?;
         record.range = record.range.intersection(window);
-        Ok(Totals::of(&record))
+        Ok(StepTotals::from_record(&record))
     }
 
     /// Sums over whole steps: whole nodes as high up as they fit, steps and low nodes at the ends.
-    fn sum(&self, positions: Range<u64>) -> Result<Totals, ReportError> {
-        let mut totals = Totals::default();
+    fn sum(&self, positions: Range<u64>) -> Result<StepTotals, ReportError> {
+        let mut totals = StepTotals::default();
         let mut position = positions.start;
         while position < positions.end {
             let fits = |level: &u32| {
@@ -266,7 +266,7 @@ impl<'a> Lane<'a> {
         level: u32,
         range: Range<u64>,
         touching: &Range<u64>,
-        spans: &mut Spans,
+        spans: &mut LaneSpanCollector,
     ) -> Result<(), ReportError> {
         let size = node::steps_per_node(level);
         let start = range.start.max(touching.start / size);
@@ -296,41 +296,41 @@ impl<'a> Lane<'a> {
 }
 
 /// Neighbouring nodes of a block that stays decoded as long as they are looked at.
-struct NodeSlice {
-    nodes: std::sync::Arc<Vec<Node>>,
+struct PyramidNodeSlice {
+    nodes: std::sync::Arc<Vec<PyramidNode>>,
     part: Range<usize>,
 }
 
-impl NodeSlice {
-    fn as_slice(&self) -> &[Node] {
+impl PyramidNodeSlice {
+    fn as_slice(&self) -> &[PyramidNode] {
         &self.nodes[self.part.clone()]
     }
 }
 
 /// The cycles at which a step can be hit.
-fn touched(range: CycleRange) -> CycleRange {
+fn hit_range(range: CycleRange) -> CycleRange {
     CycleRange::new(range.start, range.end.max(range.start + 1))
 }
 
 /// Spans of a window, collected from left to right.
-struct Spans {
+struct LaneSpanCollector {
     window: CycleRange,
     pixel_cycles: u64,
-    done: Vec<Span>,
-    bucket: Option<(u64, Bucket)>,
+    done: Vec<LaneSpan>,
+    bucket: Option<(u64, StepBucket)>,
 }
 
-impl Spans {
+impl LaneSpanCollector {
     /// Whether a node may go into a bucket whole: no step of it, nor all of it, fills a pixel.
-    fn are_narrow(&self, node: &Node) -> bool {
+    fn are_narrow(&self, node: &PyramidNode) -> bool {
         // The node's length bounds that of its steps.
         node.range.length() < self.pixel_cycles
     }
 
-    fn add(&mut self, position: u64, record: &Record) {
+    fn add(&mut self, position: u64, record: &StepRecord) {
         if record.range.length() >= self.pixel_cycles {
             self.close_bucket();
-            self.done.push(Span::Step(LaneStep::new(position, record)));
+            self.done.push(LaneSpan::Step(LaneStep::new(position, record)));
             return;
         }
         let pixel = self.pixel(record.range);
@@ -339,11 +339,11 @@ impl Spans {
                 bucket.range = CycleRange::new(bucket.range.start, record.range.end);
                 bucket.totals.add_step(record);
             }
-            _ => self.open_bucket(pixel, &Node::of(record), position),
+            _ => self.open_bucket(pixel, &PyramidNode::from_record(record), position),
         }
     }
 
-    fn add_narrow(&mut self, node: &Node, position: u64) {
+    fn add_narrow(&mut self, node: &PyramidNode, position: u64) {
         let pixel = self.pixel(node.range);
         match &mut self.bucket {
             Some((at, bucket)) if *at == pixel => {
@@ -359,9 +359,9 @@ impl Spans {
         range.start.saturating_sub(self.window.start) / self.pixel_cycles
     }
 
-    fn open_bucket(&mut self, pixel: u64, node: &Node, position: u64) {
+    fn open_bucket(&mut self, pixel: u64, node: &PyramidNode, position: u64) {
         self.close_bucket();
-        let bucket = Bucket {
+        let bucket = StepBucket {
             range: node.range,
             first_position: position,
             first_step: node.first_step,
@@ -371,10 +371,10 @@ impl Spans {
     }
 
     fn close_bucket(&mut self) {
-        self.done.extend(self.bucket.take().map(|(_, bucket)| Span::Bucket(bucket)));
+        self.done.extend(self.bucket.take().map(|(_, bucket)| LaneSpan::Bucket(bucket)));
     }
 
-    fn finish(mut self) -> Vec<Span> {
+    fn finish(mut self) -> Vec<LaneSpan> {
         self.close_bucket();
         self.done
     }

@@ -1,23 +1,23 @@
 //! A step on a lane, as the index keeps it.
 
-use super::types::Balance;
-use crate::model::{Activity, ProgramKind, StepOnIpu, StreamEnd};
+use super::types::FixedPointBalance;
+use crate::model::{StepActivity, ProgramKind, StepOnIpu, StreamEndpoint};
 use crate::units::{CycleRange, ProgramId, StepId};
 
 /// What a step does and where its data go, in one small number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Class(u8);
+pub(crate) struct StepClass(u8);
 
-impl Class {
-    pub(crate) fn new(kind: ProgramKind, stream: StreamEnd) -> Self {
+impl StepClass {
+    pub(crate) fn new(kind: ProgramKind, stream: StreamEndpoint) -> Self {
         let at = ProgramKind::ALL.iter().position(|&k| k == kind).unwrap_or_default();
-        Self(at as u8 * 2 + u8::from(stream == StreamEnd::RemoteBuffer))
+        Self(at as u8 * 2 + u8::from(stream == StreamEndpoint::RemoteBuffer))
     }
 
     /// The class of a step of `kind` that spent its time on `activity`.
-    pub(super) fn of(kind: ProgramKind, activity: Activity) -> Self {
-        let remote = activity == Activity::RemoteBuffer;
-        Self::new(kind, if remote { StreamEnd::RemoteBuffer } else { StreamEnd::Host })
+    pub(super) fn from_activity(kind: ProgramKind, activity: StepActivity) -> Self {
+        let remote = activity == StepActivity::RemoteBuffer;
+        Self::new(kind, if remote { StreamEndpoint::RemoteBuffer } else { StreamEndpoint::Host })
     }
 
     pub(crate) fn from_code(code: u64) -> Option<Self> {
@@ -32,30 +32,30 @@ impl Class {
         ProgramKind::ALL.get(usize::from(self.0 / 2)).copied().unwrap_or(ProgramKind::Unknown)
     }
 
-    pub(crate) fn stream(self) -> StreamEnd {
-        if self.0.is_multiple_of(2) { StreamEnd::Host } else { StreamEnd::RemoteBuffer }
+    pub(crate) fn stream(self) -> StreamEndpoint {
+        if self.0.is_multiple_of(2) { StreamEndpoint::Host } else { StreamEndpoint::RemoteBuffer }
     }
 
-    pub(super) fn activity(self) -> Activity {
-        Activity::of(self.kind(), self.stream())
+    pub(super) fn activity(self) -> StepActivity {
+        StepActivity::from_program_kind(self.kind(), self.stream())
     }
 }
 
 /// A step on a lane as the index keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Record {
+pub(crate) struct StepRecord {
     pub(crate) step: StepId,
     pub(crate) range: CycleRange,
     pub(crate) program: Option<ProgramId>,
-    pub(crate) class: Class,
-    pub(crate) balance: Balance,
+    pub(crate) class: StepClass,
+    pub(crate) balance: FixedPointBalance,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
 }
 
 /// What a record leaves out of a [`StepOnIpu`]: kept only where there are no rows to ask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Details {
+pub(crate) struct StepRecordDetails {
     /// Cycles between the first and the last start.
     pub(super) from_spread: u64,
     /// Cycles between the first and the last end.
@@ -65,8 +65,8 @@ pub(crate) struct Details {
     pub(super) balance_bits: u32,
 }
 
-impl Details {
-    pub(crate) fn of(on_ipu: &StepOnIpu) -> Self {
+impl StepRecordDetails {
+    pub(crate) fn from_step(on_ipu: &StepOnIpu) -> Self {
         Self {
             from_spread: on_ipu.from_max - on_ipu.from_min,
             to_spread: on_ipu.to_max - on_ipu.to_min,
@@ -76,7 +76,7 @@ impl Details {
     }
 
     /// The step on its IPU, put together again.
-    pub(crate) fn on_ipu(&self, ipu: u32, sub_lane: u8, record: &Record) -> StepOnIpu {
+    pub(crate) fn on_ipu(&self, ipu: u32, sub_lane: u8, record: &StepRecord) -> StepOnIpu {
         let CycleRange { start, end } = record.range;
         StepOnIpu {
             ipu,

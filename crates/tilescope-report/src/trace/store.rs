@@ -2,11 +2,11 @@
 
 use super::build::{block_key, chunk_key, lane_number};
 use super::chunk::{self, CHUNK_STEPS};
-use super::expect::Expectations;
-use super::node::{self, BLOCK_NODES, Node};
-use super::record::{Details, Record};
+use super::expect::StepPredictor;
+use super::node::{self, BLOCK_NODES, PyramidNode};
+use super::record::{StepRecordDetails, StepRecord};
 use super::types::LaneInfo;
-use crate::db::{Cells, Db, Select, lock};
+use crate::db::{RowCells, ReportDatabase, SelectQuery, lock};
 use crate::error::ReportError;
 use crate::limits::{MAX_CYCLES, MAX_IPUS, MAX_STEPS, MAX_SUB_LANES};
 use crate::units::CycleRange;
@@ -21,15 +21,15 @@ const CACHE_BYTES: usize = 64 << 20;
 const MAX_LANES: usize = MAX_IPUS as usize * MAX_SUB_LANES as usize;
 
 #[derive(Clone)]
-enum Piece {
-    Chunk(Arc<Vec<Record>>),
-    Details(Arc<Vec<Details>>),
-    Nodes(Arc<Vec<Node>>),
-    Expectations(Arc<Expectations>),
+enum CachedTracePiece {
+    Chunk(Arc<Vec<StepRecord>>),
+    Details(Arc<Vec<StepRecordDetails>>),
+    Nodes(Arc<Vec<PyramidNode>>),
+    Expectations(Arc<StepPredictor>),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Key {
+enum TraceCacheKey {
     Chunk(i64),
     Details(i64),
     Nodes(i64),
@@ -38,21 +38,21 @@ enum Key {
 
 /// Decoded pieces, the least recently used of which go first.
 #[derive(Default)]
-struct Recent {
-    pieces: HashMap<Key, (Piece, usize, u64)>,
+struct TracePieceCache {
+    pieces: HashMap<TraceCacheKey, (CachedTracePiece, usize, u64)>,
     bytes: usize,
     clock: u64,
 }
 
-impl Recent {
-    fn get(&mut self, key: Key) -> Option<Piece> {
+impl TracePieceCache {
+    fn get(&mut self, key: TraceCacheKey) -> Option<CachedTracePiece> {
         self.clock += 1;
         let (piece, _, used) = self.pieces.get_mut(&key)?;
         *used = self.clock;
         Some(piece.clone())
     }
 
-    fn put(&mut self, key: Key, piece: Piece, bytes: usize) {
+    fn put(&mut self, key: TraceCacheKey, piece: CachedTracePiece, bytes: usize) {
         self.clock += 1;
         if let Some((_, replaced, _)) = self.pieces.insert(key, (piece, bytes, self.clock)) {
             self.bytes -= replaced;
@@ -65,7 +65,7 @@ impl Recent {
 
     /// A quarter at once, so that the search for the oldest costs little per piece.
     fn drop_oldest_quarter(&mut self) {
-        let mut ages: Vec<(u64, Key)> =
+        let mut ages: Vec<(u64, TraceCacheKey)> =
             self.pieces.iter().map(|(key, (_, _, used))| (*used, *key)).collect();
         ages.sort_unstable_by_key(|(used, _)| *used);
         for (_, key) in ages {
@@ -80,23 +80,23 @@ impl Recent {
 }
 
 /// The index of a report's lanes.
-pub(super) struct Store {
-    db: Db,
+pub(super) struct TraceStore {
+    db: ReportDatabase,
     /// The file to throw away if it turns out to be damaged: a cache, never a report.
     disposable: Option<PathBuf>,
     pub(super) lanes: Vec<LaneInfo>,
     /// Numbers of the lanes in keys.
     numbers: Vec<u32>,
-    recent: Mutex<Recent>,
+    recent: Mutex<TracePieceCache>,
 }
 
-impl Store {
+impl TraceStore {
     /// Reads the list of lanes. `disposable` is set where the file is only a cache.
-    pub(super) fn open(db: Db, disposable: Option<PathBuf>) -> Result<Self, ReportError> {
+    pub(super) fn open(db: ReportDatabase, disposable: Option<PathBuf>) -> Result<Self, ReportError> {
         let mut lanes: Vec<LaneInfo> = Vec::new();
         let columns = ["lane", "ipu", "sub_lane", "steps", "first_cycle", "end_cycle"];
         let mut sound = true;
-        db.read(Select::all("trace_lanes", &columns).rest("ORDER BY lane"), |cells| {
+        db.read(SelectQuery::all("trace_lanes", &columns).clauses("ORDER BY lane"), |cells| {
             let info = lane_info(cells);
             sound &= info.is_some() && lanes.len() < MAX_LANES;
             lanes.extend(info);
@@ -110,38 +110,38 @@ impl Store {
     }
 
     /// Steps of one chunk.
-    pub(super) fn chunk(&self, lane: u32, chunk: u64) -> Result<Arc<Vec<Record>>, ReportError> {
-        let key = Key::Chunk(chunk_key(self.numbers[lane as usize], chunk));
-        if let Some(Piece::Chunk(records)) = lock(&self.recent).get(key) {
+    pub(super) fn chunk(&self, lane: u32, chunk: u64) -> Result<Arc<Vec<StepRecord>>, ReportError> {
+        let key = TraceCacheKey::Chunk(chunk_key(self.numbers[lane as usize], chunk));
+        if let Some(CachedTracePiece::Chunk(records)) = lock(&self.recent).get(key) {
             return Ok(records);
         }
         let expected = self.expectations(lane)?;
         let steps = self.lanes[lane as usize].steps;
         let count = (steps - chunk * CHUNK_STEPS as u64).min(CHUNK_STEPS as u64) as usize;
-        let what = Blobs { table: "trace_chunks", column: "data", key: "id" };
+        let what = BlobColumn { table: "trace_chunks", column: "data", key: "id" };
         let records =
             self.decoded(&what, chunk_key(self.numbers[lane as usize], chunk), |blob| {
                 chunk::decode(blob, count, &expected)
             })?;
         let records = Arc::new(records);
-        let bytes = records.len() * size_of::<Record>();
-        lock(&self.recent).put(key, Piece::Chunk(records.clone()), bytes);
+        let bytes = records.len() * size_of::<StepRecord>();
+        lock(&self.recent).put(key, CachedTracePiece::Chunk(records.clone()), bytes);
         Ok(records)
     }
 
     /// What is kept beside one chunk.
-    pub(super) fn details(&self, lane: u32, chunk: u64) -> Result<Arc<Vec<Details>>, ReportError> {
+    pub(super) fn details(&self, lane: u32, chunk: u64) -> Result<Arc<Vec<StepRecordDetails>>, ReportError> {
         let number = chunk_key(self.numbers[lane as usize], chunk);
-        if let Some(Piece::Details(details)) = lock(&self.recent).get(Key::Details(number)) {
+        if let Some(CachedTracePiece::Details(details)) = lock(&self.recent).get(TraceCacheKey::Details(number)) {
             return Ok(details);
         }
         let (records, expected) = (self.chunk(lane, chunk)?, self.expectations(lane)?);
-        let what = Blobs { table: "trace_details", column: "data", key: "id" };
+        let what = BlobColumn { table: "trace_details", column: "data", key: "id" };
         let details =
             self.decoded(&what, number, |blob| chunk::decode_details(blob, &records, &expected))?;
         let details = Arc::new(details);
-        let bytes = details.len() * size_of::<Details>();
-        lock(&self.recent).put(Key::Details(number), Piece::Details(details.clone()), bytes);
+        let bytes = details.len() * size_of::<StepRecordDetails>();
+        lock(&self.recent).put(TraceCacheKey::Details(number), CachedTracePiece::Details(details.clone()), bytes);
         Ok(details)
     }
 
@@ -151,14 +151,14 @@ impl Store {
         lane: u32,
         level: u32,
         block: u64,
-    ) -> Result<Arc<Vec<Node>>, ReportError> {
-        let key = Key::Nodes(block_key(self.numbers[lane as usize], level, block));
-        if let Some(Piece::Nodes(nodes)) = lock(&self.recent).get(key) {
+    ) -> Result<Arc<Vec<PyramidNode>>, ReportError> {
+        let key = TraceCacheKey::Nodes(block_key(self.numbers[lane as usize], level, block));
+        if let Some(CachedTracePiece::Nodes(nodes)) = lock(&self.recent).get(key) {
             return Ok(nodes);
         }
         let all = node::node_count(self.lanes[lane as usize].steps, level);
         let count = (all - block * BLOCK_NODES as u64).min(BLOCK_NODES as u64) as usize;
-        let what = Blobs { table: "trace_nodes", column: "data", key: "id" };
+        let what = BlobColumn { table: "trace_nodes", column: "data", key: "id" };
         let first = block * BLOCK_NODES as u64;
         let size = node::steps_per_node(level);
         let steps = self.lanes[lane as usize].steps;
@@ -167,40 +167,40 @@ impl Store {
                 let nodes = node::decode(blob, count)?;
                 // All nodes are full but the last one.
                 let full =
-                    |(at, node): (u64, &Node)| node.totals.steps == size.min(steps - at * size);
+                    |(at, node): (u64, &PyramidNode)| node.totals.steps == size.min(steps - at * size);
                 (first..).zip(&nodes).all(full).then_some(nodes)
             })?;
         let nodes = Arc::new(nodes);
-        let bytes = nodes.len() * size_of::<Node>();
-        lock(&self.recent).put(key, Piece::Nodes(nodes.clone()), bytes);
+        let bytes = nodes.len() * size_of::<PyramidNode>();
+        lock(&self.recent).put(key, CachedTracePiece::Nodes(nodes.clone()), bytes);
         Ok(nodes)
     }
 
-    fn expectations(&self, lane: u32) -> Result<Arc<Expectations>, ReportError> {
-        let key = Key::Expectations(lane);
-        if let Some(Piece::Expectations(expected)) = lock(&self.recent).get(key) {
+    fn expectations(&self, lane: u32) -> Result<Arc<StepPredictor>, ReportError> {
+        let key = TraceCacheKey::Expectations(lane);
+        if let Some(CachedTracePiece::Expectations(expected)) = lock(&self.recent).get(key) {
             return Ok(expected);
         }
-        let what = Blobs { table: "trace_lanes", column: "expectations", key: "lane" };
+        let what = BlobColumn { table: "trace_lanes", column: "expectations", key: "lane" };
         let expected = Arc::new(self.decoded(
             &what,
             i64::from(self.numbers[lane as usize]),
-            Expectations::decode,
+            StepPredictor::decode,
         )?);
         let bytes = expected.bytes();
-        lock(&self.recent).put(key, Piece::Expectations(expected.clone()), bytes);
+        lock(&self.recent).put(key, CachedTracePiece::Expectations(expected.clone()), bytes);
         Ok(expected)
     }
 
     fn decoded<T>(
         &self,
-        what: &Blobs,
+        what: &BlobColumn,
         key: i64,
         decode: impl Fn(&[u8]) -> Option<T>,
     ) -> Result<T, ReportError> {
         let rest = format!("WHERE {} = ?1", what.key);
         let (columns, params) = ([what.column], [key]);
-        let select = Select::all(what.table, &columns).rest(&rest).params(&params);
+        let select = SelectQuery::all(what.table, &columns).clauses(&rest).params(&params);
         let blob = self.db.first(select, |cells| cells.blob(0).map(<[u8]>::to_vec));
         let found = blob.and_then(|blob| {
             let decoded = blob.flatten().and_then(|blob| decode(&blob));
@@ -224,13 +224,13 @@ impl Store {
     }
 }
 
-struct Blobs {
+struct BlobColumn {
     table: &'static str,
     column: &'static str,
     key: &'static str,
 }
 
-fn lane_info(cells: &Cells) -> Option<LaneInfo> {
+fn lane_info(cells: &RowCells) -> Option<LaneInfo> {
     let lane = cells.small(0)?;
     let ipu = cells.count(1, u64::from(MAX_IPUS) - 1)? as u32;
     let sub_lane = cells.count(2, u64::from(MAX_SUB_LANES) - 1)? as u8;

@@ -1,7 +1,7 @@
 //! What a trace answers with.
 
-use super::record::Record;
-use crate::model::{Activity, ProgramKind};
+use super::record::StepRecord;
+use crate::model::{StepActivity, ProgramKind};
 use crate::units::{CycleRange, ProgramId, StepId};
 use std::ops::Index;
 
@@ -10,11 +10,11 @@ use std::ops::Index;
 pub struct PerActivity(pub(super) [u64; PerActivity::COUNT]);
 
 impl PerActivity {
-    pub(super) const COUNT: usize = Activity::ALL.len();
+    pub(super) const COUNT: usize = StepActivity::ALL.len();
 
     /// Activities with their numbers, in the order of [`Activity::ALL`].
-    pub fn iter(&self) -> impl Iterator<Item = (Activity, u64)> {
-        Activity::ALL.into_iter().zip(self.0)
+    pub fn iter(&self) -> impl Iterator<Item = (StepActivity, u64)> {
+        StepActivity::ALL.into_iter().zip(self.0)
     }
 
     /// Sum over all activities.
@@ -29,19 +29,19 @@ impl PerActivity {
     }
 }
 
-impl Index<Activity> for PerActivity {
+impl Index<StepActivity> for PerActivity {
     type Output = u64;
 
-    fn index(&self, activity: Activity) -> &u64 {
+    fn index(&self, activity: StepActivity) -> &u64 {
         &self.0[activity as usize]
     }
 }
 
 /// A tile balance as the index keeps it: 16-bit fixed point, so that sums are exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Balance(pub(super) u16);
+pub struct FixedPointBalance(pub(super) u16);
 
-impl Balance {
+impl FixedPointBalance {
     const ONE: f64 = 65_535.0;
 
     /// The nearest balance to a share of one; shares outside 0 to 1 are cut.
@@ -63,20 +63,20 @@ impl Balance {
 
 /// The longest of several steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Longest {
+pub struct LongestStep {
     /// Its program, where it has one.
     pub program: Option<ProgramId>,
     /// Its kind.
     pub kind: ProgramKind,
     /// What it spent its time on.
-    pub activity: Activity,
+    pub activity: StepActivity,
     /// Its length in cycles; inside a window, the part that lies in it.
     pub cycles: u64,
 }
 
 /// Sums over steps of one lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct StepTotals {
     /// Number of steps.
     pub steps: u64,
     /// Cycles, by what they were spent on.
@@ -88,33 +88,33 @@ pub struct Totals {
     /// Bytes sent by tiles.
     pub bytes_out: PerActivity,
     /// The longest step; the first one among equals.
-    pub longest: Option<Longest>,
+    pub longest: Option<LongestStep>,
 }
 
-impl Totals {
+impl StepTotals {
     /// Mean tile balance (0 to 1) over the cycles spent on `activities`; `None` if there are none.
-    pub fn tile_balance(&self, activities: &[Activity]) -> Option<f64> {
+    pub fn tile_balance(&self, activities: &[StepActivity]) -> Option<f64> {
         let cycles: u64 = activities.iter().map(|&activity| self.cycles[activity]).sum();
         let balance: f64 = activities.iter().map(|&activity| self.balance[activity] as f64).sum();
-        (cycles > 0).then(|| balance / (cycles as f64 * Balance::ONE))
+        (cycles > 0).then(|| balance / (cycles as f64 * FixedPointBalance::ONE))
     }
 
     /// The activity with the most cycles; the first in [`Activity::ALL`] among equals.
-    pub fn dominant(&self) -> Option<Activity> {
+    pub fn dominant(&self) -> Option<StepActivity> {
         let (activity, cycles) =
             self.cycles.iter().reduce(|best, next| if next.1 > best.1 { next } else { best })?;
         (cycles > 0).then_some(activity)
     }
 
     /// The sums of a single step.
-    pub(super) fn of(record: &Record) -> Self {
+    pub(super) fn from_record(record: &StepRecord) -> Self {
         let mut totals = Self::default();
         totals.add_step(record);
         totals
     }
 
     /// Adds a later step.
-    pub(super) fn add_step(&mut self, record: &Record) {
+    pub(super) fn add_step(&mut self, record: &StepRecord) {
         let (activity, cycles) = (record.class.activity(), record.range.length());
         let at = activity as usize;
         let add = |sum: &mut u64, value: u64| *sum = sum.saturating_add(value);
@@ -125,7 +125,7 @@ impl Totals {
         add(&mut self.bytes_out.0[at], record.bytes_out);
         if self.longest.is_none_or(|longest| cycles > longest.cycles) {
             let kind = record.class.kind();
-            self.longest = Some(Longest { program: record.program, kind, activity, cycles });
+            self.longest = Some(LongestStep { program: record.program, kind, activity, cycles });
         }
     }
 
@@ -136,7 +136,7 @@ impl Totals {
         self.balance.add(&later.balance);
         self.bytes_in.add(&later.bytes_in);
         self.bytes_out.add(&later.bytes_out);
-        let cycles = |longest: Option<Longest>| longest.map(|l| l.cycles);
+        let cycles = |longest: Option<LongestStep>| longest.map(|l| l.cycles);
         if cycles(later.longest) > cycles(self.longest) {
             self.longest = later.longest;
         }
@@ -149,7 +149,7 @@ impl Totals {
     /// Whether no balance is above 1.
     pub(super) fn is_balanced(&self) -> bool {
         let mut pairs = self.balance.0.iter().zip(self.cycles.0);
-        pairs.all(|(&balance, cycles)| balance <= Balance(u16::MAX).weighted(cycles))
+        pairs.all(|(&balance, cycles)| balance <= FixedPointBalance(u16::MAX).weighted(cycles))
     }
 }
 
@@ -178,11 +178,11 @@ pub struct LaneStep {
     /// Its kind.
     pub kind: ProgramKind,
     /// What it spent its time on.
-    pub activity: Activity,
+    pub activity: StepActivity,
     /// Its program, where it has one.
     pub program: Option<ProgramId>,
     /// Active tile balance x active tiles / tiles of the IPU.
-    pub tile_balance: Balance,
+    pub tile_balance: FixedPointBalance,
     /// Bytes received by tiles of this IPU.
     pub bytes_in: u64,
     /// Bytes sent by tiles of this IPU.
@@ -190,7 +190,7 @@ pub struct LaneStep {
 }
 
 impl LaneStep {
-    pub(super) fn new(position: u64, record: &Record) -> Self {
+    pub(super) fn new(position: u64, record: &StepRecord) -> Self {
         Self {
             position,
             step: record.step,
@@ -207,7 +207,7 @@ impl LaneStep {
 
 /// Consecutive steps, each narrower than a pixel, drawn as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bucket {
+pub struct StepBucket {
     /// From the start of the first step to the end of the last; gaps between them included.
     pub range: CycleRange,
     /// Position of the first step on the lane.
@@ -215,20 +215,20 @@ pub struct Bucket {
     /// The first step.
     pub first_step: StepId,
     /// Sums over the steps, whole steps even where they reach out of the window.
-    pub totals: Totals,
+    pub totals: StepTotals,
 }
 
 /// Something to draw on a lane.
 #[expect(clippy::large_enum_variant, reason = "buckets are the many, and made once per view")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Span {
+pub enum LaneSpan {
     /// A step at least one pixel wide, exactly as it ran.
     Step(LaneStep),
     /// Steps narrower than a pixel.
-    Bucket(Bucket),
+    Bucket(StepBucket),
 }
 
-impl Span {
+impl LaneSpan {
     /// The cycles from its start to its end.
     pub fn range(&self) -> CycleRange {
         match self {

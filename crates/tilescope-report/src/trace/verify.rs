@@ -1,8 +1,8 @@
 //! The laws of an index: each node is the sum of its children, up from the steps.
 
 use super::Trace;
-use super::node::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, Node};
-use super::store::Store;
+use super::node::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, PyramidNode};
+use super::store::TraceStore;
 use crate::error::ReportError;
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ impl Trace {
     }
 }
 
-fn verify_lane(store: &Store, lane: u32) -> Result<Option<String>, ReportError> {
+fn verify_lane(store: &TraceStore, lane: u32) -> Result<Option<String>, ReportError> {
     let info = store.lanes[lane as usize];
     for level in 1..=node::level_count(info.steps) {
         let count = node::node_count(info.steps, level);
@@ -39,25 +39,25 @@ fn verify_lane(store: &Store, lane: u32) -> Result<Option<String>, ReportError> 
 }
 
 fn sum_of_children(
-    store: &Store,
+    store: &TraceStore,
     lane: u32,
     level: u32,
     at: u64,
-) -> Result<Option<Node>, ReportError> {
+) -> Result<Option<PyramidNode>, ReportError> {
     let all = store.lanes[lane as usize].steps;
     let part = |size: u64, count: u64, of: u64| -> Range<usize> {
         let base = at * size / of * of;
         (at * size - base) as usize..(((at + 1) * size).min(count) - base) as usize
     };
-    let mut sum: Option<Node> = None;
-    let mut add = |child: &Node| match &mut sum {
+    let mut sum: Option<PyramidNode> = None;
+    let mut add = |child: &PyramidNode| match &mut sum {
         Some(sum) => sum.add(child),
         None => sum = Some(*child),
     };
     if level == 1 {
         let chunk = super::chunk::CHUNK_STEPS as u64;
         let records = store.chunk(lane, at * LEAF_STEPS / chunk)?;
-        records[part(LEAF_STEPS, all, chunk)].iter().for_each(|record| add(&Node::of(record)));
+        records[part(LEAF_STEPS, all, chunk)].iter().for_each(|record| add(&PyramidNode::from_record(record)));
     } else {
         let block = BLOCK_NODES as u64;
         let nodes = store.nodes(lane, level - 1, at * FAN_OUT / block)?;

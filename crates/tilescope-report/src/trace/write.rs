@@ -1,51 +1,51 @@
 //! All lanes of a trace index on their way into a file.
 
-use super::build::{Blob, LaneBuilder, lane_number};
-use super::record::{Details, Record};
+use super::build::{TraceIndexBlob, LaneBuilder, lane_number};
+use super::record::{StepRecordDetails, StepRecord};
 use crate::codec::pack;
 use crate::error::ReportError;
-use crate::rows::Rows;
+use crate::rows::RowWriter;
 use rusqlite::params;
 use std::collections::BTreeMap;
 
 /// Most programs that the lanes learn expectations of, together: 100 MB.
-const MAX_LEARNT: usize = 1 << 20;
+const MAX_PREDICTIONS: usize = 1 << 20;
 
 /// Writes the tables `trace_lanes`, `trace_chunks` and `trace_nodes`, step by step.
-pub(crate) struct IndexWriter {
+pub(crate) struct TraceIndexWriter {
     lanes: BTreeMap<(u32, u8), LaneBuilder>,
-    room: usize,
-    blobs: Vec<Blob>,
+    prediction_budget: usize,
+    blobs: Vec<TraceIndexBlob>,
 }
 
-impl Default for IndexWriter {
+impl Default for TraceIndexWriter {
     fn default() -> Self {
-        Self { lanes: BTreeMap::new(), room: MAX_LEARNT, blobs: Vec::new() }
+        Self { lanes: BTreeMap::new(), prediction_budget: MAX_PREDICTIONS, blobs: Vec::new() }
     }
 }
 
-impl IndexWriter {
+impl TraceIndexWriter {
     /// Where the last step of a lane (IPU and sub-lane) ends; 0 for a new lane.
     pub(crate) fn end(&self, lane: (u32, u8)) -> u64 {
         self.lanes.get(&lane).map_or(0, LaneBuilder::end)
     }
 
     /// Adds a step to a lane; it must not start before [`IndexWriter::end`].
-    pub(crate) fn push(&mut self, lane: (u32, u8), record: Record, details: Option<Details>) {
+    pub(crate) fn push(&mut self, lane: (u32, u8), record: StepRecord, details: Option<StepRecordDetails>) {
         let new = || LaneBuilder::new(lane_number(lane.0, lane.1));
         let builder = self.lanes.entry(lane).or_insert_with(new);
-        builder.push(record, details, &mut self.room, &mut self.blobs);
+        builder.push(record, details, &mut self.prediction_budget, &mut self.blobs);
     }
 
     /// Pieces that are complete; they are to be stored in this order.
-    pub(crate) fn complete(&mut self) -> impl Iterator<Item = Blob> {
+    pub(crate) fn complete(&mut self) -> impl Iterator<Item = TraceIndexBlob> {
         self.blobs.drain(..)
     }
 
     /// Writes what is left.
-    pub(crate) fn finish(mut self, rows: &Rows) -> Result<(), ReportError> {
+    pub(crate) fn finish(mut self, rows: &RowWriter) -> Result<(), ReportError> {
         for ((ipu, sub_lane), builder) in self.lanes {
-            let lane = builder.finish(&mut self.room, &mut self.blobs);
+            let lane = builder.finish(&mut self.prediction_budget, &mut self.blobs);
             self.blobs.drain(..).try_for_each(|blob| blob.insert(rows))?;
             rows.insert(
                 "trace_lanes",
@@ -64,9 +64,9 @@ impl IndexWriter {
     }
 }
 
-impl Blob {
+impl TraceIndexBlob {
     /// Packs and stores the piece.
-    pub(crate) fn insert(self, rows: &Rows) -> Result<(), ReportError> {
+    pub(crate) fn insert(self, rows: &RowWriter) -> Result<(), ReportError> {
         let (table, key, raw) = match self {
             Self::Chunk(key, raw) => ("trace_chunks", key, raw),
             Self::Details(key, raw) => ("trace_details", key, raw),

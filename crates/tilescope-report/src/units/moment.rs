@@ -1,7 +1,7 @@
 //! Moments in time as people write them.
 
 /// A moment, from seconds since 1970: `2026-11-21 17:53 UTC`.
-pub fn moment(unix_seconds: u64) -> String {
+pub fn format_timestamp(unix_seconds: u64) -> String {
     let (days, minutes) = (unix_seconds / 86_400, unix_seconds / 60 % 1_440);
     let (year, month, day) = date(days);
     format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", minutes / 60, minutes % 60)
@@ -37,7 +37,7 @@ mod tests {
             (1_670_617_699, "2022-12-09 20:28 UTC"),
         ];
         for (seconds, words) in cases {
-            assert_eq!(moment(seconds), words);
+            assert_eq!(format_timestamp(seconds), words);
         }
     }
 

@@ -1,21 +1,21 @@
 //! The compiled program as rows.
 
 use crate::addresses;
-use crate::comb::{Comb, combs};
+use crate::comb::{StridedTileRuns, strided_runs_of};
 use crate::error::ReportError;
 use crate::limits::{
     MAX_COUNT, MAX_IPUS, MAX_TILE_BYTES, MAX_TILE_CYCLES, MAX_TILE_VERTICES, MAX_TILES,
 };
 use crate::model::*;
-use crate::rows::{Rows, fit, on_replica, resolve};
+use crate::rows::{RowWriter, checked_i64, check_tiles_exist, resolve};
 use crate::units::TileRuns;
 use rusqlite::params;
 use std::collections::{BTreeMap, HashMap};
 
-type Done = Result<(), ReportError>;
+type WriteResult = Result<(), ReportError>;
 
 /// Writes all of `compilation`.
-pub(super) fn write(rows: &Rows, compilation: &Compilation) -> Done {
+pub(super) fn write(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     machine(rows, compilation)?;
     operations(rows, compilation)?;
     programs(rows, compilation)?;
@@ -27,21 +27,21 @@ pub(super) fn write(rows: &Rows, compilation: &Compilation) -> Done {
     for (id, step) in compilation.liveness.iter().enumerate() {
         let what = || format!("program of liveness step {id}");
         let program = resolve(step.program.0, compilation.programs.len(), what)?;
-        let bytes = fit(step.bytes, MAX_COUNT, || format!("bytes of liveness step {id}"))?;
+        let bytes = checked_i64(step.bytes, MAX_COUNT, || format!("bytes of liveness step {id}"))?;
         rows.insert("liveness_steps", params![id as i64, program, bytes])?;
     }
     Ok(())
 }
 
-fn machine(rows: &Rows, compilation: &Compilation) -> Done {
-    let Compilation { target, graph, .. } = compilation;
+fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
+    let CompilationReport { target, graph, .. } = compilation;
     let tiles = u64::from(target.tiles_per_ipu) * u64::from(target.ipus_per_replica);
-    fit(tiles, u64::from(MAX_TILES), || "number of tiles of the replica".to_owned())?;
-    fit(target.ipus_per_replica.into(), MAX_IPUS.into(), || "number of IPUs".to_owned())?;
-    fit(target.io_tiles_per_ipu.into(), target.tiles_per_ipu.into(), || {
+    checked_i64(tiles, u64::from(MAX_TILES), || "number of tiles of the replica".to_owned())?;
+    checked_i64(target.ipus_per_replica.into(), MAX_IPUS.into(), || "number of IPUs".to_owned())?;
+    checked_i64(target.io_tiles_per_ipu.into(), target.tiles_per_ipu.into(), || {
         "number of I/O tiles".to_owned()
     })?;
-    let count = |value: u64, name: &str| fit(value, MAX_COUNT, || format!("{name} of the target"));
+    let count = |value: u64, name: &str| checked_i64(value, MAX_COUNT, || format!("{name} of the target"));
     rows.insert(
         "target",
         params![
@@ -63,7 +63,7 @@ fn machine(rows: &Rows, compilation: &Compilation) -> Done {
     for tile in 0..target.tiles_per_replica() {
         rows.insert("tiles", params![tile, tile / target.tiles_per_ipu])?;
     }
-    let count = |value: u64, name: &str| fit(value, MAX_COUNT, || format!("number of {name}"));
+    let count = |value: u64, name: &str| checked_i64(value, MAX_COUNT, || format!("number of {name}"));
     rows.insert(
         "graph",
         params![
@@ -93,11 +93,11 @@ fn machine(rows: &Rows, compilation: &Compilation) -> Done {
     Ok(())
 }
 
-fn operations(rows: &Rows, compilation: &Compilation) -> Done {
+fn operations(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     for (id, operation) in compilation.operations.iter().enumerate() {
         let what = || format!("IPU of operation {}", operation.name);
         let ipu = resolve(operation.ipu, compilation.target.ipus_per_replica as usize, what)?;
-        let flops = fit(operation.flops, MAX_COUNT, || format!("flops of {}", operation.name))?;
+        let flops = checked_i64(operation.flops, MAX_COUNT, || format!("flops of {}", operation.name))?;
         rows.insert(
             "operations",
             params![
@@ -121,8 +121,8 @@ fn operations(rows: &Rows, compilation: &Compilation) -> Done {
     Ok(())
 }
 
-fn programs(rows: &Rows, compilation: &Compilation) -> Done {
-    let Compilation { programs, compute_sets, operations, target, .. } = compilation;
+fn programs(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
+    let CompilationReport { programs, compute_sets, operations, target, .. } = compilation;
     for (id, program) in programs.iter().enumerate() {
         let of = |part: &str| format!("{part} of program {id} ({})", program.name);
         let ipu =
@@ -141,7 +141,7 @@ fn programs(rows: &Rows, compilation: &Compilation) -> Done {
                 compute_set.transpose()?,
                 operation.transpose()?,
                 program.stream.name(),
-                fit(program.repeats, MAX_COUNT, || of("repeats"))?,
+                checked_i64(program.repeats, MAX_COUNT, || of("repeats"))?,
             ],
         )?;
         for (position, child) in program.children.iter().enumerate() {
@@ -156,10 +156,10 @@ fn programs(rows: &Rows, compilation: &Compilation) -> Done {
     Ok(())
 }
 
-fn compute_sets(rows: &Rows, compilation: &Compilation) -> Done {
+fn compute_sets(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     let tile_count = compilation.target.tiles_per_replica();
     for (id, vertex_type) in compilation.vertex_types.iter().enumerate() {
-        let bytes = |value| fit(value, MAX_TILE_BYTES, || format!("bytes of {}", vertex_type.name));
+        let bytes = |value| checked_i64(value, MAX_TILE_BYTES, || format!("bytes of {}", vertex_type.name));
         let (code, state) = (bytes(vertex_type.code_bytes)?, bytes(vertex_type.state_bytes)?);
         rows.insert("vertex_types", params![id as i64, vertex_type.name, code, state])?;
     }
@@ -169,23 +169,23 @@ fn compute_sets(rows: &Rows, compilation: &Compilation) -> Done {
     for (id, set) in compilation.compute_sets.iter().enumerate() {
         let of = |part: &str| format!("{part} of compute set {}", set.name);
         rows.insert("compute_sets", params![id as i64, set.name])?;
-        for (comb, cycles) in combs(&set.cycles) {
-            on_replica(&comb, tile_count, || of("work"))?;
-            let cycles = fit(cycles, MAX_TILE_CYCLES, || of("cycles"))?;
-            let Comb { first, every, times, .. } = comb;
-            let row = params![id as i64, first, comb.end(), every, times, cycles];
+        for (comb, cycles) in strided_runs_of(&set.cycles) {
+            check_tiles_exist(&comb, tile_count, || of("work"))?;
+            let cycles = checked_i64(cycles, MAX_TILE_CYCLES, || of("cycles"))?;
+            let StridedTileRuns { first, stride: every, repeats: times, .. } = comb;
+            let row = params![id as i64, first, comb.first_run_end(), every, times, cycles];
             set_cycles.insert(row)?;
         }
         for group in &set.vertices {
             let types = compilation.vertex_types.len();
             let vertex_type = resolve(group.vertex_type.0, types, || of("vertex type"))?;
-            let edges = fit(group.edges, MAX_COUNT, || of("edges"))?;
+            let edges = checked_i64(group.edges, MAX_COUNT, || of("edges"))?;
             rows.insert("vertex_groups", params![groups, id as i64, vertex_type, edges])?;
-            for (comb, count) in combs(&group.count) {
-                on_replica(&comb, tile_count, || of("vertices"))?;
-                let count = fit(count, MAX_TILE_VERTICES, || of("number of vertices"))?;
-                let Comb { first, every, times, .. } = comb;
-                let row = params![groups, first, comb.end(), every, times, count];
+            for (comb, count) in strided_runs_of(&group.count) {
+                check_tiles_exist(&comb, tile_count, || of("vertices"))?;
+                let count = checked_i64(count, MAX_TILE_VERTICES, || of("number of vertices"))?;
+                let StridedTileRuns { first, stride: every, repeats: times, .. } = comb;
+                let row = params![groups, first, comb.first_run_end(), every, times, count];
                 vertex_tiles.insert(row)?;
             }
             groups += 1;
@@ -194,7 +194,7 @@ fn compute_sets(rows: &Rows, compilation: &Compilation) -> Done {
     Ok(())
 }
 
-fn routes(rows: &Rows, compilation: &Compilation) -> Done {
+fn routes(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     let tiles = u64::from(compilation.target.tiles_per_replica());
     for (id, route) in compilation.routes.iter().enumerate() {
         let of = || format!("tiles of route {id}");
@@ -207,17 +207,17 @@ fn routes(rows: &Rows, compilation: &Compilation) -> Done {
                 id as i64,
                 program,
                 route.from.first,
-                fit(route.from.end.into(), tiles, of)?,
+                checked_i64(route.from.end.into(), tiles, of)?,
                 route.to.first,
-                fit(route.to.end.into(), tiles, of)?,
-                fit(route.bytes, MAX_COUNT, || format!("bytes of route {id}"))?,
+                checked_i64(route.to.end.into(), tiles, of)?,
+                checked_i64(route.bytes, MAX_COUNT, || format!("bytes of route {id}"))?,
             ],
         )?;
     }
     Ok(())
 }
 
-fn exchanges(rows: &Rows, compilation: &Compilation) -> Done {
+fn exchanges(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     let tile_count = compilation.target.tiles_per_replica();
     let mut exchange_tiles = rows.table("exchange_tiles")?;
     for (id, exchange) in compilation.exchanges.iter().enumerate() {
@@ -226,20 +226,20 @@ fn exchanges(rows: &Rows, compilation: &Compilation) -> Done {
             format!("program of exchange {id}")
         })?;
         rows.insert("exchanges", params![id as i64, program])?;
-        for (comb, traffic) in combs(&exchange.tiles) {
-            on_replica(&comb, tile_count, of)?;
+        for (comb, traffic) in strided_runs_of(&exchange.tiles) {
+            check_tiles_exist(&comb, tile_count, of)?;
             exchange_tiles.insert(params![
                 id as i64,
                 comb.first,
-                comb.end(),
-                comb.every,
-                comb.times,
-                fit(traffic.bytes_in, MAX_TILE_BYTES, of)?,
-                fit(traffic.bytes_out, MAX_TILE_BYTES, of)?,
-                fit(traffic.bytes_delivered, MAX_TILE_BYTES, of)?,
-                fit(traffic.messages_in, MAX_TILE_BYTES, of)?,
-                fit(traffic.messages_out, MAX_TILE_BYTES, of)?,
-                fit(traffic.code_bytes, MAX_TILE_BYTES, of)?,
+                comb.first_run_end(),
+                comb.stride,
+                comb.repeats,
+                checked_i64(traffic.bytes_in, MAX_TILE_BYTES, of)?,
+                checked_i64(traffic.bytes_out, MAX_TILE_BYTES, of)?,
+                checked_i64(traffic.bytes_delivered, MAX_TILE_BYTES, of)?,
+                checked_i64(traffic.messages_in, MAX_TILE_BYTES, of)?,
+                checked_i64(traffic.messages_out, MAX_TILE_BYTES, of)?,
+                checked_i64(traffic.code_bytes, MAX_TILE_BYTES, of)?,
             ])?;
         }
     }
@@ -248,10 +248,10 @@ fn exchanges(rows: &Rows, compilation: &Compilation) -> Done {
 
 /// Hands out ids of texts, in the order the texts first come up.
 #[derive(Default)]
-struct Strings<'a>(HashMap<&'a str, i64>);
+struct StringTableWriter<'a>(HashMap<&'a str, i64>);
 
-impl<'a> Strings<'a> {
-    fn id(&mut self, rows: &Rows, text: &'a str) -> Result<i64, ReportError> {
+impl<'a> StringTableWriter<'a> {
+    fn id(&mut self, rows: &RowWriter, text: &'a str) -> Result<i64, ReportError> {
         if let Some(&id) = self.0.get(text) {
             return Ok(id);
         }
@@ -262,12 +262,12 @@ impl<'a> Strings<'a> {
     }
 }
 
-fn variables(rows: &Rows, compilation: &Compilation) -> Done {
-    for category in Category::ALL {
+fn variables(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
+    for category in MemoryCategory::ALL {
         rows.insert("var_categories", params![category as i64, category.name()])?;
     }
     let tile_count = compilation.target.tiles_per_replica();
-    let mut strings = Strings::default();
+    let mut strings = StringTableWriter::default();
     let mut var_tiles = rows.table("var_tiles")?;
     for (id, variable) in compilation.variables.iter().enumerate() {
         let of = |part: &str| format!("{part} of variable {}", variable.name);
@@ -291,25 +291,25 @@ fn variables(rows: &Rows, compilation: &Compilation) -> Done {
                 live.map(|steps| steps.end),
             ],
         )?;
-        for (comb, bytes) in combs(&variable.tiles.map(|part| part.bytes)) {
-            on_replica(&comb, tile_count, || of("part"))?;
-            let bytes = fit(bytes, MAX_TILE_BYTES, || of("size"))?;
-            let Comb { first, every, times, .. } = comb;
-            var_tiles.insert(params![id as i64, first, comb.end(), every, times, bytes])?;
+        for (comb, bytes) in strided_runs_of(&variable.tiles.map(|part| part.bytes)) {
+            check_tiles_exist(&comb, tile_count, || of("part"))?;
+            let bytes = checked_i64(bytes, MAX_TILE_BYTES, || of("size"))?;
+            let StridedTileRuns { first, stride: every, repeats: times, .. } = comb;
+            var_tiles.insert(params![id as i64, first, comb.first_run_end(), every, times, bytes])?;
         }
         let addresses = variable.tiles.map(|part| part.offset);
-        fit(addresses.max(), MAX_TILE_BYTES, || of("address"))?;
+        checked_i64(addresses.max(), MAX_TILE_BYTES, || of("address"))?;
         rows.insert("var_addresses", params![id as i64, addresses::encode(&addresses)])?;
     }
     Ok(())
 }
 
-fn memory(rows: &Rows, compilation: &Compilation) -> Done {
+fn memory(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     let tile_count = compilation.target.tiles_per_replica();
     for (tiles, memory) in compilation.tile_memory.iter() {
-        on_replica(&Comb::one(tiles), tile_count, || "memory".to_owned())?;
+        check_tiles_exist(&StridedTileRuns::single_run(tiles), tile_count, || "memory".to_owned())?;
         let bytes =
-            |value| fit(value, MAX_TILE_BYTES, || format!("memory of tile {}", tiles.first));
+            |value| checked_i64(value, MAX_TILE_BYTES, || format!("memory of tile {}", tiles.first));
         let including_gaps = bytes(memory.including_gaps)?;
         let non_interleaved = bytes(memory.non_interleaved)?;
         let interleaved = bytes(memory.interleaved)?;
@@ -333,9 +333,9 @@ fn memory(rows: &Rows, compilation: &Compilation) -> Done {
         }
     }
     for ((category, region, overlapped), bytes) in owners(&compilation.tile_categories)? {
-        for (comb, bytes) in combs(&bytes) {
+        for (comb, bytes) in strided_runs_of(&bytes) {
             let what = || format!("memory by category of tile {}", comb.first);
-            on_replica(&comb, tile_count, what)?;
+            check_tiles_exist(&comb, tile_count, what)?;
             rows.insert(
                 "category_bytes",
                 params![
@@ -343,10 +343,10 @@ fn memory(rows: &Rows, compilation: &Compilation) -> Done {
                     region as i64,
                     overlapped,
                     comb.first,
-                    comb.end(),
-                    comb.every,
-                    comb.times,
-                    fit(bytes, MAX_TILE_BYTES, what)?,
+                    comb.first_run_end(),
+                    comb.stride,
+                    comb.repeats,
+                    checked_i64(bytes, MAX_TILE_BYTES, what)?,
                 ],
             )?;
         }
@@ -355,12 +355,12 @@ fn memory(rows: &Rows, compilation: &Compilation) -> Done {
 }
 
 /// What bytes belong to: their category, region, and whether they share their address.
-type Owner = (Category, Region, bool);
+type MemoryOwner = (MemoryCategory, MemoryRegion, bool);
 
 /// Bytes per tile of each owner, from the owners of each tile.
 fn owners(
     tiles: &TileRuns<Vec<CategoryBytes>>,
-) -> Result<BTreeMap<Owner, TileRuns<u64>>, ReportError> {
+) -> Result<BTreeMap<MemoryOwner, TileRuns<u64>>, ReportError> {
     let mut owners: BTreeMap<_, TileRuns<u64>> = BTreeMap::new();
     for (range, list) in tiles.iter() {
         for share in list {
@@ -369,7 +369,7 @@ fn owners(
             if bytes.get(range.first).is_some() {
                 let problem =
                     format!("memory by category of tile {} names an owner twice", range.first);
-                return Err(ReportError::refused(problem));
+                return Err(ReportError::invalid_input(problem));
             }
             bytes.push(range, share.bytes);
         }

@@ -2,43 +2,43 @@
 //!
 //! Nothing here touches the file, so that steps can be taken in while others write to it.
 
-use super::piece::{MarkRow, Piece};
+use super::piece::{MarkTableRow, ExecutionRow};
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_CYCLES, MAX_STEP_BYTES, MAX_STEPS, MAX_SUB_LANES};
-use crate::model::{Compilation, Mark, MarkKind, Step, StepOnIpu};
-use crate::rows::{Rows, fit};
-use crate::trace::{Balance, Class, Details, IndexWriter, Record};
+use crate::model::{CompilationReport, TraceMark, MarkKind, ExecutionStep, StepOnIpu};
+use crate::rows::{RowWriter, checked_i64};
+use crate::trace::{FixedPointBalance, StepClass, StepRecordDetails, TraceIndexWriter, StepRecord};
 use crate::units::StepId;
 use crate::writer::StepLayout;
 use rusqlite::params;
 use std::collections::BTreeMap;
 
 /// What a step takes over from its program.
-struct Leaf {
-    class: Class,
+struct LeafProgramInfo {
+    class: StepClass,
     kind: &'static str,
     compute_set: Option<u32>,
 }
 
 /// State of the execution part of a report.
-pub(super) struct Execution {
-    leaves: Vec<Leaf>,
+pub(super) struct ExecutionWriter {
+    leaves: Vec<LeafProgramInfo>,
     ipus: u32,
     tiles_per_ipu: u32,
     layout: StepLayout,
     steps: u64,
     end_cycle: u64,
-    lanes: IndexWriter,
+    lanes: TraceIndexWriter,
     marks: i64,
     mark_kinds: BTreeMap<MarkKind, (u64, u64)>,
     /// What is to be written next.
-    pieces: Vec<Piece>,
+    pieces: Vec<ExecutionRow>,
 }
 
-impl Execution {
-    pub(super) fn new(compilation: &Compilation) -> Self {
-        let leaf = |program: &crate::model::Program| Leaf {
-            class: Class::new(program.kind, program.stream),
+impl ExecutionWriter {
+    pub(super) fn new(compilation: &CompilationReport) -> Self {
+        let leaf = |program: &crate::model::ProgramNode| LeafProgramInfo {
+            class: StepClass::new(program.kind, program.stream),
             kind: program.kind.name(),
             compute_set: program.compute_set.map(|id| id.0),
         };
@@ -49,7 +49,7 @@ impl Execution {
             layout: StepLayout::Rows,
             steps: 0,
             end_cycle: 0,
-            lanes: IndexWriter::default(),
+            lanes: TraceIndexWriter::default(),
             marks: 0,
             mark_kinds: BTreeMap::new(),
             pieces: Vec::new(),
@@ -57,7 +57,7 @@ impl Execution {
     }
 
     /// Takes what is to be written next, in this order.
-    pub(super) fn pieces(&mut self) -> std::vec::Drain<'_, Piece> {
+    pub(super) fn pieces(&mut self) -> std::vec::Drain<'_, ExecutionRow> {
         self.pieces.drain(..)
     }
 
@@ -69,7 +69,7 @@ impl Execution {
     /// Chooses how steps are kept, before the first one.
     pub(super) fn set_layout(&mut self, layout: StepLayout) -> Result<(), ReportError> {
         if self.steps > 0 {
-            return Err(ReportError::refused("the layout is chosen before the first step"));
+            return Err(ReportError::invalid_input("the layout is chosen before the first step"));
         }
         self.layout = layout;
         Ok(())
@@ -80,22 +80,22 @@ impl Execution {
         self.layout
     }
 
-    pub(super) fn step(&mut self, step: &Step) -> Result<(), ReportError> {
+    pub(super) fn step(&mut self, step: &ExecutionStep) -> Result<(), ReportError> {
         let id = self.steps;
         let of = |part: &str| format!("{part} of step {id}");
         let Some(leaf) = self.leaves.get(step.program.index()) else {
             let (program, count) = (step.program.0, self.leaves.len());
             let problem = format!("{} is {program}, but there are {count}", of("program"));
-            return Err(ReportError::refused(problem));
+            return Err(ReportError::invalid_input(problem));
         };
-        fit(id, MAX_STEPS, || of("number"))?;
+        checked_i64(id, MAX_STEPS, || of("number"))?;
         match self.layout {
             StepLayout::Rows => {
                 let (kind, program, compute_set) = (leaf.kind, step.program.0, leaf.compute_set);
-                self.pieces.push(Piece::Step { id, kind, program, compute_set });
+                self.pieces.push(ExecutionRow::Step { id, kind, program, compute_set });
             }
             StepLayout::Columns if step.ipus.is_empty() => {
-                return Err(ReportError::refused(format!("{} are none", of("IPUs"))));
+                return Err(ReportError::invalid_input(format!("{} are none", of("IPUs"))));
             }
             StepLayout::Columns => {}
         }
@@ -103,7 +103,7 @@ impl Execution {
         for on_ipu in &step.ipus {
             let lane = (on_ipu.ipu, on_ipu.sub_lane);
             if before >= Some(lane) {
-                return Err(ReportError::refused(format!("{} are not in order", of("IPUs"))));
+                return Err(ReportError::invalid_input(format!("{} are not in order", of("IPUs"))));
             }
             before = Some(lane);
             self.check(on_ipu, id)?;
@@ -114,15 +114,15 @@ impl Execution {
                 let start = on_ipu.from_max;
                 let problem =
                     format!("{} is {start}, before the last step's end {end}", of("start"));
-                return Err(ReportError::refused(problem));
+                return Err(ReportError::invalid_input(problem));
             }
             let record = record(step, id, leaf.class, on_ipu, balance);
-            let details = (self.layout == StepLayout::Columns).then(|| Details::of(on_ipu));
+            let details = (self.layout == StepLayout::Columns).then(|| StepRecordDetails::from_step(on_ipu));
             self.lanes.push(lane, record, details);
-            self.pieces.extend(self.lanes.complete().map(Piece::Blob));
+            self.pieces.extend(self.lanes.complete().map(ExecutionRow::Blob));
             self.end_cycle = self.end_cycle.max(on_ipu.to_max);
             if self.layout == StepLayout::Rows {
-                self.pieces.push(Piece::OnIpu { id, on_ipu: *on_ipu, balance });
+                self.pieces.push(ExecutionRow::OnIpu { id, on_ipu: *on_ipu, balance });
             }
         }
         self.steps += 1;
@@ -132,52 +132,52 @@ impl Execution {
     fn check(&self, on_ipu: &StepOnIpu, id: u64) -> Result<(), ReportError> {
         let of = |part: &str| format!("{part} of step {id} on IPU {}", on_ipu.ipu);
         let StepOnIpu { from_min, from_max, to_min, to_max, .. } = *on_ipu;
-        fit(to_max, MAX_CYCLES, || of("last cycle"))?;
-        fit(on_ipu.ipu.into(), u64::from(self.ipus.max(1)) - 1, || of("IPU"))?;
-        fit(on_ipu.sub_lane.into(), u64::from(MAX_SUB_LANES) - 1, || of("sub-lane"))?;
-        fit(on_ipu.active_tiles.into(), self.tiles_per_ipu.into(), || of("number of tiles"))?;
-        fit(on_ipu.bytes_in, MAX_STEP_BYTES, || of("received bytes"))?;
-        fit(on_ipu.bytes_out, MAX_STEP_BYTES, || of("sent bytes"))?;
+        checked_i64(to_max, MAX_CYCLES, || of("last cycle"))?;
+        checked_i64(on_ipu.ipu.into(), u64::from(self.ipus.max(1)) - 1, || of("IPU"))?;
+        checked_i64(on_ipu.sub_lane.into(), u64::from(MAX_SUB_LANES) - 1, || of("sub-lane"))?;
+        checked_i64(on_ipu.active_tiles.into(), self.tiles_per_ipu.into(), || of("number of tiles"))?;
+        checked_i64(on_ipu.bytes_in, MAX_STEP_BYTES, || of("received bytes"))?;
+        checked_i64(on_ipu.bytes_out, MAX_STEP_BYTES, || of("sent bytes"))?;
         let in_order = from_min <= from_max && from_max <= to_max;
         if !(in_order && from_min <= to_min && to_min <= to_max) {
             let from_to = format!("from {from_min} .. {from_max}, to {to_min} .. {to_max}");
-            return Err(ReportError::refused(format!("{} run {from_to}", of("cycles"))));
+            return Err(ReportError::invalid_input(format!("{} run {from_to}", of("cycles"))));
         }
         if !on_ipu.active_tile_balance.is_finite() || on_ipu.active_tile_balance < 0.0 {
-            return Err(ReportError::refused(format!("{} is no share", of("tile balance"))));
+            return Err(ReportError::invalid_input(format!("{} is no share", of("tile balance"))));
         }
         Ok(())
     }
 
-    pub(super) fn mark(&mut self, mark: &Mark) -> Result<(), ReportError> {
+    pub(super) fn mark(&mut self, mark: &TraceMark) -> Result<(), ReportError> {
         let of = |part: &str| format!("{part} of mark {}", mark.label);
         if mark.cycles.end < mark.cycles.start || mark.steps.end < mark.steps.start {
-            return Err(ReportError::refused(format!("{} comes before its start", of("end"))));
+            return Err(ReportError::invalid_input(format!("{} comes before its start", of("end"))));
         }
         let (count, longest) = self.mark_kinds.entry(mark.kind).or_default();
         *count += 1;
         *longest = mark.cycles.length().max(*longest);
-        let row = MarkRow {
+        let row = MarkTableRow {
             id: self.marks,
             kind: mark.kind.name(),
             label: mark.label.clone(),
             ipu: mark.ipu,
             pass: mark.pass.map(|pass| pass.name()),
             numbers: [
-                fit(mark.index, MAX_COUNT, || of("index"))?,
-                fit(mark.steps.start.0, MAX_STEPS, || of("first step"))?,
-                fit(mark.steps.end.0, MAX_STEPS, || of("last step"))?,
-                fit(mark.cycles.start, MAX_CYCLES, || of("start"))?,
-                fit(mark.cycles.end, MAX_CYCLES, || of("end"))?,
+                checked_i64(mark.index, MAX_COUNT, || of("index"))?,
+                checked_i64(mark.steps.start.0, MAX_STEPS, || of("first step"))?,
+                checked_i64(mark.steps.end.0, MAX_STEPS, || of("last step"))?,
+                checked_i64(mark.cycles.start, MAX_CYCLES, || of("start"))?,
+                checked_i64(mark.cycles.end, MAX_CYCLES, || of("end"))?,
             ],
         };
-        self.pieces.push(Piece::Mark(Box::new(row)));
+        self.pieces.push(ExecutionRow::Mark(Box::new(row)));
         self.marks += 1;
         Ok(())
     }
 
     /// Writes what is known only at the end.
-    pub(super) fn finish(mut self, rows: &Rows) -> Result<(), ReportError> {
+    pub(super) fn finish(mut self, rows: &RowWriter) -> Result<(), ReportError> {
         self.pieces().try_for_each(|piece| piece.insert(rows))?;
         if self.steps > 0 {
             rows.insert("execution_cycle_totals", params![self.end_cycle as i64])?;
@@ -190,13 +190,13 @@ impl Execution {
     }
 }
 
-fn record(step: &Step, id: u64, class: Class, on_ipu: &StepOnIpu, balance: f64) -> Record {
-    Record {
+fn record(step: &ExecutionStep, id: u64, class: StepClass, on_ipu: &StepOnIpu, balance: f64) -> StepRecord {
+    StepRecord {
         step: StepId(id),
         range: on_ipu.range(),
         program: Some(step.program),
         class,
-        balance: Balance::from_share(balance),
+        balance: FixedPointBalance::from_share(balance),
         bytes_in: on_ipu.bytes_in,
         bytes_out: on_ipu.bytes_out,
     }

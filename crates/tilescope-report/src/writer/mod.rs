@@ -12,11 +12,11 @@ mod recorder;
 pub use recorder::Recorder;
 
 use super::error::ReportError;
-use super::model::{Compilation, Mark, Step};
-use super::rows::Rows;
+use super::model::{CompilationReport, TraceMark, ExecutionStep};
+use super::rows::RowWriter;
 use super::schema;
-use execution::Execution;
-use part::PartFile;
+use execution::ExecutionWriter;
+use part::AtomicReportFile;
 use rusqlite::{Connection, OpenFlags, params};
 use std::path::{Path, PathBuf};
 
@@ -67,15 +67,15 @@ impl StepLayout {
 pub struct ReportWriter {
     // Closed before the file is removed or put in place: fields drop in this order.
     connection: Connection,
-    part: PartFile,
-    execution: Option<Execution>,
+    part: AtomicReportFile,
+    execution: Option<ExecutionWriter>,
     failed: bool,
 }
 
 impl ReportWriter {
     /// Starts a report in `directory`, which is made if it does not exist.
     pub fn create(directory: &Path, meta: &ReportMeta) -> Result<Self, ReportError> {
-        let part = PartFile::create(directory)?;
+        let part = AtomicReportFile::create(directory)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(part.path(), flags)
             .map_err(|e| ReportError::sqlite_writing(&e, part.path()))?;
@@ -108,12 +108,12 @@ impl ReportWriter {
     }
 
     /// Writes the compiled program. To be called once, before any step.
-    pub fn compilation(&mut self, compilation: &Compilation) -> Result<(), ReportError> {
+    pub fn compilation(&mut self, compilation: &CompilationReport) -> Result<(), ReportError> {
         if self.execution.is_some() {
-            return self.guarded(|_| Err(ReportError::refused("a report has one compilation")));
+            return self.refuse_after_failure(|_| Err(ReportError::invalid_input("a report has one compilation")));
         }
-        let execution = Execution::new(compilation);
-        self.guarded(|writer| compilation::write(&writer.rows(), compilation))?;
+        let execution = ExecutionWriter::new(compilation);
+        self.refuse_after_failure(|writer| compilation::write(&writer.rows(), compilation))?;
         self.execution = Some(execution);
         Ok(())
     }
@@ -125,12 +125,12 @@ impl ReportWriter {
 
     /// Writes the next executed step; its id is the number of steps before it. Steps of one lane
     /// (IPU and sub-lane) must not overlap. A report without steps has no execution.
-    pub fn step(&mut self, step: &Step) -> Result<(), ReportError> {
+    pub fn step(&mut self, step: &ExecutionStep) -> Result<(), ReportError> {
         self.executing(|execution| execution.step(step))
     }
 
     /// Writes a mark; order does not matter.
-    pub(crate) fn mark(&mut self, mark: &Mark) -> Result<(), ReportError> {
+    pub(crate) fn mark(&mut self, mark: &TraceMark) -> Result<(), ReportError> {
         self.executing(|execution| execution.mark(mark))
     }
 
@@ -141,7 +141,7 @@ impl ReportWriter {
     /// Those of writing, or else that of `run`.
     pub fn record<R>(
         &mut self,
-        compilation: &Compilation,
+        compilation: &CompilationReport,
         layout: StepLayout,
         run: R,
     ) -> Result<(), ReportError>
@@ -165,10 +165,10 @@ impl ReportWriter {
     /// Completes the report and puts it in its place. Gives its path.
     pub fn finish(mut self) -> Result<PathBuf, ReportError> {
         if self.failed {
-            return Err(ReportError::refused("an earlier part could not be written"));
+            return Err(ReportError::invalid_input("an earlier part could not be written"));
         }
         let Some(execution) = self.execution.take() else {
-            return Err(ReportError::refused("a report has a compilation"));
+            return Err(ReportError::invalid_input("a report has a compilation"));
         };
         let layout = execution.layout().name();
         self.rows().execute(&format!("UPDATE meta SET value = '{layout}' WHERE key = 'layout'"))?;
@@ -180,19 +180,19 @@ impl ReportWriter {
         part.complete()
     }
 
-    fn rows(&self) -> Rows<'_> {
-        Rows { connection: &self.connection, path: self.part.path() }
+    fn rows(&self) -> RowWriter<'_> {
+        RowWriter { connection: &self.connection, path: self.part.path() }
     }
 
     /// Lets the execution take something in, and writes what comes of it.
     fn executing(
         &mut self,
-        take: impl FnOnce(&mut Execution) -> Result<(), ReportError>,
+        take: impl FnOnce(&mut ExecutionWriter) -> Result<(), ReportError>,
     ) -> Result<(), ReportError> {
-        self.guarded(|writer| {
-            let rows = Rows { connection: &writer.connection, path: writer.part.path() };
+        self.refuse_after_failure(|writer| {
+            let rows = RowWriter { connection: &writer.connection, path: writer.part.path() };
             let Some(execution) = &mut writer.execution else {
-                return Err(ReportError::refused("the compilation comes before its execution"));
+                return Err(ReportError::invalid_input("the compilation comes before its execution"));
             };
             take(execution)?;
             execution.pieces().try_for_each(|piece| piece.insert(&rows))
@@ -200,12 +200,12 @@ impl ReportWriter {
     }
 
     /// After one failure, nothing more is written: rows would be missing.
-    fn guarded(
+    fn refuse_after_failure(
         &mut self,
         write: impl FnOnce(&mut Self) -> Result<(), ReportError>,
     ) -> Result<(), ReportError> {
         if self.failed {
-            return Err(ReportError::refused("an earlier part could not be written"));
+            return Err(ReportError::invalid_input("an earlier part could not be written"));
         }
         let done = write(self);
         self.failed = done.is_err();

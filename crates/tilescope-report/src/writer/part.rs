@@ -1,19 +1,19 @@
 //! A file that takes its place only when it is complete.
 
 use crate::error::ReportError;
-use crate::open::{REPORT_FILE, beside};
+use crate::open::{REPORT_FILE, with_suffix};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 
 /// An unfinished report: locked while it is written, removed unless [`PartFile::complete`] is called.
-pub(super) struct PartFile {
+pub(super) struct AtomicReportFile {
     file: File,
     part: PathBuf,
     place: PathBuf,
     complete: bool,
 }
 
-impl PartFile {
+impl AtomicReportFile {
     /// Starts `profile.pop.part` in `directory`, over one left behind by a killed process.
     pub(super) fn create(directory: &Path) -> Result<Self, ReportError> {
         let failed = |e, path: &Path| ReportError::writing(&e, path);
@@ -23,7 +23,7 @@ impl PartFile {
         }
         fs::create_dir_all(directory).map_err(|e| failed(e, directory))?;
         let place = directory.join(REPORT_FILE);
-        let part = beside(&place, ".part");
+        let part = with_suffix(&place, ".part");
         let mut options = OpenOptions::new();
         let file = options.write(true).create(true).truncate(false).open(&part);
         let file = file.map_err(|e| failed(e, &part))?;
@@ -54,7 +54,7 @@ impl PartFile {
     }
 }
 
-impl Drop for PartFile {
+impl Drop for AtomicReportFile {
     fn drop(&mut self) {
         if !self.complete {
             // The error that brought us here matters more than this one.

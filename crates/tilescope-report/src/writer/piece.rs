@@ -2,24 +2,24 @@
 
 use crate::error::ReportError;
 use crate::model::StepOnIpu;
-use crate::rows::Rows;
-use crate::trace::Blob;
+use crate::rows::RowWriter;
+use crate::trace::TraceIndexBlob;
 use rusqlite::params;
 
 /// One row of an execution, checked and on its way to the file.
-pub(super) enum Piece {
+pub(super) enum ExecutionRow {
     /// A row of `steps`.
     Step { id: u64, kind: &'static str, program: u32, compute_set: Option<u32> },
     /// A row of `steps_by_ipu`.
     OnIpu { id: u64, on_ipu: StepOnIpu, balance: f64 },
     /// A piece of the trace index.
-    Blob(Blob),
+    Blob(TraceIndexBlob),
     /// A row of `marks`.
-    Mark(Box<MarkRow>),
+    Mark(Box<MarkTableRow>),
 }
 
 /// A row of `marks`.
-pub(super) struct MarkRow {
+pub(super) struct MarkTableRow {
     pub(super) id: i64,
     pub(super) kind: &'static str,
     pub(super) label: String,
@@ -29,8 +29,8 @@ pub(super) struct MarkRow {
     pub(super) numbers: [i64; 5],
 }
 
-impl Piece {
-    pub(super) fn insert(self, rows: &Rows) -> Result<(), ReportError> {
+impl ExecutionRow {
+    pub(super) fn insert(self, rows: &RowWriter) -> Result<(), ReportError> {
         match self {
             Self::Step { id, kind, program, compute_set } => {
                 rows.insert("steps", params![id as i64, kind, program, compute_set])
@@ -41,7 +41,7 @@ impl Piece {
             Self::Blob(blob) => blob.insert(rows),
             Self::Mark(mark) => {
                 let [index, first_step, end_step, start, end] = mark.numbers;
-                let MarkRow { id, kind, label, ipu, pass, .. } = *mark;
+                let MarkTableRow { id, kind, label, ipu, pass, .. } = *mark;
                 rows.insert(
                     "marks",
                     params![id, kind, label, ipu, pass, index, first_step, end_step, start, end],

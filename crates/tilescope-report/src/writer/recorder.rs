@@ -1,48 +1,48 @@
 //! Taking in steps on one thread while another writes to the file.
 
 use super::StepLayout;
-use super::execution::Execution;
-use super::piece::Piece;
+use super::execution::ExecutionWriter;
+use super::piece::ExecutionRow;
 use crate::error::ReportError;
-use crate::model::{Compilation, Mark, Step};
+use crate::model::{CompilationReport, TraceMark, ExecutionStep};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// Pieces that are handed over together.
 const BATCH: usize = 256;
 /// Batches that may wait while the compiled program is written: some 200 MB of index.
-const WAITING: usize = 256;
+const MAX_QUEUED_BATCHES: usize = 256;
 
 /// Takes the steps of an execution in.
 pub struct Recorder {
-    execution: Execution,
-    pieces: SyncSender<Vec<Piece>>,
+    execution: ExecutionWriter,
+    pieces: SyncSender<Vec<ExecutionRow>>,
 }
 
 impl Recorder {
     pub(super) fn new(
-        compilation: &Compilation,
+        compilation: &CompilationReport,
         layout: StepLayout,
-    ) -> Result<(Self, Receiver<Vec<Piece>>), ReportError> {
-        let mut execution = Execution::new(compilation);
+    ) -> Result<(Self, Receiver<Vec<ExecutionRow>>), ReportError> {
+        let mut execution = ExecutionWriter::new(compilation);
         execution.set_layout(layout)?;
-        let (pieces, receiver) = sync_channel(WAITING);
+        let (pieces, receiver) = sync_channel(MAX_QUEUED_BATCHES);
         Ok((Self { execution, pieces }, receiver))
     }
 
     /// As [`ReportWriter::step`](super::ReportWriter::step).
-    pub fn step(&mut self, step: &Step) -> Result<(), ReportError> {
+    pub fn step(&mut self, step: &ExecutionStep) -> Result<(), ReportError> {
         self.execution.step(step)?;
         self.hand_over(BATCH)
     }
 
     /// As [`ReportWriter::mark`](super::ReportWriter::mark).
-    pub fn mark(&mut self, mark: &Mark) -> Result<(), ReportError> {
+    pub fn mark(&mut self, mark: &TraceMark) -> Result<(), ReportError> {
         self.execution.mark(mark)?;
         self.hand_over(BATCH)
     }
 
     /// Hands over what is left; what is known only at the end is in what it returns.
-    pub(super) fn end(mut self) -> Result<Execution, ReportError> {
+    pub(super) fn end(mut self) -> Result<ExecutionWriter, ReportError> {
         self.hand_over(1)?;
         Ok(self.execution)
     }
@@ -53,7 +53,7 @@ impl Recorder {
             return Ok(());
         }
         let batch = self.execution.pieces().collect();
-        let gone = |_| ReportError::refused("an earlier part could not be written");
+        let gone = |_| ReportError::invalid_input("an earlier part could not be written");
         self.pieces.send(batch).map_err(gone)
     }
 }

@@ -11,7 +11,7 @@ use crate::targets::SystemCosts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use tilescope_report::units::{OperationId, ProgramId, TileRuns};
-use tilescope_report::{Category, Operation, Pass, ProgramKind};
+use tilescope_report::{MemoryCategory, ModelOperation, TrainingPass, ProgramKind};
 
 /// What one stage does in one pass.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct StageFragment {
     /// Stage.
     pub stage: usize,
     /// Forward, backward or update.
-    pub pass: Pass,
+    pub pass: TrainingPass,
     /// IPU of the replica.
     pub ipu: u32,
     /// Its function in the program tree.
@@ -36,7 +36,7 @@ pub(crate) struct UnplacedVariable {
     /// Name.
     pub name: String,
     /// Category.
-    pub category: Category,
+    pub category: MemoryCategory,
     /// Operation it was made for.
     pub operation: Option<OperationId>,
     /// Type and shape in words.
@@ -68,7 +68,7 @@ pub(crate) struct ProgramBuilder<'a> {
     /// Variables beside tensors.
     pub unplaced_variables: Vec<UnplacedVariable>,
     /// Operations of the report.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<ModelOperation>,
     /// The spec.
     pub spec: &'a Spec,
     /// When everything happens.
@@ -138,12 +138,12 @@ impl ProgramBuilder<'_> {
     }
 
     /// Puts together what one stage does in one pass.
-    pub(crate) fn fragment(&mut self, stage: usize, pass: Pass) -> StageFragment {
+    pub(crate) fn fragment(&mut self, stage: usize, pass: TrainingPass) -> StageFragment {
         let graph = self.graph;
         let ipu = self.ipu(stage);
         let mut loads = self.load_weights(stage, pass);
         let mut items = Vec::new();
-        if pass == Pass::Backward {
+        if pass == TrainingPass::Backward {
             items.extend(self.restore(stage));
         }
         if self.schedule.phased {
@@ -151,7 +151,7 @@ impl ProgramBuilder<'_> {
             loads.append(&mut items);
         }
         let mut again = match pass {
-            Pass::Backward => self.tensors.recompute_nodes(stage).clone(),
+            TrainingPass::Backward => self.tensors.recompute_nodes(stage).clone(),
             _ => Default::default(),
         };
         for (index, node) in graph.nodes.iter().enumerate() {
@@ -162,11 +162,11 @@ impl ProgramBuilder<'_> {
                 items.extend(self.node(node.0, &graph.nodes[node.0], stage, ipu, true));
             }
             items.extend(match pass {
-                Pass::Update => self.update_node(index, node, stage, ipu),
+                TrainingPass::Update => self.update_node(index, node, stage, ipu),
                 _ => self.node(index, node, stage, ipu, false),
             });
         }
-        if pass == Pass::Forward {
+        if pass == TrainingPass::Forward {
             items.extend(self.stash(stage));
         }
         self.extend_remote_weight_lifetimes(stage, pass);
@@ -191,7 +191,7 @@ impl ProgramBuilder<'_> {
         again: bool,
     ) -> Vec<FragmentItem> {
         let LoweredOperation { work, plan, liveness: lives } = self.lowered_nodes[index].clone();
-        let pass = if again { Pass::Backward } else { node.pass };
+        let pass = if again { TrainingPass::Backward } else { node.pass };
         let name = if again { format!("{}/recompute", node.name) } else { node.name.clone() };
         let operation = self.operation(node, &name, (stage, pass), ipu, plan);
         if node.inputs.iter().chain(&node.outputs).any(|id| self.is_kept(*id)) {
@@ -235,7 +235,7 @@ impl ProgramBuilder<'_> {
         &mut self,
         node: &GraphNode,
         name: &str,
-        (stage, pass): (usize, Pass),
+        (stage, pass): (usize, TrainingPass),
         ipu: u32,
         plan: Option<String>,
     ) -> OperationId {
@@ -250,7 +250,7 @@ impl ProgramBuilder<'_> {
         let results: Vec<String> =
             self.graph.types(&node.outputs).iter().map(|ty| ShapeDisplay(&ty.shape).to_string()).collect();
         let arrow = if results.is_empty() { "" } else { " -> " };
-        self.operations.push(Operation {
+        self.operations.push(ModelOperation {
             name: name.to_string(),
             kind: node.operator.kind().to_string(),
             pass,
@@ -329,7 +329,7 @@ impl ProgramBuilder<'_> {
                 let bytes = vertex.count.map(|count| count * vertex.constant_bytes);
                 self.unplaced_variables.push(UnplacedVariable {
                     name: format!("{name}/{}/worklists", phase.name),
-                    category: Category::Constant,
+                    category: MemoryCategory::Constant,
                     operation: Some(operation),
                     shape: String::new(),
                     lifetime: None,
@@ -376,10 +376,10 @@ pub(super) fn program_nodes(items: &[FragmentItem], tables: &mut ProgramTables) 
 }
 
 /// Words for a pass.
-pub(crate) fn pass_name(pass: Pass) -> &'static str {
+pub(crate) fn pass_name(pass: TrainingPass) -> &'static str {
     match pass {
-        Pass::Forward => "forward",
-        Pass::Backward => "backward",
-        Pass::Update => "update",
+        TrainingPass::Forward => "forward",
+        TrainingPass::Backward => "backward",
+        TrainingPass::Update => "update",
     }
 }

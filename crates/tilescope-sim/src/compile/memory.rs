@@ -10,7 +10,7 @@ use crate::targets::Chip;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use tilescope_report::units::TileRuns;
-use tilescope_report::{Category, Pass, Variable};
+use tilescope_report::{MemoryCategory, TrainingPass, Variable};
 
 /// The variables of a program and where they lie.
 pub(crate) struct PlacedVariables {
@@ -70,7 +70,7 @@ fn tensor_variables(maker: &mut ProgramBuilder) -> Vec<UnplacedVariable> {
             };
             UnplacedVariable {
                 name: format!("{}{suffix}", tensor.name),
-                category: Category::Variable,
+                category: MemoryCategory::Variable,
                 operation: None,
                 shape: tensor.ty.to_string(),
                 lifetime: (!always).then_some(span),
@@ -97,7 +97,7 @@ struct LinearMapper {
 
 impl LinearMapper {
     fn new(maker: &ProgramBuilder) -> Self {
-        let updates = maker.graph.nodes.iter().filter(|node| node.pass == Pass::Update);
+        let updates = maker.graph.nodes.iter().filter(|node| node.pass == TrainingPass::Update);
         let owned = updates.flat_map(|node| {
             let states = node.inputs.iter().skip(1);
             let states = states.filter(|state| maker.graph.tensor(**state).role == TensorRole::OptimizerState);
@@ -130,7 +130,7 @@ impl LinearMapper {
 
 /// Code, vertex state and the like: one variable per category, named as libpva names them.
 fn code_variables(maker: &ProgramBuilder) -> impl Iterator<Item = UnplacedVariable> {
-    Category::ALL.into_iter().filter_map(|category| {
+    MemoryCategory::ALL.into_iter().filter_map(|category| {
         let bytes = maker.tables.code.category(category);
         let bytes =
             TileRuns::from_tiles(0, bytes.iter().map(|bytes| (*bytes > 0).then_some(*bytes)));

@@ -29,7 +29,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tables::ProgramTables;
 use tensors::{StashPolicy, BufferLifetimes, TensorAnalysis};
 use tilescope_report::units::{Bytes, Hertz, ProgramId};
-use tilescope_report::{Batching, Compilation, GraphCounts, Pass, Target};
+use tilescope_report::{BatchingConfig, CompilationReport, GraphCounts, TrainingPass, Target};
 
 /// Why a spec could not be compiled.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +49,7 @@ pub enum CompileError {
 #[derive(Debug)]
 pub struct CompiledProgram {
     /// The compile-time part of the report.
-    pub compilation: Compilation,
+    pub compilation: CompilationReport,
     /// Costs of leaves that run on one IPU.
     pub leaf_costs: BTreeMap<ProgramId, LeafProgramCost>,
     /// What each stage does in each pass.
@@ -87,7 +87,7 @@ pub struct ProgramPrologue {
 
 impl CompiledProgram {
     /// What a stage does in a pass.
-    pub(crate) fn fragment(&self, stage: usize, pass: Pass) -> Option<&StageFragment> {
+    pub(crate) fn fragment(&self, stage: usize, pass: TrainingPass) -> Option<&StageFragment> {
         self.fragments.iter().find(|fragment| fragment.stage == stage && fragment.pass == pass)
     }
 
@@ -152,7 +152,7 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
         edges: count(&tables, |edges| edges),
         variables: memory.variables.iter().map(|variable| variable.tiles.tile_count()).sum(),
     };
-    let compilation = Compilation {
+    let compilation = CompilationReport {
         target,
         graph: counts,
         options: spec.effective_values.clone(),
@@ -226,7 +226,7 @@ fn block_costs(spec: &Spec, graph: &ModelGraph, plans: &PlanCache) -> Vec<u64> {
     let mut lowering = lowering(spec, graph, plans);
     lowering.plan_ahead();
     let mut costs = vec![0; graph.blocks.len()];
-    for node in graph.nodes.iter().filter(|node| node.pass != Pass::Update) {
+    for node in graph.nodes.iter().filter(|node| node.pass != TrainingPass::Update) {
         if let Ok(lowered) = lowering.lower(node) {
             costs[node.block.0] += alone::cycles(&lowered.work);
         }
@@ -280,8 +280,8 @@ fn target(spec: &Spec) -> Target {
 }
 
 /// Batching of a model that works on batches; a model without inputs has none.
-fn batching(spec: &Spec) -> Option<Batching> {
-    spec.model.definition.batched.then_some(Batching {
+fn batching(spec: &Spec) -> Option<BatchingConfig> {
+    spec.model.definition.batched.then_some(BatchingConfig {
         micro_batch: spec.model.batch_size,
         gradient_accumulation: spec.options.gradient_accumulation,
         replicas: u64::from(spec.options.replication_factor),

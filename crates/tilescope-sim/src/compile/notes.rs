@@ -4,7 +4,7 @@ use super::CompiledProgram;
 use crate::schedule::WeightUpdateTiming;
 use crate::spec::{OverlapIo, Spec};
 use tilescope_report::units::Bytes;
-use tilescope_report::{ProgramKind, Region};
+use tilescope_report::{ProgramKind, MemoryRegion};
 
 /// Memory of an I/O tile that is not for data, as a share of the data: the memory guide's rule of
 /// thumb (section 4.4.2).
@@ -31,7 +31,7 @@ fn out_of_memory(compiled: &CompiledProgram) -> Option<String> {
         let categories = compiled.compilation.tile_categories.iter();
         categories
             .map(|(range, parts)| {
-                let bytes = parts.iter().filter(|part| part.region == Region::Overflowed);
+                let bytes = parts.iter().filter(|part| part.region == MemoryRegion::Overflowed);
                 u64::from(range.count()) * bytes.map(|part| part.bytes).sum::<u64>()
             })
             .sum()

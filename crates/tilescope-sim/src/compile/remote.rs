@@ -8,7 +8,7 @@ use crate::graph::{GraphNode, TensorRole, TensorId};
 use crate::lower::work::{OperationWork, OperationWorkItem};
 use crate::lower::{code, exchange};
 use tilescope_report::units::TileRuns;
-use tilescope_report::{Category, Pass, Program, ProgramKind, StreamEnd, TileTraffic};
+use tilescope_report::{MemoryCategory, TrainingPass, ProgramNode, ProgramKind, StreamEndpoint, TileTraffic};
 
 /// Cycles before and after the transfer of a copy that no callback on the host answers: the
 /// shortest StreamCopyBegin and StreamCopyEnd of Graphcore's lightweight-profiling tutorial.
@@ -85,8 +85,8 @@ impl ProgramBuilder<'_> {
         ];
         let mut items = vec![FragmentItem::HostSync { program: sync, ipu }];
         for (kind, cost) in steps {
-            let stream = StreamEnd::RemoteBuffer;
-            let program = Program { name: name.clone(), ipu: Some(ipu), stream, ..empty_program(kind) };
+            let stream = StreamEndpoint::RemoteBuffer;
+            let program = ProgramNode { name: name.clone(), ipu: Some(ipu), stream, ..empty_program(kind) };
             let id = self.tables.push_leaf_with_cost(program, cost, bytes);
             if kind == ProgramKind::StreamCopyMid {
                 let target = self.tables.kind;
@@ -98,7 +98,7 @@ impl ProgramBuilder<'_> {
                     tile.code_bytes = if known { 0 } else { code::host_code_bytes(&tile, target) };
                     tile
                 });
-                self.tables.traffic(id, ipu, traffic, Category::HostExchangeCode);
+                self.tables.traffic(id, ipu, traffic, MemoryCategory::HostExchangeCode);
             }
             items.push(FragmentItem::Leaf(id));
         }
@@ -143,16 +143,16 @@ impl ProgramBuilder<'_> {
                 let tile = TileTraffic { bytes_in: *bytes, bytes_out, ..TileTraffic::default() };
                 let code_bytes = code::host_code_bytes(&tile, target);
                 for tile in range.first..range.end {
-                    self.tables.code.add(Category::HostExchangeCode, tile, code_bytes);
+                    self.tables.code.add(MemoryCategory::HostExchangeCode, tile, code_bytes);
                 }
             }
         }
     }
 
     /// Off-chip weights that a stage reads in a pass.
-    fn weights(&self, stage: usize, pass: Pass) -> Vec<TensorId> {
+    fn weights(&self, stage: usize, pass: TrainingPass) -> Vec<TensorId> {
         let mine = self.graph.nodes.iter().filter(|node| {
-            let again = pass == Pass::Backward && node.pass == Pass::Forward;
+            let again = pass == TrainingPass::Backward && node.pass == TrainingPass::Forward;
             self.placement.stage(node.block) == stage
                 && (node.pass == pass || again && !self.tensors.recompute_nodes(stage).is_empty())
         });
@@ -167,8 +167,8 @@ impl ProgramBuilder<'_> {
     }
 
     /// Loads the weights that live in streaming memory, before a stage's forward or backward pass.
-    pub(super) fn load_weights(&mut self, stage: usize, pass: Pass) -> Vec<FragmentItem> {
-        if pass == Pass::Update {
+    pub(super) fn load_weights(&mut self, stage: usize, pass: TrainingPass) -> Vec<FragmentItem> {
+        if pass == TrainingPass::Update {
             return Vec::new();
         }
         let ipu = self.ipu(stage);
@@ -177,8 +177,8 @@ impl ProgramBuilder<'_> {
     }
 
     /// Weights from streaming memory stay until the pass is over.
-    pub(super) fn extend_remote_weight_lifetimes(&mut self, stage: usize, pass: Pass) {
-        if pass == Pass::Update {
+    pub(super) fn extend_remote_weight_lifetimes(&mut self, stage: usize, pass: TrainingPass) {
+        if pass == TrainingPass::Update {
             return;
         }
         let ipu = self.ipu(stage);

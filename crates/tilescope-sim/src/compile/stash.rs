@@ -7,7 +7,7 @@ use crate::graph::{DType, ShapeDisplay, TensorId};
 use crate::lower::collective::slice_cycles;
 use crate::lower::work::{WorkPhase, WorkPhaseKind, MemoryConstraint, VertexInstances, OperationWork, OperationWorkItem};
 use tilescope_report::units::{OperationId, TileRuns};
-use tilescope_report::{Category, Operation, Pass};
+use tilescope_report::{MemoryCategory, ModelOperation, TrainingPass};
 
 impl ProgramBuilder<'_> {
     /// Copies what the backward pass needs into the stash.
@@ -40,7 +40,7 @@ impl ProgramBuilder<'_> {
         if restore {
             TensorBuffer { tensor, ipu, part: TensorBufferKind::Restored(stage) }
         } else {
-            self.tensors.buffer(tensor, stage, ipu, Pass::Forward)
+            self.tensors.buffer(tensor, stage, ipu, TrainingPass::Forward)
         }
     }
 
@@ -68,10 +68,10 @@ impl ProgramBuilder<'_> {
         let operation = OperationId(self.operations.len() as u32);
         let made = self.stash_home(tensor, stage, false);
         let inputs = self.inputs(&[made]);
-        self.operations.push(Operation {
+        self.operations.push(ModelOperation {
             name: name.clone(),
             kind: word.to_string(),
-            pass: if restore { Pass::Backward } else { Pass::Forward },
+            pass: if restore { TrainingPass::Backward } else { TrainingPass::Forward },
             block: self.graph.blocks.get(self.graph.tensor(tensor).block.0).cloned(),
             ipu,
             flops: 0,
@@ -92,7 +92,7 @@ impl ProgramBuilder<'_> {
             let bytes = self.bytes(tensor).map(|bytes| bytes * depth).shifted(self.offset(ipu));
             self.unplaced_variables.push(UnplacedVariable {
                 name: format!("{}/stash", self.graph.tensor(tensor).name),
-                category: Category::Variable,
+                category: MemoryCategory::Variable,
                 operation: Some(operation),
                 shape: format!("{depth} x {ty}"),
                 lifetime: None,

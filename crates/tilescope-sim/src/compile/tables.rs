@@ -10,8 +10,8 @@ use tilescope_report::units::{
     ComputeSetId, OperationId, ProgramId, TileRange, TileRuns, VertexTypeId,
 };
 use tilescope_report::{
-    Category, ComputeSet, Exchange, LivenessStep, Program, ProgramKind, Route, StreamEnd,
-    TargetKind, TileTraffic, VertexGroup, VertexType,
+    MemoryCategory, ComputeSet, ExchangeTraffic, LivenessStep, ProgramNode, ProgramKind, ExchangeRoute, StreamEndpoint,
+    TargetKind, TileTraffic, VertexGroup, VertexTypeInfo,
 };
 
 /// What a leaf program costs on its IPU, once.
@@ -73,17 +73,17 @@ pub(crate) struct ProgramTables {
     /// Tiles of one IPU.
     pub tiles_per_ipu: u32,
     /// Program nodes.
-    pub programs: Vec<Program>,
+    pub programs: Vec<ProgramNode>,
     /// Costs of leaves that run on one IPU, by program.
     pub costs: BTreeMap<ProgramId, LeafProgramCost>,
     /// Compute sets.
     pub compute_sets: Vec<ComputeSet>,
     /// Vertex types.
-    pub vertex_types: Vec<VertexType>,
+    pub vertex_types: Vec<VertexTypeInfo>,
     /// Exchanges and copies.
-    pub exchanges: Vec<Exchange>,
+    pub exchanges: Vec<ExchangeTraffic>,
     /// Who sends to whom, where that is known.
-    pub routes: Vec<Route>,
+    pub routes: Vec<ExchangeRoute>,
     /// Liveness steps; bytes are filled in when memory is known.
     pub liveness: Vec<LivenessStep>,
     /// Code and state.
@@ -127,7 +127,7 @@ impl ProgramTables {
     }
 
     /// Adds a program node.
-    pub(crate) fn program(&mut self, program: Program) -> ProgramId {
+    pub(crate) fn program(&mut self, program: ProgramNode) -> ProgramId {
         self.programs.push(program);
         ProgramId(self.programs.len() as u32 - 1)
     }
@@ -139,11 +139,11 @@ impl ProgramTables {
         name: &str,
         children: Vec<ProgramId>,
     ) -> ProgramId {
-        self.program(Program { kind, name: name.to_string(), children, ..empty_program(kind) })
+        self.program(ProgramNode { kind, name: name.to_string(), children, ..empty_program(kind) })
     }
 
     /// Adds a leaf that is one step of the liveness walk.
-    pub(crate) fn push_leaf(&mut self, program: Program) -> ProgramId {
+    pub(crate) fn push_leaf(&mut self, program: ProgramNode) -> ProgramId {
         let id = self.program(program);
         self.liveness.push(LivenessStep { program: id, bytes: 0 });
         id
@@ -191,7 +191,7 @@ impl ProgramTables {
     /// Adds as much code to each tile that `tiles` names on an IPU.
     pub(crate) fn code_on(
         &mut self,
-        category: Category,
+        category: MemoryCategory,
         ipu: u32,
         tiles: &TileRuns<u64>,
         bytes: u64,
@@ -213,7 +213,7 @@ impl ProgramTables {
     }
 
     /// Accounts for code or state of a program on one tile, unless it shares another's.
-    fn add_code_unless_shared(&mut self, category: Category, tile: u32, bytes: u64) {
+    fn add_code_unless_shared(&mut self, category: MemoryCategory, tile: u32, bytes: u64) {
         if !self.shared_code {
             self.code.add(category, tile, bytes);
         }
@@ -252,26 +252,26 @@ impl ProgramTables {
         steps: &mut Vec<u32>,
     ) -> Vec<FragmentItem> {
         let name = format!("{operation_name}/{}", phase.name);
-        let base = Program { ipu: Some(ipu), operation, ..empty_program(ProgramKind::OnTileExecute) };
+        let base = ProgramNode { ipu: Some(ipu), operation, ..empty_program(ProgramKind::OnTileExecute) };
         match &phase.kind {
             WorkPhaseKind::Exchange { traffic, cycles, in_order } => {
                 let sync = self.internal_sync(ipu);
                 steps.push(self.next_step());
                 let kind = ProgramKind::DoExchange;
                 let name = format!("cs{}_{name}", self.compute_sets.len());
-                let exchange = self.push_leaf(Program { kind, name, ..base });
+                let exchange = self.push_leaf(ProgramNode { kind, name, ..base });
                 self.exchange(exchange, ipu, traffic, cycles);
                 if *in_order {
                     let tiles = self.tiles_of(ipu);
                     let bytes = traffic.map(|tile| tile.bytes_in).total();
-                    self.routes.push(Route { program: exchange, from: tiles, to: tiles, bytes });
+                    self.routes.push(ExchangeRoute { program: exchange, from: tiles, to: tiles, bytes });
                 }
                 vec![FragmentItem::Leaf(sync), FragmentItem::Leaf(exchange)]
             }
             WorkPhaseKind::Compute { cycles, vertices } => {
                 steps.push(self.next_step());
                 let set = self.compute_set(&name, ipu, cycles, vertices);
-                let execute = self.push_leaf(Program { name, compute_set: Some(set), ..base });
+                let execute = self.push_leaf(ProgramNode { name, compute_set: Some(set), ..base });
                 self.costs.insert(execute, compute_cost(ipu, cycles));
                 self.step_code(ipu, cycles);
                 vec![FragmentItem::Leaf(execute)]
@@ -282,7 +282,7 @@ impl ProgramTables {
     /// Adds a leaf on one IPU with its cost, and the control code of a step on its tiles.
     pub(crate) fn push_leaf_with_cost(
         &mut self,
-        program: Program,
+        program: ProgramNode,
         cost: LeafProgramCost,
         tiles: &TileRuns<u64>,
     ) -> ProgramId {
@@ -298,7 +298,7 @@ impl ProgramTables {
 
     /// A sync of the tiles of one IPU.
     pub(crate) fn internal_sync(&mut self, ipu: u32) -> ProgramId {
-        let sync = self.program(Program {
+        let sync = self.program(ProgramNode {
             name: "Internal".to_string(),
             ipu: Some(ipu),
             ..empty_program(ProgramKind::Sync)
@@ -329,7 +329,7 @@ impl ProgramTables {
         self.step_code(ipu, cycles);
         let tiles = traffic
             .map(|tile| TileTraffic { code_bytes: code::exchange_code_bytes(tile, kind), ..*tile });
-        self.traffic(program, ipu, tiles, Category::InternalExchangeCode);
+        self.traffic(program, ipu, tiles, MemoryCategory::InternalExchangeCode);
     }
 
     /// Records the traffic of a program and its code on the tiles of one IPU.
@@ -338,7 +338,7 @@ impl ProgramTables {
         program: ProgramId,
         ipu: u32,
         tiles: TileRuns<TileTraffic>,
-        category: Category,
+        category: MemoryCategory,
     ) {
         let tiles = tiles.shifted(ipu * self.tiles_per_ipu);
         for (range, tile) in tiles.iter() {
@@ -346,12 +346,12 @@ impl ProgramTables {
                 self.add_code_unless_shared(category, tile_number, tile.code_bytes);
             }
         }
-        self.exchanges.push(Exchange { program, tiles });
+        self.exchanges.push(ExchangeTraffic { program, tiles });
     }
 
     /// Control code of one step on the tiles that take part.
     fn step_code(&mut self, ipu: u32, cycles: &TileRuns<u64>) {
-        self.code_on(Category::ControlCode, ipu, cycles, code::CONTROL_BYTES_PER_STEP);
+        self.code_on(MemoryCategory::ControlCode, ipu, cycles, code::CONTROL_BYTES_PER_STEP);
     }
 
     fn compute_set(
@@ -384,15 +384,15 @@ impl ProgramTables {
         let state = code::vertex_state_bytes(vertex.edges);
         for (range, instances) in count.iter() {
             for tile in range.first..range.end {
-                self.add_code_unless_shared(Category::VertexInstanceState, tile, instances * state);
-                self.add_code_unless_shared(Category::VertexFieldData, tile, instances * vertex.field_bytes);
+                self.add_code_unless_shared(MemoryCategory::VertexInstanceState, tile, instances * state);
+                self.add_code_unless_shared(MemoryCategory::VertexFieldData, tile, instances * vertex.field_bytes);
                 if copies {
                     self.code.add_copy_code(tile);
                 } else if !std::mem::replace(
                     &mut self.tiles_of_type[id.index()][tile as usize],
                     true,
                 ) {
-                    self.code.add(Category::VertexCode, tile, code_bytes);
+                    self.code.add(MemoryCategory::VertexCode, tile, code_bytes);
                 }
             }
         }
@@ -404,27 +404,27 @@ impl ProgramTables {
             return *id;
         }
         let id = VertexTypeId(self.vertex_types.len() as u32);
-        self.vertex_types.push(VertexType {
+        self.vertex_types.push(VertexTypeInfo {
             name: vertex.vertex_type.clone(),
             code_bytes: code::vertex_code_bytes(&vertex.vertex_type, self.kind),
             state_bytes: code::vertex_state_bytes(vertex.edges),
         });
         self.vertex_type_ids.insert(vertex.vertex_type.clone(), id);
-        self.tiles_of_type.push(vec![false; self.code.category(Category::Stack).len()]);
+        self.tiles_of_type.push(vec![false; self.code.category(MemoryCategory::Stack).len()]);
         id
     }
 }
 
 /// A nameless program of one kind, to fill in.
-pub(crate) fn empty_program(kind: ProgramKind) -> Program {
-    Program {
+pub(crate) fn empty_program(kind: ProgramKind) -> ProgramNode {
+    ProgramNode {
         kind,
         name: String::new(),
         children: Vec::new(),
         ipu: None,
         compute_set: None,
         operation: None,
-        stream: StreamEnd::Host,
+        stream: StreamEndpoint::Host,
         repeats: 1,
     }
 }

@@ -7,7 +7,7 @@ use crate::schedule::{StageCopyTiming, StagePlacement};
 use crate::spec::RecomputationType;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use tilescope_report::Pass;
+use tilescope_report::TrainingPass;
 
 /// Which of a tensor's memories on an IPU is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,7 +41,7 @@ pub(crate) struct StageBoundary {
     /// Stage that receives it.
     pub to_stage: usize,
     /// Pass in which it is made.
-    pub from_pass: Pass,
+    pub from_pass: TrainingPass,
 }
 
 /// Forward nodes that the backward pass runs again, by the block before whose backward nodes they
@@ -127,10 +127,10 @@ impl TensorAnalysis {
     }
 
     /// Where a node of `stage` in `pass` finds a tensor.
-    pub(crate) fn buffer(&self, tensor: TensorId, stage: usize, ipu: u32, pass: Pass) -> TensorBuffer {
+    pub(crate) fn buffer(&self, tensor: TensorId, stage: usize, ipu: u32, pass: TrainingPass) -> TensorBuffer {
         let tensor = self.root(tensor);
         let key = (tensor, stage);
-        let restored = pass == Pass::Backward
+        let restored = pass == TrainingPass::Backward
             && (self.stashed.contains(&key) || self.recomputed.contains(&key));
         let part = if restored {
             TensorBufferKind::Restored(stage)
@@ -165,7 +165,7 @@ impl TensorAnalysis {
         placement: &StagePlacement,
         tensor: TensorId,
         (from, to): (usize, usize),
-        from_pass: Pass,
+        from_pass: TrainingPass,
         copying: StageCopyTiming,
     ) {
         let mut at = from;
@@ -194,7 +194,7 @@ impl TensorAnalysis {
     fn find_stashed(&mut self, graph: &ModelGraph, placement: &StagePlacement, keeping: &StashPolicy, stage: usize) {
         let depth = keeping.stash_depths.get(stage).copied().unwrap_or(1);
         let mine = |node: &&crate::graph::GraphNode| placement.stage(node.block) == stage;
-        let backward = graph.nodes.iter().filter(|node| node.pass == Pass::Backward).filter(mine);
+        let backward = graph.nodes.iter().filter(|node| node.pass == TrainingPass::Backward).filter(mine);
         let mut needed: BTreeMap<TensorId, BTreeSet<BlockId>> = BTreeMap::new();
         for node in backward {
             for input in node.inputs.iter().filter(|input| self.is_forward_activation(graph, **input)) {
@@ -267,7 +267,7 @@ impl TensorAnalysis {
     /// Whether a tensor comes from the forward pass of a micro-batch.
     fn is_forward_activation(&self, graph: &ModelGraph, tensor: TensorId) -> bool {
         match self.producer[tensor.0] {
-            Some(producer) => graph.nodes[producer.0].pass == Pass::Forward,
+            Some(producer) => graph.nodes[producer.0].pass == TrainingPass::Forward,
             None => graph.tensor(self.root(tensor)).role == TensorRole::Input,
         }
     }

@@ -13,7 +13,7 @@ use crate::lower::work::{WorkPhase, MemoryConstraint, OperationWork, OperationWo
 use crate::schedule::StageCopyTiming;
 use crate::spec::{StreamInputType, DataLoaderMode, OutputMode};
 use tilescope_report::units::{ProgramId, TileRuns};
-use tilescope_report::{Category, Pass, Program, ProgramKind, Route, StreamEnd, TileTraffic};
+use tilescope_report::{MemoryCategory, TrainingPass, ProgramNode, ProgramKind, ExchangeRoute, StreamEndpoint, TileTraffic};
 
 /// A copy between the host and one IPU.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ pub struct HostStreamCopy {
 #[derive(Clone, Debug)]
 pub struct StageCopyGroup {
     /// The stages and passes after which it happens; empty where it happens after every slot.
-    pub after: Vec<(usize, Pass)>,
+    pub after: Vec<(usize, TrainingPass)>,
     /// The sync before the exchange between IPUs, and the exchange; none where all stays on an IPU.
     pub exchange: Option<[ProgramId; 2]>,
     /// Source IPU, destination IPU, bytes.
@@ -127,7 +127,7 @@ impl ProgramBuilder<'_> {
         if wire != own {
             self.keep_buffer(&name, ipu, &landed, Some(first..end));
         }
-        let home = self.tensors.buffer(tensor, stage, ipu, Pass::Forward);
+        let home = self.tensors.buffer(tensor, stage, ipu, TrainingPass::Forward);
         self.lifetimes.extend_to(home, first..end);
         copy
     }
@@ -149,7 +149,7 @@ impl ProgramBuilder<'_> {
         let name = format!("{name}/copyToHost");
         let mut copy = stream_copy(&mut self.tables, &name, stage, ipu, &leaving, false);
         (copy.tile_items, copy.sum_items) = (on_tiles, sum);
-        let home = self.tensors.buffer(tensor, stage, ipu, Pass::Forward);
+        let home = self.tensors.buffer(tensor, stage, ipu, TrainingPass::Forward);
         self.lifetimes.extend_to(home, first..self.tables.next_step());
         copy
     }
@@ -179,7 +179,7 @@ impl ProgramBuilder<'_> {
     ) {
         self.unplaced_variables.push(UnplacedVariable {
             name: format!("{name}/buffer"),
-            category: Category::Variable,
+            category: MemoryCategory::Variable,
             operation: None,
             shape: String::new(),
             lifetime,
@@ -200,24 +200,24 @@ impl ProgramBuilder<'_> {
         }
         let start = |boundary: &StageBoundary| (boundary.from_stage, boundary.from_pass);
         // The last stage goes down in the slot after it went up, so passes alternate over stages.
-        let side = |(stage, pass): (usize, Pass)| (stage + usize::from(pass == Pass::Forward)) % 2;
-        let mut starts: Vec<(usize, Pass)> = boundaries.iter().map(start).collect();
+        let side = |(stage, pass): (usize, TrainingPass)| (stage + usize::from(pass == TrainingPass::Forward)) % 2;
+        let mut starts: Vec<(usize, TrainingPass)> = boundaries.iter().map(start).collect();
         starts.sort();
         starts.dedup();
-        let groups: Vec<Vec<(usize, Pass)>> = match copying {
+        let groups: Vec<Vec<(usize, TrainingPass)>> = match copying {
             StageCopyTiming::EveryOtherSlot => (0..2)
                 .map(|wanted| starts.iter().copied().filter(|at| side(*at) == wanted).collect())
                 .filter(|group: &Vec<_>| !group.is_empty())
                 .collect(),
             _ => starts.into_iter().map(|at| vec![at]).collect(),
         };
-        let from = |group: &[(usize, Pass)]| -> Vec<StageBoundary> {
+        let from = |group: &[(usize, TrainingPass)]| -> Vec<StageBoundary> {
             boundaries.iter().copied().filter(|boundary| group.contains(&start(boundary))).collect()
         };
         groups.into_iter().map(|group| self.link_copy(group.clone(), &from(&group))).collect()
     }
 
-    fn link_copy(&mut self, after: Vec<(usize, Pass)>, boundaries: &[StageBoundary]) -> StageCopyGroup {
+    fn link_copy(&mut self, after: Vec<(usize, TrainingPass)>, boundaries: &[StageBoundary]) -> StageCopyGroup {
         let mut local = Vec::new();
         let mut between = Vec::new();
         for boundary in boundaries {
@@ -246,7 +246,7 @@ impl ProgramBuilder<'_> {
             _ => "inter-ipu-copies/GlobalPre".to_string(),
         };
         let step = self.tables.next_step();
-        let exchange = self.tables.push_leaf(Program { name, ..empty_program(ProgramKind::GlobalExchange) });
+        let exchange = self.tables.push_leaf(ProgramNode { name, ..empty_program(ProgramKind::GlobalExchange) });
         let mut tiles = vec![TileTraffic::default(); self.all_tiles()];
         for boundary in boundaries {
             let (from, to) = (self.ipu(boundary.from_stage), self.ipu(boundary.to_stage));
@@ -254,7 +254,7 @@ impl ProgramBuilder<'_> {
             copy.flows.push((from, to, bytes.total()));
             // Both ends lay the tensor out alike.
             let (first, end) = (self.tables.tiles_of(from), self.tables.tiles_of(to));
-            let route = Route { program: exchange, from: first, to: end, bytes: bytes.total() };
+            let route = ExchangeRoute { program: exchange, from: first, to: end, bytes: bytes.total() };
             self.tables.routes.push(route);
             add_inter_ipu_traffic(&mut tiles, &bytes.shifted(self.offset(from)), true);
             add_inter_ipu_traffic(&mut tiles, &bytes.shifted(self.offset(to)), false);
@@ -272,7 +272,7 @@ impl ProgramBuilder<'_> {
             (tile != TileTraffic::default()).then_some(TileTraffic { code_bytes, ..tile })
         });
         let tiles = TileRuns::from_tiles(0, tiles.collect::<Vec<_>>());
-        self.tables.traffic(exchange, 0, tiles, Category::GlobalExchangeCode);
+        self.tables.traffic(exchange, 0, tiles, MemoryCategory::GlobalExchangeCode);
         copy.exchange = Some([sync, exchange]);
     }
 
@@ -290,7 +290,7 @@ impl ProgramBuilder<'_> {
     }
 
     fn all_tiles(&self) -> usize {
-        self.tables.code.category(Category::Stack).len()
+        self.tables.code.category(MemoryCategory::Stack).len()
     }
 
     /// The sent tensor lives until the copy; the received one, read in the next slot, always.
@@ -329,7 +329,7 @@ pub(crate) fn io_mapping(compute_tiles: u32, io_tiles: u32, total: u64) -> TileR
 
 /// A sync of all IPUs, and with the host where a stream copy follows.
 pub(crate) fn external_sync(tables: &mut ProgramTables) -> ProgramId {
-    tables.program(Program { name: "External".to_string(), ..empty_program(ProgramKind::Sync) })
+    tables.program(ProgramNode { name: "External".to_string(), ..empty_program(ProgramKind::Sync) })
 }
 
 /// Adds the sync and the three steps of a copy between the host and one IPU.
@@ -343,10 +343,10 @@ pub(crate) fn stream_copy(
 ) -> HostStreamCopy {
     let sync = external_sync(tables);
     let mut step = |kind| {
-        tables.push_leaf(Program {
+        tables.push_leaf(ProgramNode {
             name: name.to_string(),
             ipu: Some(ipu),
-            stream: StreamEnd::Host,
+            stream: StreamEndpoint::Host,
             ..empty_program(kind)
         })
     };
@@ -364,7 +364,7 @@ pub(crate) fn stream_copy(
         tile.code_bytes = code::host_code_bytes(&tile, kind);
         tile
     });
-    tables.traffic(programs[2], ipu, tiles, Category::HostExchangeCode);
+    tables.traffic(programs[2], ipu, tiles, MemoryCategory::HostExchangeCode);
     let total = bytes.total();
     HostStreamCopy {
         stage,

@@ -9,7 +9,7 @@ use crate::lower::{LoweringError, elementwise, exchange};
 use crate::schedule::{ExecutionSchedule, ScheduleSlot, WeightUpdateTiming};
 use std::collections::BTreeMap;
 use tilescope_report::units::{ProgramId, TileRange, TileRuns};
-use tilescope_report::{Category, Pass, Program, ProgramKind};
+use tilescope_report::{MemoryCategory, TrainingPass, ProgramNode, ProgramKind};
 
 /// The pieces of a program and its roots.
 pub(crate) struct ProgramParts {
@@ -35,20 +35,20 @@ pub(crate) fn assemble(maker: &mut ProgramBuilder, schedule: &ExecutionSchedule)
     let host_inputs: Vec<HostStreamCopy> =
         (0..stages).flat_map(|stage| maker.host_inputs(stage)).collect();
     let mut fragments: Vec<StageFragment> =
-        (0..stages).map(|stage| maker.fragment(stage, Pass::Forward)).collect();
+        (0..stages).map(|stage| maker.fragment(stage, TrainingPass::Forward)).collect();
     if training {
-        fragments.extend((0..stages).rev().map(|stage| maker.fragment(stage, Pass::Backward)));
+        fragments.extend((0..stages).rev().map(|stage| maker.fragment(stage, TrainingPass::Backward)));
     }
     let host_outputs: Vec<HostStreamCopy> =
         (0..stages).flat_map(|stage| maker.host_outputs(stage)).collect();
     let link_copies = maker.link_copies();
     if schedule.update != WeightUpdateTiming::Never {
-        fragments.extend((0..stages).map(|stage| maker.fragment(stage, Pass::Update)));
+        fragments.extend((0..stages).map(|stage| maker.fragment(stage, TrainingPass::Update)));
     }
     let ipus = maker.spec.target.ipus;
     let io_sync = |ipu| {
         let name = "Internal".to_string();
-        maker.tables.program(Program { name, ipu: Some(ipu), ..empty_program(ProgramKind::Sync) })
+        maker.tables.program(ProgramNode { name, ipu: Some(ipu), ..empty_program(ProgramKind::Sync) })
     };
     let io_syncs = (0..ipus).map(io_sync).collect();
     let iteration_sync = external_sync(&mut maker.tables);
@@ -86,7 +86,7 @@ fn prologue(maker: &mut ProgramBuilder) -> ProgramPrologue {
         }
     }
     for tile in 0..tiles {
-        maker.tables.code.add(Category::ControlId, tile, if tile == 0 { 8 } else { 0 });
+        maker.tables.code.add(MemoryCategory::ControlId, tile, if tile == 0 { 8 } else { 0 });
     }
     ProgramPrologue { copies, broadcast }
 }
@@ -114,7 +114,7 @@ fn set_seed(maker: &mut ProgramBuilder, ipu: u32) -> Vec<FragmentItem> {
     let items = phases.into_iter().map(OperationWorkItem::Phase).collect();
     maker.unplaced_variables.push(UnplacedVariable {
         name: "randomSeed".to_string(),
-        category: Category::Variable,
+        category: MemoryCategory::Variable,
         operation: None,
         shape: "uint32[2]".to_string(),
         lifetime: None,
@@ -134,7 +134,7 @@ fn control_program(maker: &mut ProgramBuilder, schedule: &ExecutionSchedule, par
     }));
     let mut iteration = slots(maker, schedule, parts);
     if schedule.update == WeightUpdateTiming::PerIteration {
-        let updates = parts.fragments.iter().filter(|fragment| fragment.pass == Pass::Update);
+        let updates = parts.fragments.iter().filter(|fragment| fragment.pass == TrainingPass::Update);
         let updates: Vec<ProgramId> = updates.map(|fragment| fragment.function).collect();
         iteration.extend(updates.into_iter().map(|function| call(maker, function)));
     }
@@ -179,11 +179,11 @@ fn slot_signature(slot: &ScheduleSlot) -> String {
 
 /// One slot: copies from the host, turns, copies to the host, copies between IPUs.
 fn slot_program(maker: &mut ProgramBuilder, slot: &ScheduleSlot, schedule: &ExecutionSchedule, parts: &ProgramParts) -> ProgramId {
-    let works = |stage: usize, pass: Pass| {
+    let works = |stage: usize, pass: TrainingPass| {
         slot.turns.iter().any(|turn| turn.stage == stage && turn.pass == pass)
     };
     let working = |copies: &[HostStreamCopy]| -> Vec<HostStreamCopy> {
-        copies.iter().filter(|copy| works(copy.stage, Pass::Forward)).cloned().collect()
+        copies.iter().filter(|copy| works(copy.stage, TrainingPass::Forward)).cloned().collect()
     };
     let mut children = Vec::new();
     for copy in working(&parts.host_inputs) {
@@ -192,8 +192,8 @@ fn slot_program(maker: &mut ProgramBuilder, slot: &ScheduleSlot, schedule: &Exec
     }
     for turn in &slot.turns {
         let mut passes = vec![turn.pass];
-        if turn.pass == Pass::Backward && schedule.update == WeightUpdateTiming::PerMicroBatch {
-            passes.push(Pass::Update);
+        if turn.pass == TrainingPass::Backward && schedule.update == WeightUpdateTiming::PerMicroBatch {
+            passes.push(TrainingPass::Update);
         }
         for pass in passes {
             let fragment =

@@ -12,7 +12,7 @@ use crate::lower::work::{OperationWork, OperationWorkItem};
 use crate::lower::{LoweringContext, code};
 use crate::ops::TensorParallelOp;
 use tilescope_report::units::{OperationId, TileRuns};
-use tilescope_report::{Category, Pass, Program, ProgramKind, TileTraffic};
+use tilescope_report::{MemoryCategory, TrainingPass, ProgramNode, ProgramKind, TileTraffic};
 
 impl ProgramBuilder<'_> {
     /// Puts the update of one parameter down.
@@ -62,7 +62,7 @@ impl ProgramBuilder<'_> {
         }
         let end = self.tables.next_step();
         for tensor in &node.inputs {
-            let home: TensorBuffer = self.tensors.buffer(*tensor, stage, ipu, Pass::Update);
+            let home: TensorBuffer = self.tensors.buffer(*tensor, stage, ipu, TrainingPass::Update);
             let from = match self.graph.tensor(*tensor).role {
                 TensorRole::OptimizerState => state_first,
                 _ => first,
@@ -197,7 +197,7 @@ impl ProgramBuilder<'_> {
             ..super::tables::whole_ipu_cost(ipu, cycles, tiles)
         };
         let name = format!("{name}/crossReplicaCopy");
-        let program = Program { name, ipu: Some(ipu), ..empty_program(ProgramKind::GlobalExchange) };
+        let program = ProgramNode { name, ipu: Some(ipu), ..empty_program(ProgramKind::GlobalExchange) };
         let target = self.tables.kind;
         let copy = self.tables.push_leaf_with_cost(program, cost, bytes);
         // Equal steps of one IPU share their code.
@@ -212,11 +212,11 @@ impl ProgramBuilder<'_> {
             messages_out: send_instructions(*bytes, 1),
             code_bytes,
         });
-        self.tables.traffic(copy, ipu, traffic, Category::GlobalExchangeCode);
+        self.tables.traffic(copy, ipu, traffic, MemoryCategory::GlobalExchangeCode);
         if !known {
             let (control, internal) = code::collective_step_bytes(round.steps, round.ranks);
-            self.tables.code_on(Category::ControlCode, ipu, bytes, control);
-            self.tables.code_on(Category::InternalExchangeCode, ipu, bytes, internal);
+            self.tables.code_on(MemoryCategory::ControlCode, ipu, bytes, control);
+            self.tables.code_on(MemoryCategory::InternalExchangeCode, ipu, bytes, internal);
         }
         vec![FragmentItem::Leaf(sync), FragmentItem::Leaf(copy)]
     }

@@ -3,7 +3,7 @@
 use super::{BlockId, ModelGraph, GraphNode, TensorRole, Tensor, TensorId, TensorInfo};
 use crate::ops::Operator;
 use std::sync::Arc;
-use tilescope_report::Pass;
+use tilescope_report::TrainingPass;
 
 /// An operation whose operands do not fit together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,7 +22,7 @@ const LARGEST_TENSOR_ELEMENTS: u64 = 1 << 40;
 #[derive(Debug)]
 pub struct GraphBuilder {
     graph: ModelGraph,
-    pass: Pass,
+    pass: TrainingPass,
     block: BlockId,
 }
 
@@ -42,12 +42,12 @@ impl GraphBuilder {
             outputs: Vec::new(),
             losses: Vec::new(),
         };
-        Self { graph, pass: Pass::Forward, block: BlockId(0) }
+        Self { graph, pass: TrainingPass::Forward, block: BlockId(0) }
     }
 
     /// Goes on with an existing graph.
     pub(super) fn extend(graph: ModelGraph) -> Self {
-        Self { graph, pass: Pass::Backward, block: BlockId(0) }
+        Self { graph, pass: TrainingPass::Backward, block: BlockId(0) }
     }
 
     /// What follows belongs to the block of this name.
@@ -62,7 +62,7 @@ impl GraphBuilder {
     }
 
     /// What follows belongs to this pass and block.
-    pub(super) fn set_pass_and_block(&mut self, pass: Pass, block: BlockId) {
+    pub(super) fn set_pass_and_block(&mut self, pass: TrainingPass, block: BlockId) {
         (self.pass, self.block) = (pass, block);
     }
 

@@ -12,7 +12,7 @@ pub use train::{GradientBuilder, TrainingConfig};
 use crate::ops::Operator;
 use std::fmt;
 use std::sync::Arc;
-use tilescope_report::Pass;
+use tilescope_report::TrainingPass;
 
 /// Index of a tensor in its graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -113,7 +113,7 @@ pub struct GraphNode {
     /// Tensors it writes.
     pub outputs: Vec<TensorId>,
     /// Forward, backward or update.
-    pub pass: Pass,
+    pub pass: TrainingPass,
     /// Block it belongs to.
     pub block: BlockId,
 }

@@ -3,7 +3,7 @@
 use super::builder::{GraphBuilder, GraphError};
 use super::{ModelGraph, GraphNode, TensorRole, Tensor, TensorId, TensorInfo};
 use crate::ops::{AccumulateOp, BinaryOp, Operator, Optimizer, ScaleOp};
-use tilescope_report::Pass;
+use tilescope_report::TrainingPass;
 
 /// What an operator sees while it is differentiated.
 pub struct GradientBuilder<'a> {
@@ -140,7 +140,7 @@ fn differentiate(
     trained: &[bool],
 ) -> Result<Vec<(TensorId, TensorId)>, GraphError> {
     let output_gradients: Vec<_> = node.outputs.iter().map(|output| gradients[output.0]).collect();
-    builder.set_pass_and_block(Pass::Backward, node.block);
+    builder.set_pass_and_block(TrainingPass::Backward, node.block);
     let mut backward = GradientBuilder { node, output_gradients: &output_gradients, requires_gradient: trained, builder };
     let gradients = node.operator.differentiate(&mut backward)?;
     let of_inputs = node.inputs.iter().zip(gradients);
@@ -175,14 +175,14 @@ fn accumulate(
         let (accumulator, name) = match gradients[input.0] {
             Some(accumulator) => (accumulator, format!("{}/accumulate", node.name)),
             None => {
-                builder.set_pass_and_block(Pass::Backward, tensor.block);
+                builder.set_pass_and_block(TrainingPass::Backward, tensor.block);
                 let name = format!("Accum___{}", tensor.name);
                 let accumulator = builder.tensor(&name, tensor.ty.clone(), TensorRole::Accumulator);
                 first_uses.push((input, accumulator));
                 (accumulator, format!("{}/accumulate", tensor.name))
             }
         };
-        builder.set_pass_and_block(Pass::Backward, node.block);
+        builder.set_pass_and_block(TrainingPass::Backward, node.block);
         builder.apply_all(&name, AccumulateOp::default(), &[accumulator, gradient])?;
         builder.move_last_node_after(gradient);
     }
@@ -218,7 +218,7 @@ fn update(
     for parameter in parameters {
         let Some(source) = gradients[parameter.0] else { continue };
         let tensor = builder.graph().tensor(parameter).clone();
-        builder.set_pass_and_block(Pass::Update, tensor.block);
+        builder.set_pass_and_block(TrainingPass::Update, tensor.block);
         let mut operands = vec![parameter, source];
         for (state, dtype) in optimizer.states(accumulate) {
             let name = format!("{state}___{}", tensor.name);

@@ -18,7 +18,7 @@ use crate::targets::Chip;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use tilescope_report::units::{TileRange, TileRuns};
-use tilescope_report::{Category, TargetKind, TileMemory};
+use tilescope_report::{MemoryCategory, TargetKind, TileMemory};
 
 /// What one operation costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -246,25 +246,25 @@ fn code(program: &OpBenchmarkProgram) -> impl Iterator<Item = AllocationRequest>
             SHARED_COPY_CODELETS => COPY_CODE_BYTES,
             codelet => vertex_code_bytes(codelet, TargetKind::Ipu),
         };
-        AllocationRequest { category: Category::VertexCode, ..always(tiles.map(|_| bytes)) }
+        AllocationRequest { category: MemoryCategory::VertexCode, ..always(tiles.map(|_| bytes)) }
     })
 }
 
 /// Code that brings rearranged operands into place, on the tiles that hold any.
 fn rearranging_code(program: &OpBenchmarkProgram) -> Option<AllocationRequest> {
     let temporaries = program.works.iter().flat_map(|work| &work.temporaries);
-    let rearranged = temporaries.filter(|each| each.category == Category::Rearrangement);
+    let rearranged = temporaries.filter(|each| each.category == MemoryCategory::Rearrangement);
     let holders = rearranged.map(|each| each.bytes.clone());
     let holders = holders.reduce(|all, more| runs::add_per_tile(&all, &more))?;
     let code = holders.map(|bytes| if *bytes > 0 { REARRANGING_CODE_BYTES } else { 0 });
-    Some(AllocationRequest { category: Category::VertexCode, ..always(code) })
+    Some(AllocationRequest { category: MemoryCategory::VertexCode, ..always(code) })
 }
 
 /// Stands for all codelets that copy.
 const SHARED_COPY_CODELETS: &str = "";
 
 fn always(bytes: TileRuns<u64>) -> AllocationRequest {
-    AllocationRequest { category: Category::Variable, lifetime: None, memory_constraint: MemoryConstraint::Any, bytes }
+    AllocationRequest { category: MemoryCategory::Variable, lifetime: None, memory_constraint: MemoryConstraint::Any, bytes }
 }
 
 /// A temporary of a work whose first phase is phase `first` of the program.

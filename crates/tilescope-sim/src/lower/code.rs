@@ -5,18 +5,18 @@
 //! bytes of BERT-Large). On an IPU Model no code is generated: its rows are zero.
 
 use crate::targets::Chip;
-use tilescope_report::{Category, TargetKind, TileTraffic};
+use tilescope_report::{MemoryCategory, TargetKind, TileTraffic};
 
 /// Bytes each tile has before the program does anything, by category: an adder on GC2
 /// (graphcore/tensorflow docs/logging.rst, 1,216 tiles).
-const EMPTY_PROGRAM_BYTES: &[(Category, u64)] = &[
-    (Category::ControlCode, 700),
-    (Category::VertexCode, 140),
-    (Category::HostExchangeCode, 289),
-    (Category::InternalExchangeCode, 48),
-    (Category::Variable, 32),
-    (Category::VertexInstanceState, 12),
-    (Category::HostExchangePacketHeader, 8),
+const EMPTY_PROGRAM_BYTES: &[(MemoryCategory, u64)] = &[
+    (MemoryCategory::ControlCode, 700),
+    (MemoryCategory::VertexCode, 140),
+    (MemoryCategory::HostExchangeCode, 289),
+    (MemoryCategory::InternalExchangeCode, 48),
+    (MemoryCategory::Variable, 32),
+    (MemoryCategory::VertexInstanceState, 12),
+    (MemoryCategory::HostExchangePacketHeader, 8),
 ];
 
 /// Control code of one step on a tile that takes part: the adder's 24 bytes a launch.
@@ -168,18 +168,18 @@ pub(crate) struct TileCodeBytes {
 impl TileCodeBytes {
     /// The floor of an empty program on `tiles` tiles.
     pub(crate) fn new(chip: &Chip, kind: TargetKind, tiles: usize) -> Self {
-        let by_category = vec![vec![0; tiles]; Category::ALL.len()];
+        let by_category = vec![vec![0; tiles]; MemoryCategory::ALL.len()];
         let mut account = Self { kind, tiles, by_category, has_copies: vec![false; tiles] };
         for (category, bytes) in EMPTY_PROGRAM_BYTES {
             account.add_everywhere(*category, *bytes);
         }
-        account.add_everywhere(Category::Stack, chip.stack_bytes);
-        account.add_everywhere(Category::InstrumentationResults, COUNTER_BYTES * EXTRA_COUNTERS);
+        account.add_everywhere(MemoryCategory::Stack, chip.stack_bytes);
+        account.add_everywhere(MemoryCategory::InstrumentationResults, COUNTER_BYTES * EXTRA_COUNTERS);
         account
     }
 
     /// Adds bytes on one tile; code is dropped on an IPU Model.
-    pub(crate) fn add(&mut self, category: Category, tile: u32, bytes: u64) {
+    pub(crate) fn add(&mut self, category: MemoryCategory, tile: u32, bytes: u64) {
         if self.kind == TargetKind::IpuModel && is_code(category) {
             return;
         }
@@ -187,7 +187,7 @@ impl TileCodeBytes {
     }
 
     /// Adds bytes on every tile.
-    pub(crate) fn add_everywhere(&mut self, category: Category, bytes: u64) {
+    pub(crate) fn add_everywhere(&mut self, category: MemoryCategory, bytes: u64) {
         for tile in 0..self.tiles {
             self.add(category, tile as u32, bytes);
         }
@@ -195,36 +195,36 @@ impl TileCodeBytes {
 
     /// Adds the counter of one compute set on every tile.
     pub(crate) fn add_compute_set(&mut self) {
-        self.add_everywhere(Category::InstrumentationResults, COUNTER_BYTES);
+        self.add_everywhere(MemoryCategory::InstrumentationResults, COUNTER_BYTES);
     }
 
     /// Notes that a tile copies data; the shared copy code is added once.
     pub(crate) fn add_copy_code(&mut self, tile: u32) {
         if !std::mem::replace(&mut self.has_copies[tile as usize], true) {
-            self.add(Category::VertexCode, tile, COPY_CODE_BYTES);
+            self.add(MemoryCategory::VertexCode, tile, COPY_CODE_BYTES);
         }
     }
 
     /// Bytes of each tile of one category.
-    pub(crate) fn category(&self, category: Category) -> &[u64] {
+    pub(crate) fn category(&self, category: MemoryCategory) -> &[u64] {
         &self.by_category[category as usize]
     }
 }
 
 /// Whether a category is fetched as instructions.
-pub(crate) fn is_executable(category: Category) -> bool {
+pub(crate) fn is_executable(category: MemoryCategory) -> bool {
     matches!(
         category,
-        Category::ControlCode
-            | Category::VertexCode
-            | Category::InternalExchangeCode
-            | Category::HostExchangeCode
-            | Category::GlobalExchangeCode
-            | Category::SharedCodeStorage
+        MemoryCategory::ControlCode
+            | MemoryCategory::VertexCode
+            | MemoryCategory::InternalExchangeCode
+            | MemoryCategory::HostExchangeCode
+            | MemoryCategory::GlobalExchangeCode
+            | MemoryCategory::SharedCodeStorage
     )
 }
 
 /// Whether a category exists only where code is generated.
-fn is_code(category: Category) -> bool {
-    is_executable(category) || matches!(category, Category::ControlTable | Category::Stack)
+fn is_code(category: MemoryCategory) -> bool {
+    is_executable(category) || matches!(category, MemoryCategory::ControlTable | MemoryCategory::Stack)
 }

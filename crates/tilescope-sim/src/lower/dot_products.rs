@@ -8,7 +8,7 @@ use super::exchange;
 use super::layout::{TensorLayout, ElementOrder};
 use super::runs;
 use super::work::{WorkPhase, WorkPhaseKind, MemoryConstraint, TemporaryVariable, VertexInstances, OperationWork};
-use tilescope_report::Category;
+use tilescope_report::MemoryCategory;
 use tilescope_report::units::TileRuns;
 
 /// Bytes of a value: the codelets know floats only.
@@ -131,10 +131,10 @@ impl MatVecDotProducts {
             live,
         };
         work.temporaries = vec![
-            temporary("matrix/placed", Category::Rearrangement, placed, 0..multiplied),
-            temporary("mulCS/vector", Category::Message, parts, ready..multiplied),
-            temporary("partials", Category::Variable, partials, multiplied - 1..end),
-            temporary("reduceCS/partials", Category::Message, gathered, multiplied..end),
+            temporary("matrix/placed", MemoryCategory::Rearrangement, placed, 0..multiplied),
+            temporary("mulCS/vector", MemoryCategory::Message, parts, ready..multiplied),
+            temporary("partials", MemoryCategory::Variable, partials, multiplied - 1..end),
+            temporary("reduceCS/partials", MemoryCategory::Message, gathered, multiplied..end),
         ];
         work
     }

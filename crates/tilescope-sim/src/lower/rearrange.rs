@@ -9,7 +9,7 @@ use super::layout::{TensorLayout, ElementOrder};
 use super::work::{WorkPhase, MemoryConstraint, TemporaryVariable, OperationWork};
 use crate::graph::{DType, TensorId};
 use crate::planner::ranges::gcd;
-use tilescope_report::Category;
+use tilescope_report::MemoryCategory;
 use tilescope_report::units::TileRuns;
 
 /// The copy vertex for pieces of `contiguous` elements: 8-byte pieces can be copied a double word
@@ -110,7 +110,7 @@ impl LoweringContext<'_> {
         let phases = work.items.len();
         work.temporaries.push(TemporaryVariable {
             name: format!("{name}/rearranged"),
-            category: Category::Rearrangement,
+            category: MemoryCategory::Rearrangement,
             bytes,
             memory_constraint: MemoryConstraint::Any,
             live: 0..phases + 1,

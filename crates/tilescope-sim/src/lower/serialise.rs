@@ -11,7 +11,7 @@ use super::work::{WorkPhase, MemoryConstraint, TemporaryVariable, OperationWork,
 use crate::graph::{GraphNode, TensorId};
 use crate::ops::{MatMulPhase, MatMulSizes};
 use crate::planner::estimate::elementwise::dynamic_slice;
-use tilescope_report::Category;
+use tilescope_report::MemoryCategory;
 use tilescope_report::units::TileRuns;
 
 /// Dimension of a layer `x[m,k] . w[k,n]` that is cut.
@@ -118,7 +118,7 @@ impl LoweringContext<'_> {
         let end = body.phases().len();
         body.temporaries.extend(temporaries.into_iter().map(|(name, bytes, from)| TemporaryVariable {
             name,
-            category: Category::Variable,
+            category: MemoryCategory::Variable,
             bytes,
             memory_constraint: MemoryConstraint::Any,
             live: from..end,

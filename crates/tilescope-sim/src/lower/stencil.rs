@@ -13,7 +13,7 @@ use super::split::{self, SplitBounds};
 use super::work::{WorkPhase, WorkPhaseKind, MemoryConstraint, TemporaryVariable, VertexInstances, OperationWork};
 use super::{exchange, runs};
 use crate::graph::DType;
-use tilescope_report::Category;
+use tilescope_report::MemoryCategory;
 use tilescope_report::units::TileRuns;
 
 /// Streams a loop steps through: the rows above, at and below the result, and the result itself.
@@ -186,9 +186,9 @@ impl StencilField {
             live,
         };
         work.temporaries =
-            vec![temporary("Sweep/in", Category::Rearrangement, stitched, arrived..arrived + 2)];
+            vec![temporary("Sweep/in", MemoryCategory::Rearrangement, stitched, arrived..arrived + 2)];
         if arrived > 0 {
-            let message = temporary("Halo/received", Category::Message, halo, 0..arrived + 1);
+            let message = temporary("Halo/received", MemoryCategory::Message, halo, 0..arrived + 1);
             work.temporaries.push(message);
         }
         work

@@ -10,7 +10,7 @@
 use super::runs;
 use std::ops::Range;
 use tilescope_report::units::TileRuns;
-use tilescope_report::{Category, TileTraffic};
+use tilescope_report::{MemoryCategory, TileTraffic};
 
 /// The lowered form of one operation on one IPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -87,7 +87,7 @@ pub struct TemporaryVariable {
     /// Debug name below the operation: `Conv_1/partials`.
     pub name: String,
     /// What it is for: variable, rearrangement or message.
-    pub category: Category,
+    pub category: MemoryCategory,
     /// Bytes on each tile.
     pub bytes: TileRuns<u64>,
     /// What its vertices need of its place.

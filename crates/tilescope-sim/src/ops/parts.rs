@@ -9,7 +9,7 @@ use crate::lower::layout::{TensorLayout, ElementOrder};
 use crate::lower::reduce::{self, ReduceDim, ReduceOperation, ReductionRequest, ReduceResultUse};
 use crate::lower::work::{WorkPhase, MemoryConstraint, TemporaryVariable, OperationWork};
 use crate::lower::{LoweringError, LoweringContext};
-use tilescope_report::Category;
+use tilescope_report::MemoryCategory;
 use tilescope_report::units::TileRuns;
 
 /// A tensor on the tiles, seen as rows along some axes: one value belongs to each row.
@@ -124,7 +124,7 @@ impl TensorRows {
         work.push_some(exchange::phase(name, &needed, &sent, (2, 2), lowering.tiles, speed));
         work.temporaries.push(TemporaryVariable {
             name: format!("{name}/broadcast"),
-            category: Category::Message,
+            category: MemoryCategory::Message,
             bytes: needed,
             memory_constraint: MemoryConstraint::Any,
             live: start..work.phases().len() + 1,
@@ -162,7 +162,7 @@ pub(crate) fn softmax(
 pub(crate) fn push_temporary(work: &mut OperationWork, name: &str, bytes: TileRuns<u64>, start: usize) {
     work.temporaries.push(TemporaryVariable {
         name: name.to_string(),
-        category: Category::Variable,
+        category: MemoryCategory::Variable,
         bytes,
         memory_constraint: MemoryConstraint::Any,
         live: start..work.phases().len(),

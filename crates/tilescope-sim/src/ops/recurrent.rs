@@ -11,7 +11,7 @@ use crate::lower::recurrent::{RnnCellType, RnnParams, RnnLowering, STATE_GRAIN};
 use crate::lower::work::{MemoryConstraint, TemporaryVariable, OperationWork};
 use crate::lower::{OperandLiveness, LoweringError, LoweringContext};
 use crate::planner::{IpuTarget, ConvPass, ConvOptions};
-use tilescope_report::Category;
+use tilescope_report::MemoryCategory;
 use tilescope_report::units::TileRuns;
 
 /// A layer of some cell.
@@ -192,7 +192,7 @@ impl Operator for RnnGradOp {
         }
         work.temporaries.push(TemporaryVariable {
             name: "bwdIntermediates".to_string(),
-            category: Category::Variable,
+            category: MemoryCategory::Variable,
             bytes: lowered.unit_gradients(),
             memory_constraint: MemoryConstraint::Any,
             live: start..work.phases().len(),

@@ -5,7 +5,7 @@ use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo}
 use crate::lower::reduce::ReduceOperation;
 use crate::lower::work::{MemoryConstraint, TemporaryVariable, OperationWork};
 use crate::lower::{LoweringError, LoweringContext, elementwise, exchange};
-use tilescope_report::Category;
+use tilescope_report::MemoryCategory;
 
 /// Each value of the operand for all elements along the axes it does not have.
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ impl Operator for RepeatOp {
         work.push(elementwise::cast("Repeat/OnTileCopy", dtype, dtype, &layout.elements));
         work.temporaries.push(TemporaryVariable {
             name: "Repeat/values".to_string(),
-            category: Category::Message,
+            category: MemoryCategory::Message,
             bytes: needed,
             memory_constraint: MemoryConstraint::Any,
             live: 0..work.phases().len(),

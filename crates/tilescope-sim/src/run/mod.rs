@@ -18,7 +18,7 @@ use host::HostTimeline;
 use std::collections::BTreeSet;
 use sums::StepSequenceCache;
 use tilescope_report::units::{CycleRange, ProgramId, StepId};
-use tilescope_report::{Mark, MarkKind, Pass, Step, StepOnIpu};
+use tilescope_report::{TraceMark, MarkKind, TrainingPass, ExecutionStep, StepOnIpu};
 
 /// Takes the executed steps in program order, and the marks once their last step is out.
 pub trait StepSink {
@@ -38,13 +38,13 @@ pub trait StepSink {
     ///
     /// # Errors
     /// Whatever the sink reports; the run stops.
-    fn step(&mut self, step: &Step) -> Result<(), Self::Error>;
+    fn step(&mut self, step: &ExecutionStep) -> Result<(), Self::Error>;
 
     /// Takes a mark.
     ///
     /// # Errors
     /// Whatever the sink reports; the run stops.
-    fn mark(&mut self, mark: &Mark) -> Result<(), Self::Error>;
+    fn mark(&mut self, mark: &TraceMark) -> Result<(), Self::Error>;
 
     /// Hears how much of the run is done, 0 to 1.
     fn progress(&mut self, share: f64) {
@@ -87,12 +87,12 @@ pub fn dry_run(compiled: &CompiledProgram, spec: &Spec) -> DryRunSummary {
             self.0 += steps;
         }
 
-        fn step(&mut self, step: &Step) -> Result<(), Self::Error> {
+        fn step(&mut self, step: &ExecutionStep) -> Result<(), Self::Error> {
             self.0 += step.ipus.len() as u64;
             Ok(())
         }
 
-        fn mark(&mut self, _: &Mark) -> Result<(), Self::Error> {
+        fn mark(&mut self, _: &TraceMark) -> Result<(), Self::Error> {
             Ok(())
         }
     }
@@ -133,7 +133,7 @@ fn run_from<S: StepSink>(
         sink,
         costs: LeafCostTable::new(compiled),
         sums: StepSequenceCache::default(),
-        step: Step { program: ProgramId(0), ipus: Vec::new() },
+        step: ExecutionStep { program: ProgramId(0), ipus: Vec::new() },
         clocks: IpuClocks::new(ipus),
         host: HostTimeline::new(spec, input_bytes, samples_ready),
         prefetched: BTreeSet::new(),
@@ -180,7 +180,7 @@ struct ProgramRunner<'a, S> {
     costs: LeafCostTable,
     sums: StepSequenceCache,
     /// The step being handed over; kept, so that steps take no memory from the heap.
-    step: Step,
+    step: ExecutionStep,
     clocks: IpuClocks,
     host: HostTimeline,
     /// Copies from the host whose next micro-batch is on the I/O tiles already.
@@ -199,7 +199,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         &mut self,
         kind: MarkKind,
         label: &str,
-        pass: Option<Pass>,
+        pass: Option<TrainingPass>,
         index: u64,
         start: &RunPosition,
     ) -> Result<(), S::Error> {
@@ -213,7 +213,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         kind: MarkKind,
         label: &str,
         ipu: Option<u32>,
-        pass: Option<Pass>,
+        pass: Option<TrainingPass>,
         index: u64,
         start: &RunPosition,
         end_cycle: u64,
@@ -221,7 +221,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         if self.next_step == start.step {
             return Ok(());
         }
-        self.sink.mark(&Mark {
+        self.sink.mark(&TraceMark {
             kind,
             label: label.to_string(),
             ipu,
@@ -330,7 +330,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
     }
 
     fn update(&mut self, stage: usize, index: u64) -> Result<(), S::Error> {
-        match self.compiled.fragment(stage, Pass::Update) {
+        match self.compiled.fragment(stage, TrainingPass::Update) {
             Some(fragment) => self.fragment(fragment, MarkKind::Update, index),
             None => Ok(()),
         }
@@ -384,7 +384,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
             }
         }
         for copy in compiled.link_copies.iter().filter(|_| slot.stage_copies_follow) {
-            let works = |(stage, pass): &(usize, Pass)| {
+            let works = |(stage, pass): &(usize, TrainingPass)| {
                 slot.turns.iter().any(|turn| (turn.stage, turn.pass) == (*stage, *pass))
             };
             if copy.after.is_empty() || copy.after.iter().any(works) {
@@ -415,7 +415,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         if let Some(fragment) = self.compiled.fragment(turn.stage, turn.pass) {
             self.fragment(fragment, MarkKind::Stage, batch)?;
         }
-        if turn.pass == Pass::Backward && schedule.update == WeightUpdateTiming::PerMicroBatch {
+        if turn.pass == TrainingPass::Backward && schedule.update == WeightUpdateTiming::PerMicroBatch {
             self.update(turn.stage, batch)?;
         }
         Ok(())
@@ -468,7 +468,7 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
 
 /// The turn of a slot that a host copy belongs to.
 fn forward<'a>(slot: &'a ScheduleSlot, copy: &HostStreamCopy) -> Option<&'a StageTurn> {
-    slot.turns.iter().find(|turn| turn.stage == copy.stage && turn.pass == Pass::Forward)
+    slot.turns.iter().find(|turn| turn.stage == copy.stage && turn.pass == TrainingPass::Forward)
 }
 
 #[cfg(test)]

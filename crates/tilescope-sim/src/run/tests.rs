@@ -8,19 +8,19 @@ use tilescope_report::ProgramKind;
 /// Keeps everything.
 #[derive(Default)]
 struct CollectingSink {
-    steps: Vec<Step>,
-    marks: Vec<Mark>,
+    steps: Vec<ExecutionStep>,
+    marks: Vec<TraceMark>,
 }
 
 impl StepSink for CollectingSink {
     type Error = Infallible;
 
-    fn step(&mut self, step: &Step) -> Result<(), Infallible> {
+    fn step(&mut self, step: &ExecutionStep) -> Result<(), Infallible> {
         self.steps.push(step.clone());
         Ok(())
     }
 
-    fn mark(&mut self, mark: &Mark) -> Result<(), Infallible> {
+    fn mark(&mut self, mark: &TraceMark) -> Result<(), Infallible> {
         self.marks.push(mark.clone());
         Ok(())
     }
@@ -71,7 +71,7 @@ fn steps_of_one_ipu_follow_each_other_without_gaps_or_overlap() {
 #[test]
 fn a_sync_releases_all_ipus_at_once() {
     let (compiled, collected) = run_spec("mnist_pipeline", &["options.device_iterations=1"]);
-    let external = |step: &&Step| {
+    let external = |step: &&ExecutionStep| {
         let program = &compiled.compilation.programs[step.program.index()];
         program.kind == ProgramKind::Sync && program.name == "External"
     };
@@ -100,7 +100,7 @@ fn final_output_mode_sends_the_last_results_only() {
             "mnist_pipeline",
             &[&format!("options.output_mode={mode}"), "options.device_iterations=2"],
         );
-        let to_host = |step: &&Step| {
+        let to_host = |step: &&ExecutionStep| {
             compiled.compilation.programs[step.program.index()].name == "loss/copyToHost"
         };
         collected.steps.iter().filter(to_host).count() / 3
@@ -112,7 +112,7 @@ fn final_output_mode_sends_the_last_results_only() {
 fn sharded_execution_keeps_one_ipu_busy_at_a_time() {
     let (_, collected) =
         run_spec("mnist_pipeline", &["options.execution=sharded", "options.device_iterations=1"]);
-    let mut turns: Vec<&Mark> =
+    let mut turns: Vec<&TraceMark> =
         collected.marks.iter().filter(|mark| mark.kind == MarkKind::Stage).collect();
     turns.sort_by_key(|turn| turn.cycles.start);
     assert_eq!(turns.len(), 80);

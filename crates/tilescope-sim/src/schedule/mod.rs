@@ -13,7 +13,7 @@ pub(crate) use sharded::sharded_slots;
 pub(crate) use sync::SyncGroups;
 
 use crate::spec::{self, ExecutionStrategy, SpecOptions};
-use tilescope_report::Pass;
+use tilescope_report::TrainingPass;
 
 /// Part of a pipeline's life a slot belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub struct StageTurn {
     /// The stage.
     pub stage: usize,
     /// Forward or backward.
-    pub pass: Pass,
+    pub pass: TrainingPass,
     /// Micro-batch of the iteration.
     pub micro_batch: u64,
 }

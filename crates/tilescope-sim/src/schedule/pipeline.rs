@@ -20,7 +20,7 @@
 
 use super::{PipelinePhase, ScheduleSlot, StageTurn};
 use crate::spec::{PipelineSchedule, StashConvention};
-use tilescope_report::Pass;
+use tilescope_report::TrainingPass;
 
 /// When a micro-batch is where, in slots behind its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,9 +60,9 @@ impl PipelineTiming {
     }
 
     /// Slot of a stage's pass, counted from the start of its micro-batch.
-    pub(crate) fn slot(&self, stage: usize, pass: Pass) -> u64 {
+    pub(crate) fn slot(&self, stage: usize, pass: TrainingPass) -> u64 {
         match pass {
-            Pass::Forward => stage as u64,
+            TrainingPass::Forward => stage as u64,
             _ => self.length - 1 - stage as u64,
         }
     }
@@ -102,8 +102,8 @@ impl PipelineTiming {
         };
         let mut turns = Vec::new();
         for stage in 0..self.stages as usize {
-            for pass in [Pass::Forward, Pass::Backward] {
-                let wanted = pass == Pass::Forward || self.training;
+            for pass in [TrainingPass::Forward, TrainingPass::Backward] {
+                let wanted = pass == TrainingPass::Forward || self.training;
                 let micro_batch = batch(self.slot(stage, pass)).filter(|_| wanted);
                 turns.extend(micro_batch.map(|micro_batch| StageTurn { stage, pass, micro_batch }));
             }
@@ -125,7 +125,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// Slot in which a stage makes a pass for a micro-batch.
-    fn when(slots: &[ScheduleSlot], stage: usize, pass: Pass, micro_batch: u64) -> usize {
+    fn when(slots: &[ScheduleSlot], stage: usize, pass: TrainingPass, micro_batch: u64) -> usize {
         let wanted = StageTurn { stage, pass, micro_batch };
         slots.iter().position(|slot| slot.turns.contains(&wanted)).expect("every turn is taken")
     }
@@ -153,14 +153,14 @@ mod tests {
             for micro_batch in 0..micro_batches {
                 let at = |stage, pass| when(&slots, stage, pass, micro_batch);
                 for stage in 1..stages {
-                    prop_assert_eq!(at(stage, Pass::Forward), at(stage - 1, Pass::Forward) + 1);
-                    prop_assert_eq!(at(stage - 1, Pass::Backward), at(stage, Pass::Backward) + 1);
+                    prop_assert_eq!(at(stage, TrainingPass::Forward), at(stage - 1, TrainingPass::Forward) + 1);
+                    prop_assert_eq!(at(stage - 1, TrainingPass::Backward), at(stage, TrainingPass::Backward) + 1);
                 }
                 for stage in 0..stages {
                     // Forward passes begun before this backward pass ends fit in the FIFO.
-                    let back = at(stage, Pass::Backward);
+                    let back = at(stage, TrainingPass::Backward);
                     let begun = (micro_batch..micro_batches)
-                        .take_while(|later| when(&slots, stage, Pass::Forward, *later) <= back)
+                        .take_while(|later| when(&slots, stage, TrainingPass::Forward, *later) <= back)
                         .count() as u64;
                     prop_assert!(begun <= form.stash_depth(stage).max(1));
                 }

@@ -1,13 +1,13 @@
 //! Sharded and phased execution: one micro-batch at a time, one stage at a time.
 
 use super::{PipelinePhase, ScheduleSlot, StageTurn};
-use tilescope_report::Pass;
+use tilescope_report::TrainingPass;
 
 /// One slot per turn: up the stages, then down again when training.
 pub(crate) fn sharded_slots(stages: usize, micro_batches: u64, training: bool) -> Vec<ScheduleSlot> {
-    let up = (0..stages).map(|stage| (stage, Pass::Forward));
-    let down = (0..stages).rev().map(|stage| (stage, Pass::Backward)).filter(|_| training);
-    let order: Vec<(usize, Pass)> = up.chain(down).collect();
+    let up = (0..stages).map(|stage| (stage, TrainingPass::Forward));
+    let down = (0..stages).rev().map(|stage| (stage, TrainingPass::Backward)).filter(|_| training);
+    let order: Vec<(usize, TrainingPass)> = up.chain(down).collect();
     let slot = |micro_batch: u64, at: usize| {
         let (stage, pass) = order[at];
         let next = order.get(at + 1);

@@ -1,14 +1,14 @@
 //! The matrix of senders and receivers: rows send, columns receive.
 
-use crate::action::Wish;
-use crate::command::Command;
-use crate::theme::Palette;
+use crate::action::ViewAction;
+use crate::command::AppCommand;
+use crate::theme::ThemePalette;
 use crate::views::ViewContext;
-use crate::widgets::axis::{Axis, Limits, tick_step};
+use crate::widgets::axis::{PanZoomAxis, AxisLimits, tick_step};
 use crate::widgets::heat::{log_share, scale_ui};
-use crate::widgets::tiled::{Pieces, Tiled};
-use crate::widgets::{focus_ui, missing_ui, node_ui, waiting_ui};
-use crate::worker::Slot;
+use crate::widgets::tiled::{SplitImage, SplitTexture};
+use crate::widgets::{focus_ui, empty_state_ui, node_ui, waiting_ui};
+use crate::worker::BackgroundQuery;
 use egui::accesskit::Role;
 use egui::{
     Align2, Color32, ColorImage, CursorIcon, FontId, Rect, Response, RichText, Sense, Stroke,
@@ -16,7 +16,7 @@ use egui::{
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tilescope_analysis::exchange_code::{Flows, Link, Matrix, MatrixKey, MatrixPart, matrix};
+use tilescope_analysis::exchange_code::{ExchangeFlows, ExchangeLink, ExchangeMatrix, ExchangeMatrixKey, ExchangeMatrixPart, matrix};
 use tilescope_report::units::{CycleRange, ProgramId, TileRange, exact_bytes, grouped, percent};
 
 /// Room for tile numbers left of the matrix and above it.
@@ -25,31 +25,31 @@ const TOP: f32 = 38.0;
 /// Room for the colour scale below.
 const FOOT: f32 = 30.0;
 /// Most cells along a side.
-const MOST: usize = 512;
+const MAX_CELLS_PER_SIDE: usize = 512;
 
 /// What is zoomed to, and what is drawn already.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct MatrixView {
-    axes: Option<[Axis; 2]>,
+pub(crate) struct ExchangeMatrixPanel {
+    axes: Option<[PanZoomAxis; 2]>,
     size: [f32; 2],
     /// The program that was zoomed to.
     #[serde(skip)]
     program: Option<ProgramId>,
     #[serde(skip)]
-    cells: Slot<MatrixKey, Arc<Matrix>>,
+    cells: BackgroundQuery<ExchangeMatrixKey, Arc<ExchangeMatrix>>,
     /// The matrix that was drawn, by its address, and whether in dark colours.
     #[serde(skip)]
-    texture: Option<((usize, bool), Tiled)>,
+    texture: Option<((usize, bool), SplitTexture)>,
     /// The same matrix in words: senders and receivers, what they move, and their tiles.
     #[serde(skip)]
-    words: Vec<(String, String, MatrixPart)>,
+    words: Vec<(String, String, ExchangeMatrixPart)>,
 }
 
 /// Most parts of the matrix along each side that readers of the screen are told about.
-const TOLD: usize = 12;
+const MAX_ACCESSIBLE_PARTS: usize = 12;
 
-impl MatrixView {
+impl ExchangeMatrixPanel {
     /// Shows all tiles again.
     pub(crate) fn reset(&mut self) {
         self.axes = None;
@@ -60,8 +60,8 @@ impl MatrixView {
         &mut self,
         ui: &mut Ui,
         context: &mut ViewContext<'_>,
-        flows: &Arc<Flows>,
-        link: Option<Link>,
+        flows: &Arc<ExchangeFlows>,
+        link: Option<ExchangeLink>,
         program: Option<ProgramId>,
     ) {
         let area = ui.available_rect_before_wrap().shrink2(vec2(10.0, 0.0));
@@ -77,17 +77,17 @@ impl MatrixView {
         }
         let Some([x, y]) = self.axes else { return };
         let ppp = ui.pixels_per_point();
-        let key = MatrixKey {
+        let key = ExchangeMatrixKey {
             senders: tiles(y, down),
             receivers: tiles(x, across),
-            cells: [frame.width(), frame.height()].map(|side| ((side * ppp) as usize).min(MOST)),
+            cells: [frame.width(), frame.height()].map(|side| ((side * ppp) as usize).min(MAX_CELLS_PER_SIDE)),
             link,
             program,
         };
         let shared = flows.clone();
-        let question = move |key: &MatrixKey| Arc::new(matrix(&shared, key));
+        let question = move |key: &ExchangeMatrixKey| Arc::new(matrix(&shared, key));
         let found = self.cells.ask(ui.ctx(), context.workers, &key, question).answer().cloned();
-        let palette = Palette::of(ui.visuals());
+        let palette = ThemePalette::for_visuals(ui.visuals());
         let painter = ui.painter_at(frame);
         painter.rect_filled(frame, 0.0, palette.lane);
         let Some(found) = found else {
@@ -101,7 +101,7 @@ impl MatrixView {
         };
         if found.total == 0.0 && answers(&found, key) && self.axes_show_all(flows, frame) {
             let inner = &mut ui.new_child(egui::UiBuilder::new().max_rect(frame));
-            return missing_ui(inner, "Nothing moves", "No tile sends to another one here.");
+            return empty_state_ui(inner, "Nothing moves", "No tile sends to another one here.");
         }
         self.texture_of(ui, &found, palette);
         let drawn = image_rect(&found, frame, x, y);
@@ -126,41 +126,41 @@ impl MatrixView {
     }
 
     /// Shows some tiles, or all of them.
-    fn zoom_to(&mut self, tiles: Option<TileRange>, limits: [Limits; 2]) {
+    fn zoom_to(&mut self, tiles: Option<TileRange>, limits: [AxisLimits; 2]) {
         self.axes = Some(limits.map(|limits| {
             let part = tiles.map(|t| CycleRange::new(t.first.into(), t.end.into()));
-            Axis::fitting_exactly(part.unwrap_or(limits.range), limits.width)
+            PanZoomAxis::fitting_exactly(part.unwrap_or(limits.range), limits.width)
         }));
     }
 
-    fn axes_show_all(&self, flows: &Flows, frame: Rect) -> bool {
+    fn axes_show_all(&self, flows: &ExchangeFlows, frame: Rect) -> bool {
         let [across, down] = limits(flows.tiles, frame);
         self.axes.is_some_and(|[x, y]| {
             tiles(x, across).count() == flows.tiles && tiles(y, down).count() == flows.tiles
         })
     }
 
-    fn keep_axes(&mut self, frame: Rect, limits: [Limits; 2]) {
+    fn keep_axes(&mut self, frame: Rect, limits: [AxisLimits; 2]) {
         let old = self.size;
         let resized = (Vec2::from(old) - frame.size()).abs().max_elem() > 0.5;
         self.size = frame.size().into();
-        let fresh = limits.map(|limits| Axis::fitting_exactly(limits.range, limits.width));
-        let kept = |axes: [Axis; 2]| {
+        let fresh = limits.map(|limits| PanZoomAxis::fitting_exactly(limits.range, limits.width));
+        let kept = |axes: [PanZoomAxis; 2]| {
             let refit = |at: usize| {
                 let window = axes[at].window(old[at]).intersection(limits[at].range);
-                Axis::fitting_exactly(window, limits[at].width)
+                PanZoomAxis::fitting_exactly(window, limits[at].width)
             };
             if resized { [refit(0), refit(1)] } else { axes }
         };
         self.axes = Some(self.axes.map_or(fresh, kept));
     }
 
-    fn texture_of(&mut self, ui: &Ui, found: &Arc<Matrix>, palette: &Palette) {
+    fn texture_of(&mut self, ui: &Ui, found: &Arc<ExchangeMatrix>, palette: &ThemePalette) {
         let id = (Arc::as_ptr(found) as usize, ui.visuals().dark_mode);
         if self.texture.as_ref().is_none_or(|(known, _)| *known != id) {
-            let pieces = Pieces::cut(image(found, palette));
-            self.texture = Some((id, Tiled::new(ui.ctx(), "who sends to whom", &pieces)));
-            self.words = found.parts(TOLD).into_iter().map(in_words).collect();
+            let pieces = SplitImage::cut(image(found, palette));
+            self.texture = Some((id, SplitTexture::new(ui.ctx(), "who sends to whom", &pieces)));
+            self.words = found.parts(MAX_ACCESSIBLE_PARTS).into_iter().map(part_description).collect();
         }
     }
 
@@ -169,9 +169,9 @@ impl MatrixView {
         ui: &Ui,
         context: &mut ViewContext<'_>,
         response: &Response,
-        found: &Matrix,
+        found: &ExchangeMatrix,
         drawn: Rect,
-        (frame, limits): (Rect, [Limits; 2]),
+        (frame, limits): (Rect, [AxisLimits; 2]),
     ) {
         let Some([x, y]) = self.axes else { return };
         let [columns, rows] = found.key.cells;
@@ -195,7 +195,7 @@ impl MatrixView {
             let (senders, receivers) = found.tiles(column, row);
             let mut chosen = vec![senders.first];
             chosen.extend((receivers.first != senders.first).then_some(receivers.first));
-            context.commands.push(Command::SelectTiles(chosen));
+            context.commands.push(AppCommand::SelectTiles(chosen));
         }
         let mut moved = [x, y];
         if response.dragged() {
@@ -203,7 +203,7 @@ impl MatrixView {
             ui.ctx().set_cursor_icon(CursorIcon::Grabbing);
             moved = [x.panned(delta.x), y.panned(delta.y)];
         }
-        let (factor, at, pan) = movement(ui, response, frame, context.wishes);
+        let (factor, at, pan) = movement(ui, response, frame, context.actions);
         if factor != 1.0 {
             moved = [
                 moved[0].zoomed(factor, at.x - frame.left(), limits[0]),
@@ -219,13 +219,13 @@ impl MatrixView {
         }
     }
 
-    fn foot_ui(&self, ui: &mut Ui, found: &Matrix, rect: Rect) {
+    fn foot_ui(&self, ui: &mut Ui, found: &ExchangeMatrix, rect: Rect) {
         let mut ui = ui.new_child(
             egui::UiBuilder::new()
                 .max_rect(rect.shrink2(vec2(0.0, 4.0)))
                 .layout(egui::Layout::left_to_right(egui::Align::Center)),
         );
-        let palette = Palette::of(ui.visuals());
+        let palette = ThemePalette::for_visuals(ui.visuals());
         scale_ui(&mut ui, "1 B", &exact_bytes(found.max.round() as u64));
         ui.add_space(10.0);
         let text = format!(
@@ -244,26 +244,26 @@ impl MatrixView {
 }
 
 /// Whether a matrix answers this key: it may have fewer cells than were asked for.
-fn answers(found: &Matrix, key: MatrixKey) -> bool {
-    MatrixKey { cells: key.cells, ..found.key } == key
+fn answers(found: &ExchangeMatrix, key: ExchangeMatrixKey) -> bool {
+    ExchangeMatrixKey { cells: key.cells, ..found.key } == key
 }
 
-fn limits(count: u32, frame: Rect) -> [Limits; 2] {
+fn limits(count: u32, frame: Rect) -> [AxisLimits; 2] {
     let range = CycleRange::new(0, u64::from(count.max(1)));
-    [frame.width(), frame.height()].map(|width| Limits { range, width })
+    [frame.width(), frame.height()].map(|width| AxisLimits { range, width })
 }
 
 /// Tiles in sight along an axis.
-fn tiles(axis: Axis, limits: Limits) -> TileRange {
+fn tiles(axis: PanZoomAxis, limits: AxisLimits) -> TileRange {
     let window = axis.window(limits.width - 0.01).intersection(limits.range);
     TileRange::new(window.start as u32, window.end as u32)
 }
 
 /// Stays within the tiles, edge to edge.
-fn inside(axis: Axis, limits: Limits) -> Axis {
+fn inside(axis: PanZoomAxis, limits: AxisLimits) -> PanZoomAxis {
     let window = axis.window(limits.width);
     if window.length() > limits.range.length() {
-        return Axis::fitting_exactly(limits.range, limits.width);
+        return PanZoomAxis::fitting_exactly(limits.range, limits.width);
     }
     let left = axis.start().min(limits.range.end as f64 - axis.scale() * f64::from(limits.width));
     let moved = axis.start() - left.max(0.0);
@@ -271,7 +271,7 @@ fn inside(axis: Axis, limits: Limits) -> Axis {
 }
 
 /// Zoom factor, the place that stays, and pan, from wheel and keys.
-fn movement(ui: &Ui, response: &Response, frame: Rect, wishes: &[Wish]) -> (f64, egui::Pos2, Vec2) {
+fn movement(ui: &Ui, response: &Response, frame: Rect, wishes: &[ViewAction]) -> (f64, egui::Pos2, Vec2) {
     let mut factor = 1.0;
     let mut pan = Vec2::ZERO;
     let mut at = frame.center();
@@ -284,19 +284,19 @@ fn movement(ui: &Ui, response: &Response, frame: Rect, wishes: &[Wish]) -> (f64,
     let step = frame.size() * 0.08;
     for wish in wishes {
         match wish {
-            Wish::Closer => factor *= 1.3,
-            Wish::Farther => factor /= 1.3,
-            Wish::Left => pan.x += step.x,
-            Wish::Right => pan.x -= step.x,
-            Wish::Up => pan.y += step.y,
-            Wish::Down => pan.y -= step.y,
+            ViewAction::ZoomIn => factor *= 1.3,
+            ViewAction::ZoomOut => factor /= 1.3,
+            ViewAction::PanLeft => pan.x += step.x,
+            ViewAction::PanRight => pan.x -= step.x,
+            ViewAction::PanUp => pan.y += step.y,
+            ViewAction::PanDown => pan.y -= step.y,
             _ => {}
         }
     }
     (factor, at, pan)
 }
 
-fn image(found: &Matrix, palette: &Palette) -> ColorImage {
+fn image(found: &ExchangeMatrix, palette: &ThemePalette) -> ColorImage {
     let pixel = |bytes: &f64| match *bytes {
         bytes if bytes <= 0.0 => palette.lane,
         bytes => palette.heat(log_share(bytes, found.max)),
@@ -306,20 +306,20 @@ fn image(found: &Matrix, palette: &Palette) -> ColorImage {
 }
 
 /// Name and value of a part of the matrix.
-fn in_words(part: MatrixPart) -> (String, String, MatrixPart) {
+fn part_description(part: ExchangeMatrixPart) -> (String, String, ExchangeMatrixPart) {
     let name = format!("from {} to {}", range_text(part.senders), range_text(part.receivers));
     (name, exact_bytes(part.bytes.round() as u64), part)
 }
 
-fn image_rect(found: &Matrix, frame: Rect, x: Axis, y: Axis) -> Rect {
-    let MatrixKey { senders, receivers, .. } = found.key;
-    part_rect(&MatrixPart { senders, receivers, bytes: found.total }, frame, x, y)
+fn image_rect(found: &ExchangeMatrix, frame: Rect, x: PanZoomAxis, y: PanZoomAxis) -> Rect {
+    let ExchangeMatrixKey { senders, receivers, .. } = found.key;
+    part_rect(&ExchangeMatrixPart { senders, receivers, bytes: found.total }, frame, x, y)
 }
 
-fn part_rect(part: &MatrixPart, frame: Rect, x: Axis, y: Axis) -> Rect {
-    let MatrixPart { senders, receivers, .. } = part;
-    let across = |tile: u32| frame.left() + x.x_from_cycle(tile.into());
-    let down = |tile: u32| frame.top() + y.x_from_cycle(tile.into());
+fn part_rect(part: &ExchangeMatrixPart, frame: Rect, x: PanZoomAxis, y: PanZoomAxis) -> Rect {
+    let ExchangeMatrixPart { senders, receivers, .. } = part;
+    let across = |tile: u32| frame.left() + x.x_from_position(tile.into());
+    let down = |tile: u32| frame.top() + y.x_from_position(tile.into());
     Rect::from_min_max(
         pos2(across(receivers.first), down(senders.first)),
         pos2(across(receivers.end), down(senders.end)),
@@ -333,31 +333,31 @@ fn range_text(tiles: TileRange) -> String {
     }
 }
 
-fn cell_ui(response: &Response, found: &Matrix, column: usize, row: usize) {
+fn cell_ui(response: &Response, found: &ExchangeMatrix, column: usize, row: usize) {
     let (senders, receivers) = found.tiles(column, row);
     let bytes = found.get(column, row);
     response.clone().on_hover_ui_at_pointer(|ui| {
         ui.label(crate::fonts::strong(exact_bytes(bytes.round() as u64)));
         let text = format!("from {} to {}", range_text(senders), range_text(receivers));
-        ui.label(RichText::new(text).color(Palette::of(ui.visuals()).weak_text));
+        ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text));
     });
 }
 
 /// Lines between chips.
-fn chips_ui(ui: &Ui, context: &ViewContext<'_>, frame: Rect, x: Axis, y: Axis) {
+fn chips_ui(ui: &Ui, context: &ViewContext<'_>, frame: Rect, x: PanZoomAxis, y: PanZoomAxis) {
     let target = &context.opened.target;
     let painter = ui.painter_at(frame);
-    let line = Stroke::new(1.0, Palette::of(ui.visuals()).weak_text);
+    let line = Stroke::new(1.0, ThemePalette::for_visuals(ui.visuals()).weak_text);
     for ipu in 1..target.ipus_per_replica {
         let tile = u64::from(ipu) * u64::from(target.tiles_per_ipu);
-        painter.vline(frame.left() + x.x_from_cycle(tile), frame.y_range(), line);
-        painter.hline(frame.x_range(), frame.top() + y.x_from_cycle(tile), line);
+        painter.vline(frame.left() + x.x_from_position(tile), frame.y_range(), line);
+        painter.hline(frame.x_range(), frame.top() + y.x_from_position(tile), line);
     }
 }
 
 /// Tile numbers along both sides.
-fn numbers_ui(ui: &Ui, frame: Rect, x: Axis, y: Axis) {
-    let palette = Palette::of(ui.visuals());
+fn numbers_ui(ui: &Ui, frame: Rect, x: PanZoomAxis, y: PanZoomAxis) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let font = FontId::proportional(11.0);
     let painter = ui.painter();
     let title = |at, align, text: &str| {
@@ -365,21 +365,21 @@ fn numbers_ui(ui: &Ui, frame: Rect, x: Axis, y: Axis) {
     };
     title(pos2(frame.left(), frame.top() - 36.0), Align2::LEFT_TOP, "Receiving tile");
     title(pos2(frame.left() - 8.0, frame.top() - 36.0), Align2::RIGHT_TOP, "Sending tile");
-    let ticks = |axis: Axis, length: f32, apart: f32| {
+    let ticks = |axis: PanZoomAxis, length: f32, apart: f32| {
         let step = tick_step(axis.scale(), apart);
         let window = axis.window(length);
         let first = window.start.div_ceil(step);
         (first..).map(move |i| i * step).take_while(move |tile| *tile < window.end).take(400)
     };
     for tile in ticks(x, frame.width(), 70.0) {
-        let at = pos2(frame.left() + x.x_from_cycle(tile), frame.top() - 4.0);
+        let at = pos2(frame.left() + x.x_from_position(tile), frame.top() - 4.0);
         if at.x <= frame.right() - 10.0 {
             painter.text(at, Align2::LEFT_BOTTOM, grouped(tile), font.clone(), palette.text);
         }
         painter.vline(at.x, frame.top() - 4.0..=frame.top(), Stroke::new(1.0, palette.outline));
     }
     for tile in ticks(y, frame.height(), 30.0) {
-        let at = pos2(frame.left() - 8.0, frame.top() + y.x_from_cycle(tile));
+        let at = pos2(frame.left() - 8.0, frame.top() + y.x_from_position(tile));
         if at.y <= frame.bottom() - 4.0 {
             painter.text(at, Align2::RIGHT_TOP, grouped(tile), font.clone(), palette.text);
         }
@@ -388,18 +388,18 @@ fn numbers_ui(ui: &Ui, frame: Rect, x: Axis, y: Axis) {
 }
 
 /// Rows and columns of the tiles that are chosen.
-fn selection_ui(ui: &Ui, context: &ViewContext<'_>, frame: Rect, x: Axis, y: Axis) {
+fn selection_ui(ui: &Ui, context: &ViewContext<'_>, frame: Rect, x: PanZoomAxis, y: PanZoomAxis) {
     let painter = ui.painter_at(frame);
-    let stroke = Stroke::new(1.0, Palette::of(ui.visuals()).selection);
+    let stroke = Stroke::new(1.0, ThemePalette::for_visuals(ui.visuals()).selection);
     for tile in &context.selection.tiles {
         let (first, end) = (u64::from(*tile), u64::from(*tile) + 1);
         let column = Rect::from_x_y_ranges(
-            frame.left() + x.x_from_cycle(first)..=frame.left() + x.x_from_cycle(end),
+            frame.left() + x.x_from_position(first)..=frame.left() + x.x_from_position(end),
             frame.top() - 2.0..=frame.bottom() + 2.0,
         );
         let row = Rect::from_x_y_ranges(
             frame.left() - 2.0..=frame.right() + 2.0,
-            frame.top() + y.x_from_cycle(first)..=frame.top() + y.x_from_cycle(end),
+            frame.top() + y.x_from_position(first)..=frame.top() + y.x_from_position(end),
         );
         for band in [column, row] {
             painter.rect_stroke(band, 0.0, stroke, StrokeKind::Outside);

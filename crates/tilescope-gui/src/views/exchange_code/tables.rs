@@ -1,55 +1,55 @@
 //! The tables below: sums by link, programs, tiles.
 
-use super::Tab;
-use crate::command::Command;
+use super::ExchangeCodeTab;
+use crate::command::AppCommand;
 use crate::fonts::strong;
-use crate::theme::Palette;
+use crate::theme::ThemePalette;
 use crate::views::ViewContext;
-use crate::widgets::table::{Cell, Column, Table, TableState};
-use crate::widgets::tile_picker::pick;
-use crate::widgets::{hint_ui, missing_ui, waiting_ui};
-use crate::worker::{Asked, Slot};
+use crate::widgets::table::{TableWidgetCell, TableWidgetColumn, TableWidgetData, TableState};
+use crate::widgets::tile_picker::select_tile;
+use crate::widgets::{hint_ui, empty_state_ui, waiting_ui};
+use crate::worker::{QueryState, BackgroundQuery};
 use egui::{Grid, RichText, ScrollArea, Ui, vec2};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tilescope_analysis::exchange_code::{
-    self as analysis, Link, LinkTotals, Overview, ProgramRow, TileRow,
+    self as analysis, ExchangeLink, ExchangeLinkTotals, ExchangeCodeOverview, ExchangeProgramRow, ExchangeTileRow,
 };
 use tilescope_report::units::{Bytes, exact_bytes, grouped, percent};
-use tilescope_report::{Part, Report};
+use tilescope_report::{ReportPart, Report};
 
 /// A list with what its rows stand for.
-struct Listed<T> {
+struct ExchangeTableRows<T> {
     rows: Vec<T>,
-    table: Arc<Table>,
+    table: Arc<TableWidgetData>,
 }
 
-type Answer<T> = Result<Arc<Listed<T>>, String>;
+type ExchangeTableAnswer<T> = Result<Arc<ExchangeTableRows<T>>, String>;
 
 /// State of all tables.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Tables {
+pub(crate) struct ExchangeCodeTables {
     #[serde(skip)]
-    overview: Slot<(), Result<Overview, String>>,
+    overview: BackgroundQuery<(), Result<ExchangeCodeOverview, String>>,
     #[serde(skip)]
-    programs: Slot<Vec<u32>, Answer<ProgramRow>>,
+    programs: BackgroundQuery<Vec<u32>, ExchangeTableAnswer<ExchangeProgramRow>>,
     #[serde(skip)]
-    tiles: Slot<(), Answer<TileRow>>,
+    tiles: BackgroundQuery<(), ExchangeTableAnswer<ExchangeTileRow>>,
     states: [TableState; 2],
 }
 
-impl Tables {
-    pub(super) fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, tab: Tab) {
-        if tab != Tab::Overview && !context.opened.report.has(Part::Exchanges) {
+impl ExchangeCodeTables {
+    pub(super) fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, tab: ExchangeCodeTab) {
+        if tab != ExchangeCodeTab::Overview && !context.opened.report.has(ReportPart::Exchanges) {
             let what =
-                if tab == Tab::Programs { "programs move" } else { "tiles send and receive" };
+                if tab == ExchangeCodeTab::Programs { "programs move" } else { "tiles send and receive" };
             return hint_ui(ui, &format!("This report does not say what {what}."));
         }
         match tab {
-            Tab::Overview => self.overview_ui(ui, context),
-            Tab::Programs => self.programs_ui(ui, context),
-            Tab::Tiles => self.tiles_ui(ui, context),
+            ExchangeCodeTab::Overview => self.overview_ui(ui, context),
+            ExchangeCodeTab::Programs => self.programs_ui(ui, context),
+            ExchangeCodeTab::Tiles => self.tiles_ui(ui, context),
         }
     }
 
@@ -58,14 +58,14 @@ impl Tables {
         let question =
             move |(): &()| analysis::overview(&report).map_err(|error| error.to_string());
         match self.overview.ask(ui.ctx(), context.workers, &(), question) {
-            Asked::Fresh(Ok(found)) | Asked::Stale(Ok(found)) => {
+            QueryState::Fresh(Ok(found)) | QueryState::Stale(Ok(found)) => {
                 overview_grid_ui(ui, context, found);
             }
-            Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
-                missing_ui(ui, "Exchange code cannot be read", problem);
+            QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
+                empty_state_ui(ui, "Exchange code cannot be read", problem);
             }
-            Asked::Failed => missing_ui(ui, "Exchange code cannot be read", "Please report this."),
-            Asked::Waiting => {}
+            QueryState::Failed => empty_state_ui(ui, "Exchange code cannot be read", "Please report this."),
+            QueryState::Waiting => {}
         }
     }
 
@@ -95,7 +95,7 @@ impl Tables {
         if let Some(row) = clicked {
             let clicked = Some(listed.rows[row].program);
             let chosen = clicked.filter(|_| context.selection.program != clicked);
-            context.commands.push(Command::SelectProgram(chosen));
+            context.commands.push(AppCommand::SelectProgram(chosen));
         }
     }
 
@@ -116,76 +116,76 @@ impl Tables {
             .inner;
         if let Some(row) = clicked {
             let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
-            pick(context, listed.rows[row].tile, add);
+            select_tile(context, listed.rows[row].tile, add);
         }
     }
 }
 
 /// The list, or a sentence in its place.
-fn listed_ui<T>(ui: &mut Ui, asked: Asked<'_, Answer<T>>) -> Option<Arc<Listed<T>>> {
+fn listed_ui<T>(ui: &mut Ui, asked: QueryState<'_, ExchangeTableAnswer<T>>) -> Option<Arc<ExchangeTableRows<T>>> {
     match asked {
-        Asked::Fresh(Ok(listed)) | Asked::Stale(Ok(listed)) => return Some(listed.clone()),
-        Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
-            missing_ui(ui, "The list cannot be read", problem);
+        QueryState::Fresh(Ok(listed)) | QueryState::Stale(Ok(listed)) => return Some(listed.clone()),
+        QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
+            empty_state_ui(ui, "The list cannot be read", problem);
         }
-        Asked::Failed => missing_ui(ui, "The list cannot be read", "Please report this."),
-        Asked::Waiting => waiting_ui(ui, "Reading…"),
+        QueryState::Failed => empty_state_ui(ui, "The list cannot be read", "Please report this."),
+        QueryState::Waiting => waiting_ui(ui, "Reading…"),
     }
     None
 }
 
-fn programs_of(report: &Report, tiles: &[u32]) -> Answer<ProgramRow> {
+fn programs_of(report: &Report, tiles: &[u32]) -> ExchangeTableAnswer<ExchangeProgramRow> {
     let rows = analysis::programs(report, tiles).map_err(|error| error.to_string())?;
-    let number = Column::number;
+    let number = TableWidgetColumn::number;
     let columns = vec![
-        Column::text("Program"),
+        TableWidgetColumn::text("Program"),
         number("Code").about("Code of this program, summed over tiles"),
         number("Received").about("Bytes that arrive when it runs once, summed over tiles"),
         number("Sent").about("Bytes that leave when it runs once; a multicast counts once"),
         number("Messages sent").about("When it runs once; a multicast counts once"),
         number("Tiles").about("Tiles that take part"),
     ];
-    let row = |row: &ProgramRow| {
+    let row = |row: &ExchangeProgramRow| {
         let name = format!("{}: {}", row.kind.name(), row.name);
         vec![
-            Cell::Text(name),
-            Cell::Bytes(row.traffic.code_bytes),
-            Cell::Bytes(row.traffic.bytes_in),
-            Cell::Bytes(row.traffic.bytes_out),
-            Cell::Count(row.traffic.messages_out),
-            Cell::Count(row.tiles),
+            TableWidgetCell::Text(name),
+            TableWidgetCell::Bytes(row.traffic.code_bytes),
+            TableWidgetCell::Bytes(row.traffic.bytes_in),
+            TableWidgetCell::Bytes(row.traffic.bytes_out),
+            TableWidgetCell::Count(row.traffic.messages_out),
+            TableWidgetCell::Count(row.tiles),
         ]
     };
-    let table = Table { columns, rows: rows.iter().map(row).collect(), totals: true };
-    Ok(Arc::new(Listed { rows, table: Arc::new(table) }))
+    let table = TableWidgetData { columns, rows: rows.iter().map(row).collect(), totals: true };
+    Ok(Arc::new(ExchangeTableRows { rows, table: Arc::new(table) }))
 }
 
-fn tiles_of(report: &Report) -> Answer<TileRow> {
+fn tiles_of(report: &Report) -> ExchangeTableAnswer<ExchangeTileRow> {
     let rows = analysis::tiles(report).map_err(|error| error.to_string())?;
-    let mut columns = vec![Column::text("Tile")];
-    let code = |link: Link| Column::number(format!("{} code", link.title()));
-    columns.extend(Link::ALL.map(|link| code(link).about("Bytes in the memory of this tile")));
+    let mut columns = vec![TableWidgetColumn::text("Tile")];
+    let code = |link: ExchangeLink| TableWidgetColumn::number(format!("{} code", link.title()));
+    columns.extend(ExchangeLink::ALL.map(|link| code(link).about("Bytes in the memory of this tile")));
     let moved = ["Received", "Sent", "Messages received", "Messages sent"];
-    columns.extend(moved.map(|title| Column::number(title).about(MOVED)));
-    let row = |row: &TileRow| {
-        let mut cells = vec![Cell::Text(format!("Tile {}", grouped(row.tile.into())))];
-        cells.extend(row.code.map(Cell::Bytes));
-        cells.extend([row.traffic.bytes_in, row.traffic.bytes_out].map(Cell::Bytes));
-        cells.extend([row.traffic.messages_in, row.traffic.messages_out].map(Cell::Count));
+    columns.extend(moved.map(|title| TableWidgetColumn::number(title).about(BYTES_MOVED_HINT)));
+    let row = |row: &ExchangeTileRow| {
+        let mut cells = vec![TableWidgetCell::Text(format!("Tile {}", grouped(row.tile.into())))];
+        cells.extend(row.code.map(TableWidgetCell::Bytes));
+        cells.extend([row.traffic.bytes_in, row.traffic.bytes_out].map(TableWidgetCell::Bytes));
+        cells.extend([row.traffic.messages_in, row.traffic.messages_out].map(TableWidgetCell::Count));
         cells
     };
-    let table = Table { columns, rows: rows.iter().map(row).collect(), totals: true };
-    Ok(Arc::new(Listed { rows, table: Arc::new(table) }))
+    let table = TableWidgetData { columns, rows: rows.iter().map(row).collect(), totals: true };
+    Ok(Arc::new(ExchangeTableRows { rows, table: Arc::new(table) }))
 }
 
-const SHARED: &str = "Bytes of the programs, each counted by itself, less bytes in memory: \
+const SHARED_CODE_HINT: &str = "Bytes of the programs, each counted by itself, less bytes in memory: \
                       what programs share with one another.";
-const BESIDE: &str = "Bytes in memory less bytes of the programs: code that every tile holds, \
+const UNATTRIBUTED_CODE_HINT: &str = "Bytes in memory less bytes of the programs: code that every tile holds, \
                       whatever it exchanges.";
-const MOVED: &str = "Each program once; loops repeat them.";
+const BYTES_MOVED_HINT: &str = "Each program once; loops repeat them.";
 
-fn overview_grid_ui(ui: &mut Ui, context: &mut ViewContext<'_>, overview: &Overview) {
-    let palette = Palette::of(ui.visuals());
+fn overview_grid_ui(ui: &mut Ui, context: &mut ViewContext<'_>, overview: &ExchangeCodeOverview) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     ScrollArea::both().auto_shrink(false).id_salt("exchange overview").show(ui, |ui| {
         ui.add_space(6.0);
         ui.horizontal(|ui| {
@@ -197,11 +197,11 @@ fn overview_grid_ui(ui: &mut Ui, context: &mut ViewContext<'_>, overview: &Overv
                     ("Share of memory", "Bytes of code / bytes that tiles use"),
                     ("Fullest tile", "Most code of this kind on one tile"),
                     ("Code of programs", "Sum over programs, each counted by itself"),
-                    ("Shared", SHARED),
-                    ("Of no program", BESIDE),
+                    ("Shared", SHARED_CODE_HINT),
+                    ("Of no program", UNATTRIBUTED_CODE_HINT),
                     ("Programs", "Programs that move data over this link"),
-                    ("Messages", MOVED),
-                    ("Bytes moved", MOVED),
+                    ("Messages", BYTES_MOVED_HINT),
+                    ("Bytes moved", BYTES_MOVED_HINT),
                 ];
                 for (title, hint) in titles {
                     let label = ui.label(RichText::new(title).color(palette.weak_text).size(12.0));
@@ -231,23 +231,23 @@ fn overview_grid_ui(ui: &mut Ui, context: &mut ViewContext<'_>, overview: &Overv
 /// What stands for figures that a report does not have.
 const NOT_RECORDED: &str = "not recorded";
 
-fn link_ui(ui: &mut Ui, totals: &LinkTotals, used: u64) {
-    let palette = Palette::of(ui.visuals());
+fn link_ui(ui: &mut Ui, totals: &ExchangeLinkTotals, used: u64) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     ui.horizontal(|ui| {
         let (dot, _) = ui.allocate_exact_size(vec2(10.0, 10.0), egui::Sense::hover());
         ui.painter().rect_filled(dot, 2.0, palette.category(totals.link.category()));
         ui.label(totals.link.title());
     });
-    let known = totals.of_programs.is_some();
+    let known = totals.program_bytes.is_some();
     let unknown = || NOT_RECORDED.to_owned();
     let told = |text: String| if known { text } else { unknown() };
     let cells = [
         exact_bytes(totals.stored),
         share(totals.stored, used),
         exact_bytes(totals.fullest),
-        totals.of_programs.map_or_else(unknown, exact_bytes),
+        totals.program_bytes.map_or_else(unknown, exact_bytes),
         totals.shared().map_or_else(unknown, exact_bytes),
-        totals.beside().map_or_else(unknown, exact_bytes),
+        totals.unattributed().map_or_else(unknown, exact_bytes),
         told(grouped(totals.programs)),
         told(grouped(totals.messages)),
         told(Bytes(totals.bytes).to_string()),
@@ -262,18 +262,18 @@ fn share(part: u64, all: u64) -> String {
     if all == 0 { "-".to_owned() } else { percent(part as f64 / all as f64) }
 }
 
-fn total_ui(ui: &mut Ui, overview: &Overview) {
-    let sum = |value: fn(&LinkTotals) -> u64| overview.links.iter().map(value).sum::<u64>();
-    let known = overview.links.iter().any(|totals| totals.of_programs.is_some());
+fn total_ui(ui: &mut Ui, overview: &ExchangeCodeOverview) {
+    let sum = |value: fn(&ExchangeLinkTotals) -> u64| overview.links.iter().map(value).sum::<u64>();
+    let known = overview.links.iter().any(|totals| totals.program_bytes.is_some());
     let told = |text: String| strong(if known { text } else { NOT_RECORDED.to_owned() });
     ui.label(strong("All"));
     let stored = sum(|totals| totals.stored);
     ui.label(strong(exact_bytes(stored)));
     ui.label(strong(share(stored, overview.used)));
     ui.label("");
-    ui.label(told(exact_bytes(sum(|totals| totals.of_programs.unwrap_or(0)))));
+    ui.label(told(exact_bytes(sum(|totals| totals.program_bytes.unwrap_or(0)))));
     ui.label(told(exact_bytes(sum(|totals| totals.shared().unwrap_or(0)))));
-    ui.label(told(exact_bytes(sum(|totals| totals.beside().unwrap_or(0)))));
+    ui.label(told(exact_bytes(sum(|totals| totals.unattributed().unwrap_or(0)))));
     ui.label(told(grouped(sum(|totals| totals.programs))));
     ui.label(told(grouped(sum(|totals| totals.messages))));
     ui.label(told(Bytes(sum(|totals| totals.bytes)).to_string()));
@@ -284,7 +284,7 @@ fn total_ui(ui: &mut Ui, overview: &Overview) {
 const TRIED_REPLICAS: u32 = 4;
 
 /// A way to see what replicas add: the same program with another number of them.
-fn replicas_ui(ui: &mut Ui, context: &mut ViewContext<'_>, overview: &Overview) {
+fn replicas_ui(ui: &mut Ui, context: &mut ViewContext<'_>, overview: &ExchangeCodeOverview) {
     let (replicas, words) = match overview.replicas {
         0 | 1 => (TRIED_REPLICAS, format!("Try {TRIED_REPLICAS} replicas…")),
         _ => (1, "Try one replica…".to_owned()),
@@ -292,11 +292,11 @@ fn replicas_ui(ui: &mut Ui, context: &mut ViewContext<'_>, overview: &Overview) 
     let hint = "Opens What if with this change; simulating it compares both reports";
     if ui.button(words).on_hover_text(hint).clicked() {
         let (key, value) = ("options.replication_factor", replicas.to_string());
-        context.commands.push(Command::WhatIfWith(key, value));
+        context.commands.push(AppCommand::OpenWhatIfWith(key, value));
     }
 }
 
-fn replicas_text(overview: &Overview) -> String {
+fn replicas_text(overview: &ExchangeCodeOverview) -> String {
     let stored: u64 = overview.links.iter().map(|totals| totals.stored).sum();
     match overview.replicas {
         0 | 1 => "One replica: no code is there for replication. Compare with a report of more \

@@ -1,16 +1,16 @@
 //! Arrows from exchanges between IPUs to the steps that work on what arrives, and the row of the
 //! host above the lanes.
 
-use super::places::{Block, Places};
-use super::scene::Scene;
-use super::{ExecutionTrace, id};
-use crate::theme::{Palette, mix};
-use crate::widgets::axis::Axis;
+use super::places::{IpuLaneLayout, TraceViewLayout};
+use super::scene::TraceScene;
+use super::{ExecutionTraceView, id};
+use crate::theme::{ThemePalette, mix};
+use crate::widgets::axis::PanZoomAxis;
 use crate::widgets::node_ui;
 use egui::accesskit::Role;
 use egui::epaint::CubicBezierShape;
 use egui::{Color32, Painter, Pos2, Rect, Shape, Stroke, Ui, Vec2, pos2, vec2};
-use tilescope_analysis::trace::{Arrow, HostWork};
+use tilescope_analysis::trace::{FlowArrow, HostActivity};
 use tilescope_report::units::{Bytes, Cycles, StepId};
 
 /// Length of an arrow's head.
@@ -18,17 +18,17 @@ const HEAD: f32 = 7.0;
 /// Narrowest part of the host's row that gets a node.
 const LEAST_NODE: f32 = 12.0;
 
-impl ExecutionTrace {
+impl ExecutionTraceView {
     /// Paints the arrows of a scene; those of the chosen step stand out.
     pub(super) fn arrows_ui(
         &self,
         ui: &Ui,
-        scene: &Scene,
-        blocks: &[Block<'_>],
-        (places, axis): (&Places, Axis),
+        scene: &TraceScene,
+        blocks: &[IpuLaneLayout<'_>],
+        (places, axis): (&TraceViewLayout, PanZoomAxis),
         chosen: Option<StepId>,
     ) {
-        let palette = Palette::of(ui.visuals());
+        let palette = ThemePalette::for_visuals(ui.visuals());
         let painter = ui.painter_at(places.lanes);
         let place = |ipu: u32| {
             let block = blocks.iter().find(|block| block.lanes.ipu == ipu)?;
@@ -39,7 +39,7 @@ impl ExecutionTrace {
             let (Some(from), Some(to)) = (place(arrow.link.from), place(arrow.link.to)) else {
                 continue;
             };
-            let x = |cycle: u64| places.lanes.left() + axis.x_from_cycle(cycle);
+            let x = |cycle: u64| places.lanes.left() + axis.x_from_position(cycle);
             let down = to.0 > from.0;
             let start = pos2(x(arrow.sent.end), (from.0 + from.1) / 2.0);
             // Into the lane, as far as a row is high.
@@ -60,21 +60,21 @@ impl ExecutionTrace {
     }
 
     /// The row of the host: when IPUs wait for it, and when it moves data.
-    pub(super) fn host_ui(&self, ui: &Ui, rect: Rect, axis: Axis, scene: &Scene) {
-        let palette = Palette::of(ui.visuals());
+    pub(super) fn host_ui(&self, ui: &Ui, rect: Rect, axis: PanZoomAxis, scene: &TraceScene) {
+        let palette = ThemePalette::for_visuals(ui.visuals());
         let painter = ui.painter_at(rect);
         for (range, work) in &scene.host {
-            let left = rect.left() + axis.x_from_cycle(range.start);
-            let right = (rect.left() + axis.x_from_cycle(range.end)).max(left + 1.0);
+            let left = rect.left() + axis.x_from_position(range.start);
+            let right = (rect.left() + axis.x_from_position(range.end)).max(left + 1.0);
             if right < rect.left() || left > rect.right() {
                 continue;
             }
             // Waiting is low, moving is high: no colour is needed to tell them apart.
             let height = rect.height() - 2.0;
             let top = match work {
-                HostWork::Awaited => rect.top() + height * 0.6,
-                HostWork::Mixed => rect.top() + height * 0.3,
-                HostWork::Moving => rect.top(),
+                HostActivity::WaitingForHost => rect.top() + height * 0.6,
+                HostActivity::Mixed => rect.top() + height * 0.3,
+                HostActivity::Transferring => rect.top(),
             };
             let bar = Rect::from_min_max(pos2(left, top), pos2(right, rect.top() + height));
             painter.rect_filled(bar, 0.0, host_colour(palette, *work));
@@ -89,30 +89,30 @@ impl ExecutionTrace {
 }
 
 /// Colours of the host's row.
-pub(super) fn host_colour(palette: &Palette, work: HostWork) -> Color32 {
+pub(super) fn host_colour(palette: &ThemePalette, work: HostActivity) -> Color32 {
     match work {
-        HostWork::Awaited => mix(palette.stream_begin, palette.text, 0.2),
-        HostWork::Mixed => mix(palette.stream_begin, palette.stream_mid, 0.5),
-        HostWork::Moving => palette.stream_mid,
+        HostActivity::WaitingForHost => mix(palette.stream_begin, palette.text, 0.2),
+        HostActivity::Mixed => mix(palette.stream_begin, palette.stream_mid, 0.5),
+        HostActivity::Transferring => palette.stream_mid,
     }
 }
 
 /// What a part of the host's row means.
-pub(super) fn host_words(work: HostWork) -> &'static str {
+pub(super) fn host_words(work: HostActivity) -> &'static str {
     match work {
-        HostWork::Awaited => "Host row, low: an IPU waits for the host",
-        HostWork::Mixed => "Host row, half: copies narrower than a pixel",
-        HostWork::Moving => "Host row, high: data from or to the host moves",
+        HostActivity::WaitingForHost => "Host row, low: an IPU waits for the host",
+        HostActivity::Mixed => "Host row, half: copies narrower than a pixel",
+        HostActivity::Transferring => "Host row, high: data from or to the host moves",
     }
 }
 
 /// `64 KiB from IPU 0 to IPU 1`
-fn words(arrow: &Arrow) -> String {
+fn words(arrow: &FlowArrow) -> String {
     let bytes = arrow.link.bytes.map_or_else(|| "Data".to_owned(), |b| Bytes(b).to_string());
     format!("{bytes} from IPU {} to IPU {}", arrow.link.from, arrow.link.to)
 }
 
-fn cycles(arrow: &Arrow) -> String {
+fn cycles(arrow: &FlowArrow) -> String {
     format!("sent by {}, used from {} on", Cycles(arrow.sent.end), Cycles(arrow.used.start))
 }
 

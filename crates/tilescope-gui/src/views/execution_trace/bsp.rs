@@ -3,25 +3,25 @@
 //! One row per tile where there is room, else one row for several tiles, as long as they work on
 //! average. Steps narrower than a pixel colour all rows by the share of tiles that work.
 
-use super::colours::{blended, step_colour};
-use super::scene::Prepared;
+use super::colours::{blended_activity_colour, step_colour};
+use super::scene::LoadedTrace;
 use crate::prefs::TracePrefs;
-use crate::theme::{Palette, mix};
-use crate::widgets::toolbar::Bar;
+use crate::theme::{ThemePalette, mix};
+use crate::widgets::toolbar::ToolbarBuilder;
 use egui::{Color32, ColorImage, Pos2, Rect, pos2};
 use std::ops::Range;
-use tilescope_analysis::trace::{Item, Kind, Labels, TileTimes};
-use tilescope_report::trace::{LaneStep, Span};
+use tilescope_analysis::trace::{LaneItem, LaneItemKind, ProgramLabels, TileWorkTimes};
+use tilescope_report::trace::{LaneStep, LaneSpan};
 use tilescope_report::units::{CycleRange, TileRange};
-use tilescope_report::{Activity, ProgramKind};
+use tilescope_report::{StepActivity, ProgramKind};
 
 /// Heights of the raster that can be chosen, in points.
 pub(crate) const HEIGHTS: [u16; 5] = [60, 120, 240, 480, 960];
 
 /// Switches the raster on, and makes it higher or lower.
-pub(crate) fn controls_ui(bar: &mut Bar<'_>, prefs: &mut TracePrefs) {
+pub(crate) fn controls_ui(bar: &mut ToolbarBuilder<'_>, prefs: &mut TracePrefs) {
     let hint = "A row per tile below the bars: what each tile does at each cycle.";
-    bar.tick("BSP", &mut prefs.tiles, hint);
+    bar.checkbox("BSP", &mut prefs.tiles, hint);
     if !prefs.tiles {
         return;
     }
@@ -38,13 +38,13 @@ pub(crate) fn controls_ui(bar: &mut Bar<'_>, prefs: &mut TracePrefs) {
 }
 
 /// What is filled, and how.
-pub(crate) struct Raster<'a> {
+pub(crate) struct BspRaster<'a> {
     /// What each tile does in each program.
-    pub times: &'a TileTimes,
+    pub times: &'a TileWorkTimes,
     /// Names of programs.
-    pub labels: &'a Labels,
+    pub labels: &'a ProgramLabels,
     /// Colours.
-    pub palette: &'a Palette,
+    pub palette: &'a ThemePalette,
     /// The cycles that the image covers.
     pub window: CycleRange,
     /// Columns and rows of the image.
@@ -55,20 +55,20 @@ pub(crate) struct Raster<'a> {
     pub io_tiles: u32,
 }
 
-impl Raster<'_> {
+impl BspRaster<'_> {
     /// Fills the image from the spans of each group of tiles.
-    pub(crate) fn fill(&self, lanes: &[(u8, Vec<Span>)]) -> ColorImage {
+    pub(crate) fn fill(&self, lanes: &[(u8, Vec<LaneSpan>)]) -> ColorImage {
         let mut image = ColorImage::filled(self.size, self.palette.lane);
         for (sub_lane, spans) in lanes {
             let rows = self.rows(*sub_lane);
             for span in spans {
                 match span {
-                    Span::Step(step) => self.step(&mut image, step, rows.clone()),
-                    Span::Bucket(bucket) => {
-                        let share = bucket.totals.tile_balance(&Activity::ALL).unwrap_or(1.0);
+                    LaneSpan::Step(step) => self.step(&mut image, step, rows.clone()),
+                    LaneSpan::Bucket(bucket) => {
+                        let share = bucket.totals.tile_balance(&StepActivity::ALL).unwrap_or(1.0);
                         let length = bucket.range.length().max(1) as f64;
                         let busy = (bucket.totals.cycles.total() as f64 / length).min(1.0);
-                        let colour = blended(self.palette, &bucket.totals);
+                        let colour = blended_activity_colour(self.palette, &bucket.totals);
                         let colour = mix(self.palette.lane, colour, (share * busy) as f32);
                         self.block(&mut image, bucket.range, rows.clone(), colour);
                     }
@@ -152,12 +152,12 @@ impl Raster<'_> {
 /// Outlines of a chosen step around the tiles that work in it, each row as long as its tiles work;
 /// `None` where that is not known. `rows` is the step's place in the raster of tiles.
 pub(crate) fn outline(
-    prepared: &Prepared,
-    item: &Item,
+    prepared: &LoadedTrace,
+    item: &LaneItem,
     ipu: u32,
     rows: Rect,
 ) -> Option<Vec<Vec<Pos2>>> {
-    let Kind::Step(step) = &item.kind else { return None };
+    let LaneItemKind::Step(step) = &item.kind else { return None };
     let (times, program) = (prepared.known_tile_times()?, step.program?);
     let count = rows.height().max(1.0) as usize;
     let shares = times.rows(program, prepared.target.tiles_of_ipu(ipu), count)?;
@@ -197,13 +197,13 @@ mod tests {
         builder.run(work, 0..80).run(work, 100..180);
         let directory = tempfile::tempdir().unwrap();
         let report = Report::open(builder.write(directory.path()).unwrap()).unwrap();
-        let (times, trace) = (TileTimes::read(&report).unwrap(), report.trace().unwrap().unwrap());
-        let labels = Labels::new(&report.programs().unwrap());
+        let (times, trace) = (TileWorkTimes::read(&report).unwrap(), report.trace().unwrap().unwrap());
+        let labels = ProgramLabels::new(&report.programs().unwrap());
         let drawn = |first: u64, end: u64| {
             let window = CycleRange::new(first, end);
             let size = [(end - first) as usize, 8];
             let spans = trace.lane_of(0, 0).unwrap().spans(window, size[0] as u32).unwrap();
-            let raster = Raster {
+            let raster = BspRaster {
                 times: &times,
                 labels: &labels,
                 palette: &LIGHT,

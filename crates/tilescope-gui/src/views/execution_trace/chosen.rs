@@ -1,15 +1,15 @@
 //! What is chosen in the trace: a step, which every tab knows, or a bar that stands for several.
 
-use super::scene::{Prepared, Scene};
-use crate::command::ChosenStep;
+use super::scene::{LoadedTrace, TraceScene};
+use crate::command::SelectedStep;
 use serde::{Deserialize, Serialize};
-use tilescope_analysis::trace::{Item, Kind, Labels};
-use tilescope_report::Activity;
+use tilescope_analysis::trace::{LaneItem, LaneItemKind, ProgramLabels};
+use tilescope_report::StepActivity;
 use tilescope_report::units::{CycleRange, Cycles, grouped, percent};
 
 /// A bar that stands for several steps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct ChosenBar {
+pub(crate) struct SelectedBar {
     /// IPU of the replica.
     pub ipu: u32,
     /// Its group of tiles.
@@ -24,21 +24,21 @@ pub(crate) struct ChosenBar {
     pub rows: Vec<(String, String)>,
 }
 
-impl ChosenBar {
+impl SelectedBar {
     /// Describes a bar.
-    pub(crate) fn of(
-        item: &Item,
-        prepared: &Prepared,
+    pub(crate) fn from_item(
+        item: &LaneItem,
+        prepared: &LoadedTrace,
         (ipu, sub_lane): (u32, u8),
         window: CycleRange,
     ) -> Self {
-        let Item { range, row, .. } = *item;
+        let LaneItem { range, row, .. } = *item;
         let mut rows = rows(item, prepared.balance);
         let hint = match item.kind {
-            Kind::Step(_) | Kind::Parent(..) => "the bars below it",
-            Kind::Operation(..) => "switch off Group executions to see them",
-            Kind::Syncs(_) => "switch off Group syncs to see them",
-            Kind::Bucket(..) => "zoom in to see them",
+            LaneItemKind::Step(_) | LaneItemKind::Parent(..) => "the bars below it",
+            LaneItemKind::Operation(..) => "switch off Group executions to see them",
+            LaneItemKind::Syncs(_) => "switch off Group syncs to see them",
+            LaneItemKind::Bucket(..) => "zoom in to see them",
         };
         rows.push(("Single steps".to_owned(), hint.to_owned()));
         // What lies outside of the window was not read.
@@ -50,23 +50,23 @@ impl ChosenBar {
 }
 
 /// The full name of a bar.
-pub(crate) fn title(item: &Item, labels: &Labels) -> String {
+pub(crate) fn title(item: &LaneItem, labels: &ProgramLabels) -> String {
     match &item.kind {
-        Kind::Step(step) => {
+        LaneItemKind::Step(step) => {
             let name = step.program.and_then(|program| labels.program_name(program));
             match name.filter(|name| !name.is_empty()) {
                 Some(name) => format!("{} ({name})", step.kind.name()),
                 None => step.kind.name().to_owned(),
             }
         }
-        Kind::Operation(node, _) | Kind::Parent(node, _) => labels.node_path(*node),
-        Kind::Syncs(_) => "Syncs".to_owned(),
-        Kind::Bucket(..) => format!("{} steps", grouped(item.steps())),
+        LaneItemKind::Operation(node, _) | LaneItemKind::Parent(node, _) => labels.node_path(*node),
+        LaneItemKind::Syncs(_) => "Syncs".to_owned(),
+        LaneItemKind::Bucket(..) => format!("{} steps", grouped(item.steps())),
     }
 }
 
 /// Names and values about a bar of several steps.
-fn rows(item: &Item, balance: bool) -> Vec<(String, String)> {
+fn rows(item: &LaneItem, balance: bool) -> Vec<(String, String)> {
     let range = item.range;
     let span =
         format!("{} : {} - {}", Cycles(range.length()), Cycles(range.start), Cycles(range.end));
@@ -74,7 +74,7 @@ fn rows(item: &Item, balance: bool) -> Vec<(String, String)> {
     if let Some(balance) = item.tile_balance().filter(|_| balance) {
         rows.push(("Tile balance".to_owned(), percent(balance)));
     }
-    if let Kind::Bucket(totals, _) = &item.kind {
+    if let LaneItemKind::Bucket(totals, _) = &item.kind {
         let length = range.length().max(1) as f64;
         for (activity, cycles) in totals.cycles.iter().filter(|(_, cycles)| *cycles > 0) {
             let share = percent(cycles as f64 / length);
@@ -85,25 +85,25 @@ fn rows(item: &Item, balance: bool) -> Vec<(String, String)> {
 }
 
 /// Words for an activity.
-pub(crate) fn activity_title(activity: Activity) -> &'static str {
+pub(crate) fn activity_title(activity: StepActivity) -> &'static str {
     match activity {
-        Activity::Compute => "Compute",
-        Activity::InternalExchange => "Internal exchange",
-        Activity::GlobalExchange => "Global exchange",
-        Activity::Host => "Host copies",
-        Activity::RemoteBuffer => "Remote buffers",
-        Activity::Sync => "Sync",
-        Activity::Other => "Other",
+        StepActivity::Compute => "Compute",
+        StepActivity::InternalExchange => "Internal exchange",
+        StepActivity::GlobalExchange => "Global exchange",
+        StepActivity::Host => "Host copies",
+        StepActivity::RemoteBuffer => "Remote buffers",
+        StepActivity::Sync => "Sync",
+        StepActivity::Other => "Other",
     }
 }
 
 /// The bar of a scene that shows a step: itself, or what it is a part of.
-pub(crate) fn find<'a>(scene: &'a Scene, step: &ChosenStep) -> Option<&'a Item> {
+pub(crate) fn find<'a>(scene: &'a TraceScene, step: &SelectedStep) -> Option<&'a LaneItem> {
     let ipu = scene.ipus.iter().find(|ipu| ipu.ipu == step.ipu)?;
     let lane = ipu.lanes.iter().find(|lane| lane.sub_lane == step.sub_lane)?;
-    let holds = |item: &&Item| {
+    let holds = |item: &&LaneItem| {
         let first = item.first_position();
-        !matches!(item.kind, Kind::Parent(..))
+        !matches!(item.kind, LaneItemKind::Parent(..))
             && first <= step.position
             && step.position < first + item.steps()
     };

@@ -1,29 +1,29 @@
 //! Which colour a bar has.
 
-use crate::theme::{Palette, mix};
+use crate::theme::{ThemePalette, mix};
 use egui::Color32;
-use tilescope_analysis::trace::{Item, Kind, Labels, NodeId};
-use tilescope_report::trace::Totals;
+use tilescope_analysis::trace::{LaneItem, LaneItemKind, ProgramLabels, NameTreeNodeId};
+use tilescope_report::trace::StepTotals;
 use tilescope_report::units::ProgramId;
-use tilescope_report::{Activity, ProgramKind};
+use tilescope_report::{StepActivity, ProgramKind};
 
 /// The colour of a bar, where all of it is used.
-pub(crate) fn colour(palette: &Palette, labels: &Labels, item: &Item) -> Color32 {
+pub(crate) fn colour(palette: &ThemePalette, labels: &ProgramLabels, item: &LaneItem) -> Color32 {
     match &item.kind {
-        Kind::Step(step) => step_colour(palette, step.kind, step.activity, item.full_height),
-        Kind::Operation(_, several) => palette.activity(several.activity()),
-        Kind::Syncs(_) if item.full_height => palette.external_sync,
-        Kind::Syncs(_) => palette.internal_sync,
-        Kind::Parent(node, _) => parent_colour(palette, labels, *node),
-        Kind::Bucket(totals, _) => blended(palette, totals),
+        LaneItemKind::Step(step) => step_colour(palette, step.kind, step.activity, item.full_height),
+        LaneItemKind::Operation(_, several) => palette.activity(several.activity()),
+        LaneItemKind::Syncs(_) if item.full_height => palette.external_sync,
+        LaneItemKind::Syncs(_) => palette.internal_sync,
+        LaneItemKind::Parent(node, _) => parent_colour(palette, labels, *node),
+        LaneItemKind::Bucket(totals, _) => blended_activity_colour(palette, totals),
     }
 }
 
 /// The colour of a single step.
 pub(crate) fn step_colour(
-    palette: &Palette,
+    palette: &ThemePalette,
     kind: ProgramKind,
-    activity: Activity,
+    activity: StepActivity,
     external: bool,
 ) -> Color32 {
     match kind {
@@ -31,7 +31,7 @@ pub(crate) fn step_colour(
         ProgramKind::DoExchange => palette.internal_exchange,
         ProgramKind::GlobalExchange => palette.global_exchange,
         ProgramKind::StreamCopyBegin => palette.stream_begin,
-        ProgramKind::StreamCopyMid if activity == Activity::RemoteBuffer => palette.remote_mid,
+        ProgramKind::StreamCopyMid if activity == StepActivity::RemoteBuffer => palette.remote_mid,
         ProgramKind::StreamCopyMid => palette.stream_mid,
         ProgramKind::StreamCopyEnd => palette.stream_end,
         ProgramKind::Sync if external => palette.external_sync,
@@ -45,13 +45,13 @@ pub(crate) fn step_colour(
     }
 }
 
-fn parent_colour(palette: &Palette, labels: &Labels, node: NodeId) -> Color32 {
+fn parent_colour(palette: &ThemePalette, labels: &ProgramLabels, node: NameTreeNodeId) -> Color32 {
     let stream = labels.depth(node) == 0 && labels.node_name(node) == "StreamCopy";
     if stream { palette.stream_copy } else { palette.group }
 }
 
 /// Activities in their shares: what a pixel looks like that holds many steps.
-pub(crate) fn blended(palette: &Palette, totals: &Totals) -> Color32 {
+pub(crate) fn blended_activity_colour(palette: &ThemePalette, totals: &StepTotals) -> Color32 {
     let mut colour: Option<(Color32, u64)> = None;
     for (activity, cycles) in totals.cycles.iter().filter(|(_, cycles)| *cycles > 0) {
         let next = palette.activity(activity);
@@ -67,15 +67,15 @@ pub(crate) fn blended(palette: &Palette, totals: &Totals) -> Color32 {
 }
 
 /// Whether a bar belongs to what is searched for. A parent does if its own name says so.
-pub(crate) fn matches(item: &Item, labels: &Labels, wanted: &[ProgramId], text: &str) -> bool {
+pub(crate) fn matches(item: &LaneItem, labels: &ProgramLabels, wanted: &[ProgramId], text: &str) -> bool {
     let found = |program: Option<ProgramId>| {
         program.is_some_and(|program| wanted.binary_search(&program).is_ok())
     };
     match &item.kind {
-        Kind::Step(_) | Kind::Bucket(..) => found(item.program()),
-        Kind::Operation(node, _) | Kind::Parent(node, _) => {
+        LaneItemKind::Step(_) | LaneItemKind::Bucket(..) => found(item.program()),
+        LaneItemKind::Operation(node, _) | LaneItemKind::Parent(node, _) => {
             labels.node_path(*node).to_lowercase().contains(text)
         }
-        Kind::Syncs(_) => "sync".contains(text),
+        LaneItemKind::Syncs(_) => "sync".contains(text),
     }
 }

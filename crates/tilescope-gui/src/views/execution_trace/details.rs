@@ -1,22 +1,22 @@
 //! What is chosen in the trace, in words: a bar, a step, or several steps beside each other.
 
-use super::{ExecutionTrace, Tab, panels};
-use crate::command::{ChosenStep, Command};
+use super::{ExecutionTraceView, TraceDetailsTab, panels};
+use crate::command::{SelectedStep, AppCommand};
 use crate::views::ViewContext;
-use crate::widgets::{hint_ui, missing_ui};
+use crate::widgets::{hint_ui, empty_state_ui};
 use egui::Ui;
-use tilescope_analysis::trace::{StepView, step_view};
+use tilescope_analysis::trace::{StepDetailReport, step_view};
 use tilescope_report::Report;
 
 /// Most steps that are columns beside each other.
 const MAX_COLUMNS: usize = 8;
 
-impl ExecutionTrace {
+impl ExecutionTraceView {
     /// Chooses a step, alone or beside those chosen before; a chosen one is taken out again.
     pub(super) fn select_step(
         &mut self,
         context: &mut ViewContext<'_>,
-        step: ChosenStep,
+        step: SelectedStep,
         add: bool,
     ) {
         let mut chosen = if add { self.chosen_steps(context) } else { Vec::new() };
@@ -28,16 +28,16 @@ impl ExecutionTrace {
             }
         }
         self.bar = None;
-        self.tab = Tab::Details;
+        self.tab = TraceDetailsTab::Details;
         let last = chosen.pop();
         // The others are not to be forgotten when the selection changes.
         self.seen_step = last;
         self.also = chosen;
-        context.commands.push(Command::SelectStep(last));
+        context.commands.push(AppCommand::SelectStep(last));
     }
 
     /// Every chosen step, the one that all tabs know last.
-    pub(super) fn chosen_steps(&self, context: &ViewContext<'_>) -> Vec<ChosenStep> {
+    pub(super) fn chosen_steps(&self, context: &ViewContext<'_>) -> Vec<SelectedStep> {
         self.also.iter().copied().chain(context.selection.step).collect()
     }
 
@@ -52,22 +52,22 @@ impl ExecutionTrace {
             return hint_ui(ui, sentence);
         }
         let report = context.opened.report.clone();
-        let question = move |steps: &Vec<ChosenStep>| views(&report, steps);
+        let question = move |steps: &Vec<SelectedStep>| views(&report, steps);
         match self.details.ask(ui.ctx(), context.workers, &steps, question).answer() {
             Some(Ok(views)) => match (views.as_slice(), steps.as_slice()) {
-                ([], _) => missing_ui(ui, "No details", "This step is not in the report."),
+                ([], _) => empty_state_ui(ui, "No details", "This step is not in the report."),
                 ([view], [step]) => panels::step_ui(ui, view, step.ipu),
                 (views, _) => panels::steps_ui(ui, views),
             },
-            Some(Err(problem)) => missing_ui(ui, "The step cannot be read", problem),
+            Some(Err(problem)) => empty_state_ui(ui, "The step cannot be read", problem),
             None => {}
         }
     }
 }
 
 /// Those of the steps that are in the report.
-fn views(report: &Report, steps: &[ChosenStep]) -> Result<Vec<StepView>, String> {
-    let view = |step: &ChosenStep| step_view(report, step.step, step.ipu, step.sub_lane);
-    let found: Result<Vec<Option<StepView>>, _> = steps.iter().map(view).collect();
+fn views(report: &Report, steps: &[SelectedStep]) -> Result<Vec<StepDetailReport>, String> {
+    let view = |step: &SelectedStep| step_view(report, step.step, step.ipu, step.sub_lane);
+    let found: Result<Vec<Option<StepDetailReport>>, _> = steps.iter().map(view).collect();
     Ok(found.map_err(|error| error.to_string())?.into_iter().flatten().collect())
 }

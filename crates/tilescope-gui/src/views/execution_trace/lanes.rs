@@ -1,20 +1,20 @@
 //! The lanes: what is on the screen, and what has to be read for it.
 
-use super::places::{Block, FLAME_ROW, GUTTER, Places, SCROLL_BAR, SUB_LANE_GAP, blocks, places};
+use super::places::{IpuLaneLayout, FLAME_ROW, GUTTER, TraceViewLayout, SCROLL_BAR, SUB_LANE_GAP, ipu_lane_layouts, trace_view_layout};
 use super::ruler::paint_ruler;
-use super::scene::{COMMON_MARKS, IpuScene, Prepared, SceneKey};
-use super::{ExecutionTrace, ask_scene, grouping, id, padded};
-use crate::theme::Palette;
+use super::scene::{COMMON_MARKS, IpuLaneScene, LoadedTrace, TraceSceneKey};
+use super::{ExecutionTraceView, ask_scene, grouping, id, scene_window};
+use crate::theme::ThemePalette;
 use crate::views::ViewContext;
-use crate::widgets::axis::{Axis, Limits};
+use crate::widgets::axis::{PanZoomAxis, AxisLimits};
 use crate::widgets::overview::{self, overview_ui};
-use crate::widgets::tiled::{Pieces, Tiled};
-use crate::worker::Asked;
+use crate::widgets::tiled::{SplitImage, SplitTexture};
+use crate::worker::QueryState;
 use egui::accesskit::Role;
 use egui::{Align2, CornerRadius, FontId, Rect, Response, Sense, Ui, WidgetInfo, pos2, vec2};
 use std::sync::Arc;
 
-impl ExecutionTrace {
+impl ExecutionTraceView {
     /// Left edge of the lanes.
     pub(super) fn lanes_left(&self, ui: &Ui) -> f32 {
         ui.max_rect().left() + GUTTER
@@ -24,23 +24,23 @@ impl ExecutionTrace {
         &mut self,
         ui: &mut Ui,
         context: &mut ViewContext<'_>,
-        prepared: &Arc<Prepared>,
+        prepared: &Arc<LoadedTrace>,
     ) {
         let area = ui.available_rect_before_wrap();
         ui.allocate_rect(area, Sense::hover());
         let prefs = context.prefs.trace;
         let common = COMMON_MARKS.iter().filter(|kind| prepared.mark_kinds.contains(kind)).count();
         let mark_rows = if prefs.marks { common + usize::from(prepared.host) } else { 0 };
-        let places = places(area, mark_rows);
+        let places = trace_view_layout(area, mark_rows);
         self.run = Some(prepared.range);
         // Where there is little room, lanes reach out of it.
         self.lanes = Some(places.lanes.union(places.ruler).intersect(area));
         let range = self.reach.map_or(prepared.range, |reach| reach.union(prepared.range));
-        let limits = Limits { range, width: places.lanes.width() };
+        let limits = AxisLimits { range, width: places.lanes.width() };
         self.keep_axis(limits);
-        let palette = Palette::of(ui.visuals());
+        let palette = ThemePalette::for_visuals(ui.visuals());
         self.strip_ui(ui, context, prepared, places.overview, limits);
-        let axis = self.axis.unwrap_or_else(|| Axis::fitting(limits.range, limits.width));
+        let axis = self.axis.unwrap_or_else(|| PanZoomAxis::fitting(limits.range, limits.width));
         paint_ruler(ui.painter(), places.ruler, axis, palette);
         let gutter = pos2(area.left() + GUTTER - 10.0, places.ruler.center().y);
         let font = FontId::proportional(11.0);
@@ -49,7 +49,7 @@ impl ExecutionTrace {
         let shown = self.shown_ipus(prepared);
         let tiles = if prefs.tiles { f32::from(prefs.tiles_height) } else { 0.0 };
         let room = places.lanes.height();
-        let blocks = blocks(prepared, &shown, prefs.style, prefs.marks, tiles, room);
+        let blocks = ipu_lane_layouts(prepared, &shown, prefs.style, prefs.marks, tiles, room);
         let total = blocks.last().map_or(0.0, |block| block.top + f64::from(block.height()));
         self.scroll = self.scroll.clamp(0.0, (total - f64::from(places.lanes.height())).max(0.0));
         self.ask(ui, context, prepared, &blocks, &places, limits);
@@ -61,14 +61,14 @@ impl ExecutionTrace {
     }
 
     /// Sets the axis up, or fits it to a window of another size.
-    fn keep_axis(&mut self, limits: Limits) {
+    fn keep_axis(&mut self, limits: AxisLimits) {
         let resized = self.limits.is_some_and(|old| (old.width - limits.width).abs() > 0.5);
         self.axis = match (self.axis, self.limits) {
             (Some(axis), Some(old)) if resized => {
                 let window = axis.window(old.width);
-                Some(Axis::fitting_exactly(window, limits.width).kept(limits))
+                Some(PanZoomAxis::fitting_exactly(window, limits.width).clamped_to(limits))
             }
-            (axis, _) => axis.or_else(|| Some(Axis::fitting(limits.range, limits.width))),
+            (axis, _) => axis.or_else(|| Some(PanZoomAxis::fitting(limits.range, limits.width))),
         };
         self.limits = Some(limits);
     }
@@ -77,9 +77,9 @@ impl ExecutionTrace {
         &mut self,
         ui: &mut Ui,
         context: &ViewContext<'_>,
-        prepared: &Arc<Prepared>,
+        prepared: &Arc<LoadedTrace>,
         rect: Rect,
-        limits: Limits,
+        limits: AxisLimits,
     ) {
         let ppp = ui.pixels_per_point();
         let count = prepared.ipus.len().max(1);
@@ -90,14 +90,14 @@ impl ExecutionTrace {
             super::scene::overview(&shared, (*width, *row), *dark).map_err(|e| e.to_string())
         };
         let known = self.overview_texture.as_ref().is_some_and(|(drawn, _)| *drawn == key);
-        if let Asked::Fresh(Ok(image)) =
+        if let QueryState::Fresh(Ok(image)) =
             self.overview.ask(ui.ctx(), context.workers, &key, question)
             && !known
         {
-            self.overview_texture = Some((key, Tiled::new(ui.ctx(), "trace overview", image)));
+            self.overview_texture = Some((key, SplitTexture::new(ui.ctx(), "trace overview", image)));
         }
         let image = self.overview_texture.as_ref().map(|(_, texture)| (texture, prepared.range));
-        let axis = self.axis.unwrap_or_else(|| Axis::fitting(limits.range, limits.width));
+        let axis = self.axis.unwrap_or_else(|| PanZoomAxis::fitting(limits.range, limits.width));
         if let Some(moved) = overview_ui(ui, rect, image, axis, limits, &mut self.grip) {
             self.axis = Some(moved);
         }
@@ -109,22 +109,22 @@ impl ExecutionTrace {
         &mut self,
         ui: &Ui,
         context: &ViewContext<'_>,
-        prepared: &Arc<Prepared>,
-        blocks: &[Block<'_>],
-        places: &Places,
-        limits: Limits,
+        prepared: &Arc<LoadedTrace>,
+        blocks: &[IpuLaneLayout<'_>],
+        places: &TraceViewLayout,
+        limits: AxisLimits,
     ) {
         let Some(axis) = self.axis else { return };
         let ppp = ui.pixels_per_point();
         let cycles_per_pixel = axis.scale() / f64::from(ppp);
-        let wanted = padded(axis, limits.width);
+        let wanted = scene_window(axis, limits.width);
         let prefs = context.prefs.trace;
-        let on_screen = |block: &&Block<'_>| {
+        let on_screen = |block: &&IpuLaneLayout<'_>| {
             let top = (block.top - self.scroll) as f32;
             top < places.lanes.height() + 200.0 && top + block.height() > -200.0
         };
         let row_height = blocks.first().map_or(FLAME_ROW, |block| block.row_height);
-        let key = SceneKey {
+        let key = TraceSceneKey {
             window: wanted,
             width: ((wanted.length() as f64 / cycles_per_pixel).ceil() as usize).clamp(1, 32_768),
             ipus: blocks.iter().filter(on_screen).map(|block| block.lanes.ipu).collect(),
@@ -145,9 +145,9 @@ impl ExecutionTrace {
         if let Some(Ok(scene)) = asked.answer()
             && self.textures.as_ref().is_none_or(|(id, _)| *id != scene.id)
         {
-            let texture = |image: &Pieces| Tiled::new(ui.ctx(), "lanes", image);
+            let texture = |image: &SplitImage| SplitTexture::new(ui.ctx(), "lanes", image);
             let both =
-                |ipu: &IpuScene| [Some(&ipu.image), ipu.tiles.as_ref()].map(|i| i.map(texture));
+                |ipu: &IpuLaneScene| [Some(&ipu.image), ipu.tiles.as_ref()].map(|i| i.map(texture));
             let textures = scene.ipus.iter().map(both).collect();
             self.textures = Some((scene.id, textures));
         }
@@ -158,7 +158,7 @@ impl ExecutionTrace {
         if total <= shown {
             return;
         }
-        let palette = Palette::of(ui.visuals());
+        let palette = ThemePalette::for_visuals(ui.visuals());
         let track = Rect::from_min_max(
             pos2(lanes.right() + 2.0, lanes.top()),
             pos2(lanes.right() + SCROLL_BAR, lanes.bottom()),

@@ -1,30 +1,30 @@
 //! What is below the lanes: the window in figures, what is chosen, and statistics.
 
-use super::scene::Prepared;
-use super::{ExecutionTrace, Tab, panels};
+use super::scene::LoadedTrace;
+use super::{ExecutionTraceView, TraceDetailsTab, panels};
 use crate::views::ViewContext;
 use crate::widgets::below::tabs_row_ui;
-use crate::widgets::{missing_ui, waiting_tabs_ui};
+use crate::widgets::{empty_state_ui, waiting_tabs_ui};
 use egui::Ui;
 use std::sync::Arc;
 use tilescope_analysis::trace::window_summary;
 use tilescope_report::units::CycleRange;
 
-impl ExecutionTrace {
+impl ExecutionTraceView {
     /// Tabs, and what is behind the chosen one if the panel is open.
     pub(super) fn tables_ui(
         &mut self,
         ui: &mut Ui,
         context: &ViewContext<'_>,
-        prepared: &Arc<Prepared>,
+        prepared: &Arc<LoadedTrace>,
         open: &mut bool,
     ) {
         let before = self.tab;
         let tabs =
-            [(Tab::Summary, "Summary"), (Tab::Details, "Details"), (Tab::Statistics, "Statistics")];
+            [(TraceDetailsTab::Summary, "Summary"), (TraceDetailsTab::Details, "Details"), (TraceDetailsTab::Statistics, "Statistics")];
         tabs_row_ui(ui, |ui| {
             let none = self.bar.is_none() && context.selection.step.is_none();
-            let waits = |tab| (none && tab == Tab::Details).then_some("Waits for a step");
+            let waits = |tab| (none && tab == TraceDetailsTab::Details).then_some("Waits for a step");
             waiting_tabs_ui(ui, &tabs, &mut self.tab, waits);
         });
         if !*open {
@@ -33,13 +33,13 @@ impl ExecutionTrace {
         }
         ui.add_space(2.0);
         match self.tab {
-            Tab::Summary => self.summary_ui(ui, context, prepared),
-            Tab::Details => self.details_ui(ui, context),
-            Tab::Statistics => self.statistics_ui(ui, context, prepared),
+            TraceDetailsTab::Summary => self.summary_ui(ui, context, prepared),
+            TraceDetailsTab::Details => self.details_ui(ui, context),
+            TraceDetailsTab::Statistics => self.statistics_ui(ui, context, prepared),
         }
     }
 
-    fn summary_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, prepared: &Arc<Prepared>) {
+    fn summary_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, prepared: &Arc<LoadedTrace>) {
         let (Some(axis), Some(limits)) = (self.axis, self.limits) else { return };
         // Beside a longer run, there is more on the screen than this one.
         let window = axis.window(limits.width).intersection(prepared.range);
@@ -51,11 +51,11 @@ impl ExecutionTrace {
         let asked = self.summary.ask(ui.ctx(), context.workers, &(window, ipus), question);
         match asked.answer() {
             Some(Ok(summary)) => {
-                let bytes = context.opened.report.has(tilescope_report::Part::StepBytes);
-                let known = panels::Known { bytes, balance: prepared.balance };
+                let bytes = context.opened.report.has(tilescope_report::ReportPart::StepBytes);
+                let known = panels::RecordedTraceColumns { bytes, balance: prepared.balance };
                 panels::summary_ui(ui, summary, &context.opened.target, known);
             }
-            Some(Err(problem)) => missing_ui(ui, "The window cannot be summed up", problem),
+            Some(Err(problem)) => empty_state_ui(ui, "The window cannot be summed up", problem),
             None => {}
         }
     }

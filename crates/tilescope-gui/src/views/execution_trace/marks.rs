@@ -1,24 +1,24 @@
 //! Measuring: marks of the user, the range between them, and statistics of the steps in it.
 
-use super::places::Places;
-use super::scene::Prepared;
-use super::{ExecutionTrace, StepView};
+use super::places::TraceViewLayout;
+use super::scene::LoadedTrace;
+use super::{ExecutionTraceView, StepDetailReport};
 use crate::finding::statistics_ui;
-use crate::theme::Palette;
+use crate::theme::ThemePalette;
 use crate::views::ViewContext;
-use crate::widgets::axis::Axis;
-use crate::widgets::missing_ui;
+use crate::widgets::axis::PanZoomAxis;
+use crate::widgets::empty_state_ui;
 use egui::{Align2, FontId, RichText, ScrollArea, Stroke, Ui, pos2, vec2};
 use std::sync::Arc;
-use tilescope_analysis::measure::{Statistics, step_lengths};
+use tilescope_analysis::measure::{ValueStatistics, step_lengths};
 use tilescope_report::units::{CycleRange, Cycles, grouped, seconds};
 
 /// What statistics are asked about: a window and IPUs.
-pub(crate) type MeasureKey = (CycleRange, Vec<u32>);
+pub(crate) type TraceStatisticsKey = (CycleRange, Vec<u32>);
 /// Statistics, and whether every step was looked at.
-pub(crate) type Measured = Result<(Statistics, bool), String>;
+pub(crate) type TraceStatisticsAnswer = Result<(ValueStatistics, bool), String>;
 
-impl ExecutionTrace {
+impl ExecutionTraceView {
     /// Marks what is chosen, or the cycle under the pointer; beside other marks, or instead.
     pub(super) fn mark(&mut self, context: &ViewContext<'_>, under: Option<u64>, keep: bool) {
         if !keep {
@@ -31,14 +31,14 @@ impl ExecutionTrace {
     /// The cycles of what is chosen.
     pub(super) fn chosen_range(&self, context: &ViewContext<'_>) -> Option<CycleRange> {
         self.bar.as_ref().map(|bar| bar.range).or_else(|| {
-            let details: &StepView = self.details.latest()?.as_ref().ok()?.last()?;
+            let details: &StepDetailReport = self.details.latest()?.as_ref().ok()?.last()?;
             context.selection.step.filter(|step| step.step == details.step)?;
             Some(details.range)
         })
     }
 
     /// From the start of the first mark to the end of the last one.
-    pub(super) fn marked(&self) -> Option<CycleRange> {
+    pub(super) fn marked_range(&self) -> Option<CycleRange> {
         let range = self.marks.iter().copied().reduce(CycleRange::union);
         range.filter(|range| !range.is_empty())
     }
@@ -48,19 +48,19 @@ impl ExecutionTrace {
         &self,
         ui: &Ui,
         context: &ViewContext<'_>,
-        places: &Places,
-        axis: Axis,
+        places: &TraceViewLayout,
+        axis: PanZoomAxis,
     ) {
-        let palette = Palette::of(ui.visuals());
+        let palette = ThemePalette::for_visuals(ui.visuals());
         let area = places.lanes.union(places.ruler);
         let painter = ui.painter_at(area);
-        let x = |cycle: u64| places.lanes.left() + axis.x_from_cycle(cycle);
+        let x = |cycle: u64| places.lanes.left() + axis.x_from_position(cycle);
         for mark in &self.marks {
             for cycle in [mark.start, mark.end] {
                 painter.vline(x(cycle), area.y_range(), Stroke::new(1.0, palette.accent));
             }
         }
-        let Some(range) = self.marked() else { return };
+        let Some(range) = self.marked_range() else { return };
         let (left, right) = (x(range.start).max(area.left()), x(range.end).min(area.right()));
         if left >= right {
             return;
@@ -82,23 +82,23 @@ impl ExecutionTrace {
         &mut self,
         ui: &mut Ui,
         context: &ViewContext<'_>,
-        prepared: &Arc<Prepared>,
+        prepared: &Arc<LoadedTrace>,
     ) {
         let (Some(axis), Some(limits)) = (self.axis, self.limits) else { return };
         let shown = axis.window(limits.width).intersection(prepared.range);
-        let window = self.marked().unwrap_or(shown);
+        let window = self.marked_range().unwrap_or(shown);
         let key = (window, self.shown_ipus(prepared));
         let report = context.opened.report.clone();
-        let question = move |(window, ipus): &MeasureKey| {
+        let question = move |(window, ipus): &TraceStatisticsKey| {
             let (mut lengths, complete) =
                 step_lengths(&report, *window, ipus).map_err(|error| error.to_string())?;
-            Ok((Statistics::of(&mut lengths), complete))
+            Ok((ValueStatistics::from_values(&mut lengths), complete))
         };
-        let marked = self.marked().is_some();
+        let marked = self.marked_range().is_some();
         let answer = self.measured.ask(ui.ctx(), context.workers, &key, question);
         let (statistics, complete) = match answer.answer() {
             Some(Ok(measured)) => *measured,
-            Some(Err(problem)) => return missing_ui(ui, "The steps cannot be read", problem),
+            Some(Err(problem)) => return empty_state_ui(ui, "The steps cannot be read", problem),
             None => return drop(ui.spinner()),
         };
         ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
@@ -108,7 +108,7 @@ impl ExecutionTrace {
                 "Lengths in cycles of the steps {what}: {}. M marks what is chosen, Shift+M adds a mark.",
                 length_text(window, context)
             );
-            ui.label(RichText::new(text).color(Palette::of(ui.visuals()).weak_text));
+            ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text));
             statistics_ui(ui, &statistics, false);
             if !complete {
                 ui.label("Only the first steps of this long trace were counted.");

@@ -17,46 +17,46 @@ mod ruler;
 mod scene;
 mod toolbar;
 
-use super::state::{State, kept, restored};
-use super::{Timeline, View, ViewContext, ViewInfo};
-use crate::action::Wish;
-use crate::command::{ChosenStep, Command};
+use super::state::{ViewState, to_view_state, from_view_state};
+use super::{VisibleTimeline, ReportView, ViewContext, ViewDescriptor};
+use crate::action::ViewAction;
+use crate::command::{SelectedStep, AppCommand};
 use crate::icons::Icon;
-use crate::prefs::{BareDrag, TracePrefs};
+use crate::prefs::{TraceDragMode, TracePrefs};
 use crate::session::Selection;
-use crate::theme::Palette;
-use crate::widgets::axis::{Axis, Limits};
-use crate::widgets::below::Below;
+use crate::theme::ThemePalette;
+use crate::widgets::axis::{PanZoomAxis, AxisLimits};
+use crate::widgets::below::BottomPanel;
 use crate::widgets::overview;
-use crate::widgets::tiled::{Pieces, Tiled};
+use crate::widgets::tiled::{SplitImage, SplitTexture};
 use crate::widgets::toolbar::toolbar_ui;
-use crate::widgets::{missing_ui, waiting_ui};
-use crate::worker::{Asked, Slot};
-use chosen::ChosenBar;
+use crate::widgets::{empty_state_ui, waiting_ui};
+use crate::worker::{QueryState, BackgroundQuery};
+use chosen::SelectedBar;
 use egui::{CentralPanel, Frame, Id, Margin, Rect, Ui};
-use scene::{Prepared, Scene, SceneKey, prepare};
+use scene::{LoadedTrace, TraceScene, TraceSceneKey, prepare};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use tilescope_analysis::trace::{Grouping, StepView, WindowSummary};
+use tilescope_analysis::trace::{TraceStepGrouping, StepDetailReport, WindowSummary};
 use tilescope_report::units::{CycleRange, StepId};
-use tilescope_report::{Outcome, Report};
+use tilescope_report::{ProgramOutcome, Report};
 
 /// This view, for the list.
-pub(crate) const VIEW: ViewInfo = ViewInfo {
+pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     name: "execution-trace",
     title: "Execution trace",
     help: include_str!("../../../../../assets/help/execution-trace.md"),
     icon: Icon::Trace,
     settings: &["tab"],
-    create: || Box::<ExecutionTrace>::default(),
+    create: || Box::<ExecutionTraceView>::default(),
 };
 
 /// The tables below the lanes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Tab {
+enum TraceDetailsTab {
     #[default]
     Summary,
     Details,
@@ -65,8 +65,8 @@ enum Tab {
 
 /// A step to look up beside another one.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Neighbour {
-    of: ChosenStep,
+struct NeighbourStepKey {
+    from: SelectedStep,
     forwards: bool,
     /// Whether it is chosen beside what is chosen already.
     add: bool,
@@ -77,48 +77,48 @@ struct Neighbour {
 /// State of the view.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct ExecutionTrace {
+struct ExecutionTraceView {
     #[serde(skip)]
-    prepared: Slot<(), Result<Option<Arc<Prepared>>, String>>,
+    prepared: BackgroundQuery<(), Result<Option<Arc<LoadedTrace>>, String>>,
     #[serde(skip)]
     progress: Arc<AtomicU64>,
     #[serde(skip)]
-    cancel: Cancel,
+    cancel: CancelOnDrop,
     #[serde(skip)]
-    scene: Slot<SceneKey, Result<Scene, String>>,
+    scene: BackgroundQuery<TraceSceneKey, Result<TraceScene, String>>,
     #[serde(skip)]
-    overview: Slot<(usize, usize, bool), Result<Pieces, String>>,
+    overview: BackgroundQuery<(usize, usize, bool), Result<SplitImage, String>>,
     #[serde(skip)]
-    summary: Slot<(CycleRange, Vec<u32>), Result<WindowSummary, String>>,
+    summary: BackgroundQuery<(CycleRange, Vec<u32>), Result<WindowSummary, String>>,
     #[serde(skip)]
-    details: Slot<Vec<ChosenStep>, Result<Vec<StepView>, String>>,
+    details: BackgroundQuery<Vec<SelectedStep>, Result<Vec<StepDetailReport>, String>>,
     #[serde(skip)]
-    neighbour: Slot<Neighbour, Option<(ChosenStep, CycleRange)>>,
+    neighbour: BackgroundQuery<NeighbourStepKey, Option<(SelectedStep, CycleRange)>>,
     #[serde(skip)]
-    asked_neighbour: Option<Neighbour>,
+    asked_neighbour: Option<NeighbourStepKey>,
     #[serde(skip)]
     presses: u64,
-    axis: Option<Axis>,
-    limits: Option<Limits>,
+    axis: Option<PanZoomAxis>,
+    limits: Option<AxisLimits>,
     #[serde(skip)]
-    textures: Option<(u64, Vec<[Option<Tiled>; 2]>)>,
+    textures: Option<(u64, Vec<[Option<SplitTexture>; 2]>)>,
     #[serde(skip)]
-    overview_texture: Option<((usize, usize, bool), Tiled)>,
+    overview_texture: Option<((usize, usize, bool), SplitTexture)>,
     #[serde(skip)]
-    grip: Option<overview::Grip>,
+    grip: Option<overview::OverviewDrag>,
     /// What dragging without Shift does.
     #[serde(skip)]
-    drag: BareDrag,
+    drag: TraceDragMode,
     /// First point of a range being drawn.
     #[serde(skip)]
     range_from: Option<i64>,
-    bar: Option<ChosenBar>,
+    bar: Option<SelectedBar>,
     /// Steps that are chosen beside the one that all tabs know, in the order in which they were.
-    also: Vec<ChosenStep>,
+    also: Vec<SelectedStep>,
     /// What the user has marked, in order.
     marks: Vec<CycleRange>,
     #[serde(skip)]
-    measured: Slot<marks::MeasureKey, marks::Measured>,
+    measured: BackgroundQuery<marks::TraceStatisticsKey, marks::TraceStatisticsAnswer>,
     /// The cycles of this report.
     #[serde(skip)]
     run: Option<CycleRange>,
@@ -130,9 +130,9 @@ struct ExecutionTrace {
     /// IPUs that are shown; none stands for all of them.
     ipus: BTreeSet<u32>,
     filter: String,
-    tab: Tab,
+    tab: TraceDetailsTab,
     #[serde(skip)]
-    seen_step: Option<ChosenStep>,
+    seen_step: Option<SelectedStep>,
     /// Points that the lanes are scrolled down.
     scroll: f64,
     #[serde(skip)]
@@ -140,26 +140,26 @@ struct ExecutionTrace {
     #[serde(skip)]
     focus_filter: bool,
     #[serde(skip)]
-    below: Below,
+    below: BottomPanel,
 }
 
 /// Tells who reads the trace that nobody waits for it any more.
 #[derive(Default)]
-struct Cancel(Arc<AtomicBool>);
+struct CancelOnDrop(Arc<AtomicBool>);
 
-impl Drop for Cancel {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::SeqCst);
     }
 }
 
-impl View for ExecutionTrace {
-    fn timeline(&self) -> Option<Timeline> {
+impl ReportView for ExecutionTraceView {
+    fn timeline(&self) -> Option<VisibleTimeline> {
         let (axis, limits) = (self.axis?, self.limits?);
-        Some(Timeline { axis, width: limits.width, lanes: self.lanes?, run: self.run? })
+        Some(VisibleTimeline { axis, width: limits.width, lanes: self.lanes?, run: self.run? })
     }
 
-    fn show_timeline(&mut self, axis: Axis, reach: CycleRange) {
+    fn show_timeline(&mut self, axis: PanZoomAxis, reach: CycleRange) {
         self.axis = Some(axis);
         self.reach = Some(reach);
     }
@@ -172,16 +172,16 @@ impl View for ExecutionTrace {
             prepared.map(|found| found.map(Arc::new)).map_err(|error| error.to_string())
         };
         let prepared = match self.prepared.ask(ui.ctx(), context.workers, &(), question) {
-            Asked::Fresh(Ok(Some(prepared))) => prepared.clone(),
-            Asked::Fresh(Ok(None)) => {
+            QueryState::Fresh(Ok(Some(prepared))) => prepared.clone(),
+            QueryState::Fresh(Ok(None)) => {
                 let (heading, sentence) = why_empty(context.opened.outcome);
-                return missing_ui(ui, heading, sentence);
+                return empty_state_ui(ui, heading, sentence);
             }
-            Asked::Fresh(Err(problem)) => {
-                return missing_ui(ui, "The trace cannot be read", problem);
+            QueryState::Fresh(Err(problem)) => {
+                return empty_state_ui(ui, "The trace cannot be read", problem);
             }
-            Asked::Failed => return missing_ui(ui, "The trace cannot be read", BROKEN),
-            Asked::Stale(_) | Asked::Waiting => {
+            QueryState::Failed => return empty_state_ui(ui, "The trace cannot be read", BROKEN),
+            QueryState::Stale(_) | QueryState::Waiting => {
                 let share = self.progress.load(Ordering::Relaxed) as f64 / 1000.0;
                 let words = match share {
                     0.0 => "Reading the trace…".to_owned(),
@@ -192,9 +192,9 @@ impl View for ExecutionTrace {
                     waiting_ui(ui, &words);
                     if ui.vertical_centered(|ui| ui.button("Cancel")).inner.clicked() {
                         // Coming back to this view begins anew.
-                        self.cancel = Cancel::default();
-                        self.prepared = Slot::default();
-                        context.commands.push(Command::ShowView("summary"));
+                        self.cancel = CancelOnDrop::default();
+                        self.prepared = BackgroundQuery::default();
+                        context.commands.push(AppCommand::ShowView("summary"));
                     }
                 }
                 return;
@@ -205,13 +205,13 @@ impl View for ExecutionTrace {
         self.trace_ui(ui, context, &prepared);
     }
 
-    fn state(&self) -> State {
-        kept(self)
+    fn state(&self) -> ViewState {
+        to_view_state(self)
     }
 
-    fn restore(&mut self, state: &State, selection: &Selection) -> Vec<String> {
+    fn restore(&mut self, state: &ViewState, selection: &Selection) -> Vec<String> {
         let strange;
-        (*self, strange) = restored(state);
+        (*self, strange) = from_view_state(state);
         self.seen_step = selection.step;
         strange
     }
@@ -219,44 +219,44 @@ impl View for ExecutionTrace {
 
 const BROKEN: &str = "Something in this program broke down while reading it; please report this.";
 
-fn why_empty(outcome: Outcome) -> (&'static str, &'static str) {
+fn why_empty(outcome: ProgramOutcome) -> (&'static str, &'static str) {
     match outcome {
-        Outcome::OutOfMemory { .. } => (
+        ProgramOutcome::OutOfMemory { .. } => (
             "Nothing was executed",
             "Some tiles need more memory than they have, so the program could not run. \
              The Memory view shows which tiles, and what fills them.",
         ),
-        Outcome::CompiledOnly => (
+        ProgramOutcome::CompiledOnly => (
             "Nothing was executed",
             "This report holds the compiled program only. Profile a run to see its trace: \
              with Poplar, switch on autoReport.outputExecutionProfile.",
         ),
-        Outcome::Executed => {
+        ProgramOutcome::Executed => {
             ("No steps", "The program was executed, but no step of it was recorded.")
         }
     }
 }
 
-impl ExecutionTrace {
+impl ExecutionTraceView {
     /// A step chosen elsewhere, or by a key, is shown with its details.
     fn notice_selection(&mut self, context: &mut ViewContext<'_>) {
         if let (Some(range), Some(limits)) = (context.selection.cycles, self.limits) {
             self.axis = Some(zoomed_to(range, limits));
-            context.commands.push(Command::ShowCycles(None));
+            context.commands.push(AppCommand::ZoomToCycles(None));
         }
         if self.seen_step != context.selection.step {
             self.seen_step = context.selection.step;
             self.also.clear();
             if self.seen_step.is_some() {
                 self.bar = None;
-                self.tab = Tab::Details;
+                self.tab = TraceDetailsTab::Details;
             }
         }
     }
 
-    fn trace_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, prepared: &Arc<Prepared>) {
+    fn trace_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, prepared: &Arc<LoadedTrace>) {
         toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context, prepared));
-        let palette = Palette::of(ui.visuals());
+        let palette = ThemePalette::for_visuals(ui.visuals());
         let height = ui.available_height();
         let frame = Frame::new().fill(palette.page).inner_margin(Margin::same(0));
         let mut below = std::mem::take(&mut self.below);
@@ -268,61 +268,61 @@ impl ExecutionTrace {
         CentralPanel::default().frame(frame).show(ui, |ui| {
             self.lanes_ui(ui, context, prepared);
         });
-        for wish in context.wishes {
-            self.grant(ui, context, prepared, *wish);
+        for wish in context.actions {
+            self.perform_action(ui, context, prepared, *wish);
         }
         self.look_up_neighbour(ui, context, prepared);
     }
 
     /// IPUs that are shown: all of them, or those that are chosen.
-    fn shown_ipus(&self, prepared: &Prepared) -> Vec<u32> {
+    fn shown_ipus(&self, prepared: &LoadedTrace) -> Vec<u32> {
         let all = prepared.ipus.iter().map(|lanes| lanes.ipu);
         all.filter(|ipu| self.ipus.is_empty() || self.ipus.contains(ipu)).collect()
     }
 
-    fn grant(&mut self, ui: &Ui, context: &mut ViewContext<'_>, prepared: &Prepared, wish: Wish) {
+    fn perform_action(&mut self, ui: &Ui, context: &mut ViewContext<'_>, prepared: &LoadedTrace, wish: ViewAction) {
         let (Some(axis), Some(limits)) = (self.axis, self.limits) else { return };
         let pointer = ui.input(|i| i.pointer.hover_pos());
         let middle = limits.width / 2.0;
         let x = pointer.map_or(middle, |at| at.x - self.lanes_left(ui));
         let x = if (0.0..=limits.width).contains(&x) { x } else { middle };
-        let shown = |axis: Axis| Some(axis.kept(limits));
+        let shown = |axis: PanZoomAxis| Some(axis.clamped_to(limits));
         if self.strip_has_focus && arrow_pressed(ui) {
             // The arrow is meant for the strip.
             return;
         }
         match wish {
-            Wish::Closer => self.axis = shown(axis.zoomed(1.3, x, limits)),
-            Wish::Farther => self.axis = shown(axis.zoomed(1.0 / 1.3, x, limits)),
-            Wish::Left => self.axis = shown(axis.panned(limits.width * 0.08)),
-            Wish::Right => self.axis = shown(axis.panned(-limits.width * 0.08)),
-            Wish::Focus => self.focus(context, limits),
-            Wish::Next => self.step_on(context, prepared, (true, false)),
-            Wish::Previous => self.step_on(context, prepared, (false, false)),
-            Wish::AddNext => self.step_on(context, prepared, (true, true)),
-            Wish::AddPrevious => self.step_on(context, prepared, (false, true)),
-            Wish::Filter => self.focus_filter = true,
-            Wish::Clear => {
+            ViewAction::ZoomIn => self.axis = shown(axis.zoomed(1.3, x, limits)),
+            ViewAction::ZoomOut => self.axis = shown(axis.zoomed(1.0 / 1.3, x, limits)),
+            ViewAction::PanLeft => self.axis = shown(axis.panned(limits.width * 0.08)),
+            ViewAction::PanRight => self.axis = shown(axis.panned(-limits.width * 0.08)),
+            ViewAction::ZoomToSelection => self.focus(context, limits),
+            ViewAction::SelectNext => self.select_neighbour_step(context, prepared, (true, false)),
+            ViewAction::SelectPrevious => self.select_neighbour_step(context, prepared, (false, false)),
+            ViewAction::AddNextToSelection => self.select_neighbour_step(context, prepared, (true, true)),
+            ViewAction::AddPreviousToSelection => self.select_neighbour_step(context, prepared, (false, true)),
+            ViewAction::FocusFilter => self.focus_filter = true,
+            ViewAction::ClearSelection => {
                 self.bar = None;
                 self.also.clear();
                 self.marks.clear();
                 self.filter.clear();
                 if context.selection.step.is_some() {
-                    context.commands.push(Command::SelectStep(None));
+                    context.commands.push(AppCommand::SelectStep(None));
                 }
             }
-            Wish::Mark | Wish::KeepMark => {
+            ViewAction::MarkSelection | ViewAction::AddMark => {
                 let at = pointer.map(|at| at.x - self.lanes_left(ui));
                 let at = at.filter(|x| (0.0..=limits.width).contains(x));
-                let under = at.map(|x| axis.cycle_from_x(x).max(0) as u64);
-                self.mark(context, under, wish == Wish::KeepMark);
+                let under = at.map(|x| axis.position_from_x(x).max(0) as u64);
+                self.mark(context, under, wish == ViewAction::AddMark);
             }
-            Wish::Up | Wish::Down => {}
+            ViewAction::PanUp | ViewAction::PanDown => {}
         }
     }
 
     /// Zooms to the selection; to the whole run if there is none, or if it is shown already.
-    fn focus(&mut self, context: &ViewContext<'_>, limits: Limits) {
+    fn focus(&mut self, context: &ViewContext<'_>, limits: AxisLimits) {
         let chosen = self.chosen_range(context);
         self.axis = chosen.and_then(|range| {
             let target = zoomed_to(range, limits);
@@ -331,16 +331,16 @@ impl ExecutionTrace {
         });
     }
 
-    fn step_on(
+    fn select_neighbour_step(
         &mut self,
         context: &mut ViewContext<'_>,
-        prepared: &Prepared,
+        prepared: &LoadedTrace,
         (forwards, add): (bool, bool),
     ) {
         self.presses += 1;
         let press = self.presses;
         if let Some(of) = context.selection.step {
-            self.asked_neighbour = Some(Neighbour { of, forwards, add, press });
+            self.asked_neighbour = Some(NeighbourStepKey { from: of, forwards, add, press });
             return;
         }
         // Nothing is chosen: begin with what is on the screen.
@@ -352,12 +352,12 @@ impl ExecutionTrace {
         let fallback = || {
             let lanes = prepared.ipus.first()?;
             let sub_lane = *lanes.sub_lanes.first()?;
-            Some(ChosenStep { ipu: lanes.ipu, sub_lane, position: 0, step: StepId(0) })
+            Some(SelectedStep { ipu: lanes.ipu, sub_lane, position: 0, step: StepId(0) })
         };
         match first {
-            Some(step) => context.commands.push(Command::SelectStep(Some(step))),
+            Some(step) => context.commands.push(AppCommand::SelectStep(Some(step))),
             None => {
-                self.asked_neighbour = fallback().map(|of| Neighbour { of, forwards, add, press });
+                self.asked_neighbour = fallback().map(|of| NeighbourStepKey { from: of, forwards, add, press });
             }
         }
     }
@@ -366,13 +366,13 @@ impl ExecutionTrace {
         &mut self,
         ui: &Ui,
         context: &mut ViewContext<'_>,
-        prepared: &Arc<Prepared>,
+        prepared: &Arc<LoadedTrace>,
     ) {
         let Some(wanted) = self.asked_neighbour else { return };
         let shared = prepared.clone();
-        let question = move |wanted: &Neighbour| neighbour(&shared, wanted);
+        let question = move |wanted: &NeighbourStepKey| neighbour(&shared, wanted);
         match self.neighbour.ask(ui.ctx(), context.workers, &wanted, question) {
-            Asked::Fresh(found) => {
+            QueryState::Fresh(found) => {
                 let found = *found;
                 self.asked_neighbour = None;
                 if let Some((step, range)) = found {
@@ -380,18 +380,18 @@ impl ExecutionTrace {
                     self.bring_into_view(range);
                 }
             }
-            Asked::Failed => self.asked_neighbour = None,
-            Asked::Stale(_) | Asked::Waiting => {}
+            QueryState::Failed => self.asked_neighbour = None,
+            QueryState::Stale(_) | QueryState::Waiting => {}
         }
     }
 
     /// Pans so that a step chosen by a key is on the screen.
     fn bring_into_view(&mut self, range: CycleRange) {
         let (Some(axis), Some(limits)) = (self.axis, self.limits) else { return };
-        let (left, right) = (axis.x_from_cycle(range.start), axis.x_from_cycle(range.end));
+        let (left, right) = (axis.x_from_position(range.start), axis.x_from_position(range.end));
         if left < 0.0 || right > limits.width {
             let middle = (left + right.min(left + limits.width)) / 2.0 - limits.width / 2.0;
-            self.axis = Some(axis.panned(-middle).kept(limits));
+            self.axis = Some(axis.panned(-middle).clamped_to(limits));
         }
     }
 }
@@ -403,10 +403,10 @@ fn arrow_pressed(ui: &Ui) -> bool {
 }
 
 fn first_step(
-    lane: &tilescope_analysis::trace::LaneItems,
+    lane: &tilescope_analysis::trace::LaneItemList,
     window: CycleRange,
-) -> Option<ChosenStep> {
-    let inside = |item: &&tilescope_analysis::trace::Item| item.range.start >= window.start;
+) -> Option<SelectedStep> {
+    let inside = |item: &&tilescope_analysis::trace::LaneItem| item.range.start >= window.start;
     let (item, step) = lane
         .items
         .iter()
@@ -414,34 +414,34 @@ fn first_step(
         .filter_map(|item| item.step().map(|step| (item, step)))
         .min_by_key(|(item, _)| item.range.start)?;
     let position = item.first_position();
-    Some(ChosenStep { ipu: lane.ipu, sub_lane: lane.sub_lane, position, step })
+    Some(SelectedStep { ipu: lane.ipu, sub_lane: lane.sub_lane, position, step })
 }
 
-fn neighbour(prepared: &Prepared, wanted: &Neighbour) -> Option<(ChosenStep, CycleRange)> {
-    let ChosenStep { ipu, sub_lane, position, .. } = wanted.of;
+fn neighbour(prepared: &LoadedTrace, wanted: &NeighbourStepKey) -> Option<(SelectedStep, CycleRange)> {
+    let SelectedStep { ipu, sub_lane, position, .. } = wanted.from;
     let lane = prepared.trace.lane_of(ipu, sub_lane)?;
     let found = if wanted.forwards { lane.next(position) } else { lane.previous(position) };
     let found = found.ok().flatten()?;
-    let step = ChosenStep { ipu, sub_lane, position: found.position, step: found.step };
+    let step = SelectedStep { ipu, sub_lane, position: found.position, step: found.step };
     Some((step, found.range))
 }
 
 /// The axis that shows a bar with what is around it.
-fn zoomed_to(range: CycleRange, limits: Limits) -> Axis {
+fn zoomed_to(range: CycleRange, limits: AxisLimits) -> PanZoomAxis {
     let around = range.length() / 6 + 1;
     let wider = CycleRange::new(range.start.saturating_sub(around), range.end + around);
-    Axis::fitting(wider, limits.width).kept(limits)
+    PanZoomAxis::fitting(wider, limits.width).clamped_to(limits)
 }
 
 /// How the parts of an operation are put together.
-fn grouping(prefs: &TracePrefs) -> Grouping {
-    Grouping { executions: prefs.group_executions, syncs: prefs.group_syncs }
+fn grouping(prefs: &TracePrefs) -> TraceStepGrouping {
+    TraceStepGrouping { executions: prefs.group_executions, syncs: prefs.group_syncs }
 }
 
 /// The cycles of the scene for what is on the screen, with more on both sides: whole blocks, so that
 /// panning inside of one asks for nothing new, and so that what is on the screen has the same pixels
 /// whatever way led there.
-fn padded(axis: Axis, width: f32) -> CycleRange {
+fn scene_window(axis: PanZoomAxis, width: f32) -> CycleRange {
     let length = ((axis.scale() * f64::from(width)).ceil() as u64).max(1);
     let block = length.div_ceil(4);
     let window = axis.window(width);
@@ -455,11 +455,11 @@ fn id(ui: &Ui, part: &'static str) -> Id {
     ui.scope_id().with(("execution trace", part))
 }
 
-type SceneAnswer = Result<Scene, String>;
+type TraceSceneAnswer = Result<TraceScene, String>;
 
 fn ask_scene(
     report: Arc<Report>,
-    prepared: Arc<Prepared>,
-) -> impl FnOnce(&SceneKey) -> SceneAnswer {
-    move |key| scene::scene(&report, &prepared, key).map_err(|error| error.to_string())
+    prepared: Arc<LoadedTrace>,
+) -> impl FnOnce(&TraceSceneKey) -> TraceSceneAnswer {
+    move |key| scene::build_scene(&report, &prepared, key).map_err(|error| error.to_string())
 }

@@ -1,58 +1,58 @@
 //! Painting the lanes: images, names, marks, what is chosen.
 
 use super::bsp;
-use super::chosen::{self, ChosenBar};
+use super::chosen::{self, SelectedBar};
 use super::colours::colour;
-use super::places::{Band, Block, GUTTER, LEAST_LABEL, Places, VEIL};
+use super::places::{IpuLanesOnScreen, IpuLaneLayout, GUTTER, LEAST_LABEL, TraceViewLayout, DIMMED_SHARE};
 use super::ruler::{MARK_HEIGHT, marks_ui};
-use super::scene::{Prepared, Scene};
-use super::{ExecutionTrace, id};
-use crate::command::ChosenStep;
-use crate::theme::{Palette, mix};
+use super::scene::{LoadedTrace, TraceScene};
+use super::{ExecutionTraceView, id};
+use crate::command::SelectedStep;
+use crate::theme::{ThemePalette, mix};
 use crate::views::ViewContext;
-use crate::widgets::axis::Axis;
+use crate::widgets::axis::PanZoomAxis;
 use crate::widgets::{elided::elided, focus_ui, node_ui, region_ui};
 use egui::accesskit::Role;
 use egui::{
     Align2, Color32, CornerRadius, FontId, Painter, Rect, Response, Shape, Stroke, StrokeKind, Ui,
     pos2, vec2,
 };
-use tilescope_analysis::trace::Item;
+use tilescope_analysis::trace::LaneItem;
 use tilescope_report::MarkKind;
 use tilescope_report::units::{CycleRange, Cycles, grouped};
 
 /// How bars look beneath their names.
 #[derive(Clone, Copy)]
-struct Looks {
+struct TraceBarStyle {
     /// Shaded by tile balance.
-    balance: bool,
+    shade_balance: bool,
     /// Covered, because another bar is chosen.
-    veiled: bool,
+    dimmed: bool,
 }
 
 /// A chosen bar.
-struct Chosen<'a> {
+struct SelectedBarPosition<'a> {
     ipu: u32,
     sub_lane: u8,
     row: u32,
     range: CycleRange,
     full_height: bool,
-    item: Option<&'a Item>,
+    item: Option<&'a LaneItem>,
 }
 
-impl ExecutionTrace {
+impl ExecutionTraceView {
     #[expect(clippy::too_many_arguments, reason = "a frame's worth of places")]
     pub(super) fn paint(
         &self,
         ui: &Ui,
         context: &ViewContext<'_>,
-        prepared: &Prepared,
-        blocks: &[Block<'_>],
-        places: &Places,
-        axis: Axis,
+        prepared: &LoadedTrace,
+        blocks: &[IpuLaneLayout<'_>],
+        places: &TraceViewLayout,
+        axis: PanZoomAxis,
         response: &Response,
     ) {
-        let palette = Palette::of(ui.visuals());
+        let palette = ThemePalette::for_visuals(ui.visuals());
         let painter = ui.painter_at(places.lanes);
         let scene = match self.scene.latest() {
             Some(Ok(scene)) => Some(scene),
@@ -77,7 +77,7 @@ impl ExecutionTrace {
             let ipu =
                 scene.and_then(|scene| scene.ipus.iter().position(|i| i.ipu == block.lanes.ipu));
             self.gutter_ui(ui, gutter, block, top);
-            let band = Band { palette, axis, places, block, top };
+            let band = IpuLanesOnScreen { palette, axis, places, block, top };
             band.ground(&painter);
             let (Some(scene), Some(index)) = (scene, ipu) else { continue };
             if let Some((_, textures)) = &self.textures
@@ -98,18 +98,18 @@ impl ExecutionTrace {
                 marks_ui(ui, places.lanes, row, axis, &scene.ipus[index].marks);
             }
             if chosen.is_some() {
-                let veil = palette.lane.gamma_multiply(VEIL);
+                let veil = palette.lane.gamma_multiply(DIMMED_SHARE);
                 painter.rect_filled(band.bars(), 0.0, veil);
             }
             let looks =
-                Looks { balance: context.prefs.trace.tile_balance, veiled: chosen.is_some() };
+                TraceBarStyle { shade_balance: context.prefs.trace.tile_balance, dimmed: chosen.is_some() };
             band.labels_ui(ui, &painter, prepared, scene, index, looks);
         }
         if let Some(scene) = scene {
             self.common_marks(ui, places, axis, scene);
             let step = context.selection.step.map(|step| step.step);
             self.arrows_ui(ui, scene, blocks, (places, axis), step);
-            let also = self.also.iter().filter_map(|step| place_of(scene, step));
+            let also = self.also.iter().filter_map(|step| step_bar_position(scene, step));
             for chosen in also.chain(chosen) {
                 self.paint_chosen(&painter, prepared, blocks, places, axis, &chosen, palette);
             }
@@ -118,8 +118,8 @@ impl ExecutionTrace {
         focus_ui(ui, response, places.lanes);
     }
 
-    fn common_marks(&self, ui: &Ui, places: &Places, axis: Axis, scene: &Scene) {
-        let palette = Palette::of(ui.visuals());
+    fn common_marks(&self, ui: &Ui, places: &TraceViewLayout, axis: PanZoomAxis, scene: &TraceScene) {
+        let palette = ThemePalette::for_visuals(ui.visuals());
         let row_rect = |index: usize| {
             let top = places.marks.top() + index as f32 * MARK_HEIGHT;
             let corner = pos2(places.marks.left(), top);
@@ -142,8 +142,8 @@ impl ExecutionTrace {
         }
     }
 
-    fn gutter_ui(&self, ui: &Ui, gutter: Rect, block: &Block<'_>, top: f32) {
-        let palette = Palette::of(ui.visuals());
+    fn gutter_ui(&self, ui: &Ui, gutter: Rect, block: &IpuLaneLayout<'_>, top: f32) {
+        let palette = ThemePalette::for_visuals(ui.visuals());
         let painter = ui.painter_at(gutter);
         let name = format!("IPU {}", block.lanes.ipu);
         let rect =
@@ -176,37 +176,37 @@ impl ExecutionTrace {
     fn chosen_place<'a>(
         &self,
         context: &ViewContext<'_>,
-        scene: Option<&'a Scene>,
-    ) -> Option<Chosen<'a>> {
+        scene: Option<&'a TraceScene>,
+    ) -> Option<SelectedBarPosition<'a>> {
         if let Some(bar) = &self.bar {
-            let ChosenBar { ipu, sub_lane, row, range, .. } = *bar;
+            let SelectedBar { ipu, sub_lane, row, range, .. } = *bar;
             let shown = scene.and_then(|scene| scene.ipus.iter().find(|shown| shown.ipu == ipu));
             let lane = shown.and_then(|ipu| ipu.lanes.iter().find(|l| l.sub_lane == sub_lane));
-            let own = |item: &&Item| item.row == row && item.range.start == range.start;
+            let own = |item: &&LaneItem| item.row == row && item.range.start == range.start;
             let item = lane.and_then(|lane| lane.items.iter().find(own));
             let full_height = item.is_some_and(|item| item.full_height);
-            return Some(Chosen { ipu, sub_lane, row, range, full_height, item });
+            return Some(SelectedBarPosition { ipu, sub_lane, row, range, full_height, item });
         }
-        place_of(scene?, &context.selection.step?)
+        step_bar_position(scene?, &context.selection.step?)
     }
 
     #[expect(clippy::too_many_arguments, reason = "a frame's worth of places")]
     fn paint_chosen(
         &self,
         painter: &Painter,
-        prepared: &Prepared,
-        blocks: &[Block<'_>],
-        places: &Places,
-        axis: Axis,
-        chosen: &Chosen<'_>,
-        palette: &'static Palette,
+        prepared: &LoadedTrace,
+        blocks: &[IpuLaneLayout<'_>],
+        places: &TraceViewLayout,
+        axis: PanZoomAxis,
+        chosen: &SelectedBarPosition<'_>,
+        palette: &'static ThemePalette,
     ) {
         let Some(block) = blocks.iter().find(|block| block.lanes.ipu == chosen.ipu) else { return };
         let Some(index) = block.lanes.sub_lanes.iter().position(|s| *s == chosen.sub_lane) else {
             return;
         };
         let top = places.lanes.top() + (block.top - self.scroll) as f32;
-        let band = Band { palette, axis, places, block, top };
+        let band = IpuLanesOnScreen { palette, axis, places, block, top };
         let rect = band.item_rect(index, chosen.row, chosen.range, chosen.full_height);
         if let Some(item) = chosen.item {
             let fill = colour(palette, &prepared.labels, item);
@@ -236,19 +236,19 @@ impl ExecutionTrace {
         &self,
         ui: &Ui,
         painter: &Painter,
-        places: &Places,
-        axis: Axis,
-        palette: &Palette,
+        places: &TraceViewLayout,
+        axis: PanZoomAxis,
+        palette: &ThemePalette,
     ) {
         let (Some(from), Some(pointer)) =
             (self.range_from, ui.input(|input| input.pointer.latest_pos()))
         else {
             return;
         };
-        let to = axis.cycle_from_x(pointer.x - places.lanes.left()).max(0);
+        let to = axis.position_from_x(pointer.x - places.lanes.left()).max(0);
         let (start, end) = (from.min(to).max(0) as u64, from.max(to).max(0) as u64);
-        let left = places.lanes.left() + axis.x_from_cycle(start);
-        let right = places.lanes.left() + axis.x_from_cycle(end);
+        let left = places.lanes.left() + axis.x_from_position(start);
+        let right = places.lanes.left() + axis.x_from_position(end);
         let rect = Rect::from_min_max(
             pos2(left, places.lanes.top()),
             pos2(right.max(left + 1.0), places.lanes.bottom()),
@@ -266,20 +266,20 @@ impl ExecutionTrace {
     }
 }
 
-impl Band<'_> {
+impl IpuLanesOnScreen<'_> {
     /// Names on the bars that are wide enough, for eyes and for readers of the tree.
     fn labels_ui(
         &self,
         ui: &Ui,
         painter: &Painter,
-        prepared: &Prepared,
-        scene: &Scene,
+        prepared: &LoadedTrace,
+        scene: &TraceScene,
         index: usize,
-        looks: Looks,
+        looks: TraceBarStyle,
     ) {
         let ipu = &scene.ipus[index];
         let window = self.axis.window(self.places.lanes.width());
-        for (sub_lane, (lane, wide)) in ipu.lanes.iter().zip(&ipu.wide).enumerate() {
+        for (sub_lane, (lane, wide)) in ipu.lanes.iter().zip(&ipu.labelled_bars).enumerate() {
             let wide = wide
                 .iter()
                 .filter_map(|at| lane.items.get(*at as usize))
@@ -292,10 +292,10 @@ impl Band<'_> {
                 let text = item.text(&prepared.labels);
                 let full = colour(self.palette, &prepared.labels, item);
                 // The letters lie in the upper or the lower part of the bar.
-                let bright = !looks.balance || item.tile_balance().is_none_or(|share| share > 0.5);
+                let bright = !looks.shade_balance || item.tile_balance().is_none_or(|share| share > 0.5);
                 let filtered = !scene.key.filter.is_empty();
                 let ground = if bright && !filtered { full } else { self.palette.dimmed(full) };
-                let veil = if looks.veiled { VEIL } else { 0.0 };
+                let veil = if looks.dimmed { DIMMED_SHARE } else { 0.0 };
                 let ground = mix(ground, self.palette.lane, veil);
                 self.label(painter, rect, &text, ground);
                 let visible = rect.intersect(self.places.lanes);
@@ -329,7 +329,7 @@ impl Band<'_> {
         }
     }
 
-    fn bar_node_ui(&self, ui: &Ui, lane: (u32, u8), item: &Item, rect: Rect, text: &str) {
+    fn bar_node_ui(&self, ui: &Ui, lane: (u32, u8), item: &LaneItem, rect: Rect, text: &str) {
         let bar = id(ui, "bar").with((lane, item.row, item.first_position()));
         let cycles = || format!("{} cycles", Cycles(item.range.length()));
         node_ui(ui, bar, rect, Role::Cell, || (text.to_owned(), cycles()));
@@ -340,7 +340,7 @@ impl Band<'_> {
         if room.width() < LEAST_LABEL - 10.0 {
             return;
         }
-        let ink = self.palette.ink_on(ground);
+        let ink = self.palette.label_text_on(ground);
         let galley = elided(painter, text, FontId::proportional(11.0), ink, room.width());
         let row = Rect::from_min_size(rect.min, vec2(rect.width(), self.block.row_height - 1.0));
         let at = pos2(room.left(), row.center().y - galley.size().y / 2.0);
@@ -362,9 +362,9 @@ fn kind_title(kind: MarkKind) -> &'static str {
 }
 
 /// The bar of a step and its place among the lanes.
-fn place_of<'a>(scene: &'a Scene, step: &ChosenStep) -> Option<Chosen<'a>> {
+fn step_bar_position<'a>(scene: &'a TraceScene, step: &SelectedStep) -> Option<SelectedBarPosition<'a>> {
     let item = chosen::find(scene, step)?;
     let (row, range, full_height) = (item.row, item.range, item.full_height);
-    let ChosenStep { ipu, sub_lane, .. } = *step;
-    Some(Chosen { ipu, sub_lane, row, range, full_height, item: Some(item) })
+    let SelectedStep { ipu, sub_lane, .. } = *step;
+    Some(SelectedBarPosition { ipu, sub_lane, row, range, full_height, item: Some(item) })
 }

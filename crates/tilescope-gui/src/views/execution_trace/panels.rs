@@ -1,23 +1,23 @@
 //! The tables below the lanes: what the window adds up to, and what one step did.
 
-use super::chosen::{ChosenBar, activity_title};
+use super::chosen::{SelectedBar, activity_title};
 use super::colours::step_colour;
 use crate::fonts::strong;
-use crate::theme::Palette;
+use crate::theme::ThemePalette;
 use egui::accesskit::Role;
 use egui::{
     Color32, CornerRadius, Grid, Rect, RichText, ScrollArea, Sense, Ui, WidgetInfo, pos2, vec2,
 };
-use tilescope_analysis::summary::Proportions;
-use tilescope_analysis::trace::{IpuTotals, StepView, StreamTraffic, WindowSummary};
+use tilescope_analysis::summary::ActivityProportions;
+use tilescope_analysis::trace::{IpuTotals, StepDetailReport, StreamTraffic, WindowSummary};
 use tilescope_report::units::{Cycles, grouped, percent, seconds};
-use tilescope_report::{Activity, ProgramKind, StreamEnd, Target};
+use tilescope_report::{StepActivity, ProgramKind, StreamEndpoint, Target};
 
 const LEFT: f32 = 14.0;
 
 /// What is known beside cycles.
 #[derive(Clone, Copy)]
-pub(crate) struct Known {
+pub(crate) struct RecordedTraceColumns {
     /// Bytes that steps move.
     pub bytes: bool,
     /// How many tiles work in a step.
@@ -25,7 +25,7 @@ pub(crate) struct Known {
 }
 
 /// What the visible window adds up to.
-pub(crate) fn summary_ui(ui: &mut Ui, summary: &WindowSummary, target: &Target, known: Known) {
+pub(crate) fn summary_ui(ui: &mut Ui, summary: &WindowSummary, target: &Target, known: RecordedTraceColumns) {
     let widths = widths(ui.available_width() - 10.0);
     ScrollArea::both().auto_shrink(false).id_salt("window summary").show(ui, |ui| {
         ui.add_space(6.0);
@@ -34,7 +34,7 @@ pub(crate) fn summary_ui(ui: &mut Ui, summary: &WindowSummary, target: &Target, 
             let cycles = Cycles(summary.window.length());
             ui.label(strong(format!("Total cycles {cycles}")));
             let time = cycles.seconds_at(target.clock);
-            let palette = Palette::of(ui.visuals());
+            let palette = ThemePalette::for_visuals(ui.visuals());
             let place =
                 format!("{} - {}", Cycles(summary.window.start), Cycles(summary.window.end));
             let text = if time > 0.0 {
@@ -119,7 +119,7 @@ fn cell_ui(
 }
 
 fn header_ui(ui: &mut Ui, widths: &[f32; 6]) {
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let width: f32 = widths.iter().sum();
     let (row, _) = ui.allocate_exact_size(vec2(LEFT + width, 20.0), Sense::hover());
     let row = row.with_min_x(row.left() + LEFT);
@@ -131,8 +131,8 @@ fn header_ui(ui: &mut Ui, widths: &[f32; 6]) {
     }
 }
 
-fn ipu_ui(ui: &mut Ui, row: Rect, widths: &[f32; 6], totals: &IpuTotals, known: Known) {
-    let palette = Palette::of(ui.visuals());
+fn ipu_ui(ui: &mut Ui, row: Rect, widths: &[f32; 6], totals: &IpuTotals, known: RecordedTraceColumns) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let place = |column: usize| (Some(totals.ipu), column);
     cell_ui(ui, row, widths, place(0), |ui| {
         ui.label(strong(totals.ipu.to_string()));
@@ -167,18 +167,18 @@ fn traffic_text(traffic: StreamTraffic) -> String {
 }
 
 /// Shares with their colour and name, without those of nothing.
-fn parts(palette: &Palette, shares: &Proportions) -> Vec<(Color32, &'static str, f64)> {
-    let of = |activity: Activity, share: f64| {
+fn parts(palette: &ThemePalette, shares: &ActivityProportions) -> Vec<(Color32, &'static str, f64)> {
+    let of = |activity: StepActivity, share: f64| {
         (palette.activity(activity), activity_title(activity), share)
     };
     let all = [
-        of(Activity::Compute, shares.compute),
-        of(Activity::InternalExchange, shares.internal_exchange),
-        of(Activity::GlobalExchange, shares.global_exchange),
-        of(Activity::Host, shares.host),
-        of(Activity::RemoteBuffer, shares.remote_buffer),
-        of(Activity::Sync, shares.sync),
-        of(Activity::Other, shares.other),
+        of(StepActivity::Compute, shares.compute),
+        of(StepActivity::InternalExchange, shares.internal_exchange),
+        of(StepActivity::GlobalExchange, shares.global_exchange),
+        of(StepActivity::Host, shares.host),
+        of(StepActivity::RemoteBuffer, shares.remote_buffer),
+        of(StepActivity::Sync, shares.sync),
+        of(StepActivity::Other, shares.other),
         (palette.lane, "Idle", shares.idle),
     ];
     all.into_iter().filter(|(_, _, share)| *share >= 0.0005).collect()
@@ -189,7 +189,7 @@ const WORDS: f32 = 11.5;
 
 /// Shares as a bar and as text, in a row this high.
 fn proportions_ui(ui: &mut Ui, totals: &IpuTotals, height: f32) {
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let parts = parts(palette, &totals.proportions);
     let text: Vec<String> =
         parts.iter().map(|(_, name, share)| format!("{name} {}", percent(*share))).collect();
@@ -238,7 +238,7 @@ fn proportions_ui(ui: &mut Ui, totals: &IpuTotals, height: f32) {
 
 /// A share: its colour and its words.
 fn share_ui(ui: &mut Ui, colour: Color32, text: &str) {
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     ui.spacing_mut().item_spacing.x = 4.0;
     let (dot, _) = ui.allocate_exact_size(vec2(8.0, 8.0), Sense::hover());
     let line = egui::Stroke::new(1.0, palette.outline);
@@ -250,7 +250,7 @@ fn share_ui(ui: &mut Ui, colour: Color32, text: &str) {
 }
 
 fn balance_ui(ui: &mut Ui, share: f64) {
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     ui.horizontal(|ui| {
         let (rect, _) = ui.allocate_exact_size(vec2(64.0, 14.0), Sense::hover());
         ui.painter().rect_filled(rect, CornerRadius::same(2), palette.lane);
@@ -262,10 +262,10 @@ fn balance_ui(ui: &mut Ui, share: f64) {
 }
 
 /// One step.
-pub(crate) fn step_ui(ui: &mut Ui, view: &StepView, ipu: u32) {
-    let activity = Activity::of(view.kind, view.stream);
+pub(crate) fn step_ui(ui: &mut Ui, view: &StepDetailReport, ipu: u32) {
+    let activity = StepActivity::from_program_kind(view.kind, view.stream);
     let external = view.kind == ProgramKind::Sync && !view.title.contains("Internal");
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let colour = step_colour(palette, view.kind, activity, external);
     let title = format!("{} on IPU {ipu}", view.title);
     details_ui(ui, colour, &title, |ui| {
@@ -276,7 +276,7 @@ pub(crate) fn step_ui(ui: &mut Ui, view: &StepView, ipu: u32) {
             let name = if index == 0 { "Vertices" } else { "" };
             row_ui(ui, name, &format!("{} x {}", grouped(vertex.count), vertex.name), "");
         }
-        if view.kind == ProgramKind::StreamCopyBegin && view.stream == StreamEnd::Host {
+        if view.kind == ProgramKind::StreamCopyBegin && view.stream == StreamEndpoint::Host {
             row_ui(ui, "Hint", "A long begin means that the host was not ready.", "");
         }
     });
@@ -284,8 +284,8 @@ pub(crate) fn step_ui(ui: &mut Ui, view: &StepView, ipu: u32) {
 
 /// Several steps beside each other: a row for each name that any of them has, a column for each
 /// step.
-pub(crate) fn steps_ui(ui: &mut Ui, views: &[StepView]) {
-    let palette = Palette::of(ui.visuals());
+pub(crate) fn steps_ui(ui: &mut Ui, views: &[StepDetailReport]) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let mut names: Vec<(&str, &str)> = Vec::new();
     for row in views.iter().flat_map(|view| &view.rows) {
         if !names.iter().any(|(name, _)| *name == row.name) {
@@ -314,8 +314,8 @@ pub(crate) fn steps_ui(ui: &mut Ui, views: &[StepView]) {
 }
 
 /// A bar that stands for several steps.
-pub(crate) fn bar_ui(ui: &mut Ui, bar: &ChosenBar) {
-    let palette = Palette::of(ui.visuals());
+pub(crate) fn bar_ui(ui: &mut Ui, bar: &SelectedBar) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let title = format!("{} on IPU {}", bar.title, bar.ipu);
     details_ui(ui, palette.group, &title, |ui| {
         for (name, value) in &bar.rows {
@@ -352,7 +352,7 @@ fn details_ui(ui: &mut Ui, colour: Color32, title: &str, rows: impl FnOnce(&mut 
 
 /// A name and a value; how the value is worked out, if it is derived, shows on hovering.
 fn row_ui(ui: &mut Ui, name: &str, value: &str, formula: &str) {
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     ui.label(RichText::new(name).color(palette.weak_text));
     let label = ui.add(egui::Label::new(value).selectable(true).extend());
     if !formula.is_empty() {

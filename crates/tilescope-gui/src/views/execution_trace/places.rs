@@ -1,12 +1,12 @@
 //! Where everything lies on the screen.
 
 use super::ruler::{self, MARK_HEIGHT};
-use super::scene::{IpuLanes, Prepared, Scene, rows_of};
-use crate::theme::Palette;
-use crate::widgets::axis::Axis;
+use super::scene::{IpuLanes, LoadedTrace, TraceScene, rows_of};
+use crate::theme::ThemePalette;
+use crate::widgets::axis::PanZoomAxis;
 use crate::widgets::overview;
 use egui::{Painter, Rect, Shape, Stroke, pos2};
-use tilescope_analysis::trace::Style;
+use tilescope_analysis::trace::TraceLaneStyle;
 use tilescope_report::MarkKind;
 use tilescope_report::units::CycleRange;
 
@@ -27,14 +27,14 @@ pub(super) const IPU_GAP: f32 = 8.0;
 /// Narrowest bar with a name on it.
 pub(super) const LEAST_LABEL: f32 = 26.0;
 /// How near the pointer must be to a narrow bar.
-pub(super) const REACH: f32 = 3.0;
+pub(super) const HIT_TOLERANCE: f32 = 3.0;
 /// How much of a bar is covered while another one is chosen.
-pub(super) const VEIL: f32 = 0.55;
+pub(super) const DIMMED_SHARE: f32 = 0.55;
 /// Width of the scroll bar.
 pub(super) const SCROLL_BAR: f32 = 10.0;
 
 /// Where everything lies on the screen.
-pub(super) struct Places {
+pub(super) struct TraceViewLayout {
     pub(super) overview: Rect,
     pub(super) ruler: Rect,
     pub(super) marks: Rect,
@@ -42,7 +42,7 @@ pub(super) struct Places {
 }
 
 /// Where one IPU lies, in points from the top of all lanes.
-pub(super) struct Block<'a> {
+pub(super) struct IpuLaneLayout<'a> {
     pub(super) lanes: &'a IpuLanes,
     pub(super) rows: Vec<u32>,
     pub(super) top: f64,
@@ -53,7 +53,7 @@ pub(super) struct Block<'a> {
     pub(super) tiles: f32,
 }
 
-impl Block<'_> {
+impl IpuLaneLayout<'_> {
     pub(super) fn height(&self) -> f32 {
         self.tiles_top() + self.tiles
     }
@@ -82,15 +82,15 @@ impl Block<'_> {
 }
 
 /// One IPU on the screen.
-pub(super) struct Band<'a> {
-    pub(super) palette: &'static Palette,
-    pub(super) axis: Axis,
-    pub(super) places: &'a Places,
-    pub(super) block: &'a Block<'a>,
+pub(super) struct IpuLanesOnScreen<'a> {
+    pub(super) palette: &'static ThemePalette,
+    pub(super) axis: PanZoomAxis,
+    pub(super) places: &'a TraceViewLayout,
+    pub(super) block: &'a IpuLaneLayout<'a>,
     pub(super) top: f32,
 }
 
-impl Band<'_> {
+impl IpuLanesOnScreen<'_> {
     /// All bars of the IPU.
     pub(super) fn bars(&self) -> Rect {
         let lanes = self.places.lanes;
@@ -110,9 +110,9 @@ impl Band<'_> {
         painter.rect_filled(self.bars().union(self.tiles()), 0.0, self.palette.lane);
     }
 
-    pub(super) fn image_rect(&self, scene: &Scene, on: Rect) -> Rect {
-        let left = self.places.lanes.left() + self.axis.x_from_cycle(scene.key.window.start);
-        let right = self.places.lanes.left() + self.axis.x_from_cycle(scene.key.window.end);
+    pub(super) fn image_rect(&self, scene: &TraceScene, on: Rect) -> Rect {
+        let left = self.places.lanes.left() + self.axis.x_from_position(scene.key.window.start);
+        let right = self.places.lanes.left() + self.axis.x_from_position(scene.key.window.end);
         Rect::from_min_max(pos2(left, on.top()), pos2(right, on.bottom()))
     }
 
@@ -137,8 +137,8 @@ impl Band<'_> {
         let row = row.min(rows.saturating_sub(1));
         let count = if full_height { rows - row } else { 1 };
         let lanes = self.places.lanes;
-        let left = lanes.left() + self.axis.x_from_cycle(range.start);
-        let right = lanes.left() + self.axis.x_from_cycle(range.end);
+        let left = lanes.left() + self.axis.x_from_position(range.start);
+        let right = lanes.left() + self.axis.x_from_position(range.end);
         let height = self.block.row_height;
         let top = self.bars().top() + self.block.sub_lane_top(sub_lane) + row as f32 * height;
         // Ends far outside would lose their digits in 32 bits.
@@ -150,7 +150,7 @@ impl Band<'_> {
     }
 }
 
-pub(super) fn places(area: Rect, mark_rows: usize) -> Places {
+pub(super) fn trace_view_layout(area: Rect, mark_rows: usize) -> TraceViewLayout {
     let left = area.left() + GUTTER;
     let right = area.right() - SCROLL_BAR - 4.0;
     let strip = |top: f32, height: f32| {
@@ -165,17 +165,17 @@ pub(super) fn places(area: Rect, mark_rows: usize) -> Places {
     let ruler = strip(overview.bottom() + 2.0, ruler::HEIGHT);
     let marks = strip(ruler.bottom() + 3.0, mark_rows as f32 * MARK_HEIGHT);
     let lanes = strip(marks.bottom() + 3.0, (area.bottom() - marks.bottom() - 5.0).max(10.0));
-    Places { overview, ruler, marks, lanes }
+    TraceViewLayout { overview, ruler, marks, lanes }
 }
 
-pub(super) fn blocks<'a>(
-    prepared: &'a Prepared,
+pub(super) fn ipu_lane_layouts<'a>(
+    prepared: &'a LoadedTrace,
     shown: &[u32],
-    style: Style,
+    style: TraceLaneStyle,
     marks: bool,
     tiles: f32,
     room: f32,
-) -> Vec<Block<'a>> {
+) -> Vec<IpuLaneLayout<'a>> {
     let staged = [MarkKind::Stage, MarkKind::Update];
     let has_stages = staged.iter().any(|kind| prepared.mark_kinds.contains(kind));
     let marks = if marks && has_stages { MARK_HEIGHT } else { 0.0 };
@@ -187,13 +187,13 @@ pub(super) fn blocks<'a>(
     // Whole points: rows of the image must not run out of step with those on the screen.
     let fitting = ((room - fixed) / rows.max(1) as f32).floor();
     let row_height = match style {
-        Style::Flame => fitting.clamp(FLAME_ROW, TALL_FLAME_ROW),
-        Style::Flat => FLAT_ROW,
+        TraceLaneStyle::Flame => fitting.clamp(FLAME_ROW, TALL_FLAME_ROW),
+        TraceLaneStyle::Flat => FLAT_ROW,
     };
     let mut top = 0.0;
     let mut blocks = Vec::new();
     for lanes in shown() {
-        let block = Block { lanes, rows: rows_of(lanes, style), top, marks, row_height, tiles };
+        let block = IpuLaneLayout { lanes, rows: rows_of(lanes, style), top, marks, row_height, tiles };
         top += f64::from(block.height() + IPU_GAP);
         blocks.push(block);
     }

@@ -7,9 +7,9 @@
 //! dotted line at the foot.
 
 use super::colours::{colour, matches};
-use crate::theme::{Palette, mix};
+use crate::theme::{ThemePalette, mix};
 use egui::{Color32, ColorImage};
-use tilescope_analysis::trace::{Item, Kind, Labels, LaneItems};
+use tilescope_analysis::trace::{LaneItem, LaneItemKind, ProgramLabels, LaneItemList};
 use tilescope_report::units::{CycleRange, ProgramId};
 
 /// Least part of a column that a narrow bar shows on.
@@ -19,7 +19,7 @@ const FILTERED_OUT: f32 = 0.78;
 
 /// How lanes are filled.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Fill {
+pub(crate) struct BarRasterLayout {
     /// The cycles that the image covers.
     pub window: CycleRange,
     /// Columns of the image.
@@ -34,7 +34,7 @@ pub(crate) struct Fill {
     pub tile_balance: bool,
 }
 
-impl Fill {
+impl BarRasterLayout {
     /// Height of the image.
     pub(crate) fn height(&self) -> usize {
         let rows: usize = self.rows.iter().map(|rows| *rows as usize).sum();
@@ -50,7 +50,7 @@ impl Fill {
 
 /// What is searched for.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Filter {
+pub(crate) struct BarFilter {
     /// In small letters; empty matches everything.
     pub text: String,
     /// Programs that match.
@@ -59,19 +59,19 @@ pub(crate) struct Filter {
 
 /// Fills the lanes of one IPU.
 pub(crate) fn raster(
-    lanes: &[LaneItems],
-    labels: &Labels,
-    fill: &Fill,
-    filter: &Filter,
-    palette: &Palette,
+    lanes: &[LaneItemList],
+    labels: &ProgramLabels,
+    fill: &BarRasterLayout,
+    filter: &BarFilter,
+    palette: &ThemePalette,
 ) -> ColorImage {
     let size = [fill.width, fill.height().max(1)];
     let mut image = ColorImage::filled(size, palette.lane);
     for (index, lane) in lanes.iter().enumerate().take(fill.rows.len()) {
-        let mut narrow = Narrow::new(fill.rows[index], fill.width);
+        let mut narrow = NarrowBarColumns::new(fill.rows[index], fill.width);
         for item in &lane.items {
-            let look = look(item, labels, filter, palette);
-            let wide = Bar { image: &mut image, fill, sub_lane: index, palette };
+            let look = bar_style(item, labels, filter, palette);
+            let wide = BarRasterizer { image: &mut image, fill, sub_lane: index, palette };
             wide.put(item, look, &mut narrow);
         }
         narrow.put(&mut image, fill, index, palette);
@@ -80,7 +80,7 @@ pub(crate) fn raster(
 }
 
 /// Colour and bright share of a bar.
-fn look(item: &Item, labels: &Labels, filter: &Filter, palette: &Palette) -> (Color32, f32) {
+fn bar_style(item: &LaneItem, labels: &ProgramLabels, filter: &BarFilter, palette: &ThemePalette) -> (Color32, f32) {
     let full = colour(palette, labels, item);
     let balance = item.tile_balance().map_or(1.0, |share| share as f32);
     let all = filter.text.is_empty();
@@ -91,15 +91,15 @@ fn look(item: &Item, labels: &Labels, filter: &Filter, palette: &Palette) -> (Co
     }
 }
 
-struct Bar<'a> {
+struct BarRasterizer<'a> {
     image: &'a mut ColorImage,
-    fill: &'a Fill,
+    fill: &'a BarRasterLayout,
     sub_lane: usize,
-    palette: &'a Palette,
+    palette: &'a ThemePalette,
 }
 
-impl Bar<'_> {
-    fn put(self, item: &Item, (colour, balance): (Color32, f32), narrow: &mut Narrow) {
+impl BarRasterizer<'_> {
+    fn put(self, item: &LaneItem, (colour, balance): (Color32, f32), narrow: &mut NarrowBarColumns) {
         let fill = self.fill;
         let scale = fill.width as f64 / fill.window.length().max(1) as f64;
         let place = |cycle: u64| {
@@ -111,7 +111,7 @@ impl Bar<'_> {
             return;
         }
         let row = item.row.min(fill.rows[self.sub_lane].saturating_sub(1));
-        let bucket = matches!(item.kind, Kind::Bucket(..));
+        let bucket = matches!(item.kind, LaneItemKind::Bucket(..));
         if bucket || right - left < 1.0 {
             let busy = busy_share(item);
             narrow.add(row, (left, right), busy, colour, balance, item.steps() > 1);
@@ -139,9 +139,9 @@ impl Bar<'_> {
 }
 
 /// Share of a bar in which something runs.
-fn busy_share(item: &Item) -> f32 {
+fn busy_share(item: &LaneItem) -> f32 {
     match &item.kind {
-        Kind::Bucket(totals, _) => {
+        LaneItemKind::Bucket(totals, _) => {
             let length = item.range.length().max(1) as f32;
             (totals.cycles.total() as f32 / length).min(1.0)
         }
@@ -150,22 +150,22 @@ fn busy_share(item: &Item) -> f32 {
 }
 
 /// What narrow bars leave in the columns of a sub-lane, row by row.
-struct Narrow {
+struct NarrowBarColumns {
     width: usize,
-    columns: Vec<Column>,
+    columns: Vec<NarrowBarPixel>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Column {
+struct NarrowBarPixel {
     colour: [f32; 3],
     balance: f32,
     cover: f32,
     several: bool,
 }
 
-impl Narrow {
+impl NarrowBarColumns {
     fn new(rows: u32, width: usize) -> Self {
-        Self { width, columns: vec![Column::default(); rows as usize * width] }
+        Self { width, columns: vec![NarrowBarPixel::default(); rows as usize * width] }
     }
 
     fn add(
@@ -196,7 +196,7 @@ impl Narrow {
         }
     }
 
-    fn put(&self, image: &mut ColorImage, fill: &Fill, sub_lane: usize, palette: &Palette) {
+    fn put(&self, image: &mut ColorImage, fill: &BarRasterLayout, sub_lane: usize, palette: &ThemePalette) {
         let foot = (fill.row_height / 18).max(1);
         for (index, column) in self.columns.iter().enumerate().filter(|(_, c)| c.cover > 0.0) {
             let (row, x) = (index / self.width, index % self.width);

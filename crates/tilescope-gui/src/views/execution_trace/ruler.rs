@@ -1,13 +1,13 @@
 //! The cycle ruler and the rows of marks below it.
 
-use super::scene::MarkRow;
-use crate::theme::Palette;
-use crate::widgets::axis::{Axis, tick_step};
+use super::scene::TraceMarkRow;
+use crate::theme::ThemePalette;
+use crate::widgets::axis::{PanZoomAxis, tick_step};
 use crate::widgets::{elided::elided, node_ui};
 use egui::accesskit::Role;
 use egui::{Color32, CornerRadius, FontId, Painter, Rect, Stroke, Ui, pos2, vec2};
 use tilescope_report::units::Cycles;
-use tilescope_report::{Mark, MarkKind, Pass};
+use tilescope_report::{TraceMark, MarkKind, TrainingPass};
 
 /// Height of the ruler.
 pub(crate) const HEIGHT: f32 = 24.0;
@@ -15,16 +15,16 @@ pub(crate) const HEIGHT: f32 = 24.0;
 pub(crate) const MARK_HEIGHT: f32 = 18.0;
 
 /// Ticks with their cycles, thousands separated.
-pub(crate) fn paint_ruler(painter: &Painter, rect: Rect, axis: Axis, palette: &Palette) {
+pub(crate) fn paint_ruler(painter: &Painter, rect: Rect, axis: PanZoomAxis, palette: &ThemePalette) {
     let painter = painter.with_clip_rect(rect);
     let step = tick_step(axis.scale(), 120.0);
     let minor = if step >= 5 { step / 5 } else { step };
-    let first = axis.cycle_from_x(0.0).max(0) as u64 / minor * minor;
-    let last = axis.cycle_from_x(rect.width()).max(0) as u64;
+    let first = axis.position_from_x(0.0).max(0) as u64 / minor * minor;
+    let last = axis.position_from_x(rect.width()).max(0) as u64;
     let font = FontId::proportional(11.0);
     let mut cycle = first;
     while cycle <= last {
-        let x = rect.left() + axis.x_from_cycle(cycle);
+        let x = rect.left() + axis.x_from_position(cycle);
         let major = cycle.is_multiple_of(step);
         let height = if major { 7.0 } else { 3.0 };
         let span = rect.bottom() - height..=rect.bottom();
@@ -44,24 +44,24 @@ pub(crate) fn paint_ruler(painter: &Painter, rect: Rect, axis: Axis, palette: &P
 }
 
 /// The colour of a mark.
-pub(crate) fn mark_colour(palette: &Palette, mark: &Mark) -> Color32 {
+pub(crate) fn mark_colour(palette: &ThemePalette, mark: &TraceMark) -> Color32 {
     match (mark.kind, mark.pass) {
         (MarkKind::Run, _) => palette.run,
-        (MarkKind::Update, _) | (_, Some(Pass::Update)) => palette.update,
-        (_, Some(Pass::Forward)) => palette.forward,
-        (_, Some(Pass::Backward)) => palette.backward,
+        (MarkKind::Update, _) | (_, Some(TrainingPass::Update)) => palette.update,
+        (_, Some(TrainingPass::Forward)) => palette.forward,
+        (_, Some(TrainingPass::Backward)) => palette.backward,
         (_, None) => palette.mark,
     }
 }
 
 /// A row of marks; marks too narrow for words are bars, narrower ones run together.
-pub(crate) fn marks_ui(ui: &Ui, clip: Rect, rect: Rect, axis: Axis, row: &MarkRow) {
-    let palette = Palette::of(ui.visuals());
+pub(crate) fn marks_ui(ui: &Ui, clip: Rect, rect: Rect, axis: PanZoomAxis, row: &TraceMarkRow) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let painter = ui.painter_at(rect.intersect(clip));
     let mut behind = f32::MIN;
     for mark in &row.marks {
-        let left = rect.left() + axis.x_from_cycle(mark.cycles.start);
-        let right = rect.left() + axis.x_from_cycle(mark.cycles.end);
+        let left = rect.left() + axis.x_from_position(mark.cycles.start);
+        let right = rect.left() + axis.x_from_position(mark.cycles.end);
         if right < rect.left() || left > rect.right() || right <= behind {
             continue;
         }
@@ -74,7 +74,7 @@ pub(crate) fn marks_ui(ui: &Ui, clip: Rect, rect: Rect, axis: Axis, row: &MarkRo
         painter.rect_filled(bar, CornerRadius::same(2), colour);
         let room = bar.intersect(rect).shrink2(vec2(4.0, 0.0));
         if room.width() > 14.0 {
-            let ink = palette.ink_on(colour);
+            let ink = palette.label_text_on(colour);
             let text = elided(&painter, &mark.label, FontId::proportional(11.0), ink, room.width());
             let at = pos2(room.left(), room.center().y - text.size().y / 2.0);
             painter.galley(at, text, ink);

@@ -1,21 +1,21 @@
 //! What is read and drawn in the background: once per report what never changes, and for each
 //! window the bars, their image and the marks above them.
 
-use super::bsp::Raster;
-use super::raster::{Fill, Filter, raster};
-use crate::theme::Palette;
-use crate::widgets::tiled::Pieces;
+use super::bsp::BspRaster;
+use super::raster::{BarRasterLayout, BarFilter, raster};
+use crate::theme::ThemePalette;
+use crate::widgets::tiled::SplitImage;
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use tilescope_analysis::trace::{
-    Arrow, Grouping, HostWork, Kind, Labels, LaneItems, Links, MAX_ROWS, Style, TileTimes, arrows,
+    FlowArrow, TraceStepGrouping, HostActivity, LaneItemKind, ProgramLabels, LaneItemList, InterIpuTransfers, MAX_ROWS, TraceLaneStyle, TileWorkTimes, arrows,
     host_lane, lane_items,
 };
 use tilescope_report::trace::Trace;
 use tilescope_report::units::{CycleRange, StepId};
 use tilescope_report::{
-    Activity, Mark, MarkFilter, MarkKind, Part, ProgramKind, Report, ReportError, Target,
+    StepActivity, TraceMark, MarkFilter, MarkKind, ReportPart, ProgramKind, Report, ReportError, Target,
 };
 
 /// Marks of one kind that are read for a window.
@@ -42,11 +42,11 @@ pub(crate) struct IpuLanes {
 }
 
 /// What never changes while a report is open.
-pub(crate) struct Prepared {
+pub(crate) struct LoadedTrace {
     /// The trace.
     pub trace: Trace,
     /// Names of programs.
-    pub labels: Labels,
+    pub labels: ProgramLabels,
     /// From the first cycle to the last.
     pub range: CycleRange,
     /// The IPUs.
@@ -54,7 +54,7 @@ pub(crate) struct Prepared {
     /// Kinds of marks there are.
     pub mark_kinds: Vec<MarkKind>,
     /// What programs move between IPUs.
-    links: Links,
+    links: InterIpuTransfers,
     /// The machine.
     pub target: Arc<Target>,
     /// Whether anything is copied from or to the host.
@@ -62,20 +62,20 @@ pub(crate) struct Prepared {
     /// Whether it is known how many tiles work in a step.
     pub balance: bool,
     /// What each tile does; read when it is first shown.
-    tile_times: OnceLock<TileTimes>,
+    tile_times: OnceLock<TileWorkTimes>,
 }
 
-impl Prepared {
+impl LoadedTrace {
     /// What each tile does in each program, once the raster of tiles has asked for it.
-    pub(crate) fn known_tile_times(&self) -> Option<&TileTimes> {
+    pub(crate) fn known_tile_times(&self) -> Option<&TileWorkTimes> {
         self.tile_times.get()
     }
 
-    fn tile_times(&self, report: &Report) -> Result<&TileTimes, ReportError> {
+    fn tile_times(&self, report: &Report) -> Result<&TileWorkTimes, ReportError> {
         match self.tile_times.get() {
             Some(times) => Ok(times),
             None => {
-                let times = TileTimes::read(report)?;
+                let times = TileWorkTimes::read(report)?;
                 Ok(self.tile_times.get_or_init(|| times))
             }
         }
@@ -87,14 +87,14 @@ pub(crate) fn prepare(
     report: &Report,
     progress: &Arc<AtomicU64>,
     cancel: &Arc<AtomicBool>,
-) -> Result<Option<Prepared>, ReportError> {
+) -> Result<Option<LoadedTrace>, ReportError> {
     let mut tell = |share: f64| progress.store((share * 1000.0) as u64, Ordering::Relaxed);
     report.prepare_trace(&mut tell, cancel)?;
     let Some(trace) = report.trace()? else { return Ok(None) };
     if trace.bars() == 0 {
         return Ok(None);
     }
-    let labels = Labels::new(&*report.programs()?);
+    let labels = ProgramLabels::new(&*report.programs()?);
     let mut mark_kinds = Vec::new();
     for kind in MarkKind::ALL {
         let filter = MarkFilter { kind: Some(kind), ipu: None, window: None, limit: 1 };
@@ -107,13 +107,13 @@ pub(crate) fn prepare(
     for info in trace.lanes() {
         let lane = trace.lane_of(info.ipu, info.sub_lane);
         let totals = lane.map(|lane| lane.totals(range)).transpose()?;
-        host |= totals.is_some_and(|totals| totals.cycles[Activity::Host] > 0);
+        host |= totals.is_some_and(|totals| totals.cycles[StepActivity::Host] > 0);
     }
-    Ok(Some(Prepared {
-        links: Links::read(report)?,
+    Ok(Some(LoadedTrace {
+        links: InterIpuTransfers::read(report)?,
         target: report.target()?,
         host,
-        balance: report.has(Part::ActiveTiles),
+        balance: report.has(ReportPart::ActiveTiles),
         range,
         trace,
         labels,
@@ -123,7 +123,7 @@ pub(crate) fn prepare(
     }))
 }
 
-fn ipu_lanes(trace: &Trace, labels: &Labels) -> Vec<IpuLanes> {
+fn ipu_lanes(trace: &Trace, labels: &ProgramLabels) -> Vec<IpuLanes> {
     let mut ipus: Vec<IpuLanes> = Vec::new();
     for lane in trace.lanes() {
         if ipus.last().is_none_or(|ipu| ipu.ipu != lane.ipu) {
@@ -143,7 +143,7 @@ fn ipu_lanes(trace: &Trace, labels: &Labels) -> Vec<IpuLanes> {
 
 /// What a scene shows.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct SceneKey {
+pub(crate) struct TraceSceneKey {
     /// Cycles; more than are on the screen, so that panning finds them there.
     pub window: CycleRange,
     /// Pixels for them.
@@ -151,9 +151,9 @@ pub(crate) struct SceneKey {
     /// IPUs that are on the screen.
     pub ipus: Vec<u32>,
     /// Flame or flat.
-    pub style: Style,
+    pub style: TraceLaneStyle,
     /// What is shown as one.
-    pub grouping: Grouping,
+    pub grouping: TraceStepGrouping,
     /// Whether bars are shaded by tile balance.
     pub tile_balance: bool,
     /// Whether there are rows of marks.
@@ -176,43 +176,43 @@ pub(crate) struct SceneKey {
 
 /// Marks of one row.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct MarkRow {
+pub(crate) struct TraceMarkRow {
     /// The marks, by start.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<TraceMark>,
     /// Whether there are more than were read.
     pub more: bool,
 }
 
 /// One IPU in a window.
-pub(crate) struct IpuScene {
+pub(crate) struct IpuLaneScene {
     /// IPU of the replica.
     pub ipu: u32,
     /// Bars of its groups of tiles.
-    pub lanes: Vec<LaneItems>,
+    pub lanes: Vec<LaneItemList>,
     /// Places of the bars among them that may be wide enough for a name, group by group.
-    pub wide: Vec<Vec<u32>>,
+    pub labelled_bars: Vec<Vec<u32>>,
     /// The bars as an image.
-    pub image: Pieces,
+    pub image: SplitImage,
     /// What every tile does, as an image.
-    pub tiles: Option<Pieces>,
+    pub tiles: Option<SplitImage>,
     /// Its stages and updates.
-    pub marks: MarkRow,
+    pub marks: TraceMarkRow,
 }
 
 /// A window of the trace, ready to paint.
-pub(crate) struct Scene {
+pub(crate) struct TraceScene {
     /// Different for every scene.
     pub id: u64,
     /// What it shows.
-    pub key: SceneKey,
+    pub key: TraceSceneKey,
     /// The IPUs.
-    pub ipus: Vec<IpuScene>,
+    pub ipus: Vec<IpuLaneScene>,
     /// Marks that concern all IPUs, by kind.
-    pub marks: Vec<(MarkKind, MarkRow)>,
+    pub marks: Vec<(MarkKind, TraceMarkRow)>,
     /// What the host does.
-    pub host: Vec<(CycleRange, HostWork)>,
+    pub host: Vec<(CycleRange, HostActivity)>,
     /// Data on its way between IPUs.
-    pub arrows: Vec<Arrow>,
+    pub arrows: Vec<FlowArrow>,
 }
 
 /// Kinds of marks that concern all IPUs.
@@ -226,21 +226,21 @@ pub(crate) const COMMON_MARKS: [MarkKind; 6] = [
 ];
 
 /// Number of rows of each group of tiles.
-pub(crate) fn rows_of(lanes: &IpuLanes, style: Style) -> Vec<u32> {
+pub(crate) fn rows_of(lanes: &IpuLanes, style: TraceLaneStyle) -> Vec<u32> {
     match style {
-        Style::Flame => lanes.flame_rows.clone(),
-        Style::Flat => vec![1; lanes.sub_lanes.len()],
+        TraceLaneStyle::Flame => lanes.flame_rows.clone(),
+        TraceLaneStyle::Flat => vec![1; lanes.sub_lanes.len()],
     }
 }
 
 /// Reads, arranges and fills a window.
-pub(crate) fn scene(
+pub(crate) fn build_scene(
     report: &Report,
-    prepared: &Prepared,
-    key: &SceneKey,
-) -> Result<Scene, ReportError> {
+    prepared: &LoadedTrace,
+    key: &TraceSceneKey,
+) -> Result<TraceScene, ReportError> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
-    let filter = Filter {
+    let filter = BarFilter {
         text: key.filter.clone(),
         programs: match key.filter.as_str() {
             "" => Vec::new(),
@@ -249,7 +249,7 @@ pub(crate) fn scene(
     };
     let shown: Vec<&IpuLanes> =
         prepared.ipus.iter().filter(|lanes| key.ipus.contains(&lanes.ipu)).collect();
-    let ipus: Result<Vec<IpuScene>, ReportError> =
+    let ipus: Result<Vec<IpuLaneScene>, ReportError> =
         shown.par_iter().map(|lanes| ipu_scene(report, prepared, key, &filter, lanes)).collect();
     let mut marks = Vec::new();
     for kind in COMMON_MARKS {
@@ -267,17 +267,17 @@ pub(crate) fn scene(
         false => Vec::new(),
     };
     let id = NEXT.fetch_add(1, Ordering::Relaxed);
-    Ok(Scene { id, key: key.clone(), ipus, marks, host, arrows })
+    Ok(TraceScene { id, key: key.clone(), ipus, marks, host, arrows })
 }
 
 /// The widest exchanges between IPUs, wide enough to begin an arrow in.
-fn exchanges(ipus: &[IpuScene], key: &SceneKey) -> Vec<StepId> {
+fn exchanges(ipus: &[IpuLaneScene], key: &TraceSceneKey) -> Vec<StepId> {
     let least = (key.window.length() as f64 / key.width.max(1) as f64 * LEAST_SENDER) as u64;
     let items = ipus.iter().flat_map(|ipu| &ipu.lanes).flat_map(|lane| &lane.items);
     let mut found: Vec<(u64, StepId)> = items
         .filter(|item| item.range.length() >= least.max(1))
         .filter_map(|item| match item.kind {
-            Kind::Step(step) if step.kind == ProgramKind::GlobalExchange => {
+            LaneItemKind::Step(step) if step.kind == ProgramKind::GlobalExchange => {
                 Some((item.range.length(), step.step))
             }
             _ => None,
@@ -295,13 +295,13 @@ fn exchanges(ipus: &[IpuScene], key: &SceneKey) -> Vec<StepId> {
 
 fn ipu_scene(
     report: &Report,
-    prepared: &Prepared,
-    key: &SceneKey,
-    filter: &Filter,
+    prepared: &LoadedTrace,
+    key: &TraceSceneKey,
+    filter: &BarFilter,
     shown: &IpuLanes,
-) -> Result<IpuScene, ReportError> {
-    let Prepared { trace, labels, .. } = prepared;
-    let lanes: Result<Vec<LaneItems>, ReportError> = shown
+) -> Result<IpuLaneScene, ReportError> {
+    let LoadedTrace { trace, labels, .. } = prepared;
+    let lanes: Result<Vec<LaneItemList>, ReportError> = shown
         .sub_lanes
         .iter()
         .map(|sub_lane| {
@@ -310,7 +310,7 @@ fn ipu_scene(
         })
         .collect();
     let lanes = lanes?;
-    let fill = Fill {
+    let fill = BarRasterLayout {
         window: key.window,
         width: key.width,
         row_height: key.row_height,
@@ -318,13 +318,13 @@ fn ipu_scene(
         gap: key.gap,
         tile_balance: key.tile_balance,
     };
-    let palette = Palette::on(key.dark);
-    let image = Pieces::cut(raster(&lanes, labels, &fill, filter, palette));
+    let palette = ThemePalette::for_dark_mode(key.dark);
+    let image = SplitImage::cut(raster(&lanes, labels, &fill, filter, palette));
     let tiles = match key.tiles {
         0 => None,
         rows => Some(tiles_image(report, prepared, key, shown, (rows, palette))?),
     };
-    let mut marks = MarkRow::default();
+    let mut marks = TraceMarkRow::default();
     for kind in [MarkKind::Stage, MarkKind::Update] {
         if key.marks && prepared.mark_kinds.contains(&kind) {
             let row = mark_row(report, kind, Some(shown.ipu), key.window)?;
@@ -334,12 +334,12 @@ fn ipu_scene(
     }
     marks.marks.sort_by_key(|mark| mark.cycles.start);
     let least = (key.window.length() as f64 / key.width.max(1) as f64 * LEAST_WIDE) as u64;
-    let wide = lanes.iter().map(|lane| wide(lane, least)).collect();
-    Ok(IpuScene { ipu: shown.ipu, lanes, wide, image, tiles, marks })
+    let wide = lanes.iter().map(|lane| labelled_bars(lane, least)).collect();
+    Ok(IpuLaneScene { ipu: shown.ipu, lanes, labelled_bars: wide, image, tiles, marks })
 }
 
 /// Places of the bars of at least so many cycles.
-fn wide(lane: &LaneItems, least: u64) -> Vec<u32> {
+fn labelled_bars(lane: &LaneItemList, least: u64) -> Vec<u32> {
     let bars = (0..).zip(&lane.items);
     bars.filter(|(_, item)| item.range.length() >= least.max(1)).map(|(at, _)| at).collect()
 }
@@ -347,13 +347,13 @@ fn wide(lane: &LaneItems, least: u64) -> Vec<u32> {
 /// What every tile of an IPU does in a window.
 fn tiles_image(
     report: &Report,
-    prepared: &Prepared,
-    key: &SceneKey,
+    prepared: &LoadedTrace,
+    key: &TraceSceneKey,
     shown: &IpuLanes,
-    (rows, palette): (usize, &Palette),
-) -> Result<Pieces, ReportError> {
+    (rows, palette): (usize, &ThemePalette),
+) -> Result<SplitImage, ReportError> {
     let target = report.target()?;
-    let raster = Raster {
+    let raster = BspRaster {
         times: prepared.tile_times(report)?,
         labels: &prepared.labels,
         palette,
@@ -370,7 +370,7 @@ fn tiles_image(
         };
         lanes.push((*sub_lane, spans));
     }
-    Ok(Pieces::cut(raster.fill(&lanes)))
+    Ok(SplitImage::cut(raster.fill(&lanes)))
 }
 
 fn mark_row(
@@ -378,27 +378,27 @@ fn mark_row(
     kind: MarkKind,
     ipu: Option<u32>,
     window: CycleRange,
-) -> Result<MarkRow, ReportError> {
+) -> Result<TraceMarkRow, ReportError> {
     let filter = MarkFilter { kind: Some(kind), ipu, window: Some(window), limit: MAX_MARKS };
     let marks = report.marks(&filter)?;
-    Ok(MarkRow { more: marks.len() >= MAX_MARKS, marks })
+    Ok(TraceMarkRow { more: marks.len() >= MAX_MARKS, marks })
 }
 
 /// The whole run as a strip: one row per IPU.
 pub(crate) fn overview(
-    prepared: &Prepared,
+    prepared: &LoadedTrace,
     (width, row_height): (usize, usize),
     dark: bool,
-) -> Result<Pieces, ReportError> {
-    let Prepared { trace, labels, range, ipus, .. } = prepared;
-    let grouping = Grouping { executions: false, syncs: false };
-    let lanes: Result<Vec<LaneItems>, ReportError> = ipus
+) -> Result<SplitImage, ReportError> {
+    let LoadedTrace { trace, labels, range, ipus, .. } = prepared;
+    let grouping = TraceStepGrouping { executions: false, syncs: false };
+    let lanes: Result<Vec<LaneItemList>, ReportError> = ipus
         .par_iter()
         .map(|ipu| {
-            lane_items(trace, labels, (ipu.ipu, 0), *range, width as u32, (Style::Flat, grouping))
+            lane_items(trace, labels, (ipu.ipu, 0), *range, width as u32, (TraceLaneStyle::Flat, grouping))
         })
         .collect();
-    let fill = Fill {
+    let fill = BarRasterLayout {
         window: *range,
         width,
         row_height,
@@ -406,6 +406,6 @@ pub(crate) fn overview(
         gap: 0,
         tile_balance: false,
     };
-    let palette = Palette::on(dark);
-    Ok(Pieces::cut(raster(&lanes?, labels, &fill, &Filter::default(), palette)))
+    let palette = ThemePalette::for_dark_mode(dark);
+    Ok(SplitImage::cut(raster(&lanes?, labels, &fill, &BarFilter::default(), palette)))
 }

@@ -1,29 +1,29 @@
 //! The strip of controls above the lanes.
 
-use super::scene::Prepared;
-use super::{ExecutionTrace, arrows, bsp};
-use crate::command::Command;
+use super::scene::LoadedTrace;
+use super::{ExecutionTraceView, arrows, bsp};
+use crate::command::AppCommand;
 use crate::prefs::TracePrefs;
-use crate::theme::Palette;
+use crate::theme::ThemePalette;
 use crate::views::ViewContext;
 use crate::widgets::axis::count_drag;
-use crate::widgets::toolbar::{Bar, weak_ui};
+use crate::widgets::toolbar::{ToolbarBuilder, weak_ui};
 use crate::widgets::{legend_ui, search_ui};
 use egui::{RichText, Ui};
 use std::collections::BTreeSet;
-use tilescope_analysis::trace::{HostWork, Style};
+use tilescope_analysis::trace::{HostActivity, TraceLaneStyle};
 use tilescope_report::units::{Cycles, seconds};
 
-impl ExecutionTrace {
+impl ExecutionTraceView {
     pub(super) fn controls_ui(
         &mut self,
-        bar: &mut Bar<'_>,
+        bar: &mut ToolbarBuilder<'_>,
         context: &mut ViewContext<'_>,
-        prepared: &Prepared,
+        prepared: &LoadedTrace,
     ) {
         let old = context.prefs.trace;
         let mut prefs = old;
-        let styles = [(Style::Flame, "Flame"), (Style::Flat, "Flat")];
+        let styles = [(TraceLaneStyle::Flame, "Flame"), (TraceLaneStyle::Flat, "Flat")];
         if let Some(style) = bar.choice("View", &styles, prefs.style) {
             prefs.style = style;
         }
@@ -42,11 +42,11 @@ impl ExecutionTrace {
         let marked = !prepared.mark_kinds.is_empty() || prepared.host;
         toggles_ui(bar, &mut prefs, marked, prepared.ipus.len() > 1);
         bsp::controls_ui(bar, &mut prefs);
-        bar.add("Key", |ui| drop(ui.menu_button("Key", key_ui)));
+        bar.add("Key", |ui| drop(ui.menu_button("Key", colour_legend_ui)));
         if prefs != old {
-            context.commands.push(Command::SetTracePrefs(prefs));
+            context.commands.push(AppCommand::SetTracePrefs(prefs));
         }
-        bar.end();
+        bar.align_right();
         if bar.button("Whole run", "Show everything (F without a selection)") {
             self.axis = None;
         }
@@ -54,7 +54,7 @@ impl ExecutionTrace {
     }
 
     /// Which IPUs are shown: a click shows one alone, Shift + click adds it or takes it away.
-    fn ipus_ui(&mut self, ui: &mut Ui, prepared: &Prepared) {
+    fn ipus_ui(&mut self, ui: &mut Ui, prepared: &LoadedTrace) {
         let title = match self.ipus.len() {
             0 => "All".to_owned(),
             1..=3 => {
@@ -92,7 +92,7 @@ impl ExecutionTrace {
     }
 
     /// How many cycles are on the screen: to read, to drag, or to type.
-    fn magnification_ui(&mut self, bar: &mut Bar<'_>, context: &ViewContext<'_>) {
+    fn magnification_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &ViewContext<'_>) {
         let (Some(axis), Some(limits)) = (self.axis, self.limits) else { return };
         let mut cycles = axis.count(limits);
         let time = Cycles(cycles).seconds_at(context.opened.target.clock);
@@ -103,36 +103,36 @@ impl ExecutionTrace {
             let drag = count_drag(&mut cycles, limits).suffix(" cycles");
             let shown = ui.add(drag).accessible_name("Cycles on the screen");
             if shown.on_hover_text("Cycles on the screen: drag, or type how many").changed() {
-                self.axis = Some(axis.showing(cycles, limits));
+                self.axis = Some(axis.with_visible_count(cycles, limits));
             }
         });
     }
 }
 
-fn toggles_ui(bar: &mut Bar<'_>, prefs: &mut TracePrefs, marks: bool, several: bool) {
-    bar.tick(
+fn toggles_ui(bar: &mut ToolbarBuilder<'_>, prefs: &mut TracePrefs, marks: bool, several: bool) {
+    bar.checkbox(
         "Group executions",
         &mut prefs.group_executions,
         "Show the exchange, arrangement and vertices of an operation as one bar. \
          Switch it off to see what PreArrange costs.",
     );
     let hint = "Show syncs that follow one another as one bar.";
-    bar.tick("Group syncs", &mut prefs.group_syncs, hint);
+    bar.checkbox("Group syncs", &mut prefs.group_syncs, hint);
     let hint = "Bright is the share of the tiles' time that is used; the rest of a bar is dim.";
-    bar.tick("Tile balance", &mut prefs.tile_balance, hint);
+    bar.checkbox("Tile balance", &mut prefs.tile_balance, hint);
     if marks {
         let hint = "Rows for runs, iterations, pipeline phases and stages, and the host.";
-        bar.tick("Marks", &mut prefs.marks, hint);
+        bar.checkbox("Marks", &mut prefs.marks, hint);
     }
     if several {
         let hint = "From exchanges between IPUs to the steps that use what arrives.";
-        bar.tick("Arrows", &mut prefs.arrows, hint);
+        bar.checkbox("Arrows", &mut prefs.arrows, hint);
     }
 }
 
 /// What colours mean.
-fn key_ui(ui: &mut Ui) {
-    let palette = Palette::of(ui.visuals());
+fn colour_legend_ui(ui: &mut Ui) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let entries = [
         (palette.compute, "Compute set (OnTileExecute)"),
         (palette.group, "Everything below a name"),
@@ -149,7 +149,7 @@ fn key_ui(ui: &mut Ui) {
     for (colour, text) in entries {
         ui.horizontal(|ui| legend_ui(ui, colour, text));
     }
-    for work in [HostWork::Awaited, HostWork::Mixed, HostWork::Moving] {
+    for work in [HostActivity::WaitingForHost, HostActivity::Mixed, HostActivity::Transferring] {
         let (colour, text) = (arrows::host_colour(palette, work), arrows::host_words(work));
         ui.horizontal(|ui| legend_ui(ui, colour, text));
     }

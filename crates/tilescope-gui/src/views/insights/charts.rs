@@ -1,16 +1,16 @@
 //! The panels about memory: does it fit, which tiles are worst, how are the others.
 
-use crate::command::Command;
+use crate::command::AppCommand;
 use crate::fonts::strong;
 use crate::prefs::MemoryPrefs;
-use crate::theme::Palette;
+use crate::theme::ThemePalette;
 use crate::views::ViewContext;
 use egui::accesskit::Role;
 use egui::{
     Align2, CornerRadius, FontId, Frame, Margin, Rect, RichText, Sense, Stroke, StrokeKind, Ui,
     WidgetInfo, pos2, vec2,
 };
-use tilescope_analysis::insights::{Bucket, MemoryPicture, WorstTile};
+use tilescope_analysis::insights::{TileMemoryBin, TileMemoryOverview, FullestTile};
 use tilescope_report::units::{Bytes, exact_bytes, grouped, percent};
 
 /// Height of a panel.
@@ -21,7 +21,7 @@ const LEAST_WIDTH: f32 = 300.0;
 pub(crate) const ALL_BESIDE: f32 = 3.0 * LEAST_WIDTH;
 
 /// Shows the panels beside or below each other.
-pub(crate) fn memory_ui(ui: &mut Ui, context: &mut ViewContext<'_>, picture: &MemoryPicture) {
+pub(crate) fn memory_ui(ui: &mut Ui, context: &mut ViewContext<'_>, picture: &TileMemoryOverview) {
     let columns = ((ui.available_width() / LEAST_WIDTH) as usize).clamp(1, 3);
     let gap = 12.0;
     let width = (ui.available_width() - gap * (columns as f32 - 1.0)) / columns as f32;
@@ -47,7 +47,7 @@ pub(crate) fn memory_ui(ui: &mut Ui, context: &mut ViewContext<'_>, picture: &Me
 }
 
 fn panel_ui(ui: &mut Ui, width: f32, title: &str, hint: &str, contents: impl FnOnce(&mut Ui)) {
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let frame = Frame::new()
         .stroke(Stroke::new(1.0, palette.rule))
         .corner_radius(CornerRadius::same(8))
@@ -64,8 +64,8 @@ fn panel_ui(ui: &mut Ui, width: f32, title: &str, hint: &str, contents: impl FnO
     });
 }
 
-fn verdict_ui(ui: &mut Ui, picture: &MemoryPicture) {
-    let palette = Palette::of(ui.visuals());
+fn verdict_ui(ui: &mut Ui, picture: &TileMemoryOverview) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     if picture.capacity == 0 || picture.used == 0 {
         let text = "This report does not say how much memory is used of how much.";
         ui.label(RichText::new(text).color(palette.weak_text));
@@ -95,11 +95,11 @@ fn verdict_ui(ui: &mut Ui, picture: &MemoryPicture) {
     ui.label(RichText::new(text).color(palette.weak_text).size(11.5));
 }
 
-fn worst_ui(ui: &mut Ui, context: &mut ViewContext<'_>, picture: &MemoryPicture) {
+fn worst_ui(ui: &mut Ui, context: &mut ViewContext<'_>, picture: &TileMemoryOverview) {
     let most = picture.worst.iter().map(|tile| tile.bytes).max().unwrap_or(0);
     if most == 0 {
         let text = "Memory of single tiles was not recorded.";
-        ui.label(RichText::new(text).color(Palette::of(ui.visuals()).weak_text));
+        ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text));
         return;
     }
     let top = most.max(picture.tile_capacity).max(1);
@@ -108,16 +108,16 @@ fn worst_ui(ui: &mut Ui, context: &mut ViewContext<'_>, picture: &MemoryPicture)
         if worst_tile_ui(ui, worst, top, picture.tile_capacity) {
             // Tiles are ranked with their gaps: the graph must show them the same way.
             let prefs = MemoryPrefs { include_gaps: true, ..context.prefs.memory };
-            context.commands.push(Command::SetMemoryPrefs(prefs));
-            context.commands.push(Command::SelectTiles(vec![worst.tile]));
-            context.commands.push(Command::ShowView("memory"));
+            context.commands.push(AppCommand::SetMemoryPrefs(prefs));
+            context.commands.push(AppCommand::SelectTiles(vec![worst.tile]));
+            context.commands.push(AppCommand::ShowView("memory"));
         }
     }
 }
 
 /// One bar; whether it was clicked.
-fn worst_tile_ui(ui: &mut Ui, worst: &WorstTile, top: u64, capacity: u64) -> bool {
-    let palette = Palette::of(ui.visuals());
+fn worst_tile_ui(ui: &mut Ui, worst: &FullestTile, top: u64, capacity: u64) -> bool {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 21.0), Sense::click());
     let name = format!("Tile {} (IPU {})", grouped(worst.tile.into()), worst.ipu);
     let value = Bytes(worst.bytes).to_string();
@@ -148,8 +148,8 @@ fn worst_tile_ui(ui: &mut Ui, worst: &WorstTile, top: u64, capacity: u64) -> boo
     response.on_hover_text(hint).clicked()
 }
 
-fn histogram_ui(ui: &mut Ui, picture: &MemoryPicture) {
-    let palette = Palette::of(ui.visuals());
+fn histogram_ui(ui: &mut Ui, picture: &TileMemoryOverview) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let most = picture.histogram.iter().map(|bucket| bucket.tiles).max().unwrap_or(0);
     if most == 0 {
         let text = "Memory of single tiles was not recorded.";
@@ -176,8 +176,8 @@ fn histogram_ui(ui: &mut Ui, picture: &MemoryPicture) {
     }
 }
 
-fn bucket_ui(ui: &Ui, bucket: &Bucket, place: Rect, most: u64, index: usize) {
-    let palette = Palette::of(ui.visuals());
+fn bucket_ui(ui: &Ui, bucket: &TileMemoryBin, place: Rect, most: u64, index: usize) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let range = format!("{} to {}", Bytes(bucket.from), Bytes(bucket.to));
     let tiles = format!("{} tiles", grouped(bucket.tiles));
     let id = ui.scope_id().with(("bucket", index));

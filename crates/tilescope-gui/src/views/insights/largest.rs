@@ -1,24 +1,24 @@
 //! The largest vertices, exchanges and variables, of the model, an IPU or the fullest tile.
 
 use crate::fonts::strong;
-use crate::theme::Palette;
+use crate::theme::ThemePalette;
 use crate::views::ViewContext;
-use crate::widgets::table::{Cell, Column, Table, TableState};
-use crate::widgets::{choice_ui, hint_ui, missing_ui, tabs_ui, waiting_ui};
-use crate::worker::{Asked, Slot};
+use crate::widgets::table::{TableWidgetCell, TableWidgetColumn, TableWidgetData, TableState};
+use crate::widgets::{choice_ui, hint_ui, empty_state_ui, tabs_ui, waiting_ui};
+use crate::worker::{QueryState, BackgroundQuery};
 use egui::Ui;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tilescope_analysis::liveness::{Live, Source, always_live, curve, live_at};
-use tilescope_analysis::memory::{self, Listing};
+use tilescope_analysis::liveness::{LiveVariable, LivenessScope, always_live, curve, live_at};
+use tilescope_analysis::memory::{self, MemoryList};
 use tilescope_report::units::{TileRange, grouped};
-use tilescope_report::{Part, Report, ReportError, Target};
+use tilescope_report::{ReportPart, Report, ReportError, Target};
 
 /// What is listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Tab {
+enum LargestListTab {
     #[default]
     Vertices,
     Exchanges,
@@ -30,7 +30,7 @@ enum Tab {
 /// Where it is listed from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Scope {
+enum LargestListScope {
     /// All tiles of the replica.
     #[default]
     Model,
@@ -41,37 +41,37 @@ enum Scope {
 }
 
 /// A table, with what tells it from the next.
-type Listed = Result<(u64, Arc<Table>), String>;
+type LargestListAnswer = Result<(u64, Arc<TableWidgetData>), String>;
 
 /// State of the tables.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Largest {
-    tab: Tab,
-    scope: Scope,
+pub(crate) struct LargestLists {
+    tab: LargestListTab,
+    scope: LargestListScope,
     #[serde(skip)]
-    listed: Slot<(Tab, Source, TileRange), Listed>,
+    listed: BackgroundQuery<(LargestListTab, LivenessScope, TileRange), LargestListAnswer>,
     states: [TableState; 4],
     /// The vertex type whose compute sets are listed beside it.
     vertex: Option<String>,
     #[serde(skip)]
-    users: Slot<(String, TileRange), Listed>,
+    users: BackgroundQuery<(String, TileRange), LargestListAnswer>,
     users_state: TableState,
 }
 
 /// Width in which tabs and choice have room beside each other.
 const ONE_LINE: f32 = 760.0;
 
-impl Largest {
+impl LargestLists {
     fn scope_ui(&mut self, ui: &mut Ui, ipus: u32, fullest: Option<u32>) {
-        let mut scopes = vec![(Scope::Model, "Whole model".to_owned())];
+        let mut scopes = vec![(LargestListScope::Model, "Whole model".to_owned())];
         if ipus > 1 {
-            scopes.extend((0..ipus).map(|ipu| (Scope::Ipu(ipu), format!("IPU {ipu}"))));
+            scopes.extend((0..ipus).map(|ipu| (LargestListScope::Ipu(ipu), format!("IPU {ipu}"))));
         }
         if let Some(tile) = fullest {
-            scopes.push((Scope::Tile, format!("Fullest tile, {}", grouped(tile.into()))));
+            scopes.push((LargestListScope::Tile, format!("Fullest tile, {}", grouped(tile.into()))));
         }
-        let scopes: Vec<(Scope, &str)> =
+        let scopes: Vec<(LargestListScope, &str)> =
             scopes.iter().map(|(scope, name)| (*scope, name.as_str())).collect();
         if let Some(scope) = choice_ui(ui, "Of", &scopes, self.scope) {
             self.scope = scope;
@@ -82,8 +82,8 @@ impl Largest {
     fn tiles(&self, target: &Target, fullest: Option<u32>) -> TileRange {
         let all = TileRange::new(0, target.tiles_per_replica());
         match (self.scope, fullest) {
-            (Scope::Ipu(ipu), _) if ipu < target.ipus_per_replica => target.tiles_of_ipu(ipu),
-            (Scope::Tile, Some(tile)) => TileRange::new(tile, tile + 1),
+            (LargestListScope::Ipu(ipu), _) if ipu < target.ipus_per_replica => target.tiles_of_ipu(ipu),
+            (LargestListScope::Tile, Some(tile)) => TileRange::new(tile, tile + 1),
             _ => all,
         }
     }
@@ -91,10 +91,10 @@ impl Largest {
     /// Shows the tables.
     pub(crate) fn ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, fullest: Option<u32>) {
         let tabs = [
-            (Tab::Vertices, "Largest vertices"),
-            (Tab::Exchanges, "Largest exchanges"),
-            (Tab::Variables, "Largest variables"),
-            (Tab::Peak, "Live at the peak"),
+            (LargestListTab::Vertices, "Largest vertices"),
+            (LargestListTab::Exchanges, "Largest exchanges"),
+            (LargestListTab::Variables, "Largest variables"),
+            (LargestListTab::Peak, "Live at the peak"),
         ];
         let narrow = ui.available_width() < ONE_LINE;
         ui.horizontal(|ui| {
@@ -112,10 +112,10 @@ impl Largest {
         }
         ui.add_space(4.0);
         let (part, index, what) = match self.tab {
-            Tab::Vertices => (Part::Vertices, 0, "vertices"),
-            Tab::Exchanges => (Part::Exchanges, 1, "exchanges"),
-            Tab::Variables => (Part::Variables, 2, "variables"),
-            Tab::Peak => (Part::Liveness, 3, "variables"),
+            LargestListTab::Vertices => (ReportPart::Vertices, 0, "vertices"),
+            LargestListTab::Exchanges => (ReportPart::Exchanges, 1, "exchanges"),
+            LargestListTab::Variables => (ReportPart::Variables, 2, "variables"),
+            LargestListTab::Peak => (ReportPart::Liveness, 3, "variables"),
         };
         if !context.opened.report.has(part) {
             return hint_ui(
@@ -127,26 +127,26 @@ impl Largest {
         let all = context.opened.target.tiles_per_replica();
         let tiles = self.tiles(&context.opened.target, fullest);
         let source = match self.scope {
-            Scope::Model => Source::Whole,
-            Scope::Ipu(ipu) => Source::Ipu(ipu),
-            Scope::Tile => Source::Tile(tiles.first),
+            LargestListScope::Model => LivenessScope::Whole,
+            LargestListScope::Ipu(ipu) => LivenessScope::Ipu(ipu),
+            LargestListScope::Tile => LivenessScope::Tile(tiles.first),
         };
-        let question = move |(tab, source, tiles): &(Tab, Source, TileRange)| {
-            if *tab == Tab::Peak {
+        let question = move |(tab, source, tiles): &(LargestListTab, LivenessScope, TileRange)| {
+            if *tab == LargestListTab::Peak {
                 return live_at_peak(&report, *source).map_err(|error| error.to_string());
             }
             listed(&report, *tab, &listed_tiles(*tiles, all)).map_err(|error| error.to_string())
         };
         let key = (self.tab, source, tiles);
         let (generation, table) = match self.listed.ask(ui.ctx(), context.workers, &key, question) {
-            Asked::Fresh(Ok(answer)) => answer.clone(),
-            Asked::Fresh(Err(problem)) => {
-                return missing_ui(ui, "The list cannot be read", problem);
+            QueryState::Fresh(Ok(answer)) => answer.clone(),
+            QueryState::Fresh(Err(problem)) => {
+                return empty_state_ui(ui, "The list cannot be read", problem);
             }
-            Asked::Failed => {
-                return missing_ui(ui, "The list cannot be read", "Please report this.");
+            QueryState::Failed => {
+                return empty_state_ui(ui, "The list cannot be read", "Please report this.");
             }
-            Asked::Stale(_) | Asked::Waiting => {
+            QueryState::Stale(_) | QueryState::Waiting => {
                 if self.listed.is_slow() {
                     waiting_ui(ui, "Reading…");
                 }
@@ -154,7 +154,7 @@ impl Largest {
             }
         };
         let hint = format!("Filter {what}");
-        if self.tab == Tab::Vertices {
+        if self.tab == LargestListTab::Vertices {
             return self.vertices_ui(ui, context, (generation, &table), tiles);
         }
         ui.push_id(index, |ui| {
@@ -167,10 +167,10 @@ impl Largest {
         &mut self,
         ui: &mut Ui,
         context: &ViewContext<'_>,
-        (generation, table): (u64, &Arc<Table>),
+        (generation, table): (u64, &Arc<TableWidgetData>),
         tiles: TileRange,
     ) {
-        let name = |row: &Vec<Cell>| row.first().map(Cell::text);
+        let name = |row: &Vec<TableWidgetCell>| row.first().map(TableWidgetCell::text);
         let place = table.rows.iter().position(|row| name(row) == self.vertex);
         let Some(vertex) = self.vertex.clone().filter(|_| place.is_some()) else {
             return self.types_ui(ui, context, (generation, table), None);
@@ -184,7 +184,7 @@ impl Largest {
             });
             return self.users_ui(ui, context, vertex, tiles);
         }
-        let frame = egui::Frame::new().fill(Palette::of(ui.visuals()).page);
+        let frame = egui::Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
         let half = ui.available_width() * 0.45;
         let panel = egui::Panel::right("compute sets of a vertex").default_size(half).frame(frame);
         panel.show(ui, |ui| {
@@ -200,7 +200,7 @@ impl Largest {
         &mut self,
         ui: &mut Ui,
         context: &ViewContext<'_>,
-        (generation, table): (u64, &Arc<Table>),
+        (generation, table): (u64, &Arc<TableWidgetData>),
         chosen: Option<usize>,
     ) {
         let (state, workers) = (&mut self.states[0], context.workers);
@@ -209,7 +209,7 @@ impl Largest {
         });
         if let Some(row) = clicked.inner {
             let again = chosen == Some(row);
-            let name = table.rows[row].first().map(Cell::text);
+            let name = table.rows[row].first().map(TableWidgetCell::text);
             self.vertex = name.filter(|_| !again);
         }
     }
@@ -234,14 +234,14 @@ impl Largest {
         };
         let (generation, table) =
             match self.users.ask(ui.ctx(), context.workers, &(vertex, tiles), question) {
-                Asked::Fresh(Ok(answer)) => answer.clone(),
-                Asked::Fresh(Err(problem)) => {
-                    return missing_ui(ui, "The list cannot be read", problem);
+                QueryState::Fresh(Ok(answer)) => answer.clone(),
+                QueryState::Fresh(Err(problem)) => {
+                    return empty_state_ui(ui, "The list cannot be read", problem);
                 }
-                Asked::Failed => {
-                    return missing_ui(ui, "The list cannot be read", "Please report this.");
+                QueryState::Failed => {
+                    return empty_state_ui(ui, "The list cannot be read", "Please report this.");
                 }
-                Asked::Stale(_) | Asked::Waiting => return,
+                QueryState::Stale(_) | QueryState::Waiting => return,
             };
         ui.push_id("users", |ui| {
             let hint = "Filter compute sets";
@@ -255,13 +255,13 @@ fn listed_tiles(tiles: TileRange, all: u32) -> Vec<u32> {
     if tiles.count() == all { Vec::new() } else { (tiles.first..tiles.end).collect() }
 }
 
-fn users(report: &Report, vertex: &str, tiles: &[u32]) -> Result<(u64, Arc<Table>), ReportError> {
+fn users(report: &Report, vertex: &str, tiles: &[u32]) -> Result<(u64, Arc<TableWidgetData>), ReportError> {
     let listing = memory::users_of(report, vertex, tiles)?;
-    Ok(made(listing, "Compute set", "State", "Vertices"))
+    Ok(listing_table(listing, "Compute set", "State", "Vertices"))
 }
 
 /// What is live at the step with most live bytes, always-live variables among it.
-fn live_at_peak(report: &Report, source: Source) -> Result<(u64, Arc<Table>), ReportError> {
+fn live_at_peak(report: &Report, source: LivenessScope) -> Result<(u64, Arc<TableWidgetData>), ReportError> {
     let peak = curve(report, source)?.and_then(|curve| curve.peak());
     let mut live = always_live(report, source)?;
     if let Some(peak) = peak {
@@ -270,21 +270,21 @@ fn live_at_peak(report: &Report, source: Source) -> Result<(u64, Arc<Table>), Re
     live.retain(|live| live.bytes.iter().any(|bytes| *bytes > 0));
     let size = peak.map_or_else(|| "Size".to_owned(), |p| format!("At step {}", grouped(p as u64)));
     let columns = vec![
-        Column::text("Variable"),
-        Column::text("About"),
-        Column::short("Live"),
-        Column::number(size),
+        TableWidgetColumn::text("Variable"),
+        TableWidgetColumn::text("About"),
+        TableWidgetColumn::short("Live"),
+        TableWidgetColumn::number(size),
     ];
-    let row = |live: Live| {
+    let row = |live: LiveVariable| {
         let always = if live.lifetime.is_none() { "always" } else { "now" };
         vec![
-            Cell::Text(live.name),
-            Cell::Text(live.about),
-            Cell::Text(always.to_owned()),
-            Cell::Bytes(live.bytes.iter().sum()),
+            TableWidgetCell::Text(live.name),
+            TableWidgetCell::Text(live.about),
+            TableWidgetCell::Text(always.to_owned()),
+            TableWidgetCell::Bytes(live.bytes.iter().sum()),
         ]
     };
-    let table = Table { columns, rows: live.into_iter().map(row).collect(), totals: true };
+    let table = TableWidgetData { columns, rows: live.into_iter().map(row).collect(), totals: true };
     Ok((next_generation(), Arc::new(table)))
 }
 
@@ -294,37 +294,37 @@ fn next_generation() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-fn listed(report: &Report, tab: Tab, tiles: &[u32]) -> Result<(u64, Arc<Table>), ReportError> {
-    let (listing, name, bytes, count): (Listing, _, _, _) = match tab {
-        Tab::Vertices => {
+fn listed(report: &Report, tab: LargestListTab, tiles: &[u32]) -> Result<(u64, Arc<TableWidgetData>), ReportError> {
+    let (listing, name, bytes, count): (MemoryList, _, _, _) = match tab {
+        LargestListTab::Vertices => {
             (memory::vertices(report, tiles)?, "Vertex type", "State and code", "Vertices")
         }
-        Tab::Exchanges => (memory::exchanges(report, tiles)?, "Exchange", "Code", "Messages"),
-        Tab::Variables | Tab::Peak => {
+        LargestListTab::Exchanges => (memory::exchanges(report, tiles)?, "Exchange", "Code", "Messages"),
+        LargestListTab::Variables | LargestListTab::Peak => {
             (memory::variables(report, tiles)?, "Variable", "Size", "Tiles")
         }
     };
-    Ok(made(listing, name, bytes, count))
+    Ok(listing_table(listing, name, bytes, count))
 }
 
 /// A table of a list, one column of bytes.
-fn made(listing: Listing, name: &str, bytes: &str, count: &str) -> (u64, Arc<Table>) {
+fn listing_table(listing: MemoryList, name: &str, bytes: &str, count: &str) -> (u64, Arc<TableWidgetData>) {
     let columns = vec![
-        Column::text(name),
-        Column::text("About"),
-        Column::number(bytes),
-        Column::number(count),
+        TableWidgetColumn::text(name),
+        TableWidgetColumn::text("About"),
+        TableWidgetColumn::number(bytes),
+        TableWidgetColumn::number(count),
     ];
-    let row = |listed: memory::Listed| {
+    let row = |listed: memory::MemoryListRow| {
         let bytes = listed.bytes.iter().sum();
         vec![
-            Cell::Text(listed.name),
-            Cell::Text(listed.about),
-            Cell::Bytes(bytes),
-            Cell::Count(listed.count),
+            TableWidgetCell::Text(listed.name),
+            TableWidgetCell::Text(listed.about),
+            TableWidgetCell::Bytes(bytes),
+            TableWidgetCell::Count(listed.count),
         ]
     };
     let rows = listing.rows.into_iter().map(row).collect();
-    let table = Table { columns, rows, totals: true };
+    let table = TableWidgetData { columns, rows, totals: true };
     (next_generation(), Arc::new(table))
 }

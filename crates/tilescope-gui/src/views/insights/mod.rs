@@ -3,41 +3,41 @@
 mod charts;
 mod largest;
 
-use super::state::{State, kept, restored};
-use super::{VIEWS, View, ViewContext, ViewInfo};
-use crate::command::Command;
+use super::state::{ViewState, to_view_state, from_view_state};
+use super::{VIEWS, ReportView, ViewContext, ViewDescriptor};
+use crate::command::AppCommand;
 use crate::fonts::strong;
 use crate::icons::Icon;
 use crate::session::Selection;
-use crate::theme::Palette;
-use crate::widgets::{missing_ui, tables_height, waiting_ui};
-use crate::worker::{Asked, Slot};
+use crate::theme::ThemePalette;
+use crate::widgets::{empty_state_ui, tables_height, waiting_ui};
+use crate::worker::{QueryState, BackgroundQuery};
 use egui::{
     CentralPanel, Color32, CornerRadius, Frame, Label, Margin, Panel, RichText, ScrollArea, Stroke,
     Ui, vec2,
 };
-use largest::Largest;
+use largest::LargestLists;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tilescope_analysis::insights::{
-    Facts, Finding, Gain, MemoryPicture, Place, RULES, Subject, memory_picture, ranked,
+    InsightFacts, InsightFinding, InsightGain, TileMemoryOverview, ViewLocation, RULES, InsightSubject, tile_memory_overview, ranked,
 };
 use tilescope_report::{Report, ReportError};
 
 /// This view, for the list.
-pub(crate) const VIEW: ViewInfo = ViewInfo {
+pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     name: "insights",
     title: "Insights",
     help: include_str!("../../../../../assets/help/insights.md"),
     icon: Icon::Bulb,
     settings: &["wanted"],
-    create: || Box::<Insights>::default(),
+    create: || Box::<InsightsView>::default(),
 };
 
 /// What the page shows.
-struct Shown {
-    findings: Vec<Finding>,
-    picture: MemoryPicture,
+struct InsightsPageData {
+    findings: Vec<InsightFinding>,
+    picture: TileMemoryOverview,
 }
 
 /// Least width of findings beside each other, and the greatest of one.
@@ -47,43 +47,43 @@ const WIDEST: f32 = 1280.0;
 /// Which findings are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Wanted {
+enum InsightsFilter {
     #[default]
     All,
-    Only(Subject),
+    Only(InsightSubject),
 }
 
 /// State of the view.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Insights {
+struct InsightsView {
     #[serde(skip)]
-    shown: Slot<(), Result<Arc<Shown>, String>>,
-    wanted: Wanted,
-    largest: Largest,
+    shown: BackgroundQuery<(), Result<Arc<InsightsPageData>, String>>,
+    wanted: InsightsFilter,
+    largest: LargestLists,
 }
 
-impl View for Insights {
+impl ReportView for InsightsView {
     fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         let report = context.opened.report.clone();
         let question =
-            move |(): &()| shown(&report).map(Arc::new).map_err(|error| error.to_string());
+            move |(): &()| load_insights(&report).map(Arc::new).map_err(|error| error.to_string());
         let shown = match self.shown.ask(ui.ctx(), context.workers, &(), question) {
-            Asked::Fresh(Ok(shown)) | Asked::Stale(Ok(shown)) => shown.clone(),
-            Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
-                return missing_ui(ui, "The report cannot be judged", problem);
+            QueryState::Fresh(Ok(shown)) | QueryState::Stale(Ok(shown)) => shown.clone(),
+            QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
+                return empty_state_ui(ui, "The report cannot be judged", problem);
             }
-            Asked::Failed => {
-                return missing_ui(ui, "The report cannot be judged", "Please report this.");
+            QueryState::Failed => {
+                return empty_state_ui(ui, "The report cannot be judged", "Please report this.");
             }
-            Asked::Waiting => {
+            QueryState::Waiting => {
                 if self.shown.is_slow() {
                     waiting_ui(ui, "Looking for what matters…");
                 }
                 return;
             }
         };
-        let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
+        let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
         let height = ui.available_height();
         Panel::bottom("insight tables")
             .resizable(true)
@@ -98,24 +98,24 @@ impl View for Insights {
         CentralPanel::default().frame(frame).show(ui, |ui| self.page_ui(ui, context, &shown));
     }
 
-    fn state(&self) -> State {
-        kept(self)
+    fn state(&self) -> ViewState {
+        to_view_state(self)
     }
 
-    fn restore(&mut self, state: &State, _: &Selection) -> Vec<String> {
+    fn restore(&mut self, state: &ViewState, _: &Selection) -> Vec<String> {
         let strange;
-        (*self, strange) = restored(state);
+        (*self, strange) = from_view_state(state);
         strange
     }
 }
 
-fn shown(report: &Report) -> Result<Shown, ReportError> {
-    let facts = Facts::gather(report)?;
-    Ok(Shown { findings: ranked(&facts), picture: memory_picture(&facts) })
+fn load_insights(report: &Report) -> Result<InsightsPageData, ReportError> {
+    let facts = InsightFacts::gather(report)?;
+    Ok(InsightsPageData { findings: ranked(&facts), picture: tile_memory_overview(&facts) })
 }
 
-impl Insights {
-    fn page_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &Shown) {
+impl InsightsView {
+    fn page_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &InsightsPageData) {
         ScrollArea::vertical().auto_shrink(false).id_salt("findings").show(ui, |ui| {
             Frame::new().inner_margin(Margin::symmetric(20, 14)).show(ui, |ui| {
                 let columns = ((ui.available_width() / COLUMN) as usize).clamp(1, 3);
@@ -128,17 +128,17 @@ impl Insights {
                 }
                 self.head_ui(ui, &shown.findings);
                 let wanted = self.wanted;
-                let holds = |finding: &&Finding| match wanted {
-                    Wanted::All => true,
-                    Wanted::Only(subject) => finding.subject == subject,
+                let holds = |finding: &&InsightFinding| match wanted {
+                    InsightsFilter::All => true,
+                    InsightsFilter::Only(subject) => finding.subject == subject,
                 };
-                let found: Vec<&Finding> = shown.findings.iter().filter(holds).collect();
+                let found: Vec<&InsightFinding> = shown.findings.iter().filter(holds).collect();
                 for (row, findings) in (0..).zip(found.chunks(columns)) {
                     findings_ui(ui, context, findings, (1 + row * columns, columns));
                 }
                 if found.is_empty() {
                     let text = "No rule found anything worth a word in what was recorded.";
-                    ui.label(RichText::new(text).color(Palette::of(ui.visuals()).weak_text));
+                    ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text));
                 }
                 if !wide {
                     ui.add_space(10.0);
@@ -148,24 +148,24 @@ impl Insights {
         });
     }
 
-    fn head_ui(&mut self, ui: &mut Ui, findings: &[Finding]) {
+    fn head_ui(&mut self, ui: &mut Ui, findings: &[InsightFinding]) {
         ui.horizontal_wrapped(|ui| {
             ui.label(strong("What to look at").size(15.0));
             ui.add_space(8.0);
-            let count = |subject: Subject| findings.iter().filter(|f| f.subject == subject).count();
+            let count = |subject: InsightSubject| findings.iter().filter(|f| f.subject == subject).count();
             let choices = [
-                (Wanted::All, format!("All {}", findings.len())),
-                (Wanted::Only(Subject::Memory), format!("Memory {}", count(Subject::Memory))),
-                (Wanted::Only(Subject::Time), format!("Time {}", count(Subject::Time))),
+                (InsightsFilter::All, format!("All {}", findings.len())),
+                (InsightsFilter::Only(InsightSubject::Memory), format!("Memory {}", count(InsightSubject::Memory))),
+                (InsightsFilter::Only(InsightSubject::Time), format!("Time {}", count(InsightSubject::Time))),
             ];
             for (wanted, text) in choices {
                 if ui.selectable_label(self.wanted == wanted, text).clicked() {
                     self.wanted = wanted;
                 }
             }
-            let palette = Palette::of(ui.visuals());
+            let palette = ThemePalette::for_visuals(ui.visuals());
             let text = format!("{} rules were tried", RULES.len());
-            let rules: Vec<&str> = RULES.iter().map(|rule| rule.looks_for).collect();
+            let rules: Vec<&str> = RULES.iter().map(|rule| rule.description).collect();
             ui.label(RichText::new(text).color(palette.weak_text)).on_hover_text(rules.join("\n"));
         });
         ui.add_space(4.0);
@@ -176,7 +176,7 @@ impl Insights {
 fn findings_ui(
     ui: &mut Ui,
     context: &mut ViewContext<'_>,
-    findings: &[&Finding],
+    findings: &[&InsightFinding],
     (first, columns): (usize, usize),
 ) {
     let one = |ui: &mut Ui, context: &mut ViewContext<'_>, number: usize| {
@@ -194,12 +194,12 @@ fn findings_ui(
 }
 
 /// One finding: number, what may be gained, the sentence, the advice, the link.
-fn finding_ui(ui: &mut Ui, context: &mut ViewContext<'_>, finding: &Finding, number: usize) {
-    let palette = Palette::of(ui.visuals());
+fn finding_ui(ui: &mut Ui, context: &mut ViewContext<'_>, finding: &InsightFinding, number: usize) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let colour = match (finding.gain, finding.subject) {
-        (Gain::Everything, _) => palette.error,
-        (_, Subject::Memory) => palette.not_always_live,
-        (_, Subject::Time) => palette.compute,
+        (InsightGain::Everything, _) => palette.error,
+        (_, InsightSubject::Memory) => palette.not_always_live,
+        (_, InsightSubject::Time) => palette.compute,
     };
     let frame = Frame::new()
         .fill(palette.raised)
@@ -212,8 +212,8 @@ fn finding_ui(ui: &mut Ui, context: &mut ViewContext<'_>, finding: &Finding, num
         ui.horizontal_wrapped(|ui| {
             ui.label(strong(format!("{number}.")));
             let subject = match finding.subject {
-                Subject::Memory => "Memory",
-                Subject::Time => "Time",
+                InsightSubject::Memory => "Memory",
+                InsightSubject::Time => "Time",
             };
             ui.label(RichText::new(subject).color(palette.weak_text).size(12.0));
             let text =
@@ -238,16 +238,16 @@ fn finding_ui(ui: &mut Ui, context: &mut ViewContext<'_>, finding: &Finding, num
     ui.painter().rect_filled(edge, CornerRadius::same(2), colour);
 }
 
-fn gain_colour(palette: &Palette, finding: &Finding) -> Color32 {
+fn gain_colour(palette: &ThemePalette, finding: &InsightFinding) -> Color32 {
     match finding.gain {
-        Gain::Everything => palette.error,
-        Gain::Unknown => palette.weak_text,
-        Gain::Time(_) | Gain::Memory(_) => palette.text,
+        InsightGain::Everything => palette.error,
+        InsightGain::Unknown => palette.weak_text,
+        InsightGain::Time(_) | InsightGain::Memory(_) => palette.text,
     }
 }
 
 /// Chooses what a finding is about and shows it.
-fn go(context: &mut ViewContext<'_>, place: &Place, view: &'static str) {
-    context.commands.extend(Command::choose(place));
-    context.commands.push(Command::ShowView(view));
+fn go(context: &mut ViewContext<'_>, place: &ViewLocation, view: &'static str) {
+    context.commands.extend(AppCommand::select_insight_location(place));
+    context.commands.push(AppCommand::ShowView(view));
 }

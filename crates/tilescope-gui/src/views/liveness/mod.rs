@@ -3,99 +3,99 @@
 mod tables;
 
 use super::jump::TraceJump;
-use super::state::{State, kept, restored};
-use super::{View, ViewContext, ViewInfo};
-use crate::command::Command;
+use super::state::{ViewState, to_view_state, from_view_state};
+use super::{ReportView, ViewContext, ViewDescriptor};
+use crate::command::AppCommand;
 use crate::fonts::strong;
 use crate::icons::Icon;
 use crate::prefs::LivenessPrefs;
 use crate::session::Selection;
-use crate::theme::Palette;
+use crate::theme::ThemePalette;
 use crate::widgets::stack::{
-    Answer, Flag, Layer, Level, Look, Matching, Stack, StackGraph, is_near,
+    StackGraphResponse, GraphAnnotation, StackLayer, GraphLevelLine, StackGraphInput, MatchedPlaces, StackedValues, StackGraph, is_near,
 };
-use crate::widgets::toolbar::{Bar, toolbar_ui, weak_ui};
-use crate::widgets::{missing_ui, search_ui, tables_height, waiting_tabs_ui, waiting_ui};
-use crate::worker::{Asked, Slot};
+use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui, weak_ui};
+use crate::widgets::{empty_state_ui, search_ui, tables_height, waiting_tabs_ui, waiting_ui};
+use crate::worker::{QueryState, BackgroundQuery};
 use egui::{CentralPanel, Frame, Key, Panel, RichText, Ui};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
-use tables::{Tab, Tables};
-use tilescope_analysis::liveness::{Curve, Source, curve};
-use tilescope_analysis::tiles::Unit;
+use tables::{LivenessTab, LivenessTables};
+use tilescope_analysis::liveness::{LivenessCurve, LivenessScope, curve};
+use tilescope_analysis::tiles::TileCurveUnit;
 use tilescope_report::units::{Bytes, ProgramId, VariableId, exact_bytes, grouped, percent};
 use tilescope_report::{ProgramKind, Report, ReportError};
 
 /// This view, for the list.
-pub(crate) const VIEW: ViewInfo = ViewInfo {
+pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     name: "liveness",
     title: "Liveness",
     help: include_str!("../../../../../assets/help/liveness.md"),
     icon: Icon::Steps,
     settings: &["tab"],
-    create: || Box::<Liveness>::default(),
+    create: || Box::<LivenessView>::default(),
 };
 
 /// Most steps that are columns beside each other.
 const MAX_COLUMNS: usize = 8;
 
 /// The curve of a source, ready to be drawn.
-struct Shown {
-    curve: Curve,
-    stack: Arc<Stack>,
+struct LivenessGraphData {
+    curve: LivenessCurve,
+    stack: Arc<StackedValues>,
     /// What each step is, in words.
     labels: Vec<String>,
 }
 
 /// A curve, if there is one.
-type Answered = Result<Option<Arc<Shown>>, String>;
+type LivenessGraphAnswer = Result<Option<Arc<LivenessGraphData>>, String>;
 /// A variable's name and the steps it is live in; `None` means always.
-type Lifetime = (String, Option<Range<u32>>);
+type VariableLifetime = (String, Option<Range<u32>>);
 
 /// State of the view.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Liveness {
-    source: Source,
+struct LivenessView {
+    source: LivenessScope,
     #[serde(skip)]
-    curve: Slot<(Source, bool), Answered>,
+    curve: BackgroundQuery<(LivenessScope, bool), LivenessGraphAnswer>,
     graph: StackGraph,
-    tables: Tables,
-    tab: Tab,
+    tables: LivenessTables,
+    tab: LivenessTab,
     /// Steps that are chosen, in the order in which they were.
     steps: Vec<u32>,
     /// The program of the last of them, as the selection knows it.
     #[serde(skip)]
     program: Option<ProgramId>,
     #[serde(skip)]
-    lifetime: Slot<VariableId, Result<Option<Lifetime>, String>>,
+    lifetime: BackgroundQuery<VariableId, Result<Option<VariableLifetime>, String>>,
     filter: String,
     /// Steps that the filter finds.
     #[serde(skip)]
-    matching: Slot<(u64, String), Arc<Matching>>,
+    matching: BackgroundQuery<(u64, String), Arc<MatchedPlaces>>,
     #[serde(skip)]
     jump: TraceJump,
 }
 
-impl View for Liveness {
+impl ReportView for LivenessView {
     fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
-        self.source = existing(self.source, context);
+        self.source = available_source(self.source, context);
         let report = context.opened.report.clone();
         let key = (self.source, context.prefs.liveness.always_live);
-        let question = move |(source, always): &(Source, bool)| {
-            let shown = shown(&report, *source, *always);
+        let question = move |(source, always): &(LivenessScope, bool)| {
+            let shown = load_graph(&report, *source, *always);
             shown.map(|found| found.map(Arc::new)).map_err(|error| error.to_string())
         };
         let shown = match self.curve.ask(ui.ctx(), context.workers, &key, question) {
-            Asked::Fresh(Ok(shown)) | Asked::Stale(Ok(shown)) => shown.clone(),
-            Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
-                return missing_ui(ui, "Liveness cannot be read", problem);
+            QueryState::Fresh(Ok(shown)) | QueryState::Stale(Ok(shown)) => shown.clone(),
+            QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
+                return empty_state_ui(ui, "Liveness cannot be read", problem);
             }
-            Asked::Failed => {
-                return missing_ui(ui, "Liveness cannot be read", "Please report this.");
+            QueryState::Failed => {
+                return empty_state_ui(ui, "Liveness cannot be read", "Please report this.");
             }
-            Asked::Waiting => {
+            QueryState::Waiting => {
                 if self.curve.is_slow() {
                     waiting_ui(ui, "Reading liveness…");
                 }
@@ -105,7 +105,7 @@ impl View for Liveness {
         let Some(shown) = shown.filter(|shown| shown.stack.places() > 0) else {
             let sentence = "This report does not say which variables are live at which step of \
                             the program, so there is no curve to draw.";
-            return missing_ui(ui, "No liveness recorded", sentence);
+            return empty_state_ui(ui, "No liveness recorded", sentence);
         };
         self.notice_selection(context, &shown.curve);
         toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context, &shown));
@@ -113,33 +113,33 @@ impl View for Liveness {
         self.jump.update(ui.ctx(), context);
     }
 
-    fn clears(&self) -> Vec<Command> {
-        vec![Command::SelectProgram(None), Command::SelectVariable(None)]
+    fn clear_selection_commands(&self) -> Vec<AppCommand> {
+        vec![AppCommand::SelectProgram(None), AppCommand::SelectVariable(None)]
     }
 
-    fn state(&self) -> State {
-        kept(self)
+    fn state(&self) -> ViewState {
+        to_view_state(self)
     }
 
-    fn restore(&mut self, state: &State, selection: &Selection) -> Vec<String> {
+    fn restore(&mut self, state: &ViewState, selection: &Selection) -> Vec<String> {
         let strange;
-        (*self, strange) = restored(state);
+        (*self, strange) = from_view_state(state);
         self.program = selection.program;
         strange
     }
 }
 
 /// A source that this report has.
-fn existing(source: Source, context: &ViewContext<'_>) -> Source {
+fn available_source(source: LivenessScope, context: &ViewContext<'_>) -> LivenessScope {
     let target = &context.opened.target;
     match source {
-        Source::Ipu(ipu) if ipu >= target.ipus_per_replica => Source::Whole,
-        Source::Tile(tile) if tile >= target.tiles_per_replica() => Source::Whole,
+        LivenessScope::Ipu(ipu) if ipu >= target.ipus_per_replica => LivenessScope::Whole,
+        LivenessScope::Tile(tile) if tile >= target.tiles_per_replica() => LivenessScope::Whole,
         source => source,
     }
 }
 
-fn shown(report: &Report, source: Source, always: bool) -> Result<Option<Shown>, ReportError> {
+fn load_graph(report: &Report, source: LivenessScope, always: bool) -> Result<Option<LivenessGraphData>, ReportError> {
     let Some(curve) = curve(report, source)? else { return Ok(None) };
     let programs = report.programs()?;
     let label = |id: &ProgramId| match programs.get(*id) {
@@ -150,16 +150,16 @@ fn shown(report: &Report, source: Source, always: bool) -> Result<Option<Shown>,
     let labels = curve.programs.iter().map(label).collect();
     let below = if always { curve.always } else { 0 };
     let layers = vec![
-        Layer { title: "Always live".to_owned(), values: vec![below; curve.others.len()] },
-        Layer { title: "Not always live".to_owned(), values: curve.others.clone() },
+        StackLayer { title: "Always live".to_owned(), values: vec![below; curve.others.len()] },
+        StackLayer { title: "Not always live".to_owned(), values: curve.others.clone() },
     ];
-    let stack = Arc::new(Stack::new(if always { layers } else { layers[1..].to_vec() }));
-    Ok(Some(Shown { curve, stack, labels }))
+    let stack = Arc::new(StackedValues::new(if always { layers } else { layers[1..].to_vec() }));
+    Ok(Some(LivenessGraphData { curve, stack, labels }))
 }
 
-impl Liveness {
+impl LivenessView {
     /// A program chosen elsewhere is shown by its step.
-    fn notice_selection(&mut self, context: &ViewContext<'_>, curve: &Curve) {
+    fn notice_selection(&mut self, context: &ViewContext<'_>, curve: &LivenessCurve) {
         let count = curve.others.len() as u32;
         self.steps.retain(|step| *step < count);
         if self.program == context.selection.program {
@@ -170,7 +170,7 @@ impl Liveness {
         self.steps = step.map(|step| step as u32).into_iter().collect();
     }
 
-    fn choose(&mut self, context: &mut ViewContext<'_>, curve: &Curve, step: u32, add: bool) {
+    fn choose(&mut self, context: &mut ViewContext<'_>, curve: &LivenessCurve, step: u32, add: bool) {
         match self.steps.iter().position(|known| *known == step) {
             Some(at) if add => drop(self.steps.remove(at)),
             _ if add => {
@@ -179,17 +179,17 @@ impl Liveness {
             }
             _ => self.steps = vec![step],
         }
-        if self.tab == Tab::Always {
-            self.tab = Tab::Others;
+        if self.tab == LivenessTab::Always {
+            self.tab = LivenessTab::Others;
         }
         let last = self.steps.last().and_then(|step| curve.programs.get(*step as usize));
         self.program = last.copied();
-        context.commands.push(Command::SelectProgram(self.program));
+        context.commands.push(AppCommand::SelectProgram(self.program));
     }
 
-    fn panels_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &Shown) {
+    fn panels_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &LivenessGraphData) {
         let height = ui.available_height();
-        let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
+        let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
         Panel::bottom("liveness tables")
             .resizable(true)
             .default_size(tables_height(ui, 0.44))
@@ -202,8 +202,8 @@ impl Liveness {
         CentralPanel::default().frame(frame).show(ui, |ui| self.graph_ui(ui, context, shown));
     }
 
-    fn graph_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &Shown) {
-        let palette = Palette::of(ui.visuals());
+    fn graph_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &LivenessGraphData) {
+        let palette = ThemePalette::for_visuals(ui.visuals());
         let wanted = !self.filter.trim().is_empty();
         let matching = self.matching.latest().filter(|_| wanted).cloned();
         let matching = matching.as_deref();
@@ -211,32 +211,32 @@ impl Liveness {
         let chosen: Vec<usize> = self.steps.iter().map(|step| *step as usize).collect();
         let peak = shown.curve.peak();
         let total = |step: usize| shown.stack.total(step);
-        let flag = |place: usize| Flag {
+        let flag = |place: usize| GraphAnnotation {
             place,
             value: total(place),
             words: format!("Peak {} at step {}", Bytes(total(place)), grouped(place as u64)),
         };
-        let flags: Vec<Flag> = peak.map(flag).into_iter().collect();
+        let flags: Vec<GraphAnnotation> = peak.map(flag).into_iter().collect();
         let (value, colour) = (shown.curve.capacity, palette.max_memory);
         let level = self.max_memory(context.prefs.liveness, &shown.curve);
-        let level = level.then_some(Level { value, name: "Memory there is", colour });
-        let levels: Vec<Level> = level.into_iter().collect();
+        let level = level.then_some(GraphLevelLine { value, name: "Memory there is", colour });
+        let levels: Vec<GraphLevelLine> = level.into_iter().collect();
         let colours = [palette.always_live, palette.not_always_live];
         let always = context.prefs.liveness.always_live;
         let label = |step: usize| format!("Program step {}", grouped(step as u64));
-        let look = Look {
+        let look = StackGraphInput {
             name: "Liveness by program step",
             axis: "Program steps",
             label: &label,
-            unit: Unit::Bytes,
+            unit: TileCurveUnit::Bytes,
             colours: if always { &colours } else { &colours[1..] },
             chosen: &chosen,
             spans: &spans,
-            flags: &flags,
+            annotations: &flags,
             levels: &levels,
             matching,
         };
-        let Answer { hovered, clicked, response } = self.graph.ui(ui, &shown.stack, &look);
+        let StackGraphResponse { hovered, clicked, response } = self.graph.ui(ui, &shown.stack, &look);
         if let Some(step) = hovered {
             response.on_hover_ui_at_pointer(|ui| call_out_ui(ui, shown, step));
         }
@@ -259,7 +259,7 @@ impl Liveness {
             Ok(found.map(|variable| (variable.name, variable.lifetime)))
         };
         match self.lifetime.ask(ui.ctx(), context.workers, &variable, question) {
-            Asked::Fresh(Ok(Some((name, life)))) => {
+            QueryState::Fresh(Ok(Some((name, life)))) => {
                 let range = match life {
                     Some(life) => life.start as usize..life.end as usize,
                     None => 0..steps,
@@ -271,40 +271,40 @@ impl Liveness {
     }
 
     /// Whether the line of the memory there is is shown: as chosen, or where it is near.
-    fn max_memory(&self, prefs: LivenessPrefs, curve: &Curve) -> bool {
+    fn max_memory(&self, prefs: LivenessPrefs, curve: &LivenessCurve) -> bool {
         let most = curve.peak().map_or(0, |step| curve.total(step));
         let near = prefs.always_live && is_near(curve.capacity, most);
         curve.capacity > 0 && prefs.max_memory.unwrap_or(near)
     }
 
-    fn tables_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &Shown) {
+    fn tables_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &LivenessGraphData) {
         ui.horizontal(|ui| {
             ui.add_space(6.0);
             let none = self.steps.is_empty();
-            let waits = |tab| (none && tab != Tab::Always).then_some("Waits for a step");
-            waiting_tabs_ui(ui, &Tab::ALL, &mut self.tab, waits);
+            let waits = |tab| (none && tab != LivenessTab::Always).then_some("Waits for a step");
+            waiting_tabs_ui(ui, &LivenessTab::ALL, &mut self.tab, waits);
         });
         ui.add_space(4.0);
-        if self.tab != Tab::Always && self.steps.is_empty() {
+        if self.tab != LivenessTab::Always && self.steps.is_empty() {
             return self.ask_for_step_ui(ui, context, shown);
         }
-        if self.tab == Tab::Step {
+        if self.tab == LivenessTab::Step {
             let programs = self.steps.iter().filter_map(|step| {
                 shown.curve.programs.get(*step as usize).map(|program| (*step, *program))
             });
             let programs: Vec<(u32, ProgramId)> = programs.collect();
             return tables::steps_ui(ui, context, &programs, &shown.curve, &mut self.jump);
         }
-        let key = tables::Key {
+        let key = tables::LivenessTableKey {
             tab: self.tab,
             source: self.source,
-            steps: if self.tab == Tab::Always { Vec::new() } else { self.steps.clone() },
+            steps: if self.tab == LivenessTab::Always { Vec::new() } else { self.steps.clone() },
         };
         self.tables.ui(ui, context, key);
     }
 
-    fn ask_for_step_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &Shown) {
-        let palette = Palette::of(ui.visuals());
+    fn ask_for_step_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &LivenessGraphData) {
+        let palette = ThemePalette::for_visuals(ui.visuals());
         ui.vertical_centered(|ui| {
             ui.add_space(20.0);
             let text = "Click on a step in the graph to see what is live there; \
@@ -320,25 +320,25 @@ impl Liveness {
 
     fn controls_ui(
         &mut self,
-        bar: &mut Bar<'_>,
+        bar: &mut ToolbarBuilder<'_>,
         context: &mut ViewContext<'_>,
-        shown: &Arc<Shown>,
+        shown: &Arc<LivenessGraphData>,
     ) {
         self.source_ui(bar, context);
         self.filter_ui(bar, context, shown);
         let old = context.prefs.liveness;
         let mut prefs = old;
         let hint = "Show always-live memory as a band below the rest.";
-        bar.tick("Include always live", &mut prefs.always_live, hint);
+        bar.checkbox("Include always live", &mut prefs.always_live, hint);
         let mut level = self.max_memory(old, &shown.curve);
         let hint = "A line at the memory of the tiles that are shown: bytes per tile x tiles.";
-        if bar.tick("Show max memory", &mut level, hint) {
+        if bar.checkbox("Show max memory", &mut level, hint) {
             prefs.max_memory = Some(level);
         }
         if prefs != old {
-            context.commands.push(Command::SetLivenessPrefs(prefs));
+            context.commands.push(AppCommand::SetLivenessPrefs(prefs));
         }
-        bar.end();
+        bar.align_right();
         if bar.button("All steps", "Show the whole program") {
             self.graph.reset();
         }
@@ -350,7 +350,7 @@ impl Liveness {
     }
 
     /// The box that finds steps by name, the others are veiled; Enter goes from one to the next.
-    fn filter_ui(&mut self, bar: &mut Bar<'_>, context: &mut ViewContext<'_>, shown: &Arc<Shown>) {
+    fn filter_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &mut ViewContext<'_>, shown: &Arc<LivenessGraphData>) {
         let wanted = !self.filter.trim().is_empty();
         let mut next = false;
         bar.add("Filter steps", |ui| {
@@ -370,7 +370,7 @@ impl Liveness {
         let (shared, key) = (shown.clone(), (Arc::as_ptr(shown) as u64, wanted));
         let question = move |(_, wanted): &(u64, String)| {
             let holds = |label: &String| label.to_lowercase().contains(wanted);
-            Arc::new(Matching::new(shared.labels.iter().map(holds)))
+            Arc::new(MatchedPlaces::new(shared.labels.iter().map(holds)))
         };
         let asked = self.matching.ask(bar.context(), context.workers, &key, question);
         let Some(matching) = asked.answer().cloned() else { return };
@@ -382,41 +382,41 @@ impl Liveness {
         }
     }
 
-    fn source_ui(&mut self, bar: &mut Bar<'_>, context: &mut ViewContext<'_>) {
-        let mut sources = vec![(Source::Whole, "Whole program".to_owned())];
+    fn source_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &mut ViewContext<'_>) {
+        let mut sources = vec![(LivenessScope::Whole, "Whole program".to_owned())];
         let ipus = context.opened.target.ipus_per_replica;
         if ipus > 1 {
-            sources.extend((0..ipus).map(|ipu| (Source::Ipu(ipu), format!("IPU {ipu}"))));
+            sources.extend((0..ipus).map(|ipu| (LivenessScope::Ipu(ipu), format!("IPU {ipu}"))));
         }
-        let tile = |tile: u32| (Source::Tile(tile), format!("Tile {}", grouped(tile.into())));
+        let tile = |tile: u32| (LivenessScope::Tile(tile), format!("Tile {}", grouped(tile.into())));
         sources.extend(context.selection.tiles.iter().map(|known| tile(*known)));
-        if let Source::Tile(shown) = self.source
+        if let LivenessScope::Tile(shown) = self.source
             && !context.selection.tiles.contains(&shown)
         {
             sources.push(tile(shown));
         }
-        let names: Vec<(Source, &str)> =
+        let names: Vec<(LivenessScope, &str)> =
             sources.iter().map(|(source, name)| (*source, name.as_str())).collect();
         if let Some(source) = bar.choice("Source", &names, self.source) {
             self.source = source;
-            if let Source::Ipu(ipu) = source {
-                context.commands.push(Command::SelectIpu(Some(ipu)));
+            if let LivenessScope::Ipu(ipu) = source {
+                context.commands.push(AppCommand::SelectIpu(Some(ipu)));
             }
         }
         let tiles = context.opened.target.tiles_per_replica();
-        let mut tile = if let Source::Tile(tile) = self.source { tile } else { 0 };
+        let mut tile = if let LivenessScope::Tile(tile) = self.source { tile } else { 0 };
         bar.add("Tile", |ui| {
             let drag = egui::DragValue::new(&mut tile).prefix("Tile ").speed(0.2);
             let drag = ui.add(drag.range(0..=tiles.saturating_sub(1))).accessible_name("Tile");
             if drag.on_hover_text("Show one tile: drag, or type its number").changed() {
-                self.source = Source::Tile(tile);
+                self.source = LivenessScope::Tile(tile);
             }
         });
     }
 }
 
-fn call_out_ui(ui: &mut Ui, shown: &Shown, step: usize) {
-    let palette = Palette::of(ui.visuals());
+fn call_out_ui(ui: &mut Ui, shown: &LivenessGraphData, step: usize) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let label: String =
         shown.labels.get(step).map_or("", String::as_str).chars().take(160).collect();
     ui.label(strong(format!("Step {}", grouped(step as u64))));
@@ -442,7 +442,7 @@ fn call_out_ui(ui: &mut Ui, shown: &Shown, step: usize) {
 }
 
 /// Words for a kind of program that runs vertices or moves data.
-fn does(kind: ProgramKind) -> &'static str {
+fn activity_label(kind: ProgramKind) -> &'static str {
     match kind {
         ProgramKind::OnTileExecute => "runs vertices",
         ProgramKind::DoExchange => "moves data between tiles",

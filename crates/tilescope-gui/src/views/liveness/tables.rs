@@ -1,27 +1,27 @@
 //! The tables below the graph: what is live, which vertices run, what they take, where the step is
 //! in the program.
 
-use super::does;
-use crate::command::Command;
+use super::activity_label;
+use crate::command::AppCommand;
 use crate::fonts::strong;
-use crate::theme::Palette;
+use crate::theme::ThemePalette;
 use crate::views::ViewContext;
 use crate::views::jump::TraceJump;
-use crate::widgets::table::{Cell, Column, Table, TableState};
-use crate::widgets::{hint_ui, missing_ui, waiting_ui};
-use crate::worker::{Asked, Slot};
+use crate::widgets::table::{TableWidgetCell, TableWidgetColumn, TableWidgetData, TableState};
+use crate::widgets::{hint_ui, empty_state_ui, waiting_ui};
+use crate::worker::{QueryState, BackgroundQuery};
 use egui::{Label, RichText, ScrollArea, Ui};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tilescope_analysis::liveness::{self, Curve, Live, Source, enclosing};
+use tilescope_analysis::liveness::{self, LivenessCurve, LiveVariable, LivenessScope, enclosing};
 use tilescope_report::units::{ProgramId, VariableId, exact_bytes, grouped};
-use tilescope_report::{Part, Report, ReportError};
+use tilescope_report::{ReportPart, Report, ReportError};
 
 /// The tables below the graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Tab {
+pub(crate) enum LivenessTab {
     /// Variables that are always live.
     #[default]
     Always,
@@ -35,7 +35,7 @@ pub(crate) enum Tab {
     Step,
 }
 
-impl Tab {
+impl LivenessTab {
     /// Every table with its title.
     pub(crate) const ALL: [(Self, &'static str); 5] = [
         (Self::Always, "Always live variables"),
@@ -48,68 +48,68 @@ impl Tab {
 
 /// What a table is made of.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Key {
+pub(crate) struct LivenessTableKey {
     /// Which table.
-    pub tab: Tab,
+    pub tab: LivenessTab,
     /// Which tiles.
-    pub source: Source,
+    pub source: LivenessScope,
     /// Which steps, one column each.
     pub steps: Vec<u32>,
 }
 
 /// A table, and the variable of each row where rows are variables.
 #[derive(Clone)]
-struct Made {
+struct LivenessTableData {
     generation: u64,
-    table: Arc<Table>,
+    table: Arc<TableWidgetData>,
     variables: Arc<Vec<VariableId>>,
 }
 
 /// State of all tables.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Tables {
+pub(crate) struct LivenessTables {
     #[serde(skip)]
-    made: Slot<Key, Result<Made, String>>,
+    made: BackgroundQuery<LivenessTableKey, Result<LivenessTableData, String>>,
     states: [TableState; 4],
 }
 
-impl Tables {
+impl LivenessTables {
     /// Shows a table.
-    pub(crate) fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, key: Key) {
+    pub(crate) fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, key: LivenessTableKey) {
         let (part, index, hint) = match key.tab {
-            Tab::Always | Tab::Step => (Part::Variables, 0, "Filter variables"),
-            Tab::Others => (Part::Variables, 1, "Filter variables"),
-            Tab::Vertices => (Part::Vertices, 2, "Filter vertices"),
-            Tab::Cycles => (Part::ComputeSetCycles, 3, "Filter tiles"),
+            LivenessTab::Always | LivenessTab::Step => (ReportPart::Variables, 0, "Filter variables"),
+            LivenessTab::Others => (ReportPart::Variables, 1, "Filter variables"),
+            LivenessTab::Vertices => (ReportPart::Vertices, 2, "Filter vertices"),
+            LivenessTab::Cycles => (ReportPart::ComputeSetCycles, 3, "Filter tiles"),
         };
         if !context.opened.report.has(part) {
             let what = ["variables", "variables", "vertices", "cycles of each tile"][index];
             return hint_ui(ui, &format!("The {what} were not recorded in this report."));
         }
         let report = context.opened.report.clone();
-        let question = move |key: &Key| made(&report, key).map_err(|error| error.to_string());
+        let question = move |key: &LivenessTableKey| load_table(&report, key).map_err(|error| error.to_string());
         let made = match self.made.ask(ui.ctx(), context.workers, &key, question) {
-            Asked::Fresh(Ok(made)) => made.clone(),
-            Asked::Fresh(Err(problem)) => {
-                return missing_ui(ui, "The list cannot be read", problem);
+            QueryState::Fresh(Ok(made)) => made.clone(),
+            QueryState::Fresh(Err(problem)) => {
+                return empty_state_ui(ui, "The list cannot be read", problem);
             }
-            Asked::Failed => {
-                return missing_ui(ui, "The list cannot be read", "Please report this.");
+            QueryState::Failed => {
+                return empty_state_ui(ui, "The list cannot be read", "Please report this.");
             }
-            Asked::Stale(_) | Asked::Waiting => {
+            QueryState::Stale(_) | QueryState::Waiting => {
                 if self.made.is_slow() {
                     waiting_ui(ui, "Reading…");
                 }
                 return;
             }
         };
-        if made.table.rows.is_empty() && matches!(key.tab, Tab::Vertices | Tab::Cycles) {
+        if made.table.rows.is_empty() && matches!(key.tab, LivenessTab::Vertices | LivenessTab::Cycles) {
             return hint_ui(ui, "This step runs no vertices.");
         }
         let state = &mut self.states[index];
         ui.push_id(index, |ui| {
-            let Made { generation, table, variables } = &made;
+            let LivenessTableData { generation, table, variables } = &made;
             if variables.is_empty() {
                 return state.ui(ui, context.workers, table, *generation, hint);
             }
@@ -119,13 +119,13 @@ impl Tables {
                 state.choose_ui(ui, context.workers, table, *generation, hint, chosen.as_slice());
             if let Some(row) = clicked {
                 let variable = if chosen == Some(row) { None } else { variables.get(row).copied() };
-                context.commands.push(Command::SelectVariable(variable));
+                context.commands.push(AppCommand::SelectVariable(variable));
             }
         });
     }
 }
 
-fn made(report: &Report, key: &Key) -> Result<Made, ReportError> {
+fn load_table(report: &Report, key: &LivenessTableKey) -> Result<LivenessTableData, ReportError> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let titles: Vec<String> =
         key.steps.iter().map(|step| format!("Step {}", grouped((*step).into()))).collect();
@@ -133,31 +133,31 @@ fn made(report: &Report, key: &Key) -> Result<Made, ReportError> {
     let programs: Vec<ProgramId> =
         key.steps.iter().filter_map(|step| walk.get(*step as usize)).map(|s| s.program).collect();
     let (table, variables) = match key.tab {
-        Tab::Always | Tab::Step => {
+        LivenessTab::Always | LivenessTab::Step => {
             let title = match key.source {
-                Source::Whole => "All tiles".to_owned(),
-                Source::Ipu(ipu) => format!("IPU {ipu}"),
-                Source::Tile(tile) => format!("Tile {}", grouped(tile.into())),
+                LivenessScope::Whole => "All tiles".to_owned(),
+                LivenessScope::Ipu(ipu) => format!("IPU {ipu}"),
+                LivenessScope::Tile(tile) => format!("Tile {}", grouped(tile.into())),
             };
             variables(liveness::always_live(report, key.source)?, &[title])
         }
-        Tab::Others => variables(liveness::live_at(report, key.source, &key.steps)?, &titles),
-        Tab::Vertices => {
+        LivenessTab::Others => variables(liveness::live_at(report, key.source, &key.steps)?, &titles),
+        LivenessTab::Vertices => {
             (vertices(liveness::vertices(report, key.source, &programs)?, &titles), Vec::new())
         }
-        Tab::Cycles => {
+        LivenessTab::Cycles => {
             (cycles(liveness::cycles(report, key.source, &programs)?, &titles), Vec::new())
         }
     };
     let generation = NEXT.fetch_add(1, Ordering::Relaxed);
-    Ok(Made { generation, table: Arc::new(table), variables: Arc::new(variables) })
+    Ok(LivenessTableData { generation, table: Arc::new(table), variables: Arc::new(variables) })
 }
 
-fn variables(mut rows: Vec<Live>, titles: &[String]) -> (Table, Vec<VariableId>) {
+fn variables(mut rows: Vec<LiveVariable>, titles: &[String]) -> (TableWidgetData, Vec<VariableId>) {
     rows.retain(|live| live.bytes.iter().any(|bytes| *bytes > 0));
-    let mut columns = vec![Column::text("Variable"), Column::text("About")];
-    columns.extend(titles.iter().map(Column::number));
-    let row = |live: &Live| {
+    let mut columns = vec![TableWidgetColumn::text("Variable"), TableWidgetColumn::text("About")];
+    columns.extend(titles.iter().map(TableWidgetColumn::number));
+    let row = |live: &LiveVariable| {
         let about = match &live.lifetime {
             None => live.about.clone(),
             Some(life) => {
@@ -166,36 +166,36 @@ fn variables(mut rows: Vec<Live>, titles: &[String]) -> (Table, Vec<VariableId>)
                 format!("{}, live in steps {steps}", live.about)
             }
         };
-        let mut cells = vec![Cell::Text(live.name.clone()), Cell::Text(about)];
-        cells.extend(live.bytes.iter().map(|bytes| Cell::Bytes(*bytes)));
+        let mut cells = vec![TableWidgetCell::Text(live.name.clone()), TableWidgetCell::Text(about)];
+        cells.extend(live.bytes.iter().map(|bytes| TableWidgetCell::Bytes(*bytes)));
         cells
     };
     let cells = rows.iter().map(row).collect();
-    (Table { columns, rows: cells, totals: true }, rows.iter().map(|live| live.id).collect())
+    (TableWidgetData { columns, rows: cells, totals: true }, rows.iter().map(|live| live.id).collect())
 }
 
-fn vertices(rows: Vec<liveness::StepVertices>, titles: &[String]) -> Table {
-    let mut columns = vec![Column::text("Vertex type")];
-    columns.extend(titles.iter().map(Column::number));
-    columns.push(Column::number("State of one"));
+fn vertices(rows: Vec<liveness::StepVertices>, titles: &[String]) -> TableWidgetData {
+    let mut columns = vec![TableWidgetColumn::text("Vertex type")];
+    columns.extend(titles.iter().map(TableWidgetColumn::number));
+    columns.push(TableWidgetColumn::number("State of one"));
     let row = |vertices: liveness::StepVertices| {
-        let mut cells = vec![Cell::Text(vertices.name)];
-        cells.extend(vertices.counts.into_iter().map(Cell::Count));
-        cells.push(Cell::Bytes(vertices.state_bytes));
+        let mut cells = vec![TableWidgetCell::Text(vertices.name)];
+        cells.extend(vertices.counts.into_iter().map(TableWidgetCell::Count));
+        cells.push(TableWidgetCell::Bytes(vertices.state_bytes));
         cells
     };
-    Table { columns, rows: rows.into_iter().map(row).collect(), totals: false }
+    TableWidgetData { columns, rows: rows.into_iter().map(row).collect(), totals: false }
 }
 
-fn cycles(rows: Vec<liveness::TileCycles>, titles: &[String]) -> Table {
-    let mut columns = vec![Column::text("Tile")];
-    columns.extend(titles.iter().map(Column::number));
+fn cycles(rows: Vec<liveness::TileCycles>, titles: &[String]) -> TableWidgetData {
+    let mut columns = vec![TableWidgetColumn::text("Tile")];
+    columns.extend(titles.iter().map(TableWidgetColumn::number));
     let row = |of: liveness::TileCycles| {
-        let mut cells = vec![Cell::Text(format!("Tile {}", grouped(of.tile.into())))];
-        cells.extend(of.cycles.into_iter().map(|cycles| Cell::Count(cycles.unwrap_or(0))));
+        let mut cells = vec![TableWidgetCell::Text(format!("Tile {}", grouped(of.tile.into())))];
+        cells.extend(of.cycles.into_iter().map(|cycles| TableWidgetCell::Count(cycles.unwrap_or(0))));
         cells
     };
-    Table { columns, rows: rows.into_iter().map(row).collect(), totals: false }
+    TableWidgetData { columns, rows: rows.into_iter().map(row).collect(), totals: false }
 }
 
 /// Each chosen step with the programs around it.
@@ -203,12 +203,12 @@ pub(crate) fn steps_ui(
     ui: &mut Ui,
     context: &mut ViewContext<'_>,
     steps: &[(u32, ProgramId)],
-    curve: &Curve,
+    curve: &LivenessCurve,
     jump: &mut TraceJump,
 ) {
     // Programs were read when the curve was.
     let Ok(programs) = context.opened.report.programs() else { return };
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     ScrollArea::both().auto_shrink(false).id_salt("steps").show(ui, |ui| {
         for (step, program) in steps {
             ui.horizontal(|ui| {
@@ -217,10 +217,10 @@ pub(crate) fn steps_ui(
                 ui.label(strong(format!("Step {}", grouped((*step).into()))));
                 ui.label(format!("{bytes} live"));
                 if ui.link("Program tree").clicked() {
-                    context.commands.push(Command::SelectProgram(Some(*program)));
-                    context.commands.push(Command::ShowView("program-tree"));
+                    context.commands.push(AppCommand::SelectProgram(Some(*program)));
+                    context.commands.push(AppCommand::ShowView("program-tree"));
                 }
-                if context.opened.report.has(Part::Execution)
+                if context.opened.report.has(ReportPart::Execution)
                     && ui.link("Execution trace").clicked()
                 {
                     jump.start(*program);
@@ -236,7 +236,7 @@ pub(crate) fn steps_ui(
                     ui.add_space(24.0 + depth as f32 * 16.0);
                     ui.add(Label::new(text).extend().selectable(true));
                     if id == *program {
-                        ui.label(RichText::new(does(node.kind)).color(palette.weak_text));
+                        ui.label(RichText::new(activity_label(node.kind)).color(palette.weak_text));
                     }
                 });
             }

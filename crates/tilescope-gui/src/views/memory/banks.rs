@@ -2,12 +2,12 @@
 //! what shares addresses over time, each part in a row where it overlaps nothing.
 
 use crate::fonts::strong;
-use crate::theme::Palette;
+use crate::theme::ThemePalette;
 use crate::views::ViewContext;
-use crate::widgets::axis::{Axis, Limits, tick_step};
+use crate::widgets::axis::{PanZoomAxis, AxisLimits, tick_step};
 use crate::widgets::elided::elided;
-use crate::widgets::{focus_ui, hint_ui, missing_ui, node_ui, waiting_ui};
-use crate::worker::Slot;
+use crate::widgets::{focus_ui, hint_ui, empty_state_ui, node_ui, waiting_ui};
+use crate::worker::BackgroundQuery;
 use egui::accesskit::Role;
 use egui::{
     Align2, Color32, CursorIcon, EventFilter, FontId, Key, Mesh, Pos2, Rect, Response, RichText,
@@ -15,7 +15,7 @@ use egui::{
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tilescope_analysis::bank_map::{BankMap, Placed, bank_map};
+use tilescope_analysis::bank_map::{BankMap, PlacedVariable, bank_map};
 use tilescope_report::units::{Bytes, CycleRange, VariableId, exact_bytes, grouped};
 
 /// Heights of a row, at least and at most.
@@ -28,31 +28,31 @@ const LEAST_LABEL: f32 = 34.0;
 const SIDE: f32 = 14.0;
 
 /// A tile's map, or why there is none.
-type Mapped = Result<Arc<BankMap>, String>;
+type MemoryMapAnswer = Result<Arc<BankMap>, String>;
 
 /// State of the map.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Banks {
+pub(crate) struct MemoryMapPanel {
     #[serde(skip)]
-    map: Slot<Option<u32>, Mapped>,
-    axis: Option<Axis>,
+    map: BackgroundQuery<Option<u32>, MemoryMapAnswer>,
+    axis: Option<PanZoomAxis>,
     limits: Option<(u64, f32)>,
     scroll: f32,
 }
 
 /// Where things are in this frame.
-struct Places {
+struct MemoryMapLayout {
     rect: Rect,
-    axis: Axis,
+    axis: PanZoomAxis,
     row: f32,
     scroll: f32,
 }
 
-impl Places {
-    fn part(&self, placed: &Placed) -> Rect {
+impl MemoryMapLayout {
+    fn part(&self, placed: &PlacedVariable) -> Rect {
         let x = |address: u64| {
-            let x = self.rect.left() + self.axis.x_from_cycle(address);
+            let x = self.rect.left() + self.axis.x_from_position(address);
             x.clamp(self.rect.left() - 4.0, self.rect.right() + 4.0)
         };
         let (left, right) = (x(placed.addresses.start), x(placed.addresses.end));
@@ -60,13 +60,13 @@ impl Places {
         Rect::from_min_max(pos2(left, top), pos2(right.max(left + 1.0), top + self.row - 1.0))
     }
 
-    fn at<'a>(&self, map: &'a BankMap, at: Pos2) -> Option<&'a Placed> {
+    fn at<'a>(&self, map: &'a BankMap, at: Pos2) -> Option<&'a PlacedVariable> {
         if !self.rect.contains(at) {
             return None;
         }
         let row = ((at.y - self.rect.top() + self.scroll) / self.row) as u32;
         let own = map.placed.iter().filter(|part| part.row == row);
-        let distance = |part: &&Placed| {
+        let distance = |part: &&PlacedVariable| {
             let rect = self.part(part);
             (rect.left() - at.x).max(at.x - rect.right()).max(0.0)
         };
@@ -75,7 +75,7 @@ impl Places {
     }
 }
 
-impl Banks {
+impl MemoryMapPanel {
     /// Shows the tile that was chosen last, or else the fullest one; the variable that was
     /// clicked.
     pub(crate) fn ui(
@@ -100,7 +100,7 @@ impl Banks {
         let map = match self.map.ask(ui.ctx(), context.workers, &tile, question).answer() {
             Some(Ok(map)) => map.clone(),
             Some(Err(problem)) => {
-                missing_ui(ui, "The memory map cannot be read", problem);
+                empty_state_ui(ui, "The memory map cannot be read", problem);
                 return None;
             }
             None => {
@@ -133,18 +133,18 @@ impl Banks {
         let rect = area.with_min_y((area.top() + RULER).min(area.bottom() - 10.0));
         let last = map.placed.iter().map(|part| part.addresses.end).max().unwrap_or(0);
         let end = last.max(map.capacity).max(1);
-        let limits = Limits { range: CycleRange::new(0, end), width: rect.width().max(20.0) };
+        let limits = AxisLimits { range: CycleRange::new(0, end), width: rect.width().max(20.0) };
         if self.limits != Some((end, limits.width)) {
             self.limits = Some((end, limits.width));
             self.axis = None;
         }
         // At first as far as anything lies; all of memory is a turn of the wheel away.
         let used = CycleRange::new(0, (last + last / 16).clamp(1, end));
-        let axis = self.axis.unwrap_or_else(|| Axis::fitting_exactly(used, limits.width));
+        let axis = self.axis.unwrap_or_else(|| PanZoomAxis::fitting_exactly(used, limits.width));
         let row = (rect.height() / map.rows.max(1) as f32).floor().clamp(ROW.0, ROW.1);
         let most = (map.rows as f32 * row - rect.height()).max(0.0);
         self.scroll = self.scroll.clamp(0.0, most);
-        let places = Places { rect, axis, row, scroll: self.scroll };
+        let places = MemoryMapLayout { rect, axis, row, scroll: self.scroll };
         let response = ui.allocate_rect(area, Sense::click_and_drag());
         let name = format!("Memory map of tile {}", grouped(map.tile.into()));
         response.widget_info(|| WidgetInfo::labeled(Role::Canvas, true, &name));
@@ -157,14 +157,14 @@ impl Banks {
             return Some(next);
         }
         let part = response.hover_pos().and_then(|at| places.at(map, at))?;
-        let stroke = Stroke::new(1.5, Palette::of(ui.visuals()).text);
+        let stroke = Stroke::new(1.5, ThemePalette::for_visuals(ui.visuals()).text);
         let frame = places.part(part);
         ui.painter_at(rect).rect_stroke(frame, 0.0, stroke, StrokeKind::Outside);
         call_out_ui(&response, part);
         response.clicked().then_some(part.id)
     }
 
-    fn pointer_ui(&mut self, ui: &Ui, places: &Places, limits: Limits, response: &Response) {
+    fn pointer_ui(&mut self, ui: &Ui, places: &MemoryMapLayout, limits: AxisLimits, response: &Response) {
         if response.double_clicked() {
             self.axis = None;
             return;
@@ -191,7 +191,7 @@ impl Banks {
             }
         }
         if moved != places.axis {
-            self.axis = Some(moved.kept(limits));
+            self.axis = Some(moved.clamped_to(limits));
         }
     }
 }
@@ -221,7 +221,7 @@ fn arrows(
 
 /// Which tile it is, and how full.
 fn head_ui(ui: &mut Ui, context: &ViewContext<'_>, map: &BankMap) {
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     ui.horizontal_wrapped(|ui| {
         ui.add_space(SIDE);
         let which = match context.selection.tiles.is_empty() {
@@ -242,23 +242,23 @@ fn head_ui(ui: &mut Ui, context: &ViewContext<'_>, map: &BankMap) {
             "Code is fetched from non-interleaved memory only. In interleaved memory two banks \
              are read at once, 128 bits a cycle.",
         );
-        if map.cut {
+        if map.truncated {
             let text = "There are more variables than are shown.";
             ui.label(RichText::new(text).color(palette.warning));
         }
     });
 }
 
-fn paint(ui: &Ui, map: &BankMap, places: &Places, chosen: &[VariableId]) {
-    let palette = Palette::of(ui.visuals());
+fn paint(ui: &Ui, map: &BankMap, places: &MemoryMapLayout, chosen: &[VariableId]) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let rect = places.rect;
     let painter = ui.painter_at(rect.with_min_y(rect.top() - RULER));
     let inside = ui.painter_at(rect);
     inside.rect_filled(rect, 0.0, palette.lane);
-    let x = |address: u64| rect.left() + places.axis.x_from_cycle(address);
+    let x = |address: u64| rect.left() + places.axis.x_from_position(address);
     ground(&inside, map, places, palette, x);
     let mut mesh = Mesh::default();
-    let mut labels: Vec<(&Placed, Rect, Color32)> = Vec::new();
+    let mut labels: Vec<(&PlacedVariable, Rect, Color32)> = Vec::new();
     for part in &map.placed {
         let own = places.part(part);
         if !own.intersects(rect) {
@@ -279,7 +279,7 @@ fn paint(ui: &Ui, map: &BankMap, places: &Places, chosen: &[VariableId]) {
         if room.width() < LEAST_LABEL - 8.0 || own.height() < 13.0 {
             continue;
         }
-        let ink = palette.ink_on(colour);
+        let ink = palette.label_text_on(colour);
         let text = elided(&inside, &part.name, FontId::proportional(11.0), ink, room.width());
         let at = pos2(room.left(), own.center().y - text.size().y / 2.0);
         inside.galley(at, text, ink);
@@ -314,8 +314,8 @@ fn paint(ui: &Ui, map: &BankMap, places: &Places, chosen: &[VariableId]) {
 fn ground(
     painter: &egui::Painter,
     map: &BankMap,
-    places: &Places,
-    palette: &Palette,
+    places: &MemoryMapLayout,
+    palette: &ThemePalette,
     x: impl Fn(u64) -> f32,
 ) {
     let rect = places.rect;
@@ -337,22 +337,22 @@ fn ground(
 }
 
 /// Distance between labelled addresses: a power of two.
-fn address_step(axis: Axis) -> u64 {
+fn address_step(axis: PanZoomAxis) -> u64 {
     tick_step(axis.scale(), 60.0).next_power_of_two()
 }
 
-fn bytes(part: &Placed) -> u64 {
+fn bytes(part: &PlacedVariable) -> u64 {
     part.addresses.end - part.addresses.start
 }
 
-fn start(part: &Placed) -> u64 {
+fn start(part: &PlacedVariable) -> u64 {
     part.addresses.start
 }
 
-fn call_out_ui(response: &Response, part: &Placed) {
+fn call_out_ui(response: &Response, part: &PlacedVariable) {
     response.clone().on_hover_ui_at_pointer(|ui| {
         ui.set_max_width(420.0);
-        let palette = Palette::of(ui.visuals());
+        let palette = ThemePalette::for_visuals(ui.visuals());
         let name: String = part.name.chars().take(240).collect();
         ui.label(strong(name));
         ui.label(part.category.title());

@@ -3,40 +3,40 @@
 mod banks;
 mod tables;
 
-use super::state::{State, kept, restored};
-use super::{View, ViewContext, ViewInfo};
-use crate::command::Command;
+use super::state::{ViewState, to_view_state, from_view_state};
+use super::{ReportView, ViewContext, ViewDescriptor};
+use crate::command::AppCommand;
 use crate::icons::Icon;
 use crate::prefs::MemoryPrefs;
 use crate::session::Selection;
-use crate::theme::Palette;
-use crate::widgets::floor_plan::{FloorMap, Shown};
+use crate::theme::ThemePalette;
+use crate::widgets::floor_plan::{FloorPlanWidget, FloorPlanValues};
 use crate::widgets::heat::scale_ui;
 use crate::widgets::stack::is_near;
-use crate::widgets::tile_graph::{Look, TileCurves, TileGraph};
+use crate::widgets::tile_graph::{TileGraphOptions, StackedTileCurves, TileGraph};
 use crate::widgets::tile_picker::TilePicker;
-use crate::widgets::toolbar::{Bar, toolbar_ui};
-use crate::widgets::{hint_ui, missing_ui, tabs_ui, waiting_ui};
-use crate::worker::{Asked, Slot};
-use banks::Banks;
+use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
+use crate::widgets::{hint_ui, empty_state_ui, tabs_ui, waiting_ui};
+use crate::worker::{QueryState, BackgroundQuery};
+use banks::MemoryMapPanel;
 use egui::{CentralPanel, Frame, Panel, Ui};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tables::Tables;
-use tilescope_analysis::memory::{Breakdown, CurveKey, curves};
-use tilescope_analysis::tile_mapping::{Subject, mapping};
-use tilescope_analysis::tiles::{Curve, Curves, Layer, Order, Unit};
+use tables::MemoryTables;
+use tilescope_analysis::memory::{MemoryBreakdown, MemoryCurveKey, curves};
+use tilescope_analysis::tile_mapping::{MappingSubject, mapping};
+use tilescope_analysis::tiles::{TileCurve, TileCurveStack, TileCurveLayer, TileAxisOrder, TileCurveUnit};
 use tilescope_report::units::{VariableId, grouped};
-use tilescope_report::{Category, Part, Report};
+use tilescope_report::{MemoryCategory, ReportPart, Report};
 
 /// This view, for the list.
-pub(crate) const VIEW: ViewInfo = ViewInfo {
+pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     name: "memory",
     title: "Memory",
     help: include_str!("../../../../../assets/help/memory.md"),
     icon: Icon::Chip,
     settings: &["show", "breakdown", "order", "powers", "tab"],
-    create: || Box::<Memory>::default(),
+    create: || Box::<MemoryView>::default(),
 };
 
 /// Most variables that are shown over tiles at once.
@@ -45,7 +45,7 @@ const MAX_CHOSEN: usize = 8;
 /// The tables below the graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Tab {
+enum MemoryTab {
     #[default]
     Details,
     Variables,
@@ -57,57 +57,57 @@ enum Tab {
 /// What the upper half shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Show {
+enum MemoryGraphMode {
     /// Memory over tiles.
     #[default]
     Total,
     /// The chosen variables over tiles.
     Variables,
     /// Memory on the floor plan, all of it or one category.
-    Map(Option<Category>),
+    Map(Option<MemoryCategory>),
 }
 
 /// Which variables are shown over tiles, and how tiles stand.
-type VariableKey = (Vec<VariableId>, Order, bool);
+type VariableCurvesKey = (Vec<VariableId>, TileAxisOrder, bool);
 
 /// State of the view.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Memory {
+struct MemoryView {
     #[serde(skip)]
-    curves: Slot<CurveKey, Result<Arc<TileCurves>, String>>,
-    show: Show,
+    curves: BackgroundQuery<MemoryCurveKey, Result<Arc<StackedTileCurves>, String>>,
+    show: MemoryGraphMode,
     /// Variables that are chosen, in the order in which they were.
     variables: Vec<VariableId>,
     #[serde(skip)]
-    variable: Slot<VariableKey, Result<Arc<TileCurves>, String>>,
+    variable: BackgroundQuery<VariableCurvesKey, Result<Arc<StackedTileCurves>, String>>,
     #[serde(skip)]
-    map: FloorMap,
+    map: FloorPlanWidget,
     /// Whether colours of the map go by powers.
     powers: bool,
     /// Bytes of the map's strongest colour; not chosen means: those of the fullest tile.
     strongest: Option<u64>,
-    breakdown: Breakdown,
-    order: Order,
+    breakdown: MemoryBreakdown,
+    order: TileAxisOrder,
     per_ipu: bool,
     graph: TileGraph,
-    tables: Tables,
-    banks: Banks,
-    tab: Tab,
+    tables: MemoryTables,
+    banks: MemoryMapPanel,
+    tab: MemoryTab,
     #[serde(skip)]
     picker: TilePicker,
 }
 
-impl View for Memory {
+impl ReportView for MemoryView {
     fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         self.notice_selection(context);
         toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context));
         let prefs = context.prefs.memory;
-        let plain = CurveKey { include_gaps: prefs.include_gaps, ..CurveKey::default() };
+        let plain = MemoryCurveKey { include_gaps: prefs.include_gaps, ..MemoryCurveKey::default() };
         let key = match self.show {
-            Show::Map(None) => plain,
-            Show::Map(Some(_)) => CurveKey { breakdown: Breakdown::Category, ..plain },
-            Show::Total | Show::Variables => CurveKey {
+            MemoryGraphMode::Map(None) => plain,
+            MemoryGraphMode::Map(Some(_)) => MemoryCurveKey { breakdown: MemoryBreakdown::Category, ..plain },
+            MemoryGraphMode::Total | MemoryGraphMode::Variables => MemoryCurveKey {
                 breakdown: self.breakdown,
                 order: self.order,
                 per_ipu: self.per_ipu,
@@ -115,23 +115,23 @@ impl View for Memory {
             },
         };
         let report = context.opened.report.clone();
-        let question = move |key: &CurveKey| {
+        let question = move |key: &MemoryCurveKey| {
             let total = total_title(key);
-            let title = |layer: Layer| match layer {
-                Layer::Total => total.to_owned(),
+            let title = |layer: TileCurveLayer| match layer {
+                TileCurveLayer::Total => total.to_owned(),
                 layer => layer.title().to_owned(),
             };
-            let ready = |curves| Arc::new(TileCurves::new(curves, title));
+            let ready = |curves| Arc::new(StackedTileCurves::new(curves, title));
             curves(&report, key).map(ready).map_err(|error| error.to_string())
         };
         let asked = self.curves.ask(ui.ctx(), context.workers, &key, question);
         let curves = match asked {
-            Asked::Fresh(Ok(curves)) | Asked::Stale(Ok(curves)) => curves.clone(),
-            Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
-                return missing_ui(ui, "Memory cannot be read", problem);
+            QueryState::Fresh(Ok(curves)) | QueryState::Stale(Ok(curves)) => curves.clone(),
+            QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
+                return empty_state_ui(ui, "Memory cannot be read", problem);
             }
-            Asked::Failed => return missing_ui(ui, "Memory cannot be read", "Please report this."),
-            Asked::Waiting => {
+            QueryState::Failed => return empty_state_ui(ui, "Memory cannot be read", "Please report this."),
+            QueryState::Waiting => {
                 if self.curves.is_slow() {
                     waiting_ui(ui, "Reading memory…");
                 }
@@ -141,31 +141,31 @@ impl View for Memory {
         if curves.curves.max == 0 {
             let sentence = "This report does not say how much memory its tiles use. \
                             With Poplar, switch on autoReport.outputGraphProfile.";
-            return missing_ui(ui, "No memory recorded", sentence);
+            return empty_state_ui(ui, "No memory recorded", sentence);
         }
         self.panels_ui(ui, context, &curves);
     }
 
-    fn clears(&self) -> Vec<Command> {
-        let tiles = Command::SelectTiles(Vec::new());
-        vec![tiles, Command::SelectVariable(None), Command::SelectIpu(None)]
+    fn clear_selection_commands(&self) -> Vec<AppCommand> {
+        let tiles = AppCommand::SelectTiles(Vec::new());
+        vec![tiles, AppCommand::SelectVariable(None), AppCommand::SelectIpu(None)]
     }
 
-    fn state(&self) -> State {
-        kept(self)
+    fn state(&self) -> ViewState {
+        to_view_state(self)
     }
 
-    fn restore(&mut self, state: &State, _: &Selection) -> Vec<String> {
+    fn restore(&mut self, state: &ViewState, _: &Selection) -> Vec<String> {
         let strange;
-        (*self, strange) = restored(state);
+        (*self, strange) = from_view_state(state);
         strange
     }
 }
 
-impl Memory {
-    fn panels_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, curves: &Arc<TileCurves>) {
+impl MemoryView {
+    fn panels_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, curves: &Arc<StackedTileCurves>) {
         let height = ui.available_height();
-        let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
+        let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
         Panel::bottom("memory tables")
             .resizable(true)
             .default_size((height * 0.46).clamp(120.0, 420.0))
@@ -176,14 +176,14 @@ impl Memory {
                 self.tables_ui(ui, context);
             });
         CentralPanel::default().frame(frame).show(ui, |ui| match self.show {
-            Show::Total => self.total_ui(ui, context, curves),
-            Show::Variables => self.variables_ui(ui, context),
-            Show::Map(category) => self.map_ui(ui, context, curves, category),
+            MemoryGraphMode::Total => self.total_ui(ui, context, curves),
+            MemoryGraphMode::Variables => self.variables_ui(ui, context),
+            MemoryGraphMode::Map(category) => self.map_ui(ui, context, curves, category),
         });
     }
 
-    fn total_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, curves: &Arc<TileCurves>) {
-        let look = Look {
+    fn total_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, curves: &Arc<StackedTileCurves>) {
+        let look = TileGraphOptions {
             name: "Memory by tile",
             order: self.order,
             per_ipu: self.per_ipu,
@@ -201,14 +201,14 @@ impl Memory {
         }
         let report = context.opened.report.clone();
         let key = (self.variables.clone(), self.order, self.per_ipu);
-        let question = move |key: &VariableKey| of_variables(&report, key).map(Arc::new);
+        let question = move |key: &VariableCurvesKey| variable_curves(&report, key).map(Arc::new);
         let curves = match self.variable.ask(ui.ctx(), context.workers, &key, question).answer() {
             Some(Ok(curves)) => curves.clone(),
-            Some(Err(problem)) => return missing_ui(ui, "The variable cannot be read", problem),
+            Some(Err(problem)) => return empty_state_ui(ui, "The variable cannot be read", problem),
             None => return,
         };
         let name = "Memory of the chosen variables by tile";
-        let look = Look { name, order: self.order, per_ipu: self.per_ipu, max_memory: false };
+        let look = TileGraphOptions { name, order: self.order, per_ipu: self.per_ipu, max_memory: false };
         self.graph.ui(ui, context, &curves, look);
     }
 
@@ -217,10 +217,10 @@ impl Memory {
         &mut self,
         ui: &mut Ui,
         context: &mut ViewContext<'_>,
-        curves: &Arc<TileCurves>,
-        category: Option<Category>,
+        curves: &Arc<StackedTileCurves>,
+        category: Option<MemoryCategory>,
     ) {
-        let layer = category.map_or(Layer::Total, Layer::Category);
+        let layer = category.map_or(TileCurveLayer::Total, TileCurveLayer::Category);
         let generation = Arc::as_ptr(curves) as u64;
         let curves = &curves.curves;
         let Some(curve) = curves.layers.iter().find(|curve| curve.layer == layer) else {
@@ -236,15 +236,15 @@ impl Memory {
             self.strongest_ui(ui, most);
             ui.label(layer.title());
         });
-        let place = category.and_then(|c| Category::ALL.iter().position(|known| *known == c));
+        let place = category.and_then(|c| MemoryCategory::ALL.iter().position(|known| *known == c));
         let generation = generation.wrapping_add(place.map_or(0, |at| 1 + at as u64));
         let name = "Memory on the floor plan";
-        let shown = Shown { name, values, generation, max, powers: self.powers, unit };
+        let shown = FloorPlanValues { name, values, generation, max, log_scale: self.powers, unit };
         self.map.ui(ui, context, shown);
     }
 }
 
-impl Memory {
+impl MemoryView {
     /// From how many bytes on a tile has the strongest colour.
     fn strongest_ui(&mut self, ui: &mut Ui, most: u64) {
         let mut strongest = self.strongest.unwrap_or(most);
@@ -266,19 +266,19 @@ impl Memory {
 }
 
 /// How the memory of a report can be split.
-fn breakdowns(report: &Report) -> Vec<(Breakdown, &'static str)> {
+fn breakdowns(report: &Report) -> Vec<(MemoryBreakdown, &'static str)> {
     let all = [
-        (Breakdown::None, "None", None),
-        (Breakdown::Region, "Region", Some(Part::Regions)),
-        (Breakdown::Category, "Category", Some(Part::Categories)),
-        (Breakdown::Liveness, "Liveness", Some(Part::Lifetimes)),
+        (MemoryBreakdown::None, "None", None),
+        (MemoryBreakdown::Region, "Region", Some(ReportPart::Regions)),
+        (MemoryBreakdown::Category, "Category", Some(ReportPart::Categories)),
+        (MemoryBreakdown::Liveness, "Liveness", Some(ReportPart::Lifetimes)),
     ];
     let known = all.into_iter().filter(|(_, _, part)| part.is_none_or(|part| report.has(part)));
     known.map(|(breakdown, name, _)| (breakdown, name)).collect()
 }
 
 /// What the only curve is called.
-fn total_title(key: &CurveKey) -> &'static str {
+fn total_title(key: &MemoryCurveKey) -> &'static str {
     match (key.per_ipu, key.include_gaps) {
         (false, false) => "Tile memory (without gaps)",
         (false, true) => "Tile memory (including gaps)",
@@ -288,24 +288,24 @@ fn total_title(key: &CurveKey) -> &'static str {
 }
 
 /// One layer per variable.
-fn of_variables(report: &Report, key: &VariableKey) -> Result<TileCurves, String> {
+fn variable_curves(report: &Report, key: &VariableCurvesKey) -> Result<StackedTileCurves, String> {
     let (ids, order, per_ipu) = key;
     let (mut layers, mut titles) = (Vec::new(), Vec::new());
     for (place, id) in (0u8..).zip(ids) {
-        let found = mapping(report, Subject::Tensor(*id)).map_err(|error| error.to_string())?;
+        let found = mapping(report, MappingSubject::Tensor(*id)).map_err(|error| error.to_string())?;
         let Some(mapping) = found else { continue };
-        layers.push(Curve { layer: Layer::Nth(place), values: mapping.bytes });
-        titles.push((Layer::Nth(place), mapping.name));
+        layers.push(TileCurve { layer: TileCurveLayer::Nth(place), values: mapping.bytes });
+        titles.push((TileCurveLayer::Nth(place), mapping.name));
     }
     let target = report.target().map_err(|error| error.to_string())?;
-    let curves = Curves::stacked(layers, Unit::Bytes).arranged(&target, *order, *per_ipu);
-    Ok(TileCurves::new(curves, |layer| {
+    let curves = TileCurveStack::stacked(layers, TileCurveUnit::Bytes).arranged(&target, *order, *per_ipu);
+    Ok(StackedTileCurves::new(curves, |layer| {
         let named = titles.iter().find(|(known, _)| *known == layer);
         named.map_or_else(String::new, |(_, title)| title.clone())
     }))
 }
 
-impl Memory {
+impl MemoryView {
     /// Whether the line of a tile's capacity is shown: as chosen, or where it is near.
     fn max_memory(&self, prefs: MemoryPrefs) -> bool {
         let latest = self.curves.latest().and_then(|curves| curves.as_ref().ok());
@@ -315,18 +315,18 @@ impl Memory {
 
     fn tables_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         let tabs = [
-            (Tab::Details, "Details"),
-            (Tab::ComputeSets, "Compute sets"),
-            (Tab::Variables, "Variables"),
-            (Tab::Vertices, "Vertices"),
-            (Tab::Exchanges, "Exchanges"),
+            (MemoryTab::Details, "Details"),
+            (MemoryTab::ComputeSets, "Compute sets"),
+            (MemoryTab::Variables, "Variables"),
+            (MemoryTab::Vertices, "Vertices"),
+            (MemoryTab::Exchanges, "Exchanges"),
         ];
         ui.horizontal(|ui| {
             ui.add_space(6.0);
             tabs_ui(ui, &tabs, &mut self.tab);
         });
         ui.add_space(4.0);
-        if self.tab == Tab::Variables && context.opened.report.has(Part::Variables) {
+        if self.tab == MemoryTab::Variables && context.opened.report.has(ReportPart::Variables) {
             self.variables_look_ui(ui, context);
             if context.prefs.memory.variable_map {
                 if let Some(variable) = self.banks.ui(ui, context, &self.variables) {
@@ -353,7 +353,7 @@ impl Memory {
             }
         });
         if prefs != context.prefs.memory {
-            context.commands.push(Command::SetMemoryPrefs(prefs));
+            context.commands.push(AppCommand::SetMemoryPrefs(prefs));
         }
     }
 
@@ -373,17 +373,17 @@ impl Memory {
             }
             _ => self.variables = vec![variable],
         }
-        context.commands.push(Command::SelectVariable(self.variables.last().copied()));
+        context.commands.push(AppCommand::SelectVariable(self.variables.last().copied()));
     }
 
-    fn controls_ui(&mut self, bar: &mut Bar<'_>, context: &mut ViewContext<'_>) {
+    fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &mut ViewContext<'_>) {
         let mut shows = vec![
-            (Show::Total, "Total memory"),
-            (Show::Variables, "Chosen variables"),
-            (Show::Map(None), "Tile map"),
+            (MemoryGraphMode::Total, "Total memory"),
+            (MemoryGraphMode::Variables, "Chosen variables"),
+            (MemoryGraphMode::Map(None), "Tile map"),
         ];
-        if context.opened.report.has(Part::Categories) {
-            shows.extend(Category::ALL.map(|c| (Show::Map(Some(c)), c.title())));
+        if context.opened.report.has(ReportPart::Categories) {
+            shows.extend(MemoryCategory::ALL.map(|c| (MemoryGraphMode::Map(Some(c)), c.title())));
         }
         if let Some(show) = bar.choice("Graph", &shows, self.show) {
             self.show = show;
@@ -391,41 +391,41 @@ impl Memory {
         }
         let breakdowns = breakdowns(&context.opened.report);
         if !breakdowns.iter().any(|(breakdown, _)| *breakdown == self.breakdown) {
-            self.breakdown = Breakdown::None;
+            self.breakdown = MemoryBreakdown::None;
         }
-        let map = matches!(self.show, Show::Map(_));
-        if self.show == Show::Total
+        let map = matches!(self.show, MemoryGraphMode::Map(_));
+        if self.show == MemoryGraphMode::Total
             && let Some(breakdown) = bar.choice("Breakdown", &breakdowns, self.breakdown)
         {
             self.breakdown = breakdown;
         }
-        let orders = [(Order::Software, "Software order"), (Order::Hardware, "Hardware order")];
+        let orders = [(TileAxisOrder::Software, "Software order"), (TileAxisOrder::Hardware, "Hardware order")];
         if !map && let Some(order) = bar.choice("Tiles", &orders, self.order) {
             self.order = order;
             self.graph.reset();
         }
         if map {
             let hint = "Tell small values apart too: colours go by the logarithm.";
-            bar.tick("Colours by powers", &mut self.powers, hint);
+            bar.checkbox("Colours by powers", &mut self.powers, hint);
         }
         let old = context.prefs.memory;
         let mut prefs: MemoryPrefs = old;
         let hint = "Count what lies unused below the last used address of a tile.";
-        bar.tick("Include gaps", &mut prefs.include_gaps, hint);
+        bar.checkbox("Include gaps", &mut prefs.include_gaps, hint);
         let mut shown = self.max_memory(old);
-        if bar.tick("Show max memory", &mut shown, "A line at the memory that a tile has.") {
+        if bar.checkbox("Show max memory", &mut shown, "A line at the memory that a tile has.") {
             prefs.max_memory = Some(shown);
         }
         if prefs != old {
-            context.commands.push(Command::SetMemoryPrefs(prefs));
+            context.commands.push(AppCommand::SetMemoryPrefs(prefs));
         }
         if !map
             && context.opened.target.ipus_per_replica > 1
-            && bar.tick("Per IPU", &mut self.per_ipu, "A graph per IPU, above each other.")
+            && bar.checkbox("Per IPU", &mut self.per_ipu, "A graph per IPU, above each other.")
         {
             self.graph.reset();
         }
-        bar.end();
+        bar.align_right();
         if bar.button("Whole chip", "Show all tiles") {
             self.graph.reset();
         }

@@ -1,12 +1,12 @@
 //! The tables below the graph: the tree of details, variables, vertices, exchanges.
 
-use super::Tab;
+use super::MemoryTab;
 use crate::fonts::strong;
-use crate::theme::Palette;
+use crate::theme::ThemePalette;
 use crate::views::ViewContext;
-use crate::widgets::table::{Cell, Column, Table, TableState};
-use crate::widgets::{focus_ui, hint_ui, missing_ui, region_ui, waiting_ui};
-use crate::worker::{Asked, Slot};
+use crate::widgets::table::{TableWidgetCell, TableWidgetColumn, TableWidgetData, TableState};
+use crate::widgets::{focus_ui, hint_ui, empty_state_ui, region_ui, waiting_ui};
+use crate::worker::{QueryState, BackgroundQuery};
 use egui::accesskit::Role;
 use egui::{
     Align2, Rect, RichText, ScrollArea, Sense, Stroke, TextStyle, Ui, WidgetInfo, pos2, vec2,
@@ -15,56 +15,56 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tilescope_analysis::memory::{self, Listing, TreeRow};
-use tilescope_analysis::tiles::Unit;
+use tilescope_analysis::memory::{self, MemoryList, MemoryTreeRow};
+use tilescope_analysis::tiles::TileCurveUnit;
 use tilescope_report::units::{VariableId, grouped};
-use tilescope_report::{Part, Report};
+use tilescope_report::{ReportPart, Report};
 
 const ROW_HEIGHT: f32 = 23.0;
 const VALUE_WIDTH: f32 = 150.0;
 
 /// A table, what tells it from others, the variables of its rows, and whether there are more.
 #[derive(Clone)]
-struct Made {
+struct MemoryTableData {
     generation: u64,
-    table: Arc<Table>,
+    table: Arc<TableWidgetData>,
     variables: Arc<Vec<VariableId>>,
-    cut: bool,
+    truncated: bool,
 }
 
-type TableAnswer = Result<Made, String>;
+type MemoryTableAnswer = Result<MemoryTableData, String>;
 
 /// State of all tables.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Tables {
+pub(crate) struct MemoryTables {
     #[serde(skip)]
-    details: Slot<Vec<u32>, Result<Vec<TreeRow>, String>>,
+    details: BackgroundQuery<Vec<u32>, Result<Vec<MemoryTreeRow>, String>>,
     folded: BTreeSet<String>,
     #[serde(skip)]
-    listed: Slot<(Tab, Vec<u32>), TableAnswer>,
+    listed: BackgroundQuery<(MemoryTab, Vec<u32>), MemoryTableAnswer>,
     states: [TableState; 4],
 }
 
-impl Tables {
+impl MemoryTables {
     /// Shows a table; the variable that was clicked, and whether it is to be added to those
     /// chosen before.
     pub(super) fn ui(
         &mut self,
         ui: &mut Ui,
         context: &mut ViewContext<'_>,
-        tab: Tab,
+        tab: MemoryTab,
         chosen: &[VariableId],
     ) -> Option<(VariableId, bool)> {
         let (part, index) = match tab {
-            Tab::Details => {
+            MemoryTab::Details => {
                 self.details_ui(ui, context);
                 return None;
             }
-            Tab::Variables => (Part::Variables, 0),
-            Tab::Vertices => (Part::Vertices, 1),
-            Tab::Exchanges => (Part::Exchanges, 2),
-            Tab::ComputeSets => (Part::Vertices, 3),
+            MemoryTab::Variables => (ReportPart::Variables, 0),
+            MemoryTab::Vertices => (ReportPart::Vertices, 1),
+            MemoryTab::Exchanges => (ReportPart::Exchanges, 2),
+            MemoryTab::ComputeSets => (ReportPart::Vertices, 3),
         };
         if !context.opened.report.has(part) {
             let what = ["variables", "vertices", "exchanges", "compute sets"][index];
@@ -74,19 +74,19 @@ impl Tables {
         }
         let report = context.opened.report.clone();
         let key = (tab, context.selection.tiles.clone());
-        let question = move |(tab, tiles): &(Tab, Vec<u32>)| listed(&report, *tab, tiles);
+        let question = move |(tab, tiles): &(MemoryTab, Vec<u32>)| listed(&report, *tab, tiles);
         let asked = self.listed.ask(ui.ctx(), context.workers, &key, question);
         let answer = match asked {
-            Asked::Fresh(answer) => Some(answer.clone()),
+            QueryState::Fresh(answer) => Some(answer.clone()),
             // The table of another tab is no stand-in.
-            Asked::Stale(_) | Asked::Waiting => None,
-            Asked::Failed => {
-                missing_ui(ui, "The list cannot be read", "Please report this.");
+            QueryState::Stale(_) | QueryState::Waiting => None,
+            QueryState::Failed => {
+                empty_state_ui(ui, "The list cannot be read", "Please report this.");
                 return None;
             }
         };
         match answer {
-            Some(Ok(Made { generation, table, variables, cut })) => {
+            Some(Ok(MemoryTableData { generation, table, variables, truncated: cut })) => {
                 if cut {
                     let most = grouped(memory::MAX_VARIABLES as u64);
                     let text = format!(
@@ -94,7 +94,7 @@ impl Tables {
                     );
                     ui.horizontal(|ui| {
                         ui.add_space(8.0);
-                        ui.label(RichText::new(text).color(Palette::of(ui.visuals()).warning));
+                        ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).warning));
                     });
                 }
                 let hint = [
@@ -105,7 +105,7 @@ impl Tables {
                 ][index];
                 let (state, workers) = (&mut self.states[index], context.workers);
                 let clicked = ui.push_id(index, |ui| {
-                    if tab != Tab::Variables {
+                    if tab != MemoryTab::Variables {
                         state.ui(ui, workers, &table, generation, hint);
                         return None;
                     }
@@ -117,7 +117,7 @@ impl Tables {
                 let add = ui.input(|input| input.modifiers.shift || input.modifiers.command);
                 return Some((*id, add));
             }
-            Some(Err(problem)) => missing_ui(ui, "The list cannot be read", &problem),
+            Some(Err(problem)) => empty_state_ui(ui, "The list cannot be read", &problem),
             None if self.listed.is_slow() => waiting_ui(ui, "Reading…"),
             None => {}
         }
@@ -132,7 +132,7 @@ impl Tables {
         };
         let rows = match self.details.ask(ui.ctx(), context.workers, &tiles, question).answer() {
             Some(Ok(rows)) => rows,
-            Some(Err(problem)) => return missing_ui(ui, "Details cannot be read", problem),
+            Some(Err(problem)) => return empty_state_ui(ui, "Details cannot be read", problem),
             None => return,
         };
         let columns = rows.first().map_or(1, |row| row.bytes.len());
@@ -183,7 +183,7 @@ fn name_width(ui: &Ui) -> f32 {
 }
 
 fn tree_header_ui(ui: &mut Ui, titles: &[String]) {
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let names = name_width(ui);
     let size = vec2(names + titles.len() as f32 * VALUE_WIDTH + 16.0, ROW_HEIGHT);
     let (rect, _) = ui.allocate_exact_size(size, Sense::hover());
@@ -200,8 +200,8 @@ fn tree_header_ui(ui: &mut Ui, titles: &[String]) {
 }
 
 /// One line of the tree; whether it was clicked to fold or unfold it.
-fn tree_row_ui(ui: &mut Ui, row: &TreeRow, parent: bool, folded: bool, striped: bool) -> bool {
-    let palette = Palette::of(ui.visuals());
+fn tree_row_ui(ui: &mut Ui, row: &MemoryTreeRow, parent: bool, folded: bool, striped: bool) -> bool {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let names = name_width(ui);
     let size = vec2(names + row.bytes.len() as f32 * VALUE_WIDTH + 16.0, ROW_HEIGHT);
     let sense = if parent { Sense::click() } else { Sense::hover() };
@@ -241,7 +241,7 @@ fn tree_row_ui(ui: &mut Ui, row: &TreeRow, parent: bool, folded: bool, striped: 
     ui.painter().galley(at, galley, palette.text);
     for (column, (value, bytes)) in values.iter().zip(&row.bytes).enumerate() {
         let at = value_rect(rect, names, column).right_center();
-        let nothing = *bytes == 0 && row.unit == Unit::Bytes;
+        let nothing = *bytes == 0 && row.unit == TileCurveUnit::Bytes;
         let colour = if nothing { palette.weak_text } else { palette.text };
         ui.painter().text(at, Align2::RIGHT_CENTER, value, body.clone(), colour);
     }
@@ -252,53 +252,53 @@ fn tree_row_ui(ui: &mut Ui, row: &TreeRow, parent: bool, folded: bool, striped: 
     clicked
 }
 
-fn listed(report: &Report, tab: Tab, tiles: &[u32]) -> TableAnswer {
+fn listed(report: &Report, tab: MemoryTab, tiles: &[u32]) -> MemoryTableAnswer {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let words = |error: tilescope_report::ReportError| error.to_string();
     let (listing, name, count, bytes) = match tab {
-        Tab::Details => (Listing::default(), "", "", ""),
-        Tab::Variables => {
+        MemoryTab::Details => (MemoryList::default(), "", "", ""),
+        MemoryTab::Variables => {
             (memory::variables(report, tiles).map_err(words)?, "Variable", "Tiles", "Size")
         }
-        Tab::Vertices => (
+        MemoryTab::Vertices => (
             memory::vertices(report, tiles).map_err(words)?,
             "Vertex type",
             "Vertices",
             "State and code",
         ),
-        Tab::ComputeSets => (
+        MemoryTab::ComputeSets => (
             memory::compute_sets(report, tiles).map_err(words)?,
             "Compute set",
             "Vertices",
             "State",
         ),
-        Tab::Exchanges => {
+        MemoryTab::Exchanges => {
             (memory::exchanges(report, tiles).map_err(words)?, "Exchange", "Messages", "Code")
         }
     };
     let table = table(&listing, tiles, name, count, bytes);
-    Ok(Made {
+    Ok(MemoryTableData {
         generation: NEXT.fetch_add(1, Ordering::Relaxed),
         table: Arc::new(table),
         variables: Arc::new(listing.variables),
-        cut: listing.cut,
+        truncated: listing.truncated,
     })
 }
 
-fn table(listing: &Listing, tiles: &[u32], name: &str, count: &str, bytes: &str) -> Table {
-    let mut columns = vec![Column::text(name), Column::text("About")];
+fn table(listing: &MemoryList, tiles: &[u32], name: &str, count: &str, bytes: &str) -> TableWidgetData {
+    let mut columns = vec![TableWidgetColumn::text(name), TableWidgetColumn::text("About")];
     match tiles {
-        [] => columns.push(Column::number(bytes)),
+        [] => columns.push(TableWidgetColumn::number(bytes)),
         tiles => columns.extend(
-            tiles.iter().map(|tile| Column::number(format!("Tile {}", grouped((*tile).into())))),
+            tiles.iter().map(|tile| TableWidgetColumn::number(format!("Tile {}", grouped((*tile).into())))),
         ),
     }
-    columns.push(Column::number(count));
-    let row = |listed: &memory::Listed| {
-        let mut cells = vec![Cell::Text(listed.name.clone()), Cell::Text(listed.about.clone())];
-        cells.extend(listed.bytes.iter().map(|bytes| Cell::Bytes(*bytes)));
-        cells.push(Cell::Count(listed.count));
+    columns.push(TableWidgetColumn::number(count));
+    let row = |listed: &memory::MemoryListRow| {
+        let mut cells = vec![TableWidgetCell::Text(listed.name.clone()), TableWidgetCell::Text(listed.about.clone())];
+        cells.extend(listed.bytes.iter().map(|bytes| TableWidgetCell::Bytes(*bytes)));
+        cells.push(TableWidgetCell::Count(listed.count));
         cells
     };
-    Table { columns, rows: listing.rows.iter().map(row).collect(), totals: true }
+    TableWidgetData { columns, rows: listing.rows.iter().map(row).collect(), totals: true }
 }

@@ -1,11 +1,11 @@
 //! The columns of the table of operations.
 
-use crate::widgets::table::{Cell, Column};
-use tilescope_analysis::operations::{Layer, OpRow};
-use tilescope_report::{Part, Pass, Report};
+use crate::widgets::table::{TableWidgetCell, TableWidgetColumn};
+use tilescope_analysis::operations::{OperationLayer, OpRow};
+use tilescope_report::{ReportPart, TrainingPass, Report};
 
 /// A column: what it holds, and how it gets it.
-pub(crate) struct Known {
+pub(crate) struct OperationColumn {
     /// Key under which it is remembered.
     pub key: &'static str,
     /// Short title.
@@ -15,36 +15,36 @@ pub(crate) struct Known {
     /// Whether it is shown at first.
     pub shown: bool,
     /// What a report must have recorded for it.
-    part: Option<Part>,
+    part: Option<ReportPart>,
     /// Whether only operations of the model have it.
     model: bool,
     /// Takes it from an operation.
-    cell: fn(&OpRow) -> Cell,
+    cell: fn(&OpRow) -> TableWidgetCell,
 }
 
-impl Known {
+impl OperationColumn {
     /// The figure of an operation; missing where nothing of the kind was recorded.
-    pub(crate) fn cell(&self, row: &OpRow, report: &Report, layer: Layer) -> Cell {
+    pub(crate) fn cell(&self, row: &OpRow, report: &Report, layer: OperationLayer) -> TableWidgetCell {
         let recorded = self.part.is_none_or(|part| report.has(part));
-        let told = recorded && (!self.model || layer == Layer::Model);
-        if told { (self.cell)(row) } else { Cell::Missing }
+        let told = recorded && (!self.model || layer == OperationLayer::Model);
+        if told { (self.cell)(row) } else { TableWidgetCell::Missing }
     }
 
-    const fn of(self, part: Part) -> Self {
+    const fn requiring_part(self, part: ReportPart) -> Self {
         Self { part: Some(part), ..self }
     }
 
-    const fn of_the_model(self) -> Self {
+    const fn model_only(self) -> Self {
         Self { model: true, ..self }
     }
 }
 
 /// Words for a pass.
-pub(crate) fn pass_title(pass: Option<Pass>) -> &'static str {
+pub(crate) fn pass_title(pass: Option<TrainingPass>) -> &'static str {
     match pass {
-        Some(Pass::Forward) => "Forward",
-        Some(Pass::Backward) => "Backward",
-        Some(Pass::Update) => "Update",
+        Some(TrainingPass::Forward) => "Forward",
+        Some(TrainingPass::Backward) => "Backward",
+        Some(TrainingPass::Update) => "Update",
         None => "",
     }
 }
@@ -54,99 +54,99 @@ const fn column(
     title: &'static str,
     about: &'static str,
     shown: bool,
-    cell: fn(&OpRow) -> Cell,
-) -> Known {
-    Known { key, title, about, shown, part: None, model: false, cell }
+    cell: fn(&OpRow) -> TableWidgetCell,
+) -> OperationColumn {
+    OperationColumn { key, title, about, shown, part: None, model: false, cell }
 }
 
 /// Every column, in the order of the table; the name is always first.
-pub(crate) static COLUMNS: &[Known] = &[
+pub(crate) static COLUMNS: &[OperationColumn] = &[
     column("kind", "Operator", "Operator, or kind of program", true, |row| {
-        Cell::Text(row.kind.clone())
+        TableWidgetCell::Text(row.kind.clone())
     }),
     column("pass", "Pass", "Forward, backward or update", true, |row| {
-        Cell::Text(pass_title(row.pass).to_owned())
+        TableWidgetCell::Text(pass_title(row.pass).to_owned())
     }),
-    column("block", "Block", "Block of the model", false, |row| Cell::Text(row.block.clone())),
-    column("shapes", "Shapes", "Operands and results", false, |row| Cell::Text(row.shapes.clone())),
+    column("block", "Block", "Block of the model", false, |row| TableWidgetCell::Text(row.block.clone())),
+    column("shapes", "Shapes", "Operands and results", false, |row| TableWidgetCell::Text(row.shapes.clone())),
     column("ipu", "IPU", "IPU of the replica", true, |row| {
-        Cell::Text(row.ipu.map_or_else(String::new, |ipu| ipu.to_string()))
+        TableWidgetCell::Text(row.ipu.map_or_else(String::new, |ipu| ipu.to_string()))
     }),
     column(
         "elapsed",
         "Cycles (run)",
         "Cycles of all its steps in the run, exchanges included",
         true,
-        |row| Cell::Count(row.elapsed),
+        |row| TableWidgetCell::Count(row.elapsed),
     )
-    .of(Part::Execution),
+    .requiring_part(ReportPart::Execution),
     column("executions", "Executions", "Executions of its most frequent program", false, |row| {
-        Cell::Count(row.executions)
+        TableWidgetCell::Count(row.executions)
     })
-    .of(Part::Execution),
+    .requiring_part(ReportPart::Execution),
     column(
         "slowest",
         "Cycles (max)",
         "Cycles of one execution: the slowest tile of each compute set, added up",
         true,
-        |row| Cell::Count(row.cycles_slowest),
+        |row| TableWidgetCell::Count(row.cycles_slowest),
     )
-    .of(Part::ComputeSetCycles),
+    .requiring_part(ReportPart::ComputeSetCycles),
     column(
         "all_tiles",
         "Cycles (tot)",
         "Cycles of one execution summed over tiles; not elapsed time",
         false,
-        |row| Cell::Count(row.cycles_all_tiles),
+        |row| TableWidgetCell::Count(row.cycles_all_tiles),
     )
-    .of(Part::ComputeSetCycles),
+    .requiring_part(ReportPart::ComputeSetCycles),
     column(
         "code",
         "Code (tot)",
         "Exchange code, and code of its codelets once per tile; operations may share codelets",
         true,
-        |row| Cell::Bytes(row.code()),
+        |row| TableWidgetCell::Bytes(row.code()),
     )
-    .of(Part::Exchanges),
+    .requiring_part(ReportPart::Exchanges),
     column(
         "code_most",
         "Code (max)",
         "Exchange code and code of its codelets on the tile that has most of both together",
         false,
-        |row| Cell::Bytes(row.code_most),
+        |row| TableWidgetCell::Bytes(row.code_most),
     )
-    .of(Part::Exchanges),
+    .requiring_part(ReportPart::Exchanges),
     column("exchange_code", "Exchange code", "Code of its exchanges", false, |row| {
-        Cell::Bytes(row.exchange_code)
+        TableWidgetCell::Bytes(row.exchange_code)
     })
-    .of(Part::Exchanges),
+    .requiring_part(ReportPart::Exchanges),
     column("vertex_code", "Vertex code", "Code of its codelets, once per tile", false, |row| {
-        Cell::Bytes(row.vertex_code)
+        TableWidgetCell::Bytes(row.vertex_code)
     })
-    .of(Part::Vertices),
+    .requiring_part(ReportPart::Vertices),
     column("flops", "FLOPs", "Floating point operations of one execution", true, |row| {
-        Cell::Count(row.flops)
+        TableWidgetCell::Count(row.flops)
     })
-    .of(Part::Operations)
-    .of_the_model(),
+    .requiring_part(ReportPart::Operations)
+    .model_only(),
     column("memory", "Memory", "Bytes of the variables made for it, over all tiles", true, |row| {
-        Cell::Bytes(row.memory)
+        TableWidgetCell::Bytes(row.memory)
     })
-    .of(Part::Variables)
-    .of_the_model(),
+    .requiring_part(ReportPart::Variables)
+    .model_only(),
     column(
         "memory_most",
         "Memory (max)",
         "Bytes of the variables made for it on the tile that has most of them, whenever they live",
         false,
-        |row| Cell::Bytes(row.memory_most),
+        |row| TableWidgetCell::Bytes(row.memory_most),
     )
-    .of(Part::Variables)
-    .of_the_model(),
-    column("vertices", "Vertices", "Number of vertices", false, |row| Cell::Count(row.vertices))
-        .of(Part::Vertices),
+    .requiring_part(ReportPart::Variables)
+    .model_only(),
+    column("vertices", "Vertices", "Number of vertices", false, |row| TableWidgetCell::Count(row.vertices))
+        .requiring_part(ReportPart::Vertices),
     column("programs", "Steps", "Number of its programs", false, |row| {
-        Cell::Count(row.programs.len() as u64)
+        TableWidgetCell::Count(row.programs.len() as u64)
     }),
 ];
 
@@ -154,28 +154,28 @@ pub(crate) static COLUMNS: &[Known] = &[
 const SHORT: [&str; 3] = ["pass", "block", "ipu"];
 
 /// Whether a column is shown, given the keys of those that were switched.
-pub(crate) fn is_shown(known: &Known, switched: &[String]) -> bool {
+pub(crate) fn is_shown(known: &OperationColumn, switched: &[String]) -> bool {
     known.shown != switched.iter().any(|key| key == known.key)
 }
 
 /// The columns that are shown, as a table has them.
-pub(crate) fn titles(switched: &[String]) -> Vec<Column> {
+pub(crate) fn titles(switched: &[String]) -> Vec<TableWidgetColumn> {
     let shown = COLUMNS.iter().filter(|known| is_shown(known, switched));
-    let column = |known: &Known| {
+    let column = |known: &OperationColumn| {
         let column = match (known.cell)(&OpRow::default()) {
-            Cell::Text(_) if SHORT.contains(&known.key) => Column::short(known.title),
-            Cell::Text(_) => Column::text(known.title),
-            _ => Column::number(known.title),
+            TableWidgetCell::Text(_) if SHORT.contains(&known.key) => TableWidgetColumn::short(known.title),
+            TableWidgetCell::Text(_) => TableWidgetColumn::text(known.title),
+            _ => TableWidgetColumn::number(known.title),
         };
         column.about(known.about)
     };
-    std::iter::once(Column::text("Operation")).chain(shown.map(column)).collect()
+    std::iter::once(TableWidgetColumn::text("Operation")).chain(shown.map(column)).collect()
 }
 
 /// The cells of an operation.
-pub(crate) fn cells(row: &OpRow, switched: &[String], report: &Report, layer: Layer) -> Vec<Cell> {
+pub(crate) fn cells(row: &OpRow, switched: &[String], report: &Report, layer: OperationLayer) -> Vec<TableWidgetCell> {
     let shown = COLUMNS.iter().filter(|known| is_shown(known, switched));
-    std::iter::once(Cell::Text(row.name.clone()))
+    std::iter::once(TableWidgetCell::Text(row.name.clone()))
         .chain(shown.map(|known| known.cell(row, report, layer)))
         .collect()
 }

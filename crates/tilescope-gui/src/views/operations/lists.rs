@@ -1,13 +1,13 @@
 //! Two tabs below the table: the operation's floating point work beside that of others, and all
 //! that the report has recorded of it.
 
-use crate::theme::Palette;
+use crate::theme::ThemePalette;
 use crate::widgets::hint_ui;
 use egui::accesskit::Role;
 use egui::{
     CornerRadius, Label, Rect, RichText, ScrollArea, Sense, TextStyle, Ui, WidgetInfo, pos2, vec2,
 };
-use tilescope_analysis::json::Line;
+use tilescope_analysis::json::JsonLine;
 use tilescope_analysis::operations::OpRow;
 use tilescope_report::units::{grouped, percent};
 
@@ -61,7 +61,7 @@ pub(crate) fn flops_ui(ui: &mut Ui, rows: &[OpRow], chosen: &OpRow) -> Option<us
 }
 
 fn bar_ui(ui: &mut Ui, row: &OpRow, (work, most, total): (u64, u64, u64), chosen: bool) -> bool {
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let width = ui.available_width();
     let (rect, response) = ui.allocate_exact_size(vec2(width, ROW), Sense::click());
     if chosen || response.hovered() {
@@ -89,8 +89,8 @@ fn bar_ui(ui: &mut Ui, row: &OpRow, (work, most, total): (u64, u64, u64), chosen
 }
 
 /// What was recorded, line by line.
-pub(crate) fn debug_ui(ui: &mut Ui, lines: &[Line]) {
-    let palette = Palette::of(ui.visuals());
+pub(crate) fn debug_ui(ui: &mut Ui, lines: &[JsonLine]) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let area = ScrollArea::both().auto_shrink(false).id_salt("debug");
     area.show_rows(ui, ROW - 3.0, lines.len(), |ui, shown| {
         ui.spacing_mut().item_spacing.y = 0.0;

@@ -3,33 +3,33 @@
 
 use super::columns::{COLUMNS, pass_title};
 use super::lists::{debug_ui, flops_ui};
-use crate::command::Command;
+use crate::command::AppCommand;
 use crate::fonts::strong;
-use crate::theme::Palette;
+use crate::theme::ThemePalette;
 use crate::views::ViewContext;
 use crate::views::jump::TraceJump;
-use crate::widgets::stack::{Layer, Look, Stack, StackGraph};
-use crate::widgets::table::Cell;
-use crate::widgets::tile_picker::pick;
-use crate::widgets::{hint_ui, missing_ui, waiting_tabs_ui, waiting_ui};
-use crate::worker::{Asked, Slot};
+use crate::widgets::stack::{StackLayer, StackGraphInput, StackedValues, StackGraph};
+use crate::widgets::table::TableWidgetCell;
+use crate::widgets::tile_picker::select_tile;
+use crate::widgets::{hint_ui, empty_state_ui, waiting_tabs_ui, waiting_ui};
+use crate::worker::{QueryState, BackgroundQuery};
 use egui::{Color32, CornerRadius, Grid, Label, Rect, RichText, ScrollArea, Sense, Ui, vec2};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tilescope_analysis::json::Line;
+use tilescope_analysis::json::JsonLine;
 use tilescope_analysis::operation_debug::debug_lines;
 use tilescope_analysis::operations::{
-    Layer as OpLayer, OpRow, PerTile, PlanLine, per_tile, plan_lines,
+    OperationLayer as OpLayer, OpRow, OperationTileCosts, PlanLine, per_tile, plan_lines,
 };
 use tilescope_analysis::program_tree::label;
-use tilescope_analysis::tiles::Unit;
+use tilescope_analysis::tiles::TileCurveUnit;
 use tilescope_report::units::{Bytes, OperationId, ProgramId, exact_bytes, grouped, percent};
-use tilescope_report::{Category, Part, Report};
+use tilescope_report::{MemoryCategory, ReportPart, Report};
 
 /// The tables below the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Tab {
+enum OperationDetailsTab {
     #[default]
     Summary,
     Programs,
@@ -41,30 +41,30 @@ enum Tab {
 }
 
 /// Costs tile by tile, ready to be drawn.
-struct Graphs {
-    cycles: Arc<Stack>,
-    code: Arc<Stack>,
+struct OperationTileGraphs {
+    cycles: Arc<StackedValues>,
+    code: Arc<StackedValues>,
 }
 
 /// The operation and the programs that are told about.
-type DebugKey = (Option<OperationId>, Vec<ProgramId>);
+type OperationDebugKey = (Option<OperationId>, Vec<ProgramId>);
 
 /// State of what is below.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Lower {
-    tab: Tab,
+pub(crate) struct OperationDetailsPanel {
+    tab: OperationDetailsTab,
     #[serde(skip)]
-    debug: Slot<DebugKey, Result<Vec<Line>, String>>,
+    debug: BackgroundQuery<OperationDebugKey, Result<Vec<JsonLine>, String>>,
     #[serde(skip)]
-    graphs: Slot<Vec<ProgramId>, Result<Arc<Graphs>, String>>,
+    graphs: BackgroundQuery<Vec<ProgramId>, Result<Arc<OperationTileGraphs>, String>>,
     cycles: StackGraph,
     code: StackGraph,
     #[serde(skip)]
     jump: TraceJump,
 }
 
-impl Lower {
+impl OperationDetailsPanel {
     /// Shows it; `rows` are all operations of the layer, `row` the chosen one. The place of the one that is
     /// chosen here.
     pub(crate) fn ui(
@@ -76,30 +76,30 @@ impl Lower {
     ) -> Option<usize> {
         let mut chosen = None;
         let tabs = [
-            (Tab::Summary, "Summary"),
-            (Tab::Programs, "Steps"),
-            (Tab::Code, "Code"),
-            (Tab::Cycles, "Cycles"),
-            (Tab::Flops, "FLOPs"),
-            (Tab::Plan, "Plan"),
-            (Tab::Debug, "Debug"),
+            (OperationDetailsTab::Summary, "Summary"),
+            (OperationDetailsTab::Programs, "Steps"),
+            (OperationDetailsTab::Code, "Code"),
+            (OperationDetailsTab::Cycles, "Cycles"),
+            (OperationDetailsTab::Flops, "FLOPs"),
+            (OperationDetailsTab::Plan, "Plan"),
+            (OperationDetailsTab::Debug, "Debug"),
         ];
         ui.horizontal(|ui| {
             ui.add_space(6.0);
             let waits =
-                |tab| (row.is_none() && tab != Tab::Summary).then_some("Waits for an operation");
+                |tab| (row.is_none() && tab != OperationDetailsTab::Summary).then_some("Waits for an operation");
             waiting_tabs_ui(ui, &tabs, &mut self.tab, waits);
         });
         ui.add_space(4.0);
         match (self.tab, row) {
-            (Tab::Summary, None) => totals_ui(ui, &context.opened.report, (layer, rows)),
+            (OperationDetailsTab::Summary, None) => totals_ui(ui, &context.opened.report, (layer, rows)),
             (_, None) => hint_ui(ui, "Click on an operation above to display its details."),
-            (Tab::Summary, Some(row)) => summary_ui(ui, context, layer, row),
-            (Tab::Programs, Some(row)) => self.programs_ui(ui, context, row),
-            (Tab::Code | Tab::Cycles, Some(row)) => self.graphs_ui(ui, context, row),
-            (Tab::Plan, Some(row)) => plan_ui(ui, context, row),
-            (Tab::Flops, Some(row)) => chosen = flops_ui(ui, rows, row),
-            (Tab::Debug, Some(row)) => self.debug_ui(ui, context, row),
+            (OperationDetailsTab::Summary, Some(row)) => summary_ui(ui, context, layer, row),
+            (OperationDetailsTab::Programs, Some(row)) => self.programs_ui(ui, context, row),
+            (OperationDetailsTab::Code | OperationDetailsTab::Cycles, Some(row)) => self.graphs_ui(ui, context, row),
+            (OperationDetailsTab::Plan, Some(row)) => plan_ui(ui, context, row),
+            (OperationDetailsTab::Flops, Some(row)) => chosen = flops_ui(ui, rows, row),
+            (OperationDetailsTab::Debug, Some(row)) => self.debug_ui(ui, context, row),
         }
         self.jump.update(ui.ctx(), context);
         chosen
@@ -108,12 +108,12 @@ impl Lower {
     fn debug_ui(&mut self, ui: &mut Ui, context: &ViewContext<'_>, row: &OpRow) {
         let report = context.opened.report.clone();
         let key = (row.operation, row.programs.clone());
-        let question = move |(operation, programs): &DebugKey| {
+        let question = move |(operation, programs): &OperationDebugKey| {
             debug_lines(&report, *operation, programs).map_err(|error| error.to_string())
         };
         match self.debug.ask(ui.ctx(), context.workers, &key, question).answer() {
             Some(Ok(lines)) => debug_ui(ui, lines),
-            Some(Err(problem)) => missing_ui(ui, "The operation cannot be read", problem),
+            Some(Err(problem)) => empty_state_ui(ui, "The operation cannot be read", problem),
             None => {}
         }
     }
@@ -121,7 +121,7 @@ impl Lower {
     fn programs_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, row: &OpRow) {
         // Programs were read when the table was.
         let Ok(programs) = context.opened.report.programs() else { return };
-        let executed = context.opened.report.has(Part::Execution);
+        let executed = context.opened.report.has(ReportPart::Execution);
         let area = ScrollArea::both().auto_shrink(false).id_salt("operation programs");
         area.show_rows(ui, 20.0, row.programs.len(), |ui, shown| {
             for place in shown {
@@ -132,8 +132,8 @@ impl Lower {
                         ui.set_height(18.0);
                         ui.add_space(14.0);
                         if ui.link(label(program)).on_hover_text("Show in Program tree").clicked() {
-                            context.commands.push(Command::SelectProgram(Some(id)));
-                            context.commands.push(Command::ShowView("program-tree"));
+                            context.commands.push(AppCommand::SelectProgram(Some(id)));
+                            context.commands.push(AppCommand::ShowView("program-tree"));
                         }
                         if executed && ui.link("Execution trace").clicked() {
                             self.jump.start(id);
@@ -148,41 +148,41 @@ impl Lower {
         let report = context.opened.report.clone();
         let question = move |programs: &Vec<ProgramId>| graphs(&report, programs);
         let graphs = match self.graphs.ask(ui.ctx(), context.workers, &row.programs, question) {
-            Asked::Fresh(Ok(graphs)) => graphs.clone(),
-            Asked::Fresh(Err(problem)) => return missing_ui(ui, "Costs cannot be read", problem),
-            Asked::Failed => return missing_ui(ui, "Costs cannot be read", "Please report this."),
-            Asked::Stale(_) | Asked::Waiting => {
+            QueryState::Fresh(Ok(graphs)) => graphs.clone(),
+            QueryState::Fresh(Err(problem)) => return empty_state_ui(ui, "Costs cannot be read", problem),
+            QueryState::Failed => return empty_state_ui(ui, "Costs cannot be read", "Please report this."),
+            QueryState::Stale(_) | QueryState::Waiting => {
                 if self.graphs.is_slow() {
                     waiting_ui(ui, "Reading…");
                 }
                 return;
             }
         };
-        let cycles = self.tab == Tab::Cycles;
+        let cycles = self.tab == OperationDetailsTab::Cycles;
         let stack = if cycles { &graphs.cycles } else { &graphs.code };
         if (0..stack.places()).all(|tile| stack.total(tile) == 0) {
             let what = if cycles { "cycles" } else { "code" };
             return hint_ui(ui, &format!("No {what} of this operation was recorded on any tile."));
         }
-        let palette = Palette::of(ui.visuals());
+        let palette = ThemePalette::for_visuals(ui.visuals());
         let shades: Vec<Color32> =
-            (0..stack.titles().len()).map(|layer| palette.nth(layer)).collect();
+            (0..stack.titles().len()).map(|layer| palette.categorical_colour(layer)).collect();
         let code = [
-            palette.category(Category::VertexCode),
-            palette.category(Category::InternalExchangeCode),
+            palette.category(MemoryCategory::VertexCode),
+            palette.category(MemoryCategory::InternalExchangeCode),
         ];
         let chosen: Vec<usize> =
             context.selection.tiles.iter().map(|tile| *tile as usize).collect();
         let label = |tile: usize| format!("Tile {}", grouped(tile as u64));
-        let look = Look {
+        let look = StackGraphInput {
             name: if cycles { "Cycles by tile" } else { "Code by tile" },
             axis: "Tiles",
             label: &label,
-            unit: if cycles { Unit::Cycles } else { Unit::Bytes },
+            unit: if cycles { TileCurveUnit::Cycles } else { TileCurveUnit::Bytes },
             colours: if cycles { &shades } else { &code },
             chosen: &chosen,
             spans: &[],
-            flags: &[],
+            annotations: &[],
             levels: &[],
             matching: None,
         };
@@ -195,18 +195,18 @@ impl Lower {
             });
         }
         if let Some((tile, add)) = answer.clicked {
-            pick(context, tile as u32, add);
+            select_tile(context, tile as u32, add);
         }
     }
 }
 
-fn graphs(report: &Report, programs: &[ProgramId]) -> Result<Arc<Graphs>, String> {
-    let PerTile { cycles, vertex_code, exchange_code } =
+fn graphs(report: &Report, programs: &[ProgramId]) -> Result<Arc<OperationTileGraphs>, String> {
+    let OperationTileCosts { cycles, vertex_code, exchange_code } =
         per_tile(report, programs).map_err(|error| error.to_string())?;
-    let layer = |(title, values): (String, Vec<u64>)| Layer { title, values };
-    Ok(Arc::new(Graphs {
-        cycles: Arc::new(Stack::new(cycles.into_iter().map(layer).collect())),
-        code: Arc::new(Stack::new(vec![
+    let layer = |(title, values): (String, Vec<u64>)| StackLayer { title, values };
+    Ok(Arc::new(OperationTileGraphs {
+        cycles: Arc::new(StackedValues::new(cycles.into_iter().map(layer).collect())),
+        code: Arc::new(StackedValues::new(vec![
             layer(("Vertex code".to_owned(), vertex_code)),
             layer(("Exchange code".to_owned(), exchange_code)),
         ])),
@@ -214,7 +214,7 @@ fn graphs(report: &Report, programs: &[ProgramId]) -> Result<Arc<Graphs>, String
 }
 
 fn row_ui(ui: &mut Ui, name: &str, value: &str, about: &str) {
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     ui.label(RichText::new(name).color(palette.weak_text)).on_hover_text(about);
     ui.add(Label::new(value).selectable(true).extend());
     ui.end_row();
@@ -252,15 +252,15 @@ fn totals_ui(ui: &mut Ui, report: &Report, (layer, rows): (OpLayer, &[OpRow])) {
             let code = sum(OpRow::code);
             let about = "Sum over operations; codelets that several share count for each";
             let text = format!("{} ({})", Bytes(code), exact_bytes(code));
-            row_ui(ui, "Code", &known(report.has(Part::Exchanges), text), about);
+            row_ui(ui, "Code", &known(report.has(ReportPart::Exchanges), text), about);
             let about = "Sum over tiles of one execution of each; not elapsed time";
             let text = grouped(sum(|row| row.cycles_all_tiles));
-            let holds = report.has(Part::ComputeSetCycles);
+            let holds = report.has(ReportPart::ComputeSetCycles);
             row_ui(ui, "Cycles, all tiles", &known(holds, text), about);
             let about = "Steps of the run added up over IPUs";
             let text = grouped(sum(|row| row.elapsed));
-            row_ui(ui, "Cycles in the run", &known(report.has(Part::Execution), text), about);
-            let holds = report.has(Part::Operations) && layer == OpLayer::Model;
+            row_ui(ui, "Cycles in the run", &known(report.has(ReportPart::Execution), text), about);
+            let holds = report.has(ReportPart::Operations) && layer == OpLayer::Model;
             let text = known(holds, grouped(sum(|row| row.flops)));
             row_ui(ui, "FLOPs", &text, "One execution of each operation of the model");
         },
@@ -274,12 +274,12 @@ fn summary_ui(ui: &mut Ui, context: &mut ViewContext<'_>, layer: OpLayer, row: &
             if let Some(first) = row.programs.first()
                 && ui.link("Show in Program tree").clicked()
             {
-                context.commands.push(Command::SelectProgram(Some(*first)));
-                context.commands.push(Command::ShowView("program-tree"));
+                context.commands.push(AppCommand::SelectProgram(Some(*first)));
+                context.commands.push(AppCommand::ShowView("program-tree"));
             }
             if row.operation.is_some() && ui.link("Show in Operations graph").clicked() {
-                context.commands.push(Command::SelectOperation(row.operation));
-                context.commands.push(Command::ShowView("operations-graph"));
+                context.commands.push(AppCommand::SelectOperation(row.operation));
+                context.commands.push(AppCommand::ShowView("operations-graph"));
             }
         });
     };
@@ -294,8 +294,8 @@ fn summary_ui(ui: &mut Ui, context: &mut ViewContext<'_>, layer: OpLayer, row: &
             row_ui(ui, name, value, name);
         }
         let numbers = COLUMNS.iter().filter_map(|known| match known.cell(row, &report, layer) {
-            Cell::Text(_) => None,
-            Cell::Missing => Some((known, NOT_RECORDED.to_owned())),
+            TableWidgetCell::Text(_) => None,
+            TableWidgetCell::Missing => Some((known, NOT_RECORDED.to_owned())),
             cell => Some((known, cell.text())),
         });
         for (known, text) in numbers {
@@ -344,7 +344,7 @@ fn is_total(plan: &PlanLine) -> bool {
 
 fn plan_line_ui(ui: &mut Ui, plan: &PlanLine, most: u64, total: u64) {
     let line = &plan.line;
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     ui.horizontal(|ui| {
         ui.add_space(line.depth as f32 * 16.0);
         let name = RichText::new(&line.name);

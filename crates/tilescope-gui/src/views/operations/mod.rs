@@ -4,28 +4,28 @@ pub(crate) mod columns;
 mod lists;
 mod lower;
 
-use super::state::{State, kept, restored};
-use super::{View, ViewContext, ViewInfo};
-use crate::command::Command;
+use super::state::{ViewState, to_view_state, from_view_state};
+use super::{ReportView, ViewContext, ViewDescriptor};
+use crate::command::AppCommand;
 use crate::icons::Icon;
 use crate::prefs::OperationPrefs;
 use crate::session::Selection;
-use crate::theme::Palette;
-use crate::widgets::table::{Table, TableState};
-use crate::widgets::toolbar::{Bar, toolbar_ui};
-use crate::widgets::{missing_ui, tables_height, waiting_ui};
-use crate::worker::{Asked, Slot};
+use crate::theme::ThemePalette;
+use crate::widgets::table::{TableWidgetData, TableState};
+use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
+use crate::widgets::{empty_state_ui, tables_height, waiting_ui};
+use crate::worker::{QueryState, BackgroundQuery};
 use egui::{CentralPanel, Frame, Panel, RichText, Ui};
-use lower::Lower;
+use lower::OperationDetailsPanel;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tilescope_analysis::operations::{Layer, OpRow, operations};
-use tilescope_report::Part;
+use tilescope_analysis::operations::{OperationLayer, OpRow, operations};
+use tilescope_report::ReportPart;
 use tilescope_report::units::OperationId;
 
 /// This view, for the list.
-pub(crate) const VIEW: ViewInfo = ViewInfo {
+pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     name: "operations",
     title: "Operations",
     help: include_str!("../../../../../assets/help/operations.md"),
@@ -35,11 +35,11 @@ pub(crate) const VIEW: ViewInfo = ViewInfo {
 };
 
 /// Operations and the table of them.
-struct Shown {
+struct OperationsTableData {
     generation: u64,
-    layer: Layer,
+    layer: OperationLayer,
     rows: Vec<OpRow>,
-    table: Arc<Table>,
+    table: Arc<TableWidgetData>,
     complete: bool,
 }
 
@@ -47,40 +47,40 @@ struct Shown {
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct OperationsView {
-    layer: Layer,
+    layer: OperationLayer,
     #[serde(skip)]
-    shown: Slot<(Layer, Vec<String>), Result<Arc<Shown>, String>>,
+    shown: BackgroundQuery<(OperationLayer, Vec<String>), Result<Arc<OperationsTableData>, String>>,
     table: TableState,
     /// The row that is chosen in a layer.
-    chosen: Option<(Layer, usize)>,
+    chosen: Option<(OperationLayer, usize)>,
     /// The operation that was last taken over from the selection.
     #[serde(skip)]
     seen: Option<OperationId>,
-    lower: Lower,
+    lower: OperationDetailsPanel,
 }
 
-impl View for OperationsView {
+impl ReportView for OperationsView {
     fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
-        if !context.opened.report.has(Part::Programs)
-            && !context.opened.report.has(Part::Operations)
+        if !context.opened.report.has(ReportPart::Programs)
+            && !context.opened.report.has(ReportPart::Operations)
         {
             let sentence = "This report holds neither operations nor programs, so their costs \
                             cannot be told apart.";
-            return missing_ui(ui, "No operations recorded", sentence);
+            return empty_state_ui(ui, "No operations recorded", sentence);
         }
-        if !context.opened.report.has(Part::Operations) && self.layer == Layer::Model {
-            self.layer = Layer::Library;
+        if !context.opened.report.has(ReportPart::Operations) && self.layer == OperationLayer::Model {
+            self.layer = OperationLayer::Library;
         }
         toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context));
         let report = context.opened.report.clone();
         let key = (self.layer, context.prefs.operations.switched.clone());
-        let question = move |(layer, switched): &(Layer, Vec<String>)| {
+        let question = move |(layer, switched): &(OperationLayer, Vec<String>)| {
             static NEXT: AtomicU64 = AtomicU64::new(1);
             let found = operations(&report, *layer).map_err(|error| error.to_string())?;
             let cells = |row| columns::cells(row, switched, &report, *layer);
             let rows = found.rows.iter().map(cells).collect();
-            let table = Table { columns: columns::titles(switched), rows, totals: true };
-            Ok(Arc::new(Shown {
+            let table = TableWidgetData { columns: columns::titles(switched), rows, totals: true };
+            Ok(Arc::new(OperationsTableData {
                 generation: NEXT.fetch_add(1, Ordering::Relaxed),
                 layer: *layer,
                 rows: found.rows,
@@ -89,14 +89,14 @@ impl View for OperationsView {
             }))
         };
         let shown = match self.shown.ask(ui.ctx(), context.workers, &key, question) {
-            Asked::Fresh(Ok(shown)) | Asked::Stale(Ok(shown)) => shown.clone(),
-            Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
-                return missing_ui(ui, "Operations cannot be read", problem);
+            QueryState::Fresh(Ok(shown)) | QueryState::Stale(Ok(shown)) => shown.clone(),
+            QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
+                return empty_state_ui(ui, "Operations cannot be read", problem);
             }
-            Asked::Failed => {
-                return missing_ui(ui, "Operations cannot be read", "Please report this.");
+            QueryState::Failed => {
+                return empty_state_ui(ui, "Operations cannot be read", "Please report this.");
             }
-            Asked::Waiting => {
+            QueryState::Waiting => {
                 if self.shown.is_slow() {
                     waiting_ui(ui, "Adding costs up…");
                 }
@@ -107,17 +107,17 @@ impl View for OperationsView {
         self.panels_ui(ui, context, &shown);
     }
 
-    fn clears(&self) -> Vec<Command> {
-        vec![Command::SelectOperation(None)]
+    fn clear_selection_commands(&self) -> Vec<AppCommand> {
+        vec![AppCommand::SelectOperation(None)]
     }
 
-    fn state(&self) -> State {
-        kept(self)
+    fn state(&self) -> ViewState {
+        to_view_state(self)
     }
 
-    fn restore(&mut self, state: &State, selection: &Selection) -> Vec<String> {
+    fn restore(&mut self, state: &ViewState, selection: &Selection) -> Vec<String> {
         let strange;
-        (*self, strange) = restored(state);
+        (*self, strange) = from_view_state(state);
         self.seen = selection.operation;
         strange
     }
@@ -125,7 +125,7 @@ impl View for OperationsView {
 
 impl OperationsView {
     /// An operation chosen elsewhere is chosen here.
-    fn follow(&mut self, context: &ViewContext<'_>, shown: &Shown) {
+    fn follow(&mut self, context: &ViewContext<'_>, shown: &OperationsTableData) {
         if self.seen != context.selection.operation {
             self.seen = context.selection.operation;
             let same = |row: &OpRow| row.operation.is_some() && row.operation == self.seen;
@@ -134,10 +134,10 @@ impl OperationsView {
         }
     }
 
-    fn controls_ui(&mut self, bar: &mut Bar<'_>, context: &mut ViewContext<'_>) {
-        let mut layers = vec![(Layer::Library, "Library calls"), (Layer::Program, "Programs")];
-        if context.opened.report.has(Part::Operations) {
-            layers.insert(0, (Layer::Model, "Model operations"));
+    fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &mut ViewContext<'_>) {
+        let mut layers = vec![(OperationLayer::Library, "Library calls"), (OperationLayer::Program, "Programs")];
+        if context.opened.report.has(ReportPart::Operations) {
+            layers.insert(0, (OperationLayer::Model, "Model operations"));
         }
         if let Some(layer) = bar.choice("Layer", &layers, self.layer) {
             self.layer = layer;
@@ -148,16 +148,16 @@ impl OperationsView {
         {
             bar.add("First steps only", |ui| {
                 let text = "Cycles of the run: of its first steps only";
-                let palette = Palette::of(ui.visuals());
+                let palette = ThemePalette::for_visuals(ui.visuals());
                 ui.label(RichText::new(text).color(palette.warning))
                     .on_hover_text("This run has more steps than can be added up in an instant.");
             });
         }
     }
 
-    fn panels_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &Arc<Shown>) {
+    fn panels_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &Arc<OperationsTableData>) {
         let height = ui.available_height();
-        let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
+        let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
         let chosen = self.chosen.filter(|(layer, _)| *layer == shown.layer).map(|(_, row)| row);
         Panel::bottom("operation details")
             .resizable(true)
@@ -170,7 +170,7 @@ impl OperationsView {
                 if let Some(place) = self.lower.ui(ui, context, (shown.layer, &shown.rows), row) {
                     self.chosen = Some((shown.layer, place));
                     self.seen = shown.rows.get(place).and_then(|row| row.operation);
-                    context.commands.push(Command::SelectOperation(self.seen));
+                    context.commands.push(AppCommand::SelectOperation(self.seen));
                 }
             });
         CentralPanel::default().frame(frame).show(ui, |ui| {
@@ -188,7 +188,7 @@ impl OperationsView {
             if let Some(row) = clicked {
                 self.chosen = (chosen != Some(row)).then_some((shown.layer, row));
                 self.seen = self.chosen.and_then(|(_, row)| shown.rows.get(row)?.operation);
-                context.commands.push(Command::SelectOperation(self.seen));
+                context.commands.push(AppCommand::SelectOperation(self.seen));
             }
         });
     }
@@ -208,6 +208,6 @@ fn columns_ui(ui: &mut Ui, context: &mut ViewContext<'_>) {
         }
     }
     if switched != context.prefs.operations.switched {
-        context.commands.push(Command::SetOperationPrefs(OperationPrefs { switched }));
+        context.commands.push(AppCommand::SetOperationPrefs(OperationPrefs { switched }));
     }
 }

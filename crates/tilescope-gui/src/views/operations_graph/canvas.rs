@@ -1,8 +1,8 @@
 //! Nodes and arrows on the screen: pan, zoom, choose, fold.
 
 use super::Metric;
-use crate::prefs::GraphPrefs;
-use crate::theme::{Palette, mix};
+use crate::prefs::OperationsGraphPrefs;
+use crate::theme::{ThemePalette, mix};
 use crate::widgets::elided::elided;
 use crate::widgets::{focus_ui, legend_ui};
 use egui::accesskit::Role;
@@ -12,8 +12,8 @@ use egui::{
     RichText, Sense, Shape, Stroke, StrokeKind, Ui, Vec2, WidgetInfo, pos2, vec2,
 };
 use serde::{Deserialize, Serialize};
-use tilescope_analysis::operations_graph::{Node, OpGraph};
-use tilescope_report::Pass;
+use tilescope_analysis::operations_graph::{OpGraphNode, OpGraph};
+use tilescope_report::TrainingPass;
 use tilescope_report::units::{OperationId, grouped};
 
 /// Distance between middles of nodes side by side, and of layers, in points at scale 1.
@@ -30,30 +30,30 @@ const READABLE: f32 = 0.42;
 const MAX_NODES: usize = 400;
 
 /// What the user did.
-pub(crate) enum Event {
+pub(crate) enum GraphCanvasEvent {
     /// A node was clicked, or the ground.
-    Choose(Option<usize>),
+    Select(Option<usize>),
     /// A node is to be folded or unfolded.
-    Toggle(usize),
+    ToggleFold(usize),
 }
 
 /// What is on the screen.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Canvas {
+pub(crate) struct GraphCanvas {
     /// Scale, and the point of the graph at the left upper corner; `None` until it is made to fit.
     view: Option<(f32, [f32; 2])>,
 }
 
 /// How points of the graph become points on the screen.
 #[derive(Clone, Copy)]
-struct Frame {
+struct GraphViewport {
     rect: Rect,
     scale: f32,
     corner: Vec2,
 }
 
-impl Frame {
+impl GraphViewport {
     fn screen(&self, at: Vec2) -> Pos2 {
         self.rect.min + (at - self.corner) * self.scale
     }
@@ -62,13 +62,13 @@ impl Frame {
         (at - self.rect.min) / self.scale + self.corner
     }
 
-    fn node(&self, node: &Node) -> Rect {
+    fn node(&self, node: &OpGraphNode) -> Rect {
         let middle = vec2(node.x as f32 * PITCH.x, HEAD + (node.layer as f32 + 0.5) * PITCH.y);
         Rect::from_center_size(self.screen(middle), SIZE * self.scale)
     }
 }
 
-impl Canvas {
+impl GraphCanvas {
     /// Shows all of the graph again.
     pub(crate) fn fit(&mut self) {
         self.view = None;
@@ -79,20 +79,20 @@ impl Canvas {
         &mut self,
         ui: &mut Ui,
         graph: &OpGraph,
-        prefs: GraphPrefs,
+        prefs: OperationsGraphPrefs,
         chosen: Option<OperationId>,
-    ) -> Option<Event> {
+    ) -> Option<GraphCanvasEvent> {
         let metric = prefs.metric;
         let (rect, response) = ui.allocate_exact_size(ui.available_size(), Sense::click_and_drag());
         let known = self.view.map(|(scale, corner)| (scale, Vec2::from(corner)));
         let (scale, corner) = known.unwrap_or_else(|| fitting(graph, rect));
-        let frame = Frame { rect, scale, corner };
+        let frame = GraphViewport { rect, scale, corner };
         let moved = moved(ui, &response, frame);
         if (moved.scale, moved.corner) != (frame.scale, frame.corner) {
             self.view = Some((moved.scale, moved.corner.into()));
         }
         let hovered = response.hover_pos().and_then(|at| hit(graph, moved, at));
-        let holds = |node: &Node| {
+        let holds = |node: &OpGraphNode| {
             let rows = node.operations.iter().filter_map(|row| graph.rows.get(*row));
             chosen.is_some() && rows.into_iter().any(|row| row.operation == chosen)
         };
@@ -109,10 +109,10 @@ impl Canvas {
             call_out_ui(&response, graph, node, metric);
         }
         if response.double_clicked() {
-            return hovered.map(Event::Toggle);
+            return hovered.map(GraphCanvasEvent::ToggleFold);
         }
         if response.clicked() {
-            return Some(Event::Choose(hovered));
+            return Some(GraphCanvasEvent::Select(hovered));
         }
         keys(ui, &response, graph, chosen)
     }
@@ -128,7 +128,7 @@ fn fitting(graph: &OpGraph, rect: Rect) -> (f32, Vec2) {
     (scale, vec2(-spare.x.max(0.0), -spare.y.max(0.0)))
 }
 
-fn moved(ui: &Ui, response: &Response, frame: Frame) -> Frame {
+fn moved(ui: &Ui, response: &Response, frame: GraphViewport) -> GraphViewport {
     let mut moved = frame;
     if response.dragged() {
         ui.ctx().set_cursor_icon(CursorIcon::Grabbing);
@@ -148,7 +148,7 @@ fn moved(ui: &Ui, response: &Response, frame: Frame) -> Frame {
 }
 
 /// Arrow keys go along arrows: up to what a node reads, down to what reads it.
-fn keys(ui: &Ui, response: &Response, graph: &OpGraph, chosen: Option<usize>) -> Option<Event> {
+fn keys(ui: &Ui, response: &Response, graph: &OpGraph, chosen: Option<usize>) -> Option<GraphCanvasEvent> {
     if !response.has_focus() {
         return None;
     }
@@ -156,26 +156,26 @@ fn keys(ui: &Ui, response: &Response, graph: &OpGraph, chosen: Option<usize>) ->
     ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
     let (up, down) = ui.input(|i| (i.key_pressed(Key::ArrowUp), i.key_pressed(Key::ArrowDown)));
     let Some(node) = chosen else {
-        return (up || down).then_some(Event::Choose((!graph.nodes.is_empty()).then_some(0)));
+        return (up || down).then_some(GraphCanvasEvent::Select((!graph.nodes.is_empty()).then_some(0)));
     };
     let above = || graph.edges.iter().find(|edge| edge.to == node).map(|edge| edge.from);
     let below = || graph.edges.iter().find(|edge| edge.from == node).map(|edge| edge.to);
     let next = if up { above() } else { below() };
-    next.filter(|_| up || down).map(|node| Event::Choose(Some(node)))
+    next.filter(|_| up || down).map(|node| GraphCanvasEvent::Select(Some(node)))
 }
 
-fn hit(graph: &OpGraph, frame: Frame, at: Pos2) -> Option<usize> {
+fn hit(graph: &OpGraph, frame: GraphViewport, at: Pos2) -> Option<usize> {
     graph.nodes.iter().position(|node| frame.node(node).contains(at))
 }
 
 fn paint(
     ui: &Ui,
     graph: &OpGraph,
-    frame: Frame,
+    frame: GraphViewport,
     metric: Metric,
     (chosen, hovered): (Option<usize>, Option<usize>),
 ) {
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let painter = ui.painter_at(frame.rect);
     lanes(&painter, graph, frame, palette);
     let lit = chosen.or(hovered);
@@ -188,7 +188,7 @@ fn paint(
             arrow(&painter, from, to, frame.scale, colour, if near { 2.0 } else { 1.0 });
         }
     }
-    let values: Vec<Option<u64>> = graph.nodes.iter().map(|node| metric.of(graph, node)).collect();
+    let values: Vec<Option<u64>> = graph.nodes.iter().map(|node| metric.node_value(graph, node)).collect();
     let most = values.iter().flatten().copied().max().unwrap_or(0).max(1);
     for (index, (node, value)) in graph.nodes.iter().zip(&values).enumerate() {
         let rect = frame.node(node);
@@ -199,7 +199,7 @@ fn paint(
             Some(value) => heat(palette, *value as f32 / most as f32),
             None => pass_colour(palette, node.pass),
         };
-        box_of(&painter, rect, node, frame.scale, colour, palette);
+        paint_node(&painter, rect, node, frame.scale, colour, palette);
         if chosen == Some(index) || hovered == Some(index) {
             let width = if chosen == Some(index) { 2.5 } else { 1.5 };
             let stroke = Stroke::new(width, palette.selection);
@@ -209,8 +209,8 @@ fn paint(
 }
 
 /// What each arrow carries: the shape of the results of the operation it comes from.
-fn edge_labels(ui: &Ui, graph: &OpGraph, frame: Frame) {
-    let palette = Palette::of(ui.visuals());
+fn edge_labels(ui: &Ui, graph: &OpGraph, frame: GraphViewport) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let painter = ui.painter_at(frame.rect);
     for edge in &graph.edges {
         // The results of a folded block have no one shape.
@@ -230,7 +230,7 @@ fn edge_labels(ui: &Ui, graph: &OpGraph, frame: Frame) {
     }
 }
 
-fn lanes(painter: &Painter, graph: &OpGraph, frame: Frame, palette: &Palette) {
+fn lanes(painter: &Painter, graph: &OpGraph, frame: GraphViewport, palette: &ThemePalette) {
     for (index, lane) in graph.lanes.iter().enumerate() {
         let left = frame.screen(vec2(lane.left as f32 * PITCH.x, 0.0)).x;
         let right = frame.screen(vec2((lane.left + lane.width) as f32 * PITCH.x, 0.0)).x;
@@ -262,13 +262,13 @@ fn arrow(painter: &Painter, from: Rect, to: Rect, scale: f32, colour: Color32, w
     painter.add(Shape::convex_polygon(head, colour, Stroke::NONE));
 }
 
-fn box_of(
+fn paint_node(
     painter: &Painter,
     rect: Rect,
-    node: &Node,
+    node: &OpGraphNode,
     scale: f32,
     colour: Color32,
-    palette: &Palette,
+    palette: &ThemePalette,
 ) {
     let several = node.operations.len() > 1;
     let corner = CornerRadius::same((5.0 * scale).clamp(1.0, 8.0) as u8);
@@ -282,7 +282,7 @@ fn box_of(
     if scale < READABLE {
         return;
     }
-    let ink = palette.ink_on(colour);
+    let ink = palette.label_text_on(colour);
     let room = rect.width() - 12.0 * scale;
     let line = |text: &str, size: f32| {
         elided(painter, text, FontId::proportional((size * scale).clamp(6.0, 22.0)), ink, room)
@@ -298,20 +298,20 @@ fn box_of(
     painter.galley(pos2(rect.center().x - about.size().x / 2.0, below), about, ink);
 }
 
-fn pass_colour(palette: &Palette, pass: Option<Pass>) -> Color32 {
+fn pass_colour(palette: &ThemePalette, pass: Option<TrainingPass>) -> Color32 {
     match pass {
-        Some(Pass::Forward) | None => palette.forward,
-        Some(Pass::Backward) => palette.backward,
-        Some(Pass::Update) => palette.update,
+        Some(TrainingPass::Forward) | None => palette.forward,
+        Some(TrainingPass::Backward) => palette.backward,
+        Some(TrainingPass::Update) => palette.update,
     }
 }
 
 /// Pale to strong, as a share of the largest; the root of it, so that small ones can be told apart.
-fn heat(palette: &Palette, share: f32) -> Color32 {
+fn heat(palette: &ThemePalette, share: f32) -> Color32 {
     mix(palette.lane, palette.compute, share.clamp(0.0, 1.0).sqrt())
 }
 
-fn describe_ui(ui: &Ui, graph: &OpGraph, frame: Frame, response: &Response) {
+fn describe_ui(ui: &Ui, graph: &OpGraph, frame: GraphViewport, response: &Response) {
     response.widget_info(|| WidgetInfo::labeled(Role::Canvas, true, "Graph of operations"));
     let value = format!("{} nodes, {} arrows", graph.nodes.len(), graph.edges.len());
     ui.ctx().accesskit_node_builder(response.id, |node| node.set_value(value));
@@ -335,7 +335,7 @@ fn describe_ui(ui: &Ui, graph: &OpGraph, frame: Frame, response: &Response) {
 }
 
 fn legend(ui: &mut Ui, rect: Rect, graph: &OpGraph, metric: Metric) {
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let foot = Rect::from_min_max(pos2(rect.left() + 10.0, rect.bottom() - 26.0), rect.max);
     ui.painter().rect_filled(foot.expand2(vec2(10.0, 0.0)), 0.0, palette.page);
     ui.scope_builder(egui::UiBuilder::new().max_rect(foot), |ui| {
@@ -344,16 +344,16 @@ fn legend(ui: &mut Ui, rect: Rect, graph: &OpGraph, metric: Metric) {
             match metric {
                 Metric::Pass => {
                     for (pass, name) in [
-                        (Pass::Forward, "Forward"),
-                        (Pass::Backward, "Backward"),
-                        (Pass::Update, "Weight update"),
+                        (TrainingPass::Forward, "Forward"),
+                        (TrainingPass::Backward, "Backward"),
+                        (TrainingPass::Update, "Weight update"),
                     ] {
                         legend_ui(ui, pass_colour(palette, Some(pass)), name);
                         ui.add_space(8.0);
                     }
                 }
                 metric => {
-                    let values = graph.nodes.iter().filter_map(|node| metric.of(graph, node));
+                    let values = graph.nodes.iter().filter_map(|node| metric.node_value(graph, node));
                     let most = values.max().unwrap_or(0);
                     legend_ui(ui, heat(palette, 0.0), "0");
                     legend_ui(ui, heat(palette, 0.5), &grouped(most / 2));
@@ -371,7 +371,7 @@ fn legend(ui: &mut Ui, rect: Rect, graph: &OpGraph, metric: Metric) {
 fn call_out_ui(response: &Response, graph: &OpGraph, index: usize, metric: Metric) {
     let node = &graph.nodes[index];
     response.clone().on_hover_ui_at_pointer(|ui| {
-        let palette = Palette::of(ui.visuals());
+        let palette = ThemePalette::for_visuals(ui.visuals());
         let title: String = node.title.chars().take(200).collect();
         ui.label(crate::fonts::strong(title));
         let on = node.ipu.map_or(String::new(), |ipu| format!(" on IPU {ipu}"));
@@ -381,7 +381,7 @@ fn call_out_ui(response: &Response, graph: &OpGraph, index: usize, metric: Metri
         {
             ui.label(&row.shapes);
         }
-        if let Some(value) = metric.of(graph, node) {
+        if let Some(value) = metric.node_value(graph, node) {
             let name = Metric::ALL.iter().find(|(known, _)| *known == metric);
             let name = name.map_or("", |(_, name)| name);
             ui.label(format!("{name}: {}", grouped(value)));

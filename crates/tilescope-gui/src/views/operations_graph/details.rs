@@ -1,14 +1,14 @@
 //! The chosen operation: what it costs, what it reads, who reads it.
 
-use crate::command::Command;
+use crate::command::AppCommand;
 use crate::fonts::strong;
-use crate::theme::Palette;
+use crate::theme::ThemePalette;
 use crate::views::ViewContext;
 use crate::views::operations::columns::{COLUMNS, pass_title};
-use crate::widgets::table::Cell;
+use crate::widgets::table::TableWidgetCell;
 use egui::{Grid, Label, RichText, ScrollArea, Ui, vec2};
 use std::collections::BTreeMap;
-use tilescope_analysis::operations::{Layer, OpRow};
+use tilescope_analysis::operations::{OperationLayer, OpRow};
 use tilescope_analysis::operations_graph::OpGraph;
 use tilescope_report::units::{OperationId, grouped};
 
@@ -49,7 +49,7 @@ pub(crate) fn details_ui(ui: &mut Ui, context: &mut ViewContext<'_>, graph: &OpG
 
 /// Where nothing is chosen: what there is on each IPU, and what takes longest.
 fn overview_ui(ui: &mut Ui, context: &mut ViewContext<'_>, graph: &OpGraph) {
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let mut ipus: BTreeMap<Option<u32>, (u64, u64, u64)> = BTreeMap::new();
     for row in &graph.rows {
         let (count, flops, cycles) = ipus.entry(row.ipu).or_default();
@@ -94,7 +94,7 @@ fn overview_ui(ui: &mut Ui, context: &mut ViewContext<'_>, graph: &OpGraph) {
                     let text = format!("{name}: {}", grouped(row.elapsed));
                     ui.push_id(row.operation, |ui| {
                         if ui.link(text).clicked() {
-                            context.commands.push(Command::SelectOperation(row.operation));
+                            context.commands.push(AppCommand::SelectOperation(row.operation));
                         }
                     });
                 }
@@ -104,18 +104,18 @@ fn overview_ui(ui: &mut Ui, context: &mut ViewContext<'_>, graph: &OpGraph) {
 }
 
 fn facts_ui(ui: &mut Ui, context: &mut ViewContext<'_>, row: &OpRow) {
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let title: String = row.name.chars().take(300).collect();
     ui.add(Label::new(strong(title)).selectable(true).extend());
     ui.horizontal(|ui| {
         if ui.link("Show in Operations").clicked() {
-            context.commands.push(Command::ShowView("operations"));
+            context.commands.push(AppCommand::ShowView("operations"));
         }
         if let Some(first) = row.programs.first()
             && ui.link("Show in Program tree").clicked()
         {
-            context.commands.push(Command::SelectProgram(Some(*first)));
-            context.commands.push(Command::ShowView("program-tree"));
+            context.commands.push(AppCommand::SelectProgram(Some(*first)));
+            context.commands.push(AppCommand::ShowView("program-tree"));
         }
     });
     let report = context.opened.report.clone();
@@ -129,8 +129,8 @@ fn facts_ui(ui: &mut Ui, context: &mut ViewContext<'_>, row: &OpRow) {
                 ui.end_row();
             }
             for known in COLUMNS {
-                let cell = known.cell(row, &report, Layer::Model);
-                if let Cell::Bytes(_) | Cell::Count(_) = cell {
+                let cell = known.cell(row, &report, OperationLayer::Model);
+                if let TableWidgetCell::Bytes(_) | TableWidgetCell::Count(_) = cell {
                     let name = RichText::new(known.title).color(palette.weak_text);
                     ui.label(name).on_hover_text(known.about);
                     ui.label(cell.text());
@@ -148,7 +148,7 @@ fn links_ui(
     title: &str,
     operations: &[OperationId],
 ) {
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     ui.label(RichText::new(title).color(palette.weak_text));
     if operations.is_empty() {
         ui.label("nothing that is an operation");
@@ -158,7 +158,7 @@ fn links_ui(
         let name: String = name.chars().take(80).collect();
         ui.push_id(id.0, |ui| {
             if ui.link(name).clicked() {
-                context.commands.push(Command::SelectOperation(Some(*id)));
+                context.commands.push(AppCommand::SelectOperation(Some(*id)));
             }
         });
     }

@@ -3,32 +3,32 @@
 mod canvas;
 mod details;
 
-use super::state::{State, kept, restored};
-use super::{View, ViewContext, ViewInfo};
-use crate::action::Wish;
-use crate::command::Command;
+use super::state::{ViewState, to_view_state, from_view_state};
+use super::{ReportView, ViewContext, ViewDescriptor};
+use crate::action::ViewAction;
+use crate::command::AppCommand;
 use crate::icons::Icon;
-use crate::prefs::{GraphMetric as Metric, GraphPrefs};
+use crate::prefs::{OperationsGraphMetric as Metric, OperationsGraphPrefs};
 use crate::session::Selection;
-use crate::theme::Palette;
-use crate::widgets::toolbar::{Bar, toolbar_ui};
-use crate::widgets::{missing_ui, tables_height, waiting_ui};
-use crate::worker::{Asked, Slot};
-use canvas::{Canvas, Event};
+use crate::theme::ThemePalette;
+use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
+use crate::widgets::{empty_state_ui, tables_height, waiting_ui};
+use crate::worker::{QueryState, BackgroundQuery};
+use canvas::{GraphCanvas, GraphCanvasEvent};
 use egui::{CentralPanel, Frame, Panel, Ui};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tilescope_analysis::operations::OpRow;
-use tilescope_analysis::operations_graph::{GraphKey, Node, OpGraph, graph};
+use tilescope_analysis::operations_graph::{OpGraphKey, OpGraphNode, OpGraph, graph};
 
 /// This view, for the list.
-pub(crate) const VIEW: ViewInfo = ViewInfo {
+pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     name: "operations-graph",
     title: "Operations graph",
     help: include_str!("../../../../../assets/help/operations-graph.md"),
     icon: Icon::Graph,
     settings: &[],
-    create: || Box::<OperationsGraph>::default(),
+    create: || Box::<OperationsGraphView>::default(),
 };
 
 impl Metric {
@@ -53,7 +53,7 @@ impl Metric {
     }
 
     /// The figure of a node: the sum of its operations'.
-    fn of(self, graph: &OpGraph, node: &Node) -> Option<u64> {
+    fn node_value(self, graph: &OpGraph, node: &OpGraphNode) -> Option<u64> {
         let rows = node.operations.iter().filter_map(|index| graph.rows.get(*index));
         rows.map(|row| self.value(row))
             .try_fold(0u64, |sum, value| Some(sum.saturating_add(value?)))
@@ -63,16 +63,16 @@ impl Metric {
 /// State of the view.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct OperationsGraph {
+struct OperationsGraphView {
     #[serde(skip)]
-    graph: Slot<GraphKey, Result<Option<Arc<OpGraph>>, String>>,
+    graph: BackgroundQuery<OpGraphKey, Result<Option<Arc<OpGraph>>, String>>,
     /// Blocks that are unfolded; `None` shows every operation.
     open: Option<Vec<String>>,
     /// Whether blocks have been folded at first.
     folded: bool,
     /// Whether it has been seen if that hides too much.
     judged: bool,
-    canvas: Canvas,
+    canvas: GraphCanvas,
 }
 
 /// Fewer blocks than these show nothing of how operations depend on each other.
@@ -86,7 +86,7 @@ fn hides_too_much(graph: &OpGraph) -> bool {
     graph.nodes.len() < FEW_BLOCKS && operations <= MANY_OPERATIONS
 }
 
-impl View for OperationsGraph {
+impl ReportView for OperationsGraphView {
     fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         if !std::mem::replace(&mut self.folded, true) {
             self.open = Some(Vec::new());
@@ -94,20 +94,20 @@ impl View for OperationsGraph {
         let report = context.opened.report.clone();
         let prefs = context.prefs.operations_graph;
         let key =
-            GraphKey { backward: prefs.backward, update: prefs.updates, open: self.open.clone() };
-        let question = move |key: &GraphKey| {
+            OpGraphKey { backward: prefs.backward, update: prefs.updates, open: self.open.clone() };
+        let question = move |key: &OpGraphKey| {
             let found = graph(&report, key).map_err(|error| error.to_string())?;
             Ok(found.map(Arc::new))
         };
         let shown = match self.graph.ask(ui.ctx(), context.workers, &key, question) {
-            Asked::Fresh(Ok(shown)) | Asked::Stale(Ok(shown)) => shown.clone(),
-            Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
-                return missing_ui(ui, "The graph cannot be read", problem);
+            QueryState::Fresh(Ok(shown)) | QueryState::Stale(Ok(shown)) => shown.clone(),
+            QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
+                return empty_state_ui(ui, "The graph cannot be read", problem);
             }
-            Asked::Failed => {
-                return missing_ui(ui, "The graph cannot be read", "Please report this.");
+            QueryState::Failed => {
+                return empty_state_ui(ui, "The graph cannot be read", "Please report this.");
             }
-            Asked::Waiting => {
+            QueryState::Waiting => {
                 if self.graph.is_slow() {
                     waiting_ui(ui, "Laying the graph out…");
                 }
@@ -117,14 +117,14 @@ impl View for OperationsGraph {
         let Some(shown) = shown else {
             let sentence = "This report does not say which operation reads whose results, so there \
                             is no graph to draw. The Operations view lists what they cost.";
-            return missing_ui(ui, "No graph recorded", sentence);
+            return empty_state_ui(ui, "No graph recorded", sentence);
         };
         if !std::mem::replace(&mut self.judged, true) && hides_too_much(&shown) {
             self.open = None;
         }
         toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context));
         let height = ui.available_height();
-        let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
+        let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
         Panel::bottom("graph details")
             .resizable(true)
             .default_size(tables_height(ui, 0.3))
@@ -136,37 +136,37 @@ impl View for OperationsGraph {
             });
         CentralPanel::default().frame(frame).show(ui, |ui| {
             let chosen = context.selection.operation;
-            if context.wishes.contains(&Wish::Focus) {
+            if context.actions.contains(&ViewAction::ZoomToSelection) {
                 self.canvas.fit();
             }
             match self.canvas.ui(ui, &shown, prefs, chosen) {
-                Some(Event::Choose(node)) => {
+                Some(GraphCanvasEvent::Select(node)) => {
                     let row = node.and_then(|node| shown.nodes.get(node)?.operations.first());
                     let operation = row.and_then(|row| shown.rows.get(*row)?.operation);
-                    context.commands.push(Command::SelectOperation(operation));
+                    context.commands.push(AppCommand::SelectOperation(operation));
                 }
-                Some(Event::Toggle(node)) => self.toggle(&shown, node),
+                Some(GraphCanvasEvent::ToggleFold(node)) => self.toggle(&shown, node),
                 None => {}
             }
         });
     }
 
-    fn clears(&self) -> Vec<Command> {
-        vec![Command::SelectOperation(None)]
+    fn clear_selection_commands(&self) -> Vec<AppCommand> {
+        vec![AppCommand::SelectOperation(None)]
     }
 
-    fn state(&self) -> State {
-        kept(self)
+    fn state(&self) -> ViewState {
+        to_view_state(self)
     }
 
-    fn restore(&mut self, state: &State, _: &Selection) -> Vec<String> {
+    fn restore(&mut self, state: &ViewState, _: &Selection) -> Vec<String> {
         let strange;
-        (*self, strange) = restored(state);
+        (*self, strange) = from_view_state(state);
         strange
     }
 }
 
-impl OperationsGraph {
+impl OperationsGraphView {
     /// Shows the operations of a block, or the block as one.
     fn toggle(&mut self, graph: &OpGraph, node: usize) {
         let Some(block) = graph.nodes.get(node).map(|node| node.block.clone()) else { return };
@@ -183,23 +183,23 @@ impl OperationsGraph {
         open.dedup();
     }
 
-    fn controls_ui(&mut self, bar: &mut Bar<'_>, context: &mut ViewContext<'_>) {
+    fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &mut ViewContext<'_>) {
         let old = context.prefs.operations_graph;
-        let mut prefs: GraphPrefs = old;
+        let mut prefs: OperationsGraphPrefs = old;
         if let Some(metric) = bar.choice("Colour", &Metric::ALL, prefs.metric) {
             prefs.metric = metric;
         }
-        bar.tick("Show backward pass", &mut prefs.backward, "");
-        bar.tick("Show weight updates", &mut prefs.updates, "");
+        bar.checkbox("Show backward pass", &mut prefs.backward, "");
+        bar.checkbox("Show weight updates", &mut prefs.updates, "");
         if (prefs.backward, prefs.updates) != (old.backward, old.updates) {
             self.canvas.fit();
         }
         let hint = "Shapes of what arrows carry, where there is room for words.";
-        bar.tick("Edge labels", &mut prefs.edge_labels, hint);
+        bar.checkbox("Edge labels", &mut prefs.edge_labels, hint);
         if prefs != old {
-            context.commands.push(Command::SetGraphPrefs(prefs));
+            context.commands.push(AppCommand::SetGraphPrefs(prefs));
         }
-        bar.end();
+        bar.align_right();
         if bar.button("Whole graph", "Make everything fit (F)") {
             self.canvas.fit();
         }

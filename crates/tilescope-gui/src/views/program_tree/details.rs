@@ -1,31 +1,31 @@
 //! What is known of the chosen node, and the ways from it to other tabs.
 
 use super::lines::kind_colour;
-use crate::command::Command;
+use crate::command::AppCommand;
 use crate::fonts::strong;
-use crate::theme::Palette;
+use crate::theme::ThemePalette;
 use crate::views::ViewContext;
 use crate::views::jump::TraceJump;
-use crate::widgets::missing_ui;
-use crate::worker::Slot;
+use crate::widgets::empty_state_ui;
+use crate::worker::BackgroundQuery;
 use egui::{CornerRadius, Grid, Label, Rect, RichText, ScrollArea, Ui, pos2, vec2};
-use tilescope_analysis::program_tree::{Fact, facts, label};
+use tilescope_analysis::program_tree::{ProgramFact, facts, label};
 use tilescope_report::units::{OperationId, ProgramId, grouped};
-use tilescope_report::{Part, ProgramKind, Programs};
+use tilescope_report::{ReportPart, ProgramKind, ProgramNodeTable};
 
 /// State of the details.
 #[derive(Default)]
-pub(crate) struct Details {
-    facts: Slot<ProgramId, Result<Vec<Fact>, String>>,
+pub(crate) struct ProgramDetailsPanel {
+    facts: BackgroundQuery<ProgramId, Result<Vec<ProgramFact>, String>>,
 }
 
-impl Details {
+impl ProgramDetailsPanel {
     /// Shows them; where nothing is chosen, how many nodes of each kind the tree has.
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
         context: &mut ViewContext<'_>,
-        programs: &Programs,
+        programs: &ProgramNodeTable,
         tally: &[(ProgramKind, u64)],
         jump: &mut TraceJump,
     ) {
@@ -36,7 +36,7 @@ impl Details {
         let report = context.opened.report.clone();
         let question = move |id: &ProgramId| facts(&report, *id).map_err(|error| error.to_string());
         let asked = self.facts.ask(ui.ctx(), context.workers, &id, question);
-        let palette = Palette::of(ui.visuals());
+        let palette = ThemePalette::for_visuals(ui.visuals());
         ScrollArea::both().auto_shrink(false).id_salt("program details").show(ui, |ui| {
             ui.add_space(8.0);
             let top = ui.cursor().top();
@@ -50,7 +50,7 @@ impl Details {
                     links_ui(ui, context, (id, function), program.operation, jump);
                     match asked.answer() {
                         Some(Ok(facts)) => facts_ui(ui, facts),
-                        Some(Err(problem)) => missing_ui(ui, "The node cannot be read", problem),
+                        Some(Err(problem)) => empty_state_ui(ui, "The node cannot be read", problem),
                         None => {}
                     }
                 });
@@ -68,7 +68,7 @@ impl Details {
 
 /// A sentence and what there is to choose from.
 fn tally_ui(ui: &mut Ui, tally: &[(ProgramKind, u64)]) {
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     ScrollArea::both().auto_shrink(false).id_salt("program tally").show(ui, |ui| {
         ui.add_space(8.0);
         ui.horizontal_top(|ui| {
@@ -105,25 +105,25 @@ fn links_ui(
         if let Some(function) = function
             && ui.link("Go to the function").clicked()
         {
-            context.commands.push(Command::SelectProgram(Some(function)));
+            context.commands.push(AppCommand::SelectProgram(Some(function)));
         }
-        if context.opened.report.has(Part::Execution)
+        if context.opened.report.has(ReportPart::Execution)
             && ui.link("Show in Execution trace").clicked()
         {
             jump.start(id);
         }
-        if context.opened.report.has(Part::Liveness) && ui.link("Show in Liveness").clicked() {
-            context.commands.push(Command::ShowView("liveness"));
+        if context.opened.report.has(ReportPart::Liveness) && ui.link("Show in Liveness").clicked() {
+            context.commands.push(AppCommand::ShowView("liveness"));
         }
         if operation.is_some() && ui.link("Show in Operations").clicked() {
-            context.commands.push(Command::SelectOperation(operation));
-            context.commands.push(Command::ShowView("operations"));
+            context.commands.push(AppCommand::SelectOperation(operation));
+            context.commands.push(AppCommand::ShowView("operations"));
         }
     });
 }
 
-fn facts_ui(ui: &mut Ui, facts: &[Fact]) {
-    let palette = Palette::of(ui.visuals());
+fn facts_ui(ui: &mut Ui, facts: &[ProgramFact]) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     Grid::new("program facts").num_columns(2).min_row_height(17.0).spacing(vec2(24.0, 4.0)).show(
         ui,
         |ui| {

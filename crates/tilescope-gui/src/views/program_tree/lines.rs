@@ -1,6 +1,6 @@
 //! The lines of the tree: only those on the screen are laid out.
 
-use crate::theme::Palette;
+use crate::theme::ThemePalette;
 use crate::views::execution_trace::colours::step_colour;
 use crate::widgets::elided::elided;
 use crate::widgets::{focus_ui, neighbour};
@@ -10,9 +10,9 @@ use egui::{
     pos2, vec2,
 };
 use std::collections::BTreeSet;
-use tilescope_analysis::program_tree::{Row, label};
+use tilescope_analysis::program_tree::{ProgramTreeRow, label};
 use tilescope_report::units::{OperationId, ProgramId};
-use tilescope_report::{Activity, Program, ProgramKind, Programs};
+use tilescope_report::{StepActivity, ProgramNode, ProgramKind, ProgramNodeTable};
 
 /// Height of a line.
 const HEIGHT: f32 = 22.0;
@@ -20,9 +20,9 @@ const HEIGHT: f32 = 22.0;
 const INDENT: f32 = 18.0;
 
 /// What is shown of the lines.
-pub(crate) struct Look<'a> {
+pub(crate) struct ProgramTreeRowsInput<'a> {
     /// All programs.
-    pub programs: &'a Programs,
+    pub programs: &'a ProgramNodeTable,
     /// The chosen one.
     pub chosen: Option<ProgramId>,
     /// The operation of the chosen one: its other programs are lit.
@@ -38,22 +38,22 @@ pub(crate) struct Look<'a> {
 }
 
 /// What was clicked.
-pub(crate) enum Clicked {
+pub(crate) enum ProgramTreeRowEvent {
     /// A triangle.
-    Fold(ProgramId),
+    ToggleFold(ProgramId),
     /// A name.
-    Choose(ProgramId),
+    Select(ProgramId),
     /// The name above or below the one with the focus, which is to have it next.
-    Go(ProgramId),
+    MoveFocus(ProgramId),
 }
 
 /// Shows the lines, and scrolls to one of them.
 pub(crate) fn lines_ui(
     ui: &mut Ui,
-    rows: &[Row],
-    look: &Look<'_>,
+    rows: &[ProgramTreeRow],
+    look: &ProgramTreeRowsInput<'_>,
     scroll_to: Option<usize>,
-) -> Option<Clicked> {
+) -> Option<ProgramTreeRowEvent> {
     let mut clicked = None;
     ui.spacing_mut().item_spacing.y = 0.0;
     let deepest = rows.iter().map(|row| row.depth).max().unwrap_or(0);
@@ -71,7 +71,7 @@ pub(crate) fn lines_ui(
                 response.request_focus();
             }
             let next = neighbour(&response, place, rows.len());
-            let line = line.or_else(|| next.map(|next| Clicked::Go(rows[next].id)));
+            let line = line.or_else(|| next.map(|next| ProgramTreeRowEvent::MoveFocus(rows[next].id)));
             clicked = line.or(clicked.take());
         }
     });
@@ -80,12 +80,12 @@ pub(crate) fn lines_ui(
 
 fn line_ui(
     ui: &mut Ui,
-    row: &Row,
-    program: &Program,
-    look: &Look<'_>,
+    row: &ProgramTreeRow,
+    program: &ProgramNode,
+    look: &ProgramTreeRowsInput<'_>,
     (place, width): (usize, f32),
-) -> (Response, Option<Clicked>) {
-    let palette = Palette::of(ui.visuals());
+) -> (Response, Option<ProgramTreeRowEvent>) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let chosen = look.chosen == Some(row.id);
     let mut text = label(program);
     if look.ids {
@@ -146,24 +146,24 @@ fn line_ui(
     });
     let (fold, unfold) = keys.unwrap_or_default();
     if folds || (row.parent && ((fold && open) || (unfold && !open))) {
-        return (response, Some(Clicked::Fold(row.id)));
+        return (response, Some(ProgramTreeRowEvent::ToggleFold(row.id)));
     }
     if row.parent && response.double_clicked() {
-        return (response, Some(Clicked::Fold(row.id)));
+        return (response, Some(ProgramTreeRowEvent::ToggleFold(row.id)));
     }
-    let clicked = response.clicked().then_some(Clicked::Choose(row.id));
+    let clicked = response.clicked().then_some(ProgramTreeRowEvent::Select(row.id));
     (response, clicked)
 }
 
 /// The colour of a node, as the trace paints its steps; what only holds others is green.
-pub(crate) fn kind_colour(palette: &Palette, program: &Program) -> Color32 {
+pub(crate) fn kind_colour(palette: &ThemePalette, program: &ProgramNode) -> Color32 {
     let external = program.name != "Internal";
     match program.kind {
         ProgramKind::Sequence | ProgramKind::Repeat | ProgramKind::Call | ProgramKind::Switch => {
             palette.good
         }
         kind => {
-            let activity = Activity::of(kind, program.stream);
+            let activity = StepActivity::from_program_kind(kind, program.stream);
             step_colour(palette, kind, activity, external)
         }
     }

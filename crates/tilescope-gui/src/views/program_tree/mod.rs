@@ -4,70 +4,70 @@ mod details;
 mod lines;
 
 use super::jump::TraceJump;
-use super::state::{State, kept, restored};
-use super::{View, ViewContext, ViewInfo};
-use crate::command::Command;
+use super::state::{ViewState, to_view_state, from_view_state};
+use super::{ReportView, ViewContext, ViewDescriptor};
+use crate::command::AppCommand;
 use crate::icons::Icon;
 use crate::session::Selection;
-use crate::theme::Palette;
-use crate::widgets::toolbar::{Bar, toolbar_ui, weak_ui};
-use crate::widgets::{missing_ui, search_ui, tables_height, waiting_ui};
-use crate::worker::{Asked, Slot};
-use details::Details;
+use crate::theme::ThemePalette;
+use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui, weak_ui};
+use crate::widgets::{empty_state_ui, search_ui, tables_height, waiting_ui};
+use crate::worker::{QueryState, BackgroundQuery};
+use details::ProgramDetailsPanel;
 use egui::{Button, CentralPanel, Frame, Key, Panel, RichText, ScrollArea, Ui};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tilescope_analysis::program_tree::{Group, Row, find, groups, label, rows, tally};
+use tilescope_analysis::program_tree::{ProgramTreeGroup, ProgramTreeRow, find, groups, label, rows, tally};
 use tilescope_report::units::{ProgramId, StepId, grouped};
-use tilescope_report::{ProgramKind, Programs, Report};
+use tilescope_report::{ProgramKind, ProgramNodeTable, Report};
 
 /// This view, for the list.
-pub(crate) const VIEW: ViewInfo = ViewInfo {
+pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     name: "program-tree",
     title: "Program tree",
     help: include_str!("../../../../../assets/help/program-tree.md"),
     icon: Icon::Tree,
     settings: &["ids"],
-    create: || Box::<ProgramTree>::default(),
+    create: || Box::<ProgramTreeView>::default(),
 };
 
 /// In a narrower view the programs are a choice, not a list.
 const NARROW: f32 = 540.0;
 
 /// All programs, and the trees they make.
-struct Forest {
-    programs: Arc<Programs>,
-    groups: Vec<Group>,
+struct ProgramForest {
+    programs: Arc<ProgramNodeTable>,
+    groups: Vec<ProgramTreeGroup>,
     /// How many nodes of each kind each group has.
     tallies: Vec<Vec<(ProgramKind, u64)>>,
 }
 
 /// Which lines are shown: a group, without what is below folded nodes; and which of them match.
 #[derive(Clone, PartialEq)]
-struct LinesKey {
+struct VisibleProgramRowsKey {
     group: usize,
     folded: Arc<BTreeSet<ProgramId>>,
     filter: String,
 }
 
 /// Lines, and the places of those that match the filter.
-struct Lines {
-    rows: Vec<Row>,
+struct VisibleProgramRows {
+    rows: Vec<ProgramTreeRow>,
     matches: Vec<usize>,
 }
 
 /// The group a program is in, and what must be unfolded to see it.
-type Found = Option<(usize, Vec<ProgramId>)>;
+type ProgramTreePath = Option<(usize, Vec<ProgramId>)>;
 
 /// State of the view.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct ProgramTree {
+struct ProgramTreeView {
     #[serde(skip)]
-    forest: Slot<(), Result<Arc<Forest>, String>>,
+    forest: BackgroundQuery<(), Result<Arc<ProgramForest>, String>>,
     #[serde(skip)]
-    lines: Slot<LinesKey, Arc<Lines>>,
+    lines: BackgroundQuery<VisibleProgramRowsKey, Arc<VisibleProgramRows>>,
     group: usize,
     #[serde(with = "super::state::shared")]
     folded: Arc<BTreeSet<ProgramId>>,
@@ -77,12 +77,12 @@ struct ProgramTree {
     #[serde(skip)]
     seen: Option<ProgramId>,
     #[serde(skip)]
-    found: Slot<ProgramId, Found>,
+    found: BackgroundQuery<ProgramId, ProgramTreePath>,
     /// The step whose program was last taken over.
     #[serde(skip)]
     seen_step: Option<StepId>,
     #[serde(skip)]
-    step: Slot<StepId, Option<ProgramId>>,
+    step: BackgroundQuery<StepId, Option<ProgramId>>,
     /// The program to scroll to, once its line is there.
     #[serde(skip)]
     wanted: Option<ProgramId>,
@@ -90,24 +90,24 @@ struct ProgramTree {
     #[serde(skip)]
     focus: Option<ProgramId>,
     #[serde(skip)]
-    details: Details,
+    details: ProgramDetailsPanel,
     #[serde(skip)]
     jump: TraceJump,
 }
 
-impl View for ProgramTree {
+impl ReportView for ProgramTreeView {
     fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         let report = context.opened.report.clone();
         let question = move |(): &()| forest(&report).map(Arc::new);
         let forest = match self.forest.ask(ui.ctx(), context.workers, &(), question) {
-            Asked::Fresh(Ok(forest)) | Asked::Stale(Ok(forest)) => forest.clone(),
-            Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
-                return missing_ui(ui, "The program cannot be read", problem);
+            QueryState::Fresh(Ok(forest)) | QueryState::Stale(Ok(forest)) => forest.clone(),
+            QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
+                return empty_state_ui(ui, "The program cannot be read", problem);
             }
-            Asked::Failed => {
-                return missing_ui(ui, "The program cannot be read", "Please report this.");
+            QueryState::Failed => {
+                return empty_state_ui(ui, "The program cannot be read", "Please report this.");
             }
-            Asked::Waiting => {
+            QueryState::Waiting => {
                 if self.forest.is_slow() {
                     waiting_ui(ui, "Reading the program…");
                 }
@@ -116,7 +116,7 @@ impl View for ProgramTree {
         };
         if forest.groups.is_empty() {
             let sentence = "This report does not hold the compiled program, so there is no tree.";
-            return missing_ui(ui, "No program recorded", sentence);
+            return empty_state_ui(ui, "No program recorded", sentence);
         }
         self.group = self.group.min(forest.groups.len() - 1);
         self.follow(ui, context, &forest);
@@ -132,17 +132,17 @@ impl View for ProgramTree {
         self.jump.update(ui.ctx(), context);
     }
 
-    fn clears(&self) -> Vec<Command> {
-        vec![Command::SelectProgram(None)]
+    fn clear_selection_commands(&self) -> Vec<AppCommand> {
+        vec![AppCommand::SelectProgram(None)]
     }
 
-    fn state(&self) -> State {
-        kept(self)
+    fn state(&self) -> ViewState {
+        to_view_state(self)
     }
 
-    fn restore(&mut self, state: &State, selection: &Selection) -> Vec<String> {
+    fn restore(&mut self, state: &ViewState, selection: &Selection) -> Vec<String> {
         let strange;
-        (*self, strange) = restored(state);
+        (*self, strange) = from_view_state(state);
         self.seen = selection.program;
         self.wanted = selection.program;
         self.seen_step = selection.step.map(|step| step.step);
@@ -150,25 +150,25 @@ impl View for ProgramTree {
     }
 }
 
-fn forest(report: &Report) -> Result<Forest, String> {
+fn forest(report: &Report) -> Result<ProgramForest, String> {
     let programs = report.programs().map_err(|error| error.to_string())?;
     let groups = groups(&programs);
     let tallies = groups.iter().map(|group| tally(&programs, group.root)).collect();
-    Ok(Forest { programs, groups, tallies })
+    Ok(ProgramForest { programs, groups, tallies })
 }
 
-impl ProgramTree {
+impl ProgramTreeView {
     /// Shows what was chosen elsewhere: a step's program, or a program.
-    fn follow(&mut self, ui: &Ui, context: &mut ViewContext<'_>, forest: &Arc<Forest>) {
+    fn follow(&mut self, ui: &Ui, context: &mut ViewContext<'_>, forest: &Arc<ProgramForest>) {
         let step = context.selection.step.map(|step| step.step);
         if let Some(step) = step.filter(|_| step != self.seen_step) {
             let report = context.opened.report.clone();
             let question = move |step: &StepId| report.step(*step).ok().flatten()?.program;
-            if let Asked::Fresh(program) = self.step.ask(ui.ctx(), context.workers, &step, question)
+            if let QueryState::Fresh(program) = self.step.ask(ui.ctx(), context.workers, &step, question)
             {
                 self.seen_step = Some(step);
                 if program.is_some() && *program != context.selection.program {
-                    context.commands.push(Command::SelectProgram(*program));
+                    context.commands.push(AppCommand::SelectProgram(*program));
                 }
             }
         }
@@ -177,7 +177,7 @@ impl ProgramTree {
         };
         let shared = forest.clone();
         let question = move |id: &ProgramId| find(&shared.programs, &shared.groups, *id);
-        if let Asked::Fresh(found) = self.found.ask(ui.ctx(), context.workers, &program, question) {
+        if let QueryState::Fresh(found) = self.found.ask(ui.ctx(), context.workers, &program, question) {
             self.seen = Some(program);
             if let Some((group, above)) = found {
                 self.group = *group;
@@ -192,23 +192,23 @@ impl ProgramTree {
         &mut self,
         ui: &Ui,
         context: &ViewContext<'_>,
-        forest: &Arc<Forest>,
-    ) -> Option<Arc<Lines>> {
-        let key = LinesKey {
+        forest: &Arc<ProgramForest>,
+    ) -> Option<Arc<VisibleProgramRows>> {
+        let key = VisibleProgramRowsKey {
             group: self.group,
             folded: self.folded.clone(),
             filter: self.filter.trim().to_lowercase(),
         };
         let forest = forest.clone();
-        let question = move |key: &LinesKey| Arc::new(lines(&forest, key));
+        let question = move |key: &VisibleProgramRowsKey| Arc::new(lines(&forest, key));
         self.lines.ask(ui.ctx(), context.workers, &key, question).answer().cloned()
     }
 
     fn controls_ui(
         &mut self,
-        bar: &mut Bar<'_>,
+        bar: &mut ToolbarBuilder<'_>,
         context: &mut ViewContext<'_>,
-        lines: Option<&Lines>,
+        lines: Option<&VisibleProgramRows>,
     ) {
         let found = lines.filter(|_| !self.filter.trim().is_empty());
         let mut next = false;
@@ -224,13 +224,13 @@ impl ProgramTree {
         });
         if let Some(lines) = found {
             if next {
-                self.go_on(context, lines);
+                self.select_next_match(context, lines);
             }
             let text = format!("{} found", grouped(lines.matches.len() as u64));
             bar.add("Found", |ui| weak_ui(ui, text));
         }
-        bar.tick("Show ids", &mut self.ids, "Repeat (Id: 12)");
-        bar.end();
+        bar.checkbox("Show ids", &mut self.ids, "Repeat (Id: 12)");
+        bar.align_right();
         if bar.button("Unfold all", "Show every level") {
             self.folded = Arc::default();
         }
@@ -244,7 +244,7 @@ impl ProgramTree {
     }
 
     /// Which program is shown.
-    fn group_ui(&mut self, bar: &mut Bar<'_>, forest: &Forest) {
+    fn group_ui(&mut self, bar: &mut ToolbarBuilder<'_>, forest: &ProgramForest) {
         let titles = forest.groups.iter().map(|group| group.title.as_str()).enumerate();
         let titles: Vec<(usize, &str)> = titles.collect();
         if let Some(group) = bar.choice("Program", &titles, self.group) {
@@ -253,7 +253,7 @@ impl ProgramTree {
     }
 
     /// Chooses the next line that matches, after the one that is chosen.
-    fn go_on(&mut self, context: &mut ViewContext<'_>, lines: &Lines) {
+    fn select_next_match(&mut self, context: &mut ViewContext<'_>, lines: &VisibleProgramRows) {
         let chosen = context.selection.program;
         let at = lines.rows.iter().position(|row| Some(row.id) == chosen);
         let later = lines.matches.iter().find(|place| at.is_none_or(|at| **place > at));
@@ -266,18 +266,18 @@ impl ProgramTree {
 
     fn choose(&mut self, context: &mut ViewContext<'_>, program: ProgramId) {
         self.seen = Some(program);
-        context.commands.push(Command::SelectProgram(Some(program)));
+        context.commands.push(AppCommand::SelectProgram(Some(program)));
     }
 
     fn panels_ui(
         &mut self,
         ui: &mut Ui,
         context: &mut ViewContext<'_>,
-        forest: &Arc<Forest>,
-        lines: Option<&Lines>,
+        forest: &Arc<ProgramForest>,
+        lines: Option<&VisibleProgramRows>,
     ) {
         let height = ui.available_height();
-        let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
+        let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
         Panel::bottom("program details")
             .resizable(true)
             .default_size(tables_height(ui, 0.36))
@@ -301,8 +301,8 @@ impl ProgramTree {
         });
     }
 
-    fn groups_ui(&mut self, ui: &mut Ui, forest: &Forest) {
-        let palette = Palette::of(ui.visuals());
+    fn groups_ui(&mut self, ui: &mut Ui, forest: &ProgramForest) {
+        let palette = ThemePalette::for_visuals(ui.visuals());
         ScrollArea::vertical().auto_shrink(false).id_salt("groups").show(ui, |ui| {
             ui.spacing_mut().item_spacing.y = 2.0;
             for (function, title) in [(false, "Control programs"), (true, "Functions")] {
@@ -334,12 +334,12 @@ impl ProgramTree {
         &mut self,
         ui: &mut Ui,
         context: &mut ViewContext<'_>,
-        forest: &Forest,
-        lines: &Lines,
+        forest: &ProgramForest,
+        lines: &VisibleProgramRows,
     ) {
         let chosen = context.selection.program;
         let operation = chosen.and_then(|id| forest.programs.get(id)).and_then(|p| p.operation);
-        let look = lines::Look {
+        let look = lines::ProgramTreeRowsInput {
             programs: &forest.programs,
             chosen,
             operation,
@@ -353,14 +353,14 @@ impl ProgramTree {
             self.wanted = None;
         }
         match lines::lines_ui(ui, &lines.rows, &look, place) {
-            Some(lines::Clicked::Fold(id)) => {
+            Some(lines::ProgramTreeRowEvent::ToggleFold(id)) => {
                 let folded = Arc::make_mut(&mut self.folded);
                 if !folded.remove(&id) {
                     folded.insert(id);
                 }
             }
-            Some(lines::Clicked::Choose(id)) => self.choose(context, id),
-            Some(lines::Clicked::Go(id)) => {
+            Some(lines::ProgramTreeRowEvent::Select(id)) => self.choose(context, id),
+            Some(lines::ProgramTreeRowEvent::MoveFocus(id)) => {
                 self.choose(context, id);
                 (self.wanted, self.focus) = (Some(id), Some(id));
             }
@@ -369,10 +369,10 @@ impl ProgramTree {
     }
 }
 
-fn lines(forest: &Forest, key: &LinesKey) -> Lines {
+fn lines(forest: &ProgramForest, key: &VisibleProgramRowsKey) -> VisibleProgramRows {
     let root = forest.groups.get(key.group).and_then(|group| group.root);
     let rows = rows(&forest.programs, root, &key.folded);
-    let holds = |row: &Row| {
+    let holds = |row: &ProgramTreeRow| {
         let program = forest.programs.get(row.id);
         program.is_some_and(|program| label(program).to_lowercase().contains(&key.filter))
     };
@@ -380,5 +380,5 @@ fn lines(forest: &Forest, key: &LinesKey) -> Lines {
         "" => Vec::new(),
         _ => (0..rows.len()).filter(|place| holds(&rows[*place])).collect(),
     };
-    Lines { rows, matches }
+    VisibleProgramRows { rows, matches }
 }

@@ -1,15 +1,15 @@
 //! The files that a report is made of.
 
-use super::{Facts, Row, row, rows_ui};
-use crate::opening::Opened;
-use crate::theme::Palette;
+use super::{SummaryPageData, SummaryFactRow, row, rows_ui};
+use crate::opening::OpenReport;
+use crate::theme::ThemePalette;
 use egui::{Grid, Label, RichText, Ui, vec2};
 use std::time::UNIX_EPOCH;
-use tilescope_report::units::{Bytes, exact_bytes, moment};
+use tilescope_report::units::{Bytes, exact_bytes, format_timestamp};
 
 /// The report and the files beside it, with a tick or a question mark.
-pub(crate) fn files_ui(ui: &mut Ui, opened: &Opened, facts: &Facts) {
-    let palette = Palette::of(ui.visuals());
+pub(crate) fn files_ui(ui: &mut Ui, opened: &OpenReport, facts: &SummaryPageData) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let path = opened.report.path();
     let directory = path.parent().map_or(String::new(), |parent| parent.display().to_string());
     ui.add(Label::new(RichText::new(directory).color(palette.weak_text)).wrap().selectable(true));
@@ -36,24 +36,24 @@ pub(crate) fn files_ui(ui: &mut Ui, opened: &Opened, facts: &Facts) {
         ui.add_space(6.0);
         // The spec has a block of its own.
         let meta = facts.meta.iter().filter(|(key, _)| key != "spec");
-        let rows: Vec<Row> = meta.map(|(key, value)| row(key, value)).collect();
+        let rows: Vec<SummaryFactRow> = meta.map(|(key, value)| row(key, value)).collect();
         rows_ui(ui, "meta", &rows);
     }
 }
 
 /// Bytes of the report, and when it was written as far as the disk knows: reports themselves hold
 /// no time, so that equal programs give equal files.
-fn written_size(opened: &Opened, facts: &Facts) -> String {
+fn written_size(opened: &OpenReport, facts: &SummaryPageData) -> String {
     let size = exact_bytes(opened.report.file_size().0);
     let since = facts.written.and_then(|written| written.duration_since(UNIX_EPOCH).ok());
     match since {
-        Some(since) => format!("{size}, written {}", moment(since.as_secs())),
+        Some(since) => format!("{size}, written {}", format_timestamp(since.as_secs())),
         None => size,
     }
 }
 
 fn file_ui(ui: &mut Ui, found: bool, name: &str, about: &str, size: &str) {
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let (mark, colour, text) = match found {
         true => ("✓", palette.good, palette.text),
         false => ("?", palette.weak_text, palette.weak_text),

@@ -1,14 +1,14 @@
 //! The figures people look for first, as large as they are important.
 
-use super::Facts;
-use crate::opening::Opened;
-use crate::theme::Palette;
+use super::SummaryPageData;
+use crate::opening::OpenReport;
+use crate::theme::ThemePalette;
 use crate::widgets::elided::elided;
 use egui::accesskit::Role;
 use egui::{CornerRadius, FontId, Sense, Stroke, Ui, WidgetInfo, vec2};
 use tilescope_analysis::summary::{ExecutionSummary, MemorySummary};
 use tilescope_report::units::{Bytes, Cycles, grouped, percent, seconds};
-use tilescope_report::{Outcome, Target};
+use tilescope_report::{ProgramOutcome, Target};
 
 /// Narrower than this, figures stand in rows of two.
 const ONE_ROW: f32 = 640.0;
@@ -18,7 +18,7 @@ const HEIGHT: f32 = 78.0;
 const GAP: f32 = 12.0;
 
 /// One figure.
-struct Card {
+struct HeadlineFigure {
     title: &'static str,
     value: String,
     about: String,
@@ -28,17 +28,17 @@ struct Card {
 }
 
 /// Shows them side by side.
-pub(crate) fn headline_ui(ui: &mut Ui, opened: &Opened, facts: &Facts) {
+pub(crate) fn headline_ui(ui: &mut Ui, opened: &OpenReport, facts: &SummaryPageData) {
     let mut cards = match (&facts.summary.execution, opened.outcome) {
         (Some(run), _) => of_run(run),
-        (None, Outcome::OutOfMemory { tiles }) => vec![Card {
+        (None, ProgramOutcome::OutOfMemory { tiles }) => vec![HeadlineFigure {
             title: "Out of memory",
             value: format!("{} tiles", grouped(tiles)),
             about: "need more memory than they have; nothing was executed".to_owned(),
             formula: "tiles with more bytes in use, or overflowed, than a tile has",
             bad: true,
         }],
-        (None, _) => vec![Card {
+        (None, _) => vec![HeadlineFigure {
             title: "Run",
             value: "none".to_owned(),
             about: "compiled only".to_owned(),
@@ -58,19 +58,19 @@ pub(crate) fn headline_ui(ui: &mut Ui, opened: &Opened, facts: &Facts) {
     }
 }
 
-fn of_run(run: &ExecutionSummary) -> Vec<Card> {
+fn of_run(run: &ExecutionSummary) -> Vec<HeadlineFigure> {
     let time = match run.seconds > 0.0 {
         true => seconds(run.seconds),
         false => "clock unknown".to_owned(),
     };
-    let mut cards = vec![Card {
+    let mut cards = vec![HeadlineFigure {
         title: "Run",
         value: format!("{} cycles", Cycles(run.total_cycles)),
         about: time,
         formula: "end of the last step - start of the first; time = cycles / tile clock",
         bad: false,
     }];
-    cards.extend(run.samples_per_second.map(|rate| Card {
+    cards.extend(run.samples_per_second.map(|rate| HeadlineFigure {
         title: "Throughput",
         value: grouped(rate.round() as u64),
         about: format!("samples per second, {} samples", grouped(run.samples.unwrap_or(0))),
@@ -80,7 +80,7 @@ fn of_run(run: &ExecutionSummary) -> Vec<Card> {
     cards
 }
 
-fn of_memory(memory: &MemorySummary, target: &Target) -> [Card; 2] {
+fn of_memory(memory: &MemorySummary, target: &Target) -> [HeadlineFigure; 2] {
     let share = memory.max_tile_including_gaps as f64 / target.bytes_per_tile.0.max(1) as f64;
     let about = match target.bytes_per_tile.0 {
         0 => "tile memory unknown".to_owned(),
@@ -88,14 +88,14 @@ fn of_memory(memory: &MemorySummary, target: &Target) -> [Card; 2] {
     };
     let with_gaps = Bytes(memory.total_including_gaps);
     [
-        Card {
+        HeadlineFigure {
             title: "Fullest tile",
             value: Bytes(memory.max_tile_including_gaps).to_string(),
             about,
             formula: "most bytes below the highest used address of any tile / bytes of a tile",
             bad: target.bytes_per_tile.0 > 0 && share > 1.0,
         },
-        Card {
+        HeadlineFigure {
             title: "Memory in use",
             value: Bytes(memory.total_excluding_gaps).to_string(),
             about: format!("{with_gaps} with gaps"),
@@ -106,9 +106,9 @@ fn of_memory(memory: &MemorySummary, target: &Target) -> [Card; 2] {
     ]
 }
 
-fn card_ui(ui: &mut Ui, width: f32, card: &Card) {
-    let Card { title, value, about, formula, bad } = card;
-    let palette = Palette::of(ui.visuals());
+fn card_ui(ui: &mut Ui, width: f32, card: &HeadlineFigure) {
+    let HeadlineFigure { title, value, about, formula, bad } = card;
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let (rect, response) = ui.allocate_exact_size(vec2(width, HEIGHT), Sense::hover());
     response.widget_info(|| WidgetInfo::labeled(Role::Label, true, format!("{title}: {value}")));
     let stroke = Stroke::new(1.0, if *bad { palette.error } else { palette.rule });

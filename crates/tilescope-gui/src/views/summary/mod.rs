@@ -3,16 +3,16 @@
 mod files;
 mod headline;
 
-use super::state::{State, kept, restored};
-use super::{View, ViewContext, ViewInfo};
-use crate::command::Command;
+use super::state::{ViewState, to_view_state, from_view_state};
+use super::{ReportView, ViewContext, ViewDescriptor};
+use crate::command::AppCommand;
 use crate::fonts::strong;
 use crate::icons::Icon;
-use crate::opening::Opened;
+use crate::opening::OpenReport;
 use crate::session::Selection;
-use crate::theme::Palette;
-use crate::widgets::{focus_ui, missing_ui, search_ui, waiting_ui};
-use crate::worker::{Asked, Slot};
+use crate::theme::ThemePalette;
+use crate::widgets::{focus_ui, empty_state_ui, search_ui, waiting_ui};
+use crate::worker::{QueryState, BackgroundQuery};
 use egui::accesskit::Role;
 use egui::{
     Align2, CornerRadius, FontId, Frame, Grid, Label, Margin, RichText, ScrollArea, Sense, Stroke,
@@ -20,13 +20,13 @@ use egui::{
 };
 use serde::{Deserialize, Serialize};
 use std::time::SystemTime;
-use tilescope_analysis::json::{self, Line};
-use tilescope_analysis::summary::{Summary, summary};
+use tilescope_analysis::json::{self, JsonLine};
+use tilescope_analysis::summary::{ReportSummary, summary};
 use tilescope_report::units::{Bytes, Cycles, Hertz, grouped, seconds};
-use tilescope_report::{Batching, FileBeside, Part, Report};
+use tilescope_report::{BatchingConfig, SidecarFile, ReportPart, Report};
 
 /// This view, for the list.
-pub(crate) const VIEW: ViewInfo = ViewInfo {
+pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     name: "summary",
     title: "Summary",
     help: include_str!("../../../../../assets/help/summary.md"),
@@ -36,71 +36,71 @@ pub(crate) const VIEW: ViewInfo = ViewInfo {
 };
 
 /// Everything on the page.
-struct Facts {
-    summary: Summary,
-    batching: Option<Batching>,
+struct SummaryPageData {
+    summary: ReportSummary,
+    batching: Option<BatchingConfig>,
     options: Vec<(String, String)>,
     notes: Vec<String>,
     warnings: Vec<String>,
     spec: Option<String>,
-    files: Vec<FileBeside>,
+    files: Vec<SidecarFile>,
     /// When the report was written.
     written: Option<SystemTime>,
     /// What applications and frameworks wrote down, or why it cannot be read.
-    trees: Vec<(&'static str, Result<Vec<Line>, String>)>,
+    trees: Vec<(&'static str, Result<Vec<JsonLine>, String>)>,
     meta: Vec<(String, String)>,
 }
 
 /// Files whose contents are shown, if they are there.
-const TREES: [&str; 2] = ["app.json", "framework.json"];
+const JSON_FILES: [&str; 2] = ["app.json", "framework.json"];
 
 /// State of the view.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct SummaryView {
     #[serde(skip)]
-    facts: Slot<(), Result<Box<Facts>, String>>,
+    facts: BackgroundQuery<(), Result<Box<SummaryPageData>, String>>,
     filter: Option<String>,
 }
 
-fn facts(report: &Report) -> Result<Box<Facts>, String> {
+fn facts(report: &Report) -> Result<Box<SummaryPageData>, String> {
     let words = |error: tilescope_report::ReportError| error.to_string();
     let summary = summary(report).map_err(words)?;
-    Ok(Box::new(Facts {
+    Ok(Box::new(SummaryPageData {
         summary,
         batching: report.batching().map_err(words)?,
         options: report.options().map_err(words)?,
         notes: report.notes().map_err(words)?,
         warnings: report.warnings(),
         spec: report.spec().map(str::to_owned),
-        files: report.files_beside(),
+        files: report.sidecar_files(),
         written: report.modified(),
-        trees: TREES.into_iter().filter_map(|name| Some((name, tree(report, name)?))).collect(),
+        trees: JSON_FILES.into_iter().filter_map(|name| Some((name, tree(report, name)?))).collect(),
         meta: report.meta().iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
     }))
 }
 
 /// A JSON file beside the report, line by line; `None` if there is none.
-fn tree(report: &Report, name: &str) -> Option<Result<Vec<Line>, String>> {
-    match report.text_beside(name) {
+fn tree(report: &Report, name: &str) -> Option<Result<Vec<JsonLine>, String>> {
+    match report.sidecar_text(name) {
         Ok(text) => Some(json::lines(&text?)),
         Err(error) => Some(Err(error.to_string())),
     }
 }
 
-impl View for SummaryView {
+impl ReportView for SummaryView {
     fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         let report = context.opened.report.clone();
         let asked = self.facts.ask(ui.ctx(), context.workers, &(), move |()| facts(&report));
         let facts = match asked {
-            Asked::Fresh(Ok(facts)) | Asked::Stale(Ok(facts)) => facts,
-            Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
-                return missing_ui(ui, "The report cannot be summed up", problem);
+            QueryState::Fresh(Ok(facts)) | QueryState::Stale(Ok(facts)) => facts,
+            QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
+                return empty_state_ui(ui, "The report cannot be summed up", problem);
             }
-            Asked::Failed => {
-                return missing_ui(ui, "The report cannot be summed up", "Please report this.");
+            QueryState::Failed => {
+                return empty_state_ui(ui, "The report cannot be summed up", "Please report this.");
             }
-            Asked::Waiting => {
+            QueryState::Waiting => {
                 if self.facts.is_slow() {
                     waiting_ui(ui, "Reading the report…");
                 }
@@ -117,18 +117,18 @@ impl View for SummaryView {
         });
     }
 
-    fn state(&self) -> State {
-        kept(self)
+    fn state(&self) -> ViewState {
+        to_view_state(self)
     }
 
-    fn restore(&mut self, state: &State, _: &Selection) -> Vec<String> {
+    fn restore(&mut self, state: &ViewState, _: &Selection) -> Vec<String> {
         let strange;
-        (*self, strange) = restored(state);
+        (*self, strange) = from_view_state(state);
         strange
     }
 }
 
-fn page_ui(ui: &mut Ui, context: &mut ViewContext<'_>, facts: &Facts, filter: &mut String) {
+fn page_ui(ui: &mut Ui, context: &mut ViewContext<'_>, facts: &SummaryPageData, filter: &mut String) {
     ui.label(strong("Program information").size(19.0));
     ui.add_space(10.0);
     headline::headline_ui(ui, context.opened, facts);
@@ -138,8 +138,8 @@ fn page_ui(ui: &mut Ui, context: &mut ViewContext<'_>, facts: &Facts, filter: &m
         width if width > TWO_COLUMNS => 2,
         _ => 1,
     };
-    let mut blocks = Blocks { context };
-    let mut options = |ui: &mut Ui, blocks: &mut Blocks<'_, '_>| {
+    let mut blocks = SummaryBlocks { context };
+    let mut options = |ui: &mut Ui, blocks: &mut SummaryBlocks<'_, '_>| {
         blocks.ui(ui, "Options", |ui, context| options_ui(ui, context, facts, filter));
         blocks.inputs_ui(ui, facts);
     };
@@ -174,29 +174,29 @@ const TWO_COLUMNS: f32 = 760.0;
 const THREE_COLUMNS: f32 = 2750.0;
 
 /// Blocks that can be folded; what is folded is remembered.
-struct Blocks<'a, 'b> {
+struct SummaryBlocks<'a, 'b> {
     context: &'a mut ViewContext<'b>,
 }
 
-impl<'b> Blocks<'_, 'b> {
+impl<'b> SummaryBlocks<'_, 'b> {
     fn target_ui(&mut self, ui: &mut Ui) {
         let opened = self.context.opened;
         self.ui(ui, "Target", |ui, _| target_ui(ui, opened));
     }
 
-    fn figures_ui(&mut self, ui: &mut Ui, facts: &Facts) {
+    fn figures_ui(&mut self, ui: &mut Ui, facts: &SummaryPageData) {
         self.ui(ui, "Graph", |ui, _| graph_ui(ui, facts));
         self.ui(ui, "Batching and throughput", |ui, _| batching_ui(ui, facts));
     }
 
-    fn notes_ui(&mut self, ui: &mut Ui, facts: &Facts) {
+    fn notes_ui(&mut self, ui: &mut Ui, facts: &SummaryPageData) {
         if !facts.notes.is_empty() || !facts.warnings.is_empty() {
             self.ui(ui, "Notes", |ui, _| notes_ui(ui, facts));
         }
     }
 
     /// What the report was made from, and what lies beside it.
-    fn inputs_ui(&mut self, ui: &mut Ui, facts: &Facts) {
+    fn inputs_ui(&mut self, ui: &mut Ui, facts: &SummaryPageData) {
         if let Some(spec) = &facts.spec {
             self.ui(ui, "Spec", |ui, _| spec_ui(ui, spec));
         }
@@ -205,7 +205,7 @@ impl<'b> Blocks<'_, 'b> {
         }
     }
 
-    fn files_ui(&mut self, ui: &mut Ui, facts: &Facts) {
+    fn files_ui(&mut self, ui: &mut Ui, facts: &SummaryPageData) {
         let opened = self.context.opened;
         self.ui(ui, "Report files", |ui, _| files::files_ui(ui, opened, facts));
     }
@@ -216,7 +216,7 @@ impl<'b> Blocks<'_, 'b> {
         title: &'static str,
         contents: impl FnOnce(&mut Ui, &mut ViewContext<'b>),
     ) {
-        let palette = Palette::of(ui.visuals());
+        let palette = ThemePalette::for_visuals(ui.visuals());
         let folded = self.context.prefs.folded_blocks.iter().any(|block| block == title);
         ui.add_space(8.0);
         let (rect, response) =
@@ -232,7 +232,7 @@ impl<'b> Blocks<'_, 'b> {
         ui.painter().hline(rect.x_range(), rect.bottom() - 0.5, line);
         focus_ui(ui, &response, rect);
         if response.clicked() {
-            self.context.commands.push(Command::ToggleBlock(title));
+            self.context.commands.push(AppCommand::ToggleBlock(title));
         }
         if !folded {
             ui.add_space(4.0);
@@ -255,15 +255,15 @@ fn triangle(ui: &Ui, centre: egui::Pos2, folded: bool, colour: egui::Color32) {
 const LONGEST_NAME: usize = 48;
 
 /// Names on the left, values on the right.
-fn rows_ui(ui: &mut Ui, id: &str, rows: &[Row]) {
-    let palette = Palette::of(ui.visuals());
+fn rows_ui(ui: &mut Ui, id: &str, rows: &[SummaryFactRow]) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     Grid::new(id)
         .num_columns(2)
         .min_col_width(190.0)
         .min_row_height(18.0)
         .spacing(vec2(18.0, 6.0))
         .show(ui, |ui| {
-            for Row { name, value, formula } in rows {
+            for SummaryFactRow { name, value, formula } in rows {
                 let label = Label::new(RichText::new(name).color(palette.weak_text));
                 let short = name.chars().count() <= LONGEST_NAME;
                 ui.add(if short { label.extend() } else { label.truncate() });
@@ -277,19 +277,19 @@ fn rows_ui(ui: &mut Ui, id: &str, rows: &[Row]) {
 }
 
 /// A fact.
-struct Row {
+struct SummaryFactRow {
     name: String,
     value: String,
     /// How it is worked out; empty for what is read off the report.
     formula: &'static str,
 }
 
-fn row(name: &str, value: impl ToString) -> Row {
+fn row(name: &str, value: impl ToString) -> SummaryFactRow {
     derived(name, value, "")
 }
 
-fn derived(name: &str, value: impl ToString, formula: &'static str) -> Row {
-    Row { name: name.to_owned(), value: value.to_string(), formula }
+fn derived(name: &str, value: impl ToString, formula: &'static str) -> SummaryFactRow {
+    SummaryFactRow { name: name.to_owned(), value: value.to_string(), formula }
 }
 
 /// A number that foreign files may not give.
@@ -297,7 +297,7 @@ fn known(value: u64, text: impl ToString) -> String {
     if value == 0 { "not recorded".to_owned() } else { text.to_string() }
 }
 
-fn target_ui(ui: &mut Ui, opened: &Opened) {
+fn target_ui(ui: &mut Ui, opened: &OpenReport) {
     let target = &opened.target;
     let kind = match target.kind {
         tilescope_report::TargetKind::Ipu => "IPU",
@@ -341,16 +341,16 @@ fn target_ui(ui: &mut Ui, opened: &Opened) {
 
 /// How finely compute sets were measured, as far as what was recorded tells.
 fn instrumentation(report: &Report) -> (&'static str, &'static str) {
-    if report.has(Part::ComputeSetCycles) {
+    if report.has(ReportPart::ComputeSetCycles) {
         ("Tile", "told from what is recorded: cycles of each tile in each compute set")
-    } else if report.has(Part::Execution) {
+    } else if report.has(ReportPart::Execution) {
         ("IPU", "told from what is recorded: cycles of each IPU in each step, not of each tile")
     } else {
         ("Off", "told from what is recorded: no cycles of compute sets")
     }
 }
 
-fn graph_ui(ui: &mut Ui, facts: &Facts) {
+fn graph_ui(ui: &mut Ui, facts: &SummaryPageData) {
     let graph = &facts.summary.graph;
     let rows = [
         row("Number of compute sets", known(graph.compute_sets, grouped(graph.compute_sets))),
@@ -368,10 +368,10 @@ fn product(factors: &[u64]) -> String {
     format!("{} = {}", words.join(" x "), grouped(value))
 }
 
-fn batching_ui(ui: &mut Ui, facts: &Facts) {
+fn batching_ui(ui: &mut Ui, facts: &SummaryPageData) {
     let mut rows = Vec::new();
     if let Some(batching) = &facts.batching {
-        let Batching { micro_batch, gradient_accumulation, replicas, device_iterations } =
+        let BatchingConfig { micro_batch, gradient_accumulation, replicas, device_iterations } =
             *batching;
         let factors = [micro_batch, gradient_accumulation, replicas, device_iterations];
         rows.push(row("Micro-batch", grouped(micro_batch)));
@@ -399,13 +399,13 @@ fn batching_ui(ui: &mut Ui, facts: &Facts) {
     }
     if rows.is_empty() {
         let text = "Neither batch sizes nor an execution were recorded.";
-        ui.label(RichText::new(text).color(Palette::of(ui.visuals()).weak_text));
+        ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text));
     }
     rows_ui(ui, "batching", &rows);
 }
 
-fn notes_ui(ui: &mut Ui, facts: &Facts) {
-    let palette = Palette::of(ui.visuals());
+fn notes_ui(ui: &mut Ui, facts: &SummaryPageData) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let warnings = facts.warnings.iter().map(|text| ("Warning", text, palette.warning));
     let notes = facts.notes.iter().map(|text| ("Note", text, palette.weak_text));
     Grid::new("notes").num_columns(2).min_col_width(56.0).spacing(vec2(12.0, 6.0)).show(ui, |ui| {
@@ -417,28 +417,28 @@ fn notes_ui(ui: &mut Ui, facts: &Facts) {
     });
 }
 
-fn options_ui(ui: &mut Ui, context: &mut ViewContext<'_>, facts: &Facts, filter: &mut String) {
+fn options_ui(ui: &mut Ui, context: &mut ViewContext<'_>, facts: &SummaryPageData, filter: &mut String) {
     if facts.options.is_empty() {
         let text = "This report has no options on record.";
-        ui.label(RichText::new(text).color(Palette::of(ui.visuals()).weak_text));
+        ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text));
         return;
     }
     if search_ui(ui, filter, "Filter options", 240.0).changed() {
-        context.commands.push(Command::SetOptionFilter(filter.clone()));
+        context.commands.push(AppCommand::SetOptionFilter(filter.clone()));
     }
     ui.add_space(4.0);
     let wanted = filter.trim().to_lowercase();
     let holds = |text: &str| text.to_lowercase().contains(&wanted);
     let options = facts.options.iter().filter(|(key, value)| holds(key) || holds(value));
-    let rows: Vec<Row> = options.map(|(key, value)| row(key, value)).collect();
+    let rows: Vec<SummaryFactRow> = options.map(|(key, value)| row(key, value)).collect();
     if rows.is_empty() {
-        ui.label(RichText::new("No option matches.").color(Palette::of(ui.visuals()).weak_text));
+        ui.label(RichText::new("No option matches.").color(ThemePalette::for_visuals(ui.visuals()).weak_text));
     }
     rows_ui(ui, "options", &rows);
 }
 
 fn spec_ui(ui: &mut Ui, spec: &str) {
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     Frame::new()
         .fill(palette.raised)
         .corner_radius(CornerRadius::same(6))
@@ -453,8 +453,8 @@ fn spec_ui(ui: &mut Ui, spec: &str) {
 }
 
 /// Keys and values, set in as deep as they stand.
-fn tree_ui(ui: &mut Ui, lines: &Result<Vec<Line>, String>) {
-    let palette = Palette::of(ui.visuals());
+fn tree_ui(ui: &mut Ui, lines: &Result<Vec<JsonLine>, String>) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let lines = match lines {
         Ok(lines) => lines,
         Err(problem) => {

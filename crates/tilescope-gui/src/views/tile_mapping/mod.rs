@@ -2,109 +2,109 @@
 
 mod panels;
 
-use super::state::{State, kept, restored};
-use super::{View, ViewContext, ViewInfo};
-use crate::command::Command;
+use super::state::{ViewState, to_view_state, from_view_state};
+use super::{ReportView, ViewContext, ViewDescriptor};
+use crate::command::AppCommand;
 use crate::icons::Icon;
 use crate::session::Selection;
-use crate::theme::Palette;
-use crate::widgets::floor_plan::{FloorMap, Shown};
+use crate::theme::ThemePalette;
+use crate::widgets::floor_plan::{FloorPlanWidget, FloorPlanValues};
 use crate::widgets::heat::scale_ui;
-use crate::widgets::table::{Cell, Column, Table, TableState};
+use crate::widgets::table::{TableWidgetCell, TableWidgetColumn, TableWidgetData, TableState};
 use crate::widgets::tile_picker::TilePicker;
-use crate::widgets::toolbar::{Bar, toolbar_ui};
-use crate::widgets::{hint_ui, missing_ui, tables_height, tabs_ui, waiting_ui};
-use crate::worker::{Asked, Slot};
+use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
+use crate::widgets::{hint_ui, empty_state_ui, tables_height, tabs_ui, waiting_ui};
+use crate::worker::{QueryState, BackgroundQuery};
 use egui::{CentralPanel, Frame, Panel, RichText, Ui};
-use panels::{Tab, Tables};
+use panels::{TileMappingTab, TileMappingTables};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tilescope_analysis::tile_mapping::{
-    Balance, Entry, MAX_VARIABLES, Mapping, Measure, Subject, SubjectKind, mapping, subjects,
+    TileMappingBalance, MappingListEntry, MAX_VARIABLES, SubjectTileMapping, MappingMeasure, MappingSubject, MappingSubjectKind, mapping, subjects,
 };
 use tilescope_report::units::{exact_bytes, grouped, percent};
-use tilescope_report::{Part, Report};
+use tilescope_report::{ReportPart, Report};
 
 /// This view, for the list.
-pub(crate) const VIEW: ViewInfo = ViewInfo {
+pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
     name: "tile-mapping",
     title: "Tile mapping",
     help: include_str!("../../../../../assets/help/tile-mapping.md"),
     icon: Icon::Tiles,
     settings: &["kind", "measure", "powers", "tab"],
-    create: || Box::<TileMapping>::default(),
+    create: || Box::<TileMappingView>::default(),
 };
 
 /// Everything of a kind, as a table.
-struct Listed {
-    entries: Vec<Entry>,
-    table: Arc<Table>,
+struct MappingSubjectList {
+    entries: Vec<MappingListEntry>,
+    table: Arc<TableWidgetData>,
     whole: bool,
 }
 
 /// A mapping, and what tells it from others.
-struct Mapped {
-    subject: Subject,
-    mapping: Mapping,
-    balances: [Balance; 3],
+struct TileMappingData {
+    subject: MappingSubject,
+    mapping: SubjectTileMapping,
+    balances: [TileMappingBalance; 3],
 }
 
 /// Narrower than this, there is no room for the list beside the map.
 const NARROW: f32 = 640.0;
 
-const MEASURES: [(Measure, &str); 3] =
-    [(Measure::Bytes, "Bytes"), (Measure::Vertices, "Vertices"), (Measure::Cycles, "Cycles")];
+const MEASURES: [(MappingMeasure, &str); 3] =
+    [(MappingMeasure::Bytes, "Bytes"), (MappingMeasure::Vertices, "Vertices"), (MappingMeasure::Cycles, "Cycles")];
 
 /// State of the view.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct TileMapping {
-    kind: SubjectKind,
+struct TileMappingView {
+    kind: MappingSubjectKind,
     #[serde(skip)]
-    listed: Slot<SubjectKind, Result<Arc<Listed>, String>>,
+    listed: BackgroundQuery<MappingSubjectKind, Result<Arc<MappingSubjectList>, String>>,
     list: TableState,
     /// What is mapped; the largest of the list until something is chosen.
-    subject: Option<Subject>,
+    subject: Option<MappingSubject>,
     /// What was chosen elsewhere in the last frame.
     #[serde(skip)]
-    seen: Option<Subject>,
+    seen: Option<MappingSubject>,
     #[serde(skip)]
-    mapped: Slot<Subject, Result<Option<Arc<Mapped>>, String>>,
-    measure: Measure,
+    mapped: BackgroundQuery<MappingSubject, Result<Option<Arc<TileMappingData>>, String>>,
+    measure: MappingMeasure,
     powers: bool,
     #[serde(skip)]
-    maps: [FloorMap; 2],
-    tables: Tables,
-    tab: Tab,
+    maps: [FloorPlanWidget; 2],
+    tables: TileMappingTables,
+    tab: TileMappingTab,
     #[serde(skip)]
     picker: TilePicker,
 }
 
 /// What was chosen in any tab, as this view maps it.
-fn chosen(selection: &Selection) -> Option<Subject> {
-    let operation = selection.operation.map(Subject::Operation);
-    selection.variable.map(Subject::Tensor).or(operation)
+fn chosen(selection: &Selection) -> Option<MappingSubject> {
+    let operation = selection.operation.map(MappingSubject::Operation);
+    selection.variable.map(MappingSubject::Tensor).or(operation)
 }
 
-impl View for TileMapping {
+impl ReportView for TileMappingView {
     fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
         self.notice_selection(context);
         toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context));
         if !recorded(&context.opened.report, self.kind) {
             let (heading, sentence) = why_empty(self.kind);
-            return missing_ui(ui, heading, sentence);
+            return empty_state_ui(ui, heading, sentence);
         }
         let report = context.opened.report.clone();
-        let question = move |kind: &SubjectKind| listed(&report, *kind);
+        let question = move |kind: &MappingSubjectKind| listed(&report, *kind);
         let listed = match self.listed.ask(ui.ctx(), context.workers, &self.kind, question) {
-            Asked::Fresh(Ok(listed)) => listed.clone(),
-            Asked::Fresh(Err(problem)) => {
-                return missing_ui(ui, "The list cannot be read", problem);
+            QueryState::Fresh(Ok(listed)) => listed.clone(),
+            QueryState::Fresh(Err(problem)) => {
+                return empty_state_ui(ui, "The list cannot be read", problem);
             }
-            Asked::Failed => {
-                return missing_ui(ui, "The list cannot be read", "Please report this.");
+            QueryState::Failed => {
+                return empty_state_ui(ui, "The list cannot be read", "Please report this.");
             }
-            Asked::Stale(_) | Asked::Waiting => {
+            QueryState::Stale(_) | QueryState::Waiting => {
                 if self.listed.is_slow() {
                     waiting_ui(ui, "Reading…");
                 }
@@ -112,7 +112,7 @@ impl View for TileMapping {
             }
         };
         let width = ui.available_width();
-        let palette = Palette::of(ui.visuals());
+        let palette = ThemePalette::for_visuals(ui.visuals());
         let frame = Frame::new().fill(palette.page);
         if width < NARROW {
             CentralPanel::default().frame(frame).show(ui, |ui| {
@@ -120,7 +120,7 @@ impl View for TileMapping {
             });
             return;
         }
-        self.tab = if self.tab == Tab::List { Tab::Regions } else { self.tab };
+        self.tab = if self.tab == TileMappingTab::List { TileMappingTab::Regions } else { self.tab };
         Panel::left("subjects")
             .resizable(true)
             .default_size((width * 0.34).clamp(190.0, 470.0))
@@ -136,68 +136,68 @@ impl View for TileMapping {
         });
     }
 
-    fn clears(&self) -> Vec<Command> {
-        vec![Command::SelectTiles(Vec::new())]
+    fn clear_selection_commands(&self) -> Vec<AppCommand> {
+        vec![AppCommand::SelectTiles(Vec::new())]
     }
 
-    fn state(&self) -> State {
-        kept(self)
+    fn state(&self) -> ViewState {
+        to_view_state(self)
     }
 
-    fn restore(&mut self, state: &State, selection: &Selection) -> Vec<String> {
+    fn restore(&mut self, state: &ViewState, selection: &Selection) -> Vec<String> {
         let strange;
-        (*self, strange) = restored(state);
+        (*self, strange) = from_view_state(state);
         self.seen = chosen(selection);
         strange
     }
 }
 
-fn recorded(report: &Report, kind: SubjectKind) -> bool {
+fn recorded(report: &Report, kind: MappingSubjectKind) -> bool {
     report.has(match kind {
-        SubjectKind::Tensors => Part::Variables,
-        SubjectKind::Operations => Part::Operations,
-        SubjectKind::ComputeSets => Part::ComputeSetCycles,
+        MappingSubjectKind::Tensors => ReportPart::Variables,
+        MappingSubjectKind::Operations => ReportPart::Operations,
+        MappingSubjectKind::ComputeSets => ReportPart::ComputeSetCycles,
     })
 }
 
-fn why_empty(kind: SubjectKind) -> (&'static str, &'static str) {
+fn why_empty(kind: MappingSubjectKind) -> (&'static str, &'static str) {
     match kind {
-        SubjectKind::Tensors => {
+        MappingSubjectKind::Tensors => {
             ("No variables recorded", "This report does not say which variables lie on which tile.")
         }
-        SubjectKind::Operations => (
+        MappingSubjectKind::Operations => (
             "No operations recorded",
             "This report does not say which operations the program was made of. \
              With Poplar, switch on autoReport.outputDebugInfo.",
         ),
-        SubjectKind::ComputeSets => (
+        MappingSubjectKind::ComputeSets => (
             "No compute sets recorded",
             "This report does not say how long each tile works in a compute set.",
         ),
     }
 }
 
-fn listed(report: &Report, kind: SubjectKind) -> Result<Arc<Listed>, String> {
+fn listed(report: &Report, kind: MappingSubjectKind) -> Result<Arc<MappingSubjectList>, String> {
     let (entries, whole) = subjects(report, kind).map_err(|error| error.to_string())?;
     let (name, size) = match kind {
-        SubjectKind::Tensors => ("Tensor", "Bytes"),
-        SubjectKind::Operations => ("Operation", "Bytes"),
-        SubjectKind::ComputeSets => ("Compute set", "Cycles"),
+        MappingSubjectKind::Tensors => ("Tensor", "Bytes"),
+        MappingSubjectKind::Operations => ("Operation", "Bytes"),
+        MappingSubjectKind::ComputeSets => ("Compute set", "Cycles"),
     };
-    let columns = vec![Column::text(name), Column::number(size)];
-    let row = |entry: &Entry| {
+    let columns = vec![TableWidgetColumn::text(name), TableWidgetColumn::number(size)];
+    let row = |entry: &MappingListEntry| {
         let size = match kind {
-            SubjectKind::ComputeSets => Cell::Count(entry.size),
-            _ => Cell::Bytes(entry.size),
+            MappingSubjectKind::ComputeSets => TableWidgetCell::Count(entry.size),
+            _ => TableWidgetCell::Bytes(entry.size),
         };
-        vec![Cell::Text(entry.name.clone()), size]
+        vec![TableWidgetCell::Text(entry.name.clone()), size]
     };
     let rows = entries.iter().map(row).collect();
-    let table = Arc::new(Table { columns, rows, totals: false });
-    Ok(Arc::new(Listed { entries, table, whole }))
+    let table = Arc::new(TableWidgetData { columns, rows, totals: false });
+    Ok(Arc::new(MappingSubjectList { entries, table, whole }))
 }
 
-impl TileMapping {
+impl TileMappingView {
     /// What is chosen in another tab is mapped here.
     fn notice_selection(&mut self, context: &ViewContext<'_>) {
         let chosen = chosen(context.selection);
@@ -205,33 +205,33 @@ impl TileMapping {
             self.seen = chosen;
             if let Some(subject) = chosen {
                 self.kind = match subject {
-                    Subject::Tensor(_) => SubjectKind::Tensors,
-                    Subject::Operation(_) => SubjectKind::Operations,
-                    Subject::ComputeSet(_) => SubjectKind::ComputeSets,
+                    MappingSubject::Tensor(_) => MappingSubjectKind::Tensors,
+                    MappingSubject::Operation(_) => MappingSubjectKind::Operations,
+                    MappingSubject::ComputeSet(_) => MappingSubjectKind::ComputeSets,
                 };
                 self.subject = chosen;
             }
         }
     }
 
-    fn choose(&mut self, context: &mut ViewContext<'_>, subject: Subject) {
+    fn choose(&mut self, context: &mut ViewContext<'_>, subject: MappingSubject) {
         self.subject = Some(subject);
         let (variable, operation) = match subject {
-            Subject::Tensor(variable) => (Some(variable), None),
-            Subject::Operation(operation) => (None, Some(operation)),
-            Subject::ComputeSet(_) => return,
+            MappingSubject::Tensor(variable) => (Some(variable), None),
+            MappingSubject::Operation(operation) => (None, Some(operation)),
+            MappingSubject::ComputeSet(_) => return,
         };
-        context.commands.push(Command::SelectVariable(variable));
+        context.commands.push(AppCommand::SelectVariable(variable));
         if operation.is_some() {
-            context.commands.push(Command::SelectOperation(operation));
+            context.commands.push(AppCommand::SelectOperation(operation));
         }
     }
 
-    fn controls_ui(&mut self, bar: &mut Bar<'_>, context: &mut ViewContext<'_>) {
+    fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &mut ViewContext<'_>) {
         let kinds = [
-            (SubjectKind::Tensors, "Tensors"),
-            (SubjectKind::Operations, "Operations"),
-            (SubjectKind::ComputeSets, "Compute sets"),
+            (MappingSubjectKind::Tensors, "Tensors"),
+            (MappingSubjectKind::Operations, "Operations"),
+            (MappingSubjectKind::ComputeSets, "Compute sets"),
         ];
         if let Some(kind) = bar.choice("Map", &kinds, self.kind) {
             self.kind = kind;
@@ -242,24 +242,24 @@ impl TileMapping {
             self.measure = measure;
         }
         let hint = "Tell small values apart too: colours go by the logarithm.";
-        bar.tick("Colours by powers", &mut self.powers, hint);
-        bar.end();
+        bar.checkbox("Colours by powers", &mut self.powers, hint);
+        bar.align_right();
         bar.add("Select tiles", |ui| self.picker.ui(ui, context));
     }
 
     /// Measures that the mapped thing has.
-    fn measures(&self) -> Vec<(Measure, &'static str)> {
+    fn measures(&self) -> Vec<(MappingMeasure, &'static str)> {
         let latest = self.mapped.latest().and_then(|answer| answer.as_ref().ok()?.clone());
         let has = |measure| latest.as_ref().is_none_or(|mapped| mapped.mapping.has(measure));
         let found: Vec<_> = MEASURES.into_iter().filter(|(measure, _)| has(*measure)).collect();
         if found.is_empty() { MEASURES[..1].to_vec() } else { found }
     }
 
-    fn list_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, listed: &Arc<Listed>) {
+    fn list_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, listed: &Arc<MappingSubjectList>) {
         if !listed.whole {
             let most = grouped(MAX_VARIABLES as u64);
             let text = format!("Of the first {most} variables only: what is mapped may go on.");
-            ui.label(RichText::new(text).color(Palette::of(ui.visuals()).warning));
+            ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).warning));
         }
         let wanted = self.subject_in(listed);
         let chosen = listed.entries.iter().position(|entry| Some(entry.subject) == wanted);
@@ -278,7 +278,7 @@ impl TileMapping {
     }
 
     /// What is chosen, or the largest of the list.
-    fn subject_in(&self, listed: &Listed) -> Option<Subject> {
+    fn subject_in(&self, listed: &MappingSubjectList) -> Option<MappingSubject> {
         // Of equals the first, as the table lists them.
         let largest = || listed.entries.iter().min_by_key(|entry| std::cmp::Reverse(entry.size));
         self.subject.or_else(|| largest().map(|entry| entry.subject))
@@ -288,26 +288,26 @@ impl TileMapping {
         &mut self,
         ui: &mut Ui,
         context: &mut ViewContext<'_>,
-        listed: &Arc<Listed>,
+        listed: &Arc<MappingSubjectList>,
         narrow: bool,
     ) {
         let Some(subject) = self.subject_in(listed) else {
             return hint_ui(ui, "There is nothing of this kind in the report.");
         };
         let report = context.opened.report.clone();
-        let question = move |subject: &Subject| mapped(&report, *subject);
+        let question = move |subject: &MappingSubject| mapped(&report, *subject);
         let mapped = match self.mapped.ask(ui.ctx(), context.workers, &subject, question) {
-            Asked::Fresh(Ok(Some(mapped))) | Asked::Stale(Ok(Some(mapped))) => mapped.clone(),
-            Asked::Fresh(Ok(None)) => {
-                return missing_ui(ui, "Not in this report", "Choose something else on the left.");
+            QueryState::Fresh(Ok(Some(mapped))) | QueryState::Stale(Ok(Some(mapped))) => mapped.clone(),
+            QueryState::Fresh(Ok(None)) => {
+                return empty_state_ui(ui, "Not in this report", "Choose something else on the left.");
             }
-            Asked::Fresh(Err(problem)) | Asked::Stale(Err(problem)) => {
-                return missing_ui(ui, "The mapping cannot be read", problem);
+            QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
+                return empty_state_ui(ui, "The mapping cannot be read", problem);
             }
-            Asked::Failed => {
-                return missing_ui(ui, "The mapping cannot be read", "Please report this.");
+            QueryState::Failed => {
+                return empty_state_ui(ui, "The mapping cannot be read", "Please report this.");
             }
-            Asked::Stale(Ok(None)) | Asked::Waiting => {
+            QueryState::Stale(Ok(None)) | QueryState::Waiting => {
                 if self.mapped.is_slow() {
                     waiting_ui(ui, "Reading…");
                 }
@@ -316,9 +316,9 @@ impl TileMapping {
         };
         if !mapped.mapping.has(self.measure) {
             let other = MEASURES.into_iter().find(|(measure, _)| mapped.mapping.has(*measure));
-            self.measure = other.map_or(Measure::Bytes, |(measure, _)| measure);
+            self.measure = other.map_or(MappingMeasure::Bytes, |(measure, _)| measure);
         }
-        let frame = Frame::new().fill(Palette::of(ui.visuals()).page);
+        let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
         Panel::bottom("mapping tables")
             .resizable(true)
             .default_size(tables_height(ui, 0.4))
@@ -335,8 +335,8 @@ impl TileMapping {
     }
 
     /// What is mapped, and how evenly.
-    fn head_ui(&self, ui: &mut Ui, mapped: &Mapped) {
-        let palette = Palette::of(ui.visuals());
+    fn head_ui(&self, ui: &mut Ui, mapped: &TileMappingData) {
+        let palette = ThemePalette::for_visuals(ui.visuals());
         let weak = |text: String| RichText::new(text).color(palette.weak_text).size(12.0);
         Frame::new().inner_margin(egui::Margin { left: 12, right: 12, top: 8, bottom: 2 }).show(
             ui,
@@ -359,13 +359,13 @@ impl TileMapping {
         );
     }
 
-    fn maps_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, mapped: &Mapped) {
+    fn maps_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, mapped: &TileMappingData) {
         let rearranged = match self.tab {
-            Tab::Rearrangements => self.tables.rearrangement(&mapped.mapping),
+            TileMappingTab::Rearrangements => self.tables.rearrangement(&mapped.mapping),
             _ => None,
         };
         let generation = |part: u64| {
-            let id: *const Mapped = mapped;
+            let id: *const TileMappingData = mapped;
             (id as u64).wrapping_mul(31).wrapping_add(part)
         };
         let powers = self.powers;
@@ -376,7 +376,7 @@ impl TileMapping {
             scale_row_ui(ui, unit.exact(1), unit.exact(max));
             let name = "Floor plan";
             let part = self.measure as u64;
-            let shown = Shown { name, values, generation: generation(part), max, powers, unit };
+            let shown = FloorPlanValues { name, values, generation: generation(part), max, log_scale: powers, unit };
             return self.maps[0].ui(ui, context, shown);
         };
         let tiles = mapped.mapping.bytes.len();
@@ -398,8 +398,8 @@ impl TileMapping {
                 ui.label(RichText::new(&title).size(12.0));
             });
             let generation = generation(8 + 2 * at as u64 + side as u64);
-            let unit = Measure::Bytes.unit();
-            let shown = Shown { name: &title, values, generation, max, powers, unit };
+            let unit = MappingMeasure::Bytes.unit();
+            let shown = FloorPlanValues { name: &title, values, generation, max, log_scale: powers, unit };
             self.maps[side].ui(&mut ui, context, shown);
         }
         ui.allocate_rect(area, egui::Sense::hover());
@@ -410,36 +410,36 @@ impl TileMapping {
         &mut self,
         ui: &mut Ui,
         context: &mut ViewContext<'_>,
-        mapped: &Arc<Mapped>,
-        listed: Option<&Arc<Listed>>,
+        mapped: &Arc<TileMappingData>,
+        listed: Option<&Arc<MappingSubjectList>>,
     ) {
         let rearranged = format!("Rearrangements ({})", mapped.mapping.rearrangements.len());
         let tabs = [
-            (Tab::List, "Choose"),
-            (Tab::Regions, "Regions"),
-            (Tab::Vertices, "Vertices"),
-            (Tab::Rearrangements, rearranged.as_str()),
+            (TileMappingTab::List, "Choose"),
+            (TileMappingTab::Regions, "Regions"),
+            (TileMappingTab::Vertices, "Vertices"),
+            (TileMappingTab::Rearrangements, rearranged.as_str()),
         ];
         ui.horizontal(|ui| {
             ui.add_space(6.0);
             tabs_ui(ui, &tabs[usize::from(listed.is_none())..], &mut self.tab);
         });
         ui.add_space(4.0);
-        if let (Tab::List, Some(listed)) = (self.tab, listed) {
+        if let (TileMappingTab::List, Some(listed)) = (self.tab, listed) {
             return self.list_ui(ui, context, listed);
         }
-        let id: *const Mapped = Arc::as_ptr(mapped);
+        let id: *const TileMappingData = Arc::as_ptr(mapped);
         self.tables.ui(ui, context, self.tab, &mapped.mapping, (mapped.subject, id as u64));
     }
 }
 
-fn mapped(report: &Report, subject: Subject) -> Result<Option<Arc<Mapped>>, String> {
+fn mapped(report: &Report, subject: MappingSubject) -> Result<Option<Arc<TileMappingData>>, String> {
     let words = |error: tilescope_report::ReportError| error.to_string();
     let target = report.target().map_err(words)?;
     let found = mapping(report, subject).map_err(words)?;
     Ok(found.map(|mapping| {
-        let balances = MEASURES.map(|(measure, _)| Balance::of(mapping.values(measure), &target));
-        Arc::new(Mapped { subject, mapping, balances })
+        let balances = MEASURES.map(|(measure, _)| TileMappingBalance::from_values(mapping.values(measure), &target));
+        Arc::new(TileMappingData { subject, mapping, balances })
     }))
 }
 
@@ -452,8 +452,8 @@ fn scale_row_ui(ui: &mut Ui, least: String, most: String) {
 
 /// Name, value and formula of the figures of a map.
 fn facts(
-    balance: &Balance,
-    unit: tilescope_analysis::tiles::Unit,
+    balance: &TileMappingBalance,
+    unit: tilescope_analysis::tiles::TileCurveUnit,
 ) -> Vec<(&'static str, String, &'static str)> {
     let mut facts = vec![
         ("Total", unit.exact(balance.total), "Sum over all tiles"),
@@ -473,9 +473,9 @@ fn facts(
             "Largest part / mean part, over the tiles that hold one; 1 is perfect",
         ),
     ];
-    if balance.grain > 0 {
+    if balance.granularity > 0 {
         let hint = "Largest amount that every part is a multiple of";
-        facts.push(("Grain", unit.exact(balance.grain), hint));
+        facts.push(("Grain", unit.exact(balance.granularity), hint));
     }
     facts
 }

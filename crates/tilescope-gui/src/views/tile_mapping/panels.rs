@@ -1,22 +1,22 @@
 //! The tables below the floor plan: regions, vertices, rearrangements.
 
-use crate::theme::Palette;
+use crate::theme::ThemePalette;
 use crate::views::ViewContext;
 use crate::widgets::hint_ui;
-use crate::widgets::table::{Cell, Column, Table, TableState};
+use crate::widgets::table::{TableWidgetCell, TableWidgetColumn, TableWidgetData, TableState};
 use egui::{RichText, Ui};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tilescope_analysis::tile_mapping::{
-    MAX_REGIONS, Mapping, Rearrangement, Region, Subject, VertexRow,
+    MAX_REGIONS, SubjectTileMapping, MappedRearrangement, MappedVariableRegion, MappingSubject, MappedVertexRow,
 };
-use tilescope_report::Part;
+use tilescope_report::ReportPart;
 use tilescope_report::units::{TileRange, exact_bytes, grouped};
 
 /// The tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Tab {
+pub(crate) enum TileMappingTab {
     /// Which tiles hold which part.
     #[default]
     Regions,
@@ -31,20 +31,20 @@ pub(crate) enum Tab {
 /// State of the tables.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Tables {
+pub(crate) struct TileMappingTables {
     #[serde(skip)]
-    made: Option<(u64, [Arc<Table>; 3])>,
+    made: Option<(u64, [Arc<TableWidgetData>; 3])>,
     states: [TableState; 3],
     /// The rearrangement that is shown, of which subject.
-    rearrangement: Option<(Subject, usize)>,
+    rearrangement: Option<(MappingSubject, usize)>,
 }
 
-impl Tables {
+impl TileMappingTables {
     /// The rearrangement that is shown: the chosen one, or the first.
     pub(crate) fn rearrangement<'a>(
         &self,
-        mapping: &'a Mapping,
-    ) -> Option<(usize, &'a Rearrangement)> {
+        mapping: &'a SubjectTileMapping,
+    ) -> Option<(usize, &'a MappedRearrangement)> {
         let at = self.rearrangement.map_or(0, |(_, at)| at);
         let at = if at < mapping.rearrangements.len() { at } else { 0 };
         mapping.rearrangements.get(at).map(|one| (at, one))
@@ -55,33 +55,33 @@ impl Tables {
         &mut self,
         ui: &mut Ui,
         context: &ViewContext<'_>,
-        tab: Tab,
-        mapping: &Mapping,
-        (subject, generation): (Subject, u64),
+        tab: TileMappingTab,
+        mapping: &SubjectTileMapping,
+        (subject, generation): (MappingSubject, u64),
     ) {
         if self.made.as_ref().is_none_or(|(known, _)| *known != generation) {
-            let addresses = context.opened.report.has(Part::Addresses);
+            let addresses = context.opened.report.has(ReportPart::Addresses);
             self.made = Some((generation, tables(mapping, addresses)));
         }
         self.rearrangement.take_if(|(of, _)| *of != subject);
         let Some((_, made)) = &self.made else { return };
         let Some(table) = made.get(tab as usize).cloned() else { return };
         if table.rows.is_empty() {
-            return hint_ui(ui, nothing(tab));
+            return hint_ui(ui, empty_table_text(tab));
         }
-        if tab == Tab::Regions && mapping.cut {
+        if tab == TileMappingTab::Regions && mapping.truncated {
             let text = format!("Only the first {} are listed.", grouped(MAX_REGIONS as u64));
-            ui.label(RichText::new(text).color(Palette::of(ui.visuals()).warning));
+            ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).warning));
         }
         let chosen = match tab {
-            Tab::Rearrangements => self.rearrangement(mapping).map(|(at, _)| at),
-            Tab::Regions | Tab::Vertices | Tab::List => None,
+            TileMappingTab::Rearrangements => self.rearrangement(mapping).map(|(at, _)| at),
+            TileMappingTab::Regions | TileMappingTab::Vertices | TileMappingTab::List => None,
         };
         let hint = ["Filter regions", "Filter vertices", "Filter rearrangements"][tab as usize];
         let state = &mut self.states[tab as usize];
         let workers = context.workers;
         ui.push_id(tab, |ui| {
-            if tab != Tab::Rearrangements {
+            if tab != TileMappingTab::Rearrangements {
                 return state.ui(ui, workers, &table, generation, hint);
             }
             if let Some(row) =
@@ -93,17 +93,17 @@ impl Tables {
     }
 }
 
-fn nothing(tab: Tab) -> &'static str {
+fn empty_table_text(tab: TileMappingTab) -> &'static str {
     match tab {
-        Tab::Regions | Tab::List => "No variable belongs to this, as far as the report says.",
-        Tab::Vertices => "No vertices belong to this, as far as the report says.",
-        Tab::Rearrangements => {
+        TileMappingTab::Regions | TileMappingTab::List => "No variable belongs to this, as far as the report says.",
+        TileMappingTab::Vertices => "No vertices belong to this, as far as the report says.",
+        TileMappingTab::Rearrangements => {
             "No data is rearranged for this: no exchange is followed by vertices that only copy."
         }
     }
 }
 
-fn tables(mapping: &Mapping, addresses: bool) -> [Arc<Table>; 3] {
+fn tables(mapping: &SubjectTileMapping, addresses: bool) -> [Arc<TableWidgetData>; 3] {
     [regions(mapping, addresses), vertices(mapping), rearrangements(mapping)].map(Arc::new)
 }
 
@@ -114,55 +114,55 @@ fn tiles_text(tiles: TileRange) -> String {
     }
 }
 
-fn regions(mapping: &Mapping, addresses: bool) -> Table {
+fn regions(mapping: &SubjectTileMapping, addresses: bool) -> TableWidgetData {
     let columns = vec![
-        Column::text("Tiles"),
-        Column::text("Variable"),
-        Column::text("Part, in the order it is laid out"),
-        Column::number("Bytes each"),
-        Column::number("Address"),
+        TableWidgetColumn::text("Tiles"),
+        TableWidgetColumn::text("Variable"),
+        TableWidgetColumn::text("Part, in the order it is laid out"),
+        TableWidgetColumn::number("Bytes each"),
+        TableWidgetColumn::number("Address"),
     ];
-    let row = |region: &Region| {
+    let row = |region: &MappedVariableRegion| {
         vec![
-            Cell::Text(tiles_text(region.tiles)),
-            Cell::Text(region.variable.clone()),
-            Cell::Text(region.part()),
-            Cell::Bytes(region.bytes),
-            if addresses { Cell::Count(region.offset) } else { Cell::Missing },
+            TableWidgetCell::Text(tiles_text(region.tiles)),
+            TableWidgetCell::Text(region.variable.clone()),
+            TableWidgetCell::Text(region.part()),
+            TableWidgetCell::Bytes(region.bytes),
+            if addresses { TableWidgetCell::Count(region.offset) } else { TableWidgetCell::Missing },
         ]
     };
-    Table { columns, rows: mapping.regions.iter().map(row).collect(), totals: false }
+    TableWidgetData { columns, rows: mapping.regions.iter().map(row).collect(), totals: false }
 }
 
-fn vertices(mapping: &Mapping) -> Table {
+fn vertices(mapping: &SubjectTileMapping) -> TableWidgetData {
     let columns = vec![
-        Column::text("Vertex type"),
-        Column::text("About"),
-        Column::number("Vertices"),
-        Column::number("Tiles"),
-        Column::number("Most on a tile"),
+        TableWidgetColumn::text("Vertex type"),
+        TableWidgetColumn::text("About"),
+        TableWidgetColumn::number("Vertices"),
+        TableWidgetColumn::number("Tiles"),
+        TableWidgetColumn::number("Most on a tile"),
     ];
-    let row = |row: &VertexRow| {
+    let row = |row: &MappedVertexRow| {
         let about = if row.strided_copy { "⚠ strided copy: rearranges data" } else { "" };
         vec![
-            Cell::Text(row.name.clone()),
-            Cell::Text(about.to_owned()),
-            Cell::Count(row.count),
-            Cell::Count(row.tiles),
-            Cell::Count(row.most),
+            TableWidgetCell::Text(row.name.clone()),
+            TableWidgetCell::Text(about.to_owned()),
+            TableWidgetCell::Count(row.count),
+            TableWidgetCell::Count(row.tiles),
+            TableWidgetCell::Count(row.most),
         ]
     };
-    Table { columns, rows: mapping.vertex_types.iter().map(row).collect(), totals: false }
+    TableWidgetData { columns, rows: mapping.vertex_types.iter().map(row).collect(), totals: false }
 }
 
-fn rearrangements(mapping: &Mapping) -> Table {
+fn rearrangements(mapping: &SubjectTileMapping) -> TableWidgetData {
     let columns = vec![
-        Column::text("Rearrangement"),
-        Column::text("About"),
-        Column::number("Bytes"),
-        Column::number("Cycles"),
+        TableWidgetColumn::text("Rearrangement"),
+        TableWidgetColumn::text("About"),
+        TableWidgetColumn::number("Bytes"),
+        TableWidgetColumn::number("Cycles"),
     ];
-    let row = |one: &Rearrangement| {
+    let row = |one: &MappedRearrangement| {
         let (from, to) = (holders(&one.before), holders(&one.after));
         let about = format!(
             "{} tiles, at most {} -> {} tiles, at most {}",
@@ -172,13 +172,13 @@ fn rearrangements(mapping: &Mapping) -> Table {
             exact_bytes(one.after.max())
         );
         vec![
-            Cell::Text(one.name.clone()),
-            Cell::Text(about),
-            Cell::Bytes(one.after.total()),
-            Cell::Count(one.cycles),
+            TableWidgetCell::Text(one.name.clone()),
+            TableWidgetCell::Text(about),
+            TableWidgetCell::Bytes(one.after.total()),
+            TableWidgetCell::Count(one.cycles),
         ]
     };
-    Table { columns, rows: mapping.rearrangements.iter().map(row).collect(), totals: false }
+    TableWidgetData { columns, rows: mapping.rearrangements.iter().map(row).collect(), totals: false }
 }
 
 fn holders(tiles: &tilescope_report::units::TileRuns<u64>) -> u64 {

@@ -7,13 +7,13 @@
 mod paint;
 mod values;
 
-pub(crate) use values::{Layer, Stack};
+pub(crate) use values::{StackLayer, StackedValues};
 
-use super::axis::{Axis, Limits, count_drag};
-use super::overview::{Grip, overview_ui};
-use super::tiled::{Pieces, Tiled};
+use super::axis::{PanZoomAxis, AxisLimits, count_drag};
+use super::overview::{OverviewDrag, overview_ui};
+use super::tiled::{SplitImage, SplitTexture};
 use super::{focus_ui, legend_ui, node_ui};
-use crate::theme::Palette;
+use crate::theme::ThemePalette;
 use egui::accesskit::Role;
 use egui::{
     Color32, CursorIcon, EventFilter, Key, Pos2, Rect, Response, RichText, Sense, Ui, WidgetInfo,
@@ -24,7 +24,7 @@ use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 use std::ops::Range;
 use std::sync::Arc;
-use tilescope_analysis::tiles::Unit;
+use tilescope_analysis::tiles::TileCurveUnit;
 use tilescope_report::units::CycleRange;
 
 /// Height of the strip above the graph.
@@ -41,7 +41,7 @@ const MAX_NODES: usize = 256;
 const SHARED_NODES: usize = 64;
 
 /// How a graph looks and what stands on it.
-pub(crate) struct Look<'a> {
+pub(crate) struct StackGraphInput<'a> {
     /// Name for readers of the screen.
     pub name: &'a str,
     /// Title of the axis along the foot: `Program steps`.
@@ -49,7 +49,7 @@ pub(crate) struct Look<'a> {
     /// What a place is called: `Step 7`.
     pub label: &'a dyn Fn(usize) -> String,
     /// What values are.
-    pub unit: Unit,
+    pub unit: TileCurveUnit,
     /// One colour per layer.
     pub colours: &'a [Color32],
     /// Places that are chosen.
@@ -57,16 +57,16 @@ pub(crate) struct Look<'a> {
     /// Places that something covers, with its name.
     pub spans: &'a [(Range<usize>, String)],
     /// Places with words beside them.
-    pub flags: &'a [Flag],
+    pub annotations: &'a [GraphAnnotation],
     /// Lines across.
-    pub levels: &'a [Level],
+    pub levels: &'a [GraphLevelLine],
     /// Places that stay bright while the others are veiled; `None` veils nothing.
-    pub matching: Option<&'a Matching>,
+    pub matching: Option<&'a MatchedPlaces>,
 }
 
 /// A point of the graph with words beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Flag {
+pub(crate) struct GraphAnnotation {
     /// Its place.
     pub place: usize,
     /// Its height.
@@ -77,7 +77,7 @@ pub(crate) struct Flag {
 
 /// A line across the graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Level {
+pub(crate) struct GraphLevelLine {
     /// Its height.
     pub value: u64,
     /// What it stands for.
@@ -94,12 +94,12 @@ pub(crate) fn is_near(capacity: u64, most: u64) -> bool {
 
 /// Places that match something, counted so that a column of pixels knows at once if it has any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Matching {
+pub(crate) struct MatchedPlaces {
     /// Number of matches before each place.
     before: Vec<u32>,
 }
 
-impl Matching {
+impl MatchedPlaces {
     /// Of places in order, for each whether it matches.
     pub(crate) fn new(places: impl Iterator<Item = bool>) -> Self {
         let mut before = vec![0];
@@ -134,7 +134,7 @@ impl Matching {
 }
 
 /// What the user did.
-pub(crate) struct Answer {
+pub(crate) struct StackGraphResponse {
     /// The graph, for call-outs.
     pub response: Response,
     /// Place under the pointer.
@@ -147,12 +147,12 @@ pub(crate) struct Answer {
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct StackGraph {
-    axis: Option<Axis>,
-    limits: Option<Limits>,
+    axis: Option<PanZoomAxis>,
+    limits: Option<AxisLimits>,
     #[serde(skip)]
-    grip: Option<Grip>,
+    grip: Option<OverviewDrag>,
     #[serde(skip)]
-    strip: Option<(usize, usize, bool, Tiled)>,
+    strip: Option<(usize, usize, bool, SplitTexture)>,
 }
 
 impl Serialize for StackGraph {
@@ -167,16 +167,16 @@ impl Serialize for StackGraph {
 }
 
 /// Where things are in this frame.
-struct Places<'a> {
-    stack: &'a Stack,
+struct StackGraphLayout<'a> {
+    stack: &'a StackedValues,
     frame: Rect,
-    axis: Axis,
+    axis: PanZoomAxis,
     top: f64,
 }
 
-impl Places<'_> {
+impl StackGraphLayout<'_> {
     fn x(&self, place: usize) -> f32 {
-        self.frame.left() + self.axis.x_from_cycle(place as u64)
+        self.frame.left() + self.axis.x_from_position(place as u64)
     }
 
     fn y(&self, value: u64) -> f32 {
@@ -185,7 +185,7 @@ impl Places<'_> {
     }
 
     fn place(&self, at: Pos2) -> Option<usize> {
-        let place = self.axis.cycle_from_x(at.x - self.frame.left());
+        let place = self.axis.position_from_x(at.x - self.frame.left());
         let place = usize::try_from(place).ok()?;
         (self.frame.contains(at) && place < self.stack.places()).then_some(place)
     }
@@ -209,7 +209,7 @@ impl StackGraph {
     }
 
     /// Shows the graph in the room there is.
-    pub(crate) fn ui(&mut self, ui: &mut Ui, stack: &Arc<Stack>, look: &Look<'_>) -> Answer {
+    pub(crate) fn ui(&mut self, ui: &mut Ui, stack: &Arc<StackedValues>, look: &StackGraphInput<'_>) -> StackGraphResponse {
         let area = ui.available_rect_before_wrap();
         let (area, _) = ui.allocate_exact_size(area.size(), Sense::hover());
         let left = area.left() + AXIS_WIDTH;
@@ -218,13 +218,13 @@ impl StackGraph {
         let bottom = (area.bottom() - LEGEND - FOOT).max(strip.bottom() + 30.0);
         let frame =
             Rect::from_min_max(pos2(left, strip.bottom() + 8.0), pos2(left + width, bottom));
-        let limits = Limits { range: CycleRange::new(0, stack.places().max(1) as u64), width };
+        let limits = AxisLimits { range: CycleRange::new(0, stack.places().max(1) as u64), width };
         self.keep_axis(limits);
         self.strip_ui(ui, stack, strip, limits);
         let beside = Rect::from_x_y_ranges(area.left() + 6.0..=left - 6.0, strip.y_range());
         self.count_ui(ui, beside, limits, look.axis);
-        let axis = self.axis.unwrap_or_else(|| Axis::fitting_exactly(limits.range, width));
-        let mut places = Places { stack, frame, axis, top: 1.0 };
+        let axis = self.axis.unwrap_or_else(|| PanZoomAxis::fitting_exactly(limits.range, width));
+        let mut places = StackGraphLayout { stack, frame, axis, top: 1.0 };
         let levels = look.levels.iter().map(|level| level.value);
         let highest = levels.fold(stack.highest(places.window()), u64::max);
         places.top = highest.max(1) as f64 * 1.08;
@@ -234,60 +234,60 @@ impl StackGraph {
         nodes_ui(ui, &places, look, &response);
         let foot = Rect::from_min_max(pos2(left, frame.bottom() + FOOT), area.max);
         legends_ui(ui, foot, stack, look);
-        Answer { response, hovered, clicked }
+        StackGraphResponse { response, hovered, clicked }
     }
 
-    fn keep_axis(&mut self, limits: Limits) {
+    fn keep_axis(&mut self, limits: AxisLimits) {
         let known = self.limits.filter(|old| old.range == limits.range);
         self.axis = match (self.axis, known) {
             (Some(axis), Some(old)) if (old.width - limits.width).abs() < 0.5 => Some(axis),
             (Some(axis), Some(old)) => {
                 let window = axis.window(old.width).intersection(limits.range);
-                Some(Axis::fitting_exactly(window, limits.width))
+                Some(PanZoomAxis::fitting_exactly(window, limits.width))
             }
             _ => None,
         };
         self.limits = Some(limits);
     }
 
-    fn strip_ui(&mut self, ui: &mut Ui, stack: &Arc<Stack>, rect: Rect, limits: Limits) {
+    fn strip_ui(&mut self, ui: &mut Ui, stack: &Arc<StackedValues>, rect: Rect, limits: AxisLimits) {
         let pixels = ui.pixels_per_point();
         let key = ((rect.width() * pixels) as usize, Arc::as_ptr(stack) as usize);
         let dark = ui.visuals().dark_mode;
         let known =
             self.strip.as_ref().is_some_and(|(w, id, d, _)| (*w, *id, *d) == (key.0, key.1, dark));
         if !known {
-            let palette = Palette::of(ui.visuals());
+            let palette = ThemePalette::for_visuals(ui.visuals());
             let size = [key.0.max(1), ((rect.height() * pixels) as usize).max(1)];
-            let image = Pieces::cut(silhouette(stack, size, palette));
-            self.strip = Some((key.0, key.1, dark, Tiled::new(ui.ctx(), "stack overview", &image)));
+            let image = SplitImage::cut(silhouette(stack, size, palette));
+            self.strip = Some((key.0, key.1, dark, SplitTexture::new(ui.ctx(), "stack overview", &image)));
         }
         let image = self.strip.as_ref().map(|(_, _, _, texture)| (texture, limits.range));
-        let axis = self.axis.unwrap_or_else(|| Axis::fitting_exactly(limits.range, limits.width));
+        let axis = self.axis.unwrap_or_else(|| PanZoomAxis::fitting_exactly(limits.range, limits.width));
         if let Some(moved) = overview_ui(ui, rect, image, axis, limits, &mut self.grip) {
             self.axis = Some(moved);
         }
     }
 
     /// How many places are on the screen.
-    fn count_ui(&mut self, ui: &mut Ui, rect: Rect, limits: Limits, places: &str) {
-        let axis = self.axis.unwrap_or_else(|| Axis::fitting_exactly(limits.range, limits.width));
+    fn count_ui(&mut self, ui: &mut Ui, rect: Rect, limits: AxisLimits, places: &str) {
+        let axis = self.axis.unwrap_or_else(|| PanZoomAxis::fitting_exactly(limits.range, limits.width));
         let mut count = axis.count(limits);
         let name = format!("{places} on the screen");
         let shown = ui.put(rect.shrink2(vec2(0.0, 3.0)), count_drag(&mut count, limits));
         let shown = shown.accessible_name(&name);
         if shown.on_hover_text(format!("{name}: drag, or type how many")).changed() {
             let whole = count >= limits.range.length();
-            self.axis = (!whole).then(|| axis.showing(count, limits));
+            self.axis = (!whole).then(|| axis.with_visible_count(count, limits));
         }
     }
 
     fn pointer_ui(
         &mut self,
         ui: &Ui,
-        places: &Places<'_>,
-        look: &Look<'_>,
-        limits: Limits,
+        places: &StackGraphLayout<'_>,
+        look: &StackGraphInput<'_>,
+        limits: AxisLimits,
         response: &Response,
     ) -> (Option<usize>, Option<(usize, bool)>) {
         let (mut hovered, mut clicked) = (None, None);
@@ -324,7 +324,7 @@ impl StackGraph {
         }
         if moved != places.axis {
             let whole = moved.window(limits.width).length() >= limits.range.length();
-            self.axis = (!whole).then(|| moved.kept(limits));
+            self.axis = (!whole).then(|| moved.clamped_to(limits));
         }
         (hovered, clicked)
     }
@@ -351,7 +351,7 @@ fn arrows(ui: &Ui, response: &Response, chosen: &[usize], places: usize) -> Opti
 }
 
 /// The graph and its places for readers of the screen.
-fn nodes_ui(ui: &Ui, places: &Places<'_>, look: &Look<'_>, response: &Response) {
+fn nodes_ui(ui: &Ui, places: &StackGraphLayout<'_>, look: &StackGraphInput<'_>, response: &Response) {
     let stack = places.stack;
     let value = format!("at most {}", look.unit.exact(stack.highest(0..stack.places())));
     response.widget_info(|| WidgetInfo::labeled(Role::Canvas, true, look.name));
@@ -374,8 +374,8 @@ fn nodes_ui(ui: &Ui, places: &Places<'_>, look: &Look<'_>, response: &Response) 
     }
 }
 
-fn legends_ui(ui: &mut Ui, rect: Rect, stack: &Stack, look: &Look<'_>) {
-    let palette = Palette::of(ui.visuals());
+fn legends_ui(ui: &mut Ui, rect: Rect, stack: &StackedValues, look: &StackGraphInput<'_>) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     ui.scope_builder(egui::UiBuilder::new().max_rect(rect), |ui| {
         ui.spacing_mut().item_spacing.x = 6.0;
         egui::ScrollArea::horizontal().id_salt("legend").auto_shrink(false).show(ui, |ui| {
@@ -384,7 +384,7 @@ fn legends_ui(ui: &mut Ui, rect: Rect, stack: &Stack, look: &Look<'_>) {
                     legend_ui(ui, *colour, title);
                     ui.add_space(8.0);
                 }
-                for Level { value, name, colour } in look.levels {
+                for GraphLevelLine { value, name, colour } in look.levels {
                     legend_ui(ui, *colour, name);
                     let text = look.unit.short(*value);
                     ui.label(RichText::new(text).size(12.0).color(palette.weak_text));
@@ -401,13 +401,13 @@ mod tests {
     #[test]
     fn matches_are_found_one_after_the_other() {
         let places = [false, true, false, true, true, false];
-        let matching = Matching::new(places.into_iter());
+        let matching = MatchedPlaces::new(places.into_iter());
         assert_eq!(matching.count(), 3);
         assert_eq!(matching.next(None), Some(1));
         assert_eq!(matching.next(Some(1)), Some(3));
         assert_eq!(matching.next(Some(3)), Some(4));
         assert_eq!(matching.next(Some(4)), Some(1), "and again from the front");
         assert!(matching.any(0..2) && !matching.any(2..3) && !matching.any(5..9));
-        assert_eq!(Matching::new([false].into_iter()).next(None), None);
+        assert_eq!(MatchedPlaces::new([false].into_iter()).next(None), None);
     }
 }

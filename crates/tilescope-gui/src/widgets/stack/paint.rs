@@ -1,8 +1,8 @@
 //! How a graph of stacked values is painted.
 
-use super::values::{Stack, mark_step};
-use super::{Flag, Look, Matching, Places};
-use crate::theme::{Palette, mix};
+use super::values::{StackedValues, mark_step};
+use super::{GraphAnnotation, StackGraphInput, MatchedPlaces, StackGraphLayout};
+use crate::theme::{ThemePalette, mix};
 use crate::widgets::axis::tick_step;
 use crate::widgets::elided::elided;
 use egui::{Align2, Color32, ColorImage, FontId, Mesh, Painter, Rect, Shape, Stroke, Ui, pos2};
@@ -14,8 +14,8 @@ const LINE: f32 = 1.3;
 const MOST_OUTLINED: usize = 400;
 
 /// Paints the graph and what stands on it.
-pub(super) fn paint(ui: &Ui, places: &Places<'_>, look: &Look<'_>) {
-    let palette = Palette::of(ui.visuals());
+pub(super) fn paint(ui: &Ui, places: &StackGraphLayout<'_>, look: &StackGraphInput<'_>) {
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let painter = ui.painter();
     grid(painter, places, look, palette);
     let inside = ui.painter_at(places.frame);
@@ -26,7 +26,7 @@ pub(super) fn paint(ui: &Ui, places: &Places<'_>, look: &Look<'_>) {
     let paleness = [0.85, 0.75].get(count.saturating_sub(1)).copied().unwrap_or(0.25);
     for (index, colour) in look.colours.iter().enumerate().take(count) {
         let above = columns(places, Some(index));
-        if places.stack.is_beside() {
+        if places.stack.is_overlaid() {
             // What is behind shines through.
             fill(&inside, places, &ground, &above, colour.gamma_multiply(0.16));
             // Of two that are the same, the one behind shows on both sides.
@@ -57,7 +57,7 @@ pub(super) fn paint(ui: &Ui, places: &Places<'_>, look: &Look<'_>) {
         let line = Stroke::new(1.5, level.colour);
         inside.hline(places.frame.x_range(), places.y(level.value), line);
     }
-    for (index, flag) in look.flags.iter().enumerate() {
+    for (index, flag) in look.annotations.iter().enumerate() {
         // Two of them may be at one place: their words stand on either side.
         paint_flag(&inside, places, flag, index % 2 == 1, palette);
     }
@@ -66,7 +66,7 @@ pub(super) fn paint(ui: &Ui, places: &Places<'_>, look: &Look<'_>) {
 
 /// Left edge, right edge and height of each column of pixels, or of each place where those are
 /// wider.
-fn columns(places: &Places<'_>, layer: Option<usize>) -> Vec<(f32, f32, f32)> {
+fn columns(places: &StackGraphLayout<'_>, layer: Option<usize>) -> Vec<(f32, f32, f32)> {
     let window = places.window();
     let per_column = window.len().div_ceil((places.frame.width() as usize).max(1)).max(1);
     let mut found: Vec<(f32, f32, f32)> = Vec::with_capacity(window.len() / per_column + 1);
@@ -82,7 +82,7 @@ fn columns(places: &Places<'_>, layer: Option<usize>) -> Vec<(f32, f32, f32)> {
 
 fn fill(
     painter: &Painter,
-    places: &Places<'_>,
+    places: &StackGraphLayout<'_>,
     below: &[(f32, f32, f32)],
     above: &[(f32, f32, f32)],
     colour: Color32,
@@ -112,7 +112,7 @@ fn quad(mesh: &mut Mesh, run: Option<(f32, f32, f32, f32)>, colour: Color32) {
 }
 
 /// Covers the columns of pixels that hold no match.
-fn veil(painter: &Painter, places: &Places<'_>, matching: &Matching, colour: Color32) {
+fn veil(painter: &Painter, places: &StackGraphLayout<'_>, matching: &MatchedPlaces, colour: Color32) {
     let (window, frame) = (places.window(), places.frame);
     let per_column = window.len().div_ceil((frame.width() as usize).max(1)).max(1);
     let mut mesh = Mesh::default();
@@ -136,7 +136,7 @@ fn veil(painter: &Painter, places: &Places<'_>, matching: &Matching, colour: Col
     painter.add(Shape::mesh(mesh));
 }
 
-fn outline(painter: &Painter, places: &Places<'_>, above: &[(f32, f32, f32)], line: Stroke) {
+fn outline(painter: &Painter, places: &StackGraphLayout<'_>, above: &[(f32, f32, f32)], line: Stroke) {
     let mut points = Vec::with_capacity(above.len() * 2);
     for (left, right, y) in above {
         points.push(pos2(left.max(places.frame.left() - 2.0), *y));
@@ -157,7 +157,7 @@ fn outline(painter: &Painter, places: &Places<'_>, above: &[(f32, f32, f32)], li
     painter.add(Shape::line(kept, line));
 }
 
-fn grid(painter: &Painter, places: &Places<'_>, look: &Look<'_>, palette: &Palette) {
+fn grid(painter: &Painter, places: &StackGraphLayout<'_>, look: &StackGraphInput<'_>, palette: &ThemePalette) {
     let frame = places.frame;
     let font = FontId::proportional(11.0);
     let step = mark_step(look.unit, places.top, f64::from(frame.height() / 38.0).clamp(2.0, 10.0));
@@ -195,7 +195,7 @@ fn grid(painter: &Painter, places: &Places<'_>, look: &Look<'_>, palette: &Palet
 }
 
 /// What covers a part of the axis: bars along the top, each with its name.
-fn spans(painter: &Painter, places: &Places<'_>, look: &Look<'_>, palette: &Palette) {
+fn spans(painter: &Painter, places: &StackGraphLayout<'_>, look: &StackGraphInput<'_>, palette: &ThemePalette) {
     for (index, (covered, name)) in look.spans.iter().enumerate() {
         let (left, right) = (places.x(covered.start), places.x(covered.end));
         let right = right.max(left + 2.0);
@@ -218,10 +218,10 @@ fn spans(painter: &Painter, places: &Places<'_>, look: &Look<'_>, palette: &Pale
 
 fn paint_flag(
     painter: &Painter,
-    places: &Places<'_>,
-    flag: &Flag,
+    places: &StackGraphLayout<'_>,
+    flag: &GraphAnnotation,
     words_left: bool,
-    palette: &Palette,
+    palette: &ThemePalette,
 ) {
     let x = (places.x(flag.place) + places.x(flag.place + 1)) / 2.0;
     if !places.frame.x_range().contains(x) {
@@ -257,9 +257,9 @@ fn paint_flag(
 
 /// All places as a grey shape.
 pub(super) fn silhouette(
-    stack: &Stack,
+    stack: &StackedValues,
     [width, height]: [usize; 2],
-    palette: &Palette,
+    palette: &ThemePalette,
 ) -> ColorImage {
     let mut image = ColorImage::filled([width, height], palette.raised);
     let places = stack.places().max(1);

@@ -2,14 +2,14 @@
 
 use crate::widgets::axis::tick_step;
 use std::ops::Range;
-use tilescope_analysis::tiles::Unit;
+use tilescope_analysis::tiles::TileCurveUnit;
 
 /// Places that one value of the next level stands for.
 const FANOUT: usize = 8;
 
 /// Values of one meaning, by place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Layer {
+pub(crate) struct StackLayer {
     /// What they are.
     pub title: String,
     /// One value per place.
@@ -19,11 +19,11 @@ pub(crate) struct Layer {
 /// Values whose maximum over any range takes O(log n): level `k` holds the greatest of each
 /// `FANOUT`^k neighbours. All levels together take a seventh of the values' room.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Maxima {
+struct RangeMaxima {
     levels: Vec<Vec<u64>>,
 }
 
-impl Maxima {
+impl RangeMaxima {
     fn new(values: Vec<u64>) -> Self {
         let mut levels = vec![values];
         while let Some(last) = levels.last().filter(|last| last.len() > FANOUT) {
@@ -58,18 +58,18 @@ impl Maxima {
 
 /// Layers with their sums.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Stack {
+pub(crate) struct StackedValues {
     titles: Vec<String>,
     /// How high each layer reaches, place by place.
-    sums: Vec<Maxima>,
+    sums: Vec<RangeMaxima>,
     places: usize,
     /// Whether all layers stand on the ground instead of on each other.
-    beside: bool,
+    overlaid: bool,
 }
 
-impl Stack {
+impl StackedValues {
     /// Layers from the bottom to the top.
-    pub(crate) fn new(layers: Vec<Layer>) -> Self {
+    pub(crate) fn new(layers: Vec<StackLayer>) -> Self {
         let places = layers.iter().map(|layer| layer.values.len()).max().unwrap_or(0);
         let mut sum = vec![0u64; places];
         let mut stack = Self { places, ..Self::default() };
@@ -78,23 +78,23 @@ impl Stack {
                 *sum = sum.saturating_add(*value);
             }
             stack.titles.push(layer.title);
-            stack.sums.push(Maxima::new(sum.clone()));
+            stack.sums.push(RangeMaxima::new(sum.clone()));
         }
         stack
     }
 
     /// Layers that all stand on the ground, one behind the other: the values of several things that
     /// are compared, not the parts of one.
-    pub(crate) fn beside(layers: Vec<Layer>) -> Self {
+    pub(crate) fn overlaid(layers: Vec<StackLayer>) -> Self {
         let places = layers.iter().map(|layer| layer.values.len()).max().unwrap_or(0);
         let titles = layers.iter().map(|layer| layer.title.clone()).collect();
-        let sums = layers.into_iter().map(|layer| Maxima::new(layer.values)).collect();
-        Self { titles, sums, places, beside: true }
+        let sums = layers.into_iter().map(|layer| RangeMaxima::new(layer.values)).collect();
+        Self { titles, sums, places, overlaid: true }
     }
 
     /// Whether all layers stand on the ground.
-    pub(super) fn is_beside(&self) -> bool {
-        self.beside
+    pub(super) fn is_overlaid(&self) -> bool {
+        self.overlaid
     }
 
     /// Number of places.
@@ -109,26 +109,26 @@ impl Stack {
 
     /// How high the layers reach at a place: their sum, or the largest of those that are compared.
     pub(crate) fn total(&self, place: usize) -> u64 {
-        self.reaching().iter().map(|sums| sums.get(place)).max().unwrap_or(0)
+        self.topmost_layers().iter().map(|sums| sums.get(place)).max().unwrap_or(0)
     }
 
     /// The layers that reach highest: the last one of those that stand on each other, any of those
     /// that do not.
-    fn reaching(&self) -> &[Maxima] {
-        let first = if self.beside { 0 } else { self.sums.len().saturating_sub(1) };
+    fn topmost_layers(&self) -> &[RangeMaxima] {
+        let first = if self.overlaid { 0 } else { self.sums.len().saturating_sub(1) };
         self.sums.get(first..).unwrap_or_default()
     }
 
     /// Value of one layer at a place.
     pub(crate) fn value(&self, layer: usize, place: usize) -> u64 {
         let upto = |layer: usize| self.sums.get(layer).map_or(0, |sums| sums.get(place));
-        let below = layer.checked_sub(1).filter(|_| !self.beside);
+        let below = layer.checked_sub(1).filter(|_| !self.overlaid);
         upto(layer) - below.map_or(0, upto)
     }
 
     /// How high the layers reach in a range of places.
     pub(crate) fn highest(&self, places: Range<usize>) -> u64 {
-        self.reaching().iter().map(|sums| sums.highest(places.clone())).max().unwrap_or(0)
+        self.topmost_layers().iter().map(|sums| sums.highest(places.clone())).max().unwrap_or(0)
     }
 
     /// How high one of the layers reaches in a range of places.
@@ -139,11 +139,11 @@ impl Stack {
 
 /// Distance between marks for about `count` of them up to `top`: powers of two for bytes, round
 /// numbers for everything else.
-pub(super) fn mark_step(unit: Unit, top: f64, count: f64) -> f64 {
+pub(super) fn mark_step(unit: TileCurveUnit, top: f64, count: f64) -> f64 {
     let least = (top / count).max(1.0);
     match unit {
-        Unit::Bytes => 2f64.powf(least.log2().ceil()),
-        Unit::Count | Unit::Cycles => tick_step(least, 1.0) as f64,
+        TileCurveUnit::Bytes => 2f64.powf(least.log2().ceil()),
+        TileCurveUnit::Count | TileCurveUnit::Cycles => tick_step(least, 1.0) as f64,
     }
 }
 
@@ -153,8 +153,8 @@ mod tests {
 
     #[test]
     fn layers_stand_on_each_other() {
-        let layer = |values: &[u64]| Layer { title: String::new(), values: values.to_vec() };
-        let stack = Stack::new(vec![layer(&[5, 5, 5]), layer(&[0, 7, 1])]);
+        let layer = |values: &[u64]| StackLayer { title: String::new(), values: values.to_vec() };
+        let stack = StackedValues::new(vec![layer(&[5, 5, 5]), layer(&[0, 7, 1])]);
         assert_eq!(stack.places(), 3);
         assert_eq!([0, 1, 2, 3].map(|place| stack.total(place)), [5, 12, 6, 0]);
         assert_eq!([0, 1, 2, 3].map(|place| stack.value(1, place)), [0, 7, 1, 0]);
@@ -164,20 +164,20 @@ mod tests {
 
     #[test]
     fn layers_beside_each_other_keep_their_own_values() {
-        let layer = |values: &[u64]| Layer { title: String::new(), values: values.to_vec() };
-        let stack = Stack::beside(vec![layer(&[5, 5, 5]), layer(&[0, 7, 1, 2])]);
+        let layer = |values: &[u64]| StackLayer { title: String::new(), values: values.to_vec() };
+        let stack = StackedValues::overlaid(vec![layer(&[5, 5, 5]), layer(&[0, 7, 1, 2])]);
         assert_eq!(stack.places(), 4);
         assert_eq!([0, 1, 2, 3].map(|place| stack.total(place)), [5, 7, 5, 2]);
         assert_eq!([0, 1, 2, 3].map(|place| stack.value(1, place)), [0, 7, 1, 2]);
         assert_eq!(stack.highest(0..9), 7);
         assert_eq!(stack.highest(2..4), 5);
-        assert_eq!(Stack::beside(Vec::new()).highest(0..9), 0);
+        assert_eq!(StackedValues::overlaid(Vec::new()).highest(0..9), 0);
     }
 
     #[test]
     fn the_highest_of_any_range_is_that_of_its_values() {
         let values: Vec<u64> = (0..700u64).map(|at| at * 7919 % 1009).collect();
-        let maxima = Maxima::new(values.clone());
+        let maxima = RangeMaxima::new(values.clone());
         for start in (0..700).step_by(13) {
             for end in (start..720).step_by(11) {
                 let inside = &values[start..end.min(700)];
@@ -189,8 +189,8 @@ mod tests {
 
     #[test]
     fn marks_are_round() {
-        assert_eq!(mark_step(Unit::Bytes, 100_000.0, 7.0), 16_384.0);
-        assert_eq!(mark_step(Unit::Cycles, 100_000.0, 7.0), 20_000.0);
-        assert_eq!(mark_step(Unit::Count, 3.0, 7.0), 1.0);
+        assert_eq!(mark_step(TileCurveUnit::Bytes, 100_000.0, 7.0), 16_384.0);
+        assert_eq!(mark_step(TileCurveUnit::Cycles, 100_000.0, 7.0), 20_000.0);
+        assert_eq!(mark_step(TileCurveUnit::Count, 3.0, 7.0), 1.0);
     }
 }

@@ -6,12 +6,12 @@ mod order;
 use super::elided::without_middle;
 use super::{hint_ui, neighbour, search_ui};
 use crate::fonts::{strong, strong_family};
-use crate::theme::Palette;
-use crate::worker::{Slot, Workers};
+use crate::theme::ThemePalette;
+use crate::worker::{BackgroundQuery, BackgroundWorkers};
 use egui::accesskit::Role;
 use egui::{Align, FontId, Label, Layout, RichText, Sense, TextStyle, Ui, WidgetInfo};
 use egui_extras::{Column as Width, TableBuilder};
-use order::{Order, order};
+use order::{TableRowOrder, order};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const BETWEEN: f32 = 12.0;
 
 /// What a cell holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Cell {
+pub(crate) enum TableWidgetCell {
     /// Words.
     Text(String),
     /// Bytes, shown exactly.
@@ -46,7 +46,7 @@ pub(crate) enum Cell {
     Missing,
 }
 
-impl Cell {
+impl TableWidgetCell {
     /// The cell as text.
     pub(crate) fn text(&self) -> String {
         match self {
@@ -83,7 +83,7 @@ impl Cell {
 
 /// A column: its title, and whether it takes the room that is left.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Column {
+pub(crate) struct TableWidgetColumn {
     /// Words above it.
     pub title: String,
     /// Whether it holds words rather than numbers.
@@ -94,7 +94,7 @@ pub(crate) struct Column {
     pub about: &'static str,
 }
 
-impl Column {
+impl TableWidgetColumn {
     /// A column of words.
     pub(crate) fn text(title: &str) -> Self {
         Self { title: title.to_owned(), wide: true, short: false, about: "" }
@@ -112,7 +112,7 @@ impl Column {
 
     /// Narrowest that can be read, where `widest` is its widest number: of numbers all digits are
     /// shown, or they are others.
-    fn least_width(&self, ui: &Ui, widest: Option<&Cell>) -> f32 {
+    fn least_width(&self, ui: &Ui, widest: Option<&TableWidgetCell>) -> f32 {
         match (self.wide, self.short, widest) {
             (true, true, _) => SHORT_WIDTH,
             (true, false, _) => WORDS_WIDTH,
@@ -136,11 +136,11 @@ impl Column {
 
 /// Rows and columns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Table {
+pub(crate) struct TableWidgetData {
     /// The columns.
-    pub columns: Vec<Column>,
+    pub columns: Vec<TableWidgetColumn>,
     /// The rows, each with one cell per column.
-    pub rows: Vec<Vec<Cell>>,
+    pub rows: Vec<Vec<TableWidgetCell>>,
     /// Whether a row of sums makes sense.
     pub totals: bool,
 }
@@ -155,14 +155,14 @@ pub(crate) struct TableState {
     /// Column and direction; without it, by the first column of numbers, largest first.
     sort: Option<(usize, bool)>,
     #[serde(skip)]
-    order: Slot<(u64, usize, bool, String), Order>,
+    order: BackgroundQuery<(u64, usize, bool, String), TableRowOrder>,
     /// The row that a key has led to, until it has the focus.
     #[serde(skip)]
     focus: Option<usize>,
 }
 
 /// Which rows of a table can be chosen, which are, and where a key leads to.
-struct Choice<'a> {
+struct TableRowSelection<'a> {
     chosen: &'a [usize],
     focus: &'a mut Option<usize>,
 }
@@ -177,8 +177,8 @@ impl TableState {
     pub(crate) fn ui(
         &mut self,
         ui: &mut Ui,
-        workers: &Workers,
-        table: &Arc<Table>,
+        workers: &BackgroundWorkers,
+        table: &Arc<TableWidgetData>,
         generation: u64,
         hint: &str,
     ) {
@@ -189,8 +189,8 @@ impl TableState {
     pub(crate) fn choose_ui(
         &mut self,
         ui: &mut Ui,
-        workers: &Workers,
-        table: &Arc<Table>,
+        workers: &BackgroundWorkers,
+        table: &Arc<TableWidgetData>,
         generation: u64,
         hint: &str,
         chosen: &[usize],
@@ -201,8 +201,8 @@ impl TableState {
     fn shown_ui(
         &mut self,
         ui: &mut Ui,
-        workers: &Workers,
-        table: &Arc<Table>,
+        workers: &BackgroundWorkers,
+        table: &Arc<TableWidgetData>,
         generation: u64,
         hint: &str,
         choice: Option<&[usize]>,
@@ -228,7 +228,7 @@ impl TableState {
             ui.ctx(),
             workers,
             &key,
-            move |(generation, column, descending, text)| Order {
+            move |(generation, column, descending, text)| TableRowOrder {
                 generation: *generation,
                 ..order(&shared, *column, *descending, text)
             },
@@ -236,7 +236,7 @@ impl TableState {
         // The order of another table says nothing about the rows of this one.
         let order = asked.answer().filter(|order| order.generation == generation)?;
         let sort = &mut self.sort;
-        let choice = choice.map(|chosen| Choice { chosen, focus: &mut self.focus });
+        let choice = choice.map(|chosen| TableRowSelection { chosen, focus: &mut self.focus });
         let frame = egui::Frame::new().inner_margin(egui::Margin {
             left: 14,
             right: 8,
@@ -263,7 +263,7 @@ impl TableState {
             .inner
     }
 
-    fn count_ui(&self, ui: &mut Ui, table: &Table) {
+    fn count_ui(&self, ui: &mut Ui, table: &TableWidgetData) {
         let shown = self.order.latest().map_or(table.rows.len(), |order| order.rows.len());
         let all = table.rows.len();
         let text = if shown == all {
@@ -271,19 +271,19 @@ impl TableState {
         } else {
             format!("{} of {} rows", grouped(shown as u64), grouped(all as u64))
         };
-        ui.label(RichText::new(text).color(Palette::of(ui.visuals()).weak_text));
+        ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text));
     }
 }
 
 fn rows_ui(
     ui: &mut Ui,
-    (table, widths): (&Table, &[f32]),
-    order: &Order,
+    (table, widths): (&TableWidgetData, &[f32]),
+    order: &TableRowOrder,
     sorted: (usize, bool),
     sort: &mut Option<(usize, bool)>,
-    mut choice: Option<Choice<'_>>,
+    mut choice: Option<TableRowSelection<'_>>,
 ) -> Option<usize> {
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     ui.spacing_mut().item_spacing = egui::vec2(BETWEEN, 0.0);
     let totals = usize::from(table.totals && !order.rows.is_empty());
     let mut clicked = None;
@@ -335,13 +335,13 @@ fn rows_ui(
             row.set_selected(chosen);
             for (column, cell) in table.columns.iter().zip(&table.rows[place]) {
                 let text = RichText::new(cell.text());
-                let zero = matches!(cell, Cell::Bytes(0) | Cell::Count(0));
+                let zero = matches!(cell, TableWidgetCell::Bytes(0) | TableWidgetCell::Count(0));
                 let text = if zero { text.color(palette.weak_text) } else { text };
                 row.col(|ui| cell_ui(ui, column, text, !choosing));
             }
             if let Some(choice) = &mut choice {
                 let response = row.response();
-                let name = table.rows[place].first().map(Cell::text).unwrap_or_default();
+                let name = table.rows[place].first().map(TableWidgetCell::text).unwrap_or_default();
                 response.widget_info(|| WidgetInfo::selected(Role::Row, true, chosen, &name));
                 clicked = response.clicked().then_some(place).or(clicked);
                 if *choice.focus == Some(place) {
@@ -359,7 +359,7 @@ fn rows_ui(
     clicked
 }
 
-fn cell_ui(ui: &mut Ui, column: &Column, text: RichText, selectable: bool) {
+fn cell_ui(ui: &mut Ui, column: &TableWidgetColumn, text: RichText, selectable: bool) {
     let (layout, full) = match column.wide {
         true => (Layout::left_to_right(Align::Center), true),
         false => (Layout::right_to_left(Align::Center), false),
@@ -389,12 +389,12 @@ fn path_that_fits(ui: &Ui, text: &str) -> Option<String> {
 
 fn header_ui(
     ui: &mut Ui,
-    column: &Column,
+    column: &TableWidgetColumn,
     index: usize,
     (sorted, descending): (usize, bool),
     sort: &mut Option<(usize, bool)>,
 ) {
-    let palette = Palette::of(ui.visuals());
+    let palette = ThemePalette::for_visuals(ui.visuals());
     let chosen = sorted == index;
     let arrow = match (chosen, descending) {
         (false, _) => "",

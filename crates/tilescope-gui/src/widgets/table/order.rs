@@ -1,21 +1,21 @@
 //! Which rows of a table are shown and in which order, with their sums.
 
-use super::{Cell, Table};
+use super::{TableWidgetCell, TableWidgetData};
 
 /// Which rows are shown, in which order.
 #[derive(Default)]
-pub(crate) struct Order {
+pub(crate) struct TableRowOrder {
     /// The table that it orders.
     pub generation: u64,
     /// Places of the rows.
     pub rows: Vec<u32>,
     /// Sums over these rows; `None` for columns of words.
-    pub sums: Vec<Option<Cell>>,
+    pub sums: Vec<Option<TableWidgetCell>>,
     /// The widest number of each column among these rows and their sums.
-    pub widest: Vec<Option<Cell>>,
+    pub widest: Vec<Option<TableWidgetCell>>,
 }
 
-impl Order {
+impl TableRowOrder {
     /// Where a row of the table stands among those that are shown.
     pub(crate) fn place_of(&self, row: usize) -> Option<usize> {
         self.rows.iter().position(|known| *known as usize == row)
@@ -23,10 +23,10 @@ impl Order {
 }
 
 /// The rows that hold a text, ordered by a column.
-pub(crate) fn order(table: &Table, column: usize, descending: bool, filter: &str) -> Order {
-    let holds = |row: &Vec<Cell>| {
+pub(crate) fn order(table: &TableWidgetData, column: usize, descending: bool, filter: &str) -> TableRowOrder {
+    let holds = |row: &Vec<TableWidgetCell>| {
         let mut words = row.iter().filter_map(|cell| match cell {
-            Cell::Text(text) => Some(text),
+            TableWidgetCell::Text(text) => Some(text),
             _ => None,
         });
         filter.is_empty() || words.any(|text| text.to_lowercase().contains(filter))
@@ -43,30 +43,30 @@ pub(crate) fn order(table: &Table, column: usize, descending: bool, filter: &str
         if descending { ordering.reverse() } else { ordering }
     });
     let columns = 0..table.columns.len();
-    let sums: Vec<Option<Cell>> = columns.clone().map(|column| sum(table, &rows, column)).collect();
+    let sums: Vec<Option<TableWidgetCell>> = columns.clone().map(|column| sum(table, &rows, column)).collect();
     let widest = columns.zip(&sums).map(|(column, sum)| widest(table, &rows, column, sum));
     let widest = widest.collect();
-    Order { generation: 0, rows, sums, widest }
+    TableRowOrder { generation: 0, rows, sums, widest }
 }
 
 /// The cell with most digits: the one of the largest number.
-fn widest(table: &Table, rows: &[u32], column: usize, sum: &Option<Cell>) -> Option<Cell> {
+fn widest(table: &TableWidgetData, rows: &[u32], column: usize, sum: &Option<TableWidgetCell>) -> Option<TableWidgetCell> {
     let cells = rows.iter().filter_map(|row| table.rows[*row as usize].get(column));
-    let numbers = cells.chain(sum).filter(|cell| !matches!(cell, Cell::Text(_)));
+    let numbers = cells.chain(sum).filter(|cell| !matches!(cell, TableWidgetCell::Text(_)));
     numbers.max_by(|a, b| a.compare(b)).cloned()
 }
 
-fn sum(table: &Table, rows: &[u32], column: usize) -> Option<Cell> {
-    let mut total: Option<Cell> = None;
+fn sum(table: &TableWidgetData, rows: &[u32], column: usize) -> Option<TableWidgetCell> {
+    let mut total: Option<TableWidgetCell> = None;
     for row in rows {
         total = match (table.rows[*row as usize].get(column)?, total) {
-            (Cell::Text(_) | Cell::Share(_), _) => return None,
-            (Cell::Missing, sum) => sum,
+            (TableWidgetCell::Text(_) | TableWidgetCell::Share(_), _) => return None,
+            (TableWidgetCell::Missing, sum) => sum,
             (cell, None) => Some(cell.clone()),
-            (Cell::Bytes(value), Some(Cell::Bytes(sum))) => Some(Cell::Bytes(sum + value)),
-            (Cell::Count(value), Some(Cell::Count(sum))) => Some(Cell::Count(sum + value)),
-            (Cell::Change { change, bytes }, Some(Cell::Change { change: sum, .. })) => {
-                Some(Cell::Change { change: change + sum, bytes: *bytes })
+            (TableWidgetCell::Bytes(value), Some(TableWidgetCell::Bytes(sum))) => Some(TableWidgetCell::Bytes(sum + value)),
+            (TableWidgetCell::Count(value), Some(TableWidgetCell::Count(sum))) => Some(TableWidgetCell::Count(sum + value)),
+            (TableWidgetCell::Change { change, bytes }, Some(TableWidgetCell::Change { change: sum, .. })) => {
+                Some(TableWidgetCell::Change { change: change + sum, bytes: *bytes })
             }
             (_, Some(_)) => return None,
         };
@@ -76,13 +76,13 @@ fn sum(table: &Table, rows: &[u32], column: usize) -> Option<Cell> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Column;
+    use super::super::TableWidgetColumn;
     use super::*;
 
-    fn table() -> Table {
-        let row = |name: &str, bytes| vec![Cell::Text(name.to_owned()), Cell::Bytes(bytes)];
-        Table {
-            columns: vec![Column::text("Variable"), Column::number("Size")],
+    fn table() -> TableWidgetData {
+        let row = |name: &str, bytes| vec![TableWidgetCell::Text(name.to_owned()), TableWidgetCell::Bytes(bytes)];
+        TableWidgetData {
+            columns: vec![TableWidgetColumn::text("Variable"), TableWidgetColumn::number("Size")],
             rows: vec![row("beta", 7), row("alpha", 40), row("Alphabet", 2)],
             totals: true,
         }
@@ -99,16 +99,16 @@ mod tests {
     fn the_total_is_that_of_the_rows_shown() {
         let order = order(&table(), 1, true, "alpha");
         assert_eq!(order.rows, [1, 2]);
-        assert_eq!(order.sums, [None, Some(Cell::Bytes(42))]);
+        assert_eq!(order.sums, [None, Some(TableWidgetCell::Bytes(42))]);
     }
 
     #[test]
     fn columns_have_room_for_their_largest_number() {
         let widest = order(&table(), 0, false, "").widest;
-        assert_eq!(widest, [None, Some(Cell::Bytes(49))], "the total is larger than any row");
+        assert_eq!(widest, [None, Some(TableWidgetCell::Bytes(49))], "the total is larger than any row");
         let mut changes = table();
         for (row, change) in changes.rows.iter_mut().zip([-1_000, 7, 1_000]) {
-            row[1] = Cell::Change { change, bytes: true };
+            row[1] = TableWidgetCell::Change { change, bytes: true };
         }
         let widest = order(&changes, 0, false, "").widest[1].clone();
         assert_eq!(widest.map(|cell| cell.text().len()), Some("-1,000 B".len()));

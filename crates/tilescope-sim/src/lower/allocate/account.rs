@@ -4,7 +4,7 @@ use super::place::ABSENT;
 use super::slots::AllocationSlot;
 use crate::targets::Chip;
 use std::collections::{BTreeMap, BinaryHeap};
-use tilescope_report::{Category, CategoryBytes, Region, TileMemory};
+use tilescope_report::{MemoryCategory, CategoryBytes, MemoryRegion, TileMemory};
 
 /// Sums of the tile whose slots have these sizes and addresses; `peak` is what its
 /// not-always-live variables need at most at one step.
@@ -15,7 +15,7 @@ pub(crate) fn account(
     offsets: &[u64],
     peak: u64,
 ) -> (TileMemory, Vec<CategoryBytes>) {
-    let mut owners: BTreeMap<(Category, Region, bool), u64> = BTreeMap::new();
+    let mut owners: BTreeMap<(MemoryCategory, MemoryRegion, bool), u64> = BTreeMap::new();
     owned_stretches(sizes, offsets, |start, end, owner, overlapped| {
         for (region, from, to) in regions(chip) {
             let bytes = end.min(to).saturating_sub(start.max(from));
@@ -33,16 +33,16 @@ pub(crate) fn account(
             bytes,
         })
         .collect();
-    let in_region = |region: Region| {
+    let in_region = |region: MemoryRegion| {
         categories.iter().filter(|part| part.region == region).map(|part| part.bytes).sum()
     };
     let always = slots.iter().zip(sizes).filter(|(slot, _)| slot.is_always_live());
     let held = offsets.iter().zip(sizes).filter(|(offset, _)| **offset != ABSENT);
     let memory = TileMemory {
         including_gaps: held.map(|(offset, size)| offset + size).max().unwrap_or(0),
-        non_interleaved: in_region(Region::NonInterleaved),
-        interleaved: in_region(Region::Interleaved),
-        overflowed: in_region(Region::Overflowed),
+        non_interleaved: in_region(MemoryRegion::NonInterleaved),
+        interleaved: in_region(MemoryRegion::Interleaved),
+        overflowed: in_region(MemoryRegion::Overflowed),
         always_live: always.map(|(_, size)| size).sum(),
         peak_not_always_live: peak,
     };
@@ -50,11 +50,11 @@ pub(crate) fn account(
 }
 
 /// Regions of tile memory as address ranges; what lies beyond the end overflows.
-fn regions(chip: &Chip) -> [(Region, u64, u64); 3] {
+fn regions(chip: &Chip) -> [(MemoryRegion, u64, u64); 3] {
     [
-        (Region::NonInterleaved, 0, chip.interleaved_offset),
-        (Region::Interleaved, chip.interleaved_offset, chip.bytes_per_tile),
-        (Region::Overflowed, chip.bytes_per_tile, u64::MAX),
+        (MemoryRegion::NonInterleaved, 0, chip.interleaved_offset),
+        (MemoryRegion::Interleaved, chip.interleaved_offset, chip.bytes_per_tile),
+        (MemoryRegion::Overflowed, chip.bytes_per_tile, u64::MAX),
     ]
 }
 

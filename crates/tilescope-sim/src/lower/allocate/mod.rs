@@ -35,13 +35,13 @@ use slots::{SlotInterferenceMatrix, AllocationSlot};
 use std::collections::HashMap;
 use std::ops::Range;
 use tilescope_report::units::{TileRange, TileRuns};
-use tilescope_report::{Category, CategoryBytes, Placement, TileMemory};
+use tilescope_report::{MemoryCategory, CategoryBytes, VariablePlacement, TileMemory};
 
 /// A variable that wants memory.
 #[derive(Clone, Debug)]
 pub(crate) struct AllocationRequest {
     /// What it is for.
-    pub category: Category,
+    pub category: MemoryCategory,
     /// Liveness steps it is live in; `None` means always.
     pub lifetime: Option<Range<u32>>,
     /// What its vertices need of its place.
@@ -54,7 +54,7 @@ pub(crate) struct AllocationRequest {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TileMemoryAllocation {
     /// Where each variable lies, in the order they were given.
-    pub placements: Vec<TileRuns<Placement>>,
+    pub placements: Vec<TileRuns<VariablePlacement>>,
     /// Sums per tile.
     pub memory: TileRuns<TileMemory>,
     /// Owners per tile.
@@ -189,7 +189,7 @@ impl IpuMemoryAllocator {
             for (tile, (bytes, class)) in (self.tiles.first..).zip(row.iter().zip(&self.classes)) {
                 if *bytes > 0 {
                     let offset = self.offsets[*class][number];
-                    let placement = Placement { bytes: *bytes, offset };
+                    let placement = VariablePlacement { bytes: *bytes, offset };
                     placements.push(TileRange::new(tile, tile + 1), placement);
                 }
             }
@@ -237,7 +237,7 @@ mod tests {
     fn placed(bytes: u64, lifetime: Option<Range<u32>>, place: MemoryConstraint) -> AllocationRequest {
         let tiles = TileRange::new(0, 1);
         AllocationRequest {
-            category: Category::Variable,
+            category: MemoryCategory::Variable,
             lifetime,
             memory_constraint: place,
             bytes: TileRuns::uniform(tiles, bytes),

@@ -5,7 +5,7 @@ use crate::lower::code::is_executable;
 use crate::lower::work::MemoryConstraint;
 use std::collections::HashMap;
 use std::ops::Range;
-use tilescope_report::Category;
+use tilescope_report::MemoryCategory;
 use tilescope_report::units::TileRuns;
 
 /// The order in which variables of a tile are placed.
@@ -30,7 +30,7 @@ const UNEVEN_RUNS: usize = 256;
 #[derive(Clone, Debug)]
 pub(crate) struct AllocationSlot {
     /// What it is for.
-    pub category: Category,
+    pub category: MemoryCategory,
     /// What its vertices need of its place.
     pub memory_constraint: MemoryConstraint,
     /// When it is placed.
@@ -76,7 +76,7 @@ impl AllocationSlot {
 /// Puts variables into slots, in the order of the first variable of each.
 pub(crate) fn assign_slots(variables: &[AllocationRequest]) -> Vec<AllocationSlot> {
     let mut slots: Vec<AllocationSlot> = Vec::new();
-    let mut alike: HashMap<(Category, MemoryConstraint, (usize, u32)), Vec<usize>> = HashMap::new();
+    let mut alike: HashMap<(MemoryCategory, MemoryConstraint, (usize, u32)), Vec<usize>> = HashMap::new();
     // Variables that begin earlier come first, so that a slot's lives are in order.
     let mut order: Vec<usize> = (0..variables.len()).collect();
     order.sort_by_key(|at| variables[*at].lifetime.as_ref().map(|life| life.start));

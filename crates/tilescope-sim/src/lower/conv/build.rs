@@ -4,7 +4,7 @@ use crate::lower::work::{WorkPhase, WorkPhaseKind, MemoryConstraint, TemporaryVa
 use crate::planner::IpuTarget;
 use std::ops::Range;
 use tilescope_report::units::{TileRange, TileRuns};
-use tilescope_report::{Category, TileTraffic};
+use tilescope_report::{MemoryCategory, TileTraffic};
 
 /// Bytes of the longest message; longer sends are split.
 const MESSAGE_BYTES: u64 = 256;
@@ -117,7 +117,7 @@ impl ConvWorkBuilder {
     pub(crate) fn temporary(
         &mut self,
         name: String,
-        category: Category,
+        category: MemoryCategory,
         interleaved: bool,
         from: usize,
         bytes: &[u64],
@@ -129,7 +129,7 @@ impl ConvWorkBuilder {
     pub(crate) fn temporary_until(
         &mut self,
         name: String,
-        category: Category,
+        category: MemoryCategory,
         interleaved: bool,
         live: Range<usize>,
         bytes: &[u64],

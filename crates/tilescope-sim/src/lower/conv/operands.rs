@@ -8,7 +8,7 @@ use crate::lower::constants::RAGGED_PIECE_COPY_CYCLES;
 use crate::lower::work::MemoryConstraint;
 use crate::planner::ranges::gcd;
 use crate::planner::{ConvPass as PlanPass, ConvPlan};
-use tilescope_report::Category;
+use tilescope_report::MemoryCategory;
 
 /// More users than this, and an operand in another layout is rearranged once before it is sent
 /// to them (poplibs `Convolution.cpp` inViewMaxBroadcastDests).
@@ -44,7 +44,7 @@ impl ConvPassLowering<'_> {
         if transposed {
             let name = format!("{}/WeightsTranspose", self.name);
             let live = transposed_at..from + 1;
-            self.builder.temporary_until(name, Category::Rearrangement, false, live, &stored);
+            self.builder.temporary_until(name, MemoryCategory::Rearrangement, false, live, &stored);
         }
         self.add_rearranged(operand, name, from, bytes);
     }
@@ -331,7 +331,7 @@ impl ConvPassLowering<'_> {
         rearrange::relocate(&mut self.builder, self.machine, &name, data_type, &shares, false);
         let interleaved = result_memory_constraint(self.plan) == MemoryConstraint::Interleaved;
         let result = result_shares(self.plan);
-        self.builder.temporary(name, Category::Variable, interleaved, made, &result);
+        self.builder.temporary(name, MemoryCategory::Variable, interleaved, made, &result);
     }
 }
 

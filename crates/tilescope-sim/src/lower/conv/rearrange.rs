@@ -13,7 +13,7 @@ use crate::lower::rearrange::WORD_BYTES;
 use crate::planner::IpuTarget;
 use crate::planner::estimate::elementwise;
 use crate::planner::ranges::gcd;
-use tilescope_report::Category;
+use tilescope_report::MemoryCategory;
 
 /// Messages a tile receives and sends when data moves to another mapping with the same innermost
 /// dimension, and when that changes too. Guessed from the exchange code of published profiles.
@@ -166,7 +166,7 @@ pub(crate) fn regroup(
     // What comes out lies beside what went in, and goes with the next exchange.
     let live = transposed_at..transposed_at + 2;
     let name = format!("{name}/partialTranspose");
-    builder.temporary_until(name, Category::Rearrangement, false, live, &bytes);
+    builder.temporary_until(name, MemoryCategory::Rearrangement, false, live, &bytes);
 }
 
 /// Transposes blocks that lie on their tiles. Vertices of the whole tile run one after the other,
@@ -225,7 +225,7 @@ fn side_by_side(on_tile: impl Iterator<Item = (u64, Option<u64>)>, workers: u64)
 
 /// Temporary copies of a rearranged tensor.
 pub(crate) fn temporary(builder: &mut ConvWorkBuilder, name: String, from: usize, bytes: &[u64]) {
-    builder.temporary(name, Category::Rearrangement, false, from, bytes);
+    builder.temporary(name, MemoryCategory::Rearrangement, false, from, bytes);
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::pass::ConvPassLowering;
 use crate::graph::DType;
 use crate::planner::candidates::ConvMethod;
 use crate::planner::estimate::reduce::{self, ConvReduceStage};
-use tilescope_report::Category;
+use tilescope_report::MemoryCategory;
 
 impl ConvPassLowering<'_> {
     /// Stages of the reduction, or the cast where there is one partial sum per output. Partial
@@ -29,7 +29,7 @@ impl ConvPassLowering<'_> {
             let interleaved = matches!(method, ConvMethod::Amp { .. } | ConvMethod::Slic { .. });
             let bytes: Vec<u64> = made.iter().map(|made| made * partials.bytes()).collect();
             let name = format!("{}/partials", self.name);
-            self.builder.temporary(name, Category::Variable, interleaved, partials_at, &bytes);
+            self.builder.temporary(name, MemoryCategory::Variable, interleaved, partials_at, &bytes);
         }
     }
 
@@ -95,7 +95,7 @@ impl ConvPassLowering<'_> {
         self.builder.compute(name.clone(), &cycles, vertices);
         self.builder.temporary(
             format!("{name}/message"),
-            Category::Message,
+            MemoryCategory::Message,
             false,
             start,
             &buffers,

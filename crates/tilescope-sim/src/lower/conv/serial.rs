@@ -7,7 +7,7 @@ use super::rearrange::{self, spread};
 use crate::lower::constants::RAGGED_PIECE_COPY_CYCLES;
 use crate::planner::estimate::elementwise;
 use crate::planner::ranges::gcd;
-use tilescope_report::Category;
+use tilescope_report::MemoryCategory;
 
 impl ConvPassLowering<'_> {
     /// Opens the loop; returns where it begins.
@@ -83,7 +83,7 @@ impl ConvPassLowering<'_> {
             let bytes: Vec<u64> =
                 elements.iter().map(|elements| elements * params.input_type.bytes()).collect();
             let name = format!("{}/{tensor}SerialSlice[0]", self.name);
-            self.builder.temporary(name, Category::Variable, false, from, &bytes);
+            self.builder.temporary(name, MemoryCategory::Variable, false, from, &bytes);
         }
     }
 
@@ -112,7 +112,7 @@ impl ConvPassLowering<'_> {
         };
         let element = split.out_channels_serial * data_type.bytes();
         let result: Vec<u64> = outputs.iter().map(|outputs| outputs * element).collect();
-        self.builder.temporary(name, Category::Variable, false, before_loop, &result);
+        self.builder.temporary(name, MemoryCategory::Variable, false, before_loop, &result);
         self.builder.end_loop();
         if data_type != output {
             self.cast("CastSerialOut", &outputs, [data_type, output]);

@@ -4,7 +4,7 @@ use super::parts::{ConvTilePart, length};
 use super::pass::{ConvOperand, ConvPassLowering, RearrangedOperand};
 use super::vertices::explicit_dims;
 use crate::planner::candidates::{ConvMethod, SLIC_WINDOW};
-use tilescope_report::Category;
+use tilescope_report::MemoryCategory;
 
 /// Bytes of scratch memory a SLIC vertex has beside its second output buffer.
 const SLIC_SCRATCH_BYTES: u64 = 208;
@@ -18,7 +18,7 @@ impl ConvPassLowering<'_> {
             (ConvOperand::Weights, "weights", weights, self.per_tile(|part| self.layout.weights(part))),
         ] {
             let message = format!("{name}/{what}/message");
-            self.builder.temporary(message, Category::Message, false, exchange, &copied);
+            self.builder.temporary(message, MemoryCategory::Message, false, exchange, &copied);
             // An operand is used up by the exchange, unless vertices read parts of it.
             let whole = whole.iter().map(|elements| elements * self.element_bytes());
             let in_place = copied.iter().zip(whole).any(|(copied, whole)| *copied < whole);
@@ -107,7 +107,7 @@ impl ConvPassLowering<'_> {
     fn end_rearranged(&mut self, operand: ConvOperand, end: usize) {
         let ended = self.rearranged.extract_if(.., |copy| copy.operand == operand);
         for RearrangedOperand { name, from, bytes, .. } in ended {
-            let category = Category::Rearrangement;
+            let category = MemoryCategory::Rearrangement;
             self.builder.temporary_until(name, category, false, from..end, &bytes);
         }
     }
@@ -120,7 +120,7 @@ impl ConvPassLowering<'_> {
             self.layout.partials(part) * vertex.partial_type.bytes() / groups + SLIC_SCRATCH_BYTES
         });
         let name = format!("{}/outFieldBuffer", self.name);
-        self.builder.temporary(name, Category::Variable, false, from, &bytes);
+        self.builder.temporary(name, MemoryCategory::Variable, false, from, &bytes);
     }
 }
 

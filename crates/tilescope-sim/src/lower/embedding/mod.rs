@@ -20,7 +20,7 @@ use super::work::{MemoryConstraint, TemporaryVariable, OperationWork};
 use crate::graph::DType;
 use crate::planner::IpuTarget;
 use plan::{INDICES_PER_TILE, WORD_BYTES};
-use tilescope_report::Category;
+use tilescope_report::MemoryCategory;
 use tilescope_report::units::{TileRange, TileRuns};
 
 /// A table and how often it is looked up.
@@ -126,7 +126,7 @@ impl<'a> MultiSliceLowering<'a> {
         &self,
         work: &mut OperationWork,
         name: &str,
-        category: Category,
+        category: MemoryCategory,
         bytes: TileRuns<u64>,
         from: usize,
     ) {
@@ -143,7 +143,7 @@ impl<'a> MultiSliceLowering<'a> {
         &self,
         work: &mut OperationWork,
         name: &str,
-        category: Category,
+        category: MemoryCategory,
         bytes: TileRuns<u64>,
         from: usize,
     ) {
@@ -200,8 +200,8 @@ impl<'a> MultiSliceLowering<'a> {
         self.compute(&mut work, "multiSlice/stage0", "MultiSlice", dtype, |part| {
             cycles::gather(dtype, part.lookups, part.columns)
         });
-        self.temporary(&mut work, "multiSlice/table", Category::Message, copy, 0);
-        self.temporary(&mut work, "multiSlice/indices", Category::Message, indices, 0);
+        self.temporary(&mut work, "multiSlice/table", MemoryCategory::Message, copy, 0);
+        self.temporary(&mut work, "multiSlice/indices", MemoryCategory::Message, indices, 0);
         if self.plan.rows > 1 {
             self.choose(&mut work);
         }
@@ -232,8 +232,8 @@ impl<'a> MultiSliceLowering<'a> {
         self.compute(work, "multiSlice/Stage1", "MultiSlice", dtype, |part| {
             cycles::gather(dtype, part.second_stage_lookups, part.columns)
         });
-        self.temporary(work, "multiSlice/stage1Input", Category::Message, received, from);
-        self.temporary(work, "multiSlice/stage0Output", Category::Variable, first_result, made_at);
+        self.temporary(work, "multiSlice/stage1Input", MemoryCategory::Message, received, from);
+        self.temporary(work, "multiSlice/stage0Output", MemoryCategory::Variable, first_result, made_at);
     }
 
     /// Adds rows to the rows that indices name.
@@ -269,7 +269,7 @@ impl<'a> MultiSliceLowering<'a> {
         self.add_cast_temporary(
             &mut work,
             "multiUpdateAdd/operands",
-            Category::Message,
+            MemoryCategory::Message,
             wanted,
             exchange_at,
         );
@@ -278,7 +278,7 @@ impl<'a> MultiSliceLowering<'a> {
                 self.add_cast_temporary(
                     &mut work,
                     "multiUpdateAdd/CastSlices",
-                    Category::Variable,
+                    MemoryCategory::Variable,
                     slices,
                     made_at - 1,
                 );
@@ -305,7 +305,7 @@ impl<'a> MultiSliceLowering<'a> {
         self.temporary(
             work,
             "multiUpdateAdd/slicesRearranged",
-            Category::Rearrangement,
+            MemoryCategory::Rearrangement,
             bytes,
             from,
         );
@@ -338,7 +338,7 @@ impl<'a> MultiSliceLowering<'a> {
         };
         let reduced = reduce::add(work, &reduction)?;
         let sums = sums.map(|count| count * float.bytes());
-        self.add_cast_temporary(work, "multiUpdateAdd/gathered", Category::Variable, sums, made_at);
+        self.add_cast_temporary(work, "multiUpdateAdd/gathered", MemoryCategory::Variable, sums, made_at);
         let table = self.table().elements;
         let from = work.phases().len();
         let wide = table.map(|count| count * float.bytes());
@@ -351,7 +351,7 @@ impl<'a> MultiSliceLowering<'a> {
         if dtype != float {
             work.push(elementwise::cast("multiUpdateAdd/castBack", float, dtype, &table));
         }
-        self.temporary(work, "multiUpdateAdd/sumUpdates", Category::Variable, wide, from);
+        self.temporary(work, "multiUpdateAdd/sumUpdates", MemoryCategory::Variable, wide, from);
         Ok(())
     }
 }

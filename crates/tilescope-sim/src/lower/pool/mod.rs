@@ -23,7 +23,7 @@ use crate::lower::elementwise::vector_width;
 use plan::PoolingPlanShape;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use tilescope_report::Category;
+use tilescope_report::MemoryCategory;
 use tilescope_report::units::TileRuns;
 
 /// What is made of the elements of a window.
@@ -134,8 +134,8 @@ impl PoolingParams {
             let name = format!("{name}/{what}");
             work.temporaries.push(TemporaryVariable { name, category, bytes, memory_constraint: MemoryConstraint::Any, live });
         };
-        keep("message", Category::Message, received, 0..phases);
-        keep("rearranged", Category::Rearrangement, on_tiles(PoolingOperandRead::copied_bytes), 1..phases);
+        keep("message", MemoryCategory::Message, received, 0..phases);
+        keep("rearranged", MemoryCategory::Rearrangement, on_tiles(PoolingOperandRead::copied_bytes), 1..phases);
         let layout = self.layout(&plan, &boxes);
         Some(LoweredPooling { work, layout })
     }

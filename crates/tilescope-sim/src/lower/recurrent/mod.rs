@@ -21,7 +21,7 @@ use crate::planner::{
 };
 use std::sync::Arc;
 use step::RnnStepBuilder;
-use tilescope_report::Category;
+use tilescope_report::MemoryCategory;
 use tilescope_report::units::TileRuns;
 
 /// What a layer computes in each step.
@@ -330,7 +330,7 @@ impl<'a> RnnLowering<'a> {
         let place = result_memory_constraint(&plans.update);
         let name = "weightsDelta".to_string();
         let live = end - 2..end;
-        work.temporaries.push(TemporaryVariable { name, category: Category::Variable, bytes, memory_constraint: place, live });
+        work.temporaries.push(TemporaryVariable { name, category: MemoryCategory::Variable, bytes, memory_constraint: place, live });
         work
     }
 
@@ -354,7 +354,7 @@ impl<'a> RnnLowering<'a> {
             });
             temporaries.extend(weights.map(|bytes| TemporaryVariable {
                 name: "PreArrangeWeights".to_string(),
-                category: Category::Rearrangement,
+                category: MemoryCategory::Rearrangement,
                 bytes,
                 memory_constraint: MemoryConstraint::Any,
                 live: start.saturating_sub(1)..start + phases,

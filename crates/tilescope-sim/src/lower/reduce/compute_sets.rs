@@ -8,7 +8,7 @@ use crate::lower::runs::per_tile;
 use crate::lower::work::{WorkPhase, WorkPhaseKind, MemoryConstraint, TemporaryVariable, VertexInstances, OperationWork};
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
-use tilescope_report::Category;
+use tilescope_report::MemoryCategory;
 
 /// What each tile does in one stage.
 #[derive(Default)]
@@ -36,7 +36,7 @@ impl ReduceStageWork {
         if !scratch.is_empty() {
             work.temporaries.push(TemporaryVariable {
                 name: format!("{name}/secondStagePartials"),
-                category: Category::Variable,
+                category: MemoryCategory::Variable,
                 bytes: scratch,
                 memory_constraint: MemoryConstraint::Any,
                 live: start..work.phases().len(),

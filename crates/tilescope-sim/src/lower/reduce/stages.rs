@@ -21,7 +21,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::rc::Rc;
-use tilescope_report::Category;
+use tilescope_report::MemoryCategory;
 use tilescope_report::units::TileRuns;
 
 /// Partial results per result from which on another stage between tiles pays
@@ -142,7 +142,7 @@ impl<'a> ReductionStages<'a> {
         }
         work.temporaries.push(TemporaryVariable {
             name: format!("{}/{name}", self.reduction.name),
-            category: Category::Variable,
+            category: MemoryCategory::Variable,
             bytes: bytes_per_tile(held, self.dtype),
             memory_constraint: place,
             live: start..work.phases().len() + 1,
@@ -413,7 +413,7 @@ impl<'a> ReductionStages<'a> {
     fn keep_messages(&self, work: &mut OperationWork, name: &str, bytes: TileRuns<u64>, start: usize) {
         work.temporaries.push(TemporaryVariable {
             name: format!("{name}/message"),
-            category: Category::Message,
+            category: MemoryCategory::Message,
             bytes,
             memory_constraint: MemoryConstraint::Any,
             live: start.saturating_sub(1)..work.phases().len(),
