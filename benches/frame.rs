@@ -12,8 +12,8 @@ use tilescope_gui::app::TilescopeApp;
 use tilescope_gui::{OpenReport, theme, view_names};
 use tilescope_report::units::{OperationId, TileRange, TileRuns, VertexTypeId};
 use tilescope_report::{
-    MemoryCategory, MarkKind, ModelOperation, TrainingPass, ProgramKind, ReportBuilder, ExecutionStep, TileTraffic,
-    VertexGroup, VertexTypeInfo,
+    ExecutionStep, MarkKind, MemoryCategory, ModelOperation, ProgramKind, ReportBuilder,
+    TileTraffic, TrainingPass, VertexGroup, VertexTypeInfo,
 };
 
 const IPUS: u32 = 64;
@@ -75,7 +75,13 @@ fn write_report(directory: &Path) {
             });
             let first = ipu * TILES;
             let tiles = first..first + TILES - 17 * layer as u32;
-            report.variable(&format!("{name}/{ipu}/out"), MemoryCategory::Variable, tiles, 900, None);
+            report.variable(
+                &format!("{name}/{ipu}/out"),
+                MemoryCategory::Variable,
+                tiles,
+                900,
+                None,
+            );
         }
     }
     let sync = report.program(ProgramKind::Sync, "External");

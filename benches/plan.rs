@@ -5,7 +5,7 @@ use std::hint::black_box;
 use tilescope_sim::graph::DType;
 use tilescope_sim::lower::embedding::{self, MultiSliceParams};
 use tilescope_sim::planner::{
-    ConvParams, FieldDim, IpuTarget, ConvPass, PlanCache, ConvOptions, plan, plan_convolution,
+    ConvOptions, ConvParams, ConvPass, FieldDim, IpuTarget, PlanCache, plan, plan_convolution,
     plan_fully_connected,
 };
 use tilescope_sim::targets::MK2;

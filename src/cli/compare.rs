@@ -1,11 +1,12 @@
 //! `compare`: two reports side by side, and a gate for jobs that watch cycles and memory.
 
-use super::{CliError, CliCommand, json_argument, open_path};
+use super::{CliCommand, CliError, json_argument, open_path};
 use clap::{Arg, ArgMatches};
 use serde_json::{Map, Value};
 use std::io::Write;
 use tilescope_analysis::compare::{
-    ReportAlignment, COMPARISONS, ComparisonCell, ComparedReports, ComparisonTable, comparison, differences, table_named,
+    COMPARISONS, ComparedReports, ComparisonCell, ComparisonTable, ReportAlignment, comparison,
+    differences, table_named,
 };
 use tilescope_analysis::summary::{ReportSummary, summary};
 use tilescope_analysis::tables::TableRows;
@@ -132,7 +133,9 @@ fn print(table: &ComparisonTable, limit: usize, output: &mut dyn Write) -> Resul
     }
     writeln!(output, "{}", table.title)?;
     let shown = &table.rows[..table.rows.len().min(limit)];
-    let cell = |side: &Option<ComparisonCell>| side.as_ref().map_or_else(|| "-".to_owned(), ComparisonCell::text);
+    let cell = |side: &Option<ComparisonCell>| {
+        side.as_ref().map_or_else(|| "-".to_owned(), ComparisonCell::text)
+    };
     let mut lines = vec![[table.column, "Source", "Target", "Diff"].map(str::to_owned)];
     for row in shown.iter().chain(&table.total) {
         let name = format!("{:1$}{2}", "", row.depth as usize * 2, row.name);

@@ -1,6 +1,6 @@
 //! `export`: a view of a report as a picture, or one of its tables, without a display.
 
-use super::{CliError, CliCommand, compare, open_report};
+use super::{CliCommand, CliError, compare, open_report};
 use clap::{Arg, ArgAction, ArgMatches};
 use std::io::Write;
 use tilescope_analysis::save::write_whole;

@@ -1,10 +1,10 @@
 //! `find`: things of a report by name, and by a small typed filter.
 
-use super::{CliError, CliCommand, json_argument, open_report, report_argument};
+use super::{CliCommand, CliError, json_argument, open_report, report_argument};
 use clap::{Arg, ArgMatches, value_parser};
 use serde_json::{Value, json};
 use std::io::Write;
-use tilescope_analysis::find::{SearchCatalogue, SearchResults, SearchQuery, find};
+use tilescope_analysis::find::{SearchCatalogue, SearchQuery, SearchResults, find};
 use tilescope_report::ReportError;
 use tilescope_report::units::{binary_bytes, grouped};
 
@@ -41,10 +41,11 @@ fn arguments(command: clap::Command) -> clap::Command {
 
 fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
     let text = matches.get_one::<String>("query").map_or("", String::as_str);
-    let query: SearchQuery = text.parse().map_err(|error: tilescope_analysis::find::SearchQueryError| {
-        let pointer = " ".repeat(error.at);
-        CliError::Usage(format!("{}\n  {text}\n  {pointer}^", error.problem))
-    })?;
+    let query: SearchQuery =
+        text.parse().map_err(|error: tilescope_analysis::find::SearchQueryError| {
+            let pointer = " ".repeat(error.at);
+            CliError::Usage(format!("{}\n  {text}\n  {pointer}^", error.problem))
+        })?;
     let limit = matches.get_one::<usize>("limit").copied().unwrap_or(50);
     let report = open_report(matches)?;
     let failed = |error: ReportError| CliError::Failed(error.to_string());

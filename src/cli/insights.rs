@@ -1,6 +1,6 @@
 //! `insights`: what is worth doing about a program.
 
-use super::{CliError, CliCommand, json_argument, open_report, report_argument};
+use super::{CliCommand, CliError, json_argument, open_report, report_argument};
 use clap::ArgMatches;
 use std::io::Write;
 use tilescope_analysis::insights::{InsightSubject, insights};

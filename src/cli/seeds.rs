@@ -5,10 +5,10 @@ mod figures;
 mod measure;
 
 use super::progress::ProgressReporter;
-use super::{CliError, CliCommand};
+use super::{CliCommand, CliError};
 use applications::APPLICATIONS;
 use clap::{Arg, ArgAction, ArgMatches};
-use figures::{FIGURES, FITTED_CONSTANTS, PublishedFigure, PublishedFigureKind, FigureTolerance};
+use figures::{FIGURES, FITTED_CONSTANTS, FigureTolerance, PublishedFigure, PublishedFigureKind};
 use measure::SimulatedProgram;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -165,7 +165,12 @@ fn print(rows: &[PublishedFigureRow], output: &mut dyn Write) -> Result<(), CliE
         rows.iter().filter(|row| row.kind == PublishedFigureKind::Fitted.name()).count(),
         rows.iter().filter(|row| row.kind == PublishedFigureKind::Input.name()).count(),
     )?;
-    writeln!(output, "{} constants were fitted: {}", FITTED_CONSTANTS.len(), FITTED_CONSTANTS.join("; "))?;
+    writeln!(
+        output,
+        "{} constants were fitted: {}",
+        FITTED_CONSTANTS.len(),
+        FITTED_CONSTANTS.join("; ")
+    )?;
     Ok(())
 }
 
@@ -202,7 +207,12 @@ mod tests {
             assert!(all_figures().take(position).all(|o| o.id != figure.id), "{}", figure.id);
             assert!(!figure.programs.is_empty(), "{}", figure.id);
             for program in figure.programs {
-                assert!(find_bundled_spec(program.spec).is_some(), "{}: {}", figure.id, program.spec);
+                assert!(
+                    find_bundled_spec(program.spec).is_some(),
+                    "{}: {}",
+                    figure.id,
+                    program.spec
+                );
             }
         }
     }

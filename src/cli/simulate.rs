@@ -1,7 +1,7 @@
 //! `simulate` and `--headless`: a spec in, a report out.
 
 use super::progress::ProgressReporter;
-use super::{CliError, CliCommand};
+use super::{CliCommand, CliError};
 use clap::{Arg, ArgAction, ArgMatches};
 use std::io::Write;
 use std::path::Path;

@@ -1,13 +1,13 @@
 //! `specs`: lists the bundled specs, prints one, or lists the keys of specs.
 
-use super::{CliError, CliCommand};
+use super::{CliCommand, CliError};
 use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::{Value, json};
 use std::io::Write;
 use tilescope_sim::model::MODELS;
 use tilescope_sim::spec::BUNDLED_SPECS;
 use tilescope_sim::spec::SpecSource;
-use tilescope_sim::spec::keys::{SpecKeyType, KEYS, SpecKey};
+use tilescope_sim::spec::keys::{KEYS, SpecKey, SpecKeyType};
 
 /// `tilescope specs`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "specs", arguments, run };
@@ -92,7 +92,9 @@ fn key_json(model: Option<&str>, key: &SpecKey) -> Value {
     let (kind, min, max) = match key.value_type {
         SpecKeyType::Integer(min, max) => ("integer", json!(min), json!(max)),
         SpecKeyType::PowerOfTwo(max) => ("power_of_two", json!(1), json!(max)),
-        SpecKeyType::RealAbove(min, max) | SpecKeyType::RealFrom(min, max) => ("real", json!(min), json!(max)),
+        SpecKeyType::RealAbove(min, max) | SpecKeyType::RealFrom(min, max) => {
+            ("real", json!(min), json!(max))
+        }
         SpecKeyType::Boolean => ("flag", Value::Null, Value::Null),
         SpecKeyType::OneOf(_) | SpecKeyType::ModelName => ("word", Value::Null, Value::Null),
         SpecKeyType::Stages => ("stages", Value::Null, Value::Null),

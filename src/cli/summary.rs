@@ -1,12 +1,12 @@
 //! `summary`: the figures of a report.
 
-use super::{CliError, CliCommand, json_argument, open_report, report_argument};
+use super::{CliCommand, CliError, json_argument, open_report, report_argument};
 use clap::ArgMatches;
 use std::io::Write;
 use std::path::Path;
 use tilescope_analysis::summary::{ExecutionSummary, ReportSummary, summary};
 use tilescope_report::units::{binary_bytes, exact_bytes, grouped, percent, seconds};
-use tilescope_report::{BatchingConfig, ReportPart, Report};
+use tilescope_report::{BatchingConfig, Report, ReportPart};
 
 /// `tilescope summary`
 pub(super) const COMMAND: CliCommand = CliCommand { name: "summary", arguments, run };
@@ -156,7 +156,8 @@ fn print(report: &Report, figures: &ReportSummary, output: &mut dyn Write) -> Re
 
 /// Samples of a host call, and what they are the product of.
 fn samples_line(batching: &BatchingConfig) -> String {
-    let BatchingConfig { micro_batch, gradient_accumulation, replicas, device_iterations } = batching;
+    let BatchingConfig { micro_batch, gradient_accumulation, replicas, device_iterations } =
+        batching;
     format!(
         "{} = {micro_batch} micro-batch x {gradient_accumulation} gradient accumulation x {replicas} replicas x {device_iterations} device iterations",
         grouped(batching.samples_per_call())

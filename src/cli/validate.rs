@@ -1,6 +1,6 @@
 //! `validate`: the cost model against measured rows.
 
-use super::{CliError, CliCommand, json_argument};
+use super::{CliCommand, CliError, json_argument};
 use clap::{Arg, ArgMatches};
 use std::io::Write;
 use tilescope_report::units::grouped;

@@ -1,6 +1,6 @@
 //! `verify`: checks a report against its own laws.
 
-use super::{CliError, CliCommand, open_report, report_argument};
+use super::{CliCommand, CliError, open_report, report_argument};
 use clap::ArgMatches;
 use std::io::Write;
 

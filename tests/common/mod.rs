@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tilescope_report::Report;
-use tilescope_sim::graph::{DType, GraphBuilder, TensorRole, TensorInfo};
+use tilescope_sim::graph::{DType, GraphBuilder, TensorInfo, TensorRole};
 use tilescope_sim::lower::work::OperationWork;
 use tilescope_sim::lower::{LoweringContext, LoweringOptions};
 use tilescope_sim::ops::Operator;

@@ -15,9 +15,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tilescope_gui::app::TilescopeApp;
 use tilescope_gui::paint::RenderedImage;
-use tilescope_gui::{PictureOptions, OpenReport, PictureFormat, Theme, draw, theme, view_names};
+use tilescope_gui::{OpenReport, PictureFormat, PictureOptions, Theme, draw, theme, view_names};
 use tilescope_report::ReportBuilder;
-use tilescope_report::{MemoryCategory, MarkKind, ProgramKind, ExecutionStep, StepOnIpu};
+use tilescope_report::{ExecutionStep, MarkKind, MemoryCategory, ProgramKind, StepOnIpu};
 
 /// Kinds of reports, and what each view says about them.
 pub(crate) struct Variant {
@@ -140,8 +140,20 @@ pub(crate) const VARIANTS: &[Variant] = &[
             let exchange = report.exchange("layer/matmul/ExchangePre", 8);
             let work = report.compute("layer/matmul", 100);
             report.root(ProgramKind::Sequence, "main", &[exchange, work]);
-            report.variable("layer/matmul/weights", MemoryCategory::Variable, 0..1024, 90_000, None);
-            report.variable("layer/matmul/out", MemoryCategory::Variable, 0..1000, 9_000, Some(0..2));
+            report.variable(
+                "layer/matmul/weights",
+                MemoryCategory::Variable,
+                0..1024,
+                90_000,
+                None,
+            );
+            report.variable(
+                "layer/matmul/out",
+                MemoryCategory::Variable,
+                0..1000,
+                9_000,
+                Some(0..2),
+            );
             report.live(exchange, 0).live(work, 9_000_000);
             report.run(exchange, 0..100).run(work, 100..250);
             report.write(path).expect("writes");

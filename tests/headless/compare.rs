@@ -7,10 +7,11 @@ use std::path::Path;
 use std::sync::OnceLock;
 use tempfile::TempDir;
 use tilescope_analysis::compare::{
-    ReportAlignment, COMPARISONS, ComparisonCell, ComparisonRow, ComparedReports, ComparisonTable, StepChangeKind, comparison, drift,
+    COMPARISONS, ComparedReports, ComparisonCell, ComparisonRow, ComparisonTable, ReportAlignment,
+    StepChangeKind, comparison, drift,
 };
 use tilescope_report::trace::TraceLane;
-use tilescope_report::{MarkKind, ProgramKind, Report, ReportBuilder, ExecutionStep};
+use tilescope_report::{ExecutionStep, MarkKind, ProgramKind, Report, ReportBuilder};
 
 /// Writes one kind of report into a directory.
 type Write = fn(&Path);
@@ -146,7 +147,8 @@ fn exchanging_source_and_target_turns_every_difference_around() {
             let (there, back) = (tables(a, b), tables(b, a));
             adds_up(&there, &words);
             adds_up(&back, &words);
-            let plain = |row: &ComparisonRow| format!("{} {:?} {:?}", row.name, row.source, row.target);
+            let plain =
+                |row: &ComparisonRow| format!("{} {:?} {:?}", row.name, row.source, row.target);
             let (there, back) = (rows(&there, plain), rows(&back, turned));
             for (there, back) in there.iter().zip(&back) {
                 assert_eq!(there, back, "{words}");
@@ -226,7 +228,10 @@ fn inserted_steps_and_turns_leave_the_others_aligned() {
     let spot = change("a/conv/Convolve (OnTile");
     assert_eq!(spot.source.spot.expect("linked").step.range.length(), 500);
     assert_eq!(spot.target.spot.expect("linked").step.range.length(), 450);
-    assert_eq!(steps.changes.iter().filter(|change| change.what == StepChangeKind::Idle).count(), 1);
+    assert_eq!(
+        steps.changes.iter().filter(|change| change.what == StepChangeKind::Idle).count(),
+        1
+    );
 }
 
 #[test]

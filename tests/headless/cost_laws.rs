@@ -8,9 +8,10 @@ use tilescope_sim::graph::{DType, TensorRole};
 use tilescope_sim::lower::pool::PoolingType;
 use tilescope_sim::lower::reduce::ReduceOperation;
 use tilescope_sim::lower::stencil::StencilNeighbourhood;
-use tilescope_sim::lower::work::{WorkPhase, WorkPhaseKind, OperationWork};
+use tilescope_sim::lower::work::{OperationWork, WorkPhase, WorkPhaseKind};
 use tilescope_sim::ops::{
-    ConvOp, EmbeddingOp, MatMulOp, MatVecOp, Operator, PoolOp, PoolWindow, RnnOp, ReduceOp, StencilOp,
+    ConvOp, EmbeddingOp, MatMulOp, MatVecOp, Operator, PoolOp, PoolWindow, ReduceOp, RnnOp,
+    StencilOp,
 };
 use tilescope_sim::planner::IpuTarget;
 use tilescope_sim::targets::{CHIPS, MK2, find_chip};

@@ -4,7 +4,8 @@ use crate::common;
 use crate::common::{stderr, stdout, tilescope};
 use std::sync::LazyLock;
 use tilescope_analysis::find::{
-    QueryAmount, SearchCatalogue, SearchResults, CatalogueItem, SearchQuery, SearchList, SearchEntity, find, values,
+    CatalogueItem, QueryAmount, SearchCatalogue, SearchEntity, SearchList, SearchQuery,
+    SearchResults, find, values,
 };
 use tilescope_analysis::measure::{ValueStatistics, spread};
 use tilescope_report::Report;
@@ -61,7 +62,11 @@ fn totals_are_the_sums_of_the_hits() {
 fn steps_split_over_ipus_and_over_lengths_add_up() {
     let all = found("in:steps").totals[&SearchList::Steps];
     let by_ipu = ["ipu:0", "ipu:1", "ipu:2..3"].map(|ipu| {
-        found(&format!("in:steps {ipu}")).totals.get(&SearchList::Steps).copied().unwrap_or_default()
+        found(&format!("in:steps {ipu}"))
+            .totals
+            .get(&SearchList::Steps)
+            .copied()
+            .unwrap_or_default()
     });
     assert_eq!(by_ipu.iter().map(|part| part.count).sum::<u64>(), all.count);
     assert_eq!(by_ipu.iter().map(|part| part.cycles).sum::<u64>(), all.cycles);

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use tilescope_analysis::insights::{InsightFinding, InsightGain, RULES, insights};
 use tilescope_report::units::{TileRange, TileRuns, VertexTypeId};
 use tilescope_report::{
-    BatchingConfig, MemoryCategory, CategoryBytes, MarkKind, ProgramKind, MemoryRegion, Report, ReportBuilder,
-    StreamEndpoint, TileMemory, VertexGroup, VertexTypeInfo,
+    BatchingConfig, CategoryBytes, MarkKind, MemoryCategory, MemoryRegion, ProgramKind, Report,
+    ReportBuilder, StreamEndpoint, TileMemory, VertexGroup, VertexTypeInfo,
 };
 
 const KIB: u64 = 1024;

@@ -32,7 +32,8 @@ fn rearranging_takes_longer_than_the_sum_itself() {
         let (report, _directory) = common::report("prearrange", overrides);
         summary(&report).expect("figures")
     };
-    let cycles = |figures: &ReportSummary| figures.execution.as_ref().expect("executed").total_cycles;
+    let cycles =
+        |figures: &ReportSummary| figures.execution.as_ref().expect("executed").total_cycles;
     let (bad, good) = (figures(&[]), figures(&["model.columns_first=0"]));
     assert!(cycles(&bad) > cycles(&good) + 4_000);
     assert!(bad.memory.total_excluding_gaps > good.memory.total_excluding_gaps);

@@ -174,7 +174,8 @@ fn small(model: &str) -> &'static str {
 /// leaves zeros, none is counted twice.
 #[test]
 fn every_tensor_of_every_model_lies_somewhere_as_a_whole() {
-    let training = TrainingConfig { optimizer: Optimizer::Adam, accumulate: true, loss_scaling: 1.0 };
+    let training =
+        TrainingConfig { optimizer: Optimizer::Adam, accumulate: true, loss_scaling: 1.0 };
     for name in model::names() {
         let graph = graph(&format!("name = \"{name}\"\n{}", small(name)));
         let trained = !graph.losses.is_empty();

@@ -2,7 +2,7 @@
 
 use crate::common;
 use std::collections::BTreeMap;
-use tilescope_report::{TraceMark, MarkFilter, MarkKind, TrainingPass, Report};
+use tilescope_report::{MarkFilter, MarkKind, Report, TraceMark, TrainingPass};
 
 fn marks(report: &Report, kind: MarkKind) -> Vec<TraceMark> {
     let filter = MarkFilter { kind: Some(kind), ipu: None, window: None, limit: usize::MAX };

@@ -3,10 +3,11 @@
 use proptest::prelude::*;
 use tilescope_sim::graph::DType;
 use tilescope_sim::lower::conv::{self, ConvPassOperands, OperandSource};
-use tilescope_sim::lower::work::{WorkPhaseKind, OperationWork};
+use tilescope_sim::lower::work::{OperationWork, WorkPhaseKind};
 use tilescope_sim::planner::{
-    ConvParams, FieldDim, IpuTarget, MemoryBound, OperandTransform, OutputTransform, ConvPass, ConvPlan,
-    PlanCache, ConvOptions, ConvTrainingPlans, plan, plan_convolution, plan_fully_connected,
+    ConvOptions, ConvParams, ConvPass, ConvPlan, ConvTrainingPlans, FieldDim, IpuTarget,
+    MemoryBound, OperandTransform, OutputTransform, PlanCache, plan, plan_convolution,
+    plan_fully_connected,
 };
 use tilescope_sim::targets::{CHIPS, find_chip};
 

@@ -88,8 +88,11 @@ fn a_plain_file_is_understood() {
     assert_eq!(memory.get(100).unwrap().excluding_gaps(), total(100));
     let categories = report.tile_categories().unwrap();
     assert_eq!(categories.get(100).unwrap().iter().map(|c| c.bytes).sum::<u64>(), total(100));
-    let code =
-        categories.get(5).unwrap().iter().find(|c| c.category == MemoryCategory::InternalExchangeCode);
+    let code = categories
+        .get(5)
+        .unwrap()
+        .iter()
+        .find(|c| c.category == MemoryCategory::InternalExchangeCode);
     assert_eq!(code.unwrap().bytes, 64 * (1 + (5 * 7 + 2 * 131) % 97));
 
     let programs = report.programs().unwrap();
@@ -140,7 +143,8 @@ fn parts_are_told_apart() {
         (place, report)
     };
     let (_place, report) = report_of(Foreign::default());
-    let recorded: Vec<ReportPart> = ReportPart::ALL.into_iter().filter(|part| report.has(*part)).collect();
+    let recorded: Vec<ReportPart> =
+        ReportPart::ALL.into_iter().filter(|part| report.has(*part)).collect();
     let expected = [
         ReportPart::Execution,
         ReportPart::ActiveTiles,

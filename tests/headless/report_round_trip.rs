@@ -97,7 +97,10 @@ fn variables_are_filtered_and_paged() {
         found.iter().map(|(_, variable)| variable.name.clone()).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(names(all), "v0 v1 v2 v3 v4 v5 v6 v7 v8 v9");
-    assert_eq!(names(VariableFilter { category: Some(MemoryCategory::Stack), ..all }), "v1 v3 v5 v7 v9");
+    assert_eq!(
+        names(VariableFilter { category: Some(MemoryCategory::Stack), ..all }),
+        "v1 v3 v5 v7 v9"
+    );
     let tiles = Some(TileRange::new(0, 2));
     assert_eq!(names(VariableFilter { tiles, ..all }), "v0 v1 v8 v9");
     let after = Some(VariableId(4));
@@ -141,8 +144,14 @@ fn parts_that_are_missing_have_names() {
     report.variable("weights", MemoryCategory::Variable, 0..1, 4, None);
     report.write(directory.path()).unwrap();
     let read = Report::open(directory.path()).unwrap();
-    let recorded: Vec<ReportPart> = ReportPart::ALL.into_iter().filter(|part| read.has(*part)).collect();
-    let expected = [ReportPart::Variables, ReportPart::Addresses, ReportPart::Lifetimes, ReportPart::TileMemory];
+    let recorded: Vec<ReportPart> =
+        ReportPart::ALL.into_iter().filter(|part| read.has(*part)).collect();
+    let expected = [
+        ReportPart::Variables,
+        ReportPart::Addresses,
+        ReportPart::Lifetimes,
+        ReportPart::TileMemory,
+    ];
     assert_eq!(recorded[..4], expected);
     assert_eq!(read.outcome().unwrap(), ProgramOutcome::CompiledOnly);
     assert_eq!(read.trace_state().unwrap(), TraceState::None);

@@ -275,8 +275,11 @@ fn the_view_of_a_large_model_is_fast_enough() {
     let mut report = ReportBuilder::new(4, 1472);
     report.parts.tile_memory = TileRuns::uniform(TileRange::new(0, 1), TileMemory::default());
     for i in 0..400 {
-        let category =
-            if i % 20 == 0 { MemoryCategory::InternalExchangeCode } else { MemoryCategory::Variable };
+        let category = if i % 20 == 0 {
+            MemoryCategory::InternalExchangeCode
+        } else {
+            MemoryCategory::Variable
+        };
         report.variable(&format!("v{i}"), category, 0..5888, i, None);
     }
     let path = report.write(directory.path()).unwrap();

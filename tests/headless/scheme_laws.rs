@@ -5,10 +5,10 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use tilescope_report::units::CycleRange;
-use tilescope_report::{TraceMark, MarkKind, TrainingPass, ProgramKind, ExecutionStep};
+use tilescope_report::{ExecutionStep, MarkKind, ProgramKind, TraceMark, TrainingPass};
 use tilescope_sim::compile::{CompiledProgram, compile};
 use tilescope_sim::run::{StepSink, dry_run, run};
-use tilescope_sim::spec::{Execution, Schedule, Spec, SpecSource, SyncPattern};
+use tilescope_sim::spec::{ExecutionStrategy, PipelineSchedule, Spec, SpecSource, SyncPattern};
 
 /// Steps and marks of a run.
 #[derive(Default)]
@@ -135,7 +135,8 @@ fn samples_add_up(spec: &Spec, compiled: &CompiledProgram, watched: &Watched) {
     let turns = watched.of_kind(MarkKind::Stage);
     let first = &compiled.placement.stages[0].name;
     let forward = turns.filter(|turn| {
-        turn.pass == Some(TrainingPass::Forward) && turn.label.split(' ').next() == first.split(' ').next()
+        turn.pass == Some(TrainingPass::Forward)
+            && turn.label.split(' ').next() == first.split(' ').next()
     });
     let stages = compiled.placement.stages.iter().filter(|stage| stage.name == *first).count();
     let micro_batches = forward.count() / stages;
@@ -219,7 +220,8 @@ fn micro_batches_keep_their_order(spec: &Spec, compiled: &CompiledProgram, watch
     let batches = spec.options.gradient_accumulation * spec.options.device_iterations;
     for batch in 0..batches {
         let forward: Vec<_> = (0..stages).map(|s| at(batch, TrainingPass::Forward, s)).collect();
-        let back: Vec<_> = (0..stages).rev().map(|s| at(batch, TrainingPass::Backward, s)).collect();
+        let back: Vec<_> =
+            (0..stages).rev().map(|s| at(batch, TrainingPass::Backward, s)).collect();
         let journey = forward.iter().chain(if spec.model.training { &back[..] } else { &[] });
         let journey: Vec<CycleRange> = journey.map(|turn| turn.expect("every turn")).collect();
         for pair in journey.windows(2) {
@@ -232,8 +234,8 @@ fn micro_batches_keep_their_order(spec: &Spec, compiled: &CompiledProgram, watch
         }
     }
     // With sync groups of its own the first IPU may go on while the last one still works.
-    let lonely = spec.options.execution != Execution::Pipelined
-        || spec.options.pipeline_schedule == Schedule::Sequential;
+    let lonely = spec.options.execution != ExecutionStrategy::Pipelined
+        || spec.options.pipeline_schedule == PipelineSchedule::Sequential;
     if lonely && spec.options.sync_pattern == SyncPattern::Full {
         let mut busy: Vec<CycleRange> = turns.into_values().collect();
         busy.sort_by_key(|turn| turn.start);

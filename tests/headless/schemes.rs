@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::cmp::Ordering::{self, Equal, Greater, Less};
 use tilescope_analysis::summary::{ReportSummary, summary};
 use tilescope_report::units::TileRuns;
-use tilescope_report::{TraceMark, MarkFilter, MarkKind, Report};
+use tilescope_report::{MarkFilter, MarkKind, Report, TraceMark};
 use tilescope_sim::compile::{CompiledProgram, compile};
 use tilescope_sim::spec::{Spec, SpecSource};
 

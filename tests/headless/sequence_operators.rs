@@ -1,9 +1,11 @@
 //! Embeddings and recurrent layers as operators of a graph: shapes, gradients, conservation.
 
-use tilescope_sim::graph::{DType, ModelGraph, GraphBuilder, GraphError, TensorRole, TensorInfo, TrainingConfig};
-use tilescope_sim::lower::work::{WorkPhaseKind, OperationWork};
+use tilescope_sim::graph::{
+    DType, GraphBuilder, GraphError, ModelGraph, TensorInfo, TensorRole, TrainingConfig,
+};
+use tilescope_sim::lower::work::{OperationWork, WorkPhaseKind};
 use tilescope_sim::lower::{LoweringContext, LoweringOptions};
-use tilescope_sim::ops::{CrossEntropyOp, EmbeddingOp, Operator, Optimizer, RnnOp, ReshapeOp};
+use tilescope_sim::ops::{CrossEntropyOp, EmbeddingOp, Operator, Optimizer, ReshapeOp, RnnOp};
 use tilescope_sim::planner::{IpuTarget, PlanCache};
 use tilescope_sim::targets::find_chip;
 
@@ -17,10 +19,13 @@ fn model(layer: impl Operator + 'static, units: u64, parts: u64) -> Result<Model
     let mut graph = GraphBuilder::new();
     graph.block("layer");
     let half = |shape: &[u64]| TensorInfo::new(shape, DType::Half);
-    let words = graph.tensor("words", TensorInfo::new([STEPS, BATCH], DType::Int), TensorRole::Input);
-    let labels = graph.tensor("labels", TensorInfo::new([STEPS * BATCH], DType::Int), TensorRole::Input);
+    let words =
+        graph.tensor("words", TensorInfo::new([STEPS, BATCH], DType::Int), TensorRole::Input);
+    let labels =
+        graph.tensor("labels", TensorInfo::new([STEPS * BATCH], DType::Int), TensorRole::Input);
     let table = graph.tensor("table", half(&[1000, WIDTH]), TensorRole::Parameter);
-    let weights = graph.tensor("weights", half(&[WIDTH + OUTPUT, units * OUTPUT]), TensorRole::Parameter);
+    let weights =
+        graph.tensor("weights", half(&[WIDTH + OUTPUT, units * OUTPUT]), TensorRole::Parameter);
     let bias = graph.tensor("bias", half(&[units, OUTPUT]), TensorRole::Parameter);
     let x = graph.apply("embedding", EmbeddingOp { serialisation: parts }, &[table, words])?;
     let y = graph.apply_all("layer", layer, &[x, weights, bias])?[0];

@@ -4,7 +4,7 @@
 use crate::common;
 use crate::common::{stderr, stdout, tilescope};
 use crate::report_support;
-use tilescope_analysis::tables::{TableCell, TABLES, named};
+use tilescope_analysis::tables::{TABLES, TableCell, named};
 use tilescope_report::Report;
 
 fn pipeline() -> (tempfile::TempDir, Report) {

@@ -9,7 +9,7 @@ use tilescope_sim::lower::alone;
 use tilescope_sim::lower::constants::EXCHANGE_START_CYCLES;
 use tilescope_sim::lower::reduce::ReduceOperation;
 use tilescope_sim::ops::{
-    ConvOp, EmbeddingOp, MatMulOp, Operator, PoolOp, MatMulPhase, RnnOp, ReduceOp,
+    ConvOp, EmbeddingOp, MatMulOp, MatMulPhase, Operator, PoolOp, ReduceOp, RnnOp,
 };
 use tilescope_sim::planner::IpuTarget;
 use tilescope_sim::targets::MK2;

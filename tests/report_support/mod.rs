@@ -274,6 +274,7 @@ pub(crate) fn steps_of(report: &Report) -> Vec<ExecutionStep> {
     let count = report.step_count().unwrap();
     let steps = report.steps(StepId(0)..StepId(count), usize::MAX).unwrap();
     assert!(steps.iter().enumerate().all(|(id, step)| step.id == StepId(id as u64)));
-    let step = |step: StepDetails| ExecutionStep { program: step.program.unwrap(), ipus: step.ipus };
+    let step =
+        |step: StepDetails| ExecutionStep { program: step.program.unwrap(), ipus: step.ipus };
     steps.into_iter().map(step).collect()
 }

@@ -7,7 +7,7 @@ use egui::accesskit::Role;
 use egui::{Event, Key, Modifiers, vec2};
 use egui_kittest::kittest::{NodeT, Queryable};
 use tilescope_analysis::compare::{COMPARISONS, comparison};
-use tilescope_gui::{PictureOptions, PictureFormat, Theme, picture_file, view_names};
+use tilescope_gui::{PictureFormat, PictureOptions, Theme, picture_file, view_names};
 
 #[test]
 fn every_view_has_a_comparison() {

@@ -12,7 +12,7 @@ use egui_kittest::kittest::Queryable;
 use std::path::Path;
 use std::time::Duration;
 use tilescope_analysis::compare::ComparisonTable;
-use tilescope_gui::{PictureOptions, OpenReport, PictureFormat, Theme, export};
+use tilescope_gui::{OpenReport, PictureFormat, PictureOptions, Theme, export};
 
 const SIZE: Vec2 = Vec2::new(1200.0, 800.0);
 

@@ -4,16 +4,16 @@ use crate::gui_support::{VARIANTS, Variant, Window, each_pair, window};
 use egui::Vec2;
 use egui_kittest::kittest::NodeT;
 use std::sync::Mutex;
-use tilescope_analysis::insights::{InsightFacts, tile_memory_overview, ranked};
+use tilescope_analysis::insights::{InsightFacts, ranked, tile_memory_overview};
 use tilescope_analysis::liveness::{LivenessScope, always_live, curve};
-use tilescope_analysis::operations::{OperationLayer, OpRow, operations};
+use tilescope_analysis::operations::{OpRow, OperationLayer, operations};
 use tilescope_analysis::operations_graph::{OpGraphKey, graph};
 use tilescope_analysis::program_tree::{groups, tally};
 use tilescope_analysis::tile_mapping::{MappingMeasure, MappingSubjectKind, mapping, subjects};
 use tilescope_analysis::{exchange_code, memory, summary, tiles};
 use tilescope_gui::view_names;
 use tilescope_report::units::{Bytes, Cycles, exact_bytes, grouped, percent};
-use tilescope_report::{ReportPart, Report, ReportError};
+use tilescope_report::{Report, ReportError, ReportPart};
 
 /// Names and values of everything a reader of the accessibility tree finds, a line each.
 fn read(window: &Window) -> String {
@@ -85,7 +85,8 @@ fn of_memory(report: &Report) -> Result<Vec<String>, ReportError> {
 fn of_liveness(report: &Report) -> Result<Vec<String>, ReportError> {
     let Some(curve) = curve(report, LivenessScope::Whole)? else { return Ok(Vec::new()) };
     let Some(peak) = curve.peak() else { return Ok(Vec::new()) };
-    let mut figures = vec![format!("at most {}", tiles::TileCurveUnit::Bytes.exact(curve.total(peak)))];
+    let mut figures =
+        vec![format!("at most {}", tiles::TileCurveUnit::Bytes.exact(curve.total(peak)))];
     if report.has(ReportPart::Variables) {
         let always = always_live(report, LivenessScope::Whole)?;
         let sum = always.iter().flat_map(|live| &live.bytes).sum();

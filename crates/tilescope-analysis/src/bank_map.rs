@@ -84,7 +84,8 @@ pub fn bank_map(report: &Report, tile: u32) -> Result<BankMap, ReportError> {
 /// number of rows. O(n log n + n rows).
 fn put_in_rows(placed: &mut [PlacedVariable]) -> u32 {
     placed.sort_by(|a, b| {
-        let key = |part: &PlacedVariable| (part.lifetime.is_some(), part.addresses.start, part.id.0);
+        let key =
+            |part: &PlacedVariable| (part.lifetime.is_some(), part.addresses.start, part.id.0);
         key(a).cmp(&key(b))
     });
     // Where each row ends; what comes begins where the last one did, or later, except that

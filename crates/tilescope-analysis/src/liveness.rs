@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use tilescope_report::units::{ProgramId, TileRange, TileRuns, VariableId};
 use tilescope_report::{
-    ReportPart, VariablePlacement, ProgramNodeTable, Report, ReportError, Target, TileMemory, Variable, VariableFilter,
+    ProgramNodeTable, Report, ReportError, ReportPart, Target, TileMemory, Variable,
+    VariableFilter, VariablePlacement,
 };
 
 /// Which tiles are looked at.
@@ -159,7 +160,10 @@ pub struct LiveVariable {
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn always_live(report: &Report, source: LivenessScope) -> Result<Vec<LiveVariable>, ReportError> {
+pub fn always_live(
+    report: &Report,
+    source: LivenessScope,
+) -> Result<Vec<LiveVariable>, ReportError> {
     let tiles = source.tiles(report.target()?.as_ref());
     let found = variables(report, tiles)?.into_iter();
     let always = found.filter(|(_, variable)| variable.lifetime.is_none());
@@ -171,7 +175,11 @@ pub fn always_live(report: &Report, source: LivenessScope) -> Result<Vec<LiveVar
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn live_at(report: &Report, source: LivenessScope, steps: &[u32]) -> Result<Vec<LiveVariable>, ReportError> {
+pub fn live_at(
+    report: &Report,
+    source: LivenessScope,
+    steps: &[u32],
+) -> Result<Vec<LiveVariable>, ReportError> {
     let tiles = source.tiles(report.target()?.as_ref());
     let mut found = Vec::new();
     for (id, variable) in variables(report, tiles)? {
@@ -317,7 +325,8 @@ mod tests {
 
     #[test]
     fn the_peak_is_the_first_of_the_highest_steps() {
-        let curve = LivenessCurve { always: 3, others: vec![1, 8, 8, 2], ..LivenessCurve::default() };
+        let curve =
+            LivenessCurve { always: 3, others: vec![1, 8, 8, 2], ..LivenessCurve::default() };
         assert_eq!(curve.peak(), Some(1));
         assert_eq!(curve.total(1), 11);
         assert_eq!(LivenessCurve::default().peak(), None);

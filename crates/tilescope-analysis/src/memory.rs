@@ -1,12 +1,15 @@
 //! Memory tile by tile: curves over tiles, what fills a tile, which vertices, exchanges and
 //! variables lie on it.
 
-use super::tiles::{TileCurve, TileCurveStack, ChipFloorPlan, TileCurveLayer, TileAxisOrder, TileCurveUnit, region_title, spread};
+use super::tiles::{
+    ChipFloorPlan, TileAxisOrder, TileCurve, TileCurveLayer, TileCurveStack, TileCurveUnit,
+    region_title, spread,
+};
 use serde::{Deserialize, Serialize};
 use tilescope_report::units::{TileRange, TileRuns, VariableId, grouped};
 use tilescope_report::{
-    MemoryCategory, CategoryBytes, ReportPart, VariablePlacement, MemoryRegion, Report, ReportError, Target, TileMemory,
-    VariableFilter,
+    CategoryBytes, MemoryCategory, MemoryRegion, Report, ReportError, ReportPart, Target,
+    TileMemory, VariableFilter, VariablePlacement,
 };
 
 /// Most variables that are listed.
@@ -52,10 +55,13 @@ pub fn curves(report: &Report, key: &MemoryCurveKey) -> Result<TileCurveStack, R
     if key.include_gaps {
         add_gaps(&mut layers, &memory, key.breakdown, tiles);
     }
-    layers
-        .retain(|curve| curve.layer == TileCurveLayer::Total || curve.values.iter().any(|bytes| *bytes > 0));
-    let curves =
-        TileCurveStack { capacity: target.bytes_per_tile.0, ..TileCurveStack::stacked(layers, TileCurveUnit::Bytes) };
+    layers.retain(|curve| {
+        curve.layer == TileCurveLayer::Total || curve.values.iter().any(|bytes| *bytes > 0)
+    });
+    let curves = TileCurveStack {
+        capacity: target.bytes_per_tile.0,
+        ..TileCurveStack::stacked(layers, TileCurveUnit::Bytes)
+    };
     Ok(curves.arranged(&target, key.order, key.per_ipu))
 }
 
@@ -91,7 +97,10 @@ fn layers(
                     let own = parts.iter().filter(|part| part.category == category);
                     own.map(|part| part.bytes).sum()
                 };
-                TileCurve { layer: TileCurveLayer::Category(category), values: spread(&parts, tiles, sum) }
+                TileCurve {
+                    layer: TileCurveLayer::Category(category),
+                    values: spread(&parts, tiles, sum),
+                }
             };
             MemoryCategory::ALL.into_iter().map(of).collect()
         }
@@ -180,10 +189,22 @@ pub fn details(report: &Report, tiles: &[u32]) -> Result<Vec<MemoryTreeRow>, Rep
     if !tiles.is_empty() && plan.known {
         let bytes = tiles.iter().map(|tile| plan.physical(*tile).into()).collect();
         let name = "Physical tile id".to_owned();
-        rows.push(MemoryTreeRow { depth: 0, name, bytes, unit: TileCurveUnit::Count, formula: PHYSICAL });
+        rows.push(MemoryTreeRow {
+            depth: 0,
+            name,
+            bytes,
+            unit: TileCurveUnit::Count,
+            formula: PHYSICAL,
+        });
     }
     let mut add = |depth, name: &str, bytes, formula| {
-        rows.push(MemoryTreeRow { depth, name: name.to_owned(), bytes, unit: TileCurveUnit::Bytes, formula });
+        rows.push(MemoryTreeRow {
+            depth,
+            name: name.to_owned(),
+            bytes,
+            unit: TileCurveUnit::Bytes,
+            formula,
+        });
     };
     // Without regions it is not known where on a tile bytes lie.
     let regions = report.has(ReportPart::Regions);
@@ -388,7 +409,11 @@ pub fn compute_sets(report: &Report, tiles: &[u32]) -> Result<MemoryList, Report
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn users_of(report: &Report, vertex_type: &str, tiles: &[u32]) -> Result<MemoryList, ReportError> {
+pub fn users_of(
+    report: &Report,
+    vertex_type: &str,
+    tiles: &[u32],
+) -> Result<MemoryList, ReportError> {
     let types = report.vertex_types()?;
     let mut listing = MemoryList::default();
     for (_, set) in report.compute_sets()? {

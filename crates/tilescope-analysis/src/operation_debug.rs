@@ -38,7 +38,9 @@ pub fn debug_lines(
             let parts = json::lines(plan).unwrap_or_else(|problem| {
                 vec![JsonLine { depth: 0, name: "not JSON".to_owned(), value: problem }]
             });
-            lines.0.extend(parts.into_iter().map(|line| JsonLine { depth: line.depth + 2, ..line }));
+            lines
+                .0
+                .extend(parts.into_iter().map(|line| JsonLine { depth: line.depth + 2, ..line }));
         }
     }
     let all = report.programs()?;

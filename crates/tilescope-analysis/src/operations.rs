@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{ComputeSetId, OperationId, ProgramId, TileRuns};
 use tilescope_report::{
-    ComputeSet, ExchangeTraffic, ModelOperation, ReportPart, TrainingPass, VariablePlacement, ProgramNode, ProgramKind, Report,
-    ReportError, TileTraffic, VariableFilter, VertexTypeInfo,
+    ComputeSet, ExchangeTraffic, ModelOperation, ProgramKind, ProgramNode, Report, ReportError,
+    ReportPart, TileTraffic, TrainingPass, VariableFilter, VariablePlacement, VertexTypeInfo,
 };
 
 /// What counts as one operation.
@@ -355,11 +355,17 @@ const MAX_SETS: usize = 8;
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn per_tile(report: &Report, programs: &[ProgramId]) -> Result<OperationTileCosts, ReportError> {
+pub fn per_tile(
+    report: &Report,
+    programs: &[ProgramId],
+) -> Result<OperationTileCosts, ReportError> {
     let tiles = report.target()?.tiles_per_replica() as usize;
     let (known, types) = (report.programs()?, report.vertex_types()?);
-    let mut found =
-        OperationTileCosts { cycles: Vec::new(), vertex_code: vec![0; tiles], exchange_code: vec![0; tiles] };
+    let mut found = OperationTileCosts {
+        cycles: Vec::new(),
+        vertex_code: vec![0; tiles],
+        exchange_code: vec![0; tiles],
+    };
     let mut holds: BTreeMap<u32, Vec<bool>> = BTreeMap::new();
     for id in programs {
         let set = known.get(*id).and_then(|program| program.compute_set);

@@ -6,9 +6,9 @@
 //! arrows short.
 //! O((nodes + edges) x sweeps).
 
-use super::operations::{OperationLayer, OpRow, operations};
+use super::operations::{OpRow, OperationLayer, operations};
 use std::collections::BTreeMap;
-use tilescope_report::{ReportPart, TrainingPass, Report, ReportError};
+use tilescope_report::{Report, ReportError, ReportPart, TrainingPass};
 
 /// Passes over all layers that put nodes in order.
 const SWEEPS: usize = 4;

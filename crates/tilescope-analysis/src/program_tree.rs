@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{Bytes, ProgramId, exact_bytes, grouped, percent};
 use tilescope_report::{
-    ComputeSet, ReportPart, ProgramNode, ProgramKind, ProgramNodeTable, Report, ReportError, StreamEndpoint, TileTraffic,
+    ComputeSet, ProgramKind, ProgramNode, ProgramNodeTable, Report, ReportError, ReportPart,
+    StreamEndpoint, TileTraffic,
 };
 
 /// A program that is called, or that is run from the host.
@@ -233,7 +234,11 @@ impl ProgramFactList {
     }
 }
 
-fn compute_set(report: &Report, set: &ComputeSet, facts: &mut ProgramFactList) -> Result<(), ReportError> {
+fn compute_set(
+    report: &Report,
+    set: &ComputeSet,
+    facts: &mut ProgramFactList,
+) -> Result<(), ReportError> {
     facts.add("Compute set", set.name.clone());
     let tiles = set.cycles.tile_count();
     if tiles > 0 {

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// In words for people, with the path.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), String> {
-    let failed = |error: io::Error| format!("cannot write {}: {}", path.display(), error_text(&error));
+    let failed =
+        |error: io::Error| format!("cannot write {}: {}", path.display(), error_text(&error));
     if path.is_dir() {
         return Err(format!("cannot write {}: it is a directory", path.display()));
     }

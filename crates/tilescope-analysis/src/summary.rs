@@ -4,7 +4,8 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use tilescope_report::units::{CycleRange, Cycles};
 use tilescope_report::{
-    StepActivity, BatchingConfig, GraphCounts, MemoryRegion, Report, ReportError, Target, TargetKind, TileMemory,
+    BatchingConfig, GraphCounts, MemoryRegion, Report, ReportError, StepActivity, Target,
+    TargetKind, TileMemory,
 };
 
 /// Everything at a glance.
@@ -251,7 +252,8 @@ fn execution(report: &Report, target: &Target) -> Result<Option<ExecutionSummary
     let cycles = Cycles(window.length());
     let seconds = cycles.seconds_at(target.clock);
     let runs = report.runs()?.len().max(1) as u64;
-    let samples = report.batching()?.map(|batching: BatchingConfig| batching.samples_per_call() * runs);
+    let samples =
+        report.batching()?.map(|batching: BatchingConfig| batching.samples_per_call() * runs);
     Ok(Some(ExecutionSummary {
         total_cycles: cycles.0,
         seconds,

@@ -62,7 +62,8 @@ impl TilescopeApp {
             (report, link) => {
                 self.commands.extend(report.map(|path| AppCommand::Open(path.to_owned())));
                 if let Some(Err(problem)) = link {
-                    self.commands.push(AppCommand::ShowMessage(StatusMessage::error(problem.to_string())));
+                    self.commands
+                        .push(AppCommand::ShowMessage(StatusMessage::error(problem.to_string())));
                 }
             }
         }

@@ -113,7 +113,10 @@ impl SimulationWatcher {
         if let Some(errors) = errors {
             // Lossy: the last words of a program need not be UTF-8.
             for line in BufReader::new(errors).split(b'\n').map_while(Result::ok) {
-                self.handle_stderr_line(String::from_utf8_lossy(&line).trim().to_owned(), &mut words);
+                self.handle_stderr_line(
+                    String::from_utf8_lossy(&line).trim().to_owned(),
+                    &mut words,
+                );
             }
         }
         let child = self.child.lock().unwrap_or_else(PoisonError::into_inner).take();

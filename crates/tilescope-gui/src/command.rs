@@ -6,7 +6,8 @@ use super::keep::ReportBookmark;
 use super::message::StatusMessage;
 use super::overlay::OverlayKind;
 use super::prefs::{
-    OperationsGraphPrefs, LivenessPrefs, AppearancePrefs, MemoryPrefs, OperationPrefs, ThemeChoice, TracePrefs,
+    AppearancePrefs, LivenessPrefs, MemoryPrefs, OperationPrefs, OperationsGraphPrefs, ThemeChoice,
+    TracePrefs,
 };
 use super::saving::ExportRequest;
 use serde::{Deserialize, Serialize};

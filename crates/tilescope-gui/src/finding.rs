@@ -5,7 +5,7 @@ use super::icons::Icon;
 use super::theme::ThemePalette;
 use super::views::{TraceJump, ViewContext};
 use super::widgets::{choice_ui, focus_ui, hint_ui, icon_button_ui, search_ui, tabs_ui};
-use super::worker::{QueryState, BackgroundQuery};
+use super::worker::{BackgroundQuery, QueryState};
 use egui::accesskit::Role;
 use egui::{
     Align, Align2, CornerRadius, FontId, Key, Layout, Rect, Response, RichText, ScrollArea, Sense,
@@ -13,7 +13,8 @@ use egui::{
 };
 use std::sync::Arc;
 use tilescope_analysis::find::{
-    QueryAmount, SearchCatalogue, SearchResults, CatalogueItem, SearchQuery, SearchQueryError, SearchList, SearchEntity, find, values,
+    CatalogueItem, QueryAmount, SearchCatalogue, SearchEntity, SearchList, SearchQuery,
+    SearchQueryError, SearchResults, find, values,
 };
 use tilescope_analysis::measure::{HistogramBar, ValueStatistics, histogram, spread};
 use tilescope_report::Report;
@@ -192,7 +193,8 @@ impl SearchPanel {
 
     fn found_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, found: &Arc<SearchResults>) {
         totals_ui(ui, found);
-        let tabs = [(SearchPanelTab::Results, "Results"), (SearchPanelTab::Statistics, "Statistics")];
+        let tabs =
+            [(SearchPanelTab::Results, "Results"), (SearchPanelTab::Statistics, "Statistics")];
         tabs_ui(ui, &tabs, &mut self.tab);
         match self.tab {
             SearchPanelTab::Results => self.results_ui(ui, context, found),
@@ -200,7 +202,12 @@ impl SearchPanel {
         }
     }
 
-    fn results_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, found: &Arc<SearchResults>) {
+    fn results_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        found: &Arc<SearchResults>,
+    ) {
         let mut picked = None;
         ui.spacing_mut().item_spacing.y = 0.0;
         let area = ScrollArea::vertical().auto_shrink(false).id_salt("results");
@@ -247,14 +254,21 @@ impl SearchPanel {
         context.commands.push(AppCommand::ShowView(view));
     }
 
-    fn statistics_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, found: &Arc<SearchResults>) {
+    fn statistics_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        found: &Arc<SearchResults>,
+    ) {
         let sources: Vec<(SearchList, &str)> =
             found.totals.keys().map(|source| (*source, source.name())).collect();
         let Some((first, _)) = sources.first().copied() else { return };
         let known = |source: &SearchList| found.totals.contains_key(source);
         let source = self.source.filter(known).unwrap_or(first);
         let usual = match source {
-            SearchList::Variables | SearchList::Tensors | SearchList::Vertices => QueryAmount::Bytes,
+            SearchList::Variables | SearchList::Tensors | SearchList::Vertices => {
+                QueryAmount::Bytes
+            }
             _ => QueryAmount::Cycles,
         };
         let amount = self.amount.unwrap_or(usual);
@@ -273,7 +287,9 @@ impl SearchPanel {
         let catalogue = self.catalogue.latest().and_then(|answer| answer.as_ref().ok()).cloned();
         let Some(catalogue) = catalogue else { return };
         let (report, found) = (context.opened.report.clone(), found.clone());
-        let question = move |key: &SearchStatisticsKey| compute_statistics(&report, &catalogue, &query, &found, key);
+        let question = move |key: &SearchStatisticsKey| {
+            compute_statistics(&report, &catalogue, &query, &found, key)
+        };
         match self.statistics.ask(ui.ctx(), context.workers, &key, question).answer() {
             Some(Ok(measured)) => {
                 if let Some(bar) = measured_ui(ui, measured, amount) {
@@ -389,7 +405,11 @@ fn hit_ui(ui: &mut Ui, hit: &CatalogueItem, chosen: bool) -> Response {
 }
 
 /// Statistics; the bar that was clicked.
-fn measured_ui(ui: &mut Ui, measured: &SearchStatistics, amount: QueryAmount) -> Option<HistogramBar> {
+fn measured_ui(
+    ui: &mut Ui,
+    measured: &SearchStatistics,
+    amount: QueryAmount,
+) -> Option<HistogramBar> {
     let palette = ThemePalette::for_visuals(ui.visuals());
     statistics_ui(ui, &measured.statistics, amount == QueryAmount::Bytes);
     ui.add_space(6.0);

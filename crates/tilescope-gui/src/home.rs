@@ -3,7 +3,7 @@
 use super::command::AppCommand;
 use super::fonts::strong;
 use super::icons::{self, Icon};
-use super::keep::{ReportLink, NavigationState};
+use super::keep::{NavigationState, ReportLink};
 use super::overlay::OverlayKind;
 use super::prefs::RecentReport;
 use super::session::AppSession;
@@ -332,7 +332,8 @@ fn recent_ui(
             commands.push(AppCommand::Open(recent.path.clone()));
         }
         if icon_button_ui(ui, Icon::Link, "Copy link to this report").clicked() {
-            let place = NavigationState { view: VIEWS[0].name.to_owned(), ..NavigationState::default() };
+            let place =
+                NavigationState { view: VIEWS[0].name.to_owned(), ..NavigationState::default() };
             ui.ctx().copy_text(ReportLink::new(&recent.path, place).to_string());
         }
         if icon_button_ui(ui, Icon::Close, "Remove from recent reports").clicked() {

@@ -40,7 +40,7 @@ pub(crate) mod worker;
 pub use child::simulate_with;
 pub use egui::Theme;
 pub use opening::OpenReport;
-pub use picture::{PictureOptions, PictureFormat, draw, picture, picture_file};
+pub use picture::{PictureFormat, PictureOptions, draw, picture, picture_file};
 pub use prefs::{AppearancePrefs, PaletteChoice, TEXT_PERCENT};
 
 use std::path::Path;

@@ -2,7 +2,9 @@
 
 use super::opening::OpenReport;
 use super::session::Selection;
-use tilescope_analysis::find::{TextPattern, SearchQuery, SearchList, NumberRange, QueryTerm, QueryCondition};
+use tilescope_analysis::find::{
+    NumberRange, QueryCondition, QueryTerm, SearchList, SearchQuery, TextPattern,
+};
 use tilescope_report::Report;
 use tilescope_report::units::ProgramId;
 
@@ -28,7 +30,11 @@ pub(crate) fn selection_query(selection: &Selection, opened: &OpenReport) -> Opt
     Some(SearchQuery { terms })
 }
 
-fn program_tests(report: &Report, program: ProgramId, ipu: Option<u32>) -> Option<Vec<QueryCondition>> {
+fn program_tests(
+    report: &Report,
+    program: ProgramId,
+    ipu: Option<u32>,
+) -> Option<Vec<QueryCondition>> {
     let programs = report.programs().ok()?;
     let program = programs.get(program)?;
     let kind = QueryCondition::Type(TextPattern::Equals(program.kind.name().to_owned()));

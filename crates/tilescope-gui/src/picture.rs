@@ -5,7 +5,7 @@ use super::GuiError;
 use super::app::TilescopeApp;
 use super::keep::{ReportLink, ReportLinkError};
 use super::opening::OpenReport;
-use super::paint::{SoftwareRenderer, RenderedImage};
+use super::paint::{RenderedImage, SoftwareRenderer};
 use super::prefs::zoom_factor;
 use egui::{Context, FullOutput, Pos2, RawInput, Rect, Theme, Vec2};
 use std::path::Path;
@@ -87,7 +87,12 @@ pub fn picture_file(opened: OpenReport, export: &PictureOptions<'_>) -> Result<V
 }
 
 /// Draws the home screen, or a view of a report.
-pub fn picture(opened: Option<OpenReport>, view: &str, size: (u32, u32), theme: Theme) -> RenderedImage {
+pub fn picture(
+    opened: Option<OpenReport>,
+    view: &str,
+    size: (u32, u32),
+    theme: Theme,
+) -> RenderedImage {
     let (context, mut app) = prepared(opened, view, theme);
     draw(&context, &mut app, size)
 }
@@ -102,7 +107,11 @@ fn prepared(opened: Option<OpenReport>, view: &str, theme: Theme) -> (Context, T
 }
 
 /// Draws an app as it is, once it has come to rest.
-pub fn draw(context: &Context, app: &mut TilescopeApp, (width, height): (u32, u32)) -> RenderedImage {
+pub fn draw(
+    context: &Context,
+    app: &mut TilescopeApp,
+    (width, height): (u32, u32),
+) -> RenderedImage {
     run_until_idle(context, app, (width, height), |painter, output| {
         let primitives = context.tessellate(output.shapes, output.pixels_per_point);
         let ground = context.global_style().visuals.panel_fill;

@@ -1,7 +1,7 @@
 //! Writing pictures and tables on a thread of its own.
 
-use super::opening::{OpenReport, BackgroundTask};
-use super::picture::{PictureOptions, PictureFormat, picture_file};
+use super::opening::{BackgroundTask, OpenReport};
+use super::picture::{PictureFormat, PictureOptions, picture_file};
 use egui::{Context, Theme};
 use std::path::{Path, PathBuf};
 use tilescope_analysis::compare::{ComparisonTable, comparison, differences, table_named};
@@ -80,7 +80,11 @@ impl ExportRequest {
     ///
     /// # Errors
     /// In words for people, if there is no thread for it.
-    pub(crate) fn start(self, context: &Context, shown: ExportSource) -> Result<BackgroundTask<ExportResult>, String> {
+    pub(crate) fn start(
+        self,
+        context: &Context,
+        shown: ExportSource,
+    ) -> Result<BackgroundTask<ExportResult>, String> {
         BackgroundTask::start("save", context, move || {
             let bytes = self.bytes(shown)?;
             write_whole(&self.path, &bytes).map(|()| self.path)
@@ -103,7 +107,8 @@ impl ExportRequest {
         };
         let Self { size, text_percent, theme, .. } = *self;
         let compare = compared.as_deref();
-        let export = PictureOptions { view, compare, at: Some(&link), size, text_percent, theme, format };
+        let export =
+            PictureOptions { view, compare, at: Some(&link), size, text_percent, theme, format };
         picture_file(opened, &export).map_err(|error| error.to_string())
     }
 }

@@ -5,7 +5,7 @@ use super::command::AppCommand;
 use super::finding::SearchPanel;
 use super::fonts::strong;
 use super::icons::Icon;
-use super::session::{ReportPage, AppSession};
+use super::session::{AppSession, ReportPage};
 use super::theme::ThemePalette;
 use super::views::{VIEWS, ViewContext};
 use super::widgets::{MENU_ENTRY, elided::elided, menu_entry_ui};
@@ -13,7 +13,7 @@ use egui::{
     Align2, Color32, Context, CornerRadius, FontId, Frame, Id, Margin, Order, Panel, ProgressBar,
     ScrollArea, Stroke, Ui, vec2,
 };
-use tilescope_report::{ReportOrigin, ProgramOutcome, TargetKind};
+use tilescope_report::{ProgramOutcome, ReportOrigin, TargetKind};
 
 const WIDE_MENU: f32 = 196.0;
 const NARROW_MENU: f32 = 52.0;

@@ -228,8 +228,11 @@ mod tests {
 
     #[test]
     fn a_question_that_panics_is_an_answer_too() {
-        let (context, workers, mut slot) =
-            (egui::Context::default(), BackgroundWorkers::default(), BackgroundQuery::<u32, u32>::default());
+        let (context, workers, mut slot) = (
+            egui::Context::default(),
+            BackgroundWorkers::default(),
+            BackgroundQuery::<u32, u32>::default(),
+        );
         slot.ask(&context, &workers, &1, |_| std::panic::resume_unwind(Box::new("test")));
         settled(&workers);
         assert!(matches!(slot.ask(&context, &workers, &1, |_| 1), QueryState::Failed));

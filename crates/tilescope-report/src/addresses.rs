@@ -31,7 +31,10 @@ pub(super) fn encode(addresses: &TileRuns<u64>) -> Vec<u8> {
 
 /// The combs of a blob and their addresses; a `None` where it is no comb among `tiles` tiles, and
 /// the last thing there is.
-pub(super) fn decode(blob: &[u8], tiles: u32) -> impl Iterator<Item = Option<(StridedTileRuns, u64)>> {
+pub(super) fn decode(
+    blob: &[u8],
+    tiles: u32,
+) -> impl Iterator<Item = Option<(StridedTileRuns, u64)>> {
     let mut cursor = VarintReader::new(blob);
     let (mut first, mut before, mut broken) = (0u32, 0, false);
     std::iter::from_fn(move || {
@@ -47,7 +50,12 @@ pub(super) fn decode(blob: &[u8], tiles: u32) -> impl Iterator<Item = Option<(St
     })
 }
 
-fn decode_next_run(cursor: &mut VarintReader, first: u32, before: u64, tiles: u32) -> Option<(StridedTileRuns, u64)> {
+fn decode_next_run(
+    cursor: &mut VarintReader,
+    first: u32,
+    before: u64,
+    tiles: u32,
+) -> Option<(StridedTileRuns, u64)> {
     let mut take = || u32::try_from(cursor.take()?).ok();
     let first = first.checked_add(take()?)?;
     let packed = take()?;

@@ -75,7 +75,8 @@ impl StridedTileRuns {
     /// Takes the next run of the same value in, if it continues the pattern.
     fn extend(&mut self, tiles: TileRange) -> bool {
         let distance = tiles.first - (self.first + self.stride * (self.repeats - 1));
-        let fits = tiles.count() == self.run_length && (self.repeats == 1 || distance == self.stride);
+        let fits =
+            tiles.count() == self.run_length && (self.repeats == 1 || distance == self.stride);
         if fits {
             (self.stride, self.repeats) = (distance, self.repeats + 1);
         }

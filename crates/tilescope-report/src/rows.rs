@@ -77,7 +77,10 @@ pub(super) fn resolve(
     what: impl FnOnce() -> String,
 ) -> Result<u32, ReportError> {
     if id as usize >= count {
-        return Err(ReportError::invalid_input(format!("{} is {id}, but there are {count}", what())));
+        return Err(ReportError::invalid_input(format!(
+            "{} is {id}, but there are {count}",
+            what()
+        )));
     }
     Ok(id)
 }

@@ -4,7 +4,9 @@ use super::compile::{self, CompileError};
 use super::run::{self, StepSink};
 use super::spec::Spec;
 use std::path::{Path, PathBuf};
-use tilescope_report::{TraceMark, Recorder, ReportError, ReportMeta, ReportWriter, ExecutionStep, StepLayout};
+use tilescope_report::{
+    ExecutionStep, Recorder, ReportError, ReportMeta, ReportWriter, StepLayout, TraceMark,
+};
 
 /// Why a simulation left no report.
 #[derive(Debug, thiserror::Error)]

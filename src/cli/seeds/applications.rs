@@ -1,7 +1,9 @@
 //! Figures of whole applications: bytes of code and rates that Graphcore published.
 
-use super::figures::{PublishedFigure, MEMORY_GUIDE, PublishedFigureKind, FigureTolerance, figure, first, with_kind};
-use super::measure::{SpecWithOverrides, SimulatedProgram, program};
+use super::figures::{
+    FigureTolerance, MEMORY_GUIDE, PublishedFigure, PublishedFigureKind, figure, first, with_kind,
+};
+use super::measure::{SimulatedProgram, SpecWithOverrides, program};
 use tilescope_report::MemoryCategory;
 
 /// Graphcore's performance results (Bow Pod16) and its ResNet-50 inference benchmark (C600).

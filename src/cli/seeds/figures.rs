@@ -1,6 +1,6 @@
 //! The figures: what was published, how close the simulation claims to come, and how to measure it.
 
-use super::measure::{SpecWithOverrides, SimulatedProgram, program};
+use super::measure::{SimulatedProgram, SpecWithOverrides, program};
 use tilescope_report::units::grouped;
 
 /// What a figure says about the simulator.
@@ -80,7 +80,8 @@ const MNIST_LOADED: SpecWithOverrides = program(
         "options.host.seconds_per_sample=266e-6",
     ],
 );
-const GUIDE_PIPELINE: SpecWithOverrides = program("mnist_pipeline", &["options.stash_convention=seed"]);
+const GUIDE_PIPELINE: SpecWithOverrides =
+    program("mnist_pipeline", &["options.stash_convention=seed"]);
 const GUIDE_INTERLEAVED: SpecWithOverrides = program(
     "mnist_pipeline",
     &["options.stash_convention=seed", "options.pipeline_schedule=interleaved"],
@@ -104,10 +105,22 @@ pub(super) const fn figure(
     programs: &'static [SpecWithOverrides],
     measure: fn(&[&SimulatedProgram]) -> Option<f64>,
 ) -> PublishedFigure {
-    PublishedFigure { id, publication: seed, what, published, tolerance, kind: PublishedFigureKind::Predicted, programs, measure }
+    PublishedFigure {
+        id,
+        publication: seed,
+        what,
+        published,
+        tolerance,
+        kind: PublishedFigureKind::Predicted,
+        programs,
+        measure,
+    }
 }
 
-pub(super) const fn with_kind(kind: PublishedFigureKind, figure: PublishedFigure) -> PublishedFigure {
+pub(super) const fn with_kind(
+    kind: PublishedFigureKind,
+    figure: PublishedFigure,
+) -> PublishedFigure {
     PublishedFigure { kind, ..figure }
 }
 

@@ -3,9 +3,13 @@
 use super::CliError;
 use std::convert::Infallible;
 use tilescope_report::units::CycleRange;
-use tilescope_report::{MemoryCategory, TraceMark, MarkKind, ProgramKind, ExecutionStep, StreamEndpoint};
+use tilescope_report::{
+    ExecutionStep, MarkKind, MemoryCategory, ProgramKind, StreamEndpoint, TraceMark,
+};
 use tilescope_sim::compile::{CompiledProgram, compile};
-use tilescope_sim::run::{DryRunSummary, StepSink, samples_and_bytes_per_call, loader_seconds, dry_run, run};
+use tilescope_sim::run::{
+    DryRunSummary, StepSink, dry_run, loader_seconds, run, samples_and_bytes_per_call,
+};
 use tilescope_sim::spec::{Spec, SpecSource};
 
 /// A bundled spec with overrides.
@@ -18,7 +22,10 @@ pub(super) struct SpecWithOverrides {
 }
 
 /// A bundled spec with overrides.
-pub(super) const fn program(spec: &'static str, overrides: &'static [&'static str]) -> SpecWithOverrides {
+pub(super) const fn program(
+    spec: &'static str,
+    overrides: &'static [&'static str],
+) -> SpecWithOverrides {
     SpecWithOverrides { spec, overrides }
 }
 

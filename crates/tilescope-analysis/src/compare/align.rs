@@ -22,8 +22,12 @@ pub(crate) fn align(a: &[u32], b: &[u32]) -> Vec<(u32, u32)> {
     let swap = a.len().cmp(&b.len()).then_with(|| a.cmp(b)) == Ordering::Greater;
     let (first, second) = if swap { (b, a) } else { (a, b) };
     let kinds = first.iter().chain(second).max().map_or(0, |most| *most as usize + 1);
-    let mut work =
-        SequenceAligner { a: first, b: second, places: vec![EntryOccurrences::default(); kinds], pairs: Vec::new() };
+    let mut work = SequenceAligner {
+        a: first,
+        b: second,
+        places: vec![EntryOccurrences::default(); kinds],
+        pairs: Vec::new(),
+    };
     work.part((0, first.len()), (0, second.len()), 0);
     if swap {
         work.pairs.iter_mut().for_each(|pair| *pair = (pair.1, pair.0));

@@ -3,8 +3,8 @@
 use super::memory::numbered;
 use super::programs::title;
 use super::table::{ComparisonCell, ComparisonRow, ComparisonTable};
-use super::{ViewComparison, ComparedReports};
-use crate::exchange_code::{ExchangeLinkTotals, ExchangeCodeOverview, overview, programs, tiles};
+use super::{ComparedReports, ViewComparison};
+use crate::exchange_code::{ExchangeCodeOverview, ExchangeLinkTotals, overview, programs, tiles};
 use crate::insights::ViewLocation;
 use std::collections::BTreeMap;
 use tilescope_report::units::ProgramId;
@@ -18,7 +18,8 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
         let rows = tiles(report)?.into_iter();
         Ok(rows.map(|row| (row.tile, row.code.iter().sum())).collect::<BTreeMap<u32, u64>>())
     })?;
-    let place = |tile| Some(ViewLocation { tiles: vec![tile], ..ViewLocation::view("exchange-code") });
+    let place =
+        |tile| Some(ViewLocation { tiles: vec![tile], ..ViewLocation::view("exchange-code") });
     Ok(vec![
         links("Code", &source, &target, |link| ComparisonCell::Bytes(link.stored)),
         links("Bytes moved", &source, &target, |link| ComparisonCell::Bytes(link.bytes)),
@@ -50,7 +51,8 @@ fn of_programs(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportErr
     };
     let (source, target) = sides.both(code)?;
     let (of_source, of_target) = sides.both(|report| report.programs())?;
-    let place = |id: ProgramId| ViewLocation { program: Some(id), ..ViewLocation::view("exchange-code") };
+    let place =
+        |id: ProgramId| ViewLocation { program: Some(id), ..ViewLocation::view("exchange-code") };
     let mut rows = Vec::new();
     for pair in &sides.alignment.programs.pairs {
         let in_source = pair.source.filter(|id| source.contains_key(id));

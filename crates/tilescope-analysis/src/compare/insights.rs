@@ -1,7 +1,7 @@
 //! Findings that appeared, vanished or stayed.
 
 use super::table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
-use super::{ViewComparison, ComparedReports};
+use super::{ComparedReports, ViewComparison};
 use crate::insights::{InsightFinding, insights};
 use tilescope_report::ReportError;
 
@@ -9,7 +9,8 @@ pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "insights",
 
 fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportError> {
     let (source, target) = sides.both(insights)?;
-    let ruled = |found: Vec<InsightFinding>| found.into_iter().map(|finding| (finding.rule, finding));
+    let ruled =
+        |found: Vec<InsightFinding>| found.into_iter().map(|finding| (finding.rule, finding));
     let (mut appeared, mut vanished, mut stayed) = (Vec::new(), Vec::new(), Vec::new());
     for (source, target) in pair_by_key(ruled(source), ruled(target)) {
         let list = match (&source, &target) {
@@ -26,8 +27,9 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
 /// What the rule says on each side.
 fn row(source: Option<InsightFinding>, target: Option<InsightFinding>) -> ComparisonRow {
     let name = source.as_ref().or(target.as_ref()).map_or("", |finding| finding.rule);
-    let words =
-        |side: &Option<InsightFinding>| side.as_ref().map(|finding| ComparisonCell::Text(finding.sentence.clone()));
+    let words = |side: &Option<InsightFinding>| {
+        side.as_ref().map(|finding| ComparisonCell::Text(finding.sentence.clone()))
+    };
     ComparisonRow {
         source: words(&source),
         target: words(&target),

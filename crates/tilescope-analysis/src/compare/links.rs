@@ -4,7 +4,9 @@ use super::table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
 use crate::insights::ViewLocation;
 use std::collections::BTreeMap;
 use tilescope_report::units::{OperationId, VariableId};
-use tilescope_report::{MemoryCategory, VariablePlacement, Report, ReportError, Variable, VariableFilter};
+use tilescope_report::{
+    MemoryCategory, Report, ReportError, Variable, VariableFilter, VariablePlacement,
+};
 
 /// Operations and variables that belong together.
 #[derive(Clone, Debug, Default)]
@@ -57,7 +59,10 @@ impl MatchedEntities {
             Ok(all.map(|(id, variable)| ((variable.name, variable.category), id)).collect())
         };
         Ok(Self {
-            operations: BidirectionalMap::new(pair_by_key(operations(source)?, operations(target)?)),
+            operations: BidirectionalMap::new(pair_by_key(
+                operations(source)?,
+                operations(target)?,
+            )),
             variables: BidirectionalMap::new(pair_by_key(variables(source)?, variables(target)?)),
         })
     }
@@ -126,9 +131,12 @@ pub(super) fn variable_table(
     source: VariablesByName,
     target: VariablesByName,
 ) -> ComparisonTable {
-    let sum = |of: &VariablesByName| Some(ComparisonCell::Bytes(of.values().map(|named| named.bytes).sum()));
+    let sum = |of: &VariablesByName| {
+        Some(ComparisonCell::Bytes(of.values().map(|named| named.bytes).sum()))
+    };
     let total = (sum(&source), sum(&target));
-    let keyed = |of: VariablesByName| of.into_iter().map(|(key, named)| (key.clone(), (key, named)));
+    let keyed =
+        |of: VariablesByName| of.into_iter().map(|(key, named)| (key.clone(), (key, named)));
     let place = |side: &Option<(_, NamedVariables)>| {
         let variable = side.as_ref()?.1.id;
         Some(ViewLocation { variable, ..ViewLocation::view(view) })
@@ -141,7 +149,9 @@ pub(super) fn variable_table(
                 format!("{name} ({})", category.title())
             }
         });
-        let cell = |side: &Option<(_, NamedVariables)>| side.as_ref().map(|(_, n)| ComparisonCell::Bytes(n.bytes));
+        let cell = |side: &Option<(_, NamedVariables)>| {
+            side.as_ref().map(|(_, n)| ComparisonCell::Bytes(n.bytes))
+        };
         ComparisonRow {
             source_place: place(&source),
             target_place: place(&target),

@@ -3,7 +3,7 @@
 use super::links::{variable_table, variables_by_name};
 use super::programs::{ProgramPair, title};
 use super::table::{ComparisonCell, ComparisonRow, ComparisonTable};
-use super::{ViewComparison, ComparedReports};
+use super::{ComparedReports, ViewComparison};
 use crate::insights::ViewLocation;
 use crate::liveness::{LivenessCurve, LivenessScope, curve};
 use std::collections::BTreeMap;
@@ -65,8 +65,9 @@ fn steps(
     let cell = |id: Option<ProgramId>, known: &BTreeMap<ProgramId, u64>| {
         id.and_then(|id| known.get(&id)).map(|bytes| ComparisonCell::Bytes(*bytes))
     };
-    let place =
-        |id: Option<ProgramId>| Some(ViewLocation { program: Some(id?), ..ViewLocation::view("liveness") });
+    let place = |id: Option<ProgramId>| {
+        Some(ViewLocation { program: Some(id?), ..ViewLocation::view("liveness") })
+    };
     let row = |pair: &ProgramPair| {
         let (source, target) = (cell(pair.source, &in_source), cell(pair.target, &in_target));
         if source.is_none() && target.is_none() {

@@ -2,7 +2,7 @@
 
 use super::links::variables_by_name;
 use super::table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
-use super::{ViewComparison, ComparedReports};
+use super::{ComparedReports, ViewComparison};
 use crate::insights::ViewLocation;
 use crate::memory::details;
 use crate::summary::summary;
@@ -49,9 +49,13 @@ fn tree(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
     let mut seen = std::collections::BTreeSet::new();
     let rows =
         order.into_iter().filter(|(path, _)| seen.insert(path.clone())).map(|(path, row)| {
-            let cell = |known: &BTreeMap<String, u64>| known.get(path).map(|b| ComparisonCell::Bytes(*b));
+            let cell =
+                |known: &BTreeMap<String, u64>| known.get(path).map(|b| ComparisonCell::Bytes(*b));
             let (source, target) = (cell(&of_source), cell(&of_target));
-            ComparisonRow { depth: row.depth, ..ComparisonRow::new(row.name.clone(), source, target) }
+            ComparisonRow {
+                depth: row.depth,
+                ..ComparisonRow::new(row.name.clone(), source, target)
+            }
         });
     Ok(ComparisonTable::new("Details", "Memory of all tiles", rows.collect()))
 }
@@ -118,8 +122,9 @@ pub(super) fn numbered(
     let mut all: Vec<u32> = source.keys().chain(target.keys()).copied().collect();
     all.sort_unstable();
     all.dedup();
-    let cell =
-        |of: &BTreeMap<u32, u64>, number: u32| of.get(&number).map(|bytes| ComparisonCell::Bytes(*bytes));
+    let cell = |of: &BTreeMap<u32, u64>, number: u32| {
+        of.get(&number).map(|bytes| ComparisonCell::Bytes(*bytes))
+    };
     let row = |number: u32| {
         let (source, target) = (cell(source, number), cell(target, number));
         let link = |side: &Option<ComparisonCell>| side.as_ref().and_then(|_| place(number));

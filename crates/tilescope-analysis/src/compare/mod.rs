@@ -25,7 +25,10 @@ mod trace;
 
 pub(crate) use links::MatchedEntities;
 pub(crate) use programs::ProgramPairs;
-pub use steps::{StepChange, LanePair, MAX_STEPS, MatchedStepRun, ComparedStepLocation, StepAlignment, StepChangeSum, StepChangeKind};
+pub use steps::{
+    ComparedStepLocation, LanePair, MAX_STEPS, MatchedStepRun, StepAlignment, StepChange,
+    StepChangeKind, StepChangeSum,
+};
 pub use table::{ComparisonCell, ComparisonRow, ComparisonTable};
 pub use trace::{StepDrift, drift};
 
@@ -117,7 +120,10 @@ pub fn differences(
 ///
 /// # Errors
 /// In words for people, if there is none.
-pub fn table_named<'a>(tables: &'a [ComparisonTable], name: Option<&str>) -> Result<&'a ComparisonTable, String> {
+pub fn table_named<'a>(
+    tables: &'a [ComparisonTable],
+    name: Option<&str>,
+) -> Result<&'a ComparisonTable, String> {
     let found = match name {
         Some(name) => tables.iter().find(|table| table.name() == name),
         None => tables.first(),

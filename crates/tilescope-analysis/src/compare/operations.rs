@@ -1,9 +1,9 @@
 //! What operations cost, one figure per table.
 
 use super::table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
-use super::{ViewComparison, ComparedReports};
+use super::{ComparedReports, ViewComparison};
 use crate::insights::ViewLocation;
-use crate::operations::{OperationLayer, OpRow, operations};
+use crate::operations::{OpRow, OperationLayer, operations};
 use tilescope_report::ReportError;
 
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "operations", tables };
@@ -40,7 +40,11 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
 
 type OpRowPair = (Option<OpRow>, Option<OpRow>);
 
-fn row(source: &Option<OpRow>, target: &Option<OpRow>, figure: fn(&OpRow) -> ComparisonCell) -> ComparisonRow {
+fn row(
+    source: &Option<OpRow>,
+    target: &Option<OpRow>,
+    figure: fn(&OpRow) -> ComparisonCell,
+) -> ComparisonRow {
     let name = source.as_ref().or(target.as_ref()).map_or("", |row| &row.name);
     let place = |side: &Option<OpRow>| {
         let operation = side.as_ref()?.operation;

@@ -1,7 +1,7 @@
 //! The model's graph: how many operations of each operator, and how many results they read.
 
 use super::table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
-use super::{ViewComparison, ComparedReports};
+use super::{ComparedReports, ViewComparison};
 use std::collections::BTreeMap;
 use tilescope_report::{Report, ReportError};
 
@@ -19,17 +19,22 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
     };
     let (source, target) = sides.both(counted)?;
     type GraphFigureFn = fn(&(u64, u64)) -> u64;
-    let figures: [(&'static str, GraphFigureFn); 2] = [("Operations", |k| k.0), ("Inputs", |k| k.1)];
+    let figures: [(&'static str, GraphFigureFn); 2] =
+        [("Operations", |k| k.0), ("Inputs", |k| k.1)];
     let table = |(title, figure): (&'static str, GraphFigureFn)| {
-        let sum = |of: &BTreeMap<String, _>| Some(ComparisonCell::Count(of.values().map(figure).sum()));
+        let sum =
+            |of: &BTreeMap<String, _>| Some(ComparisonCell::Count(of.values().map(figure).sum()));
         let keyed = |of: &BTreeMap<String, (u64, u64)>| -> Vec<(String, (String, u64))> {
             of.iter().map(|(kind, of)| (kind.clone(), (kind.clone(), figure(of)))).collect()
         };
-        let rows = pair_by_key(keyed(&source), keyed(&target)).into_iter().map(|(source, target)| {
-            let name = source.as_ref().or(target.as_ref()).map(|(kind, _)| kind.clone());
-            let cell = |side: Option<(String, u64)>| side.map(|(_, count)| ComparisonCell::Count(count));
-            ComparisonRow::new(name.unwrap_or_default(), cell(source), cell(target))
-        });
+        let rows =
+            pair_by_key(keyed(&source), keyed(&target)).into_iter().map(|(source, target)| {
+                let name = source.as_ref().or(target.as_ref()).map(|(kind, _)| kind.clone());
+                let cell = |side: Option<(String, u64)>| {
+                    side.map(|(_, count)| ComparisonCell::Count(count))
+                };
+                ComparisonRow::new(name.unwrap_or_default(), cell(source), cell(target))
+            });
         let table = ComparisonTable::new(title, "Operator", rows.collect()).by_larger();
         table.with_total(sum(&source), sum(&target))
     };

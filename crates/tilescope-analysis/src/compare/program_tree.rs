@@ -2,7 +2,7 @@
 
 use super::programs::{ProgramPair, title};
 use super::table::{ComparisonCell, ComparisonRow, ComparisonTable};
-use super::{ViewComparison, ComparedReports};
+use super::{ComparedReports, ViewComparison};
 use crate::insights::ViewLocation;
 use tilescope_report::{ProgramKind, ProgramNodeTable, ReportError};
 
@@ -16,13 +16,16 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
         ComparisonTable::new(title, "Program", rows)
     };
     let moved = |pair: &&ProgramPair| {
-        let ipu = |programs: &ProgramNodeTable, id| programs.get(id).and_then(|program| program.ipu);
+        let ipu =
+            |programs: &ProgramNodeTable, id| programs.get(id).and_then(|program| program.ipu);
         let both = pair.source.zip(pair.target);
         both.is_some_and(|(a, b)| ipu(&source, a) != ipu(&target, b))
     };
     let on = |programs: &ProgramNodeTable, id: Option<_>| {
         let ipu = id.and_then(|id| programs.get(id)).and_then(|program| program.ipu);
-        Some(ComparisonCell::Text(ipu.map_or("several IPUs".to_owned(), |ipu| format!("IPU {ipu}"))))
+        Some(ComparisonCell::Text(
+            ipu.map_or("several IPUs".to_owned(), |ipu| format!("IPU {ipu}")),
+        ))
     };
     let moved = pairs.iter().filter(moved).map(|pair| ComparisonRow {
         source: on(&source, pair.source),
@@ -55,11 +58,17 @@ fn kinds(source: &ProgramNodeTable, target: &ProgramNodeTable) -> ComparisonTabl
 fn row(pair: &ProgramPair, source: &ProgramNodeTable, target: &ProgramNodeTable) -> ComparisonRow {
     let program = pair.source.and_then(|id| source.get(id));
     let program = program.or_else(|| pair.target.and_then(|id| target.get(id)));
-    let place = |id: Option<_>| Some(ViewLocation { program: Some(id?), ..ViewLocation::view("program-tree") });
+    let place = |id: Option<_>| {
+        Some(ViewLocation { program: Some(id?), ..ViewLocation::view("program-tree") })
+    };
     let one = |id: Option<_>| id.map(|_| ComparisonCell::Count(1));
     ComparisonRow {
         source_place: place(pair.source),
         target_place: place(pair.target),
-        ..ComparisonRow::new(program.map(title).unwrap_or_default(), one(pair.source), one(pair.target))
+        ..ComparisonRow::new(
+            program.map(title).unwrap_or_default(),
+            one(pair.source),
+            one(pair.target),
+        )
     }
 }

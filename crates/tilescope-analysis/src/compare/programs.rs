@@ -8,7 +8,7 @@ use super::align::align;
 use crate::names::without_counter_prefix;
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::ProgramId;
-use tilescope_report::{ProgramNode, ProgramKind, ProgramNodeTable, Report, ReportError};
+use tilescope_report::{ProgramKind, ProgramNode, ProgramNodeTable, Report, ReportError};
 
 /// A program of both reports, or of one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,9 +10,9 @@ use crate::trace::scan;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use tilescope_report::trace::{TraceLane, LaneInfo, LaneStep, Trace};
+use tilescope_report::trace::{LaneInfo, LaneStep, Trace, TraceLane};
 use tilescope_report::units::{CycleRange, ProgramId};
-use tilescope_report::{StepActivity, ProgramKind, ProgramNodeTable, Report, ReportError};
+use tilescope_report::{ProgramKind, ProgramNodeTable, Report, ReportError, StepActivity};
 
 /// Most steps of a report, over all lanes, that are aligned one by one.
 pub const MAX_STEPS: u64 = 4_000_000;
@@ -167,14 +167,22 @@ impl StepAlignment {
         let busy = |side: fn(&(StepChangeSum, StepChangeSum)) -> StepChangeSum| -> u64 {
             sums.values().map(|sums| side(sums).cycles).sum()
         };
-        let idle =
-            |cycles: u64, busy: u64| StepChangeSum { cycles: cycles.saturating_sub(busy), ..StepChangeSum::default() };
+        let idle = |cycles: u64, busy: u64| StepChangeSum {
+            cycles: cycles.saturating_sub(busy),
+            ..StepChangeSum::default()
+        };
         let idle = (idle(lane_cycles.0, busy(|s| s.0)), idle(lane_cycles.1, busy(|s| s.1)));
         sums.insert(StepChangeKind::Idle, idle);
-        let names = StepChangeNames { pairs, programs: (&*source.programs()?, &*target.programs()?) };
+        let names =
+            StepChangeNames { pairs, programs: (&*source.programs()?, &*target.programs()?) };
         let mut changes: Vec<StepChange> = sums
             .into_iter()
-            .map(|(what, (source, target))| StepChange { what, name: names.name_of(what), source, target })
+            .map(|(what, (source, target))| StepChange {
+                what,
+                name: names.name_of(what),
+                source,
+                target,
+            })
             .collect();
         changes.sort_by(|a, b| {
             let size = |change: &StepChange| change.cycles().unsigned_abs();

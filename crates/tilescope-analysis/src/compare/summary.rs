@@ -1,7 +1,7 @@
 //! Machine, graph, memory, run and options at a glance.
 
 use super::table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
-use super::{ViewComparison, ComparedReports};
+use super::{ComparedReports, ViewComparison};
 use crate::summary::{ExecutionSummary, ReportSummary, summary};
 use tilescope_report::ReportError;
 
@@ -19,7 +19,11 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
     let table = |(title, values): SummarySection| {
         let rows = values(&source).into_iter().zip(values(&target));
         let rows = rows.map(|((name, a), (_, b))| ComparisonRow::new(name, a, b));
-        ComparisonTable::new(title, "Figure", rows.filter(|row| row != &ComparisonRow::named(&row.name)).collect())
+        ComparisonTable::new(
+            title,
+            "Figure",
+            rows.filter(|row| row != &ComparisonRow::named(&row.name)).collect(),
+        )
     };
     let mut tables: Vec<ComparisonTable> = parts.into_iter().map(table).collect();
     tables.push(options(sides)?);
@@ -77,8 +81,9 @@ fn memory(of: &ReportSummary) -> Vec<SummaryFigure> {
 }
 
 fn execution(of: &ReportSummary) -> Vec<SummaryFigure> {
-    let value =
-        |of_run: fn(&ExecutionSummary) -> Option<ComparisonCell>| of.execution.as_ref().and_then(of_run);
+    let value = |of_run: fn(&ExecutionSummary) -> Option<ComparisonCell>| {
+        of.execution.as_ref().and_then(of_run)
+    };
     vec![
         ("Cycles", value(|run| count(run.total_cycles))),
         ("Seconds", value(|run| Some(ComparisonCell::Real(run.seconds)))),
@@ -120,7 +125,11 @@ fn spec(sides: &ComparedReports<'_>) -> ComparisonTable {
 type OptionEntry = Option<(String, String)>;
 
 /// Keys with words; what differs first.
-fn key_value_table(title: &'static str, column: &'static str, pairs: Vec<(OptionEntry, OptionEntry)>) -> ComparisonTable {
+fn key_value_table(
+    title: &'static str,
+    column: &'static str,
+    pairs: Vec<(OptionEntry, OptionEntry)>,
+) -> ComparisonTable {
     let row = |(source, target): (OptionEntry, OptionEntry)| {
         let name = source.as_ref().or(target.as_ref()).map(|(key, _)| key.clone());
         let cell = |side: OptionEntry| side.map(|(_, value)| ComparisonCell::Text(value));

@@ -70,7 +70,11 @@ pub struct ComparisonRow {
 
 impl ComparisonRow {
     /// A row without links.
-    pub(crate) fn new(name: impl Into<String>, source: Option<ComparisonCell>, target: Option<ComparisonCell>) -> Self {
+    pub(crate) fn new(
+        name: impl Into<String>,
+        source: Option<ComparisonCell>,
+        target: Option<ComparisonCell>,
+    ) -> Self {
         Self { name: name.into(), source, target, ..Self::default() }
     }
 
@@ -84,7 +88,8 @@ impl ComparisonRow {
 
     /// Target less source of bytes and counts, exactly.
     pub fn whole_change(&self) -> Option<i128> {
-        let whole = |side: &Option<ComparisonCell>| side.as_ref().map_or(Some(0), ComparisonCell::whole);
+        let whole =
+            |side: &Option<ComparisonCell>| side.as_ref().map_or(Some(0), ComparisonCell::whole);
         Some(whole(&self.target)? - whole(&self.source)?)
     }
 
@@ -194,8 +199,12 @@ impl ComparisonTable {
     pub fn as_rows(&self) -> TableRows {
         let cell = |side: &Option<ComparisonCell>| match side {
             None => tables::TableCell::Missing,
-            Some(ComparisonCell::Bytes(value) | ComparisonCell::Count(value)) => tables::TableCell::Number(*value),
-            Some(ComparisonCell::Share(value) | ComparisonCell::Real(value)) => tables::TableCell::Fraction(*value),
+            Some(ComparisonCell::Bytes(value) | ComparisonCell::Count(value)) => {
+                tables::TableCell::Number(*value)
+            }
+            Some(ComparisonCell::Share(value) | ComparisonCell::Real(value)) => {
+                tables::TableCell::Fraction(*value)
+            }
             Some(ComparisonCell::Text(words)) => tables::TableCell::Text(words.clone()),
         };
         let row = |row: &ComparisonRow| {
@@ -219,7 +228,11 @@ impl ComparisonTable {
     }
 
     /// The same with a total row.
-    pub(crate) fn with_total(mut self, source: Option<ComparisonCell>, target: Option<ComparisonCell>) -> Self {
+    pub(crate) fn with_total(
+        mut self,
+        source: Option<ComparisonCell>,
+        target: Option<ComparisonCell>,
+    ) -> Self {
         self.total = Some(ComparisonRow::new("Total", source, target));
         self
     }
@@ -258,7 +271,10 @@ mod tests {
             (row(None, bytes(5)), "+5 B (100.00 %)"),
             (row(bytes(5), None), "-5 B (100.00 %)"),
             (row(bytes(0), bytes(0)), "0 B (0.00 %)"),
-            (row(Some(ComparisonCell::Share(0.5)), Some(ComparisonCell::Share(0.25))), "-25.0 points"),
+            (
+                row(Some(ComparisonCell::Share(0.5)), Some(ComparisonCell::Share(0.25))),
+                "-25.0 points",
+            ),
             (row(Some(ComparisonCell::Text("a".into())), None), "differs"),
         ];
         for (row, text) in cases {

@@ -2,10 +2,10 @@
 
 use super::links::{NamedVariables, variables_by_name};
 use super::table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
-use super::{ViewComparison, ComparedReports};
+use super::{ComparedReports, ViewComparison};
 use crate::insights::ViewLocation;
 use tilescope_report::units::VariableId;
-use tilescope_report::{MemoryCategory, ComputeSet, Report, ReportError};
+use tilescope_report::{ComputeSet, MemoryCategory, Report, ReportError};
 
 pub(super) const COMPARISON: ViewComparison = ViewComparison { view: "tile-mapping", tables };
 
@@ -14,13 +14,16 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
 }
 
 fn tensors(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
-    let (source, target) =
-        sides.both(|report| variables_by_name(report, |of| of.category == MemoryCategory::Variable))?;
-    let keyed =
-        |of: super::links::VariablesByName| of.into_iter().map(|((_, name), n)| (name.clone(), (name, n)));
+    let (source, target) = sides
+        .both(|report| variables_by_name(report, |of| of.category == MemoryCategory::Variable))?;
+    let keyed = |of: super::links::VariablesByName| {
+        of.into_iter().map(|((_, name), n)| (name.clone(), (name, n)))
+    };
     let rows = pair_by_key(keyed(source), keyed(target)).into_iter().map(|(source, target)| {
         let name = source.as_ref().or(target.as_ref()).map(|(name, _)| name.clone());
-        let cell = |side: &Option<(String, NamedVariables)>| side.as_ref().map(|s| ComparisonCell::Count(s.1.tiles));
+        let cell = |side: &Option<(String, NamedVariables)>| {
+            side.as_ref().map(|s| ComparisonCell::Count(s.1.tiles))
+        };
         let id = |side: &Option<(String, NamedVariables)>| side.as_ref().and_then(|s| s.1.id);
         let place = |variable: Option<VariableId>| {
             Some(ViewLocation { variable: Some(variable?), ..ViewLocation::view("tile-mapping") })
@@ -42,8 +45,9 @@ fn compute_sets(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportEr
     let (source, target) = sides.both(sets)?;
     let rows = pair_by_key(source, target).into_iter().map(|(source, target)| {
         let name = source.as_ref().or(target.as_ref()).map(|set| set.name.clone());
-        let cell =
-            |side: &Option<ComputeSet>| side.as_ref().map(|s| ComparisonCell::Count(s.cycles.tile_count()));
+        let cell = |side: &Option<ComputeSet>| {
+            side.as_ref().map(|s| ComparisonCell::Count(s.cycles.tile_count()))
+        };
         ComparisonRow::new(name.unwrap_or_default(), cell(&source), cell(&target))
     });
     Ok(ComparisonTable::new("Compute sets", "Tiles of compute set", rows.collect()).by_larger())

@@ -1,8 +1,8 @@
 //! The run: where its cycles went, lane by lane, and what became slower or faster.
 
-use super::steps::{StepChange, LanePair, StepAlignment, StepChangeSum, activity_cycles};
+use super::steps::{LanePair, StepAlignment, StepChange, StepChangeSum, activity_cycles};
 use super::table::{ComparisonCell, ComparisonRow, ComparisonTable};
-use super::{ViewComparison, ComparedReports};
+use super::{ComparedReports, ViewComparison};
 use crate::insights::ViewLocation;
 use tilescope_report::trace::TraceLane;
 use tilescope_report::units::CycleRange;
@@ -29,8 +29,9 @@ fn activities(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportErro
     let (source, target) = sides.both(cycles)?;
     let names = source.iter().chain(&target).next().into_iter().flatten().map(|(name, _)| *name);
     let row = |(at, name): (usize, &str)| {
-        let cell =
-            |side: &Option<Vec<(&str, u64)>>| side.as_ref().map(|values| ComparisonCell::Count(values[at].1));
+        let cell = |side: &Option<Vec<(&str, u64)>>| {
+            side.as_ref().map(|values| ComparisonCell::Count(values[at].1))
+        };
         ComparisonRow::new(name.replace('_', " "), cell(&source), cell(&target))
     };
     let rows: Vec<ComparisonRow> = names.enumerate().map(row).collect();
@@ -43,11 +44,16 @@ fn activities(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportErro
 }
 
 /// The ranked list: the largest difference of cycles first.
-fn changes(steps: &StepAlignment, values: fn(&StepChange) -> (u64, u64), cycles: bool) -> ComparisonTable {
+fn changes(
+    steps: &StepAlignment,
+    values: fn(&StepChange) -> (u64, u64),
+    cycles: bool,
+) -> ComparisonTable {
     let row = |change: &StepChange| {
         let (source, target) = values(change);
-        let present =
-            |sum: StepChangeSum, value| (sum.steps > 0 || sum.cycles > 0).then_some(ComparisonCell::Count(value));
+        let present = |sum: StepChangeSum, value| {
+            (sum.steps > 0 || sum.cycles > 0).then_some(ComparisonCell::Count(value))
+        };
         ComparisonRow {
             source_place: place(change.source),
             target_place: place(change.target),
@@ -61,10 +67,12 @@ fn changes(steps: &StepAlignment, values: fn(&StepChange) -> (u64, u64), cycles:
     let rows = steps.changes.iter().map(row).collect();
     let (title, column) =
         if cycles { ("Slower and faster", "Cycles of") } else { ("Steps", "Executions of") };
-    let table = ComparisonTable { complete: steps.complete, ..ComparisonTable::new(title, column, rows) };
+    let table =
+        ComparisonTable { complete: steps.complete, ..ComparisonTable::new(title, column, rows) };
     if cycles {
         let (source, target) = steps.lane_cycles;
-        return table.with_total(Some(ComparisonCell::Count(source)), Some(ComparisonCell::Count(target)));
+        return table
+            .with_total(Some(ComparisonCell::Count(source)), Some(ComparisonCell::Count(target)));
     }
     let mut table = table.by_larger();
     table.rows.retain(|row| row.larger() > 0.0);
@@ -87,7 +95,11 @@ fn lanes(steps: &StepAlignment) -> ComparisonTable {
         let cell = |side: Option<tilescope_report::trace::LaneInfo>| {
             side.map(|info| ComparisonCell::Count(info.range.length()))
         };
-        ComparisonRow::new(format!("IPU {}{beside}", lane.ipu), cell(lane.source), cell(lane.target))
+        ComparisonRow::new(
+            format!("IPU {}{beside}", lane.ipu),
+            cell(lane.source),
+            cell(lane.target),
+        )
     });
     ComparisonTable::new("Lanes", "Length of", rows.collect())
 }

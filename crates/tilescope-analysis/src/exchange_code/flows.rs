@@ -4,7 +4,7 @@
 use super::ExchangeLink;
 use std::collections::BTreeMap;
 use tilescope_report::units::{ProgramId, TileRange, TileRuns};
-use tilescope_report::{ExchangeTraffic, Report, ReportError, ExchangeRoute};
+use tilescope_report::{ExchangeRoute, ExchangeTraffic, Report, ReportError};
 
 /// Senders and receivers of one exchange, or of one part of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,7 +54,9 @@ impl ExchangeFlows {
             }
             match routes.get(&exchange.program) {
                 Some(routes) => {
-                    flows.extend(routes.iter().map(|route| flow_along_route(&exchange, link, route)));
+                    flows.extend(
+                        routes.iter().map(|route| flow_along_route(&exchange, link, route)),
+                    );
                 }
                 None => flows.push(in_proportion(&exchange, link)),
             }
@@ -85,10 +87,21 @@ fn in_proportion(exchange: &ExchangeTraffic, link: ExchangeLink) -> ExchangeFlow
     }
 }
 
-fn flow_along_route(exchange: &ExchangeTraffic, link: ExchangeLink, route: &ExchangeRoute) -> ExchangeFlow {
+fn flow_along_route(
+    exchange: &ExchangeTraffic,
+    link: ExchangeLink,
+    route: &ExchangeRoute,
+) -> ExchangeFlow {
     let sent = within(&exchange.tiles.map(|tile| tile.bytes_delivered), route.from);
     let received = within(&exchange.tiles.map(|tile| tile.bytes_in), route.to);
-    ExchangeFlow { program: exchange.program, link, sent, received, bytes: route.bytes, in_order: true }
+    ExchangeFlow {
+        program: exchange.program,
+        link,
+        sent,
+        received,
+        bytes: route.bytes,
+        in_order: true,
+    }
 }
 
 fn present(values: &TileRuns<u64>) -> TileRuns<u64> {

@@ -222,8 +222,14 @@ mod tests {
         let tiles = sent.len().max(received.len()) as u32;
         let (sent, received) = (runs(sent), runs(received));
         let bytes = received.total();
-        let flow =
-            ExchangeFlow { program: ProgramId(0), link: ExchangeLink::Internal, sent, received, bytes, in_order };
+        let flow = ExchangeFlow {
+            program: ProgramId(0),
+            link: ExchangeLink::Internal,
+            sent,
+            received,
+            bytes,
+            in_order,
+        };
         ExchangeFlows { flows: vec![flow], tiles }
     }
 

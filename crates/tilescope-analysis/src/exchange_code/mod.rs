@@ -7,10 +7,14 @@ mod matrix;
 pub use flows::{ExchangeFlow, ExchangeFlows};
 pub use matrix::{ExchangeMatrix, ExchangeMatrixKey, ExchangeMatrixPart, matrix};
 
-use super::tiles::{TileCurve, TileCurveStack, TileCurveLayer, TileAxisOrder, TileCurveUnit, spread};
+use super::tiles::{
+    TileAxisOrder, TileCurve, TileCurveLayer, TileCurveStack, TileCurveUnit, spread,
+};
 use serde::{Deserialize, Serialize};
 use tilescope_report::units::{OperationId, ProgramId};
-use tilescope_report::{MemoryCategory, CategoryBytes, ProgramKind, Report, ReportError, TileTraffic};
+use tilescope_report::{
+    CategoryBytes, MemoryCategory, ProgramKind, Report, ReportError, TileTraffic,
+};
 
 /// Where code sends data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -89,17 +93,25 @@ pub fn curves(
             let of = |link: ExchangeLink| {
                 let category = link.category();
                 let sum = |parts: &Vec<CategoryBytes>| code_of(parts, category);
-                TileCurve { layer: TileCurveLayer::Category(category), values: spread(&parts, tiles, sum) }
+                TileCurve {
+                    layer: TileCurveLayer::Category(category),
+                    values: spread(&parts, tiles, sum),
+                }
             };
             (ExchangeLink::ALL.map(of).to_vec(), TileCurveUnit::Bytes)
         }
         ExchangeMeasure::Traffic => {
-            let layers = [(TileCurveLayer::Received, TileTrafficCounter::BytesIn), (TileCurveLayer::Sent, TileTrafficCounter::BytesOut)];
+            let layers = [
+                (TileCurveLayer::Received, TileTrafficCounter::BytesIn),
+                (TileCurveLayer::Sent, TileTrafficCounter::BytesOut),
+            ];
             (traffic(report, layers)?, TileCurveUnit::Bytes)
         }
         ExchangeMeasure::Messages => {
-            let layers =
-                [(TileCurveLayer::MessagesIn, TileTrafficCounter::MessagesIn), (TileCurveLayer::MessagesOut, TileTrafficCounter::MessagesOut)];
+            let layers = [
+                (TileCurveLayer::MessagesIn, TileTrafficCounter::MessagesIn),
+                (TileCurveLayer::MessagesOut, TileTrafficCounter::MessagesOut),
+            ];
             (traffic(report, layers)?, TileCurveUnit::Count)
         }
     };
@@ -132,7 +144,10 @@ impl TileTrafficCounter {
     }
 }
 
-fn traffic(report: &Report, layers: [(TileCurveLayer, TileTrafficCounter); 2]) -> Result<Vec<TileCurve>, ReportError> {
+fn traffic(
+    report: &Report,
+    layers: [(TileCurveLayer, TileTrafficCounter); 2],
+) -> Result<Vec<TileCurve>, ReportError> {
     let tiles = report.traffic_by_tile()?;
     let curve = |(layer, field): (TileCurveLayer, TileTrafficCounter)| {
         let values = tiles.iter().map(|tile| field.value_in(tile)).collect();
@@ -206,7 +221,9 @@ pub fn overview(report: &Report) -> Result<ExchangeCodeOverview, ReportError> {
         })
         .collect();
     for (program, traffic) in report.exchange_totals()? {
-        let link = programs.get(program).map_or(ExchangeLink::Internal, |program| ExchangeLink::from_program_kind(program.kind));
+        let link = programs.get(program).map_or(ExchangeLink::Internal, |program| {
+            ExchangeLink::from_program_kind(program.kind)
+        });
         if let Some(totals) = links.iter_mut().find(|totals| totals.link == link) {
             totals.program_bytes = Some(totals.program_bytes.unwrap_or(0) + traffic.code_bytes);
             totals.programs += 1;
@@ -312,7 +329,8 @@ pub fn tiles(report: &Report) -> Result<Vec<ExchangeTileRow>, ReportError> {
     let parts = report.tile_categories()?;
     let traffic = report.traffic_by_tile()?;
     let row = |(tile, traffic): (u32, &TileTraffic)| {
-        let code = |link: ExchangeLink| parts.get(tile).map_or(0, |parts| code_of(parts, link.category()));
+        let code =
+            |link: ExchangeLink| parts.get(tile).map_or(0, |parts| code_of(parts, link.category()));
         ExchangeTileRow { tile, code: ExchangeLink::ALL.map(code), traffic: *traffic }
     };
     let rows = (0..).zip(&traffic).map(row);
@@ -353,7 +371,8 @@ mod tests {
         assert_eq!(of(|traffic| traffic.code_bytes), [internal.program_bytes.unwrap(); 2]);
         assert_eq!(internal.stored, tiles.iter().map(|row| row.code[0]).sum::<u64>());
         assert_eq!((internal.shared(), internal.unattributed()), (Some(0), Some(0)));
-        let curves = curves(&report, ExchangeMeasure::Code, TileAxisOrder::Software, false).unwrap();
+        let curves =
+            curves(&report, ExchangeMeasure::Code, TileAxisOrder::Software, false).unwrap();
         assert_eq!((0..16).map(|tile| curves.total(tile)).sum::<u64>(), internal.stored);
     }
 
@@ -369,7 +388,8 @@ mod tests {
 
     #[test]
     fn every_kind_of_program_has_a_link_and_every_link_a_category() {
-        let links: Vec<ExchangeLink> = ProgramKind::ALL.into_iter().map(ExchangeLink::from_program_kind).collect();
+        let links: Vec<ExchangeLink> =
+            ProgramKind::ALL.into_iter().map(ExchangeLink::from_program_kind).collect();
         assert!(ExchangeLink::ALL.iter().all(|link| links.contains(link)));
         let mut categories = ExchangeLink::ALL.map(ExchangeLink::category).to_vec();
         categories.dedup();

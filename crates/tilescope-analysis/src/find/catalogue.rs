@@ -2,7 +2,7 @@
 
 use super::query::SearchList;
 use crate::tile_mapping::is_tensor;
-use crate::trace::{ProgramRuns, ProgramRunTotals, program_runs};
+use crate::trace::{ProgramRunTotals, ProgramRuns, program_runs};
 use std::collections::BTreeMap;
 use tilescope_report::units::{OperationId, ProgramId, VariableId, VertexTypeId};
 use tilescope_report::{Report, ReportError, VariableFilter};
@@ -102,8 +102,9 @@ impl SearchCatalogue {
         catalogue.add_operations(report)?;
         catalogue.add_variables(report)?;
         catalogue.add_vertices(report)?;
-        let place =
-            |item: &CatalogueItem| SearchList::ALL.iter().position(|source| *source == item.thing.source());
+        let place = |item: &CatalogueItem| {
+            SearchList::ALL.iter().position(|source| *source == item.thing.source())
+        };
         catalogue.items.sort_by_key(|item| (place(item), item.thing));
         Ok(catalogue)
     }

@@ -9,6 +9,9 @@ mod parse;
 mod query;
 mod search;
 
-pub use catalogue::{SearchCatalogue, CatalogueItem, SearchEntity};
-pub use query::{QueryAmount, AmountComparison, TextPattern, SearchQuery, SearchQueryError, SearchList, NumberRange, QueryTerm, QueryCondition};
+pub use catalogue::{CatalogueItem, SearchCatalogue, SearchEntity};
+pub use query::{
+    AmountComparison, NumberRange, QueryAmount, QueryCondition, QueryTerm, SearchList, SearchQuery,
+    SearchQueryError, TextPattern,
+};
 pub use search::{SearchResults, SearchTotals, find, values};

@@ -1,6 +1,9 @@
 //! Reading a query letter by letter; every error knows its letter.
 
-use super::query::{QueryAmount, AmountComparison, TextPattern, SearchQuery, SearchQueryError, SearchList, NumberRange, QueryTerm, QueryCondition};
+use super::query::{
+    AmountComparison, NumberRange, QueryAmount, QueryCondition, QueryTerm, SearchList, SearchQuery,
+    SearchQueryError, TextPattern,
+};
 use std::str::FromStr;
 
 /// Largest compiled regular expression: enough for names, too small to be a burden.
@@ -98,7 +101,11 @@ impl QueryParser {
         QueryAmount::ALL.iter().any(|amount| amount.name() == word.to_lowercase())
     }
 
-    fn field_test(&mut self, start: usize, field: &str) -> Result<QueryCondition, SearchQueryError> {
+    fn field_test(
+        &mut self,
+        start: usize,
+        field: &str,
+    ) -> Result<QueryCondition, SearchQueryError> {
         if let Some(amount) = QueryAmount::ALL.into_iter().find(|amount| amount.name() == field) {
             return self.amount(amount);
         }
@@ -126,7 +133,8 @@ impl QueryParser {
             let letters = self.letters[self.at..].iter();
             letters.take(sign.len()).collect::<String>() == sign
         };
-        let comparison = match AmountComparison::ALL.into_iter().find(|known| starts(known.sign())) {
+        let comparison = match AmountComparison::ALL.into_iter().find(|known| starts(known.sign()))
+        {
             Some(comparison) => {
                 self.at += comparison.sign().len();
                 comparison
@@ -155,7 +163,8 @@ impl QueryParser {
     fn source(&mut self) -> Result<QueryCondition, SearchQueryError> {
         let at = self.at;
         let word = self.word().to_lowercase();
-        let names = |source: &SearchList| source.name() == word || source.name() == format!("{word}s");
+        let names =
+            |source: &SearchList| source.name() == word || source.name() == format!("{word}s");
         match SearchList::ALL.into_iter().find(names) {
             Some(source) => Ok(QueryCondition::In(source)),
             None => {
@@ -220,7 +229,9 @@ impl QueryParser {
     fn exact(&mut self, what: &str) -> Result<TextPattern, SearchQueryError> {
         let at = self.at;
         match self.pattern(what)? {
-            TextPattern::Contains(text) | TextPattern::Equals(text) => Ok(TextPattern::Equals(text)),
+            TextPattern::Contains(text) | TextPattern::Equals(text) => {
+                Ok(TextPattern::Equals(text))
+            }
             TextPattern::Regex(_) => {
                 self.error(at, "an equals sign goes with text; ~ goes with a regular expression")
             }
@@ -343,10 +354,19 @@ mod tests {
         );
         assert!(query.terms[5].negated);
         let vertex = parsed("poplin::ConvPartial Copy<half>");
-        assert_eq!(vertex.terms[1].test, QueryCondition::Name(TextPattern::Contains("Copy<half>".to_owned())));
+        assert_eq!(
+            vertex.terms[1].test,
+            QueryCondition::Name(TextPattern::Contains("Copy<half>".to_owned()))
+        );
         let slashes = parsed("/conv[0-9]+/ layer1/relu /layer1/relu");
-        assert_eq!(slashes.terms[0].test, QueryCondition::Name(TextPattern::Regex("conv[0-9]+".to_owned())));
-        assert_eq!(slashes.terms[2].test, QueryCondition::Name(TextPattern::Contains("/layer1/relu".to_owned())));
+        assert_eq!(
+            slashes.terms[0].test,
+            QueryCondition::Name(TextPattern::Regex("conv[0-9]+".to_owned()))
+        );
+        assert_eq!(
+            slashes.terms[2].test,
+            QueryCondition::Name(TextPattern::Contains("/layer1/relu".to_owned()))
+        );
     }
 
     #[test]

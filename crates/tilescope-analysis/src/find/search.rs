@@ -1,8 +1,11 @@
 //! Matching a query against everything that has a name.
 
-use super::catalogue::{SearchCatalogue, CatalogueItem, SearchEntity};
+use super::catalogue::{CatalogueItem, SearchCatalogue, SearchEntity};
 use super::parse::regex;
-use super::query::{QueryAmount, AmountComparison, TextPattern, SearchQuery, SearchList, NumberRange, QueryTerm, QueryCondition};
+use super::query::{
+    AmountComparison, NumberRange, QueryAmount, QueryCondition, QueryTerm, SearchList, SearchQuery,
+    TextPattern,
+};
 use crate::trace::{ProgramRunTotals, each_step, moved};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use tilescope_report::trace::LaneStep;
@@ -37,7 +40,11 @@ pub struct SearchResults {
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn find(report: &Report, all: &SearchCatalogue, query: &SearchQuery) -> Result<SearchResults, ReportError> {
+pub fn find(
+    report: &Report,
+    all: &SearchCatalogue,
+    query: &SearchQuery,
+) -> Result<SearchResults, ReportError> {
     let tests = QueryMatcher::new(query);
     let places = LocationFilters::new(report, all, &tests)?;
     let mut hits: Vec<CatalogueItem> = Vec::new();
@@ -57,7 +64,8 @@ pub fn find(report: &Report, all: &SearchCatalogue, query: &SearchQuery) -> Resu
         let item = CatalogueItem { count: sum.steps, cycles, bytes, ..item };
         hits.extend(tests.amounts(&item, &[QueryAmount::Count]).then_some(item));
     }
-    let place = |item: &CatalogueItem| SearchList::ALL.iter().position(|of| *of == item.thing.source());
+    let place =
+        |item: &CatalogueItem| SearchList::ALL.iter().position(|of| *of == item.thing.source());
     let dear = |item: &CatalogueItem| std::cmp::Reverse((item.cycles, item.bytes, item.count));
     hits.sort_by_cached_key(|item| (place(item), dear(item), item.thing));
     let mut totals: BTreeMap<SearchList, SearchTotals> = BTreeMap::new();
@@ -185,7 +193,9 @@ struct QueryMatcher<'q> {
 impl<'q> QueryMatcher<'q> {
     fn new(query: &'q SearchQuery) -> Self {
         let matcher = |term: &QueryTerm| match &term.test {
-            QueryCondition::Name(pattern) | QueryCondition::Type(pattern) => Some(PatternMatcher::new(pattern)),
+            QueryCondition::Name(pattern) | QueryCondition::Type(pattern) => {
+                Some(PatternMatcher::new(pattern))
+            }
             _ => None,
         };
         Self { terms: query.terms.iter().map(|term| (term, matcher(term))).collect() }
@@ -199,7 +209,9 @@ impl<'q> QueryMatcher<'q> {
                 QueryCondition::Name(_) => matches(&item.name),
                 QueryCondition::Type(_) => matches(&item.kind),
                 QueryCondition::In(source) => *source == item.thing.source(),
-                QueryCondition::Ipu(_) | QueryCondition::Tile(_) | QueryCondition::Amount(..) => return true,
+                QueryCondition::Ipu(_) | QueryCondition::Tile(_) | QueryCondition::Amount(..) => {
+                    return true;
+                }
             };
             holds != term.negated
         })
@@ -273,7 +285,11 @@ struct LocationFilters<'a> {
 }
 
 impl<'a> LocationFilters<'a> {
-    fn new(report: &Report, all: &'a SearchCatalogue, tests: &QueryMatcher<'_>) -> Result<Self, ReportError> {
+    fn new(
+        report: &Report,
+        all: &'a SearchCatalogue,
+        tests: &QueryMatcher<'_>,
+    ) -> Result<Self, ReportError> {
         let target = report.target()?;
         let (tiles, per_ipu) = (target.tiles_per_replica(), target.tiles_per_ipu.max(1));
         let mut terms = Vec::new();

@@ -1,6 +1,6 @@
 //! Weight updates that come too often.
 
-use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
+use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use std::collections::BTreeMap;
 use tilescope_report::MarkKind;
 use tilescope_report::units::percent;

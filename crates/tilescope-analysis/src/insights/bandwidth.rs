@@ -1,9 +1,9 @@
 //! Host copies that are bound by the link.
 
 use super::facts::activity;
-use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
+use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use tilescope_report::units::percent;
-use tilescope_report::{StepActivity, ProgramNode, ProgramKind};
+use tilescope_report::{ProgramKind, ProgramNode, StepActivity};
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "bandwidth",
@@ -19,7 +19,8 @@ fn moves(program: &ProgramNode) -> bool {
 }
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
-    let Some((share, ipu)) = facts.busiest_share(moves).filter(|(share, _)| *share >= MIN_SHARE) else {
+    let Some((share, ipu)) = facts.busiest_share(moves).filter(|(share, _)| *share >= MIN_SHARE)
+    else {
         return Vec::new();
     };
     let longest = facts.longest(ipu, moves).map(|(program, _)| program);

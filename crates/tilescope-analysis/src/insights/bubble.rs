@@ -1,11 +1,14 @@
 //! Slots of a pipeline in which not all stages work.
 
-use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
+use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use tilescope_report::units::percent;
-use tilescope_report::{TraceMark, MarkKind};
+use tilescope_report::{MarkKind, TraceMark};
 
-pub(crate) const RULE: InsightRule =
-    InsightRule { name: "bubble", description: "time that a pipeline spends filling and draining", find };
+pub(crate) const RULE: InsightRule = InsightRule {
+    name: "bubble",
+    description: "time that a pipeline spends filling and draining",
+    find,
+};
 
 /// A smaller share is not worth more latency and stash.
 const MIN_SHARE: f64 = 0.03;
@@ -32,7 +35,10 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         formula: "1 - micro-batches x mean slot of the main phase / cycles of all phases, as a \
                   share of the run; gain: half of it",
         gain: InsightGain::Time(share / 2.0),
-        place: ViewLocation { cycles: ramp.map(|mark| mark.cycles), ..ViewLocation::view("execution-trace") },
+        place: ViewLocation {
+            cycles: ramp.map(|mark| mark.cycles),
+            ..ViewLocation::view("execution-trace")
+        },
     }]
 }
 

@@ -1,6 +1,6 @@
 //! Memory that goes to exchange programs.
 
-use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
+use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::{Bytes, percent};
 

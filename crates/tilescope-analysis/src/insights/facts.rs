@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tilescope_report::units::{ComputeSetId, CycleRange, ProgramId, TileRuns};
 use tilescope_report::{
-    StepActivity, BatchingConfig, MemoryCategory, CategoryBytes, ComputeSet, TraceMark, MarkFilter, MarkKind, ModelOperation,
-    ProgramOutcome, ReportPart, ProgramNode, ProgramNodeTable, Report, ReportError, Target, TileMemory, VertexTypeInfo,
+    BatchingConfig, CategoryBytes, ComputeSet, MarkFilter, MarkKind, MemoryCategory,
+    ModelOperation, ProgramNode, ProgramNodeTable, ProgramOutcome, Report, ReportError, ReportPart,
+    StepActivity, Target, TileMemory, TraceMark, VertexTypeInfo,
 };
 
 /// Most marks of a kind that are read.
@@ -196,7 +197,10 @@ fn marks(report: &Report) -> Result<Vec<TraceMark>, ReportError> {
     Ok(found)
 }
 
-fn peak(report: &Report, memory: &TileRuns<TileMemory>) -> Result<Option<PeakMemoryTile>, ReportError> {
+fn peak(
+    report: &Report,
+    memory: &TileRuns<TileMemory>,
+) -> Result<Option<PeakMemoryTile>, ReportError> {
     let needs = |tile: &TileMemory| tile.always_live.saturating_add(tile.peak_not_always_live);
     let mut fullest: Option<(u32, u64)> = None;
     for (range, tile) in memory.iter() {

@@ -1,11 +1,14 @@
 //! Large float32 variables on the fullest tile at its peak.
 
-use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
+use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use crate::liveness::LiveVariable;
 use tilescope_report::units::{Bytes, percent};
 
-pub(crate) const RULE: InsightRule =
-    InsightRule { name: "float32", description: "float32 variables that fill the fullest tile", find };
+pub(crate) const RULE: InsightRule = InsightRule {
+    name: "float32",
+    description: "float32 variables that fill the fullest tile",
+    find,
+};
 
 /// Less than this on the tile is not worth a loss of precision.
 const MIN_SHARE: f64 = 0.05;

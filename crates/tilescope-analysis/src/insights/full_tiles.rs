@@ -1,6 +1,6 @@
 //! Tiles that are nearly full: the next larger batch will not fit.
 
-use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
+use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use tilescope_report::units::{Bytes, percent};
 
 pub(crate) const RULE: InsightRule =

@@ -1,9 +1,9 @@
 //! IPUs that wait for the host to be ready.
 
 use super::facts::activity;
-use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
+use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use tilescope_report::units::percent;
-use tilescope_report::{StepActivity, ProgramNode, ProgramKind};
+use tilescope_report::{ProgramKind, ProgramNode, StepActivity};
 
 pub(crate) const RULE: InsightRule = InsightRule {
     name: "host_wait",
@@ -20,7 +20,8 @@ pub(crate) fn waits(program: &ProgramNode) -> bool {
 }
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
-    let Some((share, ipu)) = facts.busiest_share(waits).filter(|(share, _)| *share >= MIN_SHARE) else {
+    let Some((share, ipu)) = facts.busiest_share(waits).filter(|(share, _)| *share >= MIN_SHARE)
+    else {
         return Vec::new();
     };
     vec![InsightFinding {

@@ -1,6 +1,6 @@
 //! Compute sets in which most tiles wait for a few.
 
-use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
+use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use tilescope_report::ComputeSet;
 use tilescope_report::units::{ProgramId, percent};
 

@@ -29,7 +29,7 @@ mod waiting;
 mod worst_tiles;
 
 pub use facts::{InsightFacts, PeakMemoryTile};
-pub use picture::{TileMemoryBin, TileMemoryOverview, FullestTile, tile_memory_overview};
+pub use picture::{FullestTile, TileMemoryBin, TileMemoryOverview, tile_memory_overview};
 
 use serde::{Deserialize, Serialize};
 use tilescope_report::units::{CycleRange, OperationId, ProgramId, VariableId, percent};

@@ -1,11 +1,17 @@
 //! Tiles that need more than they have, so that nothing runs.
 
-use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject, pluralised};
+use super::{
+    InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation,
+    pluralised,
+};
 use tilescope_report::TileMemory;
 use tilescope_report::units::Bytes;
 
-pub(crate) const RULE: InsightRule =
-    InsightRule { name: "out_of_memory", description: "tiles that need more memory than they have", find };
+pub(crate) const RULE: InsightRule = InsightRule {
+    name: "out_of_memory",
+    description: "tiles that need more memory than they have",
+    find,
+};
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let over = facts.memory.map(|tile| u64::from(tile.overflowed > 0)).total();

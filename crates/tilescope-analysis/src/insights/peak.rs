@@ -1,10 +1,13 @@
 //! What fills the fullest tile when most is live.
 
-use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
+use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use tilescope_report::units::{Bytes, percent};
 
-pub(crate) const RULE: InsightRule =
-    InsightRule { name: "peak", description: "what fills the fullest tile when most is live", find };
+pub(crate) const RULE: InsightRule = InsightRule {
+    name: "peak",
+    description: "what fills the fullest tile when most is live",
+    find,
+};
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let Some(peak) = &facts.peak else { return Vec::new() };

@@ -1,11 +1,14 @@
 //! Host copies that could have been prefetched.
 
 use super::host_wait::waits;
-use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
+use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use tilescope_report::units::percent;
 
-pub(crate) const RULE: InsightRule =
-    InsightRule { name: "prefetch", description: "waits for the host that prefetching would hide", find };
+pub(crate) const RULE: InsightRule = InsightRule {
+    name: "prefetch",
+    description: "waits for the host that prefetching would hide",
+    find,
+};
 
 /// Below this there is nothing to hide.
 const MIN_SHARE: f64 = 0.02;

@@ -1,6 +1,6 @@
 //! Time that goes to changing layouts.
 
-use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
+use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use std::collections::BTreeMap;
 use tilescope_report::ProgramNode;
 use tilescope_report::units::{OperationId, percent};
@@ -30,7 +30,9 @@ pub(crate) fn rearranges(program: &ProgramNode) -> bool {
 
 fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let found = facts.busiest_share(rearranges);
-    let Some((share, ipu)) = found.filter(|(share, _)| *share >= MIN_SHARE) else { return Vec::new() };
+    let Some((share, ipu)) = found.filter(|(share, _)| *share >= MIN_SHARE) else {
+        return Vec::new();
+    };
     let (operation, of_it) = worst_operation(facts);
     let name = operation.and_then(|id| facts.operations.get(id.index()));
     let most = name.map_or_else(String::new, |operation| {

@@ -1,6 +1,9 @@
 //! Activations kept for the backward pass that could be computed again.
 
-use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject, pluralised};
+use super::{
+    InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation,
+    pluralised,
+};
 use tilescope_report::units::{Bytes, percent};
 
 pub(crate) const RULE: InsightRule = InsightRule {

@@ -1,9 +1,9 @@
 //! Time that goes to remote buffers.
 
 use super::facts::activity;
-use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
+use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use tilescope_report::units::percent;
-use tilescope_report::{StepActivity, ProgramNode};
+use tilescope_report::{ProgramNode, StepActivity};
 
 pub(crate) const RULE: InsightRule =
     InsightRule { name: "remote_buffers", description: "time spent on remote buffers", find };

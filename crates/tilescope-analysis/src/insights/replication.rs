@@ -1,6 +1,6 @@
 //! What replicas cost each of them.
 
-use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
+use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use tilescope_report::units::{Bytes, percent};
 use tilescope_report::{MemoryCategory, ProgramKind};
 

@@ -1,12 +1,15 @@
 //! One stage of a pipeline that all others wait for.
 
-use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
+use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use std::collections::BTreeMap;
 use tilescope_report::units::{Cycles, percent};
-use tilescope_report::{TraceMark, MarkKind, TrainingPass};
+use tilescope_report::{MarkKind, TraceMark, TrainingPass};
 
-pub(crate) const RULE: InsightRule =
-    InsightRule { name: "stage_balance", description: "a stage that takes longer than the others", find };
+pub(crate) const RULE: InsightRule = InsightRule {
+    name: "stage_balance",
+    description: "a stage that takes longer than the others",
+    find,
+};
 
 /// Stages that differ less are as balanced as layers allow.
 const MIN_RATIO: f64 = 1.15;
@@ -46,7 +49,8 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
     let Some(slowest) = stages.values().max_by_key(|stage| stage.cycles()) else {
         return Vec::new();
     };
-    let mean = stages.values().map(PipelineStageTimes::cycles).sum::<u64>() as f64 / stages.len() as f64;
+    let mean =
+        stages.values().map(PipelineStageTimes::cycles).sum::<u64>() as f64 / stages.len() as f64;
     let times = slowest.cycles() as f64 / mean.max(1.0);
     if stages.len() < 2 || times < MIN_RATIO {
         return Vec::new();

@@ -1,6 +1,6 @@
 //! Compute sets made of very many strided copies.
 
-use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
+use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use tilescope_report::ProgramKind;
 use tilescope_report::units::{ProgramId, grouped, percent};
 

@@ -1,6 +1,9 @@
 //! Tiles that never compute.
 
-use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject, pluralised};
+use super::{
+    InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation,
+    pluralised,
+};
 use tilescope_report::units::percent;
 
 pub(crate) const RULE: InsightRule =
@@ -37,6 +40,9 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
         advice: "A larger micro-batch or fewer IPUs would put them to work.".to_owned(),
         formula: "tiles without cycles in any compute set, I/O tiles left out / tiles",
         gain: InsightGain::Unknown,
-        place: ViewLocation { tiles: unused.into_iter().take(1).collect(), ..ViewLocation::view("memory") },
+        place: ViewLocation {
+            tiles: unused.into_iter().take(1).collect(),
+            ..ViewLocation::view("memory")
+        },
     }]
 }

@@ -1,6 +1,6 @@
 //! IPUs that wait for other IPUs.
 
-use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
+use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use std::collections::BTreeMap;
 use tilescope_report::ProgramKind;
 use tilescope_report::units::{ProgramId, percent};
@@ -40,6 +40,9 @@ fn find(facts: &InsightFacts) -> Vec<InsightFinding> {
             .to_owned(),
         formula: "cycles of external syncs on an IPU / cycles of the run",
         gain: InsightGain::Unknown,
-        place: ViewLocation { cycles: Some(facts.window()), ..ViewLocation::view("execution-trace") },
+        place: ViewLocation {
+            cycles: Some(facts.window()),
+            ..ViewLocation::view("execution-trace")
+        },
     }]
 }

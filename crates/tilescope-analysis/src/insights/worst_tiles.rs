@@ -1,11 +1,14 @@
 //! A few tiles that are much fuller than the rest.
 
-use super::{InsightFacts, InsightFinding, InsightGain, ViewLocation, InsightRule, InsightSubject};
+use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use tilescope_report::TileMemory;
 use tilescope_report::units::Bytes;
 
-pub(crate) const RULE: InsightRule =
-    InsightRule { name: "worst_tiles", description: "a few tiles that are much fuller than the rest", find };
+pub(crate) const RULE: InsightRule = InsightRule {
+    name: "worst_tiles",
+    description: "a few tiles that are much fuller than the rest",
+    find,
+};
 
 /// Less than this many times the mean is no imbalance worth a word.
 const MIN_RATIO: f64 = 1.25;

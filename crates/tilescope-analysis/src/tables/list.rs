@@ -1,6 +1,6 @@
 //! The list of tables.
 
-use super::{TableCell, TableRows, ReportTable};
+use super::{ReportTable, TableCell, TableRows};
 use crate::operations::{OperationLayer, operations};
 use crate::operations_graph::{OpGraphKey, graph};
 use crate::tile_mapping::{MappingSubjectKind, subjects};
@@ -12,9 +12,19 @@ type ReadTableResult = Result<TableRows, ReportError>;
 
 /// Every table, in the order of views.
 pub static TABLES: &[ReportTable] = &[
-    ReportTable { view: "summary", name: "figures", about: "Every figure of the summary", read: figures },
+    ReportTable {
+        view: "summary",
+        name: "figures",
+        about: "Every figure of the summary",
+        read: figures,
+    },
     ReportTable { view: "summary", name: "options", about: "Options of the engine", read: options },
-    ReportTable { view: "insights", name: "findings", about: "What is worth doing", read: findings },
+    ReportTable {
+        view: "insights",
+        name: "findings",
+        about: "What is worth doing",
+        read: findings,
+    },
     ReportTable { view: "memory", name: "tiles", about: "Memory of every tile", read: tile_memory },
     ReportTable {
         view: "memory",
@@ -46,7 +56,12 @@ pub static TABLES: &[ReportTable] = &[
         about: "Code of exchanges over all tiles",
         read: |report| listing(memory::exchanges(report, &[])?),
     },
-    ReportTable { view: "liveness", name: "steps", about: "Bytes live at every step", read: live_steps },
+    ReportTable {
+        view: "liveness",
+        name: "steps",
+        about: "Bytes live at every step",
+        read: live_steps,
+    },
     ReportTable {
         view: "liveness",
         name: "always-live",
@@ -96,7 +111,12 @@ pub static TABLES: &[ReportTable] = &[
         about: "Executions of every program on every IPU",
         read: executions,
     },
-    ReportTable { view: "exchange-code", name: "overview", about: "Code by kind of link", read: links },
+    ReportTable {
+        view: "exchange-code",
+        name: "overview",
+        about: "Code by kind of link",
+        read: links,
+    },
     ReportTable {
         view: "exchange-code",
         name: "programs",
@@ -469,7 +489,10 @@ fn mapped(report: &Report, kind: MappingSubjectKind) -> ReadTableResult {
     let rows = found
         .into_iter()
         .map(|entry| vec![entry.name.into(), entry.size.into(), entry.tiles.into()]);
-    let size =
-        if kind == MappingSubjectKind::ComputeSets { "cycles of the slowest tile" } else { "bytes" };
+    let size = if kind == MappingSubjectKind::ComputeSets {
+        "cycles of the slowest tile"
+    } else {
+        "bytes"
+    };
     Ok(TableRows { columns: vec!["name", size, "tiles"], rows: rows.collect() })
 }

@@ -3,7 +3,9 @@
 
 mod parts;
 
-pub use parts::{TileMappingBalance, MappedRearrangement, MappedVariableRegion, MappedVertexRow, is_strided_copy};
+pub use parts::{
+    MappedRearrangement, MappedVariableRegion, MappedVertexRow, TileMappingBalance, is_strided_copy,
+};
 
 use super::tiles::{TileCurveUnit, spread};
 use parts::{element_bytes, rearrangements};
@@ -11,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tilescope_report::units::{ComputeSetId, OperationId, TileRange, TileRuns, VariableId};
 use tilescope_report::{
-    MemoryCategory, ComputeSet, VariablePlacement, ProgramNode, Report, ReportError, Variable, VariableFilter,
+    ComputeSet, MemoryCategory, ProgramNode, Report, ReportError, Variable, VariableFilter,
+    VariablePlacement,
 };
 
 /// Most variables that are looked through.
@@ -81,7 +84,10 @@ pub struct MappingListEntry {
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn subjects(report: &Report, kind: MappingSubjectKind) -> Result<(Vec<MappingListEntry>, bool), ReportError> {
+pub fn subjects(
+    report: &Report,
+    kind: MappingSubjectKind,
+) -> Result<(Vec<MappingListEntry>, bool), ReportError> {
     match kind {
         MappingSubjectKind::Tensors => tensors(report),
         MappingSubjectKind::Operations => Ok((operations(report)?, true)),
@@ -96,7 +102,12 @@ fn all_variables(report: &Report) -> Result<Vec<(VariableId, Variable)>, ReportE
 
 /// Whether variables of a category are data of the model, not code or what code needs.
 pub(super) fn is_tensor(category: MemoryCategory) -> bool {
-    let data = [MemoryCategory::Variable, MemoryCategory::Constant, MemoryCategory::Message, MemoryCategory::Rearrangement];
+    let data = [
+        MemoryCategory::Variable,
+        MemoryCategory::Constant,
+        MemoryCategory::Message,
+        MemoryCategory::Rearrangement,
+    ];
     data.contains(&category) || category == MemoryCategory::Unknown
 }
 
@@ -288,7 +299,10 @@ impl SubjectTileMapping {
 ///
 /// # Errors
 /// Parts of the file that cannot be read.
-pub fn mapping(report: &Report, subject: MappingSubject) -> Result<Option<SubjectTileMapping>, ReportError> {
+pub fn mapping(
+    report: &Report,
+    subject: MappingSubject,
+) -> Result<Option<SubjectTileMapping>, ReportError> {
     let tiles = report.target()?.tiles_per_replica() as usize;
     let mut mapping = SubjectTileMapping {
         bytes: vec![0; tiles],
@@ -304,7 +318,11 @@ pub fn mapping(report: &Report, subject: MappingSubject) -> Result<Option<Subjec
     Ok(found.then_some(mapping))
 }
 
-fn tensor(report: &Report, id: VariableId, mapping: &mut SubjectTileMapping) -> Result<bool, ReportError> {
+fn tensor(
+    report: &Report,
+    id: VariableId,
+    mapping: &mut SubjectTileMapping,
+) -> Result<bool, ReportError> {
     let Some(variable) = report.variable(id)? else { return Ok(false) };
     let live = match &variable.lifetime {
         None => "always live".to_owned(),
@@ -328,7 +346,11 @@ fn tensor(report: &Report, id: VariableId, mapping: &mut SubjectTileMapping) -> 
     Ok(true)
 }
 
-fn operation(report: &Report, id: OperationId, mapping: &mut SubjectTileMapping) -> Result<bool, ReportError> {
+fn operation(
+    report: &Report,
+    id: OperationId,
+    mapping: &mut SubjectTileMapping,
+) -> Result<bool, ReportError> {
     let operations = report.operations()?;
     let Some(operation) = operations.get(id.index()) else { return Ok(false) };
     mapping.name = operation.name.clone();
@@ -406,7 +428,11 @@ mod tests {
         builder.variable("x", MemoryCategory::Variable, 0..3, 10, None);
         builder.variable("y", MemoryCategory::Constant, 1..8, 6, None);
         let report = opened(&builder);
-        let kinds = [MappingSubjectKind::Tensors, MappingSubjectKind::Operations, MappingSubjectKind::ComputeSets];
+        let kinds = [
+            MappingSubjectKind::Tensors,
+            MappingSubjectKind::Operations,
+            MappingSubjectKind::ComputeSets,
+        ];
         for kind in kinds {
             let (entries, whole) = subjects(&report, kind).unwrap();
             assert!(whole);

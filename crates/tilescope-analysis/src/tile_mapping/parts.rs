@@ -1,7 +1,7 @@
 //! The parts that a mapping lists: regions, vertices, rearrangements; and how parts compare.
 
 use tilescope_report::units::{OperationId, ProgramId, TileRange, TileRuns, grouped};
-use tilescope_report::{ExchangeTraffic, ProgramNode, ProgramKind, Report, ReportError, Target};
+use tilescope_report::{ExchangeTraffic, ProgramKind, ProgramNode, Report, ReportError, Target};
 
 /// A part of a variable on equal tiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,7 +158,9 @@ pub(super) fn rearrangements(
             ProgramKind::DoExchange => last = Some((id, program)),
             ProgramKind::OnTileExecute if arranges(&program.name) => {
                 let Some((exchange, _)) = last.take() else { continue };
-                let Some(ExchangeTraffic { tiles, .. }) = report.exchange(exchange)? else { continue };
+                let Some(ExchangeTraffic { tiles, .. }) = report.exchange(exchange)? else {
+                    continue;
+                };
                 let set = program.compute_set.map(|set| report.compute_set(set)).transpose()?;
                 found.push(MappedRearrangement {
                     name: program.name.clone(),

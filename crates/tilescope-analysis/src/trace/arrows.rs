@@ -52,7 +52,11 @@ impl InterIpuTransfers {
 
     /// Links of a step; where the report does not name them, from every IPU that sends in it to
     /// every other one that receives.
-    fn transfers_of_step(&self, program: Option<ProgramId>, parts: &BTreeMap<u32, LaneStep>) -> Vec<InterIpuTransfer> {
+    fn transfers_of_step(
+        &self,
+        program: Option<ProgramId>,
+        parts: &BTreeMap<u32, LaneStep>,
+    ) -> Vec<InterIpuTransfer> {
         if let Some(known) = program.and_then(|program| self.0.get(&program)) {
             return known.clone();
         }
@@ -84,7 +88,11 @@ pub struct FlowArrow {
 ///
 /// # Errors
 /// Parts of the trace that cannot be read.
-pub fn arrows(trace: &Trace, links: &InterIpuTransfers, steps: &[StepId]) -> Result<Vec<FlowArrow>, ReportError> {
+pub fn arrows(
+    trace: &Trace,
+    links: &InterIpuTransfers,
+    steps: &[StepId],
+) -> Result<Vec<FlowArrow>, ReportError> {
     let mut arrows = Vec::new();
     for step in steps {
         let mut parts: BTreeMap<u32, LaneStep> = BTreeMap::new();
@@ -108,7 +116,11 @@ pub fn arrows(trace: &Trace, links: &InterIpuTransfers, steps: &[StepId]) -> Res
 }
 
 /// The first step behind another one that computes or moves data within its IPU.
-fn first_consumer(trace: &Trace, ipu: u32, step: &LaneStep) -> Result<Option<CycleRange>, ReportError> {
+fn first_consumer(
+    trace: &Trace,
+    ipu: u32,
+    step: &LaneStep,
+) -> Result<Option<CycleRange>, ReportError> {
     let Some(lane) = trace.lane_of(ipu, 0) else { return Ok(None) };
     let mut position = step.position;
     for _ in 0..MAX_STEPS_TO_CONSUMER {
@@ -124,7 +136,7 @@ fn first_consumer(trace: &Trace, ipu: u32, step: &LaneStep) -> Result<Option<Cyc
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilescope_report::{ReportBuilder, ExecutionStep, StepOnIpu};
+    use tilescope_report::{ExecutionStep, ReportBuilder, StepOnIpu};
 
     /// IPU 0 sends to IPU 1, which waits and then works.
     fn sent() -> (Report, tempfile::TempDir) {

@@ -6,7 +6,7 @@
 
 use super::arrows::InterIpuTransfers;
 use tilescope_report::units::{Bytes, CycleRange, Cycles, ProgramId, StepId, grouped, percent};
-use tilescope_report::{ReportPart, ProgramKind, Report, ReportError, StreamEndpoint, TileTraffic};
+use tilescope_report::{ProgramKind, Report, ReportError, ReportPart, StreamEndpoint, TileTraffic};
 
 const CYCLES: &str = "end of the last tile - start of the last tile; \
                       overlapped: start of the last tile - start of the first";

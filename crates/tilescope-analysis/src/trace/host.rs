@@ -2,7 +2,7 @@
 
 use tilescope_report::trace::{LaneSpan, Trace};
 use tilescope_report::units::CycleRange;
-use tilescope_report::{StepActivity, ProgramKind, ReportError};
+use tilescope_report::{ProgramKind, ReportError, StepActivity};
 
 /// What IPUs have to do with the host at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,7 +53,9 @@ fn columns_of(pixels: u32) -> u128 {
 fn work(span: &LaneSpan) -> Option<HostActivity> {
     match span {
         LaneSpan::Step(step) if step.activity != StepActivity::Host => None,
-        LaneSpan::Step(step) if step.kind == ProgramKind::StreamCopyBegin => Some(HostActivity::WaitingForHost),
+        LaneSpan::Step(step) if step.kind == ProgramKind::StreamCopyBegin => {
+            Some(HostActivity::WaitingForHost)
+        }
         LaneSpan::Step(_) => Some(HostActivity::Transferring),
         LaneSpan::Bucket(bucket) => {
             (bucket.totals.cycles[StepActivity::Host] > 0).then_some(HostActivity::Mixed)

@@ -1,8 +1,8 @@
 //! The bars of a lane: what each stands for, and what it says.
 
-use super::labels::{ProgramLabels, NameTreeNodeId};
+use super::labels::{NameTreeNodeId, ProgramLabels};
 use tilescope_report::StepActivity;
-use tilescope_report::trace::{LaneStep, LaneSpan, StepTotals};
+use tilescope_report::trace::{LaneSpan, LaneStep, StepTotals};
 use tilescope_report::units::{CycleRange, ProgramId, StepId};
 
 /// What a bar stands for.
@@ -85,9 +85,9 @@ impl LaneItem {
     pub fn steps(&self) -> u64 {
         match &self.kind {
             LaneItemKind::Step(_) => 1,
-            LaneItemKind::Operation(_, several) | LaneItemKind::Syncs(several) | LaneItemKind::Parent(_, several) => {
-                several.steps
-            }
+            LaneItemKind::Operation(_, several)
+            | LaneItemKind::Syncs(several)
+            | LaneItemKind::Parent(_, several) => several.steps,
             LaneItemKind::Bucket(totals, _) => totals.steps,
         }
     }
@@ -96,9 +96,9 @@ impl LaneItem {
     pub fn first_position(&self) -> u64 {
         match &self.kind {
             LaneItemKind::Step(step) => step.position,
-            LaneItemKind::Operation(_, several) | LaneItemKind::Syncs(several) | LaneItemKind::Parent(_, several) => {
-                several.first
-            }
+            LaneItemKind::Operation(_, several)
+            | LaneItemKind::Syncs(several)
+            | LaneItemKind::Parent(_, several) => several.first,
             LaneItemKind::Bucket(_, first) => *first,
         }
     }
@@ -107,7 +107,9 @@ impl LaneItem {
     pub fn tile_balance(&self) -> Option<f64> {
         match &self.kind {
             LaneItemKind::Step(step) => Some(step.tile_balance.share()),
-            LaneItemKind::Operation(_, several) | LaneItemKind::Syncs(several) => Some(several.tile_balance()),
+            LaneItemKind::Operation(_, several) | LaneItemKind::Syncs(several) => {
+                Some(several.tile_balance())
+            }
             LaneItemKind::Parent(..) => None,
             LaneItemKind::Bucket(totals, _) => totals.tile_balance(&StepActivity::ALL),
         }
@@ -136,7 +138,9 @@ impl LaneItem {
         match &self.kind {
             LaneItemKind::Step(step) => program(step.program)
                 .map_or_else(|| step.kind.name().to_owned(), |label| label.leaf.clone()),
-            LaneItemKind::Operation(node, _) | LaneItemKind::Parent(node, _) => labels.node_name(*node).to_owned(),
+            LaneItemKind::Operation(node, _) | LaneItemKind::Parent(node, _) => {
+                labels.node_name(*node).to_owned()
+            }
             LaneItemKind::Syncs(several) => {
                 let kind = if self.full_height { "External" } else { "Internal" };
                 match several.steps {

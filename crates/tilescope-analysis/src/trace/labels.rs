@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use tilescope_report::units::ProgramId;
-use tilescope_report::{ProgramNode, ProgramKind, ProgramNodeTable};
+use tilescope_report::{ProgramKind, ProgramNode, ProgramNodeTable};
 
 /// A node of the tree of names: a path without its leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -128,7 +128,10 @@ impl ProgramLabels {
     }
 
     /// The nodes from the root down to `node`.
-    pub(crate) fn path(&self, node: Option<NameTreeNodeId>) -> impl Iterator<Item = NameTreeNodeId> {
+    pub(crate) fn path(
+        &self,
+        node: Option<NameTreeNodeId>,
+    ) -> impl Iterator<Item = NameTreeNodeId> {
         let mut nodes: Vec<NameTreeNodeId> =
             std::iter::successors(node, |node| self.parent(*node)).collect();
         nodes.reverse();

@@ -5,7 +5,7 @@
 //! steps come as buckets, and a bucket stands below the parents of its longest step.
 
 use super::items::{LaneItem, LaneItemKind, LaneItemList, StepGroupTotals};
-use super::labels::{ProgramLabel, ProgramLabels, NameTreeNodeId};
+use super::labels::{NameTreeNodeId, ProgramLabel, ProgramLabels};
 use tilescope_report::trace::{LaneSpan, Trace};
 use tilescope_report::units::CycleRange;
 use tilescope_report::{ProgramKind, ReportError};
@@ -62,7 +62,12 @@ pub fn arrange(
     pixel_cycles: u64,
 ) -> Vec<LaneItem> {
     let blocks = blocks(spans, labels, grouping);
-    let mut flame = FlameLayoutBuilder { labels, style, break_cycles: 3 * pixel_cycles, ..FlameLayoutBuilder::new(labels) };
+    let mut flame = FlameLayoutBuilder {
+        labels,
+        style,
+        break_cycles: 3 * pixel_cycles,
+        ..FlameLayoutBuilder::new(labels)
+    };
     for block in blocks {
         flame.add(block);
     }
@@ -99,7 +104,9 @@ fn single(span: &LaneSpan, labels: &ProgramLabels) -> FlameLeaf {
             let passes = step.kind == ProgramKind::Sync && !full;
             (LaneItemKind::Step(*step), full, passes)
         }
-        LaneSpan::Bucket(bucket) => (LaneItemKind::Bucket(bucket.totals, bucket.first_position), false, false),
+        LaneSpan::Bucket(bucket) => {
+            (LaneItemKind::Bucket(bucket.totals, bucket.first_position), false, false)
+        }
     };
     FlameLeaf {
         range: span.range(),
@@ -112,7 +119,11 @@ fn single(span: &LaneSpan, labels: &ProgramLabels) -> FlameLeaf {
 }
 
 /// Spans as leaves, those that are shown as one put together.
-fn blocks(spans: &[LaneSpan], labels: &ProgramLabels, grouping: TraceStepGrouping) -> Vec<FlameLeaf> {
+fn blocks(
+    spans: &[LaneSpan],
+    labels: &ProgramLabels,
+    grouping: TraceStepGrouping,
+) -> Vec<FlameLeaf> {
     let mut blocks = Vec::with_capacity(spans.len());
     let mut at = 0;
     while at < spans.len() {
@@ -335,7 +346,8 @@ mod tests {
 
     #[test]
     fn parts_of_names_are_rows_and_neighbours_share_parents() {
-        let told = describe_items(&arranged(&two_operations(), 1000, TraceLaneStyle::Flame, SINGLE));
+        let told =
+            describe_items(&arranged(&two_operations(), 1000, TraceLaneStyle::Flame, SINGLE));
         let expected = [
             "0 a 0-96",
             "1 conv 0-96",
@@ -353,7 +365,8 @@ mod tests {
 
     #[test]
     fn grouped_executions_show_an_operation_as_one() {
-        let told = describe_items(&arranged(&two_operations(), 1000, TraceLaneStyle::Flame, GROUPED));
+        let told =
+            describe_items(&arranged(&two_operations(), 1000, TraceLaneStyle::Flame, GROUPED));
         let expected = [
             "0 a 0-96",
             "1 conv 0-96",
@@ -412,7 +425,8 @@ mod tests {
                     let count = items.iter().filter(|item| item.row == row).count();
                     assert!(count as u32 <= 2 * pixels + 1, "{count} on {pixels}");
                 }
-                let leaves = items.iter().filter(|item| !matches!(item.kind, LaneItemKind::Parent(..)));
+                let leaves =
+                    items.iter().filter(|item| !matches!(item.kind, LaneItemKind::Parent(..)));
                 assert_eq!(leaves.map(LaneItem::steps).sum::<u64>(), 20_000);
             }
         }

@@ -12,14 +12,15 @@ mod tiles;
 mod window;
 
 pub use arrows::{FlowArrow, InterIpuTransfer, InterIpuTransfers, arrows};
-pub use details::{StepDetailRow, StepDetailReport, VertexCount, step_view};
+pub use details::{StepDetailReport, StepDetailRow, VertexCount, step_view};
 pub use host::{HostActivity, host_lane};
 pub use items::{LaneItem, LaneItemKind, LaneItemList};
-pub use labels::{ProgramLabel, ProgramLabels, NameTreeNodeId};
-pub use layout::{TraceStepGrouping, MAX_ROWS, TraceLaneStyle, arrange, lane_items};
+pub use labels::{NameTreeNodeId, ProgramLabel, ProgramLabels};
+pub use layout::{MAX_ROWS, TraceLaneStyle, TraceStepGrouping, arrange, lane_items};
 pub(super) use programs::scan;
 pub use programs::{
-    LaneStepLocation, MAX_STEPS, ProgramRuns, ProgramRunTotals, each_step, first_run, moved, program_runs,
+    LaneStepLocation, MAX_STEPS, ProgramRunTotals, ProgramRuns, each_step, first_run, moved,
+    program_runs,
 };
 pub use tiles::TileWorkTimes;
 pub use window::{IpuTotals, StreamTraffic, WindowSummary, window_summary};

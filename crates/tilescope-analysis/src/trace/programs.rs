@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use tilescope_report::ReportError;
-use tilescope_report::trace::{TraceLane, LaneInfo, LaneStep, Trace};
+use tilescope_report::trace::{LaneInfo, LaneStep, Trace, TraceLane};
 use tilescope_report::units::{CycleRange, ProgramId};
 
 /// Steps that are decoded at a time.
@@ -53,7 +53,10 @@ pub struct LaneStepLocation {
 ///
 /// # Errors
 /// A trace that cannot be read.
-pub fn first_run(trace: &Trace, program: ProgramId) -> Result<Option<LaneStepLocation>, ReportError> {
+pub fn first_run(
+    trace: &Trace,
+    program: ProgramId,
+) -> Result<Option<LaneStepLocation>, ReportError> {
     let mut first: Option<LaneStepLocation> = None;
     for index in 0..trace.lanes().len() {
         let Some(lane) = trace.lane(index) else { continue };
@@ -61,7 +64,8 @@ pub fn first_run(trace: &Trace, program: ProgramId) -> Result<Option<LaneStepLoc
         scan(&lane, MAX_STEPS, |step| {
             let begun = first.is_none_or(|found| step.range.start < found.step.range.start);
             if begun && step.program == Some(program) {
-                first = Some(LaneStepLocation { ipu: info.ipu, sub_lane: info.sub_lane, step: *step });
+                first =
+                    Some(LaneStepLocation { ipu: info.ipu, sub_lane: info.sub_lane, step: *step });
             }
             if begun && step.program != Some(program) {
                 ControlFlow::Continue(())

@@ -43,7 +43,9 @@ impl TileWorkTimes {
     /// Parts of the file that cannot be read.
     pub fn read(report: &Report) -> Result<Self, ReportError> {
         let sets = report.compute_sets()?.into_iter();
-        let sets = sets.filter_map(|(id, set)| Some((id, PerTileWork::from_tile_runs(set.cycles)?))).collect();
+        let sets = sets
+            .filter_map(|(id, set)| Some((id, PerTileWork::from_tile_runs(set.cycles)?)))
+            .collect();
         let mut times = Self { sets, programs: BTreeMap::new() };
         for (id, program) in report.programs()?.iter() {
             if let Some(set) = program.compute_set {

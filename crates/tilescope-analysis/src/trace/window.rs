@@ -3,7 +3,7 @@
 use crate::summary::{ActivityProportions, WORKING};
 use tilescope_report::trace::{PerActivity, Trace};
 use tilescope_report::units::{Bytes, CycleRange};
-use tilescope_report::{StepActivity, ReportError};
+use tilescope_report::{ReportError, StepActivity};
 
 /// Bytes over a kind of link, received and sent by the tiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

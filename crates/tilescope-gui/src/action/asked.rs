@@ -1,7 +1,7 @@
 //! What the view that is shown is asked for, and what mouse and keys do in it.
 
 use super::table::action_template;
-use super::{AppAction, ActionEffect, ActionGroup, KeyShortcut, ViewAction};
+use super::{ActionEffect, ActionGroup, AppAction, KeyShortcut, ViewAction};
 use egui::Key;
 
 const TRACE: &[&str] = &["execution-trace"];
@@ -26,7 +26,11 @@ pub(super) const VIEW_ACTIONS: &[AppAction] = &[
         name: "zoom-in",
         title: "Zoom in",
         help: "Look closer, around the pointer.",
-        keys: &[KeyShortcut::key(Key::W), KeyShortcut::key(Key::Plus), KeyShortcut::key(Key::Equals)],
+        keys: &[
+            KeyShortcut::key(Key::W),
+            KeyShortcut::key(Key::Plus),
+            KeyShortcut::key(Key::Equals),
+        ],
         by_physical_key: true,
         effect: ActionEffect::SendToView(ViewAction::ZoomIn, ZOOMABLE_VIEWS),
         ..action_template(ActionGroup::Trace)

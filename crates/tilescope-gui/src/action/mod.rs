@@ -170,7 +170,9 @@ impl AppAction {
     /// Whether both can be meant by one key at the same time.
     pub(crate) fn conflicts_with(&self, other: &Self) -> bool {
         match (self.effect, other.effect) {
-            (ActionEffect::SendToView(_, a), ActionEffect::SendToView(_, b)) => a.iter().any(|view| b.contains(view)),
+            (ActionEffect::SendToView(_, a), ActionEffect::SendToView(_, b)) => {
+                a.iter().any(|view| b.contains(view))
+            }
             _ => true,
         }
     }
@@ -178,7 +180,10 @@ impl AppAction {
 
 /// What the keys pressed since the last frame ask for. Keys of actions that act on the whole
 /// window are taken away from the widgets.
-pub(crate) fn commands_for_pressed_keys(context: &Context, session: &AppSession) -> Vec<AppCommand> {
+pub(crate) fn commands_for_pressed_keys(
+    context: &Context,
+    session: &AppSession,
+) -> Vec<AppCommand> {
     if session.overlay.as_ref().is_some_and(|overlay| overlay.capturing_shortcut_for.is_some()) {
         return Vec::new();
     }

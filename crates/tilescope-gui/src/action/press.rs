@@ -113,7 +113,9 @@ mod tests {
     #[test]
     fn every_key_reads_as_it_is_written() {
         for key in Key::ALL {
-            for press in [KeyShortcut::key(*key), KeyShortcut::ctrl(*key).shift(), KeyShortcut::alt(*key)] {
+            for press in
+                [KeyShortcut::key(*key), KeyShortcut::ctrl(*key).shift(), KeyShortcut::alt(*key)]
+            {
                 let press = KeyShortcut { shift: press.shift && !is_sign(*key), ..press };
                 assert_eq!(press.to_string().parse(), Ok(press), "{press}");
             }
@@ -131,7 +133,8 @@ mod tests {
             repeat: false,
             modifiers,
         };
-        let (question, _) = KeyShortcut::from_event(&event(Key::Questionmark, Modifiers::SHIFT)).unwrap();
+        let (question, _) =
+            KeyShortcut::from_event(&event(Key::Questionmark, Modifiers::SHIFT)).unwrap();
         assert_eq!(question, KeyShortcut::key(Key::Questionmark));
         let (letter, _) = KeyShortcut::from_event(&event(Key::N, Modifiers::SHIFT)).unwrap();
         assert_eq!(letter, KeyShortcut::key(Key::N).shift());

@@ -1,7 +1,7 @@
 //! The table: what the window does, then what the shown view is asked for, then the views.
 
 use super::asked::VIEW_ACTIONS;
-use super::{AppAction, ActionEffect, ActionGroup, KeyShortcut};
+use super::{ActionEffect, ActionGroup, AppAction, KeyShortcut};
 use crate::command::AppCommand;
 use crate::icons::Icon;
 use crate::overlay::OverlayKind;
@@ -62,7 +62,9 @@ const APP_ACTIONS: &[AppAction] = &[
         title: "Open a report…",
         help: "Choose a report directory in the system's dialog.",
         keys: &[KeyShortcut::ctrl(Key::O)],
-        effect: ActionEffect::RunCommand(|session| session.dialog.is_none().then_some(AppCommand::OpenDialog)),
+        effect: ActionEffect::RunCommand(|session| {
+            session.dialog.is_none().then_some(AppCommand::OpenDialog)
+        }),
         ..action_template(ActionGroup::Report)
     },
     AppAction {
@@ -71,7 +73,9 @@ const APP_ACTIONS: &[AppAction] = &[
         help: "Read the report again; what is selected stays selected where it still exists.",
         keys: &[KeyShortcut::ctrl(Key::R), KeyShortcut::key(Key::F5)],
         menu: Some(Icon::Reload),
-        effect: ActionEffect::RunCommand(|session| session.page.as_ref().map(|_| AppCommand::Reload)),
+        effect: ActionEffect::RunCommand(|session| {
+            session.page.as_ref().map(|_| AppCommand::Reload)
+        }),
         ..action_template(ActionGroup::Report)
     },
     AppAction {
@@ -80,7 +84,9 @@ const APP_ACTIONS: &[AppAction] = &[
         help: "Go back to the home screen.",
         keys: &[KeyShortcut::ctrl(Key::W)],
         menu: Some(Icon::Close),
-        effect: ActionEffect::RunCommand(|session| session.page.as_ref().map(|_| AppCommand::CloseReport)),
+        effect: ActionEffect::RunCommand(|session| {
+            session.page.as_ref().map(|_| AppCommand::CloseReport)
+        }),
         ..action_template(ActionGroup::Report)
     },
     AppAction {
@@ -89,7 +95,9 @@ const APP_ACTIONS: &[AppAction] = &[
         help: "Show this report beside another one, in every view.",
         keys: &[KeyShortcut::ctrl(Key::D)],
         menu: Some(Icon::Exchange),
-        effect: ActionEffect::RunCommand(|session| session.page.as_ref().map(|_| AppCommand::ToggleCompareDialog)),
+        effect: ActionEffect::RunCommand(|session| {
+            session.page.as_ref().map(|_| AppCommand::ToggleCompareDialog)
+        }),
         ..action_template(ActionGroup::Report)
     },
     AppAction {
@@ -98,7 +106,9 @@ const APP_ACTIONS: &[AppAction] = &[
         help: "Change the spec this report was made from, simulate it again and compare.",
         keys: &[KeyShortcut::ctrl(Key::T)],
         menu: Some(Icon::Flask),
-        effect: ActionEffect::RunCommand(|session| session.page.as_ref().map(|_| AppCommand::ToggleWhatIf)),
+        effect: ActionEffect::RunCommand(|session| {
+            session.page.as_ref().map(|_| AppCommand::ToggleWhatIf)
+        }),
         ..action_template(ActionGroup::Report)
     },
     AppAction {
@@ -175,7 +185,9 @@ const APP_ACTIONS: &[AppAction] = &[
         help: "Find steps, operations, programs, variables, tensors and vertices in the whole report.",
         keys: &[KeyShortcut::key(Key::Slash), KeyShortcut::ctrl(Key::F).shift()],
         menu: Some(Icon::Find),
-        effect: ActionEffect::RunCommand(|session| session.page.as_ref().map(|_| AppCommand::OpenSearch)),
+        effect: ActionEffect::RunCommand(|session| {
+            session.page.as_ref().map(|_| AppCommand::OpenSearch)
+        }),
         ..action_template(ActionGroup::Find)
     },
     AppAction {
@@ -233,7 +245,11 @@ const APP_ACTIONS: &[AppAction] = &[
         name: "redo",
         title: "Redo",
         help: "Go forward again to what was undone.",
-        keys: &[KeyShortcut::ctrl(Key::Z).shift(), KeyShortcut::ctrl(Key::Y), KeyShortcut::alt(Key::ArrowRight)],
+        keys: &[
+            KeyShortcut::ctrl(Key::Z).shift(),
+            KeyShortcut::ctrl(Key::Y),
+            KeyShortcut::alt(Key::ArrowRight),
+        ],
         effect: ActionEffect::RunCommand(|session| {
             let page = session.page.as_ref()?;
             page.history.can_redo().then_some(AppCommand::Redo)
@@ -245,7 +261,9 @@ const APP_ACTIONS: &[AppAction] = &[
         title: "Copy link to this view",
         help: "Put a link on the clipboard that restores what is shown: tilescope REPORT --at LINK.",
         keys: &[KeyShortcut::ctrl(Key::C).shift()],
-        effect: ActionEffect::RunCommand(|session| session.page.as_ref().map(|_| AppCommand::CopyLink)),
+        effect: ActionEffect::RunCommand(|session| {
+            session.page.as_ref().map(|_| AppCommand::CopyLink)
+        }),
         ..action_template(ActionGroup::Navigation)
     },
     AppAction {
@@ -253,7 +271,9 @@ const APP_ACTIONS: &[AppAction] = &[
         title: "Bookmark this view",
         help: "Keep what is shown under a name, in a file beside the report.",
         keys: &[KeyShortcut::ctrl(Key::M)],
-        effect: ActionEffect::RunCommand(|session| session.page.as_ref().map(|_| AppCommand::AddBookmark)),
+        effect: ActionEffect::RunCommand(|session| {
+            session.page.as_ref().map(|_| AppCommand::AddBookmark)
+        }),
         ..action_template(ActionGroup::Navigation)
     },
     AppAction {
@@ -283,7 +303,9 @@ const APP_ACTIONS: &[AppAction] = &[
         help: "Type a few letters of what you want to do.",
         keys: &[KeyShortcut::ctrl(Key::P).shift()],
         menu: Some(Icon::Play),
-        effect: ActionEffect::RunCommand(|_| Some(AppCommand::Overlay(Some(OverlayKind::CommandPalette)))),
+        effect: ActionEffect::RunCommand(|_| {
+            Some(AppCommand::Overlay(Some(OverlayKind::CommandPalette)))
+        }),
         ..action_template(ActionGroup::Window)
     },
     AppAction {
@@ -292,7 +314,9 @@ const APP_ACTIONS: &[AppAction] = &[
         help: "List every key and every gesture.",
         keys: &[KeyShortcut::key(Key::Questionmark), KeyShortcut::key(Key::F1)],
         menu: Some(Icon::Help),
-        effect: ActionEffect::RunCommand(|_| Some(AppCommand::Overlay(Some(OverlayKind::Shortcuts)))),
+        effect: ActionEffect::RunCommand(|_| {
+            Some(AppCommand::Overlay(Some(OverlayKind::Shortcuts)))
+        }),
         ..action_template(ActionGroup::Window)
     },
     AppAction {
@@ -308,7 +332,9 @@ const APP_ACTIONS: &[AppAction] = &[
         title: "Preferences",
         help: "Choose units, colours, text size, what dragging does, and keys.",
         keys: &[KeyShortcut::ctrl(Key::Comma)],
-        effect: ActionEffect::RunCommand(|_| Some(AppCommand::Overlay(Some(OverlayKind::Preferences)))),
+        effect: ActionEffect::RunCommand(|_| {
+            Some(AppCommand::Overlay(Some(OverlayKind::Preferences)))
+        }),
         ..action_template(ActionGroup::Window)
     },
     AppAction {
@@ -317,7 +343,9 @@ const APP_ACTIONS: &[AppAction] = &[
         help: "Light, dark, or as the system says.",
         menu: Some(Icon::Theme),
         state: Some(|prefs: &UserPreferences| format!("Theme: {}", prefs.theme.title())),
-        effect: ActionEffect::RunCommand(|session| Some(AppCommand::SetTheme(session.prefs.theme.next()))),
+        effect: ActionEffect::RunCommand(|session| {
+            Some(AppCommand::SetTheme(session.prefs.theme.next()))
+        }),
         ..action_template(ActionGroup::Window)
     },
     AppAction {
@@ -329,7 +357,9 @@ const APP_ACTIONS: &[AppAction] = &[
         state: Some(|prefs: &UserPreferences| {
             (if prefs.narrow_menu { "Show menu" } else { "Hide menu" }).to_owned()
         }),
-        effect: ActionEffect::RunCommand(|session| session.page.as_ref().map(|_| AppCommand::ToggleMenu)),
+        effect: ActionEffect::RunCommand(|session| {
+            session.page.as_ref().map(|_| AppCommand::ToggleMenu)
+        }),
         ..action_template(ActionGroup::Window)
     },
     AppAction {

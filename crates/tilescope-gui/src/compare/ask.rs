@@ -11,7 +11,11 @@ use egui::{
 use std::path::PathBuf;
 
 /// The question, over everything else.
-pub(crate) fn compare_dialog_ui(context: &Context, session: &mut AppSession, commands: &mut Vec<AppCommand>) {
+pub(crate) fn compare_dialog_ui(
+    context: &Context,
+    session: &mut AppSession,
+    commands: &mut Vec<AppCommand>,
+) {
     let known = known(session);
     let Some(typed) = &mut session.compare_dialog_text else { return };
     let frame = Frame::window(&context.global_style()).inner_margin(Margin::same(20));

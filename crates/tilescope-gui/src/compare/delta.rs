@@ -62,7 +62,9 @@ fn drifts(
     let (Some(a), Some(b)) = (source.trace()?, target.trace()?) else { return Ok(Vec::new()) };
     let pair = aligned.steps.as_ref().and_then(|steps| steps.lane(ipu, 0));
     match (pair, a.lane_of(ipu, 0)) {
-        (Some(pair), Some(lane)) => drift(pair, &lane, b.lane_of(ipu, 0).as_ref(), window, MAX_DELTA_BINS),
+        (Some(pair), Some(lane)) => {
+            drift(pair, &lane, b.lane_of(ipu, 0).as_ref(), window, MAX_DELTA_BINS)
+        }
         _ => Ok(Vec::new()),
     }
 }

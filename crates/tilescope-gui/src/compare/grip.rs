@@ -36,12 +36,19 @@ impl OffsetHandle {
     }
 
     /// Shows the grip over a pane; the offset it was moved to.
-    pub(crate) fn ui(&mut self, ui: &Ui, pane: Rect, target: VisibleTimeline, offset: i64) -> Option<i64> {
+    pub(crate) fn ui(
+        &mut self,
+        ui: &Ui,
+        pane: Rect,
+        target: VisibleTimeline,
+        offset: i64,
+    ) -> Option<i64> {
         let VisibleTimeline { axis, lanes, run, .. } = target;
         let start = lanes.left() + axis.x_from_position(run.start);
         let line = start.clamp(lanes.left(), lanes.right().max(lanes.left()));
         let left = (line - HANDLE_SIZE.0).max(lanes.left() - OUTSIDE);
-        let tab = Rect::from_min_size(pos2(left, lanes.top() - 2.0), vec2(HANDLE_SIZE.0, HANDLE_SIZE.1));
+        let tab =
+            Rect::from_min_size(pos2(left, lanes.top() - 2.0), vec2(HANDLE_SIZE.0, HANDLE_SIZE.1));
         let response = ui.interact(tab, ui.scope_id().with("time offset"), Sense::click_and_drag());
         let words = offset_words(offset);
         response

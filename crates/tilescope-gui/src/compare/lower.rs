@@ -1,15 +1,18 @@
 //! The tables of differences.
 
-use super::{SharedAlignment, ComparisonSide};
+use super::{ComparisonSide, SharedAlignment};
 use crate::opening::OpenReport;
 use crate::widgets::below::tabs_row_ui;
-use crate::widgets::table::{TableWidgetCell, TableWidgetColumn, TableWidgetData, TableState};
-use crate::widgets::{hint_ui, empty_state_ui, tabs_ui, waiting_ui};
-use crate::worker::{QueryState, BackgroundQuery, BackgroundWorkers};
+use crate::widgets::table::{TableState, TableWidgetCell, TableWidgetColumn, TableWidgetData};
+use crate::widgets::{empty_state_ui, hint_ui, tabs_ui, waiting_ui};
+use crate::worker::{BackgroundQuery, BackgroundWorkers, QueryState};
 use egui::Ui;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tilescope_analysis::compare::{ComparisonCell as Value, ComparisonRow, ComparedReports, ComparisonTable as Compared, comparison};
+use tilescope_analysis::compare::{
+    ComparedReports, ComparisonCell as Value, ComparisonRow, ComparisonTable as Compared,
+    comparison,
+};
 use tilescope_analysis::insights::ViewLocation;
 
 /// A table of differences, ready to be shown.
@@ -136,13 +139,17 @@ impl DifferenceTable {
             [&row.source, &row.target].iter().any(|side| matches!(side, Some(Value::Text(_))))
         };
         let words = table.rows.iter().any(worded);
-        let side = |title: &str| if words { TableWidgetColumn::text(title) } else { TableWidgetColumn::number(title) };
+        let side = |title: &str| {
+            if words { TableWidgetColumn::text(title) } else { TableWidgetColumn::number(title) }
+        };
         let columns = vec![
             TableWidgetColumn::text(table.column),
             side("Source"),
             side("Target"),
-            TableWidgetColumn::number("Diff").about("Target less source; a missing side counts as nothing"),
-            TableWidgetColumn::number("Of larger").about("The difference as a share of the larger side"),
+            TableWidgetColumn::number("Diff")
+                .about("Target less source; a missing side counts as nothing"),
+            TableWidgetColumn::number("Of larger")
+                .about("The difference as a share of the larger side"),
         ];
         let cells = |row: &ComparisonRow| {
             vec![
@@ -197,7 +204,9 @@ fn share(row: &ComparisonRow) -> TableWidgetCell {
 }
 
 /// The commands that show places on both sides.
-pub(crate) fn locations_by_side(places: &[Option<ViewLocation>; 2]) -> impl Iterator<Item = (ComparisonSide, &ViewLocation)> {
+pub(crate) fn locations_by_side(
+    places: &[Option<ViewLocation>; 2],
+) -> impl Iterator<Item = (ComparisonSide, &ViewLocation)> {
     [ComparisonSide::Source, ComparisonSide::Target]
         .into_iter()
         .zip(places)

@@ -1,7 +1,7 @@
 //! What is chosen on one side, in the words of the other.
 
 use super::ComparisonSide;
-use crate::command::{SelectedStep, AppCommand};
+use crate::command::{AppCommand, SelectedStep};
 use crate::opening::OpenReport;
 use tilescope_analysis::compare::ReportAlignment;
 use tilescope_report::ReportError;

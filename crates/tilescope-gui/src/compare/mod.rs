@@ -17,11 +17,11 @@ use super::command::AppCommand;
 use super::keep::TargetNavigationState;
 use super::opening::OpenReport;
 use super::session::Selection;
-use super::views::{self, ViewState, ReportView, ViewContext, to_view_state, from_view_state};
+use super::views::{self, ReportView, ViewContext, ViewState, from_view_state, to_view_state};
 use super::widgets::below::BottomPanel;
 use super::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
 use super::widgets::{empty_state_ui, tables_height};
-use super::worker::{QueryState, BackgroundQuery};
+use super::worker::{BackgroundQuery, QueryState};
 use egui::{CentralPanel, Event, Frame, Margin, Rect, Ui, UiBuilder, pos2};
 use mapping::{OtherSideMapper, is_selection_command};
 use serde::{Deserialize, Serialize};
@@ -195,11 +195,13 @@ impl ComparisonTarget {
         });
         self.tables_panel = below;
         CentralPanel::default().frame(frame).show(ui, |ui| {
-            let overlaid = self.layout == ComparisonLayout::Overlay && overlay::has_overlay_graph(name);
+            let overlaid =
+                self.layout == ComparisonLayout::Overlay && overlay::has_overlay_graph(name);
             match (&aligned, overlaid) {
                 (Some(Ok(aligned)), true) => {
                     let target = (&self.target, &self.selection);
-                    if let Some((side, command)) = self.overlay_graph.ui(ui, name, context, target) {
+                    if let Some((side, command)) = self.overlay_graph.ui(ui, name, context, target)
+                    {
                         self.dispatch_to_both_sides(context, side, vec![command], Some(aligned));
                     }
                 }
@@ -209,7 +211,11 @@ impl ComparisonTarget {
     }
 
     /// What belongs together, once that is known.
-    fn align(&mut self, ui: &Ui, context: &ViewContext<'_>) -> Option<Result<SharedAlignment, String>> {
+    fn align(
+        &mut self,
+        ui: &Ui,
+        context: &ViewContext<'_>,
+    ) -> Option<Result<SharedAlignment, String>> {
         let (source, target) = (context.opened.report.clone(), self.target.report.clone());
         let question = move |(): &()| {
             let found = ReportAlignment::read(&source, &target);
@@ -293,7 +299,8 @@ impl ComparisonTarget {
             Some(Err(problem)) => empty_state_ui(ui, "The reports cannot be compared", problem),
             Some(Ok(aligned)) => {
                 let reports = (context.opened, &self.target);
-                let clicked = self.difference_tables.ui(ui, context.workers, name, reports, (aligned, open));
+                let clicked =
+                    self.difference_tables.ui(ui, context.workers, name, reports, (aligned, open));
                 if let Some(places) = clicked {
                     self.select_on_both_sides(&places, context);
                 }
@@ -302,8 +309,13 @@ impl ComparisonTarget {
     }
 
     /// Shows places on both sides; their first cycles above each other.
-    fn select_on_both_sides(&mut self, places: &[Option<ViewLocation>; 2], context: &mut ViewContext<'_>) {
-        let start = |place: &Option<ViewLocation>| place.as_ref()?.cycles.map(|cycles| cycles.start);
+    fn select_on_both_sides(
+        &mut self,
+        places: &[Option<ViewLocation>; 2],
+        context: &mut ViewContext<'_>,
+    ) {
+        let start =
+            |place: &Option<ViewLocation>| place.as_ref()?.cycles.map(|cycles| cycles.start);
         if let (Some(source), Some(target)) = (start(&places[0]), start(&places[1])) {
             self.time_link.line_up(source, target);
         }
@@ -341,13 +353,19 @@ impl ComparisonTarget {
         let right = Rect::from_min_max(pos2(middle + 1.0, area.top()), area.max);
         ui.painter().vline(middle, area.y_range(), ui.visuals().widgets.noninteractive.bg_stroke);
         if let Some(at) = ui.input(|i| i.pointer.hover_pos()).filter(|at| area.contains(*at)) {
-            self.active_side = if at.x < middle { ComparisonSide::Source } else { ComparisonSide::Target };
+            self.active_side =
+                if at.x < middle { ComparisonSide::Source } else { ComparisonSide::Target };
         }
         let (mut from_source, mut from_target) = (Vec::new(), Vec::new());
         // What keys and menus ask for goes where the pointer is, but arrows move the grip that has
         // the focus.
         let held = self.time_link.has_focus();
-        let arrows = [ViewAction::SelectNext, ViewAction::SelectPrevious, ViewAction::AddNextToSelection, ViewAction::AddPreviousToSelection];
+        let arrows = [
+            ViewAction::SelectNext,
+            ViewAction::SelectPrevious,
+            ViewAction::AddNextToSelection,
+            ViewAction::AddPreviousToSelection,
+        ];
         let arrow = |wish: &ViewAction| arrows.contains(wish);
         let wishes = context.actions.iter().filter(|wish| !(held && arrow(wish)));
         let wishes = &*wishes.copied().collect::<Vec<ViewAction>>();
@@ -404,7 +422,13 @@ impl ComparisonTarget {
 }
 
 /// One side; keys reach only the active one.
-fn pane(ui: &mut Ui, rect: Rect, side: ComparisonSide, active: ComparisonSide, contents: impl FnOnce(&mut Ui)) {
+fn pane(
+    ui: &mut Ui,
+    rect: Rect,
+    side: ComparisonSide,
+    active: ComparisonSide,
+    contents: impl FnOnce(&mut Ui),
+) {
     let is_key = |event: &Event| matches!(event, Event::Key { .. } | Event::Text(_));
     let taken = (side != active).then(|| {
         ui.input_mut(|input| {

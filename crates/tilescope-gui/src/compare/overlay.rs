@@ -9,18 +9,21 @@ use crate::prefs::UserPreferences;
 use crate::session::Selection;
 use crate::theme::ThemePalette;
 use crate::views::ViewContext;
-use crate::widgets::stack::{StackGraphResponse as Done, GraphAnnotation, StackLayer, GraphLevelLine, StackGraphInput, StackedValues, StackGraph, is_near};
+use crate::widgets::stack::{
+    GraphAnnotation, GraphLevelLine, StackGraph, StackGraphInput, StackGraphResponse as Done,
+    StackLayer, StackedValues, is_near,
+};
 use crate::widgets::tile_picker::toggled_tiles;
 use crate::widgets::toolbar::ToolbarBuilder;
-use crate::widgets::{legend_ui, empty_state_ui, waiting_ui};
-use crate::worker::{QueryState, BackgroundQuery};
+use crate::widgets::{empty_state_ui, legend_ui, waiting_ui};
+use crate::worker::{BackgroundQuery, QueryState};
 use egui::{Color32, Ui, Visuals};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tilescope_analysis::exchange_code::{self, ExchangeMeasure};
 use tilescope_analysis::liveness::{LivenessScope, curve};
 use tilescope_analysis::memory::{MemoryBreakdown, MemoryCurveKey, curves};
-use tilescope_analysis::tiles::{TileCurveStack, TileAxisOrder, TileCurveUnit};
+use tilescope_analysis::tiles::{TileAxisOrder, TileCurveStack, TileCurveUnit};
 use tilescope_report::units::{Bytes, ProgramId, exact_bytes, grouped, percent};
 use tilescope_report::{Report, ReportError};
 
@@ -144,8 +147,9 @@ impl OverlayGraphPanel {
         (target, chosen): (&OpenReport, &Selection),
     ) -> Option<(ComparisonSide, AppCommand)> {
         let (a, b) = (context.opened.report.clone(), target.report.clone());
-        let question =
-            move |key: &OverlayGraphKey| graph(*key, &a, &b).map(Arc::new).map_err(|error| error.to_string());
+        let question = move |key: &OverlayGraphKey| {
+            graph(*key, &a, &b).map(Arc::new).map_err(|error| error.to_string())
+        };
         let key = OverlayGraphKey { view, include_gaps: context.prefs.memory.include_gaps };
         let graph = match self.graph.ask(ui.ctx(), context.workers, &key, question) {
             QueryState::Fresh(Ok(graph)) if graph.stack.places() > 0 => graph.clone(),
@@ -183,7 +187,8 @@ impl OverlayGraphPanel {
     ) -> Option<(ComparisonSide, AppCommand)> {
         let steps = self.shown.view == "liveness";
         let visuals = ui.visuals();
-        let colour = |(which, side): &(OverlayCurveKind, ComparisonSide)| colour(*which, *side, visuals);
+        let colour =
+            |(which, side): &(OverlayCurveKind, ComparisonSide)| colour(*which, *side, visuals);
         let colours: Vec<Color32> = graph.kinds.iter().map(colour).collect();
         let what = if steps { "Program step" } else { "Tile" };
         let label = |place: usize| format!("{what} {}", grouped(place as u64));
@@ -285,11 +290,18 @@ fn flags(graph: &OverlayGraphData) -> impl Iterator<Item = GraphAnnotation> {
     })
 }
 
-fn call_out_ui(ui: &mut Ui, graph: &OverlayGraphData, colours: &[Color32], title: &str, place: usize) {
+fn call_out_ui(
+    ui: &mut Ui,
+    graph: &OverlayGraphData,
+    colours: &[Color32],
+    title: &str,
+    place: usize,
+) {
     ui.label(strong(title));
     for (layer, title) in graph.stack.titles().iter().enumerate() {
         let value = graph.stack.value(layer, place);
-        let capacity = graph.capacities[usize::from(graph.kinds[layer].1 == ComparisonSide::Target)];
+        let capacity =
+            graph.capacities[usize::from(graph.kinds[layer].1 == ComparisonSide::Target)];
         let share = match graph.kinds[layer].0 {
             OverlayCurveKind::AlwaysLive => String::new(),
             _ if capacity == 0 => String::new(),
@@ -304,7 +316,11 @@ fn call_out_ui(ui: &mut Ui, graph: &OverlayGraphData, colours: &[Color32], title
     }
 }
 
-fn graph(key: OverlayGraphKey, source: &Report, target: &Report) -> Result<OverlayGraphData, ReportError> {
+fn graph(
+    key: OverlayGraphKey,
+    source: &Report,
+    target: &Report,
+) -> Result<OverlayGraphData, ReportError> {
     let [mut a, mut b] = [report_curves(key, source)?, report_curves(key, target)?];
     let (mut layers, mut kinds) = (Vec::new(), Vec::new());
     for (part, side) in [(&mut a, ComparisonSide::Source), (&mut b, ComparisonSide::Target)] {
@@ -324,8 +340,12 @@ fn graph(key: OverlayGraphKey, source: &Report, target: &Report) -> Result<Overl
 }
 
 /// What a report adds to the graph of a view.
-fn report_curves(key: OverlayGraphKey, report: &Report) -> Result<OverlayReportCurves, ReportError> {
-    let mut part = OverlayReportCurves { series: Vec::new(), capacity: 0, peak: None, programs: Vec::new() };
+fn report_curves(
+    key: OverlayGraphKey,
+    report: &Report,
+) -> Result<OverlayReportCurves, ReportError> {
+    let mut part =
+        OverlayReportCurves { series: Vec::new(), capacity: 0, peak: None, programs: Vec::new() };
     match key.view {
         "liveness" => {
             let Some(curve) = curve(report, LivenessScope::Whole)? else { return Ok(part) };
@@ -338,12 +358,21 @@ fn report_curves(key: OverlayGraphKey, report: &Report) -> Result<OverlayReportC
             part.programs = curve.programs;
         }
         "exchange-code" => {
-            let curves = exchange_code::curves(report, ExchangeMeasure::Code, TileAxisOrder::default(), false)?;
+            let curves = exchange_code::curves(
+                report,
+                ExchangeMeasure::Code,
+                TileAxisOrder::default(),
+                false,
+            )?;
             part.series.push(("Exchange code", OverlayCurveKind::Total, totals(&curves)));
         }
         _ => {
             let OverlayGraphKey { include_gaps, .. } = key;
-            let key = MemoryCurveKey { breakdown: MemoryBreakdown::None, include_gaps, ..MemoryCurveKey::default() };
+            let key = MemoryCurveKey {
+                breakdown: MemoryBreakdown::None,
+                include_gaps,
+                ..MemoryCurveKey::default()
+            };
             let curves = curves(report, &key)?;
             part.capacity = curves.capacity;
             let title = match include_gaps {

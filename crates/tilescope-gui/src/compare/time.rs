@@ -2,7 +2,7 @@
 //! against the source by an offset.
 
 use super::grip::OffsetHandle;
-use crate::views::{VisibleTimeline, ReportView};
+use crate::views::{ReportView, VisibleTimeline};
 use crate::widgets::axis::PanZoomAxis;
 use crate::widgets::toolbar::ToolbarBuilder;
 use egui::{DragValue, Rect, RichText, Ui};
@@ -63,7 +63,11 @@ impl TimeLink {
     }
 
     /// The offset, to be dragged or typed; `selected` are the starts of the steps that are chosen.
-    pub(crate) fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, selected: Option<(u64, u64)>) {
+    pub(crate) fn controls_ui(
+        &mut self,
+        bar: &mut ToolbarBuilder<'_>,
+        selected: Option<(u64, u64)>,
+    ) {
         let scale = self.last.as_ref().map_or(1.0, |(source, _)| source.axis.scale());
         let mut offset = self.offset;
         bar.add("Offset", |ui| {
@@ -88,8 +92,10 @@ impl TimeLink {
     /// Lets the side follow that the user did not move.
     pub(crate) fn synchronise(&mut self, source: &mut dyn ReportView, target: &mut dyn ReportView) {
         let (Some(a), Some(b)) = (source.timeline(), target.timeline()) else { return };
-        let reach =
-            (a.run.union(shifted_range(b.run, -self.offset)), b.run.union(shifted_range(a.run, self.offset)));
+        let reach = (
+            a.run.union(shifted_range(b.run, -self.offset)),
+            b.run.union(shifted_range(a.run, self.offset)),
+        );
         match self.last {
             Some((_, last)) if b.axis != last.axis && !self.shifted => {
                 source.show_timeline(b.axis.shifted(-self.offset), reach.0);

@@ -2,12 +2,14 @@
 
 use super::link::ReportLink;
 use super::notes::{ReportBookmark, ReportNotes};
-use super::place::{NavigationState, carry_over_selection, existing_selection, set_view_prefs, view_prefs};
+use super::place::{
+    NavigationState, carry_over_selection, existing_selection, set_view_prefs, view_prefs,
+};
 use super::watch::ReportFileWatcher;
 use crate::child::new_window;
 use crate::message::StatusMessage;
 use crate::saving::{ExportRequest, ExportSource};
-use crate::session::{ReportPage, Selection, AppSession};
+use crate::session::{AppSession, ReportPage, Selection};
 use crate::views;
 use egui::Context;
 use std::path::{Path, PathBuf};
@@ -22,7 +24,10 @@ impl AppSession {
             selection: Selection { cycles: None, ..self.selection.clone() },
             state: view.state(),
             prefs: view_prefs(page.view, &self.prefs),
-            target: page.compared.as_ref().map(|with| Box::new(with.target_navigation_state(page.view))),
+            target: page
+                .compared
+                .as_ref()
+                .map(|with| Box::new(with.target_navigation_state(page.view))),
         })
     }
 
@@ -139,10 +144,12 @@ impl AppSession {
         self.messages.extend(message.map(StatusMessage::warning));
         let target = page.compared.as_ref().map(|with| with.target.report.path());
         let files = std::iter::once(file.as_path()).chain(target);
-        page.file_watchers = files.filter(|_| self.watch_files).map(ReportFileWatcher::new).collect();
+        page.file_watchers =
+            files.filter(|_| self.watch_files).map(ReportFileWatcher::new).collect();
         let Some(old) = old else { return };
         if let (Some(fresh), Some(before)) = (&mut page.compared, &old.compared) {
-            let selection = carry_over_selection(&before.selection, &before.target.report, &fresh.target);
+            let selection =
+                carry_over_selection(&before.selection, &before.target.report, &fresh.target);
             fresh.inherit_from(before, &selection);
         }
         page.history = old.history;

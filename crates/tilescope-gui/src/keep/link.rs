@@ -4,9 +4,9 @@
 //! address are written as percent and two digits. A comparison has `compare` with the path of the
 //! target, `compare.…` for the layout, and `target.…` for what the right side shows.
 
-use super::place::{TargetNavigationState, NavigationState};
+use super::place::{NavigationState, TargetNavigationState};
 use crate::session::Selection;
-use crate::views::{ViewState, VIEWS, to_view_state, from_view_state};
+use crate::views::{VIEWS, ViewState, from_view_state, to_view_state};
 use serde_json::Value;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -129,7 +129,11 @@ impl FromStr for ReportLink {
 
 fn chosen(fields: &ViewState) -> Result<Selection, ReportLinkError> {
     let (chosen, strange) = from_view_state::<Selection>(fields);
-    if strange.is_empty() { Ok(chosen) } else { Err(ReportLinkError::Selection(strange.join(", "))) }
+    if strange.is_empty() {
+        Ok(chosen)
+    } else {
+        Err(ReportLinkError::Selection(strange.join(", ")))
+    }
 }
 
 /// Text as itself where it could not be taken for something else, everything else as JSON.
@@ -215,7 +219,7 @@ mod tests {
                 layout: state.clone(),
             }));
             let prefs = state.clone();
-            let place = NavigationState { view: "memory".to_owned(), selection, state, prefs, target };
+            let place = NavigationState { view: "memory".to_owned(), selection, state, prefs, target: beside };
             let link = ReportLink { report: PathBuf::from(path), place };
             prop_assert_eq!(link.to_string().parse(), Ok(link));
         }

@@ -10,5 +10,5 @@ mod watch;
 pub(crate) use history::NavigationHistory;
 pub use link::{ReportLink, ReportLinkError};
 pub(crate) use notes::{ReportBookmark, ReportNotes, SimulatedVariant};
-pub(crate) use place::{TargetNavigationState, NavigationState, carry_over_selection};
+pub(crate) use place::{NavigationState, TargetNavigationState, carry_over_selection};
 pub(crate) use watch::ReportFileWatcher;

@@ -111,8 +111,11 @@ impl ReportNotes {
             }
             Err(problem) => return Err(problem),
         };
-        let mut stored =
-            ReportNotesFile { format: FORMAT, bookmarks: self.bookmarks.clone(), tried: self.tried.clone() };
+        let mut stored = ReportNotesFile {
+            format: FORMAT,
+            bookmarks: self.bookmarks.clone(),
+            tried: self.tried.clone(),
+        };
         if let Some(there) = there {
             let known = &self.last_synced;
             stored.bookmarks = merged_list(&known.bookmarks, &self.bookmarks, &there.bookmarks);
@@ -182,7 +185,10 @@ mod tests {
     use crate::keep::NavigationState;
 
     fn link() -> ReportLink {
-        ReportLink::new(Path::new("/a"), NavigationState { view: "memory".to_owned(), ..NavigationState::default() })
+        ReportLink::new(
+            Path::new("/a"),
+            NavigationState { view: "memory".to_owned(), ..NavigationState::default() },
+        )
     }
 
     /// Notes of a report in a directory; the second place is in it too.

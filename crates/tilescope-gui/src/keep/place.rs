@@ -3,7 +3,7 @@
 use crate::opening::OpenReport;
 use crate::prefs::UserPreferences;
 use crate::session::Selection;
-use crate::views::{ViewState, to_view_state, from_view_state};
+use crate::views::{ViewState, from_view_state, to_view_state};
 use std::path::PathBuf;
 use tilescope_report::units::{OperationId, ProgramId, StepId, VariableId};
 use tilescope_report::{Report, ReportError};
@@ -57,7 +57,11 @@ pub(crate) fn view_prefs(view: &str, prefs: &UserPreferences) -> ViewState {
 }
 
 /// Changes the settings that a view obeys; names of what it does not understand.
-pub(crate) fn set_view_prefs(view: &str, state: &ViewState, prefs: &mut UserPreferences) -> Vec<String> {
+pub(crate) fn set_view_prefs(
+    view: &str,
+    state: &ViewState,
+    prefs: &mut UserPreferences,
+) -> Vec<String> {
     let strange;
     match view {
         "execution-trace" => (prefs.trace, strange) = from_view_state(state),
@@ -71,7 +75,10 @@ pub(crate) fn set_view_prefs(view: &str, state: &ViewState, prefs: &mut UserPref
 }
 
 /// What of a selection exists in a report, and words about the rest.
-pub(crate) fn existing_selection(selection: &Selection, opened: &OpenReport) -> (Selection, Vec<String>) {
+pub(crate) fn existing_selection(
+    selection: &Selection,
+    opened: &OpenReport,
+) -> (Selection, Vec<String>) {
     let mut found = selection.clone();
     let mut gone = Vec::new();
     let (report, target) = (&opened.report, &opened.target);
@@ -103,7 +110,11 @@ pub(crate) fn existing_selection(selection: &Selection, opened: &OpenReport) -> 
 
 /// What is left of a selection when a report was read again, or another one was opened: numbers
 /// count as the same thing only where its name is the same.
-pub(crate) fn carry_over_selection(selection: &Selection, old: &Report, new: &OpenReport) -> Selection {
+pub(crate) fn carry_over_selection(
+    selection: &Selection,
+    old: &Report,
+    new: &OpenReport,
+) -> Selection {
     let (mut kept, _) = existing_selection(selection, new);
     let report = &new.report;
     kept.step = kept.step.filter(|chosen| {

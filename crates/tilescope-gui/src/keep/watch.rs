@@ -1,6 +1,6 @@
 //! Notices that the file of a report has changed, without waiting for a slow disk.
 
-use crate::worker::{QueryState, BackgroundQuery, BackgroundWorkers};
+use crate::worker::{BackgroundQuery, BackgroundWorkers, QueryState};
 use egui::Context;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};

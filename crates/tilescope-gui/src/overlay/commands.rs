@@ -32,7 +32,8 @@ pub(crate) fn commands_ui(
         overlay.selected_entry = 0;
     }
     let last = found.len().saturating_sub(1);
-    overlay.selected_entry = (overlay.selected_entry + usize::from(down)).saturating_sub(usize::from(up)).min(last);
+    overlay.selected_entry =
+        (overlay.selected_entry + usize::from(down)).saturating_sub(usize::from(up)).min(last);
     ui.add_space(6.0);
     let mut picked = enter.then(|| found.get(overlay.selected_entry)).flatten();
     let height = scroll_height(ui).min(420.0);
@@ -93,7 +94,12 @@ fn score(typed: &str, title: &str) -> Option<u32> {
     ends.into_iter().map(|(_, cost)| cost).min()
 }
 
-fn entry_ui(ui: &mut Ui, (action, command): &CommandPaletteEntry, session: &AppSession, chosen: bool) -> Response {
+fn entry_ui(
+    ui: &mut Ui,
+    (action, command): &CommandPaletteEntry,
+    session: &AppSession,
+    chosen: bool,
+) -> Response {
     let palette = ThemePalette::for_visuals(ui.visuals());
     let enabled = command.is_some();
     let sense = if enabled { Sense::click() } else { Sense::hover() };

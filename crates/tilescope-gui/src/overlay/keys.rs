@@ -1,7 +1,7 @@
 //! The list of keys, made from the table of actions.
 
 use super::{heading_ui, scroll_height};
-use crate::action::{GESTURES, ActionGroup, actions};
+use crate::action::{ActionGroup, GESTURES, actions};
 use crate::fonts::strong;
 use crate::prefs::UserPreferences;
 use crate::theme::ThemePalette;
@@ -18,7 +18,9 @@ pub(crate) fn keys_ui(ui: &mut Ui, prefs: &UserPreferences) {
         ui.add_space(10.0);
         let text = "Letters that zoom and pan go by their place on the keyboard, whatever the \
                     layout. Other keys can be chosen in the preferences.";
-        ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text).small());
+        ui.label(
+            RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text).small(),
+        );
     });
 }
 

@@ -47,19 +47,31 @@ pub struct OverlayState {
 impl OverlayState {
     /// A fresh one.
     pub(crate) fn new(kind: OverlayKind) -> Self {
-        Self { kind, typed: String::new(), selected_entry: 0, was_painted: false, capturing_shortcut_for: None }
+        Self {
+            kind,
+            typed: String::new(),
+            selected_entry: 0,
+            was_painted: false,
+            capturing_shortcut_for: None,
+        }
     }
 }
 
 /// Paints what lies over the view.
-pub(crate) fn overlay_ui(context: &Context, session: &mut AppSession, commands: &mut Vec<AppCommand>) {
+pub(crate) fn overlay_ui(
+    context: &Context,
+    session: &mut AppSession,
+    commands: &mut Vec<AppCommand>,
+) {
     let Some(mut overlay) = session.overlay.take() else { return };
     let frame = Frame::window(&context.global_style()).inner_margin(Margin::same(20));
     let response = Modal::new(Id::unique("overlay")).frame(frame).show(context, |ui| {
         let width = if overlay.kind == OverlayKind::Shortcuts { 520.0 } else { 560.0_f32 };
         ui.set_width(width.min(context.content_rect().width() - 60.0));
         match overlay.kind {
-            OverlayKind::CommandPalette => commands::commands_ui(ui, &mut overlay, session, commands),
+            OverlayKind::CommandPalette => {
+                commands::commands_ui(ui, &mut overlay, session, commands)
+            }
             OverlayKind::Shortcuts => keys::keys_ui(ui, &session.prefs),
             OverlayKind::Bookmarks => bookmarks::bookmarks_ui(ui, session, commands),
             OverlayKind::Preferences => {

@@ -4,7 +4,7 @@ use super::{OverlayState, heading_ui, scroll_height};
 use crate::action::{KeyShortcut, actions};
 use crate::command::AppCommand;
 use crate::fonts::strong;
-use crate::prefs::{TraceDragMode, AppearancePrefs, PaletteChoice, ThemeChoice};
+use crate::prefs::{AppearancePrefs, PaletteChoice, ThemeChoice, TraceDragMode};
 use crate::session::AppSession;
 use crate::theme::ThemePalette;
 use crate::widgets::choice_ui;
@@ -60,7 +60,9 @@ fn look_ui(ui: &mut Ui, session: &AppSession, commands: &mut Vec<AppCommand>) {
         look.drag = choice_ui(ui, name, &drags, look.drag).unwrap_or(look.drag);
     });
     row(ui, &mut |ui| {
-        ui.label(RichText::new("Text size").color(ThemePalette::for_visuals(ui.visuals()).weak_text));
+        ui.label(
+            RichText::new("Text size").color(ThemePalette::for_visuals(ui.visuals()).weak_text),
+        );
         let slider = Slider::new(&mut look.text_percent, 60..=250).suffix(" %").step_by(10.0);
         // Text that grows under the pointer would move the slider: it changes once let go.
         let response = ui.add(slider.update_while_editing(false));
@@ -76,7 +78,12 @@ fn look_ui(ui: &mut Ui, session: &AppSession, commands: &mut Vec<AppCommand>) {
     }
 }
 
-fn keys_ui(ui: &mut Ui, overlay: &mut OverlayState, session: &AppSession, commands: &mut Vec<AppCommand>) {
+fn keys_ui(
+    ui: &mut Ui,
+    overlay: &mut OverlayState,
+    session: &AppSession,
+    commands: &mut Vec<AppCommand>,
+) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     if let Some(name) = overlay.capturing_shortcut_for
         && let Some(press) = captured(ui)
@@ -89,7 +96,9 @@ fn keys_ui(ui: &mut Ui, overlay: &mut OverlayState, session: &AppSession, comman
         for action in actions() {
             ui.label(action.title).on_hover_text(action.help);
             let text = match action.shortcut_text(&session.prefs) {
-                _ if overlay.capturing_shortcut_for == Some(action.name) => "press a key…".to_owned(),
+                _ if overlay.capturing_shortcut_for == Some(action.name) => {
+                    "press a key…".to_owned()
+                }
                 text if text.is_empty() => "none".to_owned(),
                 text => text,
             };

@@ -26,7 +26,8 @@ pub(crate) fn save_ui(
         .chain(compared.into_iter().map(ExportContent::Differences))
         .chain(tables::of_view(page.view).map(|table| ExportContent::Table(table.name)))
         .collect();
-    let titles: Vec<(usize, String)> = choices.iter().map(ExportContent::title).enumerate().collect();
+    let titles: Vec<(usize, String)> =
+        choices.iter().map(ExportContent::title).enumerate().collect();
     let titles: Vec<(usize, &str)> =
         titles.iter().map(|(at, title)| (*at, title.as_str())).collect();
     let mut fresh = !overlay.was_painted;

@@ -92,7 +92,12 @@ impl SoftwareRenderer {
         RenderedImage { width, height, pixels }
     }
 
-    fn paint_primitive(&self, band: &mut PixelRowBand, pixels_per_point: f32, clipped: &ClippedPrimitive) {
+    fn paint_primitive(
+        &self,
+        band: &mut PixelRowBand,
+        pixels_per_point: f32,
+        clipped: &ClippedPrimitive,
+    ) {
         // Callbacks draw with a graphics card; none of our views has one.
         let Primitive::Mesh(mesh) = &clipped.primitive else { return };
         let Some(texture) = self.textures.get(&mesh.texture_id) else { return };

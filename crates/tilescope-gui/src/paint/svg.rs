@@ -23,7 +23,8 @@ impl SoftwareRenderer {
         ground: Color32,
         shapes: &[ClippedShape],
     ) -> String {
-        let mut svg = SvgWriter { painter: self, body: String::new(), clips: Vec::new(), clip: None };
+        let mut svg =
+            SvgWriter { painter: self, body: String::new(), clips: Vec::new(), clip: None };
         for clipped in shapes {
             svg.clipped(clipped);
         }
@@ -202,7 +203,13 @@ impl SvgWriter<'_> {
                 let baseline = shape.pos.y + placed.pos.y + glyph.pos.y;
                 if run.as_ref().is_none_or(|run| run.style != style) {
                     self.run(run.take(), shape);
-                    run = Some(SvgTextRun { style, left, right: left, baseline, text: String::new() });
+                    run = Some(SvgTextRun {
+                        style,
+                        left,
+                        right: left,
+                        baseline,
+                        text: String::new(),
+                    });
                 }
                 if let Some(run) = &mut run {
                     run.text.push(glyph.chr);

@@ -1,6 +1,6 @@
 //! Filling triangles.
 
-use super::texture::{GammaRgba, CpuTexture};
+use super::texture::{CpuTexture, GammaRgba};
 use egui::Rect;
 use egui::epaint::Vertex;
 
@@ -137,7 +137,8 @@ impl<'a> PixelRowBand<'a> {
 
     fn fill(&mut self, corners: &[[f32; 2]; 3], area: f32, vertices: [&Vertex; 3], t: &CpuTexture) {
         let fixed = corners.map(|corner| corner.map(|at| (at * SUB_PIXELS) as i64));
-        let edges = [(0, 1), (1, 2), (2, 0)].map(|(a, b)| TriangleEdge::between(fixed[a], fixed[b]));
+        let edges =
+            [(0, 1), (1, 2), (2, 0)].map(|(a, b)| TriangleEdge::between(fixed[a], fixed[b]));
         let shading = TriangleShading::new(corners, area, vertices, t);
         let highest = corners.iter().map(|corner| corner[1]).fold(f32::MAX, f32::min);
         let lowest = corners.iter().map(|corner| corner[1]).fold(f32::MIN, f32::max);
@@ -161,7 +162,12 @@ impl<'a> PixelRowBand<'a> {
 enum TriangleShading<'a> {
     Flat(GammaRgba),
     Smooth([AttributePlane; 4]),
-    Textured { colour: [AttributePlane; 4], u: AttributePlane, v: AttributePlane, texture: &'a CpuTexture },
+    Textured {
+        colour: [AttributePlane; 4],
+        u: AttributePlane,
+        v: AttributePlane,
+        texture: &'a CpuTexture,
+    },
 }
 
 impl<'a> TriangleShading<'a> {

@@ -277,7 +277,12 @@ pub struct OperationsGraphPrefs {
 
 impl Default for OperationsGraphPrefs {
     fn default() -> Self {
-        Self { metric: OperationsGraphMetric::Pass, backward: true, updates: false, edge_labels: false }
+        Self {
+            metric: OperationsGraphMetric::Pass,
+            backward: true,
+            updates: false,
+            edge_labels: false,
+        }
     }
 }
 

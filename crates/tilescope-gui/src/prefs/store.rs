@@ -5,7 +5,7 @@
 //! be written means nothing is remembered, and both are said once. Writing happens on a thread: other
 //! windows and slow disks keep no frame waiting.
 
-use super::{MAX_RECENT, UserPreferences, RecentReport};
+use super::{MAX_RECENT, RecentReport, UserPreferences};
 use crate::merge::{merged_list, merged_value};
 use crate::opening::BackgroundTask;
 use egui::Context;
@@ -37,7 +37,10 @@ pub(crate) struct PreferencesFile {
 impl PreferencesFile {
     /// Preferences that are kept nowhere, for pictures and tests.
     pub(crate) fn in_memory() -> (Self, UserPreferences) {
-        (Self { path: None, last_synced: UserPreferences::default(), writing: None }, UserPreferences::default())
+        (
+            Self { path: None, last_synced: UserPreferences::default(), writing: None },
+            UserPreferences::default(),
+        )
     }
 
     /// The user's file, what it says, and a message if it could not be understood.
@@ -70,13 +73,21 @@ impl PreferencesFile {
     /// Takes in what was written, and starts to write what has changed since; a message if something
     /// is to be told. What others have changed stays in the file as it is, what they have opened is
     /// taken over.
-    pub(crate) fn save(&mut self, context: &Context, prefs: &mut UserPreferences) -> Option<String> {
+    pub(crate) fn save(
+        &mut self,
+        context: &Context,
+        prefs: &mut UserPreferences,
+    ) -> Option<String> {
         let told = self.receive(Duration::ZERO, prefs);
         told.or(self.start(context, prefs))
     }
 
     /// Writes what has changed, for as long as the end of the program may wait.
-    pub(crate) fn finish(&mut self, context: &Context, prefs: &mut UserPreferences) -> Option<String> {
+    pub(crate) fn finish(
+        &mut self,
+        context: &Context,
+        prefs: &mut UserPreferences,
+    ) -> Option<String> {
         let end = Instant::now() + MAX_EXIT_WAIT;
         let mut told = None;
         loop {
@@ -133,7 +144,11 @@ impl PreferencesFile {
 
 /// Lists of what was opened, with what other windows have opened by the time that `mine` was
 /// written as `merged`.
-fn merge_recent_lists(mine: &UserPreferences, prefs: &mut UserPreferences, merged: &UserPreferences) {
+fn merge_recent_lists(
+    mine: &UserPreferences,
+    prefs: &mut UserPreferences,
+    merged: &UserPreferences,
+) {
     prefs.recent = merged_recent(&mine.recent, &prefs.recent, &merged.recent);
     prefs.recent_comparisons = merged_list(
         &mine.recent_comparisons,
@@ -144,7 +159,11 @@ fn merge_recent_lists(mine: &UserPreferences, prefs: &mut UserPreferences, merge
 }
 
 /// Writes what has changed since `known`; a message if something is to be told.
-fn write(path: &Path, known: &UserPreferences, prefs: &mut UserPreferences) -> Result<Option<String>, String> {
+fn write(
+    path: &Path,
+    known: &UserPreferences,
+    prefs: &mut UserPreferences,
+) -> Result<Option<String>, String> {
     if let Some(directory) = path.parent() {
         std::fs::create_dir_all(directory).map_err(|error| error.to_string())?;
     }
@@ -183,7 +202,11 @@ fn merged(
 }
 
 /// Reports that any window has opened, newest first, each once.
-fn merged_recent(known: &[RecentReport], mine: &[RecentReport], there: &[RecentReport]) -> Vec<RecentReport> {
+fn merged_recent(
+    known: &[RecentReport],
+    mine: &[RecentReport],
+    there: &[RecentReport],
+) -> Vec<RecentReport> {
     let mut all = merged_list(known, mine, there);
     // Of equal times, what this window has opened last comes first, as it does in its own list.
     all.sort_by_key(|recent| Reverse(recent.opened_unix_seconds));

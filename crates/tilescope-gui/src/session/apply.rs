@@ -1,6 +1,6 @@
 //! Doing what the user asked for.
 
-use super::{ReportPage, AppSession};
+use super::{AppSession, ReportPage};
 use crate::command::AppCommand;
 use crate::compare::ComparisonTarget;
 use crate::keep::ReportLink;
@@ -59,7 +59,9 @@ impl AppSession {
                 let asking = self.compare_dialog_text.take().is_some();
                 self.compare_dialog_text = (!asking && self.page.is_some()).then(String::new);
             }
-            AppCommand::ToggleComparisonCandidate(path) => toggle_candidate(&mut self.comparison_candidates, path),
+            AppCommand::ToggleComparisonCandidate(path) => {
+                toggle_candidate(&mut self.comparison_candidates, path)
+            }
             AppCommand::RemoveRecentComparison(source, target) => {
                 self.prefs.forget_comparison(&source, &target);
             }
@@ -69,7 +71,8 @@ impl AppSession {
                     let view = self.page.as_ref().map(|page| page.view);
                     self.tabs.current().into_iter().for_each(|at| self.close_tab(at));
                     self.show_page(opened, None);
-                    view.into_iter().for_each(|view| self.apply(context, AppCommand::ShowView(view)));
+                    view.into_iter()
+                        .for_each(|view| self.apply(context, AppCommand::ShowView(view)));
                 }
             }
             AppCommand::ApplyToTarget(command) => self.choose_in_target(*command),

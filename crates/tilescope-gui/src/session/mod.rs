@@ -9,17 +9,17 @@ use super::action::ViewAction;
 use super::child::{BundledSpec, SimulationProcess, bundled_specs};
 use super::compare::ComparisonTarget;
 use super::finding::SearchPanel;
-use super::keep::{NavigationHistory, ReportLink, ReportNotes, ReportFileWatcher};
+use super::keep::{NavigationHistory, ReportFileWatcher, ReportLink, ReportNotes};
 use super::message::StatusMessage;
-use super::opening::{SampleReport, OpenReport, BackgroundTask, demos};
+use super::opening::{BackgroundTask, OpenReport, SampleReport, demos};
 use super::overlay::OverlayState;
 use super::path_box::PathInput;
-use super::prefs::{UserPreferences, PreferencesFile};
+use super::prefs::{PreferencesFile, UserPreferences};
 use super::saving::ExportResult;
 use super::tabs::ReportTabs;
 use super::views::{self, ReportView};
 use super::what_if::{self, SessionTempDir, WhatIfPanel};
-use super::worker::{QueryState, BackgroundQuery, BackgroundWorkers};
+use super::worker::{BackgroundQuery, BackgroundWorkers, QueryState};
 use egui::Context;
 pub use selection::Selection;
 use std::path::PathBuf;
@@ -209,7 +209,9 @@ impl AppSession {
         let question = |paths: &Vec<PathBuf>| paths.iter().map(|path| path.exists()).collect();
         match self.recent_existence.ask(context, &workers, &paths, question) {
             QueryState::Fresh(known) => known.clone(),
-            QueryState::Stale(_) | QueryState::Waiting | QueryState::Failed => vec![true; paths.len()],
+            QueryState::Stale(_) | QueryState::Waiting | QueryState::Failed => {
+                vec![true; paths.len()]
+            }
         }
     }
 }

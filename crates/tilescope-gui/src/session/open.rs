@@ -4,7 +4,7 @@ use super::AppSession;
 use crate::child::{SimulationOutcome, SimulationProcess};
 use crate::command::AppCommand;
 use crate::message::StatusMessage;
-use crate::opening::{OpenReport, BackgroundTask, simulated_report_directory};
+use crate::opening::{BackgroundTask, OpenReport, simulated_report_directory};
 use crate::what_if::WhatIfPanel;
 use egui::Context;
 use std::path::{Path, PathBuf};
@@ -63,7 +63,9 @@ impl AppSession {
     }
 
     fn receive_simulated(&mut self, context: &Context) {
-        let Some(ended) = self.simulation.as_ref().and_then(SimulationProcess::ended) else { return };
+        let Some(ended) = self.simulation.as_ref().and_then(SimulationProcess::ended) else {
+            return;
+        };
         self.simulation = None;
         if let SimulationOutcome::Done(path) = ended {
             let base = self.what_ifs().find_map(|what_if| what_if.finished(&path));
@@ -116,8 +118,9 @@ impl AppSession {
 
     pub(crate) fn start_comparing(&mut self, context: &Context, source: PathBuf, target: PathBuf) {
         let (a, b) = (source.clone(), target.clone());
-        let pending =
-            BackgroundTask::start("open two", context, move || Ok((OpenReport::read(&a)?, OpenReport::read(&b)?)));
+        let pending = BackgroundTask::start("open two", context, move || {
+            Ok((OpenReport::read(&a)?, OpenReport::read(&b)?))
+        });
         match pending {
             Ok(pending) => self.opening_comparison = Some((source, target, pending)),
             Err(problem) => self.messages.push(StatusMessage::error(problem)),

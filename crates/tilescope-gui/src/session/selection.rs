@@ -1,6 +1,6 @@
 //! What the user has chosen.
 
-use crate::command::{SelectedStep, AppCommand};
+use crate::command::{AppCommand, SelectedStep};
 use serde::{Deserialize, Serialize};
 use tilescope_report::Target;
 use tilescope_report::units::{CycleRange, OperationId, ProgramId, VariableId};

@@ -9,7 +9,7 @@ use egui::{Color32, Visuals};
 use std::sync::atomic::{AtomicBool, Ordering};
 pub use style::{install, install_styles};
 use tilescope_analysis::tiles::TileCurveLayer;
-use tilescope_report::{StepActivity, MemoryCategory, MemoryRegion};
+use tilescope_report::{MemoryCategory, MemoryRegion, StepActivity};
 
 /// Colours of one theme.
 #[derive(Debug)]
@@ -231,7 +231,8 @@ impl ThemePalette {
 
     /// The ink that can be read on `ground`.
     pub(crate) fn label_text_on(&self, ground: Color32) -> Color32 {
-        let better_dark = contrast(self.dark_label_text, ground) >= contrast(self.light_label_text, ground);
+        let better_dark =
+            contrast(self.dark_label_text, ground) >= contrast(self.light_label_text, ground);
         if better_dark { self.dark_label_text } else { self.light_label_text }
     }
 }

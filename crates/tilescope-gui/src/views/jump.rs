@@ -1,9 +1,9 @@
 //! Links from programs to where they ran in the execution trace.
 
 use super::ViewContext;
-use crate::command::{SelectedStep, AppCommand};
+use crate::command::{AppCommand, SelectedStep};
 use crate::message::StatusMessage;
-use crate::worker::{QueryState, BackgroundQuery};
+use crate::worker::{BackgroundQuery, QueryState};
 use egui::Context;
 use tilescope_analysis::trace::{LaneStepLocation, first_run};
 use tilescope_report::Report;
@@ -49,7 +49,9 @@ impl TraceJump {
                 let words = "This program was not executed in the steps that were recorded.";
                 context.commands.push(AppCommand::ShowMessage(StatusMessage::warning(words)));
             }
-            Err(problem) => context.commands.push(AppCommand::ShowMessage(StatusMessage::error(problem))),
+            Err(problem) => {
+                context.commands.push(AppCommand::ShowMessage(StatusMessage::error(problem)))
+            }
         }
     }
 }

@@ -23,7 +23,7 @@ use super::widgets::axis::PanZoomAxis;
 use super::worker::BackgroundWorkers;
 use egui::{Rect, Ui};
 pub(crate) use jump::TraceJump;
-pub(crate) use state::{ViewState, to_view_state, from_view_state};
+pub(crate) use state::{ViewState, from_view_state, to_view_state};
 use tilescope_report::units::CycleRange;
 
 /// What a view may look at, and where it says what the user wants.

@@ -122,7 +122,14 @@ impl SpecEditor {
     }
 
     /// Types a word in the place of what was typed of it.
-    fn complete(&mut self, ui: &Ui, id: Id, text: &mut String, offers: &SpecCompletions, word: &str) {
+    fn complete(
+        &mut self,
+        ui: &Ui,
+        id: Id,
+        text: &mut String,
+        offers: &SpecCompletions,
+        word: &str,
+    ) {
         let start = self.cursor.saturating_sub(offers.typed);
         let front: String = text.chars().take(start).collect();
         let back: String = text.chars().skip(self.cursor).collect();

@@ -46,7 +46,8 @@ impl AppSession {
         if self.variants_directory.is_none() {
             return;
         }
-        let told: Vec<StatusMessage> = self.what_ifs().filter_map(WhatIfPanel::save_variants).collect();
+        let told: Vec<StatusMessage> =
+            self.what_ifs().filter_map(WhatIfPanel::save_variants).collect();
         self.messages.extend(told);
     }
 

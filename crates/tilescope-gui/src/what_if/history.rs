@@ -9,7 +9,7 @@ use crate::keep::SimulatedVariant;
 use crate::message::StatusMessage;
 use crate::theme::ThemePalette;
 use crate::widgets::icon_button_ui;
-use crate::worker::{QueryState, BackgroundQuery, BackgroundWorkers};
+use crate::worker::{BackgroundQuery, BackgroundWorkers, QueryState};
 use egui::{Grid, Label, RichText, ScrollArea, TextEdit, Ui};
 use std::path::{Path, PathBuf};
 use tilescope_analysis::summary::{ReportSummary, summary};
@@ -182,7 +182,13 @@ impl VariantList {
     }
 
     /// A row; whether its variant is to be taken off the list.
-    fn row_ui(&mut self, ui: &mut Ui, workers: &BackgroundWorkers, at: usize, text: &mut String) -> bool {
+    fn row_ui(
+        &mut self,
+        ui: &mut Ui,
+        workers: &BackgroundWorkers,
+        at: usize,
+        text: &mut String,
+    ) -> bool {
         let palette = ThemePalette::for_visuals(ui.visuals());
         let variant = &mut self.variants[at];
         let mut ticked = self.ticked.contains(&at);
@@ -250,7 +256,9 @@ impl VariantList {
                     Ok(()) => {
                         StatusMessage::done(format!("Saved {} to {}", variant.name, path.display()))
                     }
-                    Err(error) => StatusMessage::error(format!("Not saved: {error}: {}", path.display())),
+                    Err(error) => {
+                        StatusMessage::error(format!("Not saved: {error}: {}", path.display()))
+                    }
                 }));
             }
         });

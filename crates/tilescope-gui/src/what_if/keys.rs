@@ -76,9 +76,10 @@ fn problem(said: &str, file: &Path) -> SpecProblem {
     });
     match numbered {
         Some((line, words)) => SpecProblem { line: Some(line), message: words.to_owned() },
-        None if said.is_empty() => {
-            SpecProblem { line: None, message: "The simulator refused it without a word.".to_owned() }
-        }
+        None if said.is_empty() => SpecProblem {
+            line: None,
+            message: "The simulator refused it without a word.".to_owned(),
+        },
         None => SpecProblem { line: None, message: said.replace(&name, "The spec") },
     }
 }

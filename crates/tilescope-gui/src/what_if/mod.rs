@@ -18,9 +18,9 @@ use super::opening::OpenReport;
 use super::session::AppSession;
 use super::theme::ThemePalette;
 use super::widgets::{hint_ui, icon_button_ui};
-use super::worker::{QueryState, BackgroundQuery, BackgroundWorkers};
+use super::worker::{BackgroundQuery, BackgroundWorkers, QueryState};
 use egui::{Align, Button, Context, Frame, Layout, Margin, Panel, RichText, ScrollArea, Ui};
-use history::{VariantList, SpecVariant};
+use history::{SpecVariant, VariantList};
 use keys::{SpecKeyInfo, SpecProblem};
 pub(crate) use passing::{SessionTempDir, remove_stale_directories};
 use std::path::{Path, PathBuf};
@@ -60,7 +60,8 @@ impl WhatIfPanel {
         let (base, spec) = (opened.path.as_path(), opened.report.spec());
         // What cannot be read there was told when the report was opened.
         let (notes, _) = ReportNotes::read(opened.report.path());
-        let history = spec.map(|spec| VariantList::new(base, spec, &notes.tried)).unwrap_or_default();
+        let history =
+            spec.map(|spec| VariantList::new(base, spec, &notes.tried)).unwrap_or_default();
         Self {
             base: base.to_owned(),
             original: spec.map(str::to_owned),
@@ -140,7 +141,11 @@ impl WhatIfPanel {
     }
 
     /// What keys there are; none until that is known.
-    fn ask_keys(&mut self, ui: &Ui, workers: &BackgroundWorkers) -> Result<Arc<Vec<SpecKeyInfo>>, String> {
+    fn ask_keys(
+        &mut self,
+        ui: &Ui,
+        workers: &BackgroundWorkers,
+    ) -> Result<Arc<Vec<SpecKeyInfo>>, String> {
         match self.keys.ask(ui.ctx(), workers, &(), |()| keys::load_spec_keys().map(Arc::new)) {
             QueryState::Fresh(known) | QueryState::Stale(known) => known.clone(),
             QueryState::Failed => Err("Asking for the keys of specs broke down.".to_owned()),
@@ -169,7 +174,13 @@ impl WhatIfPanel {
         }
     }
 
-    fn ui(&mut self, ui: &mut Ui, workers: &BackgroundWorkers, busy: bool, commands: &mut Vec<AppCommand>) {
+    fn ui(
+        &mut self,
+        ui: &mut Ui,
+        workers: &BackgroundWorkers,
+        busy: bool,
+        commands: &mut Vec<AppCommand>,
+    ) {
         let palette = ThemePalette::for_visuals(ui.visuals());
         ui.horizontal(|ui| {
             ui.heading("What if");

@@ -180,7 +180,8 @@ mod tests {
         assert_eq!(whole.with_visible_count(1, limits).count(limits), 21);
     }
 
-    const LIMITS: AxisLimits = AxisLimits { range: CycleRange { start: 0, end: 1 << 60 }, width: 1600.0 };
+    const LIMITS: AxisLimits =
+        AxisLimits { range: CycleRange { start: 0, end: 1 << 60 }, width: 1600.0 };
 
     fn axes() -> Vec<PanZoomAxis> {
         let starts = [0u64, 1, 999_983, 1 << 40, (1 << 53) + 1, 1 << 60];
@@ -235,7 +236,10 @@ mod tests {
         for axis in axes() {
             let back = axis.panned(123.0).panned(-123.0);
             let shift = (back.x_from_position(1 << 30) - axis.x_from_position(1 << 30)).abs();
-            assert!(shift <= axis.x_from_position(1 << 30).abs() * 1e-6 + 1e-3, "{axis:?} {back:?}");
+            assert!(
+                shift <= axis.x_from_position(1 << 30).abs() * 1e-6 + 1e-3,
+                "{axis:?} {back:?}"
+            );
         }
     }
 

@@ -169,7 +169,12 @@ impl FloorPlanDescription {
 
 impl FloorPlanWidget {
     /// Shows the chips in all the room there is.
-    pub(crate) fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: FloorPlanValues<'_>) {
+    pub(crate) fn ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        shown: FloorPlanValues<'_>,
+    ) {
         let rect = ui.available_rect_before_wrap().shrink2(vec2(12.0, 4.0));
         let response = ui.allocate_rect(rect, Sense::click());
         let palette = ThemePalette::for_visuals(ui.visuals());
@@ -213,7 +218,13 @@ impl FloorPlanWidget {
     }
 
     /// What readers of the accessibility tree find. Counting goes over all tiles: once per map.
-    fn name_ui(&mut self, ui: &Ui, response: &Response, shown: FloorPlanValues<'_>, places: &FloorPlanLayout) {
+    fn name_ui(
+        &mut self,
+        ui: &Ui,
+        response: &Response,
+        shown: FloorPlanValues<'_>,
+        places: &FloorPlanLayout,
+    ) {
         if self.words.0 != shown.generation || self.words.1.all.is_empty() {
             self.words = (shown.generation, FloorPlanDescription::of(shown, places.plan));
         }
@@ -235,7 +246,13 @@ impl FloorPlanWidget {
         }
     }
 
-    fn draw(&mut self, ui: &Ui, plan: ChipFloorPlan, shown: FloorPlanValues<'_>, palette: &ThemePalette) {
+    fn draw(
+        &mut self,
+        ui: &Ui,
+        plan: ChipFloorPlan,
+        shown: FloorPlanValues<'_>,
+        palette: &ThemePalette,
+    ) {
         let key = (shown.generation, shown.max, shown.log_scale, ui.visuals().dark_mode);
         if self.chips.as_ref().is_some_and(|(drawn, _)| *drawn == key) {
             return;
@@ -285,7 +302,12 @@ fn arrows(
     tiles.next().map(|tile| (tile, add))
 }
 
-fn image(plan: ChipFloorPlan, ipu: u32, shown: FloorPlanValues<'_>, palette: &ThemePalette) -> ColorImage {
+fn image(
+    plan: ChipFloorPlan,
+    ipu: u32,
+    shown: FloorPlanValues<'_>,
+    palette: &ThemePalette,
+) -> ColorImage {
     let (columns, rows) = (plan.columns_per_ipu(), plan.rows as usize);
     let first = ipu as usize * (columns + 1);
     let pixel = |place: usize| match plan.tile_at(first + place % columns, place / columns) {

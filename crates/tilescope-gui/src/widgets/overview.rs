@@ -1,6 +1,6 @@
 //! The strip above the lanes: the whole run, and which part of it is on the screen.
 
-use super::axis::{PanZoomAxis, AxisLimits};
+use super::axis::{AxisLimits, PanZoomAxis};
 use super::focus_ui;
 use super::tiled::SplitTexture;
 use crate::theme::ThemePalette;
@@ -81,7 +81,11 @@ pub(crate) fn overview_ui(
         };
         // In a narrow window, its middle moves it.
         let middle = (left + right) / 2.0;
-        if right - left < 2.0 * REACH && (x - middle).abs() < 2.0 { OverviewDrag::Window } else { pick }
+        if right - left < 2.0 * REACH && (x - middle).abs() < 2.0 {
+            OverviewDrag::Window
+        } else {
+            pick
+        }
     };
     if let Some(at) = response.hover_pos() {
         let cursor = match grip.unwrap_or(near(at.x)) {
@@ -119,7 +123,12 @@ pub(crate) fn overview_ui(
 }
 
 /// With the focus, arrows move the window, and those up and down make it narrower and wider.
-fn keys(ui: &Ui, response: &Response, axis: PanZoomAxis, limits: AxisLimits) -> Option<PanZoomAxis> {
+fn keys(
+    ui: &Ui,
+    response: &Response,
+    axis: PanZoomAxis,
+    limits: AxisLimits,
+) -> Option<PanZoomAxis> {
     if !response.has_focus() {
         return None;
     }

@@ -1,7 +1,10 @@
 //! A graph over tiles or IPUs: curves that stand on each other, a call-out at the pointer, and
 //! clicks that choose.
 
-use super::stack::{StackGraphResponse, StackLayer, GraphLevelLine, StackGraphInput as StackLook, StackedValues, StackGraph};
+use super::stack::{
+    GraphLevelLine, StackGraph, StackGraphInput as StackLook, StackGraphResponse, StackLayer,
+    StackedValues,
+};
 use super::tile_picker::select_tile;
 use crate::command::AppCommand;
 use crate::theme::ThemePalette;
@@ -9,7 +12,7 @@ use crate::views::ViewContext;
 use egui::{Color32, Response, RichText, Sense, Ui, vec2};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tilescope_analysis::tiles::{TileCurve, TileCurveStack, TileCurveLayer as Of, TileAxisOrder};
+use tilescope_analysis::tiles::{TileAxisOrder, TileCurve, TileCurveLayer as Of, TileCurveStack};
 use tilescope_report::units::{Bytes, grouped, percent};
 
 /// What is shown, and how.
@@ -35,8 +38,10 @@ pub(crate) struct StackedTileCurves {
 impl StackedTileCurves {
     /// Stacks the curves up; `title` says what each is called.
     pub(crate) fn new(curves: TileCurveStack, title: impl Fn(Of) -> String) -> Self {
-        let layer =
-            |curve: &TileCurve| StackLayer { title: title(curve.layer), values: curve.values.clone() };
+        let layer = |curve: &TileCurve| StackLayer {
+            title: title(curve.layer),
+            values: curve.values.clone(),
+        };
         let stack = Arc::new(StackedValues::new(curves.layers.iter().map(layer).collect()));
         Self { curves, stack }
     }
@@ -98,7 +103,8 @@ impl TileGraph {
             levels: &levels,
             matching: None,
         };
-        let StackGraphResponse { response, hovered, clicked } = self.0.ui(ui, &shown.stack, &stack_look);
+        let StackGraphResponse { response, hovered, clicked } =
+            self.0.ui(ui, &shown.stack, &stack_look);
         if let Some(place) = hovered {
             call_out_ui(&response, shown, &colours, &label(place), place);
         }

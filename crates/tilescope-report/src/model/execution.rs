@@ -1,6 +1,6 @@
 //! Executed steps, and what is marked beside them.
 
-use super::{TrainingPass, ProgramKind, StreamEndpoint};
+use super::{ProgramKind, StreamEndpoint, TrainingPass};
 use crate::units::{CycleRange, ProgramId, StepId};
 use std::ops::Range;
 

@@ -6,7 +6,7 @@ use crate::comb::StridedTileRuns;
 use crate::db::{RowCells, SelectQuery};
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_TILE_BYTES};
-use crate::model::{ExchangeTraffic, ExchangeRoute, TileTraffic};
+use crate::model::{ExchangeRoute, ExchangeTraffic, TileTraffic};
 use crate::units::{ProgramId, TileRange};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -33,7 +33,8 @@ impl Report {
             return Ok(None);
         }
         let params = [i64::from(program.0)];
-        let select = SelectQuery::all("exchanges", &["id"]).clauses("WHERE program = ?1").params(&params);
+        let select =
+            SelectQuery::all("exchanges", &["id"]).clauses("WHERE program = ?1").params(&params);
         let Some(Some(id)) = self.db.first(select, |cells| cells.small(0))? else {
             return Ok(None);
         };
@@ -74,9 +75,10 @@ impl Report {
     }
 
     fn exchange_programs(&self) -> Result<BTreeMap<u32, ProgramId>, ReportError> {
-        let programs = self.db.list(SelectQuery::all("exchanges", &["id", "program"]), |cells| {
-            Some((cells.small(0)?, ProgramId(cells.small(1)?)))
-        })?;
+        let programs =
+            self.db.list(SelectQuery::all("exchanges", &["id", "program"]), |cells| {
+                Some((cells.small(0)?, ProgramId(cells.small(1)?)))
+            })?;
         Ok(programs.into_iter().flatten().collect())
     }
 

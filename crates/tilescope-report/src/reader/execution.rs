@@ -1,11 +1,11 @@
 //! Executed steps and marks.
 
 use super::step_row::{COLUMNS, StepRow};
-use super::{MarkFilter, ReportOrigin, Report, StepDetails};
+use super::{MarkFilter, Report, ReportOrigin, StepDetails};
 use crate::db::{RowCells, SelectQuery};
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_CYCLES, MAX_IPUS, MAX_STEPS};
-use crate::model::{TraceMark, MarkKind, TrainingPass, ProgramKind, StepOnIpu};
+use crate::model::{MarkKind, ProgramKind, StepOnIpu, TraceMark, TrainingPass};
 use crate::units::{ComputeSetId, CycleRange, ProgramId, StepId};
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};

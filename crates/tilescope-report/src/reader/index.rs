@@ -5,13 +5,13 @@
 //! go to further lanes below the first, as the tools people know draw them.
 
 use super::step_row::{COLUMNS, StepRow};
-use super::{ReportOrigin, ReportPart, Report, TraceState, cache, connect};
-use crate::db::{RowCells, ReportDatabase, SelectQuery, ReportWarnings, lock};
+use super::{Report, ReportOrigin, ReportPart, TraceState, cache, connect};
+use crate::db::{ReportDatabase, ReportWarnings, RowCells, SelectQuery, lock};
 use crate::error::ReportError;
 use crate::limits::MAX_SUB_LANES;
 use crate::model::{ProgramKind, StreamEndpoint};
 use crate::rows::RowWriter;
-use crate::trace::{StepClass, TraceIndexWriter, StepRecord, Trace};
+use crate::trace::{StepClass, StepRecord, Trace, TraceIndexWriter};
 use crate::units::{ComputeSetId, CycleRange, ProgramId, StepId};
 use crate::{open, schema};
 use rusqlite::{Connection, params};
@@ -121,8 +121,11 @@ impl Report {
         }
         match Trace::open(connect(&self.path, &self.warnings)?, None) {
             Ok(trace) => {
-                *lock(&self.trace) =
-                    Some(PreparedTrace { trace, executed: Arc::default(), step_rows: Arc::default() });
+                *lock(&self.trace) = Some(PreparedTrace {
+                    trace,
+                    executed: Arc::default(),
+                    step_rows: Arc::default(),
+                });
                 Ok(true)
             }
             Err(error) if self.has_columns() => Err(error),
@@ -224,7 +227,8 @@ fn prepared(
     disposable: Option<PathBuf>,
 ) -> Result<PreparedTrace, ReportError> {
     let known: Vec<&str> = schema::TRACE_TABLES.iter().copied().chain(CACHE_TABLES).collect();
-    let db = ReportDatabase::new(connection, path, bytes, &known, Arc::new(ReportWarnings::default()))?;
+    let db =
+        ReportDatabase::new(connection, path, bytes, &known, Arc::new(ReportWarnings::default()))?;
     let columns = ["program", "class", "compute_set"];
     let executed = db.list(SelectQuery::all("executed_programs", &columns), |cells| {
         let class = StepClass::from_code(cells.count(1, 255)?)?;
@@ -340,7 +344,12 @@ impl ForeignIndexBuilder {
         Ok(connection)
     }
 
-    fn pass(&self, rows: RowWriter, order: &str, progress: &mut dyn FnMut(f64)) -> Result<(), IndexBuildError> {
+    fn pass(
+        &self,
+        rows: RowWriter,
+        order: &str,
+        progress: &mut dyn FnMut(f64),
+    ) -> Result<(), IndexBuildError> {
         let number = self.source.number(
             "steps_by_ipu",
             if order.ends_with("rowid") { "max(rowid)" } else { "count(*)" },

@@ -5,7 +5,7 @@ use super::runs::{TileRunCollector, strided_runs_at};
 use crate::db::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_TILE_BYTES, MAX_TILES};
-use crate::model::{MemoryCategory, CategoryBytes, LivenessStep, MemoryRegion, TileMemory};
+use crate::model::{CategoryBytes, LivenessStep, MemoryCategory, MemoryRegion, TileMemory};
 use crate::units::{ProgramId, TileRange, TileRuns};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -22,7 +22,9 @@ impl Report {
             for ((tile, _), bytes) in self.bytes_per_tile()? {
                 *totals.entry(tile).or_default() += bytes;
             }
-            Ok(runs_of(totals.into_iter().map(|(tile, total)| (tile, tile_memory_from_total(total)))))
+            Ok(runs_of(
+                totals.into_iter().map(|(tile, total)| (tile, tile_memory_from_total(total))),
+            ))
         })
     }
 
@@ -95,7 +97,8 @@ impl Report {
             "overlapped",
             "bytes",
         ];
-        let mut owners: BTreeMap<(MemoryCategory, MemoryRegion, bool), TileRunCollector<u64>> = BTreeMap::new();
+        let mut owners: BTreeMap<(MemoryCategory, MemoryRegion, bool), TileRunCollector<u64>> =
+            BTreeMap::new();
         self.db.read(SelectQuery::all(table, &columns), |cells| {
             let category = cells.int(0).and_then(|id| categories.get(&id).copied());
             let region = cells.count(5, MemoryRegion::ALL.len() as u64 - 1).unwrap_or(0);
@@ -146,9 +149,11 @@ impl Report {
 
     /// The liveness walk; empty if not recorded.
     pub fn liveness(&self) -> Result<Vec<LivenessStep>, ReportError> {
-        self.db.list(SelectQuery::all("liveness_steps", &["program", "bytes"]), |cells| LivenessStep {
-            program: ProgramId(cells.small(0).unwrap_or(0)),
-            bytes: cells.count(1, MAX_COUNT).unwrap_or(0),
+        self.db.list(SelectQuery::all("liveness_steps", &["program", "bytes"]), |cells| {
+            LivenessStep {
+                program: ProgramId(cells.small(0).unwrap_or(0)),
+                bytes: cells.count(1, MAX_COUNT).unwrap_or(0),
+            }
         })
     }
 }

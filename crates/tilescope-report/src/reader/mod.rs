@@ -28,7 +28,7 @@ pub use beside::SidecarFile;
 pub use program::ProgramNodeTable;
 pub use types::*;
 
-use super::db::{ReportDatabase, SelectQuery, ReportWarnings, lock};
+use super::db::{ReportDatabase, ReportWarnings, SelectQuery, lock};
 use super::error::ReportError;
 use super::model::*;
 use super::trace::Trace;
@@ -110,7 +110,8 @@ impl Report {
             return Err(ReportError::NotAReport { found: found.to_owned(), path });
         }
         let origin = origin(&db);
-        let meta = if origin == ReportOrigin::Tilescope { read_meta(&db)? } else { BTreeMap::new() };
+        let meta =
+            if origin == ReportOrigin::Tilescope { read_meta(&db)? } else { BTreeMap::new() };
         Ok(Self {
             db,
             path,
@@ -173,7 +174,10 @@ impl Report {
         let any = |table: &str| self.db.has_rows(table);
         let column = |table: &str, column: &str| self.db.has(table, column) && any(table);
         match part {
-            ReportPart::Execution | ReportPart::TileBalance | ReportPart::ActiveTiles | ReportPart::StepBytes
+            ReportPart::Execution
+            | ReportPart::TileBalance
+            | ReportPart::ActiveTiles
+            | ReportPart::StepBytes
                 if self.has_columns() =>
             {
                 any("trace_lanes")
@@ -195,7 +199,9 @@ impl Report {
             ReportPart::Addresses => column("var_addresses", "data"),
             ReportPart::Lifetimes => column("vars", "first_live"),
             ReportPart::Liveness => any("liveness_steps"),
-            ReportPart::TileMemory => column("memory_by_tile", "total") || column("vars_info", "tile"),
+            ReportPart::TileMemory => {
+                column("memory_by_tile", "total") || column("vars_info", "tile")
+            }
             ReportPart::Regions => column("memory_by_tile", "non_interleaved"),
             ReportPart::Categories => any("category_bytes") || column("vars_info", "category"),
             ReportPart::Options => any("options"),
@@ -214,8 +220,9 @@ impl Report {
 
     /// What the compiler noted.
     pub fn notes(&self) -> Result<Vec<String>, ReportError> {
-        self.db
-            .list(SelectQuery::all("notes", &["text"]), |cells| cells.long_text(0).unwrap_or_default())
+        self.db.list(SelectQuery::all("notes", &["text"]), |cells| {
+            cells.long_text(0).unwrap_or_default()
+        })
     }
 
     /// The whole compiled program at once: everything but the execution. For reports whose ids

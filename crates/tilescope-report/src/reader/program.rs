@@ -4,7 +4,7 @@ use super::Report;
 use crate::db::{RowCells, SelectQuery};
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_IPUS};
-use crate::model::{ModelOperation, TrainingPass, ProgramNode, ProgramKind, StreamEndpoint};
+use crate::model::{ModelOperation, ProgramKind, ProgramNode, StreamEndpoint, TrainingPass};
 use crate::units::{ComputeSetId, OperationId, ProgramId};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -132,7 +132,8 @@ impl Report {
     fn read_children(&self, programs: &mut ProgramNodeTable) -> Result<(), ReportError> {
         let table = "program_children";
         if ["parent", "position", "child"].iter().all(|column| self.db.has(table, column)) {
-            let all = SelectQuery::all(table, &["parent", "child"]).clauses("ORDER BY parent, position");
+            let all =
+                SelectQuery::all(table, &["parent", "child"]).clauses("ORDER BY parent, position");
             let mut lost = 0;
             self.db.read(all, |cells| {
                 let parent = cells.small(0).and_then(|id| programs.place(ProgramId(id)));
@@ -148,7 +149,8 @@ impl Report {
                 self.warnings.add(format!("{lost} children of programs do not exist: left out"));
             }
         }
-        let roots = self.db.list(SelectQuery::all("program_roots", &["program"]), |c| c.small(0))?;
+        let roots =
+            self.db.list(SelectQuery::all("program_roots", &["program"]), |c| c.small(0))?;
         let roots = roots.into_iter().flatten().map(ProgramId);
         programs.roots = roots.filter(|root| programs.place(*root).is_some()).collect();
         Ok(())
@@ -194,7 +196,10 @@ impl Report {
                 self.db.list(SelectQuery::all("operations", &columns), |cells| ModelOperation {
                     name: cells.text(0).unwrap_or_default(),
                     kind: cells.text(1).unwrap_or_default(),
-                    pass: cells.text(2).and_then(|n| TrainingPass::from_name(&n)).unwrap_or(TrainingPass::Forward),
+                    pass: cells
+                        .text(2)
+                        .and_then(|n| TrainingPass::from_name(&n))
+                        .unwrap_or(TrainingPass::Forward),
                     block: cells.text(3),
                     ipu: cells.count(4, u64::from(MAX_IPUS) - 1).unwrap_or(0) as u32,
                     flops: cells.count(5, MAX_COUNT).unwrap_or(0),
@@ -213,7 +218,8 @@ impl Report {
         if !["operation", "position", "input"].iter().all(|column| self.db.has(table, column)) {
             return Ok(());
         }
-        let all = SelectQuery::all(table, &["operation", "input"]).clauses("ORDER BY operation, position");
+        let all = SelectQuery::all(table, &["operation", "input"])
+            .clauses("ORDER BY operation, position");
         let mut lost = 0;
         self.db.read(all, |cells| {
             let pair = cells.small(0).zip(cells.small(1));
@@ -242,7 +248,10 @@ fn program(cells: &RowCells) -> ProgramNode {
         ipu: cells.count(3, u64::from(MAX_IPUS) - 1).map(|ipu| ipu as u32),
         compute_set: cells.small(4).map(ComputeSetId),
         operation: cells.small(5).map(OperationId),
-        stream: cells.text(6).and_then(|n| StreamEndpoint::from_name(&n)).unwrap_or(StreamEndpoint::Host),
+        stream: cells
+            .text(6)
+            .and_then(|n| StreamEndpoint::from_name(&n))
+            .unwrap_or(StreamEndpoint::Host),
         repeats: cells.count(7, MAX_COUNT).unwrap_or(1),
     }
 }

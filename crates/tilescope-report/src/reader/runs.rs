@@ -1,7 +1,7 @@
 //! Runs of tiles out of rows that may say anything.
 
 use crate::comb::StridedTileRuns;
-use crate::db::{RowCells, ReportDatabase};
+use crate::db::{ReportDatabase, RowCells};
 use crate::limits::MAX_TILES;
 use crate::units::{TileRange, TileRuns};
 

@@ -1,6 +1,6 @@
 //! The machine, from the report or from what the report's tiles and lanes tell about it.
 
-use super::{ProgramOutcome, ReportPart, Report};
+use super::{ProgramOutcome, Report, ReportPart};
 use crate::db::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_IPUS, MAX_TILES};
@@ -90,7 +90,8 @@ impl Report {
     fn inferred_target(&self) -> Result<Target, ReportError> {
         let tiles = self.highest_tile()?;
         let seen = self.ipus_seen()?;
-        let fits = |generation: &&ChipGeneration| tiles > 0 && tiles.is_multiple_of(generation.tiles);
+        let fits =
+            |generation: &&ChipGeneration| tiles > 0 && tiles.is_multiple_of(generation.tiles);
         let generation = GENERATIONS.iter().find(fits);
         let (tiles_per_ipu, ipus) = match generation {
             Some(generation) => (generation.tiles, (tiles / generation.tiles).max(seen)),

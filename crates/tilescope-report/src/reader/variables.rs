@@ -6,7 +6,7 @@ use crate::addresses;
 use crate::db::{RowCells, SelectQuery};
 use crate::error::ReportError;
 use crate::limits::MAX_TILE_BYTES;
-use crate::model::{MemoryCategory, VariablePlacement, Variable};
+use crate::model::{MemoryCategory, Variable, VariablePlacement};
 use crate::units::{OperationId, TileRange, TileRuns, VariableId};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::{ControlFlow, Range};
@@ -58,7 +58,8 @@ impl Report {
         let operations = self.operations()?.len();
         let on_tiles = filter.tiles.map(|tiles| self.variables_on(tiles)).transpose()?;
         let after = [filter.after.map_or(-1, |id| i64::from(id.0))];
-        let select = SelectQuery::all("vars", &COLUMNS).clauses("WHERE id > ?1 ORDER BY id").params(&after);
+        let select =
+            SelectQuery::all("vars", &COLUMNS).clauses("WHERE id > ?1 ORDER BY id").params(&after);
         let mut found = Vec::new();
         self.db.read(select, |cells| {
             let Some(id) = cells.small(0) else { return Ok(ControlFlow::Continue(())) };
@@ -86,14 +87,19 @@ impl Report {
 
     /// Ids of variables with a part on one of `tiles`.
     fn variables_on(&self, tiles: TileRange) -> Result<HashSet<u32>, ReportError> {
-        if !STRIDED_RUN_COLUMNS.iter().chain(&["var"]).all(|column| self.db.has("var_tiles", column)) {
+        if !STRIDED_RUN_COLUMNS
+            .iter()
+            .chain(&["var"])
+            .all(|column| self.db.has("var_tiles", column))
+        {
             return Ok(HashSet::new());
         }
         let count = self.target()?.tiles_per_replica();
         let params = [i64::from(tiles.end)];
         let columns = ["var", "first_tile", "end_tile", "every", "times"];
-        let select =
-            SelectQuery::all("var_tiles", &columns).clauses("WHERE first_tile < ?1").params(&params);
+        let select = SelectQuery::all("var_tiles", &columns)
+            .clauses("WHERE first_tile < ?1")
+            .params(&params);
         let on_tiles = |cells: &RowCells| {
             strided_runs_at(cells, 1, count).filter(|comb| comb.overlaps(tiles)).and(cells.small(0))
         };
@@ -116,10 +122,12 @@ impl Report {
             .params(&ids);
         let mut at = 0;
         let mut runs = TileRunCollector::default();
-        let mut finish = |(id, variable): &mut (VariableId, Variable), runs: TileRunCollector<u64>| {
+        let mut finish = |(id, variable): &mut (VariableId, Variable),
+                          runs: TileRunCollector<u64>| {
             let addresses = addresses.remove(&id.0).unwrap_or_default();
             let bytes = runs.finish(&self.db, table);
-            variable.tiles = bytes.zip(&addresses, |bytes, offset| VariablePlacement { bytes, offset });
+            variable.tiles =
+                bytes.zip(&addresses, |bytes, offset| VariablePlacement { bytes, offset });
         };
         self.db.read(select, |cells| {
             let Some(id) = cells.small(0) else { return Ok(ControlFlow::Continue(())) };
@@ -128,7 +136,10 @@ impl Report {
                 at += 1;
             }
             if found.get(at).is_some_and(|(at, _)| at.0 == id) {
-                runs.push(strided_runs_at(cells, 1, tiles), cells.count(5, MAX_TILE_BYTES).unwrap_or(0));
+                runs.push(
+                    strided_runs_at(cells, 1, tiles),
+                    cells.count(5, MAX_TILE_BYTES).unwrap_or(0),
+                );
             }
             Ok(ControlFlow::Continue(()))
         })?;
@@ -146,8 +157,9 @@ impl Report {
     ) -> Result<HashMap<u32, TileRuns<u64>>, ReportError> {
         let table = "var_addresses";
         let tiles = self.target()?.tiles_per_replica();
-        let select =
-            SelectQuery::all(table, &["var", "data"]).clauses("WHERE var BETWEEN ?1 AND ?2").params(&ids);
+        let select = SelectQuery::all(table, &["var", "data"])
+            .clauses("WHERE var BETWEEN ?1 AND ?2")
+            .params(&ids);
         let mut addresses = HashMap::new();
         if !self.db.has(table, "var") {
             return Ok(addresses);

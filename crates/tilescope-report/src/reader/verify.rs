@@ -1,10 +1,10 @@
 //! The laws inside a report: sums that must agree, references that must lead somewhere.
 
-use super::{InvariantViolation, MarkFilter, ReportOrigin, ReportPart, Report, VariableFilter};
+use super::{InvariantViolation, MarkFilter, Report, ReportOrigin, ReportPart, VariableFilter};
 use crate::error::ReportError;
 use crate::limits::MAX_STEPS;
-use crate::model::{CategoryBytes, ProgramKind, MemoryRegion, TileMemory};
-use crate::trace::{TraceLane, Trace};
+use crate::model::{CategoryBytes, MemoryRegion, ProgramKind, TileMemory};
+use crate::trace::{Trace, TraceLane};
 use crate::units::{StepId, TileRange, TileRuns};
 use std::collections::BTreeMap;
 
@@ -56,7 +56,8 @@ impl Report {
             structure.check(false, || line);
         }
         drop(structure);
-        type InvariantCheckFn = fn(&Report, &mut Vec<InvariantViolation>) -> Result<(), ReportError>;
+        type InvariantCheckFn =
+            fn(&Report, &mut Vec<InvariantViolation>) -> Result<(), ReportError>;
         let checks: [(&'static str, InvariantCheckFn); 6] = [
             ("memory_adds_up", Report::verify_memory),
             ("traffic_balances", Report::verify_traffic),
@@ -276,7 +277,8 @@ fn changes(memory: &TileRuns<TileMemory>, categories: &TileRuns<Vec<CategoryByte
 }
 
 fn by_region(owned: &[CategoryBytes]) -> [u64; 3] {
-    MemoryRegion::ALL.map(|region| owned.iter().filter(|s| s.region == region).map(|s| s.bytes).sum())
+    MemoryRegion::ALL
+        .map(|region| owned.iter().filter(|s| s.region == region).map(|s| s.bytes).sum())
 }
 
 fn regions(memory: &TileMemory) -> [u64; 3] {

@@ -2,7 +2,7 @@
 
 use super::chunk::{CHUNK_STEPS, ChunkEncoder};
 use super::node::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, PyramidNode};
-use super::record::{StepRecordDetails, StepRecord};
+use super::record::{StepRecord, StepRecordDetails};
 use crate::limits::MAX_SUB_LANES;
 use crate::units::CycleRange;
 
@@ -131,7 +131,11 @@ impl LaneBuilder {
     }
 
     /// Stores what is left.
-    pub(crate) fn finish(mut self, room: &mut usize, blobs: &mut Vec<TraceIndexBlob>) -> FinishedLane {
+    pub(crate) fn finish(
+        mut self,
+        room: &mut usize,
+        blobs: &mut Vec<TraceIndexBlob>,
+    ) -> FinishedLane {
         if !self.records.is_empty() {
             self.store_chunk(room, blobs);
         }
@@ -161,7 +165,12 @@ impl LaneBuilder {
     }
 
     /// Hands a node to the level above its own, and on upwards while nodes fill up.
-    fn propagate_node(&mut self, level: usize, child: &PyramidNode, blobs: &mut Vec<TraceIndexBlob>) {
+    fn propagate_node(
+        &mut self,
+        level: usize,
+        child: &PyramidNode,
+        blobs: &mut Vec<TraceIndexBlob>,
+    ) {
         if self.levels[level - 1].finished.len() == BLOCK_NODES {
             self.store_block(level - 1, blobs);
         }

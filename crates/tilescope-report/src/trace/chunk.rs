@@ -18,10 +18,10 @@
 //! Where a report has no rows of steps, a second blob beside the chunk keeps, in the same manner,
 //! the four facts that views of the trace do not need.
 
-use super::expect::{StepPredictor, STEP_FIELD_COUNT, StepFields, PROGRAM_FIELD};
-use super::record::{StepClass, StepRecordDetails, StepRecord};
+use super::expect::{PROGRAM_FIELD, STEP_FIELD_COUNT, StepFields, StepPredictor};
+use super::record::{StepClass, StepRecord, StepRecordDetails};
 use super::types::FixedPointBalance;
-use crate::codec::{VarintReader, apply_zigzag_difference, difference, write_varint, unpack};
+use crate::codec::{VarintReader, apply_zigzag_difference, difference, unpack, write_varint};
 use crate::limits::{MAX_CYCLES, MAX_STEP_BYTES, MAX_STEPS};
 use crate::units::{CycleRange, ProgramId, StepId};
 use std::ops::Range;
@@ -153,7 +153,12 @@ impl<'a> ChunkColumnReader<'a> {
     }
 
     /// Puts the differences of one step on top of what was expected.
-    fn apply_differences(&mut self, differs: u8, facts: &mut StepFields, kept: Range<usize>) -> Option<()> {
+    fn apply_differences(
+        &mut self,
+        differs: u8,
+        facts: &mut StepFields,
+        kept: Range<usize>,
+    ) -> Option<()> {
         for (bit, fact) in kept.enumerate() {
             if differs & (1 << bit) != 0 {
                 facts[fact] = apply_zigzag_difference(self.differences[bit].take()?, facts[fact]);
@@ -216,7 +221,11 @@ impl ChunkEncoder {
 }
 
 /// The steps of a chunk, if the blob is sound and holds exactly `count` of them.
-pub(super) fn decode(blob: &[u8], count: usize, expected: &StepPredictor) -> Option<Vec<StepRecord>> {
+pub(super) fn decode(
+    blob: &[u8],
+    count: usize,
+    expected: &StepPredictor,
+) -> Option<Vec<StepRecord>> {
     let raw = unpack(blob, MAX_BLOB_BYTES)?;
     let (mut reading, mut position) = ChunkColumnReader::new(&raw, count)?;
     let mut records = Vec::with_capacity(count);
@@ -226,7 +235,8 @@ pub(super) fn decode(blob: &[u8], count: usize, expected: &StepPredictor) -> Opt
             let index = Some(expected.follower(current)?);
             (index, expected.predicted_fields(index)[PROGRAM_FIELD])
         } else {
-            let program = apply_zigzag_difference(reading.differences[PROGRAM_FIELD].take()?, SPELLED_OUT);
+            let program =
+                apply_zigzag_difference(reading.differences[PROGRAM_FIELD].take()?, SPELLED_OUT);
             (expected.find(program), program)
         };
         let mut facts = expected.predicted_fields(index);

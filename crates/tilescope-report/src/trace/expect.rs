@@ -1,6 +1,6 @@
 //! What the programs of a lane are expected to be like: as they were the first time.
 
-use crate::codec::{VarintReader, pack, write_varint, unpack};
+use crate::codec::{VarintReader, pack, unpack, write_varint};
 use std::collections::HashMap;
 
 /// Most programs a lane keeps expectations of.

@@ -47,8 +47,11 @@ mod write;
 
 pub(super) use build::TraceIndexBlob;
 pub use query::TraceLane;
-pub(super) use record::{StepClass, StepRecordDetails, StepRecord};
-pub use types::{FixedPointBalance, StepBucket, LaneInfo, LaneStep, LongestStep, PerActivity, LaneSpan, StepTotals};
+pub(super) use record::{StepClass, StepRecord, StepRecordDetails};
+pub use types::{
+    FixedPointBalance, LaneInfo, LaneSpan, LaneStep, LongestStep, PerActivity, StepBucket,
+    StepTotals,
+};
 pub(super) use write::TraceIndexWriter;
 
 use super::db::ReportDatabase;
@@ -66,7 +69,10 @@ pub struct Trace {
 
 impl Trace {
     /// The trace whose index is in `db`; `disposable` is that file if it is only a cache.
-    pub(super) fn open(db: ReportDatabase, disposable: Option<PathBuf>) -> Result<Self, ReportError> {
+    pub(super) fn open(
+        db: ReportDatabase,
+        disposable: Option<PathBuf>,
+    ) -> Result<Self, ReportError> {
         Ok(Self { store: Arc::new(TraceStore::open(db, disposable)?) })
     }
 

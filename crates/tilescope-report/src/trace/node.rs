@@ -2,7 +2,7 @@
 
 use super::record::{StepClass, StepRecord};
 use super::types::{LongestStep, PerActivity, StepTotals};
-use crate::codec::{VarintReader, write_varint, unpack};
+use crate::codec::{VarintReader, unpack, write_varint};
 use crate::limits::{MAX_CYCLES, MAX_STEPS};
 use crate::units::{CycleRange, ProgramId, StepId};
 
@@ -30,7 +30,11 @@ pub(super) struct PyramidNode {
 
 impl PyramidNode {
     pub(super) fn from_record(record: &StepRecord) -> Self {
-        Self { range: record.range, first_step: record.step, totals: StepTotals::from_record(record) }
+        Self {
+            range: record.range,
+            first_step: record.step,
+            totals: StepTotals::from_record(record),
+        }
     }
 
     /// This node with the step that follows it taken in.

@@ -4,7 +4,7 @@ use super::chunk::CHUNK_STEPS;
 use super::node::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, PyramidNode};
 use super::record::StepRecord;
 use super::store::TraceStore;
-use super::types::{StepBucket, LaneInfo, LaneStep, LaneSpan, StepTotals};
+use super::types::{LaneInfo, LaneSpan, LaneStep, StepBucket, StepTotals};
 use crate::error::ReportError;
 use crate::model::StepOnIpu;
 use crate::units::{CycleRange, StepId};
@@ -132,8 +132,10 @@ impl<'a> TraceLane<'a> {
         limit: usize,
     ) -> Result<Vec<(LaneStep, StepOnIpu)>, ReportError> {
         let LaneInfo { ipu, sub_lane, steps, .. } = self.info();
-        let mut position =
-            self.partition_point(|node| node.first_step < ids.start, |record| record.step < ids.start)?;
+        let mut position = self.partition_point(
+            |node| node.first_step < ids.start,
+            |record| record.step < ids.start,
+        )?;
         let mut found = Vec::new();
         while position < steps && found.len() < limit {
             let (records, first) = self.chunk_of(position)?;
@@ -159,7 +161,8 @@ impl<'a> TraceLane<'a> {
             return Ok(0..0);
         }
         let first = self.first_behind(window.start)?;
-        let end = self.partition_point(|n| n.range.start < window.end, |r| r.range.start < window.end)?;
+        let end =
+            self.partition_point(|n| n.range.start < window.end, |r| r.range.start < window.end)?;
         Ok(first..end.max(first))
     }
 
@@ -171,7 +174,10 @@ impl<'a> TraceLane<'a> {
     fn first_behind(&self, cycle: u64) -> Result<u64, ReportError> {
         // What comes before a node that starts before `cycle` has ended by then; what starts at
         // `cycle` or later has not.
-        self.partition_point(|node| node.range.start < cycle, |record| hit_range(record.range).end <= cycle)
+        self.partition_point(
+            |node| node.range.start < cycle,
+            |record| hit_range(record.range).end <= cycle,
+        )
     }
 
     /// Number of steps for which `holds` is true, where it is true up to some step and false from
@@ -215,7 +221,10 @@ impl<'a> TraceLane<'a> {
         Ok(PyramidNodeSlice { nodes, part })
     }
 
-    fn chunk_of(&self, position: u64) -> Result<(std::sync::Arc<Vec<StepRecord>>, u64), ReportError> {
+    fn chunk_of(
+        &self,
+        position: u64,
+    ) -> Result<(std::sync::Arc<Vec<StepRecord>>, u64), ReportError> {
         let chunk = position / CHUNK_STEPS as u64;
         Ok((self.store.chunk(self.index, chunk)?, chunk * CHUNK_STEPS as u64))
     }

@@ -1,7 +1,7 @@
 //! A step on a lane, as the index keeps it.
 
 use super::types::FixedPointBalance;
-use crate::model::{StepActivity, ProgramKind, StepOnIpu, StreamEndpoint};
+use crate::model::{ProgramKind, StepActivity, StepOnIpu, StreamEndpoint};
 use crate::units::{CycleRange, ProgramId, StepId};
 
 /// What a step does and where its data go, in one small number.

@@ -4,9 +4,9 @@ use super::build::{block_key, chunk_key, lane_number};
 use super::chunk::{self, CHUNK_STEPS};
 use super::expect::StepPredictor;
 use super::node::{self, BLOCK_NODES, PyramidNode};
-use super::record::{StepRecordDetails, StepRecord};
+use super::record::{StepRecord, StepRecordDetails};
 use super::types::LaneInfo;
-use crate::db::{RowCells, ReportDatabase, SelectQuery, lock};
+use crate::db::{ReportDatabase, RowCells, SelectQuery, lock};
 use crate::error::ReportError;
 use crate::limits::{MAX_CYCLES, MAX_IPUS, MAX_STEPS, MAX_SUB_LANES};
 use crate::units::CycleRange;
@@ -92,7 +92,10 @@ pub(super) struct TraceStore {
 
 impl TraceStore {
     /// Reads the list of lanes. `disposable` is set where the file is only a cache.
-    pub(super) fn open(db: ReportDatabase, disposable: Option<PathBuf>) -> Result<Self, ReportError> {
+    pub(super) fn open(
+        db: ReportDatabase,
+        disposable: Option<PathBuf>,
+    ) -> Result<Self, ReportError> {
         let mut lanes: Vec<LaneInfo> = Vec::new();
         let columns = ["lane", "ipu", "sub_lane", "steps", "first_cycle", "end_cycle"];
         let mut sound = true;
@@ -130,9 +133,15 @@ impl TraceStore {
     }
 
     /// What is kept beside one chunk.
-    pub(super) fn details(&self, lane: u32, chunk: u64) -> Result<Arc<Vec<StepRecordDetails>>, ReportError> {
+    pub(super) fn details(
+        &self,
+        lane: u32,
+        chunk: u64,
+    ) -> Result<Arc<Vec<StepRecordDetails>>, ReportError> {
         let number = chunk_key(self.numbers[lane as usize], chunk);
-        if let Some(CachedTracePiece::Details(details)) = lock(&self.recent).get(TraceCacheKey::Details(number)) {
+        if let Some(CachedTracePiece::Details(details)) =
+            lock(&self.recent).get(TraceCacheKey::Details(number))
+        {
             return Ok(details);
         }
         let (records, expected) = (self.chunk(lane, chunk)?, self.expectations(lane)?);
@@ -141,7 +150,11 @@ impl TraceStore {
             self.decoded(&what, number, |blob| chunk::decode_details(blob, &records, &expected))?;
         let details = Arc::new(details);
         let bytes = details.len() * size_of::<StepRecordDetails>();
-        lock(&self.recent).put(TraceCacheKey::Details(number), CachedTracePiece::Details(details.clone()), bytes);
+        lock(&self.recent).put(
+            TraceCacheKey::Details(number),
+            CachedTracePiece::Details(details.clone()),
+            bytes,
+        );
         Ok(details)
     }
 
@@ -166,8 +179,9 @@ impl TraceStore {
             self.decoded(&what, block_key(self.numbers[lane as usize], level, block), |blob| {
                 let nodes = node::decode(blob, count)?;
                 // All nodes are full but the last one.
-                let full =
-                    |(at, node): (u64, &PyramidNode)| node.totals.steps == size.min(steps - at * size);
+                let full = |(at, node): (u64, &PyramidNode)| {
+                    node.totals.steps == size.min(steps - at * size)
+                };
                 (first..).zip(&nodes).all(full).then_some(nodes)
             })?;
         let nodes = Arc::new(nodes);

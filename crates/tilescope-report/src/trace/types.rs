@@ -1,7 +1,7 @@
 //! What a trace answers with.
 
 use super::record::StepRecord;
-use crate::model::{StepActivity, ProgramKind};
+use crate::model::{ProgramKind, StepActivity};
 use crate::units::{CycleRange, ProgramId, StepId};
 use std::ops::Index;
 

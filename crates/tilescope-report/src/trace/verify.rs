@@ -57,7 +57,9 @@ fn sum_of_children(
     if level == 1 {
         let chunk = super::chunk::CHUNK_STEPS as u64;
         let records = store.chunk(lane, at * LEAF_STEPS / chunk)?;
-        records[part(LEAF_STEPS, all, chunk)].iter().for_each(|record| add(&PyramidNode::from_record(record)));
+        records[part(LEAF_STEPS, all, chunk)]
+            .iter()
+            .for_each(|record| add(&PyramidNode::from_record(record)));
     } else {
         let block = BLOCK_NODES as u64;
         let nodes = store.nodes(lane, level - 1, at * FAN_OUT / block)?;

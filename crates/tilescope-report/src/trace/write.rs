@@ -1,7 +1,7 @@
 //! All lanes of a trace index on their way into a file.
 
-use super::build::{TraceIndexBlob, LaneBuilder, lane_number};
-use super::record::{StepRecordDetails, StepRecord};
+use super::build::{LaneBuilder, TraceIndexBlob, lane_number};
+use super::record::{StepRecord, StepRecordDetails};
 use crate::codec::pack;
 use crate::error::ReportError;
 use crate::rows::RowWriter;
@@ -31,7 +31,12 @@ impl TraceIndexWriter {
     }
 
     /// Adds a step to a lane; it must not start before [`IndexWriter::end`].
-    pub(crate) fn push(&mut self, lane: (u32, u8), record: StepRecord, details: Option<StepRecordDetails>) {
+    pub(crate) fn push(
+        &mut self,
+        lane: (u32, u8),
+        record: StepRecord,
+        details: Option<StepRecordDetails>,
+    ) {
         let new = || LaneBuilder::new(lane_number(lane.0, lane.1));
         let builder = self.lanes.entry(lane).or_insert_with(new);
         builder.push(record, details, &mut self.prediction_budget, &mut self.blobs);

@@ -7,7 +7,7 @@ use crate::limits::{
     MAX_COUNT, MAX_IPUS, MAX_TILE_BYTES, MAX_TILE_CYCLES, MAX_TILE_VERTICES, MAX_TILES,
 };
 use crate::model::*;
-use crate::rows::{RowWriter, checked_i64, check_tiles_exist, resolve};
+use crate::rows::{RowWriter, check_tiles_exist, checked_i64, resolve};
 use crate::units::TileRuns;
 use rusqlite::params;
 use std::collections::{BTreeMap, HashMap};
@@ -41,7 +41,8 @@ fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     checked_i64(target.io_tiles_per_ipu.into(), target.tiles_per_ipu.into(), || {
         "number of I/O tiles".to_owned()
     })?;
-    let count = |value: u64, name: &str| checked_i64(value, MAX_COUNT, || format!("{name} of the target"));
+    let count =
+        |value: u64, name: &str| checked_i64(value, MAX_COUNT, || format!("{name} of the target"));
     rows.insert(
         "target",
         params![
@@ -63,7 +64,8 @@ fn machine(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     for tile in 0..target.tiles_per_replica() {
         rows.insert("tiles", params![tile, tile / target.tiles_per_ipu])?;
     }
-    let count = |value: u64, name: &str| checked_i64(value, MAX_COUNT, || format!("number of {name}"));
+    let count =
+        |value: u64, name: &str| checked_i64(value, MAX_COUNT, || format!("number of {name}"));
     rows.insert(
         "graph",
         params![
@@ -97,7 +99,8 @@ fn operations(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult 
     for (id, operation) in compilation.operations.iter().enumerate() {
         let what = || format!("IPU of operation {}", operation.name);
         let ipu = resolve(operation.ipu, compilation.target.ipus_per_replica as usize, what)?;
-        let flops = checked_i64(operation.flops, MAX_COUNT, || format!("flops of {}", operation.name))?;
+        let flops =
+            checked_i64(operation.flops, MAX_COUNT, || format!("flops of {}", operation.name))?;
         rows.insert(
             "operations",
             params![
@@ -159,7 +162,8 @@ fn programs(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
 fn compute_sets(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     let tile_count = compilation.target.tiles_per_replica();
     for (id, vertex_type) in compilation.vertex_types.iter().enumerate() {
-        let bytes = |value| checked_i64(value, MAX_TILE_BYTES, || format!("bytes of {}", vertex_type.name));
+        let bytes =
+            |value| checked_i64(value, MAX_TILE_BYTES, || format!("bytes of {}", vertex_type.name));
         let (code, state) = (bytes(vertex_type.code_bytes)?, bytes(vertex_type.state_bytes)?);
         rows.insert("vertex_types", params![id as i64, vertex_type.name, code, state])?;
     }
@@ -295,7 +299,14 @@ fn variables(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
             check_tiles_exist(&comb, tile_count, || of("part"))?;
             let bytes = checked_i64(bytes, MAX_TILE_BYTES, || of("size"))?;
             let StridedTileRuns { first, stride: every, repeats: times, .. } = comb;
-            var_tiles.insert(params![id as i64, first, comb.first_run_end(), every, times, bytes])?;
+            var_tiles.insert(params![
+                id as i64,
+                first,
+                comb.first_run_end(),
+                every,
+                times,
+                bytes
+            ])?;
         }
         let addresses = variable.tiles.map(|part| part.offset);
         checked_i64(addresses.max(), MAX_TILE_BYTES, || of("address"))?;
@@ -308,8 +319,9 @@ fn memory(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
     let tile_count = compilation.target.tiles_per_replica();
     for (tiles, memory) in compilation.tile_memory.iter() {
         check_tiles_exist(&StridedTileRuns::single_run(tiles), tile_count, || "memory".to_owned())?;
-        let bytes =
-            |value| checked_i64(value, MAX_TILE_BYTES, || format!("memory of tile {}", tiles.first));
+        let bytes = |value| {
+            checked_i64(value, MAX_TILE_BYTES, || format!("memory of tile {}", tiles.first))
+        };
         let including_gaps = bytes(memory.including_gaps)?;
         let non_interleaved = bytes(memory.non_interleaved)?;
         let interleaved = bytes(memory.interleaved)?;

@@ -2,12 +2,12 @@
 //!
 //! Nothing here touches the file, so that steps can be taken in while others write to it.
 
-use super::piece::{MarkTableRow, ExecutionRow};
+use super::piece::{ExecutionRow, MarkTableRow};
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_CYCLES, MAX_STEP_BYTES, MAX_STEPS, MAX_SUB_LANES};
-use crate::model::{CompilationReport, TraceMark, MarkKind, ExecutionStep, StepOnIpu};
+use crate::model::{CompilationReport, ExecutionStep, MarkKind, StepOnIpu, TraceMark};
 use crate::rows::{RowWriter, checked_i64};
-use crate::trace::{FixedPointBalance, StepClass, StepRecordDetails, TraceIndexWriter, StepRecord};
+use crate::trace::{FixedPointBalance, StepClass, StepRecord, StepRecordDetails, TraceIndexWriter};
 use crate::units::StepId;
 use crate::writer::StepLayout;
 use rusqlite::params;
@@ -117,7 +117,8 @@ impl ExecutionWriter {
                 return Err(ReportError::invalid_input(problem));
             }
             let record = record(step, id, leaf.class, on_ipu, balance);
-            let details = (self.layout == StepLayout::Columns).then(|| StepRecordDetails::from_step(on_ipu));
+            let details =
+                (self.layout == StepLayout::Columns).then(|| StepRecordDetails::from_step(on_ipu));
             self.lanes.push(lane, record, details);
             self.pieces.extend(self.lanes.complete().map(ExecutionRow::Blob));
             self.end_cycle = self.end_cycle.max(on_ipu.to_max);
@@ -135,7 +136,9 @@ impl ExecutionWriter {
         checked_i64(to_max, MAX_CYCLES, || of("last cycle"))?;
         checked_i64(on_ipu.ipu.into(), u64::from(self.ipus.max(1)) - 1, || of("IPU"))?;
         checked_i64(on_ipu.sub_lane.into(), u64::from(MAX_SUB_LANES) - 1, || of("sub-lane"))?;
-        checked_i64(on_ipu.active_tiles.into(), self.tiles_per_ipu.into(), || of("number of tiles"))?;
+        checked_i64(on_ipu.active_tiles.into(), self.tiles_per_ipu.into(), || {
+            of("number of tiles")
+        })?;
         checked_i64(on_ipu.bytes_in, MAX_STEP_BYTES, || of("received bytes"))?;
         checked_i64(on_ipu.bytes_out, MAX_STEP_BYTES, || of("sent bytes"))?;
         let in_order = from_min <= from_max && from_max <= to_max;
@@ -152,7 +155,10 @@ impl ExecutionWriter {
     pub(super) fn mark(&mut self, mark: &TraceMark) -> Result<(), ReportError> {
         let of = |part: &str| format!("{part} of mark {}", mark.label);
         if mark.cycles.end < mark.cycles.start || mark.steps.end < mark.steps.start {
-            return Err(ReportError::invalid_input(format!("{} comes before its start", of("end"))));
+            return Err(ReportError::invalid_input(format!(
+                "{} comes before its start",
+                of("end")
+            )));
         }
         let (count, longest) = self.mark_kinds.entry(mark.kind).or_default();
         *count += 1;
@@ -190,7 +196,13 @@ impl ExecutionWriter {
     }
 }
 
-fn record(step: &ExecutionStep, id: u64, class: StepClass, on_ipu: &StepOnIpu, balance: f64) -> StepRecord {
+fn record(
+    step: &ExecutionStep,
+    id: u64,
+    class: StepClass,
+    on_ipu: &StepOnIpu,
+    balance: f64,
+) -> StepRecord {
     StepRecord {
         step: StepId(id),
         range: on_ipu.range(),

@@ -12,7 +12,7 @@ mod recorder;
 pub use recorder::Recorder;
 
 use super::error::ReportError;
-use super::model::{CompilationReport, TraceMark, ExecutionStep};
+use super::model::{CompilationReport, ExecutionStep, TraceMark};
 use super::rows::RowWriter;
 use super::schema;
 use execution::ExecutionWriter;
@@ -110,7 +110,9 @@ impl ReportWriter {
     /// Writes the compiled program. To be called once, before any step.
     pub fn compilation(&mut self, compilation: &CompilationReport) -> Result<(), ReportError> {
         if self.execution.is_some() {
-            return self.refuse_after_failure(|_| Err(ReportError::invalid_input("a report has one compilation")));
+            return self.refuse_after_failure(|_| {
+                Err(ReportError::invalid_input("a report has one compilation"))
+            });
         }
         let execution = ExecutionWriter::new(compilation);
         self.refuse_after_failure(|writer| compilation::write(&writer.rows(), compilation))?;
@@ -192,7 +194,9 @@ impl ReportWriter {
         self.refuse_after_failure(|writer| {
             let rows = RowWriter { connection: &writer.connection, path: writer.part.path() };
             let Some(execution) = &mut writer.execution else {
-                return Err(ReportError::invalid_input("the compilation comes before its execution"));
+                return Err(ReportError::invalid_input(
+                    "the compilation comes before its execution",
+                ));
             };
             take(execution)?;
             execution.pieces().try_for_each(|piece| piece.insert(&rows))

@@ -4,7 +4,7 @@ use super::StepLayout;
 use super::execution::ExecutionWriter;
 use super::piece::ExecutionRow;
 use crate::error::ReportError;
-use crate::model::{CompilationReport, TraceMark, ExecutionStep};
+use crate::model::{CompilationReport, ExecutionStep, TraceMark};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// Pieces that are handed over together.

@@ -1,17 +1,19 @@
 //! What one stage does in one pass: its nodes, what it computes again, and what it fetches.
 
-use super::tables::{FragmentItem, EmittedWork, ProgramTables};
-use super::tensors::{TensorBuffer, BufferLifetimes, TensorBufferKind, TensorAnalysis};
-use crate::graph::{BlockId, ModelGraph, GraphNode, TensorRole, ShapeDisplay, TensorId};
-use crate::lower::work::{WorkPhase, WorkPhaseKind, MemoryConstraint, TemporaryVariable, OperationWork, OperationWorkItem};
-use crate::lower::{LoweringError, LoweredOperation, LoweringContext};
-use crate::schedule::{StagePlacement, ExecutionSchedule};
+use super::tables::{EmittedWork, FragmentItem, ProgramTables};
+use super::tensors::{BufferLifetimes, TensorAnalysis, TensorBuffer, TensorBufferKind};
+use crate::graph::{BlockId, GraphNode, ModelGraph, ShapeDisplay, TensorId, TensorRole};
+use crate::lower::work::{
+    MemoryConstraint, OperationWork, OperationWorkItem, TemporaryVariable, WorkPhase, WorkPhaseKind,
+};
+use crate::lower::{LoweredOperation, LoweringContext, LoweringError};
+use crate::schedule::{ExecutionSchedule, StagePlacement};
 use crate::spec::{Spec, TensorLocation};
 use crate::targets::SystemCosts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use tilescope_report::units::{OperationId, ProgramId, TileRuns};
-use tilescope_report::{MemoryCategory, ModelOperation, TrainingPass, ProgramKind};
+use tilescope_report::{MemoryCategory, ModelOperation, ProgramKind, TrainingPass};
 
 /// What one stage does in one pass.
 #[derive(Clone, Debug)]
@@ -215,7 +217,8 @@ impl ProgramBuilder<'_> {
         };
         let inputs = node.inputs.iter().zip(lives.input_phases(steps.len()));
         let outputs = node.outputs.iter().zip(lives.output_phases(steps.len()));
-        let inputs = inputs.map(|(tensor, live)| (tensor, first..span(live).end, lives.input_constraint));
+        let inputs =
+            inputs.map(|(tensor, live)| (tensor, first..span(live).end, lives.input_constraint));
         let outputs =
             outputs.map(|(tensor, live)| (tensor, span(live).start..end, lives.output_constraint));
         for (tensor, used, place) in inputs.chain(outputs) {
@@ -246,9 +249,14 @@ impl ProgramBuilder<'_> {
         let (read, written) = (homes(&node.inputs), homes(&node.outputs));
         let inputs = self.inputs(&read);
         let types = self.graph.types(&node.inputs);
-        let operands: Vec<String> = types.iter().map(|ty| ShapeDisplay(&ty.shape).to_string()).collect();
-        let results: Vec<String> =
-            self.graph.types(&node.outputs).iter().map(|ty| ShapeDisplay(&ty.shape).to_string()).collect();
+        let operands: Vec<String> =
+            types.iter().map(|ty| ShapeDisplay(&ty.shape).to_string()).collect();
+        let results: Vec<String> = self
+            .graph
+            .types(&node.outputs)
+            .iter()
+            .map(|ty| ShapeDisplay(&ty.shape).to_string())
+            .collect();
         let arrow = if results.is_empty() { "" } else { " -> " };
         self.operations.push(ModelOperation {
             name: name.to_string(),
@@ -273,7 +281,9 @@ impl ProgramBuilder<'_> {
             let elsewhere = || {
                 let own = |ipu| TensorBuffer { ipu, part: TensorBufferKind::Original, ..*home };
                 let mut copies = self.producers.range(own(0)..=own(u32::MAX));
-                copies.find(|(of, _)| of.part == TensorBufferKind::Original).map(|(_, operation)| operation)
+                copies
+                    .find(|(of, _)| of.part == TensorBufferKind::Original)
+                    .map(|(_, operation)| operation)
             };
             if let Some(operation) = self.producers.get(home).or_else(elsewhere)
                 && !inputs.contains(operation)
@@ -286,7 +296,8 @@ impl ProgramBuilder<'_> {
 
     /// Adds an exchange on IPU 0 that belongs to no operation.
     pub(crate) fn control_exchange(&mut self, phase: WorkPhase) -> Vec<FragmentItem> {
-        let work = OperationWork { items: vec![OperationWorkItem::Phase(phase)], temporaries: Vec::new() };
+        let work =
+            OperationWork { items: vec![OperationWorkItem::Phase(phase)], temporaries: Vec::new() };
         self.tables.work(None, "copy", 0, &work).items
     }
 
@@ -299,7 +310,9 @@ impl ProgramBuilder<'_> {
         ipu: u32,
         steps: &[u32],
     ) {
-        for TemporaryVariable { name: part, category, bytes, memory_constraint: place, live } in &work.temporaries {
+        for TemporaryVariable { name: part, category, bytes, memory_constraint: place, live } in
+            &work.temporaries
+        {
             let lifetime = phase_steps(live, steps);
             if !lifetime.is_empty() {
                 self.unplaced_variables.push(UnplacedVariable {
@@ -342,7 +355,10 @@ impl ProgramBuilder<'_> {
 }
 
 /// Takes the nodes that a backward node of `block` is the first to need again.
-fn take_recompute_nodes(again: &mut super::tensors::RecomputeNodes, block: BlockId) -> Vec<crate::graph::GraphNodeId> {
+fn take_recompute_nodes(
+    again: &mut super::tensors::RecomputeNodes,
+    block: BlockId,
+) -> Vec<crate::graph::GraphNodeId> {
     // The backward pass meets the last block first; what it skips is due as well.
     let due: Vec<BlockId> = again.keys().copied().filter(|group| *group >= block).collect();
     due.iter().rev().flat_map(|group| again.remove(group).unwrap_or_default()).collect()

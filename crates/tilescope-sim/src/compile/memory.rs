@@ -1,9 +1,9 @@
 //! All variables of a program, placed on the tiles.
 
-use super::fragments::{UnplacedVariable, ProgramBuilder};
+use super::fragments::{ProgramBuilder, UnplacedVariable};
 use super::tensors::{TensorBuffer, TensorBufferKind};
-use crate::graph::{TensorRole, TensorId};
-use crate::lower::allocate::{self, TileMemoryAllocation, AllocationRequest};
+use crate::graph::{TensorId, TensorRole};
+use crate::lower::allocate::{self, AllocationRequest, TileMemoryAllocation};
 use crate::lower::layout::ElementOrder;
 use crate::lower::work::MemoryConstraint;
 use crate::targets::Chip;
@@ -21,7 +21,11 @@ pub(crate) struct PlacedVariables {
 }
 
 /// Collects all variables and places them.
-pub(crate) fn place_variables(maker: &mut ProgramBuilder, chip: &Chip, tiles: u32) -> PlacedVariables {
+pub(crate) fn place_variables(
+    maker: &mut ProgramBuilder,
+    chip: &Chip,
+    tiles: u32,
+) -> PlacedVariables {
     let mut wanted = tensor_variables(maker);
     maker.upload_code();
     wanted.append(&mut maker.unplaced_variables);
@@ -100,14 +104,20 @@ impl LinearMapper {
         let updates = maker.graph.nodes.iter().filter(|node| node.pass == TrainingPass::Update);
         let owned = updates.flat_map(|node| {
             let states = node.inputs.iter().skip(1);
-            let states = states.filter(|state| maker.graph.tensor(**state).role == TensorRole::OptimizerState);
+            let states = states
+                .filter(|state| maker.graph.tensor(**state).role == TensorRole::OptimizerState);
             states.map(|state| (*state, node.inputs[0]))
         });
         Self { owners: owned.collect(), starts: BTreeMap::new(), next: BTreeMap::new() }
     }
 
     /// Bytes of a tensor on each tile of the replica.
-    fn bytes(&mut self, maker: &mut ProgramBuilder, home: TensorBuffer, kept: bool) -> TileRuns<u64> {
+    fn bytes(
+        &mut self,
+        maker: &mut ProgramBuilder,
+        home: TensorBuffer,
+        kept: bool,
+    ) -> TileRuns<u64> {
         let tiles = maker.tables.tiles_per_ipu;
         let bytes = maker.bytes(home.tensor);
         let owner = self.owners.get(&home.tensor).copied().unwrap_or(home.tensor);

@@ -16,20 +16,20 @@ pub(crate) use fragments::{StageFragment, pass_name};
 pub(crate) use tables::{FragmentItem, LeafProgramCost, whole_ipu_cost};
 pub(crate) use transfers::{HostStreamCopy, StageCopyGroup};
 
-use crate::graph::{ModelGraph, GraphError, TensorRole, TensorId, TrainingConfig};
+use crate::graph::{GraphError, ModelGraph, TensorId, TensorRole, TrainingConfig};
 use crate::lower::code::TileCodeBytes;
-use crate::lower::{LoweringError, LoweringContext, LoweringOptions, alone};
+use crate::lower::{LoweringContext, LoweringError, LoweringOptions, alone};
 use crate::ops::Optimizer;
 use crate::planner::{IpuTarget, PlanCache};
-use crate::schedule::{StagePlacement, ExecutionSchedule, SyncGroups, split_balanced};
+use crate::schedule::{ExecutionSchedule, StagePlacement, SyncGroups, split_balanced};
 use crate::spec::{Spec, SpecError};
 use crate::targets::SystemCosts;
 use fragments::ProgramBuilder;
 use std::collections::{BTreeMap, BTreeSet};
 use tables::ProgramTables;
-use tensors::{StashPolicy, BufferLifetimes, TensorAnalysis};
+use tensors::{BufferLifetimes, StashPolicy, TensorAnalysis};
 use tilescope_report::units::{Bytes, Hertz, ProgramId};
-use tilescope_report::{BatchingConfig, CompilationReport, GraphCounts, TrainingPass, Target};
+use tilescope_report::{BatchingConfig, CompilationReport, GraphCounts, Target, TrainingPass};
 
 /// Why a spec could not be compiled.
 #[derive(Debug, thiserror::Error)]
@@ -110,7 +110,8 @@ pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     let graph = build_graph(spec)?;
     let plans = PlanCache::new();
     let placement = StagePlacement::new(spec, &graph, &|| block_costs(spec, &graph, &plans))?;
-    let schedule = ExecutionSchedule::new(&spec.options, placement.stages.len(), spec.model.training);
+    let schedule =
+        ExecutionSchedule::new(&spec.options, placement.stages.len(), spec.model.training);
     let keeping = StashPolicy {
         stash_depths: &schedule.stash_depths,
         copying: schedule.copying,
@@ -217,7 +218,13 @@ fn lowering<'a>(spec: &Spec, graph: &'a ModelGraph, plans: &'a PlanCache) -> Low
         serialisation: spec.options.serialisation,
         conv_dithering: spec.options.conv_dithering,
     };
-    LoweringContext::new(graph, IpuTarget { chip: *chip, tiles }, spec.model.training, planning, plans)
+    LoweringContext::new(
+        graph,
+        IpuTarget { chip: *chip, tiles },
+        spec.model.training,
+        planning,
+        plans,
+    )
 }
 
 /// Cycles of the forward and backward nodes of each block, for one micro-batch. Blocks that cannot
@@ -255,8 +262,7 @@ fn sharded_tensors(spec: &Spec, graph: &ModelGraph) -> BTreeSet<TensorId> {
     if !location.replicated_tensor_sharding {
         return BTreeSet::new();
     }
-    let large =
-        |id: &TensorId| graph.tensor(*id).ty.elements() >= location.min_elements_for_rts;
+    let large = |id: &TensorId| graph.tensor(*id).ty.elements() >= location.min_elements_for_rts;
     graph.with_role(TensorRole::OptimizerState).filter(large).collect()
 }
 

@@ -4,7 +4,7 @@ use super::CompiledProgram;
 use crate::schedule::WeightUpdateTiming;
 use crate::spec::{OverlapIo, Spec};
 use tilescope_report::units::Bytes;
-use tilescope_report::{ProgramKind, MemoryRegion};
+use tilescope_report::{MemoryRegion, ProgramKind};
 
 /// Memory of an I/O tile that is not for data, as a share of the data: the memory guide's rule of
 /// thumb (section 4.4.2).

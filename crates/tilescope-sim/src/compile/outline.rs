@@ -70,7 +70,10 @@ mod tests {
         let mut outline = OutlineSequence::default();
         assert_eq!(codes(&mut outline, &[1, 2, 3]), [FirstUse, FirstUse, FirstUse]);
         assert_eq!(codes(&mut outline, &[1, 2, 3]), [NewCall, ContinuedCall, ContinuedCall]);
-        assert_eq!(codes(&mut outline, &[2, 1, 9, 1, 2]), [NewCall, NewCall, FirstUse, NewCall, ContinuedCall]);
+        assert_eq!(
+            codes(&mut outline, &[2, 1, 9, 1, 2]),
+            [NewCall, NewCall, FirstUse, NewCall, ContinuedCall]
+        );
     }
 
     #[test]

@@ -4,11 +4,13 @@ use super::fragments::ProgramBuilder;
 use super::tables::{FragmentItem, LeafProgramCost, empty_program};
 use super::tensors::{TensorBuffer, TensorBufferKind};
 use super::transfers::{external_sync, io_mapping};
-use crate::graph::{GraphNode, TensorRole, TensorId};
+use crate::graph::{GraphNode, TensorId, TensorRole};
 use crate::lower::work::{OperationWork, OperationWorkItem};
 use crate::lower::{code, exchange};
 use tilescope_report::units::TileRuns;
-use tilescope_report::{MemoryCategory, TrainingPass, ProgramNode, ProgramKind, StreamEndpoint, TileTraffic};
+use tilescope_report::{
+    MemoryCategory, ProgramKind, ProgramNode, StreamEndpoint, TileTraffic, TrainingPass,
+};
 
 /// Cycles before and after the transfer of a copy that no callback on the host answers: the
 /// shortest StreamCopyBegin and StreamCopyEnd of Graphcore's lightweight-profiling tutorial.
@@ -86,7 +88,8 @@ impl ProgramBuilder<'_> {
         let mut items = vec![FragmentItem::HostSync { program: sync, ipu }];
         for (kind, cost) in steps {
             let stream = StreamEndpoint::RemoteBuffer;
-            let program = ProgramNode { name: name.clone(), ipu: Some(ipu), stream, ..empty_program(kind) };
+            let program =
+                ProgramNode { name: name.clone(), ipu: Some(ipu), stream, ..empty_program(kind) };
             let id = self.tables.push_leaf_with_cost(program, cost, bytes);
             if kind == ProgramKind::StreamCopyMid {
                 let target = self.tables.kind;
@@ -106,7 +109,12 @@ impl ProgramBuilder<'_> {
     }
 
     /// Copies a kept tensor from or to streaming memory, and keeps it alive meanwhile.
-    pub(super) fn remote_tensor_copy(&mut self, tensor: TensorId, ipu: u32, load: bool) -> Vec<FragmentItem> {
+    pub(super) fn remote_tensor_copy(
+        &mut self,
+        tensor: TensorId,
+        ipu: u32,
+        load: bool,
+    ) -> Vec<FragmentItem> {
         let name = self.graph.tensor(tensor).name.clone();
         let bytes = self.bytes(tensor);
         let io = self.location(self.graph.tensor(tensor).role);
@@ -119,7 +127,12 @@ impl ProgramBuilder<'_> {
     }
 
     /// Loads the accumulator of a node before it adds to it, or stores it afterwards.
-    pub(super) fn accumulator_copy(&mut self, node: &GraphNode, ipu: u32, load: bool) -> Vec<FragmentItem> {
+    pub(super) fn accumulator_copy(
+        &mut self,
+        node: &GraphNode,
+        ipu: u32,
+        load: bool,
+    ) -> Vec<FragmentItem> {
         let accumulators = node.inputs.iter().copied().filter(|tensor| {
             self.graph.tensor(*tensor).role == TensorRole::Accumulator && self.is_off_chip(*tensor)
         });
@@ -135,7 +148,9 @@ impl ProgramBuilder<'_> {
         let homes: Vec<TensorBuffer> = self.lifetimes.iter().map(|(home, ..)| home).collect();
         for home in homes {
             let role = graph.tensor(home.tensor).role;
-            if !matches!(role, TensorRole::Parameter | TensorRole::OptimizerState) || self.is_off_chip(home.tensor) {
+            if !matches!(role, TensorRole::Parameter | TensorRole::OptimizerState)
+                || self.is_off_chip(home.tensor)
+            {
                 continue;
             }
             for (range, bytes) in self.bytes(home.tensor).shifted(self.offset(home.ipu)).iter() {

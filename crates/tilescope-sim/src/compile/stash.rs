@@ -1,11 +1,13 @@
 //! What waits for the backward pass: stashes in tile memory, or copies in streaming memory.
 
-use super::fragments::{UnplacedVariable, ProgramBuilder};
+use super::fragments::{ProgramBuilder, UnplacedVariable};
 use super::tables::FragmentItem;
 use super::tensors::{TensorBuffer, TensorBufferKind};
 use crate::graph::{DType, ShapeDisplay, TensorId};
 use crate::lower::collective::slice_cycles;
-use crate::lower::work::{WorkPhase, WorkPhaseKind, MemoryConstraint, VertexInstances, OperationWork, OperationWorkItem};
+use crate::lower::work::{
+    MemoryConstraint, OperationWork, OperationWorkItem, VertexInstances, WorkPhase, WorkPhaseKind,
+};
 use tilescope_report::units::{OperationId, TileRuns};
 use tilescope_report::{MemoryCategory, ModelOperation, TrainingPass};
 
@@ -45,7 +47,12 @@ impl ProgramBuilder<'_> {
     }
 
     /// Stores a tensor in streaming memory or loads it from there.
-    fn stash_off_chip(&mut self, tensor: TensorId, stage: usize, restore: bool) -> Vec<FragmentItem> {
+    fn stash_off_chip(
+        &mut self,
+        tensor: TensorId,
+        stage: usize,
+        restore: bool,
+    ) -> Vec<FragmentItem> {
         let bytes = self.bytes(tensor);
         let name = self.graph.tensor(tensor).name.clone();
         let first = self.tables.next_step();
@@ -116,6 +123,7 @@ fn slice_work(elements: &TileRuns<u64>, restore: bool, dtype: DType) -> Operatio
     };
     let cycles = elements.map(|count| slice_cycles(*count, dtype));
     let name = if restore { "DynamicSlice" } else { "DynamicUpdate" }.to_string();
-    let phase = WorkPhase { name, kind: WorkPhaseKind::Compute { cycles, vertices: vec![vertices] } };
+    let phase =
+        WorkPhase { name, kind: WorkPhaseKind::Compute { cycles, vertices: vec![vertices] } };
     OperationWork { items: vec![OperationWorkItem::Phase(phase)], temporaries: Vec::new() }
 }

@@ -4,14 +4,16 @@
 use super::outline::{OutlineReuse, OutlineSequence, fingerprint};
 use crate::lower::code::{self, TileCodeBytes};
 use crate::lower::constants::{COMPUTE_START_CYCLES, EXCHANGE_START_CYCLES, INTERNAL_SYNC_CYCLES};
-use crate::lower::work::{WorkPhase, WorkPhaseKind, VertexInstances, OperationWork, OperationWorkItem};
+use crate::lower::work::{
+    OperationWork, OperationWorkItem, VertexInstances, WorkPhase, WorkPhaseKind,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{
     ComputeSetId, OperationId, ProgramId, TileRange, TileRuns, VertexTypeId,
 };
 use tilescope_report::{
-    MemoryCategory, ComputeSet, ExchangeTraffic, LivenessStep, ProgramNode, ProgramKind, ExchangeRoute, StreamEndpoint,
-    TargetKind, TileTraffic, VertexGroup, VertexTypeInfo,
+    ComputeSet, ExchangeRoute, ExchangeTraffic, LivenessStep, MemoryCategory, ProgramKind,
+    ProgramNode, StreamEndpoint, TargetKind, TileTraffic, VertexGroup, VertexTypeInfo,
 };
 
 /// What a leaf program costs on its IPU, once.
@@ -252,7 +254,8 @@ impl ProgramTables {
         steps: &mut Vec<u32>,
     ) -> Vec<FragmentItem> {
         let name = format!("{operation_name}/{}", phase.name);
-        let base = ProgramNode { ipu: Some(ipu), operation, ..empty_program(ProgramKind::OnTileExecute) };
+        let base =
+            ProgramNode { ipu: Some(ipu), operation, ..empty_program(ProgramKind::OnTileExecute) };
         match &phase.kind {
             WorkPhaseKind::Exchange { traffic, cycles, in_order } => {
                 let sync = self.internal_sync(ipu);
@@ -264,7 +267,12 @@ impl ProgramTables {
                 if *in_order {
                     let tiles = self.tiles_of(ipu);
                     let bytes = traffic.map(|tile| tile.bytes_in).total();
-                    self.routes.push(ExchangeRoute { program: exchange, from: tiles, to: tiles, bytes });
+                    self.routes.push(ExchangeRoute {
+                        program: exchange,
+                        from: tiles,
+                        to: tiles,
+                        bytes,
+                    });
                 }
                 vec![FragmentItem::Leaf(sync), FragmentItem::Leaf(exchange)]
             }
@@ -384,8 +392,16 @@ impl ProgramTables {
         let state = code::vertex_state_bytes(vertex.edges);
         for (range, instances) in count.iter() {
             for tile in range.first..range.end {
-                self.add_code_unless_shared(MemoryCategory::VertexInstanceState, tile, instances * state);
-                self.add_code_unless_shared(MemoryCategory::VertexFieldData, tile, instances * vertex.field_bytes);
+                self.add_code_unless_shared(
+                    MemoryCategory::VertexInstanceState,
+                    tile,
+                    instances * state,
+                );
+                self.add_code_unless_shared(
+                    MemoryCategory::VertexFieldData,
+                    tile,
+                    instances * vertex.field_bytes,
+                );
                 if copies {
                     self.code.add_copy_code(tile);
                 } else if !std::mem::replace(

@@ -1,6 +1,6 @@
 //! Which memory each tensor lives in, on which IPU and for how long.
 
-use crate::graph::{BlockId, ModelGraph, GraphNodeId, TensorRole, TensorId};
+use crate::graph::{BlockId, GraphNodeId, ModelGraph, TensorId, TensorRole};
 use crate::lower::work::MemoryConstraint;
 use crate::ops::OutputAlias;
 use crate::schedule::{StageCopyTiming, StagePlacement};
@@ -75,7 +75,11 @@ pub(crate) struct TensorAnalysis {
 
 impl TensorAnalysis {
     /// Works out sharing, boundaries, stashes and what is computed again.
-    pub(crate) fn new(graph: &ModelGraph, placement: &StagePlacement, keeping: &StashPolicy) -> Self {
+    pub(crate) fn new(
+        graph: &ModelGraph,
+        placement: &StagePlacement,
+        keeping: &StashPolicy,
+    ) -> Self {
         let mut producer = vec![None; graph.tensors.len()];
         let mut readers = vec![0usize; graph.tensors.len()];
         for (index, node) in graph.nodes.iter().enumerate() {
@@ -127,7 +131,13 @@ impl TensorAnalysis {
     }
 
     /// Where a node of `stage` in `pass` finds a tensor.
-    pub(crate) fn buffer(&self, tensor: TensorId, stage: usize, ipu: u32, pass: TrainingPass) -> TensorBuffer {
+    pub(crate) fn buffer(
+        &self,
+        tensor: TensorId,
+        stage: usize,
+        ipu: u32,
+        pass: TrainingPass,
+    ) -> TensorBuffer {
         let tensor = self.root(tensor);
         let key = (tensor, stage);
         let restored = pass == TrainingPass::Backward
@@ -142,7 +152,12 @@ impl TensorAnalysis {
         TensorBuffer { tensor, ipu, part }
     }
 
-    fn find_boundaries(&mut self, graph: &ModelGraph, placement: &StagePlacement, copying: StageCopyTiming) {
+    fn find_boundaries(
+        &mut self,
+        graph: &ModelGraph,
+        placement: &StagePlacement,
+        copying: StageCopyTiming,
+    ) {
         for node in &graph.nodes {
             let stage = placement.stage(node.block);
             for input in &node.inputs {
@@ -191,20 +206,31 @@ impl TensorAnalysis {
     }
 
     /// What a stage keeps for its backward pass, and what it computes again.
-    fn find_stashed(&mut self, graph: &ModelGraph, placement: &StagePlacement, keeping: &StashPolicy, stage: usize) {
+    fn find_stashed(
+        &mut self,
+        graph: &ModelGraph,
+        placement: &StagePlacement,
+        keeping: &StashPolicy,
+        stage: usize,
+    ) {
         let depth = keeping.stash_depths.get(stage).copied().unwrap_or(1);
         let mine = |node: &&crate::graph::GraphNode| placement.stage(node.block) == stage;
-        let backward = graph.nodes.iter().filter(|node| node.pass == TrainingPass::Backward).filter(mine);
+        let backward =
+            graph.nodes.iter().filter(|node| node.pass == TrainingPass::Backward).filter(mine);
         let mut needed: BTreeMap<TensorId, BTreeSet<BlockId>> = BTreeMap::new();
         for node in backward {
-            for input in node.inputs.iter().filter(|input| self.is_forward_activation(graph, **input)) {
+            for input in
+                node.inputs.iter().filter(|input| self.is_forward_activation(graph, **input))
+            {
                 needed.entry(*input).or_default().insert(node.block);
             }
         }
         let recompute = match keeping.recomputation {
             RecomputationType::None => false,
             // The last stage of a pipeline goes back at once: its activations are still there.
-            RecomputationType::Pipeline => depth > 1 || keeping.copying == StageCopyTiming::AfterEachPass,
+            RecomputationType::Pipeline => {
+                depth > 1 || keeping.copying == StageCopyTiming::AfterEachPass
+            }
             RecomputationType::Auto | RecomputationType::Checkpoints => true,
         };
         let mut kept: BTreeSet<TensorId> = needed.keys().map(|tensor| self.root(*tensor)).collect();
@@ -324,7 +350,9 @@ impl BufferLifetimes {
     }
 
     /// All homes with their lives and places, in order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (TensorBuffer, Range<u32>, MemoryConstraint)> {
+    pub(super) fn iter(
+        &self,
+    ) -> impl Iterator<Item = (TensorBuffer, Range<u32>, MemoryConstraint)> {
         let place = |home: &TensorBuffer| self.places.get(home).copied().unwrap_or_default();
         self.spans.iter().map(move |(home, span)| (*home, span.clone(), place(home)))
     }

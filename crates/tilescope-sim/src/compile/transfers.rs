@@ -1,19 +1,22 @@
 //! Copies between the host and an IPU, and between stages.
 
-use super::fragments::{UnplacedVariable, ProgramBuilder};
+use super::fragments::{ProgramBuilder, UnplacedVariable};
 use super::tables::{FragmentItem, ProgramTables, empty_program};
 use super::tensors::{StageBoundary, TensorBuffer, TensorBufferKind};
-use crate::graph::{DType, TensorRole, TensorId};
+use crate::graph::{DType, TensorId, TensorRole};
 use crate::lower::code;
 use crate::lower::elementwise::{self, BinaryOpType};
 use crate::lower::exchange::send_instructions;
 use crate::lower::layout::linear_mapping;
 use crate::lower::rearrange::{WORD_BYTES, arrange, copy_vertex};
-use crate::lower::work::{WorkPhase, MemoryConstraint, OperationWork, OperationWorkItem};
+use crate::lower::work::{MemoryConstraint, OperationWork, OperationWorkItem, WorkPhase};
 use crate::schedule::StageCopyTiming;
-use crate::spec::{StreamInputType, DataLoaderMode, OutputMode};
+use crate::spec::{DataLoaderMode, OutputMode, StreamInputType};
 use tilescope_report::units::{ProgramId, TileRuns};
-use tilescope_report::{MemoryCategory, TrainingPass, ProgramNode, ProgramKind, ExchangeRoute, StreamEndpoint, TileTraffic};
+use tilescope_report::{
+    ExchangeRoute, MemoryCategory, ProgramKind, ProgramNode, StreamEndpoint, TileTraffic,
+    TrainingPass,
+};
 
 /// A copy between the host and one IPU.
 #[derive(Clone, Debug)]
@@ -94,7 +97,8 @@ impl ProgramBuilder<'_> {
 
     fn host_input(&mut self, tensor: TensorId, stage: usize) -> HostStreamCopy {
         let ipu = self.ipu(stage);
-        let (wire, own) = (self.stream_element_type(tensor), self.lowering.tensor_type(tensor).dtype);
+        let (wire, own) =
+            (self.stream_element_type(tensor), self.lowering.tensor_type(tensor).dtype);
         let elements = self.lowering.layout_or_linear(tensor).elements;
         let landed = elements.map(|count| count * wire.bytes());
         let io_tiles = self.spec.options.num_io_tiles;
@@ -113,7 +117,9 @@ impl ProgramBuilder<'_> {
             phases.push(elementwise::cast("Cast", wire, own, &elements));
         }
         if self.spec.options.normalise_on_ipu && matches!(own, DType::Float | DType::Half) {
-            for (part, operation) in [("mean", BinaryOpType::Subtract), ("scale", BinaryOpType::Multiply)] {
+            for (part, operation) in
+                [("mean", BinaryOpType::Subtract), ("scale", BinaryOpType::Multiply)]
+            {
                 let name = format!("normalise/{part}");
                 phases.push(elementwise::scalar_in_place(&name, operation, own, &elements));
             }
@@ -163,7 +169,8 @@ impl ProgramBuilder<'_> {
         let dtype = self.lowering.tensor_type(tensor).dtype;
         let elements = self.lowering.layout_or_linear(tensor).elements;
         let phase = elementwise::binary_in_place("sum/Add", BinaryOpType::Add, dtype, &elements);
-        let work = OperationWork { items: vec![OperationWorkItem::Phase(phase)], temporaries: Vec::new() };
+        let work =
+            OperationWork { items: vec![OperationWorkItem::Phase(phase)], temporaries: Vec::new() };
         let bytes = self.bytes(tensor);
         self.keep_buffer(&format!("{name}/sum"), ipu, &bytes, None);
         self.tables.work(None, &name, ipu, &work).items
@@ -200,7 +207,9 @@ impl ProgramBuilder<'_> {
         }
         let start = |boundary: &StageBoundary| (boundary.from_stage, boundary.from_pass);
         // The last stage goes down in the slot after it went up, so passes alternate over stages.
-        let side = |(stage, pass): (usize, TrainingPass)| (stage + usize::from(pass == TrainingPass::Forward)) % 2;
+        let side = |(stage, pass): (usize, TrainingPass)| {
+            (stage + usize::from(pass == TrainingPass::Forward)) % 2
+        };
         let mut starts: Vec<(usize, TrainingPass)> = boundaries.iter().map(start).collect();
         starts.sort();
         starts.dedup();
@@ -217,7 +226,11 @@ impl ProgramBuilder<'_> {
         groups.into_iter().map(|group| self.link_copy(group.clone(), &from(&group))).collect()
     }
 
-    fn link_copy(&mut self, after: Vec<(usize, TrainingPass)>, boundaries: &[StageBoundary]) -> StageCopyGroup {
+    fn link_copy(
+        &mut self,
+        after: Vec<(usize, TrainingPass)>,
+        boundaries: &[StageBoundary],
+    ) -> StageCopyGroup {
         let mut local = Vec::new();
         let mut between = Vec::new();
         for boundary in boundaries {
@@ -228,8 +241,13 @@ impl ProgramBuilder<'_> {
                 between.push(*boundary)
             }
         }
-        let mut copy =
-            StageCopyGroup { after, exchange: None, flows: Vec::new(), active_tiles: Vec::new(), local };
+        let mut copy = StageCopyGroup {
+            after,
+            exchange: None,
+            flows: Vec::new(),
+            active_tiles: Vec::new(),
+            local,
+        };
         if !between.is_empty() {
             self.exchange_between_ipus(&mut copy, &between);
         }
@@ -246,7 +264,9 @@ impl ProgramBuilder<'_> {
             _ => "inter-ipu-copies/GlobalPre".to_string(),
         };
         let step = self.tables.next_step();
-        let exchange = self.tables.push_leaf(ProgramNode { name, ..empty_program(ProgramKind::GlobalExchange) });
+        let exchange = self
+            .tables
+            .push_leaf(ProgramNode { name, ..empty_program(ProgramKind::GlobalExchange) });
         let mut tiles = vec![TileTraffic::default(); self.all_tiles()];
         for boundary in boundaries {
             let (from, to) = (self.ipu(boundary.from_stage), self.ipu(boundary.to_stage));
@@ -254,7 +274,8 @@ impl ProgramBuilder<'_> {
             copy.flows.push((from, to, bytes.total()));
             // Both ends lay the tensor out alike.
             let (first, end) = (self.tables.tiles_of(from), self.tables.tiles_of(to));
-            let route = ExchangeRoute { program: exchange, from: first, to: end, bytes: bytes.total() };
+            let route =
+                ExchangeRoute { program: exchange, from: first, to: end, bytes: bytes.total() };
             self.tables.routes.push(route);
             add_inter_ipu_traffic(&mut tiles, &bytes.shifted(self.offset(from)), true);
             add_inter_ipu_traffic(&mut tiles, &bytes.shifted(self.offset(to)), false);
@@ -282,7 +303,8 @@ impl ProgramBuilder<'_> {
         let bytes = self.bytes(boundary.tensor);
         let vertex = copy_vertex(self.lowering.tensor_type(boundary.tensor).dtype, 8);
         let phase = arrange("stage-copy/OnTileCopy", vertex, &bytes, WORD_BYTES);
-        let work = OperationWork { items: vec![OperationWorkItem::Phase(phase)], temporaries: Vec::new() };
+        let work =
+            OperationWork { items: vec![OperationWorkItem::Phase(phase)], temporaries: Vec::new() };
         let first = self.tables.next_step();
         let items = self.tables.work(None, &name, self.ipu(boundary.from_stage), &work).items;
         self.extend_boundary_lifetimes(boundary, first..self.tables.next_step());
@@ -299,7 +321,11 @@ impl ProgramBuilder<'_> {
         let (from, to) = (self.ipu(boundary.from_stage), self.ipu(boundary.to_stage));
         let sent = self.tensors.buffer(tensor, boundary.from_stage, from, boundary.from_pass);
         // What was restored for the backward pass is sent from where it was made.
-        let part = if matches!(sent.part, TensorBufferKind::Restored(_)) { TensorBufferKind::Original } else { sent.part };
+        let part = if matches!(sent.part, TensorBufferKind::Restored(_)) {
+            TensorBufferKind::Original
+        } else {
+            sent.part
+        };
         self.lifetimes.extend_to(TensorBuffer { part, ..sent }, steps);
         let part = TensorBufferKind::Received(boundary.to_stage);
         self.lifetimes.extend_to(TensorBuffer { tensor, ipu: to, part }, 0..u32::MAX);

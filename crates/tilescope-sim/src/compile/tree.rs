@@ -1,15 +1,15 @@
 //! The program tree: control programs, the functions they call, and the loops around them.
 
 use super::ProgramPrologue;
-use super::fragments::{UnplacedVariable, StageFragment, ProgramBuilder, program_nodes};
+use super::fragments::{ProgramBuilder, StageFragment, UnplacedVariable, program_nodes};
 use super::tables::{FragmentItem, empty_program};
 use super::transfers::{HostStreamCopy, StageCopyGroup, external_sync, stream_copy};
-use crate::lower::work::{WorkPhase, MemoryConstraint, OperationWork, OperationWorkItem};
+use crate::lower::work::{MemoryConstraint, OperationWork, OperationWorkItem, WorkPhase};
 use crate::lower::{LoweringError, elementwise, exchange};
 use crate::schedule::{ExecutionSchedule, ScheduleSlot, WeightUpdateTiming};
 use std::collections::BTreeMap;
 use tilescope_report::units::{ProgramId, TileRange, TileRuns};
-use tilescope_report::{MemoryCategory, TrainingPass, ProgramNode, ProgramKind};
+use tilescope_report::{MemoryCategory, ProgramKind, ProgramNode, TrainingPass};
 
 /// The pieces of a program and its roots.
 pub(crate) struct ProgramParts {
@@ -27,7 +27,10 @@ pub(crate) struct ProgramParts {
 ///
 /// Liveness steps count in the order in which things are made here, which is the order of the
 /// compiled program with loop bodies once.
-pub(crate) fn assemble(maker: &mut ProgramBuilder, schedule: &ExecutionSchedule) -> Result<ProgramParts, LoweringError> {
+pub(crate) fn assemble(
+    maker: &mut ProgramBuilder,
+    schedule: &ExecutionSchedule,
+) -> Result<ProgramParts, LoweringError> {
     let stages = maker.placement.stages.len();
     let training = maker.spec.model.training;
     maker.lower()?;
@@ -37,7 +40,8 @@ pub(crate) fn assemble(maker: &mut ProgramBuilder, schedule: &ExecutionSchedule)
     let mut fragments: Vec<StageFragment> =
         (0..stages).map(|stage| maker.fragment(stage, TrainingPass::Forward)).collect();
     if training {
-        fragments.extend((0..stages).rev().map(|stage| maker.fragment(stage, TrainingPass::Backward)));
+        fragments
+            .extend((0..stages).rev().map(|stage| maker.fragment(stage, TrainingPass::Backward)));
     }
     let host_outputs: Vec<HostStreamCopy> =
         (0..stages).flat_map(|stage| maker.host_outputs(stage)).collect();
@@ -48,7 +52,11 @@ pub(crate) fn assemble(maker: &mut ProgramBuilder, schedule: &ExecutionSchedule)
     let ipus = maker.spec.target.ipus;
     let io_sync = |ipu| {
         let name = "Internal".to_string();
-        maker.tables.program(ProgramNode { name, ipu: Some(ipu), ..empty_program(ProgramKind::Sync) })
+        maker.tables.program(ProgramNode {
+            name,
+            ipu: Some(ipu),
+            ..empty_program(ProgramKind::Sync)
+        })
     };
     let io_syncs = (0..ipus).map(io_sync).collect();
     let iteration_sync = external_sync(&mut maker.tables);
@@ -125,7 +133,11 @@ fn set_seed(maker: &mut ProgramBuilder, ipu: u32) -> Vec<FragmentItem> {
 }
 
 /// The main program: prologue, switch, and the loops of the schedule.
-fn control_program(maker: &mut ProgramBuilder, schedule: &ExecutionSchedule, parts: &ProgramParts) -> ProgramId {
+fn control_program(
+    maker: &mut ProgramBuilder,
+    schedule: &ExecutionSchedule,
+    parts: &ProgramParts,
+) -> ProgramId {
     let mut children: Vec<ProgramId> =
         parts.prologue.copies.iter().flat_map(|copy| copy.programs).collect();
     children.extend(parts.prologue.broadcast.iter().filter_map(|item| match item {
@@ -134,7 +146,8 @@ fn control_program(maker: &mut ProgramBuilder, schedule: &ExecutionSchedule, par
     }));
     let mut iteration = slots(maker, schedule, parts);
     if schedule.update == WeightUpdateTiming::PerIteration {
-        let updates = parts.fragments.iter().filter(|fragment| fragment.pass == TrainingPass::Update);
+        let updates =
+            parts.fragments.iter().filter(|fragment| fragment.pass == TrainingPass::Update);
         let updates: Vec<ProgramId> = updates.map(|fragment| fragment.function).collect();
         iteration.extend(updates.into_iter().map(|function| call(maker, function)));
     }
@@ -146,14 +159,19 @@ fn control_program(maker: &mut ProgramBuilder, schedule: &ExecutionSchedule, par
 }
 
 /// The slots of one iteration: equal neighbours become a repeat.
-fn slots(maker: &mut ProgramBuilder, schedule: &ExecutionSchedule, parts: &ProgramParts) -> Vec<ProgramId> {
+fn slots(
+    maker: &mut ProgramBuilder,
+    schedule: &ExecutionSchedule,
+    parts: &ProgramParts,
+) -> Vec<ProgramId> {
     let mut nodes: Vec<ProgramId> = Vec::new();
     let mut known: BTreeMap<String, ProgramId> = BTreeMap::new();
     let mut at = 0;
     while at < schedule.slots.len() {
         let slot = &schedule.slots[at];
         let same = |other: &&ScheduleSlot| {
-            slot_signature(other) == slot_signature(slot) && slot.phase == crate::schedule::PipelinePhase::Main
+            slot_signature(other) == slot_signature(slot)
+                && slot.phase == crate::schedule::PipelinePhase::Main
         };
         let times = schedule.slots[at..].iter().take_while(same).count().max(1);
         let node = match known.get(&slot_signature(slot)) {
@@ -178,7 +196,12 @@ fn slot_signature(slot: &ScheduleSlot) -> String {
 }
 
 /// One slot: copies from the host, turns, copies to the host, copies between IPUs.
-fn slot_program(maker: &mut ProgramBuilder, slot: &ScheduleSlot, schedule: &ExecutionSchedule, parts: &ProgramParts) -> ProgramId {
+fn slot_program(
+    maker: &mut ProgramBuilder,
+    slot: &ScheduleSlot,
+    schedule: &ExecutionSchedule,
+    parts: &ProgramParts,
+) -> ProgramId {
     let works = |stage: usize, pass: TrainingPass| {
         slot.turns.iter().any(|turn| turn.stage == stage && turn.pass == pass)
     };
@@ -192,7 +215,9 @@ fn slot_program(maker: &mut ProgramBuilder, slot: &ScheduleSlot, schedule: &Exec
     }
     for turn in &slot.turns {
         let mut passes = vec![turn.pass];
-        if turn.pass == TrainingPass::Backward && schedule.update == WeightUpdateTiming::PerMicroBatch {
+        if turn.pass == TrainingPass::Backward
+            && schedule.update == WeightUpdateTiming::PerMicroBatch
+        {
             passes.push(TrainingPass::Update);
         }
         for pass in passes {

@@ -2,17 +2,19 @@
 //! memory, and the optimiser on all of it or on this replica's shard.
 
 use super::fragments::ProgramBuilder;
-use super::tables::{FragmentItem, LeafProgramCost, EmittedWork, empty_program};
+use super::tables::{EmittedWork, FragmentItem, LeafProgramCost, empty_program};
 use super::tensors::TensorBuffer;
 use super::transfers::external_sync;
-use crate::graph::{BlockId, DType, ModelGraph, GraphNode, TensorRole, Tensor, TensorId, TensorInfo};
+use crate::graph::{
+    BlockId, DType, GraphNode, ModelGraph, Tensor, TensorId, TensorInfo, TensorRole,
+};
 use crate::lower::collective::{self, CollectiveKind, CollectiveRanks, CollectiveRound};
 use crate::lower::exchange::send_instructions;
 use crate::lower::work::{OperationWork, OperationWorkItem};
 use crate::lower::{LoweringContext, code};
 use crate::ops::TensorParallelOp;
 use tilescope_report::units::{OperationId, TileRuns};
-use tilescope_report::{MemoryCategory, TrainingPass, ProgramNode, ProgramKind, TileTraffic};
+use tilescope_report::{MemoryCategory, ProgramKind, ProgramNode, TileTraffic, TrainingPass};
 
 impl ProgramBuilder<'_> {
     /// Puts the update of one parameter down.
@@ -31,8 +33,9 @@ impl ProgramBuilder<'_> {
         self.tables.bind_arguments(ipu);
         let first = self.tables.next_step();
         let mut items = Vec::new();
-        let (early, late): (Vec<TensorId>, Vec<TensorId>) =
-            off_chip.iter().partition(|tensor| self.graph.tensor(**tensor).role != TensorRole::OptimizerState);
+        let (early, late): (Vec<TensorId>, Vec<TensorId>) = off_chip
+            .iter()
+            .partition(|tensor| self.graph.tensor(**tensor).role != TensorRole::OptimizerState);
         for tensor in early {
             items.extend(self.remote_tensor_copy(tensor, ipu, true));
         }
@@ -55,7 +58,12 @@ impl ProgramBuilder<'_> {
             self.push_worklist_variables(&work, operation, &node.name, ipu);
         }
         if shard {
-            items.extend(self.collective(CollectiveKind::AllGather, node.inputs[0], operation, ipu));
+            items.extend(self.collective(
+                CollectiveKind::AllGather,
+                node.inputs[0],
+                operation,
+                ipu,
+            ));
         }
         for tensor in off_chip {
             items.extend(self.remote_tensor_copy(tensor, ipu, false));
@@ -92,7 +100,8 @@ impl ProgramBuilder<'_> {
         let inputs: Vec<TensorId> = (0..graph.tensors.len()).map(TensorId).collect();
         let node = GraphNode { inputs, block: BlockId(0), ..node.clone() };
         let (machine, planning) = (self.lowering.machine, self.lowering.planning);
-        let mut lowering = LoweringContext::new(&graph, machine, true, planning, self.lowering.plans);
+        let mut lowering =
+            LoweringContext::new(&graph, machine, true, planning, self.lowering.plans);
         node.operator.lower(&mut lowering, &node).ok()
     }
 
@@ -103,9 +112,12 @@ impl ProgramBuilder<'_> {
         operation: OperationId,
         ipu: u32,
     ) -> Vec<FragmentItem> {
-        let ranks = CollectiveRanks { count: u64::from(self.spec.options.tensor_parallel), ipus: 1 };
+        let ranks =
+            CollectiveRanks { count: u64::from(self.spec.options.tensor_parallel), ipus: 1 };
         let halves: &[CollectiveKind] = match node.operator.kind() {
-            TensorParallelOp::ALL_REDUCE => &[CollectiveKind::ReduceScatter, CollectiveKind::AllGather],
+            TensorParallelOp::ALL_REDUCE => {
+                &[CollectiveKind::ReduceScatter, CollectiveKind::AllGather]
+            }
             TensorParallelOp::ALL_GATHER => &[CollectiveKind::AllGather],
             _ => return Vec::new(),
         };
@@ -145,7 +157,11 @@ impl ProgramBuilder<'_> {
         let name = format!("{}/{}", self.graph.tensor(tensor).name, kind.name());
         let step = |maker: &mut Self, round: &CollectiveRound| {
             let body = maker.collective_step(kind, &name, dtype, &elements, round, operation, ipu);
-            if round.steps == 1 { body } else { vec![FragmentItem::Loop { times: round.steps, body }] }
+            if round.steps == 1 {
+                body
+            } else {
+                vec![FragmentItem::Loop { times: round.steps, body }]
+            }
         };
         rounds.iter().flat_map(|round| step(self, round)).collect()
     }
@@ -164,7 +180,10 @@ impl ProgramBuilder<'_> {
         let share = |count: &u64| (*count as f64 * round.share).ceil() as u64;
         let part = elements.map(share);
         let (slice, add) = collective::step_phases(kind, dtype, &part);
-        let phases = |phase| OperationWork { items: vec![OperationWorkItem::Phase(phase)], temporaries: Vec::new() };
+        let phases = |phase| OperationWork {
+            items: vec![OperationWorkItem::Phase(phase)],
+            temporaries: Vec::new(),
+        };
         let mut items = self.tables.work(Some(operation), name, ipu, &phases(slice)).items;
         items.extend(self.cross_replica_copy(name, &part.map(|n| n * dtype.bytes()), round, ipu));
         if let Some(add) = add {
@@ -197,7 +216,8 @@ impl ProgramBuilder<'_> {
             ..super::tables::whole_ipu_cost(ipu, cycles, tiles)
         };
         let name = format!("{name}/crossReplicaCopy");
-        let program = ProgramNode { name, ipu: Some(ipu), ..empty_program(ProgramKind::GlobalExchange) };
+        let program =
+            ProgramNode { name, ipu: Some(ipu), ..empty_program(ProgramKind::GlobalExchange) };
         let target = self.tables.kind;
         let copy = self.tables.push_leaf_with_cost(program, cost, bytes);
         // Equal steps of one IPU share their code.

@@ -1,6 +1,6 @@
 //! Builds graphs: the words a model definition is written in.
 
-use super::{BlockId, ModelGraph, GraphNode, TensorRole, Tensor, TensorId, TensorInfo};
+use super::{BlockId, GraphNode, ModelGraph, Tensor, TensorId, TensorInfo, TensorRole};
 use crate::ops::Operator;
 use std::sync::Arc;
 use tilescope_report::TrainingPass;

@@ -1,6 +1,6 @@
 //! Splits the linear layers of a forward graph over IPUs.
 
-use super::{ModelGraph, GraphNode, TensorRole, Tensor, TensorId};
+use super::{GraphNode, ModelGraph, Tensor, TensorId, TensorRole};
 use crate::ops::{Operator, TensorParallelOp};
 use std::sync::Arc;
 

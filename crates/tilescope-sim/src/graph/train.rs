@@ -1,7 +1,7 @@
 //! The training graph: gradients by reverse differentiation, accumulation and the optimiser.
 
 use super::builder::{GraphBuilder, GraphError};
-use super::{ModelGraph, GraphNode, TensorRole, Tensor, TensorId, TensorInfo};
+use super::{GraphNode, ModelGraph, Tensor, TensorId, TensorInfo, TensorRole};
 use crate::ops::{AccumulateOp, BinaryOp, Operator, Optimizer, ScaleOp};
 use tilescope_report::TrainingPass;
 
@@ -141,7 +141,12 @@ fn differentiate(
 ) -> Result<Vec<(TensorId, TensorId)>, GraphError> {
     let output_gradients: Vec<_> = node.outputs.iter().map(|output| gradients[output.0]).collect();
     builder.set_pass_and_block(TrainingPass::Backward, node.block);
-    let mut backward = GradientBuilder { node, output_gradients: &output_gradients, requires_gradient: trained, builder };
+    let mut backward = GradientBuilder {
+        node,
+        output_gradients: &output_gradients,
+        requires_gradient: trained,
+        builder,
+    };
     let gradients = node.operator.differentiate(&mut backward)?;
     let of_inputs = node.inputs.iter().zip(gradients);
     let mut found: Vec<_> = of_inputs

@@ -9,10 +9,12 @@ use super::constants::{
     COMPUTE_START_CYCLES, EXCHANGE_START_CYCLES, MODEL_FIRST_TILE_BYTES, MODEL_TILE_BYTES,
     REARRANGING_CODE_BYTES,
 };
-use super::context::{OperandLiveness, LoweringError, LoweredOperation, LoweringContext};
+use super::context::{LoweredOperation, LoweringContext, LoweringError, OperandLiveness};
 use super::runs;
-use super::work::{WorkPhaseKind, MemoryConstraint, TemporaryVariable, VertexInstances, OperationWork};
-use crate::graph::{ModelGraph, GraphNode, GraphNodeId, TensorRole, TensorId};
+use super::work::{
+    MemoryConstraint, OperationWork, TemporaryVariable, VertexInstances, WorkPhaseKind,
+};
+use crate::graph::{GraphNode, GraphNodeId, ModelGraph, TensorId, TensorRole};
 use crate::ops::OutputAlias;
 use crate::targets::Chip;
 use std::collections::{BTreeMap, BTreeSet};
@@ -125,7 +127,9 @@ impl<'a> OpBenchmarkLiveness<'a> {
     fn new(graph: &'a ModelGraph) -> Self {
         let mut owners: Vec<TensorId> = (0..graph.tensors.len()).map(TensorId).collect();
         for node in &graph.nodes {
-            if let OutputAlias::View(input) | OutputAlias::InPlace(input) = node.operator.output_alias() {
+            if let OutputAlias::View(input) | OutputAlias::InPlace(input) =
+                node.operator.output_alias()
+            {
                 for output in &node.outputs {
                     owners[output.0] = owners[node.inputs[input].0];
                 }
@@ -223,7 +227,9 @@ fn variables(chip: &Chip, program: &OpBenchmarkProgram) -> Vec<AllocationRequest
 
 /// Constants of vertices. A tile stores equal ones once; lists of the same length that different
 /// compute sets have on a tile are taken for equal.
-fn constants<'a>(vertices: impl Iterator<Item = &'a VertexInstances>) -> impl Iterator<Item = AllocationRequest> {
+fn constants<'a>(
+    vertices: impl Iterator<Item = &'a VertexInstances>,
+) -> impl Iterator<Item = AllocationRequest> {
     let mut stored: BTreeMap<u64, TileRuns<u64>> = BTreeMap::new();
     for vertex in vertices.filter(|vertex| vertex.constant_bytes > 0) {
         let known = stored.entry(vertex.constant_bytes).or_insert_with(TileRuns::empty);
@@ -264,7 +270,12 @@ fn rearranging_code(program: &OpBenchmarkProgram) -> Option<AllocationRequest> {
 const SHARED_COPY_CODELETS: &str = "";
 
 fn always(bytes: TileRuns<u64>) -> AllocationRequest {
-    AllocationRequest { category: MemoryCategory::Variable, lifetime: None, memory_constraint: MemoryConstraint::Any, bytes }
+    AllocationRequest {
+        category: MemoryCategory::Variable,
+        lifetime: None,
+        memory_constraint: MemoryConstraint::Any,
+        bytes,
+    }
 }
 
 /// A temporary of a work whose first phase is phase `first` of the program.

@@ -139,7 +139,8 @@ pub(crate) fn collective_code_bytes(kind: TargetKind) -> u64 {
 pub(crate) fn collective_step_bytes(steps: u64, ranks: u64) -> (u64, u64) {
     let programs = 3 * steps.saturating_sub(1) + 2;
     let cases = steps.min(MAX_UNROLLED_SWITCH_CASES) * ranks.min(MAX_UNROLLED_SWITCH_CASES);
-    let control = CONTROL_BYTES_PER_STEP * programs.min(3 * MAX_UNROLLED_SWITCH_CASES) + SWITCH_CASE_CODE_BYTES * cases;
+    let control = CONTROL_BYTES_PER_STEP * programs.min(3 * MAX_UNROLLED_SWITCH_CASES)
+        + SWITCH_CASE_CODE_BYTES * cases;
     let (each, around) = COLLECTIVE_EXCHANGE_BYTES;
     (control, each * steps.min(MAX_UNROLLED_SWITCH_CASES) + around)
 }
@@ -174,7 +175,8 @@ impl TileCodeBytes {
             account.add_everywhere(*category, *bytes);
         }
         account.add_everywhere(MemoryCategory::Stack, chip.stack_bytes);
-        account.add_everywhere(MemoryCategory::InstrumentationResults, COUNTER_BYTES * EXTRA_COUNTERS);
+        account
+            .add_everywhere(MemoryCategory::InstrumentationResults, COUNTER_BYTES * EXTRA_COUNTERS);
         account
     }
 
@@ -226,5 +228,6 @@ pub(crate) fn is_executable(category: MemoryCategory) -> bool {
 
 /// Whether a category exists only where code is generated.
 fn is_code(category: MemoryCategory) -> bool {
-    is_executable(category) || matches!(category, MemoryCategory::ControlTable | MemoryCategory::Stack)
+    is_executable(category)
+        || matches!(category, MemoryCategory::ControlTable | MemoryCategory::Stack)
 }

@@ -8,7 +8,7 @@
 use super::elementwise::{self, BinaryOpType};
 use super::work::WorkPhase;
 use crate::graph::DType;
-use crate::targets::{SystemCosts, IpuLinkTopology};
+use crate::targets::{IpuLinkTopology, SystemCosts};
 use tilescope_report::units::TileRuns;
 
 /// The two halves of an all-reduce; each is a collective of its own.
@@ -78,7 +78,12 @@ const SMALL_BYTES_FROM_NINE_RANKS: u64 = 19_922_944;
 const MANY_RANKS: u64 = 16;
 
 /// The method for `bytes` on each IPU.
-pub(crate) fn method(topology: IpuLinkTopology, ranks: CollectiveRanks, kind: CollectiveKind, bytes: u64) -> CollectiveMethod {
+pub(crate) fn method(
+    topology: IpuLinkTopology,
+    ranks: CollectiveRanks,
+    kind: CollectiveKind,
+    bytes: u64,
+) -> CollectiveMethod {
     let bytes = match kind {
         CollectiveKind::AllGather => bytes / ranks.count.max(1),
         CollectiveKind::ReduceScatter => bytes / 2,
@@ -88,7 +93,9 @@ pub(crate) fn method(topology: IpuLinkTopology, ranks: CollectiveRanks, kind: Co
         || (ranks.count > 8 && bytes < SMALL_BYTES_FROM_NINE_RANKS)
         || ranks.count > MANY_RANKS;
     match topology {
-        IpuLinkTopology::BarleyTwist if bytes < SMALL_BARLEY_TWIST_BYTES => CollectiveMethod::MeetInMiddleRing,
+        IpuLinkTopology::BarleyTwist if bytes < SMALL_BARLEY_TWIST_BYTES => {
+            CollectiveMethod::MeetInMiddleRing
+        }
         IpuLinkTopology::BarleyTwist => CollectiveMethod::QuadDirectionalRing,
         IpuLinkTopology::Torus if ranks.ipus > 1 => CollectiveMethod::MeetInMiddleRing,
         _ if ranks.ipus > 1 || ranks.count <= 2 => CollectiveMethod::ClockwiseRing,
@@ -98,7 +105,12 @@ pub(crate) fn method(topology: IpuLinkTopology, ranks: CollectiveRanks, kind: Co
 }
 
 /// The rounds of one half for `bytes` on each IPU: within a rack, and over GW-Links between racks.
-pub(crate) fn rounds(system: &SystemCosts, ranks: CollectiveRanks, kind: CollectiveKind, bytes: u64) -> Vec<CollectiveRound> {
+pub(crate) fn rounds(
+    system: &SystemCosts,
+    ranks: CollectiveRanks,
+    kind: CollectiveKind,
+    bytes: u64,
+) -> Vec<CollectiveRound> {
     if ranks.count < 2 {
         return Vec::new();
     }
@@ -110,10 +122,18 @@ pub(crate) fn rounds(system: &SystemCosts, ranks: CollectiveRanks, kind: Collect
         let method = method(system.topology, CollectiveRanks { count, ..ranks }, kind, part_bytes);
         let steps = match method {
             CollectiveMethod::ClockwiseRing | CollectiveMethod::BidirectionalRingPair => count - 1,
-            CollectiveMethod::MeetInMiddleRing | CollectiveMethod::QuadDirectionalRing => (count - 1).div_ceil(2),
+            CollectiveMethod::MeetInMiddleRing | CollectiveMethod::QuadDirectionalRing => {
+                (count - 1).div_ceil(2)
+            }
         };
         let moved = part * (count - 1) as f64 / count as f64;
-        CollectiveRound { method, ranks: count, steps, share: moved / steps as f64, bytes_per_cycle }
+        CollectiveRound {
+            method,
+            ranks: count,
+            steps,
+            share: moved / steps as f64,
+            bytes_per_cycle,
+        }
     };
     if in_rack > 1 {
         let pair = in_rack == 2 && ranks.ipus == 1;
@@ -162,9 +182,16 @@ mod tests {
 
     #[test]
     fn methods_follow_the_table() {
-        use CollectiveMethod::{BidirectionalRingPair, ClockwiseRing, MeetInMiddleRing, QuadDirectionalRing};
+        use CollectiveMethod::{
+            BidirectionalRingPair, ClockwiseRing, MeetInMiddleRing, QuadDirectionalRing,
+        };
         let all_gather = |topology, count, ipus, fragment: u64| {
-            method(topology, CollectiveRanks { count, ipus }, CollectiveKind::AllGather, fragment * count)
+            method(
+                topology,
+                CollectiveRanks { count, ipus },
+                CollectiveKind::AllGather,
+                fragment * count,
+            )
         };
         assert_eq!(all_gather(IpuLinkTopology::Mesh, 2, 1, 10_000_000), ClockwiseRing);
         assert_eq!(all_gather(IpuLinkTopology::Mesh, 4, 4, 10_000_000), ClockwiseRing);

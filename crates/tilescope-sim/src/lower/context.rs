@@ -3,8 +3,8 @@
 use super::layout::TensorLayout;
 use super::serialise::MatMulSerialization;
 use super::work::{MemoryConstraint, OperationWork};
-use crate::graph::{DType, ModelGraph, GraphNode, TensorRole, TensorId, TensorInfo};
-use crate::planner::{IpuTarget, ConvPass, PlanCache, ConvOptions};
+use crate::graph::{DType, GraphNode, ModelGraph, TensorId, TensorInfo, TensorRole};
+use crate::planner::{ConvOptions, ConvPass, IpuTarget, PlanCache};
 use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;

@@ -5,9 +5,11 @@
 
 use super::elementwise::WORKERS;
 use super::exchange;
-use super::layout::{TensorLayout, ElementOrder};
+use super::layout::{ElementOrder, TensorLayout};
 use super::runs;
-use super::work::{WorkPhase, WorkPhaseKind, MemoryConstraint, TemporaryVariable, VertexInstances, OperationWork};
+use super::work::{
+    MemoryConstraint, OperationWork, TemporaryVariable, VertexInstances, WorkPhase, WorkPhaseKind,
+};
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::TileRuns;
 
@@ -109,7 +111,8 @@ impl MatVecDotProducts {
         let placed = self.per_tile(products, |range| values(range) * FLOAT_BYTES);
         let parts = self.per_tile(products, |range| needed(range) * FLOAT_BYTES);
         let partials = self.per_tile(products, |range| (range.end - range.start) * FLOAT_BYTES);
-        let gathered = self.per_tile(self.rows, |rows| (rows.end - rows.start) * segments * FLOAT_BYTES);
+        let gathered =
+            self.per_tile(self.rows, |rows| (rows.end - rows.start) * segments * FLOAT_BYTES);
         let count = |vertices: u64| self.per_tile(vertices, |range| range.end - range.start);
         let tiles = self.tiles;
         let mut work = OperationWork::default();
@@ -150,7 +153,10 @@ fn vertices(name: &str, kind: &str, count: TileRuns<u64>, values: u64) -> WorkPh
         field_bytes: 0,
         constant_bytes: 0,
     };
-    WorkPhase { name: name.to_string(), kind: WorkPhaseKind::Compute { cycles, vertices: vec![vertices] } }
+    WorkPhase {
+        name: name.to_string(),
+        kind: WorkPhaseKind::Compute { cycles, vertices: vec![vertices] },
+    }
 }
 
 #[cfg(test)]

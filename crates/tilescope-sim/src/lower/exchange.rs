@@ -57,7 +57,11 @@ fn traffic(
             bytes_out,
             bytes_delivered,
             messages_in: if bytes_in > 0 { messages_in(tile) } else { 0 },
-            messages_out: if bytes_out > 0 { send_instructions(bytes_out, messages_out) } else { 0 },
+            messages_out: if bytes_out > 0 {
+                send_instructions(bytes_out, messages_out)
+            } else {
+                0
+            },
             code_bytes: 0,
         })
     });

@@ -24,5 +24,7 @@ pub(crate) mod split;
 pub mod stencil;
 pub mod work;
 
-pub use context::{OperandLiveness, LoweringError, LoweredOperation, LoweringContext, LoweringOptions};
-pub(crate) use serialise::{MatMulSerializationMode, MatMulSerialization};
+pub use context::{
+    LoweredOperation, LoweringContext, LoweringError, LoweringOptions, OperandLiveness,
+};
+pub(crate) use serialise::{MatMulSerialization, MatMulSerializationMode};

@@ -3,17 +3,18 @@
 //! An operand that nobody has placed yet is placed as the plan wants it. One that lies elsewhere,
 //! or in another order, is rearranged, and that is part of the operation's work.
 
-use super::context::{OperandLiveness, LoweringError, LoweringContext};
+use super::context::{LoweringContext, LoweringError, OperandLiveness};
 use super::conv::{
-    self, InnermostDim, OperandLayout, ConvPassOperands, OperandSource, ConvStartTile, planned_layouts, result_memory_constraint,
+    self, ConvPassOperands, ConvStartTile, InnermostDim, OperandLayout, OperandSource,
+    planned_layouts, result_memory_constraint,
 };
-use super::layout::{TensorLayout, ElementOrder};
+use super::layout::{ElementOrder, TensorLayout};
 use super::runs;
 use super::serialise::MatMulSerialParts;
 use super::work::{MemoryConstraint, OperationWork};
-use crate::graph::{GraphNode, TensorRole, TensorId, TensorInfo};
+use crate::graph::{GraphNode, TensorId, TensorInfo, TensorRole};
 use crate::ops::{ConvOp, MatMulOp, MatMulPhase, MatMulSizes};
-use crate::planner::{ConvParams, ConvPass, ConvPlan, PlanError, ConvOptions, ConvTrainingPlans};
+use crate::planner::{ConvOptions, ConvParams, ConvPass, ConvPlan, ConvTrainingPlans, PlanError};
 use std::sync::Arc;
 use tilescope_report::units::{TileRange, TileRuns};
 
@@ -55,15 +56,19 @@ struct ProductOperandAxes {
 }
 
 /// `x[m,k]`, `y[m,n]`, and `[batch, channels, height, width]`: channels second, batch first.
-const ACTIVATIONS_AXES: ProductTensorAxes = ProductTensorAxes { in_channels: 1, out_channels: 1, batch: 0 };
+const ACTIVATIONS_AXES: ProductTensorAxes =
+    ProductTensorAxes { in_channels: 1, out_channels: 1, batch: 0 };
 
 /// `w[k,n]` of a matmul.
-const MATMUL_WEIGHTS_AXES: ProductTensorAxes = ProductTensorAxes { in_channels: 0, out_channels: 1, batch: 1 };
+const MATMUL_WEIGHTS_AXES: ProductTensorAxes =
+    ProductTensorAxes { in_channels: 0, out_channels: 1, batch: 1 };
 
 /// `w[n,k]` of a matmul with a transpose, `w[out, in, height, width]` of a convolution.
-const TRANSPOSED_WEIGHTS_AXES: ProductTensorAxes = ProductTensorAxes { in_channels: 1, out_channels: 0, batch: 0 };
+const TRANSPOSED_WEIGHTS_AXES: ProductTensorAxes =
+    ProductTensorAxes { in_channels: 1, out_channels: 0, batch: 0 };
 
-const CONV_AXES: ProductOperandAxes = ProductOperandAxes { activations: ACTIVATIONS_AXES, weights: TRANSPOSED_WEIGHTS_AXES };
+const CONV_AXES: ProductOperandAxes =
+    ProductOperandAxes { activations: ACTIVATIONS_AXES, weights: TRANSPOSED_WEIGHTS_AXES };
 
 /// How the operands of a product lie.
 #[derive(Clone, Copy)]
@@ -88,14 +93,19 @@ impl LoweringContext<'_> {
     ///
     /// # Errors
     /// Where no plan exists.
-    fn matmul_plans(&self, node: &GraphNode, matmul: &MatMulOp) -> Result<(ProductPlans, MatMulSerialParts), LoweringError> {
+    fn matmul_plans(
+        &self,
+        node: &GraphNode,
+        matmul: &MatMulOp,
+    ) -> Result<(ProductPlans, MatMulSerialParts), LoweringError> {
         let types: Vec<TensorInfo> =
             node.inputs.iter().map(|tensor| self.tensor_type(*tensor).clone()).collect();
         let sizes = matmul.sizes(&types);
         let sizes =
             sizes.map_err(|problem| LoweringError { operation: node.name.clone(), problem })?;
         let cut = self.planning.serialisation.and_then(|serial| serial.split_sizes(sizes));
-        let (MatMulSizes { groups, m, k, n }, cut) = cut.unwrap_or((sizes, MatMulSerialParts::NONE));
+        let (MatMulSizes { groups, m, k, n }, cut) =
+            cut.unwrap_or((sizes, MatMulSerialParts::NONE));
         let params = ConvParams::matmul(types[0].dtype, groups, m, k, n);
         if self.training {
             let options = self.plan_options(ConvPass::FcTrainingForward);
@@ -118,13 +128,22 @@ impl LoweringContext<'_> {
     }
 
     /// How the weights of a planned product have to lie.
-    fn weights(&self, node: &GraphNode, planned: &ProductPlans, form: ProductPlacement) -> TensorLayout {
+    fn weights(
+        &self,
+        node: &GraphNode,
+        planned: &ProductPlans,
+        form: ProductPlacement,
+    ) -> TensorLayout {
         let plan = match planned {
             ProductPlans::Inference(plan) => plan,
             ProductPlans::Training(plans) => &plans.forward,
         };
         let wanted = planned_layouts(&self.machine, plan).weights.of_parts(form.cut.w);
-        form.start.shift_layout(to_tensor_layout(&wanted, form.axes.weights, self.tensor_type(node.inputs[1])))
+        form.start.shift_layout(to_tensor_layout(
+            &wanted,
+            form.axes.weights,
+            self.tensor_type(node.inputs[1]),
+        ))
     }
 
     /// Axes of the operands of a layer.
@@ -141,7 +160,11 @@ impl LoweringContext<'_> {
     ///
     /// # Errors
     /// Where no plan exists.
-    pub(crate) fn matmul(&mut self, node: &GraphNode, matmul: &MatMulOp) -> Result<OperationWork, LoweringError> {
+    pub(crate) fn matmul(
+        &mut self,
+        node: &GraphNode,
+        matmul: &MatMulOp,
+    ) -> Result<OperationWork, LoweringError> {
         let (planned, cut) = self.matmul_plans(node, matmul)?;
         let axes = self.matmul_axes(node, matmul).ok_or_else(|| LoweringError {
             operation: node.name.clone(),
@@ -172,13 +195,19 @@ impl LoweringContext<'_> {
     }
 
     /// Plans a convolution from its forward pass.
-    fn conv_forward_plans(&self, node: &GraphNode, conv: &ConvOp) -> Result<ProductPlans, LoweringError> {
-        let params = conv.params(self.tensor_type(node.inputs[0]), self.tensor_type(node.inputs[1]));
+    fn conv_forward_plans(
+        &self,
+        node: &GraphNode,
+        conv: &ConvOp,
+    ) -> Result<ProductPlans, LoweringError> {
+        let params =
+            conv.params(self.tensor_type(node.inputs[0]), self.tensor_type(node.inputs[1]));
         if self.training {
             return self.conv_plans(node, &params).map(ProductPlans::Training);
         }
         let options = self.plan_options(ConvPass::InferenceForward);
-        explain(node, self.plans.plan(&self.machine, &params, &options)).map(ProductPlans::Inference)
+        explain(node, self.plans.plan(&self.machine, &params, &options))
+            .map(ProductPlans::Inference)
     }
 
     /// Lowers a convolution.
@@ -206,7 +235,8 @@ impl LoweringContext<'_> {
         node: &GraphNode,
         conv: &ConvOp,
     ) -> Result<OperationWork, LoweringError> {
-        let params = conv.params(self.tensor_type(node.outputs[0]), self.tensor_type(node.inputs[1]));
+        let params =
+            conv.params(self.tensor_type(node.outputs[0]), self.tensor_type(node.inputs[1]));
         let plans = self.conv_plans(node, &params)?;
         let form = self.conv_placement(&params);
         self.input_gradient(node, &plans, form)
@@ -221,7 +251,8 @@ impl LoweringContext<'_> {
         node: &GraphNode,
         conv: &ConvOp,
     ) -> Result<OperationWork, LoweringError> {
-        let params = conv.params(self.tensor_type(node.inputs[0]), self.tensor_type(node.outputs[0]));
+        let params =
+            conv.params(self.tensor_type(node.inputs[0]), self.tensor_type(node.outputs[0]));
         let plans = self.conv_plans(node, &params)?;
         let form = self.conv_placement(&params);
         self.weight_gradient(node, &plans, form)
@@ -244,7 +275,12 @@ impl LoweringContext<'_> {
         explain(node, self.plans.convolution(&self.machine, params, &options))
     }
 
-    fn forward(&mut self, node: &GraphNode, plan: &ConvPlan, form: ProductPlacement) -> Result<OperationWork, LoweringError> {
+    fn forward(
+        &mut self,
+        node: &GraphNode,
+        plan: &ConvPlan,
+        form: ProductPlacement,
+    ) -> Result<OperationWork, LoweringError> {
         let ProductPlacement { axes, cut, .. } = form;
         let layouts = planned_layouts(&self.machine, plan);
         let input = layouts.input.of_parts(cut.x);
@@ -297,7 +333,8 @@ impl LoweringContext<'_> {
         form: ProductPlacement,
     ) -> Result<OperationWork, LoweringError> {
         let layouts = planned_layouts(&self.machine, &plans.forward);
-        let work = self.lower_pass(&plans.update, &ConvPassOperands::weight_update(plans), form.start);
+        let work =
+            self.lower_pass(&plans.update, &ConvPassOperands::weight_update(plans), form.start);
         let result = layouts.weights.of_parts(form.cut.w);
         self.place_result(node.outputs[0], &result, form.axes.weights, form.start);
         Ok(work)
@@ -314,14 +351,21 @@ impl LoweringContext<'_> {
     }
 
     fn conv_form(&self, node: &GraphNode, conv: &ConvOp) -> ProductPlacement {
-        self.conv_placement(&conv.params(self.tensor_type(node.inputs[0]), self.tensor_type(node.inputs[1])))
+        self.conv_placement(
+            &conv.params(self.tensor_type(node.inputs[0]), self.tensor_type(node.inputs[1])),
+        )
     }
 
     fn first_tile(&self) -> ConvStartTile {
         ConvStartTile::first(self.machine.tiles as u32)
     }
 
-    fn lower_pass(&mut self, plan: &ConvPlan, operands: &ConvPassOperands, start: ConvStartTile) -> OperationWork {
+    fn lower_pass(
+        &mut self,
+        plan: &ConvPlan,
+        operands: &ConvPassOperands,
+        start: ConvStartTile,
+    ) -> OperationWork {
         let lowered = conv::lower(&self.machine, plan, operands);
         self.record_plan(plan.describe().to_string());
         self.record_liveness(OperandLiveness {
@@ -335,7 +379,13 @@ impl LoweringContext<'_> {
 
     /// Lays a result out as its plan leaves it. Zeros that a stride leaves between are no result of
     /// the plan: they are spread over all tiles.
-    fn place_result(&mut self, tensor: TensorId, layout: &OperandLayout, axes: ProductTensorAxes, start: ConvStartTile) {
+    fn place_result(
+        &mut self,
+        tensor: TensorId,
+        layout: &OperandLayout,
+        axes: ProductTensorAxes,
+        start: ConvStartTile,
+    ) {
         let ty = self.tensor_type(tensor);
         let mut layout = start.shift_layout(to_tensor_layout(layout, axes, ty));
         let zeros = ty.elements().saturating_sub(layout.elements.total());
@@ -373,7 +423,11 @@ impl LoweringContext<'_> {
 
 /// A layout of the planner as a layout of the graph. The planner counts largest parts; what that
 /// is more than the tensor has, the last tiles do not hold.
-fn to_tensor_layout(layout: &OperandLayout, axes: ProductTensorAxes, ty: &TensorInfo) -> TensorLayout {
+fn to_tensor_layout(
+    layout: &OperandLayout,
+    axes: ProductTensorAxes,
+    ty: &TensorInfo,
+) -> TensorLayout {
     let mut left = ty.elements();
     let mut elements = TileRuns::empty();
     for (tiles, bytes) in layout.bytes.iter() {
@@ -390,10 +444,12 @@ fn to_tensor_layout(layout: &OperandLayout, axes: ProductTensorAxes, ty: &Tensor
             break;
         }
     }
-    let order = ElementOrder::Grouped { axis: axes.index_of(layout.innermost), group: layout.group };
+    let order =
+        ElementOrder::Grouped { axis: axes.index_of(layout.innermost), group: layout.group };
     TensorLayout { elements, order }
 }
 
 fn explain<T>(node: &GraphNode, planned: Result<T, PlanError>) -> Result<T, LoweringError> {
-    planned.map_err(|error| LoweringError { operation: node.name.clone(), problem: error.to_string() })
+    planned
+        .map_err(|error| LoweringError { operation: node.name.clone(), problem: error.to_string() })
 }

@@ -5,8 +5,8 @@ use super::constants::{HALF_COPY_CYCLES, ON_TILE_COPY_CYCLES, SUBWORD_REARRANGE_
 use super::context::LoweringContext;
 use super::elementwise;
 use super::exchange;
-use super::layout::{TensorLayout, ElementOrder};
-use super::work::{WorkPhase, MemoryConstraint, TemporaryVariable, OperationWork};
+use super::layout::{ElementOrder, TensorLayout};
+use super::work::{MemoryConstraint, OperationWork, TemporaryVariable, WorkPhase};
 use crate::graph::{DType, TensorId};
 use crate::planner::ranges::gcd;
 use tilescope_report::MemoryCategory;
@@ -74,7 +74,12 @@ impl LoweringContext<'_> {
     }
 
     /// Places `tensor` as `layout` says if nobody has placed it yet, or brings it there.
-    pub(crate) fn place_or_relayout(&mut self, tensor: TensorId, layout: TensorLayout, name: &str) -> OperationWork {
+    pub(crate) fn place_or_relayout(
+        &mut self,
+        tensor: TensorId,
+        layout: TensorLayout,
+        name: &str,
+    ) -> OperationWork {
         if self.layout(tensor).is_none() {
             self.set_layout(tensor, layout);
             return OperationWork::default();
@@ -84,7 +89,12 @@ impl LoweringContext<'_> {
 
     /// The phases that bring `tensor` into `layout` for the operation step `name`; none where it
     /// lies so already.
-    pub(crate) fn relayout_tensor(&mut self, tensor: TensorId, layout: &TensorLayout, name: &str) -> OperationWork {
+    pub(crate) fn relayout_tensor(
+        &mut self,
+        tensor: TensorId,
+        layout: &TensorLayout,
+        name: &str,
+    ) -> OperationWork {
         let ty = self.tensor_type(tensor).clone();
         let from = self.layout_or_linear(tensor);
         let mut work = OperationWork::default();

@@ -23,7 +23,8 @@ pub(crate) fn max_per_tile(a: &TileRuns<u64>, b: &TileRuns<u64>) -> TileRuns<u64
 
 fn either(a: &TileRuns<u64>, b: &TileRuns<u64>, join_values: fn(u64, u64) -> u64) -> TileRuns<u64> {
     let mut present = TileRuns::empty();
-    for (tiles, value) in merge_per_tile(a, b, join_values).iter().filter(|(_, value)| **value > 0) {
+    for (tiles, value) in merge_per_tile(a, b, join_values).iter().filter(|(_, value)| **value > 0)
+    {
         present.push(tiles, *value);
     }
     present

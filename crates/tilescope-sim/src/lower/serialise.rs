@@ -7,7 +7,9 @@
 
 use super::context::LoweringContext;
 use super::elementwise::{self, BinaryOpType};
-use super::work::{WorkPhase, MemoryConstraint, TemporaryVariable, OperationWork, OperationWorkItem};
+use super::work::{
+    MemoryConstraint, OperationWork, OperationWorkItem, TemporaryVariable, WorkPhase,
+};
 use crate::graph::{GraphNode, TensorId};
 use crate::ops::{MatMulPhase, MatMulSizes};
 use crate::planner::estimate::elementwise::dynamic_slice;
@@ -67,7 +69,10 @@ impl MatMulSerialParts {
 impl MatMulSerialization {
     /// Sizes of one part of a layer, and how its tensors are cut. Products side by side, as in
     /// attention, are no layer, and what does not divide evenly stays whole.
-    pub(crate) fn split_sizes(self, whole: MatMulSizes) -> Option<(MatMulSizes, MatMulSerialParts)> {
+    pub(crate) fn split_sizes(
+        self,
+        whole: MatMulSizes,
+    ) -> Option<(MatMulSizes, MatMulSerialParts)> {
         let Self { dim, parts } = self;
         let mut part = whole;
         let size = match dim {
@@ -80,9 +85,13 @@ impl MatMulSerialization {
         }
         *size /= parts;
         let cut = match dim {
-            MatMulSerializationMode::InputChannels => MatMulSerialParts { x: parts, w: 1, y: parts },
+            MatMulSerializationMode::InputChannels => {
+                MatMulSerialParts { x: parts, w: 1, y: parts }
+            }
             MatMulSerializationMode::ReducingDim => MatMulSerialParts { x: parts, w: parts, y: 1 },
-            MatMulSerializationMode::OutputChannels => MatMulSerialParts { x: 1, w: parts, y: parts },
+            MatMulSerializationMode::OutputChannels => {
+                MatMulSerialParts { x: 1, w: parts, y: parts }
+            }
         };
         Some((part, cut))
     }
@@ -90,7 +99,13 @@ impl MatMulSerialization {
 
 impl LoweringContext<'_> {
     /// The loop over the parts of a product, around the `work` of one part.
-    pub(super) fn loop_over_serial_parts(&mut self, node: &GraphNode, product: MatMulPhase, cut: MatMulSerialParts, work: OperationWork) -> OperationWork {
+    pub(super) fn loop_over_serial_parts(
+        &mut self,
+        node: &GraphNode,
+        product: MatMulPhase,
+        cut: MatMulSerialParts,
+        work: OperationWork,
+    ) -> OperationWork {
         let (operands, result) = cut.operand_and_result_parts(product);
         let mut body = OperationWork::default();
         let mut temporaries = Vec::new();
@@ -116,12 +131,14 @@ impl LoweringContext<'_> {
             body.push(elementwise::binary_in_place(name, BinaryOpType::Add, dtype, &elements));
         }
         let end = body.phases().len();
-        body.temporaries.extend(temporaries.into_iter().map(|(name, bytes, from)| TemporaryVariable {
-            name,
-            category: MemoryCategory::Variable,
-            bytes,
-            memory_constraint: MemoryConstraint::Any,
-            live: from..end,
+        body.temporaries.extend(temporaries.into_iter().map(|(name, bytes, from)| {
+            TemporaryVariable {
+                name,
+                category: MemoryCategory::Variable,
+                bytes,
+                memory_constraint: MemoryConstraint::Any,
+                live: from..end,
+            }
         }));
         let start = whole.phases().len();
         whole.items.push(OperationWorkItem::Loop { times: cut.parts(), body: body.items });
@@ -163,7 +180,8 @@ mod tests {
             (MatMulSerializationMode::ReducingDim, MatMulSerialParts { x: 2, w: 2, y: 1 }),
             (MatMulSerializationMode::OutputChannels, MatMulSerialParts { x: 1, w: 2, y: 2 }),
         ] {
-            let (part, is) = MatMulSerialization { dim, parts: 2 }.split_sizes(SIZES).expect("even sizes");
+            let (part, is) =
+                MatMulSerialization { dim, parts: 2 }.split_sizes(SIZES).expect("even sizes");
             assert_eq!(is, cut);
             assert_eq!(2 * part.m * part.k * part.n, 6 * 8 * 10);
         }

@@ -63,7 +63,9 @@ mod tests {
     use proptest::prelude::*;
 
     fn sizes(total: u64, grain: u64, most: u64, least: u64) -> Vec<u64> {
-        split_evenly(total, SplitBounds { grain, most, least }).map(|part| part.end - part.start).collect()
+        split_evenly(total, SplitBounds { grain, most, least })
+            .map(|part| part.end - part.start)
+            .collect()
     }
 
     #[test]

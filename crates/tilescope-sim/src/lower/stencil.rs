@@ -7,10 +7,12 @@
 
 use super::constants::{RAGGED_PIECE_COPY_CYCLES, SUBWORD_REARRANGE_CYCLES_PER_BYTE};
 use super::elementwise::{WORKERS, vector_width};
-use super::layout::{TensorLayout, ElementOrder};
+use super::layout::{ElementOrder, TensorLayout};
 use super::rearrange::{WORD_BYTES, copy_cycles};
 use super::split::{self, SplitBounds};
-use super::work::{WorkPhase, WorkPhaseKind, MemoryConstraint, TemporaryVariable, VertexInstances, OperationWork};
+use super::work::{
+    MemoryConstraint, OperationWork, TemporaryVariable, VertexInstances, WorkPhase, WorkPhaseKind,
+};
 use super::{exchange, runs};
 use crate::graph::DType;
 use tilescope_report::MemoryCategory;
@@ -134,11 +136,17 @@ impl StencilField {
     }
 
     /// One sweep over a field that lies as [`Field::layout`] says.
-    pub(crate) fn sweep(&self, neighbours: StencilNeighbourhood, tiles: u32, speed: u64) -> OperationWork {
+    pub(crate) fn sweep(
+        &self,
+        neighbours: StencilNeighbourhood,
+        tiles: u32,
+        speed: u64,
+    ) -> OperationWork {
         let grid = self.grid(u64::from(tiles));
         let cell = self.cell_bytes();
         let halo = grid.per_tile(|height, width, beside| {
-            let corners = if neighbours == StencilNeighbourhood::NinePoint { beside.corners() } else { 0 };
+            let corners =
+                if neighbours == StencilNeighbourhood::NinePoint { beside.corners() } else { 0 };
             (beside.vertical * width + beside.horizontal * height + corners) * cell
         });
         let stripes = |height: u64, width: u64| {
@@ -185,8 +193,12 @@ impl StencilField {
             memory_constraint: MemoryConstraint::Any,
             live,
         };
-        work.temporaries =
-            vec![temporary("Sweep/in", MemoryCategory::Rearrangement, stitched, arrived..arrived + 2)];
+        work.temporaries = vec![temporary(
+            "Sweep/in",
+            MemoryCategory::Rearrangement,
+            stitched,
+            arrived..arrived + 2,
+        )];
         if arrived > 0 {
             let message = temporary("Halo/received", MemoryCategory::Message, halo, 0..arrived + 1);
             work.temporaries.push(message);
@@ -244,7 +256,10 @@ fn vertices(name: &str, kind: String, count: &TileRuns<u64>, cycles: TileRuns<u6
         field_bytes: 0,
         constant_bytes: 0,
     };
-    WorkPhase { name: name.to_string(), kind: WorkPhaseKind::Compute { cycles, vertices: vec![vertices] } }
+    WorkPhase {
+        name: name.to_string(),
+        kind: WorkPhaseKind::Compute { cycles, vertices: vec![vertices] },
+    }
 }
 
 #[cfg(test)]

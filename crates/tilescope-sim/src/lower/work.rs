@@ -172,7 +172,9 @@ impl OperationWork {
     /// Whether both are plain sequences of exchanges and compute sets in the same order.
     fn has_same_phase_kinds(&self, other: &Self) -> bool {
         let is_exchange = |item: &OperationWorkItem| match item {
-            OperationWorkItem::Phase(phase) => Some(matches!(phase.kind, WorkPhaseKind::Exchange { .. })),
+            OperationWorkItem::Phase(phase) => {
+                Some(matches!(phase.kind, WorkPhaseKind::Exchange { .. }))
+            }
             OperationWorkItem::Loop { .. } => None,
         };
         self.items.len() == other.items.len()
@@ -183,11 +185,17 @@ impl OperationWork {
 
     /// Phases in program order, loop bodies once, each with the times it runs.
     pub fn phases(&self) -> Vec<(&WorkPhase, u64)> {
-        fn walk<'a>(items: &'a [OperationWorkItem], times: u64, found: &mut Vec<(&'a WorkPhase, u64)>) {
+        fn walk<'a>(
+            items: &'a [OperationWorkItem],
+            times: u64,
+            found: &mut Vec<(&'a WorkPhase, u64)>,
+        ) {
             for item in items {
                 match item {
                     OperationWorkItem::Phase(phase) => found.push((phase, times)),
-                    OperationWorkItem::Loop { times: inner, body } => walk(body, times * inner, found),
+                    OperationWorkItem::Loop { times: inner, body } => {
+                        walk(body, times * inner, found)
+                    }
                 }
             }
         }

@@ -2,9 +2,9 @@
 //! documentation of TensorFlow for the IPU (graphcore/tensorflow docs/logging.rst).
 
 use super::{ModelDef, size};
-use crate::graph::{ModelGraph, GraphBuilder, GraphError, TensorRole, TensorInfo};
+use crate::graph::{GraphBuilder, GraphError, ModelGraph, TensorInfo, TensorRole};
 use crate::ops::BinaryOp;
-use crate::spec::{SpecKey, ModelSpec};
+use crate::spec::{ModelSpec, SpecKey};
 
 const SIZES: &[SpecKey] = &[size("model.elements", "2", "Values of each vector")];
 

@@ -7,11 +7,12 @@
 
 use super::layers::{AttentionParams, ModelBuilder};
 use super::{ModelDef, size};
-use crate::graph::{DType, ModelGraph, GraphError, TensorId};
+use crate::graph::{DType, GraphError, ModelGraph, TensorId};
 use crate::ops::{
-    ActivationOp, BinaryOp, CastOp, CrossEntropyOp, EmbeddingOp, MatMulOp, ReshapeOp, ScaleOp, SliceOp,
+    ActivationOp, BinaryOp, CastOp, CrossEntropyOp, EmbeddingOp, MatMulOp, ReshapeOp, ScaleOp,
+    SliceOp,
 };
-use crate::spec::{SpecKeyType, SpecKey, ModelSpec};
+use crate::spec::{ModelSpec, SpecKey, SpecKeyType};
 
 /// Sizes of BERT-Large for phase 1; other sizes are set in a spec.
 const SIZES: &[SpecKey] = &[
@@ -104,7 +105,11 @@ fn embeddings(
 }
 
 /// What is added to the scores of tokens nobody may look at.
-fn attention_mask(model: &mut ModelBuilder, batch: u64, tokens: u64) -> Result<TensorId, GraphError> {
+fn attention_mask(
+    model: &mut ModelBuilder,
+    batch: u64,
+    tokens: u64,
+) -> Result<TensorId, GraphError> {
     let mask = model.input("attention_mask", &[batch, tokens], DType::Int);
     let to = model.dtype;
     let mask = model.apply("mask/cast", CastOp { to }, &[mask])?;
@@ -162,7 +167,11 @@ fn sentence_head(model: &mut ModelBuilder, x: TensorId, shape: [u64; 3]) -> Resu
 }
 
 /// A loss where the model is trained, the logits where it is not.
-fn loss_or_logits(model: &mut ModelBuilder, name: &str, logits: TensorId) -> Result<(), GraphError> {
+fn loss_or_logits(
+    model: &mut ModelBuilder,
+    name: &str,
+    logits: TensorId,
+) -> Result<(), GraphError> {
     if !model.training {
         model.output(logits);
         return Ok(());

@@ -3,9 +3,9 @@
 
 use super::layers::ModelBuilder;
 use super::{ModelDef, size};
-use crate::graph::{ModelGraph, GraphError};
+use crate::graph::{GraphError, ModelGraph};
 use crate::ops::{ActivationOp, ConvOp, GroupNormOp, NllOp, PoolOp, SoftmaxOp};
-use crate::spec::{SpecKey, ModelSpec};
+use crate::spec::{ModelSpec, SpecKey};
 
 const SIZES: &[SpecKey] = &[
     size("model.image_size", "128", "Side of the square images, which have one channel"),

@@ -1,9 +1,9 @@
 //! The layers models are made of: parameters, and the operators around them.
 
-use crate::graph::{DType, ModelGraph, GraphBuilder, GraphError, TensorRole, TensorId, TensorInfo};
+use crate::graph::{DType, GraphBuilder, GraphError, ModelGraph, TensorId, TensorInfo, TensorRole};
 use crate::ops::{
-    ActivationOp, BatchNormOp, AddBiasOp, BinaryOp, CastOp, ConvOp, CrossEntropyOp, DropoutOp, LayerNormOp,
-    MatMulOp, Operator, ReshapeOp, ScaleOp, SoftmaxOp, SplitOp, TransposeOp,
+    ActivationOp, AddBiasOp, BatchNormOp, BinaryOp, CastOp, ConvOp, CrossEntropyOp, DropoutOp,
+    LayerNormOp, MatMulOp, Operator, ReshapeOp, ScaleOp, SoftmaxOp, SplitOp, TransposeOp,
 };
 use crate::spec::ModelSpec;
 

@@ -5,9 +5,9 @@
 
 use super::layers::ModelBuilder;
 use super::{ModelDef, size};
-use crate::graph::{DType, ModelGraph, GraphError};
+use crate::graph::{DType, GraphError, ModelGraph};
 use crate::ops::{EmbeddingOp, RnnOp, SliceOp};
-use crate::spec::{SpecKey, ModelSpec};
+use crate::spec::{ModelSpec, SpecKey};
 
 const SIZES: &[SpecKey] = &[
     size("model.vocab_size", "20000", "Words"),

@@ -2,9 +2,9 @@
 //! Poplar's tutorial on it (graphcore/examples tut6_matrix_vector_opt).
 
 use super::{ModelDef, size};
-use crate::graph::{DType, ModelGraph, GraphBuilder, GraphError, TensorRole, TensorInfo};
+use crate::graph::{DType, GraphBuilder, GraphError, ModelGraph, TensorInfo, TensorRole};
 use crate::ops::MatVecOp;
-use crate::spec::{SpecKey, ModelSpec};
+use crate::spec::{ModelSpec, SpecKey};
 
 const SIZES: &[SpecKey] = &[
     size("model.rows", "10000", "Rows of the matrix"),

@@ -2,9 +2,9 @@
 //! profiling tutorial (graphcore/examples tut4_profiling).
 
 use super::{ModelDef, size};
-use crate::graph::{DType, ModelGraph, GraphBuilder, GraphError, TensorRole, TensorInfo};
+use crate::graph::{DType, GraphBuilder, GraphError, ModelGraph, TensorInfo, TensorRole};
 use crate::ops::MatMulOp;
-use crate::spec::{SpecKey, ModelSpec};
+use crate::spec::{ModelSpec, SpecKey};
 
 const SIZES: &[SpecKey] = &[
     size("model.m", "800", "Rows of the first matrix"),

@@ -2,9 +2,9 @@
 //! is rearranged first (memory guide, section 4.8).
 
 use super::{ModelDef, size};
-use crate::graph::{ModelGraph, GraphBuilder, GraphError, TensorRole, TensorInfo};
+use crate::graph::{GraphBuilder, GraphError, ModelGraph, TensorInfo, TensorRole};
 use crate::ops::{BinaryOp, TransposeOp};
-use crate::spec::{SpecKeyType, SpecKey, ModelSpec};
+use crate::spec::{ModelSpec, SpecKey, SpecKeyType};
 
 const SIZES: &[SpecKey] = &[
     size("model.m", "768", "Rows of both matrices"),

@@ -2,9 +2,9 @@
 
 use super::layers::ModelBuilder;
 use super::{ModelDef, size};
-use crate::graph::{ModelGraph, GraphError};
+use crate::graph::{GraphError, ModelGraph};
 use crate::ops::ActivationOp;
-use crate::spec::{SpecKey, ModelSpec};
+use crate::spec::{ModelSpec, SpecKey};
 
 const SIZES: &[SpecKey] = &[
     super::depth("4"),

@@ -3,7 +3,7 @@
 
 use super::ModelDef;
 use super::layers::ModelBuilder;
-use crate::graph::{ModelGraph, GraphError, TensorId};
+use crate::graph::{GraphError, ModelGraph, TensorId};
 use crate::ops::{ActivationOp, ConvOp, PoolOp};
 use crate::spec::ModelSpec;
 

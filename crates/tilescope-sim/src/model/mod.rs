@@ -15,8 +15,8 @@ mod resnet;
 mod stencil;
 mod vit;
 
-use crate::graph::{ModelGraph, GraphError};
-use crate::spec::{SpecKeyType, SpecKey, ModelSpec, keys};
+use crate::graph::{GraphError, ModelGraph};
+use crate::spec::{ModelSpec, SpecKey, SpecKeyType, keys};
 use std::fmt;
 
 /// A built-in model.
@@ -72,7 +72,13 @@ pub(crate) fn find(name: &str) -> Option<&'static ModelDef> {
 
 /// The key of a size with a default.
 const fn size(path: &'static str, default: &'static str, about: &'static str) -> SpecKey {
-    SpecKey { path, value_type: SpecKeyType::Integer(1, keys::LARGEST_SIZE), default, about, other_names: "" }
+    SpecKey {
+        path,
+        value_type: SpecKeyType::Integer(1, keys::LARGEST_SIZE),
+        default,
+        about,
+        other_names: "",
+    }
 }
 
 /// The key of the number of layers: each is a block, so a graph of them must stay a graph.

@@ -5,9 +5,9 @@
 
 use super::layers::ModelBuilder;
 use super::{ModelDef, size};
-use crate::graph::{ModelGraph, GraphError, TensorId};
+use crate::graph::{GraphError, ModelGraph, TensorId};
 use crate::ops::{ActivationOp, BinaryOp, ConvOp, PoolOp};
-use crate::spec::{SpecKey, ModelSpec};
+use crate::spec::{ModelSpec, SpecKey};
 
 const SIZES: &[SpecKey] = &[
     size(
@@ -57,9 +57,19 @@ fn build(spec: &ModelSpec, shape: ResNetVariant) -> Result<ModelGraph, GraphErro
     model.block("stem");
     let mut x = model.input("image", &[batch, 3, side, side], model.dtype);
     x = if side <= LARGEST_SMALL_IMAGE {
-        conv(&mut model, "conv1", x, ConvNormParams { filters: 64, kernel: 3, stride: 1, relu: true })?
+        conv(
+            &mut model,
+            "conv1",
+            x,
+            ConvNormParams { filters: 64, kernel: 3, stride: 1, relu: true },
+        )?
     } else {
-        x = conv(&mut model, "conv1", x, ConvNormParams { filters: 64, kernel: 7, stride: 2, relu: true })?;
+        x = conv(
+            &mut model,
+            "conv1",
+            x,
+            ConvNormParams { filters: 64, kernel: 7, stride: 2, relu: true },
+        )?;
         model.apply("maxpool", PoolOp::max(3, 2, 1), &[x])?
     };
     for (layer, blocks) in (1u64..).zip(shape.blocks) {
@@ -88,7 +98,12 @@ struct ConvNormParams {
     relu: bool,
 }
 
-fn conv(model: &mut ModelBuilder, name: &str, x: TensorId, conv: ConvNormParams) -> Result<TensorId, GraphError> {
+fn conv(
+    model: &mut ModelBuilder,
+    name: &str,
+    x: TensorId,
+    conv: ConvNormParams,
+) -> Result<TensorId, GraphError> {
     let ConvNormParams { filters, kernel, stride, relu } = conv;
     let operator = ConvOp::square(stride, kernel / 2);
     let x = model.conv(name, x, filters, kernel, operator)?;

@@ -2,10 +2,10 @@
 //! is blurred (thorbenlouw/lbm-graphcore GaussianBlurLowLevel).
 
 use super::{ModelDef, size};
-use crate::graph::{ModelGraph, GraphBuilder, GraphError, TensorRole, TensorInfo};
+use crate::graph::{GraphBuilder, GraphError, ModelGraph, TensorInfo, TensorRole};
 use crate::lower::stencil::StencilNeighbourhood;
 use crate::ops::StencilOp;
-use crate::spec::{SpecKeyType, SpecKey, ModelSpec};
+use crate::spec::{ModelSpec, SpecKey, SpecKeyType};
 
 const SIZES: &[SpecKey] = &[
     size("model.height", "1000", "Rows of the field"),
@@ -39,10 +39,15 @@ pub(crate) const MODEL: ModelDef = ModelDef {
 
 fn build(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
     let sizes = ["height", "width", "channels"].map(|name| spec.size(name));
-    let neighbours = if spec.size("corners") == 1 { StencilNeighbourhood::NinePoint } else { StencilNeighbourhood::FivePoint };
+    let neighbours = if spec.size("corners") == 1 {
+        StencilNeighbourhood::NinePoint
+    } else {
+        StencilNeighbourhood::FivePoint
+    };
     let mut graph = GraphBuilder::new();
     graph.block("main");
-    let mut field = graph.tensor("field", TensorInfo::new(sizes, spec.precision), TensorRole::Input);
+    let mut field =
+        graph.tensor("field", TensorInfo::new(sizes, spec.precision), TensorRole::Input);
     for sweep in 0..spec.size("sweeps") {
         field = graph.apply(&format!("sweep{sweep}"), StencilOp(neighbours), &[field])?;
     }

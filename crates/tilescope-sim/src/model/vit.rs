@@ -5,9 +5,9 @@
 
 use super::layers::{AttentionParams, ModelBuilder};
 use super::{ModelDef, size};
-use crate::graph::{ModelGraph, GraphError, TensorInfo};
+use crate::graph::{GraphError, ModelGraph, TensorInfo};
 use crate::ops::{BinaryOp, ConcatOp, RepeatOp, SliceOp, TransposeOp};
-use crate::spec::{SpecKey, ModelSpec};
+use crate::spec::{ModelSpec, SpecKey};
 
 const SIZES: &[SpecKey] = &[
     size("model.image_size", "224", "Side of the square RGB images, a multiple of patch_size"),

@@ -3,7 +3,7 @@
 use super::{Operator, expect_operands, expect_same};
 use crate::graph::{GraphNode, TensorInfo};
 use crate::lower::elementwise;
-use crate::lower::{LoweringError, LoweringContext, work::OperationWork};
+use crate::lower::{LoweringContext, LoweringError, work::OperationWork};
 
 /// `accumulator += gradient`
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,7 +27,11 @@ impl Operator for AccumulateOp {
         2 * inputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let [accumulator, gradient] = [node.inputs[0], node.inputs[1]];
         let dtype = lowering.tensor_type(accumulator).dtype;
         if lowering.layout(accumulator).is_none() {

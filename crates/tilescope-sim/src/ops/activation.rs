@@ -3,7 +3,7 @@
 use super::{Operator, OutputAlias, expect_operands, expect_same};
 use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
 use crate::lower::elementwise::NonLinearityType;
-use crate::lower::{LoweringError, LoweringContext, work::OperationWork};
+use crate::lower::{LoweringContext, LoweringError, work::OperationWork};
 
 /// An activation function of every element.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,10 @@ impl Operator for ActivationOp {
         outputs[0].elements()
     }
 
-    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
         let gradient = backward.gradient()?;
         // popnn needs the input of GELU, the output of all others.
         let known = match self.0 {
@@ -43,7 +46,11 @@ impl Operator for ActivationOp {
         Ok(vec![Some(backward.apply("grad", operator, &[known, gradient])?)])
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let dtype = lowering.tensor_type(node.inputs[0]).dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = OperationWork::default();
@@ -76,7 +83,11 @@ impl Operator for ActivationGradOp {
         outputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let dtype = lowering.tensor_type(node.inputs[0]).dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = lowering.relayout_tensor(node.inputs[1], &layout, "NonLinearityGrad");

@@ -5,7 +5,7 @@ use super::norm::{self, NormAffineTensors, NormAxes};
 use super::{Operator, expect_operands};
 use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
 use crate::lower::elementwise;
-use crate::lower::{LoweringError, LoweringContext, work::OperationWork};
+use crate::lower::{LoweringContext, LoweringError, work::OperationWork};
 
 /// Batch norm of `[batch, channels, height, width]`. Operands: `x`, scale, shift, running mean
 /// and running variance.
@@ -34,14 +34,21 @@ impl Operator for BatchNormOp {
         norm::FORWARD_FLOPS_PER_ELEMENT * inputs[0].elements()
     }
 
-    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
         let (inputs, outputs) = (&backward.node.inputs, &backward.node.outputs);
         let operands = [inputs[0], inputs[1], outputs[1], outputs[2], backward.gradient()?];
         let gradients = backward.apply_all("grad", BatchNormGradOp, &operands)?;
         Ok(gradients.into_iter().map(Some).chain([None, None]).collect())
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let affine = NormAffineTensors { scale: node.inputs[1], shift: node.inputs[2] };
         let norm = norm_axes(lowering.tensor_type(node.inputs[0]));
         let mut work = norm.forward_by_channel(lowering, node, affine)?;
@@ -73,7 +80,11 @@ impl Operator for BatchNormGradOp {
         norm::GRADIENT_FLOPS_PER_ELEMENT * inputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         norm_axes(lowering.tensor_type(node.inputs[0])).backward(lowering, node)
     }
 }

@@ -5,7 +5,7 @@ use super::{Operator, OutputAlias, expect_operands};
 use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
 use crate::lower::elementwise::BinaryOpType;
 use crate::lower::reduce::ReduceOperation;
-use crate::lower::{LoweringError, LoweringContext, work::OperationWork};
+use crate::lower::{LoweringContext, LoweringError, work::OperationWork};
 
 /// `x + bias`, the bias running along one axis.
 #[derive(Clone, Copy, Debug)]
@@ -43,13 +43,20 @@ impl Operator for AddBiasOp {
         outputs[0].elements()
     }
 
-    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
         let gradient = backward.gradient()?;
         let bias = backward.apply("grad", AddBiasBiasGradOp { axis: self.axis }, &[gradient])?;
         Ok(vec![Some(gradient), Some(bias)])
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let ty = lowering.tensor_type(node.inputs[0]).clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let bias = lowering.layout_or_linear(node.inputs[1]);
@@ -88,12 +95,17 @@ impl Operator for AddBiasBiasGradOp {
         inputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let ty = lowering.tensor_type(node.inputs[0]).clone();
         let mut work = OperationWork::default();
         let rows = TensorRows::new(&ty, layout, &AddBiasOp { axis: self.axis }.others(&ty));
-        let sums = rows.reduce(lowering, node, &mut work, "Reduce", ReduceOperation::Add, ty.dtype)?;
+        let sums =
+            rows.reduce(lowering, node, &mut work, "Reduce", ReduceOperation::Add, ty.dtype)?;
         lowering.set_layout(node.outputs[0], sums);
         Ok(work)
     }

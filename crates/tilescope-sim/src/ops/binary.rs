@@ -2,11 +2,11 @@
 //! second operand may be smaller: dimensions of size 1 (and missing outer ones) are repeated.
 
 use super::parts::TensorRows;
-use super::{Operator, ReduceOp, ReshapeOp, OutputAlias, UnaryOp, expect_operands};
-use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorRole, TensorId, TensorInfo};
+use super::{Operator, OutputAlias, ReduceOp, ReshapeOp, UnaryOp, expect_operands};
+use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo, TensorRole};
 use crate::lower::elementwise::{self, BinaryOpType, UnaryOpType};
 use crate::lower::reduce::ReduceOperation;
-use crate::lower::{LoweringError, LoweringContext, work::OperationWork};
+use crate::lower::{LoweringContext, LoweringError, work::OperationWork};
 
 /// An operation of an element with its partner.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +70,10 @@ impl Operator for BinaryOp {
         outputs[0].elements()
     }
 
-    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
         let dy = backward.gradient()?;
         let [a, b] = [backward.node.inputs[0], backward.node.inputs[1]];
         let (a_type, b_type) = (backward.input_type(0), backward.input_type(1));
@@ -89,7 +92,9 @@ impl Operator for BinaryOp {
         }
         let of_b = match self.0 {
             BinaryOpType::Add => dy,
-            BinaryOpType::Subtract => backward.apply("grad_b", UnaryOp(UnaryOpType::Negate), &[dy])?,
+            BinaryOpType::Subtract => {
+                backward.apply("grad_b", UnaryOp(UnaryOpType::Negate), &[dy])?
+            }
             BinaryOpType::Multiply => backward.apply("grad_b", Self::MULTIPLY, &[dy, a])?,
             _ => {
                 // d(a / b)/db = -(a / b) / b
@@ -102,8 +107,15 @@ impl Operator for BinaryOp {
         Ok(vec![of_a, Some(reduce_broadcast_gradient(backward, of_b, &axes, &b_type)?)])
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
-        let (a, b) = (lowering.tensor_type(node.inputs[0]).clone(), lowering.tensor_type(node.inputs[1]).clone());
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
+        let (a, b) = (
+            lowering.tensor_type(node.inputs[0]).clone(),
+            lowering.tensor_type(node.inputs[1]).clone(),
+        );
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let name = format!("Op/{}", self.0.title());
         let axes = repeated_axes(&a, &b).unwrap_or_default();

@@ -1,9 +1,9 @@
 //! A change of element type.
 
 use super::{Operator, expect_operands};
-use crate::graph::{GradientBuilder, DType, GraphError, GraphNode, TensorId, TensorInfo};
+use crate::graph::{DType, GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
 use crate::lower::elementwise;
-use crate::lower::{LoweringError, LoweringContext, work::OperationWork};
+use crate::lower::{LoweringContext, LoweringError, work::OperationWork};
 
 /// The operand in another element type.
 #[derive(Clone, Copy, Debug)]
@@ -26,13 +26,20 @@ impl Operator for CastOp {
         0
     }
 
-    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
         let gradient = backward.gradient()?;
         let to = backward.input_type(0).dtype;
         Ok(vec![Some(backward.apply("grad", Self { to }, &[gradient])?)])
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let from = lowering.tensor_type(node.inputs[0]).dtype;
         // What is cast for a planned operation lies as that wants it.
         if let (None, Some(planned)) =

@@ -4,7 +4,7 @@ use super::{Operator, SplitOp};
 use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
 use crate::lower::elementwise;
 use crate::lower::layout::TensorLayout;
-use crate::lower::{LoweringError, LoweringContext, runs, work::OperationWork};
+use crate::lower::{LoweringContext, LoweringError, runs, work::OperationWork};
 use tilescope_report::units::TileRuns;
 
 /// The operands one after the other along `axis`.
@@ -41,7 +41,10 @@ impl Operator for ConcatOp {
         0
     }
 
-    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
         let gradient = backward.gradient()?;
         let inputs = 0..backward.node.inputs.len();
         let sizes = inputs.map(|input| backward.input_type(input).shape[self.axis]).collect();
@@ -49,12 +52,17 @@ impl Operator for ConcatOp {
         Ok(parts.into_iter().map(Some).collect())
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let dtype = lowering.tensor_type(node.outputs[0]).dtype;
         let parts: Vec<TensorLayout> =
             node.inputs.iter().map(|part| lowering.layout_or_linear(*part)).collect();
-        let elements =
-            parts.iter().fold(TileRuns::empty(), |sum, part| runs::add_per_tile(&sum, &part.elements));
+        let elements = parts
+            .iter()
+            .fold(TileRuns::empty(), |sum, part| runs::add_per_tile(&sum, &part.elements));
         let mut work = OperationWork::default();
         work.push(elementwise::cast("Concat/OnTileCopy", dtype, dtype, &elements));
         lowering.set_layout(node.outputs[0], TensorLayout { elements, order: parts[0].order });

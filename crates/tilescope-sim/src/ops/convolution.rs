@@ -1,8 +1,8 @@
 //! Convolutions of one to three dimensions, and the two convolutions of their gradient.
 
 use super::{Operator, expect_operands};
-use crate::graph::{GradientBuilder, DType, GraphError, GraphNode, TensorId, TensorInfo};
-use crate::lower::{LoweringError, LoweringContext, layout::TensorLayout, work::OperationWork};
+use crate::graph::{DType, GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
+use crate::lower::{LoweringContext, LoweringError, layout::TensorLayout, work::OperationWork};
 use crate::planner::{ConvParams, FieldDim, OperandTransform, OutputTransform};
 
 /// A convolution of `[batch, in, field..]` with `[out, in / groups, kernel..]` weights. With as many
@@ -128,7 +128,10 @@ impl Operator for ConvOp {
         self.layer_flops(&inputs[0], &inputs[1])
     }
 
-    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
         let gradient = backward.gradient()?;
         let (x, w) = (backward.node.inputs[0], backward.node.inputs[1]);
         let (x_type, w_type) = (backward.input_type(0), backward.input_type(1));
@@ -154,7 +157,11 @@ impl Operator for ConvOp {
         lowering.plan_conv(node, self)
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         lowering.conv_forward(node, self)
     }
 }
@@ -180,7 +187,11 @@ impl Operator for ConvDataGradOp {
         self.conv.layer_flops(&outputs[0], &inputs[1])
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         lowering.conv_input_gradient(node, &self.conv)
     }
 }
@@ -206,7 +217,11 @@ impl Operator for ConvWeightsGradOp {
         self.conv.layer_flops(&inputs[0], &outputs[0])
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         lowering.conv_weight_gradient(node, &self.conv)
     }
 }

@@ -7,7 +7,7 @@ use super::Operator;
 use super::parts::{self, TensorRows};
 use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
 use crate::lower::elementwise::{self, BinaryOpType};
-use crate::lower::{LoweringError, LoweringContext, work::OperationWork};
+use crate::lower::{LoweringContext, LoweringError, work::OperationWork};
 
 /// Mean negative log-likelihood of the labels under the softmax of the logits.
 #[derive(Clone, Copy, Debug)]
@@ -28,13 +28,20 @@ impl Operator for CrossEntropyOp {
         6 * inputs[0].elements()
     }
 
-    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
         let (probabilities, labels) = (backward.node.outputs[1], backward.node.inputs[1]);
         let gradient = backward.apply("grad", CrossEntropyGradOp, &[probabilities, labels])?;
         Ok(vec![Some(gradient), None])
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let logits = lowering.tensor_type(node.inputs[0]).clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let rows = TensorRows::new(&logits, layout.clone(), &[1]);
@@ -65,7 +72,11 @@ impl Operator for CrossEntropyGradOp {
         2 * inputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let ty = lowering.tensor_type(node.inputs[0]).clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = OperationWork::default();

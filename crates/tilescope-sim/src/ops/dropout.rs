@@ -6,7 +6,7 @@
 use super::{Operator, expect_operands};
 use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
 use crate::lower::elementwise;
-use crate::lower::{LoweringError, LoweringContext, work::OperationWork};
+use crate::lower::{LoweringContext, LoweringError, work::OperationWork};
 
 /// Dropout of any share of the elements: the share changes nothing about the work.
 #[derive(Clone, Copy, Debug)]
@@ -26,12 +26,19 @@ impl Operator for DropoutOp {
         outputs[0].elements()
     }
 
-    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
         let gradient = backward.gradient()?;
         Ok(vec![Some(backward.apply("grad", *self, &[gradient])?)])
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let dtype = lowering.tensor_type(node.inputs[0]).dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let vertex = format!("poprand::DropoutSupervisor<{}>", dtype.poplar_name());

@@ -1,11 +1,13 @@
 //! Rows of a table, looked up by index.
 
 use super::{Operator, expect_operands, expect_same};
-use crate::graph::{GradientBuilder, DType, GraphError, GraphNode, TensorId, TensorInfo};
+use crate::graph::{DType, GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
 use crate::lower::embedding::{self, MultiSliceLowering};
 use crate::lower::layout::TensorLayout;
 use crate::lower::work::OperationWorkItem;
-use crate::lower::{OperandLiveness, LoweringError, LoweringContext, elementwise, runs, work::OperationWork};
+use crate::lower::{
+    LoweringContext, LoweringError, OperandLiveness, elementwise, runs, work::OperationWork,
+};
 
 /// `table[rows, width]` at `indices[..]`: a tensor of the shape of the indices, and the width.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +37,11 @@ impl EmbeddingOp {
     }
 
     /// One part of the lookups.
-    fn lookup_params(&self, table: &TensorInfo, indices: &TensorInfo) -> embedding::MultiSliceParams {
+    fn lookup_params(
+        &self,
+        table: &TensorInfo,
+        indices: &TensorInfo,
+    ) -> embedding::MultiSliceParams {
         let lookups = (indices.elements() / self.serialisation.max(1)).max(1);
         embedding::MultiSliceParams {
             rows: table.shape[0],
@@ -82,7 +88,10 @@ impl Operator for EmbeddingOp {
         0
     }
 
-    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
         if !backward.needs_input_gradient(0) {
             return Ok(vec![None, None]);
         }
@@ -92,7 +101,11 @@ impl Operator for EmbeddingOp {
         Ok(vec![Some(backward.apply("grad", operator, &[indices, gradient])?), None])
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let [table, indices] = [node.inputs[0], node.inputs[1]];
         let part = self.lookup_params(lowering.tensor_type(table), lowering.tensor_type(indices));
         let machine = lowering.machine;
@@ -101,7 +114,10 @@ impl Operator for EmbeddingOp {
         let wanted = without_padding(lowered.table(), lowering.tensor_type(table));
         let output = lowering.tensor_type(node.outputs[0]);
         let slices = without_padding(self.layout_of_all_lookups(lowered.slices()), output);
-        let indices_layout = without_padding(self.layout_of_all_lookups(lowered.indices()), lowering.tensor_type(indices));
+        let indices_layout = without_padding(
+            self.layout_of_all_lookups(lowered.indices()),
+            lowering.tensor_type(indices),
+        );
         let mut work = lowering.place_or_relayout(indices, indices_layout, "multiSlice/indices");
         work.append(self.repeat_serially(lowered.gather()));
         let made = work.phases().len() - 1;
@@ -119,7 +135,10 @@ impl Operator for EmbeddingOp {
         lowering.set_layout(node.outputs[0], slices);
         // Parts are put where the result is one after the other; else the last phase makes it.
         let from = if self.serialisation > 1 { 0 } else { made };
-        lowering.record_liveness(OperandLiveness { outputs_from: vec![from], ..OperandLiveness::default() });
+        lowering.record_liveness(OperandLiveness {
+            outputs_from: vec![from],
+            ..OperandLiveness::default()
+        });
         Ok(work)
     }
 }
@@ -144,9 +163,14 @@ impl Operator for MultiUpdateAddOp {
         inputs[2].elements()
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let [table, indices, rows] = [node.inputs[0], node.inputs[1], node.inputs[2]];
-        let part = EmbeddingOp::default().lookup_params(lowering.tensor_type(table), lowering.tensor_type(indices));
+        let part = EmbeddingOp::default()
+            .lookup_params(lowering.tensor_type(table), lowering.tensor_type(indices));
         let machine = lowering.machine;
         let plan = embedding::plan(&part, machine.tiles, lowering.training);
         let lowered = MultiSliceLowering::new(&machine, part, plan);
@@ -187,13 +211,20 @@ impl Operator for EmbeddingGradOp {
         inputs[1].elements()
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let [indices, gradient] = [node.inputs[0], node.inputs[1]];
         let part = self.embedding.lookup_params(&self.table, lowering.tensor_type(indices));
         let machine = lowering.machine;
         let plan = embedding::plan(&part, machine.tiles, lowering.training);
         let lowered = MultiSliceLowering::new(&machine, part, plan);
-        let slices = without_padding(self.embedding.layout_of_all_lookups(lowered.slices()), lowering.tensor_type(gradient));
+        let slices = without_padding(
+            self.embedding.layout_of_all_lookups(lowered.slices()),
+            lowering.tensor_type(gradient),
+        );
         let mut work = lowering.place_or_relayout(gradient, slices, "multiUpdateAdd/slices");
         let table = without_padding(lowered.table(), &self.table);
         work.push(elementwise::fill("multiUpdateAdd/zeroTable", part.dtype, &table.elements));

@@ -4,7 +4,7 @@
 use super::norm::{self, NormAffineTensors, NormAxes};
 use super::{Operator, expect_operands};
 use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
-use crate::lower::{LoweringError, LoweringContext, work::OperationWork};
+use crate::lower::{LoweringContext, LoweringError, work::OperationWork};
 
 /// Group norm of `[batch, channels, height, width]`. Operands: `x`, scale, shift.
 #[derive(Clone, Copy, Debug)]
@@ -47,14 +47,21 @@ impl Operator for GroupNormOp {
         norm::FORWARD_FLOPS_PER_ELEMENT * inputs[0].elements()
     }
 
-    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
         let (inputs, outputs) = (&backward.node.inputs, &backward.node.outputs);
         let operands = [inputs[0], inputs[1], outputs[1], outputs[2], backward.gradient()?];
         let gradients = backward.apply_all("grad", GroupNormGradOp(*self), &operands)?;
         Ok(gradients.into_iter().map(Some).collect())
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let affine = NormAffineTensors { scale: node.inputs[1], shift: node.inputs[2] };
         self.norm_axes(lowering.tensor_type(node.inputs[0])).forward(lowering, node, affine)
     }
@@ -78,7 +85,11 @@ impl Operator for GroupNormGradOp {
         norm::GRADIENT_FLOPS_PER_ELEMENT * inputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         self.0.norm_axes(lowering.tensor_type(node.inputs[0])).backward(lowering, node)
     }
 }

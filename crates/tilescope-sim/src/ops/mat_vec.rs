@@ -3,7 +3,7 @@
 use super::{Operator, expect_operands};
 use crate::graph::{DType, GraphNode, TensorInfo};
 use crate::lower::dot_products::MatVecDotProducts;
-use crate::lower::{LoweringError, LoweringContext, work::OperationWork};
+use crate::lower::{LoweringContext, LoweringError, work::OperationWork};
 
 /// `y[m] = a[m,k] . x[k]` of floats.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,11 @@ impl Operator for MatVecOp {
         2 * inputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let [rows, columns] = lowering.tensor_type(node.inputs[0]).shape[..] else {
             let problem = "a matrix is expected".to_string();
             return Err(LoweringError { operation: node.name.clone(), problem });

@@ -2,7 +2,7 @@
 
 use super::{Operator, expect_operands};
 use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
-use crate::lower::{LoweringError, LoweringContext, layout::TensorLayout, work::OperationWork};
+use crate::lower::{LoweringContext, LoweringError, layout::TensorLayout, work::OperationWork};
 
 /// Which of the three products of a fully-connected layer this is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -103,7 +103,10 @@ impl Operator for MatMulOp {
         self.sizes(inputs).map_or(0, |MatMulSizes { groups, m, k, n }| 2 * groups * m * k * n)
     }
 
-    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
         let gradient = backward.gradient()?;
         let (x, w) = (backward.node.inputs[0], backward.node.inputs[1]);
         let part = |product| Self { product, ..*self };
@@ -129,7 +132,11 @@ impl Operator for MatMulOp {
         lowering.plan_matmul(node, self)
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         lowering.matmul(node, self)
     }
 }

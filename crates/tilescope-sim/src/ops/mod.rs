@@ -40,7 +40,7 @@ pub(crate) use bias_add::AddBiasOp;
 pub(crate) use binary::BinaryOp;
 pub(crate) use cast::CastOp;
 pub(crate) use concat::ConcatOp;
-pub use convolution::{ConvOp, ConvDimTransforms};
+pub use convolution::{ConvDimTransforms, ConvOp};
 pub use cross_entropy::CrossEntropyOp;
 pub(crate) use dropout::DropoutOp;
 pub use embedding::{EmbeddingOp, MultiUpdateAddOp};
@@ -65,7 +65,7 @@ pub(crate) use transpose::TransposeOp;
 pub(crate) use unary::UnaryOp;
 
 use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
-use crate::lower::{LoweringError, LoweringContext, layout::TensorLayout, work::OperationWork};
+use crate::lower::{LoweringContext, LoweringError, layout::TensorLayout, work::OperationWork};
 use std::fmt::Debug;
 
 /// What an operation computes, and how.
@@ -86,7 +86,10 @@ pub trait Operator: Debug + Send + Sync {
     ///
     /// # Errors
     /// Where the operator has no gradient.
-    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
         Err(backward.no_gradient_error())
     }
 
@@ -105,7 +108,11 @@ pub trait Operator: Debug + Send + Sync {
     ///
     /// # Errors
     /// Where no plan exists.
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError>;
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError>;
 
     /// The input whose memory the output takes over: always for views, and for operators that can
     /// work in place where nobody else reads that input.

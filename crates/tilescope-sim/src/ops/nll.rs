@@ -4,7 +4,7 @@ use super::parts;
 use super::{Operator, expect_operands};
 use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
 use crate::lower::elementwise::{self, BinaryOpType};
-use crate::lower::{LoweringError, LoweringContext, work::OperationWork};
+use crate::lower::{LoweringContext, LoweringError, work::OperationWork};
 
 /// Mean negative log-probability of the labels. Operands: log-probabilities `[batch, classes]`
 /// and labels `[batch]`.
@@ -25,13 +25,20 @@ impl Operator for NllOp {
         inputs[0].elements()
     }
 
-    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
         let labels = backward.node.inputs[1];
         let operator = NllGradOp { ty: backward.input_type(0) };
         Ok(vec![Some(backward.apply("grad", operator, &[labels])?), None])
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let ty = lowering.tensor_type(node.inputs[0]).clone();
         let mut work = OperationWork::default();
         let loss = parts::push_nll_loss(&mut work, lowering, node, &ty, true)?;
@@ -60,7 +67,11 @@ impl Operator for NllGradOp {
         outputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let (dtype, classes) = (self.ty.dtype, self.ty.shape[1]);
         let layout = lowering.layout_or_linear(node.outputs[0]);
         let mut work = OperationWork::default();

@@ -11,7 +11,7 @@ use crate::graph::{DType, GraphNode, TensorId, TensorInfo};
 use crate::lower::elementwise::{self, BinaryOpType};
 use crate::lower::layout::TensorLayout;
 use crate::lower::reduce::ReduceOperation;
-use crate::lower::{LoweringError, LoweringContext, work::OperationWork};
+use crate::lower::{LoweringContext, LoweringError, work::OperationWork};
 
 /// How a norm sees its input.
 pub(crate) struct NormAxes {
@@ -69,12 +69,13 @@ impl NormAxes {
         let order = layout.order.reshaped(&x.shape, &self.shape);
         let seen = TensorLayout { order, ..layout.clone() };
         let ty = TensorInfo::new(self.shape.clone(), x.dtype);
-        let values =
-            |count, dtype: DType| TensorLayout::broadcast_operand(&x.shape, count, dtype.bytes(), tiles);
+        let values = |count, dtype: DType| {
+            TensorLayout::broadcast_operand(&x.shape, count, dtype.bytes(), tiles)
+        };
         let rows = TensorRows::new(&ty, seen.clone(), &self.statistics_axes)
             .with_result_mapping(values(self.statistics_count(), DType::Float));
-        let channels =
-            TensorRows::new(&ty, seen, &self.channel_axes).with_result_mapping(values(self.channel_count(), x.dtype));
+        let channels = TensorRows::new(&ty, seen, &self.channel_axes)
+            .with_result_mapping(values(self.channel_count(), x.dtype));
         (rows, channels)
     }
 
@@ -91,7 +92,13 @@ impl NormAxes {
         let mut work = OperationWork::default();
         let [mean, inverse] = statistics(lowering, node, &mut work, &rows)?;
         rows.apply_broadcast(lowering, &mut work, "Norm/whiten/Sub", BinaryOpType::Subtract, &mean);
-        rows.apply_broadcast(lowering, &mut work, "Norm/whiten/Mul", BinaryOpType::Multiply, &inverse);
+        rows.apply_broadcast(
+            lowering,
+            &mut work,
+            "Norm/whiten/Mul",
+            BinaryOpType::Multiply,
+            &inverse,
+        );
         self.scale_and_shift(lowering, &mut work, &channels, affine);
         lowering.set_layout(node.outputs[0], layout);
         Ok(work)
@@ -155,8 +162,20 @@ impl NormAxes {
         let elements = &layout.elements;
         let start = work.phases().len();
         work.push(elementwise::cast("NormGrad/whiten/OnTileCopy", dtype, dtype, elements));
-        rows.apply_broadcast(lowering, &mut work, "NormGrad/whiten/Sub", BinaryOpType::Subtract, &mean);
-        rows.apply_broadcast(lowering, &mut work, "NormGrad/whiten/Mul", BinaryOpType::Multiply, &inverse);
+        rows.apply_broadcast(
+            lowering,
+            &mut work,
+            "NormGrad/whiten/Sub",
+            BinaryOpType::Subtract,
+            &mean,
+        );
+        rows.apply_broadcast(
+            lowering,
+            &mut work,
+            "NormGrad/whiten/Mul",
+            BinaryOpType::Multiply,
+            &inverse,
+        );
         let product = |work: &mut OperationWork, name: &str| {
             work.push(elementwise::binary(name, BinaryOpType::Multiply, dtype, elements));
         };
@@ -176,16 +195,50 @@ impl NormAxes {
         let names = ["NormGrad/delta/scale", "NormGrad/delta/shift"];
         let [scale_gradient, shift_gradient] = sums(&mut work, &channels, names, dtype)?;
         push_temporary(&mut work, "NormGrad/delta/product", layout.bytes(dtype.bytes()), first);
-        channels.apply_broadcast(lowering, &mut work, "NormGrad/scale", BinaryOpType::Multiply, &scale);
+        channels.apply_broadcast(
+            lowering,
+            &mut work,
+            "NormGrad/scale",
+            BinaryOpType::Multiply,
+            &scale,
+        );
         let second = work.phases().len();
         product(&mut work, "NormGrad/statistics/Mul");
         let names = ["NormGrad/statistics/var", "NormGrad/statistics/mean"];
         let [var_delta, mean_delta] = sums(&mut work, &rows, names, DType::Float)?;
-        push_temporary(&mut work, "NormGrad/statistics/product", layout.bytes(dtype.bytes()), second);
-        rows.apply_broadcast(lowering, &mut work, "NormGrad/var/Mul", BinaryOpType::Multiply, &var_delta);
-        work.push(elementwise::binary_in_place("NormGrad/var/Add", BinaryOpType::Add, dtype, elements));
-        rows.apply_broadcast(lowering, &mut work, "NormGrad/mean/Add", BinaryOpType::Add, &mean_delta);
-        rows.apply_broadcast(lowering, &mut work, "NormGrad/iStdDev/Mul", BinaryOpType::Multiply, &inverse);
+        push_temporary(
+            &mut work,
+            "NormGrad/statistics/product",
+            layout.bytes(dtype.bytes()),
+            second,
+        );
+        rows.apply_broadcast(
+            lowering,
+            &mut work,
+            "NormGrad/var/Mul",
+            BinaryOpType::Multiply,
+            &var_delta,
+        );
+        work.push(elementwise::binary_in_place(
+            "NormGrad/var/Add",
+            BinaryOpType::Add,
+            dtype,
+            elements,
+        ));
+        rows.apply_broadcast(
+            lowering,
+            &mut work,
+            "NormGrad/mean/Add",
+            BinaryOpType::Add,
+            &mean_delta,
+        );
+        rows.apply_broadcast(
+            lowering,
+            &mut work,
+            "NormGrad/iStdDev/Mul",
+            BinaryOpType::Multiply,
+            &inverse,
+        );
         push_temporary(&mut work, "NormGrad/whitened", layout.bytes(dtype.bytes()), start);
         lowering.set_layout(node.outputs[0], layout);
         lowering.set_layout(node.outputs[1], scale_gradient);

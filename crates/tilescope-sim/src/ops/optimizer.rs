@@ -9,11 +9,11 @@ use super::Operator;
 use super::parts::TensorRows;
 use crate::graph::{DType, GraphNode, TensorInfo};
 use crate::lower::elementwise::{self, BinaryOpType, UnaryOpType};
-use crate::lower::layout::{TensorLayout, ElementOrder};
+use crate::lower::layout::{ElementOrder, TensorLayout};
 use crate::lower::reduce::ReduceOperation;
 use crate::lower::{
-    LoweringError, LoweringContext,
-    work::{WorkPhase, OperationWork},
+    LoweringContext, LoweringError,
+    work::{OperationWork, WorkPhase},
 };
 use tilescope_report::units::TileRuns;
 
@@ -179,7 +179,9 @@ impl OptimizerPass {
         match self.kind {
             OptimizerPassKind::ScaledAdd => elementwise::scaled_add(self.name, dtype, elements),
             OptimizerPassKind::Axpby => elementwise::axpby(self.name, dtype, elements),
-            OptimizerPassKind::Unary(function) => elementwise::unary(self.name, function, dtype, elements),
+            OptimizerPassKind::Unary(function) => {
+                elementwise::unary(self.name, function, dtype, elements)
+            }
             OptimizerPassKind::InPlace(operation) => {
                 elementwise::binary_in_place(self.name, operation, dtype, elements)
             }
@@ -198,11 +200,13 @@ fn trust_ratio(
     let flat = TensorInfo::new([layout.elements.total()], dtype);
     let seen = TensorLayout { elements: layout.elements.clone(), order: ElementOrder::Linear };
     let rows = TensorRows::new(&flat, seen, &[0]);
-    let mut norm =
-        |name: &str| rows.reduce(lowering, node, work, name, ReduceOperation::SquareAdd, DType::Float);
+    let mut norm = |name: &str| {
+        rows.reduce(lowering, node, work, name, ReduceOperation::SquareAdd, DType::Float)
+    };
     let [weights, _] = [norm("lambSquare/weights")?, norm("lambSquare/step")?];
     let (float, scalar) = (DType::Float, &weights.elements);
-    for (name, function) in [("lamb/r1Sqrt", UnaryOpType::Sqrt), ("lamb/r2Sqrt", UnaryOpType::Sqrt)] {
+    for (name, function) in [("lamb/r1Sqrt", UnaryOpType::Sqrt), ("lamb/r2Sqrt", UnaryOpType::Sqrt)]
+    {
         work.push(elementwise::unary_in_place(name, function, float, scalar));
     }
     work.push(elementwise::binary_in_place("lamb/ratio", BinaryOpType::Divide, float, scalar));
@@ -233,7 +237,11 @@ impl Operator for VarUpdateOp {
         per_element * inputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let dtype = lowering.tensor_type(node.inputs[0]).dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         // State lies as the gradient does where that is accumulated, else as the parameter.

@@ -5,10 +5,10 @@ use super::expect_operands;
 use crate::graph::{DType, GraphNode, TensorInfo};
 use crate::lower::elementwise::{self, BinaryOpType, UnaryOpType, cycles};
 use crate::lower::exchange;
-use crate::lower::layout::{TensorLayout, ElementOrder};
-use crate::lower::reduce::{self, ReduceDim, ReduceOperation, ReductionRequest, ReduceResultUse};
-use crate::lower::work::{WorkPhase, MemoryConstraint, TemporaryVariable, OperationWork};
-use crate::lower::{LoweringError, LoweringContext};
+use crate::lower::layout::{ElementOrder, TensorLayout};
+use crate::lower::reduce::{self, ReduceDim, ReduceOperation, ReduceResultUse, ReductionRequest};
+use crate::lower::work::{MemoryConstraint, OperationWork, TemporaryVariable, WorkPhase};
+use crate::lower::{LoweringContext, LoweringError};
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::TileRuns;
 
@@ -32,7 +32,14 @@ impl TensorRows {
     pub(crate) fn new(ty: &TensorInfo, layout: TensorLayout, axes: &[usize]) -> Self {
         let dims = reduce::dims(&ty.shape, layout.order, axes);
         let rows_on_tile = reduce::columns_on_tiles(&dims, &layout.elements);
-        Self { dtype: ty.dtype, layout, dims, rows_on_tile, result_mapping: None, result_use: ReduceResultUse::PLAIN }
+        Self {
+            dtype: ty.dtype,
+            layout,
+            dims,
+            rows_on_tile,
+            result_mapping: None,
+            result_use: ReduceResultUse::PLAIN,
+        }
     }
 
     /// The same rows, whose reductions leave their values so.
@@ -47,7 +54,9 @@ impl TensorRows {
 
     /// Where one value for each row goes, if that is decided beforehand.
     pub(crate) fn result_layout(&self) -> Option<TensorLayout> {
-        self.result_mapping.clone().map(|elements| TensorLayout { elements, order: ElementOrder::Linear })
+        self.result_mapping
+            .clone()
+            .map(|elements| TensorLayout { elements, order: ElementOrder::Linear })
     }
 
     /// Adds a reduction of each row to one value of type `output`; returns how the values lie.
@@ -97,9 +106,12 @@ impl TensorRows {
         };
         let dtype = self.dtype;
         let tile = |elements: u64, rows: u64| match inner {
-            _ if rows <= 1 => {
-                cycles::with_scalar(operation, dtype, cycles::ElementwiseExtent::one(elements), true)
-            }
+            _ if rows <= 1 => cycles::with_scalar(
+                operation,
+                dtype,
+                cycles::ElementwiseExtent::one(elements),
+                true,
+            ),
             Some(length) => cycles::with_inner_vector(operation, dtype, elements, length.min(rows)),
             None => cycles::with_outer_vector(operation, dtype, elements, rows),
         };
@@ -115,7 +127,13 @@ impl TensorRows {
     }
 
     /// Sends each value to the tiles that hold elements of its row.
-    fn exchange_row_values(&self, lowering: &LoweringContext, work: &mut OperationWork, name: &str, values: &TensorLayout) {
+    fn exchange_row_values(
+        &self,
+        lowering: &LoweringContext,
+        work: &mut OperationWork,
+        name: &str,
+        values: &TensorLayout,
+    ) {
         let bytes = self.dtype.bytes();
         let needed = self.rows_on_tile.map(|rows| rows * bytes);
         let start = work.phases().len();
@@ -141,25 +159,40 @@ pub(crate) fn softmax(
     log: bool,
 ) -> Result<(), LoweringError> {
     let (dtype, elements) = (rows.dtype, &rows.layout.elements);
-    let maxima = rows.reduce(lowering, node, work, "SoftMax/Reduce_max", ReduceOperation::Max, dtype)?;
+    let maxima =
+        rows.reduce(lowering, node, work, "SoftMax/Reduce_max", ReduceOperation::Max, dtype)?;
     rows.apply_broadcast(lowering, work, "SoftMax/Sub", BinaryOpType::Subtract, &maxima);
     let exp = if log { elementwise::unary } else { elementwise::unary_in_place };
     let start = work.phases().len();
     work.push(exp("SoftMax/Exp", UnaryOpType::Exp, dtype, elements));
-    let sums =
-        rows.reduce(lowering, node, work, "SoftMax/Reduce_sum", ReduceOperation::Add, DType::Float)?;
+    let sums = rows.reduce(
+        lowering,
+        node,
+        work,
+        "SoftMax/Reduce_sum",
+        ReduceOperation::Add,
+        DType::Float,
+    )?;
     if log {
         push_temporary(work, "SoftMax/exponentials", rows.layout.bytes(dtype.bytes()), start);
     }
-    let (function, operation) =
-        if log { (UnaryOpType::Log, BinaryOpType::Subtract) } else { (UnaryOpType::Inverse, BinaryOpType::Multiply) };
+    let (function, operation) = if log {
+        (UnaryOpType::Log, BinaryOpType::Subtract)
+    } else {
+        (UnaryOpType::Inverse, BinaryOpType::Multiply)
+    };
     work.push(elementwise::unary_in_place("SoftMax/Sum", function, DType::Float, &sums.elements));
     rows.apply_broadcast(lowering, work, "SoftMax/Scale", operation, &sums);
     Ok(())
 }
 
 /// Notes a temporary that lives from phase `start` to the last phase so far.
-pub(crate) fn push_temporary(work: &mut OperationWork, name: &str, bytes: TileRuns<u64>, start: usize) {
+pub(crate) fn push_temporary(
+    work: &mut OperationWork,
+    name: &str,
+    bytes: TileRuns<u64>,
+    start: usize,
+) {
     work.temporaries.push(TemporaryVariable {
         name: name.to_string(),
         category: MemoryCategory::Variable,
@@ -206,7 +239,12 @@ pub(crate) fn push_nll_loss(
     let picked = rows.reduce(lowering, node, work, "Loss/Reduce", ReduceOperation::Add, dtype)?;
     push_temporary(work, "Loss/OneHot", layout.bytes(dtype.bytes()), start);
     if !logarithms {
-        work.push(elementwise::unary_in_place("Loss/Log", UnaryOpType::Log, dtype, &picked.elements));
+        work.push(elementwise::unary_in_place(
+            "Loss/Log",
+            UnaryOpType::Log,
+            dtype,
+            &picked.elements,
+        ));
     }
     let losses = TensorInfo::new([values.shape[0]], dtype);
     let losses = TensorRows::new(&losses, picked, &[0]);
@@ -214,7 +252,12 @@ pub(crate) fn push_nll_loss(
 }
 
 /// The phase that writes rows of `classes` values with a one where the label says.
-pub(crate) fn one_hot(name: &str, dtype: DType, classes: u64, elements: &TileRuns<u64>) -> WorkPhase {
+pub(crate) fn one_hot(
+    name: &str,
+    dtype: DType,
+    classes: u64,
+    elements: &TileRuns<u64>,
+) -> WorkPhase {
     let vertex = format!("popops::EncodeOneHot<unsigned int,{}>", dtype.poplar_name());
     elementwise::phase(name, vertex, 3, elements, |count| {
         cycles::one_hot(dtype, count.div_ceil(classes))

@@ -2,10 +2,10 @@
 
 use super::{Operator, expect_operands, expect_same};
 use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
-use crate::lower::layout::{TensorLayout, ElementOrder};
-use crate::lower::pool::{self, PoolAxis, PoolingType, PoolingPass, PoolingParams};
+use crate::lower::layout::{ElementOrder, TensorLayout};
+use crate::lower::pool::{self, PoolAxis, PoolingParams, PoolingPass, PoolingType};
 use crate::lower::work::{MemoryConstraint, OperationWork};
-use crate::lower::{OperandLiveness, LoweringError, LoweringContext};
+use crate::lower::{LoweringContext, LoweringError, OperandLiveness};
 
 /// One value for each window of a `[batch, channels, field..]` tensor.
 #[derive(Clone, Debug)]
@@ -149,7 +149,10 @@ impl Operator for PoolOp {
         outputs[0].elements() * self.window_elements()
     }
 
-    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
         let gradient = backward.gradient()?;
         let (input, output) = (backward.node.inputs[0], backward.node.outputs[0]);
         let operator = self.gradient(backward.input_type(0));
@@ -161,7 +164,11 @@ impl Operator for PoolOp {
         Ok(vec![Some(backward.apply("grad", operator, &operands)?)])
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let input = lowering.tensor_type(node.inputs[0]).clone();
         PoolOp::lower(self, lowering, node, &input, false)
     }
@@ -197,7 +204,11 @@ impl Operator for PoolGradOp {
         outputs[0].elements() * self.pool.window_elements()
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         if let [_, output, gradient] = node.inputs[..]
             && lowering.layout(gradient).is_none()
         {

@@ -6,11 +6,11 @@
 
 use super::{Operator, expect_operands, expect_same};
 use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
-use crate::lower::layout::{TensorLayout, ElementOrder};
-use crate::lower::recurrent::{RnnCellType, RnnParams, RnnLowering, STATE_GRAIN};
-use crate::lower::work::{MemoryConstraint, TemporaryVariable, OperationWork};
-use crate::lower::{OperandLiveness, LoweringError, LoweringContext};
-use crate::planner::{IpuTarget, ConvPass, ConvOptions};
+use crate::lower::layout::{ElementOrder, TensorLayout};
+use crate::lower::recurrent::{RnnCellType, RnnLowering, RnnParams, STATE_GRAIN};
+use crate::lower::work::{MemoryConstraint, OperationWork, TemporaryVariable};
+use crate::lower::{LoweringContext, LoweringError, OperandLiveness};
+use crate::planner::{ConvOptions, ConvPass, IpuTarget};
 use tilescope_report::MemoryCategory;
 use tilescope_report::units::TileRuns;
 
@@ -102,7 +102,10 @@ impl Operator for RnnOp {
         })
     }
 
-    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
         let gradient = backward.gradient()?;
         if !self.keeps_intermediates {
             let problem = "the layer does not keep what its gradient needs".to_string();
@@ -115,7 +118,11 @@ impl Operator for RnnOp {
         Ok(made.into_iter().map(Some).chain([None, None]).take(3).collect())
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let machine = lowering.machine;
         let [x, weights, bias] = [node.inputs[0], node.inputs[1], node.inputs[2]];
         let lowered = self.lowered(lowering, &machine, node, x)?;
@@ -169,7 +176,11 @@ impl Operator for RnnGradOp {
         2 * self.layer.flops(&inputs[1..4], &[])
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let machine = lowering.machine;
         let [gradient, x, weights, bias] =
             [node.inputs[0], node.inputs[1], node.inputs[2], node.inputs[3]];

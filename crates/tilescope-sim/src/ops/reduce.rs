@@ -1,10 +1,10 @@
 //! Reductions over some axes.
 
 use super::parts::TensorRows;
-use super::{Operator, RepeatOp, OutputAlias, expect_operands, expect_same};
+use super::{Operator, OutputAlias, RepeatOp, expect_operands, expect_same};
 use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
 use crate::lower::reduce::{ReduceOperation, ReduceResultUse};
-use crate::lower::{LoweringError, LoweringContext, work::OperationWork};
+use crate::lower::{LoweringContext, LoweringError, work::OperationWork};
 
 /// One value of all elements along some axes, which the result does not have.
 #[derive(Clone, Debug)]
@@ -46,7 +46,10 @@ impl Operator for ReduceOp {
         inputs[0].elements()
     }
 
-    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
         if self.operation != ReduceOperation::Add || self.result != ReduceResultUse::PLAIN {
             return Err(backward.no_gradient_error());
         }
@@ -59,7 +62,11 @@ impl Operator for ReduceOp {
         )?)])
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let ty = lowering.tensor_type(node.inputs[0]).clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = OperationWork::default();

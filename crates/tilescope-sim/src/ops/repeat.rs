@@ -3,8 +3,8 @@
 use super::{Operator, ReduceOp, expect_operands};
 use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
 use crate::lower::reduce::ReduceOperation;
-use crate::lower::work::{MemoryConstraint, TemporaryVariable, OperationWork};
-use crate::lower::{LoweringError, LoweringContext, elementwise, exchange};
+use crate::lower::work::{MemoryConstraint, OperationWork, TemporaryVariable};
+use crate::lower::{LoweringContext, LoweringError, elementwise, exchange};
 use tilescope_report::MemoryCategory;
 
 /// Each value of the operand for all elements along the axes it does not have.
@@ -36,13 +36,20 @@ impl Operator for RepeatOp {
         0
     }
 
-    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
         let gradient = backward.gradient()?;
         let sum = ReduceOp::new(ReduceOperation::Add, self.axes.clone());
         Ok(vec![Some(backward.apply("grad", sum, &[gradient])?)])
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let dtype = self.ty.dtype;
         let values = lowering.layout_or_linear(node.inputs[0]).bytes(dtype.bytes());
         let layout = lowering.layout_or_linear(node.outputs[0]);

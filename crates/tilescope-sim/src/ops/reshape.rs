@@ -2,7 +2,7 @@
 
 use super::{Operator, OutputAlias, expect_operands};
 use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
-use crate::lower::{LoweringError, LoweringContext, work::OperationWork};
+use crate::lower::{LoweringContext, LoweringError, work::OperationWork};
 
 /// A tensor of the given shape with the elements of the operand, in order.
 #[derive(Clone, Debug)]
@@ -29,15 +29,23 @@ impl Operator for ReshapeOp {
         0
     }
 
-    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
         let gradient = backward.gradient()?;
         let shape = backward.input_type(0).shape;
         Ok(vec![Some(backward.apply("grad", ReshapeOp { shape }, &[gradient])?)])
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let mut layout = lowering.layout_or_linear(node.inputs[0]);
-        layout.order = layout.order.reshaped(&lowering.tensor_type(node.inputs[0]).shape, &self.shape);
+        layout.order =
+            layout.order.reshaped(&lowering.tensor_type(node.inputs[0]).shape, &self.shape);
         lowering.set_layout(node.outputs[0], layout);
         Ok(OperationWork::default())
     }

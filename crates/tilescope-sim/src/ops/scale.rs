@@ -3,7 +3,7 @@
 use super::{Operator, OutputAlias, expect_operands};
 use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
 use crate::lower::elementwise::{self, BinaryOpType};
-use crate::lower::{LoweringError, LoweringContext, work::OperationWork};
+use crate::lower::{LoweringContext, LoweringError, work::OperationWork};
 
 /// `x` times a constant, in place.
 #[derive(Clone, Copy, Debug)]
@@ -25,12 +25,19 @@ impl Operator for ScaleOp {
         outputs[0].elements()
     }
 
-    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
         let gradient = backward.gradient()?;
         Ok(vec![Some(backward.apply("grad", *self, &[gradient])?)])
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let dtype = lowering.tensor_type(node.inputs[0]).dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = OperationWork::default();

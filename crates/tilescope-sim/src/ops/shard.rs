@@ -8,7 +8,7 @@
 use super::{Operator, OutputAlias, expect_operands};
 use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
 use crate::lower::layout::TensorLayout;
-use crate::lower::{LoweringError, LoweringContext, work::OperationWork};
+use crate::lower::{LoweringContext, LoweringError, work::OperationWork};
 
 /// What happens at an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,19 +65,30 @@ impl Operator for TensorParallelOp {
             TensorParallelEdge::Enter | TensorParallelEdge::AllReduce => {}
             TensorParallelEdge::AllGather => *last *= self.parts,
             TensorParallelEdge::Take if last.is_multiple_of(self.parts) => *last /= self.parts,
-            TensorParallelEdge::Take => return Err(format!("{last} cannot be split into {} parts", self.parts)),
+            TensorParallelEdge::Take => {
+                return Err(format!("{last} cannot be split into {} parts", self.parts));
+            }
         }
         Ok(vec![ty])
     }
 
     fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
-        if self.edge == TensorParallelEdge::AllReduce { (self.parts - 1) * inputs[0].elements() } else { 0 }
+        if self.edge == TensorParallelEdge::AllReduce {
+            (self.parts - 1) * inputs[0].elements()
+        } else {
+            0
+        }
     }
 
-    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
         let gradient = backward.gradient()?;
         let edge = match self.edge {
-            TensorParallelEdge::Enter if backward.needs_input_gradient(0) => TensorParallelEdge::AllReduce,
+            TensorParallelEdge::Enter if backward.needs_input_gradient(0) => {
+                TensorParallelEdge::AllReduce
+            }
             TensorParallelEdge::Enter => return Ok(vec![None]),
             TensorParallelEdge::AllGather => TensorParallelEdge::Take,
             TensorParallelEdge::Take => TensorParallelEdge::AllGather,
@@ -87,10 +98,16 @@ impl Operator for TensorParallelOp {
         Ok(vec![Some(backward.apply(operator.kind(), operator, &[gradient])?)])
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let [from, to] = [node.inputs[0], node.outputs[0]];
         let layout = match self.edge {
-            TensorParallelEdge::Enter | TensorParallelEdge::AllReduce => lowering.layout_or_linear(from),
+            TensorParallelEdge::Enter | TensorParallelEdge::AllReduce => {
+                lowering.layout_or_linear(from)
+            }
             TensorParallelEdge::AllGather | TensorParallelEdge::Take => {
                 let ty = lowering.tensor_type(to);
                 TensorLayout::linear(ty.elements(), ty.dtype.bytes(), lowering.tiles)

@@ -3,7 +3,7 @@
 use super::{Operator, OutputAlias, expect_operands};
 use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
 use crate::lower::elementwise;
-use crate::lower::{LoweringError, LoweringContext, work::OperationWork};
+use crate::lower::{LoweringContext, LoweringError, work::OperationWork};
 use std::ops::Range;
 
 /// The elements whose index along `axis` is in `range`.
@@ -37,13 +37,20 @@ impl Operator for SliceOp {
         0
     }
 
-    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
         let gradient = backward.gradient()?;
         let pad = SliceGradOp { slice: self.clone(), ty: backward.input_type(0) };
         Ok(vec![Some(backward.apply("grad", pad, &[gradient])?)])
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let shape = &lowering.tensor_type(node.inputs[0]).shape;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         lowering.set_layout(node.outputs[0], layout.slice(shape, self.axis, self.range.clone()));
@@ -76,7 +83,11 @@ impl Operator for SliceGradOp {
         0
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let dtype = self.ty.dtype;
         let whole = lowering.layout_or_linear(node.outputs[0]);
         let place = whole.slice(&self.ty.shape, self.slice.axis, self.slice.range.clone());

@@ -2,10 +2,10 @@
 
 use super::parts::{self, TensorRows};
 use super::{Operator, expect_operands, expect_same};
-use crate::graph::{GradientBuilder, DType, GraphError, GraphNode, TensorId, TensorInfo};
+use crate::graph::{DType, GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
 use crate::lower::elementwise::{self, BinaryOpType, UnaryOpType};
 use crate::lower::reduce::ReduceOperation;
-use crate::lower::{LoweringError, LoweringContext, work::OperationWork};
+use crate::lower::{LoweringContext, LoweringError, work::OperationWork};
 
 /// Exponentials along an axis, divided by their sum; or the logarithm of that.
 #[derive(Clone, Copy, Debug)]
@@ -33,12 +33,19 @@ impl Operator for SoftmaxOp {
         5 * inputs[0].elements()
     }
 
-    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
         let operands = [backward.node.outputs[0], backward.gradient()?];
         Ok(vec![Some(backward.apply("grad", SoftmaxGradOp(*self), &operands)?)])
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let ty = lowering.tensor_type(node.inputs[0]).clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let rows = TensorRows::new(&ty, layout.clone(), &[self.axis]);
@@ -69,7 +76,11 @@ impl Operator for SoftmaxGradOp {
         4 * inputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let ty = lowering.tensor_type(node.inputs[0]).clone();
         let (dtype, layout) = (ty.dtype, lowering.layout_or_linear(node.inputs[0]));
         let name = |part: &str| format!("SoftMaxGrad/{part}");
@@ -85,7 +96,12 @@ impl Operator for SoftmaxGradOp {
         let sums =
             rows.reduce(lowering, node, &mut work, &sum_name, ReduceOperation::Add, DType::Float)?;
         rows.apply_broadcast(lowering, &mut work, &name("MulSum"), BinaryOpType::Multiply, &sums);
-        work.push(elementwise::binary_in_place(&name("Sub"), BinaryOpType::Subtract, dtype, elements));
+        work.push(elementwise::binary_in_place(
+            &name("Sub"),
+            BinaryOpType::Subtract,
+            dtype,
+            elements,
+        ));
         lowering.set_layout(node.outputs[0], layout);
         Ok(work)
     }

@@ -2,7 +2,7 @@
 
 use super::{ConcatOp, Operator, OutputAlias, expect_operands};
 use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
-use crate::lower::{LoweringError, LoweringContext, work::OperationWork};
+use crate::lower::{LoweringContext, LoweringError, work::OperationWork};
 
 /// The tensor cut along `axis` into parts of the given sizes, one output each.
 #[derive(Clone, Debug)]
@@ -44,13 +44,20 @@ impl Operator for SplitOp {
         0
     }
 
-    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
         let parts: Option<Vec<TensorId>> = backward.output_gradients.iter().copied().collect();
         let parts = parts.ok_or_else(|| backward.no_gradient_error())?;
         Ok(vec![Some(backward.apply("grad", ConcatOp { axis: self.axis }, &parts)?)])
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let shape = lowering.tensor_type(node.inputs[0]).shape.clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut start = 0;

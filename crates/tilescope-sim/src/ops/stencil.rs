@@ -3,7 +3,7 @@
 use super::{Operator, expect_operands};
 use crate::graph::{GraphNode, TensorInfo};
 use crate::lower::stencil::{StencilField, StencilNeighbourhood};
-use crate::lower::{LoweringError, LoweringContext, work::OperationWork};
+use crate::lower::{LoweringContext, LoweringError, work::OperationWork};
 
 /// One sweep over a field `[height, width, channels]`.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,11 @@ impl Operator for StencilOp {
         2 * self.0.points() * outputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let error = |problem| LoweringError { operation: node.name.clone(), problem };
         let field = field(lowering.tensor_type(node.inputs[0])).map_err(error)?;
         let layout = field.layout(lowering.tiles);

@@ -3,7 +3,7 @@
 
 use super::{Operator, OutputAlias, expect_operands};
 use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
-use crate::lower::{LoweringError, LoweringContext, work::OperationWork};
+use crate::lower::{LoweringContext, LoweringError, work::OperationWork};
 
 /// A tensor whose axis `i` is the operand's axis `permutation[i]`.
 #[derive(Clone, Debug)]
@@ -33,7 +33,10 @@ impl Operator for TransposeOp {
         0
     }
 
-    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
         let gradient = backward.gradient()?;
         let mut permutation = vec![0; self.permutation.len()];
         for (new, old) in self.permutation.iter().enumerate() {
@@ -42,9 +45,14 @@ impl Operator for TransposeOp {
         Ok(vec![Some(backward.apply("grad", Self { permutation }, &[gradient])?)])
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let mut layout = lowering.layout_or_linear(node.inputs[0]);
-        layout.order = layout.order.permuted(&lowering.tensor_type(node.inputs[0]).shape, &self.permutation);
+        layout.order =
+            layout.order.permuted(&lowering.tensor_type(node.inputs[0]).shape, &self.permutation);
         lowering.set_layout(node.outputs[0], layout);
         Ok(OperationWork::default())
     }

@@ -3,7 +3,7 @@
 use super::{BinaryOp, Operator, OutputAlias, ScaleOp, expect_operands};
 use crate::graph::{GradientBuilder, GraphError, GraphNode, TensorId, TensorInfo};
 use crate::lower::elementwise::{self, UnaryOpType};
-use crate::lower::{LoweringError, LoweringContext, work::OperationWork};
+use crate::lower::{LoweringContext, LoweringError, work::OperationWork};
 
 /// A function of every element.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +23,10 @@ impl Operator for UnaryOp {
         outputs[0].elements()
     }
 
-    fn differentiate(&self, backward: &mut GradientBuilder) -> Result<Vec<Option<TensorId>>, GraphError> {
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
         let dy = backward.gradient()?;
         let (x, y) = (backward.node.inputs[0], backward.node.outputs[0]);
         let mut apply = |part: &str, operation: BinaryOp, operands: [TensorId; 2]| {
@@ -60,7 +63,11 @@ impl Operator for UnaryOp {
         Ok(vec![Some(dx)])
     }
 
-    fn lower(&self, lowering: &mut LoweringContext, node: &GraphNode) -> Result<OperationWork, LoweringError> {
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &GraphNode,
+    ) -> Result<OperationWork, LoweringError> {
         let dtype = lowering.tensor_type(node.inputs[0]).dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = OperationWork::default();

@@ -1,7 +1,7 @@
 //! Plans already made. A model repeats its layers, so most lookups hit.
 
 use super::params::{ConvParams, PlanError};
-use super::plan::{IpuTarget, ConvPlan, ConvOptions};
+use super::plan::{ConvOptions, ConvPlan, IpuTarget};
 use super::{ConvTrainingPlans, plan, plan_convolution, plan_fully_connected};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -74,7 +74,12 @@ impl PlanCache {
 }
 
 impl PlanCacheKey {
-    fn new(kind: PlanCacheEntryKind, machine: &IpuTarget, params: &ConvParams, options: &ConvOptions) -> Self {
+    fn new(
+        kind: PlanCacheEntryKind,
+        machine: &IpuTarget,
+        params: &ConvParams,
+        options: &ConvOptions,
+    ) -> Self {
         Self {
             kind,
             params: params.clone(),

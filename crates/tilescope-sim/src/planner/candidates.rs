@@ -3,7 +3,7 @@
 //! Candidates and their order follow poplibs `ConvVertexType.cpp`.
 
 use super::params::ConvParams;
-use super::plan::{IpuTarget, ConvPass, ConvOptions};
+use super::plan::{ConvOptions, ConvPass, IpuTarget};
 use crate::graph::DType;
 
 /// How multiply-accumulates are done.
@@ -115,7 +115,8 @@ pub(crate) fn candidates(
     joint: bool,
 ) -> Vec<ConvVertexType> {
     let partials = options.partials_for(params.input_type);
-    let context = ConvVertexCandidateContext { params, machine, pass: options.pass, partials, joint };
+    let context =
+        ConvVertexCandidateContext { params, machine, pass: options.pass, partials, joint };
     let mut found = context.amp();
     if !options.pass.is_fully_connected() {
         found.extend(context.slic());
@@ -138,7 +139,12 @@ struct ConvVertexCandidateContext<'a> {
 }
 
 impl ConvVertexCandidateContext<'_> {
-    fn vertex(&self, method: ConvMethod, partial_type: DType, grouping: [u64; 3]) -> ConvVertexType {
+    fn vertex(
+        &self,
+        method: ConvMethod,
+        partial_type: DType,
+        grouping: [u64; 3],
+    ) -> ConvVertexType {
         let [groups_per_group, in_chans_per_group, out_chans_per_group] = grouping;
         ConvVertexType {
             method,
@@ -188,8 +194,11 @@ impl ConvVertexCandidateContext<'_> {
                 let mut out_choices = vec![on_chip, full];
                 out_choices.extend(unit_choices.get(1));
                 for out_chans in out_choices {
-                    let vertex =
-                        self.vertex(ConvMethod::Amp { conv_units }, partials, [1, in_chans, out_chans]);
+                    let vertex = self.vertex(
+                        ConvMethod::Amp { conv_units },
+                        partials,
+                        [1, in_chans, out_chans],
+                    );
                     let usable = self.amp_is_usable(conv_units, in_chans, out_chans, on_chip);
                     if usable && !found.contains(&vertex) {
                         found.push(vertex);
@@ -227,7 +236,8 @@ impl ConvVertexCandidateContext<'_> {
         chains
             .iter()
             .flat_map(|&chains| {
-                groupings.map(|group| self.vertex(ConvMethod::Slic { chains }, self.partials, group))
+                groupings
+                    .map(|group| self.vertex(ConvMethod::Slic { chains }, self.partials, group))
             })
             .collect()
     }

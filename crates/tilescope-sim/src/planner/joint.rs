@@ -7,9 +7,9 @@
 //! addWuEstimates).
 
 use super::candidates::{self, ConvMethod, ConvVertexType};
-use super::model::{ConvGrainSize, ConvCostModel, ConvPartSize, ConvModelRole};
+use super::model::{ConvCostModel, ConvGrainSize, ConvModelRole, ConvPartSize};
 use super::params::{ConvParams, PlanError};
-use super::plan::{IpuTarget, ConvPartition, ConvPass, ConvPlan, ConvOptions, LinearizeTileOrder};
+use super::plan::{ConvOptions, ConvPartition, ConvPass, ConvPlan, IpuTarget, LinearizeTileOrder};
 use super::search::JointPass;
 use super::transforms::{self, TransformedConvParams};
 
@@ -170,7 +170,11 @@ pub(crate) fn passes(
     };
     let backward = ConvCostModel::joint_pass(
         machine,
-        ConvModelRole { pass: ConvPass::FcTrainingBackward, joint: true, order: LinearizeTileOrder::FcBackward },
+        ConvModelRole {
+            pass: ConvPass::FcTrainingBackward,
+            joint: true,
+            order: LinearizeTileOrder::FcBackward,
+        },
         [&backward_params(original), &turned(&forward.padded), &turned(&transformed.shape)],
         transformed,
         vertices.backward,
@@ -184,7 +188,11 @@ pub(crate) fn passes(
     };
     let update = ConvCostModel::joint_pass(
         machine,
-        ConvModelRole { pass: ConvPass::FcTrainingWeightUpdate, joint: true, order: LinearizeTileOrder::FcWeightUpdate },
+        ConvModelRole {
+            pass: ConvPass::FcTrainingWeightUpdate,
+            joint: true,
+            order: LinearizeTileOrder::FcWeightUpdate,
+        },
         [&update_params(original), &exchanged(&forward.padded), &exchanged(&transformed.shape)],
         transformed,
         vertices.update,

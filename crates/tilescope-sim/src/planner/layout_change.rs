@@ -4,9 +4,9 @@
 //! addTransformCycleEstimate). What really happens around a plan is the business of lowering.
 
 use super::candidates::{ConvVertexType, weights_per_conv_unit};
-use super::model::{ConvPartElements, ConvModelRole};
+use super::model::{ConvModelRole, ConvPartElements};
 use super::params::ConvParams;
-use super::plan::{IpuTarget, ConvPass};
+use super::plan::{ConvPass, IpuTarget};
 use super::transforms::ConvTransform;
 use crate::graph::DType;
 
@@ -84,13 +84,14 @@ impl LayoutChange {
         let regroup_weights = pass == ConvPass::TrainingForward && !group.is_multiple_of(full);
 
         let mut changes = Vec::new();
-        let operand = |elements: u64, together: u64, scaled_by: u64, exchanged: bool| LayoutChangeTerm {
-            elements,
-            element_bytes: original.output_type.bytes(),
-            contiguous_elements: together,
-            scale: scale(shape.input_type, scaled_by),
-            exchanged,
-        };
+        let operand =
+            |elements: u64, together: u64, scaled_by: u64, exchanged: bool| LayoutChangeTerm {
+                elements,
+                element_bytes: original.output_type.bytes(),
+                contiguous_elements: together,
+                scale: scale(shape.input_type, scaled_by),
+                exchanged,
+            };
         if regroup_weights && !weights {
             changes.push(operand(whole.weights, group, shape.out_channels, false));
         }

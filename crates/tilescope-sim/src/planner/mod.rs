@@ -31,7 +31,10 @@ pub(crate) mod transforms;
 
 pub use cache::PlanCache;
 pub use params::{ConvParams, FieldDim, OperandTransform, OutputTransform, PlanError};
-pub use plan::{ConvPlanEstimate, IpuTarget, MemoryBound, ConvPartition, ConvPass, ConvPlan, ConvOptions, LinearizeTileOrder};
+pub use plan::{
+    ConvOptions, ConvPartition, ConvPass, ConvPlan, ConvPlanEstimate, IpuTarget,
+    LinearizeTileOrder, MemoryBound,
+};
 
 use crate::graph::DType;
 use candidates::ConvVertexType;
@@ -94,7 +97,10 @@ pub fn plan_fully_connected(
     options: &ConvOptions,
 ) -> Result<ConvTrainingPlans, PlanError> {
     let forward_options = options.with_pass(ConvPass::FcTrainingForward);
-    let joint = ConvPlanningTask { joint: true, ..ConvPlanningTask::new(machine, params, &forward_options)? };
+    let joint = ConvPlanningTask {
+        joint: true,
+        ..ConvPlanningTask::new(machine, params, &forward_options)?
+    };
     let forward = joint.params.clone();
     let separate = [
         ConvPlanningTask::new(machine, params, &forward_options)?,
@@ -110,7 +116,11 @@ pub fn plan_fully_connected(
         )?,
     ];
     let mut joint_found = joint.search_within_bound()?;
-    let mut found = [separate[0].search_within_bound()?, separate[1].search_within_bound()?, separate[2].search_within_bound()?];
+    let mut found = [
+        separate[0].search_within_bound()?,
+        separate[1].search_within_bound()?,
+        separate[2].search_within_bound()?,
+    ];
     if joint_found.is_none() && found.iter().any(Option::is_none) {
         joint_found = joint.search_with_raised_bound().ok();
         for (task, found) in separate.iter().zip(&mut found) {
@@ -315,8 +325,16 @@ impl<'a> ConvPlanningTask<'a> {
             joint::derive(&forward, pass, params, *other.model.vertex(), estimate)
         };
         Ok(ConvTrainingPlans {
-            backward: derived(0, ConvPass::FcTrainingBackward, joint::backward_params(&self.params))?,
-            update: derived(1, ConvPass::FcTrainingWeightUpdate, joint::update_params(&self.params))?,
+            backward: derived(
+                0,
+                ConvPass::FcTrainingBackward,
+                joint::backward_params(&self.params),
+            )?,
+            update: derived(
+                1,
+                ConvPass::FcTrainingWeightUpdate,
+                joint::update_params(&self.params),
+            )?,
             forward,
         })
     }

@@ -4,11 +4,13 @@
 //! split; [`Model::estimate`] adds up the phases for one split. Terms and their quirks are those
 //! of poplibs `ConvModel.cpp`: the estimate is what plans are chosen by, not a prediction.
 
-use super::candidates::{ConvMethod, SLIC_WINDOW, ConvVertexType};
+use super::candidates::{ConvMethod, ConvVertexType, SLIC_WINDOW};
 use super::estimate::{ConvVertexContext, ConvVertexWork, elementwise, reduce, vertex_cycles};
 use super::layout_change::LayoutChange;
 use super::params::{ConvParams, FieldDim, OutputTransform};
-use super::plan::{ConvPlanEstimate, IpuTarget, ConvPartition, ConvPass, ConvOptions, LinearizeTileOrder};
+use super::plan::{
+    ConvOptions, ConvPartition, ConvPass, ConvPlanEstimate, IpuTarget, LinearizeTileOrder,
+};
 use super::transforms::TransformedConvParams;
 use crate::graph::DType;
 
@@ -170,7 +172,12 @@ impl ConvCostModel {
         model
     }
 
-    fn set_result(&mut self, original: &ConvParams, transformed: &TransformedConvParams, shape: &ConvParams) {
+    fn set_result(
+        &mut self,
+        original: &ConvParams,
+        transformed: &TransformedConvParams,
+        shape: &ConvParams,
+    ) {
         self.result_type = original.output_type;
         self.context.float_output = original.output_type == DType::Float;
         let whole = self.elements(&self.whole);
@@ -329,7 +336,8 @@ impl ConvCostModel {
         let inputs = elements.inputs - elements.inputs / split.out_channels;
         let users = split.field_parts() * split.batch;
         let weights = elements.weights - elements.weights / users;
-        let paired = self.role.order == LinearizeTileOrder::Standard && split.out_channels.is_multiple_of(2);
+        let paired =
+            self.role.order == LinearizeTileOrder::Standard && split.out_channels.is_multiple_of(2);
         (
             self.machine.exchange_cycles(inputs * bytes, paired),
             self.machine.exchange_cycles(weights * bytes, false),
@@ -374,7 +382,12 @@ impl ConvCostModel {
 
     /// Cycles that accumulate over serial iterations beside operands, vertices and the first
     /// partial exchange, and the memory: the whole estimate.
-    pub(crate) fn estimate(&self, split: &ConvPartition, size: &ConvPartSize, calculate: u64) -> ConvPlanEstimate {
+    pub(crate) fn estimate(
+        &self,
+        split: &ConvPartition,
+        size: &ConvPartSize,
+        calculate: u64,
+    ) -> ConvPlanEstimate {
         let machine = &self.machine;
         let vertex = self.vertex();
         let elements = self.elements(size);
@@ -542,7 +555,8 @@ impl ConvCostModel {
         let input_zeros =
             size.groups * size.batch * added(&size.field, &input_padding) * size.in_channels;
         let bytes = self.padded.input_type.bytes();
-        let paired = self.role.order == LinearizeTileOrder::Standard && split.out_channels.is_multiple_of(2);
+        let paired =
+            self.role.order == LinearizeTileOrder::Standard && split.out_channels.is_multiple_of(2);
         let cycles = self.machine.exchange_cycles(kernel_zeros * bytes, false)
             + self.machine.exchange_cycles(input_zeros * bytes, paired);
         (cycles, (kernel_zeros + input_zeros) * bytes)

@@ -17,7 +17,7 @@
 use super::estimate::vertex_cycles_lower_bound;
 use super::model::{ConvCostModel, ConvPartElements, ConvPartSize};
 use super::params::PlanError;
-use super::plan::{ConvPlanEstimate, IpuTarget, ConvPartition};
+use super::plan::{ConvPartition, ConvPlanEstimate, IpuTarget};
 use std::ops::Range;
 
 /// Most split points, partial ones included, that one plan may look at: some ten seconds. A large
@@ -188,7 +188,8 @@ impl PartitionSearchLoops<'_> {
                     out_channels_serial: output.serial,
                     ..ConvPartition::WHOLE
                 };
-                let size = ConvPartSize { in_channels: input.size, out_channels: output.size, ..whole };
+                let size =
+                    ConvPartSize { in_channels: input.size, out_channels: output.size, ..whole };
                 for kernel in &kernels {
                     let split = ConvPartition { kernel: kernel.0, ..split };
                     let size = ConvPartSize { kernel: kernel.1, ..size };
@@ -277,7 +278,12 @@ impl PartitionSearchLoops<'_> {
     /// Splits of dimension `dim` that enough tiles are left for; of the innermost one, those with
     /// so few outputs that they may win. Whatever [`Loops::exceeds`] counts but the weights, which
     /// are fewest before the split, only gets less with fewer outputs.
-    fn splits_that_may_win(&self, split: &ConvPartition, size: &ConvPartSize, dim: usize) -> Range<usize> {
+    fn splits_that_may_win(
+        &self,
+        split: &ConvPartition,
+        size: &ConvPartSize,
+        dim: usize,
+    ) -> Range<usize> {
         let splits = &self.field[dim];
         let tiles = self.tiles / split.tiles();
         let end = splits.partition_point(|split| split.parallel <= tiles);
@@ -304,7 +310,13 @@ impl PartitionSearchLoops<'_> {
     /// Whether any split of the dimensions from `dim` on, which have `remaining` outputs, may fit
     /// the memory and beat the best plan: with all tiles that are left on them, a tile still has
     /// its share of these outputs.
-    fn may_win(&self, split: &ConvPartition, size: &ConvPartSize, dim: usize, remaining: u64) -> bool {
+    fn may_win(
+        &self,
+        split: &ConvPartition,
+        size: &ConvPartSize,
+        dim: usize,
+        remaining: u64,
+    ) -> bool {
         let dims = self.model.dims;
         let share = remaining.div_ceil(self.tiles / split.tiles());
         let mut fewest = *size;
@@ -379,7 +391,8 @@ impl PartitionSearchLoops<'_> {
         let (inputs, weights) = self.model.operand_exchange(split, elements);
         let partials = self.model.first_reduce_exchange(elements.outputs);
         let exchange = inputs + weights + partials + self.layout_all_tiles;
-        let vertices = vertex_cycles_lower_bound(&self.model.context, &self.model.vertex_work(size));
+        let vertices =
+            vertex_cycles_lower_bound(&self.model.context, &self.model.vertex_work(size));
         split.serial().saturating_mul(exchange + vertices) > most
     }
 }

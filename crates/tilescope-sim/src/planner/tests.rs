@@ -95,7 +95,8 @@ fn cheapest(task: &ConvPlanningTask, memory: u64) -> Option<(u64, u64)> {
 }
 
 /// One of each kind that differs.
-const PASSES: &[ConvPass] = &[ConvPass::MatMul, ConvPass::TrainingForward, ConvPass::TrainingWeightUpdate];
+const PASSES: &[ConvPass] =
+    &[ConvPass::MatMul, ConvPass::TrainingForward, ConvPass::TrainingWeightUpdate];
 
 prop_compose! {
     fn small_dim()(

@@ -6,7 +6,7 @@
 //! on the shape `ConvModel.cpp`.
 
 use super::params::{ConvParams, FieldDim, OperandTransform, OutputTransform};
-use super::plan::{ConvPass, ConvOptions};
+use super::plan::{ConvOptions, ConvPass};
 use crate::graph::DType;
 
 /// One choice of reshaping. Dimensions are numbered from the outermost, extra ones included.
@@ -90,7 +90,10 @@ pub(crate) fn candidates(
 }
 
 /// `params` at the stages of one given transform; `None` if it does not suit them.
-pub(crate) fn apply(params: &ConvParams, transform: &ConvTransform) -> Option<TransformedConvParams> {
+pub(crate) fn apply(
+    params: &ConvParams,
+    transform: &ConvTransform,
+) -> Option<TransformedConvParams> {
     let mut view = params.clone();
     view.dims.splice(0..0, std::iter::repeat_n(FieldDim::new(1, 1), transform.extra_dims));
     if !transform.dilate_after.is_empty() {

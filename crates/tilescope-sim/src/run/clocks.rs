@@ -59,7 +59,12 @@ impl IpuClocks {
     }
 
     /// Joins some IPUs: each waits for the last, and then for the sync itself.
-    pub(crate) fn sync_ipus(&mut self, ipus: &[u32], sync_cycles: u64, tiles: u32) -> Vec<StepOnIpu> {
+    pub(crate) fn sync_ipus(
+        &mut self,
+        ipus: &[u32],
+        sync_cycles: u64,
+        tiles: u32,
+    ) -> Vec<StepOnIpu> {
         let last = ipus.iter().map(|ipu| self.now[*ipu as usize]).max().unwrap_or(0);
         let release = last + sync_cycles;
         let wait = |ipu: &u32| {

@@ -1,6 +1,6 @@
 //! Copies of a run: with the host, beside compute where I/O tiles do them, and between IPUs.
 
-use super::{RunPosition, ProgramRunner, StepSink};
+use super::{ProgramRunner, RunPosition, StepSink};
 use crate::compile::{CompiledProgram, HostStreamCopy, LeafProgramCost, StageCopyGroup};
 use crate::spec::OverlapIo;
 use tilescope_report::MarkKind;
@@ -56,7 +56,11 @@ impl<S: StepSink> ProgramRunner<'_, S> {
         Ok(())
     }
 
-    fn copy_from_host(&mut self, copy: &HostStreamCopy, lane: HostCopyLane) -> Result<(), S::Error> {
+    fn copy_from_host(
+        &mut self,
+        copy: &HostStreamCopy,
+        lane: HostCopyLane,
+    ) -> Result<(), S::Error> {
         let stream = copy.programs[1];
         let filled = self.host.fill_next_buffer(stream, copy.bytes_in);
         let first = self.next_step;
@@ -108,7 +112,12 @@ impl<S: StepSink> ProgramRunner<'_, S> {
     }
 
     /// The steps of a stream copy. It cannot begin before cycle `filled`.
-    fn stream(&mut self, copy: &HostStreamCopy, lane: HostCopyLane, filled: u64) -> Result<(), S::Error> {
+    fn stream(
+        &mut self,
+        copy: &HostStreamCopy,
+        lane: HostCopyLane,
+        filled: u64,
+    ) -> Result<(), S::Error> {
         let [sync, begin, mid, end] = copy.programs;
         if lane != HostCopyLane::IoOverlapped {
             let ipus = self.compiled.sync_groups.host_sync_group(copy.ipu);

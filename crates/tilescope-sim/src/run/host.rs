@@ -4,7 +4,7 @@
 //! buffer of one micro-batch, up to the prefetch depth ahead. An IPU that comes too early waits in
 //! StreamCopyBegin.
 
-use crate::spec::{HostSpec, DataLoaderMode, Spec};
+use crate::spec::{DataLoaderMode, HostSpec, Spec};
 use std::collections::{BTreeMap, VecDeque};
 use tilescope_report::units::{CycleRange, ProgramId};
 

@@ -10,7 +10,9 @@ mod sums;
 
 pub use host::loader_seconds;
 
-use crate::compile::{CompiledProgram, StageFragment, HostStreamCopy, FragmentItem, LeafProgramCost, pass_name};
+use crate::compile::{
+    CompiledProgram, FragmentItem, HostStreamCopy, LeafProgramCost, StageFragment, pass_name,
+};
 use crate::schedule::{ScheduleSlot, StageTurn, WeightUpdateTiming};
 use crate::spec::{DataLoaderMode, OutputMode, OverlapIo, Spec};
 use clocks::IpuClocks;
@@ -18,7 +20,7 @@ use host::HostTimeline;
 use std::collections::BTreeSet;
 use sums::StepSequenceCache;
 use tilescope_report::units::{CycleRange, ProgramId, StepId};
-use tilescope_report::{TraceMark, MarkKind, TrainingPass, ExecutionStep, StepOnIpu};
+use tilescope_report::{ExecutionStep, MarkKind, StepOnIpu, TraceMark, TrainingPass};
 
 /// Takes the executed steps in program order, and the marks once their last step is out.
 pub trait StepSink {
@@ -362,7 +364,12 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         Ok(())
     }
 
-    fn slot(&mut self, slot: &ScheduleSlot, next: Option<&ScheduleSlot>, iteration: u64) -> Result<(), S::Error> {
+    fn slot(
+        &mut self,
+        slot: &ScheduleSlot,
+        next: Option<&ScheduleSlot>,
+        iteration: u64,
+    ) -> Result<(), S::Error> {
         let compiled = self.compiled;
         for copy in compiled.host_inputs.iter().filter(|copy| forward(slot, copy).is_some()) {
             self.input(copy)?;
@@ -415,7 +422,9 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         if let Some(fragment) = self.compiled.fragment(turn.stage, turn.pass) {
             self.fragment(fragment, MarkKind::Stage, batch)?;
         }
-        if turn.pass == TrainingPass::Backward && schedule.update == WeightUpdateTiming::PerMicroBatch {
+        if turn.pass == TrainingPass::Backward
+            && schedule.update == WeightUpdateTiming::PerMicroBatch
+        {
             self.update(turn.stage, batch)?;
         }
         Ok(())

@@ -23,7 +23,11 @@ pub(crate) struct StepSequenceCache {
 
 impl StepSequenceCache {
     /// What `items` come to; `None` where they are none, or not of one IPU alone.
-    pub(crate) fn cost_of_sequence(&mut self, items: &[FragmentItem], costs: &LeafCostTable) -> Option<StepSequenceCost> {
+    pub(crate) fn cost_of_sequence(
+        &mut self,
+        items: &[FragmentItem],
+        costs: &LeafCostTable,
+    ) -> Option<StepSequenceCost> {
         // Sequences of a compiled program do not move while it runs: their place tells them apart.
         let place = (items.as_ptr().addr(), items.len());
         *self.known.entry(place).or_insert_with(|| sum(items, costs))

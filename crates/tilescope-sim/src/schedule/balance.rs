@@ -11,7 +11,11 @@ pub(crate) fn split_balanced(costs: &[u64], stages: usize) -> Vec<Range<usize>> 
     let mut high = total;
     while low < high {
         let middle = low + (high - low) / 2;
-        if split_within_bound(costs, middle).len() <= stages { high = middle } else { low = middle + 1 }
+        if split_within_bound(costs, middle).len() <= stages {
+            high = middle
+        } else {
+            low = middle + 1
+        }
     }
     let mut split = split_within_bound(costs, low);
     // Fewer stretches than stages: idle IPUs help nobody, so the largest ones are cut.

@@ -126,7 +126,9 @@ impl ExecutionSchedule {
         };
         let copying = match (pipelined, schedule) {
             (true, spec::PipelineSchedule::Grouped) => StageCopyTiming::EverySlot,
-            (true, spec::PipelineSchedule::Interleaved) if training => StageCopyTiming::EveryOtherSlot,
+            (true, spec::PipelineSchedule::Interleaved) if training => {
+                StageCopyTiming::EveryOtherSlot
+            }
             (true, spec::PipelineSchedule::Interleaved) => StageCopyTiming::EverySlot,
             _ => StageCopyTiming::AfterEachPass,
         };

@@ -191,7 +191,8 @@ mod tests {
 
     #[test]
     fn interleaved_ipus_make_one_pass_at_a_time() {
-        let form = PipelineTiming::new(4, PipelineSchedule::Interleaved, StashConvention::Popart, true);
+        let form =
+            PipelineTiming::new(4, PipelineSchedule::Interleaved, StashConvention::Popart, true);
         for slot in form.slots(10) {
             let mut stages: Vec<usize> = slot.turns.iter().map(|turn| turn.stage).collect();
             stages.dedup();

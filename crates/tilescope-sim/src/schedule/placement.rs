@@ -31,7 +31,11 @@ impl StagePlacement {
     /// # Errors
     /// Blocks that are unknown, missing, twice or out of order; stages on IPUs that are not there;
     /// an accumulation too small to fill the pipeline.
-    pub(crate) fn new(spec: &Spec, graph: &ModelGraph, costs: BlockCosts) -> Result<Self, SpecError> {
+    pub(crate) fn new(
+        spec: &Spec,
+        graph: &ModelGraph,
+        costs: BlockCosts,
+    ) -> Result<Self, SpecError> {
         let stages = resolve_stages(spec, graph, costs);
         let path = "options.stages";
         let mut stage_of_block = vec![None; graph.blocks.len()];

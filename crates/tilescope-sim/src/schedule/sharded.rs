@@ -4,7 +4,11 @@ use super::{PipelinePhase, ScheduleSlot, StageTurn};
 use tilescope_report::TrainingPass;
 
 /// One slot per turn: up the stages, then down again when training.
-pub(crate) fn sharded_slots(stages: usize, micro_batches: u64, training: bool) -> Vec<ScheduleSlot> {
+pub(crate) fn sharded_slots(
+    stages: usize,
+    micro_batches: u64,
+    training: bool,
+) -> Vec<ScheduleSlot> {
     let up = (0..stages).map(|stage| (stage, TrainingPass::Forward));
     let down = (0..stages).rev().map(|stage| (stage, TrainingPass::Backward)).filter(|_| training);
     let order: Vec<(usize, TrainingPass)> = up.chain(down).collect();

@@ -1,7 +1,9 @@
 //! What concerns several keys at once: combinations that no machine runs are refused here.
 
-use super::choices::{ExecutionStrategy, OutputMode, OverlapIo, RecomputationType, PipelineSchedule};
-use super::{Spec, SpecError, CheckedSpecValues};
+use super::choices::{
+    ExecutionStrategy, OutputMode, OverlapIo, PipelineSchedule, RecomputationType,
+};
+use super::{CheckedSpecValues, Spec, SpecError};
 use crate::targets;
 
 /// Fewest I/O tiles PopART takes (willow/src/popx/irlowering.cpp).
@@ -91,8 +93,8 @@ fn overlap(spec: &Spec) -> SpecConflict {
     if options.num_io_tiles == 0 {
         return Some((key, "overlap needs tiles of its own; set options.num_io_tiles".into()));
     }
-    let grouped =
-        options.execution == ExecutionStrategy::Pipelined && options.pipeline_schedule == PipelineSchedule::Grouped;
+    let grouped = options.execution == ExecutionStrategy::Pipelined
+        && options.pipeline_schedule == PipelineSchedule::Grouped;
     (spec.target.ipus > 1 && !grouped).then(|| {
         let problem = "host copies overlap only on one IPU or in a grouped pipeline";
         (key, problem.to_string())

@@ -48,7 +48,9 @@ impl SpecKeyType {
     pub(crate) fn accept(&self, value: &SpecValue) -> Result<SpecValue, String> {
         let wrong = || format!("{} is expected, not {}", self.describe(), value.describe());
         match (self, value) {
-            (Self::Integer(min, max), SpecValue::Integer(number)) if (min..=max).contains(&number) => {
+            (Self::Integer(min, max), SpecValue::Integer(number))
+                if (min..=max).contains(&number) =>
+            {
                 Ok(value.clone())
             }
             (Self::PowerOfTwo(max), SpecValue::Integer(number))

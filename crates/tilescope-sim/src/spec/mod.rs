@@ -16,11 +16,11 @@ mod value;
 
 pub use bundled::{BUNDLED_SPECS, BundledSpecText, find_bundled_spec};
 pub use choices::{
-    AutoStage, ExecutionStrategy, StreamInputType, DataLoaderMode, OutputMode, OverlapIo, RecomputationType, PipelineSchedule,
-    StashConvention, SyncPattern,
+    AutoStage, DataLoaderMode, ExecutionStrategy, OutputMode, OverlapIo, PipelineSchedule,
+    RecomputationType, StashConvention, StreamInputType, SyncPattern,
 };
-pub use error::{SpecLocation, SpecError};
-pub(crate) use keys::{SpecKeyType, SpecKey};
+pub use error::{SpecError, SpecLocation};
+pub(crate) use keys::{SpecKey, SpecKeyType};
 pub(crate) use options::{HostSpec, ModelSpec, SpecOptions, StageSpec, TargetSpec, TensorLocation};
 pub use source::SpecSource;
 pub(crate) use value::SpecValue;
@@ -71,7 +71,9 @@ impl Spec {
 }
 
 /// The model a spec names.
-fn model_name(settings: &BTreeMap<String, LocatedSpecValue>) -> Result<&'static ModelDef, SpecError> {
+fn model_name(
+    settings: &BTreeMap<String, LocatedSpecValue>,
+) -> Result<&'static ModelDef, SpecError> {
     let Some(named) = settings.get("model.name") else {
         let problem = format!("missing key; one of {} is expected", model::names().join(", "));
         return Err(SpecError::new(SpecLocation::NotWritten, "model.name", problem));
@@ -94,7 +96,10 @@ pub(crate) struct CheckedSpecValues {
 
 impl CheckedSpecValues {
     /// Refuses unknown keys and values of the wrong form.
-    fn check(set: BTreeMap<String, LocatedSpecValue>, model: &'static ModelDef) -> Result<Self, SpecError> {
+    fn check(
+        set: BTreeMap<String, LocatedSpecValue>,
+        model: &'static ModelDef,
+    ) -> Result<Self, SpecError> {
         let known: Vec<&SpecKey> = keys::for_model(model).collect();
         let mut set = set;
         for (path, located) in &mut set {

@@ -1,6 +1,6 @@
 //! The keys of `[options]`, `[options.host]` and `[options.location.*]`.
 
-use super::keys::{SpecKeyType, SpecKey, LARGEST_SIZE};
+use super::keys::{LARGEST_SIZE, SpecKey, SpecKeyType};
 
 const fn key(
     path: &'static str,

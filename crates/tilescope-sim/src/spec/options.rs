@@ -1,15 +1,15 @@
 //! From checked values to the specification the simulator works with.
 
 use super::choices::{
-    AutoStage, ExecutionStrategy, StreamInputType, DataLoaderMode, OutputMode, OverlapIo, RecomputationType, PipelineSchedule,
-    SerializeMatMulOption, StashConvention, SyncPattern,
+    AutoStage, DataLoaderMode, ExecutionStrategy, OutputMode, OverlapIo, PipelineSchedule,
+    RecomputationType, SerializeMatMulOption, StashConvention, StreamInputType, SyncPattern,
 };
 use super::error::SpecError;
 use super::keys;
 use super::value::SpecValue;
-use super::{Spec, CheckedSpecValues, checks};
+use super::{CheckedSpecValues, Spec, checks};
 use crate::graph::DType;
-use crate::lower::{MatMulSerializationMode, MatMulSerialization};
+use crate::lower::{MatMulSerialization, MatMulSerializationMode};
 use crate::model::ModelDef;
 use crate::targets::{self, Chip, SystemDef};
 use std::collections::BTreeMap;
@@ -355,7 +355,9 @@ fn stages(values: &CheckedSpecValues) -> Result<Vec<StageSpec>, SpecError> {
             SpecValue::String(block) => vec![block],
             SpecValue::Array(names) => names
                 .into_iter()
-                .map(|name| if let SpecValue::String(name) = name { Ok(name) } else { Err(wrong()) })
+                .map(
+                    |name| if let SpecValue::String(name) = name { Ok(name) } else { Err(wrong()) },
+                )
                 .collect::<Result<_, _>>()?,
             _ => return Err(wrong()),
         };

@@ -1,7 +1,7 @@
 //! Where a spec comes from: a file or a bundled text, with overrides on top.
 
 use super::bundled::{BUNDLED_SPECS, find_bundled_spec};
-use super::error::{SpecLocation, SpecError};
+use super::error::{SpecError, SpecLocation};
 use super::value::{LocatedSpecValue, SpecValue};
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -12,7 +12,9 @@ pub(crate) use c600::C600;
 pub(crate) use mk1::MK1;
 pub use mk2::MK2;
 pub(crate) use system::SystemCosts;
-pub(crate) use systems::{SYSTEM_NAMES, SystemDef, IpuLinkTopology, find_system as find_system, smallest_system_with};
+pub(crate) use systems::{
+    IpuLinkTopology, SYSTEM_NAMES, SystemDef, find_system, smallest_system_with,
+};
 
 /// Multiply-accumulate units of one tile's matrix engine, by element type of input and partials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,6 +1,6 @@
 //! What surrounds the tiles: links between IPUs, sync, and the host.
 
-use super::{SystemDef, IpuLinkTopology};
+use super::{IpuLinkTopology, SystemDef};
 use tilescope_report::TargetKind;
 
 /// Transfer and sync costs of a system, in cycles and bytes per cycle of its chip.

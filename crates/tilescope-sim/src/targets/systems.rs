@@ -109,7 +109,8 @@ mod tests {
     #[test]
     fn the_next_system_is_the_smallest_that_fits() {
         let next = |name: &str, ipus| {
-            smallest_system_with(find_system(name).expect("a system"), ipus).map(|system| system.name)
+            smallest_system_with(find_system(name).expect("a system"), ipus)
+                .map(|system| system.name)
         };
         assert_eq!(next("pod4", 16), Some("pod16"));
         assert_eq!(next("bow2000", 200), Some("bow_pod256"));

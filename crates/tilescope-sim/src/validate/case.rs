@@ -1,7 +1,9 @@
 //! A row as a graph of operators.
 
 use super::config::{RowConfig, RowProblem};
-use crate::graph::{DType, ModelGraph, GraphBuilder, GraphNodeId, TensorRole, TensorId, TensorInfo};
+use crate::graph::{
+    DType, GraphBuilder, GraphNodeId, ModelGraph, TensorId, TensorInfo, TensorRole,
+};
 use crate::lower::alone::OpBenchmarkProgram;
 use crate::lower::layout::TensorLayout;
 use crate::lower::{LoweringContext, LoweringOptions};
@@ -177,6 +179,7 @@ impl OpBenchmarkCase {
         for (tensor, layout) in self.placed {
             lowering.set_layout(tensor, layout);
         }
-        OpBenchmarkProgram::new(lowering, &self.layout_only, self.compiles_code).map_err(RowProblem::refused)
+        OpBenchmarkProgram::new(lowering, &self.layout_only, self.compiles_code)
+            .map_err(RowProblem::refused)
     }
 }

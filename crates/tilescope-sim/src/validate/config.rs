@@ -90,13 +90,20 @@ impl RowConfig {
         self.require_key(key)?;
         let sizes = self.numbers(key)?;
         if sizes.len() > MAX_DIMS {
-            return Err(RowProblem::Unsupported(format!("{key}: no more than three dimensions exist")));
+            return Err(RowProblem::Unsupported(format!(
+                "{key}: no more than three dimensions exist"
+            )));
         }
         Ok(sizes)
     }
 
     /// Numbers of `count` dimensions; one stands for all.
-    pub(crate) fn per_dimension(&self, key: &str, default: u64, count: usize) -> Result<Vec<u64>, RowProblem> {
+    pub(crate) fn per_dimension(
+        &self,
+        key: &str,
+        default: u64,
+        count: usize,
+    ) -> Result<Vec<u64>, RowProblem> {
         match &self.numbers(key)?[..] {
             [] => Ok(vec![default; count]),
             [all] => Ok(vec![*all; count]),
@@ -107,7 +114,11 @@ impl RowConfig {
 
     /// Numbers at both ends of `count` dimensions: `key` says both, `key-lower` and `key-upper`
     /// one end each.
-    pub(crate) fn lower_and_upper(&self, key: &str, count: usize) -> Result<[Vec<u64>; 2], RowProblem> {
+    pub(crate) fn lower_and_upper(
+        &self,
+        key: &str,
+        count: usize,
+    ) -> Result<[Vec<u64>; 2], RowProblem> {
         let both = self.per_dimension(key, 0, count)?;
         let end = |name: &str| {
             let key = format!("{key}-{name}");
@@ -124,7 +135,9 @@ impl RowConfig {
     pub(crate) fn real(&self, key: &str, default: f64) -> Result<f64, RowProblem> {
         let Some(text) = self.text(key) else { return Ok(default) };
         let number = text.parse().ok().filter(|number: &f64| number.is_finite());
-        number.ok_or_else(|| RowProblem::Malformed(format!("{key}: a number is expected, not {text:?}")))
+        number.ok_or_else(|| {
+            RowProblem::Malformed(format!("{key}: a number is expected, not {text:?}"))
+        })
     }
 
     /// Refuses a row without `key`.
@@ -155,9 +168,9 @@ impl RowConfig {
             None => Ok(default),
             Some("true" | "1") => Ok(true),
             Some("false" | "0") => Ok(false),
-            Some(other) => {
-                Err(RowProblem::Malformed(format!("{key}: true or false is expected, not {other:?}")))
-            }
+            Some(other) => Err(RowProblem::Malformed(format!(
+                "{key}: true or false is expected, not {other:?}"
+            ))),
         }
     }
 }

@@ -170,7 +170,11 @@ impl OperationFamily {
     }
 
     /// The program of one row.
-    pub(super) fn build(&self, config: &RowConfig, chip: &'static Chip) -> Result<OpBenchmarkProgram, RowProblem> {
+    pub(super) fn build(
+        &self,
+        config: &RowConfig,
+        chip: &'static Chip,
+    ) -> Result<OpBenchmarkProgram, RowProblem> {
         let known = |key: &str| {
             COMMON_KEYS.contains(&key)
                 || self.keys.contains(&key)

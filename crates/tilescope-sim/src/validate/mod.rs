@@ -39,7 +39,9 @@ pub fn validate(text: &str) -> Result<ValidationSummary, RowError> {
         match cost {
             Ok(cost) => validation.add(row, cost),
             Err(RowProblem::Unsupported(reason)) => validation.skip(row, reason),
-            Err(RowProblem::Malformed(problem)) => return Err(RowError { line: row.line, problem }),
+            Err(RowProblem::Malformed(problem)) => {
+                return Err(RowError { line: row.line, problem });
+            }
         }
     }
     validation.finish();

@@ -38,7 +38,10 @@ impl LayerPasses {
         }
         if config.flag(PASS_KEYS[3], false)? {
             if !passes.forward {
-                return Err(RowProblem::Malformed(format!("{} has a forward pass only", PASS_KEYS[3])));
+                return Err(RowProblem::Malformed(format!(
+                    "{} has a forward pass only",
+                    PASS_KEYS[3]
+                )));
             }
             passes = Self::INFERENCE;
         }
@@ -72,7 +75,10 @@ mod tests {
     fn one_pass_or_all_are_run() {
         assert_eq!(passes("m=1"), Ok(LayerPasses::ALL));
         assert_eq!(passes("inference-only=true"), Ok(LayerPasses::INFERENCE));
-        assert_eq!(passes("single-phase=wu"), Ok(LayerPasses { update: true, ..LayerPasses::NONE }));
+        assert_eq!(
+            passes("single-phase=wu"),
+            Ok(LayerPasses { update: true, ..LayerPasses::NONE })
+        );
         assert_eq!(passes("phase=fwd"), Ok(LayerPasses { forward: true, ..LayerPasses::NONE }));
         assert!(passes("phase=bwd inference-only=1").is_err() && passes("pass=x").is_err());
     }

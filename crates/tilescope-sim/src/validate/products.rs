@@ -3,9 +3,11 @@
 use super::case::OpBenchmarkCase;
 use super::config::{RowConfig, RowProblem};
 use super::passes::LayerPasses;
-use crate::graph::{DType, TensorRole, TensorId};
+use crate::graph::{DType, TensorId, TensorRole};
 use crate::lower::reduce::ReduceOperation;
-use crate::ops::{AccumulateOp, AddBiasOp, ConvOp, MatMulOp, Operator, MatMulPhase, ReduceOp, ConvDimTransforms};
+use crate::ops::{
+    AccumulateOp, AddBiasOp, ConvDimTransforms, ConvOp, MatMulOp, MatMulPhase, Operator, ReduceOp,
+};
 use crate::planner::{OperandTransform, OutputTransform};
 use crate::targets::Chip;
 
@@ -26,7 +28,10 @@ pub(crate) fn gemm(config: &RowConfig, chip: &'static Chip) -> Result<OpBenchmar
 }
 
 /// A fully connected layer.
-pub(crate) fn fully_connected(config: &RowConfig, chip: &'static Chip) -> Result<OpBenchmarkCase, RowProblem> {
+pub(crate) fn fully_connected(
+    config: &RowConfig,
+    chip: &'static Chip,
+) -> Result<OpBenchmarkCase, RowProblem> {
     let passes = LayerPasses::from_config(config, LayerPasses::ALL)?;
     let mut case = OpBenchmarkCase::new(config, chip, !passes.inference)?;
     let dtype = config.dtype("data-type", DType::Half)?;
@@ -48,7 +53,10 @@ pub(crate) fn fully_connected(config: &RowConfig, chip: &'static Chip) -> Result
 }
 
 /// A convolution.
-pub(crate) fn convolution(config: &RowConfig, chip: &'static Chip) -> Result<OpBenchmarkCase, RowProblem> {
+pub(crate) fn convolution(
+    config: &RowConfig,
+    chip: &'static Chip,
+) -> Result<OpBenchmarkCase, RowProblem> {
     let passes = LayerPasses::from_config(config, LayerPasses::ALL)?;
     let mut case = OpBenchmarkCase::new(config, chip, !passes.inference)?.with_code();
     let dtype = config.dtype("data-type", DType::Half)?;
@@ -57,7 +65,9 @@ pub(crate) fn convolution(config: &RowConfig, chip: &'static Chip) -> Result<OpB
     let [inputs, outputs] =
         [config.required("input-channels")?, config.required("output-channels")?];
     let all = |channels: u64| {
-        channels.checked_mul(groups).ok_or_else(|| RowProblem::refused("there are too many channels"))
+        channels
+            .checked_mul(groups)
+            .ok_or_else(|| RowProblem::refused("there are too many channels"))
     };
     let field = config.field("field")?;
     let kernel = config.per_dimension("kernel-size", 1, field.len())?;

@@ -20,7 +20,11 @@ pub(crate) fn gru(config: &RowConfig, chip: &'static Chip) -> Result<OpBenchmark
 
 /// The passes that are run. The order of the cells only names the parts of the weights. Backward
 /// passes alone need what the forward pass kept: the tools run it before.
-fn layer(cell: RnnCellType, config: &RowConfig, chip: &'static Chip) -> Result<OpBenchmarkCase, RowProblem> {
+fn layer(
+    cell: RnnCellType,
+    config: &RowConfig,
+    chip: &'static Chip,
+) -> Result<OpBenchmarkCase, RowProblem> {
     let passes = LayerPasses::from_config(config, LayerPasses::INFERENCE)?;
     let training = passes.needs_gradient();
     let mut case = OpBenchmarkCase::new(config, chip, training)?;
@@ -31,7 +35,8 @@ fn layer(cell: RnnCellType, config: &RowConfig, chip: &'static Chip) -> Result<O
     let (steps, input, output) = (steps?, input?, output?);
     let units = cell.units();
     let x = case.tensor("input", TensorRole::Input, &[steps, batch, input], dtype)?;
-    let w = case.tensor("weights", TensorRole::Parameter, &[input + output, units * output], dtype)?;
+    let w =
+        case.tensor("weights", TensorRole::Parameter, &[input + output, units * output], dtype)?;
     let bias = case.tensor("bias", TensorRole::Parameter, &[units, output], dtype)?;
     let layer = RnnOp { cell, output, keeps_intermediates: training };
     let made = case.apply_all(true, "fwd", layer, &[x, w, bias])?;

@@ -4,7 +4,7 @@ use super::case::OpBenchmarkCase;
 use super::config::{RowConfig, RowProblem};
 use super::passes::LayerPasses;
 use crate::graph::{DType, TensorRole};
-use crate::lower::layout::{TensorLayout, ElementOrder};
+use crate::lower::layout::{ElementOrder, TensorLayout};
 use crate::lower::pool::PoolingType;
 use crate::lower::reduce::{ReduceOperation, ReduceResultUse};
 use crate::ops::{EmbeddingOp, MultiUpdateAddOp, PoolOp, PoolWindow, ReduceOp};
@@ -12,7 +12,10 @@ use crate::planner::ranges::gcd;
 use crate::targets::Chip;
 
 /// A reduction of a linear tensor.
-pub(crate) fn reduction(config: &RowConfig, chip: &'static Chip) -> Result<OpBenchmarkCase, RowProblem> {
+pub(crate) fn reduction(
+    config: &RowConfig,
+    chip: &'static Chip,
+) -> Result<OpBenchmarkCase, RowProblem> {
     let mut case = OpBenchmarkCase::new(config, chip, false)?;
     let key = if config.text("type").is_some() { "type" } else { "data-type" };
     let dtype = config.dtype(key, DType::Half)?;
@@ -24,8 +27,9 @@ pub(crate) fn reduction(config: &RowConfig, chip: &'static Chip) -> Result<OpBen
         return Err(RowProblem::Malformed(format!("dims: there is no dimension {axis} in shape")));
     }
     let name = config.text("operation").unwrap_or("ADD");
-    let operation = ReduceOperation::find(name)
-        .ok_or_else(|| RowProblem::Malformed(format!("operation: there is no reduction {name:?}")))?;
+    let operation = ReduceOperation::find(name).ok_or_else(|| {
+        RowProblem::Malformed(format!("operation: there is no reduction {name:?}"))
+    })?;
     let [update, scaled] = [config.flag("update", false)?, config.real("scale", 1.0)? != 1.0];
     let mut operands = vec![case.tensor("input", TensorRole::Input, &shape, dtype)?];
     if update {
@@ -40,7 +44,10 @@ pub(crate) fn reduction(config: &RowConfig, chip: &'static Chip) -> Result<OpBen
 }
 
 /// A pooling, its gradient, or both.
-pub(crate) fn pooling(config: &RowConfig, chip: &'static Chip) -> Result<OpBenchmarkCase, RowProblem> {
+pub(crate) fn pooling(
+    config: &RowConfig,
+    chip: &'static Chip,
+) -> Result<OpBenchmarkCase, RowProblem> {
     let passes = LayerPasses::from_config(config, LayerPasses::ALL)?;
     let mut case = OpBenchmarkCase::new(config, chip, passes.needs_gradient())?;
     let pool = pool(config)?;
@@ -60,7 +67,8 @@ pub(crate) fn pooling(config: &RowConfig, chip: &'static Chip) -> Result<OpBench
     case.read(y);
     if passes.needs_gradient() {
         let gradient = case.like("gradient", TensorRole::Input, y);
-        let operands = if pool.kind == PoolingType::Max { vec![x, y, gradient] } else { vec![gradient] };
+        let operands =
+            if pool.kind == PoolingType::Max { vec![x, y, gradient] } else { vec![gradient] };
         let back = pool.gradient(case.graph().tensor(x).ty.clone());
         let input = case.apply(true, "bwd", back, &operands)?;
         case.read(input);
@@ -78,7 +86,9 @@ fn pool(config: &RowConfig) -> Result<PoolOp, RowProblem> {
         None | Some("max") => PoolingType::Max,
         Some("avg") => PoolingType::Average,
         Some("sum") => PoolingType::Sum,
-        Some(other) => return Err(RowProblem::Malformed(format!("pooling-type: no pooling {other:?}"))),
+        Some(other) => {
+            return Err(RowProblem::Malformed(format!("pooling-type: no pooling {other:?}")));
+        }
     };
     let window = |d: usize| PoolWindow {
         kernel: kernel[d],
@@ -90,7 +100,10 @@ fn pool(config: &RowConfig) -> Result<PoolOp, RowProblem> {
 }
 
 /// A gather of rows of a table, the update of those rows, or both.
-pub(crate) fn embedding(config: &RowConfig, chip: &'static Chip) -> Result<OpBenchmarkCase, RowProblem> {
+pub(crate) fn embedding(
+    config: &RowConfig,
+    chip: &'static Chip,
+) -> Result<OpBenchmarkCase, RowProblem> {
     let passes = LayerPasses::from_config(config, LayerPasses::ALL)?;
     if !passes.forward && !passes.update {
         return Err(RowProblem::Malformed("an embedding has no backward pass".to_string()));

@@ -4,10 +4,10 @@ use crate::action::ViewAction;
 use crate::command::AppCommand;
 use crate::theme::ThemePalette;
 use crate::views::ViewContext;
-use crate::widgets::axis::{PanZoomAxis, AxisLimits, tick_step};
+use crate::widgets::axis::{AxisLimits, PanZoomAxis, tick_step};
 use crate::widgets::heat::{log_share, scale_ui};
 use crate::widgets::tiled::{SplitImage, SplitTexture};
-use crate::widgets::{focus_ui, empty_state_ui, node_ui, waiting_ui};
+use crate::widgets::{empty_state_ui, focus_ui, node_ui, waiting_ui};
 use crate::worker::BackgroundQuery;
 use egui::accesskit::Role;
 use egui::{
@@ -16,7 +16,9 @@ use egui::{
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tilescope_analysis::exchange_code::{ExchangeFlows, ExchangeLink, ExchangeMatrix, ExchangeMatrixKey, ExchangeMatrixPart, matrix};
+use tilescope_analysis::exchange_code::{
+    ExchangeFlows, ExchangeLink, ExchangeMatrix, ExchangeMatrixKey, ExchangeMatrixPart, matrix,
+};
 use tilescope_report::units::{CycleRange, ProgramId, TileRange, exact_bytes, grouped, percent};
 
 /// Room for tile numbers left of the matrix and above it.
@@ -80,7 +82,8 @@ impl ExchangeMatrixPanel {
         let key = ExchangeMatrixKey {
             senders: tiles(y, down),
             receivers: tiles(x, across),
-            cells: [frame.width(), frame.height()].map(|side| ((side * ppp) as usize).min(MAX_CELLS_PER_SIDE)),
+            cells: [frame.width(), frame.height()]
+                .map(|side| ((side * ppp) as usize).min(MAX_CELLS_PER_SIDE)),
             link,
             program,
         };
@@ -160,7 +163,8 @@ impl ExchangeMatrixPanel {
         if self.texture.as_ref().is_none_or(|(known, _)| *known != id) {
             let pieces = SplitImage::cut(image(found, palette));
             self.texture = Some((id, SplitTexture::new(ui.ctx(), "who sends to whom", &pieces)));
-            self.words = found.parts(MAX_ACCESSIBLE_PARTS).into_iter().map(part_description).collect();
+            self.words =
+                found.parts(MAX_ACCESSIBLE_PARTS).into_iter().map(part_description).collect();
         }
     }
 
@@ -271,7 +275,12 @@ fn inside(axis: PanZoomAxis, limits: AxisLimits) -> PanZoomAxis {
 }
 
 /// Zoom factor, the place that stays, and pan, from wheel and keys.
-fn movement(ui: &Ui, response: &Response, frame: Rect, wishes: &[ViewAction]) -> (f64, egui::Pos2, Vec2) {
+fn movement(
+    ui: &Ui,
+    response: &Response,
+    frame: Rect,
+    wishes: &[ViewAction],
+) -> (f64, egui::Pos2, Vec2) {
     let mut factor = 1.0;
     let mut pan = Vec2::ZERO;
     let mut at = frame.center();

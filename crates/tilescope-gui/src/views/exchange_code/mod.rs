@@ -4,17 +4,17 @@ mod matrix;
 mod tables;
 
 use super::jump::TraceJump;
-use super::state::{ViewState, to_view_state, from_view_state};
+use super::state::{ViewState, from_view_state, to_view_state};
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::command::AppCommand;
 use crate::icons::Icon;
 use crate::session::Selection;
 use crate::theme::ThemePalette;
-use crate::widgets::tile_graph::{TileGraphOptions, StackedTileCurves, TileGraph};
+use crate::widgets::tile_graph::{StackedTileCurves, TileGraph, TileGraphOptions};
 use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
 use crate::widgets::{empty_state_ui, tables_height, tabs_ui, waiting_ui};
-use crate::worker::{QueryState, BackgroundQuery};
+use crate::worker::{BackgroundQuery, QueryState};
 use egui::{CentralPanel, Frame, Panel, Ui};
 use matrix::ExchangeMatrixPanel;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ use tables::ExchangeCodeTables;
 use tilescope_analysis::exchange_code::{ExchangeFlows, ExchangeLink, ExchangeMeasure, curves};
 use tilescope_analysis::tiles::TileAxisOrder;
 use tilescope_report::units::ProgramId;
-use tilescope_report::{ReportPart, Report, TargetKind};
+use tilescope_report::{Report, ReportPart, TargetKind};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
@@ -64,7 +64,10 @@ enum ExchangeCodeTab {
 #[serde(default)]
 struct ExchangeCodeView {
     #[serde(skip)]
-    curves: BackgroundQuery<(ExchangeMeasure, TileAxisOrder, bool), Result<Arc<StackedTileCurves>, String>>,
+    curves: BackgroundQuery<
+        (ExchangeMeasure, TileAxisOrder, bool),
+        Result<Arc<StackedTileCurves>, String>,
+    >,
     #[serde(skip)]
     flows: BackgroundQuery<(), Result<Arc<ExchangeFlows>, String>>,
     show: ExchangeCodeGraphMode,
@@ -158,7 +161,10 @@ impl ExchangeCodeView {
         if self.show == ExchangeCodeGraphMode::Matrix {
             self.matrix_controls_ui(bar, context);
         } else {
-            let orders = [(TileAxisOrder::Software, "Software order"), (TileAxisOrder::Hardware, "Hardware order")];
+            let orders = [
+                (TileAxisOrder::Software, "Software order"),
+                (TileAxisOrder::Hardware, "Hardware order"),
+            ];
             if let Some(order) = bar.choice("Tiles", &orders, self.order) {
                 self.order = order;
                 self.graph.reset();
@@ -204,11 +210,13 @@ impl ExchangeCodeView {
         }
         let report = context.opened.report.clone();
         let key = (measure, self.order, self.per_ipu);
-        let question = move |&(measure, order, per_ipu): &(ExchangeMeasure, TileAxisOrder, bool)| {
-            let found = curves(&report, measure, order, per_ipu);
-            let ready = |curves| Arc::new(StackedTileCurves::new(curves, |of| of.title().to_owned()));
-            found.map(ready).map_err(|error| error.to_string())
-        };
+        let question =
+            move |&(measure, order, per_ipu): &(ExchangeMeasure, TileAxisOrder, bool)| {
+                let found = curves(&report, measure, order, per_ipu);
+                let ready =
+                    |curves| Arc::new(StackedTileCurves::new(curves, |of| of.title().to_owned()));
+                found.map(ready).map_err(|error| error.to_string())
+            };
         let asked = self.curves.ask(ui.ctx(), context.workers, &key, question);
         let curves = match asked {
             QueryState::Fresh(Ok(curves)) | QueryState::Stale(Ok(curves)) => curves.clone(),
@@ -245,8 +253,9 @@ impl ExchangeCodeView {
             return empty_state_ui(ui, "No traffic recorded", sentence);
         }
         let report = context.opened.report.clone();
-        let question =
-            move |(): &()| ExchangeFlows::read(&report).map(Arc::new).map_err(|error| error.to_string());
+        let question = move |(): &()| {
+            ExchangeFlows::read(&report).map(Arc::new).map_err(|error| error.to_string())
+        };
         match self.flows.ask(ui.ctx(), context.workers, &(), question) {
             QueryState::Fresh(Ok(flows)) | QueryState::Stale(Ok(flows)) => {
                 let flows = flows.clone();
@@ -257,7 +266,9 @@ impl ExchangeCodeView {
             QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
                 empty_state_ui(ui, "Exchanges cannot be read", problem);
             }
-            QueryState::Failed => empty_state_ui(ui, "Exchanges cannot be read", "Please report this."),
+            QueryState::Failed => {
+                empty_state_ui(ui, "Exchanges cannot be read", "Please report this.")
+            }
             QueryState::Waiting => {
                 if self.flows.is_slow() {
                     waiting_ui(ui, "Reading exchanges…");
@@ -267,8 +278,11 @@ impl ExchangeCodeView {
     }
 
     fn tables_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>) {
-        let tabs =
-            [(ExchangeCodeTab::Overview, "Overview"), (ExchangeCodeTab::Programs, "Programs"), (ExchangeCodeTab::Tiles, "Tiles")];
+        let tabs = [
+            (ExchangeCodeTab::Overview, "Overview"),
+            (ExchangeCodeTab::Programs, "Programs"),
+            (ExchangeCodeTab::Tiles, "Tiles"),
+        ];
         ui.horizontal(|ui| {
             ui.add_space(6.0);
             tabs_ui(ui, &tabs, &mut self.tab);
@@ -279,7 +293,10 @@ impl ExchangeCodeView {
 }
 
 /// Why a measure is nothing everywhere.
-fn zero_measure_reason(context: &ViewContext<'_>, measure: ExchangeMeasure) -> (&'static str, &'static str) {
+fn zero_measure_reason(
+    context: &ViewContext<'_>,
+    measure: ExchangeMeasure,
+) -> (&'static str, &'static str) {
     let model = context.opened.target.kind == TargetKind::IpuModel;
     match measure {
         ExchangeMeasure::Code if model => (
@@ -287,7 +304,9 @@ fn zero_measure_reason(context: &ViewContext<'_>, measure: ExchangeMeasure) -> (
             "The IPU Model generates no code, so exchanges take none. \
              What they move is under \"Bytes by tile\".",
         ),
-        ExchangeMeasure::Code => ("No exchange code", "No tile of this program holds exchange code."),
+        ExchangeMeasure::Code => {
+            ("No exchange code", "No tile of this program holds exchange code.")
+        }
         ExchangeMeasure::Traffic | ExchangeMeasure::Messages => {
             ("Nothing moves", "No tile of this program sends or receives anything.")
         }

@@ -5,18 +5,19 @@ use crate::command::AppCommand;
 use crate::fonts::strong;
 use crate::theme::ThemePalette;
 use crate::views::ViewContext;
-use crate::widgets::table::{TableWidgetCell, TableWidgetColumn, TableWidgetData, TableState};
+use crate::widgets::table::{TableState, TableWidgetCell, TableWidgetColumn, TableWidgetData};
 use crate::widgets::tile_picker::select_tile;
-use crate::widgets::{hint_ui, empty_state_ui, waiting_ui};
-use crate::worker::{QueryState, BackgroundQuery};
+use crate::widgets::{empty_state_ui, hint_ui, waiting_ui};
+use crate::worker::{BackgroundQuery, QueryState};
 use egui::{Grid, RichText, ScrollArea, Ui, vec2};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tilescope_analysis::exchange_code::{
-    self as analysis, ExchangeLink, ExchangeLinkTotals, ExchangeCodeOverview, ExchangeProgramRow, ExchangeTileRow,
+    self as analysis, ExchangeCodeOverview, ExchangeLink, ExchangeLinkTotals, ExchangeProgramRow,
+    ExchangeTileRow,
 };
 use tilescope_report::units::{Bytes, exact_bytes, grouped, percent};
-use tilescope_report::{ReportPart, Report};
+use tilescope_report::{Report, ReportPart};
 
 /// A list with what its rows stand for.
 struct ExchangeTableRows<T> {
@@ -42,8 +43,11 @@ pub(crate) struct ExchangeCodeTables {
 impl ExchangeCodeTables {
     pub(super) fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, tab: ExchangeCodeTab) {
         if tab != ExchangeCodeTab::Overview && !context.opened.report.has(ReportPart::Exchanges) {
-            let what =
-                if tab == ExchangeCodeTab::Programs { "programs move" } else { "tiles send and receive" };
+            let what = if tab == ExchangeCodeTab::Programs {
+                "programs move"
+            } else {
+                "tiles send and receive"
+            };
             return hint_ui(ui, &format!("This report does not say what {what}."));
         }
         match tab {
@@ -64,7 +68,9 @@ impl ExchangeCodeTables {
             QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
                 empty_state_ui(ui, "Exchange code cannot be read", problem);
             }
-            QueryState::Failed => empty_state_ui(ui, "Exchange code cannot be read", "Please report this."),
+            QueryState::Failed => {
+                empty_state_ui(ui, "Exchange code cannot be read", "Please report this.")
+            }
             QueryState::Waiting => {}
         }
     }
@@ -122,9 +128,14 @@ impl ExchangeCodeTables {
 }
 
 /// The list, or a sentence in its place.
-fn listed_ui<T>(ui: &mut Ui, asked: QueryState<'_, ExchangeTableAnswer<T>>) -> Option<Arc<ExchangeTableRows<T>>> {
+fn listed_ui<T>(
+    ui: &mut Ui,
+    asked: QueryState<'_, ExchangeTableAnswer<T>>,
+) -> Option<Arc<ExchangeTableRows<T>>> {
     match asked {
-        QueryState::Fresh(Ok(listed)) | QueryState::Stale(Ok(listed)) => return Some(listed.clone()),
+        QueryState::Fresh(Ok(listed)) | QueryState::Stale(Ok(listed)) => {
+            return Some(listed.clone());
+        }
         QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
             empty_state_ui(ui, "The list cannot be read", problem);
         }
@@ -164,14 +175,17 @@ fn tiles_of(report: &Report) -> ExchangeTableAnswer<ExchangeTileRow> {
     let rows = analysis::tiles(report).map_err(|error| error.to_string())?;
     let mut columns = vec![TableWidgetColumn::text("Tile")];
     let code = |link: ExchangeLink| TableWidgetColumn::number(format!("{} code", link.title()));
-    columns.extend(ExchangeLink::ALL.map(|link| code(link).about("Bytes in the memory of this tile")));
+    columns
+        .extend(ExchangeLink::ALL.map(|link| code(link).about("Bytes in the memory of this tile")));
     let moved = ["Received", "Sent", "Messages received", "Messages sent"];
     columns.extend(moved.map(|title| TableWidgetColumn::number(title).about(BYTES_MOVED_HINT)));
     let row = |row: &ExchangeTileRow| {
         let mut cells = vec![TableWidgetCell::Text(format!("Tile {}", grouped(row.tile.into())))];
         cells.extend(row.code.map(TableWidgetCell::Bytes));
         cells.extend([row.traffic.bytes_in, row.traffic.bytes_out].map(TableWidgetCell::Bytes));
-        cells.extend([row.traffic.messages_in, row.traffic.messages_out].map(TableWidgetCell::Count));
+        cells.extend(
+            [row.traffic.messages_in, row.traffic.messages_out].map(TableWidgetCell::Count),
+        );
         cells
     };
     let table = TableWidgetData { columns, rows: rows.iter().map(row).collect(), totals: true };

@@ -11,9 +11,9 @@ use crate::widgets::toolbar::ToolbarBuilder;
 use egui::{Color32, ColorImage, Pos2, Rect, pos2};
 use std::ops::Range;
 use tilescope_analysis::trace::{LaneItem, LaneItemKind, ProgramLabels, TileWorkTimes};
-use tilescope_report::trace::{LaneStep, LaneSpan};
+use tilescope_report::trace::{LaneSpan, LaneStep};
 use tilescope_report::units::{CycleRange, TileRange};
-use tilescope_report::{StepActivity, ProgramKind};
+use tilescope_report::{ProgramKind, StepActivity};
 
 /// Heights of the raster that can be chosen, in points.
 pub(crate) const HEIGHTS: [u16; 5] = [60, 120, 240, 480, 960];
@@ -197,7 +197,8 @@ mod tests {
         builder.run(work, 0..80).run(work, 100..180);
         let directory = tempfile::tempdir().unwrap();
         let report = Report::open(builder.write(directory.path()).unwrap()).unwrap();
-        let (times, trace) = (TileWorkTimes::read(&report).unwrap(), report.trace().unwrap().unwrap());
+        let (times, trace) =
+            (TileWorkTimes::read(&report).unwrap(), report.trace().unwrap().unwrap());
         let labels = ProgramLabels::new(&report.programs().unwrap());
         let drawn = |first: u64, end: u64| {
             let window = CycleRange::new(first, end);

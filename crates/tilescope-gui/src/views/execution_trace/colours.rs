@@ -2,15 +2,17 @@
 
 use crate::theme::{ThemePalette, mix};
 use egui::Color32;
-use tilescope_analysis::trace::{LaneItem, LaneItemKind, ProgramLabels, NameTreeNodeId};
+use tilescope_analysis::trace::{LaneItem, LaneItemKind, NameTreeNodeId, ProgramLabels};
 use tilescope_report::trace::StepTotals;
 use tilescope_report::units::ProgramId;
-use tilescope_report::{StepActivity, ProgramKind};
+use tilescope_report::{ProgramKind, StepActivity};
 
 /// The colour of a bar, where all of it is used.
 pub(crate) fn colour(palette: &ThemePalette, labels: &ProgramLabels, item: &LaneItem) -> Color32 {
     match &item.kind {
-        LaneItemKind::Step(step) => step_colour(palette, step.kind, step.activity, item.full_height),
+        LaneItemKind::Step(step) => {
+            step_colour(palette, step.kind, step.activity, item.full_height)
+        }
         LaneItemKind::Operation(_, several) => palette.activity(several.activity()),
         LaneItemKind::Syncs(_) if item.full_height => palette.external_sync,
         LaneItemKind::Syncs(_) => palette.internal_sync,
@@ -67,7 +69,12 @@ pub(crate) fn blended_activity_colour(palette: &ThemePalette, totals: &StepTotal
 }
 
 /// Whether a bar belongs to what is searched for. A parent does if its own name says so.
-pub(crate) fn matches(item: &LaneItem, labels: &ProgramLabels, wanted: &[ProgramId], text: &str) -> bool {
+pub(crate) fn matches(
+    item: &LaneItem,
+    labels: &ProgramLabels,
+    wanted: &[ProgramId],
+    text: &str,
+) -> bool {
     let found = |program: Option<ProgramId>| {
         program.is_some_and(|program| wanted.binary_search(&program).is_ok())
     };

@@ -1,9 +1,9 @@
 //! What is chosen in the trace, in words: a bar, a step, or several steps beside each other.
 
 use super::{ExecutionTraceView, TraceDetailsTab, panels};
-use crate::command::{SelectedStep, AppCommand};
+use crate::command::{AppCommand, SelectedStep};
 use crate::views::ViewContext;
-use crate::widgets::{hint_ui, empty_state_ui};
+use crate::widgets::{empty_state_ui, hint_ui};
 use egui::Ui;
 use tilescope_analysis::trace::{StepDetailReport, step_view};
 use tilescope_report::Report;

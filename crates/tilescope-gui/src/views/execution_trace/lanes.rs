@@ -1,12 +1,15 @@
 //! The lanes: what is on the screen, and what has to be read for it.
 
-use super::places::{IpuLaneLayout, FLAME_ROW, GUTTER, TraceViewLayout, SCROLL_BAR, SUB_LANE_GAP, ipu_lane_layouts, trace_view_layout};
+use super::places::{
+    FLAME_ROW, GUTTER, IpuLaneLayout, SCROLL_BAR, SUB_LANE_GAP, TraceViewLayout, ipu_lane_layouts,
+    trace_view_layout,
+};
 use super::ruler::paint_ruler;
 use super::scene::{COMMON_MARKS, IpuLaneScene, LoadedTrace, TraceSceneKey};
 use super::{ExecutionTraceView, ask_scene, grouping, id, scene_window};
 use crate::theme::ThemePalette;
 use crate::views::ViewContext;
-use crate::widgets::axis::{PanZoomAxis, AxisLimits};
+use crate::widgets::axis::{AxisLimits, PanZoomAxis};
 use crate::widgets::overview::{self, overview_ui};
 use crate::widgets::tiled::{SplitImage, SplitTexture};
 use crate::worker::QueryState;
@@ -94,7 +97,8 @@ impl ExecutionTraceView {
             self.overview.ask(ui.ctx(), context.workers, &key, question)
             && !known
         {
-            self.overview_texture = Some((key, SplitTexture::new(ui.ctx(), "trace overview", image)));
+            self.overview_texture =
+                Some((key, SplitTexture::new(ui.ctx(), "trace overview", image)));
         }
         let image = self.overview_texture.as_ref().map(|(_, texture)| (texture, prepared.range));
         let axis = self.axis.unwrap_or_else(|| PanZoomAxis::fitting(limits.range, limits.width));

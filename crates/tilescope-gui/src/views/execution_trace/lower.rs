@@ -20,11 +20,15 @@ impl ExecutionTraceView {
         open: &mut bool,
     ) {
         let before = self.tab;
-        let tabs =
-            [(TraceDetailsTab::Summary, "Summary"), (TraceDetailsTab::Details, "Details"), (TraceDetailsTab::Statistics, "Statistics")];
+        let tabs = [
+            (TraceDetailsTab::Summary, "Summary"),
+            (TraceDetailsTab::Details, "Details"),
+            (TraceDetailsTab::Statistics, "Statistics"),
+        ];
         tabs_row_ui(ui, |ui| {
             let none = self.bar.is_none() && context.selection.step.is_none();
-            let waits = |tab| (none && tab == TraceDetailsTab::Details).then_some("Waits for a step");
+            let waits =
+                |tab| (none && tab == TraceDetailsTab::Details).then_some("Waits for a step");
             waiting_tabs_ui(ui, &tabs, &mut self.tab, waits);
         });
         if !*open {

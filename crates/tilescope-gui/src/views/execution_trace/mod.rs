@@ -17,21 +17,21 @@ mod ruler;
 mod scene;
 mod toolbar;
 
-use super::state::{ViewState, to_view_state, from_view_state};
-use super::{VisibleTimeline, ReportView, ViewContext, ViewDescriptor};
+use super::state::{ViewState, from_view_state, to_view_state};
+use super::{ReportView, ViewContext, ViewDescriptor, VisibleTimeline};
 use crate::action::ViewAction;
-use crate::command::{SelectedStep, AppCommand};
+use crate::command::{AppCommand, SelectedStep};
 use crate::icons::Icon;
 use crate::prefs::{TraceDragMode, TracePrefs};
 use crate::session::Selection;
 use crate::theme::ThemePalette;
-use crate::widgets::axis::{PanZoomAxis, AxisLimits};
+use crate::widgets::axis::{AxisLimits, PanZoomAxis};
 use crate::widgets::below::BottomPanel;
 use crate::widgets::overview;
 use crate::widgets::tiled::{SplitImage, SplitTexture};
 use crate::widgets::toolbar::toolbar_ui;
 use crate::widgets::{empty_state_ui, waiting_ui};
-use crate::worker::{QueryState, BackgroundQuery};
+use crate::worker::{BackgroundQuery, QueryState};
 use chosen::SelectedBar;
 use egui::{CentralPanel, Frame, Id, Margin, Rect, Ui};
 use scene::{LoadedTrace, TraceScene, TraceSceneKey, prepare};
@@ -39,7 +39,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use tilescope_analysis::trace::{TraceStepGrouping, StepDetailReport, WindowSummary};
+use tilescope_analysis::trace::{StepDetailReport, TraceStepGrouping, WindowSummary};
 use tilescope_report::units::{CycleRange, StepId};
 use tilescope_report::{ProgramOutcome, Report};
 
@@ -254,7 +254,12 @@ impl ExecutionTraceView {
         }
     }
 
-    fn trace_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, prepared: &Arc<LoadedTrace>) {
+    fn trace_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        prepared: &Arc<LoadedTrace>,
+    ) {
         toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context, prepared));
         let palette = ThemePalette::for_visuals(ui.visuals());
         let height = ui.available_height();
@@ -280,7 +285,13 @@ impl ExecutionTraceView {
         all.filter(|ipu| self.ipus.is_empty() || self.ipus.contains(ipu)).collect()
     }
 
-    fn perform_action(&mut self, ui: &Ui, context: &mut ViewContext<'_>, prepared: &LoadedTrace, wish: ViewAction) {
+    fn perform_action(
+        &mut self,
+        ui: &Ui,
+        context: &mut ViewContext<'_>,
+        prepared: &LoadedTrace,
+        wish: ViewAction,
+    ) {
         let (Some(axis), Some(limits)) = (self.axis, self.limits) else { return };
         let pointer = ui.input(|i| i.pointer.hover_pos());
         let middle = limits.width / 2.0;
@@ -298,9 +309,15 @@ impl ExecutionTraceView {
             ViewAction::PanRight => self.axis = shown(axis.panned(-limits.width * 0.08)),
             ViewAction::ZoomToSelection => self.focus(context, limits),
             ViewAction::SelectNext => self.select_neighbour_step(context, prepared, (true, false)),
-            ViewAction::SelectPrevious => self.select_neighbour_step(context, prepared, (false, false)),
-            ViewAction::AddNextToSelection => self.select_neighbour_step(context, prepared, (true, true)),
-            ViewAction::AddPreviousToSelection => self.select_neighbour_step(context, prepared, (false, true)),
+            ViewAction::SelectPrevious => {
+                self.select_neighbour_step(context, prepared, (false, false))
+            }
+            ViewAction::AddNextToSelection => {
+                self.select_neighbour_step(context, prepared, (true, true))
+            }
+            ViewAction::AddPreviousToSelection => {
+                self.select_neighbour_step(context, prepared, (false, true))
+            }
             ViewAction::FocusFilter => self.focus_filter = true,
             ViewAction::ClearSelection => {
                 self.bar = None;
@@ -357,7 +374,8 @@ impl ExecutionTraceView {
         match first {
             Some(step) => context.commands.push(AppCommand::SelectStep(Some(step))),
             None => {
-                self.asked_neighbour = fallback().map(|of| NeighbourStepKey { from: of, forwards, add, press });
+                self.asked_neighbour =
+                    fallback().map(|of| NeighbourStepKey { from: of, forwards, add, press });
             }
         }
     }
@@ -417,7 +435,10 @@ fn first_step(
     Some(SelectedStep { ipu: lane.ipu, sub_lane: lane.sub_lane, position, step })
 }
 
-fn neighbour(prepared: &LoadedTrace, wanted: &NeighbourStepKey) -> Option<(SelectedStep, CycleRange)> {
+fn neighbour(
+    prepared: &LoadedTrace,
+    wanted: &NeighbourStepKey,
+) -> Option<(SelectedStep, CycleRange)> {
     let SelectedStep { ipu, sub_lane, position, .. } = wanted.from;
     let lane = prepared.trace.lane_of(ipu, sub_lane)?;
     let found = if wanted.forwards { lane.next(position) } else { lane.previous(position) };

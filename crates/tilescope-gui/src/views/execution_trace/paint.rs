@@ -3,7 +3,9 @@
 use super::bsp;
 use super::chosen::{self, SelectedBar};
 use super::colours::colour;
-use super::places::{IpuLanesOnScreen, IpuLaneLayout, GUTTER, LEAST_LABEL, TraceViewLayout, DIMMED_SHARE};
+use super::places::{
+    DIMMED_SHARE, GUTTER, IpuLaneLayout, IpuLanesOnScreen, LEAST_LABEL, TraceViewLayout,
+};
 use super::ruler::{MARK_HEIGHT, marks_ui};
 use super::scene::{LoadedTrace, TraceScene};
 use super::{ExecutionTraceView, id};
@@ -101,8 +103,10 @@ impl ExecutionTraceView {
                 let veil = palette.lane.gamma_multiply(DIMMED_SHARE);
                 painter.rect_filled(band.bars(), 0.0, veil);
             }
-            let looks =
-                TraceBarStyle { shade_balance: context.prefs.trace.tile_balance, dimmed: chosen.is_some() };
+            let looks = TraceBarStyle {
+                shade_balance: context.prefs.trace.tile_balance,
+                dimmed: chosen.is_some(),
+            };
             band.labels_ui(ui, &painter, prepared, scene, index, looks);
         }
         if let Some(scene) = scene {
@@ -118,7 +122,13 @@ impl ExecutionTraceView {
         focus_ui(ui, response, places.lanes);
     }
 
-    fn common_marks(&self, ui: &Ui, places: &TraceViewLayout, axis: PanZoomAxis, scene: &TraceScene) {
+    fn common_marks(
+        &self,
+        ui: &Ui,
+        places: &TraceViewLayout,
+        axis: PanZoomAxis,
+        scene: &TraceScene,
+    ) {
         let palette = ThemePalette::for_visuals(ui.visuals());
         let row_rect = |index: usize| {
             let top = places.marks.top() + index as f32 * MARK_HEIGHT;
@@ -292,7 +302,8 @@ impl IpuLanesOnScreen<'_> {
                 let text = item.text(&prepared.labels);
                 let full = colour(self.palette, &prepared.labels, item);
                 // The letters lie in the upper or the lower part of the bar.
-                let bright = !looks.shade_balance || item.tile_balance().is_none_or(|share| share > 0.5);
+                let bright =
+                    !looks.shade_balance || item.tile_balance().is_none_or(|share| share > 0.5);
                 let filtered = !scene.key.filter.is_empty();
                 let ground = if bright && !filtered { full } else { self.palette.dimmed(full) };
                 let veil = if looks.dimmed { DIMMED_SHARE } else { 0.0 };
@@ -362,7 +373,10 @@ fn kind_title(kind: MarkKind) -> &'static str {
 }
 
 /// The bar of a step and its place among the lanes.
-fn step_bar_position<'a>(scene: &'a TraceScene, step: &SelectedStep) -> Option<SelectedBarPosition<'a>> {
+fn step_bar_position<'a>(
+    scene: &'a TraceScene,
+    step: &SelectedStep,
+) -> Option<SelectedBarPosition<'a>> {
     let item = chosen::find(scene, step)?;
     let (row, range, full_height) = (item.row, item.range, item.full_height);
     let SelectedStep { ipu, sub_lane, .. } = *step;

@@ -11,7 +11,7 @@ use egui::{
 use tilescope_analysis::summary::ActivityProportions;
 use tilescope_analysis::trace::{IpuTotals, StepDetailReport, StreamTraffic, WindowSummary};
 use tilescope_report::units::{Cycles, grouped, percent, seconds};
-use tilescope_report::{StepActivity, ProgramKind, StreamEndpoint, Target};
+use tilescope_report::{ProgramKind, StepActivity, StreamEndpoint, Target};
 
 const LEFT: f32 = 14.0;
 
@@ -25,7 +25,12 @@ pub(crate) struct RecordedTraceColumns {
 }
 
 /// What the visible window adds up to.
-pub(crate) fn summary_ui(ui: &mut Ui, summary: &WindowSummary, target: &Target, known: RecordedTraceColumns) {
+pub(crate) fn summary_ui(
+    ui: &mut Ui,
+    summary: &WindowSummary,
+    target: &Target,
+    known: RecordedTraceColumns,
+) {
     let widths = widths(ui.available_width() - 10.0);
     ScrollArea::both().auto_shrink(false).id_salt("window summary").show(ui, |ui| {
         ui.add_space(6.0);
@@ -131,7 +136,13 @@ fn header_ui(ui: &mut Ui, widths: &[f32; 6]) {
     }
 }
 
-fn ipu_ui(ui: &mut Ui, row: Rect, widths: &[f32; 6], totals: &IpuTotals, known: RecordedTraceColumns) {
+fn ipu_ui(
+    ui: &mut Ui,
+    row: Rect,
+    widths: &[f32; 6],
+    totals: &IpuTotals,
+    known: RecordedTraceColumns,
+) {
     let palette = ThemePalette::for_visuals(ui.visuals());
     let place = |column: usize| (Some(totals.ipu), column);
     cell_ui(ui, row, widths, place(0), |ui| {
@@ -167,7 +178,10 @@ fn traffic_text(traffic: StreamTraffic) -> String {
 }
 
 /// Shares with their colour and name, without those of nothing.
-fn parts(palette: &ThemePalette, shares: &ActivityProportions) -> Vec<(Color32, &'static str, f64)> {
+fn parts(
+    palette: &ThemePalette,
+    shares: &ActivityProportions,
+) -> Vec<(Color32, &'static str, f64)> {
     let of = |activity: StepActivity, share: f64| {
         (palette.activity(activity), activity_title(activity), share)
     };

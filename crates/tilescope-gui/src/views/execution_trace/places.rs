@@ -193,7 +193,8 @@ pub(super) fn ipu_lane_layouts<'a>(
     let mut top = 0.0;
     let mut blocks = Vec::new();
     for lanes in shown() {
-        let block = IpuLaneLayout { lanes, rows: rows_of(lanes, style), top, marks, row_height, tiles };
+        let block =
+            IpuLaneLayout { lanes, rows: rows_of(lanes, style), top, marks, row_height, tiles };
         top += f64::from(block.height() + IPU_GAP);
         blocks.push(block);
     }

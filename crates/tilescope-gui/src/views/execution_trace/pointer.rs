@@ -1,14 +1,14 @@
 //! What the pointer does on the lanes.
 
 use super::chosen::{self, SelectedBar};
-use super::places::{IpuLanesOnScreen, IpuLaneLayout, TraceViewLayout, HIT_TOLERANCE};
+use super::places::{HIT_TOLERANCE, IpuLaneLayout, IpuLanesOnScreen, TraceViewLayout};
 use super::scene::LoadedTrace;
 use super::{ExecutionTraceView, TraceDetailsTab, scene_window, zoomed_to};
-use crate::command::{SelectedStep, AppCommand};
+use crate::command::{AppCommand, SelectedStep};
 use crate::prefs::TraceDragMode;
 use crate::theme::{LIGHT, ThemePalette};
 use crate::views::ViewContext;
-use crate::widgets::axis::{PanZoomAxis, AxisLimits};
+use crate::widgets::axis::{AxisLimits, PanZoomAxis};
 use egui::{CursorIcon, PointerButton, Pos2, Rect, Response, RichText, Stroke, StrokeKind, Ui};
 use std::sync::Arc;
 use tilescope_analysis::trace::{LaneItem, LaneItemKind, LaneItemList};
@@ -64,7 +64,12 @@ impl ExecutionTraceView {
         self.wheel(ui, places, axis, limits, response);
     }
 
-    fn choose(&mut self, context: &mut ViewContext<'_>, chosen: Option<LaneClickTarget>, add: bool) {
+    fn choose(
+        &mut self,
+        context: &mut ViewContext<'_>,
+        chosen: Option<LaneClickTarget>,
+        add: bool,
+    ) {
         self.bar = None;
         match chosen {
             Some(LaneClickTarget::Step(step)) => self.select_step(context, step, add),
@@ -82,8 +87,16 @@ impl ExecutionTraceView {
         }
     }
 
-    fn drag(&mut self, ui: &Ui, places: &TraceViewLayout, axis: PanZoomAxis, limits: AxisLimits, response: &Response) {
-        let selects = (self.drag == TraceDragMode::Selects) != ui.input(|input| input.modifiers.shift);
+    fn drag(
+        &mut self,
+        ui: &Ui,
+        places: &TraceViewLayout,
+        axis: PanZoomAxis,
+        limits: AxisLimits,
+        response: &Response,
+    ) {
+        let selects =
+            (self.drag == TraceDragMode::Selects) != ui.input(|input| input.modifiers.shift);
         if response.drag_started_by(PointerButton::Primary)
             && selects
             && let Some(start) = ui.input(|input| input.pointer.press_origin())
@@ -100,7 +113,8 @@ impl ExecutionTraceView {
                 self.range_from = None;
                 if end > start {
                     let range = CycleRange::new(start, end);
-                    self.axis = Some(PanZoomAxis::fitting_exactly(range, limits.width).clamped_to(limits));
+                    self.axis =
+                        Some(PanZoomAxis::fitting_exactly(range, limits.width).clamped_to(limits));
                 }
             } else if !response.dragged() {
                 self.range_from = None;
@@ -113,7 +127,14 @@ impl ExecutionTraceView {
         }
     }
 
-    fn wheel(&mut self, ui: &Ui, places: &TraceViewLayout, axis: PanZoomAxis, limits: AxisLimits, response: &Response) {
+    fn wheel(
+        &mut self,
+        ui: &Ui,
+        places: &TraceViewLayout,
+        axis: PanZoomAxis,
+        limits: AxisLimits,
+        response: &Response,
+    ) {
         let Some(at) = response.hover_pos() else { return };
         let (delta, zoom, alt) =
             ui.input(|i| (i.smooth_scroll_delta(), i.zoom_delta(), i.modifiers.alt));
@@ -144,8 +165,9 @@ impl ExecutionTraceView {
     ) -> Option<LaneHit<'a>> {
         let scene = self.scene.latest()?.as_ref().ok()?;
         let y = f64::from(at.y - places.lanes.top()) + self.scroll;
-        let inside =
-            |block: &&IpuLaneLayout<'_>| block.top <= y && y < block.top + f64::from(block.height());
+        let inside = |block: &&IpuLaneLayout<'_>| {
+            block.top <= y && y < block.top + f64::from(block.height())
+        };
         let block = blocks.iter().find(inside)?;
         let (index, row) = block.row_at((y - block.top) as f32 - block.marks)?;
         let ipu = scene.ipus.iter().find(|ipu| ipu.ipu == block.lanes.ipu)?;
@@ -169,7 +191,12 @@ fn choose(hit: &LaneHit<'_>, prepared: &LoadedTrace, window: CycleRange) -> Lane
             let position = hit.item.first_position();
             LaneClickTarget::Step(SelectedStep { ipu, sub_lane, position, step })
         }
-        None => LaneClickTarget::Bar(SelectedBar::from_item(hit.item, prepared, (ipu, sub_lane), window)),
+        None => LaneClickTarget::Bar(SelectedBar::from_item(
+            hit.item,
+            prepared,
+            (ipu, sub_lane),
+            window,
+        )),
     }
 }
 

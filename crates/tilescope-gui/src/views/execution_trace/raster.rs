@@ -9,7 +9,7 @@
 use super::colours::{colour, matches};
 use crate::theme::{ThemePalette, mix};
 use egui::{Color32, ColorImage};
-use tilescope_analysis::trace::{LaneItem, LaneItemKind, ProgramLabels, LaneItemList};
+use tilescope_analysis::trace::{LaneItem, LaneItemKind, LaneItemList, ProgramLabels};
 use tilescope_report::units::{CycleRange, ProgramId};
 
 /// Least part of a column that a narrow bar shows on.
@@ -80,7 +80,12 @@ pub(crate) fn raster(
 }
 
 /// Colour and bright share of a bar.
-fn bar_style(item: &LaneItem, labels: &ProgramLabels, filter: &BarFilter, palette: &ThemePalette) -> (Color32, f32) {
+fn bar_style(
+    item: &LaneItem,
+    labels: &ProgramLabels,
+    filter: &BarFilter,
+    palette: &ThemePalette,
+) -> (Color32, f32) {
     let full = colour(palette, labels, item);
     let balance = item.tile_balance().map_or(1.0, |share| share as f32);
     let all = filter.text.is_empty();
@@ -99,7 +104,12 @@ struct BarRasterizer<'a> {
 }
 
 impl BarRasterizer<'_> {
-    fn put(self, item: &LaneItem, (colour, balance): (Color32, f32), narrow: &mut NarrowBarColumns) {
+    fn put(
+        self,
+        item: &LaneItem,
+        (colour, balance): (Color32, f32),
+        narrow: &mut NarrowBarColumns,
+    ) {
         let fill = self.fill;
         let scale = fill.width as f64 / fill.window.length().max(1) as f64;
         let place = |cycle: u64| {
@@ -196,7 +206,13 @@ impl NarrowBarColumns {
         }
     }
 
-    fn put(&self, image: &mut ColorImage, fill: &BarRasterLayout, sub_lane: usize, palette: &ThemePalette) {
+    fn put(
+        &self,
+        image: &mut ColorImage,
+        fill: &BarRasterLayout,
+        sub_lane: usize,
+        palette: &ThemePalette,
+    ) {
         let foot = (fill.row_height / 18).max(1);
         for (index, column) in self.columns.iter().enumerate().filter(|(_, c)| c.cover > 0.0) {
             let (row, x) = (index / self.width, index % self.width);

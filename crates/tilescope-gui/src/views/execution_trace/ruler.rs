@@ -7,7 +7,7 @@ use crate::widgets::{elided::elided, node_ui};
 use egui::accesskit::Role;
 use egui::{Color32, CornerRadius, FontId, Painter, Rect, Stroke, Ui, pos2, vec2};
 use tilescope_report::units::Cycles;
-use tilescope_report::{TraceMark, MarkKind, TrainingPass};
+use tilescope_report::{MarkKind, TraceMark, TrainingPass};
 
 /// Height of the ruler.
 pub(crate) const HEIGHT: f32 = 24.0;
@@ -15,7 +15,12 @@ pub(crate) const HEIGHT: f32 = 24.0;
 pub(crate) const MARK_HEIGHT: f32 = 18.0;
 
 /// Ticks with their cycles, thousands separated.
-pub(crate) fn paint_ruler(painter: &Painter, rect: Rect, axis: PanZoomAxis, palette: &ThemePalette) {
+pub(crate) fn paint_ruler(
+    painter: &Painter,
+    rect: Rect,
+    axis: PanZoomAxis,
+    palette: &ThemePalette,
+) {
     let painter = painter.with_clip_rect(rect);
     let step = tick_step(axis.scale(), 120.0);
     let minor = if step >= 5 { step / 5 } else { step };

@@ -2,20 +2,21 @@
 //! window the bars, their image and the marks above them.
 
 use super::bsp::BspRaster;
-use super::raster::{BarRasterLayout, BarFilter, raster};
+use super::raster::{BarFilter, BarRasterLayout, raster};
 use crate::theme::ThemePalette;
 use crate::widgets::tiled::SplitImage;
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use tilescope_analysis::trace::{
-    FlowArrow, TraceStepGrouping, HostActivity, LaneItemKind, ProgramLabels, LaneItemList, InterIpuTransfers, MAX_ROWS, TraceLaneStyle, TileWorkTimes, arrows,
-    host_lane, lane_items,
+    FlowArrow, HostActivity, InterIpuTransfers, LaneItemKind, LaneItemList, MAX_ROWS,
+    ProgramLabels, TileWorkTimes, TraceLaneStyle, TraceStepGrouping, arrows, host_lane, lane_items,
 };
 use tilescope_report::trace::Trace;
 use tilescope_report::units::{CycleRange, StepId};
 use tilescope_report::{
-    StepActivity, TraceMark, MarkFilter, MarkKind, ReportPart, ProgramKind, Report, ReportError, Target,
+    MarkFilter, MarkKind, ProgramKind, Report, ReportError, ReportPart, StepActivity, Target,
+    TraceMark,
 };
 
 /// Marks of one kind that are read for a window.
@@ -395,7 +396,14 @@ pub(crate) fn overview(
     let lanes: Result<Vec<LaneItemList>, ReportError> = ipus
         .par_iter()
         .map(|ipu| {
-            lane_items(trace, labels, (ipu.ipu, 0), *range, width as u32, (TraceLaneStyle::Flat, grouping))
+            lane_items(
+                trace,
+                labels,
+                (ipu.ipu, 0),
+                *range,
+                width as u32,
+                (TraceLaneStyle::Flat, grouping),
+            )
         })
         .collect();
     let fill = BarRasterLayout {

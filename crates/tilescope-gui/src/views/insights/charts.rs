@@ -10,7 +10,7 @@ use egui::{
     Align2, CornerRadius, FontId, Frame, Margin, Rect, RichText, Sense, Stroke, StrokeKind, Ui,
     WidgetInfo, pos2, vec2,
 };
-use tilescope_analysis::insights::{TileMemoryBin, TileMemoryOverview, FullestTile};
+use tilescope_analysis::insights::{FullestTile, TileMemoryBin, TileMemoryOverview};
 use tilescope_report::units::{Bytes, exact_bytes, grouped, percent};
 
 /// Height of a panel.

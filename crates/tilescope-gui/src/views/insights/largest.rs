@@ -3,9 +3,9 @@
 use crate::fonts::strong;
 use crate::theme::ThemePalette;
 use crate::views::ViewContext;
-use crate::widgets::table::{TableWidgetCell, TableWidgetColumn, TableWidgetData, TableState};
-use crate::widgets::{choice_ui, hint_ui, empty_state_ui, tabs_ui, waiting_ui};
-use crate::worker::{QueryState, BackgroundQuery};
+use crate::widgets::table::{TableState, TableWidgetCell, TableWidgetColumn, TableWidgetData};
+use crate::widgets::{choice_ui, empty_state_ui, hint_ui, tabs_ui, waiting_ui};
+use crate::worker::{BackgroundQuery, QueryState};
 use egui::Ui;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tilescope_analysis::liveness::{LiveVariable, LivenessScope, always_live, curve, live_at};
 use tilescope_analysis::memory::{self, MemoryList};
 use tilescope_report::units::{TileRange, grouped};
-use tilescope_report::{ReportPart, Report, ReportError, Target};
+use tilescope_report::{Report, ReportError, ReportPart, Target};
 
 /// What is listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +69,8 @@ impl LargestLists {
             scopes.extend((0..ipus).map(|ipu| (LargestListScope::Ipu(ipu), format!("IPU {ipu}"))));
         }
         if let Some(tile) = fullest {
-            scopes.push((LargestListScope::Tile, format!("Fullest tile, {}", grouped(tile.into()))));
+            scopes
+                .push((LargestListScope::Tile, format!("Fullest tile, {}", grouped(tile.into()))));
         }
         let scopes: Vec<(LargestListScope, &str)> =
             scopes.iter().map(|(scope, name)| (*scope, name.as_str())).collect();
@@ -82,7 +83,9 @@ impl LargestLists {
     fn tiles(&self, target: &Target, fullest: Option<u32>) -> TileRange {
         let all = TileRange::new(0, target.tiles_per_replica());
         match (self.scope, fullest) {
-            (LargestListScope::Ipu(ipu), _) if ipu < target.ipus_per_replica => target.tiles_of_ipu(ipu),
+            (LargestListScope::Ipu(ipu), _) if ipu < target.ipus_per_replica => {
+                target.tiles_of_ipu(ipu)
+            }
             (LargestListScope::Tile, Some(tile)) => TileRange::new(tile, tile + 1),
             _ => all,
         }
@@ -255,13 +258,20 @@ fn listed_tiles(tiles: TileRange, all: u32) -> Vec<u32> {
     if tiles.count() == all { Vec::new() } else { (tiles.first..tiles.end).collect() }
 }
 
-fn users(report: &Report, vertex: &str, tiles: &[u32]) -> Result<(u64, Arc<TableWidgetData>), ReportError> {
+fn users(
+    report: &Report,
+    vertex: &str,
+    tiles: &[u32],
+) -> Result<(u64, Arc<TableWidgetData>), ReportError> {
     let listing = memory::users_of(report, vertex, tiles)?;
     Ok(listing_table(listing, "Compute set", "State", "Vertices"))
 }
 
 /// What is live at the step with most live bytes, always-live variables among it.
-fn live_at_peak(report: &Report, source: LivenessScope) -> Result<(u64, Arc<TableWidgetData>), ReportError> {
+fn live_at_peak(
+    report: &Report,
+    source: LivenessScope,
+) -> Result<(u64, Arc<TableWidgetData>), ReportError> {
     let peak = curve(report, source)?.and_then(|curve| curve.peak());
     let mut live = always_live(report, source)?;
     if let Some(peak) = peak {
@@ -284,7 +294,8 @@ fn live_at_peak(report: &Report, source: LivenessScope) -> Result<(u64, Arc<Tabl
             TableWidgetCell::Bytes(live.bytes.iter().sum()),
         ]
     };
-    let table = TableWidgetData { columns, rows: live.into_iter().map(row).collect(), totals: true };
+    let table =
+        TableWidgetData { columns, rows: live.into_iter().map(row).collect(), totals: true };
     Ok((next_generation(), Arc::new(table)))
 }
 
@@ -294,12 +305,18 @@ fn next_generation() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-fn listed(report: &Report, tab: LargestListTab, tiles: &[u32]) -> Result<(u64, Arc<TableWidgetData>), ReportError> {
+fn listed(
+    report: &Report,
+    tab: LargestListTab,
+    tiles: &[u32],
+) -> Result<(u64, Arc<TableWidgetData>), ReportError> {
     let (listing, name, bytes, count): (MemoryList, _, _, _) = match tab {
         LargestListTab::Vertices => {
             (memory::vertices(report, tiles)?, "Vertex type", "State and code", "Vertices")
         }
-        LargestListTab::Exchanges => (memory::exchanges(report, tiles)?, "Exchange", "Code", "Messages"),
+        LargestListTab::Exchanges => {
+            (memory::exchanges(report, tiles)?, "Exchange", "Code", "Messages")
+        }
         LargestListTab::Variables | LargestListTab::Peak => {
             (memory::variables(report, tiles)?, "Variable", "Size", "Tiles")
         }
@@ -308,7 +325,12 @@ fn listed(report: &Report, tab: LargestListTab, tiles: &[u32]) -> Result<(u64, A
 }
 
 /// A table of a list, one column of bytes.
-fn listing_table(listing: MemoryList, name: &str, bytes: &str, count: &str) -> (u64, Arc<TableWidgetData>) {
+fn listing_table(
+    listing: MemoryList,
+    name: &str,
+    bytes: &str,
+    count: &str,
+) -> (u64, Arc<TableWidgetData>) {
     let columns = vec![
         TableWidgetColumn::text(name),
         TableWidgetColumn::text("About"),

@@ -3,15 +3,15 @@
 mod charts;
 mod largest;
 
-use super::state::{ViewState, to_view_state, from_view_state};
-use super::{VIEWS, ReportView, ViewContext, ViewDescriptor};
+use super::state::{ViewState, from_view_state, to_view_state};
+use super::{ReportView, VIEWS, ViewContext, ViewDescriptor};
 use crate::command::AppCommand;
 use crate::fonts::strong;
 use crate::icons::Icon;
 use crate::session::Selection;
 use crate::theme::ThemePalette;
 use crate::widgets::{empty_state_ui, tables_height, waiting_ui};
-use crate::worker::{QueryState, BackgroundQuery};
+use crate::worker::{BackgroundQuery, QueryState};
 use egui::{
     CentralPanel, Color32, CornerRadius, Frame, Label, Margin, Panel, RichText, ScrollArea, Stroke,
     Ui, vec2,
@@ -20,7 +20,8 @@ use largest::LargestLists;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tilescope_analysis::insights::{
-    InsightFacts, InsightFinding, InsightGain, TileMemoryOverview, ViewLocation, RULES, InsightSubject, tile_memory_overview, ranked,
+    InsightFacts, InsightFinding, InsightGain, InsightSubject, RULES, TileMemoryOverview,
+    ViewLocation, ranked, tile_memory_overview,
 };
 use tilescope_report::{Report, ReportError};
 
@@ -138,7 +139,10 @@ impl InsightsView {
                 }
                 if found.is_empty() {
                     let text = "No rule found anything worth a word in what was recorded.";
-                    ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text));
+                    ui.label(
+                        RichText::new(text)
+                            .color(ThemePalette::for_visuals(ui.visuals()).weak_text),
+                    );
                 }
                 if !wide {
                     ui.add_space(10.0);
@@ -152,11 +156,18 @@ impl InsightsView {
         ui.horizontal_wrapped(|ui| {
             ui.label(strong("What to look at").size(15.0));
             ui.add_space(8.0);
-            let count = |subject: InsightSubject| findings.iter().filter(|f| f.subject == subject).count();
+            let count =
+                |subject: InsightSubject| findings.iter().filter(|f| f.subject == subject).count();
             let choices = [
                 (InsightsFilter::All, format!("All {}", findings.len())),
-                (InsightsFilter::Only(InsightSubject::Memory), format!("Memory {}", count(InsightSubject::Memory))),
-                (InsightsFilter::Only(InsightSubject::Time), format!("Time {}", count(InsightSubject::Time))),
+                (
+                    InsightsFilter::Only(InsightSubject::Memory),
+                    format!("Memory {}", count(InsightSubject::Memory)),
+                ),
+                (
+                    InsightsFilter::Only(InsightSubject::Time),
+                    format!("Time {}", count(InsightSubject::Time)),
+                ),
             ];
             for (wanted, text) in choices {
                 if ui.selectable_label(self.wanted == wanted, text).clicked() {

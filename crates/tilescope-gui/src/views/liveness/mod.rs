@@ -3,7 +3,7 @@
 mod tables;
 
 use super::jump::TraceJump;
-use super::state::{ViewState, to_view_state, from_view_state};
+use super::state::{ViewState, from_view_state, to_view_state};
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::command::AppCommand;
 use crate::fonts::strong;
@@ -12,11 +12,12 @@ use crate::prefs::LivenessPrefs;
 use crate::session::Selection;
 use crate::theme::ThemePalette;
 use crate::widgets::stack::{
-    StackGraphResponse, GraphAnnotation, StackLayer, GraphLevelLine, StackGraphInput, MatchedPlaces, StackedValues, StackGraph, is_near,
+    GraphAnnotation, GraphLevelLine, MatchedPlaces, StackGraph, StackGraphInput,
+    StackGraphResponse, StackLayer, StackedValues, is_near,
 };
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui, weak_ui};
 use crate::widgets::{empty_state_ui, search_ui, tables_height, waiting_tabs_ui, waiting_ui};
-use crate::worker::{QueryState, BackgroundQuery};
+use crate::worker::{BackgroundQuery, QueryState};
 use egui::{CentralPanel, Frame, Key, Panel, RichText, Ui};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -139,7 +140,11 @@ fn available_source(source: LivenessScope, context: &ViewContext<'_>) -> Livenes
     }
 }
 
-fn load_graph(report: &Report, source: LivenessScope, always: bool) -> Result<Option<LivenessGraphData>, ReportError> {
+fn load_graph(
+    report: &Report,
+    source: LivenessScope,
+    always: bool,
+) -> Result<Option<LivenessGraphData>, ReportError> {
     let Some(curve) = curve(report, source)? else { return Ok(None) };
     let programs = report.programs()?;
     let label = |id: &ProgramId| match programs.get(*id) {
@@ -170,7 +175,13 @@ impl LivenessView {
         self.steps = step.map(|step| step as u32).into_iter().collect();
     }
 
-    fn choose(&mut self, context: &mut ViewContext<'_>, curve: &LivenessCurve, step: u32, add: bool) {
+    fn choose(
+        &mut self,
+        context: &mut ViewContext<'_>,
+        curve: &LivenessCurve,
+        step: u32,
+        add: bool,
+    ) {
         match self.steps.iter().position(|known| *known == step) {
             Some(at) if add => drop(self.steps.remove(at)),
             _ if add => {
@@ -236,7 +247,8 @@ impl LivenessView {
             levels: &levels,
             matching,
         };
-        let StackGraphResponse { hovered, clicked, response } = self.graph.ui(ui, &shown.stack, &look);
+        let StackGraphResponse { hovered, clicked, response } =
+            self.graph.ui(ui, &shown.stack, &look);
         if let Some(step) = hovered {
             response.on_hover_ui_at_pointer(|ui| call_out_ui(ui, shown, step));
         }
@@ -303,7 +315,12 @@ impl LivenessView {
         self.tables.ui(ui, context, key);
     }
 
-    fn ask_for_step_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &LivenessGraphData) {
+    fn ask_for_step_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        shown: &LivenessGraphData,
+    ) {
         let palette = ThemePalette::for_visuals(ui.visuals());
         ui.vertical_centered(|ui| {
             ui.add_space(20.0);
@@ -350,7 +367,12 @@ impl LivenessView {
     }
 
     /// The box that finds steps by name, the others are veiled; Enter goes from one to the next.
-    fn filter_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &mut ViewContext<'_>, shown: &Arc<LivenessGraphData>) {
+    fn filter_ui(
+        &mut self,
+        bar: &mut ToolbarBuilder<'_>,
+        context: &mut ViewContext<'_>,
+        shown: &Arc<LivenessGraphData>,
+    ) {
         let wanted = !self.filter.trim().is_empty();
         let mut next = false;
         bar.add("Filter steps", |ui| {
@@ -388,7 +410,8 @@ impl LivenessView {
         if ipus > 1 {
             sources.extend((0..ipus).map(|ipu| (LivenessScope::Ipu(ipu), format!("IPU {ipu}"))));
         }
-        let tile = |tile: u32| (LivenessScope::Tile(tile), format!("Tile {}", grouped(tile.into())));
+        let tile =
+            |tile: u32| (LivenessScope::Tile(tile), format!("Tile {}", grouped(tile.into())));
         sources.extend(context.selection.tiles.iter().map(|known| tile(*known)));
         if let LivenessScope::Tile(shown) = self.source
             && !context.selection.tiles.contains(&shown)

@@ -7,16 +7,16 @@ use crate::fonts::strong;
 use crate::theme::ThemePalette;
 use crate::views::ViewContext;
 use crate::views::jump::TraceJump;
-use crate::widgets::table::{TableWidgetCell, TableWidgetColumn, TableWidgetData, TableState};
-use crate::widgets::{hint_ui, empty_state_ui, waiting_ui};
-use crate::worker::{QueryState, BackgroundQuery};
+use crate::widgets::table::{TableState, TableWidgetCell, TableWidgetColumn, TableWidgetData};
+use crate::widgets::{empty_state_ui, hint_ui, waiting_ui};
+use crate::worker::{BackgroundQuery, QueryState};
 use egui::{Label, RichText, ScrollArea, Ui};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tilescope_analysis::liveness::{self, LivenessCurve, LiveVariable, LivenessScope, enclosing};
+use tilescope_analysis::liveness::{self, LiveVariable, LivenessCurve, LivenessScope, enclosing};
 use tilescope_report::units::{ProgramId, VariableId, exact_bytes, grouped};
-use tilescope_report::{ReportPart, Report, ReportError};
+use tilescope_report::{Report, ReportError, ReportPart};
 
 /// The tables below the graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,7 +78,9 @@ impl LivenessTables {
     /// Shows a table.
     pub(crate) fn ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, key: LivenessTableKey) {
         let (part, index, hint) = match key.tab {
-            LivenessTab::Always | LivenessTab::Step => (ReportPart::Variables, 0, "Filter variables"),
+            LivenessTab::Always | LivenessTab::Step => {
+                (ReportPart::Variables, 0, "Filter variables")
+            }
             LivenessTab::Others => (ReportPart::Variables, 1, "Filter variables"),
             LivenessTab::Vertices => (ReportPart::Vertices, 2, "Filter vertices"),
             LivenessTab::Cycles => (ReportPart::ComputeSetCycles, 3, "Filter tiles"),
@@ -88,7 +90,9 @@ impl LivenessTables {
             return hint_ui(ui, &format!("The {what} were not recorded in this report."));
         }
         let report = context.opened.report.clone();
-        let question = move |key: &LivenessTableKey| load_table(&report, key).map_err(|error| error.to_string());
+        let question = move |key: &LivenessTableKey| {
+            load_table(&report, key).map_err(|error| error.to_string())
+        };
         let made = match self.made.ask(ui.ctx(), context.workers, &key, question) {
             QueryState::Fresh(Ok(made)) => made.clone(),
             QueryState::Fresh(Err(problem)) => {
@@ -104,7 +108,9 @@ impl LivenessTables {
                 return;
             }
         };
-        if made.table.rows.is_empty() && matches!(key.tab, LivenessTab::Vertices | LivenessTab::Cycles) {
+        if made.table.rows.is_empty()
+            && matches!(key.tab, LivenessTab::Vertices | LivenessTab::Cycles)
+        {
             return hint_ui(ui, "This step runs no vertices.");
         }
         let state = &mut self.states[index];
@@ -141,7 +147,9 @@ fn load_table(report: &Report, key: &LivenessTableKey) -> Result<LivenessTableDa
             };
             variables(liveness::always_live(report, key.source)?, &[title])
         }
-        LivenessTab::Others => variables(liveness::live_at(report, key.source, &key.steps)?, &titles),
+        LivenessTab::Others => {
+            variables(liveness::live_at(report, key.source, &key.steps)?, &titles)
+        }
         LivenessTab::Vertices => {
             (vertices(liveness::vertices(report, key.source, &programs)?, &titles), Vec::new())
         }
@@ -166,12 +174,16 @@ fn variables(mut rows: Vec<LiveVariable>, titles: &[String]) -> (TableWidgetData
                 format!("{}, live in steps {steps}", live.about)
             }
         };
-        let mut cells = vec![TableWidgetCell::Text(live.name.clone()), TableWidgetCell::Text(about)];
+        let mut cells =
+            vec![TableWidgetCell::Text(live.name.clone()), TableWidgetCell::Text(about)];
         cells.extend(live.bytes.iter().map(|bytes| TableWidgetCell::Bytes(*bytes)));
         cells
     };
     let cells = rows.iter().map(row).collect();
-    (TableWidgetData { columns, rows: cells, totals: true }, rows.iter().map(|live| live.id).collect())
+    (
+        TableWidgetData { columns, rows: cells, totals: true },
+        rows.iter().map(|live| live.id).collect(),
+    )
 }
 
 fn vertices(rows: Vec<liveness::StepVertices>, titles: &[String]) -> TableWidgetData {
@@ -192,7 +204,9 @@ fn cycles(rows: Vec<liveness::TileCycles>, titles: &[String]) -> TableWidgetData
     columns.extend(titles.iter().map(TableWidgetColumn::number));
     let row = |of: liveness::TileCycles| {
         let mut cells = vec![TableWidgetCell::Text(format!("Tile {}", grouped(of.tile.into())))];
-        cells.extend(of.cycles.into_iter().map(|cycles| TableWidgetCell::Count(cycles.unwrap_or(0))));
+        cells.extend(
+            of.cycles.into_iter().map(|cycles| TableWidgetCell::Count(cycles.unwrap_or(0))),
+        );
         cells
     };
     TableWidgetData { columns, rows: rows.into_iter().map(row).collect(), totals: false }

@@ -4,9 +4,9 @@
 use crate::fonts::strong;
 use crate::theme::ThemePalette;
 use crate::views::ViewContext;
-use crate::widgets::axis::{PanZoomAxis, AxisLimits, tick_step};
+use crate::widgets::axis::{AxisLimits, PanZoomAxis, tick_step};
 use crate::widgets::elided::elided;
-use crate::widgets::{focus_ui, hint_ui, empty_state_ui, node_ui, waiting_ui};
+use crate::widgets::{empty_state_ui, focus_ui, hint_ui, node_ui, waiting_ui};
 use crate::worker::BackgroundQuery;
 use egui::accesskit::Role;
 use egui::{
@@ -164,7 +164,13 @@ impl MemoryMapPanel {
         response.clicked().then_some(part.id)
     }
 
-    fn pointer_ui(&mut self, ui: &Ui, places: &MemoryMapLayout, limits: AxisLimits, response: &Response) {
+    fn pointer_ui(
+        &mut self,
+        ui: &Ui,
+        places: &MemoryMapLayout,
+        limits: AxisLimits,
+        response: &Response,
+    ) {
         if response.double_clicked() {
             self.axis = None;
             return;

@@ -3,21 +3,21 @@
 mod banks;
 mod tables;
 
-use super::state::{ViewState, to_view_state, from_view_state};
+use super::state::{ViewState, from_view_state, to_view_state};
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::command::AppCommand;
 use crate::icons::Icon;
 use crate::prefs::MemoryPrefs;
 use crate::session::Selection;
 use crate::theme::ThemePalette;
-use crate::widgets::floor_plan::{FloorPlanWidget, FloorPlanValues};
+use crate::widgets::floor_plan::{FloorPlanValues, FloorPlanWidget};
 use crate::widgets::heat::scale_ui;
 use crate::widgets::stack::is_near;
-use crate::widgets::tile_graph::{TileGraphOptions, StackedTileCurves, TileGraph};
+use crate::widgets::tile_graph::{StackedTileCurves, TileGraph, TileGraphOptions};
 use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
-use crate::widgets::{hint_ui, empty_state_ui, tabs_ui, waiting_ui};
-use crate::worker::{QueryState, BackgroundQuery};
+use crate::widgets::{empty_state_ui, hint_ui, tabs_ui, waiting_ui};
+use crate::worker::{BackgroundQuery, QueryState};
 use banks::MemoryMapPanel;
 use egui::{CentralPanel, Frame, Panel, Ui};
 use serde::{Deserialize, Serialize};
@@ -25,9 +25,11 @@ use std::sync::Arc;
 use tables::MemoryTables;
 use tilescope_analysis::memory::{MemoryBreakdown, MemoryCurveKey, curves};
 use tilescope_analysis::tile_mapping::{MappingSubject, mapping};
-use tilescope_analysis::tiles::{TileCurve, TileCurveStack, TileCurveLayer, TileAxisOrder, TileCurveUnit};
+use tilescope_analysis::tiles::{
+    TileAxisOrder, TileCurve, TileCurveLayer, TileCurveStack, TileCurveUnit,
+};
 use tilescope_report::units::{VariableId, grouped};
-use tilescope_report::{MemoryCategory, ReportPart, Report};
+use tilescope_report::{MemoryCategory, Report, ReportPart};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
@@ -103,10 +105,13 @@ impl ReportView for MemoryView {
         self.notice_selection(context);
         toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context));
         let prefs = context.prefs.memory;
-        let plain = MemoryCurveKey { include_gaps: prefs.include_gaps, ..MemoryCurveKey::default() };
+        let plain =
+            MemoryCurveKey { include_gaps: prefs.include_gaps, ..MemoryCurveKey::default() };
         let key = match self.show {
             MemoryGraphMode::Map(None) => plain,
-            MemoryGraphMode::Map(Some(_)) => MemoryCurveKey { breakdown: MemoryBreakdown::Category, ..plain },
+            MemoryGraphMode::Map(Some(_)) => {
+                MemoryCurveKey { breakdown: MemoryBreakdown::Category, ..plain }
+            }
             MemoryGraphMode::Total | MemoryGraphMode::Variables => MemoryCurveKey {
                 breakdown: self.breakdown,
                 order: self.order,
@@ -130,7 +135,9 @@ impl ReportView for MemoryView {
             QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
                 return empty_state_ui(ui, "Memory cannot be read", problem);
             }
-            QueryState::Failed => return empty_state_ui(ui, "Memory cannot be read", "Please report this."),
+            QueryState::Failed => {
+                return empty_state_ui(ui, "Memory cannot be read", "Please report this.");
+            }
             QueryState::Waiting => {
                 if self.curves.is_slow() {
                     waiting_ui(ui, "Reading memory…");
@@ -163,7 +170,12 @@ impl ReportView for MemoryView {
 }
 
 impl MemoryView {
-    fn panels_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, curves: &Arc<StackedTileCurves>) {
+    fn panels_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        curves: &Arc<StackedTileCurves>,
+    ) {
         let height = ui.available_height();
         let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
         Panel::bottom("memory tables")
@@ -182,7 +194,12 @@ impl MemoryView {
         });
     }
 
-    fn total_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, curves: &Arc<StackedTileCurves>) {
+    fn total_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        curves: &Arc<StackedTileCurves>,
+    ) {
         let look = TileGraphOptions {
             name: "Memory by tile",
             order: self.order,
@@ -204,11 +221,14 @@ impl MemoryView {
         let question = move |key: &VariableCurvesKey| variable_curves(&report, key).map(Arc::new);
         let curves = match self.variable.ask(ui.ctx(), context.workers, &key, question).answer() {
             Some(Ok(curves)) => curves.clone(),
-            Some(Err(problem)) => return empty_state_ui(ui, "The variable cannot be read", problem),
+            Some(Err(problem)) => {
+                return empty_state_ui(ui, "The variable cannot be read", problem);
+            }
             None => return,
         };
         let name = "Memory of the chosen variables by tile";
-        let look = TileGraphOptions { name, order: self.order, per_ipu: self.per_ipu, max_memory: false };
+        let look =
+            TileGraphOptions { name, order: self.order, per_ipu: self.per_ipu, max_memory: false };
         self.graph.ui(ui, context, &curves, look);
     }
 
@@ -292,13 +312,15 @@ fn variable_curves(report: &Report, key: &VariableCurvesKey) -> Result<StackedTi
     let (ids, order, per_ipu) = key;
     let (mut layers, mut titles) = (Vec::new(), Vec::new());
     for (place, id) in (0u8..).zip(ids) {
-        let found = mapping(report, MappingSubject::Tensor(*id)).map_err(|error| error.to_string())?;
+        let found =
+            mapping(report, MappingSubject::Tensor(*id)).map_err(|error| error.to_string())?;
         let Some(mapping) = found else { continue };
         layers.push(TileCurve { layer: TileCurveLayer::Nth(place), values: mapping.bytes });
         titles.push((TileCurveLayer::Nth(place), mapping.name));
     }
     let target = report.target().map_err(|error| error.to_string())?;
-    let curves = TileCurveStack::stacked(layers, TileCurveUnit::Bytes).arranged(&target, *order, *per_ipu);
+    let curves =
+        TileCurveStack::stacked(layers, TileCurveUnit::Bytes).arranged(&target, *order, *per_ipu);
     Ok(StackedTileCurves::new(curves, |layer| {
         let named = titles.iter().find(|(known, _)| *known == layer);
         named.map_or_else(String::new, |(_, title)| title.clone())
@@ -399,7 +421,10 @@ impl MemoryView {
         {
             self.breakdown = breakdown;
         }
-        let orders = [(TileAxisOrder::Software, "Software order"), (TileAxisOrder::Hardware, "Hardware order")];
+        let orders = [
+            (TileAxisOrder::Software, "Software order"),
+            (TileAxisOrder::Hardware, "Hardware order"),
+        ];
         if !map && let Some(order) = bar.choice("Tiles", &orders, self.order) {
             self.order = order;
             self.graph.reset();

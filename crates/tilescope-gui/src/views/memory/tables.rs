@@ -4,9 +4,9 @@ use super::MemoryTab;
 use crate::fonts::strong;
 use crate::theme::ThemePalette;
 use crate::views::ViewContext;
-use crate::widgets::table::{TableWidgetCell, TableWidgetColumn, TableWidgetData, TableState};
-use crate::widgets::{focus_ui, hint_ui, empty_state_ui, region_ui, waiting_ui};
-use crate::worker::{QueryState, BackgroundQuery};
+use crate::widgets::table::{TableState, TableWidgetCell, TableWidgetColumn, TableWidgetData};
+use crate::widgets::{empty_state_ui, focus_ui, hint_ui, region_ui, waiting_ui};
+use crate::worker::{BackgroundQuery, QueryState};
 use egui::accesskit::Role;
 use egui::{
     Align2, Rect, RichText, ScrollArea, Sense, Stroke, TextStyle, Ui, WidgetInfo, pos2, vec2,
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tilescope_analysis::memory::{self, MemoryList, MemoryTreeRow};
 use tilescope_analysis::tiles::TileCurveUnit;
 use tilescope_report::units::{VariableId, grouped};
-use tilescope_report::{ReportPart, Report};
+use tilescope_report::{Report, ReportPart};
 
 const ROW_HEIGHT: f32 = 23.0;
 const VALUE_WIDTH: f32 = 150.0;
@@ -94,7 +94,10 @@ impl MemoryTables {
                     );
                     ui.horizontal(|ui| {
                         ui.add_space(8.0);
-                        ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).warning));
+                        ui.label(
+                            RichText::new(text)
+                                .color(ThemePalette::for_visuals(ui.visuals()).warning),
+                        );
                     });
                 }
                 let hint = [
@@ -200,7 +203,13 @@ fn tree_header_ui(ui: &mut Ui, titles: &[String]) {
 }
 
 /// One line of the tree; whether it was clicked to fold or unfold it.
-fn tree_row_ui(ui: &mut Ui, row: &MemoryTreeRow, parent: bool, folded: bool, striped: bool) -> bool {
+fn tree_row_ui(
+    ui: &mut Ui,
+    row: &MemoryTreeRow,
+    parent: bool,
+    folded: bool,
+    striped: bool,
+) -> bool {
     let palette = ThemePalette::for_visuals(ui.visuals());
     let names = name_width(ui);
     let size = vec2(names + row.bytes.len() as f32 * VALUE_WIDTH + 16.0, ROW_HEIGHT);
@@ -285,17 +294,28 @@ fn listed(report: &Report, tab: MemoryTab, tiles: &[u32]) -> MemoryTableAnswer {
     })
 }
 
-fn table(listing: &MemoryList, tiles: &[u32], name: &str, count: &str, bytes: &str) -> TableWidgetData {
+fn table(
+    listing: &MemoryList,
+    tiles: &[u32],
+    name: &str,
+    count: &str,
+    bytes: &str,
+) -> TableWidgetData {
     let mut columns = vec![TableWidgetColumn::text(name), TableWidgetColumn::text("About")];
     match tiles {
         [] => columns.push(TableWidgetColumn::number(bytes)),
         tiles => columns.extend(
-            tiles.iter().map(|tile| TableWidgetColumn::number(format!("Tile {}", grouped((*tile).into())))),
+            tiles
+                .iter()
+                .map(|tile| TableWidgetColumn::number(format!("Tile {}", grouped((*tile).into())))),
         ),
     }
     columns.push(TableWidgetColumn::number(count));
     let row = |listed: &memory::MemoryListRow| {
-        let mut cells = vec![TableWidgetCell::Text(listed.name.clone()), TableWidgetCell::Text(listed.about.clone())];
+        let mut cells = vec![
+            TableWidgetCell::Text(listed.name.clone()),
+            TableWidgetCell::Text(listed.about.clone()),
+        ];
         cells.extend(listed.bytes.iter().map(|bytes| TableWidgetCell::Bytes(*bytes)));
         cells.push(TableWidgetCell::Count(listed.count));
         cells

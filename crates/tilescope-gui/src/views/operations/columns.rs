@@ -1,8 +1,8 @@
 //! The columns of the table of operations.
 
 use crate::widgets::table::{TableWidgetCell, TableWidgetColumn};
-use tilescope_analysis::operations::{OperationLayer, OpRow};
-use tilescope_report::{ReportPart, TrainingPass, Report};
+use tilescope_analysis::operations::{OpRow, OperationLayer};
+use tilescope_report::{Report, ReportPart, TrainingPass};
 
 /// A column: what it holds, and how it gets it.
 pub(crate) struct OperationColumn {
@@ -24,7 +24,12 @@ pub(crate) struct OperationColumn {
 
 impl OperationColumn {
     /// The figure of an operation; missing where nothing of the kind was recorded.
-    pub(crate) fn cell(&self, row: &OpRow, report: &Report, layer: OperationLayer) -> TableWidgetCell {
+    pub(crate) fn cell(
+        &self,
+        row: &OpRow,
+        report: &Report,
+        layer: OperationLayer,
+    ) -> TableWidgetCell {
         let recorded = self.part.is_none_or(|part| report.has(part));
         let told = recorded && (!self.model || layer == OperationLayer::Model);
         if told { (self.cell)(row) } else { TableWidgetCell::Missing }
@@ -67,8 +72,12 @@ pub(crate) static COLUMNS: &[OperationColumn] = &[
     column("pass", "Pass", "Forward, backward or update", true, |row| {
         TableWidgetCell::Text(pass_title(row.pass).to_owned())
     }),
-    column("block", "Block", "Block of the model", false, |row| TableWidgetCell::Text(row.block.clone())),
-    column("shapes", "Shapes", "Operands and results", false, |row| TableWidgetCell::Text(row.shapes.clone())),
+    column("block", "Block", "Block of the model", false, |row| {
+        TableWidgetCell::Text(row.block.clone())
+    }),
+    column("shapes", "Shapes", "Operands and results", false, |row| {
+        TableWidgetCell::Text(row.shapes.clone())
+    }),
     column("ipu", "IPU", "IPU of the replica", true, |row| {
         TableWidgetCell::Text(row.ipu.map_or_else(String::new, |ipu| ipu.to_string()))
     }),
@@ -143,8 +152,10 @@ pub(crate) static COLUMNS: &[OperationColumn] = &[
     )
     .requiring_part(ReportPart::Variables)
     .model_only(),
-    column("vertices", "Vertices", "Number of vertices", false, |row| TableWidgetCell::Count(row.vertices))
-        .requiring_part(ReportPart::Vertices),
+    column("vertices", "Vertices", "Number of vertices", false, |row| {
+        TableWidgetCell::Count(row.vertices)
+    })
+    .requiring_part(ReportPart::Vertices),
     column("programs", "Steps", "Number of its programs", false, |row| {
         TableWidgetCell::Count(row.programs.len() as u64)
     }),
@@ -163,7 +174,9 @@ pub(crate) fn titles(switched: &[String]) -> Vec<TableWidgetColumn> {
     let shown = COLUMNS.iter().filter(|known| is_shown(known, switched));
     let column = |known: &OperationColumn| {
         let column = match (known.cell)(&OpRow::default()) {
-            TableWidgetCell::Text(_) if SHORT.contains(&known.key) => TableWidgetColumn::short(known.title),
+            TableWidgetCell::Text(_) if SHORT.contains(&known.key) => {
+                TableWidgetColumn::short(known.title)
+            }
             TableWidgetCell::Text(_) => TableWidgetColumn::text(known.title),
             _ => TableWidgetColumn::number(known.title),
         };
@@ -173,7 +186,12 @@ pub(crate) fn titles(switched: &[String]) -> Vec<TableWidgetColumn> {
 }
 
 /// The cells of an operation.
-pub(crate) fn cells(row: &OpRow, switched: &[String], report: &Report, layer: OperationLayer) -> Vec<TableWidgetCell> {
+pub(crate) fn cells(
+    row: &OpRow,
+    switched: &[String],
+    report: &Report,
+    layer: OperationLayer,
+) -> Vec<TableWidgetCell> {
     let shown = COLUMNS.iter().filter(|known| is_shown(known, switched));
     std::iter::once(TableWidgetCell::Text(row.name.clone()))
         .chain(shown.map(|known| known.cell(row, report, layer)))

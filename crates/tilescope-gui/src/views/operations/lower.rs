@@ -8,23 +8,23 @@ use crate::fonts::strong;
 use crate::theme::ThemePalette;
 use crate::views::ViewContext;
 use crate::views::jump::TraceJump;
-use crate::widgets::stack::{StackLayer, StackGraphInput, StackedValues, StackGraph};
+use crate::widgets::stack::{StackGraph, StackGraphInput, StackLayer, StackedValues};
 use crate::widgets::table::TableWidgetCell;
 use crate::widgets::tile_picker::select_tile;
-use crate::widgets::{hint_ui, empty_state_ui, waiting_tabs_ui, waiting_ui};
-use crate::worker::{QueryState, BackgroundQuery};
+use crate::widgets::{empty_state_ui, hint_ui, waiting_tabs_ui, waiting_ui};
+use crate::worker::{BackgroundQuery, QueryState};
 use egui::{Color32, CornerRadius, Grid, Label, Rect, RichText, ScrollArea, Sense, Ui, vec2};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tilescope_analysis::json::JsonLine;
 use tilescope_analysis::operation_debug::debug_lines;
 use tilescope_analysis::operations::{
-    OperationLayer as OpLayer, OpRow, OperationTileCosts, PlanLine, per_tile, plan_lines,
+    OpRow, OperationLayer as OpLayer, OperationTileCosts, PlanLine, per_tile, plan_lines,
 };
 use tilescope_analysis::program_tree::label;
 use tilescope_analysis::tiles::TileCurveUnit;
 use tilescope_report::units::{Bytes, OperationId, ProgramId, exact_bytes, grouped, percent};
-use tilescope_report::{MemoryCategory, ReportPart, Report};
+use tilescope_report::{MemoryCategory, Report, ReportPart};
 
 /// The tables below the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,17 +86,23 @@ impl OperationDetailsPanel {
         ];
         ui.horizontal(|ui| {
             ui.add_space(6.0);
-            let waits =
-                |tab| (row.is_none() && tab != OperationDetailsTab::Summary).then_some("Waits for an operation");
+            let waits = |tab| {
+                (row.is_none() && tab != OperationDetailsTab::Summary)
+                    .then_some("Waits for an operation")
+            };
             waiting_tabs_ui(ui, &tabs, &mut self.tab, waits);
         });
         ui.add_space(4.0);
         match (self.tab, row) {
-            (OperationDetailsTab::Summary, None) => totals_ui(ui, &context.opened.report, (layer, rows)),
+            (OperationDetailsTab::Summary, None) => {
+                totals_ui(ui, &context.opened.report, (layer, rows))
+            }
             (_, None) => hint_ui(ui, "Click on an operation above to display its details."),
             (OperationDetailsTab::Summary, Some(row)) => summary_ui(ui, context, layer, row),
             (OperationDetailsTab::Programs, Some(row)) => self.programs_ui(ui, context, row),
-            (OperationDetailsTab::Code | OperationDetailsTab::Cycles, Some(row)) => self.graphs_ui(ui, context, row),
+            (OperationDetailsTab::Code | OperationDetailsTab::Cycles, Some(row)) => {
+                self.graphs_ui(ui, context, row)
+            }
             (OperationDetailsTab::Plan, Some(row)) => plan_ui(ui, context, row),
             (OperationDetailsTab::Flops, Some(row)) => chosen = flops_ui(ui, rows, row),
             (OperationDetailsTab::Debug, Some(row)) => self.debug_ui(ui, context, row),
@@ -149,8 +155,12 @@ impl OperationDetailsPanel {
         let question = move |programs: &Vec<ProgramId>| graphs(&report, programs);
         let graphs = match self.graphs.ask(ui.ctx(), context.workers, &row.programs, question) {
             QueryState::Fresh(Ok(graphs)) => graphs.clone(),
-            QueryState::Fresh(Err(problem)) => return empty_state_ui(ui, "Costs cannot be read", problem),
-            QueryState::Failed => return empty_state_ui(ui, "Costs cannot be read", "Please report this."),
+            QueryState::Fresh(Err(problem)) => {
+                return empty_state_ui(ui, "Costs cannot be read", problem);
+            }
+            QueryState::Failed => {
+                return empty_state_ui(ui, "Costs cannot be read", "Please report this.");
+            }
             QueryState::Stale(_) | QueryState::Waiting => {
                 if self.graphs.is_slow() {
                     waiting_ui(ui, "Reading…");

@@ -4,23 +4,23 @@ pub(crate) mod columns;
 mod lists;
 mod lower;
 
-use super::state::{ViewState, to_view_state, from_view_state};
+use super::state::{ViewState, from_view_state, to_view_state};
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::command::AppCommand;
 use crate::icons::Icon;
 use crate::prefs::OperationPrefs;
 use crate::session::Selection;
 use crate::theme::ThemePalette;
-use crate::widgets::table::{TableWidgetData, TableState};
+use crate::widgets::table::{TableState, TableWidgetData};
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
 use crate::widgets::{empty_state_ui, tables_height, waiting_ui};
-use crate::worker::{QueryState, BackgroundQuery};
+use crate::worker::{BackgroundQuery, QueryState};
 use egui::{CentralPanel, Frame, Panel, RichText, Ui};
 use lower::OperationDetailsPanel;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tilescope_analysis::operations::{OperationLayer, OpRow, operations};
+use tilescope_analysis::operations::{OpRow, OperationLayer, operations};
 use tilescope_report::ReportPart;
 use tilescope_report::units::OperationId;
 
@@ -68,7 +68,8 @@ impl ReportView for OperationsView {
                             cannot be told apart.";
             return empty_state_ui(ui, "No operations recorded", sentence);
         }
-        if !context.opened.report.has(ReportPart::Operations) && self.layer == OperationLayer::Model {
+        if !context.opened.report.has(ReportPart::Operations) && self.layer == OperationLayer::Model
+        {
             self.layer = OperationLayer::Library;
         }
         toolbar_ui(ui, VIEW.name, |bar| self.controls_ui(bar, context));
@@ -135,7 +136,8 @@ impl OperationsView {
     }
 
     fn controls_ui(&mut self, bar: &mut ToolbarBuilder<'_>, context: &mut ViewContext<'_>) {
-        let mut layers = vec![(OperationLayer::Library, "Library calls"), (OperationLayer::Program, "Programs")];
+        let mut layers =
+            vec![(OperationLayer::Library, "Library calls"), (OperationLayer::Program, "Programs")];
         if context.opened.report.has(ReportPart::Operations) {
             layers.insert(0, (OperationLayer::Model, "Model operations"));
         }
@@ -155,7 +157,12 @@ impl OperationsView {
         }
     }
 
-    fn panels_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, shown: &Arc<OperationsTableData>) {
+    fn panels_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        shown: &Arc<OperationsTableData>,
+    ) {
         let height = ui.available_height();
         let frame = Frame::new().fill(ThemePalette::for_visuals(ui.visuals()).page);
         let chosen = self.chosen.filter(|(layer, _)| *layer == shown.layer).map(|(_, row)| row);

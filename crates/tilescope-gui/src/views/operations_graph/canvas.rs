@@ -12,7 +12,7 @@ use egui::{
     RichText, Sense, Shape, Stroke, StrokeKind, Ui, Vec2, WidgetInfo, pos2, vec2,
 };
 use serde::{Deserialize, Serialize};
-use tilescope_analysis::operations_graph::{OpGraphNode, OpGraph};
+use tilescope_analysis::operations_graph::{OpGraph, OpGraphNode};
 use tilescope_report::TrainingPass;
 use tilescope_report::units::{OperationId, grouped};
 
@@ -148,7 +148,12 @@ fn moved(ui: &Ui, response: &Response, frame: GraphViewport) -> GraphViewport {
 }
 
 /// Arrow keys go along arrows: up to what a node reads, down to what reads it.
-fn keys(ui: &Ui, response: &Response, graph: &OpGraph, chosen: Option<usize>) -> Option<GraphCanvasEvent> {
+fn keys(
+    ui: &Ui,
+    response: &Response,
+    graph: &OpGraph,
+    chosen: Option<usize>,
+) -> Option<GraphCanvasEvent> {
     if !response.has_focus() {
         return None;
     }
@@ -156,7 +161,8 @@ fn keys(ui: &Ui, response: &Response, graph: &OpGraph, chosen: Option<usize>) ->
     ui.memory_mut(|memory| memory.set_focus_lock_filter(response.id, filter));
     let (up, down) = ui.input(|i| (i.key_pressed(Key::ArrowUp), i.key_pressed(Key::ArrowDown)));
     let Some(node) = chosen else {
-        return (up || down).then_some(GraphCanvasEvent::Select((!graph.nodes.is_empty()).then_some(0)));
+        return (up || down)
+            .then_some(GraphCanvasEvent::Select((!graph.nodes.is_empty()).then_some(0)));
     };
     let above = || graph.edges.iter().find(|edge| edge.to == node).map(|edge| edge.from);
     let below = || graph.edges.iter().find(|edge| edge.from == node).map(|edge| edge.to);
@@ -188,7 +194,8 @@ fn paint(
             arrow(&painter, from, to, frame.scale, colour, if near { 2.0 } else { 1.0 });
         }
     }
-    let values: Vec<Option<u64>> = graph.nodes.iter().map(|node| metric.node_value(graph, node)).collect();
+    let values: Vec<Option<u64>> =
+        graph.nodes.iter().map(|node| metric.node_value(graph, node)).collect();
     let most = values.iter().flatten().copied().max().unwrap_or(0).max(1);
     for (index, (node, value)) in graph.nodes.iter().zip(&values).enumerate() {
         let rect = frame.node(node);
@@ -353,7 +360,8 @@ fn legend(ui: &mut Ui, rect: Rect, graph: &OpGraph, metric: Metric) {
                     }
                 }
                 metric => {
-                    let values = graph.nodes.iter().filter_map(|node| metric.node_value(graph, node));
+                    let values =
+                        graph.nodes.iter().filter_map(|node| metric.node_value(graph, node));
                     let most = values.max().unwrap_or(0);
                     legend_ui(ui, heat(palette, 0.0), "0");
                     legend_ui(ui, heat(palette, 0.5), &grouped(most / 2));

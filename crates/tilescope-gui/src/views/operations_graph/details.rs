@@ -8,7 +8,7 @@ use crate::views::operations::columns::{COLUMNS, pass_title};
 use crate::widgets::table::TableWidgetCell;
 use egui::{Grid, Label, RichText, ScrollArea, Ui, vec2};
 use std::collections::BTreeMap;
-use tilescope_analysis::operations::{OperationLayer, OpRow};
+use tilescope_analysis::operations::{OpRow, OperationLayer};
 use tilescope_analysis::operations_graph::OpGraph;
 use tilescope_report::units::{OperationId, grouped};
 

@@ -3,7 +3,7 @@
 mod canvas;
 mod details;
 
-use super::state::{ViewState, to_view_state, from_view_state};
+use super::state::{ViewState, from_view_state, to_view_state};
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::action::ViewAction;
 use crate::command::AppCommand;
@@ -13,13 +13,13 @@ use crate::session::Selection;
 use crate::theme::ThemePalette;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
 use crate::widgets::{empty_state_ui, tables_height, waiting_ui};
-use crate::worker::{QueryState, BackgroundQuery};
+use crate::worker::{BackgroundQuery, QueryState};
 use canvas::{GraphCanvas, GraphCanvasEvent};
 use egui::{CentralPanel, Frame, Panel, Ui};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tilescope_analysis::operations::OpRow;
-use tilescope_analysis::operations_graph::{OpGraphKey, OpGraphNode, OpGraph, graph};
+use tilescope_analysis::operations_graph::{OpGraph, OpGraphKey, OpGraphNode, graph};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {

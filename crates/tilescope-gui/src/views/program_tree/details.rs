@@ -11,7 +11,7 @@ use crate::worker::BackgroundQuery;
 use egui::{CornerRadius, Grid, Label, Rect, RichText, ScrollArea, Ui, pos2, vec2};
 use tilescope_analysis::program_tree::{ProgramFact, facts, label};
 use tilescope_report::units::{OperationId, ProgramId, grouped};
-use tilescope_report::{ReportPart, ProgramKind, ProgramNodeTable};
+use tilescope_report::{ProgramKind, ProgramNodeTable, ReportPart};
 
 /// State of the details.
 #[derive(Default)]
@@ -50,7 +50,9 @@ impl ProgramDetailsPanel {
                     links_ui(ui, context, (id, function), program.operation, jump);
                     match asked.answer() {
                         Some(Ok(facts)) => facts_ui(ui, facts),
-                        Some(Err(problem)) => empty_state_ui(ui, "The node cannot be read", problem),
+                        Some(Err(problem)) => {
+                            empty_state_ui(ui, "The node cannot be read", problem)
+                        }
                         None => {}
                     }
                 });
@@ -112,7 +114,8 @@ fn links_ui(
         {
             jump.start(id);
         }
-        if context.opened.report.has(ReportPart::Liveness) && ui.link("Show in Liveness").clicked() {
+        if context.opened.report.has(ReportPart::Liveness) && ui.link("Show in Liveness").clicked()
+        {
             context.commands.push(AppCommand::ShowView("liveness"));
         }
         if operation.is_some() && ui.link("Show in Operations").clicked() {

@@ -12,7 +12,7 @@ use egui::{
 use std::collections::BTreeSet;
 use tilescope_analysis::program_tree::{ProgramTreeRow, label};
 use tilescope_report::units::{OperationId, ProgramId};
-use tilescope_report::{StepActivity, ProgramNode, ProgramKind, ProgramNodeTable};
+use tilescope_report::{ProgramKind, ProgramNode, ProgramNodeTable, StepActivity};
 
 /// Height of a line.
 const HEIGHT: f32 = 22.0;
@@ -71,7 +71,8 @@ pub(crate) fn lines_ui(
                 response.request_focus();
             }
             let next = neighbour(&response, place, rows.len());
-            let line = line.or_else(|| next.map(|next| ProgramTreeRowEvent::MoveFocus(rows[next].id)));
+            let line =
+                line.or_else(|| next.map(|next| ProgramTreeRowEvent::MoveFocus(rows[next].id)));
             clicked = line.or(clicked.take());
         }
     });

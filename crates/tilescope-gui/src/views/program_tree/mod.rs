@@ -4,7 +4,7 @@ mod details;
 mod lines;
 
 use super::jump::TraceJump;
-use super::state::{ViewState, to_view_state, from_view_state};
+use super::state::{ViewState, from_view_state, to_view_state};
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::command::AppCommand;
 use crate::icons::Icon;
@@ -12,13 +12,15 @@ use crate::session::Selection;
 use crate::theme::ThemePalette;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui, weak_ui};
 use crate::widgets::{empty_state_ui, search_ui, tables_height, waiting_ui};
-use crate::worker::{QueryState, BackgroundQuery};
+use crate::worker::{BackgroundQuery, QueryState};
 use details::ProgramDetailsPanel;
 use egui::{Button, CentralPanel, Frame, Key, Panel, RichText, ScrollArea, Ui};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tilescope_analysis::program_tree::{ProgramTreeGroup, ProgramTreeRow, find, groups, label, rows, tally};
+use tilescope_analysis::program_tree::{
+    ProgramTreeGroup, ProgramTreeRow, find, groups, label, rows, tally,
+};
 use tilescope_report::units::{ProgramId, StepId, grouped};
 use tilescope_report::{ProgramKind, ProgramNodeTable, Report};
 
@@ -164,7 +166,8 @@ impl ProgramTreeView {
         if let Some(step) = step.filter(|_| step != self.seen_step) {
             let report = context.opened.report.clone();
             let question = move |step: &StepId| report.step(*step).ok().flatten()?.program;
-            if let QueryState::Fresh(program) = self.step.ask(ui.ctx(), context.workers, &step, question)
+            if let QueryState::Fresh(program) =
+                self.step.ask(ui.ctx(), context.workers, &step, question)
             {
                 self.seen_step = Some(step);
                 if program.is_some() && *program != context.selection.program {
@@ -177,7 +180,9 @@ impl ProgramTreeView {
         };
         let shared = forest.clone();
         let question = move |id: &ProgramId| find(&shared.programs, &shared.groups, *id);
-        if let QueryState::Fresh(found) = self.found.ask(ui.ctx(), context.workers, &program, question) {
+        if let QueryState::Fresh(found) =
+            self.found.ask(ui.ctx(), context.workers, &program, question)
+        {
             self.seen = Some(program);
             if let Some((group, above)) = found {
                 self.group = *group;

@@ -1,6 +1,6 @@
 //! The files that a report is made of.
 
-use super::{SummaryPageData, SummaryFactRow, row, rows_ui};
+use super::{SummaryFactRow, SummaryPageData, row, rows_ui};
 use crate::opening::OpenReport;
 use crate::theme::ThemePalette;
 use egui::{Grid, Label, RichText, Ui, vec2};

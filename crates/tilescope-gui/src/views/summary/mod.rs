@@ -3,7 +3,7 @@
 mod files;
 mod headline;
 
-use super::state::{ViewState, to_view_state, from_view_state};
+use super::state::{ViewState, from_view_state, to_view_state};
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::command::AppCommand;
 use crate::fonts::strong;
@@ -11,8 +11,8 @@ use crate::icons::Icon;
 use crate::opening::OpenReport;
 use crate::session::Selection;
 use crate::theme::ThemePalette;
-use crate::widgets::{focus_ui, empty_state_ui, search_ui, waiting_ui};
-use crate::worker::{QueryState, BackgroundQuery};
+use crate::widgets::{empty_state_ui, focus_ui, search_ui, waiting_ui};
+use crate::worker::{BackgroundQuery, QueryState};
 use egui::accesskit::Role;
 use egui::{
     Align2, CornerRadius, FontId, Frame, Grid, Label, Margin, RichText, ScrollArea, Sense, Stroke,
@@ -23,7 +23,7 @@ use std::time::SystemTime;
 use tilescope_analysis::json::{self, JsonLine};
 use tilescope_analysis::summary::{ReportSummary, summary};
 use tilescope_report::units::{Bytes, Cycles, Hertz, grouped, seconds};
-use tilescope_report::{BatchingConfig, SidecarFile, ReportPart, Report};
+use tilescope_report::{BatchingConfig, Report, ReportPart, SidecarFile};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
@@ -75,7 +75,10 @@ fn facts(report: &Report) -> Result<Box<SummaryPageData>, String> {
         spec: report.spec().map(str::to_owned),
         files: report.sidecar_files(),
         written: report.modified(),
-        trees: JSON_FILES.into_iter().filter_map(|name| Some((name, tree(report, name)?))).collect(),
+        trees: JSON_FILES
+            .into_iter()
+            .filter_map(|name| Some((name, tree(report, name)?)))
+            .collect(),
         meta: report.meta().iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
     }))
 }
@@ -128,7 +131,12 @@ impl ReportView for SummaryView {
     }
 }
 
-fn page_ui(ui: &mut Ui, context: &mut ViewContext<'_>, facts: &SummaryPageData, filter: &mut String) {
+fn page_ui(
+    ui: &mut Ui,
+    context: &mut ViewContext<'_>,
+    facts: &SummaryPageData,
+    filter: &mut String,
+) {
     ui.label(strong("Program information").size(19.0));
     ui.add_space(10.0);
     headline::headline_ui(ui, context.opened, facts);
@@ -417,7 +425,12 @@ fn notes_ui(ui: &mut Ui, facts: &SummaryPageData) {
     });
 }
 
-fn options_ui(ui: &mut Ui, context: &mut ViewContext<'_>, facts: &SummaryPageData, filter: &mut String) {
+fn options_ui(
+    ui: &mut Ui,
+    context: &mut ViewContext<'_>,
+    facts: &SummaryPageData,
+    filter: &mut String,
+) {
     if facts.options.is_empty() {
         let text = "This report has no options on record.";
         ui.label(RichText::new(text).color(ThemePalette::for_visuals(ui.visuals()).weak_text));
@@ -432,7 +445,10 @@ fn options_ui(ui: &mut Ui, context: &mut ViewContext<'_>, facts: &SummaryPageDat
     let options = facts.options.iter().filter(|(key, value)| holds(key) || holds(value));
     let rows: Vec<SummaryFactRow> = options.map(|(key, value)| row(key, value)).collect();
     if rows.is_empty() {
-        ui.label(RichText::new("No option matches.").color(ThemePalette::for_visuals(ui.visuals()).weak_text));
+        ui.label(
+            RichText::new("No option matches.")
+                .color(ThemePalette::for_visuals(ui.visuals()).weak_text),
+        );
     }
     rows_ui(ui, "options", &rows);
 }

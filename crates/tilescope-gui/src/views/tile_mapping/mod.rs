@@ -2,28 +2,29 @@
 
 mod panels;
 
-use super::state::{ViewState, to_view_state, from_view_state};
+use super::state::{ViewState, from_view_state, to_view_state};
 use super::{ReportView, ViewContext, ViewDescriptor};
 use crate::command::AppCommand;
 use crate::icons::Icon;
 use crate::session::Selection;
 use crate::theme::ThemePalette;
-use crate::widgets::floor_plan::{FloorPlanWidget, FloorPlanValues};
+use crate::widgets::floor_plan::{FloorPlanValues, FloorPlanWidget};
 use crate::widgets::heat::scale_ui;
-use crate::widgets::table::{TableWidgetCell, TableWidgetColumn, TableWidgetData, TableState};
+use crate::widgets::table::{TableState, TableWidgetCell, TableWidgetColumn, TableWidgetData};
 use crate::widgets::tile_picker::TilePicker;
 use crate::widgets::toolbar::{ToolbarBuilder, toolbar_ui};
-use crate::widgets::{hint_ui, empty_state_ui, tables_height, tabs_ui, waiting_ui};
-use crate::worker::{QueryState, BackgroundQuery};
+use crate::widgets::{empty_state_ui, hint_ui, tables_height, tabs_ui, waiting_ui};
+use crate::worker::{BackgroundQuery, QueryState};
 use egui::{CentralPanel, Frame, Panel, RichText, Ui};
 use panels::{TileMappingTab, TileMappingTables};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tilescope_analysis::tile_mapping::{
-    TileMappingBalance, MappingListEntry, MAX_VARIABLES, SubjectTileMapping, MappingMeasure, MappingSubject, MappingSubjectKind, mapping, subjects,
+    MAX_VARIABLES, MappingListEntry, MappingMeasure, MappingSubject, MappingSubjectKind,
+    SubjectTileMapping, TileMappingBalance, mapping, subjects,
 };
 use tilescope_report::units::{exact_bytes, grouped, percent};
-use tilescope_report::{ReportPart, Report};
+use tilescope_report::{Report, ReportPart};
 
 /// This view, for the list.
 pub(crate) const VIEW: ViewDescriptor = ViewDescriptor {
@@ -52,8 +53,11 @@ struct TileMappingData {
 /// Narrower than this, there is no room for the list beside the map.
 const NARROW: f32 = 640.0;
 
-const MEASURES: [(MappingMeasure, &str); 3] =
-    [(MappingMeasure::Bytes, "Bytes"), (MappingMeasure::Vertices, "Vertices"), (MappingMeasure::Cycles, "Cycles")];
+const MEASURES: [(MappingMeasure, &str); 3] = [
+    (MappingMeasure::Bytes, "Bytes"),
+    (MappingMeasure::Vertices, "Vertices"),
+    (MappingMeasure::Cycles, "Cycles"),
+];
 
 /// State of the view.
 #[derive(Default, Serialize, Deserialize)]
@@ -120,7 +124,8 @@ impl ReportView for TileMappingView {
             });
             return;
         }
-        self.tab = if self.tab == TileMappingTab::List { TileMappingTab::Regions } else { self.tab };
+        self.tab =
+            if self.tab == TileMappingTab::List { TileMappingTab::Regions } else { self.tab };
         Panel::left("subjects")
             .resizable(true)
             .default_size((width * 0.34).clamp(190.0, 470.0))
@@ -255,7 +260,12 @@ impl TileMappingView {
         if found.is_empty() { MEASURES[..1].to_vec() } else { found }
     }
 
-    fn list_ui(&mut self, ui: &mut Ui, context: &mut ViewContext<'_>, listed: &Arc<MappingSubjectList>) {
+    fn list_ui(
+        &mut self,
+        ui: &mut Ui,
+        context: &mut ViewContext<'_>,
+        listed: &Arc<MappingSubjectList>,
+    ) {
         if !listed.whole {
             let most = grouped(MAX_VARIABLES as u64);
             let text = format!("Of the first {most} variables only: what is mapped may go on.");
@@ -297,9 +307,15 @@ impl TileMappingView {
         let report = context.opened.report.clone();
         let question = move |subject: &MappingSubject| mapped(&report, *subject);
         let mapped = match self.mapped.ask(ui.ctx(), context.workers, &subject, question) {
-            QueryState::Fresh(Ok(Some(mapped))) | QueryState::Stale(Ok(Some(mapped))) => mapped.clone(),
+            QueryState::Fresh(Ok(Some(mapped))) | QueryState::Stale(Ok(Some(mapped))) => {
+                mapped.clone()
+            }
             QueryState::Fresh(Ok(None)) => {
-                return empty_state_ui(ui, "Not in this report", "Choose something else on the left.");
+                return empty_state_ui(
+                    ui,
+                    "Not in this report",
+                    "Choose something else on the left.",
+                );
             }
             QueryState::Fresh(Err(problem)) | QueryState::Stale(Err(problem)) => {
                 return empty_state_ui(ui, "The mapping cannot be read", problem);
@@ -376,7 +392,14 @@ impl TileMappingView {
             scale_row_ui(ui, unit.exact(1), unit.exact(max));
             let name = "Floor plan";
             let part = self.measure as u64;
-            let shown = FloorPlanValues { name, values, generation: generation(part), max, log_scale: powers, unit };
+            let shown = FloorPlanValues {
+                name,
+                values,
+                generation: generation(part),
+                max,
+                log_scale: powers,
+                unit,
+            };
             return self.maps[0].ui(ui, context, shown);
         };
         let tiles = mapped.mapping.bytes.len();
@@ -399,7 +422,8 @@ impl TileMappingView {
             });
             let generation = generation(8 + 2 * at as u64 + side as u64);
             let unit = MappingMeasure::Bytes.unit();
-            let shown = FloorPlanValues { name: &title, values, generation, max, log_scale: powers, unit };
+            let shown =
+                FloorPlanValues { name: &title, values, generation, max, log_scale: powers, unit };
             self.maps[side].ui(&mut ui, context, shown);
         }
         ui.allocate_rect(area, egui::Sense::hover());
@@ -433,12 +457,16 @@ impl TileMappingView {
     }
 }
 
-fn mapped(report: &Report, subject: MappingSubject) -> Result<Option<Arc<TileMappingData>>, String> {
+fn mapped(
+    report: &Report,
+    subject: MappingSubject,
+) -> Result<Option<Arc<TileMappingData>>, String> {
     let words = |error: tilescope_report::ReportError| error.to_string();
     let target = report.target().map_err(words)?;
     let found = mapping(report, subject).map_err(words)?;
     Ok(found.map(|mapping| {
-        let balances = MEASURES.map(|(measure, _)| TileMappingBalance::from_values(mapping.values(measure), &target));
+        let balances = MEASURES
+            .map(|(measure, _)| TileMappingBalance::from_values(mapping.values(measure), &target));
         Arc::new(TileMappingData { subject, mapping, balances })
     }))
 }

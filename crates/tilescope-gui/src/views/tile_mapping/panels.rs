@@ -3,12 +3,13 @@
 use crate::theme::ThemePalette;
 use crate::views::ViewContext;
 use crate::widgets::hint_ui;
-use crate::widgets::table::{TableWidgetCell, TableWidgetColumn, TableWidgetData, TableState};
+use crate::widgets::table::{TableState, TableWidgetCell, TableWidgetColumn, TableWidgetData};
 use egui::{RichText, Ui};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tilescope_analysis::tile_mapping::{
-    MAX_REGIONS, SubjectTileMapping, MappedRearrangement, MappedVariableRegion, MappingSubject, MappedVertexRow,
+    MAX_REGIONS, MappedRearrangement, MappedVariableRegion, MappedVertexRow, MappingSubject,
+    SubjectTileMapping,
 };
 use tilescope_report::ReportPart;
 use tilescope_report::units::{TileRange, exact_bytes, grouped};
@@ -95,7 +96,9 @@ impl TileMappingTables {
 
 fn empty_table_text(tab: TileMappingTab) -> &'static str {
     match tab {
-        TileMappingTab::Regions | TileMappingTab::List => "No variable belongs to this, as far as the report says.",
+        TileMappingTab::Regions | TileMappingTab::List => {
+            "No variable belongs to this, as far as the report says."
+        }
         TileMappingTab::Vertices => "No vertices belong to this, as far as the report says.",
         TileMappingTab::Rearrangements => {
             "No data is rearranged for this: no exchange is followed by vertices that only copy."
@@ -128,7 +131,11 @@ fn regions(mapping: &SubjectTileMapping, addresses: bool) -> TableWidgetData {
             TableWidgetCell::Text(region.variable.clone()),
             TableWidgetCell::Text(region.part()),
             TableWidgetCell::Bytes(region.bytes),
-            if addresses { TableWidgetCell::Count(region.offset) } else { TableWidgetCell::Missing },
+            if addresses {
+                TableWidgetCell::Count(region.offset)
+            } else {
+                TableWidgetCell::Missing
+            },
         ]
     };
     TableWidgetData { columns, rows: mapping.regions.iter().map(row).collect(), totals: false }
@@ -178,7 +185,11 @@ fn rearrangements(mapping: &SubjectTileMapping) -> TableWidgetData {
             TableWidgetCell::Count(one.cycles),
         ]
     };
-    TableWidgetData { columns, rows: mapping.rearrangements.iter().map(row).collect(), totals: false }
+    TableWidgetData {
+        columns,
+        rows: mapping.rearrangements.iter().map(row).collect(),
+        totals: false,
+    }
 }
 
 fn holders(tiles: &tilescope_report::units::TileRuns<u64>) -> u64 {

@@ -9,7 +9,7 @@ mod values;
 
 pub(crate) use values::{StackLayer, StackedValues};
 
-use super::axis::{PanZoomAxis, AxisLimits, count_drag};
+use super::axis::{AxisLimits, PanZoomAxis, count_drag};
 use super::overview::{OverviewDrag, overview_ui};
 use super::tiled::{SplitImage, SplitTexture};
 use super::{focus_ui, legend_ui, node_ui};
@@ -209,7 +209,12 @@ impl StackGraph {
     }
 
     /// Shows the graph in the room there is.
-    pub(crate) fn ui(&mut self, ui: &mut Ui, stack: &Arc<StackedValues>, look: &StackGraphInput<'_>) -> StackGraphResponse {
+    pub(crate) fn ui(
+        &mut self,
+        ui: &mut Ui,
+        stack: &Arc<StackedValues>,
+        look: &StackGraphInput<'_>,
+    ) -> StackGraphResponse {
         let area = ui.available_rect_before_wrap();
         let (area, _) = ui.allocate_exact_size(area.size(), Sense::hover());
         let left = area.left() + AXIS_WIDTH;
@@ -250,7 +255,13 @@ impl StackGraph {
         self.limits = Some(limits);
     }
 
-    fn strip_ui(&mut self, ui: &mut Ui, stack: &Arc<StackedValues>, rect: Rect, limits: AxisLimits) {
+    fn strip_ui(
+        &mut self,
+        ui: &mut Ui,
+        stack: &Arc<StackedValues>,
+        rect: Rect,
+        limits: AxisLimits,
+    ) {
         let pixels = ui.pixels_per_point();
         let key = ((rect.width() * pixels) as usize, Arc::as_ptr(stack) as usize);
         let dark = ui.visuals().dark_mode;
@@ -260,10 +271,12 @@ impl StackGraph {
             let palette = ThemePalette::for_visuals(ui.visuals());
             let size = [key.0.max(1), ((rect.height() * pixels) as usize).max(1)];
             let image = SplitImage::cut(silhouette(stack, size, palette));
-            self.strip = Some((key.0, key.1, dark, SplitTexture::new(ui.ctx(), "stack overview", &image)));
+            self.strip =
+                Some((key.0, key.1, dark, SplitTexture::new(ui.ctx(), "stack overview", &image)));
         }
         let image = self.strip.as_ref().map(|(_, _, _, texture)| (texture, limits.range));
-        let axis = self.axis.unwrap_or_else(|| PanZoomAxis::fitting_exactly(limits.range, limits.width));
+        let axis =
+            self.axis.unwrap_or_else(|| PanZoomAxis::fitting_exactly(limits.range, limits.width));
         if let Some(moved) = overview_ui(ui, rect, image, axis, limits, &mut self.grip) {
             self.axis = Some(moved);
         }
@@ -271,7 +284,8 @@ impl StackGraph {
 
     /// How many places are on the screen.
     fn count_ui(&mut self, ui: &mut Ui, rect: Rect, limits: AxisLimits, places: &str) {
-        let axis = self.axis.unwrap_or_else(|| PanZoomAxis::fitting_exactly(limits.range, limits.width));
+        let axis =
+            self.axis.unwrap_or_else(|| PanZoomAxis::fitting_exactly(limits.range, limits.width));
         let mut count = axis.count(limits);
         let name = format!("{places} on the screen");
         let shown = ui.put(rect.shrink2(vec2(0.0, 3.0)), count_drag(&mut count, limits));
@@ -351,7 +365,12 @@ fn arrows(ui: &Ui, response: &Response, chosen: &[usize], places: usize) -> Opti
 }
 
 /// The graph and its places for readers of the screen.
-fn nodes_ui(ui: &Ui, places: &StackGraphLayout<'_>, look: &StackGraphInput<'_>, response: &Response) {
+fn nodes_ui(
+    ui: &Ui,
+    places: &StackGraphLayout<'_>,
+    look: &StackGraphInput<'_>,
+    response: &Response,
+) {
     let stack = places.stack;
     let value = format!("at most {}", look.unit.exact(stack.highest(0..stack.places())));
     response.widget_info(|| WidgetInfo::labeled(Role::Canvas, true, look.name));

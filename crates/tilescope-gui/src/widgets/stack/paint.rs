@@ -1,7 +1,7 @@
 //! How a graph of stacked values is painted.
 
 use super::values::{StackedValues, mark_step};
-use super::{GraphAnnotation, StackGraphInput, MatchedPlaces, StackGraphLayout};
+use super::{GraphAnnotation, MatchedPlaces, StackGraphInput, StackGraphLayout};
 use crate::theme::{ThemePalette, mix};
 use crate::widgets::axis::tick_step;
 use crate::widgets::elided::elided;
@@ -112,7 +112,12 @@ fn quad(mesh: &mut Mesh, run: Option<(f32, f32, f32, f32)>, colour: Color32) {
 }
 
 /// Covers the columns of pixels that hold no match.
-fn veil(painter: &Painter, places: &StackGraphLayout<'_>, matching: &MatchedPlaces, colour: Color32) {
+fn veil(
+    painter: &Painter,
+    places: &StackGraphLayout<'_>,
+    matching: &MatchedPlaces,
+    colour: Color32,
+) {
     let (window, frame) = (places.window(), places.frame);
     let per_column = window.len().div_ceil((frame.width() as usize).max(1)).max(1);
     let mut mesh = Mesh::default();
@@ -136,7 +141,12 @@ fn veil(painter: &Painter, places: &StackGraphLayout<'_>, matching: &MatchedPlac
     painter.add(Shape::mesh(mesh));
 }
 
-fn outline(painter: &Painter, places: &StackGraphLayout<'_>, above: &[(f32, f32, f32)], line: Stroke) {
+fn outline(
+    painter: &Painter,
+    places: &StackGraphLayout<'_>,
+    above: &[(f32, f32, f32)],
+    line: Stroke,
+) {
     let mut points = Vec::with_capacity(above.len() * 2);
     for (left, right, y) in above {
         points.push(pos2(left.max(places.frame.left() - 2.0), *y));
@@ -157,7 +167,12 @@ fn outline(painter: &Painter, places: &StackGraphLayout<'_>, above: &[(f32, f32,
     painter.add(Shape::line(kept, line));
 }
 
-fn grid(painter: &Painter, places: &StackGraphLayout<'_>, look: &StackGraphInput<'_>, palette: &ThemePalette) {
+fn grid(
+    painter: &Painter,
+    places: &StackGraphLayout<'_>,
+    look: &StackGraphInput<'_>,
+    palette: &ThemePalette,
+) {
     let frame = places.frame;
     let font = FontId::proportional(11.0);
     let step = mark_step(look.unit, places.top, f64::from(frame.height() / 38.0).clamp(2.0, 10.0));
@@ -195,7 +210,12 @@ fn grid(painter: &Painter, places: &StackGraphLayout<'_>, look: &StackGraphInput
 }
 
 /// What covers a part of the axis: bars along the top, each with its name.
-fn spans(painter: &Painter, places: &StackGraphLayout<'_>, look: &StackGraphInput<'_>, palette: &ThemePalette) {
+fn spans(
+    painter: &Painter,
+    places: &StackGraphLayout<'_>,
+    look: &StackGraphInput<'_>,
+    palette: &ThemePalette,
+) {
     for (index, (covered, name)) in look.spans.iter().enumerate() {
         let (left, right) = (places.x(covered.start), places.x(covered.end));
         let right = right.max(left + 2.0);

@@ -23,7 +23,12 @@ impl TableRowOrder {
 }
 
 /// The rows that hold a text, ordered by a column.
-pub(crate) fn order(table: &TableWidgetData, column: usize, descending: bool, filter: &str) -> TableRowOrder {
+pub(crate) fn order(
+    table: &TableWidgetData,
+    column: usize,
+    descending: bool,
+    filter: &str,
+) -> TableRowOrder {
     let holds = |row: &Vec<TableWidgetCell>| {
         let mut words = row.iter().filter_map(|cell| match cell {
             TableWidgetCell::Text(text) => Some(text),
@@ -43,14 +48,20 @@ pub(crate) fn order(table: &TableWidgetData, column: usize, descending: bool, fi
         if descending { ordering.reverse() } else { ordering }
     });
     let columns = 0..table.columns.len();
-    let sums: Vec<Option<TableWidgetCell>> = columns.clone().map(|column| sum(table, &rows, column)).collect();
+    let sums: Vec<Option<TableWidgetCell>> =
+        columns.clone().map(|column| sum(table, &rows, column)).collect();
     let widest = columns.zip(&sums).map(|(column, sum)| widest(table, &rows, column, sum));
     let widest = widest.collect();
     TableRowOrder { generation: 0, rows, sums, widest }
 }
 
 /// The cell with most digits: the one of the largest number.
-fn widest(table: &TableWidgetData, rows: &[u32], column: usize, sum: &Option<TableWidgetCell>) -> Option<TableWidgetCell> {
+fn widest(
+    table: &TableWidgetData,
+    rows: &[u32],
+    column: usize,
+    sum: &Option<TableWidgetCell>,
+) -> Option<TableWidgetCell> {
     let cells = rows.iter().filter_map(|row| table.rows[*row as usize].get(column));
     let numbers = cells.chain(sum).filter(|cell| !matches!(cell, TableWidgetCell::Text(_)));
     numbers.max_by(|a, b| a.compare(b)).cloned()
@@ -63,11 +74,16 @@ fn sum(table: &TableWidgetData, rows: &[u32], column: usize) -> Option<TableWidg
             (TableWidgetCell::Text(_) | TableWidgetCell::Share(_), _) => return None,
             (TableWidgetCell::Missing, sum) => sum,
             (cell, None) => Some(cell.clone()),
-            (TableWidgetCell::Bytes(value), Some(TableWidgetCell::Bytes(sum))) => Some(TableWidgetCell::Bytes(sum + value)),
-            (TableWidgetCell::Count(value), Some(TableWidgetCell::Count(sum))) => Some(TableWidgetCell::Count(sum + value)),
-            (TableWidgetCell::Change { change, bytes }, Some(TableWidgetCell::Change { change: sum, .. })) => {
-                Some(TableWidgetCell::Change { change: change + sum, bytes: *bytes })
+            (TableWidgetCell::Bytes(value), Some(TableWidgetCell::Bytes(sum))) => {
+                Some(TableWidgetCell::Bytes(sum + value))
             }
+            (TableWidgetCell::Count(value), Some(TableWidgetCell::Count(sum))) => {
+                Some(TableWidgetCell::Count(sum + value))
+            }
+            (
+                TableWidgetCell::Change { change, bytes },
+                Some(TableWidgetCell::Change { change: sum, .. }),
+            ) => Some(TableWidgetCell::Change { change: change + sum, bytes: *bytes }),
             (_, Some(_)) => return None,
         };
     }
@@ -80,7 +96,9 @@ mod tests {
     use super::*;
 
     fn table() -> TableWidgetData {
-        let row = |name: &str, bytes| vec![TableWidgetCell::Text(name.to_owned()), TableWidgetCell::Bytes(bytes)];
+        let row = |name: &str, bytes| {
+            vec![TableWidgetCell::Text(name.to_owned()), TableWidgetCell::Bytes(bytes)]
+        };
         TableWidgetData {
             columns: vec![TableWidgetColumn::text("Variable"), TableWidgetColumn::number("Size")],
             rows: vec![row("beta", 7), row("alpha", 40), row("Alphabet", 2)],
@@ -105,7 +123,11 @@ mod tests {
     #[test]
     fn columns_have_room_for_their_largest_number() {
         let widest = order(&table(), 0, false, "").widest;
-        assert_eq!(widest, [None, Some(TableWidgetCell::Bytes(49))], "the total is larger than any row");
+        assert_eq!(
+            widest,
+            [None, Some(TableWidgetCell::Bytes(49))],
+            "the total is larger than any row"
+        );
         let mut changes = table();
         for (row, change) in changes.rows.iter_mut().zip([-1_000, 7, 1_000]) {
             row[1] = TableWidgetCell::Change { change, bytes: true };

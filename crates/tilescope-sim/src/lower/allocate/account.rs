@@ -4,7 +4,7 @@ use super::place::ABSENT;
 use super::slots::AllocationSlot;
 use crate::targets::Chip;
 use std::collections::{BTreeMap, BinaryHeap};
-use tilescope_report::{MemoryCategory, CategoryBytes, MemoryRegion, TileMemory};
+use tilescope_report::{CategoryBytes, MemoryCategory, MemoryRegion, TileMemory};
 
 /// Sums of the tile whose slots have these sizes and addresses; `peak` is what its
 /// not-always-live variables need at most at one step.

@@ -31,11 +31,11 @@ use crate::lower::work::MemoryConstraint;
 use crate::targets::Chip;
 use ndarray::{Array1, Array2, Axis, Zip};
 use rayon::prelude::*;
-use slots::{SlotInterferenceMatrix, AllocationSlot};
+use slots::{AllocationSlot, SlotInterferenceMatrix};
 use std::collections::HashMap;
 use std::ops::Range;
 use tilescope_report::units::{TileRange, TileRuns};
-use tilescope_report::{MemoryCategory, CategoryBytes, VariablePlacement, TileMemory};
+use tilescope_report::{CategoryBytes, MemoryCategory, TileMemory, VariablePlacement};
 
 /// A variable that wants memory.
 #[derive(Clone, Debug)]
@@ -65,7 +65,11 @@ pub(crate) struct TileMemoryAllocation {
 const MAX_INTERFERENCE_CHECKS: u64 = 40_000_000;
 
 /// Places all variables on all tiles `0..tiles`, IPU by IPU.
-pub(crate) fn allocate(chip: &Chip, variables: &[AllocationRequest], tiles: u32) -> TileMemoryAllocation {
+pub(crate) fn allocate(
+    chip: &Chip,
+    variables: &[AllocationRequest],
+    tiles: u32,
+) -> TileMemoryAllocation {
     let slots = slots::assign_slots(variables);
     let mut ipus: Vec<Vec<AllocationSlot>> = Vec::new();
     let ranges: Vec<TileRange> = (0..tiles)
@@ -234,7 +238,11 @@ mod tests {
         placed(bytes, lifetime, place)
     }
 
-    fn placed(bytes: u64, lifetime: Option<Range<u32>>, place: MemoryConstraint) -> AllocationRequest {
+    fn placed(
+        bytes: u64,
+        lifetime: Option<Range<u32>>,
+        place: MemoryConstraint,
+    ) -> AllocationRequest {
         let tiles = TileRange::new(0, 1);
         AllocationRequest {
             category: MemoryCategory::Variable,
@@ -272,7 +280,10 @@ mod tests {
 
     #[test]
     fn an_element_of_its_own_starts_above_what_was_there() {
-        let tile = memory(&[wanted(1320, None, false), placed(32, Some(1..2), MemoryConstraint::OwnMemoryElement)]);
+        let tile = memory(&[
+            wanted(1320, None, false),
+            placed(32, Some(1..2), MemoryConstraint::OwnMemoryElement),
+        ]);
         assert_eq!(tile.including_gaps, 16_384 + 24 + 32);
     }
 

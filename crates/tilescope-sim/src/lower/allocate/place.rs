@@ -1,6 +1,6 @@
 //! Addresses of the variables of one tile.
 
-use super::slots::{SlotInterferenceMatrix, PlacementClass, AllocationSlot};
+use super::slots::{AllocationSlot, PlacementClass, SlotInterferenceMatrix};
 use crate::lower::work::MemoryConstraint;
 use crate::targets::Chip;
 use std::cmp::Reverse;
@@ -16,7 +16,12 @@ const ALIGNMENT: u64 = 8;
 pub(crate) const ABSENT: u64 = u64::MAX;
 
 /// Addresses on one tile, slot by slot; [`ABSENT`] where the size is 0.
-pub(crate) fn place(chip: &Chip, slots: &[AllocationSlot], meetings: &SlotInterferenceMatrix, sizes: &[u64]) -> Vec<u64> {
+pub(crate) fn place(
+    chip: &Chip,
+    slots: &[AllocationSlot],
+    meetings: &SlotInterferenceMatrix,
+    sizes: &[u64],
+) -> Vec<u64> {
     let first = place_in_order(chip, slots, meetings, sizes, PlacementOrder::ByMemoryConstraint);
     if extent(&first, sizes) <= chip.bytes_per_tile {
         return first;
@@ -47,23 +52,28 @@ fn place_in_order(
     sizes: &[u64],
     order: PlacementOrder,
 ) -> Vec<u64> {
-    let mut tile = TileMemoryAllocator { sizes, offsets: vec![ABSENT; slots.len()], placed: Vec::new() };
+    let mut tile =
+        TileMemoryAllocator { sizes, offsets: vec![ABSENT; slots.len()], placed: Vec::new() };
     let by_rank = |rank: PlacementClass| -> Vec<usize> {
         (0..slots.len()).filter(|slot| sizes[*slot] > 0 && slots[*slot].class == rank).collect()
     };
     let (code, steady) = (by_rank(PlacementClass::Code), by_rank(PlacementClass::AlwaysLiveEven));
-    let (mut passing, uneven) = (by_rank(PlacementClass::FirstFit), by_rank(PlacementClass::AlwaysLiveUneven));
+    let (mut passing, uneven) =
+        (by_rank(PlacementClass::FirstFit), by_rank(PlacementClass::AlwaysLiveUneven));
     let code_end = tile.stack_up(&code, 0);
     let steady_end = tile.stack_up(&steady, code_end.next_multiple_of(chip.memory_element_bytes));
     passing.sort_by_key(|slot| {
-        let place = (order == PlacementOrder::ByMemoryConstraint).then_some(slots[*slot].memory_constraint);
+        let place =
+            (order == PlacementOrder::ByMemoryConstraint).then_some(slots[*slot].memory_constraint);
         (Reverse(place), Reverse(sizes[*slot]), *slot)
     });
     for slot in passing {
         let lowest = lowest_address(chip, slots[slot].memory_constraint, steady_end);
         let stays = |slot: usize| slots[slot].is_always_live();
         let all = stays(slot);
-        tile.place_first_fit(slot, lowest, |other| all || stays(other) || meetings.interferes(slot, other));
+        tile.place_first_fit(slot, lowest, |other| {
+            all || stays(other) || meetings.interferes(slot, other)
+        });
     }
     for slot in uneven {
         tile.place_first_fit(slot, steady_end, |_| true);
@@ -76,8 +86,12 @@ fn lowest_address(chip: &Chip, place: MemoryConstraint, below: u64) -> u64 {
     let element = chip.memory_element_bytes;
     match place {
         MemoryConstraint::Any => below,
-        MemoryConstraint::OwnMemoryElement => below.next_multiple_of(element) + ELEMENT_RESERVED_BYTES,
-        MemoryConstraint::Interleaved => below.max(chip.interleaved_offset + ELEMENT_RESERVED_BYTES),
+        MemoryConstraint::OwnMemoryElement => {
+            below.next_multiple_of(element) + ELEMENT_RESERVED_BYTES
+        }
+        MemoryConstraint::Interleaved => {
+            below.max(chip.interleaved_offset + ELEMENT_RESERVED_BYTES)
+        }
     }
 }
 

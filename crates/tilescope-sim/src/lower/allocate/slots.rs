@@ -76,7 +76,8 @@ impl AllocationSlot {
 /// Puts variables into slots, in the order of the first variable of each.
 pub(crate) fn assign_slots(variables: &[AllocationRequest]) -> Vec<AllocationSlot> {
     let mut slots: Vec<AllocationSlot> = Vec::new();
-    let mut alike: HashMap<(MemoryCategory, MemoryConstraint, (usize, u32)), Vec<usize>> = HashMap::new();
+    let mut alike: HashMap<(MemoryCategory, MemoryConstraint, (usize, u32)), Vec<usize>> =
+        HashMap::new();
     // Variables that begin earlier come first, so that a slot's lives are in order.
     let mut order: Vec<usize> = (0..variables.len()).collect();
     order.sort_by_key(|at| variables[*at].lifetime.as_ref().map(|life| life.start));
@@ -88,8 +89,9 @@ pub(crate) fn assign_slots(variables: &[AllocationRequest]) -> Vec<AllocationSlo
         };
         let key = (variable.category, variable.memory_constraint, variable.bytes.shared_key());
         let candidates = alike.entry(key).or_default();
-        let free =
-            |slot: &&usize| slots[**slot].live_ranges.last().is_some_and(|last| last.end <= life.start);
+        let free = |slot: &&usize| {
+            slots[**slot].live_ranges.last().is_some_and(|last| last.end <= life.start)
+        };
         match candidates.iter().find(free).copied() {
             Some(slot) => {
                 slots[slot].live_ranges.push(life.clone());
@@ -120,7 +122,9 @@ impl SlotInterferenceMatrix {
         let words = slots.len().div_ceil(64);
         let mut meetings = Self { bits: vec![0; words * slots.len()], words };
         let mut lives: Vec<(&Range<u32>, u32)> = Vec::new();
-        for (number, slot) in (0u32..).zip(slots).filter(|(_, slot)| slot.class != PlacementClass::Code) {
+        for (number, slot) in
+            (0u32..).zip(slots).filter(|(_, slot)| slot.class != PlacementClass::Code)
+        {
             lives.extend(slot.live_ranges.iter().map(|life| (life, number)));
         }
         lives.sort_by_key(|(life, number)| (life.start, *number));

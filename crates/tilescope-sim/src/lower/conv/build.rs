@@ -1,6 +1,9 @@
 //! Putting phases in order: a builder of [`Work`] and the traffic of exchanges.
 
-use crate::lower::work::{WorkPhase, WorkPhaseKind, MemoryConstraint, TemporaryVariable, VertexInstances, OperationWork, OperationWorkItem};
+use crate::lower::work::{
+    MemoryConstraint, OperationWork, OperationWorkItem, TemporaryVariable, VertexInstances,
+    WorkPhase, WorkPhaseKind,
+};
 use crate::planner::IpuTarget;
 use std::ops::Range;
 use tilescope_report::units::{TileRange, TileRuns};
@@ -48,7 +51,12 @@ impl ConvWorkBuilder {
     }
 
     /// An exchange of several operands at once.
-    pub(crate) fn exchange(&mut self, machine: &IpuTarget, name: String, flows: &[Vec<OperandExchangeFlow>]) {
+    pub(crate) fn exchange(
+        &mut self,
+        machine: &IpuTarget,
+        name: String,
+        flows: &[Vec<OperandExchangeFlow>],
+    ) {
         let tiles = flows.iter().map(Vec::len).max().unwrap_or(0);
         let mut traffic = vec![TileTraffic::default(); tiles];
         let mut cycles = vec![0; tiles];
@@ -139,7 +147,13 @@ impl ConvWorkBuilder {
         }
         let bytes = tile_runs_of(bytes.iter().map(|bytes| (*bytes > 0).then_some(*bytes)));
         let place = if interleaved { MemoryConstraint::Interleaved } else { MemoryConstraint::Any };
-        self.temporaries.push(TemporaryVariable { name, category, bytes, memory_constraint: place, live });
+        self.temporaries.push(TemporaryVariable {
+            name,
+            category,
+            bytes,
+            memory_constraint: place,
+            live,
+        });
     }
 
     /// The work.
@@ -204,7 +218,11 @@ mod tests {
 
     #[test]
     fn everything_received_is_delivered() {
-        let flow = |received, sent| OperandExchangeFlow { received, sent, ..OperandExchangeFlow::default() };
+        let flow = |received, sent| OperandExchangeFlow {
+            received,
+            sent,
+            ..OperandExchangeFlow::default()
+        };
         for flows in [
             vec![flow(10, 3), flow(7, 5), flow(0, 0)],
             vec![flow(10, 0), flow(7, 0), flow(5, 0)],

@@ -9,7 +9,7 @@ use super::rearrange::spread;
 use crate::lower::work::MemoryConstraint;
 use crate::planner::candidates::ConvMethod;
 use crate::planner::ranges::gcd;
-use crate::planner::{IpuTarget, ConvPlan};
+use crate::planner::{ConvPlan, IpuTarget};
 use tilescope_report::units::TileRuns;
 
 /// Smallest piece of an input on one tile, in bytes (poplibs `Convolution.cpp`
@@ -102,8 +102,11 @@ fn grain_bytes(plan: &ConvPlan, as_weights: bool) -> u64 {
 /// The result lies where the last stage of the reduction leaves it.
 fn output_layout(plan: &ConvPlan) -> OperandLayout {
     let shares = result_shares(plan).into_iter().map(|bytes| (bytes > 0).then_some(bytes));
-    let innermost =
-        if plan.transform().swap_operands { InnermostDim::Batch } else { InnermostDim::OutChannels };
+    let innermost = if plan.transform().swap_operands {
+        InnermostDim::Batch
+    } else {
+        InnermostDim::OutChannels
+    };
     OperandLayout { bytes: tile_runs_of(shares), innermost, group: plan.vertex.out_chans_per_group }
 }
 

@@ -21,12 +21,17 @@ mod start;
 mod temporaries;
 mod vertices;
 
-pub use layout::{InnermostDim, OperandLayout, ConvPlanLayouts, planned_layouts, result_memory_constraint};
-pub use pass::{ResultDestination, LoweredConvPass, ConvPassOperands, OperandSource, lower, transpose_weights_ahead};
+pub use layout::{
+    ConvPlanLayouts, InnermostDim, OperandLayout, planned_layouts, result_memory_constraint,
+};
+pub use pass::{
+    ConvPassOperands, LoweredConvPass, OperandSource, ResultDestination, lower,
+    transpose_weights_ahead,
+};
 pub(crate) use start::ConvStartTile;
 
 use crate::lower::work::OperationWork;
-use crate::planner::{FieldDim, IpuTarget, ConvPlan, ConvTrainingPlans};
+use crate::planner::{ConvPlan, ConvTrainingPlans, FieldDim, IpuTarget};
 use parts::PartitionedConv;
 
 impl<'a> ConvPassOperands<'a> {
@@ -60,7 +65,12 @@ impl<'a> ConvPassOperands<'a> {
 }
 
 /// The forward pass of operands that lie as said.
-pub fn forward(machine: &IpuTarget, plan: &ConvPlan, input: OperandSource, weights: OperandSource) -> OperationWork {
+pub fn forward(
+    machine: &IpuTarget,
+    plan: &ConvPlan,
+    input: OperandSource,
+    weights: OperandSource,
+) -> OperationWork {
     lower(machine, plan, &ConvPassOperands::forward(input, weights)).work
 }
 

@@ -2,8 +2,11 @@
 
 use super::layout::{result_memory_constraint, result_shares, weight_shares};
 use super::parts::ConvTilePart;
-use super::pass::{ResultDestination, ConvOperand, ConvPassOperands, ConvPassLowering, RearrangedOperand, OperandSource};
-use super::rearrange::{self, TransposeBlockShape, BlockTransposition, regroup_grain};
+use super::pass::{
+    ConvOperand, ConvPassLowering, ConvPassOperands, OperandSource, RearrangedOperand,
+    ResultDestination,
+};
+use super::rearrange::{self, BlockTransposition, TransposeBlockShape, regroup_grain};
 use crate::lower::constants::RAGGED_PIECE_COPY_CYCLES;
 use crate::lower::work::MemoryConstraint;
 use crate::planner::ranges::gcd;
@@ -118,7 +121,9 @@ impl ConvPassLowering<'_> {
         let moves = |source: &OperandSource, users: u64| match source {
             OperandSource::Transposed { .. } | OperandSource::SameInnermost { group: 1 } => true,
             OperandSource::SameInnermost { .. } => users > IN_VIEW_MAX_BROADCAST_DESTS,
-            OperandSource::Planned | OperandSource::ForwardWeights(_) => ragged && users > IN_VIEW_MAX_BROADCAST_DESTS,
+            OperandSource::Planned | OperandSource::ForwardWeights(_) => {
+                ragged && users > IN_VIEW_MAX_BROADCAST_DESTS
+            }
         };
         let moved = [moves(&operands.input, users[0]), moves(&operands.weights, users[1])];
         self.move_to_plan_layout(operands, moved, shares);
@@ -128,7 +133,11 @@ impl ConvPassLowering<'_> {
     /// channels have no common divisor, channels lie in groups of one, and the dimension around
     /// them is innermost in truth: the operand is turned around in blocks, or copied element by
     /// element, before it is sent (poplibs `Convolution.cpp` createInputImpl, convolutionImpl).
-    fn actual_source<'s>(&self, source: OperandSource<'s>, operand: ConvOperand) -> OperandSource<'s> {
+    fn actual_source<'s>(
+        &self,
+        source: OperandSource<'s>,
+        operand: ConvOperand,
+    ) -> OperandSource<'s> {
         let wanted = self.plan.vertex.in_chans_per_group;
         let channels = self.layout.slice.in_channels;
         let OperandSource::Planned = source else { return source };
@@ -220,12 +229,22 @@ impl ConvPassLowering<'_> {
             return None;
         }
         let from = if group.is_multiple_of(grain) { group } else { grain };
-        Some(BlockTransposition::dealt(TransposeBlockShape { from, to }, elements, tiles, self.machine.tiles))
+        Some(BlockTransposition::dealt(
+            TransposeBlockShape { from, to },
+            elements,
+            tiles,
+            self.machine.tiles,
+        ))
     }
 
     /// Brings the operands that are `moved` into the plan's layout, `shares` on each tile. Pieces
     /// of ragged channels are copied on the tile: by all users of operands that are not moved.
-    fn move_to_plan_layout(&mut self, operands: &ConvPassOperands, moved: [bool; 2], shares: [Vec<u64>; 2]) {
+    fn move_to_plan_layout(
+        &mut self,
+        operands: &ConvPassOperands,
+        moved: [bool; 2],
+        shares: [Vec<u64>; 2],
+    ) {
         let name = |what: &str| format!("{}/{what}", self.name);
         let names = ["actsRearranged", "weightsRearranged"].map(name);
         let what = match moved {
@@ -247,7 +266,8 @@ impl ConvPassLowering<'_> {
             } else {
                 let pieces = self.per_tile(|part| self.pieces_of_part(source, operand, part));
                 self.gathered_pieces.iter_mut().zip(pieces).for_each(|(sum, more)| *sum += more);
-                self.in_place[operand as usize] = !matches!(source, OperandSource::SameInnermost { .. });
+                self.in_place[operand as usize] =
+                    !matches!(source, OperandSource::SameInnermost { .. });
             }
         }
         self.relocate(&what, &arriving, false);
@@ -283,12 +303,19 @@ impl ConvPassLowering<'_> {
                 elements.div_ceil(self.layout.padded.in_channels)
             }
             OperandSource::SameInnermost { group } => elements.div_ceil(self.piece(group)),
-            OperandSource::Planned | OperandSource::ForwardWeights(_) => elements.div_ceil(self.piece(channels)),
+            OperandSource::Planned | OperandSource::ForwardWeights(_) => {
+                elements.div_ceil(self.piece(channels))
+            }
         }
     }
 
     /// Pieces of a ragged operand that one part needs.
-    fn pieces_of_part(&self, source: &OperandSource, operand: ConvOperand, part: &ConvTilePart) -> u64 {
+    fn pieces_of_part(
+        &self,
+        source: &OperandSource,
+        operand: ConvOperand,
+        part: &ConvTilePart,
+    ) -> u64 {
         let elements = match operand {
             ConvOperand::Input => self.layout.inputs(part),
             ConvOperand::Weights => self.layout.weights(part),
@@ -359,7 +386,7 @@ fn weight_blocks(forward: &ConvPlan, backward: &ConvPlan) -> Option<TransposeBlo
 mod tests {
     use crate::graph::DType;
     use crate::lower::conv::{self, OperandSource};
-    use crate::planner::{ConvParams, IpuTarget, ConvPass, ConvOptions, plan};
+    use crate::planner::{ConvOptions, ConvParams, ConvPass, IpuTarget, plan};
     use crate::targets::MK2;
 
     /// Phases of a product that transpose operands where they lie as planned.

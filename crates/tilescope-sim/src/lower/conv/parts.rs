@@ -6,7 +6,7 @@
 //! `Convolution.cpp` linearizeTileIndices and iteratePartitionParallel).
 
 use crate::planner::model::ConvGrainSize;
-use crate::planner::{ConvParams, FieldDim, ConvPlan, LinearizeTileOrder};
+use crate::planner::{ConvParams, ConvPlan, FieldDim, LinearizeTileOrder};
 use std::ops::Range;
 
 /// What one tile computes in one serial iteration. Channels and groups are padded to whole
@@ -230,8 +230,9 @@ mod tests {
 
     #[test]
     fn parts_differ_by_at_most_a_grain() {
-        let sizes =
-            |size, grain, parts| split_into_grains(size, grain, parts).iter().map(length).collect::<Vec<_>>();
+        let sizes = |size, grain, parts| {
+            split_into_grains(size, grain, parts).iter().map(length).collect::<Vec<_>>()
+        };
         assert_eq!(sizes(10, 1, 4), [2, 3, 2, 3]);
         assert_eq!(sizes(20, 8, 2), [8, 12]);
         assert_eq!(sizes(7, 1, 7), [1; 7]);

@@ -2,12 +2,14 @@
 
 use super::build::{ConvWorkBuilder, OperandExchangeFlow};
 use super::operands::piece_cycles;
-use super::parts::{PartitionedConv, ConvTilePart};
+use super::parts::{ConvTilePart, PartitionedConv};
 use super::rearrange::spread;
 use super::vertices;
-use crate::lower::constants::{KERNEL_GATHER_CYCLES_PER_BYTE, WEIGHT_REARRANGE_CYCLES_PER_EXCHANGE_CYCLE};
+use crate::lower::constants::{
+    KERNEL_GATHER_CYCLES_PER_BYTE, WEIGHT_REARRANGE_CYCLES_PER_EXCHANGE_CYCLE,
+};
 use crate::lower::work::OperationWork;
-use crate::planner::{IpuTarget, ConvPlan, ConvTrainingPlans};
+use crate::planner::{ConvPlan, ConvTrainingPlans, IpuTarget};
 
 /// How an operand lies before the pass.
 #[derive(Clone, Copy, Debug)]
@@ -248,8 +250,8 @@ impl<'a> ConvPassLowering<'a> {
         let pieces = self.gathered_pieces.iter().map(|pieces| piece_cycles(*pieces));
         let parts = self.layout.parts.iter().zip(broadcast_weights).zip(pieces);
         let cycles = parts.map(|((part, weights), pieces)| {
-            let weights =
-                WEIGHT_REARRANGE_CYCLES_PER_EXCHANGE_CYCLE * self.machine.exchange_cycles(*weights, false) as f64;
+            let weights = WEIGHT_REARRANGE_CYCLES_PER_EXCHANGE_CYCLE
+                * self.machine.exchange_cycles(*weights, false) as f64;
             let inputs = self.layout.inputs(part) * self.element_bytes();
             let gather = if gathers { KERNEL_GATHER_CYCLES_PER_BYTE * inputs as f64 } else { 0.0 };
             (weights + gather).round() as u64 + pieces
@@ -260,8 +262,9 @@ impl<'a> ConvPassLowering<'a> {
     /// Copy vertices of each tile: one for each operand of which the tile holds a part that has to
     /// join what it received.
     fn arranging_copies(&self, flows: &[Vec<OperandExchangeFlow>; 2]) -> Vec<u64> {
-        let joins =
-            |flow: &OperandExchangeFlow, in_place: bool| u64::from(in_place && flow.sent > 0 && flow.received > 0);
+        let joins = |flow: &OperandExchangeFlow, in_place: bool| {
+            u64::from(in_place && flow.sent > 0 && flow.received > 0)
+        };
         let [input, weights] = self.in_place;
         let both = flows[0].iter().zip(&flows[1]);
         both.map(|(a, b)| joins(a, input) + joins(b, weights)).collect()

@@ -91,7 +91,8 @@ pub(crate) fn relocate(
     transposing: bool,
 ) {
     let messages_in = if transposing { TRANSPOSING_MESSAGES } else { PLAIN_MESSAGES };
-    let placing = if data_type.bytes() < WORD_BYTES { SUBWORD_REARRANGE_CYCLES_PER_BYTE } else { 0.0 };
+    let placing =
+        if data_type.bytes() < WORD_BYTES { SUBWORD_REARRANGE_CYCLES_PER_BYTE } else { 0.0 };
     let flow = bytes.iter().map(|&bytes| OperandExchangeFlow {
         received: bytes,
         sent: bytes,
@@ -115,7 +116,12 @@ impl BlockTransposition {
     /// `elements` in blocks that are dealt out over the first `holders` tiles, as many as hold the
     /// tensor: equally many to each until there are none left (popops `Rearrange.cpp`
     /// regroupTensor).
-    pub(crate) fn dealt(blocks: TransposeBlockShape, elements: u64, holders: u64, tiles: u64) -> Self {
+    pub(crate) fn dealt(
+        blocks: TransposeBlockShape,
+        elements: u64,
+        holders: u64,
+        tiles: u64,
+    ) -> Self {
         let blocks = blocks.spread(elements, tiles);
         let mut left = blocks.count(elements);
         let each = left.div_ceil(holders.max(1));

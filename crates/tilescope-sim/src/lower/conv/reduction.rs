@@ -1,7 +1,7 @@
 //! Adding up partial sums, and the cast where there is nothing to add.
 
 use super::build::{OperandExchangeFlow, vertex_on};
-use super::parts::{split_into_grains, length};
+use super::parts::{length, split_into_grains};
 use super::pass::ConvPassLowering;
 use crate::graph::DType;
 use crate::planner::candidates::ConvMethod;
@@ -29,7 +29,13 @@ impl ConvPassLowering<'_> {
             let interleaved = matches!(method, ConvMethod::Amp { .. } | ConvMethod::Slic { .. });
             let bytes: Vec<u64> = made.iter().map(|made| made * partials.bytes()).collect();
             let name = format!("{}/partials", self.name);
-            self.builder.temporary(name, MemoryCategory::Variable, interleaved, partials_at, &bytes);
+            self.builder.temporary(
+                name,
+                MemoryCategory::Variable,
+                interleaved,
+                partials_at,
+                &bytes,
+            );
         }
     }
 
@@ -68,14 +74,22 @@ impl ConvPassLowering<'_> {
             let messages_in = if received > 0 { stage.depth - 1 } else { 0 };
             // As many tiles want a share of what this one has as it gets shares from.
             let messages_out = messages_in;
-            OperandExchangeFlow { received, sent: received, messages_in, messages_out, ..OperandExchangeFlow::default() }
+            OperandExchangeFlow {
+                received,
+                sent: received,
+                messages_in,
+                messages_out,
+                ..OperandExchangeFlow::default()
+            }
         };
         let flows: Vec<OperandExchangeFlow> = stages.iter().map(gathered).collect();
         let buffers: Vec<u64> = flows.iter().map(|flow| flow.received).collect();
         self.builder.exchange(machine, format!("{name}/ExchangePre"), &[flows]);
         let cycles = stages.iter().map(|stage| match *stage {
             ConvReduceStage { outputs: 0, .. } => 0,
-            ConvReduceStage { depth: 1, outputs, .. } => reduce::cast_cycles(machine, outputs, from, to),
+            ConvReduceStage { depth: 1, outputs, .. } => {
+                reduce::cast_cycles(machine, outputs, from, to)
+            }
             _ => reduce::stage_cycles(machine, stage, from, to),
         });
         let cycles: Vec<u64> = cycles.collect();

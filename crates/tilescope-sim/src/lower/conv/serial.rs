@@ -2,7 +2,7 @@
 
 use super::build::{OperandExchangeFlow, vertex_on};
 use super::parts::ConvTilePart;
-use super::pass::{ConvPassOperands, ConvPassLowering, OperandSource};
+use super::pass::{ConvPassLowering, ConvPassOperands, OperandSource};
 use super::rearrange::{self, spread};
 use crate::lower::constants::RAGGED_PIECE_COPY_CYCLES;
 use crate::planner::estimate::elementwise;

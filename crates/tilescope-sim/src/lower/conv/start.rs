@@ -6,7 +6,7 @@
 
 use crate::lower::dither::hash;
 use crate::lower::layout::TensorLayout;
-use crate::lower::work::{WorkPhaseKind, OperationWork, OperationWorkItem};
+use crate::lower::work::{OperationWork, OperationWorkItem, WorkPhaseKind};
 use crate::planner::ConvParams;
 use tilescope_report::units::TileRuns;
 

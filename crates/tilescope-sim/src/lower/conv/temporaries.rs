@@ -15,7 +15,12 @@ impl ConvPassLowering<'_> {
         let [inputs, weights] = self.arranged_operands().unwrap_or_else(|| self.copied_operands());
         for (operand, what, copied, whole) in [
             (ConvOperand::Input, "acts", inputs, self.per_tile(|part| self.layout.inputs(part))),
-            (ConvOperand::Weights, "weights", weights, self.per_tile(|part| self.layout.weights(part))),
+            (
+                ConvOperand::Weights,
+                "weights",
+                weights,
+                self.per_tile(|part| self.layout.weights(part)),
+            ),
         ] {
             let message = format!("{name}/{what}/message");
             self.builder.temporary(message, MemoryCategory::Message, false, exchange, &copied);

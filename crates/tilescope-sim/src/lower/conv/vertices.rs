@@ -4,7 +4,7 @@
 //! outputs a position contributes to, which padding and strides make fewer. Whether the 1x1
 //! vertex can be used is decided tile by tile (poplibs `ConvVertices.cpp`).
 
-use super::parts::{PartitionedConv, ConvTilePart, length};
+use super::parts::{ConvTilePart, PartitionedConv, length};
 use crate::graph::DType;
 use crate::lower::work::VertexInstances;
 use crate::planner::candidates::{ConvMethod, SLIC_WINDOW};
@@ -12,7 +12,7 @@ use crate::planner::estimate::amp::AmpCycleEstimator;
 use crate::planner::estimate::workers::ConvOutputRows;
 use crate::planner::estimate::{ConvVertexContext, ConvVertexWork, vertex_cycles};
 use crate::planner::model::ConvGrainSize;
-use crate::planner::{IpuTarget, ConvPlan};
+use crate::planner::{ConvPlan, IpuTarget};
 use std::collections::{BTreeMap, HashMap};
 use tilescope_report::units::{TileRange, TileRuns};
 
@@ -62,7 +62,11 @@ pub(crate) fn explicit_dims(plan: &ConvPlan, machine: &IpuTarget) -> [bool; 3] {
 }
 
 /// The vertices of all parts, in tile order.
-pub(crate) fn convolve(plan: &ConvPlan, machine: &IpuTarget, layout: &PartitionedConv) -> Vec<ConvTileVertex> {
+pub(crate) fn convolve(
+    plan: &ConvPlan,
+    machine: &IpuTarget,
+    layout: &PartitionedConv,
+) -> Vec<ConvTileVertex> {
     let maker = ConvVertexBuilder::new(plan, machine, layout);
     let mut axes = DimActiveOutputsCache::default();
     let mut made: HashMap<ConvVertexKey, ConvTileVertex> = HashMap::new();
@@ -114,7 +118,15 @@ impl<'a> ConvVertexBuilder<'a> {
             may_use_1x1: false,
             float_output: plan.params.output_type == DType::Float,
         };
-        Self { plan, machine, layout, grain: ConvGrainSize::of_vertex(&plan.vertex), height, explicit, context }
+        Self {
+            plan,
+            machine,
+            layout,
+            grain: ConvGrainSize::of_vertex(&plan.vertex),
+            height,
+            explicit,
+            context,
+        }
     }
 
     fn key(&self, part: &ConvTilePart, axes: &mut DimActiveOutputsCache) -> ConvVertexKey {
@@ -243,7 +255,11 @@ impl<'a> ConvVertexBuilder<'a> {
                 all_positions += positions;
                 inner += positions * engine.kernel_position_cycles_nx1(rows, self.height);
                 let lists = (0..workers).map(|worker| {
-                    if count * length == 0 { 0 } else { rows.worker_share(worker, workers).entries() }
+                    if count * length == 0 {
+                        0
+                    } else {
+                        rows.worker_share(worker, workers).entries()
+                    }
                 });
                 entries += positions * lists.sum::<u64>().max(workers);
             }

@@ -51,7 +51,12 @@ fn tile(
 }
 
 /// A unary operation.
-pub(crate) fn unary(operation: UnaryOpType, dtype: DType, extent: ElementwiseExtent, in_place: bool) -> u64 {
+pub(crate) fn unary(
+    operation: UnaryOpType,
+    dtype: DType,
+    extent: ElementwiseExtent,
+    in_place: bool,
+) -> u64 {
     let start = if in_place { 55 } else { 28 };
     tile(extent, (9 + SUPERVISOR_CYCLES, start), (20, 0), |count| {
         operation.inner(dtype, count, in_place)
@@ -59,7 +64,12 @@ pub(crate) fn unary(operation: UnaryOpType, dtype: DType, extent: ElementwiseExt
 }
 
 /// A binary operation on operands of one shape.
-pub(crate) fn binary(operation: BinaryOpType, dtype: DType, extent: ElementwiseExtent, in_place: bool) -> u64 {
+pub(crate) fn binary(
+    operation: BinaryOpType,
+    dtype: DType,
+    extent: ElementwiseExtent,
+    in_place: bool,
+) -> u64 {
     let start = match (in_place, dtype) {
         (true, _) => (58, 20),
         (false, DType::Float) => (41, 5),
@@ -71,7 +81,12 @@ pub(crate) fn binary(operation: BinaryOpType, dtype: DType, extent: ElementwiseE
 }
 
 /// A binary operation with a scalar.
-pub(crate) fn with_scalar(operation: BinaryOpType, dtype: DType, extent: ElementwiseExtent, in_place: bool) -> u64 {
+pub(crate) fn with_scalar(
+    operation: BinaryOpType,
+    dtype: DType,
+    extent: ElementwiseExtent,
+    in_place: bool,
+) -> u64 {
     tile(extent, (SUPERVISOR_CYCLES, 20), (20, 28), |count| {
         operation.inner_with_scalar(dtype, count, in_place)
     })
@@ -79,7 +94,12 @@ pub(crate) fn with_scalar(operation: BinaryOpType, dtype: DType, extent: Element
 
 /// A binary operation with a vector whose elements each belong to one of `rows` rows: by rows or
 /// by columns, whichever is faster.
-pub(crate) fn with_outer_vector(operation: BinaryOpType, dtype: DType, elements: u64, rows: u64) -> u64 {
+pub(crate) fn with_outer_vector(
+    operation: BinaryOpType,
+    dtype: DType,
+    elements: u64,
+    rows: u64,
+) -> u64 {
     let rows = rows.clamp(1, elements.max(1));
     let columns = elements.div_ceil(rows);
     let aligned = columns.is_multiple_of(vector_width(dtype));
@@ -281,7 +301,14 @@ mod tests {
         for stretches in [6, 12, 60] {
             let several = ElementwiseExtent { elements: 600, stretches };
             let cost = with_scalar(BinaryOpType::Add, DType::Float, several, true);
-            assert!(cost > with_scalar(BinaryOpType::Add, DType::Float, ElementwiseExtent::one(600), true));
+            assert!(
+                cost > with_scalar(
+                    BinaryOpType::Add,
+                    DType::Float,
+                    ElementwiseExtent::one(600),
+                    true
+                )
+            );
         }
     }
 

@@ -10,7 +10,7 @@ pub(crate) use nonlinearity::NonLinearityType;
 pub(crate) use operation::{BinaryOpType, UnaryOpType};
 pub(crate) use transpose::{TransposeMatrices, transpose};
 
-use super::work::{WorkPhase, WorkPhaseKind, VertexInstances};
+use super::work::{VertexInstances, WorkPhase, WorkPhaseKind};
 use crate::graph::DType;
 use tilescope_report::units::TileRuns;
 
@@ -27,7 +27,12 @@ pub(crate) fn vector_width(dtype: DType) -> u64 {
 }
 
 /// A compute phase with one vertex on each tile that has cycles.
-pub(crate) fn compute(name: &str, vertex_type: String, edges: u64, cycles: TileRuns<u64>) -> WorkPhase {
+pub(crate) fn compute(
+    name: &str,
+    vertex_type: String,
+    edges: u64,
+    cycles: TileRuns<u64>,
+) -> WorkPhase {
     let vertices = VertexInstances {
         vertex_type,
         count: cycles.map(|_| 1),
@@ -35,7 +40,10 @@ pub(crate) fn compute(name: &str, vertex_type: String, edges: u64, cycles: TileR
         field_bytes: 0,
         constant_bytes: 0,
     };
-    WorkPhase { name: name.to_string(), kind: WorkPhaseKind::Compute { cycles, vertices: vec![vertices] } }
+    WorkPhase {
+        name: name.to_string(),
+        kind: WorkPhaseKind::Compute { cycles, vertices: vec![vertices] },
+    }
 }
 
 /// A compute phase with one vertex on each tile of `elements`, its cycles a function of them.
@@ -50,7 +58,12 @@ pub(crate) fn phase(
 }
 
 /// A phase of a unary operation.
-pub(crate) fn unary(name: &str, operation: UnaryOpType, dtype: DType, elements: &TileRuns<u64>) -> WorkPhase {
+pub(crate) fn unary(
+    name: &str,
+    operation: UnaryOpType,
+    dtype: DType,
+    elements: &TileRuns<u64>,
+) -> WorkPhase {
     let (op, ty) = (operation.name(), dtype.poplar_name());
     let vertex = format!("popops::UnaryOp1DSupervisor<popops::expr::UnaryOpType::{op},{ty}>");
     phase(name, vertex, 2, elements, |count| {
@@ -157,7 +170,9 @@ mod tests {
         let mut elements = TileRuns::uniform(TileRange::new(0, 4), 100);
         elements.push(TileRange::new(8, 10), 60);
         let phase = unary("Op/Exp", UnaryOpType::Exp, DType::Half, &elements);
-        let WorkPhaseKind::Compute { cycles, vertices } = phase.kind else { panic!("a compute set") };
+        let WorkPhaseKind::Compute { cycles, vertices } = phase.kind else {
+            panic!("a compute set")
+        };
         assert_eq!(vertices[0].count.total(), 6);
         assert_eq!(cycles.tile_count(), 6);
     }

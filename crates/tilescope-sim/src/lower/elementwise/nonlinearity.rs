@@ -110,8 +110,12 @@ mod tests {
 
     #[test]
     fn cheaper_functions_take_fewer_cycles() {
-        let order =
-            [NonLinearityType::Relu, NonLinearityType::Tanh, NonLinearityType::Sigmoid, NonLinearityType::Gelu];
+        let order = [
+            NonLinearityType::Relu,
+            NonLinearityType::Tanh,
+            NonLinearityType::Sigmoid,
+            NonLinearityType::Gelu,
+        ];
         let costs = order.map(|function| function.cycles(DType::Half, 6000));
         assert!(costs.is_sorted(), "{costs:?}");
     }

@@ -113,7 +113,12 @@ const UNARY_LOOP_COSTS: &[OpLoopCosts<UnaryOpType>] = &[
     rounds(UnaryOpType::Negate, "NEGATE", [round(2, 2), round(2, 3)], [round(4, 2), round(4, 3)]),
     rounds(UnaryOpType::Relu, "RELU", [round(2, 3), round(2, 2)], [round(4, 3), round(4, 2)]),
     rounds(UnaryOpType::Rsqrt, "RSQRT", [round(2, 8); 2], [round(4, 19); 2]),
-    rounds(UnaryOpType::Sigmoid, "SIGMOID", [round(2, 12), round(2, 10)], [round(4, 6), round(4, 4)]),
+    rounds(
+        UnaryOpType::Sigmoid,
+        "SIGMOID",
+        [round(2, 12), round(2, 10)],
+        [round(4, 6), round(4, 4)],
+    ),
     rounds(UnaryOpType::Sin, "SIN", [round(1, 2304); 2], [round(1, 26); 2]),
     rounds(UnaryOpType::Sqrt, "SQRT", [round(2, 10); 2], [round(4, 23); 2]),
     rounds(UnaryOpType::Square, "SQUARE", [round(2, 2); 2], [round(4, 2); 2]),

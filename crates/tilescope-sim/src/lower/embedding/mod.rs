@@ -12,11 +12,13 @@ pub use plan::{SlicePlan, plan};
 
 use super::elementwise;
 use super::exchange;
-use super::layout::{TensorLayout, ElementOrder, linear_mapping};
+use super::layout::{ElementOrder, TensorLayout, linear_mapping};
 use super::rearrange::on_tile_copies;
-use super::reduce::{self, ReduceDim, ReduceOperation, ReduceError, ReductionRequest, ReduceResultUse};
+use super::reduce::{
+    self, ReduceDim, ReduceError, ReduceOperation, ReduceResultUse, ReductionRequest,
+};
 use super::runs::{add_per_tile, per_tile};
-use super::work::{MemoryConstraint, TemporaryVariable, OperationWork};
+use super::work::{MemoryConstraint, OperationWork, TemporaryVariable};
 use crate::graph::DType;
 use crate::planner::IpuTarget;
 use plan::{INDICES_PER_TILE, WORD_BYTES};
@@ -65,7 +67,11 @@ pub(crate) struct MultiSliceLowering<'a> {
 
 impl<'a> MultiSliceLowering<'a> {
     /// Deals `embedding` to tiles as `plan` says.
-    pub(crate) fn new(machine: &'a IpuTarget, embedding: MultiSliceParams, plan: SlicePlan) -> Self {
+    pub(crate) fn new(
+        machine: &'a IpuTarget,
+        embedding: MultiSliceParams,
+        plan: SlicePlan,
+    ) -> Self {
         let mut parts = Vec::new();
         for lookup in 0..plan.lookups {
             for row in 0..plan.rows {
@@ -105,14 +111,20 @@ impl<'a> MultiSliceLowering<'a> {
             let grains = at.rows * at.columns.div_ceil(grain);
             part(grains, self.plan.lookups, at.index[0]) * grain
         };
-        TensorLayout { elements: self.on_tiles(held), order: ElementOrder::Grouped { axis: 1, group: grain } }
+        TensorLayout {
+            elements: self.on_tiles(held),
+            order: ElementOrder::Grouped { axis: 1, group: grain },
+        }
     }
 
     /// How the rows that are looked up, or are to be added, lie.
     pub(crate) fn slices(&self) -> TensorLayout {
         let group = self.embedding.grain();
         let held = |at: &MultiSliceTilePart| at.second_stage_lookups * at.columns;
-        TensorLayout { elements: self.on_tiles(held), order: ElementOrder::Grouped { axis: 1, group } }
+        TensorLayout {
+            elements: self.on_tiles(held),
+            order: ElementOrder::Grouped { axis: 1, group },
+        }
     }
 
     /// How the indices lie.
@@ -132,7 +144,13 @@ impl<'a> MultiSliceLowering<'a> {
     ) {
         let live = from..work.phases().len();
         let name = name.to_string();
-        work.temporaries.push(TemporaryVariable { name, category, bytes, memory_constraint: MemoryConstraint::Any, live });
+        work.temporaries.push(TemporaryVariable {
+            name,
+            category,
+            bytes,
+            memory_constraint: MemoryConstraint::Any,
+            live,
+        });
     }
 
     /// A temporary of an update. A cast reads one memory element and writes another (poplibs
@@ -224,8 +242,9 @@ impl<'a> MultiSliceLowering<'a> {
             ));
         }
         let from = work.phases().len();
-        let candidates =
-            self.on_tiles(|part| self.plan.rows * part.second_stage_lookups * part.columns * self.element());
+        let candidates = self.on_tiles(|part| {
+            self.plan.rows * part.second_stage_lookups * part.columns * self.element()
+        });
         let chosen = self.on_tiles(|part| part.second_stage_lookups * WORD_BYTES);
         let received = add_per_tile(&candidates, &chosen);
         self.exchange(work, "multiSlice/Stage1", &received, &first_result);
@@ -233,7 +252,13 @@ impl<'a> MultiSliceLowering<'a> {
             cycles::gather(dtype, part.second_stage_lookups, part.columns)
         });
         self.temporary(work, "multiSlice/stage1Input", MemoryCategory::Message, received, from);
-        self.temporary(work, "multiSlice/stage0Output", MemoryCategory::Variable, first_result, made_at);
+        self.temporary(
+            work,
+            "multiSlice/stage0Output",
+            MemoryCategory::Variable,
+            first_result,
+            made_at,
+        );
     }
 
     /// Adds rows to the rows that indices name.
@@ -338,7 +363,13 @@ impl<'a> MultiSliceLowering<'a> {
         };
         let reduced = reduce::add(work, &reduction)?;
         let sums = sums.map(|count| count * float.bytes());
-        self.add_cast_temporary(work, "multiUpdateAdd/gathered", MemoryCategory::Variable, sums, made_at);
+        self.add_cast_temporary(
+            work,
+            "multiUpdateAdd/gathered",
+            MemoryCategory::Variable,
+            sums,
+            made_at,
+        );
         let table = self.table().elements;
         let from = work.phases().len();
         let wide = table.map(|count| count * float.bytes());

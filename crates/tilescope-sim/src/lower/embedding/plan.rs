@@ -49,7 +49,15 @@ pub fn plan(embedding: &MultiSliceParams, tiles: u64, updated: bool) -> SlicePla
         for (rows, entries) in splits(embedding.rows, most_rows) {
             for (lookups, each) in splits(embedding.lookups, tiles / (columns * rows)) {
                 let plan = SlicePlan { columns, rows, lookups };
-                let cost = SlicePlanMemoryEstimate { embedding, plan, grains, rows_per_tile: entries, lookups_per_tile: each, tiles, updated };
+                let cost = SlicePlanMemoryEstimate {
+                    embedding,
+                    plan,
+                    grains,
+                    rows_per_tile: entries,
+                    lookups_per_tile: each,
+                    tiles,
+                    updated,
+                };
                 let goal = cost.weighted_bytes();
                 if goal < best.0 {
                     best = (goal, plan);
@@ -127,8 +135,10 @@ impl SlicePlanMemoryEstimate<'_> {
         let copy = split(self.plan.lookups, self.rows_per_tile * row);
         let first = split(self.plan.rows, self.lookups_per_tile * row);
         let second = split(self.plan.rows, self.plan.rows * self.chosen() * row);
-        let stages =
-            [copy + first + self.lookups_per_tile * WORD_BYTES, first + second + self.chosen() * WORD_BYTES];
+        let stages = [
+            copy + first + self.lookups_per_tile * WORD_BYTES,
+            first + second + self.chosen() * WORD_BYTES,
+        ];
         stages[0].max(stages[1])
     }
 

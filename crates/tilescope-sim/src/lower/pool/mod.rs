@@ -13,11 +13,13 @@ pub(crate) use window::PoolAxis;
 
 use super::context::LoweringContext;
 use super::exchange;
-use super::layout::{TensorLayout, ElementOrder};
+use super::layout::{ElementOrder, TensorLayout};
 use super::rearrange::{WORD_BYTES, copy_cycles, copy_vertex, on_tile_copies};
 use super::reduce::gcd;
 use super::runs::{self, per_tile};
-use super::work::{WorkPhase, WorkPhaseKind, MemoryConstraint, TemporaryVariable, VertexInstances, OperationWork};
+use super::work::{
+    MemoryConstraint, OperationWork, TemporaryVariable, VertexInstances, WorkPhase, WorkPhaseKind,
+};
 use crate::graph::DType;
 use crate::lower::elementwise::vector_width;
 use plan::PoolingPlanShape;
@@ -132,10 +134,21 @@ impl PoolingParams {
         let phases = work.phases().len();
         let mut keep = |what: &str, category, bytes, live| {
             let name = format!("{name}/{what}");
-            work.temporaries.push(TemporaryVariable { name, category, bytes, memory_constraint: MemoryConstraint::Any, live });
+            work.temporaries.push(TemporaryVariable {
+                name,
+                category,
+                bytes,
+                memory_constraint: MemoryConstraint::Any,
+                live,
+            });
         };
         keep("message", MemoryCategory::Message, received, 0..phases);
-        keep("rearranged", MemoryCategory::Rearrangement, on_tiles(PoolingOperandRead::copied_bytes), 1..phases);
+        keep(
+            "rearranged",
+            MemoryCategory::Rearrangement,
+            on_tiles(PoolingOperandRead::copied_bytes),
+            1..phases,
+        );
         let layout = self.layout(&plan, &boxes);
         Some(LoweredPooling { work, layout })
     }
@@ -226,7 +239,12 @@ impl PoolingOperandRead {
 impl PoolingParams {
     /// What a tile reads for its box: what is pooled, and going back to a maximum the forward
     /// operand.
-    fn reads(&self, view: &PoolingPlanShape, group: u64, piece: &vertex::PoolOutputBox) -> [PoolingOperandRead; 2] {
+    fn reads(
+        &self,
+        view: &PoolingPlanShape,
+        group: u64,
+        piece: &vertex::PoolOutputBox,
+    ) -> [PoolingOperandRead; 2] {
         let PoolingPass { kind, backward } = view.pass;
         let bytes = view.dtype.bytes();
         let channels = piece.batch * piece.groups * group * bytes;
@@ -257,7 +275,12 @@ const WORKLIST_ROW_BYTES: u64 = 4;
 const WORKER_START_BYTES: u64 = 12;
 
 /// The compute set of all tiles.
-fn compute(view: &PoolingPlanShape, name: &str, vertex_type: String, boxes: &[vertex::PoolOutputBox]) -> WorkPhase {
+fn compute(
+    view: &PoolingPlanShape,
+    name: &str,
+    vertex_type: String,
+    boxes: &[vertex::PoolOutputBox],
+) -> WorkPhase {
     let mut known: BTreeMap<String, (u64, u64, u64)> = BTreeMap::new();
     let mut cycles = Vec::with_capacity(boxes.len());
     let mut uses: BTreeMap<(u64, u64), Vec<(u32, u64)>> = BTreeMap::new();

@@ -3,7 +3,7 @@
 
 use super::vertex::{cycles, planned_lists};
 use super::window::PoolAxis;
-use super::{PoolingType, PoolingPass};
+use super::{PoolingPass, PoolingType};
 use crate::graph::DType;
 use crate::lower::elementwise::vector_width;
 use crate::lower::reduce::gcd;
@@ -120,8 +120,8 @@ impl PoolingPlanShape {
             for (batch_parts, batch) in splits(self.batch, tiles / group_parts) {
                 let left = tiles / (group_parts * batch_parts);
                 for (field_parts, field) in self.field_splits(left) {
-                    let cycles =
-                        self.estimate(PoolPartSize { group, groups, batch, field }, bytes_per_cycle);
+                    let cycles = self
+                        .estimate(PoolPartSize { group, groups, batch, field }, bytes_per_cycle);
                     if best.is_none_or(|best| cycles < best.cycles) {
                         *best = Some(PoolPlan {
                             group,

@@ -2,7 +2,7 @@
 //! PoolVertices.cpp), and their cycles (lib/popnn/PerformanceEstimation.hpp).
 
 use super::window::PoolAxis;
-use super::{PoolingType, PoolingPass};
+use super::{PoolingPass, PoolingType};
 use crate::lower::constants::POOL_WORKER_CYCLES;
 use crate::lower::elementwise::WORKERS;
 use std::ops::Range;
@@ -62,7 +62,13 @@ pub(super) fn cycles(
     7 + WORKERS * (POOL_WORKER_CYCLES + slowest) + 6
 }
 
-fn worker_cycles(pass: PoolingPass, groups: u64, vectors: u64, results: u64, list: PoolWorkList) -> u64 {
+fn worker_cycles(
+    pass: PoolingPass,
+    groups: u64,
+    vectors: u64,
+    results: u64,
+    list: PoolWorkList,
+) -> u64 {
     let maxima_backward = pass.kind == PoolingType::Max && pass.backward;
     let initialised = results * vectors / WORKERS;
     let start = 4 + 2 + 2 + 7 + 2 + UNPACK_CYCLES + (4 + initialised) * groups + 6 + UNPACK_CYCLES;
@@ -131,13 +137,21 @@ pub(crate) fn planned_lists(
             list.add(part(columns.end - columns.start));
         }
         let (row, count) = (part(width), rows.whole.end - rows.whole.start);
-        list.add(PoolWorkList { rows: count, runs: count * row.runs, repeats: count * row.repeats });
+        list.add(PoolWorkList {
+            rows: count,
+            runs: count * row.runs,
+            repeats: count * row.repeats,
+        });
         list
     })
 }
 
 /// The worklists of a box: only positions of a window that have an operand.
-pub(crate) fn lists(pass: PoolingPass, axes: [PoolAxis; 3], piece: &PoolOutputBox) -> Vec<PoolWorkList> {
+pub(crate) fn lists(
+    pass: PoolingPass,
+    axes: [PoolAxis; 3],
+    piece: &PoolOutputBox,
+) -> Vec<PoolWorkList> {
     let [planes, lines, columns] = &piece.field;
     let [depth, height, width] = [planes, lines, columns].map(|range| range.end - range.start);
     let [across, vertical, horizontal] = axes;
@@ -151,8 +165,9 @@ pub(crate) fn lists(pass: PoolingPass, axes: [PoolAxis; 3], piece: &PoolOutputBo
     let whole_row = runs(&(0..width));
     let reached = |axis: PoolAxis, at: u64| {
         let positions = 0..axis.kernel;
-        positions.filter(|position| axis.results_with_operand(pass.backward, *position, at..at + 1) > 0).count()
-            as u64
+        positions
+            .filter(|position| axis.results_with_operand(pass.backward, *position, at..at + 1) > 0)
+            .count() as u64
     };
     let row = |row: u64, (runs, repeats): (u64, u64)| {
         let reached = reached(vertical, lines.start + row % height)

@@ -38,7 +38,12 @@ impl PoolAxis {
     }
 
     /// Results in `range` that have an operand at `position` of a window.
-    pub(crate) fn results_with_operand(self, backward: bool, position: u64, range: Range<u64>) -> u64 {
+    pub(crate) fn results_with_operand(
+        self,
+        backward: bool,
+        position: u64,
+        range: Range<u64>,
+    ) -> u64 {
         if backward {
             // Elements `window * stride + position - before` of all windows.
             let windows = self.windows().unwrap_or(0);

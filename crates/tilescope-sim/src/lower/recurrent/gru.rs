@@ -29,7 +29,10 @@ pub(crate) fn backward(step: &mut RnnStepBuilder, lowered: &RnnLowering) {
     step.binary("1-updateGate", BinaryOpType::Subtract, 1);
     step.binary("preOutput-candidate", BinaryOpType::Subtract, 1);
     step.binary("MulOGate", BinaryOpType::Multiply, 2);
-    step.gate_gradients("OutputGate", &[(NonLinearityType::Tanh, 1), (NonLinearityType::Sigmoid, 1)]);
+    step.gate_gradients(
+        "OutputGate",
+        &[(NonLinearityType::Tanh, 1), (NonLinearityType::Sigmoid, 1)],
+    );
     step.append(lowered.backward_product(1));
     step.gather("d_x2_d_h_prevr", &lowered.state(), &TileRuns::empty());
     step.binary("d_hr * h_prev", BinaryOpType::Multiply, 1);

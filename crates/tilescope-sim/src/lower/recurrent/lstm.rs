@@ -26,12 +26,19 @@ pub(crate) fn forward(step: &mut RnnStepBuilder, lowered: &RnnLowering, training
 pub(crate) fn backward(step: &mut RnnStepBuilder, lowered: &RnnLowering) {
     step.binary("AddActGrads", BinaryOpType::Add, 1);
     step.binary("MulOGate", BinaryOpType::Multiply, 2);
-    step.gate_gradients("OutputGate", &[(NonLinearityType::Tanh, 1), (NonLinearityType::Sigmoid, 1)]);
+    step.gate_gradients(
+        "OutputGate",
+        &[(NonLinearityType::Tanh, 1), (NonLinearityType::Sigmoid, 1)],
+    );
     step.in_place("AddCellState", BinaryOpType::Add, 1);
     step.binary("MulGates", BinaryOpType::Multiply, 4);
     step.gate_gradients(
         "{Input+Candidate}Gate",
-        &[(NonLinearityType::Sigmoid, 1), (NonLinearityType::Tanh, 1), (NonLinearityType::Sigmoid, 1)],
+        &[
+            (NonLinearityType::Sigmoid, 1),
+            (NonLinearityType::Tanh, 1),
+            (NonLinearityType::Sigmoid, 1),
+        ],
     );
     step.append(lowered.backward_product(0));
     lowered.gather_gradients(step);

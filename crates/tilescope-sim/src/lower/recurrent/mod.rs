@@ -9,15 +9,20 @@ mod gru;
 mod lstm;
 mod step;
 
-use super::conv::{self, ResultDestination, ConvPassOperands, OperandSource, planned_layouts, result_memory_constraint};
+use super::conv::{
+    self, ConvPassOperands, OperandSource, ResultDestination, planned_layouts,
+    result_memory_constraint,
+};
 use super::elementwise;
-use super::reduce::{self, ReduceDim, ReduceOperation, ReductionRequest, ReduceResultUse};
+use super::reduce::{self, ReduceDim, ReduceOperation, ReduceResultUse, ReductionRequest};
 use super::runs::per_tile;
-use super::work::{WorkPhase, MemoryConstraint, TemporaryVariable, OperationWork, OperationWorkItem};
+use super::work::{
+    MemoryConstraint, OperationWork, OperationWorkItem, TemporaryVariable, WorkPhase,
+};
 use crate::graph::DType;
 use crate::planner::ranges::gcd;
 use crate::planner::{
-    ConvParams, IpuTarget, ConvPass, ConvPlan, PlanCache, PlanError, ConvOptions, ConvTrainingPlans,
+    ConvOptions, ConvParams, ConvPass, ConvPlan, ConvTrainingPlans, IpuTarget, PlanCache, PlanError,
 };
 use std::sync::Arc;
 use step::RnnStepBuilder;
@@ -199,7 +204,9 @@ impl<'a> RnnLowering<'a> {
             .plans
             .iter()
             .map(|plans| planned_layouts(self.machine, plans.forward()).weights.bytes);
-        shares.reduce(|sum, more| super::runs::add_per_tile(&sum, &more)).unwrap_or_else(TileRuns::empty)
+        shares
+            .reduce(|sum, more| super::runs::add_per_tile(&sum, &more))
+            .unwrap_or_else(TileRuns::empty)
     }
 
     fn step_builder(&self) -> RnnStepBuilder<'_> {
@@ -239,7 +246,8 @@ impl<'a> RnnLowering<'a> {
         step.update("inputGrad", &self.spread(self.layer.input));
         step.update("bwdIntermediates", &self.units(units));
         step.count();
-        let turned: Vec<OperationWork> = self.plans.iter().filter_map(|plans| self.transposed_weights(plans)).collect();
+        let turned: Vec<OperationWork> =
+            self.plans.iter().filter_map(|plans| self.transposed_weights(plans)).collect();
         self.time_loop(step, &turned)
     }
 
@@ -297,12 +305,19 @@ impl<'a> RnnLowering<'a> {
 
     /// One product of the forward pass.
     fn product(&self, index: usize) -> OperationWork {
-        conv::forward(self.machine, self.plans[index].forward(), OperandSource::Planned, OperandSource::Planned)
+        conv::forward(
+            self.machine,
+            self.plans[index].forward(),
+            OperandSource::Planned,
+            OperandSource::Planned,
+        )
     }
 
     /// One product of the backward pass; its weights were turned around before the loop.
     fn backward_product(&self, index: usize) -> OperationWork {
-        let RnnProductPlans::Training(plans) = &self.plans[index] else { return OperationWork::default() };
+        let RnnProductPlans::Training(plans) = &self.plans[index] else {
+            return OperationWork::default();
+        };
         conv::lower(self.machine, &plans.backward, &PLANNED_OPERANDS).work
     }
 
@@ -316,7 +331,10 @@ impl<'a> RnnLowering<'a> {
     /// The weights as the backward pass wants them: made once, before the loop.
     fn transposed_weights(&self, plans: &RnnProductPlans) -> Option<OperationWork> {
         let RnnProductPlans::Training(plans) = plans else { return None };
-        Some(OperationWork { temporaries: Vec::new(), ..conv::transpose_weights_ahead(self.machine, plans) })
+        Some(OperationWork {
+            temporaries: Vec::new(),
+            ..conv::transpose_weights_ahead(self.machine, plans)
+        })
     }
 
     /// One product of the weight update, added to its sum.
@@ -330,7 +348,13 @@ impl<'a> RnnLowering<'a> {
         let place = result_memory_constraint(&plans.update);
         let name = "weightsDelta".to_string();
         let live = end - 2..end;
-        work.temporaries.push(TemporaryVariable { name, category: MemoryCategory::Variable, bytes, memory_constraint: place, live });
+        work.temporaries.push(TemporaryVariable {
+            name,
+            category: MemoryCategory::Variable,
+            bytes,
+            memory_constraint: place,
+            live,
+        });
         work
     }
 
@@ -367,8 +391,11 @@ impl<'a> RnnLowering<'a> {
 }
 
 /// All operands as a plan wants them.
-const PLANNED_OPERANDS: ConvPassOperands =
-    ConvPassOperands { input: OperandSource::Planned, weights: OperandSource::Planned, result: ResultDestination::Planned };
+const PLANNED_OPERANDS: ConvPassOperands = ConvPassOperands {
+    input: OperandSource::Planned,
+    weights: OperandSource::Planned,
+    result: ResultDestination::Planned,
+};
 
 /// Puts a phase at the end of a work.
 fn push(work: &mut OperationWork, phase: WorkPhase) {

@@ -4,7 +4,8 @@ use super::{RnnParams, push};
 use crate::graph::DType;
 use crate::lower::constants::EXPRESSION_VECTOR_CYCLES;
 use crate::lower::elementwise::{
-    self, BinaryOpType, ElementwiseExtent, TransposeMatrices, NonLinearityType, UnaryOpType, WORKERS, cycles, vector_width,
+    self, BinaryOpType, ElementwiseExtent, NonLinearityType, TransposeMatrices, UnaryOpType,
+    WORKERS, cycles, vector_width,
 };
 use crate::lower::exchange;
 use crate::lower::rearrange::on_tile_copies;

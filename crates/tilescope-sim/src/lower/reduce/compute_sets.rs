@@ -1,11 +1,13 @@
 //! The compute sets of one stage of a reduction: one, and a second where workers shared results.
 
-use super::cycles::{ReductionSpecialisation, ReduceVertexType};
+use super::cycles::{ReduceVertexType, ReductionSpecialisation};
 use super::region::ReduceVertex;
 use super::workers::ReduceTileWork;
 use crate::graph::DType;
 use crate::lower::runs::per_tile;
-use crate::lower::work::{WorkPhase, WorkPhaseKind, MemoryConstraint, TemporaryVariable, VertexInstances, OperationWork};
+use crate::lower::work::{
+    MemoryConstraint, OperationWork, TemporaryVariable, VertexInstances, WorkPhase, WorkPhaseKind,
+};
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use tilescope_report::MemoryCategory;

@@ -44,7 +44,11 @@ pub(crate) fn split_rows(region: &RegionReduction, rows: &[u64]) -> Vec<RegionRe
                     done += count;
                     let whole = part(*count, RegionOperands::Regular { offset, stride: step });
                     // A stretch of one column is one operand.
-                    if step == 1 { RegionReduction { inner: *count, outer: 1, ..whole } } else { whole }
+                    if step == 1 {
+                        RegionReduction { inner: *count, outer: 1, ..whole }
+                    } else {
+                        whole
+                    }
                 })
                 .collect()
         }
@@ -90,7 +94,11 @@ pub(crate) fn fits_wider_rows(region: &RegionReduction, row: u64) -> bool {
 const LEAST_WIDE_ROWS: u64 = 4;
 
 /// A region of few columns split into up to `splits` parts of whole wide rows.
-pub(crate) fn split_wide_rows(region: &RegionReduction, row: u64, splits: u64) -> Vec<RegionReduction> {
+pub(crate) fn split_wide_rows(
+    region: &RegionReduction,
+    row: u64,
+    splits: u64,
+) -> Vec<RegionReduction> {
     let wide_rows = region.elements() / row;
     if wide_rows <= splits * LEAST_WIDE_ROWS {
         return vec![region.clone()];
@@ -104,7 +112,11 @@ pub(crate) fn split_wide_rows(region: &RegionReduction, row: u64, splits: u64) -
 }
 
 /// A region split by columns into at most `splits` equal parts of whole vectors.
-pub(crate) fn split_columns(region: &RegionReduction, splits: u64, input: DType) -> Vec<RegionReduction> {
+pub(crate) fn split_columns(
+    region: &RegionReduction,
+    splits: u64,
+    input: DType,
+) -> Vec<RegionReduction> {
     let elements = region.outputs * region.inner;
     let fits = |parts: &u64| {
         region.outputs.is_multiple_of(*parts)

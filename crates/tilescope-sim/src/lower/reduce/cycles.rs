@@ -81,7 +81,8 @@ pub(crate) fn strided(kind: ReduceVertexType, outputs: u64, rows: u64, stride: u
 /// `outputs` results, each from its own stretch of `length` elements.
 pub(crate) fn continuous(kind: ReduceVertexType, outputs: u64, length: u64) -> u64 {
     let (width, per_loop) = kind.inner(ReductionSpecialisation::AllRegionsContinuous);
-    let width = if kind.operation == ReduceOperation::LogAdd { width } else { kind.accumulator_width() };
+    let width =
+        if kind.operation == ReduceOperation::LogAdd { width } else { kind.accumulator_width() };
     let loops = length / width.min(kind.load_width());
     // The estimator counts one result less in its main loop.
     let odd = if length % 2 == 1 { 2 } else { 0 };
@@ -99,7 +100,10 @@ pub(crate) fn single_input(kind: ReduceVertexType, length: u64) -> u64 {
 }
 
 /// Regions for the general vertex: results of each, and the sizes of the pieces they come from.
-pub(crate) fn general<'a>(kind: ReduceVertexType, regions: impl Iterator<Item = (u64, &'a [u64])>) -> u64 {
+pub(crate) fn general<'a>(
+    kind: ReduceVertexType,
+    regions: impl Iterator<Item = (u64, &'a [u64])>,
+) -> u64 {
     if kind.operation.is_vectorised() {
         CALL_CYCLES
             + 3

@@ -55,7 +55,10 @@ pub(crate) fn final_regions(duties: &[ReductionTask], grain: u64) -> Vec<RegionR
             offset += outputs;
             let region = RegionReduction::of_pieces(columns, rows);
             if alike {
-                RegionReduction { operands: RegionOperands::Regular { offset: at, stride }, ..region }
+                RegionReduction {
+                    operands: RegionOperands::Regular { offset: at, stride },
+                    ..region
+                }
             } else {
                 region
             }

@@ -3,7 +3,7 @@
 //! Most tiles of a reduction hold stretches that differ only in where they lie. What is found out
 //! about one of them holds for all, with other columns.
 
-use super::pattern::{self, ReduceDim, PartialsDescription};
+use super::pattern::{self, PartialsDescription, ReduceDim};
 use crate::lower::runs::per_tile;
 use std::collections::HashMap;
 use std::ops::Range;

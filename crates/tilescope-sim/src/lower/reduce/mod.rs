@@ -23,7 +23,7 @@ pub(crate) use pattern::ReduceDim;
 
 use super::elementwise;
 use super::layout::ElementOrder;
-use super::work::{WorkPhase, OperationWork, OperationWorkItem};
+use super::work::{OperationWork, OperationWorkItem, WorkPhase};
 use crate::graph::DType;
 use tilescope_report::units::TileRuns;
 
@@ -112,7 +112,10 @@ pub(crate) fn columns_on_tiles(dims: &[ReduceDim], input: &TileRuns<u64>) -> Til
 ///
 /// # Errors
 /// Where the dimensions are empty, overflow, or do not fit the layout.
-pub(crate) fn add(work: &mut OperationWork, reduction: &ReductionRequest) -> Result<TileRuns<u64>, ReduceError> {
+pub(crate) fn add(
+    work: &mut OperationWork,
+    reduction: &ReductionRequest,
+) -> Result<TileRuns<u64>, ReduceError> {
     let elements = reduction
         .dims
         .iter()
@@ -129,7 +132,9 @@ pub(crate) fn add(work: &mut OperationWork, reduction: &ReductionRequest) -> Res
     if dims.iter().all(|dim| !dim.reduced) {
         let (name, input) = (format!("{}/ReduceCast", reduction.name), reduction.input);
         work.push(match reduction.result {
-            ReduceResultUse::PLAIN => elementwise::cast(&name, reduction.dtype, reduction.output, input),
+            ReduceResultUse::PLAIN => {
+                elementwise::cast(&name, reduction.dtype, reduction.output, input)
+            }
             _ => elementwise::scaled_add(&name, reduction.output, input),
         });
         return Ok(input.clone());

@@ -86,7 +86,8 @@ mod tests {
 
     #[test]
     fn stretches_know_their_tiles() {
-        let partials = IntermediatePartials { tiles: vec![(0, vec![0..8]), (3, vec![4..8, 12..16])] };
+        let partials =
+            IntermediatePartials { tiles: vec![(0, vec![0..8]), (3, vec![4..8, 12..16])] };
         let found: Vec<_> =
             partials.stretches().into_iter().map(|s| (s.columns, s.tiles)).collect();
         assert_eq!(found, [(0..4, vec![0]), (4..8, vec![0, 3]), (12..16, vec![3])]);

@@ -234,7 +234,11 @@ fn join(mut groups: Vec<PartialsDescription>) -> Vec<PartialsDescription> {
 }
 
 /// The group that lies right behind `group` every time it repeats.
-fn following(group: &PartialsDescription, all: &[PartialsDescription], by_offset: &HashMap<u64, usize>) -> Option<usize> {
+fn following(
+    group: &PartialsDescription,
+    all: &[PartialsDescription],
+    by_offset: &HashMap<u64, usize>,
+) -> Option<usize> {
     let width = group.width();
     let continues = |behind: &PartialsPattern, before: &PartialsPattern| {
         *behind == PartialsPattern { offset: before.offset + width * before.inner, ..*before }

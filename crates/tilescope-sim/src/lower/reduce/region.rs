@@ -1,7 +1,7 @@
 //! Region reductions: some results of one tile and where their elements lie, and which vertices
 //! reduce them (poplibs lib/popops/reduction/ReductionConnection.cpp).
 
-use super::cycles::{self, ReductionSpecialisation, ReduceVertexType};
+use super::cycles::{self, ReduceVertexType, ReductionSpecialisation};
 use super::pattern::{PartialsDescription, PartialsPattern};
 use crate::graph::DType;
 use std::ops::Range;
@@ -212,7 +212,11 @@ fn is_strided(regions: &[RegionReduction], kind: ReduceVertexType) -> bool {
 }
 
 /// The form of vertex that reduces all these regions.
-fn specialisation_for(regions: &[RegionReduction], kind: ReduceVertexType, first_stage: bool) -> ReductionSpecialisation {
+fn specialisation_for(
+    regions: &[RegionReduction],
+    kind: ReduceVertexType,
+    first_stage: bool,
+) -> ReductionSpecialisation {
     let operation = kind.operation;
     let float = matches!(kind.output, DType::Half | DType::Float);
     if operation.has_regular_forms() && is_continuous(regions, kind, first_stage) {
@@ -222,7 +226,11 @@ fn specialisation_for(regions: &[RegionReduction], kind: ReduceVertexType, first
     } else if is_strided(regions, kind) {
         let has_form =
             operation.has_regular_forms() || operation == super::operation::ReduceOperation::LogAdd;
-        if has_form && float { ReductionSpecialisation::StridedReduce } else { ReductionSpecialisation::Default }
+        if has_form && float {
+            ReductionSpecialisation::StridedReduce
+        } else {
+            ReductionSpecialisation::Default
+        }
     } else if regions.iter().all(|region| region.outputs == 1) {
         ReductionSpecialisation::ScalarOutputRegions
     } else {
@@ -233,15 +241,21 @@ fn specialisation_for(regions: &[RegionReduction], kind: ReduceVertexType, first
 /// Bytes of vertex state by which poplibs weighs several vertices against one.
 fn state_cost(form: ReductionSpecialisation, regions: usize) -> usize {
     match form {
-        ReductionSpecialisation::Default | ReductionSpecialisation::ScalarOutputRegions => 2 * regions + 14 + 2,
-        ReductionSpecialisation::ScalarOutputSingleInput | ReductionSpecialisation::AllRegionsContinuous => 8,
+        ReductionSpecialisation::Default | ReductionSpecialisation::ScalarOutputRegions => {
+            2 * regions + 14 + 2
+        }
+        ReductionSpecialisation::ScalarOutputSingleInput
+        | ReductionSpecialisation::AllRegionsContinuous => 8,
         ReductionSpecialisation::StridedReduce => 10,
     }
 }
 
 /// Whether a form takes more regions at no cost.
 fn takes_many(form: ReductionSpecialisation) -> bool {
-    matches!(form, ReductionSpecialisation::AllRegionsContinuous | ReductionSpecialisation::StridedReduce)
+    matches!(
+        form,
+        ReductionSpecialisation::AllRegionsContinuous | ReductionSpecialisation::StridedReduce
+    )
 }
 
 /// Regions from which on a form is cheaper than adding them to a general vertex.
@@ -250,7 +264,11 @@ fn worthwhile(form: ReductionSpecialisation) -> usize {
 }
 
 /// The longest run of regions from the start that one vertex takes, and its form.
-fn longest_run(regions: &[RegionReduction], kind: ReduceVertexType, first_stage: bool) -> (usize, ReductionSpecialisation) {
+fn longest_run(
+    regions: &[RegionReduction],
+    kind: ReduceVertexType,
+    first_stage: bool,
+) -> (usize, ReductionSpecialisation) {
     let (mut length, mut chosen) = (1, specialisation_for(&regions[..1], kind, first_stage));
     while length < regions.len() {
         let candidate = specialisation_for(&regions[..=length], kind, first_stage);
@@ -263,8 +281,15 @@ fn longest_run(regions: &[RegionReduction], kind: ReduceVertexType, first_stage:
 }
 
 /// The regions of one worker, dealt to the cheapest vertices.
-fn group_into_vertices(regions: &[RegionReduction], kind: ReduceVertexType, first_stage: bool) -> Vec<Vec<RegionReduction>> {
-    if !matches!(specialisation_for(regions, kind, first_stage), ReductionSpecialisation::Default | ReductionSpecialisation::ScalarOutputRegions) {
+fn group_into_vertices(
+    regions: &[RegionReduction],
+    kind: ReduceVertexType,
+    first_stage: bool,
+) -> Vec<Vec<RegionReduction>> {
+    if !matches!(
+        specialisation_for(regions, kind, first_stage),
+        ReductionSpecialisation::Default | ReductionSpecialisation::ScalarOutputRegions
+    ) {
         return vec![regions.to_vec()];
     }
     let (mut dealt, mut left) = (Vec::new(), Vec::new());
@@ -299,7 +324,11 @@ fn group_into_vertices(regions: &[RegionReduction], kind: ReduceVertexType, firs
 }
 
 /// The vertices that reduce the regions of one worker.
-pub(crate) fn vertices(regions: &[RegionReduction], kind: ReduceVertexType, first_stage: bool) -> Vec<ReduceVertex> {
+pub(crate) fn vertices(
+    regions: &[RegionReduction],
+    kind: ReduceVertexType,
+    first_stage: bool,
+) -> Vec<ReduceVertex> {
     group_into_vertices(regions, kind, first_stage)
         .iter()
         .map(|regions| {
@@ -315,12 +344,20 @@ pub(crate) fn vertices(regions: &[RegionReduction], kind: ReduceVertexType, firs
         .collect()
 }
 
-fn vertex_cycles(regions: &[RegionReduction], form: ReductionSpecialisation, kind: ReduceVertexType) -> u64 {
+fn vertex_cycles(
+    regions: &[RegionReduction],
+    form: ReductionSpecialisation,
+    kind: ReduceVertexType,
+) -> u64 {
     let first = &regions[0];
     let outputs: u64 = regions.iter().map(|region| region.outputs).sum();
     match form {
-        ReductionSpecialisation::AllRegionsContinuous => cycles::continuous(kind, outputs, first.elements()),
-        ReductionSpecialisation::ScalarOutputSingleInput => cycles::single_input(kind, first.elements()),
+        ReductionSpecialisation::AllRegionsContinuous => {
+            cycles::continuous(kind, outputs, first.elements())
+        }
+        ReductionSpecialisation::ScalarOutputSingleInput => {
+            cycles::single_input(kind, first.elements())
+        }
         ReductionSpecialisation::StridedReduce => match &first.operands {
             RegionOperands::Regular { stride, .. } => {
                 let aligned = (stride * kind.input.bytes()).is_multiple_of(8);

@@ -9,13 +9,13 @@ use super::partials::{IntermediatePartials, PartialsSources, joined, merged};
 use super::pattern::{ReduceDim, width};
 use super::region::RegionReduction;
 use super::workers::{ReduceStageTypes, ReduceTileWork, assign_regions};
-use super::{ReductionRequest, ReduceResultUse, pattern};
+use super::{ReduceResultUse, ReductionRequest, pattern};
 use crate::graph::DType;
 use crate::lower::elementwise::{WORKERS, vector_width};
 use crate::lower::rearrange::{copy_vertex, on_tile_copies};
 use crate::lower::runs::per_tile;
 use crate::lower::split::{self, SplitBounds};
-use crate::lower::work::{MemoryConstraint, TemporaryVariable, OperationWork};
+use crate::lower::work::{MemoryConstraint, OperationWork, TemporaryVariable};
 use crate::lower::{elementwise, exchange};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -92,7 +92,8 @@ impl<'a> ReductionStages<'a> {
         if local {
             let name = format!("{}/ReduceOnTile/InToOutNoExchange", self.reduction.name);
             let ReductionRequest { output, result, .. } = *self.reduction;
-            let (_, _, tiles) = self.reduce_on_tiles(ReduceStageTypes { output, result, ..partial });
+            let (_, _, tiles) =
+                self.reduce_on_tiles(ReduceStageTypes { output, result, ..partial });
             tiles.add_to(work, &name, self.accumulator);
             return per_tile(held.tiles.iter().map(|(tile, columns)| (*tile, width(columns))));
         }
@@ -109,8 +110,20 @@ impl<'a> ReductionStages<'a> {
             let (moved, others) =
                 held.tiles.iter().cloned().partition(|(tile, _)| rotated.get(*tile).is_some());
             // Copies read one memory element and write another.
-            self.add_partials_variable(work, &IntermediatePartials { tiles: moved }, start, "rotated", MemoryConstraint::OwnMemoryElement);
-            self.add_partials_variable(work, &IntermediatePartials { tiles: others }, start, "tile_data1", MemoryConstraint::Any);
+            self.add_partials_variable(
+                work,
+                &IntermediatePartials { tiles: moved },
+                start,
+                "rotated",
+                MemoryConstraint::OwnMemoryElement,
+            );
+            self.add_partials_variable(
+                work,
+                &IntermediatePartials { tiles: others },
+                start,
+                "tile_data1",
+                MemoryConstraint::Any,
+            );
         } else if self.needs_cast(&held) {
             let name = format!("{}/PreExchangeCast", self.reduction.name);
             let start = work.phases().len();
@@ -136,7 +149,14 @@ impl<'a> ReductionStages<'a> {
     }
 
     /// Keeps partial results alive until they are sent.
-    fn add_partials_variable(&self, work: &mut OperationWork, held: &IntermediatePartials, start: usize, name: &str, place: MemoryConstraint) {
+    fn add_partials_variable(
+        &self,
+        work: &mut OperationWork,
+        held: &IntermediatePartials,
+        start: usize,
+        name: &str,
+        place: MemoryConstraint,
+    ) {
         if held.tiles.is_empty() {
             return;
         }
@@ -158,7 +178,10 @@ impl<'a> ReductionStages<'a> {
 
     /// What each tile reduces of what it holds: columns per tile, whether any tile holds several
     /// elements of a column, and the vertices.
-    fn reduce_on_tiles(&self, stage: ReduceStageTypes) -> (IntermediatePartials, bool, ReduceStageWork) {
+    fn reduce_on_tiles(
+        &self,
+        stage: ReduceStageTypes,
+    ) -> (IntermediatePartials, bool, ReduceStageWork) {
         let mut known: HashMap<MemoryStretchShape, Rc<ReduceTileWork>> = HashMap::new();
         let (mut held, mut several) = (IntermediatePartials::default(), false);
         let mut work = ReduceStageWork::default();
@@ -168,9 +191,9 @@ impl<'a> ReductionStages<'a> {
             let columns: Vec<Range<u64>> =
                 seen.columns.iter().map(|at| at.start + first..at.end + first).collect();
             several |= width(&columns) < range.end - range.start;
-            let vertices = known
-                .entry(shape)
-                .or_insert_with(|| Rc::new(assign_regions(stage, self.regions(seen.groups.clone()))));
+            let vertices = known.entry(shape).or_insert_with(|| {
+                Rc::new(assign_regions(stage, self.regions(seen.groups.clone())))
+            });
             work.tiles.push((tile, vertices.clone()));
             held.tiles.push((tile, columns));
         }
@@ -216,8 +239,9 @@ impl<'a> ReductionStages<'a> {
         let mut known: HashMap<MemoryStretchShape, u64> = HashMap::new();
         per_tile(memory::stretches(self.reduction.input).map(|(tile, range)| {
             let (shape, _) = MemoryStretchShape::from_range(self.dims, &range);
-            let outputs =
-                known.entry(shape).or_insert_with(|| self.rotated_outputs(&self.partials_of_stretch(shape)));
+            let outputs = known
+                .entry(shape)
+                .or_insert_with(|| self.rotated_outputs(&self.partials_of_stretch(shape)));
             (tile, *outputs * self.accumulator.bytes())
         }))
     }
@@ -230,7 +254,10 @@ impl<'a> ReductionStages<'a> {
     }
 
     /// Regions as the first stage saw them.
-    fn regions_before_advance(&self, groups: Vec<pattern::PartialsDescription>) -> Vec<RegionReduction> {
+    fn regions_before_advance(
+        &self,
+        groups: Vec<pattern::PartialsDescription>,
+    ) -> Vec<RegionReduction> {
         let first = Self::new(self.reduction, self.dims);
         first.regions(groups)
     }
@@ -246,7 +273,12 @@ impl<'a> ReductionStages<'a> {
     }
 
     /// A stage that spreads partial results over the IPU; returns what each tile then holds.
-    fn intermediate_stage(&mut self, work: &mut OperationWork, name: &str, held: &IntermediatePartials) -> IntermediatePartials {
+    fn intermediate_stage(
+        &mut self,
+        work: &mut OperationWork,
+        name: &str,
+        held: &IntermediatePartials,
+    ) -> IntermediatePartials {
         let stretches = held.stretches();
         let pieces = self.pieces(held, &stretches);
         let mut duties: BTreeMap<u32, Vec<ReductionTask>> = BTreeMap::new();
@@ -257,14 +289,20 @@ impl<'a> ReductionStages<'a> {
         for (piece, rows) in pieces {
             for sources in piece.tiles.chunks(rows as usize) {
                 let columns = piece.columns.clone();
-                duties.entry(tile).or_default().push(ReductionTask { columns, sources: sources.to_vec() });
+                duties
+                    .entry(tile)
+                    .or_default()
+                    .push(ReductionTask { columns, sources: sources.to_vec() });
                 tile = (tile + 1) % self.reduction.tiles;
             }
         }
         let stage = self.stage(self.accumulator);
         let regions = |duties: &[ReductionTask]| {
             let rows = |duty: &ReductionTask| duty.sources.len() as u64;
-            duties.iter().map(|duty| RegionReduction::of_pieces(duty.columns.clone(), rows(duty))).collect()
+            duties
+                .iter()
+                .map(|duty| RegionReduction::of_pieces(duty.columns.clone(), rows(duty)))
+                .collect()
         };
         let (received, done) = self.gather(work, name, held, &duties, stage, regions);
         let next = IntermediatePartials {
@@ -285,7 +323,11 @@ impl<'a> ReductionStages<'a> {
 
     /// Stretches cut into pieces for that stage, each with the rows one tile reduces of it
     /// (calculateSplit).
-    fn pieces(&self, held: &IntermediatePartials, stretches: &[PartialsSources]) -> Vec<(PartialsSources, u64)> {
+    fn pieces(
+        &self,
+        held: &IntermediatePartials,
+        stretches: &[PartialsSources],
+    ) -> Vec<(PartialsSources, u64)> {
         let total = held.elements();
         let grain = self.grain(self.dtype);
         let narrowest = stretches.iter().map(|s| s.columns.end - s.columns.start).min();
@@ -315,7 +357,11 @@ impl<'a> ReductionStages<'a> {
     }
 
     /// The last stage: results on as few tiles as hold a few each.
-    fn final_stage(&mut self, work: &mut OperationWork, held: &IntermediatePartials) -> TileRuns<u64> {
+    fn final_stage(
+        &mut self,
+        work: &mut OperationWork,
+        held: &IntermediatePartials,
+    ) -> TileRuns<u64> {
         let name = format!("{}/ReduceFinalStage/IntermediateToOutput", self.reduction.name);
         let width = vector_width(self.dtype);
         let bounds = SplitBounds { grain: width, most: self.tiles(), least: 4 * width };
@@ -410,7 +456,13 @@ impl<'a> ReductionStages<'a> {
     }
 
     /// Received partial results live from their exchange until they are reduced.
-    fn keep_messages(&self, work: &mut OperationWork, name: &str, bytes: TileRuns<u64>, start: usize) {
+    fn keep_messages(
+        &self,
+        work: &mut OperationWork,
+        name: &str,
+        bytes: TileRuns<u64>,
+        start: usize,
+    ) {
         work.temporaries.push(TemporaryVariable {
             name: format!("{name}/message"),
             category: MemoryCategory::Message,

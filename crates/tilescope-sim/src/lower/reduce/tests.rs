@@ -8,7 +8,12 @@ struct ReductionOutcome {
     results: TileRuns<u64>,
 }
 
-fn reduce(dims: &[ReduceDim], operation: ReduceOperation, dtype: DType, tiles: u32) -> ReductionOutcome {
+fn reduce(
+    dims: &[ReduceDim],
+    operation: ReduceOperation,
+    dtype: DType,
+    tiles: u32,
+) -> ReductionOutcome {
     let elements = dims.iter().map(|dim| dim.size).product();
     let input = TensorLayout::linear(elements, dtype.bytes(), tiles).elements;
     let reduction = ReductionRequest {
@@ -89,7 +94,12 @@ fn large_tensors_are_planned_in_no_time() {
     let start = std::time::Instant::now();
     reduce(&[dim(64, true), dim(4_000_000, false)], ReduceOperation::Add, DType::Half, 1472);
     reduce(&[dim(1_000_000, true), dim(64, false)], ReduceOperation::Add, DType::Half, 1472);
-    reduce(&[dim(32, true), dim(64, false), dim(12_544, true)], ReduceOperation::Add, DType::Half, 1472);
+    reduce(
+        &[dim(32, true), dim(64, false), dim(12_544, true)],
+        ReduceOperation::Add,
+        DType::Half,
+        1472,
+    );
     assert!(start.elapsed().as_secs_f64() < 5.0, "{:?}", start.elapsed());
 }
 

@@ -8,7 +8,7 @@ use super::cuts::{
 };
 use super::cycles::ReduceVertexType;
 use super::operation::ReduceOperation;
-use super::region::{RegionOperands, RegionReduction, ReduceVertex, vertices};
+use super::region::{ReduceVertex, RegionOperands, RegionReduction, vertices};
 use crate::graph::DType;
 use crate::lower::elementwise::{WORKERS, vector_width};
 
@@ -53,7 +53,12 @@ impl ReduceStageTypes {
 
     fn second_half(&self) -> ReduceVertexType {
         let operation = self.operation.combining();
-        ReduceVertexType { operation, input: self.partials, output: self.output, result: self.result }
+        ReduceVertexType {
+            operation,
+            input: self.partials,
+            output: self.output,
+            result: self.result,
+        }
     }
 }
 
@@ -65,8 +70,12 @@ struct RegionWorkerAssigner {
 }
 
 /// Vertices of one tile for these regions.
-pub(crate) fn assign_regions(stage: ReduceStageTypes, regions: Vec<RegionReduction>) -> ReduceTileWork {
-    let mut dealer = RegionWorkerAssigner { stage, work: ReduceTileWork::default(), free_workers: WORKERS };
+pub(crate) fn assign_regions(
+    stage: ReduceStageTypes,
+    regions: Vec<RegionReduction>,
+) -> ReduceTileWork {
+    let mut dealer =
+        RegionWorkerAssigner { stage, work: ReduceTileWork::default(), free_workers: WORKERS };
     let total = regions.len() as u64;
     let rest = dealer.runs(regions, total);
     let total = rest.len() as u64;
@@ -109,7 +118,9 @@ impl RegionWorkerAssigner {
 
     /// Columns that lie in one run each: a stretch per result.
     fn runs(&mut self, regions: Vec<RegionReduction>, total: u64) -> Vec<RegionReduction> {
-        let suits = |region: &RegionReduction| region.inner != 1 && region.outer == 1 && region.outputs != 1;
+        let suits = |region: &RegionReduction| {
+            region.inner != 1 && region.outer == 1 && region.outputs != 1
+        };
         let (chosen, rest): (Vec<_>, Vec<_>) = regions.into_iter().partition(suits);
         let splits = self.most_splits(total, chosen.len() as u64);
         for region in chosen {
@@ -166,8 +177,10 @@ impl RegionWorkerAssigner {
             self.work.scratch_elements += elements;
             self.add(0, &[rows], self.stage.first_half());
             for columns in &part.columns {
-                let runs: Vec<RegionReduction> =
-                    columns.clone().map(|column| RegionReduction::of_stretch(column, part.inner)).collect();
+                let runs: Vec<RegionReduction> = columns
+                    .clone()
+                    .map(|column| RegionReduction::of_stretch(column, part.inner))
+                    .collect();
                 self.add(1, &runs, self.stage.second_half());
             }
         }
@@ -307,7 +320,11 @@ fn row_splits(regions: &[RegionReduction], dealer: &RegionWorkerAssigner) -> Vec
 
 /// Deals whole regions to workers: neighbours together where all cost about the same, else each to
 /// the worker with the least to do.
-fn assign(regions: &[RegionReduction], stage: ReduceStageTypes, workers: u64) -> Vec<Vec<RegionReduction>> {
+fn assign(
+    regions: &[RegionReduction],
+    stage: ReduceStageTypes,
+    workers: u64,
+) -> Vec<Vec<RegionReduction>> {
     let cycles: Vec<u64> = regions.iter().map(|region| rough_cycles(region, stage)).collect();
     let mean = cycles.iter().sum::<u64>() as f64 / cycles.len() as f64;
     let tolerance = (0.1 * mean).max(8.0);

@@ -65,7 +65,11 @@ pub(crate) fn stages(partials: u64, depth: u64) -> Vec<ConvReduceStage> {
 
 /// Whether a stage runs on the vertex that reads its partial sums as one block: they must fit in
 /// less than a sixteenth of the tile and make whole vectors (poplibs `ConvReducePlan.hpp`).
-pub(crate) fn is_single_input(machine: &IpuTarget, stage: &ConvReduceStage, partials: DType) -> bool {
+pub(crate) fn is_single_input(
+    machine: &IpuTarget,
+    stage: &ConvReduceStage,
+    partials: DType,
+) -> bool {
     let vector = if partials == DType::Float { 4 } else { 8 };
     let element = machine.chip.memory_element_bytes;
     let bytes = (stage.depth - 1) * stage.outputs * partials.bytes();

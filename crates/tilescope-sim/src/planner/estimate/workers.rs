@@ -51,11 +51,20 @@ impl ConvOutputRows {
         let offset = begin % self.length;
         let first = (self.length - offset).min(end - begin);
         let rest = end - begin - first;
-        ConvWorkerShare { first, whole_rows: rest / self.length, row: self.length, last: rest % self.length }
+        ConvWorkerShare {
+            first,
+            whole_rows: rest / self.length,
+            row: self.length,
+            last: rest % self.length,
+        }
     }
 
     /// The largest and smallest `cost` of any worker.
-    pub(crate) fn worker_cost_extremes(&self, workers: u64, cost: impl Fn(ConvWorkerShare) -> u64) -> (u64, u64) {
+    pub(crate) fn worker_cost_extremes(
+        &self,
+        workers: u64,
+        cost: impl Fn(ConvWorkerShare) -> u64,
+    ) -> (u64, u64) {
         (0..workers)
             .map(|worker| cost(self.worker_share(worker, workers)))
             .fold((0, u64::MAX), |(most, least), cost| (most.max(cost), least.min(cost)))
@@ -84,6 +93,9 @@ mod tests {
         let rows = ConvOutputRows { count: 2, length: 7 };
         let share = rows.worker_share(3, 6);
         assert_eq!(share, ConvWorkerShare { first: 2, whole_rows: 0, row: 7, last: 0 });
-        assert_eq!(rows.worker_share(2, 6), ConvWorkerShare { first: 3, whole_rows: 0, row: 7, last: 0 });
+        assert_eq!(
+            rows.worker_share(2, 6),
+            ConvWorkerShare { first: 3, whole_rows: 0, row: 7, last: 0 }
+        );
     }
 }
