@@ -1,7 +1,7 @@
 //! The typefaces: Inter with digits of one width, so that columns of numbers line up.
 //!
 //! Text is drawn from these bytes alone, which makes pictures the same on every machine. Only a
-//! window looks further, and only for characters the bundled faces lack (see [`SystemFallback`]).
+//! window looks further, and only for characters the bundled faces lack (see [`SystemFontFallback`]).
 
 use egui::epaint::text::{
     FallbackRequest, FontInsert, FontPriority, FontProvider, InsertFontFamily,

@@ -1,6 +1,6 @@
 //! Several reports open at once: a tab for each, and for each comparison.
 //!
-//! What is shown is in [`Session::page`] and [`Session::selection`]; the others are parked here.
+//! What is shown is in [`AppSession::page`] and [`AppSession::selection`]; the others are parked here.
 
 use super::command::AppCommand;
 use super::compare::ComparisonTarget;

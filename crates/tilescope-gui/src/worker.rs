@@ -1,6 +1,6 @@
 //! Asking slow questions off the UI thread.
 //!
-//! A [`Slot`] holds the answer to one changing question. Views ask on every frame; the slot works
+//! A [`BackgroundQuery`] holds the answer to one changing question. Views ask on every frame; the slot works
 //! on one question at a time, skips those that were overtaken while it worked, and keeps the last
 //! answer until a newer one is there, so that a view never falls back to nothing.
 

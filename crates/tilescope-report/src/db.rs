@@ -204,7 +204,7 @@ impl ReportDatabase {
         })
     }
 
-    /// Like [`Db::read`], for callers that keep nothing of the rows.
+    /// Like [`ReportDatabase::read`], for callers that keep nothing of the rows.
     pub(super) fn stream(
         &self,
         select: SelectQuery,

@@ -2,7 +2,7 @@
 //!
 //! A difference is target less source; its percentage is of the larger side. What one report lacks
 //! counts as nothing there. Things belong together by what they are called and in which order they
-//! come, never by the ids of a file: see [`ProgramPairs`] for programs and [`Steps`] for what ran.
+//! come, never by the ids of a file: see [`ProgramPairs`] for programs and [`StepAlignment`] for what ran.
 //!
 //! Laws, kept by tests: a report differs from itself in nothing; exchanging source and target turns
 //! every difference around; where rows have a total, their differences add up to the total's.

@@ -124,7 +124,7 @@ impl LanePair {
 pub struct StepAlignment {
     /// Lanes of both, by IPU and group of tiles.
     pub lanes: Vec<LanePair>,
-    /// What changed, the largest difference first. Cycles add up to [`Steps::lane_cycles`].
+    /// What changed, the largest difference first. Cycles add up to [`StepAlignment::lane_cycles`].
     pub changes: Vec<StepChange>,
     /// Cycles of the run, in the source and the target.
     pub run: (u64, u64),

@@ -75,7 +75,7 @@ pub struct CatalogueItem {
 /// All named things of a report.
 #[derive(Debug)]
 pub struct SearchCatalogue {
-    /// They, in the order of [`Source::ALL`] and of their ids.
+    /// They, in the order of [`SearchList::ALL`] and of their ids.
     pub items: Vec<CatalogueItem>,
     /// Executions of programs, by IPU.
     pub runs: ProgramRuns,

@@ -1,6 +1,6 @@
 //! Insights: what is worth doing about a program, ranked by what it may gain.
 //!
-//! Each rule is a file and a line in [`RULES`]: a pure function from the [`Facts`] of a report to
+//! Each rule is a file and a line in [`RULES`]: a pure function from the [`InsightFacts`] of a report to
 //! findings. A finding is one sentence with the figure that proves it, what may be gained at most,
 //! how that is worked out, and the place that shows it. A rule that has nothing to say, or whose
 //! facts were not recorded, finds nothing.

@@ -137,7 +137,7 @@ impl MemoryCategory {
         }
     }
 
-    /// The category of a name in a file; [`Category::Unknown`] for names of other tools.
+    /// The category of a name in a file; [`MemoryCategory::Unknown`] for names of other tools.
     pub(crate) fn from_name(name: &str) -> Self {
         Self::ALL.into_iter().find(|category| category.name() == name).unwrap_or(Self::Unknown)
     }

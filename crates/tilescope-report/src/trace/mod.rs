@@ -31,7 +31,7 @@
 //! Where it was learnt: the index-based pyramid is ftrace's and Tracy's answer to zooming; fixed
 //! time buckets (Perfetto's mipmaps) pay for empty buckets and split steps.
 //!
-//! Nobody outside this module knows of chunks and nodes: [`Trace`] and [`Lane`] answer in steps,
+//! Nobody outside this module knows of chunks and nodes: [`Trace`] and [`TraceLane`] answer in steps,
 //! spans and sums.
 
 mod build;

@@ -5,14 +5,14 @@ use crate::model::{ProgramKind, StepActivity};
 use crate::units::{CycleRange, ProgramId, StepId};
 use std::ops::Index;
 
-/// One number per [`Activity`].
+/// One number per [`StepActivity`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PerActivity(pub(super) [u64; PerActivity::COUNT]);
 
 impl PerActivity {
     pub(super) const COUNT: usize = StepActivity::ALL.len();
 
-    /// Activities with their numbers, in the order of [`Activity::ALL`].
+    /// Activities with their numbers, in the order of [`StepActivity::ALL`].
     pub fn iter(&self) -> impl Iterator<Item = (StepActivity, u64)> {
         StepActivity::ALL.into_iter().zip(self.0)
     }
@@ -81,7 +81,7 @@ pub struct StepTotals {
     pub steps: u64,
     /// Cycles, by what they were spent on.
     pub cycles: PerActivity,
-    /// Sum of tile balance x cycles, in units of 1 / 65,535 cycle; see [`Totals::tile_balance`].
+    /// Sum of tile balance x cycles, in units of 1 / 65,535 cycle; see [`StepTotals::tile_balance`].
     pub balance: PerActivity,
     /// Bytes received by tiles.
     pub bytes_in: PerActivity,
@@ -99,7 +99,7 @@ impl StepTotals {
         (cycles > 0).then(|| balance / (cycles as f64 * FixedPointBalance::ONE))
     }
 
-    /// The activity with the most cycles; the first in [`Activity::ALL`] among equals.
+    /// The activity with the most cycles; the first in [`StepActivity::ALL`] among equals.
     pub fn dominant(&self) -> Option<StepActivity> {
         let (activity, cycles) =
             self.cycles.iter().reduce(|best, next| if next.1 > best.1 { next } else { best })?;

@@ -30,7 +30,7 @@ impl TraceIndexWriter {
         self.lanes.get(&lane).map_or(0, LaneBuilder::end)
     }
 
-    /// Adds a step to a lane; it must not start before [`IndexWriter::end`].
+    /// Adds a step to a lane; it must not start before [`TraceIndexWriter::end`].
     pub(crate) fn push(
         &mut self,
         lane: (u32, u8),

@@ -5,7 +5,7 @@ use crate::open::{REPORT_FILE, with_suffix};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 
-/// An unfinished report: locked while it is written, removed unless [`PartFile::complete`] is called.
+/// An unfinished report: locked while it is written, removed unless [`AtomicReportFile::complete`] is called.
 pub(super) struct AtomicReportFile {
     file: File,
     part: PathBuf,

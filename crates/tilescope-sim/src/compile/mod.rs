@@ -105,7 +105,7 @@ impl CompiledProgram {
 ///
 /// # Errors
 /// [`CompileError`]; not fitting in memory is not one of them: see
-/// [`Compiled::tiles_out_of_memory`].
+/// [`CompiledProgram::tiles_out_of_memory`].
 pub fn compile(spec: &Spec) -> Result<CompiledProgram, CompileError> {
     let graph = build_graph(spec)?;
     let plans = PlanCache::new();

@@ -78,7 +78,7 @@ impl OperandLiveness {
 /// Lowers the operations of one graph, one after the other.
 ///
 /// Models repeat their layers, so most operations equal one that was lowered before: the same
-/// operator on operands of the same types that lie the same way. Those share its [`Lowered`].
+/// operator on operands of the same types that lie the same way. Those share its [`LoweredOperation`].
 pub struct LoweringContext<'a> {
     /// The graph.
     pub graph: &'a ModelGraph,

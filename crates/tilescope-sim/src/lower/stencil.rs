@@ -135,7 +135,7 @@ impl StencilField {
         TensorLayout { elements, order: ElementOrder::Reshaped }
     }
 
-    /// One sweep over a field that lies as [`Field::layout`] says.
+    /// One sweep over a field that lies as [`StencilField::layout`] says.
     pub(crate) fn sweep(
         &self,
         neighbours: StencilNeighbourhood,

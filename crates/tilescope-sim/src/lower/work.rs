@@ -1,7 +1,7 @@
 //! What one operation does on the tiles of one IPU: phases of exchange and compute, and the
 //! temporary variables they need.
 //!
-//! Every operator lowers to a [`Work`]. Nothing here knows of time already spent, of other
+//! Every operator lowers to a [`OperationWork`]. Nothing here knows of time already spent, of other
 //! operations or of the place in the program: the schedule puts works in order, and the run adds
 //! up their cycles. Tiles are numbered from 0 on the operation's IPU. Cycles are those of the
 //! tiles themselves; what every exchange and compute set costs on top (sync, start) is added in

@@ -1,4 +1,4 @@
-//! A matrix times a vector with codelets of one's own; [`super::MatMul`] is what a library does.
+//! A matrix times a vector with codelets of one's own; [`super::MatMulOp`] is what a library does.
 
 use super::{Operator, expect_operands};
 use crate::graph::{DType, GraphNode, TensorInfo};

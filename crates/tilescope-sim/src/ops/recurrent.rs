@@ -150,7 +150,7 @@ fn sequence(held: &TileRuns<u64>, element_bytes: u64, axis: usize) -> TensorLayo
     TensorLayout { elements, order: ElementOrder::Grouped { axis, group: STATE_GRAIN } }
 }
 
-/// See [`Recurrent::gradient`].
+/// See [`RnnOp::gradient`].
 #[derive(Clone, Copy, Debug)]
 struct RnnGradOp {
     layer: RnnOp,

@@ -1,7 +1,7 @@
 //! What the planner expects one way of splitting to cost.
 //!
-//! A [`Model`] holds everything about one pass, transform and vertex that does not depend on the
-//! split; [`Model::estimate`] adds up the phases for one split. Terms and their quirks are those
+//! A [`ConvCostModel`] holds everything about one pass, transform and vertex that does not depend on the
+//! split; [`ConvCostModel::estimate`] adds up the phases for one split. Terms and their quirks are those
 //! of poplibs `ConvModel.cpp`: the estimate is what plans are chosen by, not a prediction.
 
 use super::candidates::{ConvMethod, ConvVertexType, SLIC_WINDOW};
@@ -486,7 +486,7 @@ impl ConvCostModel {
         operands + partials
     }
 
-    /// A bound that [`Model::conv_bytes`] never gets below, where only the dimensions before `dim`
+    /// A bound that [`ConvCostModel::conv_bytes`] never gets below, where only the dimensions before `dim`
     /// and all other axes are decided: weights, partial sums, and the inputs of decided dimensions.
     pub(crate) fn conv_bytes_lower_bound(&self, fewest: &ConvPartSize, dim: usize) -> u64 {
         let vertex = self.vertex();

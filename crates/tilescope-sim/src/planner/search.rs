@@ -276,7 +276,7 @@ impl PartitionSearchLoops<'_> {
     }
 
     /// Splits of dimension `dim` that enough tiles are left for; of the innermost one, those with
-    /// so few outputs that they may win. Whatever [`Loops::exceeds`] counts but the weights, which
+    /// so few outputs that they may win. Whatever [`PartitionSearchLoops::is_ruled_out`] counts but the weights, which
     /// are fewest before the split, only gets less with fewer outputs.
     fn splits_that_may_win(
         &self,

@@ -28,7 +28,7 @@ pub trait StepSink {
     type Error;
 
     /// Whether each step matters. Where it does not, steps that one IPU does on its own are only
-    /// counted, by [`Sink::skip`].
+    /// counted, by [`StepSink::count_steps`].
     const RECORDS_EACH_STEP: bool = true;
 
     /// Hears of `steps` steps of one IPU each that it does not get to see.

@@ -139,7 +139,7 @@ impl OpBenchmarkCase {
     /// An operation with one result.
     ///
     /// # Errors
-    /// As [`Case::apply_all`].
+    /// As [`OpBenchmarkCase::apply_all`].
     pub(crate) fn apply(
         &mut self,
         runs: bool,
@@ -158,7 +158,7 @@ impl OpBenchmarkCase {
     /// Adds a gradient to its parameter.
     ///
     /// # Errors
-    /// As [`Case::apply_all`].
+    /// As [`OpBenchmarkCase::apply_all`].
     pub(crate) fn update(
         &mut self,
         parameter: TensorId,

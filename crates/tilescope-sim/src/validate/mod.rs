@@ -30,7 +30,7 @@ use rayon::prelude::*;
 ///
 /// # Errors
 /// The first line that cannot be understood. A row that is understood but cannot be simulated is
-/// listed in [`Validation::skipped`].
+/// listed in [`ValidationSummary::skipped`].
 pub fn validate(text: &str) -> Result<ValidationSummary, RowError> {
     let rows = read_rows(text)?;
     let costs: Vec<_> = rows.par_iter().map(simulate).collect();

@@ -1,4 +1,4 @@
-//! Putting phases in order: a builder of [`Work`] and the traffic of exchanges.
+//! Putting phases in order: a builder of [`OperationWork`] and the traffic of exchanges.
 
 use crate::lower::work::{
     MemoryConstraint, OperationWork, OperationWorkItem, TemporaryVariable, VertexInstances,
@@ -34,7 +34,7 @@ pub(crate) fn messages(bytes: u64) -> u64 {
     bytes.div_ceil(MESSAGE_BYTES)
 }
 
-/// Builds the items of a [`Work`]; phases that do nothing are left out.
+/// Builds the items of a [`OperationWork`]; phases that do nothing are left out.
 #[derive(Default)]
 pub(crate) struct ConvWorkBuilder {
     items: Vec<OperationWorkItem>,
@@ -107,7 +107,7 @@ impl ConvWorkBuilder {
         self.compute(name, cycles, vec![copies]);
     }
 
-    /// Everything that follows is repeated, until [`Builder::end_loop`].
+    /// Everything that follows is repeated, until [`ConvWorkBuilder::end_loop`].
     pub(crate) fn begin_loop(&mut self, times: u64) {
         debug_assert!(self.outer.is_none(), "serial loops do not nest");
         self.outer = Some((std::mem::take(&mut self.items), times));

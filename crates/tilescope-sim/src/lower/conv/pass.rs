@@ -113,7 +113,7 @@ pub(super) struct ConvPassLowering<'a> {
     pub(super) rearranged: Vec<RearrangedOperand>,
     /// Whether input and weights lie on the tiles that use them when they are sent to all users.
     pub(super) in_place: [bool; 2],
-    /// See [`Lowered::used_until`]; as the vertices take the operands.
+    /// See [`LoweredConvPass::used_until`]; as the vertices take the operands.
     pub(super) used_until: [Option<usize>; 2],
     /// Ragged pieces that each tile gathers from what it received.
     pub(super) gathered_pieces: Vec<u64>,

@@ -3,7 +3,7 @@
 //! Data whose innermost dimension is another one is regrouped first: blocks of the two groupings
 //! are brought to one tile each and transposed there (popops `Rearrange.cpp`). Then it moves to
 //! where the plan wants it. Exchanges put their words straight into place; elements smaller than
-//! a word take [`REARRANGE_CYCLES_PER_BYTE`] longer. Only what no exchange brings, such as
+//! a word take [`SUBWORD_REARRANGE_CYCLES_PER_BYTE`] longer. Only what no exchange brings, such as
 //! padding, is copied on the tile.
 
 use super::build::{ConvWorkBuilder, OperandExchangeFlow, messages, vertex_on};

@@ -303,7 +303,7 @@ impl<'a> ConvVertexBuilder<'a> {
     }
 }
 
-/// The same counts with at most [`MOST_LENGTHS`] different lengths, rounded up to a common step.
+/// The same counts with at most [`MAX_ROW_LENGTHS`] different lengths, rounded up to a common step.
 fn coarsened(counts: BTreeMap<u64, u64>) -> BTreeMap<u64, u64> {
     let longest = counts.last_key_value().map_or(0, |(length, _)| *length);
     if counts.len() <= MAX_ROW_LENGTHS as usize {
