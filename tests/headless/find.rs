@@ -7,7 +7,7 @@ use tilescope_analysis::find::{
     CatalogueItem, QueryAmount, SearchCatalogue, SearchEntity, SearchList, SearchQuery,
     SearchResults, find, values,
 };
-use tilescope_analysis::measure::{ValueStatistics, spread};
+use tilescope_analysis::statistics::{ValueStatistics, spread};
 use tilescope_report::Report;
 
 struct Pipeline {

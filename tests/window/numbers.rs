@@ -10,7 +10,7 @@ use tilescope_analysis::operations::{OpRow, OperationLayer, operations};
 use tilescope_analysis::operations_graph::{OpGraphKey, graph};
 use tilescope_analysis::program_tree::{groups, tally};
 use tilescope_analysis::tile_mapping::{MappingMeasure, MappingSubjectKind, mapping, subjects};
-use tilescope_analysis::{exchange_code, memory, summary, tiles};
+use tilescope_analysis::{exchange_code, memory, summary, tile_curves};
 use tilescope_gui::view_names;
 use tilescope_report::units::{Bytes, Cycles, exact_bytes, grouped, percent};
 use tilescope_report::{Report, ReportError, ReportPart};
@@ -86,7 +86,7 @@ fn of_liveness(report: &Report) -> Result<Vec<String>, ReportError> {
     let Some(curve) = curve(report, LivenessScope::Whole)? else { return Ok(Vec::new()) };
     let Some(peak) = curve.peak() else { return Ok(Vec::new()) };
     let mut figures =
-        vec![format!("at most {}", tiles::TileCurveUnit::Bytes.exact(curve.total(peak)))];
+        vec![format!("at most {}", tile_curves::TileCurveUnit::Bytes.exact(curve.total(peak)))];
     if report.has(ReportPart::Variables) {
         let always = always_live(report, LivenessScope::Whole)?;
         let sum = always.iter().flat_map(|live| &live.bytes).sum();

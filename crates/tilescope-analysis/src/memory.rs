@@ -1,7 +1,7 @@
 //! Memory tile by tile: curves over tiles, what fills a tile, which vertices, exchanges and
 //! variables lie on it.
 
-use super::tiles::{
+use super::tile_curves::{
     ChipFloorPlan, TileAxisOrder, TileCurve, TileCurveLayer, TileCurveStack, TileCurveUnit,
     region_title, spread,
 };

@@ -5,7 +5,7 @@
 //! over tiles are of one execution; elapsed cycles come from the run and add up all executions.
 
 use crate::json::{self, JsonLine};
-use crate::names::without_counter_prefix;
+use crate::program_names::without_counter_prefix;
 use crate::trace::{ProgramRunTotals, program_runs};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

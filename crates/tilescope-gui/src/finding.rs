@@ -16,7 +16,7 @@ use tilescope_analysis::find::{
     CatalogueItem, QueryAmount, SearchCatalogue, SearchEntity, SearchList, SearchQuery,
     SearchQueryError, SearchResults, find, values,
 };
-use tilescope_analysis::measure::{HistogramBar, ValueStatistics, histogram, spread};
+use tilescope_analysis::statistics::{HistogramBar, ValueStatistics, histogram, spread};
 use tilescope_report::Report;
 use tilescope_report::units::{grouped, grouped_wide, short_bytes};
 

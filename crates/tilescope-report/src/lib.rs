@@ -13,18 +13,18 @@
 //!
 //! Text, numbers and laws only: no view, no colour, no opinion on what is good or bad.
 
-mod addresses;
+mod address_blob;
 mod builder;
 mod codec;
-mod comb;
-mod db;
+mod database;
 mod error;
 pub(crate) mod limits;
 mod model;
-mod open;
+mod open_file;
 mod reader;
-mod rows;
+mod row_writer;
 pub mod schema;
+mod strided_tile_runs;
 pub mod trace;
 pub mod units;
 mod writer;
@@ -32,6 +32,6 @@ mod writer;
 pub use builder::ReportBuilder;
 pub use error::ReportError;
 pub use model::*;
-pub use open::REPORT_FILE;
+pub use open_file::REPORT_FILE;
 pub use reader::*;
 pub use writer::{Recorder, ReportMeta, ReportWriter, StepLayout};

@@ -5,15 +5,15 @@
 //! [`TileRuns`]: neighbouring tiles with the same value share one entry, because a planned
 //! operation gives the same work to nearly all tiles.
 
-mod moment;
+mod timestamp;
 
-pub use moment::format_timestamp;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::{Add, AddAssign, Sub};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+pub use timestamp::format_timestamp;
 
 /// A number of clock cycles of an IPU.
 #[derive(

@@ -1,8 +1,8 @@
 //! Exchange code and traffic by link, program and tile.
 
+use super::comparison_table::{ComparisonCell, ComparisonRow, ComparisonTable};
 use super::memory::numbered;
-use super::programs::title;
-use super::table::{ComparisonCell, ComparisonRow, ComparisonTable};
+use super::program_pairs::title;
 use super::{ComparedReports, ViewComparison};
 use crate::exchange_code::{ExchangeCodeOverview, ExchangeLinkTotals, overview, programs, tiles};
 use crate::insights::ViewLocation;

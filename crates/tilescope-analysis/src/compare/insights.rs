@@ -1,6 +1,6 @@
 //! Findings that appeared, vanished or stayed.
 
-use super::table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
+use super::comparison_table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
 use super::{ComparedReports, ViewComparison};
 use crate::insights::{InsightFinding, insights};
 use tilescope_report::ReportError;

@@ -1,8 +1,8 @@
 //! What lives when: always-live and other variables, and the liveness walk step by step.
 
-use super::links::{variable_table, variables_by_name};
-use super::programs::{ProgramPair, title};
-use super::table::{ComparisonCell, ComparisonRow, ComparisonTable};
+use super::comparison_table::{ComparisonCell, ComparisonRow, ComparisonTable};
+use super::matched_entities::{variable_table, variables_by_name};
+use super::program_pairs::{ProgramPair, title};
 use super::{ComparedReports, ViewComparison};
 use crate::insights::ViewLocation;
 use crate::liveness::{LivenessCurve, LivenessScope, curve};

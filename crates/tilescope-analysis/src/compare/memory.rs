@@ -1,7 +1,7 @@
 //! Memory by region, category, variable, IPU and tile.
 
-use super::links::variables_by_name;
-use super::table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
+use super::comparison_table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
+use super::matched_entities::variables_by_name;
 use super::{ComparedReports, ViewComparison};
 use crate::insights::ViewLocation;
 use crate::memory::details;
@@ -76,7 +76,7 @@ fn categories(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportErro
 
 fn variables(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
     let (source, target) = sides.both(|report| variables_by_name(report, |_| true))?;
-    Ok(super::links::variable_table("Variables", "memory", source, target))
+    Ok(super::matched_entities::variable_table("Variables", "memory", source, target))
 }
 
 /// Used bytes of each IPU.

@@ -7,30 +7,30 @@
 //! Laws, kept by tests: a report differs from itself in nothing; exchanging source and target turns
 //! every difference around; where rows have a total, their differences add up to the total's.
 
-mod align;
+mod comparison_table;
 mod exchange_code;
+mod execution_trace;
 mod insights;
-mod links;
 mod liveness;
+mod matched_entities;
 mod memory;
 mod operations;
 mod operations_graph;
+mod program_pairs;
 mod program_tree;
-mod programs;
-mod steps;
+mod sequence_alignment;
+mod step_alignment;
 mod summary;
-mod table;
 mod tile_mapping;
-mod trace;
 
-pub(crate) use links::MatchedEntities;
-pub(crate) use programs::ProgramPairs;
-pub use steps::{
+pub use comparison_table::{ComparisonCell, ComparisonRow, ComparisonTable};
+pub use execution_trace::{StepDrift, drift};
+pub(crate) use matched_entities::MatchedEntities;
+pub(crate) use program_pairs::ProgramPairs;
+pub use step_alignment::{
     ComparedStepLocation, LanePair, MAX_STEPS, MatchedStepRun, StepAlignment, StepChange,
     StepChangeKind, StepChangeSum,
 };
-pub use table::{ComparisonCell, ComparisonRow, ComparisonTable};
-pub use trace::{StepDrift, drift};
 
 use tilescope_report::{Report, ReportError};
 
@@ -98,7 +98,7 @@ pub static COMPARISONS: &[ViewComparison] = &[
     program_tree::COMPARISON,
     operations::COMPARISON,
     operations_graph::COMPARISON,
-    trace::COMPARISON,
+    execution_trace::COMPARISON,
     exchange_code::COMPARISON,
     tile_mapping::COMPARISON,
 ];

@@ -1,6 +1,6 @@
 //! What operations cost, one figure per table.
 
-use super::table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
+use super::comparison_table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
 use super::{ComparedReports, ViewComparison};
 use crate::insights::ViewLocation;
 use crate::operations::{OpRow, OperationLayer, operations};

@@ -1,6 +1,6 @@
 //! The model's graph: how many operations of each operator, and how many results they read.
 
-use super::table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
+use super::comparison_table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
 use super::{ComparedReports, ViewComparison};
 use std::collections::BTreeMap;
 use tilescope_report::{Report, ReportError};

@@ -1,7 +1,7 @@
 //! The compiled program: nodes of each kind, and programs that only one report has.
 
-use super::programs::{ProgramPair, title};
-use super::table::{ComparisonCell, ComparisonRow, ComparisonTable};
+use super::comparison_table::{ComparisonCell, ComparisonRow, ComparisonTable};
+use super::program_pairs::{ProgramPair, title};
 use super::{ComparedReports, ViewComparison};
 use crate::insights::ViewLocation;
 use tilescope_report::{ProgramKind, ProgramNodeTable, ReportError};

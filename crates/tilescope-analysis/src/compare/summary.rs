@@ -1,6 +1,6 @@
 //! Machine, graph, memory, run and options at a glance.
 
-use super::table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
+use super::comparison_table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
 use super::{ComparedReports, ViewComparison};
 use crate::summary::{ExecutionSummary, ReportSummary, summary};
 use tilescope_report::ReportError;

@@ -1,7 +1,7 @@
 //! Over how many tiles data and compute sets are spread.
 
-use super::links::{NamedVariables, variables_by_name};
-use super::table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
+use super::comparison_table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
+use super::matched_entities::{NamedVariables, variables_by_name};
 use super::{ComparedReports, ViewComparison};
 use crate::insights::ViewLocation;
 use tilescope_report::units::VariableId;
@@ -16,7 +16,7 @@ fn tables(sides: &ComparedReports<'_>) -> Result<Vec<ComparisonTable>, ReportErr
 fn tensors(sides: &ComparedReports<'_>) -> Result<ComparisonTable, ReportError> {
     let (source, target) = sides
         .both(|report| variables_by_name(report, |of| of.category == MemoryCategory::Variable))?;
-    let keyed = |of: super::links::VariablesByName| {
+    let keyed = |of: super::matched_entities::VariablesByName| {
         of.into_iter().map(|((_, name), n)| (name.clone(), (name, n)))
     };
     let rows = pair_by_key(keyed(source), keyed(target)).into_iter().map(|(source, target)| {

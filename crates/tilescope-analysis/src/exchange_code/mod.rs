@@ -7,7 +7,7 @@ mod matrix;
 pub use flows::{ExchangeFlow, ExchangeFlows};
 pub use matrix::{ExchangeMatrix, ExchangeMatrixKey, ExchangeMatrixPart, matrix};
 
-use super::tiles::{
+use super::tile_curves::{
     TileAxisOrder, TileCurve, TileCurveLayer, TileCurveStack, TileCurveUnit, spread,
 };
 use serde::{Deserialize, Serialize};

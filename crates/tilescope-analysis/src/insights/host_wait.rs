@@ -1,6 +1,6 @@
 //! IPUs that wait for the host to be ready.
 
-use super::facts::activity;
+use super::insight_facts::activity;
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use tilescope_report::units::percent;
 use tilescope_report::{ProgramKind, ProgramNode, StepActivity};

@@ -9,14 +9,13 @@ mod accumulation;
 mod bandwidth;
 mod bubble;
 mod exchange_code;
-mod facts;
 mod float32;
 mod full_tiles;
 mod host_wait;
+mod insight_facts;
 mod low_balance;
 mod out_of_memory;
 mod peak;
-mod picture;
 mod prefetch;
 mod rearrangement;
 mod recomputation;
@@ -24,12 +23,15 @@ mod remote_buffers;
 mod replication;
 mod stage_balance;
 mod strided_copies;
+mod tile_memory_overview;
 mod unused_tiles;
 mod waiting;
 mod worst_tiles;
 
-pub use facts::{InsightFacts, PeakMemoryTile};
-pub use picture::{FullestTile, TileMemoryBin, TileMemoryOverview, tile_memory_overview};
+pub use insight_facts::{InsightFacts, PeakMemoryTile};
+pub use tile_memory_overview::{
+    FullestTile, TileMemoryBin, TileMemoryOverview, tile_memory_overview,
+};
 
 use serde::{Deserialize, Serialize};
 use tilescope_report::units::{CycleRange, OperationId, ProgramId, VariableId, percent};

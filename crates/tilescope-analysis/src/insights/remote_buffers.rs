@@ -1,6 +1,6 @@
 //! Time that goes to remote buffers.
 
-use super::facts::activity;
+use super::insight_facts::activity;
 use super::{InsightFacts, InsightFinding, InsightGain, InsightRule, InsightSubject, ViewLocation};
 use tilescope_report::units::percent;
 use tilescope_report::{ProgramNode, StepActivity};

@@ -1,8 +1,8 @@
 //! The tables of every view as names, columns and rows: what is saved as CSV.
 
-mod list;
+mod report_tables;
 
-pub use list::TABLES;
+pub use report_tables::TABLES;
 
 use std::fmt::Write;
 use tilescope_report::{Report, ReportError};

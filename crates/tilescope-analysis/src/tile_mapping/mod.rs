@@ -1,14 +1,14 @@
 //! Which tiles hold what: regions of a tensor, the variables, vertices and cycles of an operation
 //! or a compute set, and how data lies before and after it is rearranged.
 
-mod parts;
+mod mapping_rows;
 
-pub use parts::{
+pub use mapping_rows::{
     MappedRearrangement, MappedVariableRegion, MappedVertexRow, TileMappingBalance, is_strided_copy,
 };
 
-use super::tiles::{TileCurveUnit, spread};
-use parts::{element_bytes, rearrangements};
+use super::tile_curves::{TileCurveUnit, spread};
+use mapping_rows::{element_bytes, rearrangements};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tilescope_report::units::{ComputeSetId, OperationId, TileRange, TileRuns, VariableId};

@@ -1,26 +1,26 @@
 //! The execution trace as views show it: what to draw of a window, what a step did, what a window
 //! adds up to. All in cycles; pixels enter only as a resolution.
 
-mod arrows;
-mod details;
-mod host;
-mod items;
-mod labels;
-mod layout;
-mod programs;
-mod tiles;
-mod window;
+mod flow_arrows;
+mod host_lane;
+mod lane_items;
+mod lane_layout;
+mod program_labels;
+mod program_runs;
+mod step_details;
+mod tile_work;
+mod window_summary;
 
-pub use arrows::{FlowArrow, InterIpuTransfer, InterIpuTransfers, arrows};
-pub use details::{StepDetailReport, StepDetailRow, VertexCount, step_view};
-pub use host::{HostActivity, host_lane};
-pub use items::{LaneItem, LaneItemKind, LaneItemList};
-pub use labels::{NameTreeNodeId, ProgramLabel, ProgramLabels};
-pub use layout::{MAX_ROWS, TraceLaneStyle, TraceStepGrouping, arrange, lane_items};
-pub(super) use programs::scan;
-pub use programs::{
+pub use flow_arrows::{FlowArrow, InterIpuTransfer, InterIpuTransfers, arrows};
+pub use host_lane::{HostActivity, host_lane};
+pub use lane_items::{LaneItem, LaneItemKind, LaneItemList};
+pub use lane_layout::{MAX_ROWS, TraceLaneStyle, TraceStepGrouping, arrange, lane_items};
+pub use program_labels::{NameTreeNodeId, ProgramLabel, ProgramLabels};
+pub(super) use program_runs::scan;
+pub use program_runs::{
     LaneStepLocation, MAX_STEPS, ProgramRunTotals, ProgramRuns, each_step, first_run, moved,
     program_runs,
 };
-pub use tiles::TileWorkTimes;
-pub use window::{IpuTotals, StreamTraffic, WindowSummary, window_summary};
+pub use step_details::{StepDetailReport, StepDetailRow, VertexCount, step_view};
+pub use tile_work::TileWorkTimes;
+pub use window_summary::{IpuTotals, StreamTraffic, WindowSummary, window_summary};

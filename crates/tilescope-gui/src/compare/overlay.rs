@@ -23,7 +23,7 @@ use std::sync::Arc;
 use tilescope_analysis::exchange_code::{self, ExchangeMeasure};
 use tilescope_analysis::liveness::{LivenessScope, curve};
 use tilescope_analysis::memory::{MemoryBreakdown, MemoryCurveKey, curves};
-use tilescope_analysis::tiles::{TileAxisOrder, TileCurveStack, TileCurveUnit};
+use tilescope_analysis::tile_curves::{TileAxisOrder, TileCurveStack, TileCurveUnit};
 use tilescope_report::units::{Bytes, ProgramId, exact_bytes, grouped, percent};
 use tilescope_report::{Report, ReportError};
 

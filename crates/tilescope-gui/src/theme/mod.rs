@@ -8,7 +8,7 @@ pub use colours::{DARK, DARK_SAFE, LIGHT, LIGHT_SAFE};
 use egui::{Color32, Visuals};
 use std::sync::atomic::{AtomicBool, Ordering};
 pub use style::{install, install_styles};
-use tilescope_analysis::tiles::TileCurveLayer;
+use tilescope_analysis::tile_curves::TileCurveLayer;
 use tilescope_report::{MemoryCategory, MemoryRegion, StepActivity};
 
 /// Colours of one theme.

@@ -11,7 +11,7 @@ use egui::{
     Align2, Color32, ColorImage, EventFilter, FontId, Key, Pos2, Rect, Response, RichText, Sense,
     Stroke, StrokeKind, TextureHandle, TextureOptions, Ui, WidgetInfo, pos2, vec2,
 };
-use tilescope_analysis::tiles::{ChipFloorPlan, TileCurveUnit};
+use tilescope_analysis::tile_curves::{ChipFloorPlan, TileCurveUnit};
 use tilescope_report::units::grouped;
 
 /// Room for the name of a chip above it.

@@ -12,7 +12,9 @@ use crate::views::ViewContext;
 use egui::{Color32, Response, RichText, Sense, Ui, vec2};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tilescope_analysis::tiles::{TileAxisOrder, TileCurve, TileCurveLayer as Of, TileCurveStack};
+use tilescope_analysis::tile_curves::{
+    TileAxisOrder, TileCurve, TileCurveLayer as Of, TileCurveStack,
+};
 use tilescope_report::units::{Bytes, grouped, percent};
 
 /// What is shown, and how.

@@ -5,7 +5,7 @@ use crate::command::AppCommand;
 use crate::theme::ThemePalette;
 use crate::views::ViewContext;
 use egui::{Button, RichText, Ui};
-use tilescope_analysis::tiles::{parse_tiles, tiles_text};
+use tilescope_analysis::tile_curves::{parse_tiles, tiles_text};
 
 /// What is typed.
 #[derive(Default)]

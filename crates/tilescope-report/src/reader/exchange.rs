@@ -1,12 +1,12 @@
 //! What exchanges and copies move.
 
 use super::Report;
-use super::runs::{TileRunCollector, strided_runs_at};
-use crate::comb::StridedTileRuns;
-use crate::db::{RowCells, SelectQuery};
+use super::tile_run_collector::{TileRunCollector, strided_runs_at};
+use crate::database::{RowCells, SelectQuery};
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_TILE_BYTES};
 use crate::model::{ExchangeRoute, ExchangeTraffic, TileTraffic};
+use crate::strided_tile_runs::StridedTileRuns;
 use crate::units::{ProgramId, TileRange};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

@@ -2,7 +2,7 @@
 
 use super::step_row::{COLUMNS, StepRow};
 use super::{MarkFilter, Report, ReportOrigin, StepDetails};
-use crate::db::{RowCells, SelectQuery};
+use crate::database::{RowCells, SelectQuery};
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_CYCLES, MAX_IPUS, MAX_STEPS};
 use crate::model::{MarkKind, ProgramKind, StepOnIpu, TraceMark, TrainingPass};

@@ -9,31 +9,31 @@
 //! be dense, numbers need not be sane; nothing that is handed out points nowhere or runs in
 //! circles.
 
-mod beside;
-mod cache;
-mod compute;
+mod compute_sets;
 mod exchange;
 mod execution;
-mod index;
+mod filters_and_answers;
+mod index_cache;
 mod memory;
 mod program;
-mod runs;
+mod sidecar_files;
 mod step_row;
 mod target;
-mod types;
+mod tile_run_collector;
+mod trace_index;
 mod variables;
 mod verify;
 
-pub use beside::SidecarFile;
+pub use filters_and_answers::*;
 pub use program::ProgramNodeTable;
-pub use types::*;
+pub use sidecar_files::SidecarFile;
 
-use super::db::{ReportDatabase, ReportWarnings, SelectQuery, lock};
+use super::database::{ReportDatabase, ReportWarnings, SelectQuery, lock};
 use super::error::ReportError;
 use super::model::*;
 use super::trace::Trace;
 use super::writer::StepLayout;
-use super::{open, schema};
+use super::{open_file, schema};
 use crate::units::*;
 use std::collections::BTreeMap;
 use std::fs;
@@ -84,14 +84,14 @@ pub struct Report {
     categories: ReadOnceCell<BTreeMap<i64, MemoryCategory>>,
     tile_memory: ReadOnceCell<TileRuns<TileMemory>>,
     tile_categories: ReadOnceCell<TileRuns<Vec<CategoryBytes>>>,
-    trace: Mutex<Option<index::PreparedTrace>>,
+    trace: Mutex<Option<trace_index::PreparedTrace>>,
     building: Mutex<()>,
 }
 
 impl Report {
     /// Opens a directory that holds a `profile.pop`, or such a file under any name.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ReportError> {
-        Self::open_with_cache(path, cache::user_directory())
+        Self::open_with_cache(path, index_cache::user_directory())
     }
 
     /// Like [`Report::open`], with another place for trace indexes of foreign files; `None` keeps
@@ -100,8 +100,8 @@ impl Report {
         path: impl AsRef<Path>,
         cache_directory: Option<PathBuf>,
     ) -> Result<Self, ReportError> {
-        let path = open::locate(path.as_ref())?;
-        let bytes = open::check(&path)?;
+        let path = open_file::locate(path.as_ref())?;
+        let bytes = open_file::check(&path)?;
         let warnings = Arc::new(ReportWarnings::default());
         let db = connect(&path, &warnings)?;
         if db.tables().next().is_none() {
@@ -262,8 +262,8 @@ impl Report {
 fn connect(path: &Path, warnings: &Arc<ReportWarnings>) -> Result<ReportDatabase, ReportError> {
     let whole = fs::canonicalize(path).map_err(|e| ReportError::reading(e, path))?;
     let bytes = fs::metadata(&whole).map_err(|e| ReportError::reading(e, path))?.len();
-    let log = fs::metadata(open::with_suffix(&whole, "-wal")).map_or(0, |log| log.len());
-    let (connection, warning) = open::connect(&whole)?;
+    let log = fs::metadata(open_file::with_suffix(&whole, "-wal")).map_or(0, |log| log.len());
+    let (connection, warning) = open_file::connect(&whole)?;
     warning.into_iter().for_each(|warning| warnings.add(warning));
     let ours = schema::TABLES.iter().map(|table| table.name);
     let known: Vec<&str> = ours.chain(schema::FOREIGN_TABLES.iter().copied()).collect();

@@ -1,7 +1,7 @@
 //! Program nodes and operations.
 
 use super::Report;
-use crate::db::{RowCells, SelectQuery};
+use crate::database::{RowCells, SelectQuery};
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_IPUS};
 use crate::model::{ModelOperation, ProgramKind, ProgramNode, StreamEndpoint, TrainingPass};

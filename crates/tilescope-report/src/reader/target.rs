@@ -1,7 +1,7 @@
 //! The machine, from the report or from what the report's tiles and lanes tell about it.
 
 use super::{ProgramOutcome, Report, ReportPart};
-use crate::db::SelectQuery;
+use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_IPUS, MAX_TILES};
 use crate::model::{BatchingConfig, GraphCounts, Target, TargetKind};
@@ -166,7 +166,7 @@ impl Report {
     pub fn batching(&self) -> Result<Option<BatchingConfig>, ReportError> {
         let columns = ["micro_batch", "gradient_accumulation", "replicas", "device_iterations"];
         // Four factors of at most 15 bits each keep the product inside 64 bits.
-        let count = |cells: &crate::db::RowCells, column| cells.count(column, MAX_COUNT);
+        let count = |cells: &crate::database::RowCells, column| cells.count(column, MAX_COUNT);
         let read = self.db.first(SelectQuery::all("batching", &columns), |cells| {
             Some(BatchingConfig {
                 micro_batch: count(cells, 0)?,

@@ -1,9 +1,9 @@
 //! Variables: compact in our files, one row per tile in those of Poplar.
 
-use super::runs::{STRIDED_RUN_COLUMNS, TileRunCollector, strided_runs_at};
+use super::tile_run_collector::{STRIDED_RUN_COLUMNS, TileRunCollector, strided_runs_at};
 use super::{Report, VariableFilter};
-use crate::addresses;
-use crate::db::{RowCells, SelectQuery};
+use crate::address_blob;
+use crate::database::{RowCells, SelectQuery};
 use crate::error::ReportError;
 use crate::limits::MAX_TILE_BYTES;
 use crate::model::{MemoryCategory, Variable, VariablePlacement};
@@ -169,7 +169,7 @@ impl Report {
             let id = id.filter(|id| wanted.binary_search_by_key(id, |(id, _)| *id).is_ok());
             let Some(VariableId(id)) = id else { return Ok(ControlFlow::Continue(())) };
             let mut runs = TileRunCollector::default();
-            for part in addresses::decode(cells.blob(1).unwrap_or_default(), tiles) {
+            for part in address_blob::decode(cells.blob(1).unwrap_or_default(), tiles) {
                 let known = part.filter(|(_, address)| *address <= MAX_TILE_BYTES);
                 runs.push(known.map(|(comb, _)| comb), known.map_or(0, |(_, address)| address));
             }

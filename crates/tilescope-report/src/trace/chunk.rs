@@ -18,9 +18,9 @@
 //! Where a report has no rows of steps, a second blob beside the chunk keeps, in the same manner,
 //! the four facts that views of the trace do not need.
 
-use super::expect::{PROGRAM_FIELD, STEP_FIELD_COUNT, StepFields, StepPredictor};
-use super::record::{StepClass, StepRecord, StepRecordDetails};
-use super::types::FixedPointBalance;
+use super::answers::FixedPointBalance;
+use super::step_predictor::{PROGRAM_FIELD, STEP_FIELD_COUNT, StepFields, StepPredictor};
+use super::step_record::{StepClass, StepRecord, StepRecordDetails};
 use crate::codec::{VarintReader, apply_zigzag_difference, difference, unpack, write_varint};
 use crate::limits::{MAX_CYCLES, MAX_STEP_BYTES, MAX_STEPS};
 use crate::units::{CycleRange, ProgramId, StepId};

@@ -34,27 +34,27 @@
 //! Nobody outside this module knows of chunks and nodes: [`Trace`] and [`TraceLane`] answer in steps,
 //! spans and sums.
 
-mod build;
+mod answers;
 mod chunk;
-mod expect;
-mod node;
-mod query;
-mod record;
+mod index_writer;
+mod lane;
+mod lane_builder;
+mod pyramid;
+mod step_predictor;
+mod step_record;
 mod store;
-mod types;
 mod verify;
-mod write;
 
-pub(super) use build::TraceIndexBlob;
-pub use query::TraceLane;
-pub(super) use record::{StepClass, StepRecord, StepRecordDetails};
-pub use types::{
+pub use answers::{
     FixedPointBalance, LaneInfo, LaneSpan, LaneStep, LongestStep, PerActivity, StepBucket,
     StepTotals,
 };
-pub(super) use write::TraceIndexWriter;
+pub(super) use index_writer::TraceIndexWriter;
+pub use lane::TraceLane;
+pub(super) use lane_builder::TraceIndexBlob;
+pub(super) use step_record::{StepClass, StepRecord, StepRecordDetails};
 
-use super::db::ReportDatabase;
+use super::database::ReportDatabase;
 use super::error::ReportError;
 use crate::units::CycleRange;
 use std::path::PathBuf;

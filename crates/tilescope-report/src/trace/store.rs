@@ -1,12 +1,12 @@
 //! Where lanes get their pieces from: blobs in an SQLite file, the last used ones kept decoded.
 
-use super::build::{block_key, chunk_key, lane_number};
+use super::answers::LaneInfo;
 use super::chunk::{self, CHUNK_STEPS};
-use super::expect::StepPredictor;
-use super::node::{self, BLOCK_NODES, PyramidNode};
-use super::record::{StepRecord, StepRecordDetails};
-use super::types::LaneInfo;
-use crate::db::{ReportDatabase, RowCells, SelectQuery, lock};
+use super::lane_builder::{block_key, chunk_key, lane_number};
+use super::pyramid::{self, BLOCK_NODES, PyramidNode};
+use super::step_predictor::StepPredictor;
+use super::step_record::{StepRecord, StepRecordDetails};
+use crate::database::{ReportDatabase, RowCells, SelectQuery, lock};
 use crate::error::ReportError;
 use crate::limits::{MAX_CYCLES, MAX_IPUS, MAX_STEPS, MAX_SUB_LANES};
 use crate::units::CycleRange;
@@ -169,15 +169,15 @@ impl TraceStore {
         if let Some(CachedTracePiece::Nodes(nodes)) = lock(&self.recent).get(key) {
             return Ok(nodes);
         }
-        let all = node::node_count(self.lanes[lane as usize].steps, level);
+        let all = pyramid::node_count(self.lanes[lane as usize].steps, level);
         let count = (all - block * BLOCK_NODES as u64).min(BLOCK_NODES as u64) as usize;
         let what = BlobColumn { table: "trace_nodes", column: "data", key: "id" };
         let first = block * BLOCK_NODES as u64;
-        let size = node::steps_per_node(level);
+        let size = pyramid::steps_per_node(level);
         let steps = self.lanes[lane as usize].steps;
         let nodes =
             self.decoded(&what, block_key(self.numbers[lane as usize], level, block), |blob| {
-                let nodes = node::decode(blob, count)?;
+                let nodes = pyramid::decode(blob, count)?;
                 // All nodes are full but the last one.
                 let full = |(at, node): (u64, &PyramidNode)| {
                     node.totals.steps == size.min(steps - at * size)

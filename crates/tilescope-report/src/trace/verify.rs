@@ -1,7 +1,7 @@
 //! The laws of an index: each node is the sum of its children, up from the steps.
 
 use super::Trace;
-use super::node::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, PyramidNode};
+use super::pyramid::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, PyramidNode};
 use super::store::TraceStore;
 use crate::error::ReportError;
 use std::ops::Range;
@@ -19,8 +19,8 @@ impl Trace {
 
 fn verify_lane(store: &TraceStore, lane: u32) -> Result<Option<String>, ReportError> {
     let info = store.lanes[lane as usize];
-    for level in 1..=node::level_count(info.steps) {
-        let count = node::node_count(info.steps, level);
+    for level in 1..=pyramid::level_count(info.steps) {
+        let count = pyramid::node_count(info.steps, level);
         for block in 0..count.div_ceil(BLOCK_NODES as u64) {
             let nodes = store.nodes(lane, level, block)?;
             for (at, node) in (block * BLOCK_NODES as u64..).zip(nodes.iter()) {
@@ -63,7 +63,7 @@ fn sum_of_children(
     } else {
         let block = BLOCK_NODES as u64;
         let nodes = store.nodes(lane, level - 1, at * FAN_OUT / block)?;
-        nodes[part(FAN_OUT, node::node_count(all, level - 1), block)].iter().for_each(add);
+        nodes[part(FAN_OUT, pyramid::node_count(all, level - 1), block)].iter().for_each(add);
     }
     Ok(sum)
 }

@@ -1,13 +1,13 @@
 //! The compiled program as rows.
 
-use crate::addresses;
-use crate::comb::{StridedTileRuns, strided_runs_of};
+use crate::address_blob;
 use crate::error::ReportError;
 use crate::limits::{
     MAX_COUNT, MAX_IPUS, MAX_TILE_BYTES, MAX_TILE_CYCLES, MAX_TILE_VERTICES, MAX_TILES,
 };
 use crate::model::*;
-use crate::rows::{RowWriter, check_tiles_exist, checked_i64, resolve};
+use crate::row_writer::{RowWriter, check_tiles_exist, checked_i64, resolve};
+use crate::strided_tile_runs::{StridedTileRuns, strided_runs_of};
 use crate::units::TileRuns;
 use rusqlite::params;
 use std::collections::{BTreeMap, HashMap};
@@ -310,7 +310,7 @@ fn variables(rows: &RowWriter, compilation: &CompilationReport) -> WriteResult {
         }
         let addresses = variable.tiles.map(|part| part.offset);
         checked_i64(addresses.max(), MAX_TILE_BYTES, || of("address"))?;
-        rows.insert("var_addresses", params![id as i64, addresses::encode(&addresses)])?;
+        rows.insert("var_addresses", params![id as i64, address_blob::encode(&addresses)])?;
     }
     Ok(())
 }

@@ -2,11 +2,11 @@
 //!
 //! Nothing here touches the file, so that steps can be taken in while others write to it.
 
-use super::piece::{ExecutionRow, MarkTableRow};
+use super::execution_rows::{ExecutionRow, MarkTableRow};
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_CYCLES, MAX_STEP_BYTES, MAX_STEPS, MAX_SUB_LANES};
 use crate::model::{CompilationReport, ExecutionStep, MarkKind, StepOnIpu, TraceMark};
-use crate::rows::{RowWriter, checked_i64};
+use crate::row_writer::{RowWriter, checked_i64};
 use crate::trace::{FixedPointBalance, StepClass, StepRecord, StepRecordDetails, TraceIndexWriter};
 use crate::units::StepId;
 use crate::writer::StepLayout;

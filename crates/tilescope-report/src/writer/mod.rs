@@ -5,15 +5,15 @@
 
 mod compilation;
 mod execution;
+mod execution_rows;
 mod part;
-mod piece;
 mod recorder;
 
 pub use recorder::Recorder;
 
 use super::error::ReportError;
 use super::model::{CompilationReport, ExecutionStep, TraceMark};
-use super::rows::RowWriter;
+use super::row_writer::RowWriter;
 use super::schema;
 use execution::ExecutionWriter;
 use part::AtomicReportFile;

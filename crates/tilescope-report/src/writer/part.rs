@@ -1,7 +1,7 @@
 //! A file that takes its place only when it is complete.
 
 use crate::error::ReportError;
-use crate::open::{REPORT_FILE, with_suffix};
+use crate::open_file::{REPORT_FILE, with_suffix};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 

@@ -2,7 +2,7 @@
 
 use super::StepLayout;
 use super::execution::ExecutionWriter;
-use super::piece::ExecutionRow;
+use super::execution_rows::ExecutionRow;
 use crate::error::ReportError;
 use crate::model::{CompilationReport, ExecutionStep, TraceMark};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};

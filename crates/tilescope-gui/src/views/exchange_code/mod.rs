@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tables::ExchangeCodeTables;
 use tilescope_analysis::exchange_code::{ExchangeFlows, ExchangeLink, ExchangeMeasure, curves};
-use tilescope_analysis::tiles::TileAxisOrder;
+use tilescope_analysis::tile_curves::TileAxisOrder;
 use tilescope_report::units::ProgramId;
 use tilescope_report::{Report, ReportPart, TargetKind};
 

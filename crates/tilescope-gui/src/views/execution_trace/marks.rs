@@ -10,7 +10,7 @@ use crate::widgets::axis::PanZoomAxis;
 use crate::widgets::empty_state_ui;
 use egui::{Align2, FontId, RichText, ScrollArea, Stroke, Ui, pos2, vec2};
 use std::sync::Arc;
-use tilescope_analysis::measure::{ValueStatistics, step_lengths};
+use tilescope_analysis::statistics::{ValueStatistics, step_lengths};
 use tilescope_report::units::{CycleRange, Cycles, grouped, seconds};
 
 /// What statistics are asked about: a window and IPUs.

@@ -24,7 +24,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use tables::{LivenessTab, LivenessTables};
 use tilescope_analysis::liveness::{LivenessCurve, LivenessScope, curve};
-use tilescope_analysis::tiles::TileCurveUnit;
+use tilescope_analysis::tile_curves::TileCurveUnit;
 use tilescope_report::units::{Bytes, ProgramId, VariableId, exact_bytes, grouped, percent};
 use tilescope_report::{ProgramKind, Report, ReportError};
 

@@ -24,10 +24,10 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tables::MemoryTables;
 use tilescope_analysis::memory::{MemoryBreakdown, MemoryCurveKey, curves};
-use tilescope_analysis::tile_mapping::{MappingSubject, mapping};
-use tilescope_analysis::tiles::{
+use tilescope_analysis::tile_curves::{
     TileAxisOrder, TileCurve, TileCurveLayer, TileCurveStack, TileCurveUnit,
 };
+use tilescope_analysis::tile_mapping::{MappingSubject, mapping};
 use tilescope_report::units::{VariableId, grouped};
 use tilescope_report::{MemoryCategory, Report, ReportPart};
 

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tilescope_analysis::memory::{self, MemoryList, MemoryTreeRow};
-use tilescope_analysis::tiles::TileCurveUnit;
+use tilescope_analysis::tile_curves::TileCurveUnit;
 use tilescope_report::units::{VariableId, grouped};
 use tilescope_report::{Report, ReportPart};
 

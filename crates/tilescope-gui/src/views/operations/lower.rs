@@ -22,7 +22,7 @@ use tilescope_analysis::operations::{
     OpRow, OperationLayer as OpLayer, OperationTileCosts, PlanLine, per_tile, plan_lines,
 };
 use tilescope_analysis::program_tree::label;
-use tilescope_analysis::tiles::TileCurveUnit;
+use tilescope_analysis::tile_curves::TileCurveUnit;
 use tilescope_report::units::{Bytes, OperationId, ProgramId, exact_bytes, grouped, percent};
 use tilescope_report::{MemoryCategory, Report, ReportPart};
 

@@ -403,7 +403,8 @@ impl TileMappingView {
             return self.maps[0].ui(ui, context, shown);
         };
         let tiles = mapped.mapping.bytes.len();
-        let spread = |runs| tilescope_analysis::tiles::spread(runs, tiles, |bytes: &u64| *bytes);
+        let spread =
+            |runs| tilescope_analysis::tile_curves::spread(runs, tiles, |bytes: &u64| *bytes);
         let sides = [("Before", spread(&one.before)), ("After", spread(&one.after))];
         let max = sides.iter().flat_map(|(_, values)| values).max().copied().unwrap_or(0);
         scale_row_ui(ui, exact_bytes(1), exact_bytes(max));
@@ -481,7 +482,7 @@ fn scale_row_ui(ui: &mut Ui, least: String, most: String) {
 /// Name, value and formula of the figures of a map.
 fn facts(
     balance: &TileMappingBalance,
-    unit: tilescope_analysis::tiles::TileCurveUnit,
+    unit: tilescope_analysis::tile_curves::TileCurveUnit,
 ) -> Vec<(&'static str, String, &'static str)> {
     let mut facts = vec![
         ("Total", unit.exact(balance.total), "Sum over all tiles"),

@@ -24,7 +24,7 @@ use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 use std::ops::Range;
 use std::sync::Arc;
-use tilescope_analysis::tiles::TileCurveUnit;
+use tilescope_analysis::tile_curves::TileCurveUnit;
 use tilescope_report::units::CycleRange;
 
 /// Height of the strip above the graph.

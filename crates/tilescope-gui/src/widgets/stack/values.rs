@@ -2,7 +2,7 @@
 
 use crate::widgets::axis::tick_step;
 use std::ops::Range;
-use tilescope_analysis::tiles::TileCurveUnit;
+use tilescope_analysis::tile_curves::TileCurveUnit;
 
 /// Places that one value of the next level stands for.
 const FANOUT: usize = 8;

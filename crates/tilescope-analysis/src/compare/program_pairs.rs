@@ -4,8 +4,8 @@
 //! functions once. Numbers that compilers count through (`cs12_`, `copy3_`) are no part of a name:
 //! one more compute set would change all that follow.
 
-use super::align::align;
-use crate::names::without_counter_prefix;
+use super::sequence_alignment::align;
+use crate::program_names::without_counter_prefix;
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::ProgramId;
 use tilescope_report::{ProgramKind, ProgramNode, ProgramNodeTable, Report, ReportError};

@@ -4,8 +4,8 @@
 //! program (see [`ProgramPairs`]); which execution of it is which is found by aligning the lanes,
 //! step by step, so that inserted and removed steps leave the rest in place.
 
-use super::align::align;
-use super::programs::{ProgramPair, ProgramPairs, title};
+use super::program_pairs::{ProgramPair, ProgramPairs, title};
+use super::sequence_alignment::align;
 use crate::trace::scan;
 use rayon::prelude::*;
 use std::collections::BTreeMap;

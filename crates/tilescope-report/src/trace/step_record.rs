@@ -1,6 +1,6 @@
 //! A step on a lane, as the index keeps it.
 
-use super::types::FixedPointBalance;
+use super::answers::FixedPointBalance;
 use crate::model::{ProgramKind, StepActivity, StepOnIpu, StreamEndpoint};
 use crate::units::{CycleRange, ProgramId, StepId};
 

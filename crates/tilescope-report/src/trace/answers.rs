@@ -1,6 +1,6 @@
 //! What a trace answers with.
 
-use super::record::StepRecord;
+use super::step_record::StepRecord;
 use crate::model::{ProgramKind, StepActivity};
 use crate::units::{CycleRange, ProgramId, StepId};
 use std::ops::Index;

@@ -1,7 +1,7 @@
 //! The run: where its cycles went, lane by lane, and what became slower or faster.
 
-use super::steps::{LanePair, StepAlignment, StepChange, StepChangeSum, activity_cycles};
-use super::table::{ComparisonCell, ComparisonRow, ComparisonTable};
+use super::comparison_table::{ComparisonCell, ComparisonRow, ComparisonTable};
+use super::step_alignment::{LanePair, StepAlignment, StepChange, StepChangeSum, activity_cycles};
 use super::{ComparedReports, ViewComparison};
 use crate::insights::ViewLocation;
 use tilescope_report::trace::TraceLane;

@@ -1,8 +1,8 @@
 //! Runs of tiles out of rows that may say anything.
 
-use crate::comb::StridedTileRuns;
-use crate::db::{ReportDatabase, RowCells};
+use crate::database::{ReportDatabase, RowCells};
 use crate::limits::MAX_TILES;
+use crate::strided_tile_runs::StridedTileRuns;
 use crate::units::{TileRange, TileRuns};
 
 /// The columns of a comb, for select lists.

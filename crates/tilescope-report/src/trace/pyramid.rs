@@ -1,7 +1,7 @@
 //! Summaries of consecutive steps, and the blobs that keep them.
 
-use super::record::{StepClass, StepRecord};
-use super::types::{LongestStep, PerActivity, StepTotals};
+use super::answers::{LongestStep, PerActivity, StepTotals};
+use super::step_record::{StepClass, StepRecord};
 use crate::codec::{VarintReader, unpack, write_varint};
 use crate::limits::{MAX_CYCLES, MAX_STEPS};
 use crate::units::{CycleRange, ProgramId, StepId};

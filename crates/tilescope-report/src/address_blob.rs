@@ -8,7 +8,7 @@
 //! difference to the address of the comb before.
 
 use super::codec::{VarintReader, apply_zigzag_difference, difference, write_varint};
-use super::comb::{StridedTileRuns, strided_runs_of};
+use super::strided_tile_runs::{StridedTileRuns, strided_runs_of};
 use crate::units::TileRuns;
 
 /// The blob of the addresses of a variable.

@@ -2,7 +2,7 @@
 
 use crate::error::ReportError;
 use crate::model::StepOnIpu;
-use crate::rows::RowWriter;
+use crate::row_writer::RowWriter;
 use crate::trace::TraceIndexBlob;
 use rusqlite::params;
 

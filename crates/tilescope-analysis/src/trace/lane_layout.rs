@@ -4,8 +4,8 @@
 //! the flat view puts every step in the first row. Nothing narrower than a pixel is dropped: such
 //! steps come as buckets, and a bucket stands below the parents of its longest step.
 
-use super::items::{LaneItem, LaneItemKind, LaneItemList, StepGroupTotals};
-use super::labels::{NameTreeNodeId, ProgramLabel, ProgramLabels};
+use super::lane_items::{LaneItem, LaneItemKind, LaneItemList, StepGroupTotals};
+use super::program_labels::{NameTreeNodeId, ProgramLabel, ProgramLabels};
 use tilescope_report::trace::{LaneSpan, Trace};
 use tilescope_report::units::CycleRange;
 use tilescope_report::{ProgramKind, ReportError};

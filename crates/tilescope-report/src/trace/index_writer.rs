@@ -1,10 +1,10 @@
 //! All lanes of a trace index on their way into a file.
 
-use super::build::{LaneBuilder, TraceIndexBlob, lane_number};
-use super::record::{StepRecord, StepRecordDetails};
+use super::lane_builder::{LaneBuilder, TraceIndexBlob, lane_number};
+use super::step_record::{StepRecord, StepRecordDetails};
 use crate::codec::pack;
 use crate::error::ReportError;
-use crate::rows::RowWriter;
+use crate::row_writer::RowWriter;
 use rusqlite::params;
 use std::collections::BTreeMap;
 

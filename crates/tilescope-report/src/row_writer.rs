@@ -1,8 +1,8 @@
 //! Rows into tables, with values checked on the way.
 
-use crate::comb::StridedTileRuns;
 use crate::error::ReportError;
 use crate::schema;
+use crate::strided_tile_runs::StridedTileRuns;
 use rusqlite::{CachedStatement, Connection, Params};
 use std::collections::BTreeMap;
 use std::path::Path;

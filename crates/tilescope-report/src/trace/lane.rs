@@ -1,10 +1,10 @@
 //! Questions to one lane.
 
+use super::answers::{LaneInfo, LaneSpan, LaneStep, StepBucket, StepTotals};
 use super::chunk::CHUNK_STEPS;
-use super::node::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, PyramidNode};
-use super::record::StepRecord;
+use super::pyramid::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, PyramidNode};
+use super::step_record::StepRecord;
 use super::store::TraceStore;
-use super::types::{LaneInfo, LaneSpan, LaneStep, StepBucket, StepTotals};
 use crate::error::ReportError;
 use crate::model::StepOnIpu;
 use crate::units::{CycleRange, StepId};
@@ -167,7 +167,7 @@ impl<'a> TraceLane<'a> {
     }
 
     fn levels(&self) -> u32 {
-        node::level_count(self.info().steps)
+        pyramid::level_count(self.info().steps)
     }
 
     /// Position of the first step that ends behind `cycle`: it runs at `cycle`, or is the next.
@@ -188,12 +188,12 @@ impl<'a> TraceLane<'a> {
         begun: impl Fn(&PyramidNode) -> bool,
         holds: impl Fn(&StepRecord) -> bool,
     ) -> Result<u64, ReportError> {
-        let mut within = 0..node::node_count(self.info().steps, self.levels());
+        let mut within = 0..pyramid::node_count(self.info().steps, self.levels());
         for level in (1..=self.levels()).rev() {
             let nodes = self.nodes(level, &within)?;
             let holding = nodes.as_slice().partition_point(&begun) as u64;
             let Some(last) = (within.start + holding).checked_sub(1).filter(|_| holding > 0) else {
-                return Ok(within.start * node::steps_per_node(level));
+                return Ok(within.start * pyramid::steps_per_node(level));
             };
             let children = if level == 1 { LEAF_STEPS } else { FAN_OUT };
             let below = self.count_below(level);
@@ -208,7 +208,7 @@ impl<'a> TraceLane<'a> {
     fn count_below(&self, level: u32) -> u64 {
         match level {
             1 => self.info().steps,
-            _ => node::node_count(self.info().steps, level - 1),
+            _ => pyramid::node_count(self.info().steps, level - 1),
         }
     }
 
@@ -247,12 +247,12 @@ impl<'a> TraceLane<'a> {
         let mut position = positions.start;
         while position < positions.end {
             let fits = |level: &u32| {
-                let steps = node::steps_per_node(*level);
+                let steps = pyramid::steps_per_node(*level);
                 position.is_multiple_of(steps) && position + steps <= positions.end
             };
             match (1..=self.levels()).rev().find(fits) {
                 Some(level) => {
-                    let steps = node::steps_per_node(level);
+                    let steps = pyramid::steps_per_node(level);
                     let at = position / steps;
                     totals.add(&self.nodes(level, &(at..at + 1))?.as_slice()[0].totals);
                     position += steps;
@@ -277,7 +277,7 @@ impl<'a> TraceLane<'a> {
         touching: &Range<u64>,
         spans: &mut LaneSpanCollector,
     ) -> Result<(), ReportError> {
-        let size = node::steps_per_node(level);
+        let size = pyramid::steps_per_node(level);
         let start = range.start.max(touching.start / size);
         let end = range.end.min(touching.end.div_ceil(size));
         if touching.is_empty() || start >= end {

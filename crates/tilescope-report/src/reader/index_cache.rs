@@ -1,7 +1,7 @@
 //! Where trace indexes of foreign files are kept: a cache directory, one file per report.
 
 use crate::error::ReportError;
-use crate::open::with_suffix;
+use crate::open_file::with_suffix;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};

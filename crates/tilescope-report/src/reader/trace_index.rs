@@ -5,15 +5,15 @@
 //! go to further lanes below the first, as the tools people know draw them.
 
 use super::step_row::{COLUMNS, StepRow};
-use super::{Report, ReportOrigin, ReportPart, TraceState, cache, connect};
-use crate::db::{ReportDatabase, ReportWarnings, RowCells, SelectQuery, lock};
+use super::{Report, ReportOrigin, ReportPart, TraceState, connect, index_cache};
+use crate::database::{ReportDatabase, ReportWarnings, RowCells, SelectQuery, lock};
 use crate::error::ReportError;
 use crate::limits::MAX_SUB_LANES;
 use crate::model::{ProgramKind, StreamEndpoint};
-use crate::rows::RowWriter;
+use crate::row_writer::RowWriter;
 use crate::trace::{StepClass, StepRecord, Trace, TraceIndexWriter};
 use crate::units::{ComputeSetId, CycleRange, ProgramId, StepId};
-use crate::{open, schema};
+use crate::{open_file, schema};
 use rusqlite::{Connection, params};
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -137,9 +137,9 @@ impl Report {
     }
 
     fn cache_file(&self) -> Result<Option<(PathBuf, String)>, ReportError> {
-        let key = cache::key(&self.path)?;
+        let key = index_cache::key(&self.path)?;
         let directory = self.cache_directory.as_deref();
-        Ok(directory.map(|directory| (cache::file(directory, &key), key)))
+        Ok(directory.map(|directory| (index_cache::file(directory, &key), key)))
     }
 
     /// Takes the index out of the cache; a cache that is damaged or of another file is removed.
@@ -174,7 +174,7 @@ impl Report {
             source,
         };
         if let Some((place, key)) = self.cache_file()?
-            && let Some((unfinished, connection)) = cache::UnfinishedCacheFile::create(&place)
+            && let Some((unfinished, connection)) = index_cache::UnfinishedCacheFile::create(&place)
         {
             match build.write(connection, &key, progress) {
                 Ok(connection) => {
@@ -206,15 +206,15 @@ impl Report {
 }
 
 fn open_cache(file: &Path, key: &str) -> Result<PreparedTrace, ReportError> {
-    let bytes = open::check(file)?;
-    let (connection, _) = open::connect(file)?;
+    let bytes = open_file::check(file)?;
+    let (connection, _) = open_file::connect(file)?;
     let of_file: String = connection
         .query_row("SELECT key FROM source", [], |row| row.get(0))
         .map_err(|e| ReportError::sqlite_reading(&e, "key", file))?;
     let version: i32 = connection
         .pragma_query_value(None, "application_id", |row| row.get(0))
         .map_err(|e| ReportError::sqlite_reading(&e, "header", file))?;
-    if of_file != key || version != cache::APPLICATION_ID {
+    if of_file != key || version != index_cache::APPLICATION_ID {
         return Err(ReportError::damaged("it belongs to another file", file));
     }
     prepared(connection, file, bytes, Some(file.to_owned()))
@@ -307,7 +307,7 @@ impl ForeignIndexBuilder {
         rows().execute(&format!(
             "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;
              PRAGMA cache_size = -8192; PRAGMA application_id = {}; BEGIN; {CREATE_CACHE}",
-            cache::APPLICATION_ID
+            index_cache::APPLICATION_ID
         ))?;
         for table in schema::TRACE_TABLES {
             let table = schema::find(table).map(schema::SchemaTable::create).unwrap_or_default();

@@ -4,7 +4,7 @@
 //! end of the last one; what earlier tiles do before that overlaps with the previous step; balance
 //! is a share of the tiles' time between the first and last cycle.
 
-use super::arrows::InterIpuTransfers;
+use super::flow_arrows::InterIpuTransfers;
 use tilescope_report::units::{Bytes, CycleRange, Cycles, ProgramId, StepId, grouped, percent};
 use tilescope_report::{ProgramKind, Report, ReportError, ReportPart, StreamEndpoint, TileTraffic};
 

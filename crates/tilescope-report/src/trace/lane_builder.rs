@@ -1,8 +1,8 @@
 //! Building the index of one lane, step after step, in bounded memory.
 
 use super::chunk::{CHUNK_STEPS, ChunkEncoder};
-use super::node::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, PyramidNode};
-use super::record::{StepRecord, StepRecordDetails};
+use super::pyramid::{self, BLOCK_NODES, FAN_OUT, LEAF_STEPS, PyramidNode};
+use super::step_record::{StepRecord, StepRecordDetails};
 use crate::limits::MAX_SUB_LANES;
 use crate::units::CycleRange;
 
@@ -144,7 +144,7 @@ impl LaneBuilder {
                 self.propagate_node(level + 1, &node, blobs);
             }
         }
-        let top = node::level_count(self.steps) as usize;
+        let top = pyramid::level_count(self.steps) as usize;
         for level in 0..top.min(self.levels.len()) {
             self.store_block(level, blobs);
         }
@@ -196,7 +196,7 @@ impl LaneBuilder {
         let pending = &mut self.levels[level];
         if !pending.finished.is_empty() {
             let key = block_key(self.lane, level as u32 + 1, pending.stored_blocks);
-            blobs.push(TraceIndexBlob::Nodes(key, node::encode(&pending.finished)));
+            blobs.push(TraceIndexBlob::Nodes(key, pyramid::encode(&pending.finished)));
             pending.finished.clear();
             pending.stored_blocks += 1;
         }

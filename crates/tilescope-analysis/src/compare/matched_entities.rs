@@ -1,6 +1,6 @@
 //! Which operation and which variable of one report is which of the other: by name, in order.
 
-use super::table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
+use super::comparison_table::{ComparisonCell, ComparisonRow, ComparisonTable, pair_by_key};
 use crate::insights::ViewLocation;
 use std::collections::BTreeMap;
 use tilescope_report::units::{OperationId, VariableId};

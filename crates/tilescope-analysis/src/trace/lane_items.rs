@@ -1,6 +1,6 @@
 //! The bars of a lane: what each stands for, and what it says.
 
-use super::labels::{NameTreeNodeId, ProgramLabels};
+use super::program_labels::{NameTreeNodeId, ProgramLabels};
 use tilescope_report::StepActivity;
 use tilescope_report::trace::{LaneSpan, LaneStep, StepTotals};
 use tilescope_report::units::{CycleRange, ProgramId, StepId};

@@ -1,8 +1,8 @@
 //! Compute sets, their cycles and their vertices.
 
 use super::Report;
-use super::runs::{TileRunCollector, strided_runs_at};
-use crate::db::SelectQuery;
+use super::tile_run_collector::{TileRunCollector, strided_runs_at};
+use crate::database::SelectQuery;
 use crate::error::ReportError;
 use crate::limits::{MAX_COUNT, MAX_TILE_BYTES, MAX_TILE_CYCLES, MAX_TILE_VERTICES};
 use crate::model::{ComputeSet, VertexGroup, VertexTypeInfo};
