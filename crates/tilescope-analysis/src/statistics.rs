@@ -45,6 +45,9 @@ impl ValueStatistics {
         let squares = values.iter().map(|value| (*value as f64 - mean).powi(2)).sum::<f64>();
         // The nearest rank: the smallest figure that so many are no larger than.
         let rank = |percent: usize| values[(count * percent).div_ceil(100).max(1) - 1];
+        debug_assert!(
+            u128::from(min) * count as u128 <= sum && sum <= u128::from(max) * count as u128
+        );
         Self {
             count: count as u64,
             sum,
@@ -91,6 +94,7 @@ pub fn histogram(sorted: &[u64]) -> Vec<HistogramBar> {
     let (Some(min), Some(max)) = (sorted.first().copied(), sorted.last().copied()) else {
         return Vec::new();
     };
+    debug_assert!(sorted.is_sorted(), "bars are cut from sorted figures");
     let mut bars = Vec::new();
     let (mut first, mut from) = (min, 0);
     let width = (max - min) / MAX_BARS as u64 + 1;
@@ -105,6 +109,11 @@ pub fn histogram(sorted: &[u64]) -> Vec<HistogramBar> {
         let to = sorted.partition_point(|value| *value <= last);
         bars.push(HistogramBar { first, last, count: (to - from) as u64 });
         if last == max {
+            debug_assert_eq!(
+                bars.iter().map(|bar| bar.count).sum::<u64>(),
+                sorted.len() as u64,
+                "every figure is in one bar"
+            );
             return bars;
         }
         (first, from) = (last + 1, to);

@@ -167,6 +167,10 @@ impl TileCurveStack {
         }
         self.places = self.places.div_ceil(tiles);
         self.capacity *= tiles as u64;
+        debug_assert!(
+            self.layers.iter().all(|curve| curve.values.len() <= self.places),
+            "no layer is longer than the axis"
+        );
     }
 
     fn reorder(&mut self, order: Vec<u32>) {

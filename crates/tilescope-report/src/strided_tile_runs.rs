@@ -77,6 +77,7 @@ impl StridedTileRuns {
         let distance = tiles.first - (self.first + self.stride * (self.repeats - 1));
         let fits =
             tiles.count() == self.run_length && (self.repeats == 1 || distance == self.stride);
+        debug_assert!(distance >= self.run_length, "runs come in tile order");
         if fits {
             (self.stride, self.repeats) = (distance, self.repeats + 1);
         }
@@ -96,6 +97,11 @@ pub(super) fn strided_runs_of<T: Clone + Ord>(runs: &TileRuns<T>) -> Vec<(Stride
         open.insert(value, combs.len());
         combs.push((StridedTileRuns::single_run(tiles), value.clone()));
     }
+    debug_assert_eq!(
+        combs.iter().map(|(comb, _)| comb.count()).sum::<u64>(),
+        runs.tile_count(),
+        "every tile is in one run"
+    );
     combs
 }
 

@@ -236,6 +236,7 @@ impl CycleRange {
 
     /// Number of cycles in the range.
     pub fn length(self) -> u64 {
+        debug_assert!(self.start <= self.end, "a range runs forwards: {self:?}");
         self.end - self.start
     }
 
@@ -426,6 +427,7 @@ impl<T: Clone + PartialEq> TileRuns<T> {
         for (range, value) in wrapped.chain(rest) {
             rotated.push(range, value.clone());
         }
+        debug_assert_eq!(rotated.tile_count(), self.tile_count(), "a rotation keeps every tile");
         rotated
     }
 
@@ -436,6 +438,7 @@ impl<T: Clone + PartialEq> TileRuns<T> {
         for (range, value) in runs.into_iter().rev() {
             mirrored.push(TileRange::new(tiles - range.end, tiles - range.first), value.clone());
         }
+        debug_assert_eq!(mirrored.tile_count(), self.tile_count(), "a mirror keeps every tile");
         mirrored
     }
 
@@ -473,6 +476,7 @@ impl TileRuns<u64> {
                 first = end;
             }
         }
+        debug_assert_eq!(joined.tile_count(), self.tile_count(), "one pair for each tile");
         joined
     }
 

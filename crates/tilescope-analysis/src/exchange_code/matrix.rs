@@ -125,6 +125,7 @@ pub fn matrix(flows: &ExchangeFlows, key: &ExchangeMatrixKey) -> ExchangeMatrix 
     }
     let max = cells.bytes.iter().copied().fold(0.0, f64::max);
     let total = cells.bytes.iter().sum();
+    debug_assert!(known <= all, "what keeps its order is a part of what moves");
     ExchangeMatrix { key, bytes: cells.bytes, max, total, known: known / all.max(1.0) }
 }
 

@@ -71,7 +71,9 @@ pub fn arrange(
     for block in blocks {
         flame.add(block);
     }
-    flame.finish()
+    let items = flame.finish();
+    debug_assert!(items.iter().all(|item| item.range.start <= item.range.end), "bars run forwards");
+    items
 }
 
 /// A leaf of the flame, before it has a row.

@@ -85,6 +85,7 @@ impl PanZoomAxis {
     fn moved(self, cycles: f64) -> Self {
         let target = self.fraction + cycles;
         let whole = target.floor();
+        debug_assert!((0.0..=1.0).contains(&(target - whole)), "the origin stays an integer");
         Self {
             origin: self.origin.saturating_add(whole as i64),
             fraction: target - whole,
@@ -105,6 +106,7 @@ impl PanZoomAxis {
     /// Zooms by `factor` (above 1: closer); the cycle at `x` stays where it is.
     pub(crate) fn zoomed(self, factor: f64, x: f32, limits: AxisLimits) -> Self {
         let widest = limits.widest_scale();
+        debug_assert!(factor.is_finite() && factor > 0.0, "a zoom has a factor: {factor}");
         let scale = (self.scale / factor).clamp(1.0 / MAX_POINTS_PER_CYCLE, widest);
         let shift = f64::from(x) * (self.scale - scale);
         Self { scale, ..self.moved(shift) }

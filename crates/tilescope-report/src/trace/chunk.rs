@@ -193,6 +193,10 @@ impl ChunkEncoder {
         details: &[StepRecordDetails],
         room: &mut usize,
     ) -> (Vec<u8>, Option<Vec<u8>>) {
+        debug_assert!(
+            details.is_empty() || details.len() == records.len(),
+            "details are given with every step or with none"
+        );
         let mut main = ChunkColumns::new(records.len());
         let mut beside = ChunkColumns::new(details.len());
         let mut position = self.before;

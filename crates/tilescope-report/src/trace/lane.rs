@@ -48,6 +48,7 @@ impl<'a> TraceLane<'a> {
         let spans = spans.finish();
         // Only a file whose nodes and steps disagree can break the bound.
         let bound = 2 * u64::from(pixels.max(1)) + 1;
+        debug_assert!(pixel_cycles > 0, "a pixel shows at least one cycle");
         if spans.len() as u64 > bound {
             Err(self.store.contradiction(self.index))
         } else {

@@ -120,6 +120,10 @@ impl LaneBuilder {
         blobs: &mut Vec<TraceIndexBlob>,
     ) {
         debug_assert!(record.range.start >= self.end(), "steps of a lane do not overlap");
+        debug_assert!(
+            self.records.last().is_none_or(|last| last.step <= record.step),
+            "ids of a lane do not fall"
+        );
         self.range = Some(self.range.map_or(record.range, |range| range.union(record.range)));
         self.steps += 1;
         self.records.push(record);
@@ -144,6 +148,10 @@ impl LaneBuilder {
                 self.propagate_node(level + 1, &node, blobs);
             }
         }
+        debug_assert!(
+            self.levels.is_empty() == (self.steps == 0),
+            "a lane with steps has a pyramid, an empty one has none"
+        );
         let top = pyramid::level_count(self.steps) as usize;
         for level in 0..top.min(self.levels.len()) {
             self.store_block(level, blobs);

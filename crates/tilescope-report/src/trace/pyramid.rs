@@ -39,12 +39,14 @@ impl PyramidNode {
 
     /// This node with the step that follows it taken in.
     pub(super) fn add_step(&mut self, record: &StepRecord) {
+        debug_assert!(record.range.start >= self.range.end, "steps follow each other");
         self.range = CycleRange::new(self.range.start, record.range.end);
         self.totals.add_step(record);
     }
 
     /// This node with `next`, which follows it, taken in.
     pub(super) fn add(&mut self, next: &Self) {
+        debug_assert!(next.range.start >= self.range.end, "nodes follow each other");
         self.range = CycleRange::new(self.range.start, next.range.end);
         self.totals.add(&next.totals);
     }
@@ -52,6 +54,7 @@ impl PyramidNode {
 
 /// Number of steps below a full node of `level`.
 pub(super) fn steps_per_node(level: u32) -> u64 {
+    debug_assert!((1..=MAX_LEVELS).contains(&level), "steps themselves are no level: {level}");
     LEAF_STEPS * FAN_OUT.pow(level - 1)
 }
 

@@ -141,6 +141,10 @@ impl ProgramTables {
         name: &str,
         children: Vec<ProgramId>,
     ) -> ProgramId {
+        debug_assert!(
+            children.iter().all(|child| child.index() < self.programs.len()),
+            "children come before their parent, so the tree has no circle"
+        );
         self.program(ProgramNode { kind, name: name.to_string(), children, ..empty_program(kind) })
     }
 
@@ -296,6 +300,11 @@ impl ProgramTables {
     ) -> ProgramId {
         let print = fingerprint(&(program.kind as u8, tiles));
         let code = self.outlines.entry(cost.ipu).or_default().add(print);
+        debug_assert!(
+            cost.fastest_tile_cycles <= cost.cycles,
+            "{}: the slowest tile is not slower",
+            program.name
+        );
         let id = self.push_leaf(program);
         self.costs.insert(id, cost);
         if code != OutlineReuse::ContinuedCall {

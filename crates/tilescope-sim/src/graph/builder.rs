@@ -87,6 +87,10 @@ impl GraphBuilder {
         operator: impl Operator + 'static,
         inputs: &[TensorId],
     ) -> Result<Vec<TensorId>, GraphError> {
+        debug_assert!(
+            inputs.iter().all(|input| input.0 < self.graph.tensors.len()),
+            "{name}: operands are tensors of this graph"
+        );
         let refuse = |problem: String| GraphError { node: name.to_string(), problem };
         let types = operator.infer(&self.graph.types(inputs)).map_err(refuse)?;
         let mut outputs = Vec::new();
@@ -113,6 +117,7 @@ impl GraphBuilder {
 
     /// Runs the operation added last as soon as `operand` is there.
     pub(crate) fn move_last_node_after(&mut self, operand: TensorId) {
+        debug_assert!(operand.0 < self.graph.tensors.len(), "the operand is of this graph");
         let nodes = &mut self.graph.nodes;
         let made = nodes.iter().rposition(|node| node.outputs.contains(&operand));
         if let Some((made, last)) = made.zip(nodes.len().checked_sub(1)) {

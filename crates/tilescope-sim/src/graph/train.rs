@@ -110,6 +110,15 @@ impl ModelGraph {
                 }
             }
         }
+        debug_assert!(
+            gradients.iter().enumerate().all(|(tensor, gradient)| {
+                let graph = builder.graph();
+                gradient.is_none_or(|gradient| {
+                    graph.tensors[tensor].ty.shape == graph.tensor(gradient).ty.shape
+                })
+            }),
+            "a gradient has the shape of its tensor"
+        );
         update(&mut builder, &gradients, training)?;
         Ok(builder.finish())
     }

@@ -127,6 +127,7 @@ pub(crate) fn rounds(
             }
         };
         let moved = part * (count - 1) as f64 / count as f64;
+        debug_assert!(steps > 0 && moved < 1.0, "each rank keeps its own part");
         CollectiveRound {
             method,
             ranks: count,

@@ -65,7 +65,13 @@ fn traffic(
             code_bytes: 0,
         })
     });
-    TileRuns::from_tiles(0, per_tile.collect::<Vec<_>>())
+    let traffic = TileRuns::from_tiles(0, per_tile.collect::<Vec<_>>());
+    debug_assert_eq!(
+        traffic.map(|tile| tile.bytes_delivered).total(),
+        if total_out == 0 { 0 } else { total_in },
+        "what senders deliver is what receivers get"
+    );
+    traffic
 }
 
 /// An exchange phase from what each tile receives and sends; nothing where nothing moves.

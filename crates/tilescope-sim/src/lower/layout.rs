@@ -124,7 +124,9 @@ impl TensorLayout {
         let free = u64::from(tiles) + 1 - parts.len() as u64;
         let first = (hash(shape.iter().copied()) % free) as u32;
         let held = (first..).zip(parts).map(|(tile, part)| (tile, part.end - part.start));
-        Self { elements: per_tile(held), order: ElementOrder::Linear }
+        let held = per_tile(held);
+        debug_assert_eq!(held.total(), elements, "an operand lies on tiles as a whole");
+        Self { elements: held, order: ElementOrder::Linear }
     }
 
     /// How many elements of the innermost axis of a tensor of `shape` lie together on one tile:
@@ -137,6 +139,10 @@ impl TensorLayout {
 
     /// The part of a tensor of `shape` whose index along `axis` is in `range`, where it lies.
     pub(crate) fn slice(&self, shape: &[u64], axis: usize, range: Range<u64>) -> Self {
+        debug_assert!(
+            range.start <= range.end && range.end <= shape[axis],
+            "{range:?} of {shape:?}"
+        );
         let stretches = self.order.stretches(shape, axis);
         // Of the first so many elements of memory, those in the range.
         let before = |elements: u64| {
@@ -184,7 +190,9 @@ pub(crate) fn linear_mapping(
         least: min_bytes.div_ceil(element_bytes),
     };
     let counts = split::split_evenly(elements, bounds).map(|part| Some(part.end - part.start));
-    TileRuns::from_tiles(0, counts)
+    let mapping = TileRuns::from_tiles(0, counts);
+    debug_assert_eq!(mapping.total(), elements, "every element is mapped once");
+    mapping
 }
 
 #[cfg(test)]

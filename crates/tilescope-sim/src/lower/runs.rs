@@ -27,6 +27,7 @@ fn either(a: &TileRuns<u64>, b: &TileRuns<u64>, join_values: fn(u64, u64) -> u64
     {
         present.push(tiles, *value);
     }
+    debug_assert!(present.total() <= a.total() + b.total(), "neither a sum nor the larger is more");
     present
 }
 
@@ -73,7 +74,9 @@ pub(crate) fn trimmed(elements: &TileRuns<u64>, real: u64) -> TileRuns<u64> {
         })
         .collect();
     kept.reverse();
-    per_tile(kept)
+    let kept = per_tile(kept);
+    debug_assert_eq!(kept.total(), real, "only padding is cut off");
+    kept
 }
 
 #[cfg(test)]

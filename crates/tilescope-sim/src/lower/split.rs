@@ -32,6 +32,7 @@ pub(crate) fn split_evenly(total: u64, bounds: SplitBounds) -> impl Iterator<Ite
 /// Splits several stretches together. Each part lists the pieces it covers; pieces never join, so
 /// a part may have several.
 pub(crate) fn split_regions(stretches: &[Range<u64>], bounds: SplitBounds) -> Vec<Vec<Range<u64>>> {
+    debug_assert!(stretches.iter().all(|stretch| stretch.start <= stretch.end));
     let total = stretches.iter().map(|stretch| stretch.end - stretch.start).sum();
     let mut rest = stretches.iter().cloned();
     let mut current = rest.next().unwrap_or(0..0);
@@ -52,6 +53,7 @@ pub(crate) fn split_regions(stretches: &[Range<u64>], bounds: SplitBounds) -> Ve
             current.start += length;
             wanted -= length;
         }
+        debug_assert_eq!(wanted, 0, "the stretches hold what is split");
         found.push(pieces);
     }
     found

@@ -113,6 +113,11 @@ impl WorkPhase {
     /// The phase that does what both do. Tiles do it one after the other: vertices share workers,
     /// messages share the links.
     fn merged_with(self, other: Self) -> Self {
+        debug_assert_eq!(
+            std::mem::discriminant(&self.kind),
+            std::mem::discriminant(&other.kind),
+            "exchange joins exchange, compute joins compute"
+        );
         let kind = match (self.kind, other.kind) {
             (
                 WorkPhaseKind::Exchange { traffic, cycles, in_order },
@@ -138,6 +143,7 @@ impl WorkPhase {
 impl TemporaryVariable {
     /// The same, `phases` later.
     pub(crate) fn shifted_by(mut self, phases: usize) -> Self {
+        debug_assert!(self.live.start <= self.live.end, "{}: {:?}", self.name, self.live);
         self.live = self.live.start + phases..self.live.end + phases;
         self
     }

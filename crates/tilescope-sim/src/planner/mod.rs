@@ -115,6 +115,7 @@ pub fn plan_fully_connected(
             &options.with_pass(ConvPass::FcTrainingWeightUpdate),
         )?,
     ];
+    debug_assert_eq!(forward.macs(), params.macs(), "planning changes no work");
     let mut joint_found = joint.search_within_bound()?;
     let mut found = [
         separate[0].search_within_bound()?,
@@ -294,6 +295,7 @@ impl<'a> ConvPlanningTask<'a> {
     }
 
     fn finish(&self, found: ConvPlanSearchResult) -> Result<ConvPlan, PlanError> {
+        debug_assert!(found.best.partition.tiles() > 0, "a plan runs somewhere");
         Ok(ConvPlan {
             params: self.params.clone(),
             options: self.options,

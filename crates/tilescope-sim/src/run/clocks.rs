@@ -67,6 +67,10 @@ impl IpuClocks {
     ) -> Vec<StepOnIpu> {
         let last = ipus.iter().map(|ipu| self.now[*ipu as usize]).max().unwrap_or(0);
         let release = last + sync_cycles;
+        debug_assert!(
+            ipus.iter().all(|ipu| self.at(*ipu) <= release),
+            "a sync lets nobody go before all have come"
+        );
         let wait = |ipu: &u32| {
             let start = std::mem::replace(&mut self.now[*ipu as usize], release);
             StepOnIpu {
@@ -88,6 +92,12 @@ impl IpuClocks {
 
 /// A step of so much that begins at `start`.
 fn step(cost: &LeafProgramCost, start: u64, sub_lane: u8) -> StepOnIpu {
+    debug_assert!(cost.active_tiles > 0 || cost.bytes_in + cost.bytes_out == 0, "bytes need tiles");
+    debug_assert!(
+        (0.0..=1.0).contains(&cost.tile_balance),
+        "balance is a share: {}",
+        cost.tile_balance
+    );
     StepOnIpu {
         ipu: cost.ipu,
         sub_lane,

@@ -71,6 +71,11 @@ impl HostTimeline {
         };
         let jitter = 1.0 + self.spec.sample_time_spread * noise(entry.fetched);
         let start = entry.filled.max(free).max(self.samples_ready);
+        debug_assert!(start >= self.samples_ready, "a callback waits for its samples");
+        debug_assert!(
+            entry.fetched == 0 || start >= entry.filled,
+            "callbacks of a stream follow each other"
+        );
         entry.begun = start;
         entry.filled = start + (self.callback * share * jitter).round() as u64;
         entry.fetched += 1;
@@ -79,7 +84,12 @@ impl HostTimeline {
 
     /// The stream's buffer was emptied.
     pub(crate) fn buffer_emptied(&mut self, stream: ProgramId, at: u64) {
-        self.streams.entry(stream).or_default().emptied.push_back(at);
+        let emptied = &mut self.streams.entry(stream).or_default().emptied;
+        debug_assert!(
+            emptied.back().is_none_or(|before| *before <= at),
+            "buffers are emptied in order"
+        );
+        emptied.push_back(at);
     }
 
     /// The micro-batch of a stream's last callback, and when it was at work; nothing where

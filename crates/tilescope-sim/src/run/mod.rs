@@ -220,6 +220,10 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         start: &RunPosition,
         end_cycle: u64,
     ) -> Result<(), S::Error> {
+        debug_assert!(
+            start.step <= self.next_step && start.cycle <= end_cycle,
+            "a mark runs forwards"
+        );
         if self.next_step == start.step {
             return Ok(());
         }
@@ -243,6 +247,11 @@ impl<'a, S: StepSink> ProgramRunner<'a, S> {
         self.step.program = program;
         self.step.ipus.clear();
         self.step.ipus.extend(ipus);
+        debug_assert!(!self.step.ipus.is_empty(), "every step runs somewhere");
+        debug_assert!(
+            self.step.ipus.iter().all(|on| on.from_min <= on.from_max && on.to_min <= on.to_max),
+            "the first tile starts and ends no later than the last"
+        );
         self.sink.step(&self.step)
     }
 

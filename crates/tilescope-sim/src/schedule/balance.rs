@@ -29,6 +29,11 @@ pub(crate) fn split_balanced(costs: &[u64], stages: usize) -> Vec<Range<usize>> 
         let cut = whole.start + parts[0].len();
         split.splice(at..=at, [whole.start..cut, cut..whole.end]);
     }
+    debug_assert!(
+        split.windows(2).all(|pair| pair[0].end == pair[1].start),
+        "stages are contiguous"
+    );
+    debug_assert_eq!(split.iter().map(Range::len).sum::<usize>(), costs.len(), "no block is lost");
     split
 }
 

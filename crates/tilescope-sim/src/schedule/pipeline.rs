@@ -56,6 +56,10 @@ impl PipelineTiming {
             (true, PipelineSchedule::Interleaved) => 2,
             _ => 1,
         };
+        debug_assert!(
+            stages > 0 && spacing <= length,
+            "micro-batches overlap or follow each other"
+        );
         Self { stages, spacing, length, schedule, convention, training }
     }
 
@@ -91,7 +95,15 @@ impl PipelineTiming {
     /// Slots of one iteration over `micro_batches`: ramp-up, main and ramp-down.
     pub(crate) fn slots(&self, micro_batches: u64) -> Vec<ScheduleSlot> {
         let last = self.spacing * (micro_batches - 1) + self.length;
-        (0..last).map(|at| self.slot_at(at, micro_batches)).collect()
+        let slots: Vec<ScheduleSlot> =
+            (0..last).map(|at| self.slot_at(at, micro_batches)).collect();
+        let passes = if self.training { 2 } else { 1 };
+        debug_assert_eq!(
+            slots.iter().map(|slot| slot.turns.len() as u64).sum::<u64>(),
+            self.stages * passes * micro_batches,
+            "every stage has a turn for every pass of every micro-batch"
+        );
+        slots
     }
 
     fn slot_at(&self, at: u64, micro_batches: u64) -> ScheduleSlot {

@@ -24,6 +24,11 @@ impl SyncGroups {
                 [side(0), side(1)].into_iter().filter(|side| !side.is_empty()).collect()
             }
         };
+        debug_assert_eq!(
+            gs2.iter().map(Vec::len).sum::<usize>(),
+            ipus as usize,
+            "every IPU is in one part of GS2"
+        );
         Self { gs2 }
     }
 

@@ -106,6 +106,7 @@ impl SystemCosts {
 
     /// Cycles to move `bytes` from one IPU to another over links nobody else uses.
     pub(crate) fn link_cycles(&self, from: u32, to: u32, bytes: u64) -> u64 {
+        debug_assert_ne!(from, to, "an IPU has no link to itself");
         let speed =
             if from ^ 1 == to { self.pair_bytes_per_cycle } else { self.ladder_bytes_per_cycle };
         (bytes as f64 / speed).ceil() as u64

@@ -46,6 +46,16 @@ pub(crate) fn account(
         always_live: always.map(|(_, size)| size).sum(),
         peak_not_always_live: peak,
     };
+    debug_assert!(memory.including_gaps >= memory.excluding_gaps(), "gaps only add");
+    debug_assert!(
+        memory.excluding_gaps() >= memory.always_live.max(memory.peak_not_always_live),
+        "what lives at once has addresses of its own"
+    );
+    debug_assert_eq!(
+        categories.iter().map(|part| part.bytes).sum::<u64>(),
+        memory.excluding_gaps(),
+        "every byte has one owner"
+    );
     (memory, categories)
 }
 

@@ -97,6 +97,13 @@ pub(crate) fn allocate(
     for ipu in placed {
         ipu.append_to(&mut allocation);
     }
+    debug_assert_eq!(allocation.placements.len(), variables.len());
+    debug_assert!(
+        allocation.placements.iter().zip(variables).all(|(placed, variable)| {
+            placed.map(|on| on.bytes).total() == variable.bytes.total()
+        }),
+        "every variable is placed as a whole"
+    );
     allocation
 }
 
@@ -174,6 +181,7 @@ impl IpuMemoryAllocator {
                 live -= &self.bytes.row(slot);
             }
         }
+        debug_assert!(live.iter().all(|bytes| *bytes == 0), "what begins to live ends");
         peaks
     }
 
