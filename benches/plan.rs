@@ -2,13 +2,14 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
-use tilescope_sim::graph::DType;
 use tilescope_sim::lower::embedding::{self, Embedding};
 use tilescope_sim::planner::{
-    ConvParams, FieldDim, Machine, Pass, PlanCache, PlanOptions, plan, plan_convolution,
+    ConvParams, FieldDim, Pass, PlanCache, PlanOptions, plan, plan_convolution,
     plan_fully_connected,
 };
+use tilescope_sim::shape::DType;
 use tilescope_sim::targets::MK2;
+use tilescope_sim::targets::Machine;
 
 /// A 3x3 convolution of 56x56 positions, 64 channels, four samples.
 fn convolution() -> ConvParams {

@@ -5,13 +5,15 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tilescope_report::Report;
-use tilescope_sim::graph::{DType, GraphBuilder, Role, TensorType};
+use tilescope_sim::graph::GraphBuilder;
 use tilescope_sim::lower::work::Work;
 use tilescope_sim::lower::{Lowering, PlanningOptions};
 use tilescope_sim::ops::Operator;
-use tilescope_sim::planner::{Machine, PlanCache};
+use tilescope_sim::planner::PlanCache;
+use tilescope_sim::shape::{DType, Role, TensorType};
 use tilescope_sim::simulate;
 use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::targets::Machine;
 
 /// A spec by name or file, with overrides.
 pub(crate) fn spec(name: &str, overrides: &[&str]) -> Spec {

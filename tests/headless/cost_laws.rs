@@ -4,7 +4,6 @@
 
 use crate::common;
 use proptest::prelude::*;
-use tilescope_sim::graph::{DType, Role};
 use tilescope_sim::lower::pool::Kind;
 use tilescope_sim::lower::reduce::Operation;
 use tilescope_sim::lower::stencil::Neighbours;
@@ -12,7 +11,8 @@ use tilescope_sim::lower::work::{Phase, PhaseKind, Work};
 use tilescope_sim::ops::{
     Convolution, Embedding, MatMul, MatVec, Operator, Pool, PoolWindow, Recurrent, Reduce, Stencil,
 };
-use tilescope_sim::planner::Machine;
+use tilescope_sim::shape::{DType, Role};
+use tilescope_sim::targets::Machine;
 use tilescope_sim::targets::{CHIPS, MK2, chip};
 use tilescope_sim::validate::{RowCosts, validate};
 

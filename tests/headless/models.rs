@@ -6,9 +6,10 @@ use tilescope_sim::graph::{Graph, Training};
 use tilescope_sim::lower::{Lowering, PlanningOptions};
 use tilescope_sim::model;
 use tilescope_sim::ops::Optimizer;
-use tilescope_sim::planner::{Machine, PlanCache};
+use tilescope_sim::planner::PlanCache;
 use tilescope_sim::spec::{Spec, SpecSource};
 use tilescope_sim::targets::MK2;
+use tilescope_sim::targets::Machine;
 
 fn spec(text: &str) -> Spec {
     Spec::build(&SpecSource::from_text("test", text)).expect("valid spec")

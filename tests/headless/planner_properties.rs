@@ -1,13 +1,14 @@
 //! What must hold for every plan and everything lowered from it, on random shapes.
 
 use proptest::prelude::*;
-use tilescope_sim::graph::DType;
 use tilescope_sim::lower::conv::{self, Operands, Source};
 use tilescope_sim::lower::work::{PhaseKind, Work};
 use tilescope_sim::planner::{
-    ConvParams, FieldDim, Machine, MemoryBound, OperandTransform, OutputTransform, Pass, Plan,
-    PlanCache, PlanOptions, TrainingPlans, plan, plan_convolution, plan_fully_connected,
+    ConvParams, FieldDim, MemoryBound, OperandTransform, OutputTransform, Pass, Plan, PlanCache,
+    PlanOptions, TrainingPlans, plan, plan_convolution, plan_fully_connected,
 };
+use tilescope_sim::shape::DType;
+use tilescope_sim::targets::Machine;
 use tilescope_sim::targets::{CHIPS, chip};
 
 fn machine(name: &str) -> Machine {

@@ -1,10 +1,12 @@
 //! Embeddings and recurrent layers as operators of a graph: shapes, gradients, conservation.
 
-use tilescope_sim::graph::{DType, Graph, GraphBuilder, GraphError, Role, TensorType, Training};
+use tilescope_sim::graph::{Graph, GraphBuilder, GraphError, Training};
 use tilescope_sim::lower::work::{PhaseKind, Work};
 use tilescope_sim::lower::{Lowering, PlanningOptions};
 use tilescope_sim::ops::{CrossEntropy, Embedding, Operator, Optimizer, Recurrent, Reshape};
-use tilescope_sim::planner::{Machine, PlanCache};
+use tilescope_sim::planner::PlanCache;
+use tilescope_sim::shape::{DType, Role, TensorType};
+use tilescope_sim::targets::Machine;
 use tilescope_sim::targets::chip;
 
 const STEPS: u64 = 5;

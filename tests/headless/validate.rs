@@ -4,15 +4,15 @@
 
 use crate::common::{lowered, stderr, stdout, tilescope};
 use serde_json::Value;
-use tilescope_sim::graph::{DType, Role};
 use tilescope_sim::lower::alone;
 use tilescope_sim::lower::constants::EXCHANGE_START_CYCLES;
 use tilescope_sim::lower::reduce::Operation;
 use tilescope_sim::ops::{
     Convolution, Embedding, MatMul, Operator, Pool, Product, Recurrent, Reduce,
 };
-use tilescope_sim::planner::Machine;
+use tilescope_sim::shape::{DType, Role};
 use tilescope_sim::targets::MK2;
+use tilescope_sim::targets::Machine;
 use tilescope_sim::validate::{FAMILIES, Validation, validate};
 
 const ROWS: &str = include_str!("../data/poplar_ipumodel_ops.csv");

@@ -9,6 +9,7 @@ pub mod ops;
 pub mod planner;
 pub mod run;
 pub(crate) mod schedule;
+pub mod shape;
 pub mod spec;
 pub mod targets;
 pub mod validate;

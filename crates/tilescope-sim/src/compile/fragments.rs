@@ -2,10 +2,11 @@
 
 use super::tables::{Item, Placed, Tables};
 use super::tensors::{Home, Lifetimes, Part, Tensors};
-use crate::graph::{BlockId, Graph, Node, Role, Shape, TensorId};
+use crate::graph::{Graph, Node};
 use crate::lower::work::{Phase, PhaseKind, Place, Temporary, Work, WorkItem};
 use crate::lower::{LowerError, Lowered, Lowering};
 use crate::schedule::{Placement, Schedule};
+use crate::shape::{BlockId, Role, Shape, TensorId};
 use crate::spec::{Spec, TensorLocation};
 use crate::targets::System;
 use std::collections::{BTreeMap, BTreeSet};

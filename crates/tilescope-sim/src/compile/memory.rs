@@ -2,10 +2,10 @@
 
 use super::fragments::{Extra, Maker};
 use super::tensors::{Home, Part};
-use crate::graph::{Role, TensorId};
 use crate::lower::allocate::{self, Allocation, Wanted};
 use crate::lower::layout::Order;
 use crate::lower::work::Place;
+use crate::shape::{Role, TensorId};
 use crate::targets::Chip;
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -16,13 +16,15 @@ pub(crate) use fragments::{Fragment, pass_name};
 pub(crate) use tables::{Item, LeafCost, whole_ipu};
 pub(crate) use transfers::{HostCopy, LinkCopy};
 
-use crate::graph::{Graph, GraphError, Role, TensorId, Training};
+use crate::graph::{Graph, GraphError, Training};
 use crate::lower::code::CodeAccount;
 use crate::lower::{LowerError, Lowering, PlanningOptions, alone};
 use crate::ops::Optimizer;
-use crate::planner::{Machine, PlanCache};
+use crate::planner::PlanCache;
 use crate::schedule::{Placement, Schedule, SyncGroups, balanced};
+use crate::shape::{Role, TensorId};
 use crate::spec::{Spec, SpecError};
+use crate::targets::Machine;
 use crate::targets::System;
 use fragments::Maker;
 use std::collections::{BTreeMap, BTreeSet};

@@ -4,9 +4,10 @@ use super::fragments::Maker;
 use super::tables::{Item, LeafCost, leaf};
 use super::tensors::{Home, Part};
 use super::transfers::{external_sync, io_mapping};
-use crate::graph::{Node, Role, TensorId};
+use crate::graph::Node;
 use crate::lower::work::{Work, WorkItem};
 use crate::lower::{code, exchange};
+use crate::shape::{Role, TensorId};
 use tilescope_report::units::TileRuns;
 use tilescope_report::{Category, Pass, Program, ProgramKind, StreamEnd, TileTraffic};
 

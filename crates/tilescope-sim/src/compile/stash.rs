@@ -3,9 +3,9 @@
 use super::fragments::{Extra, Maker};
 use super::tables::Item;
 use super::tensors::{Home, Part};
-use crate::graph::{DType, Shape, TensorId};
 use crate::lower::collective::slice_cycles;
 use crate::lower::work::{Phase, PhaseKind, Place, VertexUse, Work, WorkItem};
+use crate::shape::{DType, Shape, TensorId};
 use tilescope_report::units::{OperationId, TileRuns};
 use tilescope_report::{Category, Operation, Pass};
 

@@ -1,9 +1,10 @@
 //! Which memory each tensor lives in, on which IPU and for how long.
 
-use crate::graph::{BlockId, Graph, NodeId, Role, TensorId};
+use crate::graph::{Graph, NodeId};
 use crate::lower::work::Place;
 use crate::ops::Reuse;
 use crate::schedule::{Copying, Placement};
+use crate::shape::{BlockId, Role, TensorId};
 use crate::spec::Recomputation;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

@@ -3,7 +3,6 @@
 use super::fragments::{Extra, Maker};
 use super::tables::{Item, Tables, leaf};
 use super::tensors::{Boundary, Home, Part};
-use crate::graph::{DType, Role, TensorId};
 use crate::lower::code;
 use crate::lower::elementwise::{self, Binary};
 use crate::lower::exchange::sends;
@@ -11,6 +10,7 @@ use crate::lower::layout::linear_mapping;
 use crate::lower::rearrange::{WORD_BYTES, arrange, copy_vertex};
 use crate::lower::work::{Phase, Place, Work, WorkItem};
 use crate::schedule::Copying;
+use crate::shape::{DType, Role, TensorId};
 use crate::spec::{InputType, Loader, OutputMode};
 use tilescope_report::units::{ProgramId, TileRuns};
 use tilescope_report::{Category, Pass, Program, ProgramKind, Route, StreamEnd, TileTraffic};

@@ -5,12 +5,13 @@ use super::fragments::Maker;
 use super::tables::{Item, LeafCost, Placed, leaf};
 use super::tensors::Home;
 use super::transfers::external_sync;
-use crate::graph::{BlockId, DType, Graph, Node, Role, Tensor, TensorId, TensorType};
+use crate::graph::{Graph, Node};
 use crate::lower::collective::{self, Kind, Ranks, Round};
 use crate::lower::exchange::sends;
 use crate::lower::work::{Work, WorkItem};
 use crate::lower::{Lowering, code};
 use crate::ops::Shard;
+use crate::shape::{BlockId, DType, Role, Tensor, TensorId, TensorType};
 use tilescope_report::units::{OperationId, TileRuns};
 use tilescope_report::{Category, Pass, Program, ProgramKind, TileTraffic};
 

@@ -1,7 +1,8 @@
 //! Builds graphs: the words a model definition is written in.
 
-use super::{BlockId, Graph, Node, Role, Tensor, TensorId, TensorType};
+use super::{Graph, Node};
 use crate::ops::Operator;
+use crate::shape::{BlockId, Role, Tensor, TensorId, TensorType};
 use std::sync::Arc;
 use tilescope_report::Pass;
 

@@ -1,8 +1,9 @@
 //! The training graph: gradients by reverse differentiation, accumulation and the optimiser.
 
 use super::builder::{GraphBuilder, GraphError};
-use super::{Graph, Node, Role, Tensor, TensorId, TensorType};
+use super::{Graph, Node};
 use crate::ops::{Accumulate, BinaryOp, Operator, Optimizer, Scale};
+use crate::shape::{Role, Tensor, TensorId, TensorType};
 use tilescope_report::Pass;
 
 /// What an operator sees while it is differentiated.

@@ -12,8 +12,9 @@ use super::constants::{
 use super::context::{Lives, LowerError, Lowered, Lowering};
 use super::runs;
 use super::work::{PhaseKind, Place, Temporary, VertexUse, Work};
-use crate::graph::{Graph, Node, NodeId, Role, TensorId};
+use crate::graph::{Graph, Node, NodeId};
 use crate::ops::Reuse;
+use crate::shape::{Role, TensorId};
 use crate::targets::Chip;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

@@ -7,7 +7,7 @@
 
 use super::elementwise::{self, Binary};
 use super::work::Phase;
-use crate::graph::DType;
+use crate::shape::DType;
 use crate::targets::{System, Topology};
 use tilescope_report::units::TileRuns;
 

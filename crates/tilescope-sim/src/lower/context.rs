@@ -3,8 +3,10 @@
 use super::layout::Layout;
 use super::serialise::Serialisation;
 use super::work::{Place, Work};
-use crate::graph::{DType, Graph, Node, Role, TensorId, TensorType};
-use crate::planner::{Machine, Pass, PlanCache, PlanOptions};
+use crate::graph::{Graph, Node};
+use crate::planner::{Pass, PlanCache, PlanOptions};
+use crate::shape::{DType, Role, TensorId, TensorType};
+use crate::targets::Machine;
 use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;

@@ -3,7 +3,7 @@
 use super::dither::hash;
 use super::runs::per_tile;
 use super::split::{self, Bounds};
-use crate::planner::ranges::gcd;
+use crate::shape::gcd;
 use std::ops::Range;
 use tilescope_report::units::{TileRange, TileRuns};
 

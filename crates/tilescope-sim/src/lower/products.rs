@@ -11,9 +11,10 @@ use super::layout::{Layout, Order};
 use super::runs;
 use super::serialise::Cut;
 use super::work::{Place, Work};
-use crate::graph::{Node, Role, TensorId, TensorType};
+use crate::graph::Node;
 use crate::ops::{Convolution, MatMul, Product, Sizes};
 use crate::planner::{ConvParams, Pass, Plan, PlanError, PlanOptions, TrainingPlans};
+use crate::shape::{Role, TensorId, TensorType};
 use std::sync::Arc;
 use tilescope_report::units::{TileRange, TileRuns};
 

@@ -7,8 +7,8 @@ use super::elementwise;
 use super::exchange;
 use super::layout::{Layout, Order};
 use super::work::{Phase, Place, Temporary, Work};
-use crate::graph::{DType, TensorId};
-use crate::planner::ranges::gcd;
+use crate::shape::gcd;
+use crate::shape::{DType, TensorId};
 use tilescope_report::Category;
 use tilescope_report::units::TileRuns;
 

@@ -8,9 +8,10 @@
 use super::context::Lowering;
 use super::elementwise::{self, Binary};
 use super::work::{Phase, Place, Temporary, Work, WorkItem};
-use crate::graph::{Node, TensorId};
+use crate::graph::Node;
 use crate::ops::{Product, Sizes};
 use crate::planner::estimate::elementwise::dynamic_slice;
+use crate::shape::TensorId;
 use tilescope_report::Category;
 use tilescope_report::units::TileRuns;
 

@@ -12,7 +12,7 @@ use super::rearrange::{WORD_BYTES, copy_cycles};
 use super::split::{self, Bounds};
 use super::work::{Phase, PhaseKind, Place, Temporary, VertexUse, Work};
 use super::{exchange, runs};
-use crate::graph::DType;
+use crate::shape::DType;
 use tilescope_report::Category;
 use tilescope_report::units::TileRuns;
 

@@ -2,8 +2,9 @@
 //! documentation of TensorFlow for the IPU (graphcore/tensorflow docs/logging.rst).
 
 use super::{ModelDef, size};
-use crate::graph::{Graph, GraphBuilder, GraphError, Role, TensorType};
+use crate::graph::{Graph, GraphBuilder, GraphError};
 use crate::ops::BinaryOp;
+use crate::shape::{Role, TensorType};
 use crate::spec::{Key, ModelSpec};
 
 const SIZES: &[Key] = &[size("model.elements", "2", "Values of each vector")];

@@ -7,10 +7,11 @@
 
 use super::layers::{Attention, Layers};
 use super::{ModelDef, size};
-use crate::graph::{DType, Graph, GraphError, TensorId};
+use crate::graph::{Graph, GraphError};
 use crate::ops::{
     Activation, BinaryOp, Cast, CrossEntropy, Embedding, MatMul, Reshape, Scale, Slice,
 };
+use crate::shape::{DType, TensorId};
 use crate::spec::{Form, Key, ModelSpec};
 
 /// Sizes of BERT-Large for phase 1; other sizes are set in a spec.

@@ -45,7 +45,7 @@ fn build(spec: &ModelSpec) -> Result<Graph, GraphError> {
     let x = model.apply("log_softmax", Softmax { axis: 0, log: true }, &[x])?;
     model.output(x);
     if spec.training {
-        let labels = model.input("labels", &[batch], crate::graph::DType::Int);
+        let labels = model.input("labels", &[batch], crate::shape::DType::Int);
         model.loss("loss", NegativeLogLikelihood, &[x, labels])?;
     }
     Ok(model.finish())

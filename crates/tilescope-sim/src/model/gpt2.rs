@@ -6,8 +6,9 @@
 
 use super::layers::{Attention, Layers};
 use super::{ModelDef, size};
-use crate::graph::{DType, Graph, GraphError};
+use crate::graph::{Graph, GraphError};
 use crate::ops::{BinaryOp, CrossEntropy, Embedding, MatMul};
+use crate::shape::DType;
 use crate::spec::{Key, ModelSpec};
 
 /// Sizes of GPT-2 Small; other sizes are set in a spec.

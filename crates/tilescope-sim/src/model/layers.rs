@@ -1,10 +1,11 @@
 //! The layers models are made of: parameters, and the operators around them.
 
-use crate::graph::{DType, Graph, GraphBuilder, GraphError, Role, TensorId, TensorType};
+use crate::graph::{Graph, GraphBuilder, GraphError};
 use crate::ops::{
     Activation, BatchNorm, BiasAdd, BinaryOp, Cast, Convolution, CrossEntropy, Dropout, LayerNorm,
     MatMul, Operator, Reshape, Scale, Softmax, Split, Transpose,
 };
+use crate::shape::{DType, Role, TensorId, TensorType};
 use crate::spec::ModelSpec;
 
 /// A model under construction.

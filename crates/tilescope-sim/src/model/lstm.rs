@@ -5,8 +5,9 @@
 
 use super::layers::Layers;
 use super::{ModelDef, size};
-use crate::graph::{DType, Graph, GraphError};
+use crate::graph::{Graph, GraphError};
 use crate::ops::{Embedding, Recurrent, Slice};
+use crate::shape::DType;
 use crate::spec::{Key, ModelSpec};
 
 const SIZES: &[Key] = &[

@@ -2,8 +2,9 @@
 //! Poplar's tutorial on it (graphcore/examples tut6_matrix_vector_opt).
 
 use super::{ModelDef, size};
-use crate::graph::{DType, Graph, GraphBuilder, GraphError, Role, TensorType};
+use crate::graph::{Graph, GraphBuilder, GraphError};
 use crate::ops::MatVec;
+use crate::shape::{DType, Role, TensorType};
 use crate::spec::{Key, ModelSpec};
 
 const SIZES: &[Key] = &[

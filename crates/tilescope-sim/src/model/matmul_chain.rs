@@ -2,8 +2,9 @@
 //! profiling tutorial (graphcore/examples tut4_profiling).
 
 use super::{ModelDef, size};
-use crate::graph::{DType, Graph, GraphBuilder, GraphError, Role, TensorType};
+use crate::graph::{Graph, GraphBuilder, GraphError};
 use crate::ops::MatMul;
+use crate::shape::{DType, Role, TensorType};
 use crate::spec::{Key, ModelSpec};
 
 const SIZES: &[Key] = &[

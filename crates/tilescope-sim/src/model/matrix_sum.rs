@@ -2,8 +2,9 @@
 //! is rearranged first (memory guide, section 4.8).
 
 use super::{ModelDef, size};
-use crate::graph::{Graph, GraphBuilder, GraphError, Role, TensorType};
+use crate::graph::{Graph, GraphBuilder, GraphError};
 use crate::ops::{BinaryOp, Transpose};
+use crate::shape::{Role, TensorType};
 use crate::spec::{Form, Key, ModelSpec};
 
 const SIZES: &[Key] = &[

@@ -3,8 +3,9 @@
 
 use super::ModelDef;
 use super::layers::Layers;
-use crate::graph::{Graph, GraphError, TensorId};
+use crate::graph::{Graph, GraphError};
 use crate::ops::{Activation, Convolution, Pool};
+use crate::shape::TensorId;
 use crate::spec::ModelSpec;
 
 /// Images are 28 x 28 in one channel; ten classes.

@@ -5,8 +5,9 @@
 
 use super::layers::Layers;
 use super::{ModelDef, size};
-use crate::graph::{Graph, GraphError, TensorId};
+use crate::graph::{Graph, GraphError};
 use crate::ops::{Activation, BinaryOp, Convolution, Pool};
+use crate::shape::TensorId;
 use crate::spec::{Key, ModelSpec};
 
 const SIZES: &[Key] = &[

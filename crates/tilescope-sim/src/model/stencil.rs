@@ -2,9 +2,10 @@
 //! is blurred (thorbenlouw/lbm-graphcore GaussianBlurLowLevel).
 
 use super::{ModelDef, size};
-use crate::graph::{Graph, GraphBuilder, GraphError, Role, TensorType};
+use crate::graph::{Graph, GraphBuilder, GraphError};
 use crate::lower::stencil::Neighbours;
 use crate::ops::Stencil;
+use crate::shape::{Role, TensorType};
 use crate::spec::{Form, Key, ModelSpec};
 
 const SIZES: &[Key] = &[

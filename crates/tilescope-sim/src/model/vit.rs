@@ -5,8 +5,9 @@
 
 use super::layers::{Attention, Layers};
 use super::{ModelDef, size};
-use crate::graph::{Graph, GraphError, TensorType};
+use crate::graph::{Graph, GraphError};
 use crate::ops::{BinaryOp, Concat, Repeat, Slice, Transpose};
+use crate::shape::TensorType;
 use crate::spec::{Key, ModelSpec};
 
 const SIZES: &[Key] = &[

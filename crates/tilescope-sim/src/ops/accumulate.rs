@@ -1,9 +1,10 @@
 //! Adds a gradient to its accumulator: once per micro-batch.
 
 use super::{Operator, expect_operands, expect_same};
-use crate::graph::{Node, TensorType};
+use crate::graph::Node;
 use crate::lower::elementwise;
 use crate::lower::{LowerError, Lowering, work::Work};
+use crate::shape::TensorType;
 
 /// `accumulator += gradient`
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,9 +1,10 @@
 //! Activation functions that popnn has vertices for: ReLU, sigmoid, tanh, GELU.
 
 use super::{Operator, Reuse, expect_operands, expect_same};
-use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
+use crate::graph::{Backward, GraphError, Node};
 use crate::lower::elementwise::NonLinearity;
 use crate::lower::{LowerError, Lowering, work::Work};
+use crate::shape::{TensorId, TensorType};
 
 /// An activation function of every element.
 #[derive(Clone, Copy, Debug)]

@@ -3,9 +3,10 @@
 
 use super::norm::{self, Affine, Norm};
 use super::{Operator, expect_operands};
-use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
+use crate::graph::{Backward, GraphError, Node};
 use crate::lower::elementwise;
 use crate::lower::{LowerError, Lowering, work::Work};
+use crate::shape::{TensorId, TensorType};
 
 /// Batch norm of `[batch, channels, height, width]`. Operands: `x`, scale, shift, running mean
 /// and running variance.

@@ -2,10 +2,11 @@
 
 use super::parts::Rows;
 use super::{Operator, Reuse, expect_operands};
-use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
+use crate::graph::{Backward, GraphError, Node};
 use crate::lower::elementwise::Binary;
 use crate::lower::reduce::Operation;
 use crate::lower::{LowerError, Lowering, work::Work};
+use crate::shape::{TensorId, TensorType};
 
 /// `x + bias`, the bias running along one axis.
 #[derive(Clone, Copy, Debug)]

@@ -3,10 +3,11 @@
 
 use super::parts::Rows;
 use super::{Operator, Reduce, Reshape, Reuse, UnaryOp, expect_operands};
-use crate::graph::{Backward, GraphError, Node, Role, TensorId, TensorType};
+use crate::graph::{Backward, GraphError, Node};
 use crate::lower::elementwise::{self, Binary, Unary};
 use crate::lower::reduce::Operation;
 use crate::lower::{LowerError, Lowering, work::Work};
+use crate::shape::{Role, TensorId, TensorType};
 
 /// An operation of an element with its partner.
 #[derive(Clone, Copy, Debug)]
@@ -136,7 +137,7 @@ impl Operator for BinaryOp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::DType;
+    use crate::shape::DType;
 
     #[test]
     fn smaller_operands_are_repeated() {

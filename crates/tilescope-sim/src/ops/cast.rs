@@ -1,9 +1,10 @@
 //! A change of element type.
 
 use super::{Operator, expect_operands};
-use crate::graph::{Backward, DType, GraphError, Node, TensorId, TensorType};
+use crate::graph::{Backward, GraphError, Node};
 use crate::lower::elementwise;
 use crate::lower::{LowerError, Lowering, work::Work};
+use crate::shape::{DType, TensorId, TensorType};
 
 /// The operand in another element type.
 #[derive(Clone, Copy, Debug)]

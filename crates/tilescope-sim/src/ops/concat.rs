@@ -1,10 +1,11 @@
 //! Tensors joined along one axis, by copies on the tiles they lie on.
 
 use super::{Operator, Split};
-use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
+use crate::graph::{Backward, GraphError, Node};
 use crate::lower::elementwise;
 use crate::lower::layout::Layout;
 use crate::lower::{LowerError, Lowering, runs, work::Work};
+use crate::shape::{TensorId, TensorType};
 use tilescope_report::units::TileRuns;
 
 /// The operands one after the other along `axis`.

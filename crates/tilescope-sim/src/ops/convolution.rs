@@ -1,9 +1,10 @@
 //! Convolutions of one to three dimensions, and the two convolutions of their gradient.
 
 use super::{Operator, expect_operands};
-use crate::graph::{Backward, DType, GraphError, Node, TensorId, TensorType};
+use crate::graph::{Backward, GraphError, Node};
 use crate::lower::{LowerError, Lowering, layout::Layout, work::Work};
 use crate::planner::{ConvParams, FieldDim, OperandTransform, OutputTransform};
+use crate::shape::{DType, TensorId, TensorType};
 
 /// A convolution of `[batch, in, field..]` with `[out, in / groups, kernel..]` weights. With as many
 /// groups as channels it is depthwise.

@@ -5,9 +5,10 @@
 
 use super::Operator;
 use super::parts::{self, Rows};
-use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
+use crate::graph::{Backward, GraphError, Node};
 use crate::lower::elementwise::{self, Binary};
 use crate::lower::{LowerError, Lowering, work::Work};
+use crate::shape::{TensorId, TensorType};
 
 /// Mean negative log-likelihood of the labels under the softmax of the logits.
 #[derive(Clone, Copy, Debug)]

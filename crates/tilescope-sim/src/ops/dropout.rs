@@ -4,9 +4,10 @@
 //! willow/src/popx/op/dropoutx.cpp), so nothing is kept for it but the seed.
 
 use super::{Operator, expect_operands};
-use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
+use crate::graph::{Backward, GraphError, Node};
 use crate::lower::elementwise;
 use crate::lower::{LowerError, Lowering, work::Work};
+use crate::shape::{TensorId, TensorType};
 
 /// Dropout of any share of the elements: the share changes nothing about the work.
 #[derive(Clone, Copy, Debug)]

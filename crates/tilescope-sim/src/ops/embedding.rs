@@ -1,11 +1,12 @@
 //! Rows of a table, looked up by index.
 
 use super::{Operator, expect_operands, expect_same};
-use crate::graph::{Backward, DType, GraphError, Node, TensorId, TensorType};
+use crate::graph::{Backward, GraphError, Node};
 use crate::lower::embedding::{self, Lowered};
 use crate::lower::layout::Layout;
 use crate::lower::work::WorkItem;
 use crate::lower::{Lives, LowerError, Lowering, elementwise, runs, work::Work};
+use crate::shape::{DType, TensorId, TensorType};
 
 /// `table[rows, width]` at `indices[..]`: a tensor of the shape of the indices, and the width.
 #[derive(Clone, Copy, Debug)]

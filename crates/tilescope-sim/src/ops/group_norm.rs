@@ -3,8 +3,9 @@
 
 use super::norm::{self, Affine, Norm};
 use super::{Operator, expect_operands};
-use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
+use crate::graph::{Backward, GraphError, Node};
 use crate::lower::{LowerError, Lowering, work::Work};
+use crate::shape::{TensorId, TensorType};
 
 /// Group norm of `[batch, channels, height, width]`. Operands: `x`, scale, shift.
 #[derive(Clone, Copy, Debug)]

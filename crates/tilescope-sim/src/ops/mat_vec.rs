@@ -1,9 +1,10 @@
 //! A matrix times a vector with codelets of one's own; [`super::MatMul`] is what a library does.
 
 use super::{Operator, expect_operands};
-use crate::graph::{DType, Node, TensorType};
+use crate::graph::Node;
 use crate::lower::dot_products::DotProducts;
 use crate::lower::{LowerError, Lowering, work::Work};
+use crate::shape::{DType, TensorType};
 
 /// `y[m] = a[m,k] . x[k]` of floats.
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,9 @@
 //! Matrix products, alone or in groups, and the two products of their gradient.
 
 use super::{Operator, expect_operands};
-use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
+use crate::graph::{Backward, GraphError, Node};
 use crate::lower::{LowerError, Lowering, layout::Layout, work::Work};
+use crate::shape::{TensorId, TensorType};
 
 /// Which of the three products of a fully-connected layer this is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -64,8 +64,9 @@ pub use stencil::Stencil;
 pub(crate) use transpose::Transpose;
 pub(crate) use unary::UnaryOp;
 
-use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
+use crate::graph::{Backward, GraphError, Node};
 use crate::lower::{LowerError, Lowering, layout::Layout, work::Work};
+use crate::shape::{TensorId, TensorType};
 use std::fmt::Debug;
 
 /// What an operation computes, and how.

@@ -2,9 +2,10 @@
 
 use super::parts;
 use super::{Operator, expect_operands};
-use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
+use crate::graph::{Backward, GraphError, Node};
 use crate::lower::elementwise::{self, Binary};
 use crate::lower::{LowerError, Lowering, work::Work};
+use crate::shape::{TensorId, TensorType};
 
 /// Mean negative log-probability of the labels. Operands: log-probabilities `[batch, classes]`
 /// and labels `[batch]`.

@@ -7,11 +7,12 @@
 //! again, as PopART's does.
 
 use super::parts::{Rows, keep};
-use crate::graph::{DType, Node, TensorId, TensorType};
+use crate::graph::Node;
 use crate::lower::elementwise::{self, Binary};
 use crate::lower::layout::Layout;
 use crate::lower::reduce::Operation;
 use crate::lower::{LowerError, Lowering, work::Work};
+use crate::shape::{DType, TensorId, TensorType};
 
 /// How a norm sees its input.
 pub(crate) struct Norm {

@@ -7,7 +7,7 @@
 
 use super::Operator;
 use super::parts::Rows;
-use crate::graph::{DType, Node, TensorType};
+use crate::graph::Node;
 use crate::lower::elementwise::{self, Binary, Unary};
 use crate::lower::layout::{Layout, Order};
 use crate::lower::reduce::Operation;
@@ -15,6 +15,7 @@ use crate::lower::{
     LowerError, Lowering,
     work::{Phase, Work},
 };
+use crate::shape::{DType, TensorType};
 use tilescope_report::units::TileRuns;
 
 /// An optimiser.

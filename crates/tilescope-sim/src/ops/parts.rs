@@ -2,13 +2,14 @@
 //! reductions applied to the rows they came from.
 
 use super::expect_operands;
-use crate::graph::{DType, Node, TensorType};
+use crate::graph::Node;
 use crate::lower::elementwise::{self, Binary, Unary, cycles};
 use crate::lower::exchange;
 use crate::lower::layout::{Layout, Order};
 use crate::lower::reduce::{self, Dim, Operation, Reduction, ResultUse};
 use crate::lower::work::{Phase, Place, Temporary, Work};
 use crate::lower::{LowerError, Lowering};
+use crate::shape::{DType, TensorType};
 use tilescope_report::Category;
 use tilescope_report::units::TileRuns;
 

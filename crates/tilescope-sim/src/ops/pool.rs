@@ -1,11 +1,12 @@
 //! Pooling over windows: the largest or the mean of each.
 
 use super::{Operator, expect_operands, expect_same};
-use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
+use crate::graph::{Backward, GraphError, Node};
 use crate::lower::layout::{Layout, Order};
 use crate::lower::pool::{self, Axis, Kind, Pass, Pooling};
 use crate::lower::work::{Place, Work};
 use crate::lower::{Lives, LowerError, Lowering};
+use crate::shape::{TensorId, TensorType};
 
 /// One value for each window of a `[batch, channels, field..]` tensor.
 #[derive(Clone, Debug)]

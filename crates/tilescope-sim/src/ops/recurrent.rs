@@ -5,12 +5,14 @@
 //! needs.
 
 use super::{Operator, expect_operands, expect_same};
-use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
+use crate::graph::{Backward, GraphError, Node};
 use crate::lower::layout::{Layout, Order};
 use crate::lower::recurrent::{Cell, Layer, Lowered, STATE_GRAIN};
 use crate::lower::work::{Place, Temporary, Work};
 use crate::lower::{Lives, LowerError, Lowering};
-use crate::planner::{Machine, Pass, PlanOptions};
+use crate::planner::{Pass, PlanOptions};
+use crate::shape::{TensorId, TensorType};
+use crate::targets::Machine;
 use tilescope_report::Category;
 use tilescope_report::units::TileRuns;
 

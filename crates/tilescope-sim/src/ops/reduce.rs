@@ -2,9 +2,10 @@
 
 use super::parts::Rows;
 use super::{Operator, Repeat, Reuse, expect_operands, expect_same};
-use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
+use crate::graph::{Backward, GraphError, Node};
 use crate::lower::reduce::{Operation, ResultUse};
 use crate::lower::{LowerError, Lowering, work::Work};
+use crate::shape::{TensorId, TensorType};
 
 /// One value of all elements along some axes, which the result does not have.
 #[derive(Clone, Debug)]

@@ -1,10 +1,11 @@
 //! Values repeated along new axes: a class token for every sample, the gradient of a sum.
 
 use super::{Operator, Reduce, expect_operands};
-use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
+use crate::graph::{Backward, GraphError, Node};
 use crate::lower::reduce::Operation;
 use crate::lower::work::{Place, Temporary, Work};
 use crate::lower::{LowerError, Lowering, elementwise, exchange};
+use crate::shape::{TensorId, TensorType};
 use tilescope_report::Category;
 
 /// Each value of the operand for all elements along the axes it does not have.

@@ -1,8 +1,9 @@
 //! Another shape for the same elements: a view, no work.
 
 use super::{Operator, Reuse, expect_operands};
-use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
+use crate::graph::{Backward, GraphError, Node};
 use crate::lower::{LowerError, Lowering, work::Work};
+use crate::shape::{TensorId, TensorType};
 
 /// A tensor of the given shape with the elements of the operand, in order.
 #[derive(Clone, Debug)]

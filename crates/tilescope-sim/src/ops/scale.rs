@@ -1,9 +1,10 @@
 //! Product with a constant: the scale of attention scores, loss scaling, means.
 
 use super::{Operator, Reuse, expect_operands};
-use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
+use crate::graph::{Backward, GraphError, Node};
 use crate::lower::elementwise::{self, Binary};
 use crate::lower::{LowerError, Lowering, work::Work};
+use crate::shape::{TensorId, TensorType};
 
 /// `x` times a constant, in place.
 #[derive(Clone, Copy, Debug)]

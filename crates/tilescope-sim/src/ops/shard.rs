@@ -6,9 +6,10 @@
 //! links.
 
 use super::{Operator, Reuse, expect_operands};
-use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
+use crate::graph::{Backward, GraphError, Node};
 use crate::lower::layout::Layout;
 use crate::lower::{LowerError, Lowering, work::Work};
+use crate::shape::{TensorId, TensorType};
 
 /// What happens at an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

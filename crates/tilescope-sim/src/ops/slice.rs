@@ -1,9 +1,10 @@
 //! A stretch of one axis: a view.
 
 use super::{Operator, Reuse, expect_operands};
-use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
+use crate::graph::{Backward, GraphError, Node};
 use crate::lower::elementwise;
 use crate::lower::{LowerError, Lowering, work::Work};
+use crate::shape::{TensorId, TensorType};
 use std::ops::Range;
 
 /// The elements whose index along `axis` is in `range`.

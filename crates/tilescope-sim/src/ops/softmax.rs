@@ -2,10 +2,11 @@
 
 use super::parts::{self, Rows};
 use super::{Operator, expect_operands, expect_same};
-use crate::graph::{Backward, DType, GraphError, Node, TensorId, TensorType};
+use crate::graph::{Backward, GraphError, Node};
 use crate::lower::elementwise::{self, Binary, Unary};
 use crate::lower::reduce::Operation;
 use crate::lower::{LowerError, Lowering, work::Work};
+use crate::shape::{DType, TensorId, TensorType};
 
 /// Exponentials along an axis, divided by their sum; or the logarithm of that.
 #[derive(Clone, Copy, Debug)]

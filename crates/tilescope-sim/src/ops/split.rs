@@ -1,8 +1,9 @@
 //! Parts of a tensor along one axis: views.
 
 use super::{Concat, Operator, Reuse, expect_operands};
-use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
+use crate::graph::{Backward, GraphError, Node};
 use crate::lower::{LowerError, Lowering, work::Work};
+use crate::shape::{TensorId, TensorType};
 
 /// The tensor cut along `axis` into parts of the given sizes, one output each.
 #[derive(Clone, Debug)]

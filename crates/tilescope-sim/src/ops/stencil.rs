@@ -1,9 +1,10 @@
 //! A stencil: each cell of a field from its neighbours, borders from what zeros lie outside.
 
 use super::{Operator, expect_operands};
-use crate::graph::{Node, TensorType};
+use crate::graph::Node;
 use crate::lower::stencil::{Field, Neighbours};
 use crate::lower::{LowerError, Lowering, work::Work};
+use crate::shape::TensorType;
 
 /// One sweep over a field `[height, width, channels]`.
 #[derive(Clone, Copy, Debug)]

@@ -2,8 +2,9 @@
 //! pays for the copy.
 
 use super::{Operator, Reuse, expect_operands};
-use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
+use crate::graph::{Backward, GraphError, Node};
 use crate::lower::{LowerError, Lowering, work::Work};
+use crate::shape::{TensorId, TensorType};
 
 /// A tensor whose axis `i` is the operand's axis `permutation[i]`.
 #[derive(Clone, Debug)]

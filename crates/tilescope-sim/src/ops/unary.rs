@@ -1,9 +1,10 @@
 //! Element-wise functions of one operand: one operator for all of popops' unary vertices.
 
 use super::{BinaryOp, Operator, Reuse, Scale, expect_operands};
-use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
+use crate::graph::{Backward, GraphError, Node};
 use crate::lower::elementwise::{self, Unary};
 use crate::lower::{LowerError, Lowering, work::Work};
+use crate::shape::{TensorId, TensorType};
 
 /// A function of every element.
 #[derive(Clone, Copy, Debug)]

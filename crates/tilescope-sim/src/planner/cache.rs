@@ -1,8 +1,9 @@
 //! Plans already made. A model repeats its layers, so most lookups hit.
 
 use super::params::{ConvParams, PlanError};
-use super::plan::{Machine, Plan, PlanOptions};
+use super::plan::{Plan, PlanOptions};
 use super::{TrainingPlans, plan, plan_convolution, plan_fully_connected};
+use crate::targets::Machine;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 

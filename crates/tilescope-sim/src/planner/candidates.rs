@@ -3,8 +3,9 @@
 //! Candidates and their order follow poplibs `ConvVertexType.cpp`.
 
 use super::params::ConvParams;
-use super::plan::{Machine, Pass, PlanOptions};
-use crate::graph::DType;
+use super::plan::{Pass, PlanOptions};
+use crate::shape::DType;
+use crate::targets::Machine;
 
 /// How multiply-accumulates are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -254,7 +254,7 @@ fn drop_ineffective(transform: &mut OperandTransform, size: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::DType;
+    use crate::shape::DType;
 
     fn conv(dim: FieldDim) -> ConvParams {
         ConvParams {

@@ -9,9 +9,10 @@
 use super::candidates::{self, Method, VertexType};
 use super::model::{Grain, Model, PartSize, Role};
 use super::params::{ConvParams, PlanError};
-use super::plan::{Machine, Partition, Pass, Plan, PlanOptions, TileOrder};
+use super::plan::{Partition, Pass, Plan, PlanOptions, TileOrder};
 use super::search::JointPass;
 use super::transforms::{self, Transformed};
+use crate::targets::Machine;
 
 /// The innermost outputs and the input channels trade places.
 fn backward_partition(split: &Partition, dims: usize) -> Partition {

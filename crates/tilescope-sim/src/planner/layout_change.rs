@@ -6,9 +6,10 @@
 use super::candidates::{VertexType, weights_per_conv_unit};
 use super::model::{PartElements, Role};
 use super::params::ConvParams;
-use super::plan::{Machine, Pass};
+use super::plan::Pass;
 use super::transforms::Transform;
-use crate::graph::DType;
+use crate::shape::DType;
+use crate::targets::Machine;
 
 /// Bytes an on-tile copy moves per cycle.
 const COPY_BYTES_PER_CYCLE: u64 = 8;

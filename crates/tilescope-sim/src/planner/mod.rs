@@ -31,9 +31,10 @@ pub(crate) mod transforms;
 
 pub use cache::PlanCache;
 pub use params::{ConvParams, FieldDim, OperandTransform, OutputTransform, PlanError};
-pub use plan::{Estimate, Machine, MemoryBound, Partition, Pass, Plan, PlanOptions, TileOrder};
+pub use plan::{Estimate, MemoryBound, Partition, Pass, Plan, PlanOptions, TileOrder};
 
-use crate::graph::DType;
+use crate::shape::DType;
+use crate::targets::Machine;
 use candidates::VertexType;
 use model::{Model, PartSize};
 use search::{Best, Candidate, Search};

@@ -8,9 +8,10 @@ use super::candidates::{Method, SLIC_WINDOW, VertexType};
 use super::estimate::{VertexContext, VertexWork, elementwise, reduce, vertex_cycles};
 use super::layout_change::LayoutChange;
 use super::params::{ConvParams, FieldDim, OutputTransform};
-use super::plan::{Estimate, Machine, Partition, Pass, PlanOptions, TileOrder};
+use super::plan::{Estimate, Partition, Pass, PlanOptions, TileOrder};
 use super::transforms::Transformed;
-use crate::graph::DType;
+use crate::shape::DType;
+use crate::targets::Machine;
 
 /// Elements of the largest part of a split operation. Channels and groups are padded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 //! convolved; the result is truncated, strided and padded. Names and semantics follow poplibs
 //! `ConvParams.hpp`.
 
-use crate::graph::DType;
+use crate::shape::DType;
 use std::fmt;
 
 /// Most spatial dimensions of a convolution.

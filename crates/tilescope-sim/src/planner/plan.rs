@@ -3,8 +3,7 @@
 use super::candidates::{Method, VertexType};
 use super::params::ConvParams;
 use super::transforms::{Transform, Transformed};
-use crate::graph::DType;
-use crate::targets::Chip;
+use crate::shape::DType;
 use serde_json::{Value, json};
 use std::hash::{Hash, Hasher};
 
@@ -116,56 +115,6 @@ impl Eq for PlanOptions {}
 impl Hash for PlanOptions {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (self.pass, self.partials, self.available_memory_proportion.to_bits()).hash(state);
-    }
-}
-
-/// The tiles a plan may use.
-#[derive(Clone, Copy, Debug)]
-pub struct Machine {
-    /// Chip.
-    pub chip: Chip,
-    /// Tiles of one IPU that compute; less than the chip's where tiles are set aside for I/O.
-    pub tiles: u64,
-}
-
-impl Machine {
-    /// All tiles of a chip.
-    pub fn whole(chip: Chip) -> Self {
-        Self { chip, tiles: u64::from(chip.tiles) }
-    }
-
-    /// Worker threads of a tile.
-    pub(crate) fn workers(&self) -> u64 {
-        u64::from(self.chip.workers)
-    }
-
-    /// Elements of one load or store.
-    pub(crate) fn vector_width(&self, data_type: DType) -> u64 {
-        // 8-bit arithmetic is done four elements at a time, like half.
-        u64::from(self.chip.data_path_bytes) / data_type.bytes().max(2)
-    }
-
-    /// Units of the matrix engine for these element types, 0 if there is no such engine.
-    pub(crate) fn conv_units(&self, input: DType, partials: DType) -> u64 {
-        let units = &self.chip.conv_units;
-        u64::from(match (input, partials) {
-            (DType::Float, DType::Float) => units.float_in_float_out,
-            (DType::Half, DType::Float) => units.half_in_float_out,
-            (DType::Half, DType::Half) => units.half_in_half_out,
-            (DType::Quarter, DType::Half) => units.quarter_in_half_out,
-            _ => 0,
-        })
-    }
-
-    /// Cycles an exchange needs to bring `bytes` to a tile; `paired` if two tiles on one bus
-    /// receive the same.
-    pub(crate) fn exchange_cycles(&self, bytes: u64, paired: bool) -> u64 {
-        let width = u64::from(self.chip.exchange_bytes_per_cycle);
-        bytes.div_ceil(if paired {
-            width * u64::from(self.chip.tiles_per_exchange_bus)
-        } else {
-            width
-        })
     }
 }
 

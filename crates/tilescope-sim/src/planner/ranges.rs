@@ -7,6 +7,7 @@
 //! `stride * t + c = 0 (mod dilation)` instead of a walk over outputs.
 
 use super::params::{FieldDim, OperandTransform, dilated_size};
+use crate::shape::gcd;
 use std::ops::Range;
 
 /// The empty range.
@@ -218,11 +219,6 @@ fn hull(ranges: impl Iterator<Item = Range<u64>>) -> Range<u64> {
         .filter(|range| !range.is_empty())
         .reduce(|a, b| a.start.min(b.start)..a.end.max(b.end))
         .unwrap_or(NONE)
-}
-
-/// Greatest common divisor.
-pub(crate) fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 #[cfg(test)]

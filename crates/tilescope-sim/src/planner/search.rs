@@ -17,7 +17,8 @@
 use super::estimate::fewest_cycles;
 use super::model::{Model, PartElements, PartSize};
 use super::params::PlanError;
-use super::plan::{Estimate, Machine, Partition};
+use super::plan::{Estimate, Partition};
+use crate::targets::Machine;
 use std::ops::Range;
 
 /// Most split points, partial ones included, that one plan may look at: some ten seconds. A large

@@ -7,7 +7,7 @@
 
 use super::params::{ConvParams, FieldDim, OperandTransform, OutputTransform};
 use super::plan::{Pass, PlanOptions};
-use crate::graph::DType;
+use crate::shape::DType;
 
 /// One choice of reshaping. Dimensions are numbered from the outermost, extra ones included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

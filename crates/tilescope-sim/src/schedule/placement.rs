@@ -2,7 +2,8 @@
 
 use super::balance::balanced;
 use super::pipeline::PipelineForm;
-use crate::graph::{BlockId, Graph};
+use crate::graph::Graph;
+use crate::shape::BlockId;
 use crate::spec::{AutoStage, Execution, Schedule, Spec, SpecError, Stage};
 
 /// A stage with its IPU.

@@ -2,6 +2,7 @@
 
 mod bow;
 mod c600;
+mod machine;
 mod mk1;
 mod mk2;
 mod system;
@@ -9,6 +10,7 @@ mod systems;
 
 pub(crate) use bow::BOW;
 pub(crate) use c600::C600;
+pub use machine::Machine;
 pub(crate) use mk1::MK1;
 pub use mk2::MK2;
 pub(crate) use system::System;

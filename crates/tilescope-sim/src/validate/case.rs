@@ -1,13 +1,15 @@
 //! A row as a graph of operators.
 
 use super::config::{Config, Problem};
-use crate::graph::{DType, Graph, GraphBuilder, NodeId, Role, TensorId, TensorType};
+use crate::graph::{Graph, GraphBuilder, NodeId};
 use crate::lower::alone::Program;
 use crate::lower::layout::Layout;
 use crate::lower::{Lowering, PlanningOptions};
 use crate::ops::{Operator, Optimizer};
-use crate::planner::{Machine, PlanCache};
+use crate::planner::PlanCache;
+use crate::shape::{DType, Role, TensorId, TensorType};
 use crate::targets::Chip;
+use crate::targets::Machine;
 use std::collections::BTreeSet;
 
 /// What a tool runs for a row, before it is lowered.

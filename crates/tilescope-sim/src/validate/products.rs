@@ -3,10 +3,10 @@
 use super::case::Case;
 use super::config::{Config, Problem};
 use super::passes::Passes;
-use crate::graph::{DType, Role, TensorId};
 use crate::lower::reduce::Operation;
 use crate::ops::{Accumulate, BiasAdd, Convolution, MatMul, Operator, Product, Reduce, Window};
 use crate::planner::{OperandTransform, OutputTransform};
+use crate::shape::{DType, Role, TensorId};
 use crate::targets::Chip;
 
 /// `C = beta C + alpha A x B`, all operands placed as the plan wants them.

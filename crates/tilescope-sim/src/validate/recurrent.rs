@@ -3,9 +3,9 @@
 use super::case::Case;
 use super::config::{Config, Problem};
 use super::passes::Passes;
-use crate::graph::{DType, Role};
 use crate::lower::recurrent::Cell;
 use crate::ops::Recurrent;
+use crate::shape::{DType, Role};
 use crate::targets::Chip;
 
 /// An LSTM layer.

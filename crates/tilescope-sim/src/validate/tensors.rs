@@ -3,12 +3,12 @@
 use super::case::Case;
 use super::config::{Config, Problem};
 use super::passes::Passes;
-use crate::graph::{DType, Role};
 use crate::lower::layout::{Layout, Order};
 use crate::lower::pool::Kind;
 use crate::lower::reduce::{Operation, ResultUse};
 use crate::ops::{Embedding, MultiUpdateAdd, Pool, PoolWindow, Reduce};
-use crate::planner::ranges::gcd;
+use crate::shape::gcd;
+use crate::shape::{DType, Role};
 use crate::targets::Chip;
 
 /// A reduction of a linear tensor.

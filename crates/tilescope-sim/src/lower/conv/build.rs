@@ -1,7 +1,7 @@
 //! Putting phases in order: a builder of [`Work`] and the traffic of exchanges.
 
 use crate::lower::work::{Phase, PhaseKind, Place, Temporary, VertexUse, Work, WorkItem};
-use crate::planner::Machine;
+use crate::targets::Machine;
 use std::ops::Range;
 use tilescope_report::units::{TileRange, TileRuns};
 use tilescope_report::{Category, TileTraffic};

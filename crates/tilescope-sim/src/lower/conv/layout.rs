@@ -7,9 +7,10 @@ use super::build::runs;
 use super::parts::Layout;
 use super::rearrange::spread;
 use crate::lower::work::Place;
+use crate::planner::Plan;
 use crate::planner::candidates::Method;
-use crate::planner::ranges::gcd;
-use crate::planner::{Machine, Plan};
+use crate::shape::gcd;
+use crate::targets::Machine;
 use tilescope_report::units::TileRuns;
 
 /// Smallest piece of an input on one tile, in bytes (poplibs `Convolution.cpp`

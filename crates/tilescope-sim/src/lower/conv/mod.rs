@@ -26,7 +26,8 @@ pub use pass::{Destination, Lowered, Operands, Source, lower, turn_weights};
 pub(crate) use start::Start;
 
 use crate::lower::work::Work;
-use crate::planner::{FieldDim, Machine, Plan, TrainingPlans};
+use crate::planner::{FieldDim, Plan, TrainingPlans};
+use crate::targets::Machine;
 use parts::Layout;
 
 impl<'a> Operands<'a> {

@@ -6,8 +6,8 @@ use super::pass::{Destination, Operand, Operands, Pass, Rearranged, Source};
 use super::rearrange::{self, Blocks, Transposition, regroup_grain};
 use crate::lower::constants::PIECE_GATHER_CYCLES;
 use crate::lower::work::Place;
-use crate::planner::ranges::gcd;
 use crate::planner::{Pass as PlanPass, Plan};
+use crate::shape::gcd;
 use tilescope_report::Category;
 
 /// More users than this, and an operand in another layout is rearranged once before it is sent
@@ -357,10 +357,11 @@ fn weight_blocks(forward: &Plan, backward: &Plan) -> Option<Blocks> {
 
 #[cfg(test)]
 mod tests {
-    use crate::graph::DType;
     use crate::lower::conv::{self, Source};
-    use crate::planner::{ConvParams, Machine, Pass, PlanOptions, plan};
+    use crate::planner::{ConvParams, Pass, PlanOptions, plan};
+    use crate::shape::DType;
     use crate::targets::MK2;
+    use crate::targets::Machine;
 
     /// Phases of a product that transpose operands where they lie as planned.
     fn transposes(channels: u64) -> usize {

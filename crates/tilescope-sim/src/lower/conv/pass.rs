@@ -7,7 +7,8 @@ use super::rearrange::spread;
 use super::vertices;
 use crate::lower::constants::{KERNEL_GATHER_CYCLES_PER_BYTE, WEIGHT_ARRANGE_SHARE};
 use crate::lower::work::Work;
-use crate::planner::{Machine, Plan, TrainingPlans};
+use crate::planner::{Plan, TrainingPlans};
+use crate::targets::Machine;
 
 /// How an operand lies before the pass.
 #[derive(Clone, Copy, Debug)]

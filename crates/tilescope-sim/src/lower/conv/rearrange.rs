@@ -7,12 +7,12 @@
 //! padding, is copied on the tile.
 
 use super::build::{Builder, Flow, messages, vertex_on};
-use crate::graph::DType;
 use crate::lower::constants::REARRANGE_CYCLES_PER_BYTE;
 use crate::lower::rearrange::WORD_BYTES;
-use crate::planner::Machine;
 use crate::planner::estimate::elementwise;
-use crate::planner::ranges::gcd;
+use crate::shape::DType;
+use crate::shape::gcd;
+use crate::targets::Machine;
 use tilescope_report::Category;
 
 /// Messages a tile receives and sends when data moves to another mapping with the same innermost

@@ -3,9 +3,9 @@
 use super::build::{Flow, vertex_on};
 use super::parts::{cut, length};
 use super::pass::Pass;
-use crate::graph::DType;
 use crate::planner::candidates::Method;
 use crate::planner::estimate::reduce::{self, Stage};
+use crate::shape::DType;
 use tilescope_report::Category;
 
 impl Pass<'_> {

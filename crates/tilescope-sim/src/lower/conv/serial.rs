@@ -6,7 +6,7 @@ use super::pass::{Operands, Pass, Source};
 use super::rearrange::{self, spread};
 use crate::lower::constants::PIECE_GATHER_CYCLES;
 use crate::planner::estimate::elementwise;
-use crate::planner::ranges::gcd;
+use crate::shape::gcd;
 use tilescope_report::Category;
 
 impl Pass<'_> {

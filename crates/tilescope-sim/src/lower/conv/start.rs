@@ -90,8 +90,8 @@ impl Start {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::DType;
     use crate::planner::FieldDim;
+    use crate::shape::DType;
 
     fn shape(size: u64, channels: u64) -> ConvParams {
         ConvParams {

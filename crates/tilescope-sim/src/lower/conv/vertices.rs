@@ -5,14 +5,15 @@
 //! vertex can be used is decided tile by tile (poplibs `ConvVertices.cpp`).
 
 use super::parts::{Layout, TilePart, length};
-use crate::graph::DType;
 use crate::lower::work::VertexUse;
+use crate::planner::Plan;
 use crate::planner::candidates::{Method, SLIC_WINDOW};
 use crate::planner::estimate::amp::Engine;
 use crate::planner::estimate::workers::Rows;
 use crate::planner::estimate::{VertexContext, VertexWork, vertex_cycles};
 use crate::planner::model::Grain;
-use crate::planner::{Machine, Plan};
+use crate::shape::DType;
+use crate::targets::Machine;
 use std::collections::{BTreeMap, HashMap};
 use tilescope_report::units::{TileRange, TileRuns};
 

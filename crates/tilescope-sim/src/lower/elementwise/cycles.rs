@@ -6,7 +6,7 @@
 
 use super::operation::{Binary, Unary};
 use super::{LOADS_INTERLEAVED, WORKERS, vector_width};
-use crate::graph::DType;
+use crate::shape::DType;
 
 /// Cycles a supervisor spends on starting and joining its workers (basicOpSupervisorOverhead).
 const SUPERVISOR_CYCLES: u64 = 11;

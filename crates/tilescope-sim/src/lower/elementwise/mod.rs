@@ -11,7 +11,7 @@ pub(crate) use operation::{Binary, Unary};
 pub(crate) use transpose::{Matrices, transpose};
 
 use super::work::{Phase, PhaseKind, VertexUse};
-use crate::graph::DType;
+use crate::shape::DType;
 use tilescope_report::units::TileRuns;
 
 /// Worker threads of a tile.

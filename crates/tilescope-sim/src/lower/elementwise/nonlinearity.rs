@@ -2,8 +2,8 @@
 //! lib/popnn/popnnCycleEstimators.cpp).
 
 use super::{WORKERS, phase, vector_width};
-use crate::graph::DType;
 use crate::lower::work::Phase;
+use crate::shape::DType;
 use tilescope_report::units::TileRuns;
 
 /// Activation functions that have vertices of their own.

@@ -2,7 +2,7 @@
 //! lib/poplibs_support/popopsPerformanceEstimation.hpp).
 
 use super::{LOADS_INTERLEAVED, vector_width};
-use crate::graph::DType;
+use crate::shape::DType;
 
 /// Operations of one operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -2,7 +2,7 @@
 //! popopsCycleEstimators.cpp and Rearrange.cpp).
 
 use super::WORKERS;
-use crate::graph::DType;
+use crate::shape::DType;
 
 /// Matrices of one shape on a tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

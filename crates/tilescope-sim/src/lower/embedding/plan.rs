@@ -2,7 +2,7 @@
 //! memory is least (poplibs lib/popops/DynamicSlice.cpp, `embedding::plan`).
 
 use super::Embedding;
-use crate::graph::DType;
+use crate::shape::DType;
 
 /// Bytes that are stored at once: columns are dealt in grains of them.
 const STORE_BYTES: u64 = 4;

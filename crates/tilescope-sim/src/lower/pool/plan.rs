@@ -4,9 +4,9 @@
 use super::vertex::{cycles, planned_lists};
 use super::window::Axis;
 use super::{Kind, Pass};
-use crate::graph::DType;
 use crate::lower::elementwise::vector_width;
-use crate::lower::reduce::gcd;
+use crate::shape::DType;
+use crate::shape::gcd;
 
 /// A pooling as the planner sees it, dimensions possibly seen in another way than the graph does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

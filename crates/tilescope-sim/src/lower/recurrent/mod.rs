@@ -14,11 +14,10 @@ use super::elementwise;
 use super::reduce::{self, Dim, Operation, Reduction, ResultUse};
 use super::runs::per_tile;
 use super::work::{Phase, Place, Temporary, Work, WorkItem};
-use crate::graph::DType;
-use crate::planner::ranges::gcd;
-use crate::planner::{
-    ConvParams, Machine, Pass, Plan, PlanCache, PlanError, PlanOptions, TrainingPlans,
-};
+use crate::planner::{ConvParams, Pass, Plan, PlanCache, PlanError, PlanOptions, TrainingPlans};
+use crate::shape::DType;
+use crate::shape::gcd;
+use crate::targets::Machine;
 use std::sync::Arc;
 use step::Step;
 use tilescope_report::Category;

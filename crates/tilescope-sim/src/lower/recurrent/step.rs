@@ -1,7 +1,6 @@
 //! One step of a recurrent layer under construction.
 
 use super::{Layer, push};
-use crate::graph::DType;
 use crate::lower::constants::EXPRESSION_VECTOR_CYCLES;
 use crate::lower::elementwise::{
     self, Binary, Extent, Matrices, NonLinearity, Unary, WORKERS, cycles, vector_width,
@@ -10,7 +9,8 @@ use crate::lower::exchange;
 use crate::lower::rearrange::on_tile_copies;
 use crate::lower::runs;
 use crate::lower::work::Work;
-use crate::planner::Machine;
+use crate::shape::DType;
+use crate::targets::Machine;
 use tilescope_report::units::{TileRange, TileRuns};
 
 /// Rows of the blocks that products' results are transposed in: samples that lie together.

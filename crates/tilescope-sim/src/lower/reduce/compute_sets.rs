@@ -3,9 +3,9 @@
 use super::cycles::{Form, Kind};
 use super::region::Vertex;
 use super::workers::TileWork;
-use crate::graph::DType;
 use crate::lower::runs::per_tile;
 use crate::lower::work::{Phase, PhaseKind, Place, Temporary, VertexUse, Work};
+use crate::shape::DType;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use tilescope_report::Category;

@@ -1,8 +1,8 @@
 //! Cutting regions for the workers of a tile: by rows and by columns.
 
 use super::region::{Operands, Region};
-use crate::graph::DType;
 use crate::lower::elementwise::vector_width;
+use crate::shape::DType;
 use std::ops::Range;
 
 /// Rows of each of up to `workers` parts, at least two each.

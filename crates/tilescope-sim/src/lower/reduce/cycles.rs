@@ -3,8 +3,9 @@
 
 use super::ResultUse;
 use super::operation::Operation;
-use crate::graph::DType;
 use crate::lower::elementwise::{LOADS_INTERLEAVED, vector_width};
+use crate::shape::DType;
+use crate::shape::gcd;
 
 /// The form of vertex that reduces some regions: cheaper ones need more regular operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -142,11 +143,6 @@ fn scalar(kind: Kind, per_operation: u64, pieces: &[u64]) -> u64 {
     let vectors: u64 = pieces.iter().map(|piece| piece.div_ceil(width)).sum();
     let update = u64::from(kind.result.update);
     5 + 5 + vectors * (2 + per_operation + 3 + 1 + update + conversion)
-}
-
-/// Greatest common divisor.
-pub fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 #[cfg(test)]

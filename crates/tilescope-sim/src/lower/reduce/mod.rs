@@ -17,14 +17,14 @@ mod region;
 mod stages;
 mod workers;
 
-pub use cycles::{Form, gcd};
+pub use cycles::Form;
 pub use operation::Operation;
 pub(crate) use pattern::Dim;
 
 use super::elementwise;
 use super::layout::Order;
 use super::work::{Phase, Work, WorkItem};
-use crate::graph::DType;
+use crate::shape::DType;
 use tilescope_report::units::TileRuns;
 
 /// What is reduced to what.

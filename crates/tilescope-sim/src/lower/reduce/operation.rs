@@ -1,6 +1,6 @@
 //! What a reduction computes.
 
-use crate::graph::DType;
+use crate::shape::DType;
 
 /// How elements are put together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

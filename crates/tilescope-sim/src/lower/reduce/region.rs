@@ -3,7 +3,7 @@
 
 use super::cycles::{self, Form, Kind};
 use super::pattern::{Group, Pattern};
-use crate::graph::DType;
+use crate::shape::DType;
 use std::ops::Range;
 
 /// Where the elements of a region lie.

@@ -9,8 +9,8 @@ use super::cuts::{
 use super::cycles::Kind;
 use super::operation::Operation;
 use super::region::{Operands, Region, Vertex, vertices};
-use crate::graph::DType;
 use crate::lower::elementwise::{WORKERS, vector_width};
+use crate::shape::DType;
 
 /// What one tile does in one stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

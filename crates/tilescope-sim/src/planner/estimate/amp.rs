@@ -2,9 +2,9 @@
 
 use super::workers::{Rows, Share};
 use super::{VertexContext, VertexWork};
-use crate::graph::DType;
 use crate::planner::candidates::{VertexType, weights_per_conv_unit};
-use crate::planner::plan::Machine;
+use crate::shape::DType;
+use crate::targets::Machine;
 
 /// What decides the speed of the inner loops.
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,8 @@
 //! Vertices around serial loops and weight updates: slices, updates, additions (poplibs
 //! `lib/popops/popopsCycleEstimators.cpp` of March 2021).
 
-use crate::graph::DType;
-use crate::planner::plan::Machine;
+use crate::shape::DType;
+use crate::targets::Machine;
 
 /// Cycles of a supervisor around an elementwise vertex.
 const SUPERVISOR: u64 = 11;

@@ -2,8 +2,8 @@
 //! products of several groups (`ConvPartialVerticalMac`) and outer products.
 
 use super::{VertexContext, VertexWork, amp};
-use crate::planner::plan::Machine;
-use crate::planner::ranges::gcd;
+use crate::shape::gcd;
+use crate::targets::Machine;
 
 /// Cycles of a dot product of `size` input channels.
 fn dot_product(float_inputs: bool, float_partials: bool, size: u64) -> u64 {

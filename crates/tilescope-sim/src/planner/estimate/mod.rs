@@ -12,7 +12,7 @@ pub(crate) mod slic;
 pub(crate) mod workers;
 
 use super::candidates::{Method, VertexType};
-use super::plan::Machine;
+use crate::targets::Machine;
 
 /// What one vertex computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,7 +53,7 @@ pub(crate) struct VertexContext {
 impl VertexContext {
     /// Distance between outputs of dimension `dim` that one kernel element contributes to.
     pub(crate) fn active_step(&self, dim: usize) -> u64 {
-        self.dilation[dim] / super::ranges::gcd(self.dilation[dim], self.stride[dim])
+        self.dilation[dim] / crate::shape::gcd(self.dilation[dim], self.stride[dim])
     }
 }
 

@@ -1,7 +1,7 @@
 //! Adding up partial sums: stages, vertices, casts.
 
-use crate::graph::DType;
-use crate::planner::plan::Machine;
+use crate::shape::DType;
+use crate::targets::Machine;
 
 /// Depths left after each intermediate stage of a reduction of `depth` partial sums; empty if one
 /// stage does it. More stages mean fewer messages, `n * depth^(1/n)` for `n` stages (poplibs

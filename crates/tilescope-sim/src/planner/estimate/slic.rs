@@ -3,7 +3,7 @@
 use super::workers::{Rows, Share};
 use super::{VertexContext, VertexWork};
 use crate::planner::candidates::SLIC_WINDOW;
-use crate::planner::plan::Machine;
+use crate::targets::Machine;
 
 /// The variant of the vertex.
 #[derive(Clone, Copy, Debug)]

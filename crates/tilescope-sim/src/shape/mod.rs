@@ -1,0 +1,10 @@
+//! What every layer of the simulator says about tensors: element types, shapes, roles.
+
+mod dtype;
+mod math;
+mod tensor;
+
+pub use dtype::DType;
+pub(crate) use math::gcd;
+pub(crate) use tensor::Shape;
+pub use tensor::{BlockId, Role, Tensor, TensorId, TensorType};
