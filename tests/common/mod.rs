@@ -56,8 +56,8 @@ pub(crate) fn lowered(
     let graph = builder.finish();
     let plans = PlanCache::new();
     let planning = PlanningOptions::default();
-    let mut lowering = Lowering::new(&graph, machine, training, planning, &plans);
-    lowering.lower(&graph.nodes[0]).expect("lowers").work
+    let mut lowering = Lowering::new(&graph.tensors, machine, training, planning, &plans);
+    lowering.lower(&*graph.nodes[0].operator, &graph.nodes[0].operands()).expect("lowers").work
 }
 
 /// Runs the program without a display.

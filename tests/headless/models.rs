@@ -3,6 +3,7 @@
 use tilescope_report::Pass;
 use tilescope_sim::compile::compile;
 use tilescope_sim::graph::{Graph, Training};
+use tilescope_sim::graph_lowering::GraphLowering;
 use tilescope_sim::lower::{Lowering, PlanningOptions};
 use tilescope_sim::model;
 use tilescope_sim::ops::Optimizer;
@@ -181,14 +182,15 @@ fn every_tensor_of_every_model_lies_somewhere_as_a_whole() {
         let trained = !graph.losses.is_empty();
         let graph = if trained { graph.train(training).expect("trains") } else { graph };
         let (machine, plans) = (Machine::whole(MK2), PlanCache::new());
-        let mut lowering =
-            Lowering::new(&graph, machine, trained, PlanningOptions::default(), &plans);
+        let planning = PlanningOptions::default();
+        let mut context = Lowering::new(&graph.tensors, machine, trained, planning, &plans);
+        let mut lowering = GraphLowering::new(&graph, &mut context);
         lowering.plan_ahead();
         for node in &graph.nodes {
             lowering.lower(node).expect("lowers");
             for tensor in node.inputs.iter().chain(&node.outputs) {
-                let (tensor, ty) = (*tensor, lowering.ty(*tensor));
-                let held = lowering.layout(tensor).map(|layout| layout.elements.total());
+                let (tensor, ty) = (*tensor, lowering.context.ty(*tensor));
+                let held = lowering.context.layout(tensor).map(|layout| layout.elements.total());
                 let what = &graph.tensor(tensor).name;
                 assert_eq!(held, Some(ty.elements()), "{name}: {what} after {}", node.name);
             }

@@ -3,6 +3,7 @@
 pub mod compile;
 mod emit;
 pub mod graph;
+pub mod graph_lowering;
 pub mod lower;
 pub mod model;
 pub mod ops;

@@ -3,6 +3,7 @@
 use super::tables::{Item, Placed, Tables};
 use super::tensors::{Home, Lifetimes, Part, Tensors};
 use crate::graph::{Graph, Node};
+use crate::graph_lowering::GraphLowering;
 use crate::lower::work::{Phase, PhaseKind, Place, Temporary, Work, WorkItem};
 use crate::lower::{LowerError, Lowered, Lowering};
 use crate::schedule::{Placement, Schedule};
@@ -131,9 +132,10 @@ impl Maker<'_> {
     /// # Errors
     /// An operation without a plan.
     pub(crate) fn lower(&mut self) -> Result<(), LowerError> {
-        self.lowering.plan_ahead();
+        let mut lowering = GraphLowering::new(self.graph, &mut self.lowering);
+        lowering.plan_ahead();
         for node in &self.graph.nodes {
-            self.works.push(self.lowering.lower(node)?);
+            self.works.push(lowering.lower(node)?);
         }
         Ok(())
     }

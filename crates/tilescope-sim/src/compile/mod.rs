@@ -17,6 +17,7 @@ pub(crate) use tables::{Item, LeafCost, whole_ipu};
 pub(crate) use transfers::{HostCopy, LinkCopy};
 
 use crate::graph::{Graph, GraphError, Training};
+use crate::graph_lowering::GraphLowering;
 use crate::lower::code::CodeAccount;
 use crate::lower::{LowerError, Lowering, PlanningOptions, alone};
 use crate::ops::Optimizer;
@@ -219,13 +220,20 @@ fn lowering<'a>(spec: &Spec, graph: &'a Graph, plans: &'a PlanCache) -> Lowering
         serialisation: spec.options.serialisation,
         conv_dithering: spec.options.conv_dithering,
     };
-    Lowering::new(graph, Machine { chip: *chip, tiles }, spec.model.training, planning, plans)
+    Lowering::new(
+        &graph.tensors,
+        Machine { chip: *chip, tiles },
+        spec.model.training,
+        planning,
+        plans,
+    )
 }
 
 /// Cycles of the forward and backward nodes of each block, for one micro-batch. Blocks that cannot
 /// be lowered cost nothing here; compiling reports them.
 fn block_costs(spec: &Spec, graph: &Graph, plans: &PlanCache) -> Vec<u64> {
-    let mut lowering = lowering(spec, graph, plans);
+    let mut context = lowering(spec, graph, plans);
+    let mut lowering = GraphLowering::new(graph, &mut context);
     lowering.plan_ahead();
     let mut costs = vec![0; graph.blocks.len()];
     for node in graph.nodes.iter().filter(|node| node.pass != Pass::Update) {

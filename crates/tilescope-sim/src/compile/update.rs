@@ -5,11 +5,11 @@ use super::fragments::Maker;
 use super::tables::{Item, LeafCost, Placed, leaf};
 use super::tensors::Home;
 use super::transfers::external_sync;
-use crate::graph::{Graph, Node};
+use crate::graph::Node;
 use crate::lower::collective::{self, Kind, Ranks, Round};
 use crate::lower::exchange::sends;
 use crate::lower::work::{Work, WorkItem};
-use crate::lower::{Lowering, code};
+use crate::lower::{Lowering, NodeOperands, code};
 use crate::ops::Shard;
 use crate::shape::{BlockId, DType, Role, Tensor, TensorId, TensorType};
 use tilescope_report::units::{OperationId, TileRuns};
@@ -83,18 +83,12 @@ impl Maker<'_> {
             let ty = TensorType::new([elements], whole.ty.dtype);
             Tensor { ty, block: BlockId(0), ..whole.clone() }
         };
-        let graph = Graph {
-            tensors: node.inputs.iter().map(shard).collect(),
-            nodes: Vec::new(),
-            blocks: vec![String::new()],
-            outputs: Vec::new(),
-            losses: Vec::new(),
-        };
-        let inputs: Vec<TensorId> = (0..graph.tensors.len()).map(TensorId).collect();
-        let node = Node { inputs, block: BlockId(0), ..node.clone() };
+        let tensors: Vec<Tensor> = node.inputs.iter().map(shard).collect();
+        let inputs: Vec<TensorId> = (0..tensors.len()).map(TensorId).collect();
+        let operands = NodeOperands { inputs: &inputs, ..node.operands() };
         let (machine, planning) = (self.lowering.machine, self.lowering.planning);
-        let mut lowering = Lowering::new(&graph, machine, true, planning, self.lowering.plans);
-        node.operator.lower(&mut lowering, &node).ok()
+        let mut lowering = Lowering::new(&tensors, machine, true, planning, self.lowering.plans);
+        node.operator.lower(&mut lowering, &operands).ok()
     }
 
     /// What crosses between the IPUs that a layer is split over, after a node at its edge.

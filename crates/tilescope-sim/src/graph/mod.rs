@@ -4,9 +4,11 @@ mod builder;
 mod shard;
 mod train;
 
-pub use builder::{GraphBuilder, GraphError};
-pub use train::{Backward, Training};
+pub use crate::ops::GraphError;
+pub use builder::GraphBuilder;
+pub use train::Training;
 
+use crate::lower::NodeOperands;
 use crate::ops::Operator;
 use crate::shape::{BlockId, Role, Tensor, TensorId, TensorType};
 use std::sync::Arc;
@@ -31,6 +33,13 @@ pub struct Node {
     pub pass: Pass,
     /// Block it belongs to.
     pub block: BlockId,
+}
+
+impl Node {
+    /// What its operator sees of it.
+    pub fn operands(&self) -> NodeOperands<'_> {
+        NodeOperands { name: &self.name, inputs: &self.inputs, outputs: &self.outputs }
+    }
 }
 
 /// A model, or its training graph. Nodes are in an order in which they can run.

@@ -9,10 +9,12 @@ use super::constants::{
     COMPUTE_START_CYCLES, EXCHANGE_START_CYCLES, MODEL_FIRST_TILE_BYTES, MODEL_TILE_BYTES,
     REARRANGING_CODE_BYTES,
 };
-use super::context::{Lives, LowerError, Lowered, Lowering};
+use super::context::{LowerError, Lowered, Lowering};
+use super::lives::Lives;
 use super::runs;
 use super::work::{PhaseKind, Place, Temporary, VertexUse, Work};
 use crate::graph::{Graph, Node, NodeId};
+use crate::graph_lowering::GraphLowering;
 use crate::ops::Reuse;
 use crate::shape::{Role, TensorId};
 use crate::targets::Chip;
@@ -81,13 +83,14 @@ impl Program {
     ///
     /// # Errors
     /// An operation that cannot be lowered.
-    pub(crate) fn new(
-        mut lowering: Lowering,
+    pub(crate) fn new<'a>(
+        graph: &'a Graph,
+        mut context: Lowering<'a>,
         idle: &BTreeSet<NodeId>,
         code: bool,
     ) -> Result<Self, LowerError> {
+        let mut lowering = GraphLowering::new(graph, &mut context);
         lowering.plan_ahead();
-        let graph = lowering.graph;
         let mut uses = Uses::new(graph);
         let mut works = Vec::new();
         for (index, node) in graph.nodes.iter().enumerate() {
@@ -99,8 +102,8 @@ impl Program {
                 works.push(work);
             }
         }
-        let tiles = lowering.tiles;
-        Ok(Self { tiles, works, tensors: uses.operands(&mut lowering), code })
+        let tiles = context.tiles;
+        Ok(Self { tiles, works, tensors: uses.operands(&mut context), code })
     }
 
     fn vertices(&self) -> impl Iterator<Item = &VertexUse> {

@@ -1,15 +1,15 @@
-//! What an operator knows while it is lowered: the machine, the graph, and how tensors lie.
+//! What an operator knows while it is lowered: the machine, its operands, and how tensors lie.
 
 use super::layout::Layout;
+use super::lives::Lives;
+use super::rearrange;
 use super::serialise::Serialisation;
-use super::work::{Place, Work};
-use crate::graph::{Graph, Node};
+use super::work::Work;
+use crate::ops::Operator;
 use crate::planner::{Pass, PlanCache, PlanOptions};
-use crate::shape::{DType, Role, TensorId, TensorType};
+use crate::shape::{DType, Role, Tensor, TensorId, TensorType};
 use crate::targets::Machine;
-use rayon::prelude::*;
-use std::collections::{HashMap, HashSet};
-use std::ops::Range;
+use std::collections::HashMap;
 
 /// An operation that cannot be lowered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -47,43 +47,11 @@ impl Default for PlanningOptions {
     }
 }
 
-/// When operands and results of an operation exist, in phases of its work, and what its vertices
-/// need of their places. By default they exist all the time, anywhere.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Lives {
-    /// For each input: the phase from which on it is not read any more. Inputs that are not listed
-    /// are read until the end.
-    pub inputs_until: Vec<Option<usize>>,
-    /// For each output: the first phase that writes it. Outputs that are not listed are written
-    /// from the beginning.
-    pub outputs_from: Vec<usize>,
-    /// Where inputs must be.
-    pub inputs_in: Place,
-    /// Where outputs must be.
-    pub outputs_in: Place,
-}
-
-impl Lives {
-    /// For each input the phases it is needed in, of a work of so many.
-    pub(crate) fn of_inputs(&self, phases: usize) -> impl Iterator<Item = Range<usize>> {
-        let listed = self.inputs_until.iter().copied().chain(std::iter::repeat(None));
-        listed.map(move |until| 0..until.unwrap_or(phases))
-    }
-
-    /// For each output the phases it exists in, of a work of so many.
-    pub(crate) fn of_outputs(&self, phases: usize) -> impl Iterator<Item = Range<usize>> {
-        let listed = self.outputs_from.iter().copied().chain(std::iter::repeat(0));
-        listed.map(move |from| from..phases)
-    }
-}
-
-/// Lowers the operations of one graph, one after the other.
-///
-/// Models repeat their layers, so most operations equal one that was lowered before: the same
-/// operator on operands of the same types that lie the same way. Those share its [`Lowered`].
+/// What the operators of one graph share while they are lowered: the machine, the plans, and how
+/// every tensor lies so far.
 pub struct Lowering<'a> {
-    /// The graph.
-    pub graph: &'a Graph,
+    /// The tensors of the graph.
+    pub tensors: &'a [Tensor],
     /// The chip, and how many of its tiles compute.
     pub machine: Machine,
     /// Tiles of each IPU that compute.
@@ -96,7 +64,6 @@ pub struct Lowering<'a> {
     pub plans: &'a PlanCache,
     layouts: Vec<Option<usize>>,
     known_layouts: Interner,
-    lowered: HashMap<OperationKey, Remembered>,
     plan: Option<String>,
     lives: Lives,
 }
@@ -112,17 +79,22 @@ pub struct Lowered {
     pub lives: Lives,
 }
 
-/// Everything that what an operation lowers to depends on.
-#[derive(PartialEq, Eq, Hash)]
-struct OperationKey {
-    operator: String,
-    operands: Vec<(TensorType, Option<usize>)>,
+/// The operation that an operator is asked about: a node of the graph as the operator sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct NodeOperands<'a> {
+    /// Path of names: `layer1/conv`.
+    pub name: &'a str,
+    /// Tensors it reads.
+    pub inputs: &'a [TensorId],
+    /// Tensors it writes.
+    pub outputs: &'a [TensorId],
 }
 
-/// What an operation lowered to, and how its operands lie then.
-struct Remembered {
-    lowered: Lowered,
-    layouts: Vec<Option<usize>>,
+impl NodeOperands<'_> {
+    /// What it reads, then what it makes.
+    pub(crate) fn all(&self) -> impl Iterator<Item = TensorId> {
+        self.inputs.iter().chain(self.outputs).copied()
+    }
 }
 
 /// Layouts by number: equal layouts have equal numbers.
@@ -141,103 +113,67 @@ impl Interner {
     }
 }
 
-/// Operands of a node: what it reads, then what it makes.
-fn operands(node: &Node) -> impl Iterator<Item = TensorId> {
-    node.inputs.iter().chain(&node.outputs).copied()
-}
-
 impl<'a> Lowering<'a> {
     /// Nothing is laid out yet but resident tensors, which the program maps linearly.
     pub fn new(
-        graph: &'a Graph,
+        tensors: &'a [Tensor],
         machine: Machine,
         training: bool,
         planning: PlanningOptions,
         plans: &'a PlanCache,
     ) -> Self {
         let mut lowering = Self {
-            graph,
+            tensors,
             machine,
             tiles: machine.tiles as u32,
             training,
             planning,
             plans,
-            layouts: vec![None; graph.tensors.len()],
+            layouts: vec![None; tensors.len()],
             known_layouts: Interner::default(),
-            lowered: HashMap::new(),
             plan: None,
             lives: Lives::default(),
         };
-        for tensor in graph.with_role(Role::Resident) {
-            lowering.layout_or_linear(tensor);
+        for (index, tensor) in tensors.iter().enumerate() {
+            if tensor.role == Role::Resident {
+                lowering.layout_or_linear(TensorId(index));
+            }
         }
         lowering
     }
 
-    /// Makes all plans that operations of the graph will ask for, in parallel, and lays weights out
-    /// for them, whoever reads them first. What cannot be planned is found again, and said, when
-    /// the operation is lowered.
-    pub fn plan_ahead(&mut self) {
-        let planned: Vec<&Node> =
-            self.graph.nodes.iter().filter(|node| node.operator.is_planned()).collect();
-        let mut numbers: HashMap<(String, Vec<TensorType>), usize> = HashMap::new();
-        let mut different: Vec<&Node> = Vec::new();
-        let kinds = planned.iter().map(|node| {
-            let key = (format!("{:?}", node.operator), self.graph.types(&node.inputs));
-            *numbers.entry(key).or_insert_with(|| {
-                different.push(node);
-                different.len() - 1
-            })
-        });
-        let kinds: Vec<usize> = kinds.collect();
-        let weights: Vec<Option<Layout>> =
-            different.par_iter().map(|node| node.operator.plan_ahead(self, node)).collect();
-        let casts: HashSet<TensorId> = self
-            .graph
-            .nodes
-            .iter()
-            .filter(|node| node.operator.kind() == "cast")
-            .flat_map(|node| node.outputs.iter().copied())
-            .collect();
-        for (node, kind) in planned.into_iter().zip(kinds) {
-            let tensor = node.inputs[1];
-            let kept = self.graph.tensor(tensor).role == Role::Parameter;
-            if let Some(layout) = &weights[kind]
-                && (kept || casts.contains(&tensor))
-                && self.layout(tensor).is_none()
-            {
-                self.lay_out(tensor, layout.clone());
-            }
-        }
-    }
-
-    /// Lowers one operation of the graph, or finds one that was equal.
+    /// What an operator does on the tiles.
     ///
     /// # Errors
     /// Where no plan exists.
-    pub fn lower(&mut self, node: &Node) -> Result<Lowered, LowerError> {
-        let types = operands(node).map(|tensor| self.ty(tensor).clone());
-        let key = OperationKey {
-            operator: format!("{:?}", node.operator),
-            operands: types.zip(operands(node).map(|tensor| self.layouts[tensor.0])).collect(),
-        };
-        if let Some(known) = self.lowered.get(&key) {
-            for (tensor, layout) in operands(node).zip(&known.layouts) {
-                self.layouts[tensor.0] = *layout;
-            }
-            return Ok(known.lowered.clone());
-        }
-        let work = node.operator.lower(self, node)?;
+    pub fn lower(
+        &mut self,
+        operator: &dyn Operator,
+        node: &NodeOperands,
+    ) -> Result<Lowered, LowerError> {
+        let work = operator.lower(self, node)?;
         let (plan, lives) = (self.plan.take(), std::mem::take(&mut self.lives));
-        let lowered = Lowered { work, plan, lives };
-        let layouts = operands(node).map(|tensor| self.layouts[tensor.0]).collect();
-        self.lowered.insert(key, Remembered { lowered: lowered.clone(), layouts });
-        Ok(lowered)
+        Ok(Lowered { work, plan, lives })
     }
 
     /// Type of a tensor.
     pub fn ty(&self, tensor: TensorId) -> &'a TensorType {
-        &self.graph.tensor(tensor).ty
+        &self.tensors[tensor.0].ty
+    }
+
+    /// What a tensor is to the program.
+    pub(crate) fn role(&self, tensor: TensorId) -> Role {
+        self.tensors[tensor.0].role
+    }
+
+    /// The number of a tensor's layout, if it was laid out: equal layouts have equal numbers.
+    pub(crate) fn layout_number(&self, tensor: TensorId) -> Option<usize> {
+        self.layouts[tensor.0]
+    }
+
+    /// Lays a tensor out like the one that `number` is of.
+    pub(crate) fn lay_out_as(&mut self, tensor: TensorId, number: Option<usize>) {
+        self.layouts[tensor.0] = number;
     }
 
     /// How a tensor lies, if it was laid out.
@@ -269,5 +205,26 @@ impl<'a> Lowering<'a> {
     /// Notes when operands and results of the operation being lowered exist.
     pub(crate) fn note_lives(&mut self, lives: Lives) {
         self.lives = lives;
+    }
+
+    /// Bytes a tile sends or receives per cycle.
+    pub(crate) fn exchange_speed(&self) -> u64 {
+        self.machine.exchange_speed()
+    }
+
+    /// Places `tensor` as `layout` says if nobody has placed it yet, or brings it there.
+    pub(crate) fn place_or_bring(&mut self, tensor: TensorId, layout: Layout, name: &str) -> Work {
+        if self.layout(tensor).is_none() {
+            self.lay_out(tensor, layout);
+            return Work::default();
+        }
+        self.bring(tensor, &layout, name)
+    }
+
+    /// The phases that bring `tensor` into `layout` for the operation step `name`; none where it
+    /// lies so already.
+    pub(crate) fn bring(&mut self, tensor: TensorId, layout: &Layout, name: &str) -> Work {
+        let from = self.layout_or_linear(tensor);
+        rearrange::bring(&self.machine, self.ty(tensor), &from, layout, name)
     }
 }

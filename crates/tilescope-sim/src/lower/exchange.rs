@@ -8,6 +8,9 @@ use super::work::{Phase, PhaseKind};
 use tilescope_report::TileTraffic;
 use tilescope_report::units::{TileRange, TileRuns};
 
+/// Bytes of a word: the least that an exchange moves.
+pub(crate) const WORD_BYTES: u64 = 4;
+
 /// Words of one send instruction (exchange send count field, 6 bits).
 const WORDS_PER_SEND: u64 = 64;
 
@@ -21,7 +24,7 @@ const TRANSPOSING_MESSAGES: u64 = 16;
 /// Send instructions for equal messages of `bytes` in all: each takes its own.
 pub(crate) fn sends(bytes: u64, messages: u64) -> u64 {
     let messages = messages.max(1);
-    messages * bytes.div_ceil(messages).div_ceil(4 * WORDS_PER_SEND)
+    messages * bytes.div_ceil(messages).div_ceil(WORD_BYTES * WORDS_PER_SEND)
 }
 
 /// Builds the traffic of one exchange from what each tile receives and sends.

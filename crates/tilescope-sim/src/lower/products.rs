@@ -3,15 +3,15 @@
 //! An operand that nobody has placed yet is placed as the plan wants it. One that lies elsewhere,
 //! or in another order, is rearranged, and that is part of the operation's work.
 
-use super::context::{Lives, LowerError, Lowering};
+use super::context::{LowerError, Lowering, NodeOperands};
 use super::conv::{
     self, Innermost, OperandLayout, Operands, Source, Start, planned_layouts, result_place,
 };
 use super::layout::{Layout, Order};
+use super::lives::Lives;
 use super::runs;
 use super::serialise::Cut;
 use super::work::{Place, Work};
-use crate::graph::Node;
 use crate::ops::{Convolution, MatMul, Product, Sizes};
 use crate::planner::{ConvParams, Pass, Plan, PlanError, PlanOptions, TrainingPlans};
 use crate::shape::{Role, TensorId, TensorType};
@@ -89,12 +89,16 @@ impl Lowering<'_> {
     ///
     /// # Errors
     /// Where no plan exists.
-    fn matmul_plans(&self, node: &Node, matmul: &MatMul) -> Result<(Planned, Cut), LowerError> {
+    fn matmul_plans(
+        &self,
+        node: &NodeOperands,
+        matmul: &MatMul,
+    ) -> Result<(Planned, Cut), LowerError> {
         let types: Vec<TensorType> =
             node.inputs.iter().map(|tensor| self.ty(*tensor).clone()).collect();
         let sizes = matmul.sizes(&types);
         let sizes =
-            sizes.map_err(|problem| LowerError { operation: node.name.clone(), problem })?;
+            sizes.map_err(|problem| LowerError { operation: node.name.to_string(), problem })?;
         let cut = self.planning.serialisation.and_then(|serial| serial.cut(sizes));
         let (Sizes { groups, m, k, n }, cut) = cut.unwrap_or((sizes, Cut::NONE));
         let params = ConvParams::matmul(types[0].dtype, groups, m, k, n);
@@ -103,7 +107,7 @@ impl Lowering<'_> {
             let plans = self.plans.fully_connected(&self.machine, &params, &options);
             return explain(node, plans).map(|plans| (Planned::Training(plans), cut));
         }
-        let layer = self.graph.tensor(node.inputs[1]).role == Role::Parameter;
+        let layer = self.role(node.inputs[1]) == Role::Parameter;
         let pass = if layer { Pass::FcInferenceForward } else { Pass::MatMul };
         let plan = self.plans.plan(&self.machine, &params, &self.plan_options(pass));
         explain(node, plan).map(|plan| (Planned::Inference(plan), cut))
@@ -111,7 +115,7 @@ impl Lowering<'_> {
 
     /// Makes the plans of a layer, for later; returns how its weights will have to lie. Whoever
     /// lowers the node hears of errors.
-    pub(crate) fn plan_matmul(&self, node: &Node, matmul: &MatMul) -> Option<Layout> {
+    pub(crate) fn plan_matmul(&self, node: &NodeOperands, matmul: &MatMul) -> Option<Layout> {
         let (planned, cut) = self.matmul_plans(node, matmul).ok()?;
         let axes = self.matmul_axes(node, matmul)?;
         let form = Form { axes, cut, start: self.first_tile() };
@@ -119,7 +123,7 @@ impl Lowering<'_> {
     }
 
     /// How the weights of a planned product have to lie.
-    fn weights(&self, node: &Node, planned: &Planned, form: Form) -> Layout {
+    fn weights(&self, node: &NodeOperands, planned: &Planned, form: Form) -> Layout {
         let plan = match planned {
             Planned::Inference(plan) => plan,
             Planned::Training(plans) => &plans.forward,
@@ -129,7 +133,7 @@ impl Lowering<'_> {
     }
 
     /// Axes of the operands of a layer.
-    fn matmul_axes(&self, node: &Node, matmul: &MatMul) -> Option<ProductAxes> {
+    fn matmul_axes(&self, node: &NodeOperands, matmul: &MatMul) -> Option<ProductAxes> {
         let leading = self.ty(node.inputs[0]).shape.len().checked_sub(2)?;
         let weights = if matmul.transposed { TURNED_WEIGHTS } else { MATMUL_WEIGHTS };
         Some(ProductAxes {
@@ -142,10 +146,14 @@ impl Lowering<'_> {
     ///
     /// # Errors
     /// Where no plan exists.
-    pub(crate) fn matmul(&mut self, node: &Node, matmul: &MatMul) -> Result<Work, LowerError> {
+    pub(crate) fn matmul(
+        &mut self,
+        node: &NodeOperands,
+        matmul: &MatMul,
+    ) -> Result<Work, LowerError> {
         let (planned, cut) = self.matmul_plans(node, matmul)?;
         let axes = self.matmul_axes(node, matmul).ok_or_else(|| LowerError {
-            operation: node.name.clone(),
+            operation: node.name.to_string(),
             problem: "its operands are no matrices".to_string(),
         })?;
         let form = Form { axes, cut, start: self.first_tile() };
@@ -167,13 +175,17 @@ impl Lowering<'_> {
 
     /// Makes the plans of a convolution, for later; returns how its weights will have to lie.
     /// Whoever lowers the node hears of errors.
-    pub(crate) fn plan_conv(&self, node: &Node, conv: &Convolution) -> Option<Layout> {
+    pub(crate) fn plan_conv(&self, node: &NodeOperands, conv: &Convolution) -> Option<Layout> {
         let planned = self.conv_forward_plans(node, conv).ok()?;
         Some(self.weights(node, &planned, self.conv_form(node, conv)))
     }
 
     /// Plans a convolution from its forward pass.
-    fn conv_forward_plans(&self, node: &Node, conv: &Convolution) -> Result<Planned, LowerError> {
+    fn conv_forward_plans(
+        &self,
+        node: &NodeOperands,
+        conv: &Convolution,
+    ) -> Result<Planned, LowerError> {
         let params = conv.params(self.ty(node.inputs[0]), self.ty(node.inputs[1]));
         if self.training {
             return self.conv_plans(node, &params).map(Planned::Training);
@@ -188,7 +200,7 @@ impl Lowering<'_> {
     /// Where no plan exists.
     pub(crate) fn conv_forward(
         &mut self,
-        node: &Node,
+        node: &NodeOperands,
         conv: &Convolution,
     ) -> Result<Work, LowerError> {
         let form = self.conv_form(node, conv);
@@ -204,7 +216,7 @@ impl Lowering<'_> {
     /// Where no plan exists.
     pub(crate) fn conv_input_gradient(
         &mut self,
-        node: &Node,
+        node: &NodeOperands,
         conv: &Convolution,
     ) -> Result<Work, LowerError> {
         let params = conv.params(self.ty(node.outputs[0]), self.ty(node.inputs[1]));
@@ -219,7 +231,7 @@ impl Lowering<'_> {
     /// Where no plan exists.
     pub(crate) fn conv_weight_gradient(
         &mut self,
-        node: &Node,
+        node: &NodeOperands,
         conv: &Convolution,
     ) -> Result<Work, LowerError> {
         let params = conv.params(self.ty(node.inputs[0]), self.ty(node.outputs[0]));
@@ -238,14 +250,19 @@ impl Lowering<'_> {
 
     fn conv_plans(
         &self,
-        node: &Node,
+        node: &NodeOperands,
         params: &ConvParams,
     ) -> Result<Arc<TrainingPlans>, LowerError> {
         let options = self.plan_options(Pass::TrainingForward);
         explain(node, self.plans.convolution(&self.machine, params, &options))
     }
 
-    fn forward(&mut self, node: &Node, plan: &Plan, form: Form) -> Result<Work, LowerError> {
+    fn forward(
+        &mut self,
+        node: &NodeOperands,
+        plan: &Plan,
+        form: Form,
+    ) -> Result<Work, LowerError> {
         let Form { axes, cut, .. } = form;
         let layouts = planned_layouts(&self.machine, plan);
         let input = layouts.input.of_parts(cut.x);
@@ -262,7 +279,7 @@ impl Lowering<'_> {
     /// of two activations, from where they are.
     fn input_gradient(
         &mut self,
-        node: &Node,
+        node: &NodeOperands,
         plans: &TrainingPlans,
         form: Form,
     ) -> Result<Work, LowerError> {
@@ -293,7 +310,7 @@ impl Lowering<'_> {
     /// The gradient ends up where the weights are, so that adding it moves nothing.
     fn weight_gradient(
         &mut self,
-        node: &Node,
+        node: &NodeOperands,
         plans: &TrainingPlans,
         form: Form,
     ) -> Result<Work, LowerError> {
@@ -314,7 +331,7 @@ impl Lowering<'_> {
         Form { axes: CONV, cut: Cut::NONE, start }
     }
 
-    fn conv_form(&self, node: &Node, conv: &Convolution) -> Form {
+    fn conv_form(&self, node: &NodeOperands, conv: &Convolution) -> Form {
         self.form_of(&conv.params(self.ty(node.inputs[0]), self.ty(node.inputs[1])))
     }
 
@@ -395,6 +412,9 @@ fn from_planned(layout: &OperandLayout, axes: Axes, ty: &TensorType) -> Layout {
     Layout { elements, order }
 }
 
-fn explain<T>(node: &Node, planned: Result<T, PlanError>) -> Result<T, LowerError> {
-    planned.map_err(|error| LowerError { operation: node.name.clone(), problem: error.to_string() })
+fn explain<T>(node: &NodeOperands, planned: Result<T, PlanError>) -> Result<T, LowerError> {
+    planned.map_err(|error| LowerError {
+        operation: node.name.to_string(),
+        problem: error.to_string(),
+    })
 }

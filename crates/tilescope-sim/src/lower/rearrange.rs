@@ -2,13 +2,13 @@
 //! elements into the order the next vertices read.
 
 use super::constants::{HALF_COPY_CYCLES, ON_TILE_COPY_CYCLES, REARRANGE_CYCLES_PER_BYTE};
-use super::context::Lowering;
 use super::elementwise;
-use super::exchange;
+use super::exchange::{self, WORD_BYTES};
 use super::layout::{Layout, Order};
 use super::work::{Phase, Place, Temporary, Work};
 use crate::shape::gcd;
-use crate::shape::{DType, TensorId};
+use crate::shape::{DType, TensorType};
+use crate::targets::Machine;
 use tilescope_report::Category;
 use tilescope_report::units::TileRuns;
 
@@ -48,9 +48,6 @@ pub(crate) fn arrange(name: &str, vertex: &str, bytes: &TileRuns<u64>, piece: u6
     phase
 }
 
-/// Bytes of a word: the least that an exchange moves.
-pub(crate) const WORD_BYTES: u64 = 4;
-
 /// Cycles to copy `bytes` that lie together in pieces of `piece` bytes: double words, or one half
 /// at a time.
 pub(crate) fn copy_cycles(bytes: u64, piece: u64) -> u64 {
@@ -67,54 +64,42 @@ pub(crate) fn on_tile_copies(name: &str, vertex: &str, cycles: &TileRuns<u64>) -
     elementwise::phase(&name, vertex.to_string(), 2, cycles, |cycles| ON_TILE_COPY_CYCLES + cycles)
 }
 
-impl Lowering<'_> {
-    /// Bytes a tile sends or receives per cycle.
-    pub(crate) fn exchange_speed(&self) -> u64 {
-        u64::from(self.machine.chip.exchange_bytes_per_cycle)
+/// The phases that bring a tensor of type `ty` from one layout into another for the operation step
+/// `name`; none where it lies so already.
+pub(crate) fn bring(
+    machine: &Machine,
+    ty: &TensorType,
+    from: &Layout,
+    to: &Layout,
+    name: &str,
+) -> Work {
+    let mut work = Work::default();
+    if from == to {
+        return work;
     }
-
-    /// Places `tensor` as `layout` says if nobody has placed it yet, or brings it there.
-    pub(crate) fn place_or_bring(&mut self, tensor: TensorId, layout: Layout, name: &str) -> Work {
-        if self.layout(tensor).is_none() {
-            self.lay_out(tensor, layout);
-            return Work::default();
-        }
-        self.bring(tensor, &layout, name)
+    let bytes = to.bytes(ty.dtype.bytes());
+    let reorder = from.order != to.order;
+    work.push_some(exchange::relayout(
+        name,
+        &from.bytes(ty.dtype.bytes()),
+        &bytes,
+        reorder,
+        machine.tiles as u32,
+        machine.exchange_speed(),
+    ));
+    if reorder {
+        let together = contiguous(from.order, to.order, &ty.shape);
+        let vertex = copy_vertex(ty.dtype, together);
+        let piece = together * ty.dtype.bytes();
+        work.push(arrange(&format!("{name}/PreArrange-0"), vertex, &bytes, piece));
     }
-
-    /// The phases that bring `tensor` into `layout` for the operation step `name`; none where it
-    /// lies so already.
-    pub(crate) fn bring(&mut self, tensor: TensorId, layout: &Layout, name: &str) -> Work {
-        let ty = self.ty(tensor).clone();
-        let from = self.layout_or_linear(tensor);
-        let mut work = Work::default();
-        if from == *layout {
-            return work;
-        }
-        let bytes = layout.bytes(ty.dtype.bytes());
-        let reorder = from.order != layout.order;
-        work.push_some(exchange::relayout(
-            name,
-            &from.bytes(ty.dtype.bytes()),
-            &bytes,
-            reorder,
-            self.tiles,
-            self.exchange_speed(),
-        ));
-        if reorder {
-            let together = contiguous(from.order, layout.order, &ty.shape);
-            let vertex = copy_vertex(ty.dtype, together);
-            let piece = together * ty.dtype.bytes();
-            work.push(arrange(&format!("{name}/PreArrange-0"), vertex, &bytes, piece));
-        }
-        let phases = work.items.len();
-        work.temporaries.push(Temporary {
-            name: format!("{name}/rearranged"),
-            category: Category::Rearrangement,
-            bytes,
-            place: Place::Any,
-            live: 0..phases + 1,
-        });
-        work
-    }
+    let phases = work.items.len();
+    work.temporaries.push(Temporary {
+        name: format!("{name}/rearranged"),
+        category: Category::Rearrangement,
+        bytes,
+        place: Place::Any,
+        live: 0..phases + 1,
+    });
+    work
 }

@@ -5,10 +5,9 @@
 //! of the three tensors: operands that have it are sliced, a result that has it is put together,
 //! and a result that lacks it is added up.
 
-use super::context::Lowering;
+use super::context::{Lowering, NodeOperands};
 use super::elementwise::{self, Binary};
 use super::work::{Phase, Place, Temporary, Work, WorkItem};
-use crate::graph::Node;
 use crate::ops::{Product, Sizes};
 use crate::planner::estimate::elementwise::dynamic_slice;
 use crate::shape::TensorId;
@@ -91,7 +90,13 @@ impl Serialisation {
 
 impl Lowering<'_> {
     /// The loop over the parts of a product, around the `work` of one part.
-    pub(super) fn in_parts(&mut self, node: &Node, product: Product, cut: Cut, work: Work) -> Work {
+    pub(super) fn in_parts(
+        &mut self,
+        node: &NodeOperands,
+        product: Product,
+        cut: Cut,
+        work: Work,
+    ) -> Work {
         let (operands, result) = cut.of(product);
         let mut body = Work::default();
         let mut temporaries = Vec::new();

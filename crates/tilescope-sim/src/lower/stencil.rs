@@ -7,8 +7,9 @@
 
 use super::constants::{PIECE_GATHER_CYCLES, REARRANGE_CYCLES_PER_BYTE};
 use super::elementwise::{WORKERS, vector_width};
+use super::exchange::WORD_BYTES;
 use super::layout::{Layout, Order};
-use super::rearrange::{WORD_BYTES, copy_cycles};
+use super::rearrange::copy_cycles;
 use super::split::{self, Bounds};
 use super::work::{Phase, PhaseKind, Place, Temporary, VertexUse, Work};
 use super::{exchange, runs};

@@ -144,6 +144,16 @@ impl Temporary {
 }
 
 impl Work {
+    /// Appends a phase.
+    pub(crate) fn push(&mut self, phase: Phase) {
+        self.items.push(WorkItem::Phase(phase));
+    }
+
+    /// Appends a phase that may not be needed.
+    pub(crate) fn push_some(&mut self, phase: Option<Phase>) {
+        self.items.extend(phase.map(WorkItem::Phase));
+    }
+
     /// Puts another work at the end.
     pub(crate) fn append(&mut self, other: Self) {
         let start = self.phases().len();

@@ -1,7 +1,7 @@
 //! Adds a gradient to its accumulator: once per micro-batch.
 
 use super::{Operator, expect_operands, expect_same};
-use crate::graph::Node;
+use crate::lower::NodeOperands;
 use crate::lower::elementwise;
 use crate::lower::{LowerError, Lowering, work::Work};
 use crate::shape::TensorType;
@@ -28,7 +28,7 @@ impl Operator for Accumulate {
         2 * inputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let [accumulator, gradient] = [node.inputs[0], node.inputs[1]];
         let dtype = lowering.ty(accumulator).dtype;
         if lowering.layout(accumulator).is_none() {

@@ -1,7 +1,8 @@
 //! Activation functions that popnn has vertices for: ReLU, sigmoid, tanh, GELU.
 
+use super::{Backward, GraphError};
 use super::{Operator, Reuse, expect_operands, expect_same};
-use crate::graph::{Backward, GraphError, Node};
+use crate::lower::NodeOperands;
 use crate::lower::elementwise::NonLinearity;
 use crate::lower::{LowerError, Lowering, work::Work};
 use crate::shape::{TensorId, TensorType};
@@ -44,7 +45,7 @@ impl Operator for Activation {
         Ok(vec![Some(backward.apply("grad", operator, &[known, gradient])?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let dtype = lowering.ty(node.inputs[0]).dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = Work::default();
@@ -77,7 +78,7 @@ impl Operator for ActivationGradient {
         outputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let dtype = lowering.ty(node.inputs[0]).dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = lowering.bring(node.inputs[1], &layout, "NonLinearityGrad");

@@ -2,8 +2,9 @@
 //! scale and shift.
 
 use super::norm::{self, Affine, Norm};
+use super::{Backward, GraphError};
 use super::{Operator, expect_operands};
-use crate::graph::{Backward, GraphError, Node};
+use crate::lower::NodeOperands;
 use crate::lower::elementwise;
 use crate::lower::{LowerError, Lowering, work::Work};
 use crate::shape::{TensorId, TensorType};
@@ -42,7 +43,7 @@ impl Operator for BatchNorm {
         Ok(gradients.into_iter().map(Some).chain([None, None]).collect())
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let affine = Affine { scale: node.inputs[1], shift: node.inputs[2] };
         let norm = seen(lowering.ty(node.inputs[0]));
         let mut work = norm.forward_by_channel(lowering, node, affine)?;
@@ -74,7 +75,7 @@ impl Operator for BatchNormGradient {
         norm::GRADIENT_FLOPS * inputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         seen(lowering.ty(node.inputs[0])).backward(lowering, node)
     }
 }

@@ -1,8 +1,9 @@
 //! Adds one value per channel.
 
 use super::parts::Rows;
+use super::{Backward, GraphError};
 use super::{Operator, Reuse, expect_operands};
-use crate::graph::{Backward, GraphError, Node};
+use crate::lower::NodeOperands;
 use crate::lower::elementwise::Binary;
 use crate::lower::reduce::Operation;
 use crate::lower::{LowerError, Lowering, work::Work};
@@ -50,7 +51,7 @@ impl Operator for BiasAdd {
         Ok(vec![Some(gradient), Some(bias)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let ty = lowering.ty(node.inputs[0]).clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let bias = lowering.layout_or_linear(node.inputs[1]);
@@ -89,7 +90,7 @@ impl Operator for BiasGradient {
         inputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let ty = lowering.ty(node.inputs[0]).clone();
         let mut work = Work::default();

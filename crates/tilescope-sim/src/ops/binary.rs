@@ -2,8 +2,9 @@
 //! second operand may be smaller: dimensions of size 1 (and missing outer ones) are repeated.
 
 use super::parts::Rows;
+use super::{Backward, GraphError};
 use super::{Operator, Reduce, Reshape, Reuse, UnaryOp, expect_operands};
-use crate::graph::{Backward, GraphError, Node};
+use crate::lower::NodeOperands;
 use crate::lower::elementwise::{self, Binary, Unary};
 use crate::lower::reduce::Operation;
 use crate::lower::{LowerError, Lowering, work::Work};
@@ -75,7 +76,8 @@ impl Operator for BinaryOp {
         let dy = backward.gradient()?;
         let [a, b] = [backward.node.inputs[0], backward.node.inputs[1]];
         let (a_type, b_type) = (backward.input_type(0), backward.input_type(1));
-        let axes = repeated_axes(&a_type, &b_type).map_err(|_| backward.no_gradient())?;
+        let axes =
+            repeated_axes(&a_type, &b_type).map_err(|_| backward.no_gradient(self.kind()))?;
         let wants = [backward.wants(0), backward.wants(1)];
         let of_a = match self.0 {
             Binary::Add | Binary::Subtract => Some(dy),
@@ -83,7 +85,7 @@ impl Operator for BinaryOp {
                 Some(backward.apply("grad_a", *self, &[dy, b])?)
             }
             Binary::Multiply | Binary::Divide => None,
-            _ => return Err(backward.no_gradient()),
+            _ => return Err(backward.no_gradient(self.kind())),
         };
         if !wants[1] {
             return Ok(vec![of_a, None]);
@@ -103,7 +105,7 @@ impl Operator for BinaryOp {
         Ok(vec![of_a, Some(collect(backward, of_b, &axes, &b_type)?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let (a, b) = (lowering.ty(node.inputs[0]).clone(), lowering.ty(node.inputs[1]).clone());
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let name = format!("Op/{}", self.0.title());
@@ -111,7 +113,7 @@ impl Operator for BinaryOp {
         let work = if axes.is_empty() {
             let mut work = lowering.bring(node.inputs[1], &layout, &name);
             // What outlives the program cannot be overwritten.
-            let phase = if lowering.graph.tensor(node.inputs[0]).role == Role::Activation {
+            let phase = if lowering.role(node.inputs[0]) == Role::Activation {
                 elementwise::binary_in_place
             } else {
                 elementwise::binary

@@ -1,7 +1,8 @@
 //! A change of element type.
 
+use super::{Backward, GraphError};
 use super::{Operator, expect_operands};
-use crate::graph::{Backward, GraphError, Node};
+use crate::lower::NodeOperands;
 use crate::lower::elementwise;
 use crate::lower::{LowerError, Lowering, work::Work};
 use crate::shape::{DType, TensorId, TensorType};
@@ -33,7 +34,7 @@ impl Operator for Cast {
         Ok(vec![Some(backward.apply("grad", Self { to }, &[gradient])?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let from = lowering.ty(node.inputs[0]).dtype;
         // What is cast for a planned operation lies as that wants it.
         if let (None, Some(planned)) =

@@ -1,7 +1,8 @@
 //! Tensors joined along one axis, by copies on the tiles they lie on.
 
+use super::{Backward, GraphError};
 use super::{Operator, Split};
-use crate::graph::{Backward, GraphError, Node};
+use crate::lower::NodeOperands;
 use crate::lower::elementwise;
 use crate::lower::layout::Layout;
 use crate::lower::{LowerError, Lowering, runs, work::Work};
@@ -50,7 +51,7 @@ impl Operator for Concat {
         Ok(parts.into_iter().map(Some).collect())
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let dtype = lowering.ty(node.outputs[0]).dtype;
         let parts: Vec<Layout> =
             node.inputs.iter().map(|part| lowering.layout_or_linear(*part)).collect();

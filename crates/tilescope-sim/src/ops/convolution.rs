@@ -1,7 +1,8 @@
 //! Convolutions of one to three dimensions, and the two convolutions of their gradient.
 
+use super::{Backward, GraphError};
 use super::{Operator, expect_operands};
-use crate::graph::{Backward, GraphError, Node};
+use crate::lower::NodeOperands;
 use crate::lower::{LowerError, Lowering, layout::Layout, work::Work};
 use crate::planner::{ConvParams, FieldDim, OperandTransform, OutputTransform};
 use crate::shape::{DType, TensorId, TensorType};
@@ -151,11 +152,11 @@ impl Operator for Convolution {
         true
     }
 
-    fn plan_ahead(&self, lowering: &Lowering, node: &Node) -> Option<Layout> {
+    fn plan_ahead(&self, lowering: &Lowering, node: &NodeOperands) -> Option<Layout> {
         lowering.plan_conv(node, self)
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         lowering.conv_forward(node, self)
     }
 }
@@ -181,7 +182,7 @@ impl Operator for InputGradient {
         self.conv.layer_flops(&outputs[0], &inputs[1])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         lowering.conv_input_gradient(node, &self.conv)
     }
 }
@@ -207,7 +208,7 @@ impl Operator for WeightGradient {
         self.conv.layer_flops(&inputs[0], &outputs[0])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         lowering.conv_weight_gradient(node, &self.conv)
     }
 }

@@ -5,7 +5,8 @@
 
 use super::Operator;
 use super::parts::{self, Rows};
-use crate::graph::{Backward, GraphError, Node};
+use super::{Backward, GraphError};
+use crate::lower::NodeOperands;
 use crate::lower::elementwise::{self, Binary};
 use crate::lower::{LowerError, Lowering, work::Work};
 use crate::shape::{TensorId, TensorType};
@@ -35,7 +36,7 @@ impl Operator for CrossEntropy {
         Ok(vec![Some(gradient), None])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let logits = lowering.ty(node.inputs[0]).clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let rows = Rows::new(&logits, layout.clone(), &[1]);
@@ -66,7 +67,7 @@ impl Operator for CrossEntropyGradient {
         2 * inputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let ty = lowering.ty(node.inputs[0]).clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = Work::default();

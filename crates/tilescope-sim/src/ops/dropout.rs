@@ -3,8 +3,9 @@
 //! The gradient draws the same random numbers again from the same seed, as PopART does (popart
 //! willow/src/popx/op/dropoutx.cpp), so nothing is kept for it but the seed.
 
+use super::{Backward, GraphError};
 use super::{Operator, expect_operands};
-use crate::graph::{Backward, GraphError, Node};
+use crate::lower::NodeOperands;
 use crate::lower::elementwise;
 use crate::lower::{LowerError, Lowering, work::Work};
 use crate::shape::{TensorId, TensorType};
@@ -32,7 +33,7 @@ impl Operator for Dropout {
         Ok(vec![Some(backward.apply("grad", *self, &[gradient])?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let dtype = lowering.ty(node.inputs[0]).dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let vertex = format!("poprand::DropoutSupervisor<{}>", dtype.poplar_name());

@@ -1,7 +1,8 @@
 //! Rows of a table, looked up by index.
 
+use super::{Backward, GraphError};
 use super::{Operator, expect_operands, expect_same};
-use crate::graph::{Backward, GraphError, Node};
+use crate::lower::NodeOperands;
 use crate::lower::embedding::{self, Lowered};
 use crate::lower::layout::Layout;
 use crate::lower::work::WorkItem;
@@ -93,7 +94,7 @@ impl Operator for Embedding {
         Ok(vec![Some(backward.apply("grad", operator, &[indices, gradient])?), None])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let [table, indices] = [node.inputs[0], node.inputs[1]];
         let part = self.part(lowering.ty(table), lowering.ty(indices));
         let machine = lowering.machine;
@@ -145,7 +146,7 @@ impl Operator for MultiUpdateAdd {
         inputs[2].elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let [table, indices, rows] = [node.inputs[0], node.inputs[1], node.inputs[2]];
         let part = Embedding::default().part(lowering.ty(table), lowering.ty(indices));
         let machine = lowering.machine;
@@ -159,7 +160,7 @@ impl Operator for MultiUpdateAdd {
             work.append(lowering.place_or_bring(tensor, layout, "multiUpdateAdd/operands"));
         }
         work.append(lowered.update().map_err(|error| LowerError {
-            operation: node.name.clone(),
+            operation: node.name.to_string(),
             problem: error.to_string(),
         })?);
         Ok(work)
@@ -188,7 +189,7 @@ impl Operator for EmbeddingGradient {
         inputs[1].elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let [indices, gradient] = [node.inputs[0], node.inputs[1]];
         let part = self.embedding.part(&self.table, lowering.ty(indices));
         let machine = lowering.machine;
@@ -199,7 +200,7 @@ impl Operator for EmbeddingGradient {
         let table = fitted(lowered.table(), &self.table);
         work.push(elementwise::fill("multiUpdateAdd/zeroTable", part.dtype, &table.elements));
         let update = lowered.update().map_err(|error| LowerError {
-            operation: node.name.clone(),
+            operation: node.name.to_string(),
             problem: error.to_string(),
         })?;
         work.append(self.embedding.serialised(update));

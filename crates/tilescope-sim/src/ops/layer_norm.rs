@@ -1,8 +1,9 @@
 //! Layer norm: each row of channels gets mean 0 and deviation 1, then scale and shift.
 
 use super::norm::{self, Affine, Norm};
+use super::{Backward, GraphError};
 use super::{Operator, expect_operands};
-use crate::graph::{Backward, GraphError, Node};
+use crate::lower::NodeOperands;
 use crate::lower::{LowerError, Lowering, work::Work};
 use crate::shape::{TensorId, TensorType};
 
@@ -39,7 +40,7 @@ impl Operator for LayerNorm {
         Ok(gradients.into_iter().map(Some).collect())
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let affine = Affine { scale: node.inputs[1], shift: node.inputs[2] };
         seen(lowering.ty(node.inputs[0])).forward(lowering, node, affine)
     }
@@ -63,7 +64,7 @@ impl Operator for LayerNormGradient {
         norm::GRADIENT_FLOPS * inputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         seen(lowering.ty(node.inputs[0])).backward(lowering, node)
     }
 }

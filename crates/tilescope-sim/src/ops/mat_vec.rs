@@ -1,7 +1,7 @@
 //! A matrix times a vector with codelets of one's own; [`super::MatMul`] is what a library does.
 
 use super::{Operator, expect_operands};
-use crate::graph::Node;
+use crate::lower::NodeOperands;
 use crate::lower::dot_products::DotProducts;
 use crate::lower::{LowerError, Lowering, work::Work};
 use crate::shape::{DType, TensorType};
@@ -34,10 +34,10 @@ impl Operator for MatVec {
         2 * inputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let [rows, columns] = lowering.ty(node.inputs[0]).shape[..] else {
             let problem = "a matrix is expected".to_string();
-            return Err(LowerError { operation: node.name.clone(), problem });
+            return Err(LowerError { operation: node.name.to_string(), problem });
         };
         let sizes = DotProducts { rows, columns, tiles: lowering.tiles };
         let [matrix, vector] = [node.inputs[0], node.inputs[1]]

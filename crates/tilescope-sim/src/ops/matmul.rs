@@ -1,7 +1,8 @@
 //! Matrix products, alone or in groups, and the two products of their gradient.
 
+use super::{Backward, GraphError};
 use super::{Operator, expect_operands};
-use crate::graph::{Backward, GraphError, Node};
+use crate::lower::NodeOperands;
 use crate::lower::{LowerError, Lowering, layout::Layout, work::Work};
 use crate::shape::{TensorId, TensorType};
 
@@ -126,11 +127,11 @@ impl Operator for MatMul {
         true
     }
 
-    fn plan_ahead(&self, lowering: &Lowering, node: &Node) -> Option<Layout> {
+    fn plan_ahead(&self, lowering: &Lowering, node: &NodeOperands) -> Option<Layout> {
         lowering.plan_matmul(node, self)
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         lowering.matmul(node, self)
     }
 }

@@ -11,6 +11,7 @@ mod convolution;
 mod cross_entropy;
 mod dropout;
 mod embedding;
+mod gradient;
 mod group_norm;
 mod layer_norm;
 mod mat_vec;
@@ -44,6 +45,8 @@ pub use convolution::{Convolution, Window};
 pub use cross_entropy::CrossEntropy;
 pub(crate) use dropout::Dropout;
 pub use embedding::{Embedding, MultiUpdateAdd};
+pub(crate) use gradient::OperationSink;
+pub use gradient::{Backward, GraphError};
 pub(crate) use group_norm::GroupNorm;
 pub(crate) use layer_norm::LayerNorm;
 pub use mat_vec::MatVec;
@@ -64,8 +67,7 @@ pub use stencil::Stencil;
 pub(crate) use transpose::Transpose;
 pub(crate) use unary::UnaryOp;
 
-use crate::graph::{Backward, GraphError, Node};
-use crate::lower::{LowerError, Lowering, layout::Layout, work::Work};
+use crate::lower::{LowerError, Lowering, NodeOperands, layout::Layout, work::Work};
 use crate::shape::{TensorId, TensorType};
 use std::fmt::Debug;
 
@@ -88,7 +90,7 @@ pub trait Operator: Debug + Send + Sync {
     /// # Errors
     /// Where the operator has no gradient.
     fn differentiate(&self, backward: &mut Backward) -> Result<Vec<Option<TensorId>>, GraphError> {
-        Err(backward.no_gradient())
+        Err(backward.no_gradient(self.kind()))
     }
 
     /// Whether the planner decides how it is split over the tiles.
@@ -98,7 +100,7 @@ pub trait Operator: Debug + Send + Sync {
 
     /// Has the planner make the plans of [`Operator::lower`], if it is planned. Returns how its
     /// weights, the second operand, will have to lie.
-    fn plan_ahead(&self, _: &Lowering, _: &Node) -> Option<Layout> {
+    fn plan_ahead(&self, _: &Lowering, _: &NodeOperands) -> Option<Layout> {
         None
     }
 
@@ -106,7 +108,7 @@ pub trait Operator: Debug + Send + Sync {
     ///
     /// # Errors
     /// Where no plan exists.
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError>;
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError>;
 
     /// The input whose memory the output takes over: always for views, and for operators that can
     /// work in place where nobody else reads that input.

@@ -1,8 +1,9 @@
 //! Negative log-likelihood of class labels under given log-probabilities.
 
 use super::parts;
+use super::{Backward, GraphError};
 use super::{Operator, expect_operands};
-use crate::graph::{Backward, GraphError, Node};
+use crate::lower::NodeOperands;
 use crate::lower::elementwise::{self, Binary};
 use crate::lower::{LowerError, Lowering, work::Work};
 use crate::shape::{TensorId, TensorType};
@@ -32,7 +33,7 @@ impl Operator for NegativeLogLikelihood {
         Ok(vec![Some(backward.apply("grad", operator, &[labels])?), None])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let ty = lowering.ty(node.inputs[0]).clone();
         let mut work = Work::default();
         let loss = parts::pick(&mut work, lowering, node, &ty, true)?;
@@ -61,7 +62,7 @@ impl Operator for NllGradient {
         outputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let (dtype, classes) = (self.ty.dtype, self.ty.shape[1]);
         let layout = lowering.layout_or_linear(node.outputs[0]);
         let mut work = Work::default();

@@ -7,7 +7,7 @@
 //! again, as PopART's does.
 
 use super::parts::{Rows, keep};
-use crate::graph::Node;
+use crate::lower::NodeOperands;
 use crate::lower::elementwise::{self, Binary};
 use crate::lower::layout::Layout;
 use crate::lower::reduce::Operation;
@@ -83,7 +83,7 @@ impl Norm {
     pub(crate) fn forward(
         &self,
         lowering: &mut Lowering,
-        node: &Node,
+        node: &NodeOperands,
         affine: Affine,
     ) -> Result<Work, LowerError> {
         let x = lowering.ty(node.inputs[0]).clone();
@@ -104,7 +104,7 @@ impl Norm {
     pub(crate) fn forward_by_channel(
         &self,
         lowering: &mut Lowering,
-        node: &Node,
+        node: &NodeOperands,
         affine: Affine,
     ) -> Result<Work, LowerError> {
         let x = lowering.ty(node.inputs[0]).clone();
@@ -144,7 +144,7 @@ impl Norm {
     pub(crate) fn backward(
         &self,
         lowering: &mut Lowering,
-        node: &Node,
+        node: &NodeOperands,
     ) -> Result<Work, LowerError> {
         let x = lowering.ty(node.inputs[0]).clone();
         let dtype = x.dtype;
@@ -199,7 +199,7 @@ impl Norm {
 /// deviation; lays them out.
 fn statistics(
     lowering: &mut Lowering,
-    node: &Node,
+    node: &NodeOperands,
     work: &mut Work,
     rows: &Rows,
 ) -> Result<[Layout; 2], LowerError> {
@@ -216,7 +216,7 @@ fn statistics(
 /// Adds two reductions of the same rows that share compute sets; returns how their results lie.
 fn reduce_together(
     lowering: &Lowering,
-    node: &Node,
+    node: &NodeOperands,
     work: &mut Work,
     rows: &Rows,
     reductions: [(&str, Operation); 2],

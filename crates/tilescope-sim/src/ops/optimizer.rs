@@ -7,7 +7,7 @@
 
 use super::Operator;
 use super::parts::Rows;
-use crate::graph::Node;
+use crate::lower::NodeOperands;
 use crate::lower::elementwise::{self, Binary, Unary};
 use crate::lower::layout::{Layout, Order};
 use crate::lower::reduce::Operation;
@@ -191,7 +191,7 @@ impl Pass {
 /// Scales the step by the ratio of the norms of parameter and step.
 fn trust_ratio(
     lowering: &Lowering,
-    node: &Node,
+    node: &NodeOperands,
     work: &mut Work,
     dtype: DType,
     layout: &Layout,
@@ -234,7 +234,7 @@ impl Operator for WeightUpdate {
         per_element * inputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let dtype = lowering.ty(node.inputs[0]).dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         // State lies as the gradient does where that is accumulated, else as the parameter.

@@ -2,7 +2,7 @@
 //! reductions applied to the rows they came from.
 
 use super::expect_operands;
-use crate::graph::Node;
+use crate::lower::NodeOperands;
 use crate::lower::elementwise::{self, Binary, Unary, cycles};
 use crate::lower::exchange;
 use crate::lower::layout::{Layout, Order};
@@ -55,7 +55,7 @@ impl Rows {
     pub(crate) fn reduce(
         &self,
         lowering: &Lowering,
-        node: &Node,
+        node: &NodeOperands,
         work: &mut Work,
         name: &str,
         operation: Operation,
@@ -74,7 +74,7 @@ impl Rows {
             bytes_per_cycle: lowering.exchange_speed(),
         };
         let elements = reduce::add(work, &reduction).map_err(|error| LowerError {
-            operation: node.name.clone(),
+            operation: node.name.to_string(),
             problem: error.to_string(),
         })?;
         Ok(Layout { elements, order: Order::Linear })
@@ -137,7 +137,7 @@ impl Rows {
 pub(crate) fn softmax(
     work: &mut Work,
     lowering: &Lowering,
-    node: &Node,
+    node: &NodeOperands,
     rows: &Rows,
     log: bool,
 ) -> Result<(), LowerError> {
@@ -188,7 +188,7 @@ pub(crate) fn check_labels(inputs: &[TensorType]) -> Result<(), String> {
 pub(crate) fn pick(
     work: &mut Work,
     lowering: &mut Lowering,
-    node: &Node,
+    node: &NodeOperands,
     values: &TensorType,
     logarithms: bool,
 ) -> Result<Layout, LowerError> {

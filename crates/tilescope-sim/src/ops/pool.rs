@@ -1,12 +1,15 @@
 //! Pooling over windows: the largest or the mean of each.
 
+use super::{Backward, GraphError};
 use super::{Operator, expect_operands, expect_same};
-use crate::graph::{Backward, GraphError, Node};
+use crate::lower::NodeOperands;
 use crate::lower::layout::{Layout, Order};
-use crate::lower::pool::{self, Axis, Kind, Pass, Pooling};
+use crate::lower::pool::{Axis, Kind, Pass, Pooling};
+use crate::lower::runs;
 use crate::lower::work::{Place, Work};
 use crate::lower::{Lives, LowerError, Lowering};
 use crate::shape::{TensorId, TensorType};
+use tilescope_report::units::TileRuns;
 
 /// One value for each window of a `[batch, channels, field..]` tensor.
 #[derive(Clone, Debug)]
@@ -81,7 +84,7 @@ impl Pool {
     fn lower(
         &self,
         lowering: &mut Lowering,
-        node: &Node,
+        node: &NodeOperands,
         input: &TensorType,
         backward: bool,
     ) -> Result<Work, LowerError> {
@@ -100,17 +103,22 @@ impl Pool {
             grouping: operands.last().map_or(1, group),
             forward_grouping: operands.first().map_or(1, group),
         };
-        let pooled = pool::lower(lowering, &pooling, &operands).ok_or_else(|| LowerError {
-            operation: node.name.clone(),
+        let bytes = input.dtype.bytes();
+        let sources = operands
+            .iter()
+            .fold(TileRuns::empty(), |sum, operand| runs::add(&sum, &operand.bytes(bytes)));
+        let pooled = pooling.lower(lowering.tiles, lowering.exchange_speed(), &sources);
+        let pooled = pooled.ok_or_else(|| LowerError {
+            operation: node.name.to_string(),
             problem: self.refuse(input),
         })?;
-        lowering.lay_out(node.outputs[0], pooled.1);
+        lowering.lay_out(node.outputs[0], pooled.layout);
         lowering.note_lives(Lives {
             inputs_in: Place::OwnElement,
             outputs_in: Place::OwnElement,
             ..Lives::default()
         });
-        Ok(pooled.0)
+        Ok(pooled.work)
     }
 }
 
@@ -162,7 +170,7 @@ impl Operator for Pool {
         Ok(vec![Some(backward.apply("grad", operator, &operands)?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let input = lowering.ty(node.inputs[0]).clone();
         Pool::lower(self, lowering, node, &input, false)
     }
@@ -198,7 +206,7 @@ impl Operator for PoolGradient {
         outputs[0].elements() * self.pool.window_elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         if let [_, output, gradient] = node.inputs[..]
             && lowering.layout(gradient).is_none()
         {

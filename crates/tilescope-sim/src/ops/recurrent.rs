@@ -4,8 +4,9 @@
 //! bias `[units, output]`. Results: the sequence of outputs and, in training, what the backward pass
 //! needs.
 
+use super::{Backward, GraphError};
 use super::{Operator, expect_operands, expect_same};
-use crate::graph::{Backward, GraphError, Node};
+use crate::lower::NodeOperands;
 use crate::lower::layout::{Layout, Order};
 use crate::lower::recurrent::{Cell, Layer, Lowered, STATE_GRAIN};
 use crate::lower::work::{Place, Temporary, Work};
@@ -66,10 +67,10 @@ impl Recurrent {
         &self,
         lowering: &Lowering,
         machine: &'a Machine,
-        node: &Node,
+        node: &NodeOperands,
         x: TensorId,
     ) -> Result<Lowered<'a>, LowerError> {
-        let explain = |problem| LowerError { operation: node.name.clone(), problem };
+        let explain = |problem| LowerError { operation: node.name.to_string(), problem };
         let layer = self.layer(lowering.ty(x)).map_err(explain)?;
         let options = PlanOptions {
             pass: Pass::FcInferenceForward,
@@ -108,7 +109,7 @@ impl Operator for Recurrent {
         let gradient = backward.gradient()?;
         if !self.keep {
             let problem = "the layer does not keep what its gradient needs".to_string();
-            return Err(GraphError { node: backward.node.name.clone(), problem });
+            return Err(GraphError { node: backward.node.name.to_string(), problem });
         }
         let (inputs, outputs) = (&backward.node.inputs, &backward.node.outputs);
         let operands = [gradient, inputs[0], inputs[1], inputs[2], outputs[0], outputs[1]];
@@ -117,7 +118,7 @@ impl Operator for Recurrent {
         Ok(made.into_iter().map(Some).chain([None, None]).take(3).collect())
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let machine = lowering.machine;
         let [x, weights, bias] = [node.inputs[0], node.inputs[1], node.inputs[2]];
         let lowered = self.lowered(lowering, &machine, node, x)?;
@@ -171,7 +172,7 @@ impl Operator for RecurrentGradient {
         2 * self.layer.flops(&inputs[1..4], &[])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let machine = lowering.machine;
         let [gradient, x, weights, bias] =
             [node.inputs[0], node.inputs[1], node.inputs[2], node.inputs[3]];

@@ -1,8 +1,9 @@
 //! Reductions over some axes.
 
 use super::parts::Rows;
+use super::{Backward, GraphError};
 use super::{Operator, Repeat, Reuse, expect_operands, expect_same};
-use crate::graph::{Backward, GraphError, Node};
+use crate::lower::NodeOperands;
 use crate::lower::reduce::{Operation, ResultUse};
 use crate::lower::{LowerError, Lowering, work::Work};
 use crate::shape::{TensorId, TensorType};
@@ -49,7 +50,7 @@ impl Operator for Reduce {
 
     fn differentiate(&self, backward: &mut Backward) -> Result<Vec<Option<TensorId>>, GraphError> {
         if self.operation != Operation::Add || self.result != ResultUse::PLAIN {
-            return Err(backward.no_gradient());
+            return Err(backward.no_gradient(self.kind()));
         }
         let gradient = backward.gradient()?;
         let ty = backward.input_type(0);
@@ -60,7 +61,7 @@ impl Operator for Reduce {
         )?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let ty = lowering.ty(node.inputs[0]).clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = Work::default();

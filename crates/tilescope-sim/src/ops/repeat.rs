@@ -1,7 +1,8 @@
 //! Values repeated along new axes: a class token for every sample, the gradient of a sum.
 
+use super::{Backward, GraphError};
 use super::{Operator, Reduce, expect_operands};
-use crate::graph::{Backward, GraphError, Node};
+use crate::lower::NodeOperands;
 use crate::lower::reduce::Operation;
 use crate::lower::work::{Place, Temporary, Work};
 use crate::lower::{LowerError, Lowering, elementwise, exchange};
@@ -43,7 +44,7 @@ impl Operator for Repeat {
         Ok(vec![Some(backward.apply("grad", sum, &[gradient])?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let dtype = self.ty.dtype;
         let values = lowering.layout_or_linear(node.inputs[0]).bytes(dtype.bytes());
         let layout = lowering.layout_or_linear(node.outputs[0]);

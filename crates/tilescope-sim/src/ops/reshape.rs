@@ -1,7 +1,8 @@
 //! Another shape for the same elements: a view, no work.
 
+use super::{Backward, GraphError};
 use super::{Operator, Reuse, expect_operands};
-use crate::graph::{Backward, GraphError, Node};
+use crate::lower::NodeOperands;
 use crate::lower::{LowerError, Lowering, work::Work};
 use crate::shape::{TensorId, TensorType};
 
@@ -36,7 +37,7 @@ impl Operator for Reshape {
         Ok(vec![Some(backward.apply("grad", Reshape { shape }, &[gradient])?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let mut layout = lowering.layout_or_linear(node.inputs[0]);
         layout.order = layout.order.reshaped(&lowering.ty(node.inputs[0]).shape, &self.shape);
         lowering.lay_out(node.outputs[0], layout);

@@ -1,7 +1,8 @@
 //! Product with a constant: the scale of attention scores, loss scaling, means.
 
+use super::{Backward, GraphError};
 use super::{Operator, Reuse, expect_operands};
-use crate::graph::{Backward, GraphError, Node};
+use crate::lower::NodeOperands;
 use crate::lower::elementwise::{self, Binary};
 use crate::lower::{LowerError, Lowering, work::Work};
 use crate::shape::{TensorId, TensorType};
@@ -31,7 +32,7 @@ impl Operator for Scale {
         Ok(vec![Some(backward.apply("grad", *self, &[gradient])?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let dtype = lowering.ty(node.inputs[0]).dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = Work::default();

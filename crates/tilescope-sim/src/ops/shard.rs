@@ -5,8 +5,9 @@
 //! 1909.08053, section 3). What crosses between IPUs is put down by the compiler: it knows the
 //! links.
 
+use super::{Backward, GraphError};
 use super::{Operator, Reuse, expect_operands};
-use crate::graph::{Backward, GraphError, Node};
+use crate::lower::NodeOperands;
 use crate::lower::layout::Layout;
 use crate::lower::{LowerError, Lowering, work::Work};
 use crate::shape::{TensorId, TensorType};
@@ -88,7 +89,7 @@ impl Operator for Shard {
         Ok(vec![Some(backward.apply(operator.kind(), operator, &[gradient])?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let [from, to] = [node.inputs[0], node.outputs[0]];
         let layout = match self.edge {
             Edge::Enter | Edge::Sum => lowering.layout_or_linear(from),

@@ -1,7 +1,8 @@
 //! A stretch of one axis: a view.
 
+use super::{Backward, GraphError};
 use super::{Operator, Reuse, expect_operands};
-use crate::graph::{Backward, GraphError, Node};
+use crate::lower::NodeOperands;
 use crate::lower::elementwise;
 use crate::lower::{LowerError, Lowering, work::Work};
 use crate::shape::{TensorId, TensorType};
@@ -44,7 +45,7 @@ impl Operator for Slice {
         Ok(vec![Some(backward.apply("grad", pad, &[gradient])?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let shape = &lowering.ty(node.inputs[0]).shape;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         lowering.lay_out(node.outputs[0], layout.slice(shape, self.axis, self.range.clone()));
@@ -77,7 +78,7 @@ impl Operator for SliceGradient {
         0
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let dtype = self.ty.dtype;
         let whole = lowering.layout_or_linear(node.outputs[0]);
         let place = whole.slice(&self.ty.shape, self.slice.axis, self.slice.range.clone());

@@ -1,8 +1,9 @@
 //! Softmax and log-softmax over one axis (poplibs lib/popnn/NonLinearity.cpp).
 
 use super::parts::{self, Rows};
+use super::{Backward, GraphError};
 use super::{Operator, expect_operands, expect_same};
-use crate::graph::{Backward, GraphError, Node};
+use crate::lower::NodeOperands;
 use crate::lower::elementwise::{self, Binary, Unary};
 use crate::lower::reduce::Operation;
 use crate::lower::{LowerError, Lowering, work::Work};
@@ -39,7 +40,7 @@ impl Operator for Softmax {
         Ok(vec![Some(backward.apply("grad", SoftmaxGradient(*self), &operands)?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let ty = lowering.ty(node.inputs[0]).clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let rows = Rows::new(&ty, layout.clone(), &[self.axis]);
@@ -70,7 +71,7 @@ impl Operator for SoftmaxGradient {
         4 * inputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let ty = lowering.ty(node.inputs[0]).clone();
         let (dtype, layout) = (ty.dtype, lowering.layout_or_linear(node.inputs[0]));
         let name = |part: &str| format!("SoftMaxGrad/{part}");

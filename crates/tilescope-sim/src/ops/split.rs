@@ -1,7 +1,8 @@
 //! Parts of a tensor along one axis: views.
 
+use super::{Backward, GraphError};
 use super::{Concat, Operator, Reuse, expect_operands};
-use crate::graph::{Backward, GraphError, Node};
+use crate::lower::NodeOperands;
 use crate::lower::{LowerError, Lowering, work::Work};
 use crate::shape::{TensorId, TensorType};
 
@@ -47,11 +48,11 @@ impl Operator for Split {
 
     fn differentiate(&self, backward: &mut Backward) -> Result<Vec<Option<TensorId>>, GraphError> {
         let parts: Option<Vec<TensorId>> = backward.output_gradients.iter().copied().collect();
-        let parts = parts.ok_or_else(|| backward.no_gradient())?;
+        let parts = parts.ok_or_else(|| backward.no_gradient(self.kind()))?;
         Ok(vec![Some(backward.apply("grad", Concat { axis: self.axis }, &parts)?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let shape = lowering.ty(node.inputs[0]).shape.clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut start = 0;

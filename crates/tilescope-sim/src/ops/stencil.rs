@@ -1,7 +1,7 @@
 //! A stencil: each cell of a field from its neighbours, borders from what zeros lie outside.
 
 use super::{Operator, expect_operands};
-use crate::graph::Node;
+use crate::lower::NodeOperands;
 use crate::lower::stencil::{Field, Neighbours};
 use crate::lower::{LowerError, Lowering, work::Work};
 use crate::shape::TensorType;
@@ -33,8 +33,8 @@ impl Operator for Stencil {
         2 * self.0.points() * outputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
-        let error = |problem| LowerError { operation: node.name.clone(), problem };
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+        let error = |problem| LowerError { operation: node.name.to_string(), problem };
         let field = field(lowering.ty(node.inputs[0])).map_err(error)?;
         let layout = field.layout(lowering.tiles);
         let mut work = lowering.place_or_bring(node.inputs[0], layout.clone(), "Field");

@@ -1,8 +1,9 @@
 //! The axes of a tensor in another order: a view. Whoever reads it in another order than it lies
 //! pays for the copy.
 
+use super::{Backward, GraphError};
 use super::{Operator, Reuse, expect_operands};
-use crate::graph::{Backward, GraphError, Node};
+use crate::lower::NodeOperands;
 use crate::lower::{LowerError, Lowering, work::Work};
 use crate::shape::{TensorId, TensorType};
 
@@ -43,7 +44,7 @@ impl Operator for Transpose {
         Ok(vec![Some(backward.apply("grad", Self { permutation }, &[gradient])?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let mut layout = lowering.layout_or_linear(node.inputs[0]);
         layout.order = layout.order.permuted(&lowering.ty(node.inputs[0]).shape, &self.permutation);
         lowering.lay_out(node.outputs[0], layout);

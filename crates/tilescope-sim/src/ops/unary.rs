@@ -1,7 +1,8 @@
 //! Element-wise functions of one operand: one operator for all of popops' unary vertices.
 
+use super::{Backward, GraphError};
 use super::{BinaryOp, Operator, Reuse, Scale, expect_operands};
-use crate::graph::{Backward, GraphError, Node};
+use crate::lower::NodeOperands;
 use crate::lower::elementwise::{self, Unary};
 use crate::lower::{LowerError, Lowering, work::Work};
 use crate::shape::{TensorId, TensorType};
@@ -56,12 +57,12 @@ impl Operator for UnaryOp {
                 let product = backward.apply("grad/product", BinaryOp::MULTIPLY, &[slope, dy])?;
                 backward.apply("grad", Self(Unary::Negate), &[product])?
             }
-            _ => return Err(backward.no_gradient()),
+            _ => return Err(backward.no_gradient(self.kind())),
         };
         Ok(vec![Some(dx)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
         let dtype = lowering.ty(node.inputs[0]).dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = Work::default();

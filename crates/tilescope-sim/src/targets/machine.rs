@@ -29,6 +29,11 @@ impl Machine {
         u64::from(self.chip.data_path_bytes) / data_type.bytes().max(2)
     }
 
+    /// Bytes a tile sends or receives per cycle.
+    pub(crate) fn exchange_speed(&self) -> u64 {
+        u64::from(self.chip.exchange_bytes_per_cycle)
+    }
+
     /// Units of the matrix engine for these element types, 0 if there is no such engine.
     pub(crate) fn conv_units(&self, input: DType, partials: DType) -> u64 {
         let units = &self.chip.conv_units;
@@ -44,7 +49,7 @@ impl Machine {
     /// Cycles an exchange needs to bring `bytes` to a tile; `paired` if two tiles on one bus
     /// receive the same.
     pub(crate) fn exchange_cycles(&self, bytes: u64, paired: bool) -> u64 {
-        let width = u64::from(self.chip.exchange_bytes_per_cycle);
+        let width = self.exchange_speed();
         bytes.div_ceil(if paired {
             width * u64::from(self.chip.tiles_per_exchange_bus)
         } else {

@@ -175,10 +175,10 @@ impl Case {
     pub(crate) fn program(self) -> Result<Program, Problem> {
         let (graph, plans) = (self.builder.finish(), PlanCache::new());
         let mut lowering =
-            Lowering::new(&graph, self.machine, self.training, self.planning, &plans);
+            Lowering::new(&graph.tensors, self.machine, self.training, self.planning, &plans);
         for (tensor, layout) in self.placed {
             lowering.lay_out(tensor, layout);
         }
-        Program::new(lowering, &self.idle, self.code).map_err(Problem::refused)
+        Program::new(&graph, lowering, &self.idle, self.code).map_err(Problem::refused)
     }
 }

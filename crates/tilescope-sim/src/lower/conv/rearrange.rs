@@ -8,7 +8,7 @@
 
 use super::build::{Builder, Flow, messages, vertex_on};
 use crate::lower::constants::REARRANGE_CYCLES_PER_BYTE;
-use crate::lower::rearrange::WORD_BYTES;
+use crate::lower::exchange::WORD_BYTES;
 use crate::planner::estimate::elementwise;
 use crate::shape::DType;
 use crate::shape::gcd;

@@ -11,10 +11,9 @@ mod window;
 pub use plan::Plan;
 pub(crate) use window::Axis;
 
-use super::context::Lowering;
-use super::exchange;
+use super::exchange::{self, WORD_BYTES};
 use super::layout::{Layout, Order};
-use super::rearrange::{WORD_BYTES, copy_cycles, copy_vertex, on_tile_copies};
+use super::rearrange::{copy_cycles, copy_vertex, on_tile_copies};
 use super::runs::{self, per_tile};
 use super::work::{Phase, PhaseKind, Place, Temporary, VertexUse, Work};
 use crate::lower::elementwise::vector_width;
@@ -291,18 +290,4 @@ fn vertex_of(view: &View, piece: &vertex::Box) -> (u64, u64, u64) {
     let busy =
         vertex::cycles(view.pass, piece.groups, piece.vectors, results, lists.iter().copied());
     (busy, rows * ROW_BYTES, START_BYTES + runs * RUN_BYTES)
-}
-
-/// Lowers a pooling of a graph; `operands` are how its operands lie.
-pub(crate) fn lower(
-    lowering: &Lowering,
-    pooling: &Pooling,
-    operands: &[Layout],
-) -> Option<(Work, Layout)> {
-    let bytes = pooling.dtype.bytes();
-    let sources = operands
-        .iter()
-        .fold(TileRuns::empty(), |sum, operand| runs::add(&sum, &operand.bytes(bytes)));
-    let pooled = pooling.lower(lowering.tiles, lowering.exchange_speed(), &sources)?;
-    Some((pooled.work, pooled.layout))
 }

@@ -23,7 +23,7 @@ pub(crate) use pattern::Dim;
 
 use super::elementwise;
 use super::layout::Order;
-use super::work::{Phase, Work, WorkItem};
+use super::work::Work;
 use crate::shape::DType;
 use tilescope_report::units::TileRuns;
 
@@ -135,18 +135,6 @@ pub(crate) fn add(work: &mut Work, reduction: &Reduction) -> Result<TileRuns<u64
         return Ok(input.clone());
     }
     Ok(stages::Stages::new(reduction, &dims).lower(work))
-}
-
-impl Work {
-    /// Appends a phase.
-    pub(crate) fn push(&mut self, phase: Phase) {
-        self.items.push(WorkItem::Phase(phase));
-    }
-
-    /// Appends a phase that may not be needed.
-    pub(crate) fn push_some(&mut self, phase: Option<Phase>) {
-        self.items.extend(phase.map(WorkItem::Phase));
-    }
 }
 
 #[cfg(test)]
