@@ -2,11 +2,12 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
-use tilescope_sim::lower::embedding::{self, Embedding};
-use tilescope_sim::planner::{
-    ConvParams, FieldDim, Pass, PlanCache, PlanOptions, plan, plan_convolution,
-    plan_fully_connected,
+use tilescope_sim::poplin::planner::{
+    Pass, PlanCache, PlanOptions, plan, plan_convolution, plan_fully_connected,
 };
+use tilescope_sim::poplin::{ConvParams, FieldDim};
+use tilescope_sim::popops::embedding;
+use tilescope_sim::popops::embedding::Embedding;
 use tilescope_sim::shape::DType;
 use tilescope_sim::targets::MK2;
 use tilescope_sim::targets::Machine;

@@ -4,13 +4,13 @@
 
 use crate::common;
 use proptest::prelude::*;
-use tilescope_sim::lower::pool::Kind;
-use tilescope_sim::lower::reduce::Operation;
-use tilescope_sim::lower::stencil::Neighbours;
-use tilescope_sim::lower::work::{Phase, PhaseKind, Work};
-use tilescope_sim::ops::{
+use tilescope_sim::custom::stencil::Neighbours;
+use tilescope_sim::operators::{
     Convolution, Embedding, MatMul, MatVec, Operator, Pool, PoolWindow, Recurrent, Reduce, Stencil,
 };
+use tilescope_sim::poplar::work::{Phase, PhaseKind, Work};
+use tilescope_sim::popnn::pool::Kind;
+use tilescope_sim::popops::reduce::Operation;
 use tilescope_sim::shape::{DType, Role};
 use tilescope_sim::targets::Machine;
 use tilescope_sim::targets::{CHIPS, MK2, chip};

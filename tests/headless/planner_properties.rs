@@ -1,12 +1,14 @@
 //! What must hold for every plan and everything lowered from it, on random shapes.
 
 use proptest::prelude::*;
-use tilescope_sim::lower::conv::{self, Operands, Source};
-use tilescope_sim::lower::work::{PhaseKind, Work};
-use tilescope_sim::planner::{
-    ConvParams, FieldDim, MemoryBound, OperandTransform, OutputTransform, Pass, Plan, PlanCache,
-    PlanOptions, TrainingPlans, plan, plan_convolution, plan_fully_connected,
+use tilescope_sim::poplar::work::{PhaseKind, Work};
+use tilescope_sim::poplin::conv;
+use tilescope_sim::poplin::conv::{Operands, Source};
+use tilescope_sim::poplin::planner::{
+    MemoryBound, Pass, Plan, PlanCache, PlanOptions, TrainingPlans, plan, plan_convolution,
+    plan_fully_connected,
 };
+use tilescope_sim::poplin::{ConvParams, FieldDim, OperandTransform, OutputTransform};
 use tilescope_sim::shape::DType;
 use tilescope_sim::targets::Machine;
 use tilescope_sim::targets::{CHIPS, chip};

@@ -1,10 +1,10 @@
 //! Embeddings and recurrent layers as operators of a graph: shapes, gradients, conservation.
 
 use tilescope_sim::graph::{Graph, GraphBuilder, GraphError, Training};
-use tilescope_sim::lower::work::{PhaseKind, Work};
-use tilescope_sim::lower::{Lowering, PlanningOptions};
-use tilescope_sim::ops::{CrossEntropy, Embedding, Operator, Optimizer, Recurrent, Reshape};
-use tilescope_sim::planner::PlanCache;
+use tilescope_sim::operators::{CrossEntropy, Embedding, Operator, Optimizer, Recurrent, Reshape};
+use tilescope_sim::operators::{Lowering, PlanningOptions};
+use tilescope_sim::poplar::work::{PhaseKind, Work};
+use tilescope_sim::poplin::planner::PlanCache;
 use tilescope_sim::shape::{DType, Role, TensorType};
 use tilescope_sim::targets::Machine;
 use tilescope_sim::targets::chip;

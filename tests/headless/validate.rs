@@ -4,12 +4,12 @@
 
 use crate::common::{lowered, stderr, stdout, tilescope};
 use serde_json::Value;
-use tilescope_sim::lower::alone;
-use tilescope_sim::lower::constants::EXCHANGE_START_CYCLES;
-use tilescope_sim::lower::reduce::Operation;
-use tilescope_sim::ops::{
+use tilescope_sim::graph_lowering::alone;
+use tilescope_sim::operators::{
     Convolution, Embedding, MatMul, Operator, Pool, Product, Recurrent, Reduce,
 };
+use tilescope_sim::poplar::constants::EXCHANGE_START_CYCLES;
+use tilescope_sim::popops::reduce::Operation;
 use tilescope_sim::shape::{DType, Role};
 use tilescope_sim::targets::MK2;
 use tilescope_sim::targets::Machine;

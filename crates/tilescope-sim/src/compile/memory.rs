@@ -2,9 +2,10 @@
 
 use super::fragments::{Extra, Maker};
 use super::tensors::{Home, Part};
-use crate::lower::allocate::{self, Allocation, Wanted};
-use crate::lower::layout::Order;
-use crate::lower::work::Place;
+use crate::poplar::allocate;
+use crate::poplar::allocate::{Allocation, Wanted};
+use crate::poplar::work::Place;
+use crate::poputil::layout::Order;
 use crate::shape::{Role, TensorId};
 use crate::targets::Chip;
 use std::collections::BTreeMap;

@@ -3,8 +3,8 @@
 use super::fragments::{Extra, Maker};
 use super::tables::Item;
 use super::tensors::{Home, Part};
-use crate::lower::collective::slice_cycles;
-use crate::lower::work::{Phase, PhaseKind, Place, VertexUse, Work, WorkItem};
+use crate::poplar::work::{Phase, PhaseKind, Place, VertexUse, Work, WorkItem};
+use crate::popops::collective::slice_cycles;
 use crate::shape::{DType, Shape, TensorId};
 use tilescope_report::units::{OperationId, TileRuns};
 use tilescope_report::{Category, Operation, Pass};

@@ -2,9 +2,10 @@
 //! what each leaf program costs when it runs.
 
 use super::outline::{Code, Outline, fingerprint};
-use crate::lower::code::{self, CodeAccount};
-use crate::lower::constants::{COMPUTE_START_CYCLES, EXCHANGE_START_CYCLES, INTERNAL_SYNC_CYCLES};
-use crate::lower::work::{Phase, PhaseKind, VertexUse, Work, WorkItem};
+use crate::poplar::code;
+use crate::poplar::code::CodeAccount;
+use crate::poplar::constants::{COMPUTE_START_CYCLES, EXCHANGE_START_CYCLES, INTERNAL_SYNC_CYCLES};
+use crate::poplar::work::{Phase, PhaseKind, VertexUse, Work, WorkItem};
 use std::collections::{BTreeMap, BTreeSet};
 use tilescope_report::units::{
     ComputeSetId, OperationId, ProgramId, TileRange, TileRuns, VertexTypeId,

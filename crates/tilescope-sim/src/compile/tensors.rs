@@ -1,8 +1,8 @@
 //! Which memory each tensor lives in, on which IPU and for how long.
 
 use crate::graph::{Graph, NodeId};
-use crate::lower::work::Place;
-use crate::ops::Reuse;
+use crate::operators::Reuse;
+use crate::poplar::work::Place;
 use crate::schedule::{Copying, Placement};
 use crate::shape::{BlockId, Role, TensorId};
 use crate::spec::Recomputation;

@@ -1,7 +1,7 @@
 //! Builds graphs: the words a model definition is written in.
 
 use super::{Graph, Node};
-use crate::ops::{GraphError, OperationSink, Operator};
+use crate::operators::{GraphError, OperationSink, Operator};
 use crate::shape::{BlockId, Role, Tensor, TensorId, TensorType};
 use std::sync::Arc;
 use tilescope_report::Pass;

@@ -4,12 +4,11 @@ mod builder;
 mod shard;
 mod train;
 
-pub use crate::ops::GraphError;
+pub use crate::operators::GraphError;
 pub use builder::GraphBuilder;
 pub use train::Training;
 
-use crate::lower::NodeOperands;
-use crate::ops::Operator;
+use crate::operators::{NodeOperands, Operator};
 use crate::shape::{BlockId, Role, Tensor, TensorId, TensorType};
 use std::sync::Arc;
 use tilescope_report::Pass;

@@ -1,7 +1,7 @@
 //! Splits the linear layers of a forward graph over IPUs.
 
 use super::{Graph, Node};
-use crate::ops::{Operator, Shard};
+use crate::operators::{Operator, Shard};
 use crate::shape::{Role, Tensor, TensorId};
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 
 use super::builder::GraphBuilder;
 use super::{Graph, Node};
-use crate::ops::{Accumulate, Backward, BinaryOp, GraphError, Optimizer, Scale};
+use crate::operators::{Accumulate, Backward, BinaryOp, GraphError, Optimizer, Scale};
 use crate::shape::{Role, Tensor, TensorId, TensorType};
 use tilescope_report::Pass;
 

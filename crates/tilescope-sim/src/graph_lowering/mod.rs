@@ -1,8 +1,10 @@
 //! Lowers the operations of a graph.
 
+pub mod alone;
+
 use crate::graph::{Graph, Node};
-use crate::lower::layout::Layout;
-use crate::lower::{LowerError, Lowered, Lowering};
+use crate::operators::{LowerError, Lowered, Lowering};
+use crate::poputil::layout::Layout;
 use crate::shape::{Role, TensorId, TensorType};
 use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};

@@ -3,7 +3,7 @@
 
 use super::{ModelDef, size};
 use crate::graph::{Graph, GraphBuilder, GraphError};
-use crate::ops::BinaryOp;
+use crate::operators::BinaryOp;
 use crate::shape::{Role, TensorType};
 use crate::spec::{Key, ModelSpec};
 

@@ -8,7 +8,7 @@
 use super::layers::{Attention, Layers};
 use super::{ModelDef, size};
 use crate::graph::{Graph, GraphError};
-use crate::ops::{
+use crate::operators::{
     Activation, BinaryOp, Cast, CrossEntropy, Embedding, MatMul, Reshape, Scale, Slice,
 };
 use crate::shape::{DType, TensorId};

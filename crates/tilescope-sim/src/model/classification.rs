@@ -4,7 +4,7 @@
 use super::layers::Layers;
 use super::{ModelDef, size};
 use crate::graph::{Graph, GraphError};
-use crate::ops::{Activation, Convolution, GroupNorm, NegativeLogLikelihood, Pool, Softmax};
+use crate::operators::{Activation, Convolution, GroupNorm, NegativeLogLikelihood, Pool, Softmax};
 use crate::spec::{Key, ModelSpec};
 
 const SIZES: &[Key] = &[

@@ -7,7 +7,7 @@
 use super::layers::{Attention, Layers};
 use super::{ModelDef, size};
 use crate::graph::{Graph, GraphError};
-use crate::ops::{BinaryOp, CrossEntropy, Embedding, MatMul};
+use crate::operators::{BinaryOp, CrossEntropy, Embedding, MatMul};
 use crate::shape::DType;
 use crate::spec::{Key, ModelSpec};
 

@@ -1,7 +1,7 @@
 //! The layers models are made of: parameters, and the operators around them.
 
 use crate::graph::{Graph, GraphBuilder, GraphError};
-use crate::ops::{
+use crate::operators::{
     Activation, BatchNorm, BiasAdd, BinaryOp, Cast, Convolution, CrossEntropy, Dropout, LayerNorm,
     MatMul, Operator, Reshape, Scale, Softmax, Split, Transpose,
 };

@@ -6,7 +6,7 @@
 use super::layers::Layers;
 use super::{ModelDef, size};
 use crate::graph::{Graph, GraphError};
-use crate::ops::{Embedding, Recurrent, Slice};
+use crate::operators::{Embedding, Recurrent, Slice};
 use crate::shape::DType;
 use crate::spec::{Key, ModelSpec};
 

@@ -3,7 +3,7 @@
 
 use super::{ModelDef, size};
 use crate::graph::{Graph, GraphBuilder, GraphError};
-use crate::ops::MatVec;
+use crate::operators::MatVec;
 use crate::shape::{DType, Role, TensorType};
 use crate::spec::{Key, ModelSpec};
 

@@ -3,7 +3,7 @@
 
 use super::{ModelDef, size};
 use crate::graph::{Graph, GraphBuilder, GraphError};
-use crate::ops::MatMul;
+use crate::operators::MatMul;
 use crate::shape::{DType, Role, TensorType};
 use crate::spec::{Key, ModelSpec};
 

@@ -3,7 +3,7 @@
 
 use super::{ModelDef, size};
 use crate::graph::{Graph, GraphBuilder, GraphError};
-use crate::ops::{BinaryOp, Transpose};
+use crate::operators::{BinaryOp, Transpose};
 use crate::shape::{Role, TensorType};
 use crate::spec::{Form, Key, ModelSpec};
 

@@ -3,7 +3,7 @@
 use super::layers::Layers;
 use super::{ModelDef, size};
 use crate::graph::{Graph, GraphError};
-use crate::ops::Activation;
+use crate::operators::Activation;
 use crate::spec::{Key, ModelSpec};
 
 const SIZES: &[Key] = &[

@@ -4,7 +4,7 @@
 use super::ModelDef;
 use super::layers::Layers;
 use crate::graph::{Graph, GraphError};
-use crate::ops::{Activation, Convolution, Pool};
+use crate::operators::{Activation, Convolution, Pool};
 use crate::shape::TensorId;
 use crate::spec::ModelSpec;
 

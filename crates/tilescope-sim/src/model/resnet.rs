@@ -6,7 +6,7 @@
 use super::layers::Layers;
 use super::{ModelDef, size};
 use crate::graph::{Graph, GraphError};
-use crate::ops::{Activation, BinaryOp, Convolution, Pool};
+use crate::operators::{Activation, BinaryOp, Convolution, Pool};
 use crate::shape::TensorId;
 use crate::spec::{Key, ModelSpec};
 

@@ -2,9 +2,9 @@
 //! is blurred (thorbenlouw/lbm-graphcore GaussianBlurLowLevel).
 
 use super::{ModelDef, size};
+use crate::custom::stencil::Neighbours;
 use crate::graph::{Graph, GraphBuilder, GraphError};
-use crate::lower::stencil::Neighbours;
-use crate::ops::Stencil;
+use crate::operators::Stencil;
 use crate::shape::{Role, TensorType};
 use crate::spec::{Form, Key, ModelSpec};
 

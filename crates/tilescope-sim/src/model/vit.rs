@@ -6,7 +6,7 @@
 use super::layers::{Attention, Layers};
 use super::{ModelDef, size};
 use crate::graph::{Graph, GraphError};
-use crate::ops::{BinaryOp, Concat, Repeat, Slice, Transpose};
+use crate::operators::{BinaryOp, Concat, Repeat, Slice, Transpose};
 use crate::shape::TensorType;
 use crate::spec::{Key, ModelSpec};
 

@@ -2,11 +2,11 @@
 
 use super::config::{Config, Problem};
 use crate::graph::{Graph, GraphBuilder, NodeId};
-use crate::lower::alone::Program;
-use crate::lower::layout::Layout;
-use crate::lower::{Lowering, PlanningOptions};
-use crate::ops::{Operator, Optimizer};
-use crate::planner::PlanCache;
+use crate::graph_lowering::alone::Program;
+use crate::operators::{Lowering, PlanningOptions};
+use crate::operators::{Operator, Optimizer};
+use crate::poplin::planner::PlanCache;
+use crate::poputil::layout::Layout;
 use crate::shape::{DType, Role, TensorId, TensorType};
 use crate::targets::Chip;
 use crate::targets::Machine;

@@ -4,7 +4,7 @@
 use super::case::Case;
 use super::config::{Config, Problem};
 use super::{passes, products, recurrent, tensors};
-use crate::lower::alone::Program;
+use crate::graph_lowering::alone::Program;
 use crate::targets::Chip;
 
 /// A kind of operation.

@@ -22,7 +22,7 @@ pub use families::{FAMILIES, Family};
 pub(crate) use rows::{Row, RowError, read};
 pub use summary::{FamilyErrors, RowCosts, Skipped, Validation};
 
-use crate::lower::alone;
+use crate::graph_lowering::alone;
 use config::Problem;
 use rayon::prelude::*;
 

@@ -3,9 +3,11 @@
 use super::case::Case;
 use super::config::{Config, Problem};
 use super::passes::Passes;
-use crate::lower::reduce::Operation;
-use crate::ops::{Accumulate, BiasAdd, Convolution, MatMul, Operator, Product, Reduce, Window};
-use crate::planner::{OperandTransform, OutputTransform};
+use crate::operators::{
+    Accumulate, BiasAdd, Convolution, MatMul, Operator, Product, Reduce, Window,
+};
+use crate::poplin::{OperandTransform, OutputTransform};
+use crate::popops::reduce::Operation;
 use crate::shape::{DType, Role, TensorId};
 use crate::targets::Chip;
 

@@ -3,8 +3,8 @@
 use super::case::Case;
 use super::config::{Config, Problem};
 use super::passes::Passes;
-use crate::lower::recurrent::Cell;
-use crate::ops::Recurrent;
+use crate::operators::Recurrent;
+use crate::popnn::recurrent::Cell;
 use crate::shape::{DType, Role};
 use crate::targets::Chip;
 

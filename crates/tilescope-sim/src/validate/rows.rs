@@ -2,7 +2,7 @@
 
 use super::config::Config;
 use super::families::{FAMILIES, Family};
-use crate::lower::alone::Cost;
+use crate::graph_lowering::alone::Cost;
 use crate::targets::{CHIPS, Chip, chip};
 
 /// One measured operation.

@@ -1,7 +1,7 @@
 //! Measured and simulated costs side by side, and the errors of each family.
 
 use super::rows::Row;
-use crate::lower::alone::Cost;
+use crate::graph_lowering::alone::Cost;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -3,10 +3,10 @@
 use super::case::Case;
 use super::config::{Config, Problem};
 use super::passes::Passes;
-use crate::lower::layout::{Layout, Order};
-use crate::lower::pool::Kind;
-use crate::lower::reduce::{Operation, ResultUse};
-use crate::ops::{Embedding, MultiUpdateAdd, Pool, PoolWindow, Reduce};
+use crate::operators::{Embedding, MultiUpdateAdd, Pool, PoolWindow, Reduce};
+use crate::popnn::pool::Kind;
+use crate::popops::reduce::{Operation, ResultUse};
+use crate::poputil::layout::{Layout, Order};
 use crate::shape::gcd;
 use crate::shape::{DType, Role};
 use crate::targets::Chip;
