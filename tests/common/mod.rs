@@ -57,7 +57,7 @@ pub(crate) fn lowered(
     let plans = PlanCache::new();
     let planning = PlanningOptions::default();
     let mut lowering = Lowering::new(&graph.tensors, machine, training, planning, &plans);
-    lowering.lower(&*graph.nodes[0].operator, &graph.nodes[0].operands()).expect("lowers").work
+    graph.nodes[0].operator.lower(&mut lowering, &graph.nodes[0].operands()).expect("lowers").work
 }
 
 /// Runs the program without a display.

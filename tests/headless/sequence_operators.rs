@@ -39,7 +39,7 @@ fn lowered(graph: &Graph, name: &str) -> Vec<(String, Work)> {
     let plans = PlanCache::new();
     let mut lowering = Lowering::new(&graph.tensors, machine, true, planning, &plans);
     let lower = |node: &tilescope_sim::graph::Node| {
-        let work = node.operator.lower(&mut lowering, &node.operands()).expect("a plan");
+        let work = node.operator.lower(&mut lowering, &node.operands()).expect("a plan").work;
         for output in &node.outputs {
             let held = lowering.layout(*output).expect("laid out").elements.total();
             assert_eq!(held, lowering.ty(*output).elements(), "{}", node.name);

@@ -89,7 +89,7 @@ impl Maker<'_> {
         let operands = NodeOperands { inputs: &inputs, ..node.operands() };
         let (machine, planning) = (self.lowering.machine, self.lowering.planning);
         let mut lowering = Lowering::new(&tensors, machine, true, planning, self.lowering.plans);
-        node.operator.lower(&mut lowering, &operands).ok()
+        node.operator.lower(&mut lowering, &operands).ok().map(|lowered| lowered.work)
     }
 
     /// What crosses between the IPUs that a layer is split over, after a node at its edge.

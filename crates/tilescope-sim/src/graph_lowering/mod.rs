@@ -98,7 +98,7 @@ impl<'a, 'b> GraphLowering<'a, 'b> {
             }
             return Ok(known.lowered.clone());
         }
-        let lowered = self.context.lower(&*node.operator, &operands)?;
+        let lowered = node.operator.lower(self.context, &operands)?;
         let layouts = operands.all().map(|tensor| self.context.layout_number(tensor)).collect();
         self.lowered.insert(key, Remembered { lowered: lowered.clone(), layouts });
         Ok(lowered)

@@ -1,6 +1,6 @@
 //! Adds a gradient to its accumulator: once per micro-batch.
 
-use super::{LowerError, Lowering, NodeOperands, Operator, expect_operands, expect_same};
+use super::{LowerError, Lowered, Lowering, NodeOperands, Operator, expect_operands, expect_same};
 use crate::poplar::work::Work;
 use crate::popops::elementwise;
 use crate::shape::TensorType;
@@ -27,7 +27,7 @@ impl Operator for Accumulate {
         2 * inputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         let [accumulator, gradient] = [node.inputs[0], node.inputs[1]];
         let dtype = lowering.ty(accumulator).dtype;
         if lowering.layout(accumulator).is_none() {
@@ -39,6 +39,6 @@ impl Operator for Accumulate {
         let mut work = lowering.bring(gradient, &layout, "AddToAccl");
         let add = if self.scaled { elementwise::axpby } else { elementwise::scaled_add };
         work.push(add("AddToAccl", dtype, &layout.elements));
-        Ok(work)
+        Ok(work.into())
     }
 }

@@ -1,8 +1,8 @@
 //! Activation functions that popnn has vertices for: ReLU, sigmoid, tanh, GELU.
 
 use super::{
-    Backward, GraphError, LowerError, Lowering, NodeOperands, Operator, Reuse, expect_operands,
-    expect_same,
+    Backward, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, Reuse,
+    expect_operands, expect_same,
 };
 use crate::poplar::work::Work;
 use crate::popnn::NonLinearity;
@@ -46,13 +46,13 @@ impl Operator for Activation {
         Ok(vec![Some(backward.apply("grad", operator, &[known, gradient])?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         let dtype = lowering.ty(node.inputs[0]).dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = Work::default();
         work.push(self.0.phase(dtype, &layout.elements));
         lowering.lay_out(node.outputs[0], layout);
-        Ok(work)
+        Ok(work.into())
     }
 
     fn reuses(&self) -> Reuse {
@@ -79,12 +79,12 @@ impl Operator for ActivationGradient {
         outputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         let dtype = lowering.ty(node.inputs[0]).dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = lowering.bring(node.inputs[1], &layout, "NonLinearityGrad");
         work.push(self.0.backward_phase(dtype, &layout.elements));
         lowering.lay_out(node.outputs[0], layout);
-        Ok(work)
+        Ok(work.into())
     }
 }

@@ -2,7 +2,9 @@
 //! scale and shift.
 
 use super::norm::{self, Affine, Norm};
-use super::{Backward, GraphError, LowerError, Lowering, NodeOperands, Operator, expect_operands};
+use super::{
+    Backward, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, expect_operands,
+};
 use crate::poplar::work::Work;
 use crate::popops::elementwise;
 use crate::shape::{TensorId, TensorType};
@@ -41,7 +43,7 @@ impl Operator for BatchNorm {
         Ok(gradients.into_iter().map(Some).chain([None, None]).collect())
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         let affine = Affine { scale: node.inputs[1], shift: node.inputs[2] };
         let norm = seen(lowering.ty(node.inputs[0]));
         let mut work = norm.forward_by_channel(lowering, node, affine)?;
@@ -51,7 +53,7 @@ impl Operator for BatchNorm {
             work.append(lowering.bring(node.inputs[running], &layout, "running"));
             work.push(elementwise::axpby("running/axpby", dtype, &layout.elements));
         }
-        Ok(work)
+        Ok(work.into())
     }
 }
 
@@ -73,7 +75,7 @@ impl Operator for BatchNormGradient {
         norm::GRADIENT_FLOPS * inputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         seen(lowering.ty(node.inputs[0])).backward(lowering, node)
     }
 }

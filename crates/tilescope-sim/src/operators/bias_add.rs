@@ -2,7 +2,8 @@
 
 use super::parts::Rows;
 use super::{
-    Backward, GraphError, LowerError, Lowering, NodeOperands, Operator, Reuse, expect_operands,
+    Backward, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, Reuse,
+    expect_operands,
 };
 use crate::poplar::work::Work;
 use crate::popops::elementwise::Binary;
@@ -51,7 +52,7 @@ impl Operator for BiasAdd {
         Ok(vec![Some(gradient), Some(bias)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         let ty = lowering.ty(node.inputs[0]).clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let bias = lowering.layout_or_linear(node.inputs[1]);
@@ -59,7 +60,7 @@ impl Operator for BiasAdd {
         let rows = Rows::new(&ty, layout.clone(), &self.others(&ty));
         rows.apply(lowering, &mut work, "Op/Add", Binary::Add, &bias);
         lowering.lay_out(node.outputs[0], layout);
-        Ok(work)
+        Ok(work.into())
     }
 
     fn reuses(&self) -> Reuse {
@@ -90,13 +91,13 @@ impl Operator for BiasGradient {
         inputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let ty = lowering.ty(node.inputs[0]).clone();
         let mut work = Work::default();
         let rows = Rows::new(&ty, layout, &BiasAdd { axis: self.axis }.others(&ty));
         let sums = rows.reduce(lowering, node, &mut work, "Reduce", Operation::Add, ty.dtype)?;
         lowering.lay_out(node.outputs[0], sums);
-        Ok(work)
+        Ok(work.into())
     }
 }

@@ -3,8 +3,8 @@
 
 use super::parts::Rows;
 use super::{
-    Backward, GraphError, LowerError, Lowering, NodeOperands, Operator, Reduce, Reshape, Reuse,
-    UnaryOp, expect_operands,
+    Backward, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, Reduce, Reshape,
+    Reuse, UnaryOp, expect_operands,
 };
 use crate::poplar::work::Work;
 use crate::popops::elementwise;
@@ -107,7 +107,7 @@ impl Operator for BinaryOp {
         Ok(vec![of_a, Some(collect(backward, of_b, &axes, &b_type)?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         let (a, b) = (lowering.ty(node.inputs[0]).clone(), lowering.ty(node.inputs[1]).clone());
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let name = format!("Op/{}", self.0.title());
@@ -130,7 +130,7 @@ impl Operator for BinaryOp {
             work
         };
         lowering.lay_out(node.outputs[0], layout);
-        Ok(work)
+        Ok(work.into())
     }
 
     fn reuses(&self) -> Reuse {

@@ -1,6 +1,8 @@
 //! A change of element type.
 
-use super::{Backward, GraphError, LowerError, Lowering, NodeOperands, Operator, expect_operands};
+use super::{
+    Backward, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, expect_operands,
+};
 use crate::poplar::work::Work;
 use crate::popops::elementwise;
 use crate::shape::{DType, TensorId, TensorType};
@@ -32,7 +34,7 @@ impl Operator for Cast {
         Ok(vec![Some(backward.apply("grad", Self { to }, &[gradient])?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         let from = lowering.ty(node.inputs[0]).dtype;
         // What is cast for a planned operation lies as that wants it.
         if let (None, Some(planned)) =
@@ -45,6 +47,6 @@ impl Operator for Cast {
         let mut work = Work::default();
         work.push(elementwise::cast("Cast", from, self.to, &layout.elements));
         lowering.lay_out(node.outputs[0], layout);
-        Ok(work)
+        Ok(work.into())
     }
 }

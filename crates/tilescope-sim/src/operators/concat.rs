@@ -1,6 +1,6 @@
 //! Tensors joined along one axis, by copies on the tiles they lie on.
 
-use super::{Backward, GraphError, LowerError, Lowering, NodeOperands, Operator, Split};
+use super::{Backward, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, Split};
 use crate::poplar::runs;
 use crate::poplar::work::Work;
 use crate::popops::elementwise;
@@ -50,7 +50,7 @@ impl Operator for Concat {
         Ok(parts.into_iter().map(Some).collect())
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         let dtype = lowering.ty(node.outputs[0]).dtype;
         let parts: Vec<Layout> =
             node.inputs.iter().map(|part| lowering.layout_or_linear(*part)).collect();
@@ -59,6 +59,6 @@ impl Operator for Concat {
         let mut work = Work::default();
         work.push(elementwise::cast("Concat/OnTileCopy", dtype, dtype, &elements));
         lowering.lay_out(node.outputs[0], Layout { elements, order: parts[0].order });
-        Ok(work)
+        Ok(work.into())
     }
 }

@@ -1,6 +1,5 @@
 //! What an operator knows while it is lowered: the machine, its operands, and how tensors lie.
 
-use super::Operator;
 use super::serialise::Serialisation;
 use crate::poplar::Lives;
 use crate::poplar::work::Work;
@@ -64,8 +63,6 @@ pub struct Lowering<'a> {
     pub plans: &'a PlanCache,
     layouts: Vec<Option<usize>>,
     known_layouts: Interner,
-    plan: Option<String>,
-    lives: Lives,
 }
 
 /// What an operation lowers to.
@@ -77,6 +74,13 @@ pub struct Lowered {
     pub plan: Option<String>,
     /// When its operands and results exist.
     pub lives: Lives,
+}
+
+impl From<Work> for Lowered {
+    /// Without a plan, its operands and results there all the time.
+    fn from(work: Work) -> Self {
+        Self { work, ..Self::default() }
+    }
 }
 
 /// The operation that an operator is asked about: a node of the graph as the operator sees it.
@@ -131,8 +135,6 @@ impl<'a> Lowering<'a> {
             plans,
             layouts: vec![None; tensors.len()],
             known_layouts: Interner::default(),
-            plan: None,
-            lives: Lives::default(),
         };
         for (index, tensor) in tensors.iter().enumerate() {
             if tensor.role == Role::Resident {
@@ -140,20 +142,6 @@ impl<'a> Lowering<'a> {
             }
         }
         lowering
-    }
-
-    /// What an operator does on the tiles.
-    ///
-    /// # Errors
-    /// Where no plan exists.
-    pub fn lower(
-        &mut self,
-        operator: &dyn Operator,
-        node: &NodeOperands,
-    ) -> Result<Lowered, LowerError> {
-        let work = operator.lower(self, node)?;
-        let (plan, lives) = (self.plan.take(), std::mem::take(&mut self.lives));
-        Ok(Lowered { work, plan, lives })
     }
 
     /// Type of a tensor.
@@ -195,16 +183,6 @@ impl<'a> Lowering<'a> {
         let layout = Layout::linear(ty.elements(), ty.dtype.bytes(), self.tiles);
         self.lay_out(tensor, layout.clone());
         layout
-    }
-
-    /// Notes the planner's choice for the operation being lowered, as a JSON object.
-    pub(crate) fn note_plan(&mut self, plan: String) {
-        self.plan = Some(plan);
-    }
-
-    /// Notes when operands and results of the operation being lowered exist.
-    pub(crate) fn note_lives(&mut self, lives: Lives) {
-        self.lives = lives;
     }
 
     /// Bytes a tile sends or receives per cycle.

@@ -1,6 +1,8 @@
 //! Convolutions of one to three dimensions, and the two convolutions of their gradient.
 
-use super::{Backward, GraphError, LowerError, Lowering, NodeOperands, Operator, expect_operands};
+use super::{
+    Backward, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, expect_operands,
+};
 use crate::poplar::work::Work;
 use crate::poplin::{ConvParams, FieldDim, OperandTransform, OutputTransform};
 use crate::poputil::layout::Layout;
@@ -155,7 +157,7 @@ impl Operator for Convolution {
         lowering.plan_conv(node, self)
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         lowering.conv_forward(node, self)
     }
 }
@@ -181,7 +183,7 @@ impl Operator for InputGradient {
         self.conv.layer_flops(&outputs[0], &inputs[1])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         lowering.conv_input_gradient(node, &self.conv)
     }
 }
@@ -207,7 +209,7 @@ impl Operator for WeightGradient {
         self.conv.layer_flops(&inputs[0], &outputs[0])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         lowering.conv_weight_gradient(node, &self.conv)
     }
 }

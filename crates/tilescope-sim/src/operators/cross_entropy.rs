@@ -4,7 +4,7 @@
 //! exponential, sum, inverse, product; then the picked probabilities, their logarithm and its sum.
 
 use super::parts::{self, Rows};
-use super::{Backward, GraphError, LowerError, Lowering, NodeOperands, Operator};
+use super::{Backward, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator};
 use crate::poplar::work::Work;
 use crate::popops::elementwise;
 use crate::popops::elementwise::Binary;
@@ -35,7 +35,7 @@ impl Operator for CrossEntropy {
         Ok(vec![Some(gradient), None])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         let logits = lowering.ty(node.inputs[0]).clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let rows = Rows::new(&logits, layout.clone(), &[1]);
@@ -44,7 +44,7 @@ impl Operator for CrossEntropy {
         lowering.lay_out(node.outputs[1], layout);
         let loss = parts::pick(&mut work, lowering, node, &logits, false)?;
         lowering.lay_out(node.outputs[0], loss);
-        Ok(work)
+        Ok(work.into())
     }
 }
 
@@ -66,7 +66,7 @@ impl Operator for CrossEntropyGradient {
         2 * inputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         let ty = lowering.ty(node.inputs[0]).clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = Work::default();
@@ -79,6 +79,6 @@ impl Operator for CrossEntropyGradient {
             &layout.elements,
         ));
         lowering.lay_out(node.outputs[0], layout);
-        Ok(work)
+        Ok(work.into())
     }
 }

@@ -3,7 +3,9 @@
 //! The gradient draws the same random numbers again from the same seed, as PopART does (popart
 //! willow/src/popx/op/dropoutx.cpp), so nothing is kept for it but the seed.
 
-use super::{Backward, GraphError, LowerError, Lowering, NodeOperands, Operator, expect_operands};
+use super::{
+    Backward, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, expect_operands,
+};
 use crate::poplar::work::Work;
 use crate::popops::elementwise;
 use crate::shape::{TensorId, TensorType};
@@ -31,7 +33,7 @@ impl Operator for Dropout {
         Ok(vec![Some(backward.apply("grad", *self, &[gradient])?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         let dtype = lowering.ty(node.inputs[0]).dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let vertex = format!("poprand::DropoutSupervisor<{}>", dtype.poplar_name());
@@ -40,6 +42,6 @@ impl Operator for Dropout {
             elementwise::cycles::dropout(dtype, *count)
         }));
         lowering.lay_out(node.outputs[0], layout);
-        Ok(work)
+        Ok(work.into())
     }
 }

@@ -96,7 +96,11 @@ impl Operator for Embedding {
         Ok(vec![Some(backward.apply("grad", operator, &[indices, gradient])?), None])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(
+        &self,
+        lowering: &mut Lowering,
+        node: &NodeOperands,
+    ) -> Result<super::Lowered, LowerError> {
         let [table, indices] = [node.inputs[0], node.inputs[1]];
         let part = self.part(lowering.ty(table), lowering.ty(indices));
         let machine = lowering.machine;
@@ -123,8 +127,8 @@ impl Operator for Embedding {
         lowering.lay_out(node.outputs[0], slices);
         // Parts are put where the result is one after the other; else the last phase makes it.
         let from = if self.serialisation > 1 { 0 } else { made };
-        lowering.note_lives(Lives { outputs_from: vec![from], ..Lives::default() });
-        Ok(work)
+        let lives = Lives { outputs_from: vec![from], ..Lives::default() };
+        Ok(super::Lowered { lives, ..work.into() })
     }
 }
 
@@ -148,7 +152,11 @@ impl Operator for MultiUpdateAdd {
         inputs[2].elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(
+        &self,
+        lowering: &mut Lowering,
+        node: &NodeOperands,
+    ) -> Result<super::Lowered, LowerError> {
         let [table, indices, rows] = [node.inputs[0], node.inputs[1], node.inputs[2]];
         let part = Embedding::default().part(lowering.ty(table), lowering.ty(indices));
         let machine = lowering.machine;
@@ -165,7 +173,7 @@ impl Operator for MultiUpdateAdd {
             operation: node.name.to_string(),
             problem: error.to_string(),
         })?);
-        Ok(work)
+        Ok(work.into())
     }
 }
 
@@ -191,7 +199,11 @@ impl Operator for EmbeddingGradient {
         inputs[1].elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(
+        &self,
+        lowering: &mut Lowering,
+        node: &NodeOperands,
+    ) -> Result<super::Lowered, LowerError> {
         let [indices, gradient] = [node.inputs[0], node.inputs[1]];
         let part = self.embedding.part(&self.table, lowering.ty(indices));
         let machine = lowering.machine;
@@ -207,6 +219,6 @@ impl Operator for EmbeddingGradient {
         })?;
         work.append(self.embedding.serialised(update));
         lowering.lay_out(node.outputs[0], table);
-        Ok(work)
+        Ok(work.into())
     }
 }

@@ -2,7 +2,9 @@
 //! and shift per channel.
 
 use super::norm::{self, Affine, Norm};
-use super::{Backward, GraphError, LowerError, Lowering, NodeOperands, Operator, expect_operands};
+use super::{
+    Backward, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, expect_operands,
+};
 use crate::poplar::work::Work;
 use crate::shape::{TensorId, TensorType};
 
@@ -54,7 +56,7 @@ impl Operator for GroupNorm {
         Ok(gradients.into_iter().map(Some).collect())
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         let affine = Affine { scale: node.inputs[1], shift: node.inputs[2] };
         self.seen(lowering.ty(node.inputs[0])).forward(lowering, node, affine)
     }
@@ -78,7 +80,7 @@ impl Operator for GroupNormGradient {
         norm::GRADIENT_FLOPS * inputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         self.0.seen(lowering.ty(node.inputs[0])).backward(lowering, node)
     }
 }

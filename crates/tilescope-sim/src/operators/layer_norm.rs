@@ -1,7 +1,9 @@
 //! Layer norm: each row of channels gets mean 0 and deviation 1, then scale and shift.
 
 use super::norm::{self, Affine, Norm};
-use super::{Backward, GraphError, LowerError, Lowering, NodeOperands, Operator, expect_operands};
+use super::{
+    Backward, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, expect_operands,
+};
 use crate::poplar::work::Work;
 use crate::shape::{TensorId, TensorType};
 
@@ -38,7 +40,7 @@ impl Operator for LayerNorm {
         Ok(gradients.into_iter().map(Some).collect())
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         let affine = Affine { scale: node.inputs[1], shift: node.inputs[2] };
         seen(lowering.ty(node.inputs[0])).forward(lowering, node, affine)
     }
@@ -62,7 +64,7 @@ impl Operator for LayerNormGradient {
         norm::GRADIENT_FLOPS * inputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         seen(lowering.ty(node.inputs[0])).backward(lowering, node)
     }
 }

@@ -1,6 +1,6 @@
 //! A matrix times a vector with codelets of one's own; [`super::MatMul`] is what a library does.
 
-use super::{LowerError, Lowering, NodeOperands, Operator, expect_operands};
+use super::{LowerError, Lowered, Lowering, NodeOperands, Operator, expect_operands};
 use crate::custom::dot_products::DotProducts;
 use crate::poplar::work::Work;
 use crate::shape::{DType, TensorType};
@@ -33,7 +33,7 @@ impl Operator for MatVec {
         2 * inputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         let [rows, columns] = lowering.ty(node.inputs[0]).shape[..] else {
             let problem = "a matrix is expected".to_string();
             return Err(LowerError { operation: node.name.to_string(), problem });
@@ -42,6 +42,6 @@ impl Operator for MatVec {
         let [matrix, vector] = [node.inputs[0], node.inputs[1]]
             .map(|tensor| lowering.layout_or_linear(tensor).bytes(DType::Float.bytes()));
         lowering.lay_out(node.outputs[0], sizes.result());
-        Ok(sizes.product(&matrix, &vector, lowering.exchange_speed()))
+        Ok(sizes.product(&matrix, &vector, lowering.exchange_speed()).into())
     }
 }

@@ -1,6 +1,8 @@
 //! Matrix products, alone or in groups, and the two products of their gradient.
 
-use super::{Backward, GraphError, LowerError, Lowering, NodeOperands, Operator, expect_operands};
+use super::{
+    Backward, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, expect_operands,
+};
 use crate::poplar::work::Work;
 use crate::poputil::layout::Layout;
 use crate::shape::{TensorId, TensorType};
@@ -130,7 +132,7 @@ impl Operator for MatMul {
         lowering.plan_matmul(node, self)
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         lowering.matmul(node, self)
     }
 }

@@ -110,11 +110,12 @@ pub trait Operator: Debug + Send + Sync {
         None
     }
 
-    /// What the tiles do; lays out the outputs, and inputs that nobody has placed yet.
+    /// What the tiles do, by which plan, and when operands and results exist; lays out the outputs,
+    /// and inputs that nobody has placed yet.
     ///
     /// # Errors
     /// Where no plan exists.
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError>;
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError>;
 
     /// The input whose memory the output takes over: always for views, and for operators that can
     /// work in place where nobody else reads that input.

@@ -1,7 +1,8 @@
 //! Negative log-likelihood of class labels under given log-probabilities.
 
 use super::{
-    Backward, GraphError, LowerError, Lowering, NodeOperands, Operator, expect_operands, parts,
+    Backward, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, expect_operands,
+    parts,
 };
 use crate::poplar::work::Work;
 use crate::popops::elementwise;
@@ -33,12 +34,12 @@ impl Operator for NegativeLogLikelihood {
         Ok(vec![Some(backward.apply("grad", operator, &[labels])?), None])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         let ty = lowering.ty(node.inputs[0]).clone();
         let mut work = Work::default();
         let loss = parts::pick(&mut work, lowering, node, &ty, true)?;
         lowering.lay_out(node.outputs[0], loss);
-        Ok(work)
+        Ok(work.into())
     }
 }
 
@@ -62,7 +63,7 @@ impl Operator for NllGradient {
         outputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         let (dtype, classes) = (self.ty.dtype, self.ty.shape[1]);
         let layout = lowering.layout_or_linear(node.outputs[0]);
         let mut work = Work::default();
@@ -73,6 +74,6 @@ impl Operator for NllGradient {
             dtype,
             &layout.elements,
         ));
-        Ok(work)
+        Ok(work.into())
     }
 }

@@ -7,7 +7,7 @@
 //! again, as PopART's does.
 
 use super::parts::{Rows, keep};
-use super::{LowerError, Lowering, NodeOperands};
+use super::{LowerError, Lowered, Lowering, NodeOperands};
 use crate::poplar::work::Work;
 use crate::popops::elementwise;
 use crate::popops::elementwise::Binary;
@@ -86,7 +86,7 @@ impl Norm {
         lowering: &mut Lowering,
         node: &NodeOperands,
         affine: Affine,
-    ) -> Result<Work, LowerError> {
+    ) -> Result<Lowered, LowerError> {
         let x = lowering.ty(node.inputs[0]).clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let (rows, channels) = self.rows(&x, &layout, lowering.tiles);
@@ -96,7 +96,7 @@ impl Norm {
         rows.apply(lowering, &mut work, "Norm/whiten/Mul", Binary::Multiply, &inverse);
         self.scale_and_shift(lowering, &mut work, &channels, affine);
         lowering.lay_out(node.outputs[0], layout);
-        Ok(work)
+        Ok(work.into())
     }
 
     /// The forward pass of batch norm: statistics and channels run along the same rows, so that
@@ -146,7 +146,7 @@ impl Norm {
         &self,
         lowering: &mut Lowering,
         node: &NodeOperands,
-    ) -> Result<Work, LowerError> {
+    ) -> Result<Lowered, LowerError> {
         let x = lowering.ty(node.inputs[0]).clone();
         let dtype = x.dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
@@ -192,7 +192,7 @@ impl Norm {
         lowering.lay_out(node.outputs[0], layout);
         lowering.lay_out(node.outputs[1], scale_gradient);
         lowering.lay_out(node.outputs[2], shift_gradient);
-        Ok(work)
+        Ok(work.into())
     }
 }
 

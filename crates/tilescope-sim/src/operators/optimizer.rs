@@ -6,7 +6,7 @@
 //! willow/src/popx/op/adamupdaterx.cpp, lambsquarex.cpp, adamvarupdatex.cpp).
 
 use super::parts::Rows;
-use super::{LowerError, Lowering, NodeOperands, Operator};
+use super::{LowerError, Lowered, Lowering, NodeOperands, Operator};
 use crate::poplar::work::{Phase, Work};
 use crate::popops::elementwise;
 use crate::popops::elementwise::{Binary, Unary};
@@ -231,7 +231,7 @@ impl Operator for WeightUpdate {
         per_element * inputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         let dtype = lowering.ty(node.inputs[0]).dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         // State lies as the gradient does where that is accumulated, else as the parameter.
@@ -256,6 +256,6 @@ impl Operator for WeightUpdate {
                 _ => elementwise::fill("accumulatorUpdate/zero", dtype, &elements),
             });
         }
-        Ok(work)
+        Ok(work.into())
     }
 }

@@ -1,7 +1,7 @@
 //! Pooling over windows: the largest or the mean of each.
 
 use super::{
-    Backward, GraphError, LowerError, Lowering, NodeOperands, Operator, expect_operands,
+    Backward, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, expect_operands,
     expect_same,
 };
 use crate::poplar::work::{Place, Work};
@@ -87,7 +87,7 @@ impl Pool {
         node: &NodeOperands,
         input: &TensorType,
         backward: bool,
-    ) -> Result<Work, LowerError> {
+    ) -> Result<Lowered, LowerError> {
         let operands: Vec<_> =
             node.inputs.iter().map(|tensor| lowering.layout_or_linear(*tensor)).collect();
         let group = |layout: &Layout| match layout.order {
@@ -113,12 +113,12 @@ impl Pool {
             problem: self.refuse(input),
         })?;
         lowering.lay_out(node.outputs[0], pooled.layout);
-        lowering.note_lives(Lives {
+        let lives = Lives {
             inputs_in: Place::OwnElement,
             outputs_in: Place::OwnElement,
             ..Lives::default()
-        });
-        Ok(pooled.work)
+        };
+        Ok(Lowered { lives, ..pooled.work.into() })
     }
 }
 
@@ -170,7 +170,7 @@ impl Operator for Pool {
         Ok(vec![Some(backward.apply("grad", operator, &operands)?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         let input = lowering.ty(node.inputs[0]).clone();
         Pool::lower(self, lowering, node, &input, false)
     }
@@ -206,7 +206,7 @@ impl Operator for PoolGradient {
         outputs[0].elements() * self.pool.window_elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         if let [_, output, gradient] = node.inputs[..]
             && lowering.layout(gradient).is_none()
         {

@@ -4,7 +4,7 @@
 //! or in another order, is rearranged, and that is part of the operation's work.
 
 use super::serialise::Cut;
-use super::{Convolution, LowerError, Lowering, MatMul, NodeOperands, Product, Sizes};
+use super::{Convolution, LowerError, Lowered, Lowering, MatMul, NodeOperands, Product, Sizes};
 use crate::poplar::work::{Place, Work};
 use crate::poplar::{Lives, runs};
 use crate::poplin::conv::{
@@ -149,14 +149,14 @@ impl Lowering<'_> {
         &mut self,
         node: &NodeOperands,
         matmul: &MatMul,
-    ) -> Result<Work, LowerError> {
+    ) -> Result<Lowered, LowerError> {
         let (planned, cut) = self.matmul_plans(node, matmul)?;
         let axes = self.matmul_axes(node, matmul).ok_or_else(|| LowerError {
             operation: node.name.to_string(),
             problem: "its operands are no matrices".to_string(),
         })?;
         let form = Form { axes, cut, start: self.first_tile() };
-        let work = match planned {
+        let product = match planned {
             Planned::Inference(plan) => self.forward(node, &plan, form),
             Planned::Training(plans) => match matmul.product {
                 Product::Forward => self.forward(node, &plans.forward, form),
@@ -165,11 +165,11 @@ impl Lowering<'_> {
             },
         }?;
         if cut == Cut::NONE {
-            return Ok(work);
+            return Ok(product);
         }
+        let work = self.in_parts(node, matmul.product, cut, product.work);
         // Operands are read, and results written, in every part.
-        self.note_lives(Lives::default());
-        Ok(self.in_parts(node, matmul.product, cut, work))
+        Ok(Lowered { work, lives: Lives::default(), ..product })
     }
 
     /// Makes the plans of a convolution, for later; returns how its weights will have to lie.
@@ -201,7 +201,7 @@ impl Lowering<'_> {
         &mut self,
         node: &NodeOperands,
         conv: &Convolution,
-    ) -> Result<Work, LowerError> {
+    ) -> Result<Lowered, LowerError> {
         let form = self.conv_form(node, conv);
         match self.conv_forward_plans(node, conv)? {
             Planned::Inference(plan) => self.forward(node, &plan, form),
@@ -217,7 +217,7 @@ impl Lowering<'_> {
         &mut self,
         node: &NodeOperands,
         conv: &Convolution,
-    ) -> Result<Work, LowerError> {
+    ) -> Result<Lowered, LowerError> {
         let params = conv.params(self.ty(node.outputs[0]), self.ty(node.inputs[1]));
         let plans = self.conv_plans(node, &params)?;
         let form = self.form_of(&params);
@@ -232,7 +232,7 @@ impl Lowering<'_> {
         &mut self,
         node: &NodeOperands,
         conv: &Convolution,
-    ) -> Result<Work, LowerError> {
+    ) -> Result<Lowered, LowerError> {
         let params = conv.params(self.ty(node.inputs[0]), self.ty(node.outputs[0]));
         let plans = self.conv_plans(node, &params)?;
         let form = self.form_of(&params);
@@ -261,17 +261,17 @@ impl Lowering<'_> {
         node: &NodeOperands,
         plan: &Plan,
         form: Form,
-    ) -> Result<Work, LowerError> {
+    ) -> Result<Lowered, LowerError> {
         let Form { axes, cut, .. } = form;
         let layouts = planned_layouts(&self.machine, plan);
         let input = layouts.input.of_parts(cut.x);
         let input = self.source(node.inputs[0], &input, axes.activations, form.start);
         let weights = layouts.weights.of_parts(cut.w);
         let weights = self.source(node.inputs[1], &weights, axes.weights, form.start);
-        let work = self.lower_pass(plan, &Operands::forward(input, weights), form.start);
+        let product = self.lower_pass(plan, &Operands::forward(input, weights), form.start);
         let output = layouts.output.of_parts(cut.y);
         self.place_result(node.outputs[0], &output, axes.activations, form.start);
-        Ok(work)
+        Ok(product)
     }
 
     /// Weights that lie as the forward pass wants them are turned from there; others, such as one
@@ -281,7 +281,7 @@ impl Lowering<'_> {
         node: &NodeOperands,
         plans: &TrainingPlans,
         form: Form,
-    ) -> Result<Work, LowerError> {
+    ) -> Result<Lowered, LowerError> {
         let Form { axes, cut, start } = form;
         let layouts = planned_layouts(&self.machine, &plans.backward);
         let gradient = layouts.input.of_parts(cut.y);
@@ -300,10 +300,10 @@ impl Lowering<'_> {
                 Operands::forward(gradient, weights)
             }
         };
-        let work = self.lower_pass(&plans.backward, &operands, start);
+        let product = self.lower_pass(&plans.backward, &operands, start);
         let result = layouts.output.of_parts(cut.x);
         self.place_result(node.outputs[0], &result, axes.activations, start);
-        Ok(work)
+        Ok(product)
     }
 
     /// The gradient ends up where the weights are, so that adding it moves nothing.
@@ -312,12 +312,12 @@ impl Lowering<'_> {
         node: &NodeOperands,
         plans: &TrainingPlans,
         form: Form,
-    ) -> Result<Work, LowerError> {
+    ) -> Result<Lowered, LowerError> {
         let layouts = planned_layouts(&self.machine, &plans.forward);
-        let work = self.lower_pass(&plans.update, &Operands::weight_update(plans), form.start);
+        let product = self.lower_pass(&plans.update, &Operands::weight_update(plans), form.start);
         let result = layouts.weights.of_parts(form.cut.w);
         self.place_result(node.outputs[0], &result, form.axes.weights, form.start);
-        Ok(work)
+        Ok(product)
     }
 
     /// How the operands of a convolution of `forward` shape lie.
@@ -338,16 +338,16 @@ impl Lowering<'_> {
         Start::first(self.machine.tiles as u32)
     }
 
-    fn lower_pass(&mut self, plan: &Plan, operands: &Operands, start: Start) -> Work {
+    fn lower_pass(&self, plan: &Plan, operands: &Operands, start: Start) -> Lowered {
         let lowered = conv::lower(&self.machine, plan, operands);
-        self.note_plan(plan.describe().to_string());
-        self.note_lives(Lives {
+        let lives = Lives {
             inputs_until: lowered.used_until.to_vec(),
             outputs_from: vec![lowered.result_from],
             inputs_in: Place::Any,
             outputs_in: result_place(plan),
-        });
-        start.work(lowered.work)
+        };
+        let plan = Some(plan.describe().to_string());
+        Lowered { work: start.work(lowered.work), plan, lives }
     }
 
     /// Lays a result out as its plan leaves it. Zeros that a stride leaves between are no result of

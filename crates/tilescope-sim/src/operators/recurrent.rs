@@ -119,7 +119,11 @@ impl Operator for Recurrent {
         Ok(made.into_iter().map(Some).chain([None, None]).take(3).collect())
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(
+        &self,
+        lowering: &mut Lowering,
+        node: &NodeOperands,
+    ) -> Result<super::Lowered, LowerError> {
         let machine = lowering.machine;
         let [x, weights, bias] = [node.inputs[0], node.inputs[1], node.inputs[2]];
         let lowered = self.lowered(lowering, &machine, node, x)?;
@@ -137,7 +141,7 @@ impl Operator for Recurrent {
         if let Some(kept) = node.outputs.get(1) {
             lowering.lay_out(*kept, sequence(&lowered.kept(), bytes, 3));
         }
-        Ok(work)
+        Ok(work.into())
     }
 }
 
@@ -173,7 +177,11 @@ impl Operator for RecurrentGradient {
         2 * self.layer.flops(&inputs[1..4], &[])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(
+        &self,
+        lowering: &mut Lowering,
+        node: &NodeOperands,
+    ) -> Result<super::Lowered, LowerError> {
         let machine = lowering.machine;
         let [gradient, x, weights, bias] =
             [node.inputs[0], node.inputs[1], node.inputs[2], node.inputs[3]];
@@ -205,7 +213,6 @@ impl Operator for RecurrentGradient {
             // The weight update of a GRU reads what its forward pass kept, that of an LSTM does not.
             lives.inputs_until = vec![None, None, None, None, None, Some(update)];
         }
-        lowering.note_lives(lives);
-        Ok(work)
+        Ok(super::Lowered { lives, ..work.into() })
     }
 }

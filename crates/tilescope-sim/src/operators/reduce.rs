@@ -2,7 +2,7 @@
 
 use super::parts::Rows;
 use super::{
-    Backward, GraphError, LowerError, Lowering, NodeOperands, Operator, Repeat, Reuse,
+    Backward, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, Repeat, Reuse,
     expect_operands, expect_same,
 };
 use crate::poplar::work::Work;
@@ -62,7 +62,7 @@ impl Operator for Reduce {
         )?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         let ty = lowering.ty(node.inputs[0]).clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = Work::default();
@@ -72,7 +72,7 @@ impl Operator for Reduce {
             lowering.lay_out(*base, values.clone());
         }
         lowering.lay_out(node.outputs[0], values);
-        Ok(work)
+        Ok(work.into())
     }
 
     fn reuses(&self) -> Reuse {

@@ -1,7 +1,8 @@
 //! Values repeated along new axes: a class token for every sample, the gradient of a sum.
 
 use super::{
-    Backward, GraphError, LowerError, Lowering, NodeOperands, Operator, Reduce, expect_operands,
+    Backward, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, Reduce,
+    expect_operands,
 };
 use crate::poplar::exchange;
 use crate::poplar::work::{Place, Temporary, Work};
@@ -45,7 +46,7 @@ impl Operator for Repeat {
         Ok(vec![Some(backward.apply("grad", sum, &[gradient])?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         let dtype = self.ty.dtype;
         let values = lowering.layout_or_linear(node.inputs[0]).bytes(dtype.bytes());
         let layout = lowering.layout_or_linear(node.outputs[0]);
@@ -63,6 +64,6 @@ impl Operator for Repeat {
             place: Place::Any,
             live: 0..work.phases().len(),
         });
-        Ok(work)
+        Ok(work.into())
     }
 }

@@ -1,7 +1,8 @@
 //! Another shape for the same elements: a view, no work.
 
 use super::{
-    Backward, GraphError, LowerError, Lowering, NodeOperands, Operator, Reuse, expect_operands,
+    Backward, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, Reuse,
+    expect_operands,
 };
 use crate::poplar::work::Work;
 use crate::shape::{TensorId, TensorType};
@@ -37,11 +38,11 @@ impl Operator for Reshape {
         Ok(vec![Some(backward.apply("grad", Reshape { shape }, &[gradient])?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         let mut layout = lowering.layout_or_linear(node.inputs[0]);
         layout.order = layout.order.reshaped(&lowering.ty(node.inputs[0]).shape, &self.shape);
         lowering.lay_out(node.outputs[0], layout);
-        Ok(Work::default())
+        Ok(Lowered::default())
     }
 
     fn reuses(&self) -> Reuse {

@@ -1,7 +1,8 @@
 //! Product with a constant: the scale of attention scores, loss scaling, means.
 
 use super::{
-    Backward, GraphError, LowerError, Lowering, NodeOperands, Operator, Reuse, expect_operands,
+    Backward, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, Reuse,
+    expect_operands,
 };
 use crate::poplar::work::Work;
 use crate::popops::elementwise;
@@ -33,14 +34,14 @@ impl Operator for Scale {
         Ok(vec![Some(backward.apply("grad", *self, &[gradient])?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         let dtype = lowering.ty(node.inputs[0]).dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = Work::default();
         let elements = &layout.elements;
         work.push(elementwise::scalar_in_place("Op/Mul", Binary::Multiply, dtype, elements));
         lowering.lay_out(node.outputs[0], layout);
-        Ok(work)
+        Ok(work.into())
     }
 
     fn reuses(&self) -> Reuse {

@@ -6,7 +6,8 @@
 //! links.
 
 use super::{
-    Backward, GraphError, LowerError, Lowering, NodeOperands, Operator, Reuse, expect_operands,
+    Backward, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, Reuse,
+    expect_operands,
 };
 use crate::poplar::work::Work;
 use crate::poputil::layout::Layout;
@@ -89,7 +90,7 @@ impl Operator for Shard {
         Ok(vec![Some(backward.apply(operator.kind(), operator, &[gradient])?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         let [from, to] = [node.inputs[0], node.outputs[0]];
         let layout = match self.edge {
             Edge::Enter | Edge::Sum => lowering.layout_or_linear(from),
@@ -99,7 +100,7 @@ impl Operator for Shard {
             }
         };
         lowering.lay_out(to, layout);
-        Ok(Work::default())
+        Ok(Lowered::default())
     }
 
     fn reuses(&self) -> Reuse {

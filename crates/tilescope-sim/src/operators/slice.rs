@@ -1,7 +1,8 @@
 //! A stretch of one axis: a view.
 
 use super::{
-    Backward, GraphError, LowerError, Lowering, NodeOperands, Operator, Reuse, expect_operands,
+    Backward, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, Reuse,
+    expect_operands,
 };
 use crate::poplar::work::Work;
 use crate::popops::elementwise;
@@ -45,11 +46,11 @@ impl Operator for Slice {
         Ok(vec![Some(backward.apply("grad", pad, &[gradient])?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         let shape = &lowering.ty(node.inputs[0]).shape;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         lowering.lay_out(node.outputs[0], layout.slice(shape, self.axis, self.range.clone()));
-        Ok(Work::default())
+        Ok(Lowered::default())
     }
 
     fn reuses(&self) -> Reuse {
@@ -78,7 +79,7 @@ impl Operator for SliceGradient {
         0
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         let dtype = self.ty.dtype;
         let whole = lowering.layout_or_linear(node.outputs[0]);
         let place = whole.slice(&self.ty.shape, self.slice.axis, self.slice.range.clone());
@@ -86,6 +87,6 @@ impl Operator for SliceGradient {
         work.push(elementwise::cast("SliceGrad/OnTileCopy", dtype, dtype, &place.elements));
         let zeros = whole.elements.zip(&place.elements, |all, kept| all - kept.min(all));
         work.push(elementwise::fill("SliceGrad/zero", dtype, &zeros));
-        Ok(work)
+        Ok(work.into())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::parts::{self, Rows};
 use super::{
-    Backward, GraphError, LowerError, Lowering, NodeOperands, Operator, expect_operands,
+    Backward, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, expect_operands,
     expect_same,
 };
 use crate::poplar::work::Work;
@@ -42,14 +42,14 @@ impl Operator for Softmax {
         Ok(vec![Some(backward.apply("grad", SoftmaxGradient(*self), &operands)?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         let ty = lowering.ty(node.inputs[0]).clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let rows = Rows::new(&ty, layout.clone(), &[self.axis]);
         let mut work = Work::default();
         parts::softmax(&mut work, lowering, node, &rows, self.log)?;
         lowering.lay_out(node.outputs[0], layout);
-        Ok(work)
+        Ok(work.into())
     }
 }
 
@@ -73,7 +73,7 @@ impl Operator for SoftmaxGradient {
         4 * inputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         let ty = lowering.ty(node.inputs[0]).clone();
         let (dtype, layout) = (ty.dtype, lowering.layout_or_linear(node.inputs[0]));
         let name = |part: &str| format!("SoftMaxGrad/{part}");
@@ -91,6 +91,6 @@ impl Operator for SoftmaxGradient {
         rows.apply(lowering, &mut work, &name("MulSum"), Binary::Multiply, &sums);
         work.push(elementwise::binary_in_place(&name("Sub"), Binary::Subtract, dtype, elements));
         lowering.lay_out(node.outputs[0], layout);
-        Ok(work)
+        Ok(work.into())
     }
 }

@@ -1,7 +1,7 @@
 //! Parts of a tensor along one axis: views.
 
 use super::{
-    Backward, Concat, GraphError, LowerError, Lowering, NodeOperands, Operator, Reuse,
+    Backward, Concat, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, Reuse,
     expect_operands,
 };
 use crate::poplar::work::Work;
@@ -53,7 +53,7 @@ impl Operator for Split {
         Ok(vec![Some(backward.apply("grad", Concat { axis: self.axis }, &parts)?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         let shape = lowering.ty(node.inputs[0]).shape.clone();
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut start = 0;
@@ -61,7 +61,7 @@ impl Operator for Split {
             lowering.lay_out(*output, layout.slice(&shape, self.axis, start..start + size));
             start += size;
         }
-        Ok(Work::default())
+        Ok(Lowered::default())
     }
 
     fn reuses(&self) -> Reuse {

@@ -1,6 +1,6 @@
 //! A stencil: each cell of a field from its neighbours, borders from what zeros lie outside.
 
-use super::{LowerError, Lowering, NodeOperands, Operator, expect_operands};
+use super::{LowerError, Lowered, Lowering, NodeOperands, Operator, expect_operands};
 use crate::custom::stencil::{Field, Neighbours};
 use crate::poplar::work::Work;
 use crate::shape::TensorType;
@@ -32,13 +32,13 @@ impl Operator for Stencil {
         2 * self.0.points() * outputs[0].elements()
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         let error = |problem| LowerError { operation: node.name.to_string(), problem };
         let field = field(lowering.ty(node.inputs[0])).map_err(error)?;
         let layout = field.layout(lowering.tiles);
         let mut work = lowering.place_or_bring(node.inputs[0], layout.clone(), "Field");
         work.append(field.sweep(self.0, lowering.tiles, lowering.exchange_speed()));
         lowering.lay_out(node.outputs[0], layout);
-        Ok(work)
+        Ok(work.into())
     }
 }

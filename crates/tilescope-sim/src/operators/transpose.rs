@@ -2,7 +2,8 @@
 //! pays for the copy.
 
 use super::{
-    Backward, GraphError, LowerError, Lowering, NodeOperands, Operator, Reuse, expect_operands,
+    Backward, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, Reuse,
+    expect_operands,
 };
 use crate::poplar::work::Work;
 use crate::shape::{TensorId, TensorType};
@@ -44,11 +45,11 @@ impl Operator for Transpose {
         Ok(vec![Some(backward.apply("grad", Self { permutation }, &[gradient])?)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         let mut layout = lowering.layout_or_linear(node.inputs[0]);
         layout.order = layout.order.permuted(&lowering.ty(node.inputs[0]).shape, &self.permutation);
         lowering.lay_out(node.outputs[0], layout);
-        Ok(Work::default())
+        Ok(Lowered::default())
     }
 
     fn reuses(&self) -> Reuse {

@@ -1,8 +1,8 @@
 //! Element-wise functions of one operand: one operator for all of popops' unary vertices.
 
 use super::{
-    Backward, BinaryOp, GraphError, LowerError, Lowering, NodeOperands, Operator, Reuse, Scale,
-    expect_operands,
+    Backward, BinaryOp, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, Reuse,
+    Scale, expect_operands,
 };
 use crate::poplar::work::Work;
 use crate::popops::elementwise;
@@ -64,13 +64,13 @@ impl Operator for UnaryOp {
         Ok(vec![Some(dx)])
     }
 
-    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Work, LowerError> {
+    fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {
         let dtype = lowering.ty(node.inputs[0]).dtype;
         let layout = lowering.layout_or_linear(node.inputs[0]);
         let mut work = Work::default();
         work.push(elementwise::unary_in_place("Op", self.0, dtype, &layout.elements));
         lowering.lay_out(node.outputs[0], layout);
-        Ok(work)
+        Ok(work.into())
     }
 
     fn reuses(&self) -> Reuse {
