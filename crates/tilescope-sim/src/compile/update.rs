@@ -6,7 +6,7 @@ use super::tables::{Item, LeafCost, Placed, leaf};
 use super::tensors::Home;
 use super::transfers::external_sync;
 use crate::graph::Node;
-use crate::operators::{Lowering, NodeOperands, Shard};
+use crate::operators::{Lowering, NodeOperands, ShardCrossing};
 use crate::poplar::code;
 use crate::poplar::exchange::sends;
 use crate::poplar::work::{Work, WorkItem};
@@ -100,10 +100,10 @@ impl Maker<'_> {
         ipu: u32,
     ) -> Vec<Item> {
         let ranks = Ranks { count: u64::from(self.spec.options.tensor_parallel), ipus: 1 };
-        let halves: &[Kind] = match node.operator.kind() {
-            Shard::SUM => &[Kind::ReduceScatter, Kind::AllGather],
-            Shard::GATHER => &[Kind::AllGather],
-            _ => return Vec::new(),
+        let halves: &[Kind] = match node.operator.shard_crossing() {
+            ShardCrossing::Sum => &[Kind::ReduceScatter, Kind::AllGather],
+            ShardCrossing::Gather => &[Kind::AllGather],
+            ShardCrossing::Nothing => return Vec::new(),
         };
         let whole = node.outputs[0];
         halves

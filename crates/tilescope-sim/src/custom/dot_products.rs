@@ -6,8 +6,8 @@
 use crate::poplar::exchange;
 use crate::poplar::runs;
 use crate::poplar::work::{Phase, PhaseKind, Place, Temporary, VertexUse, Work};
-use crate::popops::elementwise::WORKERS;
 use crate::poputil::layout::{Layout, Order};
+use crate::targets::WORKERS;
 use tilescope_report::Category;
 use tilescope_report::units::TileRuns;
 

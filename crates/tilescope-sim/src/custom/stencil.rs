@@ -9,12 +9,13 @@ use crate::poplar::constants::{PIECE_GATHER_CYCLES, REARRANGE_CYCLES_PER_BYTE};
 use crate::poplar::exchange::WORD_BYTES;
 use crate::poplar::work::{Phase, PhaseKind, Place, Temporary, VertexUse, Work};
 use crate::poplar::{exchange, runs};
-use crate::popops::elementwise::{WORKERS, vector_width};
+use crate::popops::elementwise::vector_width;
 use crate::popops::rearrange::copy_cycles;
 use crate::poputil::layout::{Layout, Order};
 use crate::poputil::split;
 use crate::poputil::split::Bounds;
 use crate::shape::DType;
+use crate::targets::WORKERS;
 use tilescope_report::Category;
 use tilescope_report::units::TileRuns;
 

@@ -17,7 +17,7 @@ impl Graph {
         let splits: Vec<bool> = nodes
             .iter()
             .map(|node| match node.inputs[..] {
-                [_, weights] if node.operator.kind() == "matmul" => {
+                [_, weights] if node.operator.is_linear_layer() => {
                     let tensor = graph.tensor(weights);
                     let columns = tensor.ty.shape.last().copied().unwrap_or(0);
                     // Weights that several layers share would be split in several ways.

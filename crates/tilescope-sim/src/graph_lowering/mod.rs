@@ -3,7 +3,7 @@
 pub mod alone;
 
 use crate::graph::{Graph, Node};
-use crate::operators::{LowerError, Lowered, Lowering};
+use crate::operators::{LowerError, Lowered, Lowering, OperatorKey};
 use crate::poputil::layout::Layout;
 use crate::shape::{Role, TensorId, TensorType};
 use rayon::prelude::*;
@@ -23,7 +23,7 @@ pub struct GraphLowering<'a, 'b> {
 /// Everything that what an operation lowers to depends on.
 #[derive(PartialEq, Eq, Hash)]
 struct OperationKey {
-    operator: String,
+    operator: OperatorKey,
     operands: Vec<(TensorType, Option<usize>)>,
 }
 
@@ -31,7 +31,7 @@ impl OperationKey {
     fn new(node: &Node, context: &Lowering) -> Self {
         let operand = |tensor| (context.ty(tensor).clone(), context.layout_number(tensor));
         let operands = node.operands().all().map(operand).collect();
-        Self { operator: format!("{:?}", node.operator), operands }
+        Self { operator: OperatorKey::new(&node.operator), operands }
     }
 }
 
@@ -54,10 +54,10 @@ impl<'a, 'b> GraphLowering<'a, 'b> {
         let graph = self.graph;
         let planned: Vec<&Node> =
             graph.nodes.iter().filter(|node| node.operator.is_planned()).collect();
-        let mut numbers: HashMap<(String, Vec<TensorType>), usize> = HashMap::new();
+        let mut numbers: HashMap<(OperatorKey, Vec<TensorType>), usize> = HashMap::new();
         let mut different: Vec<&Node> = Vec::new();
         let kinds = planned.iter().map(|node| {
-            let key = (format!("{:?}", node.operator), graph.types(&node.inputs));
+            let key = (OperatorKey::new(&node.operator), graph.types(&node.inputs));
             *numbers.entry(key).or_insert_with(|| {
                 different.push(node);
                 different.len() - 1
@@ -70,7 +70,7 @@ impl<'a, 'b> GraphLowering<'a, 'b> {
         let casts: HashSet<TensorId> = graph
             .nodes
             .iter()
-            .filter(|node| node.operator.kind() == "cast")
+            .filter(|node| node.operator.is_cast())
             .flat_map(|node| node.outputs.iter().copied())
             .collect();
         for (node, kind) in planned.into_iter().zip(kinds) {

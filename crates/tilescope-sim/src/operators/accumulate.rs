@@ -1,12 +1,11 @@
 //! Adds a gradient to its accumulator: once per micro-batch.
 
 use super::{LowerError, Lowered, Lowering, NodeOperands, Operator, expect_operands, expect_same};
-use crate::poplar::work::Work;
 use crate::popops::elementwise;
 use crate::shape::TensorType;
 
 /// `accumulator += gradient`
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Accumulate {
     /// Whether the accumulator is scaled first.
     pub scaled: bool,

@@ -9,7 +9,7 @@ use crate::popnn::NonLinearity;
 use crate::shape::{TensorId, TensorType};
 
 /// An activation function of every element.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Activation(pub NonLinearity);
 
 impl Activation {
@@ -61,7 +61,7 @@ impl Operator for Activation {
 }
 
 /// Gradient of an activation function.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct ActivationGradient(NonLinearity);
 
 impl Operator for ActivationGradient {

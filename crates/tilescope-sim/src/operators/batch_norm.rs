@@ -5,13 +5,12 @@ use super::norm::{self, Affine, Norm};
 use super::{
     Backward, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, expect_operands,
 };
-use crate::poplar::work::Work;
 use crate::popops::elementwise;
 use crate::shape::{TensorId, TensorType};
 
 /// Batch norm of `[batch, channels, height, width]`. Operands: `x`, scale, shift, running mean
 /// and running variance.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct BatchNorm;
 
 fn seen(x: &TensorType) -> Norm {
@@ -58,7 +57,7 @@ impl Operator for BatchNorm {
 }
 
 /// Gradients of input, scale and shift.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct BatchNormGradient;
 
 impl Operator for BatchNormGradient {

@@ -11,7 +11,7 @@ use crate::popops::reduce::Operation;
 use crate::shape::{TensorId, TensorType};
 
 /// `x + bias`, the bias running along one axis.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct BiasAdd {
     /// Axis of `x` that the bias has one value for.
     pub axis: usize,
@@ -69,7 +69,7 @@ impl Operator for BiasAdd {
 }
 
 /// Sum of a gradient over all axes but one.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct BiasGradient {
     axis: usize,
 }

@@ -13,7 +13,7 @@ use crate::popops::reduce::Operation;
 use crate::shape::{Role, TensorId, TensorType};
 
 /// An operation of an element with its partner.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct BinaryOp(pub Binary);
 
 impl BinaryOp {

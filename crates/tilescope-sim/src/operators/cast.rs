@@ -8,7 +8,7 @@ use crate::popops::elementwise;
 use crate::shape::{DType, TensorId, TensorType};
 
 /// The operand in another element type.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Cast {
     /// The new type.
     pub to: DType,
@@ -32,6 +32,10 @@ impl Operator for Cast {
         let gradient = backward.gradient()?;
         let to = backward.input_type(0).dtype;
         Ok(vec![Some(backward.apply("grad", Self { to }, &[gradient])?)])
+    }
+
+    fn is_cast(&self) -> bool {
+        true
     }
 
     fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {

@@ -9,7 +9,7 @@ use crate::shape::{TensorId, TensorType};
 use tilescope_report::units::TileRuns;
 
 /// The operands one after the other along `axis`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Concat {
     /// The axis.
     pub axis: usize,

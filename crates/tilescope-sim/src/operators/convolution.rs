@@ -3,14 +3,13 @@
 use super::{
     Backward, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, expect_operands,
 };
-use crate::poplar::work::Work;
 use crate::poplin::{ConvParams, FieldDim, OperandTransform, OutputTransform};
 use crate::poputil::layout::Layout;
 use crate::shape::{DType, TensorId, TensorType};
 
 /// A convolution of `[batch, in, field..]` with `[out, in / groups, kernel..]` weights. With as many
 /// groups as channels it is depthwise.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Convolution {
     /// Groups of channels that do not see each other.
     pub groups: u64,
@@ -21,7 +20,7 @@ pub struct Convolution {
 }
 
 /// What a convolution does along one dimension of its field.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Window {
     /// What happens to the input: truncation, dilation, padding, flip.
     pub input: OperandTransform,
@@ -163,7 +162,7 @@ impl Operator for Convolution {
 }
 
 /// Gradient of the input from the gradient of the output and the weights.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct InputGradient {
     conv: Convolution,
     x: TensorType,
@@ -189,7 +188,7 @@ impl Operator for InputGradient {
 }
 
 /// Gradient of the weights from the input and the gradient of the output.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct WeightGradient {
     conv: Convolution,
     w: TensorType,

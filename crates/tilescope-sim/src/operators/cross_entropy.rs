@@ -11,7 +11,7 @@ use crate::popops::elementwise::Binary;
 use crate::shape::{TensorId, TensorType};
 
 /// Mean negative log-likelihood of the labels under the softmax of the logits.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CrossEntropy;
 
 impl Operator for CrossEntropy {
@@ -49,7 +49,7 @@ impl Operator for CrossEntropy {
 }
 
 /// `probabilities - one_hot(labels)`
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct CrossEntropyGradient;
 
 impl Operator for CrossEntropyGradient {

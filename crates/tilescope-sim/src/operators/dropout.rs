@@ -11,7 +11,7 @@ use crate::popops::elementwise;
 use crate::shape::{TensorId, TensorType};
 
 /// Dropout of any share of the elements: the share changes nothing about the work.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Dropout;
 
 impl Operator for Dropout {

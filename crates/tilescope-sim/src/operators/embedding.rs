@@ -12,7 +12,7 @@ use crate::poputil::layout::Layout;
 use crate::shape::{DType, TensorId, TensorType};
 
 /// `table[rows, width]` at `indices[..]`: a tensor of the shape of the indices, and the width.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Embedding {
     /// Parts of the lookups that are made one after the other: less memory at a time.
     pub serialisation: u64,
@@ -133,7 +133,7 @@ impl Operator for Embedding {
 }
 
 /// Adds a row to each row of a table that an index names, in place: table, indices, rows.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MultiUpdateAdd;
 
 impl Operator for MultiUpdateAdd {
@@ -178,7 +178,7 @@ impl Operator for MultiUpdateAdd {
 }
 
 /// Gradient of the table: zeros, and the gradient of each lookup added to its row.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct EmbeddingGradient {
     embedding: Embedding,
     table: TensorType,

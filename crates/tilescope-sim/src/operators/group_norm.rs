@@ -5,11 +5,10 @@ use super::norm::{self, Affine, Norm};
 use super::{
     Backward, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, expect_operands,
 };
-use crate::poplar::work::Work;
 use crate::shape::{TensorId, TensorType};
 
 /// Group norm of `[batch, channels, height, width]`. Operands: `x`, scale, shift.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct GroupNorm {
     /// Groups of channels.
     pub groups: u64,
@@ -63,7 +62,7 @@ impl Operator for GroupNorm {
 }
 
 /// Gradients of input, scale and shift.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct GroupNormGradient(GroupNorm);
 
 impl Operator for GroupNormGradient {

@@ -4,11 +4,10 @@ use super::norm::{self, Affine, Norm};
 use super::{
     Backward, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, expect_operands,
 };
-use crate::poplar::work::Work;
 use crate::shape::{TensorId, TensorType};
 
 /// Layer norm over the last axis. Operands: `x`, scale, shift.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct LayerNorm;
 
 fn seen(x: &TensorType) -> Norm {
@@ -47,7 +46,7 @@ impl Operator for LayerNorm {
 }
 
 /// Gradients of input, scale and shift.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct LayerNormGradient;
 
 impl Operator for LayerNormGradient {

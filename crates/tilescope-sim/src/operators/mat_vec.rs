@@ -2,11 +2,10 @@
 
 use super::{LowerError, Lowered, Lowering, NodeOperands, Operator, expect_operands};
 use crate::custom::dot_products::DotProducts;
-use crate::poplar::work::Work;
 use crate::shape::{DType, TensorType};
 
 /// `y[m] = a[m,k] . x[k]` of floats.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MatVec;
 
 impl Operator for MatVec {

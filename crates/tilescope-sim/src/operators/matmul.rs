@@ -3,7 +3,6 @@
 use super::{
     Backward, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, expect_operands,
 };
-use crate::poplar::work::Work;
 use crate::poputil::layout::Layout;
 use crate::shape::{TensorId, TensorType};
 
@@ -20,7 +19,7 @@ pub enum Product {
 }
 
 /// A product of two matrices, or of as many pairs of them as the leading dimension says.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MatMul {
     /// Which product of a layer.
     pub product: Product,
@@ -122,6 +121,10 @@ impl Operator for MatMul {
                 Some(backward.apply("bwd", part(Product::InputGradient), &[gradient, w])?);
         }
         Ok(gradients)
+    }
+
+    fn is_linear_layer(&self) -> bool {
+        self.product == Product::Forward
     }
 
     fn is_planned(&self) -> bool {

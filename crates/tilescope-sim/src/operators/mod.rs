@@ -14,6 +14,7 @@ mod dropout;
 mod embedding;
 mod gradient;
 mod group_norm;
+mod key;
 mod layer_norm;
 mod mat_vec;
 mod matmul;
@@ -52,6 +53,8 @@ pub use embedding::{Embedding, MultiUpdateAdd};
 pub(crate) use gradient::OperationSink;
 pub use gradient::{Backward, GraphError};
 pub(crate) use group_norm::GroupNorm;
+pub use key::OperatorIdentity;
+pub(crate) use key::OperatorKey;
 pub(crate) use layer_norm::LayerNorm;
 pub use mat_vec::MatVec;
 pub use matmul::{MatMul, Product, Sizes};
@@ -65,6 +68,7 @@ pub use reshape::Reshape;
 pub(crate) use scale::Scale;
 pub(crate) use serialise::{CutDim, Serialisation};
 pub(crate) use shard::Shard;
+pub use shard::ShardCrossing;
 pub(crate) use slice::Slice;
 pub(crate) use softmax::Softmax;
 pub(crate) use split::Split;
@@ -72,13 +76,12 @@ pub use stencil::Stencil;
 pub(crate) use transpose::Transpose;
 pub(crate) use unary::UnaryOp;
 
-use crate::poplar::work::Work;
 use crate::poputil::layout::Layout;
 use crate::shape::{TensorId, TensorType};
 use std::fmt::Debug;
 
 /// What an operation computes, and how.
-pub trait Operator: Debug + Send + Sync {
+pub trait Operator: Debug + OperatorIdentity + Send + Sync {
     /// Name of the operator: `conv2d`.
     fn kind(&self) -> &'static str;
 
@@ -97,6 +100,22 @@ pub trait Operator: Debug + Send + Sync {
     /// Where the operator has no gradient.
     fn differentiate(&self, backward: &mut Backward) -> Result<Vec<Option<TensorId>>, GraphError> {
         Err(backward.no_gradient(self.kind()))
+    }
+
+    /// Whether it changes the element type and nothing else, so that its result lies as whoever
+    /// reads it wants.
+    fn is_cast(&self) -> bool {
+        false
+    }
+
+    /// Whether it is the forward product of a linear layer, whose second operand are the weights.
+    fn is_linear_layer(&self) -> bool {
+        false
+    }
+
+    /// What crosses between the IPUs that a layer is split over.
+    fn shard_crossing(&self) -> ShardCrossing {
+        ShardCrossing::Nothing
     }
 
     /// Whether the planner decides how it is split over the tiles.

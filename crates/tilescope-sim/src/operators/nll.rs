@@ -11,7 +11,7 @@ use crate::shape::{TensorId, TensorType};
 
 /// Mean negative log-probability of the labels. Operands: log-probabilities `[batch, classes]`
 /// and labels `[batch]`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct NegativeLogLikelihood;
 
 impl Operator for NegativeLogLikelihood {
@@ -44,7 +44,7 @@ impl Operator for NegativeLogLikelihood {
 }
 
 /// `- one_hot(labels) / batch`
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct NllGradient {
     ty: TensorType,
 }

@@ -16,7 +16,7 @@ use crate::shape::{DType, TensorType};
 use tilescope_report::units::TileRuns;
 
 /// An optimiser.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Optimizer {
     /// Stochastic gradient descent.
     Sgd,
@@ -116,7 +116,7 @@ impl Optimizer {
 }
 
 /// The update of one parameter. Operands: parameter, gradient or accumulator, states.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct WeightUpdate {
     optimizer: Optimizer,
     accumulates: bool,

@@ -4,7 +4,7 @@ use super::{
     Backward, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, expect_operands,
     expect_same,
 };
-use crate::poplar::work::{Place, Work};
+use crate::poplar::work::Place;
 use crate::poplar::{Lives, runs};
 use crate::popnn::pool::{Axis, Kind, Pass, Pooling};
 use crate::poputil::layout::{Layout, Order};
@@ -12,7 +12,7 @@ use crate::shape::{TensorId, TensorType};
 use tilescope_report::units::TileRuns;
 
 /// One value for each window of a `[batch, channels, field..]` tensor.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pool {
     /// What is made of a window.
     pub kind: Kind,
@@ -21,7 +21,7 @@ pub struct Pool {
 }
 
 /// The windows along one dimension.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PoolWindow {
     /// Elements of a window.
     pub kernel: u64,
@@ -177,7 +177,7 @@ impl Operator for Pool {
 }
 
 /// Gradient of a pooling: of its input, output and the gradient of the output, or of that alone.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct PoolGradient {
     pool: Pool,
     input: TensorType,

@@ -5,7 +5,7 @@
 
 use super::serialise::Cut;
 use super::{Convolution, LowerError, Lowered, Lowering, MatMul, NodeOperands, Product, Sizes};
-use crate::poplar::work::{Place, Work};
+use crate::poplar::work::Place;
 use crate::poplar::{Lives, runs};
 use crate::poplin::conv::{
     Innermost, OperandLayout, Operands, Source, Start, planned_layouts, result_place,

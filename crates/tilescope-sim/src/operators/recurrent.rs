@@ -9,7 +9,7 @@ use super::{
     expect_same,
 };
 use crate::poplar::Lives;
-use crate::poplar::work::{Place, Temporary, Work};
+use crate::poplar::work::{Place, Temporary};
 use crate::poplin::planner::{Pass, PlanOptions};
 use crate::popnn::recurrent::{Cell, Layer, Lowered, STATE_GRAIN};
 use crate::poputil::layout::{Layout, Order};
@@ -19,7 +19,7 @@ use tilescope_report::Category;
 use tilescope_report::units::TileRuns;
 
 /// A layer of some cell.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Recurrent {
     /// What each step computes.
     pub cell: Cell,
@@ -152,7 +152,7 @@ fn sequence(held: &TileRuns<u64>, element_bytes: u64, axis: usize) -> Layout {
 }
 
 /// See [`Recurrent::gradient`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct RecurrentGradient {
     layer: Recurrent,
     trained: bool,

@@ -10,7 +10,7 @@ use crate::popops::reduce::{Operation, ResultUse};
 use crate::shape::{TensorId, TensorType};
 
 /// One value of all elements along some axes, which the result does not have.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reduce {
     /// How elements are put together.
     pub operation: Operation,

@@ -12,7 +12,7 @@ use crate::shape::{TensorId, TensorType};
 use tilescope_report::Category;
 
 /// Each value of the operand for all elements along the axes it does not have.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Repeat {
     /// The result.
     pub ty: TensorType,

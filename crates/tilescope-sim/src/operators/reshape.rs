@@ -4,11 +4,10 @@ use super::{
     Backward, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, Reuse,
     expect_operands,
 };
-use crate::poplar::work::Work;
 use crate::shape::{TensorId, TensorType};
 
 /// A tensor of the given shape with the elements of the operand, in order.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reshape {
     /// The new shape.
     pub shape: Vec<u64>,

@@ -8,12 +8,25 @@ use crate::poplar::work::Work;
 use crate::popops::elementwise;
 use crate::popops::elementwise::Binary;
 use crate::shape::{TensorId, TensorType};
+use std::hash::{Hash, Hasher};
 
 /// `x` times a constant, in place.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Scale(
-    #[expect(dead_code, reason = "tells scales apart that share no code")] pub f64,
-);
+pub(crate) struct Scale(pub f64);
+
+impl PartialEq for Scale {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.to_bits() == other.0.to_bits()
+    }
+}
+
+impl Eq for Scale {}
+
+impl Hash for Scale {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.to_bits().hash(state);
+    }
+}
 
 impl Operator for Scale {
     fn kind(&self) -> &'static str {

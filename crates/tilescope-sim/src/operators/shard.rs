@@ -9,12 +9,11 @@ use super::{
     Backward, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, Reuse,
     expect_operands,
 };
-use crate::poplar::work::Work;
 use crate::poputil::layout::Layout;
 use crate::shape::{TensorId, TensorType};
 
 /// What happens at an edge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Edge {
     /// The whole activation goes in.
     Enter,
@@ -26,19 +25,25 @@ enum Edge {
     Take,
 }
 
-/// An operator at the edge of a layer that is split over so many IPUs.
+/// What crosses between the IPUs that a layer is split over, at one of its edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShardCrossing {
+    /// Nothing does.
+    Nothing,
+    /// Gradients, which are added up.
+    Sum,
+    /// Parts, which are put together.
+    Gather,
+}
+
+/// An operator at the edge of a layer that is split over so many IPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Shard {
     edge: Edge,
     parts: u64,
 }
 
 impl Shard {
-    /// Name of the operator that adds up gradients.
-    pub(crate) const SUM: &str = "all_reduce";
-    /// Name of the operator that puts parts together.
-    pub(crate) const GATHER: &str = "all_gather";
-
     /// Where a whole activation enters the layer.
     pub(crate) fn enter(parts: u64) -> Self {
         Self { edge: Edge::Enter, parts }
@@ -54,8 +59,8 @@ impl Operator for Shard {
     fn kind(&self) -> &'static str {
         match self.edge {
             Edge::Enter => "enter_shard",
-            Edge::Sum => Self::SUM,
-            Edge::Gather => Self::GATHER,
+            Edge::Sum => "all_reduce",
+            Edge::Gather => "all_gather",
             Edge::Take => "take_shard",
         }
     }
@@ -88,6 +93,14 @@ impl Operator for Shard {
         };
         let operator = Self { edge, parts: self.parts };
         Ok(vec![Some(backward.apply(operator.kind(), operator, &[gradient])?)])
+    }
+
+    fn shard_crossing(&self) -> ShardCrossing {
+        match self.edge {
+            Edge::Sum => ShardCrossing::Sum,
+            Edge::Gather => ShardCrossing::Gather,
+            Edge::Enter | Edge::Take => ShardCrossing::Nothing,
+        }
     }
 
     fn lower(&self, lowering: &mut Lowering, node: &NodeOperands) -> Result<Lowered, LowerError> {

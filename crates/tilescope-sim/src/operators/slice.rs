@@ -4,13 +4,12 @@ use super::{
     Backward, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, Reuse,
     expect_operands,
 };
-use crate::poplar::work::Work;
 use crate::popops::elementwise;
 use crate::shape::{TensorId, TensorType};
 use std::ops::Range;
 
 /// The elements whose index along `axis` is in `range`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Slice {
     /// The axis.
     pub axis: usize,
@@ -59,7 +58,7 @@ impl Operator for Slice {
 }
 
 /// The gradient of a slice in its place, zeros around it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct SliceGradient {
     slice: Slice,
     ty: TensorType,

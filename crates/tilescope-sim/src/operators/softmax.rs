@@ -12,7 +12,7 @@ use crate::popops::reduce::Operation;
 use crate::shape::{DType, TensorId, TensorType};
 
 /// Exponentials along an axis, divided by their sum; or the logarithm of that.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Softmax {
     /// The axis.
     pub axis: usize,
@@ -55,7 +55,7 @@ impl Operator for Softmax {
 
 /// Gradient from the output `y` and its gradient `dy`: `y (dy - sum(y dy))`, and
 /// `dy - exp(y) sum(dy)` where `y` is a logarithm.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct SoftmaxGradient(Softmax);
 
 impl Operator for SoftmaxGradient {

@@ -4,11 +4,10 @@ use super::{
     Backward, Concat, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, Reuse,
     expect_operands,
 };
-use crate::poplar::work::Work;
 use crate::shape::{TensorId, TensorType};
 
 /// The tensor cut along `axis` into parts of the given sizes, one output each.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Split {
     /// The axis.
     pub axis: usize,

@@ -2,11 +2,10 @@
 
 use super::{LowerError, Lowered, Lowering, NodeOperands, Operator, expect_operands};
 use crate::custom::stencil::{Field, Neighbours};
-use crate::poplar::work::Work;
 use crate::shape::TensorType;
 
 /// One sweep over a field `[height, width, channels]`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stencil(pub Neighbours);
 
 /// The field a tensor is.

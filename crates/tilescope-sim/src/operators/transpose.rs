@@ -5,11 +5,10 @@ use super::{
     Backward, GraphError, LowerError, Lowered, Lowering, NodeOperands, Operator, Reuse,
     expect_operands,
 };
-use crate::poplar::work::Work;
 use crate::shape::{TensorId, TensorType};
 
 /// A tensor whose axis `i` is the operand's axis `permutation[i]`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Transpose {
     /// The operand's axes in their new order.
     pub permutation: Vec<usize>,

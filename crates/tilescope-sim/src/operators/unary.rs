@@ -10,7 +10,7 @@ use crate::popops::elementwise::Unary;
 use crate::shape::{TensorId, TensorType};
 
 /// A function of every element.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct UnaryOp(pub Unary);
 
 impl Operator for UnaryOp {

@@ -2,8 +2,9 @@
 //! lib/popnn/popnnCycleEstimators.cpp).
 
 use crate::poplar::work::Phase;
-use crate::popops::elementwise::{WORKERS, phase, vector_width};
+use crate::popops::elementwise::{phase, vector_width};
 use crate::shape::DType;
+use crate::targets::WORKERS;
 use tilescope_report::units::TileRuns;
 
 /// Activation functions that have vertices of their own.

@@ -8,6 +8,7 @@
 use super::elementwise::{self, Binary};
 use crate::poplar::work::Phase;
 use crate::shape::DType;
+use crate::targets::WORKERS;
 use crate::targets::{System, Topology};
 use tilescope_report::units::TileRuns;
 
@@ -150,7 +151,7 @@ pub(crate) fn step_phases(
 /// (poplibs lib/popops/popopsCycleEstimators.cpp, DynamicSlice1D).
 pub(crate) fn slice_cycles(count: u64, dtype: DType) -> u64 {
     let width = 8 / dtype.bytes();
-    25 + 6 * (39 + 24 + 2 * count.div_ceil(6 * width))
+    25 + WORKERS * (39 + 24 + 2 * count.div_ceil(WORKERS * width))
 }
 
 #[cfg(test)]

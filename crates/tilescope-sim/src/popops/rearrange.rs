@@ -9,7 +9,7 @@ use crate::poplar::work::{Phase, Place, Temporary, Work};
 use crate::poputil::layout::{Layout, Order};
 use crate::shape::gcd;
 use crate::shape::{DType, TensorType};
-use crate::targets::Machine;
+use crate::targets::{Machine, WORKERS};
 use tilescope_report::Category;
 use tilescope_report::units::TileRuns;
 
@@ -30,7 +30,7 @@ fn contiguous(from: Order, to: Order, shape: &[u64]) -> u64 {
     if from_axis == to_axis { gcd(from_group, to_group) } else { 1 }
 }
 
-/// On-tile copies of `bytes` that lie together in pieces of `piece` bytes, six workers to a tile.
+/// On-tile copies of `bytes` that lie together in pieces of `piece` bytes, all workers of a tile.
 /// Pieces smaller than a word are copied a half at a time.
 pub(crate) fn arrange(name: &str, vertex: &str, bytes: &TileRuns<u64>, piece: u64) -> Phase {
     let words = piece.is_multiple_of(WORD_BYTES);
@@ -43,7 +43,7 @@ pub(crate) fn arrange(name: &str, vertex: &str, bytes: &TileRuns<u64>, piece: u6
     });
     if let crate::poplar::work::PhaseKind::Compute { vertices, .. } = &mut phase.kind {
         for vertex in vertices {
-            vertex.count = vertex.count.map(|_| 6);
+            vertex.count = vertex.count.map(|_| WORKERS);
         }
     }
     phase

@@ -4,7 +4,7 @@ use super::Chip;
 use crate::shape::DType;
 
 /// The tiles a plan may use.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Machine {
     /// Chip.
     pub chip: Chip,

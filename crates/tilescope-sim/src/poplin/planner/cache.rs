@@ -13,8 +13,7 @@ struct Key {
     kind: Kind,
     params: ConvParams,
     options: PlanOptions,
-    chip: String,
-    tiles: u64,
+    machine: Machine,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -76,13 +75,7 @@ impl PlanCache {
 
 impl Key {
     fn new(kind: Kind, machine: &Machine, params: &ConvParams, options: &PlanOptions) -> Self {
-        Self {
-            kind,
-            params: params.clone(),
-            options: *options,
-            chip: format!("{:?}", machine.chip),
-            tiles: machine.tiles,
-        }
+        Self { kind, params: params.clone(), options: *options, machine: *machine }
     }
 }
 

@@ -22,7 +22,7 @@ use crate::poputil::layout::{Layout, Order};
 use crate::shape::DType;
 use crate::shape::gcd;
 use plan::View;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use tilescope_report::Category;
 use tilescope_report::units::TileRuns;
@@ -259,12 +259,12 @@ const START_BYTES: u64 = 12;
 
 /// The compute set of all tiles.
 fn compute(view: &View, name: &str, vertex_type: String, boxes: &[vertex::Box]) -> Phase {
-    let mut known: BTreeMap<String, (u64, u64, u64)> = BTreeMap::new();
+    let mut known: HashMap<&vertex::Box, (u64, u64, u64)> = HashMap::new();
     let mut cycles = Vec::with_capacity(boxes.len());
     let mut uses: BTreeMap<(u64, u64), Vec<(u32, u64)>> = BTreeMap::new();
     for (tile, piece) in (0u32..).zip(boxes) {
         let (busy, fields, constants) =
-            *known.entry(format!("{piece:?}")).or_insert_with(|| vertex_of(view, piece));
+            *known.entry(piece).or_insert_with(|| vertex_of(view, piece));
         cycles.push((tile, busy));
         uses.entry((fields, constants)).or_default().push((tile, 1));
     }

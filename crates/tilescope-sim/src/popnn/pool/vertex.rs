@@ -4,7 +4,7 @@
 use super::window::Axis;
 use super::{Kind, Pass};
 use crate::poplar::constants::POOL_WORKER_CYCLES;
-use crate::popops::elementwise::WORKERS;
+use crate::targets::WORKERS;
 use std::ops::Range;
 
 /// A box of results that one tile makes.

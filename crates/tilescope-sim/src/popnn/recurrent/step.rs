@@ -7,10 +7,11 @@ use crate::poplar::runs;
 use crate::poplar::work::Work;
 use crate::popnn::NonLinearity;
 use crate::popops::elementwise;
-use crate::popops::elementwise::{Binary, Extent, Matrices, Unary, WORKERS, cycles, vector_width};
+use crate::popops::elementwise::{Binary, Extent, Matrices, Unary, cycles, vector_width};
 use crate::popops::rearrange::on_tile_copies;
 use crate::shape::DType;
 use crate::targets::Machine;
+use crate::targets::WORKERS;
 use tilescope_report::units::{TileRange, TileRuns};
 
 /// Rows of the blocks that products' results are transposed in: samples that lie together.

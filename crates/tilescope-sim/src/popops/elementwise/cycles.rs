@@ -5,8 +5,9 @@
 //! is one worker's, with several stretches. A worker gets every sixth cycle.
 
 use super::operation::{Binary, Unary};
-use super::{LOADS_INTERLEAVED, WORKERS, vector_width};
+use super::{LOADS_INTERLEAVED, vector_width};
 use crate::shape::DType;
+use crate::targets::WORKERS;
 
 /// Cycles a supervisor spends on starting and joining its workers (basicOpSupervisorOverhead).
 const SUPERVISOR_CYCLES: u64 = 11;

@@ -12,9 +12,6 @@ use crate::poplar::work::{Phase, PhaseKind, VertexUse};
 use crate::shape::DType;
 use tilescope_report::units::TileRuns;
 
-/// Worker threads of a tile.
-pub(crate) const WORKERS: u64 = 6;
-
 /// Whether operands are taken to lie in interleaved memory, where a load brings 128 bits: poplibs'
 /// setting that fits the op benchmarks.
 pub(super) const LOADS_INTERLEAVED: bool = true;

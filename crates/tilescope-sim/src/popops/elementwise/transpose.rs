@@ -1,8 +1,8 @@
 //! Transposes of small matrices that lie on one tile (poplibs lib/popops/
 //! popopsCycleEstimators.cpp and Rearrange.cpp).
 
-use super::WORKERS;
 use crate::shape::DType;
+use crate::targets::WORKERS;
 
 /// Matrices of one shape on a tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

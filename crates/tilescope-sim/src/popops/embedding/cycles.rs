@@ -2,8 +2,9 @@
 //! MultiUpdateAdd, of the commit the op benchmarks were made with). Costs depend on the values of
 //! the indices; like the estimators, these count every row as present.
 
-use crate::popops::elementwise::{WORKERS, vector_width};
+use crate::popops::elementwise::vector_width;
 use crate::shape::DType;
+use crate::targets::WORKERS;
 
 /// Copies `lookups` rows of `columns` elements; workers share the lookups.
 pub(crate) fn gather(dtype: DType, lookups: u64, columns: u64) -> u64 {

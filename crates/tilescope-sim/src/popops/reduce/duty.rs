@@ -1,9 +1,9 @@
 //! What tiles reduce of the partial results of others.
 
 use super::region::{Operands, Region};
-use crate::popops::elementwise::WORKERS;
 use crate::poputil::split;
 use crate::poputil::split::Bounds;
+use crate::targets::WORKERS;
 use std::ops::Range;
 
 /// Columns that a tile reduces from some source tiles.

@@ -9,8 +9,9 @@ use super::cuts::{
 use super::cycles::Kind;
 use super::operation::Operation;
 use super::region::{Operands, Region, Vertex, vertices};
-use crate::popops::elementwise::{WORKERS, vector_width};
+use crate::popops::elementwise::vector_width;
 use crate::shape::DType;
+use crate::targets::WORKERS;
 
 /// What one tile does in one stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
