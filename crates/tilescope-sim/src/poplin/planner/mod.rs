@@ -13,8 +13,8 @@
 //! The estimate chooses plans, it does not predict cycles: that is the business of
 //! [`super::conv`].
 //!
-//! Sizes are bounded ([`params::MAX_MACS`] and its neighbours), so that no arithmetic in here can
-//! overflow; beyond them, and for empty shapes, planning is a [`PlanError`].
+//! Sizes are bounded ([`super::params::MAX_MACS`] and its neighbours), so that no arithmetic in
+//! here can overflow; beyond them, and for empty shapes, planning is a [`PlanError`].
 
 mod cache;
 pub(crate) mod candidates;
