@@ -2,12 +2,14 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
-use tilescope_sim::graph::DType;
-use tilescope_sim::lower::embedding::{self, MultiSliceParams};
-use tilescope_sim::planner::{
-    ConvOptions, ConvParams, ConvPass, FieldDim, IpuTarget, PlanCache, plan, plan_convolution,
-    plan_fully_connected,
+use tilescope_sim::poplin::planner::{
+    ConvOptions, ConvPass, PlanCache, plan, plan_convolution, plan_fully_connected,
 };
+use tilescope_sim::poplin::{ConvParams, FieldDim};
+use tilescope_sim::popops::embedding;
+use tilescope_sim::popops::embedding::MultiSliceParams;
+use tilescope_sim::shape::DType;
+use tilescope_sim::targets::IpuTarget;
 use tilescope_sim::targets::MK2;
 
 /// A 3x3 convolution of 56x56 positions, 64 channels, four samples.

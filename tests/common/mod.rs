@@ -5,13 +5,15 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tilescope_report::Report;
-use tilescope_sim::graph::{DType, GraphBuilder, TensorInfo, TensorRole};
-use tilescope_sim::lower::work::OperationWork;
-use tilescope_sim::lower::{LoweringContext, LoweringOptions};
-use tilescope_sim::ops::Operator;
-use tilescope_sim::planner::{IpuTarget, PlanCache};
+use tilescope_sim::graph::GraphBuilder;
+use tilescope_sim::operators::Operator;
+use tilescope_sim::operators::{LoweringContext, LoweringOptions};
+use tilescope_sim::poplar::work::OperationWork;
+use tilescope_sim::poplin::planner::PlanCache;
+use tilescope_sim::shape::{DType, TensorInfo, TensorRole};
 use tilescope_sim::simulate;
 use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::targets::IpuTarget;
 
 /// A spec by name or file, with overrides.
 pub(crate) fn spec(name: &str, overrides: &[&str]) -> Spec {
@@ -54,8 +56,8 @@ pub(crate) fn lowered(
     let graph = builder.finish();
     let plans = PlanCache::new();
     let planning = LoweringOptions::default();
-    let mut lowering = LoweringContext::new(&graph, machine, training, planning, &plans);
-    lowering.lower(&graph.nodes[0]).expect("lowers").work
+    let mut lowering = LoweringContext::new(&graph.tensors, machine, training, planning, &plans);
+    graph.nodes[0].operator.lower(&mut lowering, &graph.nodes[0].operands()).expect("lowers").work
 }
 
 /// Runs the program without a display.

@@ -4,16 +4,16 @@
 
 use crate::common;
 use proptest::prelude::*;
-use tilescope_sim::graph::{DType, TensorRole};
-use tilescope_sim::lower::pool::PoolingType;
-use tilescope_sim::lower::reduce::ReduceOperation;
-use tilescope_sim::lower::stencil::StencilNeighbourhood;
-use tilescope_sim::lower::work::{OperationWork, WorkPhase, WorkPhaseKind};
-use tilescope_sim::ops::{
+use tilescope_sim::custom::stencil::StencilNeighbourhood;
+use tilescope_sim::operators::{
     ConvOp, EmbeddingOp, MatMulOp, MatVecOp, Operator, PoolOp, PoolWindow, ReduceOp, RnnOp,
     StencilOp,
 };
-use tilescope_sim::planner::IpuTarget;
+use tilescope_sim::poplar::work::{OperationWork, WorkPhase, WorkPhaseKind};
+use tilescope_sim::popnn::pool::PoolingType;
+use tilescope_sim::popops::reduce::ReduceOperation;
+use tilescope_sim::shape::{DType, TensorRole};
+use tilescope_sim::targets::IpuTarget;
 use tilescope_sim::targets::{CHIPS, MK2, find_chip};
 use tilescope_sim::validate::{RowCosts, validate};
 

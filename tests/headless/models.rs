@@ -3,11 +3,13 @@
 use tilescope_report::TrainingPass;
 use tilescope_sim::compile::compile;
 use tilescope_sim::graph::{ModelGraph, TrainingConfig};
-use tilescope_sim::lower::{LoweringContext, LoweringOptions};
+use tilescope_sim::graph_lowering::GraphLowering;
 use tilescope_sim::model;
-use tilescope_sim::ops::Optimizer;
-use tilescope_sim::planner::{IpuTarget, PlanCache};
+use tilescope_sim::operators::Optimizer;
+use tilescope_sim::operators::{LoweringContext, LoweringOptions};
+use tilescope_sim::poplin::planner::PlanCache;
 use tilescope_sim::spec::{Spec, SpecSource};
+use tilescope_sim::targets::IpuTarget;
 use tilescope_sim::targets::MK2;
 
 fn spec(text: &str) -> Spec {
@@ -181,14 +183,15 @@ fn every_tensor_of_every_model_lies_somewhere_as_a_whole() {
         let trained = !graph.losses.is_empty();
         let graph = if trained { graph.train(training).expect("trains") } else { graph };
         let (machine, plans) = (IpuTarget::all_tiles_of(MK2), PlanCache::new());
-        let mut lowering =
-            LoweringContext::new(&graph, machine, trained, LoweringOptions::default(), &plans);
+        let planning = LoweringOptions::default();
+        let mut context = LoweringContext::new(&graph.tensors, machine, trained, planning, &plans);
+        let mut lowering = GraphLowering::new(&graph, &mut context);
         lowering.plan_ahead();
         for node in &graph.nodes {
             lowering.lower(node).expect("lowers");
             for tensor in node.inputs.iter().chain(&node.outputs) {
-                let (tensor, ty) = (*tensor, lowering.tensor_type(*tensor));
-                let held = lowering.layout(tensor).map(|layout| layout.elements.total());
+                let (tensor, ty) = (*tensor, lowering.context.tensor_type(*tensor));
+                let held = lowering.context.layout(tensor).map(|layout| layout.elements.total());
                 let what = &graph.tensor(tensor).name;
                 assert_eq!(held, Some(ty.elements()), "{name}: {what} after {}", node.name);
             }

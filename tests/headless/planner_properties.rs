@@ -1,14 +1,16 @@
 //! What must hold for every plan and everything lowered from it, on random shapes.
 
 use proptest::prelude::*;
-use tilescope_sim::graph::DType;
-use tilescope_sim::lower::conv::{self, ConvPassOperands, OperandSource};
-use tilescope_sim::lower::work::{OperationWork, WorkPhaseKind};
-use tilescope_sim::planner::{
-    ConvOptions, ConvParams, ConvPass, ConvPlan, ConvTrainingPlans, FieldDim, IpuTarget,
-    MemoryBound, OperandTransform, OutputTransform, PlanCache, plan, plan_convolution,
-    plan_fully_connected,
+use tilescope_sim::poplar::work::{OperationWork, WorkPhaseKind};
+use tilescope_sim::poplin::conv;
+use tilescope_sim::poplin::conv::{ConvPassOperands, OperandSource};
+use tilescope_sim::poplin::planner::{
+    ConvOptions, ConvPass, ConvPlan, ConvTrainingPlans, MemoryBound, PlanCache, plan,
+    plan_convolution, plan_fully_connected,
 };
+use tilescope_sim::poplin::{ConvParams, FieldDim, OperandTransform, OutputTransform};
+use tilescope_sim::shape::DType;
+use tilescope_sim::targets::IpuTarget;
 use tilescope_sim::targets::{CHIPS, find_chip};
 
 fn machine(name: &str) -> IpuTarget {

@@ -1,12 +1,14 @@
 //! Embeddings and recurrent layers as operators of a graph: shapes, gradients, conservation.
 
-use tilescope_sim::graph::{
-    DType, GraphBuilder, GraphError, ModelGraph, TensorInfo, TensorRole, TrainingConfig,
+use tilescope_sim::graph::{GraphBuilder, GraphError, ModelGraph, TrainingConfig};
+use tilescope_sim::operators::{
+    CrossEntropyOp, EmbeddingOp, Operator, Optimizer, ReshapeOp, RnnOp,
 };
-use tilescope_sim::lower::work::{OperationWork, WorkPhaseKind};
-use tilescope_sim::lower::{LoweringContext, LoweringOptions};
-use tilescope_sim::ops::{CrossEntropyOp, EmbeddingOp, Operator, Optimizer, ReshapeOp, RnnOp};
-use tilescope_sim::planner::{IpuTarget, PlanCache};
+use tilescope_sim::operators::{LoweringContext, LoweringOptions};
+use tilescope_sim::poplar::work::{OperationWork, WorkPhaseKind};
+use tilescope_sim::poplin::planner::PlanCache;
+use tilescope_sim::shape::{DType, TensorInfo, TensorRole};
+use tilescope_sim::targets::IpuTarget;
 use tilescope_sim::targets::find_chip;
 
 const STEPS: u64 = 5;
@@ -40,9 +42,9 @@ fn lowered(graph: &ModelGraph, name: &str) -> Vec<(String, OperationWork)> {
     let machine = IpuTarget::all_tiles_of(*find_chip(name).expect("a chip"));
     let planning = LoweringOptions::default();
     let plans = PlanCache::new();
-    let mut lowering = LoweringContext::new(graph, machine, true, planning, &plans);
+    let mut lowering = LoweringContext::new(&graph.tensors, machine, true, planning, &plans);
     let lower = |node: &tilescope_sim::graph::GraphNode| {
-        let work = node.operator.lower(&mut lowering, node).expect("a plan");
+        let work = node.operator.lower(&mut lowering, &node.operands()).expect("a plan").work;
         for output in &node.outputs {
             let held = lowering.layout(*output).expect("laid out").elements.total();
             assert_eq!(held, lowering.tensor_type(*output).elements(), "{}", node.name);

@@ -4,14 +4,14 @@
 
 use crate::common::{lowered, stderr, stdout, tilescope};
 use serde_json::Value;
-use tilescope_sim::graph::{DType, TensorRole};
-use tilescope_sim::lower::alone;
-use tilescope_sim::lower::constants::EXCHANGE_START_CYCLES;
-use tilescope_sim::lower::reduce::ReduceOperation;
-use tilescope_sim::ops::{
+use tilescope_sim::graph_lowering::alone;
+use tilescope_sim::operators::{
     ConvOp, EmbeddingOp, MatMulOp, MatMulPhase, Operator, PoolOp, ReduceOp, RnnOp,
 };
-use tilescope_sim::planner::IpuTarget;
+use tilescope_sim::poplar::constants::EXCHANGE_START_CYCLES;
+use tilescope_sim::popops::reduce::ReduceOperation;
+use tilescope_sim::shape::{DType, TensorRole};
+use tilescope_sim::targets::IpuTarget;
 use tilescope_sim::targets::MK2;
 use tilescope_sim::validate::{FAMILIES, ValidationSummary, validate};
 

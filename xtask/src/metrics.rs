@@ -13,8 +13,28 @@ use crate::source::{ItemKind, SourceTree};
 /// `src`, `crates` and the prefix of crates: `sim/planner` is `src/sim/planner` of the old layout
 /// and `crates/tilescope-sim/src/planner` of the workspace.
 const HARD_PARTS: [(&str, &[&str]); 4] = [
-    ("planner", &["sim/planner"]),
-    ("lowering", &["sim/lower", "sim/poplin", "sim/popops", "sim/popnn"]),
+    (
+        "planner",
+        &[
+            "sim/poplin/planner",
+            "sim/poplin/estimate",
+            "sim/poplin/canonical",
+            "sim/poplin/params",
+            "sim/poplin/ranges",
+        ],
+    ),
+    (
+        "lowering",
+        &[
+            "sim/poplar",
+            "sim/poputil",
+            "sim/popops",
+            "sim/poplin/conv",
+            "sim/popnn",
+            "sim/custom",
+            "sim/graph_lowering",
+        ],
+    ),
     ("pixels", &["gui/paint", "gui/widgets", "gui/views/execution_trace"]),
     ("file", &["report/reader", "report/writer", "report/trace"]),
 ];
@@ -354,7 +374,7 @@ mod tests {
     #[test]
     fn shares_are_of_product_code_and_parts_of_their_folders() {
         let files = vec![
-            parsed("sim::planner::search", "// why\nstruct Tab;\n"),
+            parsed("sim::poplin::planner::search", "// why\nstruct Tab;\n"),
             parsed("gui::tabs", "struct Tab;\nstruct TabStrip;\nfn f() {}\nfn g() {}\n"),
         ];
         let tree = SourceTree { files, unreadable: Vec::new() };

@@ -27,7 +27,7 @@ pub(crate) type ModulePath = Vec<String>;
 pub(crate) struct SourceFile {
     /// Where it is, as given on the command line or below the workspace root.
     pub(crate) path: PathBuf,
-    /// The module it is the body of: `sim::planner` for `crates/tilescope-sim/src/planner/mod.rs`.
+    /// The module it is the body of: `sim::poplin` for `crates/tilescope-sim/src/poplin/mod.rs`.
     pub(crate) module: ModulePath,
     /// What `crate::` means in it: empty for the root package, `sim` for `tilescope-sim`.
     pub(crate) crate_root: ModulePath,

@@ -1,14 +1,20 @@
 //! The IPU simulator: model + target + options in, report out.
 
 pub mod compile;
+pub mod custom;
 mod emit;
 pub mod graph;
-pub mod lower;
+pub mod graph_lowering;
 pub mod model;
-pub mod ops;
-pub mod planner;
+pub mod operators;
+pub mod poplar;
+pub mod poplin;
+pub mod popnn;
+pub mod popops;
+pub(crate) mod poputil;
 pub mod run;
 pub(crate) mod schedule;
+pub mod shape;
 pub mod spec;
 pub mod targets;
 pub mod validate;

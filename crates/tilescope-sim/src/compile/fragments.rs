@@ -2,12 +2,14 @@
 
 use super::tables::{EmittedWork, FragmentItem, ProgramTables};
 use super::tensors::{BufferLifetimes, TensorAnalysis, TensorBuffer, TensorBufferKind};
-use crate::graph::{BlockId, GraphNode, ModelGraph, ShapeDisplay, TensorId, TensorRole};
-use crate::lower::work::{
+use crate::graph::{GraphNode, ModelGraph};
+use crate::graph_lowering::GraphLowering;
+use crate::operators::{LoweredOperation, LoweringContext, LoweringError};
+use crate::poplar::work::{
     MemoryConstraint, OperationWork, OperationWorkItem, TemporaryVariable, WorkPhase, WorkPhaseKind,
 };
-use crate::lower::{LoweredOperation, LoweringContext, LoweringError};
 use crate::schedule::{ExecutionSchedule, StagePlacement};
+use crate::shape::{BlockId, ShapeDisplay, TensorId, TensorRole};
 use crate::spec::{Spec, TensorLocation};
 use crate::targets::SystemCosts;
 use std::collections::{BTreeMap, BTreeSet};
@@ -132,9 +134,10 @@ impl ProgramBuilder<'_> {
     /// # Errors
     /// An operation without a plan.
     pub(crate) fn lower(&mut self) -> Result<(), LoweringError> {
-        self.lowering.plan_ahead();
+        let mut lowering = GraphLowering::new(self.graph, &mut self.lowering);
+        lowering.plan_ahead();
         for node in &self.graph.nodes {
-            self.lowered_nodes.push(self.lowering.lower(node)?);
+            self.lowered_nodes.push(lowering.lower(node)?);
         }
         Ok(())
     }

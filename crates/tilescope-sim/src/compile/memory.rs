@@ -2,10 +2,11 @@
 
 use super::fragments::{ProgramBuilder, UnplacedVariable};
 use super::tensors::{TensorBuffer, TensorBufferKind};
-use crate::graph::{TensorId, TensorRole};
-use crate::lower::allocate::{self, AllocationRequest, TileMemoryAllocation};
-use crate::lower::layout::ElementOrder;
-use crate::lower::work::MemoryConstraint;
+use crate::poplar::allocate;
+use crate::poplar::allocate::{AllocationRequest, TileMemoryAllocation};
+use crate::poplar::work::MemoryConstraint;
+use crate::poputil::layout::ElementOrder;
+use crate::shape::{TensorId, TensorRole};
 use crate::targets::Chip;
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -16,14 +16,15 @@ pub(crate) use fragments::{StageFragment, pass_name};
 pub(crate) use tables::{FragmentItem, LeafProgramCost, whole_ipu_cost};
 pub(crate) use transfers::{HostStreamCopy, StageCopyGroup};
 
-use crate::graph::{GraphError, ModelGraph, TensorId, TensorRole, TrainingConfig};
-use crate::lower::code::TileCodeBytes;
-use crate::lower::{LoweringContext, LoweringError, LoweringOptions, alone};
-use crate::ops::Optimizer;
-use crate::planner::{IpuTarget, PlanCache};
+use crate::graph::{GraphError, ModelGraph, TrainingConfig};
+use crate::graph_lowering::{GraphLowering, alone};
+use crate::operators::{LoweringContext, LoweringError, LoweringOptions, Optimizer};
+use crate::poplar::code::TileCodeBytes;
+use crate::poplin::planner::PlanCache;
 use crate::schedule::{ExecutionSchedule, StagePlacement, SyncGroups, split_balanced};
+use crate::shape::{TensorId, TensorRole};
 use crate::spec::{Spec, SpecError};
-use crate::targets::SystemCosts;
+use crate::targets::{IpuTarget, SystemCosts};
 use fragments::ProgramBuilder;
 use std::collections::{BTreeMap, BTreeSet};
 use tables::ProgramTables;
@@ -219,7 +220,7 @@ fn lowering<'a>(spec: &Spec, graph: &'a ModelGraph, plans: &'a PlanCache) -> Low
         conv_dithering: spec.options.conv_dithering,
     };
     LoweringContext::new(
-        graph,
+        &graph.tensors,
         IpuTarget { chip: *chip, tiles },
         spec.model.training,
         planning,
@@ -230,7 +231,8 @@ fn lowering<'a>(spec: &Spec, graph: &'a ModelGraph, plans: &'a PlanCache) -> Low
 /// Cycles of the forward and backward nodes of each block, for one micro-batch. Blocks that cannot
 /// be lowered cost nothing here; compiling reports them.
 fn block_costs(spec: &Spec, graph: &ModelGraph, plans: &PlanCache) -> Vec<u64> {
-    let mut lowering = lowering(spec, graph, plans);
+    let mut context = lowering(spec, graph, plans);
+    let mut lowering = GraphLowering::new(graph, &mut context);
     lowering.plan_ahead();
     let mut costs = vec![0; graph.blocks.len()];
     for node in graph.nodes.iter().filter(|node| node.pass != TrainingPass::Update) {

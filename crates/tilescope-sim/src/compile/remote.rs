@@ -4,9 +4,10 @@ use super::fragments::ProgramBuilder;
 use super::tables::{FragmentItem, LeafProgramCost, empty_program};
 use super::tensors::{TensorBuffer, TensorBufferKind};
 use super::transfers::{external_sync, io_mapping};
-use crate::graph::{GraphNode, TensorId, TensorRole};
-use crate::lower::work::{OperationWork, OperationWorkItem};
-use crate::lower::{code, exchange};
+use crate::graph::GraphNode;
+use crate::poplar::work::{OperationWork, OperationWorkItem};
+use crate::poplar::{code, exchange};
+use crate::shape::{TensorId, TensorRole};
 use tilescope_report::units::TileRuns;
 use tilescope_report::{
     MemoryCategory, ProgramKind, ProgramNode, StreamEndpoint, TileTraffic, TrainingPass,

@@ -3,11 +3,11 @@
 use super::fragments::{ProgramBuilder, UnplacedVariable};
 use super::tables::FragmentItem;
 use super::tensors::{TensorBuffer, TensorBufferKind};
-use crate::graph::{DType, ShapeDisplay, TensorId};
-use crate::lower::collective::slice_cycles;
-use crate::lower::work::{
+use crate::poplar::work::{
     MemoryConstraint, OperationWork, OperationWorkItem, VertexInstances, WorkPhase, WorkPhaseKind,
 };
+use crate::popops::collective::slice_cycles;
+use crate::shape::{DType, ShapeDisplay, TensorId};
 use tilescope_report::units::{OperationId, TileRuns};
 use tilescope_report::{MemoryCategory, ModelOperation, TrainingPass};
 

@@ -2,9 +2,10 @@
 //! what each leaf program costs when it runs.
 
 use super::outline::{OutlineReuse, OutlineSequence, fingerprint};
-use crate::lower::code::{self, TileCodeBytes};
-use crate::lower::constants::{COMPUTE_START_CYCLES, EXCHANGE_START_CYCLES, INTERNAL_SYNC_CYCLES};
-use crate::lower::work::{
+use crate::poplar::code;
+use crate::poplar::code::TileCodeBytes;
+use crate::poplar::constants::{COMPUTE_START_CYCLES, EXCHANGE_START_CYCLES, INTERNAL_SYNC_CYCLES};
+use crate::poplar::work::{
     OperationWork, OperationWorkItem, VertexInstances, WorkPhase, WorkPhaseKind,
 };
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,9 +1,10 @@
 //! Which memory each tensor lives in, on which IPU and for how long.
 
-use crate::graph::{BlockId, GraphNodeId, ModelGraph, TensorId, TensorRole};
-use crate::lower::work::MemoryConstraint;
-use crate::ops::OutputAlias;
+use crate::graph::{GraphNodeId, ModelGraph};
+use crate::operators::OutputAlias;
+use crate::poplar::work::MemoryConstraint;
 use crate::schedule::{StageCopyTiming, StagePlacement};
+use crate::shape::{BlockId, TensorId, TensorRole};
 use crate::spec::RecomputationType;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

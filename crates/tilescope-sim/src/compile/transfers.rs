@@ -3,14 +3,15 @@
 use super::fragments::{ProgramBuilder, UnplacedVariable};
 use super::tables::{FragmentItem, ProgramTables, empty_program};
 use super::tensors::{StageBoundary, TensorBuffer, TensorBufferKind};
-use crate::graph::{DType, TensorId, TensorRole};
-use crate::lower::code;
-use crate::lower::elementwise::{self, BinaryOpType};
-use crate::lower::exchange::send_instructions;
-use crate::lower::layout::linear_mapping;
-use crate::lower::rearrange::{WORD_BYTES, arrange, copy_vertex};
-use crate::lower::work::{MemoryConstraint, OperationWork, OperationWorkItem, WorkPhase};
+use crate::poplar::code;
+use crate::poplar::exchange::{WORD_BYTES, send_instructions};
+use crate::poplar::work::{MemoryConstraint, OperationWork, OperationWorkItem, WorkPhase};
+use crate::popops::elementwise;
+use crate::popops::elementwise::BinaryOpType;
+use crate::popops::rearrange::{arrange, copy_vertex};
+use crate::poputil::layout::linear_mapping;
 use crate::schedule::StageCopyTiming;
+use crate::shape::{DType, TensorId, TensorRole};
 use crate::spec::{DataLoaderMode, OutputMode, StreamInputType};
 use tilescope_report::units::{ProgramId, TileRuns};
 use tilescope_report::{

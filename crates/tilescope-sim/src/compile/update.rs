@@ -5,14 +5,14 @@ use super::fragments::ProgramBuilder;
 use super::tables::{EmittedWork, FragmentItem, LeafProgramCost, empty_program};
 use super::tensors::TensorBuffer;
 use super::transfers::external_sync;
-use crate::graph::{
-    BlockId, DType, GraphNode, ModelGraph, Tensor, TensorId, TensorInfo, TensorRole,
-};
-use crate::lower::collective::{self, CollectiveKind, CollectiveRanks, CollectiveRound};
-use crate::lower::exchange::send_instructions;
-use crate::lower::work::{OperationWork, OperationWorkItem};
-use crate::lower::{LoweringContext, code};
-use crate::ops::TensorParallelOp;
+use crate::graph::GraphNode;
+use crate::operators::{LoweringContext, NodeOperands, ShardCrossing};
+use crate::poplar::code;
+use crate::poplar::exchange::send_instructions;
+use crate::poplar::work::{OperationWork, OperationWorkItem};
+use crate::popops::collective;
+use crate::popops::collective::{CollectiveKind, CollectiveRanks, CollectiveRound};
+use crate::shape::{BlockId, DType, Tensor, TensorId, TensorInfo, TensorRole};
 use tilescope_report::units::{OperationId, TileRuns};
 use tilescope_report::{MemoryCategory, ProgramKind, ProgramNode, TileTraffic, TrainingPass};
 
@@ -90,19 +90,13 @@ impl ProgramBuilder<'_> {
             let ty = TensorInfo::new([elements], whole.ty.dtype);
             Tensor { ty, block: BlockId(0), ..whole.clone() }
         };
-        let graph = ModelGraph {
-            tensors: node.inputs.iter().map(shard).collect(),
-            nodes: Vec::new(),
-            blocks: vec![String::new()],
-            outputs: Vec::new(),
-            losses: Vec::new(),
-        };
-        let inputs: Vec<TensorId> = (0..graph.tensors.len()).map(TensorId).collect();
-        let node = GraphNode { inputs, block: BlockId(0), ..node.clone() };
+        let tensors: Vec<Tensor> = node.inputs.iter().map(shard).collect();
+        let inputs: Vec<TensorId> = (0..tensors.len()).map(TensorId).collect();
+        let operands = NodeOperands { inputs: &inputs, ..node.operands() };
         let (machine, planning) = (self.lowering.machine, self.lowering.planning);
         let mut lowering =
-            LoweringContext::new(&graph, machine, true, planning, self.lowering.plans);
-        node.operator.lower(&mut lowering, &node).ok()
+            LoweringContext::new(&tensors, machine, true, planning, self.lowering.plans);
+        node.operator.lower(&mut lowering, &operands).ok().map(|lowered| lowered.work)
     }
 
     /// What crosses between the IPUs that a layer is split over, after a node at its edge.
@@ -114,12 +108,10 @@ impl ProgramBuilder<'_> {
     ) -> Vec<FragmentItem> {
         let ranks =
             CollectiveRanks { count: u64::from(self.spec.options.tensor_parallel), ipus: 1 };
-        let halves: &[CollectiveKind] = match node.operator.kind() {
-            TensorParallelOp::ALL_REDUCE => {
-                &[CollectiveKind::ReduceScatter, CollectiveKind::AllGather]
-            }
-            TensorParallelOp::ALL_GATHER => &[CollectiveKind::AllGather],
-            _ => return Vec::new(),
+        let halves: &[CollectiveKind] = match node.operator.shard_crossing() {
+            ShardCrossing::AllReduce => &[CollectiveKind::ReduceScatter, CollectiveKind::AllGather],
+            ShardCrossing::AllGather => &[CollectiveKind::AllGather],
+            ShardCrossing::Nothing => return Vec::new(),
         };
         let whole = node.outputs[0];
         halves

@@ -1,19 +1,10 @@
 //! Builds graphs: the words a model definition is written in.
 
-use super::{BlockId, GraphNode, ModelGraph, Tensor, TensorId, TensorInfo, TensorRole};
-use crate::ops::Operator;
+use super::{GraphNode, ModelGraph};
+use crate::operators::{GraphError, OperationSink, Operator};
+use crate::shape::{BlockId, Tensor, TensorId, TensorInfo, TensorRole};
 use std::sync::Arc;
 use tilescope_report::TrainingPass;
-
-/// An operation whose operands do not fit together.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{node}: {problem}")]
-pub struct GraphError {
-    /// The node.
-    pub node: String,
-    /// What is wrong with its operands.
-    pub problem: String,
-}
 
 /// Most elements one tensor may have: keeps all byte and operation counts far below overflow.
 const LARGEST_TENSOR_ELEMENTS: u64 = 1 << 40;
@@ -87,32 +78,7 @@ impl GraphBuilder {
         operator: impl Operator + 'static,
         inputs: &[TensorId],
     ) -> Result<Vec<TensorId>, GraphError> {
-        debug_assert!(
-            inputs.iter().all(|input| input.0 < self.graph.tensors.len()),
-            "{name}: operands are tensors of this graph"
-        );
-        let refuse = |problem: String| GraphError { node: name.to_string(), problem };
-        let types = operator.infer(&self.graph.types(inputs)).map_err(refuse)?;
-        let mut outputs = Vec::new();
-        for (i, ty) in types.into_iter().enumerate() {
-            let elements = ty.shape.iter().try_fold(1u64, |count, size| count.checked_mul(*size));
-            match elements {
-                Some(0) => return Err(refuse(format!("the result has no elements: {ty}"))),
-                Some(1..=LARGEST_TENSOR_ELEMENTS) => {}
-                _ => return Err(refuse(format!("the result is too large: {ty}"))),
-            }
-            let suffix = if i == 0 { String::new() } else { format!(":{i}") };
-            outputs.push(self.tensor(&format!("{name}{suffix}"), ty, TensorRole::Activation));
-        }
-        self.graph.nodes.push(GraphNode {
-            name: name.to_string(),
-            operator: Arc::new(operator),
-            inputs: inputs.to_vec(),
-            outputs: outputs.clone(),
-            pass: self.pass,
-            block: self.block,
-        });
-        Ok(outputs)
+        self.add(name, Arc::new(operator), inputs)
     }
 
     /// Runs the operation added last as soon as `operand` is there.
@@ -152,5 +118,41 @@ impl GraphBuilder {
     /// The finished graph.
     pub fn finish(self) -> ModelGraph {
         self.graph
+    }
+}
+
+impl OperationSink for GraphBuilder {
+    fn tensor_type(&self, tensor: TensorId) -> &TensorInfo {
+        &self.graph.tensor(tensor).ty
+    }
+
+    fn add(
+        &mut self,
+        name: &str,
+        operator: Arc<dyn Operator>,
+        inputs: &[TensorId],
+    ) -> Result<Vec<TensorId>, GraphError> {
+        let refuse = |problem: String| GraphError { node: name.to_string(), problem };
+        let types = operator.infer(&self.graph.types(inputs)).map_err(refuse)?;
+        let mut outputs = Vec::new();
+        for (i, ty) in types.into_iter().enumerate() {
+            let elements = ty.shape.iter().try_fold(1u64, |count, size| count.checked_mul(*size));
+            match elements {
+                Some(0) => return Err(refuse(format!("the result has no elements: {ty}"))),
+                Some(1..=LARGEST_TENSOR_ELEMENTS) => {}
+                _ => return Err(refuse(format!("the result is too large: {ty}"))),
+            }
+            let suffix = if i == 0 { String::new() } else { format!(":{i}") };
+            outputs.push(self.tensor(&format!("{name}{suffix}"), ty, TensorRole::Activation));
+        }
+        self.graph.nodes.push(GraphNode {
+            name: name.to_string(),
+            operator,
+            inputs: inputs.to_vec(),
+            outputs: outputs.clone(),
+            pass: self.pass,
+            block: self.block,
+        });
+        Ok(outputs)
     }
 }

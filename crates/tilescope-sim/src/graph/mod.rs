@@ -1,105 +1,21 @@
 //! The typed graph of a model: tensors, operations, and the training graph derived from them.
 
 mod builder;
-mod dtype;
 mod shard;
 mod train;
 
-pub use builder::{GraphBuilder, GraphError};
-pub use dtype::DType;
-pub use train::{GradientBuilder, TrainingConfig};
+pub use crate::operators::GraphError;
+pub use builder::GraphBuilder;
+pub use train::TrainingConfig;
 
-use crate::ops::Operator;
-use std::fmt;
+use crate::operators::{NodeOperands, Operator};
+use crate::shape::{BlockId, Tensor, TensorId, TensorInfo, TensorRole};
 use std::sync::Arc;
 use tilescope_report::TrainingPass;
-
-/// Index of a tensor in its graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TensorId(pub usize);
 
 /// Index of a node in its graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct GraphNodeId(pub usize);
-
-/// Index of a block in its graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BlockId(pub usize);
-
-/// Shape and element type.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct TensorInfo {
-    /// Sizes of the dimensions, outermost first; empty for a scalar.
-    pub shape: Vec<u64>,
-    /// Element type.
-    pub dtype: DType,
-}
-
-impl TensorInfo {
-    /// A tensor type.
-    pub fn new(shape: impl Into<Vec<u64>>, dtype: DType) -> Self {
-        Self { shape: shape.into(), dtype }
-    }
-
-    /// Number of elements.
-    pub fn elements(&self) -> u64 {
-        self.shape.iter().product()
-    }
-}
-
-impl fmt::Display for TensorInfo {
-    /// `float32[40,1,28,28]`.
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "{}{}", self.dtype.name(), ShapeDisplay(&self.shape))
-    }
-}
-
-/// Prints a shape as `[40,1,28,28]`.
-pub(crate) struct ShapeDisplay<'a>(pub &'a [u64]);
-
-impl fmt::Display for ShapeDisplay<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let sizes: Vec<String> = self.0.iter().map(u64::to_string).collect();
-        write!(f, "[{}]", sizes.join(","))
-    }
-}
-
-/// What a tensor is to the program, which decides where it lives and for how long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum TensorRole {
-    /// Streamed from the host for each micro-batch.
-    Input,
-    /// On the device from the start, laid out linearly by the program.
-    Resident,
-    /// Weights.
-    Parameter,
-    /// Optimiser state.
-    OptimizerState,
-    /// Sum of gradients over the micro-batches of a weight update.
-    Accumulator,
-    /// Made by an operation.
-    Activation,
-}
-
-impl TensorRole {
-    /// Whether the tensor keeps its value between micro-batches.
-    pub(crate) fn is_persistent(self) -> bool {
-        matches!(self, Self::Resident | Self::Parameter | Self::OptimizerState | Self::Accumulator)
-    }
-}
-
-/// A tensor of the graph.
-#[derive(Clone, Debug)]
-pub struct Tensor {
-    /// Name, unique in the graph.
-    pub name: String,
-    /// Shape and element type.
-    pub ty: TensorInfo,
-    /// What it is to the program.
-    pub role: TensorRole,
-    /// Block whose IPU holds it.
-    pub block: BlockId,
-}
 
 /// An operation of the graph.
 #[derive(Clone, Debug)]
@@ -116,6 +32,13 @@ pub struct GraphNode {
     pub pass: TrainingPass,
     /// Block it belongs to.
     pub block: BlockId,
+}
+
+impl GraphNode {
+    /// What its operator sees of it.
+    pub fn operands(&self) -> NodeOperands<'_> {
+        NodeOperands { name: &self.name, inputs: &self.inputs, outputs: &self.outputs }
+    }
 }
 
 /// A model, or its training graph. Nodes are in an order in which they can run.

@@ -1,7 +1,8 @@
 //! Splits the linear layers of a forward graph over IPUs.
 
-use super::{GraphNode, ModelGraph, Tensor, TensorId, TensorRole};
-use crate::ops::{Operator, TensorParallelOp};
+use super::{GraphNode, ModelGraph};
+use crate::operators::{Operator, TensorParallelOp};
+use crate::shape::{Tensor, TensorId, TensorRole};
 use std::sync::Arc;
 
 impl ModelGraph {
@@ -16,7 +17,7 @@ impl ModelGraph {
         let splits: Vec<bool> = nodes
             .iter()
             .map(|node| match node.inputs[..] {
-                [_, weights] if node.operator.kind() == "matmul" => {
+                [_, weights] if node.operator.is_linear_layer() => {
                     let tensor = graph.tensor(weights);
                     let columns = tensor.ty.shape.last().copied().unwrap_or(0);
                     // Weights that several layers share would be split in several ways.

@@ -1,75 +1,10 @@
 //! The training graph: gradients by reverse differentiation, accumulation and the optimiser.
 
-use super::builder::{GraphBuilder, GraphError};
-use super::{GraphNode, ModelGraph, Tensor, TensorId, TensorInfo, TensorRole};
-use crate::ops::{AccumulateOp, BinaryOp, Operator, Optimizer, ScaleOp};
+use super::builder::GraphBuilder;
+use super::{GraphNode, ModelGraph};
+use crate::operators::{AccumulateOp, BinaryOp, GradientBuilder, GraphError, Optimizer, ScaleOp};
+use crate::shape::{Tensor, TensorId, TensorInfo, TensorRole};
 use tilescope_report::TrainingPass;
-
-/// What an operator sees while it is differentiated.
-pub struct GradientBuilder<'a> {
-    /// The forward node.
-    pub node: &'a GraphNode,
-    /// Gradients of its outputs, where the loss depends on them.
-    pub output_gradients: &'a [Option<TensorId>],
-    /// For each tensor of the forward pass, whether a parameter is behind it.
-    requires_gradient: &'a [bool],
-    builder: &'a mut GraphBuilder,
-}
-
-impl GradientBuilder<'_> {
-    /// The gradient of the only output.
-    ///
-    /// # Errors
-    /// Says that the loss does not depend on the node: a defect of the model.
-    pub(crate) fn gradient(&self) -> Result<TensorId, GraphError> {
-        self.output_gradients.first().copied().flatten().ok_or_else(|| GraphError {
-            node: self.node.name.clone(),
-            problem: "the loss does not depend on this operation".to_string(),
-        })
-    }
-
-    /// The error of an operator that cannot be differentiated.
-    pub(crate) fn no_gradient_error(&self) -> GraphError {
-        let problem = format!("{} has no gradient", self.node.operator.kind());
-        GraphError { node: self.node.name.clone(), problem }
-    }
-
-    /// Whether a gradient of this input is of use to anyone.
-    pub(crate) fn needs_input_gradient(&self, input: usize) -> bool {
-        self.requires_gradient[self.node.inputs[input].0]
-    }
-
-    /// Type of an input.
-    pub(crate) fn input_type(&self, input: usize) -> TensorInfo {
-        self.builder.graph().tensor(self.node.inputs[input]).ty.clone()
-    }
-
-    /// Applies a gradient operator; `part` is added to the forward node's name.
-    ///
-    /// # Errors
-    /// As [`GraphBuilder::apply`].
-    pub(crate) fn apply(
-        &mut self,
-        part: &str,
-        operator: impl Operator + 'static,
-        inputs: &[TensorId],
-    ) -> Result<TensorId, GraphError> {
-        self.builder.apply(&format!("{}/{part}", self.node.name), operator, inputs)
-    }
-
-    /// Applies a gradient operator with several outputs.
-    ///
-    /// # Errors
-    /// As [`GraphBuilder::apply_all`].
-    pub(crate) fn apply_all(
-        &mut self,
-        part: &str,
-        operator: impl Operator + 'static,
-        inputs: &[TensorId],
-    ) -> Result<Vec<TensorId>, GraphError> {
-        self.builder.apply_all(&format!("{}/{part}", self.node.name), operator, inputs)
-    }
-}
 
 /// How a graph is trained.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -151,10 +86,10 @@ fn differentiate(
     let output_gradients: Vec<_> = node.outputs.iter().map(|output| gradients[output.0]).collect();
     builder.set_pass_and_block(TrainingPass::Backward, node.block);
     let mut backward = GradientBuilder {
-        node,
+        node: node.operands(),
         output_gradients: &output_gradients,
         requires_gradient: trained,
-        builder,
+        graph: builder,
     };
     let gradients = node.operator.differentiate(&mut backward)?;
     let of_inputs = node.inputs.iter().zip(gradients);

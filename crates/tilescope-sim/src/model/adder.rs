@@ -2,8 +2,9 @@
 //! documentation of TensorFlow for the IPU (graphcore/tensorflow docs/logging.rst).
 
 use super::{ModelDef, size};
-use crate::graph::{GraphBuilder, GraphError, ModelGraph, TensorInfo, TensorRole};
-use crate::ops::BinaryOp;
+use crate::graph::{GraphBuilder, GraphError, ModelGraph};
+use crate::operators::BinaryOp;
+use crate::shape::{TensorInfo, TensorRole};
 use crate::spec::{ModelSpec, SpecKey};
 
 const SIZES: &[SpecKey] = &[size("model.elements", "2", "Values of each vector")];

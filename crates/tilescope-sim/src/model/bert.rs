@@ -7,11 +7,12 @@
 
 use super::layers::{AttentionParams, ModelBuilder};
 use super::{ModelDef, size};
-use crate::graph::{DType, GraphError, ModelGraph, TensorId};
-use crate::ops::{
+use crate::graph::{GraphError, ModelGraph};
+use crate::operators::{
     ActivationOp, BinaryOp, CastOp, CrossEntropyOp, EmbeddingOp, MatMulOp, ReshapeOp, ScaleOp,
     SliceOp,
 };
+use crate::shape::{DType, TensorId};
 use crate::spec::{ModelSpec, SpecKey, SpecKeyType};
 
 /// Sizes of BERT-Large for phase 1; other sizes are set in a spec.

@@ -4,7 +4,7 @@
 use super::layers::ModelBuilder;
 use super::{ModelDef, size};
 use crate::graph::{GraphError, ModelGraph};
-use crate::ops::{ActivationOp, ConvOp, GroupNormOp, NllOp, PoolOp, SoftmaxOp};
+use crate::operators::{ActivationOp, ConvOp, GroupNormOp, NllOp, PoolOp, SoftmaxOp};
 use crate::spec::{ModelSpec, SpecKey};
 
 const SIZES: &[SpecKey] = &[
@@ -45,7 +45,7 @@ fn build(spec: &ModelSpec) -> Result<ModelGraph, GraphError> {
     let x = model.apply("log_softmax", SoftmaxOp { axis: 0, log: true }, &[x])?;
     model.output(x);
     if spec.training {
-        let labels = model.input("labels", &[batch], crate::graph::DType::Int);
+        let labels = model.input("labels", &[batch], crate::shape::DType::Int);
         model.loss("loss", NllOp, &[x, labels])?;
     }
     Ok(model.finish())

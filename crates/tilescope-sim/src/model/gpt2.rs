@@ -6,8 +6,9 @@
 
 use super::layers::{AttentionParams, ModelBuilder};
 use super::{ModelDef, size};
-use crate::graph::{DType, GraphError, ModelGraph};
-use crate::ops::{BinaryOp, CrossEntropyOp, EmbeddingOp, MatMulOp};
+use crate::graph::{GraphError, ModelGraph};
+use crate::operators::{BinaryOp, CrossEntropyOp, EmbeddingOp, MatMulOp};
+use crate::shape::DType;
 use crate::spec::{ModelSpec, SpecKey};
 
 /// Sizes of GPT-2 Small; other sizes are set in a spec.

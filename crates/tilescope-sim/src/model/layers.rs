@@ -1,10 +1,11 @@
 //! The layers models are made of: parameters, and the operators around them.
 
-use crate::graph::{DType, GraphBuilder, GraphError, ModelGraph, TensorId, TensorInfo, TensorRole};
-use crate::ops::{
+use crate::graph::{GraphBuilder, GraphError, ModelGraph};
+use crate::operators::{
     ActivationOp, AddBiasOp, BatchNormOp, BinaryOp, CastOp, ConvOp, CrossEntropyOp, DropoutOp,
     LayerNormOp, MatMulOp, Operator, ReshapeOp, ScaleOp, SoftmaxOp, SplitOp, TransposeOp,
 };
+use crate::shape::{DType, TensorId, TensorInfo, TensorRole};
 use crate::spec::ModelSpec;
 
 /// A model under construction.

@@ -5,8 +5,9 @@
 
 use super::layers::ModelBuilder;
 use super::{ModelDef, size};
-use crate::graph::{DType, GraphError, ModelGraph};
-use crate::ops::{EmbeddingOp, RnnOp, SliceOp};
+use crate::graph::{GraphError, ModelGraph};
+use crate::operators::{EmbeddingOp, RnnOp, SliceOp};
+use crate::shape::DType;
 use crate::spec::{ModelSpec, SpecKey};
 
 const SIZES: &[SpecKey] = &[

@@ -2,8 +2,9 @@
 //! Poplar's tutorial on it (graphcore/examples tut6_matrix_vector_opt).
 
 use super::{ModelDef, size};
-use crate::graph::{DType, GraphBuilder, GraphError, ModelGraph, TensorInfo, TensorRole};
-use crate::ops::MatVecOp;
+use crate::graph::{GraphBuilder, GraphError, ModelGraph};
+use crate::operators::MatVecOp;
+use crate::shape::{DType, TensorInfo, TensorRole};
 use crate::spec::{ModelSpec, SpecKey};
 
 const SIZES: &[SpecKey] = &[

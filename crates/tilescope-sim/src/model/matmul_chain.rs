@@ -2,8 +2,9 @@
 //! profiling tutorial (graphcore/examples tut4_profiling).
 
 use super::{ModelDef, size};
-use crate::graph::{DType, GraphBuilder, GraphError, ModelGraph, TensorInfo, TensorRole};
-use crate::ops::MatMulOp;
+use crate::graph::{GraphBuilder, GraphError, ModelGraph};
+use crate::operators::MatMulOp;
+use crate::shape::{DType, TensorInfo, TensorRole};
 use crate::spec::{ModelSpec, SpecKey};
 
 const SIZES: &[SpecKey] = &[

@@ -2,8 +2,9 @@
 //! is rearranged first (memory guide, section 4.8).
 
 use super::{ModelDef, size};
-use crate::graph::{GraphBuilder, GraphError, ModelGraph, TensorInfo, TensorRole};
-use crate::ops::{BinaryOp, TransposeOp};
+use crate::graph::{GraphBuilder, GraphError, ModelGraph};
+use crate::operators::{BinaryOp, TransposeOp};
+use crate::shape::{TensorInfo, TensorRole};
 use crate::spec::{ModelSpec, SpecKey, SpecKeyType};
 
 const SIZES: &[SpecKey] = &[

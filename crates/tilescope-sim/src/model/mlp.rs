@@ -3,7 +3,7 @@
 use super::layers::ModelBuilder;
 use super::{ModelDef, size};
 use crate::graph::{GraphError, ModelGraph};
-use crate::ops::ActivationOp;
+use crate::operators::ActivationOp;
 use crate::spec::{ModelSpec, SpecKey};
 
 const SIZES: &[SpecKey] = &[

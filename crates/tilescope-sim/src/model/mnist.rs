@@ -3,8 +3,9 @@
 
 use super::ModelDef;
 use super::layers::ModelBuilder;
-use crate::graph::{GraphError, ModelGraph, TensorId};
-use crate::ops::{ActivationOp, ConvOp, PoolOp};
+use crate::graph::{GraphError, ModelGraph};
+use crate::operators::{ActivationOp, ConvOp, PoolOp};
+use crate::shape::TensorId;
 use crate::spec::ModelSpec;
 
 /// Images are 28 x 28 in one channel; ten classes.

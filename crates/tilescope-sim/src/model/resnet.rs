@@ -5,8 +5,9 @@
 
 use super::layers::ModelBuilder;
 use super::{ModelDef, size};
-use crate::graph::{GraphError, ModelGraph, TensorId};
-use crate::ops::{ActivationOp, BinaryOp, ConvOp, PoolOp};
+use crate::graph::{GraphError, ModelGraph};
+use crate::operators::{ActivationOp, BinaryOp, ConvOp, PoolOp};
+use crate::shape::TensorId;
 use crate::spec::{ModelSpec, SpecKey};
 
 const SIZES: &[SpecKey] = &[

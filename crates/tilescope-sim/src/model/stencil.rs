@@ -2,9 +2,10 @@
 //! is blurred (thorbenlouw/lbm-graphcore GaussianBlurLowLevel).
 
 use super::{ModelDef, size};
-use crate::graph::{GraphBuilder, GraphError, ModelGraph, TensorInfo, TensorRole};
-use crate::lower::stencil::StencilNeighbourhood;
-use crate::ops::StencilOp;
+use crate::custom::stencil::StencilNeighbourhood;
+use crate::graph::{GraphBuilder, GraphError, ModelGraph};
+use crate::operators::StencilOp;
+use crate::shape::{TensorInfo, TensorRole};
 use crate::spec::{ModelSpec, SpecKey, SpecKeyType};
 
 const SIZES: &[SpecKey] = &[

@@ -5,8 +5,9 @@
 
 use super::layers::{AttentionParams, ModelBuilder};
 use super::{ModelDef, size};
-use crate::graph::{GraphError, ModelGraph, TensorInfo};
-use crate::ops::{BinaryOp, ConcatOp, RepeatOp, SliceOp, TransposeOp};
+use crate::graph::{GraphError, ModelGraph};
+use crate::operators::{BinaryOp, ConcatOp, RepeatOp, SliceOp, TransposeOp};
+use crate::shape::TensorInfo;
 use crate::spec::{ModelSpec, SpecKey};
 
 const SIZES: &[SpecKey] = &[

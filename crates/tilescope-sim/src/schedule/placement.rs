@@ -2,7 +2,8 @@
 
 use super::balance::split_balanced;
 use super::pipeline::PipelineTiming;
-use crate::graph::{BlockId, ModelGraph};
+use crate::graph::ModelGraph;
+use crate::shape::BlockId;
 use crate::spec::{AutoStage, ExecutionStrategy, PipelineSchedule, Spec, SpecError, StageSpec};
 
 /// A stage with its IPU.

@@ -2,6 +2,7 @@
 
 mod bow;
 mod c600;
+mod machine;
 mod mk1;
 mod mk2;
 mod system;
@@ -9,6 +10,7 @@ mod systems;
 
 pub(crate) use bow::BOW;
 pub(crate) use c600::C600;
+pub use machine::IpuTarget;
 pub(crate) use mk1::MK1;
 pub use mk2::MK2;
 pub(crate) use system::SystemCosts;
@@ -30,7 +32,7 @@ pub struct ConvUnits {
 }
 
 /// One IPU chip.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Chip {
     /// Name in a spec.
     pub name: &'static str,
@@ -66,6 +68,9 @@ pub struct Chip {
     pub stack_bytes: u64,
 }
 
+/// Worker threads of a tile, the same on every chip: popops' cycle estimators are written for it.
+pub(crate) const WORKERS: u64 = MK2.workers as u64;
+
 /// Every chip, in the order of their generations; [`SYSTEMS`] joins them to machines.
 pub const CHIPS: &[&Chip] = &[&MK1, &MK2, &BOW, &C600];
 
@@ -99,6 +104,7 @@ mod tests {
             assert!(chip.interleaved_offset < chip.bytes_per_tile, "{}", chip.name);
             assert_eq!(chip.interleaved_offset % chip.memory_element_bytes, 0, "{}", chip.name);
             assert_eq!(chip.bytes_per_tile % chip.memory_element_bytes, 0, "{}", chip.name);
+            assert_eq!(u64::from(chip.workers), WORKERS, "{}", chip.name);
             assert_eq!(chip.tiles % chip.tiles_per_column, 0, "{}", chip.name);
             assert_eq!(super::find_chip(chip.name), Some(*chip));
         }

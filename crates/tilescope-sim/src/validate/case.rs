@@ -1,15 +1,15 @@
 //! A row as a graph of operators.
 
 use super::config::{RowConfig, RowProblem};
-use crate::graph::{
-    DType, GraphBuilder, GraphNodeId, ModelGraph, TensorId, TensorInfo, TensorRole,
-};
-use crate::lower::alone::OpBenchmarkProgram;
-use crate::lower::layout::TensorLayout;
-use crate::lower::{LoweringContext, LoweringOptions};
-use crate::ops::{Operator, Optimizer};
-use crate::planner::{IpuTarget, PlanCache};
+use crate::graph::{GraphBuilder, GraphNodeId, ModelGraph};
+use crate::graph_lowering::alone::OpBenchmarkProgram;
+use crate::operators::{LoweringContext, LoweringOptions};
+use crate::operators::{Operator, Optimizer};
+use crate::poplin::planner::PlanCache;
+use crate::poputil::layout::TensorLayout;
+use crate::shape::{DType, TensorId, TensorInfo, TensorRole};
 use crate::targets::Chip;
+use crate::targets::IpuTarget;
 use std::collections::BTreeSet;
 
 /// What a tool runs for a row, before it is lowered.
@@ -174,12 +174,17 @@ impl OpBenchmarkCase {
     /// An operation that cannot be lowered.
     pub(crate) fn program(self) -> Result<OpBenchmarkProgram, RowProblem> {
         let (graph, plans) = (self.builder.finish(), PlanCache::new());
-        let mut lowering =
-            LoweringContext::new(&graph, self.machine, self.training, self.planning, &plans);
+        let mut lowering = LoweringContext::new(
+            &graph.tensors,
+            self.machine,
+            self.training,
+            self.planning,
+            &plans,
+        );
         for (tensor, layout) in self.placed {
             lowering.set_layout(tensor, layout);
         }
-        OpBenchmarkProgram::new(lowering, &self.layout_only, self.compiles_code)
+        OpBenchmarkProgram::new(&graph, lowering, &self.layout_only, self.compiles_code)
             .map_err(RowProblem::refused)
     }
 }

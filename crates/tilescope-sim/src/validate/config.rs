@@ -1,7 +1,7 @@
 //! The parameters of one row.
 
-use crate::graph::DType;
-use crate::planner::params::MAX_DIMS;
+use crate::poplin::params::MAX_DIMS;
+use crate::shape::DType;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 

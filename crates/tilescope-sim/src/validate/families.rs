@@ -4,7 +4,7 @@
 use super::case::OpBenchmarkCase;
 use super::config::{RowConfig, RowProblem};
 use super::{passes, products, recurrent, tensors};
-use crate::lower::alone::OpBenchmarkProgram;
+use crate::graph_lowering::alone::OpBenchmarkProgram;
 use crate::targets::Chip;
 
 /// A kind of operation.

@@ -22,7 +22,7 @@ pub use families::{FAMILIES, OperationFamily};
 pub(crate) use rows::{MeasuredRow, RowError, read_rows};
 pub use summary::{FamilyErrors, RowCosts, SkippedRow, ValidationSummary};
 
-use crate::lower::alone;
+use crate::graph_lowering::alone;
 use config::RowProblem;
 use rayon::prelude::*;
 

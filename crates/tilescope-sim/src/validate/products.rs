@@ -3,12 +3,12 @@
 use super::case::OpBenchmarkCase;
 use super::config::{RowConfig, RowProblem};
 use super::passes::LayerPasses;
-use crate::graph::{DType, TensorId, TensorRole};
-use crate::lower::reduce::ReduceOperation;
-use crate::ops::{
+use crate::operators::{
     AccumulateOp, AddBiasOp, ConvDimTransforms, ConvOp, MatMulOp, MatMulPhase, Operator, ReduceOp,
 };
-use crate::planner::{OperandTransform, OutputTransform};
+use crate::poplin::{OperandTransform, OutputTransform};
+use crate::popops::reduce::ReduceOperation;
+use crate::shape::{DType, TensorId, TensorRole};
 use crate::targets::Chip;
 
 /// `C = beta C + alpha A x B`, all operands placed as the plan wants them.

@@ -3,9 +3,9 @@
 use super::case::OpBenchmarkCase;
 use super::config::{RowConfig, RowProblem};
 use super::passes::LayerPasses;
-use crate::graph::{DType, TensorRole};
-use crate::lower::recurrent::RnnCellType;
-use crate::ops::RnnOp;
+use crate::operators::RnnOp;
+use crate::popnn::recurrent::RnnCellType;
+use crate::shape::{DType, TensorRole};
 use crate::targets::Chip;
 
 /// An LSTM layer.

@@ -2,7 +2,7 @@
 
 use super::config::RowConfig;
 use super::families::{FAMILIES, OperationFamily};
-use crate::lower::alone::OpBenchmarkCost;
+use crate::graph_lowering::alone::OpBenchmarkCost;
 use crate::targets::{CHIPS, Chip, find_chip};
 
 /// One measured operation.

@@ -3,12 +3,12 @@
 use super::case::OpBenchmarkCase;
 use super::config::{RowConfig, RowProblem};
 use super::passes::LayerPasses;
-use crate::graph::{DType, TensorRole};
-use crate::lower::layout::{ElementOrder, TensorLayout};
-use crate::lower::pool::PoolingType;
-use crate::lower::reduce::{ReduceOperation, ReduceResultUse};
-use crate::ops::{EmbeddingOp, MultiUpdateAddOp, PoolOp, PoolWindow, ReduceOp};
-use crate::planner::ranges::gcd;
+use crate::operators::{EmbeddingOp, MultiUpdateAddOp, PoolOp, PoolWindow, ReduceOp};
+use crate::popnn::pool::PoolingType;
+use crate::popops::reduce::{ReduceOperation, ReduceResultUse};
+use crate::poputil::layout::{ElementOrder, TensorLayout};
+use crate::shape::gcd;
+use crate::shape::{DType, TensorRole};
 use crate::targets::Chip;
 
 /// A reduction of a linear tensor.

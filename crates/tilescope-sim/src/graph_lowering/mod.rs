@@ -1,0 +1,106 @@
+//! Lowers the operations of a graph.
+
+pub mod alone;
+
+use crate::graph::{GraphNode, ModelGraph};
+use crate::operators::{LoweredOperation, LoweringContext, LoweringError, OperatorKey};
+use crate::poputil::layout::TensorLayout;
+use crate::shape::{TensorId, TensorInfo, TensorRole};
+use rayon::prelude::*;
+use std::collections::{HashMap, HashSet};
+
+/// Lowers the operations of one graph, one after the other.
+///
+/// Models repeat their layers, so most operations equal one that was lowered before: the same
+/// operator on operands of the same types that lie the same way. Those share its [`LoweredOperation`].
+pub struct GraphLowering<'a, 'b> {
+    graph: &'a ModelGraph,
+    /// StepChangeKind the operators share: among others, how the tensors lie so far.
+    pub context: &'b mut LoweringContext<'a>,
+    lowered: HashMap<LoweringCacheKey, LoweringCacheEntry>,
+}
+
+/// Everything that what an operation lowers to depends on.
+#[derive(PartialEq, Eq, Hash)]
+struct LoweringCacheKey {
+    operator: OperatorKey,
+    operands: Vec<(TensorInfo, Option<usize>)>,
+}
+
+impl LoweringCacheKey {
+    fn new(node: &GraphNode, context: &LoweringContext) -> Self {
+        let operand = |tensor| (context.tensor_type(tensor).clone(), context.layout_number(tensor));
+        let operands = node.operands().all().map(operand).collect();
+        Self { operator: OperatorKey::new(&node.operator), operands }
+    }
+}
+
+/// StepChangeKind an operation lowered to, and the numbers of its operands' layouts then.
+struct LoweringCacheEntry {
+    lowered: LoweredOperation,
+    layouts: Vec<Option<usize>>,
+}
+
+impl<'a, 'b> GraphLowering<'a, 'b> {
+    /// Of a graph whose tensors lie as `context` says.
+    pub fn new(graph: &'a ModelGraph, context: &'b mut LoweringContext<'a>) -> Self {
+        Self { graph, context, lowered: HashMap::new() }
+    }
+
+    /// Makes all plans that operations of the graph will ask for, in parallel, and lays weights out
+    /// for them, whoever reads them first. StepChangeKind cannot be planned is found again, and said, when
+    /// the operation is lowered.
+    pub fn plan_ahead(&mut self) {
+        let graph = self.graph;
+        let planned: Vec<&GraphNode> =
+            graph.nodes.iter().filter(|node| node.operator.is_planned()).collect();
+        let mut numbers: HashMap<(OperatorKey, Vec<TensorInfo>), usize> = HashMap::new();
+        let mut different: Vec<&GraphNode> = Vec::new();
+        let kinds = planned.iter().map(|node| {
+            let key = (OperatorKey::new(&node.operator), graph.types(&node.inputs));
+            *numbers.entry(key).or_insert_with(|| {
+                different.push(node);
+                different.len() - 1
+            })
+        });
+        let kinds: Vec<usize> = kinds.collect();
+        let context: &LoweringContext = self.context;
+        let layout = |node: &&GraphNode| node.operator.plan_ahead(context, &node.operands());
+        let weights: Vec<Option<TensorLayout>> = different.par_iter().map(layout).collect();
+        let casts: HashSet<TensorId> = graph
+            .nodes
+            .iter()
+            .filter(|node| node.operator.is_cast())
+            .flat_map(|node| node.outputs.iter().copied())
+            .collect();
+        for (node, kind) in planned.into_iter().zip(kinds) {
+            let tensor = node.inputs[1];
+            let kept = graph.tensor(tensor).role == TensorRole::Parameter;
+            if let Some(layout) = &weights[kind]
+                && (kept || casts.contains(&tensor))
+                && self.context.layout(tensor).is_none()
+            {
+                self.context.set_layout(tensor, layout.clone());
+            }
+        }
+    }
+
+    /// Lowers one operation of the graph, or finds one that was equal.
+    ///
+    /// # Errors
+    /// Where no plan exists.
+    pub fn lower(&mut self, node: &GraphNode) -> Result<LoweredOperation, LoweringError> {
+        let operands = node.operands();
+        let key = LoweringCacheKey::new(node, self.context);
+        if let Some(known) = self.lowered.get(&key) {
+            for (tensor, layout) in operands.all().zip(&known.layouts) {
+                self.context.lay_out_as(tensor, *layout);
+            }
+            return Ok(known.lowered.clone());
+        }
+        let lowered = node.operator.lower(self.context, &operands)?;
+        let layouts = operands.all().map(|tensor| self.context.layout_number(tensor)).collect();
+        self.lowered.insert(key, LoweringCacheEntry { lowered: lowered.clone(), layouts });
+        Ok(lowered)
+    }
+}

@@ -1,0 +1,115 @@
+//! Adds one value per channel.
+
+use super::parts::TensorRows;
+use super::{
+    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
+    Operator, OutputAlias, expect_operands,
+};
+use crate::poplar::work::OperationWork;
+use crate::popops::elementwise::BinaryOpType;
+use crate::popops::reduce::ReduceOperation;
+use crate::shape::{TensorId, TensorInfo};
+
+/// `x + bias`, the bias running along one axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct AddBiasOp {
+    /// Axis of `x` that the bias has one value for.
+    pub axis: usize,
+}
+
+impl AddBiasOp {
+    /// Axes along which all elements get the same bias.
+    fn others(self, ty: &TensorInfo) -> Vec<usize> {
+        (0..ty.shape.len()).filter(|axis| *axis != self.axis).collect()
+    }
+}
+
+impl Operator for AddBiasOp {
+    fn kind(&self) -> &'static str {
+        "bias_add"
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+        expect_operands(inputs, 2)?;
+        if inputs[0].shape.get(self.axis).copied() != inputs[1].shape.first().copied()
+            || inputs[1].shape.len() != 1
+        {
+            return Err(format!(
+                "a bias of {} does not fit axis {} of {}",
+                inputs[1], self.axis, inputs[0]
+            ));
+        }
+        Ok(vec![inputs[0].clone()])
+    }
+
+    fn flops(&self, _: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
+        outputs[0].elements()
+    }
+
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+        let gradient = backward.gradient()?;
+        let bias = backward.apply("grad", AddBiasBiasGradOp { axis: self.axis }, &[gradient])?;
+        Ok(vec![Some(gradient), Some(bias)])
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<LoweredOperation, LoweringError> {
+        let ty = lowering.tensor_type(node.inputs[0]).clone();
+        let layout = lowering.layout_or_linear(node.inputs[0]);
+        let bias = lowering.layout_or_linear(node.inputs[1]);
+        let mut work = OperationWork::default();
+        let rows = TensorRows::new(&ty, layout.clone(), &self.others(&ty));
+        rows.apply_broadcast(lowering, &mut work, "Op/Add", BinaryOpType::Add, &bias);
+        lowering.set_layout(node.outputs[0], layout);
+        Ok(work.into())
+    }
+
+    fn output_alias(&self) -> OutputAlias {
+        OutputAlias::InPlace(0)
+    }
+}
+
+/// Sum of a gradient over all axes but one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct AddBiasBiasGradOp {
+    axis: usize,
+}
+
+impl Operator for AddBiasBiasGradOp {
+    fn kind(&self) -> &'static str {
+        "bias_grad"
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+        expect_operands(inputs, 1)?;
+        let channels = inputs[0].shape.get(self.axis).copied();
+        let channels =
+            channels.ok_or_else(|| format!("{} has no axis {}", inputs[0], self.axis))?;
+        Ok(vec![TensorInfo::new([channels], inputs[0].dtype)])
+    }
+
+    fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
+        inputs[0].elements()
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<LoweredOperation, LoweringError> {
+        let layout = lowering.layout_or_linear(node.inputs[0]);
+        let ty = lowering.tensor_type(node.inputs[0]).clone();
+        let mut work = OperationWork::default();
+        let rows = TensorRows::new(&ty, layout, &AddBiasOp { axis: self.axis }.others(&ty));
+        let sums =
+            rows.reduce(lowering, node, &mut work, "Reduce", ReduceOperation::Add, ty.dtype)?;
+        lowering.set_layout(node.outputs[0], sums);
+        Ok(work.into())
+    }
+}

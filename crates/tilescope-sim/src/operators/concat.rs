@@ -1,0 +1,75 @@
+//! Tensors joined along one axis, by copies on the tiles they lie on.
+
+use super::{
+    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
+    Operator, SplitOp,
+};
+use crate::poplar::runs;
+use crate::poplar::work::OperationWork;
+use crate::popops::elementwise;
+use crate::poputil::layout::TensorLayout;
+use crate::shape::{TensorId, TensorInfo};
+use tilescope_report::units::TileRuns;
+
+/// The operands one after the other along `axis`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ConcatOp {
+    /// The axis.
+    pub axis: usize,
+}
+
+impl Operator for ConcatOp {
+    fn kind(&self) -> &'static str {
+        "concat"
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+        let Some(first) = inputs.first().filter(|ty| self.axis < ty.shape.len()) else {
+            return Err(format!("there is nothing to join along axis {}", self.axis));
+        };
+        let mut whole = first.clone();
+        for part in &inputs[1..] {
+            let mut expected = first.clone();
+            let size = part.shape.get(self.axis).copied().unwrap_or(0);
+            expected.shape[self.axis] = size;
+            if *part != expected {
+                return Err(format!("{first} and {part} differ beside axis {}", self.axis));
+            }
+            let sum = whole.shape[self.axis].checked_add(size);
+            whole.shape[self.axis] = sum.ok_or_else(|| "the result is too large".to_string())?;
+        }
+        Ok(vec![whole])
+    }
+
+    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
+        0
+    }
+
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+        let gradient = backward.gradient()?;
+        let inputs = 0..backward.node.inputs.len();
+        let sizes = inputs.map(|input| backward.input_type(input).shape[self.axis]).collect();
+        let parts = backward.apply_all("grad", SplitOp { axis: self.axis, sizes }, &[gradient])?;
+        Ok(parts.into_iter().map(Some).collect())
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<LoweredOperation, LoweringError> {
+        let dtype = lowering.tensor_type(node.outputs[0]).dtype;
+        let parts: Vec<TensorLayout> =
+            node.inputs.iter().map(|part| lowering.layout_or_linear(*part)).collect();
+        let elements = parts
+            .iter()
+            .fold(TileRuns::empty(), |sum, part| runs::add_per_tile(&sum, &part.elements));
+        let mut work = OperationWork::default();
+        work.push(elementwise::cast("Concat/OnTileCopy", dtype, dtype, &elements));
+        lowering.set_layout(node.outputs[0], TensorLayout { elements, order: parts[0].order });
+        Ok(work.into())
+    }
+}

@@ -1,0 +1,218 @@
+//! StepChangeKind an operator knows while it is lowered: the machine, its operands, and how tensors lie.
+
+use super::serialise::MatMulSerialization;
+use crate::poplar::OperandLiveness;
+use crate::poplar::work::OperationWork;
+use crate::poplin::planner::{ConvOptions, ConvPass, PlanCache};
+use crate::popops::rearrange;
+use crate::poputil::layout::TensorLayout;
+use crate::shape::{DType, Tensor, TensorId, TensorInfo, TensorRole};
+use crate::targets::IpuTarget;
+use std::collections::HashMap;
+
+/// An operation that cannot be lowered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{operation}: {problem}")]
+pub struct LoweringError {
+    /// Its name.
+    pub operation: String,
+    /// Why.
+    pub problem: String,
+}
+
+/// SplitBounds and types that planned operations obey.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LoweringOptions {
+    /// ConvWorkerShare of a tile's memory that temporaries of one operation may fill.
+    pub available_memory_proportion: f64,
+    /// Element type of partial sums.
+    pub partials_type: DType,
+    /// How linear layers are cut into parts.
+    pub serialisation: Option<MatMulSerialization>,
+    /// Whether each convolution begins at a tile of its own.
+    pub conv_dithering: bool,
+}
+
+/// StepChangeKind an operation alone is planned with.
+impl Default for LoweringOptions {
+    fn default() -> Self {
+        let planned = ConvOptions::new(ConvPass::MatMul);
+        Self {
+            available_memory_proportion: planned.available_memory_proportion,
+            partials_type: planned.partials,
+            serialisation: None,
+            conv_dithering: false,
+        }
+    }
+}
+
+/// StepChangeKind the operators of one graph share while they are lowered: the machine, the plans, and how
+/// every tensor lies so far.
+pub struct LoweringContext<'a> {
+    /// The tensors of the graph.
+    pub tensors: &'a [Tensor],
+    /// The chip, and how many of its tiles compute.
+    pub machine: IpuTarget,
+    /// Tiles of each IPU that compute.
+    pub tiles: u32,
+    /// Whether the model is trained: layouts of weights then suit three passes.
+    pub training: bool,
+    /// Planning bounds.
+    pub planning: LoweringOptions,
+    /// RnnProductPlans made so far.
+    pub plans: &'a PlanCache,
+    layouts: Vec<Option<usize>>,
+    known_layouts: LayoutInterner,
+}
+
+/// StepChangeKind an operation lowers to.
+#[derive(Clone, Debug, Default)]
+pub struct LoweredOperation {
+    /// StepChangeKind the tiles do.
+    pub work: OperationWork,
+    /// The planner's choice as a JSON object, where there was one.
+    pub plan: Option<String>,
+    /// When its operands and results exist.
+    pub liveness: OperandLiveness,
+}
+
+impl From<OperationWork> for LoweredOperation {
+    /// Without a plan, its operands and results there all the time.
+    fn from(work: OperationWork) -> Self {
+        Self { work, ..Self::default() }
+    }
+}
+
+/// The operation that an operator is asked about: a node of the graph as the operator sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct NodeOperands<'a> {
+    /// Path of names: `layer1/conv`.
+    pub name: &'a str,
+    /// TensorAnalysis it reads.
+    pub inputs: &'a [TensorId],
+    /// TensorAnalysis it writes.
+    pub outputs: &'a [TensorId],
+}
+
+impl NodeOperands<'_> {
+    /// StepChangeKind it reads, then what it makes.
+    pub(crate) fn all(&self) -> impl Iterator<Item = TensorId> {
+        self.inputs.iter().chain(self.outputs).copied()
+    }
+}
+
+/// Layouts by number: equal layouts have equal numbers.
+#[derive(Default)]
+struct LayoutInterner {
+    layouts: Vec<TensorLayout>,
+    numbers: HashMap<TensorLayout, usize>,
+}
+
+impl LayoutInterner {
+    fn number(&mut self, layout: TensorLayout) -> usize {
+        *self.numbers.entry(layout).or_insert_with_key(|layout| {
+            self.layouts.push(layout.clone());
+            self.layouts.len() - 1
+        })
+    }
+}
+
+impl<'a> LoweringContext<'a> {
+    /// Nothing is laid out yet but resident tensors, which the program maps linearly.
+    pub fn new(
+        tensors: &'a [Tensor],
+        machine: IpuTarget,
+        training: bool,
+        planning: LoweringOptions,
+        plans: &'a PlanCache,
+    ) -> Self {
+        let mut lowering = Self {
+            tensors,
+            machine,
+            tiles: machine.tiles as u32,
+            training,
+            planning,
+            plans,
+            layouts: vec![None; tensors.len()],
+            known_layouts: LayoutInterner::default(),
+        };
+        for (index, tensor) in tensors.iter().enumerate() {
+            if tensor.role == TensorRole::Resident {
+                lowering.layout_or_linear(TensorId(index));
+            }
+        }
+        lowering
+    }
+
+    /// Type of a tensor.
+    pub fn tensor_type(&self, tensor: TensorId) -> &'a TensorInfo {
+        &self.tensors[tensor.0].ty
+    }
+
+    /// StepChangeKind a tensor is to the program.
+    pub(crate) fn role(&self, tensor: TensorId) -> TensorRole {
+        self.tensors[tensor.0].role
+    }
+
+    /// The number of a tensor's layout, if it was laid out: equal layouts have equal numbers.
+    pub(crate) fn layout_number(&self, tensor: TensorId) -> Option<usize> {
+        self.layouts[tensor.0]
+    }
+
+    /// Lays a tensor out like the one that `number` is of.
+    pub(crate) fn lay_out_as(&mut self, tensor: TensorId, number: Option<usize>) {
+        self.layouts[tensor.0] = number;
+    }
+
+    /// How a tensor lies, if it was laid out.
+    pub fn layout(&self, tensor: TensorId) -> Option<&TensorLayout> {
+        self.layouts[tensor.0].map(|number| &self.known_layouts.layouts[number])
+    }
+
+    /// Lays a tensor out.
+    pub(crate) fn set_layout(&mut self, tensor: TensorId, layout: TensorLayout) {
+        self.layouts[tensor.0] = Some(self.known_layouts.number(layout));
+    }
+
+    /// How a tensor lies; one that nobody placed yet is placed linearly.
+    pub(crate) fn layout_or_linear(&mut self, tensor: TensorId) -> TensorLayout {
+        if let Some(layout) = self.layout(tensor) {
+            return layout.clone();
+        }
+        let ty = self.tensor_type(tensor);
+        let layout = TensorLayout::linear(ty.elements(), ty.dtype.bytes(), self.tiles);
+        self.set_layout(tensor, layout.clone());
+        layout
+    }
+
+    /// Bytes a tile sends or receives per cycle.
+    pub(crate) fn exchange_speed(&self) -> u64 {
+        self.machine.exchange_speed()
+    }
+
+    /// EntryOccurrences `tensor` as `layout` says if nobody has placed it yet, or brings it there.
+    pub(crate) fn place_or_relayout(
+        &mut self,
+        tensor: TensorId,
+        layout: TensorLayout,
+        name: &str,
+    ) -> OperationWork {
+        if self.layout(tensor).is_none() {
+            self.set_layout(tensor, layout);
+            return OperationWork::default();
+        }
+        self.relayout_tensor(tensor, &layout, name)
+    }
+
+    /// The phases that bring `tensor` into `layout` for the operation step `name`; none where it
+    /// lies so already.
+    pub(crate) fn relayout_tensor(
+        &mut self,
+        tensor: TensorId,
+        layout: &TensorLayout,
+        name: &str,
+    ) -> OperationWork {
+        let from = self.layout_or_linear(tensor);
+        rearrange::bring(&self.machine, self.tensor_type(tensor), &from, layout, name)
+    }
+}

@@ -1,0 +1,230 @@
+//! Convolutions of one to three dimensions, and the two convolutions of their gradient.
+
+use super::{
+    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
+    Operator, expect_operands,
+};
+use crate::poplin::{ConvParams, FieldDim, OperandTransform, OutputTransform};
+use crate::poputil::layout::TensorLayout;
+use crate::shape::{DType, TensorId, TensorInfo};
+
+/// A convolution of `[batch, in, field..]` with `[out, in / groups, kernel..]` weights. With as many
+/// groups as channels it is depthwise.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ConvOp {
+    /// Groups of channels that do not see each other.
+    pub groups: u64,
+    /// What happens along each dimension of the field.
+    pub dim_transforms: Vec<ConvDimTransforms>,
+    /// Element type of the result, where it is not that of the operands.
+    pub output: Option<DType>,
+}
+
+/// What a convolution does along one dimension of its field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ConvDimTransforms {
+    /// What happens to the input: truncation, dilation, padding, flip.
+    pub input: OperandTransform,
+    /// What happens to the kernel.
+    pub kernel: OperandTransform,
+    /// What happens to the output: truncation, stride, padding.
+    pub output: OutputTransform,
+}
+
+impl ConvOp {
+    /// The same along both dimensions of a field: `padding` zeros around it, and every `stride`th
+    /// window.
+    pub fn square(stride: u64, padding: u64) -> Self {
+        let (lower, upper) = (padding, padding);
+        let window = ConvDimTransforms {
+            input: OperandTransform {
+                padding_lower: lower,
+                padding_upper: upper,
+                ..Default::default()
+            },
+            output: OutputTransform { stride, ..Default::default() },
+            ..ConvDimTransforms::default()
+        };
+        Self { groups: 1, dim_transforms: vec![window; 2], output: None }
+    }
+
+    /// The gradient of its input `x` from the gradient of the output and the weights.
+    pub(crate) fn input_gradient(&self, x: TensorInfo) -> impl Operator + use<> {
+        ConvDataGradOp { conv: self.clone(), x }
+    }
+
+    /// The gradient of its weights `w` from the input and the gradient of the output.
+    pub(crate) fn weight_gradient(&self, w: TensorInfo) -> impl Operator + use<> {
+        ConvWeightsGradOp { conv: self.clone(), w }
+    }
+
+    /// Index of a name for its number of dimensions, of which there are one to three.
+    fn dimension(&self) -> usize {
+        self.dim_transforms.len().clamp(1, 3) - 1
+    }
+
+    /// The planner's view of it: sizes of `x` and `w`, which [`Operator::infer`] has checked.
+    pub(crate) fn params(&self, x: &TensorInfo, w: &TensorInfo) -> ConvParams {
+        let along = |(axis, window): (usize, &ConvDimTransforms)| FieldDim {
+            input: x.shape[2 + axis],
+            kernel: w.shape[2 + axis],
+            input_transform: window.input,
+            kernel_transform: window.kernel,
+            output_transform: window.output,
+        };
+        ConvParams {
+            input_type: x.dtype,
+            output_type: self.output.unwrap_or(x.dtype),
+            batch: x.shape[0],
+            conv_groups: self.groups,
+            in_channels: x.shape[1] / self.groups,
+            out_channels: w.shape[0] / self.groups,
+            dims: self.dim_transforms.iter().enumerate().map(along).collect(),
+        }
+    }
+
+    /// The planner's view of it.
+    ///
+    /// # Errors
+    /// Operands that do not fit together.
+    fn checked(&self, inputs: &[TensorInfo]) -> Result<ConvParams, String> {
+        expect_operands(inputs, 2)?;
+        let (x, w) = (&inputs[0], &inputs[1]);
+        let rank = 2 + self.dim_transforms.len();
+        if x.shape.len() != rank || w.shape.len() != rank {
+            return Err(format!(
+                "[batch, in, field..] and [out, in / groups, kernel..] of {} dimensions are \
+                 expected, not {x} and {w}",
+                self.dim_transforms.len()
+            ));
+        }
+        let grouped = self.groups > 0 && w.shape[1].checked_mul(self.groups) == Some(x.shape[1]);
+        if !grouped || !w.shape[0].is_multiple_of(self.groups) || x.dtype != w.dtype {
+            return Err(format!("weights {w} do not fit input {x}"));
+        }
+        let params = self.params(x, w);
+        params.validate().map_err(|error| format!("{x} with weights {w}: {error}"))?;
+        Ok(params)
+    }
+
+    /// Multiply-accumulates times two.
+    fn layer_flops(&self, x: &TensorInfo, w: &TensorInfo) -> u64 {
+        let params = self.params(x, w);
+        2 * params.batch * params.output_field() * w.elements()
+    }
+}
+
+impl Operator for ConvOp {
+    fn kind(&self) -> &'static str {
+        ["conv1d", "conv2d", "conv3d"][self.dimension()]
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+        let params = self.checked(inputs)?;
+        let channels = params.out_channels * params.conv_groups;
+        let field = params.dims.iter().map(FieldDim::output);
+        let shape: Vec<u64> = [params.batch, channels].into_iter().chain(field).collect();
+        Ok(vec![TensorInfo::new(shape, params.output_type)])
+    }
+
+    fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
+        self.layer_flops(&inputs[0], &inputs[1])
+    }
+
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+        let gradient = backward.gradient()?;
+        let (x, w) = (backward.node.inputs[0], backward.node.inputs[1]);
+        let (x_type, w_type) = (backward.input_type(0), backward.input_type(1));
+        let mut gradients = vec![None, None];
+        // Weights first, as a scheduler that minimises what is alive does (PopART's): `x` may go
+        // before its gradient comes.
+        if backward.needs_input_gradient(1) {
+            let operator = self.weight_gradient(w_type);
+            gradients[1] = Some(backward.apply("wu", operator, &[x, gradient])?);
+        }
+        if backward.needs_input_gradient(0) {
+            let operator = self.input_gradient(x_type);
+            gradients[0] = Some(backward.apply("bwd", operator, &[gradient, w])?);
+        }
+        Ok(gradients)
+    }
+
+    fn is_planned(&self) -> bool {
+        true
+    }
+
+    fn plan_ahead(&self, lowering: &LoweringContext, node: &NodeOperands) -> Option<TensorLayout> {
+        lowering.plan_conv(node, self)
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<LoweredOperation, LoweringError> {
+        lowering.conv_forward(node, self)
+    }
+}
+
+/// Gradient of the input from the gradient of the output and the weights.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct ConvDataGradOp {
+    conv: ConvOp,
+    x: TensorInfo,
+}
+
+impl Operator for ConvDataGradOp {
+    fn kind(&self) -> &'static str {
+        ["conv1d_grad_input", "conv2d_grad_input", "conv3d_grad_input"][self.conv.dimension()]
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+        expect_operands(inputs, 2)?;
+        Ok(vec![self.x.clone()])
+    }
+
+    fn flops(&self, inputs: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
+        self.conv.layer_flops(&outputs[0], &inputs[1])
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<LoweredOperation, LoweringError> {
+        lowering.conv_input_gradient(node, &self.conv)
+    }
+}
+
+/// Gradient of the weights from the input and the gradient of the output.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct ConvWeightsGradOp {
+    conv: ConvOp,
+    w: TensorInfo,
+}
+
+impl Operator for ConvWeightsGradOp {
+    fn kind(&self) -> &'static str {
+        ["conv1d_grad_weight", "conv2d_grad_weight", "conv3d_grad_weight"][self.conv.dimension()]
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+        expect_operands(inputs, 2)?;
+        Ok(vec![self.w.clone()])
+    }
+
+    fn flops(&self, inputs: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
+        self.conv.layer_flops(&inputs[0], &outputs[0])
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<LoweredOperation, LoweringError> {
+        lowering.conv_weight_gradient(node, &self.conv)
+    }
+}

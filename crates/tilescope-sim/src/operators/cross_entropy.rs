@@ -1,0 +1,98 @@
+//! Softmax cross-entropy of logits against class labels.
+//!
+//! LoweredOperation as popnn and PopART do (poplibs lib/popnn/NonLinearity.cpp): maximum, difference,
+//! exponential, sum, inverse, product; then the picked probabilities, their logarithm and its sum.
+
+use super::parts::{self, TensorRows};
+use super::{
+    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
+    Operator,
+};
+use crate::poplar::work::OperationWork;
+use crate::popops::elementwise;
+use crate::popops::elementwise::BinaryOpType;
+use crate::shape::{TensorId, TensorInfo};
+
+/// Mean negative log-likelihood of the labels under the softmax of the logits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CrossEntropyOp;
+
+impl Operator for CrossEntropyOp {
+    fn kind(&self) -> &'static str {
+        "cross_entropy"
+    }
+
+    /// Outputs: the loss, and the probabilities that the gradient needs.
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+        parts::check_labels(inputs)?;
+        Ok(vec![TensorInfo::new([1], inputs[0].dtype), inputs[0].clone()])
+    }
+
+    fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
+        6 * inputs[0].elements()
+    }
+
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+        let (probabilities, labels) = (backward.node.outputs[1], backward.node.inputs[1]);
+        let gradient = backward.apply("grad", CrossEntropyGradOp, &[probabilities, labels])?;
+        Ok(vec![Some(gradient), None])
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<LoweredOperation, LoweringError> {
+        let logits = lowering.tensor_type(node.inputs[0]).clone();
+        let layout = lowering.layout_or_linear(node.inputs[0]);
+        let rows = TensorRows::new(&logits, layout.clone(), &[1]);
+        let mut work = OperationWork::default();
+        parts::softmax(&mut work, lowering, node, &rows, false)?;
+        lowering.set_layout(node.outputs[1], layout);
+        let loss = parts::push_nll_loss(&mut work, lowering, node, &logits, false)?;
+        lowering.set_layout(node.outputs[0], loss);
+        Ok(work.into())
+    }
+}
+
+/// `probabilities - one_hot(labels)`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct CrossEntropyGradOp;
+
+impl Operator for CrossEntropyGradOp {
+    fn kind(&self) -> &'static str {
+        "cross_entropy_grad"
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+        parts::check_labels(inputs)?;
+        Ok(vec![inputs[0].clone()])
+    }
+
+    fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
+        2 * inputs[0].elements()
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<LoweredOperation, LoweringError> {
+        let ty = lowering.tensor_type(node.inputs[0]).clone();
+        let layout = lowering.layout_or_linear(node.inputs[0]);
+        let mut work = OperationWork::default();
+        let name = "NllLossGrad/OneHot";
+        work.push(parts::one_hot(name, ty.dtype, ty.shape[1], &layout.elements));
+        work.push(elementwise::binary_in_place(
+            "NllLossGrad/Sub",
+            BinaryOpType::Subtract,
+            ty.dtype,
+            &layout.elements,
+        ));
+        lowering.set_layout(node.outputs[0], layout);
+        Ok(work.into())
+    }
+}

@@ -1,0 +1,55 @@
+//! Dropout: random elements become zero, the others grow.
+//!
+//! The gradient draws the same random numbers again from the same seed, as PopART does (popart
+//! willow/src/popx/op/dropoutx.cpp), so nothing is kept for it but the seed.
+
+use super::{
+    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
+    Operator, expect_operands,
+};
+use crate::poplar::work::OperationWork;
+use crate::popops::elementwise;
+use crate::shape::{TensorId, TensorInfo};
+
+/// Dropout of any share of the elements: the share changes nothing about the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct DropoutOp;
+
+impl Operator for DropoutOp {
+    fn kind(&self) -> &'static str {
+        "dropout"
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+        expect_operands(inputs, 1)?;
+        Ok(vec![inputs[0].clone()])
+    }
+
+    fn flops(&self, _: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
+        outputs[0].elements()
+    }
+
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+        let gradient = backward.gradient()?;
+        Ok(vec![Some(backward.apply("grad", *self, &[gradient])?)])
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<LoweredOperation, LoweringError> {
+        let dtype = lowering.tensor_type(node.inputs[0]).dtype;
+        let layout = lowering.layout_or_linear(node.inputs[0]);
+        let vertex = format!("poprand::DropoutSupervisor<{}>", dtype.poplar_name());
+        let mut work = OperationWork::default();
+        work.push(elementwise::phase("Dropout", vertex, 2, &layout.elements, |count| {
+            elementwise::cycles::dropout(dtype, *count)
+        }));
+        lowering.set_layout(node.outputs[0], layout);
+        Ok(work.into())
+    }
+}

@@ -1,0 +1,238 @@
+//! Rows of a table, looked up by index.
+
+use super::{
+    GradientBuilder, GraphError, LoweringContext, LoweringError, NodeOperands, Operator,
+    expect_operands, expect_same,
+};
+use crate::poplar::work::{OperationWork, OperationWorkItem};
+use crate::poplar::{OperandLiveness, runs};
+use crate::popops::embedding::MultiSliceLowering;
+use crate::popops::{elementwise, embedding};
+use crate::poputil::layout::TensorLayout;
+use crate::shape::{DType, TensorId, TensorInfo};
+
+/// `table[rows, width]` at `indices[..]`: a tensor of the shape of the indices, and the width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct EmbeddingOp {
+    /// Parts of the lookups that are made one after the other: less memory at a time.
+    pub serialisation: u64,
+}
+
+impl Default for EmbeddingOp {
+    fn default() -> Self {
+        Self { serialisation: 1 }
+    }
+}
+
+impl EmbeddingOp {
+    fn check(&self, table: &TensorInfo, indices: &TensorInfo) -> Result<[u64; 2], String> {
+        let [rows, width] = table.shape[..] else {
+            return Err(format!("a table of rows and columns is expected, not {table}"));
+        };
+        if indices.dtype != DType::Int {
+            return Err(format!("indices are whole numbers, not {indices}"));
+        }
+        if self.serialisation == 0 || !indices.elements().is_multiple_of(self.serialisation) {
+            return Err(format!("{indices} cannot be cut into {} parts", self.serialisation));
+        }
+        Ok([rows, width])
+    }
+
+    /// One part of the lookups.
+    fn lookup_params(
+        &self,
+        table: &TensorInfo,
+        indices: &TensorInfo,
+    ) -> embedding::MultiSliceParams {
+        let lookups = (indices.elements() / self.serialisation.max(1)).max(1);
+        embedding::MultiSliceParams {
+            rows: table.shape[0],
+            width: table.shape[1],
+            lookups,
+            dtype: table.dtype,
+        }
+    }
+
+    /// `body` for every part, one after the other.
+    fn repeat_serially(&self, body: OperationWork) -> OperationWork {
+        if self.serialisation <= 1 {
+            return body;
+        }
+        let items = vec![OperationWorkItem::Loop { times: self.serialisation, body: body.items }];
+        OperationWork { items, temporaries: body.temporaries }
+    }
+
+    /// All rows of a layout of one part.
+    fn layout_of_all_lookups(&self, part: TensorLayout) -> TensorLayout {
+        TensorLayout { elements: part.elements.map(|count| count * self.serialisation), ..part }
+    }
+}
+
+/// A planned layout without the padding of its last columns.
+fn without_padding(layout: TensorLayout, ty: &TensorInfo) -> TensorLayout {
+    TensorLayout { elements: runs::trimmed(&layout.elements, ty.elements()), order: layout.order }
+}
+
+impl Operator for EmbeddingOp {
+    fn kind(&self) -> &'static str {
+        "embedding"
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+        expect_operands(inputs, 2)?;
+        let [_, width] = self.check(&inputs[0], &inputs[1])?;
+        let mut shape = inputs[1].shape.clone();
+        shape.push(width);
+        Ok(vec![TensorInfo::new(shape, inputs[0].dtype)])
+    }
+
+    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
+        0
+    }
+
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+        if !backward.needs_input_gradient(0) {
+            return Ok(vec![None, None]);
+        }
+        let gradient = backward.gradient()?;
+        let indices = backward.node.inputs[1];
+        let operator = EmbeddingGradOp { embedding: *self, table: backward.input_type(0) };
+        Ok(vec![Some(backward.apply("grad", operator, &[indices, gradient])?), None])
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<super::LoweredOperation, LoweringError> {
+        let [table, indices] = [node.inputs[0], node.inputs[1]];
+        let part = self.lookup_params(lowering.tensor_type(table), lowering.tensor_type(indices));
+        let machine = lowering.machine;
+        let plan = embedding::plan(&part, machine.tiles, lowering.training);
+        let lowered = MultiSliceLowering::new(&machine, part, plan);
+        let wanted = without_padding(lowered.table(), lowering.tensor_type(table));
+        let output = lowering.tensor_type(node.outputs[0]);
+        let slices = without_padding(self.layout_of_all_lookups(lowered.slices()), output);
+        let indices_layout = without_padding(
+            self.layout_of_all_lookups(lowered.indices()),
+            lowering.tensor_type(indices),
+        );
+        let mut work = lowering.place_or_relayout(indices, indices_layout, "multiSlice/indices");
+        work.append(self.repeat_serially(lowered.gather()));
+        let made = work.phases().len() - 1;
+        match lowering.layout(table) {
+            None => lowering.set_layout(table, wanted),
+            // Of a table that lies for another operation, only the chosen rows are moved.
+            Some(held) if *held != wanted => {
+                let spread =
+                    TensorLayout::linear(output.elements(), output.dtype.bytes(), lowering.tiles);
+                lowering.set_layout(node.outputs[0], spread);
+                work.append(lowering.relayout_tensor(node.outputs[0], &slices, "gathered"));
+            }
+            Some(_) => {}
+        }
+        lowering.set_layout(node.outputs[0], slices);
+        // Parts are put where the result is one after the other; else the last phase makes it.
+        let from = if self.serialisation > 1 { 0 } else { made };
+        let lives = OperandLiveness { outputs_from: vec![from], ..OperandLiveness::default() };
+        Ok(super::LoweredOperation { liveness: lives, ..work.into() })
+    }
+}
+
+/// Adds a row to each row of a table that an index names, in place: table, indices, rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MultiUpdateAddOp;
+
+impl Operator for MultiUpdateAddOp {
+    fn kind(&self) -> &'static str {
+        "multi_update_add"
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+        expect_operands(inputs, 3)?;
+        let rows = EmbeddingOp::default().infer(&inputs[..2])?;
+        expect_same(&inputs[2], &rows[0])?;
+        Ok(Vec::new())
+    }
+
+    fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
+        inputs[2].elements()
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<super::LoweredOperation, LoweringError> {
+        let [table, indices, rows] = [node.inputs[0], node.inputs[1], node.inputs[2]];
+        let part = EmbeddingOp::default()
+            .lookup_params(lowering.tensor_type(table), lowering.tensor_type(indices));
+        let machine = lowering.machine;
+        let plan = embedding::plan(&part, machine.tiles, lowering.training);
+        let lowered = MultiSliceLowering::new(&machine, part, plan);
+        let wanted =
+            [(table, lowered.table()), (indices, lowered.indices()), (rows, lowered.slices())];
+        let mut work = OperationWork::default();
+        for (tensor, layout) in wanted {
+            let layout = without_padding(layout, lowering.tensor_type(tensor));
+            work.append(lowering.place_or_relayout(tensor, layout, "multiUpdateAdd/operands"));
+        }
+        work.append(lowered.update().map_err(|error| LoweringError {
+            operation: node.name.to_string(),
+            problem: error.to_string(),
+        })?);
+        Ok(work.into())
+    }
+}
+
+/// Gradient of the table: zeros, and the gradient of each lookup added to its row.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct EmbeddingGradOp {
+    embedding: EmbeddingOp,
+    table: TensorInfo,
+}
+
+impl Operator for EmbeddingGradOp {
+    fn kind(&self) -> &'static str {
+        "embedding_grad"
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+        expect_operands(inputs, 2)?;
+        self.embedding.check(&self.table, &inputs[0])?;
+        Ok(vec![self.table.clone()])
+    }
+
+    fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
+        inputs[1].elements()
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<super::LoweredOperation, LoweringError> {
+        let [indices, gradient] = [node.inputs[0], node.inputs[1]];
+        let part = self.embedding.lookup_params(&self.table, lowering.tensor_type(indices));
+        let machine = lowering.machine;
+        let plan = embedding::plan(&part, machine.tiles, lowering.training);
+        let lowered = MultiSliceLowering::new(&machine, part, plan);
+        let slices = without_padding(
+            self.embedding.layout_of_all_lookups(lowered.slices()),
+            lowering.tensor_type(gradient),
+        );
+        let mut work = lowering.place_or_relayout(gradient, slices, "multiUpdateAdd/slices");
+        let table = without_padding(lowered.table(), &self.table);
+        work.push(elementwise::fill("multiUpdateAdd/zeroTable", part.dtype, &table.elements));
+        let update = lowered.update().map_err(|error| LoweringError {
+            operation: node.name.to_string(),
+            problem: error.to_string(),
+        })?;
+        work.append(self.embedding.repeat_serially(update));
+        lowering.set_layout(node.outputs[0], table);
+        Ok(work.into())
+    }
+}

@@ -1,0 +1,99 @@
+//! StepChangeKind an operator sees of the graph while it is differentiated.
+
+use super::{NodeOperands, Operator};
+use crate::shape::{TensorId, TensorInfo};
+use std::sync::Arc;
+
+/// An operation whose operands do not fit together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{node}: {problem}")]
+pub struct GraphError {
+    /// The node.
+    pub node: String,
+    /// StepChangeKind is wrong with its operands.
+    pub problem: String,
+}
+
+/// A graph that operations can be added to.
+pub(crate) trait OperationSink {
+    /// Type of a tensor of the graph.
+    fn tensor_type(&self, tensor: TensorId) -> &TensorInfo;
+
+    /// Applies an operator; its outputs are called after the operation.
+    ///
+    /// # Errors
+    /// The operator's own word on operands that do not fit, and tensors beyond all bounds.
+    fn add(
+        &mut self,
+        name: &str,
+        operator: Arc<dyn Operator>,
+        inputs: &[TensorId],
+    ) -> Result<Vec<TensorId>, GraphError>;
+}
+
+/// StepChangeKind an operator sees while it is differentiated.
+pub struct GradientBuilder<'a> {
+    /// The forward node.
+    pub node: NodeOperands<'a>,
+    /// Gradients of its outputs, where the loss depends on them.
+    pub output_gradients: &'a [Option<TensorId>],
+    /// For each tensor of the forward pass, whether a parameter is behind it.
+    pub(crate) requires_gradient: &'a [bool],
+    /// The graph that gradient operations are added to.
+    pub(crate) graph: &'a mut dyn OperationSink,
+}
+
+impl GradientBuilder<'_> {
+    /// The gradient of the only output.
+    ///
+    /// # Errors
+    /// Says that the loss does not depend on the node: a defect of the model.
+    pub(crate) fn gradient(&self) -> Result<TensorId, GraphError> {
+        self.output_gradients.first().copied().flatten().ok_or_else(|| GraphError {
+            node: self.node.name.to_string(),
+            problem: "the loss does not depend on this operation".to_string(),
+        })
+    }
+
+    /// The error of an operator of some kind that cannot be differentiated.
+    pub(crate) fn no_gradient_error(&self, kind: &str) -> GraphError {
+        let problem = format!("{kind} has no gradient");
+        GraphError { node: self.node.name.to_string(), problem }
+    }
+
+    /// Whether a gradient of this input is of use to anyone.
+    pub(crate) fn needs_input_gradient(&self, input: usize) -> bool {
+        self.requires_gradient[self.node.inputs[input].0]
+    }
+
+    /// Type of an input.
+    pub(crate) fn input_type(&self, input: usize) -> TensorInfo {
+        self.graph.tensor_type(self.node.inputs[input]).clone()
+    }
+
+    /// Applies a gradient operator; `part` is added to the forward node's name.
+    ///
+    /// # Errors
+    /// As [`OperationSink::add`].
+    pub(crate) fn apply(
+        &mut self,
+        part: &str,
+        operator: impl Operator + 'static,
+        inputs: &[TensorId],
+    ) -> Result<TensorId, GraphError> {
+        Ok(self.apply_all(part, operator, inputs)?[0])
+    }
+
+    /// Applies a gradient operator with several outputs.
+    ///
+    /// # Errors
+    /// As [`OperationSink::add`].
+    pub(crate) fn apply_all(
+        &mut self,
+        part: &str,
+        operator: impl Operator + 'static,
+        inputs: &[TensorId],
+    ) -> Result<Vec<TensorId>, GraphError> {
+        self.graph.add(&format!("{}/{part}", self.node.name), Arc::new(operator), inputs)
+    }
+}

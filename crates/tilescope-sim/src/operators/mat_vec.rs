@@ -1,0 +1,52 @@
+//! A matrix times a vector with codelets of one's own; [`super::MatMulOp`] is what a library does.
+
+use super::{
+    LoweredOperation, LoweringContext, LoweringError, NodeOperands, Operator, expect_operands,
+};
+use crate::custom::dot_products::MatVecDotProducts;
+use crate::shape::{DType, TensorInfo};
+
+/// `y[m] = a[m,k] . x[k]` of floats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MatVecOp;
+
+impl Operator for MatVecOp {
+    fn kind(&self) -> &'static str {
+        "mat_vec"
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+        expect_operands(inputs, 2)?;
+        match (&inputs[0].shape[..], &inputs[1].shape[..]) {
+            ([rows, columns], [values])
+                if columns == values && inputs.iter().all(|ty| ty.dtype == DType::Float) =>
+            {
+                Ok(vec![TensorInfo::new([*rows], DType::Float)])
+            }
+            _ => Err(format!(
+                "a float matrix and a vector are expected, not {} and {}",
+                inputs[0], inputs[1]
+            )),
+        }
+    }
+
+    fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
+        2 * inputs[0].elements()
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<LoweredOperation, LoweringError> {
+        let [rows, columns] = lowering.tensor_type(node.inputs[0]).shape[..] else {
+            let problem = "a matrix is expected".to_string();
+            return Err(LoweringError { operation: node.name.to_string(), problem });
+        };
+        let sizes = MatVecDotProducts { rows, columns, tiles: lowering.tiles };
+        let [matrix, vector] = [node.inputs[0], node.inputs[1]]
+            .map(|tensor| lowering.layout_or_linear(tensor).bytes(DType::Float.bytes()));
+        lowering.set_layout(node.outputs[0], sizes.result());
+        Ok(sizes.product(&matrix, &vector, lowering.exchange_speed()).into())
+    }
+}

@@ -1,0 +1,149 @@
+//! Matrix products, alone or in groups, and the two products of their gradient.
+
+use super::{
+    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
+    Operator, expect_operands,
+};
+use crate::poputil::layout::TensorLayout;
+use crate::shape::{TensorId, TensorInfo};
+
+/// Which of the three products of a fully-connected layer this is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum MatMulPhase {
+    /// `x[m,k] . w[k,n]`
+    #[default]
+    Forward,
+    /// `dy[m,n] . transpose(w[k,n])`, the gradient of `x`
+    InputGradient,
+    /// `transpose(x[m,k]) . dy[m,n]`, the gradient of `w`
+    WeightGradient,
+}
+
+/// A product of two matrices, or of as many pairs of them as the leading dimension says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct MatMulOp {
+    /// Which product of a layer.
+    pub product: MatMulPhase,
+    /// Whether `w` is given as `[n, k]`.
+    pub transposed: bool,
+}
+
+/// Sizes of a layer `x[m,k] . w[k,n]` in `groups`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MatMulSizes {
+    /// Products side by side.
+    pub groups: u64,
+    /// Rows of `x`.
+    pub m: u64,
+    /// Columns of `x`.
+    pub k: u64,
+    /// Columns of the result.
+    pub n: u64,
+}
+
+/// Leading dimension, rows and columns of a matrix or of several.
+fn matrices(ty: &TensorInfo) -> Option<[u64; 3]> {
+    match ty.shape[..] {
+        [rows, columns] => Some([1, rows, columns]),
+        [groups, rows, columns] => Some([groups, rows, columns]),
+        _ => None,
+    }
+}
+
+impl MatMulOp {
+    /// `x[m,k] . transpose(w[n,k])`
+    pub(crate) const TRANSPOSED: Self = Self { product: MatMulPhase::Forward, transposed: true };
+
+    /// Sizes of the layer.
+    ///
+    /// # Errors
+    /// Operands that are no matrices or do not fit together.
+    pub(crate) fn sizes(&self, inputs: &[TensorInfo]) -> Result<MatMulSizes, String> {
+        expect_operands(inputs, 2)?;
+        let (Some([groups, a, b]), Some([more, mut c, mut d])) =
+            (matrices(&inputs[0]), matrices(&inputs[1]))
+        else {
+            return Err(format!("two matrices are expected, not {} and {}", inputs[0], inputs[1]));
+        };
+        if self.transposed && self.product != MatMulPhase::WeightGradient {
+            (c, d) = (d, c);
+        }
+        let ([m, k, n], fits) = match self.product {
+            MatMulPhase::Forward => ([a, b, d], b == c),
+            MatMulPhase::InputGradient => ([a, c, b], b == d),
+            MatMulPhase::WeightGradient => ([a, b, d], a == c),
+        };
+        let ranks = (inputs[0].shape.len(), inputs[1].shape.len());
+        if !fits || groups != more || ranks.0 != ranks.1 || inputs[0].dtype != inputs[1].dtype {
+            return Err(format!("{} and {} cannot be multiplied", inputs[0], inputs[1]));
+        }
+        Ok(MatMulSizes { groups, m, k, n })
+    }
+}
+
+impl Operator for MatMulOp {
+    fn kind(&self) -> &'static str {
+        match self.product {
+            MatMulPhase::Forward => "matmul",
+            MatMulPhase::InputGradient => "matmul_grad_input",
+            MatMulPhase::WeightGradient => "matmul_grad_weight",
+        }
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+        let MatMulSizes { m, k, n, .. } = self.sizes(inputs)?;
+        let matrix = match self.product {
+            MatMulPhase::Forward => [m, n],
+            MatMulPhase::InputGradient => [m, k],
+            MatMulPhase::WeightGradient if self.transposed => [n, k],
+            MatMulPhase::WeightGradient => [k, n],
+        };
+        let leading = &inputs[0].shape[..inputs[0].shape.len() - 2];
+        Ok(vec![TensorInfo::new([leading, &matrix].concat(), inputs[0].dtype)])
+    }
+
+    fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
+        self.sizes(inputs).map_or(0, |MatMulSizes { groups, m, k, n }| 2 * groups * m * k * n)
+    }
+
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+        let gradient = backward.gradient()?;
+        let (x, w) = (backward.node.inputs[0], backward.node.inputs[1]);
+        let part = |product| Self { product, ..*self };
+        let mut gradients = vec![None, None];
+        // Weights first, as a scheduler that minimises what is alive does (PopART's): `x` may go
+        // before its gradient comes.
+        if backward.needs_input_gradient(1) {
+            gradients[1] =
+                Some(backward.apply("wu", part(MatMulPhase::WeightGradient), &[x, gradient])?);
+        }
+        if backward.needs_input_gradient(0) {
+            gradients[0] =
+                Some(backward.apply("bwd", part(MatMulPhase::InputGradient), &[gradient, w])?);
+        }
+        Ok(gradients)
+    }
+
+    fn is_linear_layer(&self) -> bool {
+        self.product == MatMulPhase::Forward
+    }
+
+    fn is_planned(&self) -> bool {
+        true
+    }
+
+    fn plan_ahead(&self, lowering: &LoweringContext, node: &NodeOperands) -> Option<TensorLayout> {
+        lowering.plan_matmul(node, self)
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<LoweredOperation, LoweringError> {
+        lowering.matmul(node, self)
+    }
+}

@@ -1,0 +1,178 @@
+//! The operators: one file each with shapes, gradient, and what it does on the tiles.
+
+mod accumulate;
+mod activation;
+mod batch_norm;
+mod bias_add;
+mod binary;
+mod cast;
+mod concat;
+mod context;
+mod convolution;
+mod cross_entropy;
+mod dropout;
+mod embedding;
+mod gradient;
+mod group_norm;
+mod key;
+mod layer_norm;
+mod mat_vec;
+mod matmul;
+mod nll;
+mod norm;
+mod optimizer;
+mod parts;
+mod pool;
+mod products;
+mod recurrent;
+mod reduce;
+mod repeat;
+mod reshape;
+mod scale;
+mod serialise;
+mod shard;
+mod slice;
+mod softmax;
+mod split;
+mod stencil;
+mod transpose;
+mod unary;
+
+pub(crate) use accumulate::AccumulateOp;
+pub(crate) use activation::ActivationOp;
+pub(crate) use batch_norm::BatchNormOp;
+pub(crate) use bias_add::AddBiasOp;
+pub(crate) use binary::BinaryOp;
+pub(crate) use cast::CastOp;
+pub(crate) use concat::ConcatOp;
+pub use context::{
+    LoweredOperation, LoweringContext, LoweringError, LoweringOptions, NodeOperands,
+};
+pub use convolution::{ConvDimTransforms, ConvOp};
+pub use cross_entropy::CrossEntropyOp;
+pub(crate) use dropout::DropoutOp;
+pub use embedding::{EmbeddingOp, MultiUpdateAddOp};
+pub(crate) use gradient::OperationSink;
+pub use gradient::{GradientBuilder, GraphError};
+pub(crate) use group_norm::GroupNormOp;
+pub use key::OperatorIdentity;
+pub(crate) use key::OperatorKey;
+pub(crate) use layer_norm::LayerNormOp;
+pub use mat_vec::MatVecOp;
+pub use matmul::{MatMulOp, MatMulPhase, MatMulSizes};
+pub(crate) use nll::NllOp;
+pub use optimizer::Optimizer;
+pub use pool::{PoolOp, PoolWindow};
+pub use recurrent::RnnOp;
+pub use reduce::ReduceOp;
+pub(crate) use repeat::RepeatOp;
+pub use reshape::ReshapeOp;
+pub(crate) use scale::ScaleOp;
+pub(crate) use serialise::{MatMulSerialization, MatMulSerializationMode};
+pub use shard::ShardCrossing;
+pub(crate) use shard::TensorParallelOp;
+pub(crate) use slice::SliceOp;
+pub(crate) use softmax::SoftmaxOp;
+pub(crate) use split::SplitOp;
+pub use stencil::StencilOp;
+pub(crate) use transpose::TransposeOp;
+pub(crate) use unary::UnaryOp;
+
+use crate::poputil::layout::TensorLayout;
+use crate::shape::{TensorId, TensorInfo};
+use std::fmt::Debug;
+
+/// What an operation computes, and how.
+pub trait Operator: Debug + OperatorIdentity + Send + Sync {
+    /// Name of the operator: `conv2d`.
+    fn kind(&self) -> &'static str;
+
+    /// Types of the outputs for these inputs.
+    ///
+    /// # Errors
+    /// Says which operands do not fit together.
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String>;
+
+    /// Floating point operations; a multiply-accumulate counts as two.
+    fn flops(&self, inputs: &[TensorInfo], outputs: &[TensorInfo]) -> u64;
+
+    /// Adds the gradient operations; returns the gradient of each input that has one.
+    ///
+    /// # Errors
+    /// Where the operator has no gradient.
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+        Err(backward.no_gradient_error(self.kind()))
+    }
+
+    /// Whether it changes the element type and nothing else, so that its result lies as whoever
+    /// reads it wants.
+    fn is_cast(&self) -> bool {
+        false
+    }
+
+    /// Whether it is the forward product of a linear layer, whose second operand are the weights.
+    fn is_linear_layer(&self) -> bool {
+        false
+    }
+
+    /// What crosses between the IPUs that a layer is split over.
+    fn shard_crossing(&self) -> ShardCrossing {
+        ShardCrossing::Nothing
+    }
+
+    /// Whether the planner decides how it is split over the tiles.
+    fn is_planned(&self) -> bool {
+        false
+    }
+
+    /// Has the planner make the plans of [`Operator::lower`], if it is planned. Returns how its
+    /// weights, the second operand, will have to lie.
+    fn plan_ahead(&self, _: &LoweringContext, _: &NodeOperands) -> Option<TensorLayout> {
+        None
+    }
+
+    /// What the tiles do, by which plan, and when operands and results exist; lays out the outputs,
+    /// and inputs that nobody has placed yet.
+    ///
+    /// # Errors
+    /// Where no plan exists.
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<LoweredOperation, LoweringError>;
+
+    /// The input whose memory the output takes over: always for views, and for operators that can
+    /// work in place where nobody else reads that input.
+    fn output_alias(&self) -> OutputAlias {
+        OutputAlias::NoAlias
+    }
+}
+
+/// Whether an output needs memory of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputAlias {
+    /// The outputs have memory of their own.
+    NoAlias,
+    /// All outputs are other views of this input.
+    View(usize),
+    /// The first output may overwrite this input.
+    InPlace(usize),
+}
+
+/// Checks the number of operands.
+fn expect_operands(inputs: &[TensorInfo], count: usize) -> Result<(), String> {
+    if inputs.len() == count {
+        Ok(())
+    } else {
+        Err(format!("{count} operands are expected, not {}", inputs.len()))
+    }
+}
+
+/// Checks that two types are equal.
+fn expect_same(a: &TensorInfo, b: &TensorInfo) -> Result<(), String> {
+    if a == b { Ok(()) } else { Err(format!("operands differ: {a} and {b}")) }
+}

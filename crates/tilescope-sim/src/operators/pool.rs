@@ -1,0 +1,229 @@
+//! Pooling over windows: the largest or the mean of each.
+
+use super::{
+    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
+    Operator, expect_operands, expect_same,
+};
+use crate::poplar::work::MemoryConstraint;
+use crate::poplar::{OperandLiveness, runs};
+use crate::popnn::pool::{PoolAxis, PoolingParams, PoolingPass, PoolingType};
+use crate::poputil::layout::{ElementOrder, TensorLayout};
+use crate::shape::{TensorId, TensorInfo};
+use tilescope_report::units::TileRuns;
+
+/// One value for each window of a `[batch, channels, field..]` tensor.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PoolOp {
+    /// What is made of a window.
+    pub kind: PoolingType,
+    /// Windows along each of one to three dimensions of the field.
+    pub windows: Vec<PoolWindow>,
+}
+
+/// The windows along one dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PoolWindow {
+    /// Elements of a window.
+    pub kernel: u64,
+    /// Distance of neighbouring windows.
+    pub stride: u64,
+    /// Elements before the input that no window counts.
+    pub before: u64,
+    /// The same behind it.
+    pub behind: u64,
+}
+
+/// Most elements of a window: a tile has a list for every position in it.
+const MAX_WINDOW_ELEMENTS: u64 = 1 << 16;
+
+impl PoolOp {
+    /// The same windows along height and width.
+    fn square(kind: PoolingType, kernel: u64, stride: u64, padding: u64) -> Self {
+        let window = PoolWindow { kernel, stride, before: padding, behind: padding };
+        Self { kind, windows: vec![window; 2] }
+    }
+
+    /// The largest of each square window.
+    pub fn max(kernel: u64, stride: u64, padding: u64) -> Self {
+        Self::square(PoolingType::Max, kernel, stride, padding)
+    }
+
+    /// The mean of all `height` x `width` elements of a channel.
+    pub(crate) fn global_average(height: u64, width: u64) -> Self {
+        let window = |kernel| PoolWindow { kernel, stride: 1, before: 0, behind: 0 };
+        Self { kind: PoolingType::Average, windows: vec![window(height), window(width)] }
+    }
+
+    /// Planes, rows and columns of `input`, of which the last are there.
+    fn axes(&self, input: &TensorInfo) -> [PoolAxis; 3] {
+        let mut axes = [PoolAxis::NONE; 3];
+        let last = axes.iter_mut().rev().zip(self.windows.iter().rev());
+        for ((axis, window), elements) in last.zip(input.shape.iter().rev()) {
+            let PoolWindow { kernel, stride, before, behind } = *window;
+            *axis = PoolAxis { elements: *elements, kernel, stride, before, behind };
+        }
+        axes
+    }
+
+    fn window_elements(&self) -> u64 {
+        self.windows.iter().fold(1, |count, window| count.saturating_mul(window.kernel))
+    }
+
+    /// The gradient of its input: of input, output and gradient of the output where it takes the
+    /// largest, else of that gradient alone.
+    pub(crate) fn gradient(&self, input: TensorInfo) -> impl Operator + use<> {
+        PoolGradOp { pool: self.clone(), input }
+    }
+
+    fn refuse(&self, input: &TensorInfo) -> String {
+        let kernel: Vec<String> = self.windows.iter().map(|at| at.kernel.to_string()).collect();
+        format!("a window of {} does not fit into {input}", kernel.join("x"))
+    }
+
+    /// The phases of one direction; `input` is what the forward pass pools.
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+        input: &TensorInfo,
+        backward: bool,
+    ) -> Result<LoweredOperation, LoweringError> {
+        let operands: Vec<_> =
+            node.inputs.iter().map(|tensor| lowering.layout_or_linear(*tensor)).collect();
+        let group = |layout: &TensorLayout| match layout.order {
+            ElementOrder::Grouped { axis: 1, group } => group,
+            _ => 1,
+        };
+        let pooling = PoolingParams {
+            pass: PoolingPass { kind: self.kind, backward },
+            dtype: input.dtype,
+            batch: input.shape[0],
+            channels: input.shape[1],
+            axes: self.axes(input),
+            grouping: operands.last().map_or(1, group),
+            forward_grouping: operands.first().map_or(1, group),
+        };
+        let bytes = input.dtype.bytes();
+        let sources = operands.iter().fold(TileRuns::empty(), |sum, operand| {
+            runs::add_per_tile(&sum, &operand.bytes(bytes))
+        });
+        let pooled = pooling.lower(lowering.tiles, lowering.exchange_speed(), &sources);
+        let pooled = pooled.ok_or_else(|| LoweringError {
+            operation: node.name.to_string(),
+            problem: self.refuse(input),
+        })?;
+        lowering.set_layout(node.outputs[0], pooled.layout);
+        let lives = OperandLiveness {
+            input_constraint: MemoryConstraint::OwnMemoryElement,
+            output_constraint: MemoryConstraint::OwnMemoryElement,
+            ..OperandLiveness::default()
+        };
+        Ok(LoweredOperation { liveness: lives, ..pooled.work.into() })
+    }
+}
+
+impl Operator for PoolOp {
+    fn kind(&self) -> &'static str {
+        match self.kind {
+            PoolingType::Max => "max_pool",
+            PoolingType::Average => "average_pool",
+            PoolingType::Sum => "sum_pool",
+        }
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+        expect_operands(inputs, 1)?;
+        let rank = 2 + self.windows.len();
+        if !(3..=5).contains(&rank) || inputs[0].shape.len() != rank {
+            return Err(format!(
+                "[batch, channels, field..] of {} dimensions is expected, not {}",
+                self.windows.len(),
+                inputs[0]
+            ));
+        }
+        if self.window_elements() > MAX_WINDOW_ELEMENTS {
+            return Err(format!(
+                "windows of more than {MAX_WINDOW_ELEMENTS} elements are not simulated"
+            ));
+        }
+        let axes = self.axes(&inputs[0]);
+        let field = axes[3 - self.windows.len()..].iter().map(|axis| axis.windows());
+        let field: Vec<u64> =
+            field.collect::<Option<_>>().ok_or_else(|| self.refuse(&inputs[0]))?;
+        let shape = [&inputs[0].shape[..2], &field].concat();
+        Ok(vec![TensorInfo::new(shape, inputs[0].dtype)])
+    }
+
+    fn flops(&self, _: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
+        outputs[0].elements() * self.window_elements()
+    }
+
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+        let gradient = backward.gradient()?;
+        let (input, output) = (backward.node.inputs[0], backward.node.outputs[0]);
+        let operator = self.gradient(backward.input_type(0));
+        // Only a maximum has to know where it came from.
+        let operands = match self.kind {
+            PoolingType::Max => vec![input, output, gradient],
+            PoolingType::Average | PoolingType::Sum => vec![gradient],
+        };
+        Ok(vec![Some(backward.apply("grad", operator, &operands)?)])
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<LoweredOperation, LoweringError> {
+        let input = lowering.tensor_type(node.inputs[0]).clone();
+        PoolOp::lower(self, lowering, node, &input, false)
+    }
+}
+
+/// Gradient of a pooling: of its input, output and the gradient of the output, or of that alone.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct PoolGradOp {
+    pool: PoolOp,
+    input: TensorInfo,
+}
+
+impl Operator for PoolGradOp {
+    fn kind(&self) -> &'static str {
+        match self.pool.kind {
+            PoolingType::Max => "max_pool_grad",
+            PoolingType::Average => "average_pool_grad",
+            PoolingType::Sum => "sum_pool_grad",
+        }
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+        if self.pool.kind == PoolingType::Max {
+            expect_operands(inputs, 3)?;
+            expect_same(&inputs[1], &inputs[2])?;
+        } else {
+            expect_operands(inputs, 1)?;
+        }
+        Ok(vec![self.input.clone()])
+    }
+
+    fn flops(&self, _: &[TensorInfo], outputs: &[TensorInfo]) -> u64 {
+        outputs[0].elements() * self.pool.window_elements()
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<LoweredOperation, LoweringError> {
+        if let [_, output, gradient] = node.inputs[..]
+            && lowering.layout(gradient).is_none()
+        {
+            let layout = lowering.layout_or_linear(output);
+            lowering.set_layout(gradient, layout);
+        }
+        self.pool.lower(lowering, node, &self.input, true)
+    }
+}

@@ -1,0 +1,88 @@
+//! Reductions over some axes.
+
+use super::parts::TensorRows;
+use super::{
+    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
+    Operator, OutputAlias, RepeatOp, expect_operands, expect_same,
+};
+use crate::poplar::work::OperationWork;
+use crate::popops::reduce::{ReduceOperation, ReduceResultUse};
+use crate::shape::{TensorId, TensorInfo};
+
+/// One value of all elements along some axes, which the result does not have.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ReduceOp {
+    /// How elements are put together.
+    pub operation: ReduceOperation,
+    /// Axes that go.
+    pub axes: Vec<usize>,
+    /// What becomes of the values. Where they are added to a tensor, that is the second operand.
+    pub result: ReduceResultUse,
+}
+
+impl ReduceOp {
+    /// The values themselves.
+    pub fn new(operation: ReduceOperation, axes: Vec<usize>) -> Self {
+        Self { operation, axes, result: ReduceResultUse::PLAIN }
+    }
+}
+
+impl Operator for ReduceOp {
+    fn kind(&self) -> &'static str {
+        "reduce"
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+        expect_operands(inputs, if self.result.update { 2 } else { 1 })?;
+        let shape = &inputs[0].shape;
+        if let Some(axis) = self.axes.iter().find(|axis| **axis >= shape.len()) {
+            return Err(format!("{} has no axis {axis}", inputs[0]));
+        }
+        let kept = (0..shape.len()).filter(|axis| !self.axes.contains(axis));
+        let kept: Vec<u64> = kept.map(|axis| shape[axis]).collect();
+        let values = TensorInfo::new(kept, inputs[0].dtype);
+        inputs.get(1).map_or(Ok(()), |base| expect_same(base, &values))?;
+        Ok(vec![values])
+    }
+
+    fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
+        inputs[0].elements()
+    }
+
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+        if self.operation != ReduceOperation::Add || self.result != ReduceResultUse::PLAIN {
+            return Err(backward.no_gradient_error(self.kind()));
+        }
+        let gradient = backward.gradient()?;
+        let ty = backward.input_type(0);
+        Ok(vec![Some(backward.apply(
+            "grad",
+            RepeatOp { ty, axes: self.axes.clone() },
+            &[gradient],
+        )?)])
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<LoweredOperation, LoweringError> {
+        let ty = lowering.tensor_type(node.inputs[0]).clone();
+        let layout = lowering.layout_or_linear(node.inputs[0]);
+        let mut work = OperationWork::default();
+        let rows = TensorRows::new(&ty, layout, &self.axes).with_result(self.result);
+        let values = rows.reduce(lowering, node, &mut work, "Reduce", self.operation, ty.dtype)?;
+        if let Some(base) = node.inputs.get(1) {
+            lowering.set_layout(*base, values.clone());
+        }
+        lowering.set_layout(node.outputs[0], values);
+        Ok(work.into())
+    }
+
+    fn output_alias(&self) -> OutputAlias {
+        if self.result.update { OutputAlias::InPlace(1) } else { OutputAlias::NoAlias }
+    }
+}

@@ -1,0 +1,76 @@
+//! Values repeated along new axes: a class token for every sample, the gradient of a sum.
+
+use super::{
+    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
+    Operator, ReduceOp, expect_operands,
+};
+use crate::poplar::exchange;
+use crate::poplar::work::{MemoryConstraint, OperationWork, TemporaryVariable};
+use crate::popops::elementwise;
+use crate::popops::reduce::ReduceOperation;
+use crate::shape::{TensorId, TensorInfo};
+use tilescope_report::MemoryCategory;
+
+/// Each value of the operand for all elements along the axes it does not have.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct RepeatOp {
+    /// The result.
+    pub ty: TensorInfo,
+    /// Its axes that the operand does not have.
+    pub axes: Vec<usize>,
+}
+
+impl Operator for RepeatOp {
+    fn kind(&self) -> &'static str {
+        "repeat"
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+        expect_operands(inputs, 1)?;
+        let axes = self.ty.shape.iter().enumerate();
+        let kept = axes.filter(|(axis, _)| !self.axes.contains(axis)).map(|(_, size)| *size);
+        let kept = TensorInfo::new(kept.collect::<Vec<_>>(), self.ty.dtype);
+        if kept != inputs[0] {
+            return Err(format!("{} cannot be repeated to {}", inputs[0], self.ty));
+        }
+        Ok(vec![self.ty.clone()])
+    }
+
+    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
+        0
+    }
+
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+        let gradient = backward.gradient()?;
+        let sum = ReduceOp::new(ReduceOperation::Add, self.axes.clone());
+        Ok(vec![Some(backward.apply("grad", sum, &[gradient])?)])
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<LoweredOperation, LoweringError> {
+        let dtype = self.ty.dtype;
+        let values = lowering.layout_or_linear(node.inputs[0]).bytes(dtype.bytes());
+        let layout = lowering.layout_or_linear(node.outputs[0]);
+        // Each tile is sent the values it repeats: as many as it holds elements, at most all.
+        let all = values.total();
+        let needed = layout.bytes(dtype.bytes()).map(|bytes| *bytes.min(&all));
+        let mut work = OperationWork::default();
+        let speed = lowering.exchange_speed();
+        work.push_some(exchange::phase("Repeat", &needed, &values, (4, 4), lowering.tiles, speed));
+        work.push(elementwise::cast("Repeat/OnTileCopy", dtype, dtype, &layout.elements));
+        work.temporaries.push(TemporaryVariable {
+            name: "Repeat/values".to_string(),
+            category: MemoryCategory::Message,
+            bytes: needed,
+            memory_constraint: MemoryConstraint::Any,
+            live: 0..work.phases().len(),
+        });
+        Ok(work.into())
+    }
+}

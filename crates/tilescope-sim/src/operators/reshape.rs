@@ -1,0 +1,58 @@
+//! Another shape for the same elements: a view, no work.
+
+use super::{
+    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
+    Operator, OutputAlias, expect_operands,
+};
+use crate::shape::{TensorId, TensorInfo};
+
+/// A tensor of the given shape with the elements of the operand, in order.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ReshapeOp {
+    /// The new shape.
+    pub shape: Vec<u64>,
+}
+
+impl Operator for ReshapeOp {
+    fn kind(&self) -> &'static str {
+        "reshape"
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+        expect_operands(inputs, 1)?;
+        let output = TensorInfo::new(self.shape.clone(), inputs[0].dtype);
+        if output.elements() != inputs[0].elements() {
+            return Err(format!("{} cannot be seen as {output}", inputs[0]));
+        }
+        Ok(vec![output])
+    }
+
+    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
+        0
+    }
+
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+        let gradient = backward.gradient()?;
+        let shape = backward.input_type(0).shape;
+        Ok(vec![Some(backward.apply("grad", ReshapeOp { shape }, &[gradient])?)])
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<LoweredOperation, LoweringError> {
+        let mut layout = lowering.layout_or_linear(node.inputs[0]);
+        layout.order =
+            layout.order.reshaped(&lowering.tensor_type(node.inputs[0]).shape, &self.shape);
+        lowering.set_layout(node.outputs[0], layout);
+        Ok(LoweredOperation::default())
+    }
+
+    fn output_alias(&self) -> OutputAlias {
+        OutputAlias::View(0)
+    }
+}

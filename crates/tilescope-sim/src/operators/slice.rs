@@ -1,0 +1,102 @@
+//! A stretch of one axis: a view.
+
+use super::{
+    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
+    Operator, OutputAlias, expect_operands,
+};
+use crate::popops::elementwise;
+use crate::shape::{TensorId, TensorInfo};
+use std::ops::Range;
+
+/// The elements whose index along `axis` is in `range`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct SliceOp {
+    /// The axis.
+    pub axis: usize,
+    /// Indices along it.
+    pub range: Range<u64>,
+}
+
+impl Operator for SliceOp {
+    fn kind(&self) -> &'static str {
+        "slice"
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+        expect_operands(inputs, 1)?;
+        let mut ty = inputs[0].clone();
+        let size = ty.shape.get_mut(self.axis);
+        match size {
+            Some(size) if self.range.start < self.range.end && self.range.end <= *size => {
+                *size = self.range.end - self.range.start;
+                Ok(vec![ty])
+            }
+            _ => Err(format!("{:?} is no part of axis {} of {ty}", self.range, self.axis)),
+        }
+    }
+
+    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
+        0
+    }
+
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+        let gradient = backward.gradient()?;
+        let pad = SliceGradOp { slice: self.clone(), ty: backward.input_type(0) };
+        Ok(vec![Some(backward.apply("grad", pad, &[gradient])?)])
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<LoweredOperation, LoweringError> {
+        let shape = &lowering.tensor_type(node.inputs[0]).shape;
+        let layout = lowering.layout_or_linear(node.inputs[0]);
+        lowering.set_layout(node.outputs[0], layout.slice(shape, self.axis, self.range.clone()));
+        Ok(LoweredOperation::default())
+    }
+
+    fn output_alias(&self) -> OutputAlias {
+        OutputAlias::View(0)
+    }
+}
+
+/// The gradient of a slice in its place, zeros around it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct SliceGradOp {
+    slice: SliceOp,
+    ty: TensorInfo,
+}
+
+impl Operator for SliceGradOp {
+    fn kind(&self) -> &'static str {
+        "slice_grad"
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+        expect_operands(inputs, 1)?;
+        Ok(vec![self.ty.clone()])
+    }
+
+    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
+        0
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<LoweredOperation, LoweringError> {
+        let dtype = self.ty.dtype;
+        let whole = lowering.layout_or_linear(node.outputs[0]);
+        let place = whole.slice(&self.ty.shape, self.slice.axis, self.slice.range.clone());
+        let mut work = lowering.relayout_tensor(node.inputs[0], &place, "SliceGrad");
+        work.push(elementwise::cast("SliceGrad/OnTileCopy", dtype, dtype, &place.elements));
+        let zeros = whole.elements.zip(&place.elements, |all, kept| all - kept.min(all));
+        work.push(elementwise::fill("SliceGrad/zero", dtype, &zeros));
+        Ok(work.into())
+    }
+}

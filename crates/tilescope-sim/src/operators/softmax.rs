@@ -1,0 +1,112 @@
+//! Softmax and log-softmax over one axis (poplibs lib/popnn/NonLinearity.cpp).
+
+use super::parts::{self, TensorRows};
+use super::{
+    GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError, NodeOperands,
+    Operator, expect_operands, expect_same,
+};
+use crate::poplar::work::OperationWork;
+use crate::popops::elementwise;
+use crate::popops::elementwise::{BinaryOpType, UnaryOpType};
+use crate::popops::reduce::ReduceOperation;
+use crate::shape::{DType, TensorId, TensorInfo};
+
+/// Exponentials along an axis, divided by their sum; or the logarithm of that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct SoftmaxOp {
+    /// The axis.
+    pub axis: usize,
+    /// Whether the logarithm is taken.
+    pub log: bool,
+}
+
+impl Operator for SoftmaxOp {
+    fn kind(&self) -> &'static str {
+        if self.log { "log_softmax" } else { "softmax" }
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+        expect_operands(inputs, 1)?;
+        if self.axis >= inputs[0].shape.len() {
+            return Err(format!("{} has no axis {}", inputs[0], self.axis));
+        }
+        Ok(vec![inputs[0].clone()])
+    }
+
+    fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
+        5 * inputs[0].elements()
+    }
+
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+        let operands = [backward.node.outputs[0], backward.gradient()?];
+        Ok(vec![Some(backward.apply("grad", SoftmaxGradOp(*self), &operands)?)])
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<LoweredOperation, LoweringError> {
+        let ty = lowering.tensor_type(node.inputs[0]).clone();
+        let layout = lowering.layout_or_linear(node.inputs[0]);
+        let rows = TensorRows::new(&ty, layout.clone(), &[self.axis]);
+        let mut work = OperationWork::default();
+        parts::softmax(&mut work, lowering, node, &rows, self.log)?;
+        lowering.set_layout(node.outputs[0], layout);
+        Ok(work.into())
+    }
+}
+
+/// Gradient from the output `y` and its gradient `dy`: `y (dy - sum(y dy))`, and
+/// `dy - exp(y) sum(dy)` where `y` is a logarithm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct SoftmaxGradOp(SoftmaxOp);
+
+impl Operator for SoftmaxGradOp {
+    fn kind(&self) -> &'static str {
+        if self.0.log { "log_softmax_grad" } else { "softmax_grad" }
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+        expect_operands(inputs, 2)?;
+        expect_same(&inputs[0], &inputs[1])?;
+        Ok(vec![inputs[0].clone()])
+    }
+
+    fn flops(&self, inputs: &[TensorInfo], _: &[TensorInfo]) -> u64 {
+        4 * inputs[0].elements()
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<LoweredOperation, LoweringError> {
+        let ty = lowering.tensor_type(node.inputs[0]).clone();
+        let (dtype, layout) = (ty.dtype, lowering.layout_or_linear(node.inputs[0]));
+        let name = |part: &str| format!("SoftMaxGrad/{part}");
+        let mut work = lowering.relayout_tensor(node.inputs[1], &layout, "SoftMaxGrad");
+        let rows = TensorRows::new(&ty, layout.clone(), &[self.0.axis]);
+        let elements = &layout.elements;
+        if self.0.log {
+            work.push(elementwise::unary(&name("Exp"), UnaryOpType::Exp, dtype, elements));
+        } else {
+            work.push(elementwise::binary(&name("Mul"), BinaryOpType::Multiply, dtype, elements));
+        }
+        let sum_name = name("Reduce_sum");
+        let sums =
+            rows.reduce(lowering, node, &mut work, &sum_name, ReduceOperation::Add, DType::Float)?;
+        rows.apply_broadcast(lowering, &mut work, &name("MulSum"), BinaryOpType::Multiply, &sums);
+        work.push(elementwise::binary_in_place(
+            &name("Sub"),
+            BinaryOpType::Subtract,
+            dtype,
+            elements,
+        ));
+        lowering.set_layout(node.outputs[0], layout);
+        Ok(work.into())
+    }
+}

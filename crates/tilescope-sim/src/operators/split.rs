@@ -1,0 +1,76 @@
+//! Parts of a tensor along one axis: views.
+
+use super::{
+    ConcatOp, GradientBuilder, GraphError, LoweredOperation, LoweringContext, LoweringError,
+    NodeOperands, Operator, OutputAlias, expect_operands,
+};
+use crate::shape::{TensorId, TensorInfo};
+
+/// The tensor cut along `axis` into parts of the given sizes, one output each.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct SplitOp {
+    /// The axis.
+    pub axis: usize,
+    /// Sizes along it, adding up to the whole.
+    pub sizes: Vec<u64>,
+}
+
+impl SplitOp {
+    /// Equal parts.
+    pub(crate) fn even(axis: usize, parts: usize, size: u64) -> Self {
+        Self { axis, sizes: vec![size; parts] }
+    }
+}
+
+impl Operator for SplitOp {
+    fn kind(&self) -> &'static str {
+        "split"
+    }
+
+    fn infer(&self, inputs: &[TensorInfo]) -> Result<Vec<TensorInfo>, String> {
+        expect_operands(inputs, 1)?;
+        let ty = &inputs[0];
+        let total = self.sizes.iter().try_fold(0u64, |sum, size| sum.checked_add(*size));
+        if ty.shape.get(self.axis).copied() != total {
+            return Err(format!("parts of {:?} are not axis {} of {ty}", self.sizes, self.axis));
+        }
+        let part = |size: &u64| {
+            let mut part = ty.clone();
+            part.shape[self.axis] = *size;
+            part
+        };
+        Ok(self.sizes.iter().map(part).collect())
+    }
+
+    fn flops(&self, _: &[TensorInfo], _: &[TensorInfo]) -> u64 {
+        0
+    }
+
+    fn differentiate(
+        &self,
+        backward: &mut GradientBuilder,
+    ) -> Result<Vec<Option<TensorId>>, GraphError> {
+        let parts: Option<Vec<TensorId>> = backward.output_gradients.iter().copied().collect();
+        let parts = parts.ok_or_else(|| backward.no_gradient_error(self.kind()))?;
+        Ok(vec![Some(backward.apply("grad", ConcatOp { axis: self.axis }, &parts)?)])
+    }
+
+    fn lower(
+        &self,
+        lowering: &mut LoweringContext,
+        node: &NodeOperands,
+    ) -> Result<LoweredOperation, LoweringError> {
+        let shape = lowering.tensor_type(node.inputs[0]).shape.clone();
+        let layout = lowering.layout_or_linear(node.inputs[0]);
+        let mut start = 0;
+        for (output, size) in node.outputs.iter().zip(&self.sizes) {
+            lowering.set_layout(*output, layout.slice(&shape, self.axis, start..start + size));
+            start += size;
+        }
+        Ok(LoweredOperation::default())
+    }
+
+    fn output_alias(&self) -> OutputAlias {
+        OutputAlias::View(0)
+    }
+}

@@ -1,0 +1,339 @@
+//! Addresses: where each variable of a tile lies, and what that leaves unused.
+//!
+//! On one tile:
+//!
+//! 1. code is stacked from the bottom of memory, because it can only be fetched from the
+//!    non-interleaved part; data begin at the next memory element, so that fetching and loading do
+//!    not wait for each other (the adder report of graphcore/tensorflow docs/logging.rst: 16 KiB,
+//!    then stack and data);
+//! 2. always-live data follow;
+//! 3. variables whose vertices need 128-bit access go to the bottom of interleaved memory, those
+//!    that need a memory element of their own to the bottom of the next one;
+//! 4. all others are placed largest first, each at the lowest address that no variable with a
+//!    meeting lifetime uses; they may share addresses over time;
+//! 5. always-live data of uneven size fill what is left, so that they do not move all else to
+//!    other addresses on every tile.
+//!
+//! Where that does not fit, variables of step 3 take their turn by size in step 4 instead, if this
+//! ends lower. What does not fit is placed beyond the end: overflowing is a result to look at, not an error.
+//! The order inside these steps is assumed; Poplar's allocator is closed.
+//!
+//! Tiles that hold the same variables in the same sizes get the same addresses, so the work is
+//! done once per class of tiles. Where that leaves too many classes, tiles that hold the same
+//! variables share addresses, laid out for the largest size of each; all sums but gaps stay those
+//! of each tile.
+
+mod account;
+mod place;
+mod slots;
+
+use super::work::MemoryConstraint;
+use crate::targets::Chip;
+use ndarray::{Array1, Array2, Axis, Zip};
+use rayon::prelude::*;
+use slots::{AllocationSlot, SlotInterferenceMatrix};
+use std::collections::HashMap;
+use std::ops::Range;
+use tilescope_report::units::{TileRange, TileRuns};
+use tilescope_report::{CategoryBytes, MemoryCategory, TileMemory, VariablePlacement};
+
+/// A variable that wants memory.
+#[derive(Clone, Debug)]
+pub(crate) struct AllocationRequest {
+    /// What it is for.
+    pub category: MemoryCategory,
+    /// Liveness steps it is live in; `None` means always.
+    pub lifetime: Option<Range<u32>>,
+    /// What its vertices need of its place.
+    pub memory_constraint: MemoryConstraint,
+    /// Bytes on each tile.
+    pub bytes: TileRuns<u64>,
+}
+
+/// The outcome for all tiles.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TileMemoryAllocation {
+    /// Where each variable lies, in the order they were given.
+    pub placements: Vec<TileRuns<VariablePlacement>>,
+    /// Sums per tile.
+    pub memory: TileRuns<TileMemory>,
+    /// Owners per tile.
+    pub categories: TileRuns<Vec<CategoryBytes>>,
+}
+
+/// Most meetings of variables looked at to place one IPU's classes one by one.
+const MAX_INTERFERENCE_CHECKS: u64 = 40_000_000;
+
+/// Places all variables on all tiles `0..tiles`, IPU by IPU.
+pub(crate) fn allocate(
+    chip: &Chip,
+    variables: &[AllocationRequest],
+    tiles: u32,
+) -> TileMemoryAllocation {
+    let slots = slots::assign_slots(variables);
+    let mut ipus: Vec<Vec<AllocationSlot>> = Vec::new();
+    let ranges: Vec<TileRange> = (0..tiles)
+        .step_by(chip.tiles as usize)
+        .map(|first| TileRange::new(first, tiles.min(first + chip.tiles)))
+        .collect();
+    for range in &ranges {
+        let reaches = |slot: &&AllocationSlot| {
+            let (first, last) = (slot.bytes.iter().next(), slot.bytes.iter().last());
+            first.zip(last).is_some_and(|((first, _), (last, _))| {
+                first.first < range.end && last.end > range.first
+            })
+        };
+        ipus.push(slots.iter().filter(reaches).cloned().collect());
+    }
+    let placed: Vec<IpuMemoryAllocator> = ranges
+        .par_iter()
+        .zip(ipus)
+        .map(|(range, slots)| IpuMemoryAllocator::new(*range, slots).place(chip))
+        .collect();
+    let mut allocation = TileMemoryAllocation {
+        placements: vec![TileRuns::empty(); variables.len()],
+        ..TileMemoryAllocation::default()
+    };
+    for ipu in placed {
+        ipu.append_to(&mut allocation);
+    }
+    debug_assert_eq!(allocation.placements.len(), variables.len());
+    debug_assert!(
+        allocation.placements.iter().zip(variables).all(|(placed, variable)| {
+            placed.map(|on| on.bytes).total() == variable.bytes.total()
+        }),
+        "every variable is placed as a whole"
+    );
+    allocation
+}
+
+/// The tiles of one IPU while they are filled.
+struct IpuMemoryAllocator {
+    tiles: TileRange,
+    slots: Vec<AllocationSlot>,
+    /// Bytes of each slot on each tile.
+    bytes: Array2<u64>,
+    /// Tiles with their class.
+    classes: Vec<usize>,
+    /// Addresses of the slots in each class.
+    offsets: Vec<Vec<u64>>,
+    /// Sums of each tile.
+    sums: Vec<(TileMemory, Vec<CategoryBytes>)>,
+}
+
+impl IpuMemoryAllocator {
+    fn new(tiles: TileRange, slots: Vec<AllocationSlot>) -> Self {
+        let mut bytes = Array2::zeros((slots.len(), tiles.count() as usize));
+        for (slot, mut row) in slots.iter().zip(bytes.rows_mut()) {
+            for (range, size) in slot.bytes.iter() {
+                let first = range.first.max(tiles.first);
+                for tile in first..range.end.min(tiles.end).max(first) {
+                    row[(tile - tiles.first) as usize] = *size;
+                }
+            }
+        }
+        Self { tiles, slots, bytes, classes: Vec::new(), offsets: Vec::new(), sums: Vec::new() }
+    }
+
+    /// Finds classes of tiles, places their variables and sums up what each tile holds.
+    fn place(mut self, chip: &Chip) -> Self {
+        let meetings = SlotInterferenceMatrix::new(&self.slots);
+        let tiles: Vec<Vec<u64>> = self.bytes.columns().into_iter().map(|c| c.to_vec()).collect();
+        let (classes, mut sizes) = classify(&tiles, |tile| tile.to_vec());
+        let visits = (0..self.slots.len()).map(|slot| meetings.count(slot));
+        self.classes = classes;
+        if visits.sum::<u64>().saturating_mul(sizes.len() as u64) > MAX_INTERFERENCE_CHECKS {
+            let held = |tile: &[u64]| tile.iter().map(|bytes| *bytes > 0).collect::<Vec<bool>>();
+            (self.classes, sizes) = classify(&tiles, held);
+        }
+        self.offsets = sizes
+            .par_iter()
+            .map(|sizes| place::place(chip, &self.slots, &meetings, sizes))
+            .collect();
+        let peaks = self.peaks();
+        let sum = |(tile, sizes): (usize, &Vec<u64>)| {
+            // Neighbours with equal sizes have equal sums.
+            let offsets = &self.offsets[self.classes[tile]];
+            account::account(chip, &self.slots, sizes, offsets, peaks[tile])
+        };
+        self.sums = tiles.par_iter().enumerate().map(sum).collect();
+        self
+    }
+
+    /// Most bytes of not-always-live variables that each tile holds at one step.
+    fn peaks(&self) -> Array1<u64> {
+        // Ends come before beginnings at the same step.
+        let mut changes: Vec<(u32, bool, usize)> = Vec::new();
+        for (number, slot) in self.slots.iter().enumerate() {
+            for life in slot.live_ranges.iter().filter(|life| !life.is_empty()) {
+                changes.push((life.start, true, number));
+                changes.push((life.end, false, number));
+            }
+        }
+        changes.sort_unstable();
+        let mut live = Array1::<u64>::zeros(self.bytes.len_of(Axis(1)));
+        let mut peaks = live.clone();
+        for (_, begins, slot) in changes {
+            if begins {
+                live += &self.bytes.row(slot);
+                Zip::from(&mut peaks).and(&live).for_each(|peak, live| *peak = (*peak).max(*live));
+            } else {
+                live -= &self.bytes.row(slot);
+            }
+        }
+        debug_assert!(live.iter().all(|bytes| *bytes == 0), "what begins to live ends");
+        peaks
+    }
+
+    /// Adds this IPU's tiles to the outcome.
+    fn append_to(self, allocation: &mut TileMemoryAllocation) {
+        for (tile, (memory, categories)) in (self.tiles.first..).zip(self.sums) {
+            let range = TileRange::new(tile, tile + 1);
+            allocation.memory.push(range, memory);
+            if !categories.is_empty() {
+                allocation.categories.push(range, categories);
+            }
+        }
+        for (number, slot) in self.slots.iter().enumerate() {
+            let Some(first) = slot.members.first() else { continue };
+            let mut placements = std::mem::take(&mut allocation.placements[*first]);
+            let row = self.bytes.row(number);
+            for (tile, (bytes, class)) in (self.tiles.first..).zip(row.iter().zip(&self.classes)) {
+                if *bytes > 0 {
+                    let offset = self.offsets[*class][number];
+                    let placement = VariablePlacement { bytes: *bytes, offset };
+                    placements.push(TileRange::new(tile, tile + 1), placement);
+                }
+            }
+            for member in &slot.members {
+                allocation.placements[*member] = placements.clone();
+            }
+        }
+    }
+}
+
+/// Numbers tiles by what `key` says of their sizes. Returns the class of each tile, and of each
+/// class the largest size of every slot.
+fn classify<K: std::hash::Hash + Eq>(
+    tiles: &[Vec<u64>],
+    key: impl Fn(&[u64]) -> K,
+) -> (Vec<usize>, Vec<Vec<u64>>) {
+    let mut numbers: HashMap<K, usize> = HashMap::new();
+    let mut largest: Vec<Vec<u64>> = Vec::new();
+    let classes = tiles.iter().map(|tile| {
+        let class = *numbers.entry(key(tile)).or_insert(largest.len());
+        match largest.get_mut(class) {
+            None => largest.push(tile.clone()),
+            Some(largest) => {
+                for (most, bytes) in largest.iter_mut().zip(tile) {
+                    *most = (*most).max(*bytes);
+                }
+            }
+        }
+        class
+    });
+    (classes.collect(), largest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::targets::MK2;
+    use proptest::prelude::*;
+
+    fn wanted(bytes: u64, lifetime: Option<Range<u32>>, interleaved: bool) -> AllocationRequest {
+        let place = if interleaved { MemoryConstraint::Interleaved } else { MemoryConstraint::Any };
+        placed(bytes, lifetime, place)
+    }
+
+    fn placed(
+        bytes: u64,
+        lifetime: Option<Range<u32>>,
+        place: MemoryConstraint,
+    ) -> AllocationRequest {
+        let tiles = TileRange::new(0, 1);
+        AllocationRequest {
+            category: MemoryCategory::Variable,
+            lifetime,
+            memory_constraint: place,
+            bytes: TileRuns::uniform(tiles, bytes),
+        }
+    }
+
+    /// Whether two lifetimes share a step; `None` lives always.
+    fn meet(a: &Option<Range<u32>>, b: &Option<Range<u32>>) -> bool {
+        match (a, b) {
+            (Some(a), Some(b)) => a.start < b.end && b.start < a.end,
+            _ => true,
+        }
+    }
+
+    fn memory(variables: &[AllocationRequest]) -> TileMemory {
+        *allocate(&MK2, variables, 1).memory.get(0).expect("tile 0 exists")
+    }
+
+    #[test]
+    fn variables_that_never_meet_share_addresses() {
+        let tile = memory(&[wanted(1000, Some(0..3), false), wanted(800, Some(3..5), false)]);
+        assert_eq!((tile.excluding_gaps(), tile.including_gaps), (1000, 1000));
+        assert_eq!(tile.peak_not_always_live, 1000);
+    }
+
+    #[test]
+    fn one_interleaved_variable_makes_the_extent_jump() {
+        let tile = memory(&[wanted(100, None, false), wanted(6400, Some(1..2), true)]);
+        assert_eq!(tile.including_gaps, 212_992 + 24 + 6400);
+        assert_eq!((tile.non_interleaved, tile.interleaved), (100, 6400));
+    }
+
+    #[test]
+    fn an_element_of_its_own_starts_above_what_was_there() {
+        let tile = memory(&[
+            wanted(1320, None, false),
+            placed(32, Some(1..2), MemoryConstraint::OwnMemoryElement),
+        ]);
+        assert_eq!(tile.including_gaps, 16_384 + 24 + 32);
+    }
+
+    /// A small variable at the bottom of interleaved memory leaves no room for a large one.
+    #[test]
+    fn another_order_is_tried_before_memory_overflows() {
+        let [small, large] = [wanted(10_000, Some(0..3), true), wanted(420_000, Some(0..3), false)];
+        assert_eq!(memory(&[small, large]).including_gaps, 430_000);
+    }
+
+    #[test]
+    fn what_does_not_fit_overflows() {
+        let tile = memory(&[wanted(700_000, None, false)]);
+        assert_eq!(tile.overflowed, 700_000 - 638_976);
+    }
+
+    proptest! {
+        #[test]
+        fn sums_agree(sizes in prop::collection::vec((1u64..40_000, 0u32..20, 0u32..10, any::<bool>(), any::<bool>()), 1..40)) {
+            let variables: Vec<AllocationRequest> = sizes
+                .iter()
+                .map(|(bytes, start, length, always, interleaved)| {
+                    let lifetime = (!always).then_some(*start..start + length + 1);
+                    wanted(*bytes, lifetime, *interleaved)
+                })
+                .collect();
+            let allocation = allocate(&MK2, &variables, 1);
+            let tile = *allocation.memory.get(0).expect("tile 0 exists");
+            let owned: u64 = allocation.categories.get(0).expect("tile 0 exists").iter().map(|part| part.bytes).sum();
+            prop_assert_eq!(owned, tile.excluding_gaps());
+            prop_assert!(tile.including_gaps >= tile.excluding_gaps());
+            prop_assert!(tile.excluding_gaps() >= tile.always_live.max(tile.peak_not_always_live));
+            prop_assert!(tile.excluding_gaps() <= sizes.iter().map(|size| size.0).sum());
+            // Variables that are live together never overlap.
+            for (a, first) in allocation.placements.iter().enumerate() {
+                for (b, second) in allocation.placements.iter().enumerate().take(a) {
+                    if meet(&variables[a].lifetime, &variables[b].lifetime) {
+                        let (x, y) = (first.get(0).expect("placed"), second.get(0).expect("placed"));
+                        prop_assert!(x.offset + x.bytes <= y.offset || y.offset + y.bytes <= x.offset);
+                    }
+                }
+            }
+        }
+    }
+}

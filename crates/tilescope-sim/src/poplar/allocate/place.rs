@@ -1,0 +1,141 @@
+//! Addresses of the variables of one tile.
+
+use super::slots::{AllocationSlot, PlacementClass, SlotInterferenceMatrix};
+use crate::poplar::work::MemoryConstraint;
+use crate::targets::Chip;
+use std::cmp::Reverse;
+
+/// Bytes at the bottom of an element or region that are taken before the first variable for which
+/// it is opened: fullest tiles of Poplar's op benchmarks are its start + 24 + that variable.
+const ELEMENT_RESERVED_BYTES: u64 = 24;
+
+/// Alignment of variables: the width of a load.
+const ALIGNMENT: u64 = 8;
+
+/// Address of a slot that a tile does not hold.
+pub(crate) const ABSENT: u64 = u64::MAX;
+
+/// Addresses on one tile, slot by slot; [`ABSENT`] where the size is 0.
+pub(crate) fn place(
+    chip: &Chip,
+    slots: &[AllocationSlot],
+    meetings: &SlotInterferenceMatrix,
+    sizes: &[u64],
+) -> Vec<u64> {
+    let first = place_in_order(chip, slots, meetings, sizes, PlacementOrder::ByMemoryConstraint);
+    if extent(&first, sizes) <= chip.bytes_per_tile {
+        return first;
+    }
+    let second = place_in_order(chip, slots, meetings, sizes, PlacementOrder::BySize);
+    if extent(&second, sizes) < extent(&first, sizes) { second } else { first }
+}
+
+/// Which of the variables that pass is placed first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PlacementOrder {
+    /// Those that need most of their place, and of these the largest.
+    ByMemoryConstraint,
+    /// The largest: leaves smaller gaps where most variables need interleaved memory.
+    BySize,
+}
+
+/// End of the highest address in use.
+fn extent(offsets: &[u64], sizes: &[u64]) -> u64 {
+    let held = offsets.iter().zip(sizes).filter(|(offset, _)| **offset != ABSENT);
+    held.map(|(offset, size)| offset + size).max().unwrap_or(0)
+}
+
+fn place_in_order(
+    chip: &Chip,
+    slots: &[AllocationSlot],
+    meetings: &SlotInterferenceMatrix,
+    sizes: &[u64],
+    order: PlacementOrder,
+) -> Vec<u64> {
+    let mut tile =
+        TileMemoryAllocator { sizes, offsets: vec![ABSENT; slots.len()], placed: Vec::new() };
+    let by_rank = |rank: PlacementClass| -> Vec<usize> {
+        (0..slots.len()).filter(|slot| sizes[*slot] > 0 && slots[*slot].class == rank).collect()
+    };
+    let (code, steady) = (by_rank(PlacementClass::Code), by_rank(PlacementClass::AlwaysLiveEven));
+    let (mut passing, uneven) =
+        (by_rank(PlacementClass::FirstFit), by_rank(PlacementClass::AlwaysLiveUneven));
+    let code_end = tile.stack_up(&code, 0);
+    let steady_end = tile.stack_up(&steady, code_end.next_multiple_of(chip.memory_element_bytes));
+    passing.sort_by_key(|slot| {
+        let place =
+            (order == PlacementOrder::ByMemoryConstraint).then_some(slots[*slot].memory_constraint);
+        (Reverse(place), Reverse(sizes[*slot]), *slot)
+    });
+    for slot in passing {
+        let lowest = lowest_address(chip, slots[slot].memory_constraint, steady_end);
+        let stays = |slot: usize| slots[slot].is_always_live();
+        let all = stays(slot);
+        tile.place_first_fit(slot, lowest, |other| {
+            all || stays(other) || meetings.interferes(slot, other)
+        });
+    }
+    for slot in uneven {
+        tile.place_first_fit(slot, steady_end, |_| true);
+    }
+    tile.offsets
+}
+
+/// Where a variable may begin that needs `place`, above what ends at `below`.
+fn lowest_address(chip: &Chip, place: MemoryConstraint, below: u64) -> u64 {
+    let element = chip.memory_element_bytes;
+    match place {
+        MemoryConstraint::Any => below,
+        MemoryConstraint::OwnMemoryElement => {
+            below.next_multiple_of(element) + ELEMENT_RESERVED_BYTES
+        }
+        MemoryConstraint::Interleaved => {
+            below.max(chip.interleaved_offset + ELEMENT_RESERVED_BYTES)
+        }
+    }
+}
+
+/// A slot at its address.
+struct PlacedSlotRange {
+    start: u64,
+    end: u64,
+    slot: usize,
+}
+
+/// A tile while it is filled.
+struct TileMemoryAllocator<'a> {
+    sizes: &'a [u64],
+    offsets: Vec<u64>,
+    /// What lies above what is stacked, by address.
+    placed: Vec<PlacedSlotRange>,
+}
+
+impl TileMemoryAllocator<'_> {
+    /// Stacks slots from `start` upwards; returns the end.
+    fn stack_up(&mut self, slots: &[usize], start: u64) -> u64 {
+        let mut next = start;
+        for slot in slots {
+            self.offsets[*slot] = next;
+            next += self.sizes[*slot].next_multiple_of(ALIGNMENT);
+        }
+        next
+    }
+
+    /// Places `slot` in the first gap from `lowest` on between those that it meets.
+    fn place_first_fit(&mut self, slot: usize, lowest: u64, meets: impl Fn(usize) -> bool) {
+        let size = self.sizes[slot];
+        let mut offset = lowest;
+        for other in &self.placed {
+            if other.end <= offset || !meets(other.slot) {
+                continue;
+            }
+            if offset + size <= other.start {
+                break;
+            }
+            offset = other.end.next_multiple_of(ALIGNMENT);
+        }
+        self.offsets[slot] = offset;
+        let at = self.placed.partition_point(|other| other.start < offset);
+        self.placed.insert(at, PlacedSlotRange { start: offset, end: offset + size, slot });
+    }
+}

@@ -1,0 +1,160 @@
+//! Variables that can share an address everywhere, and which of them are ever live together.
+
+use super::AllocationRequest;
+use crate::poplar::code::is_executable;
+use crate::poplar::work::MemoryConstraint;
+use std::collections::HashMap;
+use std::ops::Range;
+use tilescope_report::MemoryCategory;
+use tilescope_report::units::TileRuns;
+
+/// The order in which variables of a tile are placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PlacementClass {
+    /// Executable.
+    Code,
+    /// Always live, about the same size everywhere.
+    AlwaysLiveEven,
+    /// Not always live, or bound to some place.
+    FirstFit,
+    /// Always live, of another size on nearly every tile.
+    AlwaysLiveUneven,
+}
+
+/// A variable with more runs than this is uneven.
+const UNEVEN_RUNS: usize = 256;
+
+/// Variables with one address on each tile: one variable, or several of the same bytes that are
+/// never live together, as the temporaries of equal operations are. Poplar has those once, in the
+/// function that equal operations share.
+#[derive(Clone, Debug)]
+pub(crate) struct AllocationSlot {
+    /// What it is for.
+    pub category: MemoryCategory,
+    /// What its vertices need of its place.
+    pub memory_constraint: MemoryConstraint,
+    /// When it is placed.
+    pub class: PlacementClass,
+    /// Liveness steps it is live in, in order; empty means always.
+    pub live_ranges: Vec<Range<u32>>,
+    /// Bytes on each tile.
+    pub bytes: TileRuns<u64>,
+    /// Positions of its variables.
+    pub members: Vec<usize>,
+}
+
+fn rank(variable: &AllocationRequest) -> PlacementClass {
+    if is_executable(variable.category) {
+        PlacementClass::Code
+    } else if variable.lifetime.is_some() || variable.memory_constraint != MemoryConstraint::Any {
+        PlacementClass::FirstFit
+    } else if variable.bytes.len() > UNEVEN_RUNS {
+        PlacementClass::AlwaysLiveUneven
+    } else {
+        PlacementClass::AlwaysLiveEven
+    }
+}
+
+impl AllocationSlot {
+    fn from_request(position: usize, variable: &AllocationRequest) -> Self {
+        Self {
+            category: variable.category,
+            memory_constraint: variable.memory_constraint,
+            class: rank(variable),
+            live_ranges: variable.lifetime.iter().cloned().collect(),
+            bytes: variable.bytes.clone(),
+            members: vec![position],
+        }
+    }
+
+    /// Whether it is live at all times.
+    pub(crate) fn is_always_live(&self) -> bool {
+        self.live_ranges.is_empty()
+    }
+}
+
+/// Puts variables into slots, in the order of the first variable of each.
+pub(crate) fn assign_slots(variables: &[AllocationRequest]) -> Vec<AllocationSlot> {
+    let mut slots: Vec<AllocationSlot> = Vec::new();
+    let mut alike: HashMap<(MemoryCategory, MemoryConstraint, (usize, u32)), Vec<usize>> =
+        HashMap::new();
+    // Variables that begin earlier come first, so that a slot's lives are in order.
+    let mut order: Vec<usize> = (0..variables.len()).collect();
+    order.sort_by_key(|at| variables[*at].lifetime.as_ref().map(|life| life.start));
+    for at in order {
+        let variable = &variables[at];
+        let Some(life) = &variable.lifetime else {
+            slots.push(AllocationSlot::from_request(at, variable));
+            continue;
+        };
+        let key = (variable.category, variable.memory_constraint, variable.bytes.shared_key());
+        let candidates = alike.entry(key).or_default();
+        let free = |slot: &&usize| {
+            slots[**slot].live_ranges.last().is_some_and(|last| last.end <= life.start)
+        };
+        match candidates.iter().find(free).copied() {
+            Some(slot) => {
+                slots[slot].live_ranges.push(life.clone());
+                slots[slot].members.push(at);
+            }
+            None => {
+                candidates.push(slots.len());
+                slots.push(AllocationSlot::from_request(at, variable));
+            }
+        }
+    }
+    slots.sort_by_key(|slot| slot.members.iter().copied().min());
+    slots
+}
+
+/// Which slots may not share addresses.
+pub(crate) struct SlotInterferenceMatrix {
+    /// Row by row, a bit for every slot that meets the slot of the row.
+    bits: Vec<u64>,
+    /// Words of a row.
+    words: usize,
+}
+
+impl SlotInterferenceMatrix {
+    /// Works out which of `slots` meet while they pass. What is always live meets all others and
+    /// has no bits; neither has code, which is stacked.
+    pub(crate) fn new(slots: &[AllocationSlot]) -> Self {
+        let words = slots.len().div_ceil(64);
+        let mut meetings = Self { bits: vec![0; words * slots.len()], words };
+        let mut lives: Vec<(&Range<u32>, u32)> = Vec::new();
+        for (number, slot) in
+            (0u32..).zip(slots).filter(|(_, slot)| slot.class != PlacementClass::Code)
+        {
+            lives.extend(slot.live_ranges.iter().map(|life| (life, number)));
+        }
+        lives.sort_by_key(|(life, number)| (life.start, *number));
+        let mut current: Vec<(u32, u32)> = Vec::new();
+        for (life, number) in lives {
+            current.retain(|(end, _)| *end > life.start);
+            for (_, other) in &current {
+                meetings.set(number, *other);
+                meetings.set(*other, number);
+            }
+            current.push((life.end, number));
+        }
+        meetings
+    }
+
+    fn set(&mut self, slot: u32, other: u32) {
+        self.bits[slot as usize * self.words + other as usize / 64] |= 1 << (other % 64);
+    }
+
+    fn row(&self, slot: usize) -> &[u64] {
+        &self.bits[slot * self.words..][..self.words]
+    }
+
+    /// Number of slots that `slot` meets.
+    pub(crate) fn count(&self, slot: usize) -> u64 {
+        self.row(slot).iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    /// Whether `slot` meets `other`, where neither is always live.
+    pub(crate) fn interferes(&self, slot: usize, other: usize) -> bool {
+        self.row(slot)[other / 64] >> (other % 64) & 1 == 1
+    }
+}

@@ -1,0 +1,222 @@
+//! What one operation does on the tiles of one IPU: phases of exchange and compute, and the
+//! temporary variables they need.
+//!
+//! Every operator lowers to a [`OperationWork`]. Nothing here knows of time already spent, of other
+//! operations or of the place in the program: the schedule puts works in order, and the run adds
+//! up their cycles. Tiles are numbered from 0 on the operation's IPU. Cycles are those of the
+//! tiles themselves; what every exchange and compute set costs on top (sync, start) is added in
+//! one place, by the run.
+
+use super::runs;
+use std::ops::Range;
+use tilescope_report::units::TileRuns;
+use tilescope_report::{MemoryCategory, TileTraffic};
+
+/// The lowered form of one operation on one IPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct OperationWork {
+    /// What happens, in order.
+    pub items: Vec<OperationWorkItem>,
+    /// Variables that live only inside this work.
+    pub temporaries: Vec<TemporaryVariable>,
+}
+
+/// A phase, or a loop of phases.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum OperationWorkItem {
+    /// One superstep half: exchange or compute.
+    Phase(WorkPhase),
+    /// A serial split: the body runs several times over.
+    Loop {
+        /// Iterations.
+        times: u64,
+        /// One iteration.
+        body: Vec<OperationWorkItem>,
+    },
+}
+
+/// One exchange or one compute set.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct WorkPhase {
+    /// Debug name below the operation: `Conv_1/Convolve`, `Conv_1/Convolve/ExchangePre`.
+    pub name: String,
+    /// What the tiles do.
+    pub kind: WorkPhaseKind,
+}
+
+/// What the tiles do in a phase.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum WorkPhaseKind {
+    /// Data moves between tiles.
+    Exchange {
+        /// Bytes and messages of each tile that takes part; code bytes are filled in later.
+        traffic: TileRuns<TileTraffic>,
+        /// Cycles each of those tiles sends or receives.
+        cycles: TileRuns<u64>,
+        /// Whether the data keeps its order: what the first tile sends first, the first receiver
+        /// gets first.
+        in_order: bool,
+    },
+    /// Vertices run.
+    Compute {
+        /// Cycles of each tile that has vertices.
+        cycles: TileRuns<u64>,
+        /// The vertices.
+        vertices: Vec<VertexInstances>,
+    },
+}
+
+/// Equal vertices of one compute set.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct VertexInstances {
+    /// Vertex type as profiles name it: `poplin::ConvPartial1x1Out<float,float,true,false>`.
+    pub vertex_type: String,
+    /// Instances per tile.
+    pub count: TileRuns<u64>,
+    /// Edges of one instance.
+    pub edges: u64,
+    /// Bytes of arrays that fields of one instance point to.
+    pub field_bytes: u64,
+    /// Bytes of constants made for one instance: worklists.
+    pub constant_bytes: u64,
+}
+
+/// A variable that lives only inside a work.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TemporaryVariable {
+    /// Debug name below the operation: `Conv_1/partials`.
+    pub name: String,
+    /// What it is for: variable, rearrangement or message.
+    pub category: MemoryCategory,
+    /// Bytes on each tile.
+    pub bytes: TileRuns<u64>,
+    /// What its vertices need of its place.
+    pub memory_constraint: MemoryConstraint,
+    /// Phases it is live in, counted through the items with loop bodies once.
+    pub live: Range<usize>,
+}
+
+/// What vertices need of the place of a variable in the memory of a tile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MemoryConstraint {
+    /// Nothing: anywhere.
+    #[default]
+    Any,
+    /// A memory element that no variable is in that was there before: its vertices read one and
+    /// write the other in the same cycle.
+    OwnMemoryElement,
+    /// Interleaved memory, where 128 bits are loaded at once.
+    Interleaved,
+}
+
+impl WorkPhase {
+    /// The phase that does what both do. Tiles do it one after the other: vertices share workers,
+    /// messages share the links.
+    fn merged_with(self, other: Self) -> Self {
+        debug_assert_eq!(
+            std::mem::discriminant(&self.kind),
+            std::mem::discriminant(&other.kind),
+            "exchange joins exchange, compute joins compute"
+        );
+        let kind = match (self.kind, other.kind) {
+            (
+                WorkPhaseKind::Exchange { traffic, cycles, in_order },
+                WorkPhaseKind::Exchange { traffic: more, cycles: longer, in_order: both },
+            ) => WorkPhaseKind::Exchange {
+                traffic: runs::merge_per_tile(&traffic, &more, TileTraffic::plus),
+                cycles: runs::add_per_tile(&cycles, &longer),
+                in_order: in_order && both,
+            },
+            (
+                WorkPhaseKind::Compute { cycles, mut vertices },
+                WorkPhaseKind::Compute { cycles: longer, vertices: more },
+            ) => {
+                vertices.extend(more);
+                WorkPhaseKind::Compute { cycles: runs::add_per_tile(&cycles, &longer), vertices }
+            }
+            (kind, _) => kind,
+        };
+        Self { name: self.name, kind }
+    }
+}
+
+impl TemporaryVariable {
+    /// The same, `phases` later.
+    pub(crate) fn shifted_by(mut self, phases: usize) -> Self {
+        debug_assert!(self.live.start <= self.live.end, "{}: {:?}", self.name, self.live);
+        self.live = self.live.start + phases..self.live.end + phases;
+        self
+    }
+}
+
+impl OperationWork {
+    /// Appends a phase.
+    pub(crate) fn push(&mut self, phase: WorkPhase) {
+        self.items.push(OperationWorkItem::Phase(phase));
+    }
+
+    /// Appends a phase that may not be needed.
+    pub(crate) fn push_some(&mut self, phase: Option<WorkPhase>) {
+        self.items.extend(phase.map(OperationWorkItem::Phase));
+    }
+
+    /// Puts another work at the end.
+    pub(crate) fn append(&mut self, other: Self) {
+        let start = self.phases().len();
+        self.items.extend(other.items);
+        self.temporaries.extend(other.temporaries.into_iter().map(|each| each.shifted_by(start)));
+    }
+
+    /// Puts two works of as many steps at the end, step by step in one: their vertices share
+    /// compute sets. Works of different steps follow each other.
+    pub(crate) fn append_merged(&mut self, one: Self, other: Self) {
+        if !one.has_same_phase_kinds(&other) {
+            self.append(one);
+            self.append(other);
+            return;
+        }
+        let start = self.phases().len();
+        let temporaries = one.temporaries.into_iter().chain(other.temporaries);
+        self.temporaries.extend(temporaries.map(|each| each.shifted_by(start)));
+        for (one, other) in one.items.into_iter().zip(other.items) {
+            if let (OperationWorkItem::Phase(one), OperationWorkItem::Phase(other)) = (one, other) {
+                self.items.push(OperationWorkItem::Phase(one.merged_with(other)));
+            }
+        }
+    }
+
+    /// Whether both are plain sequences of exchanges and compute sets in the same order.
+    fn has_same_phase_kinds(&self, other: &Self) -> bool {
+        let is_exchange = |item: &OperationWorkItem| match item {
+            OperationWorkItem::Phase(phase) => {
+                Some(matches!(phase.kind, WorkPhaseKind::Exchange { .. }))
+            }
+            OperationWorkItem::Loop { .. } => None,
+        };
+        self.items.len() == other.items.len()
+            && self.items.iter().zip(&other.items).all(|(one, other)| {
+                is_exchange(one).is_some() && is_exchange(one) == is_exchange(other)
+            })
+    }
+
+    /// Phases in program order, loop bodies once, each with the times it runs.
+    pub fn phases(&self) -> Vec<(&WorkPhase, u64)> {
+        fn walk<'a>(
+            items: &'a [OperationWorkItem],
+            times: u64,
+            found: &mut Vec<(&'a WorkPhase, u64)>,
+        ) {
+            for item in items {
+                match item {
+                    OperationWorkItem::Phase(phase) => found.push((phase, times)),
+                    OperationWorkItem::Loop { times: inner, body } => {
+                        walk(body, times * inner, found)
+                    }
+                }
+            }
+        }
+        let mut found = Vec::new();
+        walk(&self.items, 1, &mut found);
+        found
+    }
+}

@@ -1,0 +1,238 @@
+//! Putting phases in order: a builder of [`OperationWork`] and the traffic of exchanges.
+
+use crate::poplar::work::{
+    MemoryConstraint, OperationWork, OperationWorkItem, TemporaryVariable, VertexInstances,
+    WorkPhase, WorkPhaseKind,
+};
+use crate::targets::IpuTarget;
+use std::ops::Range;
+use tilescope_report::units::{TileRange, TileRuns};
+use tilescope_report::{MemoryCategory, TileTraffic};
+
+/// Bytes of the longest message; longer sends are split.
+const MESSAGE_BYTES: u64 = 256;
+
+/// What one tile receives of one operand, and how much of the operand it holds for others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OperandExchangeFlow {
+    /// Bytes received.
+    pub received: u64,
+    /// Bytes sent at most, a multicast counted once: what the tile holds for others.
+    pub sent: u64,
+    /// Messages received.
+    pub messages_in: u64,
+    /// Different messages that what is sent consists of: one, a multicast, if 0.
+    pub messages_out: u64,
+    /// Cycles that short pieces take besides their bytes.
+    pub placing_cycles: u64,
+    /// Whether the neighbouring tile on the same bus receives the same bytes.
+    pub paired: bool,
+}
+
+/// Messages that `bytes` to one set of receivers take.
+pub(crate) fn messages(bytes: u64) -> u64 {
+    bytes.div_ceil(MESSAGE_BYTES)
+}
+
+/// Builds the items of a [`OperationWork`]; phases that do nothing are left out.
+#[derive(Default)]
+pub(crate) struct ConvWorkBuilder {
+    items: Vec<OperationWorkItem>,
+    temporaries: Vec<TemporaryVariable>,
+    phases: usize,
+    /// Items before the loop that is being built, and its iterations.
+    outer: Option<(Vec<OperationWorkItem>, u64)>,
+}
+
+impl ConvWorkBuilder {
+    /// Number of phases so far: where the next one will be counted.
+    pub(crate) fn phase_count(&self) -> usize {
+        self.phases
+    }
+
+    /// An exchange of several operands at once.
+    pub(crate) fn exchange(
+        &mut self,
+        machine: &IpuTarget,
+        name: String,
+        flows: &[Vec<OperandExchangeFlow>],
+    ) {
+        let tiles = flows.iter().map(Vec::len).max().unwrap_or(0);
+        let mut traffic = vec![TileTraffic::default(); tiles];
+        let mut cycles = vec![0; tiles];
+        for flow in flows {
+            let delivered = deliveries(flow);
+            for (tile, (flow, delivered)) in flow.iter().zip(delivered).enumerate() {
+                let all = &mut traffic[tile];
+                let sent = flow.sent.min(delivered);
+                all.bytes_in += flow.received;
+                all.bytes_out += sent;
+                all.bytes_delivered += delivered;
+                all.messages_in += flow.messages_in;
+                let each = flow.messages_out.max(1);
+                all.messages_out += each * messages(sent.div_ceil(each));
+                cycles[tile] +=
+                    machine.exchange_cycles(flow.received, flow.paired) + flow.placing_cycles;
+            }
+        }
+        for (cycles, traffic) in cycles.iter_mut().zip(&traffic) {
+            *cycles = (*cycles).max(machine.exchange_cycles(traffic.bytes_out, false));
+        }
+        let takes_part = |tile: &usize| traffic[*tile] != TileTraffic::default();
+        if !(0..tiles).any(|tile| takes_part(&tile)) {
+            return;
+        }
+        let present = |tile: usize| takes_part(&tile).then_some(tile);
+        let traffic = tile_runs_of((0..tiles).map(|tile| present(tile).map(|tile| traffic[tile])));
+        let cycles = tile_runs_of((0..tiles).map(|tile| present(tile).map(|tile| cycles[tile])));
+        self.push(name, WorkPhaseKind::Exchange { traffic, cycles, in_order: false });
+    }
+
+    /// A compute set; tiles without cycles take no part.
+    pub(crate) fn compute(&mut self, name: String, cycles: &[u64], vertices: Vec<VertexInstances>) {
+        if cycles.iter().all(|cycles| *cycles == 0) {
+            return;
+        }
+        let cycles = tile_runs_of(cycles.iter().map(|cycles| (*cycles > 0).then_some(*cycles)));
+        self.push(name, WorkPhaseKind::Compute { cycles, vertices });
+    }
+
+    /// Copies on tiles with `cycles`, by `vertices` of each tile: at least one.
+    pub(crate) fn copies(&mut self, name: String, cycles: &[u64], vertices: &[u64]) {
+        let vertices = vertices.iter().copied().chain(std::iter::repeat(1));
+        let count = cycles.iter().zip(vertices);
+        let count = count.map(|(cycles, count)| if *cycles > 0 { count.max(1) } else { 0 });
+        let kind = "poplar_rt::DstStridedCopy64BitMultiAccess".to_owned();
+        let copies = vertex_on(kind, count, 2);
+        self.compute(name, cycles, vec![copies]);
+    }
+
+    /// Everything that follows is repeated, until [`ConvWorkBuilder::end_loop`].
+    pub(crate) fn begin_loop(&mut self, times: u64) {
+        debug_assert!(self.outer.is_none(), "serial loops do not nest");
+        self.outer = Some((std::mem::take(&mut self.items), times));
+    }
+
+    /// Ends the loop.
+    pub(crate) fn end_loop(&mut self) {
+        if let Some((items, times)) = self.outer.take() {
+            let body = std::mem::replace(&mut self.items, items);
+            self.items.push(OperationWorkItem::Loop { times, body });
+        }
+    }
+
+    /// A temporary that is live from phase `from` to the last phase so far.
+    pub(crate) fn temporary(
+        &mut self,
+        name: String,
+        category: MemoryCategory,
+        interleaved: bool,
+        from: usize,
+        bytes: &[u64],
+    ) {
+        self.temporary_until(name, category, interleaved, from..self.phases, bytes);
+    }
+
+    /// A temporary that is live in phases `live`.
+    pub(crate) fn temporary_until(
+        &mut self,
+        name: String,
+        category: MemoryCategory,
+        interleaved: bool,
+        live: Range<usize>,
+        bytes: &[u64],
+    ) {
+        if live.is_empty() || bytes.iter().all(|bytes| *bytes == 0) {
+            return;
+        }
+        let bytes = tile_runs_of(bytes.iter().map(|bytes| (*bytes > 0).then_some(*bytes)));
+        let place = if interleaved { MemoryConstraint::Interleaved } else { MemoryConstraint::Any };
+        self.temporaries.push(TemporaryVariable {
+            name,
+            category,
+            bytes,
+            memory_constraint: place,
+            live,
+        });
+    }
+
+    /// The work.
+    pub(crate) fn finish(mut self) -> OperationWork {
+        self.end_loop();
+        OperationWork { items: self.items, temporaries: self.temporaries }
+    }
+
+    fn push(&mut self, name: String, kind: WorkPhaseKind) {
+        self.items.push(OperationWorkItem::Phase(WorkPhase { name, kind }));
+        self.phases += 1;
+    }
+}
+
+/// Bytes each tile delivers, so that everything received is delivered: in proportion to what it
+/// holds, rounded so that the sum is exact.
+fn deliveries(flows: &[OperandExchangeFlow]) -> Vec<u64> {
+    let received: u128 = flows.iter().map(|flow| u128::from(flow.received)).sum();
+    let held: u128 = flows.iter().map(|flow| u128::from(flow.sent)).sum();
+    let mut before: u128 = 0;
+    let even = flows.len() as u128;
+    flows
+        .iter()
+        .enumerate()
+        .map(|(tile, flow)| {
+            // Where nobody is known to hold anything, every tile does.
+            let (weight, all) =
+                if held > 0 { (u128::from(flow.sent), held) } else { (1, even.max(1)) };
+            let start = if held > 0 { before } else { tile as u128 };
+            before += weight;
+            let share = received * (start + weight) / all - received * start / all;
+            share as u64
+        })
+        .collect()
+}
+
+/// Values of tiles from 0 on, run-length encoded.
+pub(crate) fn tile_runs_of<T: Clone + PartialEq>(
+    values: impl IntoIterator<Item = Option<T>>,
+) -> TileRuns<T> {
+    TileRuns::from_tiles(0, values)
+}
+
+/// One vertex of a kind on every tile where `present` says so.
+pub(crate) fn vertex_on(
+    vertex_type: String,
+    present: impl IntoIterator<Item = u64>,
+    edges: u64,
+) -> VertexInstances {
+    let mut count = TileRuns::empty();
+    for (tile, vertices) in (0u32..).zip(present) {
+        if vertices > 0 {
+            count.push(TileRange::new(tile, tile + 1), vertices);
+        }
+    }
+    VertexInstances { vertex_type, count, edges, field_bytes: 0, constant_bytes: 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_received_is_delivered() {
+        let flow = |received, sent| OperandExchangeFlow {
+            received,
+            sent,
+            ..OperandExchangeFlow::default()
+        };
+        for flows in [
+            vec![flow(10, 3), flow(7, 5), flow(0, 0)],
+            vec![flow(10, 0), flow(7, 0), flow(5, 0)],
+            vec![flow(1, 1)],
+        ] {
+            let delivered = deliveries(&flows);
+            assert_eq!(
+                delivered.iter().sum::<u64>(),
+                flows.iter().map(|flow| flow.received).sum::<u64>()
+            );
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Adding up partial sums, and the cast where there is nothing to add.
+
+use super::build::{OperandExchangeFlow, vertex_on};
+use super::parts::{length, split_into_grains};
+use super::pass::ConvPassLowering;
+use crate::poplin::estimate::reduce;
+use crate::poplin::estimate::reduce::ConvReduceStage;
+use crate::poplin::planner::candidates::ConvMethod;
+use crate::shape::DType;
+use tilescope_report::MemoryCategory;
+
+impl ConvPassLowering<'_> {
+    /// Stages of the reduction, or the cast where there is one partial sum per output. Partial
+    /// sums exist since phase `partials_at`.
+    pub(super) fn reduce(&mut self, partials_at: usize) {
+        let split = &self.plan.partition;
+        let partials = self.plan.vertex.partial_type;
+        let serial_inputs = split.in_channels_serial > 1;
+        let output = if serial_inputs { partials } else { self.plan.params.output_type };
+        let depth = split.reduction_depth();
+        let kept = depth > 1 || partials != output || split.serial() > 1;
+        let made = self.per_tile(|part| self.layout.partials(part));
+        if depth > 1 {
+            self.reduce_stages(&made, depth, output);
+        } else if partials != output {
+            self.cast("Cast", &made, [partials, output]);
+        }
+        if kept {
+            let method = self.plan.vertex.method;
+            let interleaved = matches!(method, ConvMethod::Amp { .. } | ConvMethod::Slic { .. });
+            let bytes: Vec<u64> = made.iter().map(|made| made * partials.bytes()).collect();
+            let name = format!("{}/partials", self.name);
+            self.builder.temporary(
+                name,
+                MemoryCategory::Variable,
+                interleaved,
+                partials_at,
+                &bytes,
+            );
+        }
+    }
+
+    /// Casts `elements` of each tile from one type to another.
+    pub(super) fn cast(&mut self, what: &str, elements: &[u64], [from, to]: [DType; 2]) {
+        let cycles =
+            elements.iter().map(|&count| reduce::cast_cycles(self.machine, count, from, to));
+        let cycles: Vec<u64> = cycles.collect();
+        let kind = format!("popops::Cast1D<{},{}>", from.poplar_name(), to.poplar_name());
+        let vertices = vec![vertex_on(kind, elements.iter().map(|count| u64::from(*count > 0)), 2)];
+        self.builder.compute(format!("{}/{what}", self.name), &cycles, vertices);
+    }
+
+    fn reduce_stages(&mut self, made: &[u64], depth: u64, output: DType) {
+        let partials = self.plan.vertex.partial_type;
+        let vector = self.machine.vector_width(output);
+        let grain = self.plan.vertex.out_chans_per_group.next_multiple_of(vector);
+        let parts = made.iter().zip(&self.layout.parts);
+        let stages: Vec<Vec<ConvReduceStage>> =
+            parts.map(|(made, part)| executed_stages(*made, depth, part.member, grain)).collect();
+        let count = stages.iter().map(Vec::len).max().unwrap_or(0);
+        for index in 0..count {
+            let stage: Vec<ConvReduceStage> =
+                stages.iter().filter_map(|stages| stages.get(index).copied()).collect();
+            let to = if index + 1 == count { output } else { partials };
+            self.reduce_stage(format!("{}/Reduce{index}", self.name), &stage, [partials, to]);
+        }
+    }
+
+    /// Every tile gathers the partial sums of its share of the outputs and adds them up.
+    fn reduce_stage(&mut self, name: String, stages: &[ConvReduceStage], [from, to]: [DType; 2]) {
+        let machine = self.machine;
+        let start = self.builder.phase_count();
+        let gathered = |stage: &ConvReduceStage| {
+            let received = (stage.depth - 1) * stage.outputs * from.bytes();
+            let messages_in = if received > 0 { stage.depth - 1 } else { 0 };
+            // As many tiles want a share of what this one has as it gets shares from.
+            let messages_out = messages_in;
+            OperandExchangeFlow {
+                received,
+                sent: received,
+                messages_in,
+                messages_out,
+                ..OperandExchangeFlow::default()
+            }
+        };
+        let flows: Vec<OperandExchangeFlow> = stages.iter().map(gathered).collect();
+        let buffers: Vec<u64> = flows.iter().map(|flow| flow.received).collect();
+        self.builder.exchange(machine, format!("{name}/ExchangePre"), &[flows]);
+        let cycles = stages.iter().map(|stage| match *stage {
+            ConvReduceStage { outputs: 0, .. } => 0,
+            ConvReduceStage { depth: 1, outputs, .. } => {
+                reduce::cast_cycles(machine, outputs, from, to)
+            }
+            _ => reduce::stage_cycles(machine, stage, from, to),
+        });
+        let cycles: Vec<u64> = cycles.collect();
+        let vertices = [true, false].map(|single| {
+            let kind = format!(
+                "poplin::ReduceAdd<{},{},{single},false>",
+                to.poplar_name(),
+                from.poplar_name()
+            );
+            let present = stages.iter().map(|stage| {
+                let is_single = reduce::is_single_input(machine, stage, from);
+                u64::from(stage.outputs > 0 && is_single == single)
+            });
+            vertex_on(kind, present, 3)
+        });
+        let vertices = vertices.into_iter().filter(|vertex| !vertex.count.is_empty()).collect();
+        self.builder.compute(name.clone(), &cycles, vertices);
+        self.builder.temporary(
+            format!("{name}/message"),
+            MemoryCategory::Message,
+            false,
+            start,
+            &buffers,
+        );
+    }
+}
+
+/// The stages of a reduction of `depth` partial sums on tile `member` of the tiles that made them,
+/// `made` outputs each. Every stage shares the tiles out to its sums, and each sum's tiles take
+/// whole grains of the outputs (poplibs `ConvReduce.cpp` partialGroupedReduce).
+fn executed_stages(made: u64, depth: u64, member: u64, grain: u64) -> Vec<ConvReduceStage> {
+    let mut partials = depth;
+    let sums = reduce::stage_depths(depth).into_iter().chain([1]);
+    sums.map(|sums| {
+        // Sum `at` is made on tiles from `at * depth / sums` on.
+        let at = ((member + 1) * sums - 1) / depth;
+        let part = |size: u64| (at * size / sums, (at + 1) * size / sums);
+        let ((first, end), (from, to)) = (part(depth), part(partials));
+        partials = sums;
+        let grains = split_into_grains(made, grain, end - first);
+        let outputs = length(&grains[(member - first) as usize]);
+        ConvReduceStage { depth: to - from, outputs, last: sums == 1 }
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_stage_sums_up_all_outputs_in_whole_grains() {
+        for (made, depth, grain) in [(64, 7, 16), (968, 15, 8), (5698, 23, 8), (640, 130, 16)] {
+            let members: Vec<_> =
+                (0..depth).map(|member| executed_stages(made, depth, member, grain)).collect();
+            let mut partials = depth;
+            for stage in 0..members[0].len() {
+                let at = |member: &Vec<ConvReduceStage>| member[stage];
+                let added: u64 = members.iter().map(at).map(|at| at.depth * at.outputs).sum();
+                assert_eq!(added, partials * made);
+                partials = members.iter().map(at).map(|at| at.outputs).sum::<u64>() / made;
+            }
+            assert_eq!(partials, 1);
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The serial loop of a pass: slices of its operands, and what becomes of its results.
+
+use super::build::{OperandExchangeFlow, vertex_on};
+use super::parts::ConvTilePart;
+use super::pass::{ConvPassLowering, ConvPassOperands, OperandSource};
+use super::rearrange::{self, spread};
+use crate::poplar::constants::RAGGED_PIECE_COPY_CYCLES;
+use crate::popops::planner_cycles;
+use crate::shape::gcd;
+use tilescope_report::MemoryCategory;
+
+impl ConvPassLowering<'_> {
+    /// Opens the loop; returns where it begins.
+    pub(super) fn begin_serial(&mut self, operands: &ConvPassOperands) -> usize {
+        self.rearrange_before_slice(operands);
+        let before = self.builder.phase_count();
+        self.builder.begin_loop(self.plan.partition.serial());
+        self.slice();
+        before
+    }
+
+    /// Operands that were not laid out for this plan would be sliced across tiles, so they are
+    /// brought into its layout before the loop, in pieces of as many channels as groups and
+    /// slices have in common.
+    fn rearrange_before_slice(&mut self, operands: &ConvPassOperands) {
+        let split = &self.plan.partition;
+        let view = &self.plan.transformed.view;
+        let foreign = |source: &OperandSource| {
+            matches!(source, OperandSource::SameInnermost { .. } | OperandSource::Transposed { .. })
+        };
+        let (inputs, weights) = (view.input_elements(), view.weight_elements());
+        let sliced_inputs = split.in_channels_serial > 1 && foreign(&operands.input);
+        let elements = if sliced_inputs { inputs } else { 0 }
+            + if foreign(&operands.weights) { weights } else { 0 };
+        let bytes = spread(elements * self.element_bytes(), 8, self.machine.tiles);
+        let name = format!("{}/rearrangedBeforeSlice", self.name);
+        let start = self.builder.phase_count();
+        self.relocate(&name, &bytes, true);
+        self.gather_slices(&name, &bytes);
+        rearrange::temporary(&mut self.builder, name, start, &bytes);
+    }
+
+    /// Channels of a slice that are no whole groups are copied in pieces.
+    pub(super) fn gather_slices(&mut self, name: &str, bytes: &[u64]) {
+        let view = &self.plan.transformed.view;
+        let group = self.plan.vertex.in_chans_per_group;
+        let piece = gcd(group, view.in_channels / self.plan.partition.in_channels_serial);
+        if piece == group {
+            return;
+        }
+        let element = self.element_bytes();
+        let pieces = bytes.iter().map(|bytes| (bytes / element).div_ceil(piece));
+        let cycles = pieces.map(|pieces| (pieces as f64 * RAGGED_PIECE_COPY_CYCLES).round() as u64);
+        let cycles: Vec<u64> = cycles.collect();
+        self.builder.copies(format!("{name}/OnTileCopy-1"), &cycles, &[]);
+    }
+
+    /// Slices the operands of one serial iteration.
+    fn slice(&mut self) {
+        let split = &self.plan.partition;
+        let machine = self.machine;
+        let params = &self.plan.params;
+        let view = &self.plan.transformed.view;
+        let serial = split.serial();
+        let share = |elements: u64| spread(elements / serial, 1, self.tiles());
+        let inputs = if split.in_channels_serial > 1 { view.input_elements() } else { 0 };
+        let tensors = [("input", share(inputs)), ("weights", share(view.weight_elements()))];
+        let mut cycles = vec![0; self.layout.parts.len()];
+        for (_, elements) in &tensors {
+            for (cycles, elements) in cycles.iter_mut().zip(elements) {
+                if *elements > 0 {
+                    *cycles += planner_cycles::dynamic_slice(machine, *elements, params.input_type);
+                }
+            }
+        }
+        let from = self.builder.phase_count();
+        let name = format!("{}/serialSlice[0]", self.name);
+        self.send_counter(&name);
+        let kind = format!("popops::DynamicSlice1d<{}>", params.input_type.poplar_name());
+        let vertices = vec![vertex_on(kind, cycles.iter().map(|cycles| u64::from(*cycles > 0)), 3)];
+        self.builder.compute(format!("{name}/DynamicSlice"), &cycles, vertices);
+        for (tensor, elements) in tensors {
+            let bytes: Vec<u64> =
+                elements.iter().map(|elements| elements * params.input_type.bytes()).collect();
+            let name = format!("{}/{tensor}SerialSlice[0]", self.name);
+            self.builder.temporary(name, MemoryCategory::Variable, false, from, &bytes);
+        }
+    }
+
+    /// Every tile needs the loop counter.
+    fn send_counter(&mut self, name: &str) {
+        let flow = |tile: usize| OperandExchangeFlow {
+            received: if tile == 0 { 0 } else { 4 },
+            sent: if tile == 0 { 4 } else { 0 },
+            messages_in: u64::from(tile > 0),
+            ..OperandExchangeFlow::default()
+        };
+        let flows = (0..self.layout.parts.len()).map(flow).collect();
+        self.builder.exchange(self.machine, format!("{name}/ExchangePre"), &[flows]);
+    }
+
+    /// Writes or adds the result of one iteration, and ends the loop.
+    pub(super) fn end_serial(&mut self, before_loop: usize) {
+        let split = &self.plan.partition;
+        let depth = split.reduction_depth();
+        let outputs = self.per_tile(|part| self.layout.partials(part).div_ceil(depth));
+        let (partials, output) = (self.plan.vertex.partial_type, self.plan.params.output_type);
+        let (name, data_type) = if split.in_channels_serial > 1 {
+            (self.accumulate(&outputs), partials)
+        } else {
+            (self.write_slice(&outputs), output)
+        };
+        let element = split.out_channels_serial * data_type.bytes();
+        let result: Vec<u64> = outputs.iter().map(|outputs| outputs * element).collect();
+        self.builder.temporary(name, MemoryCategory::Variable, false, before_loop, &result);
+        self.builder.end_loop();
+        if data_type != output {
+            self.cast("CastSerialOut", &outputs, [data_type, output]);
+        }
+    }
+
+    /// Adds the result of one slice of the input channels; returns the name of the sum.
+    fn accumulate(&mut self, outputs: &[u64]) -> String {
+        let data_type = self.plan.vertex.partial_type;
+        let name = format!("{}/serialOut[0]", self.name);
+        let cycles = outputs
+            .iter()
+            .map(|&count| planner_cycles::add_in_place(self.machine, count, data_type));
+        let cycles: Vec<u64> = cycles.collect();
+        let element = data_type.poplar_name();
+        let kind = format!(
+            "popops::BinaryOp1DInPlaceSupervisor<popops::expr::BinaryOpType::ADD,{element}>"
+        );
+        let vertices = vec![vertex_on(kind, outputs.iter().map(|_| 1), 2)];
+        self.builder.compute(name.clone(), &cycles, vertices);
+        name
+    }
+
+    /// Writes the result of one slice of the output channels; returns the name of the result.
+    fn write_slice(&mut self, outputs: &[u64]) -> String {
+        let data_type = self.plan.params.output_type;
+        let name = format!("{}/serialUpdate[0]", self.name);
+        self.send_counter(&name);
+        let group = self.plan.vertex.out_chans_per_group;
+        // The ragged last group is copied in pieces, in and out.
+        let ragged = !self.layout.slice.out_channels.is_multiple_of(group);
+        let copies = if ragged { 2.0 * RAGGED_PIECE_COPY_CYCLES } else { 0.0 };
+        let of_part = |(outputs, part): (&u64, &ConvTilePart)| {
+            let positions = part.field_elements() * part.batch * part.groups.size;
+            planner_cycles::dynamic_slice(self.machine, *outputs, data_type)
+                + (positions as f64 * copies).round() as u64
+        };
+        let cycles: Vec<u64> = outputs.iter().zip(&self.layout.parts).map(of_part).collect();
+        let kind = format!("popops::DynamicUpdateSlice1D<{}>", data_type.poplar_name());
+        let vertices = vec![vertex_on(kind, outputs.iter().map(|_| 1), 2)];
+        self.builder.compute(name.clone(), &cycles, vertices);
+        name
+    }
+}

@@ -1,0 +1,139 @@
+//! What operands of a pass take on the tiles besides their own memory.
+
+use super::parts::{ConvTilePart, length};
+use super::pass::{ConvOperand, ConvPassLowering, RearrangedOperand};
+use super::vertices::explicit_dims;
+use crate::poplin::planner::candidates::{ConvMethod, SLIC_WINDOW};
+use tilescope_report::MemoryCategory;
+
+/// Bytes of scratch memory a SLIC vertex has beside its second output buffer.
+const SLIC_SCRATCH_BYTES: u64 = 208;
+
+impl ConvPassLowering<'_> {
+    /// Copies of operands that vertices read: all that does not lie on the tile in one piece.
+    pub(super) fn operand_temporaries(&mut self, name: &str, exchange: usize) {
+        let [inputs, weights] = self.arranged_operands().unwrap_or_else(|| self.copied_operands());
+        for (operand, what, copied, whole) in [
+            (ConvOperand::Input, "acts", inputs, self.per_tile(|part| self.layout.inputs(part))),
+            (
+                ConvOperand::Weights,
+                "weights",
+                weights,
+                self.per_tile(|part| self.layout.weights(part)),
+            ),
+        ] {
+            let message = format!("{name}/{what}/message");
+            self.builder.temporary(message, MemoryCategory::Message, false, exchange, &copied);
+            // An operand is used up by the exchange, unless vertices read parts of it.
+            let whole = whole.iter().map(|elements| elements * self.element_bytes());
+            let in_place = copied.iter().zip(whole).any(|(copied, whole)| *copied < whole);
+            let end = if in_place { self.builder.phase_count() } else { exchange + 1 };
+            self.used_until[operand as usize].get_or_insert(end);
+            self.end_rearranged(operand, end);
+        }
+        if let ConvMethod::Slic { .. } = self.plan.vertex.method {
+            self.slic_buffers(exchange);
+        }
+    }
+
+    /// Bytes of input and of weights that each tile copies.
+    fn copied_operands(&self) -> [Vec<u64>; 2] {
+        let split = &self.plan.partition;
+        let vertex = &self.plan.vertex;
+        let (input_users, weight_users) = (split.out_channels, self.users()[1]);
+        let in_place = [self.in_place[0] && !self.has_halo(), self.in_place[1]];
+        let of_part = |(tile, part): (u64, &ConvTilePart)| {
+            let groups = part.groups.size / vertex.groups_per_group;
+            let in_groups = groups * (part.in_channels.size / vertex.in_chans_per_group);
+            let out_groups = part.out_channels.size / vertex.out_chans_per_group;
+            let inputs = self.layout.inputs(part) * self.element_bytes();
+            let weights = self.layout.weights(part) * self.element_bytes();
+            let input_user = tile % split.out_channels;
+            let weight_user = tile / split.out_channels % weight_users;
+            let copied = |operand: ConvOperand, bytes, regions, users, user| {
+                let in_place = in_place[operand as usize];
+                if in_place { copied_bytes(bytes, regions, users, user) } else { bytes }
+            };
+            let weight_groups = in_groups * out_groups;
+            (
+                copied(ConvOperand::Input, inputs, in_groups, input_users, input_user),
+                copied(ConvOperand::Weights, weights, weight_groups, weight_users, weight_user),
+            )
+        };
+        let (inputs, weights) = (0u64..).zip(&self.layout.parts).map(of_part).unzip();
+        [inputs, weights]
+    }
+
+    /// Whether tiles need input that belongs to their neighbours, so that no region is whole.
+    fn has_halo(&self) -> bool {
+        let split = &self.plan.partition;
+        let dims = self.layout.slice.dims.iter().enumerate();
+        let mut along = dims.map(|(dim, field)| field.kernel > 1 && split.field[dim] > 1);
+        along.any(|shared| shared) || split.kernel_parts() > 1
+    }
+
+    /// Bytes of both operands on each tile where vertices want them with padding and dilation
+    /// applied: no part of them can be read where it lies (poplibs `ConvVertices.cpp`).
+    fn arranged_operands(&self) -> Option<[Vec<u64>; 2]> {
+        let explicit = explicit_dims(self.plan, self.machine);
+        if !explicit.contains(&true) {
+            return None;
+        }
+        let height = self.plan.vertex.kernel_height(self.machine);
+        let slic = matches!(self.plan.vertex.method, ConvMethod::Slic { .. });
+        let last = self.layout.dims() - 1;
+        let kernel = |part: &ConvTilePart, dim: usize| match dim {
+            _ if slic && dim == last => length(&part.kernel[dim]).next_multiple_of(SLIC_WINDOW),
+            0 if !slic => length(&part.kernel[dim]).next_multiple_of(height),
+            _ => length(&part.kernel[dim]),
+        };
+        let span = |part: &ConvTilePart, dim: usize| match self.layout.slice.dims.get(dim) {
+            Some(field) if explicit[dim] => {
+                let outputs = length(&part.field[dim]).max(1) - 1;
+                let kernel = kernel(part, dim).max(1) - 1;
+                let dilation = field.kernel_transform.dilation;
+                outputs * field.output_transform.stride + kernel * dilation + 1
+            }
+            _ => part.inputs[dim],
+        };
+        let channels = |part: &ConvTilePart| part.in_channels.size * part.groups.size;
+        let inputs = self.per_tile(|part| {
+            let field: u64 = (0..3).map(|dim| span(part, dim)).product();
+            field * part.batch * channels(part) * self.element_bytes()
+        });
+        let weights = self.per_tile(|part| {
+            let kernel: u64 = (0..3).map(|dim| kernel(part, dim)).product();
+            kernel * channels(part) * part.out_channels.size * self.element_bytes()
+        });
+        Some([inputs, weights])
+    }
+
+    /// The rearranged copies of `operand` live until phase `end`.
+    fn end_rearranged(&mut self, operand: ConvOperand, end: usize) {
+        let ended = self.rearranged.extract_if(.., |copy| copy.operand == operand);
+        for RearrangedOperand { name, from, bytes, .. } in ended {
+            let category = MemoryCategory::Rearrangement;
+            self.builder.temporary_until(name, category, false, from..end, &bytes);
+        }
+    }
+
+    /// SLIC vertices write every output twice, and need scratch memory.
+    fn slic_buffers(&mut self, from: usize) {
+        let vertex = &self.plan.vertex;
+        let bytes = self.per_tile(|part| {
+            let groups = (part.groups.size / vertex.groups_per_group).max(1);
+            self.layout.partials(part) * vertex.partial_type.bytes() / groups + SLIC_SCRATCH_BYTES
+        });
+        let name = format!("{}/outFieldBuffer", self.name);
+        self.builder.temporary(name, MemoryCategory::Variable, false, from, &bytes);
+    }
+}
+
+/// Bytes of an operand of `regions` contiguous regions that user `user` of `users` has to copy:
+/// regions that lie wholly in its own share are read where they are.
+fn copied_bytes(bytes: u64, regions: u64, users: u64, user: u64) -> u64 {
+    let begin = (user * regions).div_ceil(users);
+    let end = (user + 1) * regions / users;
+    let whole = end.saturating_sub(begin);
+    bytes - bytes * whole / regions.max(1)
+}

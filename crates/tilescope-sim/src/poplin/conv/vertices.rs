@@ -1,0 +1,340 @@
+//! The vertices of a pass and the cycles they really take.
+//!
+//! The planner lets every kernel position cover the whole field; a real work list holds only the
+//! outputs a position contributes to, which padding and strides make fewer. Whether the 1x1
+//! vertex can be used is decided tile by tile (poplibs `ConvVertices.cpp`).
+
+use super::parts::{ConvTilePart, PartitionedConv, length};
+use crate::poplar::work::VertexInstances;
+use crate::poplin::estimate::amp::AmpCycleEstimator;
+use crate::poplin::estimate::workers::ConvOutputRows;
+use crate::poplin::estimate::{ConvVertexContext, ConvVertexWork, vertex_cycles};
+use crate::poplin::planner::ConvPlan;
+use crate::poplin::planner::candidates::{ConvMethod, SLIC_WINDOW};
+use crate::poplin::planner::model::ConvGrainSize;
+use crate::shape::DType;
+use crate::targets::IpuTarget;
+use std::collections::{BTreeMap, HashMap};
+use tilescope_report::units::{TileRange, TileRuns};
+
+/// Bytes of one entry of a work list: three 16-bit numbers.
+const WORKLIST_ENTRY_BYTES: u64 = 6;
+
+/// Bytes of an entry of a list of work lists: where one starts and how long it is (poplibs
+/// `ConvPartialnx1.cpp`, COMPACT_DELTAN).
+const WORKLIST_POINTER_BYTES: u64 = 4;
+
+/// Bytes of the state of one conv vertex that its list of edges does not account for; fitted on
+/// the matmul tutorial's profile by poplibs' field layout.
+const CONV_FIELD_BYTES: u64 = 16;
+
+/// Most different row lengths that are told apart in one dimension. Padding makes about as many as
+/// the kernel has elements, so only shapes nobody trains reach it; there it bounds the time.
+const MAX_ROW_LENGTHS: u64 = 64;
+
+/// One vertex on one tile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ConvTileVertex {
+    /// Cycles.
+    pub cycles: u64,
+    /// Vertex type as profiles name it.
+    pub vertex_type: String,
+    /// Edges.
+    pub edges: u64,
+    /// Bytes of arrays its fields point to.
+    pub field_bytes: u64,
+    /// Bytes of its work lists.
+    pub constant_bytes: u64,
+}
+
+/// What decides the cycles of a part: equal keys mean equal vertices.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct ConvVertexKey {
+    work: ConvVertexWork,
+    /// Per dimension: how many kernel positions have how many active outputs.
+    positions: [Vec<(u64, u64)>; 3],
+    may_use_1x1: bool,
+}
+
+/// Dimensions of which the vertices want their input with padding and dilation applied.
+pub(crate) fn explicit_dims(plan: &ConvPlan, machine: &IpuTarget) -> [bool; 3] {
+    let slic = matches!(plan.vertex.method, ConvMethod::Slic { .. });
+    [slic || plan.vertex.kernel_height(machine) > 1, slic, slic]
+}
+
+/// The vertices of all parts, in tile order.
+pub(crate) fn convolve(
+    plan: &ConvPlan,
+    machine: &IpuTarget,
+    layout: &PartitionedConv,
+) -> Vec<ConvTileVertex> {
+    let maker = ConvVertexBuilder::new(plan, machine, layout);
+    let mut axes = DimActiveOutputsCache::default();
+    let mut made: HashMap<ConvVertexKey, ConvTileVertex> = HashMap::new();
+    layout
+        .parts
+        .iter()
+        .map(|part| {
+            let key = maker.key(part, &mut axes);
+            made.entry(key.clone()).or_insert_with(|| maker.vertex(&key)).clone()
+        })
+        .collect()
+}
+
+/// One dimension of a part: how many kernel positions have how many active outputs, and whether
+/// all of them write every output.
+type DimActiveOutputs = (Vec<(u64, u64)>, bool);
+
+/// Dimensions already looked at, by dimension, outputs and kernel elements.
+type DimActiveOutputsCache = HashMap<(usize, [u64; 4]), DimActiveOutputs>;
+
+struct ConvVertexBuilder<'a> {
+    plan: &'a ConvPlan,
+    machine: &'a IpuTarget,
+    layout: &'a PartitionedConv,
+    grain: ConvGrainSize,
+    height: u64,
+    /// Whether the vertex applies input transforms on the way, so that every position covers all
+    /// outputs of a dimension.
+    explicit: [bool; 3],
+    context: ConvVertexContext,
+}
+
+impl<'a> ConvVertexBuilder<'a> {
+    fn new(plan: &'a ConvPlan, machine: &'a IpuTarget, layout: &'a PartitionedConv) -> Self {
+        let height = plan.vertex.kernel_height(machine);
+        let explicit = explicit_dims(plan, machine);
+        let dims = layout.dims();
+        let (mut dilation, mut stride) = ([1; 3], [1; 3]);
+        for (dim, field) in layout.slice.dims.iter().enumerate() {
+            dilation[dim] = if explicit[dim] { 1 } else { field.input_transform.dilation };
+            stride[dim] = field.output_transform.stride;
+        }
+        let context = ConvVertexContext {
+            vertex: plan.vertex,
+            dims,
+            dilation,
+            stride,
+            innermost_stride: stride[dims - 1],
+            may_use_1x1: false,
+            float_output: plan.params.output_type == DType::Float,
+        };
+        Self {
+            plan,
+            machine,
+            layout,
+            grain: ConvGrainSize::of_vertex(&plan.vertex),
+            height,
+            explicit,
+            context,
+        }
+    }
+
+    fn key(&self, part: &ConvTilePart, axes: &mut DimActiveOutputsCache) -> ConvVertexKey {
+        let mut positions: [Vec<(u64, u64)>; 3] = Default::default();
+        let mut covers = true;
+        let mut same_steps = true;
+        for (dim, counts) in positions.iter_mut().enumerate().take(self.layout.dims()) {
+            let (outputs, kernel) = (&part.field[dim], &part.kernel[dim]);
+            let at = (dim, [outputs.start, outputs.end, kernel.start, kernel.end]);
+            let (found, full) = axes.entry(at).or_insert_with(|| self.axis(part, dim)).clone();
+            *counts = found;
+            covers &= full;
+            same_steps &=
+                length(outputs) == 1 || self.context.dilation[dim] == self.context.stride[dim];
+        }
+        let work = ConvVertexWork {
+            batch: part.batch,
+            field: std::array::from_fn(|dim| length(&part.field[dim])),
+            kernel: std::array::from_fn(|dim| length(&part.kernel[dim])),
+            conv_groups: part.groups.size / self.grain.groups,
+            in_groups: part.in_channels.size / self.grain.in_channels,
+            out_groups: part.out_channels.size / self.grain.out_channels,
+        };
+        let may_use_1x1 = covers && same_steps && part.kernel_elements() == 1 && self.height == 1;
+        ConvVertexKey { work, positions, may_use_1x1 }
+    }
+
+    /// How many positions of dimension `dim` have how many active outputs.
+    fn axis(&self, part: &ConvTilePart, dim: usize) -> DimActiveOutputs {
+        let field = &self.layout.slice.dims[dim];
+        let (outputs, kernel) = (&part.field[dim], &part.kernel[dim]);
+        if self.explicit[dim] {
+            let positions = length(kernel).div_ceil(self.positions_together(dim));
+            return (vec![(length(outputs), positions)], true);
+        }
+        let step = self.context.active_step(dim);
+        let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut covers = true;
+        for position in kernel.clone() {
+            let touched = field.outputs_of_kernel(outputs, position);
+            covers &= touched == *outputs;
+            *counts.entry(length(&touched).div_ceil(step)).or_default() += 1;
+        }
+        (coarsened(counts).into_iter().collect(), covers)
+    }
+
+    /// Kernel elements of dimension `dim` that the vertex takes at once.
+    fn positions_together(&self, dim: usize) -> u64 {
+        let slic = matches!(self.plan.vertex.method, ConvMethod::Slic { .. });
+        match dim {
+            _ if slic && dim + 1 == self.layout.dims() => SLIC_WINDOW,
+            0 if !slic => self.height,
+            _ => 1,
+        }
+    }
+
+    fn vertex(&self, key: &ConvVertexKey) -> ConvTileVertex {
+        let work = &key.work;
+        let (lists, entries, cycles, name) = match self.plan.vertex.method {
+            ConvMethod::Amp { conv_units } => self.amp(key, conv_units),
+            method => {
+                let cycles = vertex_cycles(&self.context, self.machine, work).unwrap_or(0);
+                let entries = self.rows(key).count.max(self.machine.workers());
+                (0, entries, cycles, self.plain_name(method))
+            }
+        };
+        let operands = work.conv_groups * (work.in_groups + work.out_groups)
+            + work.conv_groups * work.in_groups * work.out_groups;
+        let edges = operands + 1;
+        ConvTileVertex {
+            cycles,
+            vertex_type: name,
+            edges,
+            field_bytes: 4 * edges + CONV_FIELD_BYTES + lists * WORKLIST_POINTER_BYTES,
+            constant_bytes: entries * WORKLIST_ENTRY_BYTES,
+        }
+    }
+
+    /// Outputs of the innermost, fullest position of all dimensions.
+    fn rows(&self, key: &ConvVertexKey) -> ConvOutputRows {
+        let last = self.layout.dims() - 1;
+        let most = |dim: usize| key.positions[dim].iter().map(|(active, _)| *active).max();
+        let outer: u64 = (0..last).map(|dim| most(dim).unwrap_or(1)).product();
+        ConvOutputRows { count: key.work.batch * outer, length: most(last).unwrap_or(1) }
+    }
+
+    /// Whether sums are kept in a narrower type than was asked for, on all 16 units. Those run on the
+    /// nx1 vertex: inferred from the weight updates of at most 16 samples on the second generation,
+    /// whose cycles the 1x1 vertex misses by far while its plan has their bytes.
+    fn has_narrow_sums(&self, units: u64) -> bool {
+        let asked = self.plan.options.partials_for(self.plan.params.input_type);
+        units == 16 && self.plan.vertex.partial_type.bytes() < asked.bytes()
+    }
+
+    /// Work lists that the vertex has a list of, entries of all, cycles and name of an AMP vertex.
+    fn amp(&self, key: &ConvVertexKey, units: u64) -> (u64, u64, u64, String) {
+        let engine = AmpCycleEstimator::new(&self.plan.vertex, self.machine, units);
+        let workers = self.machine.workers();
+        let rows = self.rows(key);
+        let one_row_each = (0..workers).all(|worker| {
+            rows.count * rows.length == 0 || rows.worker_share(worker, workers).entries() <= 1
+        });
+        if key.may_use_1x1 && one_row_each && !self.has_narrow_sums(units) {
+            let cycles = engine.cycles_1x1(&key.work, rows);
+            return (0, workers, cycles, self.amp_name("1x1Out", units));
+        }
+        let last = self.layout.dims() - 1;
+        let mut inner = 0;
+        let mut entries = 0;
+        let mut all_positions = 0;
+        // Positions of all outer dimensions: active rows and how often.
+        let mut outer = vec![(key.work.batch, 1)];
+        for dim in 0..last {
+            let along = &key.positions[dim];
+            outer = outer
+                .iter()
+                .flat_map(|(rows, times)| {
+                    along.iter().map(move |(active, count)| (rows * active, times * count))
+                })
+                .collect();
+        }
+        for (count, times) in outer {
+            for (length, columns) in &key.positions[last] {
+                let rows = ConvOutputRows { count, length: *length };
+                let positions = times * columns;
+                all_positions += positions;
+                inner += positions * engine.kernel_position_cycles_nx1(rows, self.height);
+                let lists = (0..workers).map(|worker| {
+                    if count * length == 0 {
+                        0
+                    } else {
+                        rows.worker_share(worker, workers).entries()
+                    }
+                });
+                entries += positions * lists.sum::<u64>().max(workers);
+            }
+        }
+        let outer_positions: u64 = key.positions[0].iter().map(|(_, count)| *count).sum();
+        let field: u64 = key.work.field.iter().product::<u64>() * key.work.batch;
+        let cycles = engine.cycles_nx1(
+            self.machine,
+            &self.plan.vertex,
+            &key.work,
+            inner + 14 * outer_positions,
+            field,
+        );
+        (all_positions * workers, entries, cycles, self.amp_name("nx1", units))
+    }
+
+    fn amp_name(&self, kind: &str, units: u64) -> String {
+        let vertex = &self.plan.vertex;
+        // Elements of input the engine takes per cycle, as later Poplar versions spell it out.
+        let load_elements = 8 / vertex.input_type.bytes();
+        format!(
+            "poplin::ConvPartial{kind}<{},{},true,false,{units},{load_elements},false>",
+            vertex.input_type.poplar_name(),
+            vertex.partial_type.poplar_name(),
+        )
+    }
+
+    fn plain_name(&self, method: ConvMethod) -> String {
+        let vertex = &self.plan.vertex;
+        let (input, partial) = (vertex.input_type.poplar_name(), vertex.partial_type.poplar_name());
+        match method {
+            ConvMethod::Amp { conv_units } => self.amp_name("nx1", conv_units),
+            ConvMethod::Slic { chains } => format!(
+                "poplin::ConvPartial1xNSLIC<{input},{partial},{},true,{SLIC_WINDOW},{chains},4>",
+                self.context.innermost_stride,
+            ),
+            ConvMethod::Hmac => format!("poplin::ConvPartialHorizontalMac<{input},{partial},true>"),
+            ConvMethod::Vmac => format!("poplin::ConvPartialVerticalMac<{input},{partial},true,4>"),
+            ConvMethod::OuterProduct => format!("poplin::OuterProduct<{input}>"),
+        }
+    }
+}
+
+/// The same counts with at most [`MAX_ROW_LENGTHS`] different lengths, rounded up to a common step.
+fn coarsened(counts: BTreeMap<u64, u64>) -> BTreeMap<u64, u64> {
+    let longest = counts.last_key_value().map_or(0, |(length, _)| *length);
+    if counts.len() <= MAX_ROW_LENGTHS as usize {
+        return counts;
+    }
+    let step = longest.div_ceil(MAX_ROW_LENGTHS);
+    let mut coarse = BTreeMap::new();
+    for (length, count) in counts {
+        *coarse.entry(length.next_multiple_of(step).min(longest)).or_default() += count;
+    }
+    coarse
+}
+
+/// The vertices of a compute set, one entry per distinct kind.
+pub(crate) fn uses(vertices: &[ConvTileVertex]) -> Vec<VertexInstances> {
+    let mut kinds: Vec<VertexInstances> = Vec::new();
+    let mut known: HashMap<(&str, u64, u64, u64), usize> = HashMap::new();
+    for (tile, vertex) in (0u32..).zip(vertices) {
+        let key = (&*vertex.vertex_type, vertex.edges, vertex.field_bytes, vertex.constant_bytes);
+        let index = *known.entry(key).or_insert_with(|| {
+            kinds.push(VertexInstances {
+                vertex_type: vertex.vertex_type.clone(),
+                count: TileRuns::empty(),
+                edges: vertex.edges,
+                field_bytes: vertex.field_bytes,
+                constant_bytes: vertex.constant_bytes,
+            });
+            kinds.len() - 1
+        });
+        kinds[index].count.push(TileRange::new(tile, tile + 1), 1);
+    }
+    kinds
+}

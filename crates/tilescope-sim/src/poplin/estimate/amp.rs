@@ -1,0 +1,241 @@
+//! The matrix engine: kernels of one (`ConvPartial1x1Out`) and of any size (`ConvPartialnx1`).
+
+use super::workers::{ConvOutputRows, ConvWorkerShare};
+use super::{ConvVertexContext, ConvVertexWork};
+use crate::poplin::planner::candidates::{ConvVertexType, weights_per_conv_unit};
+use crate::shape::DType;
+use crate::targets::IpuTarget;
+
+/// What decides the speed of the inner loops.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AmpCycleEstimator {
+    float_inputs: bool,
+    float_partials: bool,
+    quarter: bool,
+    units: u64,
+    passes: u64,
+    /// Cycles to load the weights of one pass.
+    weight_load: u64,
+    workers: u64,
+}
+
+impl AmpCycleEstimator {
+    /// The engine of `vertex` with `units` units in use.
+    pub(crate) fn new(vertex: &ConvVertexType, machine: &IpuTarget, units: u64) -> Self {
+        let weight_bytes = weights_per_conv_unit(vertex.input_type) * vertex.input_type.bytes();
+        Self {
+            float_inputs: vertex.float_inputs(),
+            float_partials: vertex.float_partials(),
+            quarter: vertex.input_type == DType::Quarter,
+            units,
+            passes: vertex.out_chans_per_group.div_ceil(units),
+            weight_load: units * weight_bytes / u64::from(machine.chip.coeff_load_bytes_per_cycle),
+            workers: machine.workers(),
+        }
+    }
+
+    /// Cycles of a worker per output.
+    fn core(&self) -> u64 {
+        if self.float_inputs { 8 } else { 4 }
+    }
+
+    /// Whether the worker is the one that half inputs share for float partials and 16 units.
+    fn is_common_half(&self) -> bool {
+        !self.float_inputs && (self.float_partials || self.units == 16)
+    }
+
+    /// Cycles saved by state kept between calls: by the first call, and for every input group.
+    fn retention(&self) -> (u64, u64) {
+        if self.is_common_half() && !self.quarter { (10, 2) } else { (0, 0) }
+    }
+
+    /// Cycles of a worker of the 1x1 vertex for `outputs` outputs.
+    fn worker_1x1(&self, outputs: u64, zeroing: bool) -> u64 {
+        let more = |first: u64| first + (outputs.saturating_sub(3)) * self.core();
+        if self.quarter {
+            // Poplibs 2023, the first version with 8-bit floats.
+            let base = match outputs {
+                0 => 21,
+                1 => 35,
+                2 => 40,
+                _ => more(44),
+            };
+            return base - if zeroing && outputs > 0 { 5 } else { 0 };
+        }
+        if self.is_common_half() {
+            let extra = if zeroing { 2 } else { 4 };
+            let base = match outputs {
+                0 => 20 + extra,
+                1 => 31 + extra,
+                2 => 40 + extra,
+                _ => more(if zeroing { 38 } else { 40 }),
+            };
+            return base - self.retention().0;
+        }
+        let zero_cycles = if self.float_inputs && self.units == 16 {
+            8
+        } else if self.float_partials {
+            4
+        } else {
+            2
+        };
+        let zero = if zeroing && outputs > 0 { 2 + zero_cycles * outputs } else { 0 };
+        zero + match (outputs, self.float_inputs) {
+            (0, _) => 24,
+            (1, true) => 47,
+            (1, false) => 39,
+            (2, true) => 46,
+            (2, false) => 40,
+            (_, true) => more(46),
+            (_, false) => more(41),
+        }
+    }
+
+    /// Cycles until all workers of the 1x1 vertex have done one pass over at most one row each.
+    /// Workers without outputs have no entry and cost nothing.
+    fn inner_1x1(&self, rows: ConvOutputRows, zeroing: bool) -> u64 {
+        let (most, least) = rows.worker_cost_extremes(self.workers, |share: ConvWorkerShare| {
+            if share.first == 0 { 0 } else { self.worker_1x1(share.first, zeroing) }
+        });
+        (self.workers * most).max(self.workers * least + 14)
+    }
+
+    /// Cycles of the 1x1 vertex.
+    pub(crate) fn cycles_1x1(&self, work: &ConvVertexWork, rows: ConvOutputRows) -> u64 {
+        let (conv_groups, in_groups, out_groups) =
+            (work.conv_groups, work.in_groups, work.out_groups);
+        let first = self.inner_1x1(rows, true);
+        let later = self.inner_1x1(rows, false);
+        let loads = self.weight_load;
+        if self.quarter {
+            return 46
+                + conv_groups
+                    * (21
+                        + out_groups
+                            * (46
+                                + 131
+                                + loads
+                                + first
+                                + (in_groups - 1) * (108 + loads + later)));
+        }
+        let (kept, kept_per_group) = self.retention();
+        let pass = |overhead: u64, inner: u64| {
+            out_groups * (19 + self.passes * (overhead + loads + inner))
+        };
+        50 + self.workers * (kept + kept_per_group * (in_groups * conv_groups - 1))
+            + conv_groups * (12 + (in_groups - 1) * (16 + pass(6, later)) + 11 + pass(7, first))
+    }
+
+    /// Cycles of a worker of the nx1 vertex for one kernel position.
+    fn worker_nx1(&self, share: ConvWorkerShare) -> u64 {
+        let row = |outputs: u64| {
+            let cycles = match (outputs, self.float_inputs) {
+                (0, _) => 17,
+                (1, true) => 33,
+                (1, false) => 29,
+                (2, true) => 44,
+                (2, false) => 33,
+                (_, true) => 45 + 8 * (outputs - 3),
+                (_, false) => 34 + 4 * (outputs - 3),
+            };
+            cycles - NX1_RETENTION
+        };
+        17 + u64::from(!self.float_partials) + share.sum_over_worklist(row)
+    }
+
+    /// Cycles of one kernel position of the nx1 vertex, whose outputs are `rows`.
+    pub(crate) fn kernel_position_cycles_nx1(&self, rows: ConvOutputRows, height: u64) -> u64 {
+        let (most, least) = rows.worker_cost_extremes(self.workers, |share| self.worker_nx1(share));
+        let switch = match height {
+            1 => 15,
+            2 => 46,
+            4 => 60,
+            _ => 20 * height,
+        };
+        let workers = (self.workers * most).max(self.workers * least + 9);
+        12 + self.passes * (self.weight_load + switch + 3 + workers)
+    }
+
+    /// Cycles of the nx1 vertex: `inner` is the sum over kernel positions, `field` the outputs
+    /// to be zeroed first.
+    pub(crate) fn cycles_nx1(
+        &self,
+        machine: &IpuTarget,
+        vertex: &ConvVertexType,
+        work: &ConvVertexWork,
+        inner: u64,
+        field: u64,
+    ) -> u64 {
+        let (conv_groups, in_groups, out_groups) =
+            (work.conv_groups, work.in_groups, work.out_groups);
+        let zero_retention = if self.float_partials { 9 } else { 10 };
+        103 + self.workers * (NX1_RETENTION + zero_retention)
+            + conv_groups * (out_groups * 17 + out_groups.saturating_sub(1) * 6 + 1)
+            + conv_groups.saturating_sub(1) * 6
+            + 1
+            + conv_groups * (16 + in_groups * (14 + out_groups * (14 + inner)))
+            + zero_cycles(machine, field * vertex.out_chans_per_group, out_groups * conv_groups)
+    }
+}
+
+/// Worker cycles saved by state kept between calls of the nx1 vertex.
+const NX1_RETENTION: u64 = 6;
+
+/// Cycles to zero `groups` blocks of `elements` partials each. Poplibs always counts them as
+/// floats here.
+pub(crate) fn zero_cycles(machine: &IpuTarget, elements: u64, groups: u64) -> u64 {
+    let per_worker = elements.div_ceil(machine.workers());
+    let vectors = per_worker.div_ceil(machine.vector_width(DType::Float));
+    (vectors + 14 - 9) * machine.workers() * groups
+}
+
+/// Cycles of an AMP vertex as the planner sees it: every kernel position covers the whole field.
+pub(crate) fn cycles(
+    context: &ConvVertexContext,
+    machine: &IpuTarget,
+    work: &ConvVertexWork,
+    units: u64,
+) -> u64 {
+    let engine = AmpCycleEstimator::new(&context.vertex, machine, units);
+    let dims = context.dims;
+    let height = context.vertex.kernel_height(machine);
+    let positions: u64 = work.kernel[..dims].iter().product();
+    let field: u64 = work.field[..dims].iter().product::<u64>() * work.batch;
+    let rows = active_rows(context, work);
+    if context.may_use_1x1 && height == 1 && positions == 1 {
+        return engine.cycles_1x1(work, rows);
+    }
+    let outer = work.kernel[0].div_ceil(height);
+    let inner = outer * positions / work.kernel[0] / outer;
+    let inner = outer * (14 + inner * engine.kernel_position_cycles_nx1(rows, height));
+    engine.cycles_nx1(machine, &context.vertex, work, inner, field)
+}
+
+/// The outputs that one kernel position contributes to.
+pub(crate) fn active_rows(context: &ConvVertexContext, work: &ConvVertexWork) -> ConvOutputRows {
+    let last = context.dims - 1;
+    let outer = (0..last).map(|dim| work.field[dim].div_ceil(context.active_step(dim)));
+    ConvOutputRows {
+        count: work.batch * outer.product::<u64>(),
+        length: work.field[last].div_ceil(context.active_step(last)),
+    }
+}
+
+/// A bound on [`cycles`]: weight loads and one core loop per output.
+pub(crate) fn cycles_lower_bound(
+    context: &ConvVertexContext,
+    work: &ConvVertexWork,
+    groups: u64,
+    elements: u64,
+    units: u64,
+) -> u64 {
+    let vertex = &context.vertex;
+    let core = if vertex.float_inputs() { 8 } else { 4 };
+    let passes = vertex.out_chans_per_group.div_ceil(units);
+    // A kernel packed into the height of the engine takes at least a quarter of the positions.
+    let full = weights_per_conv_unit(vertex.input_type);
+    let packed = (full / vertex.in_chans_per_group).max(1);
+    let outer = work.kernel[0].div_ceil(packed);
+    let inner: u64 = work.kernel[1..context.dims].iter().product();
+    groups * passes * outer * inner * core * elements
+}

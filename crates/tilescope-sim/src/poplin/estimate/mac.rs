@@ -1,0 +1,135 @@
+//! Vertices without the matrix engine: dot products (`ConvPartialHorizontalMac`), element
+//! products of several groups (`ConvPartialVerticalMac`) and outer products.
+
+use super::{ConvVertexContext, ConvVertexWork, amp};
+use crate::shape::gcd;
+use crate::targets::IpuTarget;
+
+/// Cycles of a dot product of `size` input channels.
+fn dot_product(float_inputs: bool, float_partials: bool, size: u64) -> u64 {
+    match (float_inputs, float_partials) {
+        (true, _) => 7 + if size.is_multiple_of(2) { size } else { 2 * size },
+        (false, true) => 7 + if size.is_multiple_of(4) { size / 4 } else { size },
+        (false, false) if size.is_multiple_of(4) => 11 + size / 4,
+        (false, false) => 12 + size,
+    }
+}
+
+/// Rows dealt to workers in equal parts: whole rows and parts of a row of the busiest worker.
+struct BusiestWorkerRows {
+    whole: u64,
+    parts: u64,
+    /// Into how many parts a row is cut.
+    cut: u64,
+}
+
+fn deal(rows: u64, workers: u64) -> BusiestWorkerRows {
+    let cut = workers / gcd(workers, rows);
+    let busiest = (rows * cut).div_ceil(workers);
+    BusiestWorkerRows { whole: busiest / cut, parts: busiest % cut, cut }
+}
+
+/// Cycles of a dot product vertex.
+pub(crate) fn horizontal_cycles(
+    context: &ConvVertexContext,
+    machine: &IpuTarget,
+    work: &ConvVertexWork,
+) -> u64 {
+    let vertex = &context.vertex;
+    let (float_inputs, float_partials) = (vertex.float_inputs(), vertex.float_partials());
+    let last = context.dims - 1;
+    let outer = (0..last).map(|dim| work.field[dim].div_ceil(context.dilation[dim]));
+    let rows = work.batch * outer.product::<u64>();
+    let row = work.field[last].div_ceil(context.dilation[last]);
+    let dealt = deal(rows, machine.workers());
+
+    let dot = dot_product(float_inputs, float_partials, vertex.in_chans_per_group);
+    let entry = |outputs: u64, out_chans: u64| 19 + outputs * (7 + out_chans * dot);
+    // With half partials two output channels are done at once. The published estimate halves
+    // the count again for every row, so that only the first one pays for its products.
+    let first_chans =
+        if float_partials { vertex.out_chans_per_group } else { vertex.out_chans_per_group / 2 };
+    let later_chans = if float_partials { first_chans } else { 0 };
+    let mut position = 16;
+    if dealt.whole > 0 {
+        position += entry(row, first_chans) + (dealt.whole - 1) * entry(row, later_chans);
+    }
+    if dealt.parts > 0 {
+        let part = dealt.parts * (row + dealt.cut - 1) / dealt.cut;
+        let chans = if dealt.whole > 0 { later_chans } else { first_chans };
+        position += if part == 0 { 7 } else { entry(part, chans) };
+    }
+    let positions: u64 = work.kernel[..context.dims].iter().product();
+    let inner = machine.workers() * (positions * position + 16);
+
+    let zero_retention = if float_partials { 9 } else { 10 };
+    let overhead = if float_inputs { 58 } else { 63 };
+    let zero = amp::zero_cycles(
+        machine,
+        rows * work.field[last] * vertex.out_chans_per_group,
+        work.out_groups * work.conv_groups,
+    );
+    overhead
+        + machine.workers() * zero_retention
+        + work.conv_groups * (23 + work.in_groups * (15 + work.out_groups * (10 + inner)))
+        + zero
+}
+
+/// Cycles of an element product vertex; `None` if it has more than one output channel.
+pub(crate) fn vertical_cycles(
+    context: &ConvVertexContext,
+    machine: &IpuTarget,
+    work: &ConvVertexWork,
+) -> Option<u64> {
+    if work.out_groups > 1 {
+        return None;
+    }
+    let last = context.dims - 1;
+    let field: u64 = work.field[..context.dims].iter().product();
+    let (height, width) = (work.kernel[..last].iter().product::<u64>(), work.kernel[last]);
+    let dealt = deal(field * work.batch, machine.workers());
+    let entry = |width: u64| 20 + 2 * (width - 1);
+    let worker =
+        6 + height * (dealt.whole * entry(width) + dealt.parts * entry(width.div_ceil(dealt.cut)));
+    let inner = machine.workers() * worker;
+
+    // Every worker zeroes partials of its own for the whole field; they are added up at the end.
+    let zero = 4 + field;
+    let per_worker = field.div_ceil(machine.workers());
+    let reduce = 10 + (9 + 2 * (machine.workers() - 1)) * per_worker / 4;
+    let groups = zero + 32 + work.in_groups * (24 + inner) + reduce;
+    Some(61 + 13 + 26 + groups * work.conv_groups)
+}
+
+/// Cycles of an outer product vertex; `None` if it has more than one column times one row.
+pub(crate) fn outer_product_cycles(
+    context: &ConvVertexContext,
+    machine: &IpuTarget,
+    work: &ConvVertexWork,
+) -> Option<u64> {
+    let outer: u64 = work.field[..context.dims - 1].iter().product();
+    let kernel: u64 = work.kernel[..context.dims].iter().product();
+    if work.batch * work.in_groups * outer * kernel != 1 {
+        return None;
+    }
+    let chans = context.vertex.out_chans_per_group;
+    let width = work.field[context.dims - 1].div_ceil(machine.workers());
+    let groups = work.out_groups * work.conv_groups;
+    let (float, entry) = (context.vertex.float_inputs() || context.float_output, chans);
+    let cycles = if float {
+        let row = if entry >= 6 && entry.is_multiple_of(2) && entry / 2 + 1 < 512 {
+            6 + (entry - 6) / 2
+        } else {
+            10 + entry * 2
+        };
+        25 + groups * (11 + width * row)
+    } else {
+        let row = if entry >= 12 && entry.is_multiple_of(4) && entry / 4 + 1 < 512 {
+            6 + (entry - 12) / 4
+        } else {
+            10 + entry * 5 / 2
+        };
+        25 + groups * (10 + width * row)
+    };
+    Some(cycles * machine.workers())
+}

@@ -1,0 +1,177 @@
+//! Adding up partial sums: stages, vertices, casts.
+
+use crate::shape::DType;
+use crate::targets::IpuTarget;
+
+/// Depths left after each intermediate stage of a reduction of `depth` partial sums; empty if one
+/// stage does it. More stages mean fewer messages, `n * depth^(1/n)` for `n` stages (poplibs
+/// `ConvReducePlan.cpp`).
+pub(crate) fn stage_depths(depth: u64) -> Vec<u64> {
+    let stages = match depth {
+        125.. => 3,
+        16.. => 2,
+        _ => 1,
+    };
+    split_stages(depth, stages).0
+}
+
+/// The intermediate depths and the messages of each tile.
+fn split_stages(depth: u64, stages: u32) -> (Vec<u64>, f32) {
+    if stages == 1 {
+        return (Vec::new(), depth as f32);
+    }
+    let exponent = f64::from(stages - 1) / f64::from(stages);
+    let lower = (depth as f64).powf(exponent) as u64;
+    let with = |next: u64| {
+        let (rest, messages) = split_stages(next, stages - 1);
+        let mut depths = vec![next];
+        depths.extend(rest);
+        (depths, messages + depth as f32 / next as f32)
+    };
+    let (down, up) = (with(lower), with(lower + 1));
+    if down.1 < up.1 { down } else { up }
+}
+
+/// One stage of a reduction, on one tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ConvReduceStage {
+    /// Partial sums added to one.
+    pub depth: u64,
+    /// Results.
+    pub outputs: u64,
+    /// Whether it is the last one.
+    pub last: bool,
+}
+
+/// The stages that reduce `depth` partial sums, each tile starting with `partials` of them.
+pub(crate) fn stages(partials: u64, depth: u64) -> Vec<ConvReduceStage> {
+    if depth <= 1 {
+        return Vec::new();
+    }
+    let (mut remaining, mut outputs) = (depth, partials);
+    let mut found = Vec::new();
+    for target in stage_depths(depth) {
+        let depth = remaining.div_ceil(target);
+        remaining = remaining.div_ceil(depth);
+        outputs = outputs.div_ceil(depth);
+        found.push(ConvReduceStage { depth, outputs, last: remaining == 1 });
+    }
+    if remaining > 1 {
+        let outputs = outputs.div_ceil(remaining);
+        found.push(ConvReduceStage { depth: remaining, outputs, last: true });
+    }
+    found
+}
+
+/// Whether a stage runs on the vertex that reads its partial sums as one block: they must fit in
+/// less than a sixteenth of the tile and make whole vectors (poplibs `ConvReducePlan.hpp`).
+pub(crate) fn is_single_input(
+    machine: &IpuTarget,
+    stage: &ConvReduceStage,
+    partials: DType,
+) -> bool {
+    let vector = if partials == DType::Float { 4 } else { 8 };
+    let element = machine.chip.memory_element_bytes;
+    let bytes = (stage.depth - 1) * stage.outputs * partials.bytes();
+    stage.outputs.is_multiple_of(vector)
+        && bytes.next_multiple_of(element) < (machine.chip.bytes_per_tile - element) / 16
+}
+
+/// Cycles of a reduction vertex.
+pub(crate) fn stage_cycles(
+    machine: &IpuTarget,
+    stage: &ConvReduceStage,
+    partials: DType,
+    output: DType,
+) -> u64 {
+    let workers = machine.workers();
+    let vector = if partials == DType::Float { 4 } else { 8 };
+    let loads = vector / machine.vector_width(partials).min(vector);
+    let float_partials = partials == DType::Float;
+    let float_output = output == DType::Float;
+    if is_single_input(machine, stage, partials) {
+        let loops = (stage.outputs / vector).div_ceil(workers);
+        let overhead = match (float_partials, float_output) {
+            (true, true) => 8,
+            (true, false) => 7,
+            (false, true) => 10,
+            (false, false) => 9,
+        };
+        return (20 + (loads * (stage.depth - 1) + overhead) * loops) * workers + 33;
+    }
+    let tail = stage.outputs % vector;
+    let loops = stage.outputs / vector + u64::from(tail.count_ones());
+    let mut cycles = 32;
+    let mut per_worker = loops / workers;
+    if !loops.is_multiple_of(workers) {
+        if tail != 0 {
+            cycles += 2 * stage.depth + if float_partials { 13 } else { 11 };
+        } else {
+            per_worker += 1;
+        }
+    }
+    let overhead = match (float_partials, float_output) {
+        (true, true) => 7,
+        (true, false) => 6,
+        (false, true) => 9,
+        (false, false) => 8,
+    };
+    (cycles + ((loads + 1) * stage.depth + overhead) * per_worker) * workers
+}
+
+/// Cycles to cast `elements` of a tile.
+pub(crate) fn cast_cycles(machine: &IpuTarget, elements: u64, from: DType, to: DType) -> u64 {
+    let per_worker = elements.div_ceil(machine.workers());
+    let loads = per_worker.div_ceil(machine.vector_width(from));
+    let stores = per_worker.div_ceil(machine.vector_width(to));
+    (loads.max(stores) + 26) * machine.workers()
+}
+
+/// Cycles of all stages of the reduction, or of the cast where there is nothing to reduce. With
+/// serial input channels the cast waits until all of them are added up.
+pub(crate) fn reduce_cycles(
+    machine: &IpuTarget,
+    outputs: u64,
+    depth: u64,
+    serial_inputs: u64,
+    partials: DType,
+    output: DType,
+) -> u64 {
+    if depth <= 1 {
+        let casts = (partials == DType::Float) != (output == DType::Float) && serial_inputs == 1;
+        return if casts { cast_cycles(machine, outputs, partials, output) } else { 0 };
+    }
+    stages(outputs * depth, depth)
+        .iter()
+        .map(|stage| {
+            let to = if stage.last { output } else { partials };
+            stage_cycles(machine, stage, partials, to)
+        })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::targets::{MK1, MK2};
+
+    #[test]
+    fn deep_reductions_take_more_stages() {
+        assert!(stage_depths(15).is_empty());
+        assert_eq!(stage_depths(16), [4]);
+        assert_eq!(stage_depths(64), [8]);
+        assert_eq!(stage_depths(125).len(), 2);
+        let stages = stages(8000, 64);
+        assert_eq!(stages.iter().map(|stage| stage.depth).product::<u64>(), 64);
+        assert_eq!(stages.last().map(|stage| stage.outputs), Some(125));
+    }
+
+    #[test]
+    fn one_block_of_partials_is_never_small_enough_on_the_first_chip() {
+        let stage = ConvReduceStage { depth: 2, outputs: 4, last: true };
+        assert!(!is_single_input(&IpuTarget::all_tiles_of(MK1), &stage, DType::Float));
+        assert!(is_single_input(&IpuTarget::all_tiles_of(MK2), &stage, DType::Float));
+        let large = ConvReduceStage { depth: 2, outputs: 8196, last: true };
+        assert!(!is_single_input(&IpuTarget::all_tiles_of(MK2), &large, DType::Float));
+    }
+}

@@ -1,0 +1,10 @@
+//! ExchangeMatrix products and convolutions of poplin: plans, what vertices cost, and lowering.
+
+pub(crate) mod canonical;
+pub mod conv;
+pub(crate) mod estimate;
+pub(crate) mod params;
+pub mod planner;
+pub(crate) mod ranges;
+
+pub use params::{ConvParams, FieldDim, OperandTransform, OutputTransform, PlanError};

@@ -1,0 +1,404 @@
+//! What is convolved: sizes and the transforms of input, kernel and output.
+//!
+//! A matrix product is a convolution with a kernel of one and the rows in the batch. Per spatial
+//! dimension, input and kernel are truncated, dilated, padded and perhaps flipped before they are
+//! convolved; the result is truncated, strided and padded. Names and semantics follow poplibs
+//! `ConvParams.hpp`.
+
+use crate::shape::DType;
+use std::fmt;
+
+/// Most spatial dimensions of a convolution.
+pub(crate) const MAX_DIMS: usize = 3;
+
+/// Largest batch, number of groups and number of channels.
+pub(crate) const MAX_CHANNELS: u64 = 1 << 24;
+
+/// Largest number of elements of one tensor; with [`MAX_MACS`] it keeps all arithmetic of the
+/// planner far inside 64 bits.
+pub(crate) const MAX_ELEMENTS: u64 = 1 << 40;
+
+/// Largest number of multiply-accumulates of one operation, padding included.
+pub(crate) const MAX_MACS: u64 = 1 << 52;
+
+/// Largest transformed size of one spatial dimension, dilation and padding included. Index ranges
+/// are found by walking over kernel positions, so this bounds their time too.
+pub(crate) const MAX_FIELD: u64 = 1 << 20;
+
+/// Largest dilation or stride.
+pub(crate) const MAX_STRIDE: u64 = 1 << 10;
+
+/// Why an operation cannot be planned.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// A size that must be positive is zero.
+    #[error("{what} is zero: there is nothing to compute")]
+    Empty {
+        /// The size in question.
+        what: &'static str,
+    },
+    /// A size beyond the documented bounds.
+    #[error("{what} is too large: at most {limit} can be planned")]
+    TooLarge {
+        /// The size in question.
+        what: &'static str,
+        /// The bound.
+        limit: u64,
+    },
+    /// Sizes that do not fit together.
+    #[error("{what}")]
+    Invalid {
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// No vertex exists for these element types on this chip.
+    #[error("no plan: {chip} has no vertex for {input} input and {partials} partials")]
+    NoVertex {
+        /// Chip name.
+        chip: &'static str,
+        /// Element type of the input.
+        input: &'static str,
+        /// Element type of the partial sums.
+        partials: &'static str,
+    },
+    /// The search would take longer than its documented bound.
+    #[error("the search for a plan exceeds {limit} split points")]
+    SearchTooLarge {
+        /// The bound.
+        limit: u64,
+    },
+}
+
+/// How one operand is changed along one dimension before it is convolved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct OperandTransform {
+    /// Elements dropped at the beginning.
+    pub truncation_lower: u64,
+    /// Elements dropped at the end.
+    pub truncation_upper: u64,
+    /// Distance between neighbouring elements, 1 for none between them.
+    pub dilation: u64,
+    /// Zeros added at the beginning.
+    pub padding_lower: u64,
+    /// Zeros added at the end.
+    pub padding_upper: u64,
+    /// Whether the result is reversed.
+    pub flip: bool,
+}
+
+impl OperandTransform {
+    /// Changes nothing.
+    pub const NONE: Self = Self {
+        truncation_lower: 0,
+        truncation_upper: 0,
+        dilation: 1,
+        padding_lower: 0,
+        padding_upper: 0,
+        flip: false,
+    };
+
+    /// Size after truncation of `size` elements.
+    pub(crate) fn truncated(&self, size: u64) -> u64 {
+        size.saturating_sub(self.truncation_lower.saturating_add(self.truncation_upper))
+    }
+
+    /// Size after all of it.
+    pub(crate) fn transformed(&self, size: u64) -> u64 {
+        let dilated = dilated_size(self.truncated(size), self.dilation);
+        self.padding_lower.saturating_add(dilated).saturating_add(self.padding_upper)
+    }
+}
+
+impl Default for OperandTransform {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+/// How the result of the convolution is changed along one dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct OutputTransform {
+    /// Elements dropped at the beginning, before striding.
+    pub truncation_lower: u64,
+    /// Elements dropped at the end, before striding.
+    pub truncation_upper: u64,
+    /// Every how manieth element is kept.
+    pub stride: u64,
+    /// Zeros added at the beginning.
+    pub padding_lower: u64,
+    /// Zeros added at the end.
+    pub padding_upper: u64,
+}
+
+impl OutputTransform {
+    /// Changes nothing.
+    pub(crate) const NONE: Self = Self {
+        truncation_lower: 0,
+        truncation_upper: 0,
+        stride: 1,
+        padding_lower: 0,
+        padding_upper: 0,
+    };
+}
+
+impl Default for OutputTransform {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+/// One spatial dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FieldDim {
+    /// Input elements.
+    pub input: u64,
+    /// Kernel elements.
+    pub kernel: u64,
+    /// What happens to the input.
+    pub input_transform: OperandTransform,
+    /// What happens to the kernel.
+    pub kernel_transform: OperandTransform,
+    /// What happens to the output.
+    pub output_transform: OutputTransform,
+}
+
+impl FieldDim {
+    /// A dimension without transforms.
+    pub fn new(input: u64, kernel: u64) -> Self {
+        Self {
+            input,
+            kernel,
+            input_transform: OperandTransform::NONE,
+            kernel_transform: OperandTransform::NONE,
+            output_transform: OutputTransform::NONE,
+        }
+    }
+
+    /// The same dimension with zeros around the input.
+    pub fn padded(mut self, lower: u64, upper: u64) -> Self {
+        self.input_transform.padding_lower = lower;
+        self.input_transform.padding_upper = upper;
+        self
+    }
+
+    /// The same dimension with another stride.
+    pub fn strided(mut self, stride: u64) -> Self {
+        self.output_transform.stride = stride;
+        self
+    }
+
+    /// Input size as the convolution sees it.
+    pub(crate) fn transformed_input(&self) -> u64 {
+        self.input_transform.transformed(self.input)
+    }
+
+    /// Kernel size as the convolution sees it.
+    pub(crate) fn transformed_kernel(&self) -> u64 {
+        self.kernel_transform.transformed(self.kernel)
+    }
+
+    /// Output size before truncation, striding and padding.
+    pub(crate) fn untransformed_output(&self) -> u64 {
+        self.transformed_input().saturating_add(1).saturating_sub(self.transformed_kernel())
+    }
+
+    /// Output elements.
+    pub(crate) fn output(&self) -> u64 {
+        let transform = &self.output_transform;
+        let cut = transform.truncation_lower.saturating_add(transform.truncation_upper);
+        let kept = self.untransformed_output().saturating_sub(cut);
+        let kept = kept.div_ceil(transform.stride.max(1));
+        kept.saturating_add(transform.padding_lower).saturating_add(transform.padding_upper)
+    }
+
+    /// Checks that sizes are positive, bounded and fit together.
+    pub(crate) fn validate(&self) -> Result<(), PlanError> {
+        for (what, size) in [("input field", self.input), ("kernel", self.kernel)] {
+            positive(what, size)?;
+            at_most(what, size, MAX_FIELD)?;
+        }
+        for transform in [&self.input_transform, &self.kernel_transform] {
+            positive("dilation", transform.dilation)?;
+            at_most("dilation", transform.dilation, MAX_STRIDE)?;
+            at_most("padding", transform.padding_lower, MAX_FIELD)?;
+            at_most("padding", transform.padding_upper, MAX_FIELD)?;
+        }
+        let output = &self.output_transform;
+        positive("stride", output.stride)?;
+        at_most("stride", output.stride, MAX_STRIDE)?;
+        at_most("padding", output.padding_lower, MAX_FIELD)?;
+        at_most("padding", output.padding_upper, MAX_FIELD)?;
+        at_most("padded and dilated input field", self.transformed_input(), MAX_FIELD)?;
+        at_most("padded and dilated kernel", self.transformed_kernel(), MAX_FIELD)?;
+        self.validate_fit()
+    }
+
+    fn validate_fit(&self) -> Result<(), PlanError> {
+        let cut = |lower: u64, upper: u64| lower.saturating_add(upper);
+        let (input, kernel) = (&self.input_transform, &self.kernel_transform);
+        if cut(input.truncation_lower, input.truncation_upper) > self.input {
+            return Err(PlanError::Invalid { what: "more input is truncated than there is" });
+        }
+        if cut(kernel.truncation_lower, kernel.truncation_upper) > self.kernel {
+            return Err(PlanError::Invalid { what: "more kernel is truncated than there is" });
+        }
+        positive("transformed kernel", self.transformed_kernel())?;
+        if self.transformed_input() < self.transformed_kernel() {
+            return Err(PlanError::Invalid { what: "the kernel is larger than the padded input" });
+        }
+        let output = &self.output_transform;
+        let truncated = cut(output.truncation_lower, output.truncation_upper);
+        if truncated > self.untransformed_output() {
+            return Err(PlanError::Invalid { what: "more output is truncated than there is" });
+        }
+        positive("output field", self.output())
+    }
+}
+
+/// The shape of a convolution, or of a matrix product written as one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ConvParams {
+    /// Element type of input and kernel.
+    pub input_type: DType,
+    /// Element type of the result.
+    pub output_type: DType,
+    /// Batch size.
+    pub batch: u64,
+    /// Independent convolutions side by side.
+    pub conv_groups: u64,
+    /// Input channels of one group.
+    pub in_channels: u64,
+    /// Output channels of one group.
+    pub out_channels: u64,
+    /// Spatial dimensions, outermost first.
+    pub dims: Vec<FieldDim>,
+}
+
+impl ConvParams {
+    /// `groups` products `[m, k] x [k, n]`: rows in the batch, columns as output channels
+    /// (poplibs `MatMul.cpp`).
+    pub fn matmul(data_type: DType, groups: u64, m: u64, k: u64, n: u64) -> Self {
+        Self {
+            input_type: data_type,
+            output_type: data_type,
+            batch: m,
+            conv_groups: groups,
+            in_channels: k,
+            out_channels: n,
+            dims: vec![FieldDim::new(1, 1)],
+        }
+    }
+
+    /// Product of the output sizes of all dimensions.
+    pub(crate) fn output_field(&self) -> u64 {
+        self.dims.iter().map(FieldDim::output).product()
+    }
+
+    /// Product of the kernel sizes of all dimensions.
+    pub(crate) fn kernel_field(&self) -> u64 {
+        self.dims.iter().map(|dim| dim.kernel).product()
+    }
+
+    /// Product of the input sizes of all dimensions.
+    pub(crate) fn input_field(&self) -> u64 {
+        self.dims.iter().map(|dim| dim.input).product()
+    }
+
+    /// Elements of the input tensor.
+    pub fn input_elements(&self) -> u64 {
+        self.input_field() * self.batch * self.in_channels * self.conv_groups
+    }
+
+    /// Elements of the kernel tensor.
+    pub fn weight_elements(&self) -> u64 {
+        self.kernel_field() * self.in_channels * self.out_channels * self.conv_groups
+    }
+
+    /// Elements of the output tensor.
+    pub(crate) fn output_elements(&self) -> u64 {
+        self.output_field() * self.batch * self.out_channels * self.conv_groups
+    }
+
+    /// Multiply-accumulates, those with padding left out.
+    pub fn macs(&self) -> u64 {
+        let field: u64 = self.dims.iter().map(FieldDim::macs).product();
+        field * self.batch * self.in_channels * self.out_channels * self.conv_groups
+    }
+
+    /// Checks every documented bound; all planning starts here.
+    pub(crate) fn validate(&self) -> Result<(), PlanError> {
+        if self.dims.is_empty() || self.dims.len() > MAX_DIMS {
+            return Err(PlanError::Invalid { what: "a convolution has one to three dimensions" });
+        }
+        for (what, size) in [
+            ("batch", self.batch),
+            ("number of groups", self.conv_groups),
+            ("number of input channels", self.in_channels),
+            ("number of output channels", self.out_channels),
+        ] {
+            positive(what, size)?;
+            at_most(what, size, MAX_CHANNELS)?;
+        }
+        self.dims.iter().try_for_each(FieldDim::validate)?;
+        if self.within_bounds() { Ok(()) } else { self.too_large() }
+    }
+
+    fn too_large(&self) -> Result<(), PlanError> {
+        Err(PlanError::TooLarge { what: "the convolution", limit: MAX_MACS })
+    }
+
+    /// Whether all tensors and the multiply-accumulates stay below the documented bounds.
+    pub(crate) fn within_bounds(&self) -> bool {
+        let field = |size: fn(&FieldDim) -> u64| {
+            self.dims.iter().try_fold(1u64, |product, dim| product.checked_mul(size(dim)))
+        };
+        let bounded = |sizes: &[Option<u64>], limit: u64| {
+            let product = sizes
+                .iter()
+                .try_fold(1u64, |product, size| size.and_then(|size| product.checked_mul(size)));
+            product.is_some_and(|product| product <= limit)
+        };
+        let (batch, groups) = (Some(self.batch), Some(self.conv_groups));
+        let (in_channels, out_channels) = (Some(self.in_channels), Some(self.out_channels));
+        let input = field(FieldDim::transformed_input);
+        let kernel = field(|dim| dim.kernel);
+        let output = field(FieldDim::output);
+        self.in_channels.max(self.out_channels) <= MAX_CHANNELS
+            && bounded(&[input, batch, groups, in_channels], MAX_ELEMENTS)
+            && bounded(&[kernel, groups, in_channels, out_channels], MAX_ELEMENTS)
+            && bounded(&[output, batch, groups, out_channels], MAX_ELEMENTS)
+            && bounded(&[output, kernel, batch, groups, in_channels, out_channels], MAX_MACS)
+    }
+}
+
+impl fmt::Display for ConvParams {
+    /// Shapes in words: `[4,64,56,56] x [64,64,1,1] -> [4,64,56,56]`.
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let shape = |leading: [u64; 2], size: fn(&FieldDim) -> u64| {
+            let sizes = leading.into_iter().chain(self.dims.iter().map(size));
+            sizes.map(|size| size.to_string()).collect::<Vec<_>>().join(",")
+        };
+        let (inputs, outputs) =
+            (self.in_channels * self.conv_groups, self.out_channels * self.conv_groups);
+        write!(
+            f,
+            "[{}] x [{}] -> [{}]",
+            shape([self.batch, inputs], |dim| dim.input),
+            shape([outputs, self.in_channels], |dim| dim.kernel),
+            shape([self.batch, outputs], FieldDim::output),
+        )
+    }
+}
+
+/// Size of `size` elements with `dilation - 1` zeros between neighbours.
+pub(crate) fn dilated_size(size: u64, dilation: u64) -> u64 {
+    if size == 0 { 0 } else { (size - 1).saturating_mul(dilation).saturating_add(1) }
+}
+
+fn positive(what: &'static str, size: u64) -> Result<(), PlanError> {
+    if size == 0 { Err(PlanError::Empty { what }) } else { Ok(()) }
+}
+
+fn at_most(what: &'static str, size: u64, limit: u64) -> Result<(), PlanError> {
+    if size > limit { Err(PlanError::TooLarge { what, limit }) } else { Ok(()) }
+}

@@ -1,0 +1,99 @@
+//! Plans already made. A model repeats its layers, so most lookups hit.
+
+use super::plan::{ConvOptions, ConvPlan};
+use super::{ConvTrainingPlans, plan, plan_convolution, plan_fully_connected};
+use crate::poplin::params::{ConvParams, PlanError};
+use crate::targets::IpuTarget;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Everything a plan depends on.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct PlanCacheKey {
+    kind: PlanCacheEntryKind,
+    params: ConvParams,
+    options: ConvOptions,
+    machine: IpuTarget,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum PlanCacheEntryKind {
+    Single,
+    Convolution,
+    FullyConnected,
+}
+
+type SharedPlanResult<T> = Result<Arc<T>, PlanError>;
+
+/// A cache that threads can share. Two threads that miss at the same time both plan, and get the
+/// same result.
+#[derive(Default)]
+pub struct PlanCache {
+    single: Mutex<HashMap<PlanCacheKey, SharedPlanResult<ConvPlan>>>,
+    training: Mutex<HashMap<PlanCacheKey, SharedPlanResult<ConvTrainingPlans>>>,
+}
+
+impl PlanCache {
+    /// An empty cache.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// [`plan`], remembered.
+    pub fn plan(
+        &self,
+        machine: &IpuTarget,
+        params: &ConvParams,
+        options: &ConvOptions,
+    ) -> SharedPlanResult<ConvPlan> {
+        let key = PlanCacheKey::new(PlanCacheEntryKind::Single, machine, params, options);
+        cached_or_insert(&self.single, key, || plan(machine, params, options))
+    }
+
+    /// [`plan_convolution`], remembered.
+    pub fn convolution(
+        &self,
+        machine: &IpuTarget,
+        params: &ConvParams,
+        options: &ConvOptions,
+    ) -> SharedPlanResult<ConvTrainingPlans> {
+        let key = PlanCacheKey::new(PlanCacheEntryKind::Convolution, machine, params, options);
+        cached_or_insert(&self.training, key, || plan_convolution(machine, params, options))
+    }
+
+    /// [`plan_fully_connected`], remembered.
+    pub fn fully_connected(
+        &self,
+        machine: &IpuTarget,
+        params: &ConvParams,
+        options: &ConvOptions,
+    ) -> SharedPlanResult<ConvTrainingPlans> {
+        let key = PlanCacheKey::new(PlanCacheEntryKind::FullyConnected, machine, params, options);
+        cached_or_insert(&self.training, key, || plan_fully_connected(machine, params, options))
+    }
+}
+
+impl PlanCacheKey {
+    fn new(
+        kind: PlanCacheEntryKind,
+        machine: &IpuTarget,
+        params: &ConvParams,
+        options: &ConvOptions,
+    ) -> Self {
+        Self { kind, params: params.clone(), options: *options, machine: *machine }
+    }
+}
+
+/// The entry of `key`, made by `make` outside of the lock if there is none.
+fn cached_or_insert<T>(
+    entries: &Mutex<HashMap<PlanCacheKey, SharedPlanResult<T>>>,
+    key: PlanCacheKey,
+    make: impl FnOnce() -> Result<T, PlanError>,
+) -> SharedPlanResult<T> {
+    let locked = || entries.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(made) = locked().get(&key) {
+        return made.clone();
+    }
+    let made = make().map(Arc::new);
+    locked().entry(key).or_insert(made).clone()
+}

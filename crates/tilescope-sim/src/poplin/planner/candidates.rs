@@ -1,0 +1,310 @@
+//! The vertices a convolution can run on, and how many channels they take at a time.
+//!
+//! Candidates and their order follow poplibs `ConvVertexType.cpp`.
+
+use super::plan::{ConvOptions, ConvPass};
+use crate::poplin::params::ConvParams;
+use crate::shape::DType;
+use crate::targets::IpuTarget;
+
+/// How multiply-accumulates are done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ConvMethod {
+    /// The matrix engine, with this many of its units.
+    Amp {
+        /// Units used.
+        conv_units: u64,
+    },
+    /// The matrix engine sliding a window of four over a row.
+    Slic {
+        /// Chains of units used.
+        chains: u64,
+    },
+    /// Dot products along the input channels.
+    Hmac,
+    /// Element products of several groups side by side.
+    Vmac,
+    /// A column times a row.
+    OuterProduct,
+}
+
+impl ConvMethod {
+    /// Name in reports, as poplibs prints it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Amp { .. } => "AMP",
+            Self::Slic { .. } => "SLIC",
+            Self::Hmac => "HMAC",
+            Self::Vmac => "VMAC",
+            Self::OuterProduct => "OUTER_PRODUCT",
+        }
+    }
+}
+
+/// Window of the SLIC instruction.
+pub(crate) const SLIC_WINDOW: u64 = 4;
+
+/// A vertex with the groups of channels it works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ConvVertexType {
+    /// How it multiplies.
+    pub method: ConvMethod,
+    /// Element type of the operands.
+    pub input_type: DType,
+    /// Element type of its result, the partial sums.
+    pub partial_type: DType,
+    /// Groups it takes at a time.
+    pub groups_per_group: u64,
+    /// Input channels it takes at a time.
+    pub in_chans_per_group: u64,
+    /// Output channels it makes at a time.
+    pub out_chans_per_group: u64,
+}
+
+impl ConvVertexType {
+    /// Whether operands are 32-bit floats.
+    pub(crate) fn float_inputs(&self) -> bool {
+        self.input_type == DType::Float
+    }
+
+    /// Whether partial sums are 32-bit floats.
+    pub(crate) fn float_partials(&self) -> bool {
+        self.partial_type == DType::Float
+    }
+
+    /// Upper bound of multiply-accumulates per cycle of one tile, as the planner has it (poplibs
+    /// `ConvModel.cpp` getMaxMACsPerCyclePerTile).
+    pub(crate) fn max_macs_per_cycle(&self, machine: &IpuTarget) -> u64 {
+        let width = machine.vector_width(self.input_type);
+        match self.method {
+            ConvMethod::Hmac | ConvMethod::Vmac | ConvMethod::OuterProduct => width,
+            ConvMethod::Slic { .. } => width.min(self.in_chans_per_group) * SLIC_WINDOW * 2,
+            ConvMethod::Amp { .. } => {
+                let units = machine.conv_units(self.input_type, self.partial_type);
+                units.min(self.out_chans_per_group) * width
+            }
+        }
+    }
+
+    /// Kernel rows that fill the matrix engine where the input channels do not: 1, 2 or 4 for
+    /// AMP, 1 for everything else.
+    pub(crate) fn kernel_height(&self, machine: &IpuTarget) -> u64 {
+        let ConvMethod::Amp { conv_units } = self.method else { return 1 };
+        let full = weights_per_conv_unit(self.input_type);
+        if self.in_chans_per_group == full {
+            return 1;
+        }
+        let on_chip = machine.conv_units(self.input_type, self.partial_type);
+        (full * conv_units / on_chip / self.in_chans_per_group).max(1)
+    }
+}
+
+/// Input channels that one unit of the matrix engine multiplies at once.
+pub(crate) fn weights_per_conv_unit(input_type: DType) -> u64 {
+    match input_type {
+        DType::Float => 8,
+        DType::Quarter => 32,
+        _ => 16,
+    }
+}
+
+/// Every vertex that can do `params`, the most promising first.
+pub(crate) fn candidates(
+    params: &ConvParams,
+    machine: &IpuTarget,
+    options: &ConvOptions,
+    joint: bool,
+) -> Vec<ConvVertexType> {
+    let partials = options.partials_for(params.input_type);
+    let context =
+        ConvVertexCandidateContext { params, machine, pass: options.pass, partials, joint };
+    let mut found = context.amp();
+    if !options.pass.is_fully_connected() {
+        found.extend(context.slic());
+    }
+    if params.input_type != DType::Quarter {
+        found.extend(context.hmac());
+        found.extend(context.vmac());
+        found.extend(context.outer_product());
+    }
+    sort(&mut found, params, machine);
+    found
+}
+
+struct ConvVertexCandidateContext<'a> {
+    params: &'a ConvParams,
+    machine: &'a IpuTarget,
+    pass: ConvPass,
+    partials: DType,
+    joint: bool,
+}
+
+impl ConvVertexCandidateContext<'_> {
+    fn vertex(
+        &self,
+        method: ConvMethod,
+        partial_type: DType,
+        grouping: [u64; 3],
+    ) -> ConvVertexType {
+        let [groups_per_group, in_chans_per_group, out_chans_per_group] = grouping;
+        ConvVertexType {
+            method,
+            input_type: self.params.input_type,
+            partial_type,
+            groups_per_group,
+            in_chans_per_group,
+            out_chans_per_group,
+        }
+    }
+
+    fn joint_forward(&self) -> bool {
+        self.joint && self.pass == ConvPass::FcTrainingForward
+    }
+
+    /// AMP for the asked partials and, where no reduction can follow, for partials of the result
+    /// type if that is smaller.
+    fn amp(&self) -> Vec<ConvVertexType> {
+        let params = self.params;
+        let full = weights_per_conv_unit(params.input_type);
+        let mut found = Vec::new();
+        if params.output_type.bytes() < self.partials.bytes()
+            && params.in_channels <= full
+            && params.dims.iter().all(|dim| dim.kernel == 1)
+        {
+            found = self.amp_with(params.output_type);
+            found.retain(|vertex| {
+                params.in_channels.next_multiple_of(vertex.in_chans_per_group) == full
+            });
+        }
+        found.extend(self.amp_with(self.partials));
+        found
+    }
+
+    fn amp_with(&self, partials: DType) -> Vec<ConvVertexType> {
+        let input = self.params.input_type;
+        let on_chip = self.machine.conv_units(input, partials);
+        if on_chip == 0 {
+            return Vec::new();
+        }
+        let full = weights_per_conv_unit(input);
+        // The second generation can also run with half of its 16 units.
+        let unit_choices = if on_chip == 16 { vec![on_chip, on_chip / 2] } else { vec![on_chip] };
+        let mut found: Vec<ConvVertexType> = Vec::new();
+        for &conv_units in &unit_choices {
+            for in_chans in (1..=full).rev() {
+                let mut out_choices = vec![on_chip, full];
+                out_choices.extend(unit_choices.get(1));
+                for out_chans in out_choices {
+                    let vertex = self.vertex(
+                        ConvMethod::Amp { conv_units },
+                        partials,
+                        [1, in_chans, out_chans],
+                    );
+                    let usable = self.amp_is_usable(conv_units, in_chans, out_chans, on_chip);
+                    if usable && !found.contains(&vertex) {
+                        found.push(vertex);
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    fn amp_is_usable(&self, units: u64, in_chans: u64, out_chans: u64, on_chip: u64) -> bool {
+        let input = self.params.input_type;
+        let full = weights_per_conv_unit(input);
+        let loads_are_aligned = (in_chans * input.bytes()).is_multiple_of(8);
+        (out_chans == units || out_chans == full * units / on_chip)
+            && full.is_multiple_of(in_chans)
+            && out_chans.is_multiple_of(units)
+            && loads_are_aligned
+            // The weight update takes the forward input channels as output channels.
+            && (!self.joint_forward() || in_chans.is_multiple_of(units))
+            && (self.pass != ConvPass::FcInferenceForward || out_chans == units)
+    }
+
+    fn slic(&self) -> Vec<ConvVertexType> {
+        if self.params.input_type != DType::Half || self.joint {
+            return Vec::new();
+        }
+        let units = self.machine.conv_units(DType::Half, self.partials);
+        let chains: &[u64] = match self.partials {
+            DType::Float => &[2],
+            _ if units == 16 => &[4, 2],
+            _ => &[2],
+        };
+        let groupings = [[1, 4, 4], [2, 2, 2], [4, 1, 1]];
+        chains
+            .iter()
+            .flat_map(|&chains| {
+                groupings
+                    .map(|group| self.vertex(ConvMethod::Slic { chains }, self.partials, group))
+            })
+            .collect()
+    }
+
+    /// One candidate per number of input channel groups: larger groups that do not make fewer of
+    /// them only add padding.
+    fn hmac(&self) -> Vec<ConvVertexType> {
+        let float_inputs = self.params.input_type == DType::Float;
+        let grain = if float_inputs { 1 } else { 2 };
+        let channels = self.params.in_channels.next_multiple_of(grain);
+        let out_chans = if self.partials == DType::Float { 1 } else { 2 };
+        let units = self.machine.conv_units(self.params.input_type, self.partials).max(1);
+        let mut found = Vec::new();
+        let mut push = |in_chans| {
+            found.push(self.vertex(ConvMethod::Hmac, self.partials, [1, in_chans, out_chans]));
+        };
+        // The weight update of a joint plan makes as many output channels at a time.
+        let step = if self.joint_forward() { units.next_multiple_of(grain) } else { grain };
+        if grain < step && grain == 1 {
+            push(1);
+        }
+        let mut in_chans = step;
+        while in_chans <= channels {
+            push(in_chans);
+            let groups = channels.div_ceil(in_chans);
+            if groups == 1 {
+                break;
+            }
+            in_chans = channels.div_ceil(groups - 1).next_multiple_of(step);
+        }
+        found
+    }
+
+    fn vmac(&self) -> Vec<ConvVertexType> {
+        if self.params.input_type != DType::Half || self.partials != DType::Float {
+            return Vec::new();
+        }
+        vec![self.vertex(ConvMethod::Vmac, self.partials, [4, 1, 1])]
+    }
+
+    fn outer_product(&self) -> Vec<ConvVertexType> {
+        let params = self.params;
+        let single = params.in_channels == 1 && params.dims.iter().all(|dim| dim.kernel == 1);
+        if params.input_type.bytes() < self.partials.bytes() && !single {
+            return Vec::new();
+        }
+        let width = self.machine.vector_width(params.input_type);
+        vec![self.vertex(ConvMethod::OuterProduct, params.input_type, [1, 1, width])]
+    }
+}
+
+/// Orders candidates by useful work per cycle, padding and size of partials.
+fn sort(candidates: &mut [ConvVertexType], params: &ConvParams, machine: &IpuTarget) {
+    let rank = |vertex: &ConvVertexType| {
+        let (inputs, outputs) = (params.in_channels, params.out_channels);
+        let padded = inputs.next_multiple_of(vertex.in_chans_per_group)
+            * outputs.next_multiple_of(vertex.out_chans_per_group);
+        let padding = (padded - inputs * outputs) as f64 / padded as f64;
+        let useful = vertex.max_macs_per_cycle(machine) as f64 * (1.0 - padding);
+        (useful, padding, vertex.partial_type.bytes())
+    };
+    candidates.sort_by(|a, b| {
+        let ((useful_a, padding_a, bytes_a), (useful_b, padding_b, bytes_b)) = (rank(a), rank(b));
+        useful_b
+            .total_cmp(&useful_a)
+            .then(padding_a.total_cmp(&padding_b))
+            .then(bytes_a.cmp(&bytes_b))
+    });
+}

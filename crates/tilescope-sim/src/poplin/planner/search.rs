@@ -1,0 +1,423 @@
+//! Finding the cheapest way to split one model over tiles.
+//!
+//! Every split is the smallest that gives its largest part, so an axis of `n` grains has about
+//! `2 sqrt(n)` of them. All combinations that use at most all tiles are looked at, serial splits
+//! included; what is skipped cannot win. The order of the loops is channels, kernel, groups,
+//! batch, then the output field, and bounds are checked at each level:
+//!
+//! * a model whose vertices cannot be fast enough on all tiles, or whose layout changes do not
+//!   even fit all tiles, is skipped altogether;
+//! * before the field loops, the inner loops of the vertices at the best possible field split and
+//!   the partial sums they make are a lower bound;
+//! * at a point, exchange, layout and vertices are added up one by one.
+//!
+//! A convolution of ResNet size takes a few million points, of which one in a thousand is
+//! estimated in full.
+
+use super::model::{ConvCostModel, ConvPartElements, ConvPartSize};
+use super::plan::{ConvPartition, ConvPlanEstimate};
+use crate::poplin::estimate::vertex_cycles_lower_bound;
+use crate::poplin::params::PlanError;
+use crate::targets::IpuTarget;
+use std::ops::Range;
+
+/// Most split points, partial ones included, that one plan may look at: some ten seconds. A large
+/// convolution visits 10^7.
+pub(crate) const MAX_POINTS: u64 = 1 << 28;
+
+/// The best split found so far, over all models.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct BestPartition {
+    /// The split.
+    pub partition: ConvPartition,
+    /// Cost of the pass itself.
+    pub estimate: ConvPlanEstimate,
+    /// Cycles of all passes that share the plan.
+    pub total_cycles: u64,
+    /// Most temporary bytes of any of them.
+    pub temp_bytes: u64,
+}
+
+/// What a search keeps count of.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PartitionSearchBudget {
+    /// Split points looked at, partial ones included.
+    points: u64,
+}
+
+/// A model to split, with the other passes of a joint plan.
+#[derive(Clone, Debug)]
+pub(crate) struct ConvPlanCandidate {
+    /// The pass that is split.
+    pub model: ConvCostModel,
+    /// Backward pass and weight update of a joint plan.
+    pub others: Vec<JointPass>,
+    /// Channels before padding that serial splits divide: input and output.
+    pub serial_channels: (u64, u64),
+}
+
+/// Another pass of a joint plan, and how it sees the split of the forward pass.
+#[derive(Clone, Debug)]
+pub(crate) struct JointPass {
+    /// Its model.
+    pub model: ConvCostModel,
+    /// Turns a split of the forward pass into its own.
+    pub partition: fn(&ConvPartition, usize) -> ConvPartition,
+    /// Turns a part of the forward pass into its own.
+    pub size: fn(&ConvPartSize, usize) -> ConvPartSize,
+}
+
+/// One way to split an axis: parts side by side, parts in time, size of the largest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct AxisSplit {
+    parallel: u64,
+    serial: u64,
+    size: u64,
+}
+
+/// Splits of `grains` grains of `grain` elements into at most `most` parts.
+fn parallel_splits(grains: u64, grain: u64, most: u64) -> Vec<AxisSplit> {
+    let mut found = Vec::new();
+    let mut parts = 1;
+    while parts <= most.min(grains) {
+        let largest = grains.div_ceil(parts);
+        found.push(AxisSplit { parallel: parts, serial: 1, size: largest * grain });
+        if largest == 1 {
+            break;
+        }
+        parts = grains.div_ceil(largest - 1);
+    }
+    found
+}
+
+/// Splits of channels: the serial ones divide `channels` evenly, and parallel and serial parts
+/// together are the smallest number that gives their largest part.
+fn channel_splits(grains: u64, grain: u64, channels: u64, most: u64) -> Vec<AxisSplit> {
+    let smallest = |parts: u64| parts == 1 || grains.div_ceil(parts) != grains.div_ceil(parts - 1);
+    let serial_splits = (1..=most.min(grains)).filter(|serial| channels.is_multiple_of(*serial));
+    let mut found = Vec::new();
+    for serial in serial_splits {
+        let of_parallel = |parallel| {
+            let size = grains.div_ceil(parallel * serial) * grain;
+            AxisSplit { parallel, serial, size }
+        };
+        let parallel =
+            (1..=most.min(grains / serial)).filter(|parallel| smallest(parallel * serial));
+        found.extend(parallel.map(of_parallel));
+    }
+    found
+}
+
+/// The loops over all splits of one candidate.
+struct PartitionSearchLoops<'a> {
+    candidate: &'a ConvPlanCandidate,
+    model: &'a ConvCostModel,
+    tiles: u64,
+    memory_bound: u64,
+    field: Vec<Vec<AxisSplit>>,
+    layout_all_tiles: u64,
+    best: &'a mut Option<BestPartition>,
+    search: &'a mut PartitionSearchBudget,
+}
+
+/// Looks for splits of `candidate` that beat `best` with at most `memory_bound` temporary bytes.
+pub(crate) fn improve(
+    machine: &IpuTarget,
+    candidate: &ConvPlanCandidate,
+    memory_bound: u64,
+    best: &mut Option<BestPartition>,
+    search: &mut PartitionSearchBudget,
+) -> Result<(), PlanError> {
+    let model = &candidate.model;
+    if !model.suits_vertex() || model.layout_bytes(machine.tiles) > memory_bound {
+        return Ok(());
+    }
+    if best.is_some_and(|best| model.cycles_lower_bound() > best.total_cycles) {
+        return Ok(());
+    }
+    let dims = model.dims;
+    let whole = &model.whole;
+    let field = (0..dims).map(|dim| {
+        let grain = if dim + 1 == dims { model.field_grain } else { 1 };
+        parallel_splits(whole.field[dim] / grain, grain, machine.tiles)
+    });
+    let loops = PartitionSearchLoops {
+        candidate,
+        model,
+        tiles: machine.tiles,
+        memory_bound,
+        field: field.collect(),
+        layout_all_tiles: model.layout_cycles(machine.tiles),
+        best,
+        search,
+    };
+    loops.over_channels()
+}
+
+impl PartitionSearchLoops<'_> {
+    fn over_channels(mut self) -> Result<(), PlanError> {
+        let vertex = self.model.vertex();
+        let whole = self.model.whole;
+        let (in_group, out_group) = (vertex.in_chans_per_group, vertex.out_chans_per_group);
+        let (in_channels, out_channels) = self.candidate.serial_channels;
+        let splits = |grains: u64, grain: u64, channels: u64| {
+            channel_splits(grains, grain, channels, self.tiles)
+        };
+        let mut inputs = splits(whole.in_channels / in_group, in_group, in_channels);
+        let mut outputs = splits(whole.out_channels / out_group, out_group, out_channels);
+        if !self.candidate.others.is_empty() {
+            // Every weight of a joint plan is used on one tile, in all passes.
+            inputs.retain(|split| split.serial == 1);
+            outputs.retain(|split| split.parallel == 1);
+        }
+        let kernels = self.kernel_splits();
+        let groups_per_group = vertex.groups_per_group;
+        let groups = parallel_splits(whole.groups / groups_per_group, groups_per_group, self.tiles);
+        let batches = parallel_splits(whole.batch, 1, self.tiles);
+
+        for input in &inputs {
+            for output in &outputs {
+                if input.parallel * output.parallel > self.tiles
+                    || input.serial.min(output.serial) > 1
+                {
+                    continue;
+                }
+                let split = ConvPartition {
+                    in_channels: input.parallel,
+                    in_channels_serial: input.serial,
+                    out_channels: output.parallel,
+                    out_channels_serial: output.serial,
+                    ..ConvPartition::WHOLE
+                };
+                let size =
+                    ConvPartSize { in_channels: input.size, out_channels: output.size, ..whole };
+                for kernel in &kernels {
+                    let split = ConvPartition { kernel: kernel.0, ..split };
+                    let size = ConvPartSize { kernel: kernel.1, ..size };
+                    if split.tiles() <= self.tiles && self.may_win_split(&split, &size) {
+                        self.over_groups(split, size, &groups, &batches)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Splits of all kernel dimensions but the innermost, with the part sizes.
+    fn kernel_splits(&self) -> Vec<([u64; 3], [u64; 3])> {
+        let whole = self.model.whole.kernel;
+        let mut found = vec![([1; 3], whole)];
+        for dim in 0..self.model.dims - 1 {
+            let splits = parallel_splits(whole[dim], 1, self.tiles);
+            let extended = found.iter().flat_map(|(parts, sizes)| {
+                splits.iter().map(move |split| {
+                    let (mut parts, mut sizes) = (*parts, *sizes);
+                    parts[dim] = split.parallel;
+                    sizes[dim] = split.size;
+                    (parts, sizes)
+                })
+            });
+            found = extended.collect();
+        }
+        found.retain(|(parts, _)| parts.iter().product::<u64>() <= self.tiles);
+        found
+    }
+
+    fn over_groups(
+        &mut self,
+        split: ConvPartition,
+        size: ConvPartSize,
+        groups: &[AxisSplit],
+        batches: &[AxisSplit],
+    ) -> Result<(), PlanError> {
+        for group in groups {
+            let split = ConvPartition { groups: group.parallel, ..split };
+            if split.tiles() > self.tiles {
+                break;
+            }
+            let size = ConvPartSize { groups: group.size, ..size };
+            for batch in batches {
+                let split = ConvPartition { batch: batch.parallel, ..split };
+                if split.tiles() > self.tiles {
+                    break;
+                }
+                let (mut split, mut size) = (split, ConvPartSize { batch: batch.size, ..size });
+                self.over_field(&mut split, &mut size, 0)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Loops over the splits of dimension `dim` and all inner ones.
+    fn over_field(
+        &mut self,
+        split: &mut ConvPartition,
+        size: &mut ConvPartSize,
+        dim: usize,
+    ) -> Result<(), PlanError> {
+        self.search.points += 1;
+        if self.search.points > MAX_POINTS {
+            return Err(PlanError::SearchTooLarge { limit: MAX_POINTS });
+        }
+        if dim == self.model.dims {
+            self.evaluate_partition(split, size);
+            return Ok(());
+        }
+        let remaining = size.field[dim..self.model.dims].iter().product();
+        if !self.may_win(split, size, dim, remaining) {
+            return Ok(());
+        }
+        for index in self.splits_that_may_win(split, size, dim) {
+            let AxisSplit { parallel, size: largest, .. } = self.field[dim][index];
+            (split.field[dim], size.field[dim]) = (parallel, largest);
+            self.over_field(split, size, dim + 1)?;
+        }
+        (split.field[dim], size.field[dim]) = (1, self.model.whole.field[dim]);
+        Ok(())
+    }
+
+    /// Splits of dimension `dim` that enough tiles are left for; of the innermost one, those with
+    /// so few outputs that they may win. Whatever [`PartitionSearchLoops::is_ruled_out`] counts but the weights, which
+    /// are fewest before the split, only gets less with fewer outputs.
+    fn splits_that_may_win(
+        &self,
+        split: &ConvPartition,
+        size: &ConvPartSize,
+        dim: usize,
+    ) -> Range<usize> {
+        let splits = &self.field[dim];
+        let tiles = self.tiles / split.tiles();
+        let end = splits.partition_point(|split| split.parallel <= tiles);
+        if dim + 1 < self.model.dims {
+            return 0..end;
+        }
+        let most = self.cycle_limit();
+        let mut size = *size;
+        let too_large = |at: &AxisSplit| {
+            size.field[dim] = at.size;
+            self.is_ruled_out(split, &size, &self.model.elements(&size), most)
+        };
+        splits[..end].partition_point(too_large)..end
+    }
+
+    /// Whether any split of groups, batch and field may win.
+    fn may_win_split(&self, split: &ConvPartition, size: &ConvPartSize) -> bool {
+        let grain = self.model.grain.groups;
+        let field: u64 = size.field[..self.model.dims].iter().product();
+        let remaining = field * size.batch * (size.groups / grain);
+        self.may_win(split, &ConvPartSize { groups: grain, batch: 1, ..*size }, 0, remaining)
+    }
+
+    /// Whether any split of the dimensions from `dim` on, which have `remaining` outputs, may fit
+    /// the memory and beat the best plan: with all tiles that are left on them, a tile still has
+    /// its share of these outputs.
+    fn may_win(
+        &self,
+        split: &ConvPartition,
+        size: &ConvPartSize,
+        dim: usize,
+        remaining: u64,
+    ) -> bool {
+        let dims = self.model.dims;
+        let share = remaining.div_ceil(self.tiles / split.tiles());
+        let mut fewest = *size;
+        fewest.field[dim..dims].fill(1);
+        fewest.field[dims - 1] *= share;
+        if self.model.conv_bytes_lower_bound(&fewest, dim) > self.memory_bound {
+            return false;
+        }
+        let outputs = fewest.field[..dims].iter().product::<u64>()
+            * size.batch
+            * size.out_channels
+            * size.groups;
+        let partials = self.model.first_reduce_exchange(outputs);
+        // One output in this many is active, however the dimensions are rounded.
+        let steps: u64 = (dim..dims).map(|dim| self.model.context.dilation[dim]).product();
+        let mut context = self.model.context;
+        context.dilation[dim..dims].fill(1);
+        fewest.field[dims - 1] = fewest.field[dims - 1].div_ceil(steps);
+        let vertices = vertex_cycles_lower_bound(&context, &self.model.vertex_work(&fewest));
+        split.serial() * (vertices + partials + self.layout_all_tiles) <= self.cycle_limit()
+    }
+
+    /// Cycles above which a plan cannot win.
+    fn cycle_limit(&self) -> u64 {
+        self.best.as_ref().map_or(u64::MAX, |best| best.total_cycles)
+    }
+
+    /// Looks at one complete split.
+    fn evaluate_partition(&mut self, split: &ConvPartition, size: &ConvPartSize) {
+        let most = self.cycle_limit();
+        let elements = self.model.elements(size);
+        if self.is_ruled_out(split, size, &elements, most) {
+            return;
+        }
+        let Some(calculate) = self.model.compute_cycles(split, size) else { return };
+        if split.serial().saturating_mul(calculate) > most {
+            return;
+        }
+        let estimate = self.model.estimate(split, size, calculate);
+        let mut best = BestPartition {
+            partition: *split,
+            estimate,
+            total_cycles: estimate.total_cycles,
+            temp_bytes: estimate.temp_bytes,
+        };
+        for other in &self.candidate.others {
+            let (split, size) =
+                ((other.partition)(split, self.model.dims), (other.size)(size, self.model.dims));
+            let Some(calculate) = other.model.compute_cycles(&split, &size) else { return };
+            let estimate = other.model.estimate(&split, &size, calculate);
+            best.total_cycles += estimate.total_cycles;
+            best.temp_bytes = best.temp_bytes.max(estimate.temp_bytes);
+        }
+        let cost = (best.total_cycles, best.temp_bytes);
+        let wins = self.best.is_none_or(|best| cost < (best.total_cycles, best.temp_bytes));
+        if best.temp_bytes <= self.memory_bound && wins {
+            *self.best = Some(best);
+        }
+    }
+
+    /// Whether memory or the parts of the cost that are quick to tell rule a split out.
+    fn is_ruled_out(
+        &self,
+        split: &ConvPartition,
+        size: &ConvPartSize,
+        elements: &ConvPartElements,
+        most: u64,
+    ) -> bool {
+        if self.model.conv_bytes(size, elements) > self.memory_bound {
+            return true;
+        }
+        let (inputs, weights) = self.model.operand_exchange(split, elements);
+        let partials = self.model.first_reduce_exchange(elements.outputs);
+        let exchange = inputs + weights + partials + self.layout_all_tiles;
+        let vertices =
+            vertex_cycles_lower_bound(&self.model.context, &self.model.vertex_work(size));
+        split.serial().saturating_mul(exchange + vertices) > most
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_smallest_split_of_each_size_is_tried() {
+        let parts = |grains, most| {
+            parallel_splits(grains, 1, most).iter().map(|split| split.parallel).collect::<Vec<_>>()
+        };
+        assert_eq!(parts(7, 100), [1, 2, 3, 4, 7]);
+        assert_eq!(parts(7, 3), [1, 2, 3]);
+        assert_eq!(parts(1, 9), [1]);
+    }
+
+    #[test]
+    fn serial_splits_divide_the_unpadded_channels() {
+        let splits = channel_splits(13, 8, 100, 1472);
+        assert!(splits.iter().all(|split| 100 % split.serial == 0));
+        assert!(splits.contains(&AxisSplit { parallel: 1, serial: 2, size: 56 }));
+        // Six parts have parts of three grains, as have five: five it is.
+        assert!(!splits.iter().any(|split| split.parallel * split.serial == 6));
+    }
+}

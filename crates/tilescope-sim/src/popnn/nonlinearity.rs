@@ -1,0 +1,123 @@
+//! Non-linearities of popnn, in place, and their gradients (poplibs
+//! lib/popnn/popnnCycleEstimators.cpp).
+
+use crate::poplar::work::WorkPhase;
+use crate::popops::elementwise::{phase, vector_width};
+use crate::shape::DType;
+use crate::targets::WORKERS;
+use tilescope_report::units::TileRuns;
+
+/// Activation functions that have vertices of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum NonLinearityType {
+    /// max(x, 0)
+    Relu,
+    /// 1 / (1 + e^-x)
+    Sigmoid,
+    /// Hyperbolic tangent.
+    Tanh,
+    /// x times the normal distribution function of x, by the hyperbolic tangent.
+    Gelu,
+}
+
+impl NonLinearityType {
+    /// Name of the operator.
+    pub(crate) fn kind(self) -> &'static str {
+        match self {
+            Self::Relu => "relu",
+            Self::Sigmoid => "sigmoid",
+            Self::Tanh => "tanh",
+            Self::Gelu => "gelu",
+        }
+    }
+
+    /// Name of the gradient operator.
+    pub(crate) fn gradient_kind(self) -> &'static str {
+        match self {
+            Self::Relu => "relu_grad",
+            Self::Sigmoid => "sigmoid_grad",
+            Self::Tanh => "tanh_grad",
+            Self::Gelu => "gelu_grad",
+        }
+    }
+
+    /// Name inside vertex types.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Relu => "RELU",
+            Self::Sigmoid => "SIGMOID",
+            Self::Tanh => "TANH",
+            Self::Gelu => "GELU",
+        }
+    }
+
+    /// Cycles of one vector, and of one more inside the loop.
+    fn vector_cycles(self, half: bool) -> u64 {
+        match (self, half) {
+            (Self::Relu, _) => 1,
+            (Self::Sigmoid, false) | (Self::Tanh | Self::Gelu, false) => 10,
+            (Self::Sigmoid, true) => 4,
+            (Self::Tanh, true) => 2,
+            (Self::Gelu, true) => 5,
+        }
+    }
+
+    /// Cycles of one vector of the gradient.
+    fn gradient_cycles(self, half: bool) -> u64 {
+        match (self, half) {
+            (Self::Gelu, false) => 10,
+            (Self::Gelu, true) => 5,
+            _ => 3,
+        }
+    }
+
+    /// Tile cycles on `elements` elements.
+    pub(crate) fn cycles(self, dtype: DType, elements: u64) -> u64 {
+        let half = dtype == DType::Half;
+        let vectors = elements.div_ceil(WORKERS).div_ceil(vector_width(dtype));
+        let cycles = self.vector_cycles(half);
+        // The loop loads and stores along with the arithmetic, at best two cycles a vector.
+        let main = if vectors == 0 { 0 } else { 3 + 2 * cycles + (vectors - 1) * cycles.max(2) };
+        WORKERS * (20 + main + 3) + 9
+    }
+
+    /// Tile cycles of the gradient on `elements` elements.
+    pub(crate) fn backward_cycles(self, dtype: DType, elements: u64) -> u64 {
+        let vectors = elements.div_ceil(WORKERS).div_ceil(vector_width(dtype));
+        let cycles = self.gradient_cycles(dtype == DType::Half);
+        WORKERS * (20 + 4 + cycles * vectors.saturating_sub(1) + 1 + 2) + 9
+    }
+
+    /// The phase of the function.
+    pub(crate) fn phase(self, dtype: DType, elements: &TileRuns<u64>) -> WorkPhase {
+        let (ty, name) = (dtype.poplar_name(), self.name());
+        let vertex = format!("popnn::NonLinearitySupervisor<{ty},popnn::NonLinearityType::{name}>");
+        phase("NonLinearity", vertex, 1, elements, |count| self.cycles(dtype, *count))
+    }
+
+    /// The phase of the gradient.
+    pub(crate) fn backward_phase(self, dtype: DType, elements: &TileRuns<u64>) -> WorkPhase {
+        let (ty, name) = (dtype.poplar_name(), self.name());
+        let vertex =
+            format!("popnn::NonLinearityGradSupervisor<{ty},popnn::NonLinearityType::{name}>");
+        let cycles = |count: &u64| self.backward_cycles(dtype, *count);
+        phase("NonLinearityGrad", vertex, 3, elements, cycles)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cheaper_functions_take_fewer_cycles() {
+        let order = [
+            NonLinearityType::Relu,
+            NonLinearityType::Tanh,
+            NonLinearityType::Sigmoid,
+            NonLinearityType::Gelu,
+        ];
+        let costs = order.map(|function| function.cycles(DType::Half, 6000));
+        assert!(costs.is_sorted(), "{costs:?}");
+    }
+}

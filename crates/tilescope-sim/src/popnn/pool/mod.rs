@@ -1,0 +1,318 @@
+//! Pooling: planned, dealt to tiles, lowered.
+//!
+//! As popnn does it (poplibs lib/popnn/Pooling.cpp): every channel is independent, so samples
+//! count as channels; a plan splits channels, rows and columns over tiles; one vertex a tile goes
+//! through the positions of the windows.
+
+mod plan;
+mod vertex;
+mod window;
+
+pub use plan::PoolPlan;
+pub(crate) use window::PoolAxis;
+
+use crate::poplar::exchange;
+use crate::poplar::exchange::WORD_BYTES;
+use crate::poplar::runs;
+use crate::poplar::runs::per_tile;
+use crate::poplar::work::{
+    MemoryConstraint, OperationWork, TemporaryVariable, VertexInstances, WorkPhase, WorkPhaseKind,
+};
+use crate::popops::elementwise::vector_width;
+use crate::popops::rearrange::{copy_cycles, copy_vertex, on_tile_copies};
+use crate::poputil::layout::{ElementOrder, TensorLayout};
+use crate::shape::DType;
+use crate::shape::gcd;
+use plan::PoolingPlanShape;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use tilescope_report::MemoryCategory;
+use tilescope_report::units::TileRuns;
+
+/// What is made of the elements of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PoolingType {
+    /// The largest.
+    Max,
+    /// Their mean.
+    Average,
+    /// Their sum.
+    Sum,
+}
+
+/// What is pooled, and which way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct PoolingPass {
+    /// What is made of a window.
+    pub kind: PoolingType,
+    /// Whether this is the gradient.
+    pub backward: bool,
+}
+
+/// A pooling of `[batch, channels, planes, rows, columns]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PoolingParams {
+    /// What is pooled, and which way.
+    pub pass: PoolingPass,
+    /// Element type.
+    pub dtype: DType,
+    /// Samples.
+    pub batch: u64,
+    /// Channels.
+    pub channels: u64,
+    /// Planes, rows and columns.
+    pub axes: [PoolAxis; 3],
+    /// Channels of what is pooled that lie together in memory: the operand, or going back the
+    /// gradient.
+    pub grouping: u64,
+    /// Going back: the same of the forward operand.
+    pub forward_grouping: u64,
+}
+
+/// The phases of a pooling and how its result lies.
+#[derive(Clone, Debug)]
+pub(crate) struct LoweredPooling {
+    /// The phases.
+    pub work: OperationWork,
+    /// The result.
+    pub layout: TensorLayout,
+}
+
+/// Channels of a group that other operations like, and the share of more cycles it may cost.
+const PREFERRED_GROUP_BYTES: u64 = 32;
+
+impl PoolingParams {
+    fn view(&self) -> PoolingPlanShape {
+        let Self { pass, dtype, batch, channels, axes, grouping, .. } = *self;
+        PoolingPlanShape { pass, dtype, batch, channels, axes, grouping }
+    }
+
+    /// The view and plan to carry out; a preferred grouping may cost a third more.
+    fn planned(&self, tiles: u64, bytes_per_cycle: u64) -> Option<(PoolingPlanShape, PoolPlan)> {
+        let view = self.view();
+        let narrow = vector_width(self.dtype);
+        let preferred = PREFERRED_GROUP_BYTES / self.dtype.bytes();
+        let seen = |channels: u64| {
+            let view = if self.pass.backward { view } else { view.gather_dims(channels) };
+            view.widen_channels()
+        };
+        let free = seen(narrow);
+        let plan = free.plan(tiles, bytes_per_cycle, 1)?;
+        let wide = seen(preferred);
+        if plan.group < preferred && wide.channels >= preferred {
+            let kept = wide.plan(tiles, bytes_per_cycle, preferred);
+            if let Some(kept) = kept.filter(|kept| kept.cycles < plan.cycles * 4 / 3) {
+                return Some((wide, kept));
+            }
+        }
+        Some((free, plan))
+    }
+
+    /// Lowers the pooling; `sources` are the bytes on each tile of all it reads. `None` where no
+    /// window fits.
+    pub(crate) fn lower(
+        &self,
+        tiles: u32,
+        bytes_per_cycle: u64,
+        sources: &TileRuns<u64>,
+    ) -> Option<LoweredPooling> {
+        let (view, plan) = self.planned(u64::from(tiles), bytes_per_cycle)?;
+        let boxes = boxes(&view, &plan);
+        let name = self.name();
+        let reads: Vec<[PoolingOperandRead; 2]> =
+            boxes.iter().map(|piece| self.reads(&view, plan.group, piece)).collect();
+        let on_tiles = |value: fn(&PoolingOperandRead) -> u64| {
+            per_tile((0u32..).zip(reads.iter().map(|reads| reads.iter().map(value).sum())))
+        };
+        let received = on_tiles(|read| read.bytes);
+        let mut work = OperationWork::default();
+        work.push_some(exchange::phase(name, &received, sources, (4, 4), tiles, bytes_per_cycle));
+        if reads.iter().flatten().any(|read| read.piece.is_some()) {
+            let vertex = copy_vertex(self.dtype, gcd(plan.group, view.grouping));
+            work.push(on_tile_copies(name, vertex, &on_tiles(PoolingOperandRead::copy_cycles)));
+        }
+        work.push(compute(&view, name, self.vertex_type(), &boxes));
+        let phases = work.phases().len();
+        let mut keep = |what: &str, category, bytes, live| {
+            let name = format!("{name}/{what}");
+            work.temporaries.push(TemporaryVariable {
+                name,
+                category,
+                bytes,
+                memory_constraint: MemoryConstraint::Any,
+                live,
+            });
+        };
+        keep("message", MemoryCategory::Message, received, 0..phases);
+        keep(
+            "rearranged",
+            MemoryCategory::Rearrangement,
+            on_tiles(PoolingOperandRead::copied_bytes),
+            1..phases,
+        );
+        let layout = self.layout(&plan, &boxes);
+        Some(LoweredPooling { work, layout })
+    }
+
+    /// Results on each tile, in groups of channels.
+    fn layout(&self, plan: &PoolPlan, boxes: &[vertex::PoolOutputBox]) -> TensorLayout {
+        let results =
+            boxes.iter().map(|piece| piece.batch * piece.groups * piece.results() * plan.group);
+        let elements = per_tile((0u32..).zip(results));
+        let real = self.axes.map(|axis| axis.results(self.pass.backward)).iter().product::<u64>()
+            * self.batch
+            * self.channels;
+        TensorLayout {
+            elements: runs::trimmed(&elements, real),
+            order: ElementOrder::Grouped { axis: 1, group: plan.group },
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match (self.pass.kind, self.pass.backward) {
+            (PoolingType::Max, false) => "maxPool/Fwd/Pool",
+            (PoolingType::Max, true) => "maxPool/Bwd/Pool",
+            (PoolingType::Average, false) => "avgPool/Fwd/Pool",
+            (PoolingType::Average, true) => "avgPool/Bwd/Pool",
+            (PoolingType::Sum, false) => "sumPool/Fwd/Pool",
+            (PoolingType::Sum, true) => "sumPool/Bwd/Pool",
+        }
+    }
+
+    fn vertex_type(&self) -> String {
+        let ty = self.dtype.poplar_name();
+        match (self.pass.kind, self.pass.backward) {
+            (PoolingType::Max, false) => format!("popnn::MaxPooling<{ty}>"),
+            (PoolingType::Max, true) => format!("popnn::MaxPoolingGrad<{ty}>"),
+            _ => format!("popnn::SumPooling<{ty}>"),
+        }
+    }
+}
+
+fn length(range: &Range<u64>) -> u64 {
+    range.end - range.start
+}
+
+/// What each tile makes, tiles in the order of channels, samples, planes, rows, columns.
+fn boxes(view: &PoolingPlanShape, plan: &PoolPlan) -> Vec<vertex::PoolOutputBox> {
+    let part = |size: u64, parts: u64, index: u64| index * size / parts..(index + 1) * size / parts;
+    let groups = view.channels.div_ceil(plan.group);
+    let vectors = plan.group / vector_width(view.dtype);
+    let (sizes, parts) = (view.results(), plan.field);
+    let field_parts: u64 = parts.iter().product();
+    let mut boxes = Vec::new();
+    for channel in 0..plan.groups {
+        for sample in 0..plan.batch {
+            for place in 0..field_parts {
+                let at =
+                    [place / parts[2] / parts[1], place / parts[2] % parts[1], place % parts[2]];
+                boxes.push(vertex::PoolOutputBox {
+                    batch: length(&part(view.batch, plan.batch, sample)),
+                    groups: length(&part(groups, plan.groups, channel)),
+                    vectors,
+                    field: [0, 1, 2].map(|axis| part(sizes[axis], parts[axis], at[axis])),
+                });
+            }
+        }
+    }
+    boxes
+}
+
+/// What a tile reads of one kind of operand.
+#[derive(Clone, Copy, Debug, Default)]
+struct PoolingOperandRead {
+    bytes: u64,
+    /// Bytes that lie together, where channels come in other groups than the vertex reads.
+    piece: Option<u64>,
+}
+
+impl PoolingOperandRead {
+    fn copy_cycles(&self) -> u64 {
+        self.piece.map_or(0, |piece| copy_cycles(self.bytes, piece))
+    }
+
+    /// Bytes that must be copied aside: an exchange puts words in their places itself.
+    fn copied_bytes(&self) -> u64 {
+        self.piece.filter(|piece| !piece.is_multiple_of(WORD_BYTES)).map_or(0, |_| self.bytes)
+    }
+}
+
+impl PoolingParams {
+    /// What a tile reads for its box: what is pooled, and going back to a maximum the forward
+    /// operand.
+    fn reads(
+        &self,
+        view: &PoolingPlanShape,
+        group: u64,
+        piece: &vertex::PoolOutputBox,
+    ) -> [PoolingOperandRead; 2] {
+        let PoolingPass { kind, backward } = view.pass;
+        let bytes = view.dtype.bytes();
+        let channels = piece.batch * piece.groups * group * bytes;
+        let along = view.axes.iter().zip(&piece.field);
+        let operands: u64 =
+            along.map(|(axis, range)| length(&axis.operands(backward, range.clone()))).product();
+        let results = piece.results();
+        let read = |elements: u64, grouping: u64| PoolingOperandRead {
+            bytes: elements * channels,
+            piece: (grouping != group).then(|| gcd(grouping, group) * bytes),
+        };
+        if kind == PoolingType::Max && backward {
+            // The forward result lies as its gradient does.
+            [read(2 * operands, view.grouping), read(results, self.forward_grouping)]
+        } else {
+            [read(operands, view.grouping), PoolingOperandRead::default()]
+        }
+    }
+}
+
+/// Bytes of a run in a worklist: two offsets and a count of 16 bits each.
+const WORKLIST_RUN_BYTES: u64 = 6;
+
+/// Bytes a vertex has for each row of its worklists: where it is and how long, packed.
+const WORKLIST_ROW_BYTES: u64 = 4;
+
+/// Bytes of the positions at which workers start.
+const WORKER_START_BYTES: u64 = 12;
+
+/// The compute set of all tiles.
+fn compute(
+    view: &PoolingPlanShape,
+    name: &str,
+    vertex_type: String,
+    boxes: &[vertex::PoolOutputBox],
+) -> WorkPhase {
+    let mut known: HashMap<&vertex::PoolOutputBox, (u64, u64, u64)> = HashMap::new();
+    let mut cycles = Vec::with_capacity(boxes.len());
+    let mut uses: BTreeMap<(u64, u64), Vec<(u32, u64)>> = BTreeMap::new();
+    for (tile, piece) in (0u32..).zip(boxes) {
+        let (busy, fields, constants) =
+            *known.entry(piece).or_insert_with(|| vertex_of(view, piece));
+        cycles.push((tile, busy));
+        uses.entry((fields, constants)).or_default().push((tile, 1));
+    }
+    let edges = if view.pass.kind == PoolingType::Max && view.pass.backward { 4 } else { 2 };
+    let vertices = uses
+        .into_iter()
+        .map(|((field_bytes, constant_bytes), tiles)| VertexInstances {
+            vertex_type: vertex_type.clone(),
+            count: per_tile(tiles),
+            edges,
+            field_bytes,
+            constant_bytes,
+        })
+        .collect();
+    let kind = WorkPhaseKind::Compute { cycles: per_tile(cycles), vertices };
+    WorkPhase { name: name.to_string(), kind }
+}
+
+/// Cycles, bytes of fields and bytes of constants of the vertex that makes a box.
+fn vertex_of(view: &PoolingPlanShape, piece: &vertex::PoolOutputBox) -> (u64, u64, u64) {
+    let lists = vertex::lists(view.pass, view.axes, piece);
+    let total = |count: fn(&vertex::PoolWorkList) -> u64| lists.iter().map(count).sum::<u64>();
+    let (rows, runs) = (total(|list| list.rows), total(|list| list.runs));
+    let results = piece.batch * piece.results();
+    let busy =
+        vertex::cycles(view.pass, piece.groups, piece.vectors, results, lists.iter().copied());
+    (busy, rows * WORKLIST_ROW_BYTES, WORKER_START_BYTES + runs * WORKLIST_RUN_BYTES)
+}

@@ -1,0 +1,226 @@
+//! Collectives between replicas: which method, how many steps, how long a step takes.
+//!
+//! Poplar lowers them to ordinary programs: each step slices the fragment to send, copies it to
+//! the neighbour and, when reducing, adds what arrived. Methods and thresholds are those of the
+//! last open version (poplibs lib/popops/ReplicatedCollectives.cpp, 2021); bytes per rank are
+//! `(n-1)/n` of the tensor for each half (poplibs tools/collectives.cpp).
+
+use super::elementwise::{self, BinaryOpType};
+use crate::poplar::work::WorkPhase;
+use crate::shape::DType;
+use crate::targets::WORKERS;
+use crate::targets::{IpuLinkTopology, SystemCosts};
+use tilescope_report::units::TileRuns;
+
+/// The two halves of an all-reduce; each is a collective of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CollectiveKind {
+    /// Each replica ends with the sum of its part.
+    ReduceScatter,
+    /// Each replica ends with all parts.
+    AllGather,
+}
+
+impl CollectiveKind {
+    /// Name in programs.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::ReduceScatter => "reduceScatter",
+            Self::AllGather => "allGather",
+        }
+    }
+}
+
+/// How fragments go round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CollectiveMethod {
+    /// One way round.
+    ClockwiseRing,
+    /// Both ways to the far side: half as many steps.
+    MeetInMiddleRing,
+    /// Two rings, one each way, half a fragment on each.
+    BidirectionalRingPair,
+    /// Both ways on two rings at once.
+    QuadDirectionalRing,
+}
+
+/// The replicas that take part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CollectiveRanks {
+    /// Replicas.
+    pub count: u64,
+    /// IPUs of each.
+    pub ipus: u64,
+}
+
+/// Steps of one half on one kind of link.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct CollectiveRound {
+    /// How fragments go round.
+    pub method: CollectiveMethod,
+    /// Replicas that take part.
+    pub ranks: u64,
+    /// Steps.
+    pub steps: u64,
+    /// Share of the tensor each step moves.
+    pub share: f64,
+    /// Bytes per cycle of an IPU.
+    pub bytes_per_cycle: f64,
+}
+
+/// Bytes below which a method with fewer steps wins, for all-gathers; twice as many for
+/// reduce-scatters.
+const SMALL_BARLEY_TWIST_BYTES: u64 = 196_608;
+const SMALL_ALL_GATHER_BYTES: u64 = 622_592;
+const SMALL_BYTES_FROM_FIVE_RANKS: u64 = 2_490_368;
+const SMALL_BYTES_FROM_NINE_RANKS: u64 = 19_922_944;
+
+/// Ranks from which no ring pair is used whatever the size.
+const MANY_RANKS: u64 = 16;
+
+/// The method for `bytes` on each IPU.
+pub(crate) fn method(
+    topology: IpuLinkTopology,
+    ranks: CollectiveRanks,
+    kind: CollectiveKind,
+    bytes: u64,
+) -> CollectiveMethod {
+    let bytes = match kind {
+        CollectiveKind::AllGather => bytes / ranks.count.max(1),
+        CollectiveKind::ReduceScatter => bytes / 2,
+    };
+    let small = bytes < SMALL_ALL_GATHER_BYTES
+        || (ranks.count > 4 && bytes < SMALL_BYTES_FROM_FIVE_RANKS)
+        || (ranks.count > 8 && bytes < SMALL_BYTES_FROM_NINE_RANKS)
+        || ranks.count > MANY_RANKS;
+    match topology {
+        IpuLinkTopology::BarleyTwist if bytes < SMALL_BARLEY_TWIST_BYTES => {
+            CollectiveMethod::MeetInMiddleRing
+        }
+        IpuLinkTopology::BarleyTwist => CollectiveMethod::QuadDirectionalRing,
+        IpuLinkTopology::Torus if ranks.ipus > 1 => CollectiveMethod::MeetInMiddleRing,
+        _ if ranks.ipus > 1 || ranks.count <= 2 => CollectiveMethod::ClockwiseRing,
+        _ if small => CollectiveMethod::MeetInMiddleRing,
+        _ => CollectiveMethod::BidirectionalRingPair,
+    }
+}
+
+/// The rounds of one half for `bytes` on each IPU: within a rack, and over GW-Links between racks.
+pub(crate) fn rounds(
+    system: &SystemCosts,
+    ranks: CollectiveRanks,
+    kind: CollectiveKind,
+    bytes: u64,
+) -> Vec<CollectiveRound> {
+    if ranks.count < 2 {
+        return Vec::new();
+    }
+    let in_rack = (u64::from(system.link_domain) / ranks.ipus.max(1)).clamp(1, ranks.count);
+    let racks = ranks.count.div_ceil(in_rack);
+    let mut rounds = Vec::new();
+    let round = |count: u64, part: f64, bytes_per_cycle: f64| {
+        let part_bytes = (bytes as f64 * part) as u64;
+        let method = method(system.topology, CollectiveRanks { count, ..ranks }, kind, part_bytes);
+        let steps = match method {
+            CollectiveMethod::ClockwiseRing | CollectiveMethod::BidirectionalRingPair => count - 1,
+            CollectiveMethod::MeetInMiddleRing | CollectiveMethod::QuadDirectionalRing => {
+                (count - 1).div_ceil(2)
+            }
+        };
+        let moved = part * (count - 1) as f64 / count as f64;
+        debug_assert!(steps > 0 && moved < 1.0, "each rank keeps its own part");
+        CollectiveRound {
+            method,
+            ranks: count,
+            steps,
+            share: moved / steps as f64,
+            bytes_per_cycle,
+        }
+    };
+    if in_rack > 1 {
+        let pair = in_rack == 2 && ranks.ipus == 1;
+        let speed = if pair { system.pair_bytes_per_cycle } else { system.ladder_bytes_per_cycle };
+        rounds.push(round(in_rack, 1.0, speed));
+    }
+    if racks > 1 {
+        rounds.push(round(racks, 1.0 / in_rack as f64, system.gateway_bytes_per_cycle));
+    }
+    if kind == CollectiveKind::AllGather {
+        rounds.reverse();
+    }
+    rounds
+}
+
+/// What the tiles do in one step besides copying: slice before it, and add after it.
+pub(crate) fn step_phases(
+    kind: CollectiveKind,
+    dtype: DType,
+    elements: &TileRuns<u64>,
+) -> (WorkPhase, Option<WorkPhase>) {
+    let slice = elementwise::compute(
+        "dynamicSlice",
+        format!("popops::DynamicSlice1D<{}>", dtype.poplar_name()),
+        3,
+        elements.map(|count| slice_cycles(*count, dtype)),
+    );
+    let add = (kind == CollectiveKind::ReduceScatter)
+        .then(|| elementwise::binary_in_place("Reduce/Add", BinaryOpType::Add, dtype, elements));
+    (slice, add)
+}
+
+/// Cycles to slice `count` elements of a tile out of a larger tensor: `25 + 6 (39 + 24 + 2 n / 6 v)`
+/// (poplibs lib/popops/popopsCycleEstimators.cpp, DynamicSlice1D).
+pub(crate) fn slice_cycles(count: u64, dtype: DType) -> u64 {
+    let width = 8 / dtype.bytes();
+    25 + WORKERS * (39 + 24 + 2 * count.div_ceil(WORKERS * width))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::targets::find_system;
+    use proptest::prelude::*;
+    use tilescope_report::TargetKind;
+
+    #[test]
+    fn methods_follow_the_table() {
+        use CollectiveMethod::{
+            BidirectionalRingPair, ClockwiseRing, MeetInMiddleRing, QuadDirectionalRing,
+        };
+        let all_gather = |topology, count, ipus, fragment: u64| {
+            method(
+                topology,
+                CollectiveRanks { count, ipus },
+                CollectiveKind::AllGather,
+                fragment * count,
+            )
+        };
+        assert_eq!(all_gather(IpuLinkTopology::Mesh, 2, 1, 10_000_000), ClockwiseRing);
+        assert_eq!(all_gather(IpuLinkTopology::Mesh, 4, 4, 10_000_000), ClockwiseRing);
+        assert_eq!(all_gather(IpuLinkTopology::Torus, 16, 4, 10_000_000), MeetInMiddleRing);
+        assert_eq!(all_gather(IpuLinkTopology::Mesh, 4, 1, 600_000), MeetInMiddleRing);
+        assert_eq!(all_gather(IpuLinkTopology::Mesh, 4, 1, 700_000), BidirectionalRingPair);
+        assert_eq!(all_gather(IpuLinkTopology::Mesh, 8, 1, 700_000), MeetInMiddleRing);
+        assert_eq!(all_gather(IpuLinkTopology::Mesh, 32, 1, 1 << 30), MeetInMiddleRing);
+        assert_eq!(all_gather(IpuLinkTopology::BarleyTwist, 8, 1, 100_000), MeetInMiddleRing);
+        assert_eq!(all_gather(IpuLinkTopology::BarleyTwist, 8, 1, 1 << 20), QuadDirectionalRing);
+    }
+
+    proptest! {
+        #[test]
+        fn every_half_moves_all_but_the_own_part(
+            log in 1u32..7, ipus in prop_oneof![Just(1u64), Just(4)], bytes in 1u64..1 << 30
+        ) {
+            let pod = find_system("pod256").expect("a system");
+            let system = SystemCosts::new(pod, TargetKind::Ipu, ipus as u32, None);
+            let ranks = CollectiveRanks { count: 1 << log, ipus };
+            for kind in [CollectiveKind::ReduceScatter, CollectiveKind::AllGather] {
+                let rounds = rounds(&system, ranks, kind, bytes);
+                let moved: f64 = rounds.iter().map(|round| round.share * round.steps as f64).sum();
+                let expected = (ranks.count - 1) as f64 / ranks.count as f64;
+                prop_assert!((moved - expected).abs() < 1e-9, "{} {}", moved, expected);
+                prop_assert!(rounds.iter().all(|round| round.steps > 0));
+            }
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! Tile cycles of element-wise vertices (poplibs lib/popops/popopsCycleEstimators.cpp, of the
+//! commit the op benchmarks were made with).
+//!
+//! A supervisor vertex deals one stretch of elements to all six workers; a two-dimensional vertex
+//! is one worker's, with several stretches. A worker gets every sixth cycle.
+
+use super::operation::{BinaryOpType, UnaryOpType};
+use super::{LOADS_INTERLEAVED, vector_width};
+use crate::shape::DType;
+use crate::targets::WORKERS;
+
+/// Cycles a supervisor spends on starting and joining its workers (basicOpSupervisorOverhead).
+const SUPERVISOR_CYCLES: u64 = 11;
+
+/// The elements of one tile: how many, in how many stretches of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ElementwiseExtent {
+    /// Elements.
+    pub elements: u64,
+    /// Stretches they lie in; with one, a supervisor vertex takes it.
+    pub stretches: u64,
+}
+
+impl ElementwiseExtent {
+    /// One stretch.
+    pub(crate) fn one(elements: u64) -> Self {
+        Self { elements, stretches: 1 }
+    }
+
+    /// Elements of the busiest worker, and its pieces of stretches.
+    fn worker(self) -> (u64, u64) {
+        let pieces = self.stretches.max(1).div_ceil(WORKERS);
+        (self.elements.div_ceil(WORKERS), pieces)
+    }
+}
+
+/// Cycles of one tile: supervisor overhead and start of a worker for one stretch, start and
+/// overhead per stretch for several.
+fn tile(
+    extent: ElementwiseExtent,
+    supervisor: (u64, u64),
+    several: (u64, u64),
+    inner: impl Fn(u64) -> u64,
+) -> u64 {
+    let (elements, pieces) = extent.worker();
+    if extent.stretches <= 1 {
+        WORKERS * (supervisor.1 + inner(elements)) + supervisor.0
+    } else {
+        let each = inner(elements.div_ceil(pieces));
+        WORKERS * (several.0 + pieces * (several.1 + each))
+    }
+}
+
+/// A unary operation.
+pub(crate) fn unary(
+    operation: UnaryOpType,
+    dtype: DType,
+    extent: ElementwiseExtent,
+    in_place: bool,
+) -> u64 {
+    let start = if in_place { 55 } else { 28 };
+    tile(extent, (9 + SUPERVISOR_CYCLES, start), (20, 0), |count| {
+        operation.inner(dtype, count, in_place)
+    })
+}
+
+/// A binary operation on operands of one shape.
+pub(crate) fn binary(
+    operation: BinaryOpType,
+    dtype: DType,
+    extent: ElementwiseExtent,
+    in_place: bool,
+) -> u64 {
+    let start = match (in_place, dtype) {
+        (true, _) => (58, 20),
+        (false, DType::Float) => (41, 5),
+        (false, _) => (32, 5),
+    };
+    tile(extent, (SUPERVISOR_CYCLES, start.0), (start.1, 0), |count| {
+        operation.inner(dtype, count, in_place)
+    })
+}
+
+/// A binary operation with a scalar.
+pub(crate) fn with_scalar(
+    operation: BinaryOpType,
+    dtype: DType,
+    extent: ElementwiseExtent,
+    in_place: bool,
+) -> u64 {
+    tile(extent, (SUPERVISOR_CYCLES, 20), (20, 28), |count| {
+        operation.inner_with_scalar(dtype, count, in_place)
+    })
+}
+
+/// A binary operation with a vector whose elements each belong to one of `rows` rows: by rows or
+/// by columns, whichever is faster.
+pub(crate) fn with_outer_vector(
+    operation: BinaryOpType,
+    dtype: DType,
+    elements: u64,
+    rows: u64,
+) -> u64 {
+    let rows = rows.clamp(1, elements.max(1));
+    let columns = elements.div_ceil(rows);
+    let aligned = columns.is_multiple_of(vector_width(dtype));
+    let outer = if aligned { 7 } else { 25 };
+    let row = |count: u64| outer + operation.inner_with_scalar(dtype, count, true);
+    let by_row = rows.div_ceil(WORKERS) * row(columns);
+    let by_column = rows * row(columns.div_ceil(WORKERS));
+    WORKERS * (15 + by_row.min(by_column)) + SUPERVISOR_CYCLES
+}
+
+/// A sum, difference or product with a vector of `length` elements that repeats along memory.
+pub(crate) fn with_inner_vector(
+    operation: BinaryOpType,
+    dtype: DType,
+    elements: u64,
+    length: u64,
+) -> u64 {
+    let length = length.clamp(1, elements.max(1));
+    let blocks = (elements / length).div_ceil(WORKERS).max(1);
+    let half = dtype == DType::Half;
+    let core = match (operation, half) {
+        (BinaryOpType::Divide, true) => inner_divide_half(length, blocks),
+        (BinaryOpType::Divide, false) => 7 + length * (6 + 3 * blocks + 3),
+        (_, false) => 7 + length * (8 + 2 * blocks),
+        (BinaryOpType::Multiply, true) => inner_multiply_half(length, blocks),
+        (_, true) => inner_add_half(length, blocks),
+    };
+    let odd = if half && length % 2 == 1 { 8 } else { 0 };
+    let start = if half { 19 } else { 17 };
+    13 + WORKERS * (start + odd + core)
+}
+
+/// Pairs of halves, two divisions each.
+fn inner_divide_half(length: u64, blocks: u64) -> u64 {
+    14 + length.div_ceil(2) * (13 + blocks.saturating_sub(1) * 8)
+}
+
+/// Elements one at a time: what does not fit whole vectors.
+fn inner_scalar_half(length: u64, blocks: u64) -> u64 {
+    6 + length * (5 + 9 * blocks)
+}
+
+fn inner_multiply_half(length: u64, blocks: u64) -> u64 {
+    if !length.is_multiple_of(4) {
+        return 3 + inner_scalar_half(length, blocks);
+    }
+    // In place: a block is loaded or stored in a cycle, not both.
+    5 + 4 + length / 4 * (7 + 2 * blocks)
+}
+
+fn inner_add_half(length: u64, blocks: u64) -> u64 {
+    if length > 2048 {
+        3 + inner_scalar_half(length, blocks)
+    } else if length.is_multiple_of(8) {
+        let loops = length / 8;
+        5 + if blocks == 1 { 6 + 7 * loops } else { 7 + loops * (15 + 2 * (blocks - 1)) }
+    } else if length.is_multiple_of(4) && blocks >= 2 {
+        9 + 6 + length / 4 * (13 + 2 * (blocks / 2 - 1) + blocks % 2)
+    } else {
+        7 + inner_scalar_half(length, blocks)
+    }
+}
+
+/// `target += scale * source` with a constant scale.
+pub(crate) fn scaled_add(target: DType, source: DType, elements: u64) -> u64 {
+    let width = vector_width(target);
+    let (vectors, rest) = (elements / width / WORKERS, elements % width);
+    let mixed = target == DType::Half && source == DType::Float;
+    let faster = u64::from(LOADS_INTERLEAVED && target == source);
+    let main = match (vectors, mixed) {
+        (0, _) => 0,
+        (1..3, true) => 8 + 4 * (vectors - 1),
+        (_, true) => 16 + 3 * (vectors - 3),
+        (_, false) if target == source => 6 + (3 - faster) * (vectors - 1),
+        (_, false) => 6 + 4 * (vectors - 1),
+    };
+    let tail = match (rest, target) {
+        (0, _) => 0,
+        (_, DType::Float) => 8,
+        (1, _) => 5,
+        (2, _) => 12,
+        _ => 18,
+    };
+    // 6 to unpack pointers to double words.
+    let supervisor = 21 + 6 + SUPERVISOR_CYCLES + if rest == 0 { 7 } else { 13 } + 12;
+    supervisor + WORKERS * (15 + main + 2 + 1 + tail + 1)
+}
+
+/// `target = a target + b source` with scales that are tensors.
+pub(crate) fn axpby(target: DType, scale: DType, elements: u64) -> u64 {
+    if target == DType::Half && scale == DType::Float {
+        let count = elements.div_ceil(WORKERS).next_multiple_of(2);
+        let supervisor = 1 + 6 + 10 + 15 * 6 + 9 + 5 + 28;
+        return supervisor + WORKERS * (19 + axpby_mixed(count));
+    }
+    scaled_add(target, target, elements) + 12
+}
+
+/// A worker's halves scaled in single precision, two at a time.
+fn axpby_mixed(count: u64) -> u64 {
+    let more = count.saturating_sub(4);
+    let main = match (count, more) {
+        (_, 1..) => 11 + (more / 2).saturating_sub(1) * 5 + 4 + 9 * (more % 2),
+        (1, _) => 15,
+        (2, _) => 14,
+        (3, _) => 23,
+        _ => 1,
+    };
+    4 + main + 1
+}
+
+/// A change of element type.
+pub(crate) fn cast(from: DType, to: DType, extent: ElementwiseExtent) -> u64 {
+    let (elements, pieces) = extent.worker();
+    if extent.stretches <= 1 {
+        // Workers take multiples of four elements.
+        19 + WORKERS * (23 + cast_core(from, to, elements.next_multiple_of(4).min(extent.elements)))
+    } else {
+        WORKERS * (5 + pieces * (11 + cast_core(from, to, elements.div_ceil(pieces))))
+    }
+}
+
+/// A worker's cast of a stretch (castWorkerCycles).
+fn cast_core(from: DType, to: DType, elements: u64) -> u64 {
+    let (load, store) = (8 / from.bytes(), 8 / to.bytes());
+    let floating = |dtype: DType| matches!(dtype, DType::Half | DType::Float);
+    match (from, to) {
+        (DType::UInt8, DType::Half) => 4 + cast_rounds(elements, 14, 9),
+        (DType::UInt8, DType::Float) => 4 + cast_rounds(elements, 14, 10),
+        (DType::Half | DType::Float, DType::UInt8) => 7 + cast_rounds(elements, 15, 12),
+        _ if floating(from) && floating(to) => {
+            let width = (2 * load).min(store);
+            let loads = width / width.min(load * if LOADS_INTERLEAVED { 2 } else { 1 });
+            let cycles = loads.max(width / width.min(store));
+            let checks = u64::from(width.ilog2());
+            let rest = u64::from((elements % width).count_ones());
+            19 + cycles * (elements / width) + checks + 2 * rest
+        }
+        // Compiled code, one element at a time.
+        _ => 19 + 2 * elements,
+    }
+}
+
+/// Rounds of four elements; the first fills the pipeline.
+fn cast_rounds(elements: u64, first: u64, cycles: u64) -> u64 {
+    let main = match elements / 4 {
+        0 => 0,
+        rounds => first + (rounds - 1) * cycles,
+    };
+    main + if elements.is_multiple_of(4) { 2 } else { 12 }
+}
+
+/// Every element set to one value; workers share a tile's elements, two vectors each at least
+/// (poplibs lib/popops/Fill.cpp).
+pub(crate) fn fill(dtype: DType, elements: u64) -> u64 {
+    let start = if dtype == DType::Half { 26 } else { 23 };
+    let width = vector_width(dtype);
+    let busiest = elements.div_ceil(WORKERS).max(2 * width).min(elements);
+    WORKERS * (start + busiest.div_ceil(width))
+}
+
+/// Random bits, and the elements they keep (poplibs lib/poprand/poprandCycleEstimators.cpp).
+pub(crate) fn dropout(dtype: DType, elements: u64) -> u64 {
+    6 + 2 * elements.div_ceil(vector_width(dtype)) + WORKERS * 24
+}
+
+/// Rows of a table with a one where the index says, by the supervisor.
+pub(crate) fn one_hot(dtype: DType, indices: u64) -> u64 {
+    SUPERVISOR_CYCLES + indices * if dtype == DType::Half { 74 } else { 100 }
+}
+
+/// A slice that starts where a tensor says: `parts` stretches of `region` elements.
+pub(crate) fn dynamic_slice(dtype: DType, region: u64, parts: u64) -> u64 {
+    let copies = region.div_ceil(WORKERS) / vector_width(dtype);
+    SUPERVISOR_CYCLES + 14 + WORKERS * (41 + (27 + copies) * parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn vertices_cost_what_the_estimators_say() {
+        let one = ElementwiseExtent::one(600);
+        // 100 elements a worker: 6 x (28 + 25 x 3) + 20, 6 x (32 + 25 x 3) + 11.
+        assert_eq!(unary(UnaryOpType::Relu, DType::Half, one, false), 638);
+        assert_eq!(binary(BinaryOpType::Add, DType::Half, one, false), 653);
+        // 25 vectors a worker in one cycle each: 6 x (20 + 25) + 11.
+        assert_eq!(with_scalar(BinaryOpType::Multiply, DType::Half, one, true), 281);
+        // 21 + 6 + 11 + 7 + 12 + 6 x (15 + 6 + 2 x 24 + 4).
+        assert_eq!(scaled_add(DType::Half, DType::Half, 600), 495);
+        // 6 x (23 + 19 + 25 + 2) + 19.
+        assert_eq!(cast(DType::Float, DType::Half, one), 433);
+    }
+
+    #[test]
+    fn several_stretches_cost_more_than_one() {
+        for stretches in [6, 12, 60] {
+            let several = ElementwiseExtent { elements: 600, stretches };
+            let cost = with_scalar(BinaryOpType::Add, DType::Float, several, true);
+            assert!(
+                cost > with_scalar(
+                    BinaryOpType::Add,
+                    DType::Float,
+                    ElementwiseExtent::one(600),
+                    true
+                )
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn more_elements_never_cost_less(elements in 0u64..100_000, more in 0u64..1000, half: bool) {
+            let dtype = if half { DType::Half } else { DType::Float };
+            let (few, many) = (ElementwiseExtent::one(elements), ElementwiseExtent::one(elements + more * 48));
+            prop_assert!(unary(UnaryOpType::Exp, dtype, few, true) <= unary(UnaryOpType::Exp, dtype, many, true));
+            prop_assert!(binary(BinaryOpType::Divide, dtype, few, false) <= binary(BinaryOpType::Divide, dtype, many, false));
+            prop_assert!(cast(dtype, DType::Float, few) <= cast(dtype, DType::Float, many));
+            prop_assert!(scaled_add(dtype, dtype, elements) <= scaled_add(dtype, dtype, elements + more * 48));
+            prop_assert!(axpby(dtype, DType::Float, elements) <= axpby(dtype, DType::Float, elements + more * 48));
+            prop_assert!(fill(dtype, elements) <= fill(dtype, elements + more));
+        }
+
+        #[test]
+        fn no_shape_panics(elements in 0u64..10_000, rows in 0u64..100, half: bool) {
+            let dtype = if half { DType::Half } else { DType::Float };
+            for operation in [BinaryOpType::Add, BinaryOpType::Multiply, BinaryOpType::Divide] {
+                with_outer_vector(operation, dtype, elements, rows);
+                with_inner_vector(operation, dtype, elements, rows);
+            }
+        }
+    }
+}

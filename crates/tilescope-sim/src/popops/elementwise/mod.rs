@@ -1,0 +1,174 @@
+//! Element-wise vertices: tile cycles by poplibs' own estimators, and compute phases of them.
+
+pub(crate) mod cycles;
+mod operation;
+mod transpose;
+
+pub(crate) use cycles::ElementwiseExtent;
+pub(crate) use operation::{BinaryOpType, UnaryOpType};
+pub(crate) use transpose::{TransposeMatrices, transpose};
+
+use crate::poplar::work::{VertexInstances, WorkPhase, WorkPhaseKind};
+use crate::shape::DType;
+use tilescope_report::units::TileRuns;
+
+/// Whether operands are taken to lie in interleaved memory, where a load brings 128 bits: poplibs'
+/// setting that fits the op benchmarks.
+pub(super) const LOADS_INTERLEAVED: bool = true;
+
+/// Elements of one 64-bit vector.
+pub(crate) fn vector_width(dtype: DType) -> u64 {
+    8 / dtype.bytes()
+}
+
+/// A compute phase with one vertex on each tile that has cycles.
+pub(crate) fn compute(
+    name: &str,
+    vertex_type: String,
+    edges: u64,
+    cycles: TileRuns<u64>,
+) -> WorkPhase {
+    let vertices = VertexInstances {
+        vertex_type,
+        count: cycles.map(|_| 1),
+        edges,
+        field_bytes: 0,
+        constant_bytes: 0,
+    };
+    WorkPhase {
+        name: name.to_string(),
+        kind: WorkPhaseKind::Compute { cycles, vertices: vec![vertices] },
+    }
+}
+
+/// A compute phase with one vertex on each tile of `elements`, its cycles a function of them.
+pub(crate) fn phase(
+    name: &str,
+    vertex_type: String,
+    edges: u64,
+    elements: &TileRuns<u64>,
+    cycles: impl FnMut(&u64) -> u64,
+) -> WorkPhase {
+    compute(name, vertex_type, edges, elements.map(cycles))
+}
+
+/// A phase of a unary operation.
+pub(crate) fn unary(
+    name: &str,
+    operation: UnaryOpType,
+    dtype: DType,
+    elements: &TileRuns<u64>,
+) -> WorkPhase {
+    let (op, ty) = (operation.name(), dtype.poplar_name());
+    let vertex = format!("popops::UnaryOp1DSupervisor<popops::expr::UnaryOpType::{op},{ty}>");
+    phase(name, vertex, 2, elements, |count| {
+        cycles::unary(operation, dtype, ElementwiseExtent::one(*count), false)
+    })
+}
+
+/// A phase of a unary operation that overwrites its operand.
+pub(crate) fn unary_in_place(
+    name: &str,
+    operation: UnaryOpType,
+    dtype: DType,
+    elements: &TileRuns<u64>,
+) -> WorkPhase {
+    let (op, ty) = (operation.name(), dtype.poplar_name());
+    let vertex =
+        format!("popops::UnaryOp1DInPlaceSupervisor<popops::expr::UnaryOpType::{op},{ty}>");
+    phase(name, vertex, 1, elements, |count| {
+        cycles::unary(operation, dtype, ElementwiseExtent::one(*count), true)
+    })
+}
+
+/// A phase of a binary operation.
+pub(crate) fn binary(
+    name: &str,
+    operation: BinaryOpType,
+    dtype: DType,
+    elements: &TileRuns<u64>,
+) -> WorkPhase {
+    let (op, ty) = (operation.name(), dtype.poplar_name());
+    let vertex = format!("popops::BinaryOp1DSupervisor<popops::expr::BinaryOpType::{op},{ty}>");
+    phase(name, vertex, 3, elements, |count| {
+        cycles::binary(operation, dtype, ElementwiseExtent::one(*count), false)
+    })
+}
+
+/// A phase of a binary operation that overwrites its first operand.
+pub(crate) fn binary_in_place(
+    name: &str,
+    operation: BinaryOpType,
+    dtype: DType,
+    elements: &TileRuns<u64>,
+) -> WorkPhase {
+    let (op, ty) = (operation.name(), dtype.poplar_name());
+    let vertex =
+        format!("popops::BinaryOp1DInPlaceSupervisor<popops::expr::BinaryOpType::{op},{ty}>");
+    phase(name, vertex, 2, elements, |count| {
+        cycles::binary(operation, dtype, ElementwiseExtent::one(*count), true)
+    })
+}
+
+/// A phase of a binary operation with one value for all elements, overwriting them.
+pub(crate) fn scalar_in_place(
+    name: &str,
+    operation: BinaryOpType,
+    dtype: DType,
+    elements: &TileRuns<u64>,
+) -> WorkPhase {
+    let (op, ty) = (operation.name(), dtype.poplar_name());
+    let form = "BroadcastScalar1DInPlaceSupervisor";
+    let vertex = format!("popops::{form}<popops::expr::BinaryOpType::{op},{ty}>");
+    phase(name, vertex, 2, elements, |count| {
+        cycles::with_scalar(operation, dtype, ElementwiseExtent::one(*count), true)
+    })
+}
+
+/// A phase of `target += scale * source`.
+pub(crate) fn scaled_add(name: &str, dtype: DType, elements: &TileRuns<u64>) -> WorkPhase {
+    let ty = dtype.poplar_name();
+    let vertex = format!("popops::ScaledAddSupervisor<{ty},{ty},{ty},true,false>");
+    phase(name, vertex, 2, elements, |count| cycles::scaled_add(dtype, dtype, *count))
+}
+
+/// A phase of `target = a target + b source`.
+pub(crate) fn axpby(name: &str, dtype: DType, elements: &TileRuns<u64>) -> WorkPhase {
+    let ty = dtype.poplar_name();
+    let vertex = format!("popops::aXPlusbYSupervisor<{ty},float,false,false>");
+    phase(name, vertex, 4, elements, |count| cycles::axpby(dtype, DType::Float, *count))
+}
+
+/// A phase of a change of element type; a copy where there is none.
+pub(crate) fn cast(name: &str, from: DType, to: DType, elements: &TileRuns<u64>) -> WorkPhase {
+    let vertex = if from == to {
+        "poplar_rt::DstStridedCopy64BitMultiAccess".to_string()
+    } else {
+        format!("popops::CastSupervisor<{},{}>", from.poplar_name(), to.poplar_name())
+    };
+    phase(name, vertex, 2, elements, |count| cycles::cast(from, to, ElementwiseExtent::one(*count)))
+}
+
+/// A phase that sets every element to one value.
+pub(crate) fn fill(name: &str, dtype: DType, elements: &TileRuns<u64>) -> WorkPhase {
+    let vertex = format!("popops::Fill<{}>", dtype.poplar_name());
+    phase(name, vertex, 1, elements, |count| cycles::fill(dtype, *count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilescope_report::units::TileRange;
+
+    #[test]
+    fn phases_have_a_vertex_on_every_tile_with_elements() {
+        let mut elements = TileRuns::uniform(TileRange::new(0, 4), 100);
+        elements.push(TileRange::new(8, 10), 60);
+        let phase = unary("Op/Exp", UnaryOpType::Exp, DType::Half, &elements);
+        let WorkPhaseKind::Compute { cycles, vertices } = phase.kind else {
+            panic!("a compute set")
+        };
+        assert_eq!(vertices[0].count.total(), 6);
+        assert_eq!(cycles.tile_count(), 6);
+    }
+}

@@ -1,0 +1,85 @@
+//! Transposes of small matrices that lie on one tile (poplibs lib/popops/
+//! popopsCycleEstimators.cpp and Rearrange.cpp).
+
+use crate::shape::DType;
+use crate::targets::WORKERS;
+
+/// Matrices of one shape on a tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TransposeMatrices {
+    /// How many.
+    pub count: u64,
+    /// Rows of one before it is transposed.
+    pub rows: u64,
+    /// Columns of one before it is transposed.
+    pub columns: u64,
+}
+
+/// Largest stride of a load or store in vectors: what an instruction can hold.
+const LARGEST_STRIDE: u64 = 512;
+
+/// Tile cycles: halves in blocks of four go through the fast vertices, one supervisor vertex
+/// where there are several matrices; all else worker by worker.
+pub(crate) fn transpose(dtype: DType, matrices: TransposeMatrices) -> u64 {
+    let TransposeMatrices { count, rows, columns } = matrices;
+    if count == 0 || rows == 0 || columns == 0 {
+        return 0;
+    }
+    let blocks = rows.is_multiple_of(4) && columns.is_multiple_of(4);
+    if dtype.bytes() == 2 && blocks && 1 + 3 * (rows.max(columns) / 4) < LARGEST_STRIDE {
+        return if count == 1 {
+            WORKERS * half_worker(1, rows / 4, columns / 4)
+        } else {
+            7 + WORKERS * (half_worker(count.div_ceil(WORKERS), rows / 4, columns / 4) - 7)
+        };
+    }
+    WORKERS * general_worker(dtype, count.div_ceil(WORKERS), rows, columns)
+}
+
+/// A worker's transposes of halves, sizes in fours (TransposeWorkerCycles).
+fn half_worker(count: u64, rows: u64, columns: u64) -> u64 {
+    match (rows, columns) {
+        (1, 1) if count == 1 => 29,
+        (1, 1) => 37 + (count - 2) * 4,
+        (_, 1) => 27 + count * (35 + 4 * (rows - 2)),
+        _ => 29 + count * (18 + rows * (12 + 4 * columns - 8)),
+    }
+}
+
+/// A worker's transposes of any matrices (Transpose2d).
+fn general_worker(dtype: DType, count: u64, rows: u64, columns: u64) -> u64 {
+    if dtype.bytes() == 4 {
+        let even = rows.is_multiple_of(2) && columns.is_multiple_of(2);
+        let near = rows < LARGEST_STRIDE && rows * (columns.max(2) - 2) / 2 < LARGEST_STRIDE;
+        if even && near {
+            27 + count * (11 + rows / 2 * (6 + 3 * (columns / 2 - 1)))
+        } else {
+            13 + count * (8 + columns * (5 + 2 * rows))
+        }
+    } else {
+        15 + count * (8 + columns * (5 + rows * 5 / 2))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cycles(dtype: DType, count: u64, rows: u64, columns: u64) -> u64 {
+        transpose(dtype, TransposeMatrices { count, rows, columns })
+    }
+
+    #[test]
+    fn blocks_of_halves_cost_what_the_estimator_says() {
+        assert_eq!(cycles(DType::Half, 1, 4, 4), 6 * 29);
+        assert_eq!(cycles(DType::Half, 12, 4, 4), 7 + 6 * (37 - 7));
+        assert_eq!(cycles(DType::Half, 6, 16, 16), 7 + 6 * (29 + 18 + 4 * 20 - 7));
+        assert_eq!(cycles(DType::Float, 6, 40, 40), 6 * (13 + 8 + 40 * 85));
+    }
+
+    #[test]
+    fn odd_sizes_are_slow() {
+        assert!(cycles(DType::Half, 6, 15, 15) > 4 * cycles(DType::Half, 6, 16, 16));
+        assert_eq!(cycles(DType::Half, 0, 4, 4), 0);
+    }
+}

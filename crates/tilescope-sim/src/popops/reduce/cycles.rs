@@ -1,0 +1,174 @@
+//! Cycles of reduction vertices, one worker's (poplibs lib/popops/reduction/
+//! CycleEstimationFunctions.cpp).
+
+use super::ReduceResultUse;
+use super::operation::ReduceOperation;
+use crate::popops::elementwise::{LOADS_INTERLEAVED, vector_width};
+use crate::shape::DType;
+use crate::shape::gcd;
+
+/// The form of vertex that reduces some regions: cheaper ones need more regular operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ReductionSpecialisation {
+    /// Any regions.
+    Default,
+    /// Any regions, one result each.
+    ScalarOutputRegions,
+    /// One result from one contiguous stretch.
+    ScalarOutputSingleInput,
+    /// Results side by side from rows at a regular distance.
+    StridedReduce,
+    /// Results side by side, each from one contiguous stretch.
+    AllRegionsContinuous,
+}
+
+/// Types of a reduction vertex and what it computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ReduceVertexType {
+    /// What it computes.
+    pub operation: ReduceOperation,
+    /// Type of what it reads.
+    pub input: DType,
+    /// Type of its results.
+    pub output: DType,
+    /// What becomes of them; factors cost what they cost in the estimators: nothing.
+    pub result: ReduceResultUse,
+}
+
+/// Entry and exit of every vertex but the continuous one.
+const CALL_CYCLES: u64 = 5 + 1 + 1;
+
+impl ReduceVertexType {
+    /// Elements of the accumulator's width: sums have twice the width of other operations.
+    fn accumulator_width(self) -> u64 {
+        match self.input {
+            DType::Half => 8,
+            DType::Float => 4,
+            _ => 1,
+        }
+    }
+
+    /// Elements one load brings.
+    fn load_width(self) -> u64 {
+        vector_width(self.input) * if LOADS_INTERLEAVED { 2 } else { 1 }
+    }
+
+    /// Elements one inner loop takes, before alignment, and its cycles.
+    fn inner(self, form: ReductionSpecialisation) -> (u64, u64) {
+        if self.operation == ReduceOperation::LogAdd {
+            // Assembly exists for the strided form only; elsewhere one element at a time.
+            return match (form, self.input) {
+                (ReductionSpecialisation::StridedReduce, DType::Half) => (4, 12),
+                (ReductionSpecialisation::StridedReduce, _) => (2, 23),
+                _ => (1, 20),
+            };
+        }
+        let width = if self.operation.is_sum() {
+            self.accumulator_width()
+        } else {
+            vector_width(self.input)
+        };
+        (width, 1)
+    }
+}
+
+/// `outputs` results from `rows` rows that lie `stride` elements apart.
+pub(crate) fn strided(kind: ReduceVertexType, outputs: u64, rows: u64, stride: u64) -> u64 {
+    let (width, per_loop) = kind.inner(ReductionSpecialisation::StridedReduce);
+    let step = gcd(width.min(kind.load_width()), stride).max(1);
+    CALL_CYCLES + 17 + 6 * outputs.div_ceil(step) + per_loop * rows * outputs / step
+}
+
+/// `outputs` results, each from its own stretch of `length` elements.
+pub(crate) fn continuous(kind: ReduceVertexType, outputs: u64, length: u64) -> u64 {
+    let (width, per_loop) = kind.inner(ReductionSpecialisation::AllRegionsContinuous);
+    let width =
+        if kind.operation == ReduceOperation::LogAdd { width } else { kind.accumulator_width() };
+    let loops = length / width.min(kind.load_width());
+    // The estimator counts one result less in its main loop.
+    let odd = if length % 2 == 1 { 2 } else { 0 };
+    let rest = odd + 12 * outputs.saturating_sub(1) + 10 + 7;
+    per_loop * outputs.saturating_sub(1) * loops + rest + u64::from(kind.result.update)
+}
+
+/// One result from one stretch of `length` elements.
+pub(crate) fn single_input(kind: ReduceVertexType, length: u64) -> u64 {
+    let (width, per_loop) = kind.inner(ReductionSpecialisation::ScalarOutputSingleInput);
+    let step = width.min(kind.load_width());
+    let body = if length < 6 { 6 } else { per_loop * length / step + length % step };
+    let narrow = if kind.output == DType::Float { 0 } else { 5 };
+    CALL_CYCLES + 8 + 11 + body + narrow
+}
+
+/// Regions for the general vertex: results of each, and the sizes of the pieces they come from.
+pub(crate) fn general<'a>(
+    kind: ReduceVertexType,
+    regions: impl Iterator<Item = (u64, &'a [u64])>,
+) -> u64 {
+    if kind.operation.is_vectorised() {
+        CALL_CYCLES
+            + 3
+            + 23
+            + regions.map(|(outputs, pieces)| vectorised(kind, outputs, pieces)).sum::<u64>()
+    } else {
+        let (_, per_operation) = kind.inner(ReductionSpecialisation::Default);
+        CALL_CYCLES
+            + 2
+            + 14
+            + regions.map(|(_, pieces)| scalar(kind, per_operation, pieces)).sum::<u64>()
+    }
+}
+
+/// One region of the general vertex in assembly.
+fn vectorised(kind: ReduceVertexType, outputs: u64, pieces: &[u64]) -> u64 {
+    let (width, _) = kind.inner(ReductionSpecialisation::Default);
+    let sums = u64::from(kind.operation.is_sum());
+    let load = width.min(kind.load_width());
+    let each = 2 + u64::from(kind.result.update);
+    let store = |elements: u64| each * elements.min(vector_width(kind.output)) + sums;
+    let vectors = outputs / width;
+    let checks = u64::from(width.ilog2());
+    let parts = pieces.len() as u64;
+    let rows: u64 = pieces.iter().map(|piece| piece / outputs).sum();
+    let mut cycles = 16 + 6 + 2 * checks + 2;
+    cycles += vectors * (3 + 2 * sums + store(width) + 1) + vectors * parts * 10;
+    cycles += vectors * rows * (2 * sums + 2 + width / load + 3);
+    for remainder in (0..checks).map(|bit| 1 << bit).filter(|part| (outputs % width) & part != 0) {
+        cycles += 2 + 2 * sums + store(remainder) + parts * 10;
+        cycles += rows * (2 + remainder / remainder.min(load) + 3);
+    }
+    cycles
+}
+
+/// One region of the general vertex as compiled code.
+fn scalar(kind: ReduceVertexType, per_operation: u64, pieces: &[u64]) -> u64 {
+    let conversion = u64::from(kind.input != kind.output);
+    let width = vector_width(kind.input);
+    let vectors: u64 = pieces.iter().map(|piece| piece.div_ceil(width)).sum();
+    let update = u64::from(kind.result.update);
+    5 + 5 + vectors * (2 + per_operation + 3 + 1 + update + conversion)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(operation: ReduceOperation, input: DType, output: DType) -> ReduceVertexType {
+        ReduceVertexType { operation, input, output, result: ReduceResultUse::PLAIN }
+    }
+
+    #[test]
+    fn strided_rows_cost_what_the_estimator_says() {
+        // 4 maxima of 32 rows of halves: 24 + 6 + 32; 4 float sums of 64 rows: 24 + 6 + 64.
+        assert_eq!(strided(kind(ReduceOperation::Max, DType::Half, DType::Half), 4, 32, 8), 62);
+        assert_eq!(strided(kind(ReduceOperation::Add, DType::Float, DType::Half), 4, 64, 8), 94);
+    }
+
+    #[test]
+    fn irregular_operands_cost_more() {
+        let kind = kind(ReduceOperation::Add, DType::Half, DType::Float);
+        let rows = [16; 8];
+        let default = general(kind, std::iter::once((16, &rows[..])));
+        assert!(default > strided(kind, 16, 8, 16));
+    }
+}

@@ -1,0 +1,146 @@
+//! Reductions over any dimensions of a tensor that already lies on the tiles.
+//!
+//! As poplibs does it (lib/popops/reduction): each tile first reduces what it holds; where results
+//! are spread over many tiles, further stages exchange partial results, spread over the IPU; the
+//! last stage makes the results on few tiles. Which vertices a tile uses follows from how the
+//! elements lie in its memory.
+
+mod compute_sets;
+mod cuts;
+mod cycles;
+mod duty;
+mod memory;
+mod operation;
+mod partials;
+mod pattern;
+mod region;
+mod stages;
+mod workers;
+
+pub use cycles::ReductionSpecialisation;
+pub use operation::ReduceOperation;
+pub(crate) use pattern::ReduceDim;
+
+use super::elementwise;
+use crate::poplar::work::OperationWork;
+use crate::poputil::layout::ElementOrder;
+use crate::shape::DType;
+use tilescope_report::units::TileRuns;
+
+/// What is reduced to what.
+#[derive(Clone, Debug)]
+pub(crate) struct ReductionRequest<'a> {
+    /// Debug name: `bias/Reduce`.
+    pub name: &'a str,
+    /// How elements are put together.
+    pub operation: ReduceOperation,
+    /// Dimensions in the order of memory.
+    pub dims: &'a [ReduceDim],
+    /// Elements of the input on each tile: consecutive stretches of its memory in tile order.
+    pub input: &'a TileRuns<u64>,
+    /// Element type of the input.
+    pub dtype: DType,
+    /// Element type of the result.
+    pub output: DType,
+    /// What becomes of the result.
+    pub result: ReduceResultUse,
+    /// Elements of the result on each tile, where that is given; else it is dealt out from tile 0.
+    /// Results that need no exchange stay where they are made.
+    pub output_mapping: Option<&'a TileRuns<u64>>,
+    /// Tiles of the IPU.
+    pub tiles: u32,
+    /// Exchange speed of a tile.
+    pub bytes_per_cycle: u64,
+}
+
+/// What becomes of what a reduction computes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ReduceResultUse {
+    /// Whether it is added to what is there.
+    pub update: bool,
+    /// Whether it is multiplied by a factor first.
+    pub scaled: bool,
+}
+
+impl ReduceResultUse {
+    /// It is stored.
+    pub(crate) const PLAIN: Self = Self { update: false, scaled: false };
+}
+
+/// A reduction that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ReduceError {
+    /// Nothing to reduce.
+    #[error("a dimension of size 0 has nothing to reduce")]
+    Empty,
+    /// More elements than can be counted.
+    #[error("the product of the dimensions overflows")]
+    TooLarge,
+    /// The layout holds another number of elements than the shape.
+    #[error("the tiles hold {held} elements, the shape has {expected}")]
+    Mismatch {
+        /// Elements on the tiles.
+        held: u64,
+        /// Elements of the shape.
+        expected: u64,
+    },
+}
+
+/// Dimensions of a tensor in the order of its memory: groups of an axis come last, their number
+/// first. Where the order is not known, the shape is all there is to go by.
+pub(crate) fn dims(shape: &[u64], order: ElementOrder, reduced: &[usize]) -> Vec<ReduceDim> {
+    let dim = |axis: usize, size: u64| ReduceDim { size, reduced: reduced.contains(&axis) };
+    let linear = shape.iter().enumerate().map(|(axis, size)| dim(axis, *size));
+    match order {
+        ElementOrder::Grouped { axis, group }
+            if group > 0 && shape.get(axis).is_some_and(|size| size.is_multiple_of(group)) =>
+        {
+            let others = linear.enumerate().filter(|(at, _)| *at != axis).map(|(_, dim)| dim);
+            let groups = dim(axis, shape[axis] / group);
+            std::iter::once(groups).chain(others).chain([dim(axis, group)]).collect()
+        }
+        _ => linear.collect(),
+    }
+}
+
+/// Number of different columns that each tile holds elements of.
+pub(crate) fn columns_on_tiles(dims: &[ReduceDim], input: &TileRuns<u64>) -> TileRuns<u64> {
+    memory::columns_on_tiles(&pattern::collapse(dims), input)
+}
+
+/// Adds the phases of a reduction to `work`; the result's elements per tile are returned.
+///
+/// # Errors
+/// Where the dimensions are empty, overflow, or do not fit the layout.
+pub(crate) fn add(
+    work: &mut OperationWork,
+    reduction: &ReductionRequest,
+) -> Result<TileRuns<u64>, ReduceError> {
+    let elements = reduction
+        .dims
+        .iter()
+        .try_fold(1u64, |count, dim| count.checked_mul(dim.size))
+        .ok_or(ReduceError::TooLarge)?;
+    let held = reduction.input.total();
+    if elements == 0 {
+        return Err(ReduceError::Empty);
+    }
+    if held != elements {
+        return Err(ReduceError::Mismatch { held, expected: elements });
+    }
+    let dims = pattern::collapse(reduction.dims);
+    if dims.iter().all(|dim| !dim.reduced) {
+        let (name, input) = (format!("{}/ReduceCast", reduction.name), reduction.input);
+        work.push(match reduction.result {
+            ReduceResultUse::PLAIN => {
+                elementwise::cast(&name, reduction.dtype, reduction.output, input)
+            }
+            _ => elementwise::scaled_add(&name, reduction.output, input),
+        });
+        return Ok(input.clone());
+    }
+    Ok(stages::ReductionStages::new(reduction, &dims).lower(work))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+//! What a reduction computes.
+
+use crate::shape::DType;
+
+/// How elements are put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ReduceOperation {
+    /// Sum.
+    Add,
+    /// Sum of squares.
+    SquareAdd,
+    /// Product.
+    Multiply,
+    /// Largest.
+    Max,
+    /// Smallest.
+    Min,
+    /// Logarithm of the sum of exponentials.
+    LogAdd,
+    /// All true.
+    And,
+    /// Any true.
+    Or,
+}
+
+impl ReduceOperation {
+    /// Name in a test bench or a report: `SQUARE_ADD`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Add => "ADD",
+            Self::SquareAdd => "SQUARE_ADD",
+            Self::Multiply => "MUL",
+            Self::Max => "MAX",
+            Self::Min => "MIN",
+            Self::LogAdd => "LOG_ADD",
+            Self::And => "LOGICAL_AND",
+            Self::Or => "LOGICAL_OR",
+        }
+    }
+
+    /// The operation of that name.
+    pub(crate) fn find(name: &str) -> Option<Self> {
+        [
+            Self::Add,
+            Self::SquareAdd,
+            Self::Multiply,
+            Self::Max,
+            Self::Min,
+            Self::LogAdd,
+            Self::And,
+            Self::Or,
+        ]
+        .into_iter()
+        .find(|operation| operation.name() == name)
+    }
+
+    /// Name inside vertex types.
+    pub(crate) fn vertex_name(self) -> &'static str {
+        match self {
+            Self::Add => "ReduceAdd",
+            Self::SquareAdd => "ReduceSquareAdd",
+            Self::Multiply => "ReduceMul",
+            Self::Max => "ReduceMax",
+            Self::Min => "ReduceMin",
+            Self::LogAdd => "ReduceLogAdd",
+            Self::And => "ReduceAnd",
+            Self::Or => "ReduceOr",
+        }
+    }
+
+    /// Whether the accumulators of the matrix engine do it.
+    pub(crate) fn is_sum(self) -> bool {
+        matches!(self, Self::Add | Self::SquareAdd)
+    }
+
+    /// Whether the general vertex has assembly for it.
+    pub(crate) fn is_vectorised(self) -> bool {
+        matches!(self, Self::Add | Self::SquareAdd | Self::Multiply | Self::Max | Self::Min)
+    }
+
+    /// Whether the regular vertex forms have assembly for it.
+    pub(crate) fn has_regular_forms(self) -> bool {
+        matches!(self, Self::Add | Self::SquareAdd | Self::Max | Self::Min)
+    }
+
+    /// What puts partial results together.
+    pub(crate) fn combining(self) -> Self {
+        if self == Self::SquareAdd { Self::Add } else { self }
+    }
+
+    /// Type of partial results on the way to results of type `output`: what loses bits in half
+    /// precision is accumulated in single precision (poplibs lib/popops/reduction/Reduction.cpp).
+    pub(crate) fn accumulator(self, output: DType) -> DType {
+        match self {
+            Self::Add | Self::SquareAdd | Self::Multiply | Self::LogAdd
+                if output == DType::Half =>
+            {
+                DType::Float
+            }
+            _ => output,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found() {
+        assert_eq!(ReduceOperation::find("SQUARE_ADD"), Some(ReduceOperation::SquareAdd));
+        assert_eq!(ReduceOperation::find("MEAN"), None);
+    }
+
+    #[test]
+    fn sums_of_halves_are_kept_in_floats() {
+        assert_eq!(ReduceOperation::Add.accumulator(DType::Half), DType::Float);
+        assert_eq!(ReduceOperation::Max.accumulator(DType::Half), DType::Half);
+    }
+}

@@ -1,0 +1,487 @@
+//! The stages of a reduction: on the tiles, between tiles, to the result (poplibs
+//! lib/popops/reduction/ReductionStages.cpp and ReductionPlan.cpp).
+
+use super::compute_sets::ReduceStageWork;
+use super::duty::{ReductionTask, final_regions, senders};
+use super::memory::{self, MemoryStretchShape};
+use super::operation::ReduceOperation;
+use super::partials::{IntermediatePartials, PartialsSources, joined, merged};
+use super::pattern::{ReduceDim, width};
+use super::region::RegionReduction;
+use super::workers::{ReduceStageTypes, ReduceTileWork, assign_regions};
+use super::{ReduceResultUse, ReductionRequest, pattern};
+use crate::poplar::exchange;
+use crate::poplar::runs::per_tile;
+use crate::poplar::work::{MemoryConstraint, OperationWork, TemporaryVariable};
+use crate::popops::elementwise;
+use crate::popops::elementwise::vector_width;
+use crate::popops::rearrange::{copy_vertex, on_tile_copies};
+use crate::poputil::split;
+use crate::poputil::split::SplitBounds;
+use crate::shape::DType;
+use crate::targets::WORKERS;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::rc::Rc;
+use tilescope_report::MemoryCategory;
+use tilescope_report::units::TileRuns;
+
+/// Partial results per result from which on another stage between tiles pays
+/// (poplibs lib/popops/reduction, reductionFactorThresholdToAddMoreStages).
+const PARTIALS_WORTH_A_STAGE: u64 = 64;
+
+/// One reduction on its way through the stages.
+pub(crate) struct ReductionStages<'a> {
+    reduction: &'a ReductionRequest<'a>,
+    dims: &'a [ReduceDim],
+    /// What the next stage computes.
+    operation: ReduceOperation,
+    /// Type of the partial results so far.
+    dtype: DType,
+    /// Type of partial results from now on.
+    accumulator: DType,
+    /// Phases of the work before this reduction.
+    first_phase: usize,
+    /// Stretches of memory that were looked at.
+    stretch_cache: RefCell<HashMap<MemoryStretchShape, Rc<StretchPartials>>>,
+}
+
+/// What many tiles hold alike, with columns counted from where their stretch of memory begins.
+struct StretchPartials {
+    groups: Vec<pattern::PartialsDescription>,
+    /// Columns of all groups, in order.
+    columns: Vec<Range<u64>>,
+}
+
+/// Bytes of a partial result of an element type on each tile.
+fn bytes_per_tile(partials: &IntermediatePartials, dtype: DType) -> TileRuns<u64> {
+    per_tile(partials.tiles.iter().map(|(tile, columns)| (*tile, width(columns) * dtype.bytes())))
+}
+
+impl<'a> ReductionStages<'a> {
+    /// A reduction with its collapsed dimensions.
+    pub(crate) fn new(reduction: &'a ReductionRequest<'a>, dims: &'a [ReduceDim]) -> Self {
+        Self {
+            reduction,
+            dims,
+            operation: reduction.operation,
+            dtype: reduction.dtype,
+            accumulator: reduction.operation.accumulator(reduction.output),
+            first_phase: 0,
+            stretch_cache: RefCell::default(),
+        }
+    }
+
+    fn columns(&self) -> u64 {
+        self.dims.iter().filter(|dim| !dim.reduced).map(|dim| dim.size).product()
+    }
+
+    fn tiles(&self) -> u64 {
+        u64::from(self.reduction.tiles)
+    }
+
+    /// Columns that stay together when outputs are split (findGrainSizeForOp).
+    fn grain(&self, dtype: DType) -> u64 {
+        vector_width(dtype) * if self.operation.is_sum() { 2 } else { 1 }
+    }
+
+    /// Adds all stages; returns the results on each tile.
+    pub(crate) fn lower(mut self, work: &mut OperationWork) -> TileRuns<u64> {
+        self.first_phase = work.phases().len();
+        let partial = ReduceStageTypes { first: true, ..self.stage(self.accumulator) };
+        let (mut held, several, tiles) = self.reduce_on_tiles(partial);
+        let local = joined(&held.stretches()).iter().all(|stretch| stretch.tiles.len() == 1);
+        if local {
+            let name = format!("{}/ReduceOnTile/InToOutNoExchange", self.reduction.name);
+            let ReductionRequest { output, result, .. } = *self.reduction;
+            let (_, _, tiles) =
+                self.reduce_on_tiles(ReduceStageTypes { output, result, ..partial });
+            tiles.add_to(work, &name, self.accumulator);
+            return per_tile(held.tiles.iter().map(|(tile, columns)| (*tile, width(columns))));
+        }
+        if several {
+            let name = format!("{}/ReduceOnTile/InToIntermediateNoExchange", self.reduction.name);
+            let start = work.phases().len();
+            tiles.add_to(work, &name, self.accumulator);
+            self.advance();
+            let rotated = self.rotated_bytes();
+            if !rotated.is_empty() {
+                let vertex = copy_vertex(DType::Float, 2);
+                work.push(on_tile_copies(&name, vertex, &rotated.map(|bytes| bytes.div_ceil(8))));
+            }
+            let (moved, others) =
+                held.tiles.iter().cloned().partition(|(tile, _)| rotated.get(*tile).is_some());
+            // Copies read one memory element and write another.
+            self.add_partials_variable(
+                work,
+                &IntermediatePartials { tiles: moved },
+                start,
+                "rotated",
+                MemoryConstraint::OwnMemoryElement,
+            );
+            self.add_partials_variable(
+                work,
+                &IntermediatePartials { tiles: others },
+                start,
+                "tile_data1",
+                MemoryConstraint::Any,
+            );
+        } else if self.needs_cast(&held) {
+            let name = format!("{}/PreExchangeCast", self.reduction.name);
+            let start = work.phases().len();
+            let elements = per_tile(held.tiles.iter().map(|(tile, at)| (*tile, width(at))));
+            work.push(elementwise::cast(&name, self.dtype, DType::Float, &elements));
+            self.dtype = DType::Float;
+            self.add_partials_variable(work, &held, start, "cast", MemoryConstraint::Any);
+        }
+        let mut stage = 0;
+        while self.needs_intermediate_stage(&held) {
+            let name =
+                format!("{}/ReduceStage{stage}/IntermediateToIntermediate", self.reduction.name);
+            held = self.intermediate_stage(work, &name, &held);
+            stage += 1;
+        }
+        self.final_stage(work, &held)
+    }
+
+    /// What has been squared is only summed from now on, in the accumulator's type.
+    fn advance(&mut self) {
+        self.operation = self.operation.combining();
+        self.dtype = self.accumulator;
+    }
+
+    /// Keeps partial results alive until they are sent.
+    fn add_partials_variable(
+        &self,
+        work: &mut OperationWork,
+        held: &IntermediatePartials,
+        start: usize,
+        name: &str,
+        place: MemoryConstraint,
+    ) {
+        if held.tiles.is_empty() {
+            return;
+        }
+        work.temporaries.push(TemporaryVariable {
+            name: format!("{}/{name}", self.reduction.name),
+            category: MemoryCategory::Variable,
+            bytes: bytes_per_tile(held, self.dtype),
+            memory_constraint: place,
+            live: start..work.phases().len() + 1,
+        });
+    }
+
+    /// Single halves are sent as floats: half a word cannot be received without copying.
+    fn needs_cast(&self, held: &IntermediatePartials) -> bool {
+        self.operation.is_sum()
+            && self.dtype == DType::Half
+            && held.tiles.iter().any(|(_, columns)| width(columns) == 1)
+    }
+
+    /// What each tile reduces of what it holds: columns per tile, whether any tile holds several
+    /// elements of a column, and the vertices.
+    fn reduce_on_tiles(
+        &self,
+        stage: ReduceStageTypes,
+    ) -> (IntermediatePartials, bool, ReduceStageWork) {
+        let mut known: HashMap<MemoryStretchShape, Rc<ReduceTileWork>> = HashMap::new();
+        let (mut held, mut several) = (IntermediatePartials::default(), false);
+        let mut work = ReduceStageWork::default();
+        for (tile, range) in memory::stretches(self.reduction.input) {
+            let (shape, first) = MemoryStretchShape::from_range(self.dims, &range);
+            let seen = self.partials_of_stretch(shape);
+            let columns: Vec<Range<u64>> =
+                seen.columns.iter().map(|at| at.start + first..at.end + first).collect();
+            several |= width(&columns) < range.end - range.start;
+            let vertices = known.entry(shape).or_insert_with(|| {
+                Rc::new(assign_regions(stage, self.regions(seen.groups.clone())))
+            });
+            work.tiles.push((tile, vertices.clone()));
+            held.tiles.push((tile, columns));
+        }
+        (held, several, work)
+    }
+
+    /// What stretches of memory of one shape hold.
+    fn partials_of_stretch(&self, shape: MemoryStretchShape) -> Rc<StretchPartials> {
+        let look = || {
+            let groups = shape.groups(self.dims);
+            let columns = merged(groups.iter().flat_map(|group| group.columns.clone()).collect());
+            Rc::new(StretchPartials { groups, columns })
+        };
+        self.stretch_cache.borrow_mut().entry(shape).or_insert_with(look).clone()
+    }
+
+    /// Groups of a tile cut so that every worker has some columns (dividePartials).
+    fn regions(&self, groups: Vec<pattern::PartialsDescription>) -> Vec<RegionReduction> {
+        let simple = groups.into_iter().flat_map(pattern::split_mixed);
+        // Three columns are left whole: few columns have a way of their own.
+        let (cut, mut whole): (Vec<_>, Vec<_>) =
+            simple.partition(|group| group.patterns[0].inner == 1 && group.width() != 3);
+        let workers = WORKERS.saturating_sub(whole.len() as u64).max(1);
+        let bounds = SplitBounds { grain: self.grain(self.dtype), most: workers, least: 1 };
+        let mut next = 0;
+        let ends: Vec<Range<u64>> = cut
+            .iter()
+            .map(|group| {
+                let start = next;
+                next += group.width();
+                start..next
+            })
+            .collect();
+        for part in split::split_regions(&ends, bounds).into_iter().flatten() {
+            let at = ends.partition_point(|range| range.end <= part.start);
+            whole.push(cut[at].slice(part.start - ends[at].start..part.end - ends[at].start));
+        }
+        whole.into_iter().map(RegionReduction::of_group).collect()
+    }
+
+    /// Bytes of results that vertices write in another order than they are kept.
+    fn rotated_bytes(&self) -> TileRuns<u64> {
+        let mut known: HashMap<MemoryStretchShape, u64> = HashMap::new();
+        per_tile(memory::stretches(self.reduction.input).map(|(tile, range)| {
+            let (shape, _) = MemoryStretchShape::from_range(self.dims, &range);
+            let outputs = known
+                .entry(shape)
+                .or_insert_with(|| self.rotated_outputs(&self.partials_of_stretch(shape)));
+            (tile, *outputs * self.accumulator.bytes())
+        }))
+    }
+
+    /// Results among those of a stretch of memory that are written in another order than kept.
+    fn rotated_outputs(&self, seen: &StretchPartials) -> u64 {
+        let regions = self.regions_before_advance(seen.groups.clone());
+        let rotated = regions.iter().filter(|region| !in_order(&region.columns, &seen.columns));
+        rotated.map(|region| region.outputs).sum()
+    }
+
+    /// Regions as the first stage saw them.
+    fn regions_before_advance(
+        &self,
+        groups: Vec<pattern::PartialsDescription>,
+    ) -> Vec<RegionReduction> {
+        let first = Self::new(self.reduction, self.dims);
+        first.regions(groups)
+    }
+
+    /// Whether the partial results are still worth a stage of their own (calculateNextStep).
+    fn needs_intermediate_stage(&self, held: &IntermediatePartials) -> bool {
+        let spread = held.stretches().iter().map(|stretch| stretch.tiles.len()).max().unwrap_or(0);
+        let few = (spread as f64) < 2.0 * (self.tiles() as f64).sqrt();
+        if few && held.tiles.len() as u64 > self.tiles() * 3 / 4 {
+            return false;
+        }
+        held.elements() > self.columns() * PARTIALS_WORTH_A_STAGE
+    }
+
+    /// A stage that spreads partial results over the IPU; returns what each tile then holds.
+    fn intermediate_stage(
+        &mut self,
+        work: &mut OperationWork,
+        name: &str,
+        held: &IntermediatePartials,
+    ) -> IntermediatePartials {
+        let stretches = held.stretches();
+        let pieces = self.pieces(held, &stretches);
+        let mut duties: BTreeMap<u32, Vec<ReductionTask>> = BTreeMap::new();
+        let mut tile = match &pieces[..] {
+            [(only, _)] => only.tiles[0],
+            _ => 0,
+        };
+        for (piece, rows) in pieces {
+            for sources in piece.tiles.chunks(rows as usize) {
+                let columns = piece.columns.clone();
+                duties
+                    .entry(tile)
+                    .or_default()
+                    .push(ReductionTask { columns, sources: sources.to_vec() });
+                tile = (tile + 1) % self.reduction.tiles;
+            }
+        }
+        let stage = self.stage(self.accumulator);
+        let regions = |duties: &[ReductionTask]| {
+            let rows = |duty: &ReductionTask| duty.sources.len() as u64;
+            duties
+                .iter()
+                .map(|duty| RegionReduction::of_pieces(duty.columns.clone(), rows(duty)))
+                .collect()
+        };
+        let (received, done) = self.gather(work, name, held, &duties, stage, regions);
+        let next = IntermediatePartials {
+            tiles: duties
+                .into_iter()
+                .map(|(tile, duties)| {
+                    (tile, merged(duties.into_iter().map(|duty| duty.columns).collect()))
+                })
+                .collect(),
+        };
+        let start = work.phases().len();
+        done.add_to(work, name, self.accumulator);
+        self.keep_messages(work, name, received, start);
+        self.advance();
+        self.add_partials_variable(work, &next, start, "tile_data2", MemoryConstraint::Any);
+        next
+    }
+
+    /// Stretches cut into pieces for that stage, each with the rows one tile reduces of it
+    /// (calculateSplit).
+    fn pieces(
+        &self,
+        held: &IntermediatePartials,
+        stretches: &[PartialsSources],
+    ) -> Vec<(PartialsSources, u64)> {
+        let total = held.elements();
+        let grain = self.grain(self.dtype);
+        let narrowest = stretches.iter().map(|s| s.columns.end - s.columns.start).min();
+        let depth = (total as f64 / self.columns() as f64).sqrt().floor().max(1.0) as u64;
+        let grains = narrowest.unwrap_or(0) / grain / depth;
+        let bounds = SplitBounds { grain, most: self.tiles(), least: grain.max(grains * grain) };
+        let ranges: Vec<Range<u64>> = stretches.iter().map(|s| s.columns.clone()).collect();
+        let ideal = (total / self.tiles()).max(1);
+        split::split_regions(&ranges, bounds)
+            .into_iter()
+            .flatten()
+            .map(|columns| {
+                let at = ranges.partition_point(|range| range.end <= columns.start);
+                let tiles = stretches[at].tiles.clone();
+                let rows = tiles.len() as u64;
+                let size = rows * (columns.end - columns.start);
+                let mut splits = (size / ideal).max(1);
+                if size / splits < PARTIALS_WORTH_A_STAGE {
+                    splits = (size / PARTIALS_WORTH_A_STAGE).max(1);
+                }
+                if rows / splits < 2 {
+                    splits = (rows / 2).max(1);
+                }
+                (PartialsSources { columns, tiles }, rows.div_ceil(splits).max(2))
+            })
+            .collect()
+    }
+
+    /// The last stage: results on as few tiles as hold a few each.
+    fn final_stage(
+        &mut self,
+        work: &mut OperationWork,
+        held: &IntermediatePartials,
+    ) -> TileRuns<u64> {
+        let name = format!("{}/ReduceFinalStage/IntermediateToOutput", self.reduction.name);
+        let width = vector_width(self.dtype);
+        let bounds = SplitBounds { grain: width, most: self.tiles(), least: 4 * width };
+        let parts: Vec<(u32, Range<u64>)> = match self.reduction.output_mapping {
+            Some(wanted) => memory::stretches(wanted).collect(),
+            None => (0u32..).zip(split::split_evenly(self.columns(), bounds)).collect(),
+        };
+        let stretches = joined(&held.stretches());
+        let grain = self.grain(self.dtype);
+        let mut duties: BTreeMap<u32, Vec<ReductionTask>> = BTreeMap::new();
+        let mut results = TileRuns::empty();
+        for (tile, part) in parts {
+            let first = stretches.partition_point(|s| s.columns.end <= part.start);
+            let mine = stretches[first..].iter().take_while(|s| s.columns.start < part.end);
+            let cut: Vec<ReductionTask> = mine
+                .map(|s| ReductionTask {
+                    columns: s.columns.start.max(part.start)..s.columns.end.min(part.end),
+                    sources: s.tiles.clone(),
+                })
+                .collect();
+            duties.insert(tile, cut);
+            results.push(
+                tilescope_report::units::TileRange::new(tile, tile + 1),
+                part.end - part.start,
+            );
+        }
+        let ReductionRequest { output, result, .. } = *self.reduction;
+        let stage = ReduceStageTypes { result, ..self.stage(output) };
+        let regions = |duties: &[ReductionTask]| final_regions(duties, grain);
+        let (received, done) = self.gather(work, &name, held, &duties, stage, regions);
+        let start = work.phases().len();
+        done.add_to(work, &name, self.accumulator);
+        self.keep_messages(work, &name, received, start);
+        results
+    }
+
+    fn stage(&self, output: DType) -> ReduceStageTypes {
+        ReduceStageTypes {
+            operation: self.operation,
+            input: self.dtype,
+            partials: self.accumulator,
+            output,
+            first: false,
+            result: ReduceResultUse::PLAIN,
+        }
+    }
+
+    /// Sends partial results to the tiles that reduce them; returns what each receives and does.
+    fn gather(
+        &self,
+        work: &mut OperationWork,
+        name: &str,
+        held: &IntermediatePartials,
+        duties: &BTreeMap<u32, Vec<ReductionTask>>,
+        stage: ReduceStageTypes,
+        regions: impl Fn(&[ReductionTask]) -> Vec<RegionReduction>,
+    ) -> (TileRuns<u64>, ReduceStageWork) {
+        let bytes = self.dtype.bytes();
+        let mut own: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut known: HashMap<Vec<(u64, u64)>, Rc<ReduceTileWork>> = HashMap::new();
+        let mut done = ReduceStageWork::default();
+        let mut messages = Vec::with_capacity(duties.len());
+        let received = per_tile(duties.iter().map(|(tile, duties)| {
+            let shape = duties.iter().map(|duty| (duty.width(), duty.sources.len() as u64));
+            let mine = known
+                .entry(shape.collect())
+                .or_insert_with(|| Rc::new(assign_regions(stage, regions(duties))));
+            done.tiles.push((*tile, mine.clone()));
+            let kept: u64 = duties
+                .iter()
+                .filter(|duty| duty.sources.contains(tile))
+                .map(|duty| duty.width() * bytes)
+                .sum();
+            *own.entry(*tile).or_default() += kept;
+            messages.push((*tile, senders(duties, *tile)));
+            let all: u64 =
+                duties.iter().map(|duty| duty.width() * bytes * duty.sources.len() as u64).sum();
+            (*tile, all - kept)
+        }));
+        let sent = per_tile(held.tiles.iter().map(|(tile, columns)| {
+            (*tile, width(columns) * bytes - own.get(tile).copied().unwrap_or(0))
+        }));
+        work.push_some(exchange::gather(
+            name,
+            &received,
+            &sent,
+            &per_tile(messages),
+            self.reduction.tiles,
+            self.reduction.bytes_per_cycle,
+        ));
+        (received, done)
+    }
+
+    /// Received partial results live from their exchange until they are reduced.
+    fn keep_messages(
+        &self,
+        work: &mut OperationWork,
+        name: &str,
+        bytes: TileRuns<u64>,
+        start: usize,
+    ) {
+        work.temporaries.push(TemporaryVariable {
+            name: format!("{name}/message"),
+            category: MemoryCategory::Message,
+            bytes,
+            memory_constraint: MemoryConstraint::Any,
+            live: start.saturating_sub(1)..work.phases().len(),
+        });
+    }
+}
+
+/// Whether columns lie one behind the other among the sorted ones a tile holds.
+fn in_order(columns: &[Range<u64>], held: &[Range<u64>]) -> bool {
+    columns.windows(2).all(|pair| {
+        let at = held.partition_point(|range| range.end < pair[0].end);
+        let end_of_range = held.get(at).is_some_and(|range| range.end == pair[0].end);
+        let next = held.get(at + usize::from(end_of_range));
+        next.is_some_and(|range| range.start == pair[1].start)
+    })
+}

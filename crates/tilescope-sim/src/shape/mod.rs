@@ -1,0 +1,10 @@
+//! StepChangeKind every layer of the simulator says about tensors: element types, shapes, roles.
+
+mod dtype;
+mod math;
+mod tensor;
+
+pub use dtype::DType;
+pub(crate) use math::gcd;
+pub(crate) use tensor::ShapeDisplay;
+pub use tensor::{BlockId, Tensor, TensorId, TensorInfo, TensorRole};

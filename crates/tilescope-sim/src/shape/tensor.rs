@@ -1,0 +1,87 @@
+//! TensorAnalysis: shape, element type, and what they are to the program.
+
+use super::DType;
+use std::fmt;
+
+/// Index of a tensor in its graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TensorId(pub usize);
+
+/// Index of a block in its graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlockId(pub usize);
+
+/// Shape and element type.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TensorInfo {
+    /// MatMulSizes of the dimensions, outermost first; empty for a scalar.
+    pub shape: Vec<u64>,
+    /// Element type.
+    pub dtype: DType,
+}
+
+impl TensorInfo {
+    /// A tensor type.
+    pub fn new(shape: impl Into<Vec<u64>>, dtype: DType) -> Self {
+        Self { shape: shape.into(), dtype }
+    }
+
+    /// Number of elements.
+    pub fn elements(&self) -> u64 {
+        self.shape.iter().product()
+    }
+}
+
+impl fmt::Display for TensorInfo {
+    /// `float32[40,1,28,28]`.
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}{}", self.dtype.name(), ShapeDisplay(&self.shape))
+    }
+}
+
+/// Prints a shape as `[40,1,28,28]`.
+pub(crate) struct ShapeDisplay<'a>(pub &'a [u64]);
+
+impl fmt::Display for ShapeDisplay<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let sizes: Vec<String> = self.0.iter().map(u64::to_string).collect();
+        write!(f, "[{}]", sizes.join(","))
+    }
+}
+
+/// StepChangeKind a tensor is to the program, which decides where it lives and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TensorRole {
+    /// Streamed from the host for each micro-batch.
+    Input,
+    /// On the device from the start, laid out linearly by the program.
+    Resident,
+    /// Weights.
+    Parameter,
+    /// Optimiser state.
+    OptimizerState,
+    /// StepSequenceCost of gradients over the micro-batches of a weight update.
+    Accumulator,
+    /// SharedPlanResult by an operation.
+    Activation,
+}
+
+impl TensorRole {
+    /// Whether the tensor keeps its value between micro-batches.
+    pub(crate) fn is_persistent(self) -> bool {
+        matches!(self, Self::Resident | Self::Parameter | Self::OptimizerState | Self::Accumulator)
+    }
+}
+
+/// A tensor of the graph.
+#[derive(Clone, Debug)]
+pub struct Tensor {
+    /// Name, unique in the graph.
+    pub name: String,
+    /// Shape and element type.
+    pub ty: TensorInfo,
+    /// StepChangeKind it is to the program.
+    pub role: TensorRole,
+    /// FlameLeaf whose IPU holds it.
+    pub block: BlockId,
+}
