@@ -15,7 +15,6 @@ pub mod operation_debug;
 pub mod operations;
 pub mod operations_graph;
 pub mod program_tree;
-pub mod save;
 pub mod summary;
 pub mod tables;
 pub mod tile_mapping;

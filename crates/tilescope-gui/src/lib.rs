@@ -44,6 +44,7 @@ pub use picture::{Export, PictureFormat, draw, picture, picture_file};
 pub use prefs::{Look, PaletteChoice, TEXT_PERCENT};
 
 use std::path::Path;
+use tilescope_report::atomic_file::{AtomicFileError, write_whole};
 
 /// Why the app or a picture could not be shown.
 #[derive(Debug, thiserror::Error)]
@@ -70,9 +71,9 @@ pub enum GuiError {
     /// The picture could not be made.
     #[error("{0}")]
     Png(#[from] paint::PngError),
-    /// The picture could not be written, in words for people.
-    #[error("{0}")]
-    Write(String),
+    /// The picture could not be written.
+    #[error(transparent)]
+    Write(#[from] AtomicFileError),
     /// The link to what is to be drawn means nothing.
     #[error("{0}")]
     Link(String),
@@ -93,7 +94,7 @@ pub fn export(report: &Path, export: &Export<'_>, out: &Path) -> Result<(), GuiE
     }
     let opened = Opened::read(report).map_err(GuiError::Report)?;
     let bytes = picture_file(opened, export)?;
-    tilescope_analysis::save::write_whole(out, &bytes).map_err(GuiError::Write)
+    Ok(write_whole(out, &bytes)?)
 }
 
 /// Opens the window and returns when it is closed: on a report, on a place in it that a link leads

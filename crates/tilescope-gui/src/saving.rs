@@ -5,8 +5,8 @@ use super::picture::{Export, PictureFormat, picture_file};
 use egui::{Context, Theme};
 use std::path::{Path, PathBuf};
 use tilescope_analysis::compare::{Table, comparison, differences, table_named};
-use tilescope_analysis::save::write_whole;
 use tilescope_analysis::tables;
+use tilescope_report::atomic_file::write_whole;
 
 /// Where something was saved, or why not in words for people.
 pub(crate) type Saved = Result<PathBuf, String>;
@@ -83,7 +83,8 @@ impl Saving {
     pub(crate) fn start(self, context: &Context, shown: Shown) -> Result<Pending<Saved>, String> {
         Pending::start("save", context, move || {
             let bytes = self.bytes(shown)?;
-            write_whole(&self.path, &bytes).map(|()| self.path)
+            write_whole(&self.path, &bytes).map_err(|error| error.to_string())?;
+            Ok(self.path)
         })
     }
 

@@ -8,12 +8,14 @@
 //! | `writer` | [`ReportWriter`]: a compilation, then steps and marks as they come |
 //! | `reader` | [`Report`]: opens any report in milliseconds and answers what is asked |
 //! | `trace` | executed steps at any zoom: the index in the file, and how it answers |
+//! | `atomic_file` | files that are replaced whole or not at all |
 //! | `db`, `open`, `limits` | looking into files that anybody may have written |
 //! | `builder` | small reports made by hand, for tests |
 //!
 //! Text, numbers and laws only: no view, no colour, no opinion on what is good or bad.
 
 mod addresses;
+pub mod atomic_file;
 mod builder;
 mod codec;
 mod comb;

@@ -6,8 +6,8 @@ use crate::merge::merged_list;
 use crate::opening::data_directory;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-use tilescope_analysis::save::{move_aside, write_whole};
 use tilescope_report::REPORT_FILE;
+use tilescope_report::atomic_file::{move_aside, write_whole};
 
 /// Name of the file beside `profile.pop`.
 const FILE: &str = "tilescope-notes.json";
@@ -104,7 +104,7 @@ impl Notes {
         let there = match read_file(place) {
             Ok(there) => there,
             Err(_) if place.is_file() => {
-                let aside = move_aside(place)?;
+                let aside = move_aside(place).map_err(|error| error.to_string())?;
                 let aside = aside.display();
                 message = Some(format!("The bookmarks that could not be read are now in {aside}"));
                 None
@@ -123,7 +123,7 @@ impl Notes {
             // If that fails, so does writing.
             let _ = std::fs::create_dir_all(directory);
         }
-        write_whole(place, text.as_bytes())?;
+        write_whole(place, text.as_bytes()).map_err(|error| error.to_string())?;
         self.take(stored);
         Ok(message)
     }

@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tilescope_analysis::save::{move_aside, write_whole};
+use tilescope_report::atomic_file::{move_aside, write_whole};
 
 /// How long a window waits for another one that is writing: as many tries, with a pause after each.
 const TRIES: u32 = 100;
@@ -153,7 +153,7 @@ fn write(path: &Path, known: &Prefs, prefs: &mut Prefs) -> Result<Option<String>
     let there = match read(path) {
         Ok(there) => there,
         Err(_) => {
-            let aside = move_aside(path)?;
+            let aside = move_aside(path).map_err(|error| error.to_string())?;
             let aside = aside.display();
             message = Some(format!("The preferences that could not be read are now in {aside}"));
             None
@@ -161,7 +161,8 @@ fn write(path: &Path, known: &Prefs, prefs: &mut Prefs) -> Result<Option<String>
     };
     let (value, there) = there.unwrap_or_else(|| (json!({}), known.clone()));
     let text = merged(known, &value, &there, prefs).map_err(|error| error.to_string())?;
-    write_whole(path, text.as_bytes()).map(|()| message)
+    write_whole(path, text.as_bytes()).map_err(|error| error.to_string())?;
+    Ok(message)
 }
 
 /// What the file is to say, where it says `value` by now.

@@ -171,12 +171,13 @@ impl Report {
             source,
         };
         if let Some((place, key)) = self.cache_file()?
-            && let Some((unfinished, connection)) = cache::Unfinished::create(&place)
+            && let Some((unfinished, connection)) = cache::create(&place)
         {
             match build.write(connection, &key, progress) {
                 Ok(connection) => {
                     drop(connection);
-                    if unfinished.complete(&place).is_ok() {
+                    if unfinished.commit().is_ok() {
+                        cache::trim(&place);
                         return open_cache(&place, &key);
                     }
                 }
