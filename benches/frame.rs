@@ -8,12 +8,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tilescope_analysis::compare::Alignment;
 use tilescope_analysis::find::{Catalogue, Query, find};
+use tilescope_fixtures::ReportBuilder;
 use tilescope_gui::app::App;
 use tilescope_gui::{Opened, theme, view_names};
 use tilescope_report::units::{OperationId, TileRange, TileRuns, VertexTypeId};
 use tilescope_report::{
-    Category, MarkKind, Operation, Pass, ProgramKind, ReportBuilder, Step, TileTraffic,
-    VertexGroup, VertexType,
+    Category, MarkKind, Operation, Pass, ProgramKind, Step, TileTraffic, VertexGroup, VertexType,
 };
 
 const IPUS: u32 = 64;

@@ -9,8 +9,9 @@ use tempfile::TempDir;
 use tilescope_analysis::compare::{
     Alignment, COMPARISONS, Cell, Row, Sides, Table, What, comparison, drift,
 };
+use tilescope_fixtures::ReportBuilder;
 use tilescope_report::trace::Lane;
-use tilescope_report::{MarkKind, ProgramKind, Report, ReportBuilder, Step};
+use tilescope_report::{MarkKind, ProgramKind, Report, Step};
 
 /// Writes one kind of report into a directory.
 type Write = fn(&Path);

@@ -3,10 +3,11 @@
 use crate::common;
 use std::collections::BTreeSet;
 use tilescope_analysis::insights::{Finding, Gain, RULES, insights};
+use tilescope_fixtures::ReportBuilder;
 use tilescope_report::units::{TileRange, TileRuns, VertexTypeId};
 use tilescope_report::{
-    Batching, Category, CategoryBytes, MarkKind, ProgramKind, Region, Report, ReportBuilder,
-    StreamEnd, TileMemory, VertexGroup, VertexType,
+    Batching, Category, CategoryBytes, MarkKind, ProgramKind, Region, Report, StreamEnd,
+    TileMemory, VertexGroup, VertexType,
 };
 
 const KIB: u64 = 1024;

@@ -438,8 +438,9 @@ mod tests {
 
     #[test]
     fn compute_sets_have_all_the_state_of_their_vertices() {
+        use tilescope_fixtures::ReportBuilder;
         use tilescope_report::units::VertexTypeId;
-        use tilescope_report::{ReportBuilder, VertexGroup, VertexType};
+        use tilescope_report::{VertexGroup, VertexType};
         let mut builder = ReportBuilder::new(1, 8);
         builder.compute("a", 10);
         builder.compute("nothing", 10);

@@ -67,7 +67,8 @@ impl Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilescope_report::{ProgramKind, ReportBuilder};
+    use tilescope_fixtures::ReportBuilder;
+    use tilescope_report::ProgramKind;
 
     #[test]
     fn programs_are_listed_as_they_stand_in_the_report() {

@@ -298,7 +298,7 @@ fn traffic(runs: &[(u32, TileTraffic)], facts: &mut Facts) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilescope_report::ReportBuilder;
+    use tilescope_fixtures::ReportBuilder;
 
     fn programs() -> (Programs, [ProgramId; 5]) {
         let mut report = ReportBuilder::new(1, 4);

@@ -10,13 +10,11 @@
 //! | `trace` | executed steps at any zoom: the index in the file, and how it answers |
 //! | `atomic_file` | files that are replaced whole or not at all |
 //! | `db`, `open`, `limits` | looking into files that anybody may have written |
-//! | `builder` | small reports made by hand, for tests |
 //!
 //! Text, numbers and laws only: no view, no colour, no opinion on what is good or bad.
 
 mod addresses;
 pub mod atomic_file;
-mod builder;
 mod codec;
 mod comb;
 mod db;
@@ -31,7 +29,6 @@ pub mod trace;
 pub mod units;
 mod writer;
 
-pub use builder::ReportBuilder;
 pub use error::ReportError;
 pub use model::*;
 pub use open::REPORT_FILE;

@@ -322,7 +322,7 @@ pub fn tiles(report: &Report) -> Result<Vec<TileRow>, ReportError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilescope_report::ReportBuilder;
+    use tilescope_fixtures::ReportBuilder;
 
     fn opened(builder: &ReportBuilder) -> Report {
         let directory = tempfile::tempdir().unwrap();

@@ -124,7 +124,8 @@ fn user(trace: &Trace, ipu: u32, step: &LaneStep) -> Result<Option<CycleRange>, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilescope_report::{ReportBuilder, Step, StepOnIpu};
+    use tilescope_fixtures::ReportBuilder;
+    use tilescope_report::{Step, StepOnIpu};
 
     /// IPU 0 sends to IPU 1, which waits and then works.
     fn sent() -> (Report, tempfile::TempDir) {

@@ -288,8 +288,9 @@ impl<'a> Flame<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tilescope_fixtures::ReportBuilder;
+    use tilescope_report::Report;
     use tilescope_report::units::ProgramId;
-    use tilescope_report::{Report, ReportBuilder};
 
     const SINGLE: Grouping = Grouping { executions: false, syncs: false };
     const GROUPED: Grouping = Grouping { executions: true, syncs: true };

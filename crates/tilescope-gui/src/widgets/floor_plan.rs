@@ -313,7 +313,7 @@ fn tile_ui(response: &Response, context: &ViewContext<'_>, shown: Shown<'_>, til
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilescope_report::ReportBuilder;
+    use tilescope_fixtures::ReportBuilder;
 
     #[test]
     fn every_tile_is_found_where_it_is_drawn() {

@@ -136,7 +136,7 @@ impl ReportWriter {
     }
 
     /// Writes a mark; order does not matter.
-    pub(crate) fn mark(&mut self, mark: &Mark) -> Result<(), ReportError> {
+    pub fn mark(&mut self, mark: &Mark) -> Result<(), ReportError> {
         self.executing(|execution| execution.mark(mark))
     }
 
