@@ -92,8 +92,10 @@ impl Lowering<'_> {
         let types: Vec<TensorType> =
             node.inputs.iter().map(|tensor| self.ty(*tensor).clone()).collect();
         let sizes = matmul.sizes(&types);
-        let sizes =
-            sizes.map_err(|problem| LowerError { operation: node.name.clone(), problem })?;
+        let sizes = sizes.map_err(|error| LowerError {
+            operation: node.name.clone(),
+            problem: error.to_string(),
+        })?;
         let cut = self.planning.serialisation.and_then(|serial| serial.cut(sizes));
         let (Sizes { groups, m, k, n }, cut) = cut.unwrap_or((sizes, Cut::NONE));
         let params = ConvParams::matmul(types[0].dtype, groups, m, k, n);

@@ -1,6 +1,6 @@
 //! Adds a gradient to its accumulator: once per micro-batch.
 
-use super::{Operator, expect_operands, expect_same};
+use super::{Operator, ShapeError, expect_operands, expect_same};
 use crate::graph::{Node, TensorType};
 use crate::lower::elementwise;
 use crate::lower::{LowerError, Lowering, work::Work};
@@ -17,7 +17,7 @@ impl Operator for Accumulate {
         "accumulate"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 2)?;
         expect_same(&inputs[0], &inputs[1])?;
         Ok(Vec::new())

@@ -1,6 +1,6 @@
 //! Activation functions that popnn has vertices for: ReLU, sigmoid, tanh, GELU.
 
-use super::{Operator, Reuse, expect_operands, expect_same};
+use super::{Operator, Reuse, ShapeError, expect_operands, expect_same};
 use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
 use crate::lower::elementwise::NonLinearity;
 use crate::lower::{LowerError, Lowering, work::Work};
@@ -23,7 +23,7 @@ impl Operator for Activation {
         self.0.kind()
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 1)?;
         Ok(vec![inputs[0].clone()])
     }
@@ -66,7 +66,7 @@ impl Operator for ActivationGradient {
         self.0.gradient_kind()
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 2)?;
         expect_same(&inputs[0], &inputs[1])?;
         Ok(vec![inputs[0].clone()])

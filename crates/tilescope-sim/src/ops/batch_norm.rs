@@ -2,7 +2,7 @@
 //! scale and shift.
 
 use super::norm::{self, Affine, Norm};
-use super::{Operator, expect_operands};
+use super::{Operator, ShapeError, expect_operands};
 use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
 use crate::lower::elementwise;
 use crate::lower::{LowerError, Lowering, work::Work};
@@ -22,10 +22,11 @@ impl Operator for BatchNorm {
         "batch_norm"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 5)?;
         let channels = inputs[0].shape.get(1).copied();
-        let channels = channels.ok_or_else(|| format!("{} has no channels", inputs[0]))?;
+        let channels =
+            channels.ok_or_else(|| ShapeError(format!("{} has no channels", inputs[0])))?;
         norm::expect_channels(inputs, channels)?;
         Ok(seen(&inputs[0]).outputs(&inputs[0]))
     }
@@ -64,7 +65,7 @@ impl Operator for BatchNormGradient {
         "batch_norm_grad"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 5)?;
         Ok(vec![inputs[0].clone(), inputs[1].clone(), inputs[1].clone()])
     }

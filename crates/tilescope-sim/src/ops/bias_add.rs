@@ -1,7 +1,7 @@
 //! Adds one value per channel.
 
 use super::parts::Rows;
-use super::{Operator, Reuse, expect_operands};
+use super::{Operator, Reuse, ShapeError, expect_operands};
 use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
 use crate::lower::elementwise::Binary;
 use crate::lower::reduce::Operation;
@@ -26,15 +26,15 @@ impl Operator for BiasAdd {
         "bias_add"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 2)?;
         if inputs[0].shape.get(self.axis).copied() != inputs[1].shape.first().copied()
             || inputs[1].shape.len() != 1
         {
-            return Err(format!(
+            return Err(ShapeError(format!(
                 "a bias of {} does not fit axis {} of {}",
                 inputs[1], self.axis, inputs[0]
-            ));
+            )));
         }
         Ok(vec![inputs[0].clone()])
     }
@@ -76,11 +76,11 @@ impl Operator for BiasGradient {
         "bias_grad"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 1)?;
         let channels = inputs[0].shape.get(self.axis).copied();
-        let channels =
-            channels.ok_or_else(|| format!("{} has no axis {}", inputs[0], self.axis))?;
+        let channels = channels
+            .ok_or_else(|| ShapeError(format!("{} has no axis {}", inputs[0], self.axis)))?;
         Ok(vec![TensorType::new([channels], inputs[0].dtype)])
     }
 

@@ -2,7 +2,7 @@
 //! second operand may be smaller: dimensions of size 1 (and missing outer ones) are repeated.
 
 use super::parts::Rows;
-use super::{Operator, Reduce, Reshape, Reuse, UnaryOp, expect_operands};
+use super::{Operator, Reduce, Reshape, Reuse, ShapeError, UnaryOp, expect_operands};
 use crate::graph::{Backward, GraphError, Node, Role, TensorId, TensorType};
 use crate::lower::elementwise::{self, Binary, Unary};
 use crate::lower::reduce::Operation;
@@ -22,9 +22,9 @@ impl BinaryOp {
 }
 
 /// Axes of `a` along which `b` is repeated.
-fn repeated_axes(a: &TensorType, b: &TensorType) -> Result<Vec<usize>, String> {
+fn repeated_axes(a: &TensorType, b: &TensorType) -> Result<Vec<usize>, ShapeError> {
     let missing = a.shape.len().checked_sub(b.shape.len());
-    let refuse = || format!("{b} cannot be repeated to fit {a}");
+    let refuse = || ShapeError(format!("{b} cannot be repeated to fit {a}"));
     let missing = missing.ok_or_else(refuse)?;
     let mut repeated: Vec<usize> = (0..missing).collect();
     for (axis, (of_a, of_b)) in (missing..).zip(a.shape[missing..].iter().zip(&b.shape)) {
@@ -57,10 +57,10 @@ impl Operator for BinaryOp {
         self.0.kind()
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 2)?;
         if inputs[0].dtype != inputs[1].dtype {
-            return Err(format!("operands differ: {} and {}", inputs[0], inputs[1]));
+            return Err(ShapeError(format!("operands differ: {} and {}", inputs[0], inputs[1])));
         }
         repeated_axes(&inputs[0], &inputs[1])?;
         Ok(vec![inputs[0].clone()])

@@ -1,6 +1,6 @@
 //! A change of element type.
 
-use super::{Operator, expect_operands};
+use super::{Operator, ShapeError, expect_operands};
 use crate::graph::{Backward, DType, GraphError, Node, TensorId, TensorType};
 use crate::lower::elementwise;
 use crate::lower::{LowerError, Lowering, work::Work};
@@ -17,7 +17,7 @@ impl Operator for Cast {
         "cast"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 1)?;
         Ok(vec![TensorType::new(inputs[0].shape.clone(), self.to)])
     }

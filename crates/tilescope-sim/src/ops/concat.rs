@@ -1,6 +1,6 @@
 //! Tensors joined along one axis, by copies on the tiles they lie on.
 
-use super::{Operator, Split};
+use super::{Operator, ShapeError, Split};
 use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
 use crate::lower::elementwise;
 use crate::lower::layout::Layout;
@@ -19,9 +19,9 @@ impl Operator for Concat {
         "concat"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         let Some(first) = inputs.first().filter(|ty| self.axis < ty.shape.len()) else {
-            return Err(format!("there is nothing to join along axis {}", self.axis));
+            return Err(ShapeError(format!("there is nothing to join along axis {}", self.axis)));
         };
         let mut whole = first.clone();
         for part in &inputs[1..] {
@@ -29,10 +29,14 @@ impl Operator for Concat {
             let size = part.shape.get(self.axis).copied().unwrap_or(0);
             expected.shape[self.axis] = size;
             if *part != expected {
-                return Err(format!("{first} and {part} differ beside axis {}", self.axis));
+                return Err(ShapeError(format!(
+                    "{first} and {part} differ beside axis {}",
+                    self.axis
+                )));
             }
             let sum = whole.shape[self.axis].checked_add(size);
-            whole.shape[self.axis] = sum.ok_or_else(|| "the result is too large".to_string())?;
+            whole.shape[self.axis] =
+                sum.ok_or_else(|| ShapeError("the result is too large".to_owned()))?;
         }
         Ok(vec![whole])
     }

@@ -1,6 +1,6 @@
 //! Convolutions of one to three dimensions, and the two convolutions of their gradient.
 
-use super::{Operator, expect_operands};
+use super::{Operator, ShapeError, expect_operands};
 use crate::graph::{Backward, DType, GraphError, Node, TensorId, TensorType};
 use crate::lower::{LowerError, Lowering, layout::Layout, work::Work};
 use crate::planner::{ConvParams, FieldDim, OperandTransform, OutputTransform};
@@ -84,23 +84,23 @@ impl Convolution {
     ///
     /// # Errors
     /// Operands that do not fit together.
-    fn checked(&self, inputs: &[TensorType]) -> Result<ConvParams, String> {
+    fn checked(&self, inputs: &[TensorType]) -> Result<ConvParams, ShapeError> {
         expect_operands(inputs, 2)?;
         let (x, w) = (&inputs[0], &inputs[1]);
         let rank = 2 + self.windows.len();
         if x.shape.len() != rank || w.shape.len() != rank {
-            return Err(format!(
+            return Err(ShapeError(format!(
                 "[batch, in, field..] and [out, in / groups, kernel..] of {} dimensions are \
                  expected, not {x} and {w}",
                 self.windows.len()
-            ));
+            )));
         }
         let grouped = self.groups > 0 && w.shape[1].checked_mul(self.groups) == Some(x.shape[1]);
         if !grouped || !w.shape[0].is_multiple_of(self.groups) || x.dtype != w.dtype {
-            return Err(format!("weights {w} do not fit input {x}"));
+            return Err(ShapeError(format!("weights {w} do not fit input {x}")));
         }
         let params = self.params(x, w);
-        params.validate().map_err(|error| format!("{x} with weights {w}: {error}"))?;
+        params.validate().map_err(|error| ShapeError(format!("{x} with weights {w}: {error}")))?;
         Ok(params)
     }
 
@@ -116,7 +116,7 @@ impl Operator for Convolution {
         ["conv1d", "conv2d", "conv3d"][self.dimension()]
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         let params = self.checked(inputs)?;
         let channels = params.out_channels * params.conv_groups;
         let field = params.dims.iter().map(FieldDim::output);
@@ -171,7 +171,7 @@ impl Operator for InputGradient {
         ["conv1d_grad_input", "conv2d_grad_input", "conv3d_grad_input"][self.conv.dimension()]
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 2)?;
         Ok(vec![self.x.clone()])
     }
@@ -197,7 +197,7 @@ impl Operator for WeightGradient {
         ["conv1d_grad_weight", "conv2d_grad_weight", "conv3d_grad_weight"][self.conv.dimension()]
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 2)?;
         Ok(vec![self.w.clone()])
     }

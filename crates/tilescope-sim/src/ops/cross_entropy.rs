@@ -3,8 +3,8 @@
 //! Lowered as popnn and PopART do (poplibs lib/popnn/NonLinearity.cpp): maximum, difference,
 //! exponential, sum, inverse, product; then the picked probabilities, their logarithm and its sum.
 
-use super::Operator;
 use super::parts::{self, Rows};
+use super::{Operator, ShapeError};
 use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
 use crate::lower::elementwise::{self, Binary};
 use crate::lower::{LowerError, Lowering, work::Work};
@@ -19,7 +19,7 @@ impl Operator for CrossEntropy {
     }
 
     /// Outputs: the loss, and the probabilities that the gradient needs.
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         parts::check_labels(inputs)?;
         Ok(vec![TensorType::new([1], inputs[0].dtype), inputs[0].clone()])
     }
@@ -56,7 +56,7 @@ impl Operator for CrossEntropyGradient {
         "cross_entropy_grad"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         parts::check_labels(inputs)?;
         Ok(vec![inputs[0].clone()])
     }

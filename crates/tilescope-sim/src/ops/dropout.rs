@@ -3,7 +3,7 @@
 //! The gradient draws the same random numbers again from the same seed, as PopART does (popart
 //! willow/src/popx/op/dropoutx.cpp), so nothing is kept for it but the seed.
 
-use super::{Operator, expect_operands};
+use super::{Operator, ShapeError, expect_operands};
 use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
 use crate::lower::elementwise;
 use crate::lower::{LowerError, Lowering, work::Work};
@@ -17,7 +17,7 @@ impl Operator for Dropout {
         "dropout"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 1)?;
         Ok(vec![inputs[0].clone()])
     }

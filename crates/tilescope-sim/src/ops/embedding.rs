@@ -1,6 +1,6 @@
 //! Rows of a table, looked up by index.
 
-use super::{Operator, expect_operands, expect_same};
+use super::{Operator, ShapeError, expect_operands, expect_same};
 use crate::graph::{Backward, DType, GraphError, Node, TensorId, TensorType};
 use crate::lower::embedding::{self, Lowered};
 use crate::lower::layout::Layout;
@@ -21,15 +21,20 @@ impl Default for Embedding {
 }
 
 impl Embedding {
-    fn check(&self, table: &TensorType, indices: &TensorType) -> Result<[u64; 2], String> {
+    fn check(&self, table: &TensorType, indices: &TensorType) -> Result<[u64; 2], ShapeError> {
         let [rows, width] = table.shape[..] else {
-            return Err(format!("a table of rows and columns is expected, not {table}"));
+            return Err(ShapeError(format!(
+                "a table of rows and columns is expected, not {table}"
+            )));
         };
         if indices.dtype != DType::Int {
-            return Err(format!("indices are whole numbers, not {indices}"));
+            return Err(ShapeError(format!("indices are whole numbers, not {indices}")));
         }
         if self.serialisation == 0 || !indices.elements().is_multiple_of(self.serialisation) {
-            return Err(format!("{indices} cannot be cut into {} parts", self.serialisation));
+            return Err(ShapeError(format!(
+                "{indices} cannot be cut into {} parts",
+                self.serialisation
+            )));
         }
         Ok([rows, width])
     }
@@ -70,7 +75,7 @@ impl Operator for Embedding {
         "embedding"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 2)?;
         let [_, width] = self.check(&inputs[0], &inputs[1])?;
         let mut shape = inputs[1].shape.clone();
@@ -133,7 +138,7 @@ impl Operator for MultiUpdateAdd {
         "multi_update_add"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 3)?;
         let rows = Embedding::default().infer(&inputs[..2])?;
         expect_same(&inputs[2], &rows[0])?;
@@ -177,7 +182,7 @@ impl Operator for EmbeddingGradient {
         "embedding_grad"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 2)?;
         self.embedding.check(&self.table, &inputs[0])?;
         Ok(vec![self.table.clone()])

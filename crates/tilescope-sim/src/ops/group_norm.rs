@@ -2,7 +2,7 @@
 //! and shift per channel.
 
 use super::norm::{self, Affine, Norm};
-use super::{Operator, expect_operands};
+use super::{Operator, ShapeError, expect_operands};
 use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
 use crate::lower::{LowerError, Lowering, work::Work};
 
@@ -30,14 +30,14 @@ impl Operator for GroupNorm {
         "group_norm"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 3)?;
         let channels = inputs[0].shape.get(1).copied().unwrap_or(0);
         if self.groups == 0 || channels == 0 || !channels.is_multiple_of(self.groups) {
-            return Err(format!(
+            return Err(ShapeError(format!(
                 "{} groups do not divide the channels of {}",
                 self.groups, inputs[0]
-            ));
+            )));
         }
         norm::expect_channels(inputs, channels)?;
         Ok(self.seen(&inputs[0]).outputs(&inputs[0]))
@@ -69,7 +69,7 @@ impl Operator for GroupNormGradient {
         "group_norm_grad"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 5)?;
         Ok(vec![inputs[0].clone(), inputs[1].clone(), inputs[1].clone()])
     }

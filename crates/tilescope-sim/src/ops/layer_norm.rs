@@ -1,7 +1,7 @@
 //! Layer norm: each row of channels gets mean 0 and deviation 1, then scale and shift.
 
 use super::norm::{self, Affine, Norm};
-use super::{Operator, expect_operands};
+use super::{Operator, ShapeError, expect_operands};
 use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
 use crate::lower::{LowerError, Lowering, work::Work};
 
@@ -20,7 +20,7 @@ impl Operator for LayerNorm {
         "layer_norm"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 3)?;
         let norm = seen(&inputs[0]);
         norm::expect_channels(inputs, norm.channel_count())?;
@@ -53,7 +53,7 @@ impl Operator for LayerNormGradient {
         "layer_norm_grad"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 5)?;
         Ok(vec![inputs[0].clone(), inputs[1].clone(), inputs[1].clone()])
     }

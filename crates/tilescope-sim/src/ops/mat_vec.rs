@@ -1,6 +1,6 @@
 //! A matrix times a vector with codelets of one's own; [`super::MatMul`] is what a library does.
 
-use super::{Operator, expect_operands};
+use super::{Operator, ShapeError, expect_operands};
 use crate::graph::{DType, Node, TensorType};
 use crate::lower::dot_products::DotProducts;
 use crate::lower::{LowerError, Lowering, work::Work};
@@ -14,7 +14,7 @@ impl Operator for MatVec {
         "mat_vec"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 2)?;
         match (&inputs[0].shape[..], &inputs[1].shape[..]) {
             ([rows, columns], [values])
@@ -22,10 +22,10 @@ impl Operator for MatVec {
             {
                 Ok(vec![TensorType::new([*rows], DType::Float)])
             }
-            _ => Err(format!(
+            _ => Err(ShapeError(format!(
                 "a float matrix and a vector are expected, not {} and {}",
                 inputs[0], inputs[1]
-            )),
+            ))),
         }
     }
 

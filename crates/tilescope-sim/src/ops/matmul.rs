@@ -1,6 +1,6 @@
 //! Matrix products, alone or in groups, and the two products of their gradient.
 
-use super::{Operator, expect_operands};
+use super::{Operator, ShapeError, expect_operands};
 use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
 use crate::lower::{LowerError, Lowering, layout::Layout, work::Work};
 
@@ -55,12 +55,15 @@ impl MatMul {
     ///
     /// # Errors
     /// Operands that are no matrices or do not fit together.
-    pub(crate) fn sizes(&self, inputs: &[TensorType]) -> Result<Sizes, String> {
+    pub(crate) fn sizes(&self, inputs: &[TensorType]) -> Result<Sizes, ShapeError> {
         expect_operands(inputs, 2)?;
         let (Some([groups, a, b]), Some([more, mut c, mut d])) =
             (matrices(&inputs[0]), matrices(&inputs[1]))
         else {
-            return Err(format!("two matrices are expected, not {} and {}", inputs[0], inputs[1]));
+            return Err(ShapeError(format!(
+                "two matrices are expected, not {} and {}",
+                inputs[0], inputs[1]
+            )));
         };
         if self.transposed && self.product != Product::WeightGradient {
             (c, d) = (d, c);
@@ -72,7 +75,10 @@ impl MatMul {
         };
         let ranks = (inputs[0].shape.len(), inputs[1].shape.len());
         if !fits || groups != more || ranks.0 != ranks.1 || inputs[0].dtype != inputs[1].dtype {
-            return Err(format!("{} and {} cannot be multiplied", inputs[0], inputs[1]));
+            return Err(ShapeError(format!(
+                "{} and {} cannot be multiplied",
+                inputs[0], inputs[1]
+            )));
         }
         Ok(Sizes { groups, m, k, n })
     }
@@ -87,7 +93,7 @@ impl Operator for MatMul {
         }
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         let Sizes { m, k, n, .. } = self.sizes(inputs)?;
         let matrix = match self.product {
             Product::Forward => [m, n],

@@ -68,6 +68,11 @@ use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
 use crate::lower::{LowerError, Lowering, layout::Layout, work::Work};
 use std::fmt::Debug;
 
+/// Operands that do not fit together, or not to their operator.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ShapeError(String);
+
 /// What an operation computes, and how.
 pub trait Operator: Debug + Send + Sync {
     /// Name of the operator: `conv2d`.
@@ -77,7 +82,7 @@ pub trait Operator: Debug + Send + Sync {
     ///
     /// # Errors
     /// Says which operands do not fit together.
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String>;
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError>;
 
     /// Floating point operations; a multiply-accumulate counts as two.
     fn flops(&self, inputs: &[TensorType], outputs: &[TensorType]) -> u64;
@@ -126,15 +131,15 @@ pub enum Reuse {
 }
 
 /// Checks the number of operands.
-fn expect_operands(inputs: &[TensorType], count: usize) -> Result<(), String> {
+fn expect_operands(inputs: &[TensorType], count: usize) -> Result<(), ShapeError> {
     if inputs.len() == count {
         Ok(())
     } else {
-        Err(format!("{count} operands are expected, not {}", inputs.len()))
+        Err(ShapeError(format!("{count} operands are expected, not {}", inputs.len())))
     }
 }
 
 /// Checks that two types are equal.
-fn expect_same(a: &TensorType, b: &TensorType) -> Result<(), String> {
-    if a == b { Ok(()) } else { Err(format!("operands differ: {a} and {b}")) }
+fn expect_same(a: &TensorType, b: &TensorType) -> Result<(), ShapeError> {
+    if a == b { Ok(()) } else { Err(ShapeError(format!("operands differ: {a} and {b}"))) }
 }

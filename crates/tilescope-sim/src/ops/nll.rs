@@ -1,7 +1,7 @@
 //! Negative log-likelihood of class labels under given log-probabilities.
 
 use super::parts;
-use super::{Operator, expect_operands};
+use super::{Operator, ShapeError, expect_operands};
 use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
 use crate::lower::elementwise::{self, Binary};
 use crate::lower::{LowerError, Lowering, work::Work};
@@ -16,7 +16,7 @@ impl Operator for NegativeLogLikelihood {
         "nll"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         parts::check_labels(inputs)?;
         Ok(vec![TensorType::new([1], inputs[0].dtype)])
     }
@@ -51,7 +51,7 @@ impl Operator for NllGradient {
         "nll_grad"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 1)?;
         Ok(vec![self.ty.clone()])
     }

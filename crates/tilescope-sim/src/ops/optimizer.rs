@@ -5,8 +5,8 @@
 //! parameter and step where LAMB compares them, the variable update (popart
 //! willow/src/popx/op/adamupdaterx.cpp, lambsquarex.cpp, adamvarupdatex.cpp).
 
-use super::Operator;
 use super::parts::Rows;
+use super::{Operator, ShapeError};
 use crate::graph::{DType, Node, TensorType};
 use crate::lower::elementwise::{self, Binary, Unary};
 use crate::lower::layout::{Layout, Order};
@@ -215,9 +215,9 @@ impl Operator for WeightUpdate {
         self.optimizer.name()
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         if let Some(other) = inputs.iter().find(|operand| operand.shape != inputs[0].shape) {
-            return Err(format!("{other} does not fit parameter {}", inputs[0]));
+            return Err(ShapeError(format!("{other} does not fit parameter {}", inputs[0])));
         }
         Ok(Vec::new())
     }

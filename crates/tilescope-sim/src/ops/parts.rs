@@ -1,7 +1,7 @@
 //! Steps that several operators are made of: reductions over some axes, and the results of
 //! reductions applied to the rows they came from.
 
-use super::expect_operands;
+use super::{ShapeError, expect_operands};
 use crate::graph::{DType, Node, TensorType};
 use crate::lower::elementwise::{self, Binary, Unary, cycles};
 use crate::lower::exchange;
@@ -170,13 +170,13 @@ pub(crate) fn keep(work: &mut Work, name: &str, bytes: TileRuns<u64>, start: usi
 }
 
 /// Checks values `[batch, classes]` and labels `[batch]`.
-pub(crate) fn check_labels(inputs: &[TensorType]) -> Result<(), String> {
+pub(crate) fn check_labels(inputs: &[TensorType]) -> Result<(), ShapeError> {
     expect_operands(inputs, 2)?;
     let (values, labels) = (&inputs[0], &inputs[1]);
     if values.shape.len() != 2 || labels.shape != values.shape[..1] {
-        return Err(format!(
+        return Err(ShapeError(format!(
             "values [batch, classes] and labels [batch] are expected, not {values} and {labels}"
-        ));
+        )));
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Pooling over windows: the largest or the mean of each.
 
-use super::{Operator, expect_operands, expect_same};
+use super::{Operator, ShapeError, expect_operands, expect_same};
 use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
 use crate::lower::layout::{Layout, Order};
 use crate::lower::pool::{self, Axis, Kind, Pass, Pooling};
@@ -122,25 +122,25 @@ impl Operator for Pool {
         }
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 1)?;
         let rank = 2 + self.windows.len();
         if !(3..=5).contains(&rank) || inputs[0].shape.len() != rank {
-            return Err(format!(
+            return Err(ShapeError(format!(
                 "[batch, channels, field..] of {} dimensions is expected, not {}",
                 self.windows.len(),
                 inputs[0]
-            ));
+            )));
         }
         if self.window_elements() > MOST_POSITIONS {
-            return Err(format!(
+            return Err(ShapeError(format!(
                 "windows of more than {MOST_POSITIONS} elements are not simulated"
-            ));
+            )));
         }
         let axes = self.axes(&inputs[0]);
         let field = axes[3 - self.windows.len()..].iter().map(|axis| axis.windows());
         let field: Vec<u64> =
-            field.collect::<Option<_>>().ok_or_else(|| self.refuse(&inputs[0]))?;
+            field.collect::<Option<_>>().ok_or_else(|| ShapeError(self.refuse(&inputs[0])))?;
         let shape = [&inputs[0].shape[..2], &field].concat();
         Ok(vec![TensorType::new(shape, inputs[0].dtype)])
     }
@@ -183,7 +183,7 @@ impl Operator for PoolGradient {
         }
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         if self.pool.kind == Kind::Max {
             expect_operands(inputs, 3)?;
             expect_same(&inputs[1], &inputs[2])?;

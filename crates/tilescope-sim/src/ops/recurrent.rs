@@ -4,7 +4,7 @@
 //! bias `[units, output]`. Results: the sequence of outputs and, in training, what the backward pass
 //! needs.
 
-use super::{Operator, expect_operands, expect_same};
+use super::{Operator, ShapeError, expect_operands, expect_same};
 use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
 use crate::lower::layout::{Layout, Order};
 use crate::lower::recurrent::{Cell, Layer, Lowered, STATE_GRAIN};
@@ -36,14 +36,14 @@ impl Recurrent {
         Self { cell: Cell::Gru, output, keep: training }
     }
 
-    fn layer(&self, x: &TensorType) -> Result<Layer, String> {
+    fn layer(&self, x: &TensorType) -> Result<Layer, ShapeError> {
         let [steps, batch, input] = x.shape[..] else {
-            return Err(format!("[steps, batch, input] is expected, not {x}"));
+            return Err(ShapeError(format!("[steps, batch, input] is expected, not {x}")));
         };
         Ok(Layer { cell: self.cell, batch, steps, input, output: self.output, dtype: x.dtype })
     }
 
-    fn check(&self, inputs: &[TensorType]) -> Result<Layer, String> {
+    fn check(&self, inputs: &[TensorType]) -> Result<Layer, ShapeError> {
         expect_operands(inputs, 3)?;
         let layer = self.layer(&inputs[0])?;
         let units = self.cell.units();
@@ -68,7 +68,7 @@ impl Recurrent {
         x: TensorId,
     ) -> Result<Lowered<'a>, LowerError> {
         let explain = |problem| LowerError { operation: node.name.clone(), problem };
-        let layer = self.layer(lowering.ty(x)).map_err(explain)?;
+        let layer = self.layer(lowering.ty(x)).map_err(|error| explain(error.to_string()))?;
         let options = PlanOptions {
             pass: Pass::FcInferenceForward,
             partials: lowering.planning.partials_type,
@@ -84,7 +84,7 @@ impl Operator for Recurrent {
         self.cell.name()
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         let layer = self.check(inputs)?;
         let Layer { steps, batch, dtype, .. } = layer;
         let mut results = vec![TensorType::new([steps, batch, self.output], dtype)];
@@ -158,7 +158,7 @@ impl Operator for RecurrentGradient {
         }
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 6)?;
         expect_same(&inputs[0], &inputs[4])?;
         self.layer.check(&inputs[1..4])?;

@@ -1,7 +1,7 @@
 //! Reductions over some axes.
 
 use super::parts::Rows;
-use super::{Operator, Repeat, Reuse, expect_operands, expect_same};
+use super::{Operator, Repeat, Reuse, ShapeError, expect_operands, expect_same};
 use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
 use crate::lower::reduce::{Operation, ResultUse};
 use crate::lower::{LowerError, Lowering, work::Work};
@@ -29,11 +29,11 @@ impl Operator for Reduce {
         "reduce"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, if self.result.update { 2 } else { 1 })?;
         let shape = &inputs[0].shape;
         if let Some(axis) = self.axes.iter().find(|axis| **axis >= shape.len()) {
-            return Err(format!("{} has no axis {axis}", inputs[0]));
+            return Err(ShapeError(format!("{} has no axis {axis}", inputs[0])));
         }
         let kept = (0..shape.len()).filter(|axis| !self.axes.contains(axis));
         let kept: Vec<u64> = kept.map(|axis| shape[axis]).collect();

@@ -1,6 +1,6 @@
 //! Values repeated along new axes: a class token for every sample, the gradient of a sum.
 
-use super::{Operator, Reduce, expect_operands};
+use super::{Operator, Reduce, ShapeError, expect_operands};
 use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
 use crate::lower::reduce::Operation;
 use crate::lower::work::{Place, Temporary, Work};
@@ -21,13 +21,13 @@ impl Operator for Repeat {
         "repeat"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 1)?;
         let axes = self.ty.shape.iter().enumerate();
         let kept = axes.filter(|(axis, _)| !self.axes.contains(axis)).map(|(_, size)| *size);
         let kept = TensorType::new(kept.collect::<Vec<_>>(), self.ty.dtype);
         if kept != inputs[0] {
-            return Err(format!("{} cannot be repeated to {}", inputs[0], self.ty));
+            return Err(ShapeError(format!("{} cannot be repeated to {}", inputs[0], self.ty)));
         }
         Ok(vec![self.ty.clone()])
     }

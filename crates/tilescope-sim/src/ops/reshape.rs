@@ -1,6 +1,6 @@
 //! Another shape for the same elements: a view, no work.
 
-use super::{Operator, Reuse, expect_operands};
+use super::{Operator, Reuse, ShapeError, expect_operands};
 use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
 use crate::lower::{LowerError, Lowering, work::Work};
 
@@ -16,11 +16,11 @@ impl Operator for Reshape {
         "reshape"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 1)?;
         let output = TensorType::new(self.shape.clone(), inputs[0].dtype);
         if output.elements() != inputs[0].elements() {
-            return Err(format!("{} cannot be seen as {output}", inputs[0]));
+            return Err(ShapeError(format!("{} cannot be seen as {output}", inputs[0])));
         }
         Ok(vec![output])
     }

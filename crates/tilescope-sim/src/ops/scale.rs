@@ -1,6 +1,6 @@
 //! Product with a constant: the scale of attention scores, loss scaling, means.
 
-use super::{Operator, Reuse, expect_operands};
+use super::{Operator, Reuse, ShapeError, expect_operands};
 use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
 use crate::lower::elementwise::{self, Binary};
 use crate::lower::{LowerError, Lowering, work::Work};
@@ -16,7 +16,7 @@ impl Operator for Scale {
         "scale"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 1)?;
         Ok(vec![inputs[0].clone()])
     }

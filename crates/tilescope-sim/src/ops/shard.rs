@@ -5,7 +5,7 @@
 //! 1909.08053, section 3). What crosses between IPUs is put down by the compiler: it knows the
 //! links.
 
-use super::{Operator, Reuse, expect_operands};
+use super::{Operator, Reuse, ShapeError, expect_operands};
 use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
 use crate::lower::layout::Layout;
 use crate::lower::{LowerError, Lowering, work::Work};
@@ -57,15 +57,21 @@ impl Operator for Shard {
         }
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 1)?;
         let mut ty = inputs[0].clone();
-        let last = ty.shape.last_mut().ok_or("a scalar cannot be split")?;
+        let last =
+            ty.shape.last_mut().ok_or_else(|| ShapeError("a scalar cannot be split".to_owned()))?;
         match self.edge {
             Edge::Enter | Edge::Sum => {}
             Edge::Gather => *last *= self.parts,
             Edge::Take if last.is_multiple_of(self.parts) => *last /= self.parts,
-            Edge::Take => return Err(format!("{last} cannot be split into {} parts", self.parts)),
+            Edge::Take => {
+                return Err(ShapeError(format!(
+                    "{last} cannot be split into {} parts",
+                    self.parts
+                )));
+            }
         }
         Ok(vec![ty])
     }

@@ -1,6 +1,6 @@
 //! A stretch of one axis: a view.
 
-use super::{Operator, Reuse, expect_operands};
+use super::{Operator, Reuse, ShapeError, expect_operands};
 use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
 use crate::lower::elementwise;
 use crate::lower::{LowerError, Lowering, work::Work};
@@ -20,7 +20,7 @@ impl Operator for Slice {
         "slice"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 1)?;
         let mut ty = inputs[0].clone();
         let size = ty.shape.get_mut(self.axis);
@@ -29,7 +29,10 @@ impl Operator for Slice {
                 *size = self.range.end - self.range.start;
                 Ok(vec![ty])
             }
-            _ => Err(format!("{:?} is no part of axis {} of {ty}", self.range, self.axis)),
+            _ => Err(ShapeError(format!(
+                "{:?} is no part of axis {} of {ty}",
+                self.range, self.axis
+            ))),
         }
     }
 
@@ -67,7 +70,7 @@ impl Operator for SliceGradient {
         "slice_grad"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 1)?;
         Ok(vec![self.ty.clone()])
     }

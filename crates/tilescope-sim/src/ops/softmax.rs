@@ -1,7 +1,7 @@
 //! Softmax and log-softmax over one axis (poplibs lib/popnn/NonLinearity.cpp).
 
 use super::parts::{self, Rows};
-use super::{Operator, expect_operands, expect_same};
+use super::{Operator, ShapeError, expect_operands, expect_same};
 use crate::graph::{Backward, DType, GraphError, Node, TensorId, TensorType};
 use crate::lower::elementwise::{self, Binary, Unary};
 use crate::lower::reduce::Operation;
@@ -21,10 +21,10 @@ impl Operator for Softmax {
         if self.log { "log_softmax" } else { "softmax" }
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 1)?;
         if self.axis >= inputs[0].shape.len() {
-            return Err(format!("{} has no axis {}", inputs[0], self.axis));
+            return Err(ShapeError(format!("{} has no axis {}", inputs[0], self.axis)));
         }
         Ok(vec![inputs[0].clone()])
     }
@@ -59,7 +59,7 @@ impl Operator for SoftmaxGradient {
         if self.0.log { "log_softmax_grad" } else { "softmax_grad" }
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 2)?;
         expect_same(&inputs[0], &inputs[1])?;
         Ok(vec![inputs[0].clone()])

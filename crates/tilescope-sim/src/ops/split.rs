@@ -1,6 +1,6 @@
 //! Parts of a tensor along one axis: views.
 
-use super::{Concat, Operator, Reuse, expect_operands};
+use super::{Concat, Operator, Reuse, ShapeError, expect_operands};
 use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
 use crate::lower::{LowerError, Lowering, work::Work};
 
@@ -25,12 +25,15 @@ impl Operator for Split {
         "split"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 1)?;
         let ty = &inputs[0];
         let total = self.sizes.iter().try_fold(0u64, |sum, size| sum.checked_add(*size));
         if ty.shape.get(self.axis).copied() != total {
-            return Err(format!("parts of {:?} are not axis {} of {ty}", self.sizes, self.axis));
+            return Err(ShapeError(format!(
+                "parts of {:?} are not axis {} of {ty}",
+                self.sizes, self.axis
+            )));
         }
         let part = |size: &u64| {
             let mut part = ty.clone();

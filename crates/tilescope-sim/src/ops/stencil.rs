@@ -1,6 +1,6 @@
 //! A stencil: each cell of a field from its neighbours, borders from what zeros lie outside.
 
-use super::{Operator, expect_operands};
+use super::{Operator, ShapeError, expect_operands};
 use crate::graph::{Node, TensorType};
 use crate::lower::stencil::{Field, Neighbours};
 use crate::lower::{LowerError, Lowering, work::Work};
@@ -10,9 +10,11 @@ use crate::lower::{LowerError, Lowering, work::Work};
 pub struct Stencil(pub Neighbours);
 
 /// The field a tensor is.
-fn field(ty: &TensorType) -> Result<Field, String> {
+fn field(ty: &TensorType) -> Result<Field, ShapeError> {
     let [height, width, channels] = ty.shape[..] else {
-        return Err(format!("a field of rows, columns and channels is expected, not {ty}"));
+        return Err(ShapeError(format!(
+            "a field of rows, columns and channels is expected, not {ty}"
+        )));
     };
     Ok(Field { height, width, channels, dtype: ty.dtype })
 }
@@ -22,7 +24,7 @@ impl Operator for Stencil {
         "stencil"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 1)?;
         field(&inputs[0])?;
         Ok(vec![inputs[0].clone()])
@@ -33,7 +35,10 @@ impl Operator for Stencil {
     }
 
     fn lower(&self, lowering: &mut Lowering, node: &Node) -> Result<Work, LowerError> {
-        let error = |problem| LowerError { operation: node.name.clone(), problem };
+        let error = |error: ShapeError| LowerError {
+            operation: node.name.clone(),
+            problem: error.to_string(),
+        };
         let field = field(lowering.ty(node.inputs[0])).map_err(error)?;
         let layout = field.layout(lowering.tiles);
         let mut work = lowering.place_or_bring(node.inputs[0], layout.clone(), "Field");

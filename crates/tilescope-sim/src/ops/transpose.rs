@@ -1,7 +1,7 @@
 //! The axes of a tensor in another order: a view. Whoever reads it in another order than it lies
 //! pays for the copy.
 
-use super::{Operator, Reuse, expect_operands};
+use super::{Operator, Reuse, ShapeError, expect_operands};
 use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
 use crate::lower::{LowerError, Lowering, work::Work};
 
@@ -17,13 +17,16 @@ impl Operator for Transpose {
         "transpose"
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 1)?;
         let shape = &inputs[0].shape;
         let mut sorted = self.permutation.clone();
         sorted.sort_unstable();
         if !sorted.iter().copied().eq(0..shape.len()) {
-            return Err(format!("{:?} is no order of the axes of {}", self.permutation, inputs[0]));
+            return Err(ShapeError(format!(
+                "{:?} is no order of the axes of {}",
+                self.permutation, inputs[0]
+            )));
         }
         let turned: Vec<u64> = self.permutation.iter().map(|axis| shape[*axis]).collect();
         Ok(vec![TensorType::new(turned, inputs[0].dtype)])

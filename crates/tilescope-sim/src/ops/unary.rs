@@ -1,6 +1,6 @@
 //! Element-wise functions of one operand: one operator for all of popops' unary vertices.
 
-use super::{BinaryOp, Operator, Reuse, Scale, expect_operands};
+use super::{BinaryOp, Operator, Reuse, Scale, ShapeError, expect_operands};
 use crate::graph::{Backward, GraphError, Node, TensorId, TensorType};
 use crate::lower::elementwise::{self, Unary};
 use crate::lower::{LowerError, Lowering, work::Work};
@@ -14,7 +14,7 @@ impl Operator for UnaryOp {
         self.0.kind()
     }
 
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, String> {
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, ShapeError> {
         expect_operands(inputs, 1)?;
         Ok(vec![inputs[0].clone()])
     }
