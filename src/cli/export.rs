@@ -116,7 +116,8 @@ fn run(matches: &ArgMatches, output: &mut dyn Write) -> Result<(), CliError> {
             write_whole(file.as_ref(), rows.csv().as_bytes())?;
             return Ok(writeln!(output, "{file}")?);
         }
-        let table = tables::named(view, text("table")).map_err(CliError::Usage)?;
+        let table = tables::named(view, text("table"))
+            .map_err(|error| CliError::Usage(error.to_string()))?;
         let report = open_report(matches)?;
         let rows = (table.read)(&report).map_err(|error| CliError::Failed(error.to_string()))?;
         write_whole(file.as_ref(), rows.csv().as_bytes())?;

@@ -35,8 +35,8 @@ pub fn debug_lines(
         }
         if let Some(plan) = &of.plan {
             lines.add(1, "plan", String::new());
-            let parts = json::lines(plan).unwrap_or_else(|problem| {
-                vec![Line { depth: 0, name: "not JSON".to_owned(), value: problem }]
+            let parts = json::lines(plan).unwrap_or_else(|error| {
+                vec![Line { depth: 0, name: "not JSON".to_owned(), value: error.to_string() }]
             });
             lines.0.extend(parts.into_iter().map(|line| Line { depth: line.depth + 2, ..line }));
         }

@@ -44,6 +44,7 @@ pub use picture::{Export, PictureFormat, draw, picture, picture_file};
 pub use prefs::{Look, PaletteChoice, TEXT_PERCENT};
 
 use std::path::Path;
+use tilescope_report::ReportError;
 use tilescope_report::atomic_file::{AtomicFileError, write_whole};
 
 /// Why the app or a picture could not be shown.
@@ -63,8 +64,8 @@ pub enum GuiError {
     )]
     Window(String),
     /// The report could not be opened.
-    #[error("{0}")]
-    Report(String),
+    #[error(transparent)]
+    Report(#[from] ReportError),
     /// There is no such view.
     #[error("there is no view {0:?}; known: {known}", known = view_names().join(", "))]
     UnknownView(String),
@@ -92,7 +93,7 @@ pub fn export(report: &Path, export: &Export<'_>, out: &Path) -> Result<(), GuiE
     if !view_names().contains(&export.view) {
         return Err(GuiError::UnknownView(export.view.to_owned()));
     }
-    let opened = Opened::read(report).map_err(GuiError::Report)?;
+    let opened = Opened::read(report)?;
     let bytes = picture_file(opened, export)?;
     Ok(write_whole(out, &bytes)?)
 }

@@ -64,7 +64,7 @@ pub fn picture_file(opened: Opened, export: &Export<'_>) -> Result<Vec<u8>, GuiE
     }
     let linked = link.as_ref().and_then(|link| link.place.beside.as_ref());
     if let Some(path) = export.compare.or(linked.map(|beside| beside.report.as_path())) {
-        app.compare(Opened::read(path).map_err(GuiError::Report)?);
+        app.compare(Opened::read(path)?);
     }
     if let Some(link) = link {
         app.session_mut().go(&link.place);

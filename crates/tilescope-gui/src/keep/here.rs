@@ -36,7 +36,8 @@ impl Session {
         let link = self.link();
         let text = link.as_ref().map(Link::to_string).unwrap_or_default();
         let place = link.as_ref().map(|link| (link.report.as_path(), text.as_str()));
-        self.messages.extend(new_window(place).err().map(Message::error));
+        self.messages
+            .extend(new_window(place).err().map(|error| Message::error(error.to_string())));
     }
 
     /// Shows a place of the open report; what does not exist there is said.
@@ -110,7 +111,7 @@ impl Session {
         };
         match saving.start(context, shown) {
             Ok(pending) => self.savings.push(pending),
-            Err(problem) => self.messages.push(Message::error(problem)),
+            Err(error) => self.messages.push(Message::error(error.to_string())),
         }
     }
 
@@ -119,7 +120,7 @@ impl Session {
         let Some(page) = &mut self.page else { return };
         match page.notes.save() {
             Ok(message) => self.messages.extend(message.map(Message::warning)),
-            Err(problem) => self.messages.push(Message::error(problem)),
+            Err(error) => self.messages.push(Message::error(error.to_string())),
         }
     }
 
@@ -169,7 +170,7 @@ impl Session {
             let Some(ended) = pending.take() else { return true };
             messages.push(match ended {
                 Ok(Ok(path)) => Message::done(format!("Saved {}", path.display())),
-                Ok(Err(problem)) => Message::error(problem),
+                Ok(Err(error)) => Message::error(error.to_string()),
                 Err(()) => Message::error("Saving broke down."),
             });
             false

@@ -23,6 +23,7 @@ use super::worker::{Asked, Slot, Workers};
 use egui::Context;
 pub use selection::Selection;
 use std::path::PathBuf;
+use tilescope_report::ReportError;
 
 /// The open report and the state of its views.
 pub struct ReportPage {
@@ -60,7 +61,7 @@ impl ReportPage {
 }
 
 /// Two reports that are read to be compared.
-type PendingPair = Pending<Result<(Opened, Opened), String>>;
+type PendingPair = Pending<Result<(Opened, Opened), ReportError>>;
 
 /// Everything a window knows.
 pub struct Session {
@@ -88,7 +89,7 @@ pub struct Session {
     /// Two reports being opened to be compared.
     opening_both: Option<(PathBuf, PathBuf, PendingPair)>,
     /// A report being opened.
-    pub opening: Option<(PathBuf, Pending<Result<Opened, String>>)>,
+    pub opening: Option<(PathBuf, Pending<Result<Opened, ReportError>>)>,
     /// Pictures and tables being written.
     pub savings: Vec<Pending<Saved>>,
     /// The system's dialog.

@@ -35,7 +35,7 @@ impl Session {
                 self.show(opened);
                 self.go_where_asked();
             }
-            Ok(Err(problem)) => self.messages.push(Message::error(problem)),
+            Ok(Err(error)) => self.messages.push(Message::error(error.to_string())),
             Err(()) => self.messages.push(Message::error("Opening the report broke down.")),
         }
     }
@@ -50,7 +50,7 @@ impl Session {
                 self.show_page(source, Some(target));
                 self.go_where_asked();
             }
-            Ok(Err(problem)) => self.messages.push(Message::error(problem)),
+            Ok(Err(error)) => self.messages.push(Message::error(error.to_string())),
             Err(()) => self.messages.push(Message::error("Opening the reports broke down.")),
         }
     }
@@ -91,7 +91,7 @@ impl Session {
         let asked = path.clone();
         match Pending::start("open", context, move || Opened::read(&asked)) {
             Ok(pending) => self.opening = Some((path, pending)),
-            Err(problem) => self.messages.push(Message::error(problem)),
+            Err(error) => self.messages.push(Message::error(error.to_string())),
         }
     }
 
@@ -120,7 +120,7 @@ impl Session {
             Pending::start("open two", context, move || Ok((Opened::read(&a)?, Opened::read(&b)?)));
         match pending {
             Ok(pending) => self.opening_both = Some((source, target, pending)),
-            Err(problem) => self.messages.push(Message::error(problem)),
+            Err(error) => self.messages.push(Message::error(error.to_string())),
         }
         self.ticked.clear();
     }
@@ -135,7 +135,7 @@ impl Session {
         });
         match pending {
             Ok(pending) => self.dialog = Some(pending),
-            Err(problem) => self.messages.push(Message::error(problem)),
+            Err(error) => self.messages.push(Message::error(error.to_string())),
         }
     }
 
@@ -146,7 +146,7 @@ impl Session {
         }
         match Simulation::start(spec, simulated(spec), context) {
             Ok(simulation) => self.simulation = Some(simulation),
-            Err(problem) => self.messages.push(Message::error(problem)),
+            Err(error) => self.messages.push(Message::error(error.to_string())),
         }
     }
 

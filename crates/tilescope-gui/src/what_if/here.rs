@@ -11,7 +11,7 @@ impl Session {
     pub(crate) fn toggle_what_if(&mut self) {
         let passing = match self.passing.directory() {
             Ok(passing) => passing,
-            Err(problem) => return self.messages.push(Message::error(problem)),
+            Err(error) => return self.messages.push(Message::error(error.to_string())),
         };
         let Some(page) = &self.page else { return };
         let opened = &page.opened;
@@ -62,7 +62,7 @@ impl Session {
         }
         match what_if.start(context) {
             Ok(simulation) => self.simulation = Some(simulation),
-            Err(problem) => self.messages.push(Message::error(problem)),
+            Err(error) => self.messages.push(Message::error(error.to_string())),
         }
     }
 }

@@ -9,7 +9,7 @@ mod passing;
 mod sliders;
 mod spec_text;
 
-use super::child::Simulation;
+use super::child::{ChildProgramError, Simulation};
 use super::command::Command;
 use super::icons::Icon;
 use super::keep::Notes;
@@ -99,13 +99,14 @@ impl WhatIf {
     /// Starts to simulate the text as it is.
     ///
     /// # Errors
-    /// Why that is not possible, in words.
-    pub(crate) fn start(&mut self, context: &Context) -> Result<Simulation, String> {
+    /// The spec cannot be written, or the simulator not be started.
+    pub(crate) fn start(&mut self, context: &Context) -> Result<Simulation, ChildProgramError> {
         let original = self.original.as_deref().unwrap_or_default();
         let name = self.history.next_name();
         let place = free_place(&self.directory, &name);
         let spec = place.with_extension("toml");
-        std::fs::create_dir_all(&self.directory).map_err(|error| words(&error, &spec))?;
+        std::fs::create_dir_all(&self.directory)
+            .map_err(|error| ChildProgramError::spec(error, &spec))?;
         write(&spec, &self.text)?;
         let mut simulation =
             Simulation::start(&spec.display().to_string(), place.clone(), context)?;
@@ -126,7 +127,7 @@ impl WhatIf {
         self.notes.tried = self.history.take_changed()?;
         let told = match self.notes.save() {
             Ok(message) => message.map(Message::warning),
-            Err(problem) => Some(Message::error(problem)),
+            Err(error) => Some(Message::error(error.to_string())),
         };
         // What another window has tried since is among it.
         let original = self.original.as_deref().unwrap_or_default();
@@ -141,7 +142,9 @@ impl WhatIf {
 
     /// What keys there are; none until that is known.
     fn ask_keys(&mut self, ui: &Ui, workers: &Workers) -> Result<Arc<Vec<KeyInfo>>, String> {
-        match self.keys.ask(ui.ctx(), workers, &(), |()| keys::keys().map(Arc::new)) {
+        match self.keys.ask(ui.ctx(), workers, &(), |()| {
+            keys::keys().map(Arc::new).map_err(|error| error.to_string())
+        }) {
             Asked::Fresh(known) | Asked::Stale(known) => known.clone(),
             Asked::Failed => Err("Asking for the keys of specs broke down.".to_owned()),
             Asked::Waiting => Ok(Arc::default()),
@@ -162,6 +165,7 @@ impl WhatIf {
             let _ = std::fs::remove_file(&file);
             checked
         };
+        let question = move |text: &String| question(text).map_err(|error| error.to_string());
         match self.checked.ask(ui.ctx(), workers, &self.text.clone(), question) {
             Asked::Fresh(checked) => Some(checked.clone()),
             Asked::Failed => Some(Err("Checking the spec broke down.".to_owned())),
@@ -228,12 +232,8 @@ fn free_place(directory: &Path, name: &str) -> PathBuf {
     std::iter::once(plain.clone()).chain(numbered).take(100_000).find(free).unwrap_or(plain)
 }
 
-fn write(path: &Path, text: &str) -> Result<(), String> {
-    std::fs::write(path, text).map_err(|error| words(&error, path))
-}
-
-fn words(error: &std::io::Error, path: &Path) -> String {
-    format!("The spec cannot be written: {error}: {}", path.display())
+fn write(path: &Path, text: &str) -> Result<(), ChildProgramError> {
+    std::fs::write(path, text).map_err(|error| ChildProgramError::spec(error, path))
 }
 
 /// Where variants of the user's session are kept.

@@ -83,7 +83,7 @@ fn facts(report: &Report) -> Result<Box<Facts>, String> {
 /// A JSON file beside the report, line by line; `None` if there is none.
 fn tree(report: &Report, name: &str) -> Option<Result<Vec<Line>, String>> {
     match report.text_beside(name) {
-        Ok(text) => Some(json::lines(&text?)),
+        Ok(text) => Some(json::lines(&text?).map_err(|error| error.to_string())),
         Err(error) => Some(Err(error.to_string())),
     }
 }
